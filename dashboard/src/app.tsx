@@ -127,7 +127,7 @@ function Page({ place }: { readonly place: Place }): ComponentChildren {
         <Empty
           title="This page needs an admin key."
           action={<Link to="/">My key</Link>}
-          words="You are signed in with an API key: it sees its own spend, limits and calls."
+          words="You are signed in with an API key, which sees only its own spend, limits and calls."
         />
       </>
     )
@@ -170,7 +170,7 @@ function ActsIn({ id }: { readonly id: string }) {
   const { value } = useResource<Account>(`/gateway/v1/accounts/${id}`)
   return (
     <p class="notice">
-      You act in the account{' '}
+      Acting in account{' '}
       <Link to={`/accounts/${id}`} class="name">
         {value?.name ?? id}
       </Link>
@@ -193,6 +193,7 @@ function Frame({ place, onSignOut, children }: FrameProps) {
   const account = place.query.get('account')
   const section = `/${place.path.split('/')[1] ?? ''}`
   const pages = isDeveloper ? DEVELOPER_PAGES : PAGES.filter(({ path }) => isOperator || path !== '/accounts')
+  const rest = pages.slice(BAR_MAX)
   const title = pages.find(({ path }) => path === section)?.title ?? 'Tollgate'
   useEffect(() => {
     document.title = `${title} · Tollgate`
@@ -215,11 +216,17 @@ function Frame({ place, onSignOut, children }: FrameProps) {
           <img src={mark} alt="" width={20} height={20} /> Tollgate
         </b>
         <ul>{pages.slice(0, BAR_MAX).map(entry)}</ul>
-        <button type="button" class="more" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+        <button
+          type="button"
+          class="more"
+          aria-expanded={isOpen}
+          aria-current={rest.some(({ path }) => path === section) ? 'page' : undefined}
+          onClick={() => setOpen(!isOpen)}
+        >
           More
         </button>
         <div class="rest">
-          {pages.length > BAR_MAX && <ul>{pages.slice(BAR_MAX).map(entry)}</ul>}
+          {rest.length > 0 && <ul>{rest.map(entry)}</ul>}
           <div class="foot">
             {overview !== null && <Node of={overview} />}
             <button type="button" class="link" onClick={nextTheme} title="System, light or dark">
@@ -232,7 +239,7 @@ function Frame({ place, onSignOut, children }: FrameProps) {
       <main id="content" tabIndex={-1}>
         {overview?.simulator && (
           <p class="notice">
-            The built-in simulator answers calls: no provider is asked, and amounts are not real.
+            The built-in simulator answers calls: no provider is called, and amounts are not real.
           </p>
         )}
         {isOperator && account !== null && <ActsIn id={account} />}

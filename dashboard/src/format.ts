@@ -89,6 +89,8 @@ export function isoTime(at: string): string {
   return `${at.slice(0, 10)} ${at.slice(11, 19)}`
 }
 
+export const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1)
+
 export function plural(n: number, word: string, many = `${word}s`): string {
   return `${count(n)} ${n === 1 ? word : many}`
 }

@@ -5,9 +5,32 @@ import { Dialog } from './ui/dialog.tsx'
 import { Fact, Facts } from './ui/facts.tsx'
 
 /** The pages after `g`. */
-const PAGES: Readonly<Record<string, string>> = { o: '/', k: '/keys', u: '/usage', r: '/requests' }
+const PAGES: Readonly<Record<string, string>> = {
+  o: '/',
+  k: '/keys',
+  u: '/usage',
+  r: '/requests',
+  c: '/credits',
+  a: '/activity',
+  w: '/webhooks',
+  p: '/prices',
+  s: '/settings',
+}
 
-/** Keys that work on every page, except while a field has the focus: `/`, `?`, and `g` with the letter of a page. */
+/** Moves the focus to the first link of the next row, or of the one before. */
+function moveByRows(step: 1 | -1): void {
+  const rows = [...document.querySelectorAll('main tbody tr:has(a, button)')].filter((row) =>
+    row.checkVisibility(),
+  )
+  const at = rows.findIndex((row) => row.contains(document.activeElement))
+  const next = rows[at === -1 ? 0 : Math.max(0, Math.min(rows.length - 1, at + step))]
+  next?.querySelector<HTMLElement>('a, button')?.focus()
+}
+
+/**
+ * Keys that work on every page, except while a field has the focus: `/`, `?`, `j` and `k`, and `g` with the letter of a
+ * page.
+ */
 export function Habits() {
   const [isShown, show] = useState(false)
   useEffect(() => {
@@ -23,6 +46,8 @@ export function Habits() {
         search.focus()
         search.select()
       } else if (event.key === '?') show(true)
+      else if (event.key === 'j') moveByRows(1)
+      else if (event.key === 'k' && !isGoing) moveByRows(-1)
       else if (event.key === 'g') isGoing = true
       else if (isGoing && event.key in PAGES) go(PAGES[event.key] ?? '/')
       if (event.key !== 'g') isGoing = false
@@ -35,10 +60,28 @@ export function Habits() {
   return (
     <Dialog title="Keyboard shortcuts" onClose={() => show(false)}>
       <Facts>
-        <Fact title="/" value="search" />
-        <Fact title="Esc" value="closes a dialog" />
-        <Fact title="g, then o k u r" value="goes to overview, keys, usage, requests" />
-        <Fact title="?" value="this list" />
+        <Fact title={<kbd>/</kbd>} value="Search this page" />
+        <Fact
+          title={
+            <>
+              <kbd>j</kbd> <kbd>k</kbd>
+            </>
+          }
+          value="Next row, previous row"
+        />
+        <Fact title={<kbd>Esc</kbd>} value="Close a dialog" />
+        <Fact title={<kbd>?</kbd>} value="Show this list" />
+        {Object.entries(PAGES).map(([letter, path]) => (
+          <Fact
+            key={letter}
+            title={
+              <>
+                <kbd>g</kbd> <kbd>{letter}</kbd>
+              </>
+            }
+            value={`Go to ${path.slice(1) || 'overview'}`}
+          />
+        ))}
       </Facts>
       <div class="actions">
         <Button title="Close" kind="primary" onClick={() => show(false)} />

@@ -130,6 +130,19 @@ export async function signIn(page: Page, key: string): Promise<void> {
   await page.getByRole('button', { name: 'Sign in' }).click()
 }
 
+/** Presses Tab until the element of this name has the focus. */
+export async function tabTo(page: Page, name: string): Promise<void> {
+  const isThere = () =>
+    page.evaluate<boolean>(
+      `[document.activeElement.textContent, document.activeElement.ariaLabel].includes('${name}')`,
+    )
+  for (let presses = 0; presses < 60; presses++) {
+    if (await isThere()) return
+    await page.keyboard.press('Tab')
+  }
+  assert.fail(`Tab does not lead to ${name}`)
+}
+
 /** Resolves when all parts of the page are loaded, and proves that somebody is signed in. */
 export async function untilShown(page: Page): Promise<void> {
   await page.getByRole('navigation', { name: 'Pages' }).waitFor()

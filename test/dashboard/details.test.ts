@@ -199,10 +199,13 @@ test('the keys of a rotation stand next to each other, headers sort, and many ke
   ])
 })
 
-test('the CSV of usage is complete: it has no limit', async () => {
-  const page = await person.visit('/dashboard/usage')
-  const href = await page.getByRole('link', { name: 'CSV' }).getAttribute('href')
-  assert.ok(href !== null && !href.includes('limit'), `${href}`)
+test('CSV files are complete: they have no limit', async () => {
+  for (const path of ['usage', 'requests', 'activity']) {
+    const page = await person.visit(`/dashboard/${path}`)
+    const href = await page.getByRole('link', { name: 'CSV', exact: true }).getAttribute('href')
+    assert.ok(href?.includes('format=csv') && !href.includes('limit'), `${href}`)
+    await page.context().close()
+  }
 })
 
 test('requests: the filter of a key has its name and is cleared alone', async () => {
@@ -220,6 +223,18 @@ test('prices: current models come first, of one provider if asked, with the rate
   await page.waitForURL(/provider=openai/)
   await page.getByText('claude-opus-5-5').waitFor({ state: 'detached' })
   await page.locator('tbody tr', { hasText: 'gpt-6.1-sol' }).getByText('4.00 / 15.00').waitFor()
+  await page.getByRole('button', { name: 'Output, USD' }).click()
+  await page.waitForURL(/sort=-output/)
+  const rates = await page
+    .getByRole('region', { name: 'Prices' })
+    .locator('td:nth-child(4)')
+    .allTextContents()
+  const shown = rates.map(Number).filter((rate) => !Number.isNaN(rate))
+  assert.ok(shown.length > 20)
+  assert.deepEqual(
+    shown,
+    shown.toSorted((a, b) => b - a),
+  )
 })
 
 test('an account that is out of credit or over its ceiling needs attention, and small amounts keep sign and digits', async () => {
@@ -256,6 +271,14 @@ test('the bar of a phone has five pages and the others below More', async () => 
   await rail.getByRole('link', { name: 'Settings' }).click()
   await page.getByRole('heading', { level: 1, name: 'Settings' }).waitFor()
   assert.equal(await rail.getByRole('link', { name: 'Accounts' }).isVisible(), false)
+  const more = rail.getByRole('button', { name: 'More' })
+  const lineOf = () => more.evaluate((button) => getComputedStyle(button).borderTopColor)
+  const lit = await lineOf()
+  assert.equal(await more.getAttribute('aria-current'), 'page')
+  await rail.getByRole('link', { name: 'Keys' }).click()
+  await page.getByRole('heading', { level: 1, name: 'Keys' }).waitFor()
+  assert.equal(await more.getAttribute('aria-current'), null)
+  assert.notEqual(await lineOf(), lit)
 })
 
 test('an account is given its own upstream, metadata, and enforcement against its balance', async () => {
@@ -290,12 +313,14 @@ test('a developer signs in with an API key, and sees its spend, limits, calls an
   await page.getByText('Cost per day, 30 days').first().waitFor()
   await page.getByRole('heading', { name: 'Set up your client' }).waitFor()
   assert.deepEqual(await violationsOf(page), [])
+  await page.emulateMedia({ colorScheme: 'dark' })
+  assert.deepEqual(await violationsOf(page, 'color-contrast'), [])
   await page.locator('tbody tr a').first().click()
   await page.getByRole('region', { name: 'Bill' }).waitFor()
   assert.equal(await page.getByText('Bodies').count(), 0)
   await page.goto(`${gateway.url}/dashboard/usage`)
   await page.getByRole('region', { name: 'Usage' }).getByText('gpt-6-astra').waitFor()
-  assert.equal(await page.getByRole('button', { name: 'key', exact: true }).count(), 0)
+  assert.equal(await page.getByRole('button', { name: 'Key', exact: true }).count(), 0)
   await page.goto(`${gateway.url}/dashboard/keys`)
   await page.getByText('This page needs an admin key.').waitFor()
   assert.equal(await page.getByRole('alert').count(), 0)

@@ -67,15 +67,37 @@ test('the theme is chosen against the system, and stays chosen', async () => {
   assert.equal(await paper(), dark)
 })
 
-test('the frame of a dialog is as wide as a phone lets it be, and axe finds nothing in it', async () => {
-  for (const screen of [DESKTOP, { width: 390, scheme: 'dark' } as const]) {
-    const page = await person.visit('/dashboard/keys', screen)
-    await page.getByRole('button', { name: 'New key' }).click()
-    await page.getByRole('dialog').waitFor()
-    assert.deepEqual(await violationsOf(page), [])
-    assert.equal(await widthOf(page), screen.width)
-    await page.context().close()
-  }
+/** The dialogs of each page, by the buttons that open them. */
+const DIALOGS: readonly (readonly [path: string, ...buttons: readonly string[]])[] = [
+  ['/dashboard/keys', 'New key'],
+  [PAGES['key']?.[0] ?? '', 'Change limits', 'Rotate', 'Revoke'],
+  [PAGES['request']?.[0] ?? '', 'Credit back'],
+  [PAGES['webhooks']?.[0] ?? '', 'New endpoint', 'Edit', 'Delete', 'View webhook.test'],
+  ['/dashboard/credits', 'Top up', 'Correct'],
+  ['/dashboard/accounts', 'New account'],
+  [PAGES['account']?.[0] ?? '', 'Change account', 'Suspend'],
+  ['/dashboard/settings', 'New admin key', 'Revoke auditor'],
+]
+
+test('every dialog opens and closes by the keyboard, is as wide as a phone lets it be, and axe finds nothing in it', async () => {
+  for (const screen of [DESKTOP, { width: 390, scheme: 'dark' } as const])
+    for (const [path, ...buttons] of DIALOGS) {
+      const page = await person.visit(path, screen)
+      for (const name of buttons) {
+        const button = page.getByRole('button', { name, exact: true })
+        await button.focus()
+        await page.keyboard.press('Enter')
+        await page.getByRole('dialog').waitFor()
+        assert.deepEqual(await violationsOf(page), [], `${path} ${name}`)
+        assert.equal(await widthOf(page), screen.width, `${path} ${name}`)
+        await page.keyboard.press('Escape')
+        await page.getByRole('dialog').waitFor({ state: 'detached' })
+        await page
+          .locator('button:focus', { hasText: name.replace(/^View /, '').split(' ')[0] ?? '' })
+          .waitFor()
+      }
+      await page.context().close()
+    }
 })
 
 test('no window has complained: no error, no violation of the policy, no request to another host', () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { startGateway } from '../support/gateway.ts'
 import { after, before, test } from '../support/suite.ts'
-import { openBrowser, type Person, signIn, untilShown, violationsOf } from './browser.ts'
+import { openBrowser, type Person, signIn, tabTo, untilShown, violationsOf } from './browser.ts'
 
 /** The pages of those who run the gateway: activity, credits, settings and accounts. */
 
@@ -18,7 +18,7 @@ after(async () => {
 
 test('every page names the simulator', async () => {
   const page = await person.visit('/dashboard/credits')
-  await page.getByText('leaves a line here').waitFor()
+  await page.getByText('are listed here').waitFor()
   assert.deepEqual(await violationsOf(page), [])
   for (const path of ['', '/keys', '/settings', '/accounts/default']) {
     await page.goto(`${gateway.url}/dashboard${path}`)
@@ -91,7 +91,7 @@ test('accounts: one is created, limited, used by its operator, suspended by its 
   assert.deepEqual([monthly_budget_usd, discount], [500, 0.125])
 
   await page.getByRole('main').getByRole('link', { name: 'Credits' }).click()
-  await page.getByText('You act in the account Acme').waitFor()
+  await page.getByText('Acting in account Acme').waitFor()
   await page.getByRole('button', { name: 'Top up' }).click()
   await page.getByLabel('Amount, USD').fill('20')
   await page.getByLabel('Reason').fill('start')
@@ -142,6 +142,53 @@ test('settings: an admin key is created, its secret shown once, and what its rol
   await page.getByLabel('Type auditor to confirm').fill('auditor')
   await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click()
   await page.locator('tbody tr', { hasText: 'auditor' }).getByText('revoked').waitFor()
+})
+
+test('the keyboard alone tops up, creates an account, an admin key and an endpoint, and revokes by name', async () => {
+  const page = await person.visit('/dashboard/credits')
+  const type = async (...texts: readonly string[]) => {
+    for (const [i, text] of texts.entries()) {
+      if (i > 0) await page.keyboard.press('Tab')
+      await page.keyboard.type(text)
+    }
+    await page.keyboard.press('Enter')
+  }
+  const open = async (letters: string, button: string) => {
+    for (const letter of letters) await page.keyboard.press(letter)
+    await untilShown(page)
+    await tabTo(page, button)
+    await page.keyboard.press('Enter')
+    await page.getByRole('dialog').waitFor()
+  }
+  const closeSecret = async () => {
+    for (const button of ['Copy the secret', 'Done']) {
+      await tabTo(page, button)
+      await page.keyboard.press('Enter')
+    }
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+  }
+  await open('', 'Top up')
+  await type('7', 'by hand')
+  await page.locator('tbody tr', { hasText: 'by hand' }).waitFor()
+  await open('gs', 'New admin key')
+  await type('typist')
+  await closeSecret()
+  await open('', 'Revoke typist')
+  await type('typist')
+  await page.locator('tbody tr', { hasText: 'typist' }).getByText('revoked').waitFor()
+  await open('gw', 'New endpoint')
+  await type('https://example.com/typed')
+  await closeSecret()
+  await page.getByRole('link', { name: 'https://example.com/typed' }).waitFor()
+  await tabTo(page, 'Accounts')
+  await page.keyboard.press('Enter')
+  await page.getByRole('heading', { level: 1, name: 'Accounts' }).waitFor()
+  await open('', 'New account')
+  await type('Typed')
+  await page.getByRole('heading', { level: 1, name: 'Typed' }).waitFor()
+  await open('', 'Suspend')
+  await type('Typed')
+  await page.getByRole('button', { name: 'Resume' }).waitFor()
 })
 
 test('no window has complained', () => {

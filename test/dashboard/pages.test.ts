@@ -3,7 +3,7 @@ import type { Page } from 'playwright-core'
 import { changeDatabase } from '../support/read-database.ts'
 import { after, test } from '../support/suite.ts'
 import { WebhookReceiver } from '../support/webhook-receiver.ts'
-import { untilShown } from './browser.ts'
+import { tabTo, untilShown } from './browser.ts'
 import { bench, gateway, keys, person } from './company.ts'
 
 /** The main path of every page; its figures must be those of the API. */
@@ -63,6 +63,21 @@ test('overview: what needs attention is named, and leads there', async () => {
   await looks.getByText('marketing-copy').click()
   await page.waitForURL(`**/keys/${keys.get('marketing-copy')?.id}`)
   await page.getByRole('heading', { level: 1, name: 'marketing-copy' }).waitFor()
+})
+
+test('overview: the keys and models that cost most this month have the sums of the report', async () => {
+  const page = await person.visit('/dashboard')
+  for (const [by, title] of [
+    ['key', 'Top keys'],
+    ['model', 'Top models'],
+  ] as const) {
+    const { data } = await gateway.manage('GET', `/v1/usage?group_by=${by}`)
+    const costs = (data as { cost_usd: number }[]).map(({ cost_usd }) => cost_usd).sort((a, b) => b - a)
+    const top = page.getByRole('region', { name: title }).locator('data')
+    await top.nth(4).waitFor()
+    const shown = await top.evaluateAll((all) => all.map((each) => Number(each.getAttribute('value'))))
+    assert.deepEqual(shown, costs.slice(0, 5), title)
+  }
 })
 
 test('overview: figures change while calls run', async () => {
@@ -175,7 +190,7 @@ test('usage: ten sums are those of the report, whatever it is grouped by, and fi
   const page = await person.visit('/dashboard/usage')
   const { cost_usd, list_cost_usd, savings_usd } = await usageOf('')
   assert.deepEqual((await figuresOf(page)).slice(0, 3), [cost_usd, list_cost_usd, savings_usd].map(String))
-  await page.getByRole('button', { name: 'key', exact: true }).click()
+  await page.getByRole('button', { name: 'Key', exact: true }).click()
   await page.waitForURL(/by=model%2Ckey/)
   await page.getByRole('link', { name: 'support-agent' }).first().waitFor()
   const { data } = await gateway.manage('GET', '/v1/usage?group_by=model,key')
@@ -281,7 +296,7 @@ test('webhooks: an endpoint is made, tested, its delivery is seen and sent again
   await page.getByRole('button', { name: 'Done' }).click()
   await page.getByRole('button', { name: 'Send a test' }).click()
   await receiver.untilTypes('webhook.test')
-  await page.getByText('delivered 204').waitFor()
+  await page.getByText('Delivered, 204').waitFor()
   await page.getByRole('button', { name: 'Retry webhook.test' }).click()
   await receiver.until((messages) => messages.length >= 2)
   receiver.reply = () => 500
@@ -290,6 +305,7 @@ test('webhooks: an endpoint is made, tested, its delivery is seen and sent again
   await page.getByRole('button', { name: 'View webhook.test' }).first().click()
   await page.locator('dialog pre', { hasText: '"type": "webhook.test"' }).waitFor()
   await page.getByRole('dialog').getByText('it answered 500').waitFor()
+  await page.getByRole('dialog').getByText('HTTP 500').waitFor()
   await page.getByRole('button', { name: 'Close' }).click()
   await page.getByRole('button', { name: 'Edit' }).click()
   await page.getByLabel('Description').fill('the pager')
@@ -311,6 +327,14 @@ test('prices: a model is found, with the price that its calls are rated by', asy
   assert.equal(await page.locator('tbody tr').count(), 1)
   const row = (await page.locator('tbody tr').allInnerTexts()).join()
   assert.match(row, /claude-haiku-5-5[\s\S]*0\.10[\s\S]*0\.50/)
+  for (const [model, rates] of [
+    ['whisper-1', '0.36 an hour of audio'],
+    ['tts-1-hd', '30.00 a million characters'],
+    ['gpt-audio-mini', '10.00 / 20.00 audio'],
+  ] as const) {
+    await page.getByLabel('Search models').fill(model)
+    await page.locator('tbody tr', { hasText: rates }).waitFor()
+  }
   await page.getByLabel('Search models').fill('no such model')
   await page.getByText('No model has that name.').waitFor()
 })
@@ -320,19 +344,6 @@ test('names are text, whatever is in them', async () => {
   await page.getByText(HOSTILE).first().waitFor()
   assert.equal(await page.locator('main img').count(), 0)
 })
-
-/** Presses Tab until the element of this name has the focus. */
-async function tabTo(page: Page, name: string): Promise<void> {
-  const isThere = () =>
-    page.evaluate<boolean>(
-      `[document.activeElement.textContent, document.activeElement.ariaLabel].includes('${name}')`,
-    )
-  for (let presses = 0; presses < 60; presses++) {
-    if (await isThere()) return
-    await page.keyboard.press('Tab')
-  }
-  assert.fail(`Tab does not lead to ${name}`)
-}
 
 test('the keyboard alone signs in, makes a key, opens it, and the dialog keeps the focus and gives it back', async () => {
   const page = await person.open('/dashboard')
@@ -376,6 +387,9 @@ test('the keyboard alone signs in, makes a key, opens it, and the dialog keeps t
   await tabTo(page, 'checkout')
   await page.keyboard.press('Enter')
   await page.getByRole('heading', { level: 1, name: 'checkout' }).waitFor()
+  await page.getByRole('region', { name: 'Calls', exact: true }).locator('tbody tr').nth(1).waitFor()
+  for (const key of ['j', 'j', 'k', 'j']) await page.keyboard.press(key)
+  await page.locator('tbody tr:nth-child(2) a:focus').waitFor()
   await page.keyboard.press('?')
   await page.getByRole('dialog').waitFor()
   await page.keyboard.press('Escape')

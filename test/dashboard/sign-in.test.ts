@@ -72,7 +72,7 @@ test('before the first call the page teaches it, and shows it when it comes', as
 test('with nothing in them, pages say what would be here and how it gets there', async () => {
   for (const [path, words] of [
     ['/dashboard/keys?status=revoked', 'No key matches.'],
-    ['/dashboard/usage?start=2020-01-01&end=2020-01-31', 'No call was settled in this time.'],
+    ['/dashboard/usage?start=2020-01-01&end=2020-01-31', 'No settled calls in this period.'],
     ['/dashboard/requests?state=refused', 'No call matches.'],
     ['/dashboard/webhooks', 'Get notified when a budget is nearly spent'],
     ['/dashboard/nowhere', 'There is no such page.'],

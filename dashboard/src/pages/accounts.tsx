@@ -2,7 +2,7 @@ import { Fragment } from 'preact'
 import { useState } from 'preact/hooks'
 import { type Account, type ListOf, send } from '../api.ts'
 import { useCommand, usePermissions, useResource } from '../data.ts'
-import { amountOf, count, plural } from '../format.ts'
+import { amountOf, capital, count, plural } from '../format.ts'
 import { go, Link, setQuery, withQuery } from '../router.tsx'
 import { Button } from '../ui/button.tsx'
 import { Choices, Search } from '../ui/choices.tsx'
@@ -11,7 +11,7 @@ import { Fact, Facts, Metadata } from '../ui/facts.tsx'
 import { AmountField, CheckField, MetadataField, metadataOf, pairsOf, TextField } from '../ui/fields.tsx'
 import { BudgetBar, Id, Money, When } from '../ui/figures.tsx'
 import { Crumbs, Empty, Failure, Heading, Show, Tag } from '../ui/states.tsx'
-import { Table } from '../ui/table.tsx'
+import { nameColumn, Table } from '../ui/table.tsx'
 
 const BASE = '/gateway/v1/accounts'
 const STATUSES = ['all', 'active', 'suspended'] as const
@@ -52,10 +52,11 @@ function List({ query }: { readonly query: URLSearchParams }) {
         <Button title="New account" kind="primary" onClick={() => setCreating(true)} />
       </Heading>
       <div class="filters">
-        <Search title="Search accounts" placeholder="Name or id  /" value={search} />
+        <Search title="Search accounts" placeholder="Name or id" value={search} />
         <Choices
           title="Status"
           options={STATUSES}
+          nameOf={capital}
           isChosen={(each) => each === status}
           onChoose={(each) => setQuery({ status: each === 'all' ? null : each, after: null })}
         />
@@ -72,19 +73,11 @@ function List({ query }: { readonly query: URLSearchParams }) {
               next={next}
               rowClass={({ status }) => (status === 'active' ? undefined : 'dead')}
               columns={[
-                {
-                  title: 'Name',
-                  isWide: true,
-                  lead: 'left',
-                  cell: ({ id, name, status }) => (
-                    <>
-                      <Link to={`/accounts/${id}`} class="name">
-                        {name}
-                      </Link>
-                      {status === 'suspended' && <Tag kind="bad">suspended</Tag>}
-                    </>
-                  ),
-                },
+                nameColumn<Account>({
+                  name: ({ name }) => name,
+                  to: ({ id }) => `/accounts/${id}`,
+                  tag: ({ status }) => status === 'suspended' && <Tag kind="bad">suspended</Tag>,
+                }),
                 { title: 'This month', cell: (account) => <BudgetBar budget={account} /> },
                 {
                   title: 'Discount',
@@ -170,9 +163,7 @@ function One({ id }: { readonly id: string }) {
             </Fact>
             <Fact
               title="Discount"
-              value={
-                value.discount === null ? 'as the installation has it' : `${percentOf(value.discount)} %`
-              }
+              value={value.discount === null ? 'installation default' : `${percentOf(value.discount)} %`}
             />
             {(['messages', 'chat'] as const).map((surface) => {
               const own = value.upstreams[surface]
@@ -217,8 +208,7 @@ function One({ id }: { readonly id: string }) {
               }}
             >
               <p>
-                Every new call with its keys is refused until the account is resumed. Streams that run come to
-                their end.
+                Every new call with its keys is refused until the account is resumed. Running streams finish.
               </p>
             </ConfirmByName>
           )}

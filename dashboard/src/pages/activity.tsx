@@ -49,7 +49,7 @@ export function ActivityPage({ query }: { readonly query: URLSearchParams }) {
             ) : (
               <Empty
                 title="Nothing has changed yet."
-                words="Every change of a key, budget, credit, account or webhook leaves a line here, with who made it. Budgets that cross a threshold do too."
+                words="Changes to keys, budgets, credit, accounts and webhooks are listed here with who made them, and so are budgets that cross a threshold."
               />
             )
           ) : (

@@ -39,7 +39,7 @@ export function CreditsPage({ query }: { readonly query: URLSearchParams }) {
           data.length === 0 && after === null ? (
             <Empty
               title="No credit yet."
-              words={`Credit that is added, corrected or credited back leaves a line here, with the balance after it.${isOperator ? '' : ' An operator adds it.'}`}
+              words={`Top-ups, corrections and refunds are listed here, with the balance after each.${isOperator ? '' : ' Operators add credit.'}`}
             />
           ) : (
             <Table caption="Ledger" columns={COLUMNS} rows={data} after={after} next={next} />
@@ -73,10 +73,10 @@ function Sums({ of: balance }: { readonly of: Balance }) {
             <Money usd={usd} />
           </span>
         }
-        note={enforced ? 'calls are refused at $0' : 'not enforced: calls go on at $0'}
+        note={enforced ? 'calls are refused at $0' : 'not enforced: calls continue at $0'}
       />
       <Sum title="Reserved" value={<Money usd={balance.held_usd} />} note="by calls in flight" />
-      <Sum title="Added" value={<Money usd={balance.credited_usd} />} note="in all" />
+      <Sum title="Added" value={<Money usd={balance.credited_usd} />} note="in total" />
       <Sum title="Charged" value={<MoneyLink to="/usage" usd={balance.charged_usd} />} note="for all calls" />
     </ul>
   )
@@ -140,7 +140,7 @@ function CreditForm({
       />
       <TextField
         label="Reason"
-        hint="It stands in the ledger: an invoice number, say."
+        hint="Shown in the ledger. For example, an invoice number."
         isRequired
         maxLength={500}
         value={reason}

@@ -33,7 +33,7 @@ export function DeveloperPage() {
           <Show resource={calls}>{({ data }) => <CallTable calls={data} without="key" />}</Show>
           <h2>Set up your client</h2>
           <p class="quiet">
-            Put your key where the lines say <code>{`${value.prefix}…`}</code>
+            Replace <code>{`${value.prefix}…`}</code> with your key.
           </p>
           <ClientSetup secret={`${value.prefix}…`} />
         </>

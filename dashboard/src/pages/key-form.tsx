@@ -62,6 +62,11 @@ const bodyOf = ({ name, budget, daily, rate, mode, metadata, models, expires, is
 export function KeyForm({ edited, onClose, onDone }: Ends<Key | NewKey> & { readonly edited: Key | null }) {
   const [fields, setFields] = useState(() => fieldsOf(edited))
   const set = (changes: Partial<Fields>) => setFields((before) => ({ ...before, ...changes }))
+  /** The value of a field that is text, and its change. */
+  const bound = (name: 'name' | 'budget' | 'daily' | 'rate' | 'expires' | 'mode') => ({
+    value: fields[name],
+    onInput: (text: string) => set({ [name]: text }),
+  })
   const isNumeric = [fields.budget, fields.daily, fields.rate].every((text) => !Number.isNaN(amountOf(text)))
   return (
     <FormDialog
@@ -82,47 +87,32 @@ export function KeyForm({ edited, onClose, onDone }: Ends<Key | NewKey> & { read
       <TextField
         label="Name"
         hint="One key per service and environment: a leaked key with a small cap is a small problem."
-        value={fields.name}
         maxLength={240}
         isRequired
-        onInput={(name) => set({ name })}
+        {...bound('name')}
       />
       <div class="columns">
         <AmountField
           label="Budget per month, USD"
           hint="A hard cap from the first of the month, UTC. Empty: none."
-          value={fields.budget}
-          onInput={(budget) => set({ budget })}
+          {...bound('budget')}
         />
         <AmountField
           label="Budget per day, USD"
           hint="A hard cap per UTC day. Empty: none."
-          value={fields.daily}
-          onInput={(daily) => set({ daily })}
+          {...bound('daily')}
         />
-        <TextField
-          label="Requests per minute"
-          hint="Over all nodes. Empty: no limit."
-          value={fields.rate}
-          onInput={(rate) => set({ rate })}
-        />
-        <TextField
-          label="Expires, UTC"
-          hint="Empty: never."
-          type="datetime-local"
-          value={fields.expires}
-          onInput={(expires) => set({ expires })}
-        />
+        <TextField label="Requests per minute" hint="Over all nodes. Empty: no limit." {...bound('rate')} />
+        <TextField label="Expires, UTC" hint="Empty: never." type="datetime-local" {...bound('expires')} />
       </div>
       <ModelsField chosen={fields.models} onInput={(models) => set({ models })} />
       <div class="columns">
         <MetadataField pairs={fields.metadata} onInput={(metadata) => set({ metadata })} />
         <SelectField
           label="Budget mode"
-          hint="Exact: calls wait for room. Settled: calls in flight may pass a cap."
-          value={fields.mode}
-          options={{ '': 'as the gateway is set', exact: 'exact', settled: 'settled' }}
-          onInput={(mode) => set({ mode })}
+          hint="Exact: calls wait for room. Settled: calls in flight may exceed a cap."
+          options={{ '': 'gateway default', exact: 'exact', settled: 'settled' }}
+          {...bound('mode')}
         />
       </div>
       <CheckField
@@ -233,17 +223,18 @@ interface SecretDialogProps {
 /** A secret is shown once: a reader that leaves before it was copied is asked. */
 export function SecretDialog({ title, secret, hint, isApiKey = false, onClose }: SecretDialogProps) {
   const [isCopied, setCopied] = useState(false)
-  const mayClose = () => isCopied || confirm('It was not copied and is not shown again. Leave all the same?')
+  const mayClose = () =>
+    isCopied || confirm('You have not copied the secret, and it is not shown again. Leave anyway?')
   return (
     <Dialog title={title} isWide={isApiKey} onClose={onClose} mayClose={mayClose}>
-      <p>{hint} It is shown now and never again.</p>
+      <p>{hint} It is shown only once.</p>
       <div class="secret">
         <Snippet text={secret} what="the secret" onCopied={() => setCopied(true)} />
       </div>
       {isApiKey && (
         <>
           <p>
-            Base URL <code>{location.origin}</code>. The lines for a client, ready to send:
+            Base URL <code>{location.origin}</code>. To set up a client:
           </p>
           <ClientSetup secret={secret} onCopied={() => setCopied(true)} />
         </>

@@ -46,7 +46,7 @@ export function KeyPage({ id }: { readonly id: string }) {
             </Heading>
             <p class="lead">
               {value.last_used_at === null ? (
-                'It was never used.'
+                'Never used.'
               ) : (
                 <>
                   Last used{' '}
@@ -88,8 +88,8 @@ export function KeyPage({ id }: { readonly id: string }) {
                 }}
               >
                 <p>
-                  From then on every call with it gets 401, on all nodes. Streams that run finish. It cannot
-                  be undone.
+                  Every new call with it gets 401, on all nodes. Running streams finish. This cannot be
+                  undone.
                 </p>
               </ConfirmByName>
             )}

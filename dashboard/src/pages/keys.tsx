@@ -1,13 +1,13 @@
 import { useState } from 'preact/hooks'
 import type { Key, ListOf, NewKey } from '../api.ts'
 import { usePermissions, useResource } from '../data.ts'
-import { money, plural } from '../format.ts'
+import { capital, money, plural } from '../format.ts'
 import { go, Link, setQuery, withQuery } from '../router.tsx'
 import { Button } from '../ui/button.tsx'
 import { Choices, Search } from '../ui/choices.tsx'
 import { BudgetBar, tightestOf, When } from '../ui/figures.tsx'
 import { Empty, Heading, Show, Tag } from '../ui/states.tsx'
-import { type Column, inShort, Table } from '../ui/table.tsx'
+import { type Column, inShort, nameColumn, Table } from '../ui/table.tsx'
 import { BulkForm, KeyForm, SecretDialog } from './key-form.tsx'
 
 /** As many keys are read at once, and as many rows shown. Only if all keys are read can the page sort them. */
@@ -43,14 +43,11 @@ export function KeysPage({ query }: { readonly query: URLSearchParams }) {
         {mayManage && <Button title="New key" kind="primary" onClick={() => setDialog('create')} />}
       </Heading>
       <div class="filters">
-        <Search
-          title="Search keys"
-          placeholder="Name, id, prefix, last four, metadata.team:web  /"
-          value={search}
-        />
+        <Search title="Search keys" placeholder="Name, id, last four or metadata.team:web" value={search} />
         <Choices
           title="Status"
           options={[...STATUSES, 'all']}
+          nameOf={capital}
           isChosen={(each) => each === status}
           onChoose={(each) => setQuery({ status: each === 'usable' ? null : each, ...FIRST_PAGE })}
         />
@@ -247,21 +244,15 @@ function inOrder(keys: readonly Key[], sorted = ''): readonly Key[] {
 }
 
 const COLUMNS: readonly Column<Key>[] = [
-  {
-    title: 'Name',
+  nameColumn<Key>({
     sort: 'name',
-    isWide: true,
-    lead: 'left',
-    cell: ({ id, name, status, rotated_from }) => (
-      <>
-        <Link to={`/keys/${id}`} class="name">
-          {name}
-        </Link>
-        {status !== 'usable' && <Tag kind="plain">{status}</Tag>}
-        {status === 'usable' && rotated_from !== null && <Tag kind="plain">rotated</Tag>}
-      </>
-    ),
-  },
+    name: ({ name }) => name,
+    to: ({ id }) => `/keys/${id}`,
+    tag: ({ status, rotated_from }) =>
+      (status !== 'usable' || rotated_from !== null) && (
+        <Tag kind="plain">{status === 'usable' ? 'rotated' : status}</Tag>
+      ),
+  }),
   { title: 'This month', sort: 'spend', cell: (key) => <BudgetBar budget={key} /> },
   { title: 'Last used', sort: 'used', lead: 'right', cell: ({ last_used_at }) => <When at={last_used_at} /> },
   {

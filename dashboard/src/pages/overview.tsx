@@ -87,7 +87,7 @@ function Sums({ of: value, days, today, month }: SumsProps) {
       <Sum
         title="Forecast for the month"
         value={days === null ? '–' : <Money usd={value.cost_usd + restOfMonth(days, today)} />}
-        note="by the weekdays of 4 weeks"
+        note="based on the last 4 weeks"
       />
       <Sum
         title="Saved against list price"
@@ -136,7 +136,7 @@ function Compared({ days, of: { cost_usd: cost }, today, month }: SumsProps) {
   const same = `${lastOfBefore.slice(0, 8)}${today.slice(8)}`
   const to = same < lastOfBefore ? same : lastOfBefore
   const before = sumOf(days, from, to)
-  if (before === 0) return <>nothing on these days last month</>
+  if (before === 0) return <>no spend on the same days last month</>
   const change = cost >= before ? `+${percent(cost - before, before)}` : `−${percent(before - cost, before)}`
   return (
     <>
@@ -304,7 +304,7 @@ function NeedsAttention({ of }: { readonly of: Overview }) {
       </h2>
       {notices.length === 0 && (
         <p class="quiet">
-          Nothing: no budget nearly spent, no key about to expire, no model without a price.
+          All clear: no budget nearly spent, no key about to expire, no model without a price.
         </p>
       )}
       <ul class="notices">
@@ -339,11 +339,11 @@ function FirstRun() {
           />
         </p>
       )}
-      {key !== null && <p class="quiet">The key is in the text below. It is shown now and never again.</p>}
+      {key !== null && <p class="quiet">The lines below contain the key. It is shown only once.</p>}
       {command.error !== null && <Failure error={command.error} />}
       <ClientSetup secret={key ?? 'svc_live_…'} />
       <p role="status" class="quiet">
-        waiting for the first call…
+        Waiting for the first call…
       </p>
     </>
   )

@@ -1,6 +1,6 @@
 import type { PriceBook, PricedModel } from '../api.ts'
 import { useResource } from '../data.ts'
-import { count, exactTime, shortCount } from '../format.ts'
+import { capital, exactMoney, exactTime, shortCount } from '../format.ts'
 import { setQuery } from '../router.tsx'
 import { Choices, Search } from '../ui/choices.tsx'
 import { Empty, Heading, Show, Tag } from '../ui/states.tsx'
@@ -10,27 +10,30 @@ import { type Column, Table } from '../ui/table.tsx'
 export function PricesPage({ query }: { readonly query: URLSearchParams }) {
   const search = query.get('search') ?? ''
   const provider = query.get('provider') ?? 'all'
+  const sorted = query.get('sort') ?? undefined
   const book = useResource<PriceBook>('/gateway/v1/prices', 30_000)
   return (
     <>
       <Heading title="Prices" />
       <div class="filters">
-        <Search title="Search models" placeholder="Model  /" value={search} />
+        <Search title="Search models" placeholder="Model" value={search} />
         <Choices
           title="Provider"
           options={['all', ...new Set(book.value?.models.map(({ provider }) => provider) ?? [])]}
+          nameOf={providerName}
           isChosen={(each) => each === provider}
           onChoose={(each) => setQuery({ provider: each === 'all' ? null : each })}
         />
       </div>
       <Show resource={book} lines={10}>
-        {({ models, price_version, overlay, upcoming }) => {
+        {({ models, tools, price_version, overlay, upcoming }) => {
           const found = models
             .filter((model) => provider === 'all' || model.provider === provider)
             .filter(({ id, aliases }) =>
               [id, ...aliases].some((name) => name.includes(search.trim().toLowerCase())),
             )
             .toSorted(newestFirst)
+            .toSorted(sorted === undefined ? () => 0 : byRate(sorted))
           return (
             <>
               <p class="quiet">
@@ -66,13 +69,60 @@ export function PricesPage({ query }: { readonly query: URLSearchParams }) {
                   caption="Prices"
                   columns={columnsOf(found)}
                   rows={found}
+                  sorted={sorted}
                   rowClass={({ retired }) => (retired ? 'dead' : undefined)}
                 />
               )}
+              {search === '' && <Tools of={toolsOf(tools, provider)} />}
             </>
           )
         }}
       </Show>
+    </>
+  )
+}
+
+const providerName = (provider: string) => (provider === 'openai' ? 'OpenAI' : capital(provider))
+
+interface Tool {
+  readonly id: string
+  readonly provider: string
+  readonly usd: number
+}
+
+function toolsOf(tools: PriceBook['tools'], chosen: string): readonly Tool[] {
+  return Object.entries(tools)
+    .filter(([provider]) => chosen === 'all' || provider === chosen)
+    .flatMap(([provider, rates]) =>
+      Object.entries(rates as Readonly<Record<string, string>>).map(([id, usd]) => ({
+        id,
+        provider,
+        usd: Number(usd),
+      })),
+    )
+}
+
+/** Tools that are paid by the call or by the hour, whichever model uses them. Their names say the unit. */
+function Tools({ of: tools }: { readonly of: readonly Tool[] }) {
+  const words = (text = '') => text.replaceAll('_', ' ').replace('1000', '1,000 calls')
+  return (
+    <>
+      <h2>Tools</h2>
+      <Table
+        caption="Tools"
+        rows={tools}
+        columns={[
+          {
+            title: 'Tool',
+            isWide: true,
+            lead: 'left',
+            cell: ({ id }) => capital(words(id.split('_per_')[0])),
+          },
+          { title: 'Provider', cell: ({ provider }) => providerName(provider) },
+          { title: 'USD', isFigure: true, lead: 'right', cell: ({ usd }) => dollars(usd) },
+          { title: 'Per', cell: ({ id }) => words(id.split('_per_')[1]) },
+        ]}
+      />
     </>
   )
 }
@@ -102,24 +152,39 @@ function rateOf({ prices: { rates = {} } }: PricedModel, kind: string): string |
   return written(tier?.[kind])
 }
 
+/** By the rate of a column, with `-` from the highest. Models without such a rate come last. */
+function byRate(sorted: string): (a: PricedModel, b: PricedModel) => number {
+  const sign = sorted.startsWith('-') ? -1 : 1
+  const rate = (model: PricedModel) => Number(rateOf(model, sorted.replace('-', '')) ?? sign * 1e9) * sign
+  return (a, b) => rate(a) - rate(b)
+}
+
 type Tier = Readonly<Record<string, unknown>>
 
 const written = (rate: unknown) =>
   typeof rate === 'string' || typeof rate === 'number' ? String(rate) : null
 
-/** The rates of prompts above a number of tokens, which apply to the whole call. */
-function LongContext({ of: { prices } }: { readonly of: PricedModel }) {
-  const rates = prices.rates ?? {}
-  const above = Number(rates['long_context_above'] ?? 0)
-  const long = (rates['standard'] as Tier | undefined)?.['long_context'] as Tier | undefined
-  if (above === 0 || long === undefined) return <span class="quiet">–</span>
-  const [input, output] = [written(long['input']), written(long['output'])]
-  return (
-    <span title={`Prompts above ${count(above)} tokens: input $${input}, output $${output}`}>
-      {Number(input).toFixed(2)} / {Number(output).toFixed(2)}{' '}
-      <span class="quiet">above {shortCount(above, 0)}</span>
-    </span>
-  )
+/** A rate has all of its digits, at least to the cent. */
+const dollars = (rate: unknown) => (rate === undefined ? '–' : exactMoney(Number(rate)).slice(1))
+
+/** Input and output rates of prompts above a number of tokens, of audio and of images, and rates of other units. */
+function moreRatesOf({ prices: { rates = {} } }: PricedModel): readonly (readonly [string, string])[] {
+  const tier = (rates['standard'] ?? {}) as Tier
+  const long = (tier['long_context'] ?? {}) as Tier
+  const above = shortCount(Number(rates['long_context_above'] ?? 0), 0)
+  const pair = (words: string, input: unknown, output: unknown) =>
+    input === undefined && output === undefined
+      ? []
+      : [[words, `${dollars(input)} / ${dollars(output)}`] as const]
+  const single = (words: string, rate: unknown) =>
+    rate === undefined ? [] : [[words, dollars(rate)] as const]
+  return [
+    ...pair(`above ${above}`, long['input'], long['output']),
+    ...pair('audio', tier['audio_input'], tier['audio_output']),
+    ...pair('images', tier['image_input'], tier['image_output']),
+    ...single('an hour of audio', tier['audio_input_per_hour']),
+    ...single('a million characters', tier['input_per_million_characters']),
+  ]
 }
 
 /** A column whose rates have as many decimals as the longest, so that points stand below each other. */
@@ -158,12 +223,21 @@ const columnsOf = (models: readonly PricedModel[]): readonly Column<PricedModel>
       </>
     ),
   },
-  { title: 'Provider', isMinor: true, cell: ({ provider }) => provider },
-  rateColumn('Input, USD', ['input'], models),
-  rateColumn('Output, USD', ['output'], models),
+  { title: 'Provider', isMinor: true, cell: ({ provider }) => providerName(provider) },
+  rateColumn('Input, USD', ['input'], models, { sort: 'input' }),
+  rateColumn('Output, USD', ['output'], models, { sort: 'output' }),
   rateColumn('Cache read', ['cache_read'], models, { isMinor: true }),
   rateColumn('Cache write', ['cache_write_5m', 'cache_write_30m'], models, { isMinor: true }),
-  { title: 'Long context', isMinor: true, cell: (model) => <LongContext of={model} /> },
+  {
+    title: 'Long prompts, audio, images',
+    cell: (model) =>
+      moreRatesOf(model).map(([words, rates], i) => (
+        <span key={words} title={`${words}, USD`}>
+          {i > 0 && ' · '}
+          {rates} <span class="quiet">{words}</span>
+        </span>
+      )),
+  },
   {
     title: 'Tiers',
     isMinor: true,

@@ -72,9 +72,9 @@ function Summary({ of: call }: { readonly of: Call }) {
       </>
     ),
     released: 'Nothing was billed: the endpoint is free, or upstream answered with an error.',
-    interrupted: `The gateway ended while it ran: nothing was billed, up to ${exactMoney(call.lost_list_cost_usd)} was lost.`,
+    interrupted: `The gateway stopped while it ran: nothing was billed, up to ${exactMoney(call.lost_list_cost_usd)} was lost.`,
     deferred: 'Its cost comes later, when upstream reports the usage.',
-    waiting: 'It waits for room under a budget.',
+    waiting: 'It is waiting for room under a budget.',
     in_flight: 'It is in flight.',
   }[state]
   return (
@@ -97,6 +97,9 @@ function BillTable({ bill }: { readonly bill: Bill }) {
   ]
   const decimals = Math.max(...amounts.map(lineDecimals))
   const aligned = (usd: number) => money(usd, decimals)
+  const models = [...new Set(lines.map(({ model }) => model))]
+  const detailsOf = ({ model, modifiers }: Bill['lines'][number]) =>
+    [...(models.length > 1 ? [model] : []), ...modifiers].join(', ')
   const fractions = [...new Set(lines.map((line) => line.discount))]
   return (
     <>
@@ -107,7 +110,7 @@ function BillTable({ bill }: { readonly bill: Bill }) {
             {lines.map((line) => (
               <tr key={`${line.model} ${line.label}`} class="line">
                 <td>
-                  {line.label} <span class="quiet">{[line.model, ...line.modifiers].join(', ')}</span>
+                  {line.label} <span class="quiet">{detailsOf(line)}</span>
                 </td>
                 <td class="figure">{count(line.quantity)}</td>
                 <td class="figure quiet">
@@ -137,7 +140,8 @@ function BillTable({ bill }: { readonly bill: Bill }) {
         </table>
       </Scroller>
       <p class="quiet">
-        Prices of {isDeveloper ? bill.price_version : <Link to="/prices">{bill.price_version}</Link>}.{' '}
+        Prices of {isDeveloper ? bill.price_version : <Link to="/prices">{bill.price_version}</Link>}
+        {models.length === 1 && ` for ${models[0]}`}.{' '}
         <span title={bill.held_because}>
           We reserved {money(bill.held_usd)} while it ran, the most this request could cost, and released the
           rest.
@@ -332,7 +336,7 @@ function CreditBack({ call, onClose, onDone }: { readonly call: Call; onClose():
         onDone()
       }}
     >
-      <p>The call stays as it was billed; what it cost is added to the credit, once.</p>
+      <p>The bill stays as it is. The cost of the call is added to the credit, once.</p>
       <TextField label="Reason" isRequired value={reason} onInput={setReason} />
     </FormDialog>
   )

@@ -4,7 +4,7 @@ import { usePermissions, useResource } from '../data.ts'
 import { CALL_DECIMALS, count, duration, plural, shortCount } from '../format.ts'
 import { go, Link, setQuery, withQuery } from '../router.tsx'
 import { Button } from '../ui/button.tsx'
-import { DateRange, Download, Select, TextFilter } from '../ui/choices.tsx'
+import { DateRange, Download, Filters, Search, Select, TextFilter } from '../ui/choices.tsx'
 import { At, Figure, KeyLink, Money, TimeBar } from '../ui/figures.tsx'
 import { Empty, Heading, Show, Tag } from '../ui/states.tsx'
 import { type Column, Table } from '../ui/table.tsx'
@@ -26,7 +26,8 @@ export function RequestsPage({ query }: { readonly query: URLSearchParams }) {
     withQuery(base, { ...filters, limit: ROWS, after }),
     isLive ? 2_000 : null,
   )
-  const isFiltered = key !== null || Object.values(filters).some((value) => value !== null)
+  const set = Object.values(filters).filter((value) => value !== null)
+  const isFiltered = key !== null || set.length > 0
   return (
     <>
       <Heading title="Requests">
@@ -41,7 +42,7 @@ export function RequestsPage({ query }: { readonly query: URLSearchParams }) {
         <Download path={withQuery(base, { ...filters, format: 'ndjson' })} name="requests.ndjson" />
       </Heading>
       <FindById />
-      <div class="filters">
+      <Filters set={Number(key !== null) + set.length}>
         {!isDeveloper && <KeyFilter query={query} />}
         <Select name="state" title="State" options={STATES} query={query} />
         <Select name="flag" title="Flag" options={FLAGS} query={query} />
@@ -54,7 +55,7 @@ export function RequestsPage({ query }: { readonly query: URLSearchParams }) {
             Clear all
           </Link>
         )}
-      </div>
+      </Filters>
       <SumOf filters={filters} keyId={key} keyName={calls.value?.data[0]?.key_name ?? key ?? ''} />
       <Show resource={calls} lines={8}>
         {({ data, next }) =>
@@ -85,14 +86,7 @@ function FindById() {
         if (isId) go(`/requests/${id.trim()}`)
       }}
     >
-      <input
-        type="search"
-        aria-label="Request id"
-        placeholder="req_… id of any call  /"
-        value={id}
-        spellcheck={false}
-        onInput={(event) => setId(event.currentTarget.value)}
-      />
+      <Search title="Request id" placeholder="Find a request by its id: req_…" value={id} onInput={setId} />
       <button type="submit" disabled={!isId}>
         Open
       </button>
@@ -176,7 +170,10 @@ interface CallTableProps {
 export function CallTable({ calls, without, caption = 'Calls', after = null, next = null }: CallTableProps) {
   if (calls.length === 0)
     return (
-      <Empty title="No call yet." words="Every call leaves a line here: its model, tokens, cost and time." />
+      <Empty
+        title="No call yet."
+        words="Each call is listed here with its model, tokens, cost and duration."
+      />
     )
   const columns: Column<Call>[] = [
     {
@@ -216,7 +213,7 @@ export function CallTable({ calls, without, caption = 'Calls', after = null, nex
         ),
     },
     {
-      title: 'Took',
+      title: 'Duration',
       isFigure: true,
       isMinor: true,
       cell: ({ upstream_ms: upstream, overhead_ms: overhead }) =>
@@ -261,14 +258,14 @@ function TokensOf({ usage }: Pick<Call, 'usage'>) {
 
 const STATE_WORDS: Partial<Record<Call['state'], string>> = {
   in_flight: 'in flight',
-  waiting: 'waits for room',
+  waiting: 'waiting for room',
   deferred: 'cost comes later',
   released: 'nothing billed',
 }
 
 export function Outcome({ of: call }: { readonly of: Call }) {
   const { state, status, code, unpriced, estimated, overrun, credited, streamed, socket_id } = call
-  if (state === 'refused') return <Tag kind="bad">{code ?? 'refused'}</Tag>
+  if (state === 'refused') return <Tag kind="bad">{code === null ? 'refused' : <code>{code}</code>}</Tag>
   const isBad = status !== null && status >= 400
   return (
     <>

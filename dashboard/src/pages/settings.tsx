@@ -1,13 +1,14 @@
 import { useContext, useState } from 'preact/hooks'
 import { type AdminKey, type ListOf, type Overview, send } from '../api.ts'
 import { SignedIn, usePermissions, useResource } from '../data.ts'
+import { capital } from '../format.ts'
 import { Link, withQuery } from '../router.tsx'
 import { Button } from '../ui/button.tsx'
 import { ConfirmByName, type Ends, FormDialog } from '../ui/dialog.tsx'
 import { SelectField, TextField } from '../ui/fields.tsx'
 import { AccountLine, When } from '../ui/figures.tsx'
 import { Heading, Show, Tag } from '../ui/states.tsx'
-import { Table } from '../ui/table.tsx'
+import { actionColumn, nameColumn, Table } from '../ui/table.tsx'
 import { SecretDialog } from './key-form.tsx'
 
 type NewAdminKey = AdminKey & { readonly key: string }
@@ -51,18 +52,11 @@ export function SettingsPage({ query }: { readonly query: URLSearchParams }) {
             next={next}
             rowClass={({ status }) => (status === 'usable' ? undefined : 'dead')}
             columns={[
-              {
-                title: 'Name',
-                isWide: true,
-                lead: 'left',
-                cell: ({ name, status }) => (
-                  <>
-                    <span class="name">{name}</span>
-                    {status !== 'usable' && <Tag kind="plain">{status}</Tag>}
-                  </>
-                ),
-              },
-              { title: 'Role', cell: ({ role }) => <span title={ROLES[role]}>{role}</span> },
+              nameColumn<AdminKey>({
+                name: ({ name }) => name,
+                tag: ({ status }) => status !== 'usable' && <Tag kind="plain">{status}</Tag>,
+              }),
+              { title: 'Role', cell: ({ role }) => <span title={ROLES[role]}>{capital(role)}</span> },
               { title: 'Last used', cell: ({ last_used_at }) => <When at={last_used_at} /> },
               { title: 'Created', isMinor: true, cell: ({ created_at }) => <When at={created_at} /> },
               {
@@ -72,20 +66,7 @@ export function SettingsPage({ query }: { readonly query: URLSearchParams }) {
                   <code class="quiet">{prefix === '' ? 'from the environment' : `${prefix}…${last4}`}</code>
                 ),
               },
-              {
-                title: <span class="unseen">Action</span>,
-                isFigure: true,
-                lead: 'right',
-                cell: (key) =>
-                  mayRevoke(key) && (
-                    <Button
-                      title="Revoke"
-                      label={`Revoke ${key.name}`}
-                      kind="link"
-                      onClick={() => setRevoked(key)}
-                    />
-                  ),
-              },
+              actionColumn<AdminKey>('Revoke', ({ name }) => name, mayRevoke, setRevoked),
             ]}
           />
         )}
@@ -95,7 +76,7 @@ export function SettingsPage({ query }: { readonly query: URLSearchParams }) {
         {({ alert_thresholds_percent: percents }) => (
           <p class="measure">
             An event is emitted when a key or account has spent{' '}
-            <b>{percents.map((percent) => `${percent} %`).join(', ')}</b> or all of a budget. It stands in{' '}
+            <b>{percents.map((percent) => `${percent} %`).join(', ')}</b> or all of a budget. It is listed in{' '}
             <Link to="/activity">Activity</Link>, and <Link to="/webhooks">webhooks</Link> deliver it. The
             percentages are <code>webhooks.thresholds_percent</code> of the configuration.
           </p>
@@ -132,7 +113,7 @@ export function SettingsPage({ query }: { readonly query: URLSearchParams }) {
             keys.refresh()
           }}
         >
-          <p>It stops working at once, with all sessions that were opened with it. It cannot be undone.</p>
+          <p>It stops working at once, and its sessions end. This cannot be undone.</p>
         </ConfirmByName>
       )}
     </>

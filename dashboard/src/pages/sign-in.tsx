@@ -23,7 +23,7 @@ export function SignIn({
       <h1>Tollgate</h1>
       <p class="lead quiet">
         {hasEnded
-          ? 'Your session has ended. Sign in to go on where you were.'
+          ? 'Your session has ended. Sign in to continue where you were.'
           : 'Spend, limits and calls of your model APIs.'}
       </p>
       <form

@@ -80,6 +80,7 @@ export function UsagePage({ query }: { readonly query: URLSearchParams }) {
           <Choices
             title="Group by"
             options={offered}
+            nameOf={(each) => TITLES[each]}
             isChosen={(each) => by.includes(each)}
             onChoose={toggle}
           />
@@ -117,9 +118,9 @@ export function UsagePage({ query }: { readonly query: URLSearchParams }) {
         {({ data, next, total }) =>
           data.length === 0 ? (
             <Empty
-              title="No call was settled in this time."
+              title="No settled calls in this period."
               action={<Link to="/usage">This month</Link>}
-              words="Choose other days, or make a call: it is counted when it ends."
+              words="Choose other dates, or make a call: usage counts it when it ends."
             />
           ) : (
             <Table
@@ -202,7 +203,7 @@ function Hours({ day, by, calls: expected }: StackProps & { readonly day: string
     return () => abort.abort()
   }, [day, expected])
   if (expected > CALLS_MAX)
-    return <p class="quiet">Hours are drawn for days of at most {count(CALLS_MAX)} calls.</p>
+    return <p class="quiet">The hourly chart is available for days with at most {count(CALLS_MAX)} calls.</p>
   if (calls === null) return null
   const { slots, series } = stack(
     HOURS,

@@ -1,15 +1,15 @@
 import { useState } from 'preact/hooks'
 import { type ActivityEvent, type Delivery, type ListOf, send, WEBHOOK_EVENTS, type Webhook } from '../api.ts'
 import { useCommand, usePermissions, useResource } from '../data.ts'
-import { addDays, count } from '../format.ts'
-import { Link, setQuery, withQuery } from '../router.tsx'
+import { addDays, capital, count } from '../format.ts'
+import { setQuery, withQuery } from '../router.tsx'
 import { Button } from '../ui/button.tsx'
 import { ConfirmByName, Dialog, type Ends, FormDialog } from '../ui/dialog.tsx'
 import { Fact, Facts } from '../ui/facts.tsx'
 import { CheckField, SelectField, TextField } from '../ui/fields.tsx'
 import { At, Id, Snippet, When } from '../ui/figures.tsx'
 import { Empty, Failure, Heading, Show, Tag } from '../ui/states.tsx'
-import { inShort, Table } from '../ui/table.tsx'
+import { actionColumn, inShort, nameColumn, Table } from '../ui/table.tsx'
 import { SecretDialog } from './key-form.tsx'
 
 const DISABLED: Readonly<Record<string, string>> = {
@@ -43,22 +43,17 @@ export function WebhooksPage({ query }: { readonly query: URLSearchParams }) {
               caption="Endpoints"
               rows={data}
               columns={[
-                {
+                nameColumn<Webhook>({
                   title: 'URL',
-                  isWide: true,
-                  lead: 'left',
-                  cell: ({ id, url }) => (
-                    <Link to={`/webhooks?id=${id}`} class="name">
-                      {url}
-                    </Link>
-                  ),
-                },
+                  name: ({ url }) => url,
+                  to: ({ id }) => `/webhooks?id=${id}`,
+                }),
                 {
                   title: 'Events',
                   isMinor: true,
                   cell: ({ events }) => inShort(events.includes('*') ? null : events, 'kinds'),
                 },
-                { title: 'Format', isMinor: true, cell: ({ format }) => format },
+                { title: 'Format', isMinor: true, cell: ({ format }) => capital(format) },
                 { title: 'State', cell: (webhook) => <State of={webhook} /> },
                 { title: 'Last delivery', cell: ({ last_delivery_at }) => <When at={last_delivery_at} /> },
               ]}
@@ -95,10 +90,10 @@ export function WebhooksPage({ query }: { readonly query: URLSearchParams }) {
 function State({ of: webhook }: { readonly of: Webhook }) {
   const { enabled, disabled_reason, last_status, last_delivery_at } = webhook
   if (!enabled) return <Tag kind="bad">off: {DISABLED[disabled_reason ?? 'manual'] ?? disabled_reason}</Tag>
-  if (last_delivery_at === null) return <span class="quiet">on, nothing sent yet</span>
+  if (last_delivery_at === null) return <span class="quiet">On, nothing sent yet</span>
   if (last_status === null) return <Tag kind="bad">failing: no answer</Tag>
   return last_status < 300 ? (
-    <span>on, {last_status}</span>
+    <span>On, it answered {last_status}</span>
   ) : (
     <Tag kind="bad">failing: it answered {last_status}</Tag>
   )
@@ -187,20 +182,12 @@ function OneWebhook({ of: webhook, onChanged, onSecret }: OneWebhookProps) {
                   isMinor: true,
                   cell: ({ next_attempt_at }) => <When at={next_attempt_at} never="–" />,
                 },
-                {
-                  title: <span class="unseen">Action</span>,
-                  isFigure: true,
-                  lead: 'right',
-                  cell: ({ id, event_type }) =>
-                    mayManage && (
-                      <Button
-                        title="Retry"
-                        label={`Retry ${event_type}`}
-                        kind="link"
-                        onClick={() => retry(id)}
-                      />
-                    ),
-                },
+                actionColumn<Delivery>(
+                  'Retry',
+                  ({ event_type }) => event_type,
+                  () => mayManage,
+                  ({ id }) => retry(id),
+                ),
               ]}
             />
           )
@@ -219,6 +206,7 @@ function OneWebhook({ of: webhook, onChanged, onSecret }: OneWebhookProps) {
       {shown !== undefined && (
         <DeliveryDialog
           of={shown}
+          format={webhook.format}
           onClose={() => setOpened(null)}
           onRetry={mayManage ? () => retry(shown.id) : null}
         />
@@ -235,7 +223,7 @@ function OneWebhook({ of: webhook, onChanged, onSecret }: OneWebhookProps) {
             onChanged()
           }}
         >
-          <p>Nothing more is sent to it, and what was sent is forgotten.</p>
+          <p>Nothing more is sent to it, and the list of its deliveries is deleted.</p>
         </ConfirmByName>
       )}
     </section>
@@ -244,7 +232,7 @@ function OneWebhook({ of: webhook, onChanged, onSecret }: OneWebhookProps) {
 
 function DeliveryState({ of: delivery }: { readonly of: Delivery }) {
   const { status, attempts, response_status: answer, error } = delivery
-  if (status === 'succeeded') return <span>delivered {answer}</span>
+  if (status === 'succeeded') return <span>Delivered, {answer}</span>
   if (attempts === 0) return <Tag kind="plain">queued</Tag>
   return (
     <>
@@ -256,12 +244,16 @@ function DeliveryState({ of: delivery }: { readonly of: Delivery }) {
 
 interface DeliveryDialogProps {
   readonly of: Delivery
+  readonly format: Webhook['format']
   onClose(): void
   readonly onRetry: (() => void) | null
 }
 
-/** The payload of a delivery is its event, which the list of events has for as long. */
-function DeliveryDialog({ of: delivery, onClose, onRetry }: DeliveryDialogProps) {
+/**
+ * The payload of a delivery is its event, which the list of events has for as long. Of the reply the API has the
+ * status, and why an attempt failed.
+ */
+function DeliveryDialog({ of: delivery, format, onClose, onRetry }: DeliveryDialogProps) {
   const day = delivery.created_at.slice(0, 10)
   const events = useResource<ListOf<ActivityEvent>>(
     withQuery('/gateway/v1/events', {
@@ -274,13 +266,18 @@ function DeliveryDialog({ of: delivery, onClose, onRetry }: DeliveryDialogProps)
   return (
     <Dialog title={delivery.event_type} isWide onClose={onClose}>
       <Facts>
-        <Fact title="Reply" value={<DeliveryState of={delivery} />} />
+        <Fact title="Outcome" value={<DeliveryState of={delivery} />} />
         <Fact title="Attempts" value={count(delivery.attempts)} />
+        <Fact title="Reply">
+          {delivery.response_status === null ? 'none' : `HTTP ${delivery.response_status}`}
+        </Fact>
+        <Fact title="Created" value={<When at={delivery.created_at} />} />
         <Fact title="Last attempt" value={<When at={delivery.last_attempt_at} />} />
         <Fact title="Next attempt" value={<When at={delivery.next_attempt_at} never="none" />} />
         <Fact title="webhook-id" value={<Id id={delivery.event_id} />} />
       </Facts>
-      <h2>Payload</h2>
+      <h2>{format === 'slack' ? 'Event' : 'Payload'}</h2>
+      {format === 'slack' && <p class="quiet">The endpoint was sent a sentence about this event.</p>}
       <Show resource={events}>
         {({ data }) => {
           const event = data.find(({ id }) => id === delivery.event_id)
@@ -342,7 +339,7 @@ function WebhookForm({
       <div class="columns">
         <SelectField
           label="Format"
-          hint="Slack also suits whatever takes Slack's incoming webhooks."
+          hint="Slack also works for services that accept Slack's incoming webhooks."
           value={format}
           options={{ standard: 'JSON, signed (Standard Webhooks)', slack: 'A message for Slack' }}
           onInput={setFormat}

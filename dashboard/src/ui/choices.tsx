@@ -1,26 +1,55 @@
 import type { ComponentChildren } from 'preact'
+import { useState } from 'preact/hooks'
 import { inAccount } from '../api.ts'
+import { capital } from '../format.ts'
 import { setQuery } from '../router.tsx'
 
 interface ChoicesProps<Option extends string> {
   /** The subject of the choice, for screen readers. */
   readonly title: string
   readonly options: readonly Option[]
+  /** How an option is written; as it is, unless told. */
+  nameOf?(option: Option): string
   isChosen(option: Option): boolean
   onChoose(option: Option): void
 }
 
 /** A few words of which one is chosen, or several. */
-export function Choices<Option extends string>({ title, options, isChosen, onChoose }: ChoicesProps<Option>) {
+export function Choices<Option extends string>({
+  title,
+  options,
+  nameOf = (option) => option,
+  isChosen,
+  onChoose,
+}: ChoicesProps<Option>) {
   return (
     <fieldset class="choice">
       <legend class="unseen">{title}</legend>
       {options.map((option) => (
         <button key={option} type="button" aria-pressed={isChosen(option)} onClick={() => onChoose(option)}>
-          {option}
+          {nameOf(option)}
         </button>
       ))}
     </fieldset>
+  )
+}
+
+interface FiltersProps {
+  /** How many filters are set. */
+  readonly set: number
+  readonly children: ComponentChildren
+}
+
+/** Many filters: on a phone they are behind a button, so that the list comes first. */
+export function Filters({ set, children }: FiltersProps) {
+  const [isOpen, setOpen] = useState(false)
+  return (
+    <>
+      <button type="button" class="fold" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+        {set === 0 ? 'Filters' : `Filters (${set})`}
+      </button>
+      <div class={isOpen ? 'filters' : 'filters folded'}>{children}</div>
+    </>
   )
 }
 
@@ -81,9 +110,10 @@ export function Select({
         value={query.get(name) ?? ''}
         onChange={(event) => setQuery({ [name]: event.currentTarget.value, after: null })}
       >
-        <option value="">any</option>
+        <option value="">Any</option>
         {options.map((option) => {
-          const [value, words] = typeof option === 'string' ? [option, option.replaceAll('_', ' ')] : option
+          const [value, words] =
+            typeof option === 'string' ? [option, capital(option.replaceAll('_', ' '))] : option
           return (
             <option key={value} value={value}>
               {words}
@@ -113,18 +143,25 @@ interface SearchProps {
   readonly title: string
   readonly placeholder: string
   readonly value: string
+  onInput?(text: string): void
 }
 
-/** The search of a list, in the URL; a new search begins on the first page. */
-export function Search({ title, placeholder, value }: SearchProps) {
+/** A new search begins on the first page. */
+const searchInUrl = (search: string) => setQuery({ search, after: null, page: null }, 'replace')
+
+/** The search of a page, in the URL unless told. The key `/` leads to it. */
+export function Search({ title, placeholder, value, onInput = searchInUrl }: SearchProps) {
   return (
-    <input
-      type="search"
-      aria-label={title}
-      placeholder={placeholder}
-      value={value}
-      onInput={(event) => setQuery({ search: event.currentTarget.value, after: null, page: null }, 'replace')}
-    />
+    <span class="search">
+      <input
+        type="search"
+        aria-label={title}
+        placeholder={placeholder}
+        value={value}
+        spellcheck={false}
+        onInput={(event) => onInput(event.currentTarget.value)}
+      />
+    </span>
   )
 }
 

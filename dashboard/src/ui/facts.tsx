@@ -6,7 +6,7 @@ export function Facts({ children }: { readonly children: ComponentChildren }) {
 }
 
 interface FactProps {
-  readonly title: string
+  readonly title: ComponentChildren
   readonly value?: ComponentChildren
   readonly children?: ComponentChildren
 }

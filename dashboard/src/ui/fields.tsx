@@ -134,7 +134,7 @@ export function MetadataField({ pairs, onInput }: { readonly pairs: Pairs; onInp
           />
         </span>
       ))}
-      <small class="quiet">Usage shows it, and the search of keys finds it: metadata.team:web</small>
+      <small class="quiet">Search keys by it, for example metadata.team:web</small>
     </fieldset>
   )
 }

@@ -68,31 +68,23 @@ function Waiting({ lines }: { readonly lines: number }) {
   )
 }
 
-interface EmptyProps {
-  readonly title: string
-  readonly words?: ComponentChildren
-  readonly action?: ComponentChildren
+type Slots<Name extends string> = { readonly title: string } & {
+  readonly [name in Name]?: ComponentChildren
 }
 
 /** An empty page: what would be here, and one action that gets it there. */
-export function Empty({ title, words, action }: EmptyProps) {
+export function Empty({ title, words, action }: Slots<'words' | 'action'>) {
   return (
     <div class="empty">
       <h2>{title}</h2>
       {words !== undefined && <p>{words}</p>}
-      {action !== undefined && <p class="action">{action}</p>}
+      {action !== undefined && action !== false && <p class="action">{action}</p>}
     </div>
   )
 }
 
-interface HeadingProps {
-  readonly title: string
-  readonly state?: ComponentChildren
-  readonly children?: ComponentChildren
-}
-
 /** The title of a page, its state beside it, and its actions at the far right. */
-export function Heading({ title, state, children }: HeadingProps) {
+export function Heading({ title, state, children }: Slots<'state' | 'children'>) {
   return (
     <header class="page">
       <h1 class="name">{title}</h1>

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { setQuery } from '../router.tsx'
+import { Link, setQuery } from '../router.tsx'
 import { Button } from './button.tsx'
 
 export interface Column<Row> {
@@ -149,6 +149,55 @@ function Pages({ after, next }: { readonly after: string | null; readonly next: 
       {next !== null && <Button title="Next page" onClick={() => setQuery({ after: next })} />}
     </nav>
   )
+}
+
+interface NameColumn<Row> extends Pick<Column<Row>, 'sort'> {
+  readonly title?: string
+  name(row: Row): string
+  /** The page of the row. */
+  to?(row: Row): string
+  /** The state of the row, where it is not the usual one. */
+  tag?(row: Row): ComponentChildren
+}
+
+/** The column of names that a list begins with. */
+export function nameColumn<Row>({ title = 'Name', name, to, tag, ...rest }: NameColumn<Row>): Column<Row> {
+  return {
+    ...rest,
+    title,
+    isWide: true,
+    lead: 'left',
+    cell: (row) => (
+      <>
+        {to === undefined ? (
+          <span class="name">{name(row)}</span>
+        ) : (
+          <Link to={to(row)} class="name">
+            {name(row)}
+          </Link>
+        )}
+        {tag?.(row)}
+      </>
+    ),
+  }
+}
+
+/** The column of a command at the end of a row. */
+export function actionColumn<Row>(
+  title: string,
+  nameOf: (row: Row) => string,
+  isOffered: (row: Row) => boolean,
+  onClick: (row: Row) => void,
+): Column<Row> {
+  return {
+    title: <span class="unseen">Action</span>,
+    isFigure: true,
+    lead: 'right',
+    cell: (row) =>
+      isOffered(row) && (
+        <Button title={title} label={`${title} ${nameOf(row)}`} kind="link" onClick={() => onClick(row)} />
+      ),
+  }
 }
 
 /** A list in a cell: all, the only one, or how many, which are named on hover. */
