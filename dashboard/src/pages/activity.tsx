@@ -126,7 +126,7 @@ function Sentence({ of: event }: { readonly of: ActivityEvent }) {
       const usd = data.credit?.amount_usd ?? 0
       return (
         <>
-          Credit of <Link to="/credits">{money(usd)}</Link> {usd < 0 ? 'corrected' : 'added'}:{' '}
+          Credit {usd < 0 ? 'corrected by' : 'added:'} <Link to="/credits">{money(usd)}</Link>,{' '}
           <span class="name">{data.credit?.reason}</span>
         </>
       )
@@ -160,7 +160,7 @@ function Sentence({ of: event }: { readonly of: ActivityEvent }) {
     case 'webhook.test':
       return (
         <>
-          Test sent to <Subject of={data} />
+          <Subject of={data} /> was sent a test
         </>
       )
     default:

@@ -141,7 +141,7 @@ function Total({ of: keys, isAll }: { readonly of: readonly Key[]; readonly isAl
   return (
     <>
       <b>{isAll ? plural(keys.length, 'key') : `more than ${plural(READ, 'key')}`}</b>{' '}
-      {isAll && <span class="quiet">{money(spent)} this month</span>}
+      {isAll && <span class="quiet">· {money(spent)} this month</span>}
     </>
   )
 }

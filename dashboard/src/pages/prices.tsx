@@ -230,13 +230,16 @@ const columnsOf = (models: readonly PricedModel[]): readonly Column<PricedModel>
   rateColumn('Cache write', ['cache_write_5m', 'cache_write_30m'], models, { isMinor: true }),
   {
     title: 'Long prompts, audio, images',
-    cell: (model) =>
-      moreRatesOf(model).map(([words, rates], i) => (
+    cell(model) {
+      const all = moreRatesOf(model)
+      if (all.length === 0) return <span class="quiet minor">–</span>
+      return all.map(([words, rates], i) => (
         <span key={words} title={`${words}, USD`}>
           {i > 0 && ' · '}
           {rates} <span class="quiet">{words}</span>
         </span>
-      )),
+      ))
+    },
   },
   {
     title: 'Tiers',

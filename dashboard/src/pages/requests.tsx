@@ -251,7 +251,8 @@ function TokensOf({ usage }: Pick<Call, 'usage'>) {
       title={`${count(input_tokens)} input, ${count(cache_read_tokens)} read from the cache, ${count(cache_write_tokens)} written to it, ${count(output_tokens)} output`}
     >
       {shortCount(input_tokens)}
-      {cache > 0 && <span class="quiet"> + {shortCount(cache)} cached</span>} → {shortCount(output_tokens)}
+      {cache > 0 && <span class="quiet cached"> + {shortCount(cache)} cached</span>} →{' '}
+      {shortCount(output_tokens)}
     </span>
   )
 }

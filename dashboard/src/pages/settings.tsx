@@ -57,7 +57,10 @@ export function SettingsPage({ query }: { readonly query: URLSearchParams }) {
                 tag: ({ status }) => status !== 'usable' && <Tag kind="plain">{status}</Tag>,
               }),
               { title: 'Role', cell: ({ role }) => <span title={ROLES[role]}>{capital(role)}</span> },
-              { title: 'Last used', cell: ({ last_used_at }) => <When at={last_used_at} /> },
+              {
+                title: 'Last used',
+                cell: ({ last_used_at }) => <When at={last_used_at} never="never used" />,
+              },
               { title: 'Created', isMinor: true, cell: ({ created_at }) => <When at={created_at} /> },
               {
                 title: 'Key',
@@ -76,9 +79,9 @@ export function SettingsPage({ query }: { readonly query: URLSearchParams }) {
         {({ alert_thresholds_percent: percents }) => (
           <p class="measure">
             An event is emitted when a key or account has spent{' '}
-            <b>{percents.map((percent) => `${percent} %`).join(', ')}</b> or all of a budget. It is listed in{' '}
-            <Link to="/activity">Activity</Link>, and <Link to="/webhooks">webhooks</Link> deliver it. The
-            percentages are <code>webhooks.thresholds_percent</code> of the configuration.
+            <b class="nowrap">{percents.map((percent) => `${percent} %`).join(', ')}</b> or all of a budget.
+            It is listed in <Link to="/activity">Activity</Link>, and <Link to="/webhooks">webhooks</Link>{' '}
+            deliver it. The percentages are <code>webhooks.thresholds_percent</code> of the configuration.
           </p>
         )}
       </Show>

@@ -42,6 +42,7 @@ export function WebhooksPage({ query }: { readonly query: URLSearchParams }) {
             <Table
               caption="Endpoints"
               rows={data}
+              rowClass={(each) => (each.id === id ? 'current' : undefined)}
               columns={[
                 nameColumn<Webhook>({
                   title: 'URL',
@@ -51,7 +52,7 @@ export function WebhooksPage({ query }: { readonly query: URLSearchParams }) {
                 {
                   title: 'Events',
                   isMinor: true,
-                  cell: ({ events }) => inShort(events.includes('*') ? null : events, 'kinds'),
+                  cell: ({ events }) => inShort(events.includes('*') ? null : events, 'events'),
                 },
                 { title: 'Format', isMinor: true, cell: ({ format }) => capital(format) },
                 { title: 'State', cell: (webhook) => <State of={webhook} /> },

@@ -43,11 +43,19 @@ export function Table<Row extends { readonly id: string }>({
   after = null,
   next = null,
 }: TableProps<Row>) {
-  const classOf = ({ isFigure, isMinor, isWide, lead }: Column<Row>) =>
-    [isFigure && 'figure', isMinor && 'minor', isWide && 'wide', lead !== undefined && `first ${lead}`]
+  const isInUsd = ({ title }: Column<Row>) => typeof title === 'string' && title.endsWith(', USD')
+  const classOf = (column: Column<Row>) =>
+    [
+      column.isFigure && 'figure',
+      column.isMinor && 'minor',
+      column.isWide && 'wide',
+      column.lead !== undefined && `first ${column.lead}`,
+      isInUsd(column) && 'usd',
+    ]
       .filter(Boolean)
       .join(' ') || undefined
-  const titleOf = ({ title }: Column<Row>) => (typeof title === 'string' ? title : undefined)
+  const titleOf = ({ title }: Column<Row>) =>
+    typeof title === 'string' ? title.replace(', USD', '') : undefined
   const isStacked = columns.some(({ lead }) => lead !== undefined)
   const table = (
     <Scroller title={caption}>
