@@ -84,11 +84,12 @@ export function Copy({ text, what, onCopied }: CopyProps) {
   )
 }
 
-/** Text to copy: lines of a client, a payload, a secret. */
+/** Text to copy: lines of a client, a payload, a secret. The Tab key stops at a long one, so that arrow keys scroll it. */
 export function Snippet({ text, what, onCopied }: CopyProps) {
+  const isLong = text.length > 600 || text.split('\n').length > 20
   return (
     <div class="snippet">
-      <pre>
+      <pre tabIndex={isLong ? 0 : undefined}>
         <code>{text}</code>
       </pre>
       <Copy text={text} what={what} onCopied={onCopied} />
