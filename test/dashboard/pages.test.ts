@@ -43,7 +43,7 @@ test('overview: its figures are those of the API, and that of the month is a doo
   const { balance_usd } = await bench.balance()
   await page.getByText('on the same days').waitFor()
   // The node shares one read of the overview for up to twenty times as long as it took: the first may be older.
-  await page.locator(`.sums li:first-child data[value="${cost_usd}"]`).waitFor()
+  await page.locator(`.sums li:first-child data[value="${cost_usd}"]`).waitFor({ timeout: 90_000 })
   const [month, lastMonth, forecast, saved, left] = await figuresOf(page)
   assert.deepEqual([month, saved, left], [cost_usd, savings_usd, balance_usd].map(String))
   assert.ok(Number(forecast) >= Number(month), 'the forecast is at least what was spent')
