@@ -272,7 +272,8 @@ test('the bar of a phone has five pages and the others below More', async () => 
   await page.getByRole('heading', { level: 1, name: 'Settings' }).waitFor()
   assert.equal(await rail.getByRole('link', { name: 'Accounts' }).isVisible(), false)
   const more = rail.getByRole('button', { name: 'More' })
-  const lineOf = () => more.evaluate((button) => getComputedStyle(button).borderTopColor)
+  const lineOf = () =>
+    page.evaluate<string>("getComputedStyle(document.querySelector('.rail .more')).borderTopColor")
   const lit = await lineOf()
   assert.equal(await more.getAttribute('aria-current'), 'page')
   await rail.getByRole('link', { name: 'Keys' }).click()
