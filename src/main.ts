@@ -246,7 +246,7 @@ async function serveFrom(
     reading: {
       memory: new ByteBudget(limits.bodiesMemoryBytesMax),
       times: bodyTimes,
-      decoding: new DecodingTurns(limits.bodiesDecodingMax, limits.bodiesDecodingPerKeyMax),
+      decoding: new DecodingTurns(limits.bodiesDecodingMax),
       boundEntry: (...entry) => pricer.boundEntry(...entry, clock.nowMs()),
     },
     upstreams,

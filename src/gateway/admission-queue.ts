@@ -1,11 +1,11 @@
 import { limits } from '../kernel/limits.ts'
 import type { Admission } from '../ledger/call.ts'
 
-/**
- * The first call in a queue polls at this interval: another node or the command line may free budget without notifying
- * this node.
- */
-const LINE_LOOK_AGAIN_MS = 1_000
+/** The first in line polls this often: another node or the command line may free budget without notifying this node. */
+const POLL_MS = 1_000
+
+/** How many may ask together; a batch of the store decides them in their order. */
+const FRONT_MAX = 256
 
 export type Turn = 'ask' | 'timed_out' | 'full' | 'left'
 
@@ -14,12 +14,11 @@ export type Held = Extract<Admission, { kind: 'held' }>
 /** One FIFO queue per budget and per account. Only the calls at the front ask the store again. */
 export class AdmissionQueues {
   readonly waitMs: number
-  readonly queues = new Map<string, Queue>()
+  readonly #budgets = new Map<string, Queue>()
+  readonly #accounts = new Map<string, Queue>()
   readonly entries = new Set<QueueEntry>()
   /** The last answer to a waiting call of each key, by the key's digest. */
   readonly heldKeys = new Map<string, { held: Held; calls: number }>()
-  waiting = 0
-  accountQueues = 0
   closed = false
   #tickets = 0
 
@@ -27,47 +26,44 @@ export class AdmissionQueues {
     this.waitMs = waitMs
   }
 
+  get waiting(): number {
+    return this.entries.size
+  }
+
   enter(digest: Buffer): QueueEntry {
     return new QueueEntry(this, digest, this.#tickets++)
   }
 
   get hasAccountQueue(): boolean {
-    return this.accountQueues > 0
+    return this.#accounts.size > 0
   }
 
   heldByAccount(accountId: string): Held | null {
-    return this.queues.get(accountQueue(accountId))?.held ?? null
+    return this.#accounts.get(accountId)?.held ?? null
   }
 
   settled(budgetId: string, accountId: string): void {
     if (this.waiting === 0) return
-    this.queues.get(budgetQueue(budgetId))?.signal()
-    this.queues.get(accountQueue(accountId))?.signal()
+    this.#budgets.get(budgetId)?.signal()
+    this.#accounts.get(accountId)?.signal()
   }
 
   /** Call this when limits or credit change: the first call of every queue asks again. */
   signalAll(): void {
-    for (const queue of [...this.queues.values()]) queue.signal()
+    for (const queue of [...this.#budgets.values(), ...this.#accounts.values()]) queue.signal()
   }
 
   close(): void {
     this.closed = true
     for (const entry of [...this.entries]) entry.end('timed_out')
   }
-}
 
-function budgetQueue(id: string): string {
-  return `budget ${id}`
-}
-
-const ACCOUNT = 'account '
-
-function accountQueue(id: string): string {
-  return ACCOUNT + id
-}
-
-function queueOf({ by, budgetId, accountId }: Held): string {
-  return by.limit === 'budget' && by.budget.scope === 'key' ? budgetQueue(budgetId) : accountQueue(accountId)
+  /** The queue of the limit that holds a call back. */
+  queueOf({ by, budgetId, accountId }: Held): Queue {
+    const isOfKey = by.limit === 'budget' && by.budget.scope === 'key'
+    const [queues, id] = isOfKey ? [this.#budgets, budgetId] : [this.#accounts, accountId]
+    return queues.get(id) ?? new Queue(queues, id)
+  }
 }
 
 /** A call's position in the order of arrival. Most calls never wait: they only take a number. */
@@ -79,7 +75,7 @@ export class QueueEntry {
   readonly #digest: Buffer
   #wake: ((turn: Turn) => void) | null = null
   #deadline: NodeJS.Timeout | null = null
-  #queued: { readonly queue: Queue; readonly name: string } | null = null
+  #queue: Queue | null = null
   #over: 'timed_out' | 'left' | null = null
 
   constructor(all: AdmissionQueues, digest: Buffer, ticket: number) {
@@ -99,28 +95,16 @@ export class QueueEntry {
 
   /** Waits in the queue of the limit that blocks this call, until the store should be asked again. */
   async turn(held: Held): Promise<Turn> {
-    const all = this.#all
-    if (all.closed) this.#over ??= 'timed_out'
+    if (this.#all.closed) this.#over ??= 'timed_out'
     if (this.#over !== null) return this.#over
-    const queue = this.#join(queueOf(held))
+    const queue = this.#join(held)
     if (queue === null) return 'full'
-    this.#noteHeld(held)
-    queue.held = held
-    this.#deadline ??= setTimeout(() => this.end('timed_out'), all.waitMs)
+    this.#deadline ??= setTimeout(() => this.end('timed_out'), this.#all.waitMs)
     const { promise, resolve } = Promise.withResolvers<Turn>()
     this.asking = false
     this.#wake = resolve
     queue.wakeFront()
     return await promise
-  }
-
-  #noteHeld(held: Held): void {
-    const { heldKeys, entries } = this.#all
-    const noted = heldKeys.get(this.#keyName) ?? { held, calls: 0 }
-    noted.held = held
-    if (!entries.has(this)) noted.calls += 1
-    heldKeys.set(this.#keyName, noted)
-    entries.add(this)
   }
 
   leave(): void {
@@ -142,60 +126,52 @@ export class QueueEntry {
   /** Leaves the queue. If this call was admitted, there may be room for the next one. */
   done(admitted: boolean): void {
     if (this.#deadline !== null) clearTimeout(this.#deadline)
+    this.#queue?.remove(this, admitted)
+    this.#queue = null
     const { entries, heldKeys } = this.#all
-    if (entries.delete(this)) {
-      const noted = heldKeys.get(this.#keyName)
-      if (noted !== undefined && --noted.calls === 0) heldKeys.delete(this.#keyName)
-    }
-    this.#quit(admitted)
+    if (!entries.delete(this)) return
+    const noted = heldKeys.get(this.#keyName)
+    if (noted !== undefined && --noted.calls === 0) heldKeys.delete(this.#keyName)
   }
 
-  #join(name: string): Queue | null {
-    const { queues } = this.#all
-    if (this.#queued?.name === name) {
-      this.#queued.queue.heldAgain()
-      return this.#queued.queue
+  #join(held: Held): Queue | null {
+    const { entries, heldKeys } = this.#all
+    const queue = this.#all.queueOf(held)
+    if (queue === this.#queue) queue.heldAgain()
+    else {
+      this.#queue?.remove(this, false)
+      this.#queue = null
+      const isFirstWait = !entries.has(this)
+      if (isFirstWait && entries.size >= limits.callsWaitingMax) return null
+      if (queue.length >= limits.callsQueuedPerLimitMax) return null
+      queue.add(this)
+      this.#queue = queue
+      const noted = heldKeys.get(this.#keyName) ?? { held, calls: 0 }
+      if (isFirstWait) noted.calls += 1
+      heldKeys.set(this.#keyName, noted)
+      entries.add(this)
     }
-    this.#quit(false)
-    const there = queues.get(name)
-    if (this.#all.waiting >= limits.callsWaitingMax) return null
-    if ((there?.length ?? 0) >= limits.callsQueuedPerLimitMax) return null
-    const queue = there ?? new Queue()
-    if (there === undefined) {
-      queues.set(name, queue)
-      if (name.startsWith(ACCOUNT)) this.#all.accountQueues += 1
-    }
-    queue.add(this)
-    this.#all.waiting += 1
-    this.#queued = { queue, name }
+    const noted = heldKeys.get(this.#keyName)
+    if (noted !== undefined) noted.held = held
+    queue.held = held
     return queue
-  }
-
-  #quit(admitted: boolean): void {
-    if (this.#queued === null) return
-    const { queue, name } = this.#queued
-    this.#queued = null
-    this.#all.waiting -= 1
-    queue.remove(this, admitted)
-    if (queue.length > 0) return
-    this.#all.queues.delete(name)
-    if (name.startsWith(ACCOUNT)) this.#all.accountQueues -= 1
   }
 }
 
-/** How many calls may ask at once. The store decides them in order, in one batch. */
-const FRONT_MAX = 256
-
+/** Exists while a call waits in it. */
 class Queue {
   held: Held | null = null
+  readonly #all: Map<string, Queue>
+  readonly #id: string
   readonly #entries: QueueEntry[] = []
   /** Calls admitted since one was last held back. That many may ask at once. */
   #admitted = 0
   #signalled = false
-  readonly #poll: NodeJS.Timeout
+  #poll: NodeJS.Timeout | null = null
 
-  constructor() {
-    this.#poll = setInterval(() => this.signal(), LINE_LOOK_AGAIN_MS).unref()
+  constructor(all: Map<string, Queue>, id: string) {
+    this.#all = all
+    this.#id = id
   }
 
   get length(): number {
@@ -208,8 +184,12 @@ class Queue {
   }
 
   add(entry: QueueEntry): void {
-    // Signals sent between the store's answer and the creation of this queue were missed.
-    if (this.#entries.length === 0) this.#signalled = true
+    if (this.#poll === null) {
+      this.#all.set(this.#id, this)
+      this.#poll = setInterval(() => this.signal(), POLL_MS).unref()
+      // Signals between the store's answer and the creation of the queue reached no queue.
+      this.#signalled = true
+    }
     const at = this.#entries.findLastIndex((other) => other.ticket < entry.ticket)
     this.#entries.splice(at + 1, 0, entry)
   }
@@ -219,12 +199,12 @@ class Queue {
   }
 
   remove(entry: QueueEntry, admitted: boolean): void {
-    const at = this.#entries.indexOf(entry)
-    if (at === -1) return
-    this.#entries.splice(at, 1)
-    if (this.#entries.length === 0) clearInterval(this.#poll)
+    this.#entries.splice(this.#entries.indexOf(entry), 1)
     if (admitted) this.#admitted += 1
     this.signal()
+    if (this.#entries.length > 0) return
+    this.#all.delete(this.#id)
+    clearInterval(this.#poll ?? undefined)
   }
 
   /** Also call this when a call has just begun to wait: its answer may already be stale. */

@@ -1,14 +1,11 @@
 import { clientLeft, type Exchange } from '../http/exchange.ts'
-import { firstValue } from '../http/raw-headers.ts'
 import type { Upstream } from '../http/upstream-call.ts'
 import { type Denial, type Refusal, refuse } from '../kernel/errors.ts'
-import type { HeaderNames } from '../kernel/header-names.ts'
-import { requestInstantMs } from '../kernel/ids.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Nanos } from '../kernel/money.ts'
-import { redactEncoded, redactForeign, withoutKey } from '../kernel/secret.ts'
+import { redactForeign, withoutKey } from '../kernel/secret.ts'
 import type { Surface } from '../kernel/vocabulary.ts'
-import { type Credential, type KeyLookup, refuseKey } from '../keys/credential.ts'
+import { type Credential, refuseKey } from '../keys/credential.ts'
 import type { BoundedFile } from '../ledger/account.ts'
 import {
   type Admission,
@@ -24,7 +21,15 @@ import type { Held, QueueEntry } from './admission-queue.ts'
 import type { Call, IdentifiedCall, PlannedCall, ReadCall } from './call.ts'
 import type { Gateway } from './gateway.ts'
 import type { CallPlan } from './pricer.ts'
-import { explainHeld, explainRefusal, type RefusedRequest, refuseSuspended } from './refusals.ts'
+import {
+  describeCall,
+  describeUnsent,
+  explainHeld,
+  explainRefusal,
+  type RefusedRequest,
+  recordable,
+  refuseSuspended,
+} from './refusals.ts'
 
 const SETTLEMENTS_WAITING_MAX = 20_000
 
@@ -40,25 +45,23 @@ export async function checkKey(
   { names }: Exchange,
   gateway: Gateway,
 ): Promise<Denial | null> {
-  const caller = await gateway.store.lookUpKey(digest, gateway.clock.nowMs())
-  if (caller.kind !== 'api_key') return refuseCaller(caller)
-  const suspended = caller.isSuspended ? ({ reason: 'account_suspended' } as const) : null
-  const refusal = suspended ?? (paid ? refuseSpent(caller.means) : null)
-  if (refusal === null) return null
-  return { refusal: explainRefusal(refusal, NOTHING_READ, names), balanceNanos: caller.means.balanceNanos }
+  const { refusal, means } = await judgeKey(digest, gateway)
+  const spent = paid && means !== null ? refuseSpent(means) : null
+  const denied = refusal ?? (spent === null ? null : explainRefusal(spent, NOTHING_READ, names))
+  return denied === null ? null : { refusal: denied, balanceNanos: means?.balanceNanos ?? null }
 }
 
 /** Refuses a body that no key may send. If the key itself is unusable, that is the refusal. */
 export async function refuseBody({ digest }: Call, detail: string, gateway: Gateway): Promise<Denial> {
-  const caller = await gateway.store.lookUpKey(digest, gateway.clock.nowMs())
-  if (caller.kind !== 'api_key') return refuseCaller(caller)
-  const refusal = caller.isSuspended ? refuseSuspended() : refuse('bad_request', detail)
-  return { refusal, balanceNanos: caller.means.balanceNanos }
+  const { refusal, means } = await judgeKey(digest, gateway)
+  return { refusal: refusal ?? refuse('bad_request', detail), balanceNanos: means?.balanceNanos ?? null }
 }
 
-function refuseCaller(caller: Exclude<KeyLookup, { kind: 'api_key' }>): Denial {
-  const reason = caller.kind === 'refused' ? caller.reason : 'admin_key'
-  return { refusal: refuseKey(reason), balanceNanos: null }
+async function judgeKey(digest: Uint8Array, { store, clock }: Gateway) {
+  const caller = await store.lookUpKey(digest, clock.nowMs())
+  if (caller.kind === 'api_key')
+    return { refusal: caller.isSuspended ? refuseSuspended() : null, means: caller.means }
+  return { refusal: refuseKey(caller.kind === 'refused' ? caller.reason : 'admin_key'), means: null }
 }
 
 interface FoundUpstream {
@@ -165,22 +168,21 @@ async function explain(call: PlannedCall, answer: TurnAnswer, gateway: Gateway):
     case 'held':
       return refused(explainHeld(answer.by, exchange.names), answer.balanceNanos)
     case 'refused': {
-      const { balanceNanos } = answer
-      const refusal = blameEndpoint(answer.refusal, call.endpoint)
-      if (refusal.reason !== 'unknown_key') {
-        const { unpricedModel: unpriced } = plan
-        const asked = {
-          endpoint: `${exchange.method} ${recordable(call.target.path, exchange.names)}`,
-          unmeteredMember: plan.unmeteredMember,
-          model: unpriced ?? plan.modelAsked,
-          closestModel:
-            unpriced === null ? null : gateway.pricer.closestModel(unpriced, gateway.clock.nowMs()),
-          allowedModels: isForModels(refusal) ? await allowedModelsOf(digest, gateway) : [],
-        }
-        return refused(explainRefusal(refusal, asked, exchange.names), balanceNanos)
+      if (answer.refusal.reason === 'unknown_key') {
+        const caller = await gateway.store.lookUpKey(digest, gateway.clock.nowMs())
+        return refused(refuseKey(caller.kind === 'admin_key' ? 'admin_key' : 'unknown_key'))
       }
-      const caller = await gateway.store.lookUpKey(digest, gateway.clock.nowMs())
-      return refused(refuseKey(caller.kind === 'admin_key' ? 'admin_key' : 'unknown_key'))
+      const { unpricedModel: unpriced } = plan
+      const refusal = blameEndpoint(answer.refusal, call.endpoint)
+      const isForModels = refusal.reason === 'model_not_allowed' || refusal.reason === 'models_unknown'
+      const asked = {
+        endpoint: `${exchange.method} ${recordable(call.target.path, exchange.names)}`,
+        unmeteredMember: plan.unmeteredMember,
+        model: unpriced ?? plan.modelAsked,
+        closestModel: unpriced === null ? null : gateway.pricer.closestModel(unpriced, gateway.clock.nowMs()),
+        allowedModels: isForModels ? await allowedModelsOf(digest, gateway) : [],
+      }
+      return refused(explainRefusal(refusal, asked, exchange.names), answer.balanceNanos)
     }
   }
 }
@@ -203,11 +205,7 @@ function blameEndpoint(refusal: CallRefusal, endpoint: PlannedCall['endpoint']):
     : refusal
 }
 
-function isForModels({ reason }: CallRefusal): boolean {
-  return reason === 'model_not_allowed' || reason === 'models_unknown'
-}
-
-/** Read only after a model was refused, so that admissions need not carry the list. */
+/** The list is read only where a call was refused for its models, so that no admission has to carry it. */
 async function allowedModelsOf(digest: Uint8Array, { store, clock }: Gateway): Promise<readonly string[]> {
   const atMs = clock.nowMs()
   try {
@@ -297,20 +295,13 @@ const FIRST: Asking = { askedBefore: false, hasBegun: false, hasHold: false }
 
 /** The admission time is the time of this attempt, not of arrival: a wait may cross into the next month. */
 function ask(call: PlannedCall, asking: Asking, gateway: Gateway): Promise<Admission> {
-  const { exchange, plan, surface } = call
-  const path = recordable(call.target.path, exchange.names)
+  const { exchange, plan } = call
+  const described = describeCall(call, plan.modelAsked)
   return gateway.store.admit({
-    requestId: exchange.requestId,
+    ...described,
     digest: call.digest,
     atMs: gateway.clock.nowMs(),
-    method: exchange.method,
-    path,
-    endpoint: call.endpoint?.template ?? path,
-    surface,
-    modelAsked: recordable(plan.modelAsked, exchange.names),
-    clientIp: exchange.clientIp,
-    userAgent: recordable(firstValue(exchange.headers, 'user-agent') ?? null, exchange.names),
-    socketId: call.socketId,
+    endpoint: call.endpoint?.template ?? described.path,
     hold: plan.hold,
     models: plan.models,
     ambiguity: call.read.unreadable,
@@ -326,29 +317,4 @@ function ask(call: PlannedCall, asking: Asking, gateway: Gateway): Promise<Admis
 
 function refused(refusal: Refusal, balanceNanos: Nanos | null = null): AdmitResult {
   return { kind: 'refused', refusal, balanceNanos }
-}
-
-export function describeUnsent(
-  { exchange, target, surface, socketId }: Call,
-  modelAsked: string | null,
-  { clock }: Gateway,
-) {
-  const { names, requestId, method, headers } = exchange
-  return {
-    requestId,
-    startedAtMs: requestInstantMs(requestId) ?? Math.trunc(clock.nowMs()),
-    method: method === HOLD_METHOD ? 'WS' : method,
-    path: recordable(target.path, names),
-    surface,
-    modelAsked: recordable(modelAsked, names),
-    clientIp: exchange.clientIp,
-    userAgent: recordable(firstValue(headers, 'user-agent') ?? null, names),
-    socketId,
-  }
-}
-
-export function recordable<T extends string | null>(text: T, names: HeaderNames): T
-export function recordable(text: string | null, { redact }: HeaderNames): string | null {
-  if (text === null) return null
-  return redactForeign(redactEncoded(text, redact)).slice(0, limits.recordedCharsMax)
 }

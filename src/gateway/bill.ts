@@ -10,10 +10,10 @@ import { MODEL_NAME_CHARS_MAX } from '../metering/request-reader.ts'
 import { soldByCharacter } from '../providers/chat/audio.ts'
 import { isObjectId } from '../providers/deferred-kinds.ts'
 import { isJsonType } from '../providers/surfaces.ts'
-import type { ReplyHead } from './answer.ts'
 import type { AdmittedCall } from './call.ts'
 import { type EndedAs, type Estimates, estimateUsage, learnFrom, type ReplyTimes } from './estimates.ts'
 import type { CallPlan, RatedCall } from './pricer.ts'
+import type { ReplyHead } from './reply.ts'
 
 export interface CallOutcome {
   readonly end: CallEnd
@@ -112,40 +112,25 @@ export function withContainers(
 }
 
 function freeBill(plan: CallPlan, head: ReplyHead | null): Bill {
-  return {
-    ...NOTHING_BILLED,
-    state: 'settled',
-    status: head?.status ?? null,
-    unpriced: plan.unratable !== null && isSuccess(head),
-    upstreamRequestId: upstreamRequestId(head),
-  }
+  return { ...billWithoutCost(head), unpriced: plan.unratable !== null && isSuccess(head) }
 }
 
 function billOf(plan: CallPlan, head: ReplyHead | null, { usage, rated, estimated }: RatedUsage): Bill {
   const bill = billUsage(usage, rated)
-  return {
-    ...bill,
-    estimated,
-    status: head?.status ?? null,
-    modelServed: bill.modelServed ?? plan.modelDefault,
-    upstreamRequestId: upstreamRequestId(head),
-  }
+  const answered = { status: head?.status ?? null, upstreamRequestId: upstreamRequestId(head) }
+  return { ...bill, ...answered, estimated, modelServed: bill.modelServed ?? plan.modelDefault }
 }
 
 export function billUsage(usage: Usage, rated: RatedCall): Bill {
+  const { costNanos, listNanos, unpriced, pricedAsRequested } = rated
   return {
-    state: 'settled',
-    status: null,
+    ...NOTHING_BILLED,
+    ...{ state: 'settled', costNanos, listNanos, unpriced, pricedAsRequested },
     modelServed: usage.modelServed?.slice(0, MODEL_NAME_CHARS_MAX) ?? null,
     stopReason: usage.stopReason,
     estimated: usage.suspect,
-    unpriced: rated.unpriced,
-    pricedAsRequested: rated.pricedAsRequested,
     usage: JSON.stringify(usage),
     tokens: tokenCounts(usage),
-    costNanos: rated.costNanos,
-    listNanos: rated.listNanos,
-    upstreamRequestId: null,
   }
 }
 
@@ -241,30 +226,26 @@ function factsOf(
   return { keyId, plan, request, unseen, bytesOut, times, isDocument, elapsedMs }
 }
 
-/** The bill of a call without stated usage. If upstream broke, the rest of the hold counts as lost. */
+/** The bill of a call whose usage is not stated, or cannot be true. Of a broken call, the rest of the hold counts as lost. */
 async function estimateAndBill(
   call: BilledCall,
   outcome: CallOutcome,
   metered: Metered,
   estimates: Estimates,
 ): Promise<Bill> {
-  const { plan } = call
-  const { terms } = call.admission
+  const { plan, admission } = call
   const facts = { ...factsOf(call, outcome), endedAs: endedAs(outcome) }
-  const losesRest = facts.endedAs === 'broken'
-  if (!metered.inputKnown || !metered.outputKnown) {
-    const usage = await estimateUsage(metered, facts, estimates)
-    const rated = plan.rate(usage, terms)
-    if (isPlausible(usage, rated))
-      return { ...billOf(plan, outcome.head, { usage, rated, estimated: true }), losesRest }
+  const estimate = async (reading: Metered): Promise<RatedUsage> => {
+    const usage = await estimateUsage(reading, facts, estimates)
+    return { usage, rated: plan.rate(usage, admission.terms), estimated: true }
   }
+  const isStated = metered.inputKnown && metered.outputKnown
+  const asStated = isStated ? null : await estimate(metered)
   const silent = { ...metered, inputKnown: false, outputKnown: false, outputTokensSeen: 0 }
   const nothing = { ...silent, usage: { ...metered.usage, parts: [], suspect: true } }
-  const usage = await estimateUsage(nothing, facts, estimates)
-  return {
-    ...billOf(plan, outcome.head, { usage, rated: plan.rate(usage, terms), estimated: true }),
-    losesRest,
-  }
+  const isUsable = asStated !== null && isPlausible(asStated.usage, asStated.rated)
+  const bill = billOf(plan, outcome.head, isUsable ? asStated : await estimate(nothing))
+  return { ...bill, losesRest: facts.endedAs === 'broken' }
 }
 
 export function isPlausible(usage: Usage, { listNanos }: RatedCall): boolean {

@@ -12,12 +12,11 @@ import {
   UPLOAD_REPLY_BYTES_MAX,
   uploadedFileId,
 } from '../providers/batch-requests.ts'
-import type { Endpoint } from '../providers/endpoint.ts'
 import { SURFACES } from '../providers/surfaces.ts'
-import type { ReplyHead } from './answer.ts'
 import type { AdmittedCall } from './call.ts'
 import type { Gateway } from './gateway.ts'
 import { hasConflictingValues, type RequestBody } from './read.ts'
+import type { ReplyHead } from './reply.ts'
 
 const BODIES_BEING_LOGGED_MAX = 200
 
@@ -27,13 +26,7 @@ interface BodyTap {
   readonly received: (chunk: Buffer) => void
   /** Whether a JSON reply is buffered until this tap is done, because the client's next request may depend on it. */
   readonly beforeAnswer: boolean
-  ended(call: SeenCall): Promise<void>
-}
-
-interface SeenCall {
-  readonly head: ReplyHead | null
-  readonly whole: boolean
-  readonly sentBytes: number
+  ended(head: ReplyHead | null, whole: boolean): Promise<void>
 }
 
 export class BodyTaps {
@@ -57,10 +50,10 @@ export class BodyTaps {
     return this.#all.some((tap) => tap.beforeAnswer)
   }
 
-  /** Shows the taps the start of a buffered body in one piece. They see a streamed body as it passes. */
-  async seeHeld(body: RequestBody): Promise<void> {
+  /** Shows the taps a held body; a body that flows through is seen as it passes. */
+  seeHeld(body: RequestBody): void {
     if (body.kind !== 'held') return
-    if (this.#all.length > 0) this.sent(await body.held.beginning(limits.loggedBodyBytesMax))
+    if (this.#all.length > 0) for (const piece of body.held.pieces()) this.sent(piece)
     this.#sentBytes = body.held.length
   }
 
@@ -87,7 +80,7 @@ export class BodyTaps {
 
   async #notify(tap: BodyTap, head: ReplyHead | null, whole: boolean): Promise<void> {
     try {
-      await tap.ended({ head, whole, sentBytes: this.#sentBytes })
+      await tap.ended(head, whole)
     } catch (error) {
       const about = { request: this.#requestId, cause: (error as Error).message }
       this.#gateway.log.error(about, 'the facts read from a body could not be stored')
@@ -98,14 +91,12 @@ export class BodyTaps {
 const NO_TAPS: readonly BodyTap[] = []
 
 function tapsOf(call: AdmittedCall, gateway: Gateway): readonly BodyTap[] {
-  const { admission, exchange } = call
-  const uploads = mayUploadBatch(call.endpoint)
+  const { admission, exchange, endpoint } = call
+  const uploads = endpoint?.method === 'POST' && SURFACES[endpoint.surface].batchUpload === endpoint.template
   if (!uploads && !admission.logRequests) return NO_TAPS
-  const atMs = gateway.clock.nowMs()
-  const taps: BodyTap[] = []
-  if (uploads) taps.push(watchBatchFile(call, atMs, gateway))
+  const taps = uploads ? [watchBatchFile(call, gateway)] : []
   if (!admission.logRequests) return taps
-  if (gateway.background.reserve(BODIES_BEING_LOGGED_MAX)) taps.push(logBodies(call, atMs, gateway))
+  if (gateway.background.reserve(BODIES_BEING_LOGGED_MAX)) taps.push(logBodies(call, gateway))
   else {
     const about = { request: exchange.requestId }
     gateway.log.warn(about, 'too many bodies are being logged; those of this call are not')
@@ -113,21 +104,14 @@ function tapsOf(call: AdmittedCall, gateway: Gateway): readonly BodyTap[] {
   return taps
 }
 
-function mayUploadBatch(endpoint: Endpoint | null): boolean {
-  if (endpoint === null || endpoint.method !== 'POST') return false
-  return SURFACES[endpoint.surface].batchUpload === endpoint.template
-}
-
 const NOT_A_BATCH = { models: null, bound: null } as const
 
 /** Records an uploaded file under upstream's id. If its lines are requests, their models and bound are stored too. */
 function watchBatchFile(
-  { exchange, admission, surface }: AdmittedCall,
-  atMs: number,
-  { store, reading }: Gateway,
+  { exchange: { headers }, admission: { accountId, keyId }, surface }: AdmittedCall,
+  { store, reading, clock }: Gateway,
 ): BodyTap {
-  const { headers } = exchange
-  const { accountId, keyId } = admission
+  const atMs = clock.nowMs()
   const scanner = new BatchFileScanner(
     firstValue(headers, 'content-type'),
     firstValue(headers, 'content-encoding'),
@@ -140,13 +124,11 @@ function watchBatchFile(
     sent: (chunk) => scanner.write(chunk),
     received: (chunk) => reply.append(chunk),
     beforeAnswer: true,
-    async ended({ head, whole }) {
+    async ended(head, whole) {
       const found = (doubtful ? null : scanner.end()) ?? NOT_A_BATCH
-      if (head === null || head.status !== 200 || !whole || reply.truncated) return
-      const coding = codingOf(firstValue(head.headers, 'content-encoding'))
-      if (coding === 'unknown') return
-      const decoded = await decodePrefix(reply.bytes(), coding, UPLOAD_REPLY_BYTES_MAX)
-      const fileId = decoded.whole ? uploadedFileId(decoded.bytes) : null
+      if (head === null || head.status !== 200 || !whole) return
+      const decoded = await reply.decoded(head.headers)
+      const fileId = decoded?.whole === true ? uploadedFileId(decoded.bytes) : null
       if (fileId !== null) await store.storeBatchFile({ accountId, keyId, atMs, fileId, ...found })
     },
   }
@@ -154,44 +136,36 @@ function watchBatchFile(
 
 const compress = promisify(zstdCompress)
 
-function logBodies({ exchange }: AdmittedCall, atMs: number, { store, bodiesBytesMax }: Gateway): BodyTap {
-  const { requestId, names } = exchange
+function logBodies({ exchange }: AdmittedCall, { store, bodiesBytesMax, clock }: Gateway): BodyTap {
+  const { requestId, names, headers } = exchange
+  const atMs = clock.nowMs()
   const request = new BodyPrefix(limits.loggedBodyBytesMax)
   const reply = new BodyPrefix(limits.loggedBodyBytesMax)
-
-  async function logged(
-    body: BodyPrefix,
-    headers: RawHeaders,
-    lengthBytes: number,
-  ): Promise<LoggedBody | null> {
-    const coding = codingOf(firstValue(headers, 'content-encoding'))
-    // Secrets cannot be removed from a body in an unknown coding, so it is not logged.
-    if (lengthBytes === 0 || coding === 'unknown') return null
-    const { bytes, whole } = await decodePrefix(body.bytes(), coding, limits.loggedBodyBytesMax)
-    const truncated = lengthBytes > body.keptBytes || !whole
+  const logged = async (body: BodyPrefix, headers: RawHeaders): Promise<LoggedBody | null> => {
+    // A body in an unknown coding cannot be rid of secrets, and is not logged.
+    const decoded = body.lengthBytes === 0 ? null : await body.decoded(headers)
+    if (decoded === null) return null
+    const { bytes, whole } = decoded
     return {
       contentType: firstValue(headers, 'content-type') ?? null,
-      compressed: await compress(withoutSecrets(truncated ? withoutEdge(bytes) : bytes, names.redact)),
-      lengthBytes,
-      truncated,
+      compressed: await compress(withoutSecrets(whole ? bytes : withoutEdge(bytes), names.redact)),
+      lengthBytes: body.lengthBytes,
+      truncated: !whole,
     }
   }
-
   return {
     sent: (chunk) => request.append(chunk),
     received: (chunk) => reply.append(chunk),
     beforeAnswer: false,
-    async ended({ head, sentBytes }) {
+    async ended(head) {
       const [sent, received] = await Promise.all([
-        logged(request, exchange.headers, sentBytes),
-        head === null ? null : logged(reply, head.headers, reply.lengthBytes),
+        logged(request, headers),
+        head === null ? null : logged(reply, head.headers),
       ])
-      if (sent !== null || received !== null) {
-        await store.storeBodies({ requestId, request: sent, response: received, atMs })
-        // One step only. If many small bodies must make room for a large one, the next call or the hourly retention
-        // deletes the rest.
-        await store.trimBodies(bodiesBytesMax, BODIES_DELETED_AT_ONCE)
-      }
+      if (sent === null && received === null) return
+      await store.storeBodies({ requestId, request: sent, response: received, atMs })
+      // One step: where many small bodies must go for a large one, the next call or the hourly retention deletes the rest.
+      await store.trimBodies(bodiesBytesMax, BODIES_DELETED_AT_ONCE)
     },
   }
 }
@@ -213,7 +187,7 @@ function withoutSecrets(bytes: Buffer, redact: Redact): Buffer {
 class BodyPrefix {
   readonly #bytesMax: number
   readonly #chunks: Buffer[] = []
-  keptBytes = 0
+  #keptBytes = 0
   lengthBytes = 0
 
   constructor(bytesMax: number) {
@@ -222,32 +196,25 @@ class BodyPrefix {
 
   append(chunk: Buffer): void {
     this.lengthBytes += chunk.length
-    const room = this.#bytesMax - this.keptBytes
+    const room = this.#bytesMax - this.#keptBytes
     if (room <= 0) return
     // Always copy: even a small slice would retain the whole buffer.
     const copy = Buffer.from(chunk.subarray(0, room))
-    this.keptBytes += copy.length
+    this.#keptBytes += copy.length
     this.#chunks.push(copy)
   }
 
-  get truncated(): boolean {
-    return this.lengthBytes > this.keptBytes
+  /** The body without its coding, as far as it was kept; null in an unknown coding. */
+  async decoded(headers: RawHeaders): Promise<{ readonly bytes: Buffer; readonly whole: boolean } | null> {
+    const coding = codingOf(firstValue(headers, 'content-encoding'))
+    if (coding === 'unknown') return null
+    const bytes = Buffer.concat(this.#chunks)
+    const isKept = this.lengthBytes === this.#keptBytes
+    if (coding === 'identity') return { bytes, whole: isKept }
+    const parts: Buffer[] = []
+    const decoder = decodeCopy(coding.coding, this.#bytesMax, (part) => parts.push(part))
+    await decoder.write(bytes)
+    const isWhole = (await decoder.end()) === 'whole'
+    return { bytes: Buffer.concat(parts), whole: isKept && isWhole }
   }
-
-  bytes(): Buffer {
-    return Buffer.concat(this.#chunks)
-  }
-}
-
-async function decodePrefix(
-  bytes: Buffer,
-  coding: Exclude<ReturnType<typeof codingOf>, 'unknown'>,
-  bytesMax: number,
-): Promise<{ readonly bytes: Buffer; readonly whole: boolean }> {
-  if (coding === 'identity') return { bytes, whole: true }
-  const decoded: Buffer[] = []
-  const decoder = decodeCopy(coding.coding, bytesMax, (part) => decoded.push(part))
-  await decoder.write(bytes)
-  const whole = (await decoder.end()) === 'whole'
-  return { bytes: Buffer.concat(decoded), whole }
 }

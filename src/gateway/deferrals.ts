@@ -4,7 +4,7 @@ import { callUpstream, type Upstream } from '../http/upstream-call.ts'
 import { atMostEvery, createWorkLoop, WARN_INTERVAL_MS } from '../kernel/clock.ts'
 import type { Refusal } from '../kernel/errors.ts'
 import { type ObjectKind, SURFACE_NAMES, type Surface } from '../kernel/vocabulary.ts'
-import type { Deferral, DeferredObject, ObjectName } from '../ledger/deferred.ts'
+import type { Deferral, DeferredObject } from '../ledger/deferred.ts'
 import type { Meter, Metered } from '../metering/meter.ts'
 import {
   DEFERRED_KINDS,
@@ -18,12 +18,12 @@ import {
 } from '../providers/deferred-kinds.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
 import { createMeter, providerCredential, SURFACES, upstreamTarget } from '../providers/surfaces.ts'
-import type { ReplyHead } from './answer.ts'
 import { type CallOutcome, RECORDED_CHARS_MAX, type Stored, upstreamRequestId } from './bill.ts'
 import type { AdmittedCall } from './call.ts'
 import { createDeferredBills, type DeferredBillParts } from './deferred-bills.ts'
 import type { OwnUpstreams } from './own-upstreams.ts'
 import { refuseDelete } from './refusals.ts'
+import type { ReplyHead } from './reply.ts'
 
 /** How often due objects are claimed, and how many polls run at once: per node, and per key or account over all nodes. */
 const LOOK_MS = 1_000
@@ -45,7 +45,7 @@ export interface DeferralParts extends DeferredBillParts {
   readonly polls: boolean
 }
 
-type Passed = Omit<
+export type Passed = Omit<
   Deferral,
   'surface' | 'scope' | 'objectId' | 'kind' | 'dueInMs' | 'atMs' | 'status' | 'upstreamRequestId'
 >
@@ -94,30 +94,24 @@ export function createDeferrals(parts: DeferralParts) {
   }
 
   async function poll(object: DeferredObject): Promise<void> {
-    const { surface, kind, objectId, call } = object
+    const { surface, scope, kind, objectId, call } = object
     const upstream = await upstreamOf(object)
     if (upstream === null) return await store.postponeDeferred(object, FAILED_MS, clock.nowMs())
-    const { reader } = DEFERRED_KINDS[kind]
-    const { status, retryAfterMs, metered } = await askUpstream(
-      surface,
-      upstream,
-      pathOf(kind, objectId),
-      reader,
-    )
+    const path = pathOf(kind, objectId)
+    const answer = await askUpstream(surface, upstream, path, DEFERRED_KINDS[kind].reader)
+    const { status, retryAfterMs, metered } = answer
     const ageMs = clock.nowMs() - call.startedAtMs
     const isEnded = metered !== null && isFinal(metered)
     if (isEnded && (await settle(object, upstream, metered).catch((error) => logFailure(object, error))))
       return
-    const isGone = (status === 404 && ageMs >= UNSHOWN_MS) || ageMs >= LIFETIME_MS
-    if (isGone && (await closeGone(object, status === 404))) return
+    const isMissing = status === 404
+    if ((isMissing && ageMs >= UNSHOWN_MS) || ageMs >= LIFETIME_MS) {
+      // An object that a client may have deleted, on whichever node, costs its hold.
+      const isDeleted =
+        isMissing && (await wasDeleted({ surface, scope, requestId: call.requestId }, objectId))
+      if (await (isDeleted ? bills.settleAtHold(object) : bills.giveUp(object))) return
+    }
     await store.postponeDeferred(object, Math.max(retryAfterMs ?? 0, pauseMs(kind, ageMs)), clock.nowMs())
-  }
-
-  /** An object that a client may have deleted, on any node, costs its hold. */
-  async function closeGone(object: DeferredObject, isMissing: boolean): Promise<boolean> {
-    const { surface, scope, objectId, call } = object
-    const isDeleted = isMissing && (await wasDeleted({ requestId: call.requestId, surface, scope }, objectId))
-    return await (isDeleted ? bills.settleAtHold(object) : bills.giveUp(object))
   }
 
   function startPoll(object: DeferredObject): Promise<void> {
@@ -160,22 +154,14 @@ export function createDeferrals(parts: DeferralParts) {
   }
 
   async function settleShown(call: AdmittedCall, metered: Metered): Promise<void> {
-    const {
-      surface,
-      target: { path },
-    } = call
-    const objectId = metered.objectId ?? objectIdIn(surface, path)
+    const { surface } = call
+    const objectId = metered.objectId ?? objectIdIn(surface, call.target.path)
     if (objectId === null || (metered.objectId !== null && !isFinal(metered))) return
     const object = await store.findDeferred({ surface, scope: scopeOf(call), objectId })
     if (object === null) return
     if (DEFERRED_KINDS[object.kind].results === undefined) await bills.settle(object, metered)
     else if (await store.claimOne(object, clock.nowMs()))
       await Promise.race([startPoll(object), pause(SHOWN_MS)])
-  }
-
-  async function closeDeleted(name: ObjectName): Promise<void> {
-    const object = await store.findDeferred(name)
-    if (object !== null) await (polls ? bills.settleAtHold(object) : bills.giveUp(object))
   }
 
   async function record(call: AdmittedCall, object: MadeObject, passed: Passed, dueInMs: number) {
@@ -189,17 +175,13 @@ export function createDeferrals(parts: DeferralParts) {
   /** The hold of a call whose response a client may have deleted, on any node; null if none did. */
   async function findDeleted(call: AdmittedCall, id: string) {
     const { surface, exchange } = call
-    const { requestId } = exchange
-    const isDeleted = polls && (await wasDeleted({ requestId, surface, scope: scopeOf(call) }, id))
-    return isDeleted ? await store.getCall(requestId) : null
+    const since = { requestId: exchange.requestId, surface, scope: scopeOf(call) }
+    return polls && (await wasDeleted(since, id)) ? await store.getCall(since.requestId) : null
   }
 
   async function wasDeleted(since: Parameters<typeof store.listDeletes>[0], id: string): Promise<boolean> {
     return (await store.listDeletes(since)).some((path) => objectIdIn(since.surface, path) === id)
   }
-
-  const neverFails = (what: string) => (error: unknown) =>
-    log.error({ cause: (error as Error).message }, what)
 
   return {
     /** Ids of responses that are streaming here, or whose client left before they were billed. They cannot be deleted. */
@@ -250,8 +232,10 @@ export function createDeferrals(parts: DeferralParts) {
      * Never rejects.
      */
     shown: (call: AdmittedCall, metered: Metered) =>
-      settleShown(call, metered).catch(neverFails('an object that a client was shown could not be settled')),
-    /** Refuses a DELETE of an unsettled object, without asking upstream. */
+      settleShown(call, metered).catch((error: Error) =>
+        log.error({ cause: error.message }, 'an object that a client was shown could not be settled'),
+      ),
+    /** The refusal of a DELETE whose object is not settled. Upstream is not asked. */
     async refuseDelete(surface: Surface, path: string, digest: Uint8Array): Promise<Refusal | null> {
       if (!polls) return null
       const objectId = objectIdIn(surface, path)
@@ -268,9 +252,12 @@ export function createDeferrals(parts: DeferralParts) {
       const { surface } = call
       const objectId = objectIdIn(surface, call.target.path)
       if (objectId === null) return
-      await closeDeleted({ surface, scope: scopeOf(call), objectId }).catch(
-        neverFails('a deleted object could not be closed'),
-      )
+      try {
+        const object = await store.findDeferred({ surface, scope: scopeOf(call), objectId })
+        if (object !== null) await (polls ? bills.settleAtHold(object) : bills.giveUp(object))
+      } catch (error) {
+        log.error({ cause: (error as Error).message }, 'a deleted object could not be closed')
+      }
     },
     start: loop.start,
     async stop() {

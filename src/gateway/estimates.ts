@@ -43,12 +43,7 @@ export interface CompleteCall {
   readonly requestBytes: number | null
 }
 
-export interface Figures {
-  readonly outputTokensPerByte: number
-  readonly outputTokensPerMs: number
-  readonly inputTokensPerByte: number
-  readonly cachedShare: number
-}
+type Figures = ReturnType<Estimates['figuresFor']>
 
 /** Statistics of the latest complete calls on this node, in bounded memory, per key, model and tier, and per model. */
 export class Estimates {
@@ -69,19 +64,19 @@ export class Estimates {
     this.#cachedShares.set(own, [...(this.#cachedShares.get(own) ?? []).slice(1 - CACHED_CALLS), share])
   }
 
-  figuresFor(keyId: string, model: string | null, tier: string): Figures {
-    const own = model === null ? undefined : this.#learned.get(nameOf(keyId, model, tier))
-    const all = model === null ? undefined : this.#learned.get(model)
+  figuresFor(keyId: string, asked: string | null, tier: string) {
+    const model = asked ?? ''
+    const own = this.#learned.get(nameOf(keyId, model, tier))
+    const all = this.#learned.get(model)
     const figure = (ratio: 'output' | 'speed' | 'input', bounds: typeof TOKENS_PER_BYTE) => {
       const value = own?.[ratio].value ?? all?.[ratio].value ?? bounds.unknown
       return Math.min(Math.max(value, bounds.least), bounds.most)
     }
-    const shares = model === null ? undefined : this.#cachedShares.get(nameOf(keyId, model))
     return {
       outputTokensPerByte: figure('output', TOKENS_PER_BYTE),
       outputTokensPerMs: figure('speed', TOKENS_PER_MS),
       inputTokensPerByte: figure('input', TOKENS_PER_BYTE),
-      cachedShare: shares === undefined ? 0 : Math.min(...shares),
+      cachedShare: Math.min(...(this.#cachedShares.get(nameOf(keyId, model)) ?? [0])),
     }
   }
 
@@ -240,11 +235,10 @@ export class Silence {
 
 export interface CountableInput {
   readonly lengthBytes: number
-  /** A multipart form: most of it is a file, not text. */
-  readonly isForm: boolean
-  /** The plain bytes of the body; null where they are encoded or were not held. */
-  readonly pieces: Buffer | readonly Buffer[] | null
-  readonly formType?: string
+  /** The type of a form: most of it is a file, and none of the file is text. Null for any other body. */
+  readonly formType: string | null
+  /** The plain bytes of the body; none where they are encoded or were not held. */
+  readonly pieces: readonly Buffer[]
   readonly speech: SpeechRequest | null
 }
 
@@ -311,10 +305,13 @@ async function estimateInput(
   if (call.plan.reader === 'transcription') {
     // A file transcribed in chunks may exceed the context window, and its hold is unbounded.
     const tokensMax = plan.hold.kind === 'unbounded' ? null : contextWindow
-    const upload = { file: fileIn(request.formType, piecesOf(request)), bodyBytes: request.lengthBytes }
+    const upload = {
+      file: fileIn(request.formType ?? undefined, request.pieces),
+      bodyBytes: request.lengthBytes,
+    }
     return await countHeard(audio, call.plan.modelAsked, upload, tokensMax)
   }
-  if (request.isForm) return {}
+  if (request.formType !== null) return {}
   const bytes = call.unseen.context ? textBytes(request) : request.lengthBytes
   const continued = call.unseen.continues === null ? 0 : estimates.contextOf(call.unseen.continues)
   const carried = Math.ceil(bytes * inputTokensPerByte) + continued
@@ -330,16 +327,12 @@ const SEARCHED_BYTES_MAX = 16 * 1024 * 1024
 /** The bytes of a request without embedded media, whose size says nothing about tokens. */
 function textBytes(request: CountableInput): number {
   let [searched, media] = [0, 0]
-  for (const piece of piecesOf(request)) {
+  for (const piece of request.pieces) {
     if (searched + piece.length > SEARCHED_BYTES_MAX) break
     searched += piece.length
     for (const [run] of piece.toString('latin1').matchAll(MEDIA_RUN)) media += run.length
   }
   return searched - media
-}
-
-function piecesOf({ pieces }: CountableInput): readonly Buffer[] {
-  return Buffer.isBuffer(pieces) ? [pieces] : (pieces ?? [])
 }
 
 async function estimateOutput(metered: Metered, call: EstimatedCall, figures: Figures): Promise<Quantities> {
@@ -402,21 +395,18 @@ export function learnFrom(
   if (objectId !== null) estimates.noteResponse(objectId, promptTokens + outputTokens)
   if (call.plan.modelAsked === null) return
   const reasons = call.unseen.reasoning || metered.shown.reasons
-  const complete: CompleteCall = {
+  // Where a model may have reasoned and does not say how much, none of its tokens is known to be visible.
+  const reasoned = reasons ? metered.reasoningTokens : 0
+  estimates.learn({
     keyId: call.keyId,
     model: call.plan.modelAsked,
     tier: tierNamed(usage.serviceTier),
     outputTokens,
-    visibleTokens: reasons ? visibleTokens(outputTokens, metered.reasoningTokens) : outputTokens,
+    visibleTokens: reasoned === null ? null : Math.max(0, outputTokens - reasoned),
     visibleBytes: output.text + output.tool + output.thinking,
     generatedMs: call.plan.answers === 1 ? (call.isDocument ? call.elapsedMs : call.times.generatedMs) : null,
     inputTokens: promptTokens,
     cachedTokens: (quantities.cache_read_tokens ?? 0) + (quantities.audio_cache_read_tokens ?? 0),
-    requestBytes: call.unseen.context || call.request.isForm ? null : call.request.lengthBytes,
-  }
-  estimates.learn(complete)
-}
-
-function visibleTokens(outputTokens: number, reasoningTokens: number | null): number | null {
-  return reasoningTokens === null ? null : Math.max(0, outputTokens - reasoningTokens)
+    requestBytes: call.unseen.context || call.request.formType !== null ? null : call.request.lengthBytes,
+  })
 }

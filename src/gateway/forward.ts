@@ -20,21 +20,19 @@ import {
   providerCredential,
   upstreamTarget,
 } from '../providers/surfaces.ts'
-import { Answer } from './answer.ts'
 import type { BodyTaps } from './body-taps.ts'
 import type { AdmittedCall } from './call.ts'
 import type { Gateway, OnLeave } from './gateway.ts'
 import { type PreparedBody, prepareBody, showsBatches, toUpstreamHeaders } from './permitted-changes.ts'
 import type { CallPlan } from './pricer.ts'
-import { explainFailure } from './refusals.ts'
-import type { ReplyPipeline } from './reply-pipeline.ts'
-import { deny } from './sent-call.ts'
+import { deny, explainFailure } from './refusals.ts'
+import { Reply } from './reply.ts'
 
 const NEVER_SENT: CallEnd = { kind: 'abandoned', sent: false }
 
 export async function forward(
   call: AdmittedCall,
-  reply: ReplyPipeline,
+  reply: Reply,
   taps: BodyTaps,
   gateway: Gateway,
 ): Promise<CallEnd> {
@@ -51,7 +49,7 @@ export async function forward(
     call,
     upstream,
     { ...prepared, plainReply, idempotencyPrefix: idempotencyPrefix(call) },
-    exchange.res.maySwitch ? withOwnProtocols(call, reply) : reply,
+    exchange.res.maySwitch ? withoutKeys(exchange, reply) : reply,
   )
   reply.attach(upstreamCall, prepared.usageAdded)
   leaveWithClient(call, upstreamCall, reply, gateway.onLeave)
@@ -61,12 +59,12 @@ export async function forward(
   return end
 }
 
-export type LeftReply = Pick<ReplyPipeline, 'isError' | 'isStreamed' | 'isNearlyDone' | 'shown'>
+export type LeftReply = Pick<Reply, 'isError' | 'isStreamed' | 'isNearlyDone' | 'shown'>
 
 function leaveWithClient(
   { exchange, plan }: AdmittedCall,
   upstreamCall: UpstreamCall,
-  reply: ReplyPipeline,
+  reply: Reply,
   onLeave: OnLeave,
 ): void {
   const { res } = exchange
@@ -95,10 +93,10 @@ function isUsageUnknown({ shown }: LeftReply, unseen: UnseenWork): boolean {
   return unseen.media || shown.toolsRan || (unseen.context && !shown.inputKnown)
 }
 
-/** A handshake's answer must not reveal the provider's key. */
-function withOwnProtocols({ exchange }: AdmittedCall, reply: ReplyPipeline): ReplyReceiver {
+/** No answer to a handshake may show the key that pays. */
+function withoutKeys({ headers }: Exchange, reply: Reply): ReplyReceiver {
   return {
-    head: (head) => reply.head({ ...head, headers: protocolsForClient(head.headers, exchange.headers) }),
+    head: (head) => reply.head({ ...head, headers: protocolsForClient(head.headers, headers) }),
     data: (chunk) => reply.data(chunk),
   }
 }
@@ -149,7 +147,7 @@ function sendUpstream(
   )
 }
 
-const FREE = { costNanos: 0n, listNanos: 0n, balanceNanos: null }
+const NOT_METERED = { reader: null, shows: null, origin: null, balanceNanos: null } as const
 
 /** Forwards a CORS preflight. It has no credential and no body and is not a call: nothing is held or recorded. */
 export async function passPreflight(
@@ -162,26 +160,21 @@ export async function passPreflight(
     return deny(exchange, surface, refuse('no_memory', 'Too many preflights are in flight. Retry soon.'))
   }
   const sentMs = clock.monotonicMs()
-  const answer = new Answer(exchange, {
-    memory: heldReplies,
-    keyName: '',
+  const reply = new Reply(exchange, {
+    ...NOT_METERED,
+    ...{ holdJson: false, memory: heldReplies, keyName: '', look() {}, onObject: null },
+    nowMs: () => clock.monotonicMs(),
     upstreamMs: () => Math.round(clock.monotonicMs() - sentMs),
-    onDrain: () => upstreamCall.resume(),
   })
-  const upstreamCall = sendUpstream(preflight, upstream, null, {
-    head(head) {
-      if (head.status < 200) answer.interim(head)
-      else answer.begin(head, { when: 'now', figures: FREE })
-    },
-    data: (chunk) => answer.data(chunk),
-  })
+  const upstreamCall = sendUpstream(preflight, upstream, null, reply)
+  reply.attach(upstreamCall, false)
   exchange.res.whenClosed.add(() => {
     if (!exchange.res.writableFinished) upstreamCall.abandon()
   })
   inFlight.preflights += 1
   const end = await upstreamCall.ended
   inFlight.preflights -= 1
-  if (end.kind === 'complete') answer.finish(FREE, end.trailers)
-  else if (end.kind === 'cut') answer.cut()
+  if (end.kind === 'complete') reply.finish(null, end.trailers)
+  else if (end.kind === 'cut') reply.cut()
   else if (end.kind === 'failed') deny(exchange, surface, explainFailure(end))
 }

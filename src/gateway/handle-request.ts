@@ -10,17 +10,19 @@ import type { AdmittedCall, IdentifiedCall } from './call.ts'
 import { forward, passPreflight } from './forward.ts'
 import type { Gateway } from './gateway.ts'
 import { parseCredential, surfaceOf } from './parse-credential.ts'
-import { checkKeyBeforeBody, countableInput, readBody, type Sender } from './read.ts'
+import { checkKeyBeforeBody, countableInput, readBody } from './read.ts'
 import {
   explainThrown,
+  refuseCall,
   refuseEndpoint,
   refuseInMaintenance,
+  refuseRequest,
   refuseShared,
   refuseTooManyCalls,
   refuseUnconfigured,
   refuseWebSocket,
 } from './refusals.ts'
-import { refuseCall, refuseRequest, SentCall, type Switched } from './sent-call.ts'
+import { SentCall, type Switched } from './sent-call.ts'
 import { findHandshake, serveSocket, turnsOf } from './turns/serve-socket.ts'
 
 /** Answers requests to own paths. Injected by the composition root: the data plane does not know what they do. */
@@ -100,7 +102,8 @@ async function handleRequest(exchange: Exchange, target: Target, gateway: Gatewa
   const notServed =
     refuseEndpoint(endpoint, method, target.path, gateway) ?? (lists && isShared ? refuseShared() : null)
   const isPaid = endpoint?.billing === 'metered'
-  const keyFirst = checkKeyBeforeBody(exchange)
+  // Only usable keys learn whether an object is not settled, which a DELETE asks.
+  const keyFirst = method === 'DELETE' || checkKeyBeforeBody(exchange)
   if (credential.kind === 'key' && (upstream === null || notServed !== null || keyFirst)) {
     const denial = await checkKey(credential.digest, isPaid && keyFirst, exchange, gateway)
     const refusal = denial?.refusal ?? notServed ?? (upstream === null ? refuseUnconfigured(surface) : null)
@@ -119,25 +122,20 @@ async function handleRequest(exchange: Exchange, target: Target, gateway: Gatewa
   if (share === null) {
     return refuseCall(call, refuseTooManyCalls(gateway.keyShares.callsMax), gateway)
   }
-  const check = keyFirst ? null : () => checkKey(digest, isPaid, exchange, gateway)
   try {
-    await serveCall({ ...call, upstream, share }, check, gateway)
+    await serveCall({ ...call, upstream, share }, gateway)
   } finally {
     gateway.keyShares.leave(share)
   }
 }
 
-/** Serves a call from its body to its answer. For all of this time it counts against the key's calls in flight. */
-async function serveCall(
-  identified: IdentifiedCall,
-  checkKey: Sender['checkKey'],
-  gateway: Gateway,
-): Promise<void> {
+/** Serves a call from its body to its answer. All of this counts as one of the calls that its key may have under way. */
+async function serveCall(identified: IdentifiedCall, gateway: Gateway): Promise<void> {
   const { exchange, endpoint, share } = identified
 
   // read
-  const read = await readBody(exchange, endpoint, gateway.reading, { share, checkKey })
-  if (read.kind === 'refused') return refuseCall(identified, read.refusal, gateway, read)
+  const read = await readBody(exchange, endpoint, gateway.reading, share)
+  if (read.kind === 'refused') return refuseCall(identified, read.refusal, gateway)
   if (read.kind === 'client_left') return
   if (read.kind === 'ambiguous') {
     const { refusal, balanceNanos } = await refuseBody(identified, read.detail, gateway)
@@ -152,11 +150,9 @@ async function serveCall(
 
     // admit
     if (exchange.method === 'DELETE') {
-      // Only a usable key may learn that an object is not settled.
-      const denial = (await checkKey?.()) ?? null
       const { surface, target, digest } = call
-      const refusal = denial?.refusal ?? (await gateway.deferrals.refuseDelete(surface, target.path, digest))
-      if (refusal !== null) return refuseCall(call, refusal, gateway, denial ?? {})
+      const refusal = await gateway.deferrals.refuseDelete(surface, target.path, digest)
+      if (refusal !== null) return refuseCall(call, refusal, gateway)
     }
     const turns = call.socketId === null ? null : turnsOf(call, gateway)
     try {
@@ -185,7 +181,7 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<Sw
   const sent = new SentCall(call, gateway)
   try {
     // forward, and observe the reply as it passes
-    await sent.taps.seeHeld(call.read.body)
+    sent.taps.seeHeld(call.read.body)
     const end = await forward(call, sent.reply, sent.taps, gateway)
     sent.ended(end)
     if (end.kind === 'switched') {
@@ -197,7 +193,6 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<Sw
     // settle, or leave the hold where the cost comes later
     const settled = await sent.settle(outcome)
     await sent.settleEarlier(outcome)
-    await sent.taps.callSettled(outcome.head, end.kind === 'complete')
 
     // answer
     sent.answer(end, settled)

@@ -11,9 +11,13 @@ const SMALL_BODIES_BYTES_MIN = 32 * 1024 ** 2
 export interface KeyShare {
   readonly name: string
   calls: number
+  /** The end of the last decoding of a body. */
+  decoding: Promise<unknown>
 }
 
-/** The keys with calls in flight. An unknown or revoked key counts like any other until the store rejects it. */
+const DONE = Promise.resolve()
+
+/** The keys with calls under way. An unknown or revoked key counts like any other until the store rejects it. */
 export class KeyShares {
   readonly callsMax: number
   readonly #shares = new Map<string, KeyShare>()
@@ -35,7 +39,7 @@ export class KeyShares {
     const name = digest.toString('latin1')
     let share = this.#shares.get(name)
     if (share === undefined) {
-      share = { name, calls: 0 }
+      share = { name, calls: 0, decoding: DONE }
       this.#shares.set(name, share)
     }
     share.calls += 1
@@ -80,90 +84,33 @@ export class ByteBudget {
   }
 }
 
-interface KeyTurns {
-  running: number
-  readonly waiting: Set<() => void>
-}
-
-/** Limits how many bodies are decoded at once, in all and per key. Keys take turns, so no key delays another for long. */
+/** Turns at decoding bodies: one body of a key at a time, and a few of all keys, in the order in which they ask. */
 export class DecodingTurns {
   readonly #max: number
-  readonly #perKeyMax: number
-  #running = 0
-  /** In round-robin order. */
-  readonly #keys = new Map<KeyShare, KeyTurns>()
+  readonly #waiting: (() => void)[] = []
+  running = 0
 
-  constructor(max: number, perKeyMax: number) {
+  constructor(max: number) {
     this.#max = max
-    this.#perKeyMax = perKeyMax
   }
 
-  get running(): number {
-    return this.#running
+  /** Does the work when its turn has come. Null, and the work not begun, if the client has left by then. */
+  take<T>(share: KeyShare, exchange: Exchange, work: () => Promise<T>): Promise<T | null> {
+    const turn = share.decoding.then(() => this.#take(exchange, work))
+    share.decoding = turn.catch(() => {})
+    return turn
   }
 
-  get waiting(): number {
-    let waiting = 0
-    for (const turns of this.#keys.values()) waiting += turns.waiting.size
-    return waiting
-  }
-
-  /** Runs the work when its turn comes. Null if the client has left by then; the work is not started. */
-  async take<T>(share: KeyShare, exchange: Exchange, work: () => Promise<T>): Promise<T | null> {
-    if (!(await this.#enter(share, exchange))) return null
+  async #take<T>(exchange: Exchange, work: () => Promise<T>): Promise<T | null> {
+    if (this.running < this.#max) this.running += 1
+    else await new Promise<void>((resolve) => this.#waiting.push(resolve))
     try {
       return clientLeft(exchange) ? null : await work()
     } finally {
-      this.#leave(share)
+      const next = this.#waiting.shift()
+      if (next === undefined) this.running -= 1
+      else next()
     }
-  }
-
-  #enter(share: KeyShare, { res }: Exchange): Promise<boolean> {
-    const { promise, resolve } = Promise.withResolvers<boolean>()
-    const turns = this.#keys.get(share) ?? { running: 0, waiting: new Set() }
-    this.#keys.set(share, turns)
-    const begin = () => {
-      res.whenClosed.remove(onLeft)
-      resolve(true)
-    }
-    const onLeft = () => {
-      turns.waiting.delete(begin)
-      this.#goOn()
-      resolve(false)
-    }
-    res.whenClosed.add(onLeft)
-    turns.waiting.add(begin)
-    this.#goOn()
-    return promise
-  }
-
-  #leave(share: KeyShare): void {
-    const turns = this.#keys.get(share)
-    this.#running -= 1
-    if (turns !== undefined) {
-      turns.running -= 1
-      this.#putLast(share, turns)
-    }
-    this.#goOn()
-  }
-
-  #goOn(): void {
-    for (const [share, turns] of this.#keys) {
-      const [next] = turns.waiting
-      if (next === undefined && turns.running === 0) this.#keys.delete(share)
-      if (next === undefined || turns.running >= this.#perKeyMax || this.#running >= this.#max) continue
-      turns.waiting.delete(next)
-      turns.running += 1
-      this.#running += 1
-      // The loop visits it again there.
-      this.#putLast(share, turns)
-      next()
-    }
-  }
-
-  #putLast(share: KeyShare, turns: KeyTurns): void {
-    this.#keys.delete(share)
-    this.#keys.set(share, turns)
   }
 }
 

@@ -15,7 +15,7 @@ export class OwnUpstreams {
   readonly #sealer: SecretSealer
   readonly #log: Log
   readonly #poolsMax: number
-  readonly #opened = new Map<string, Upstream>()
+  readonly #opened = new Map<string, Omit<Upstream, 'pool'>>()
   readonly #pools = new Map<string, UpstreamPool>()
   #isUsed = false
 
@@ -37,19 +37,15 @@ export class OwnUpstreams {
 
   open(accountId: string, surface: Surface, { url, sealedKey }: OwnUpstream): Upstream {
     this.#isUsed = true
-    const name = `${upstreamKeyRecord(accountId, surface, url)} ${sealedKey}`
+    const record = upstreamKeyRecord(accountId, surface, url)
+    const name = `${record} ${sealedKey}`
     const known = this.#opened.get(name)
-    if (known !== undefined) {
-      this.#opened.delete(name)
-      this.#opened.set(name, known)
-      return { ...known, pool: this.#poolOf(url) }
-    }
-    const bytes = sealedKey === null ? null : Buffer.from(sealedKey, 'base64')
-    const key = bytes === null ? null : this.#sealer.open(bytes, upstreamKeyRecord(accountId, surface, url))
-    const upstream = { url: new URL(url), key, pool: this.#poolOf(url) }
-    this.#opened.set(name, upstream)
-    if (this.#opened.size > OPENED_MAX) this.#opened.delete(first(this.#opened.keys()))
-    return upstream
+    if (known !== undefined) return { ...known, pool: this.#poolOf(url) }
+    const key = sealedKey === null ? null : this.#sealer.open(Buffer.from(sealedKey, 'base64'), record)
+    const opened = { url: new URL(url), key }
+    if (this.#opened.size >= OPENED_MAX) this.#opened.clear()
+    this.#opened.set(name, opened)
+    return { ...opened, pool: this.#poolOf(url) }
   }
 
   #poolOf(url: string): UpstreamPool {
@@ -75,11 +71,7 @@ export class OwnUpstreams {
   }
 }
 
-function first(names: Iterator<string>): string {
-  return names.next().value ?? ''
-}
-
-/** The installation's upstreams. The simulator serves only while no account has its own. */
+/** The installation's upstreams. Where they are the simulator, they serve only while no account has its own. */
 export function unlessSimulated(
   configured: Readonly<Record<Surface, Upstream | null>>,
   isSimulator: boolean,

@@ -10,11 +10,13 @@ import {
   type RawHeaders,
 } from '../http/raw-headers.ts'
 import type { UpstreamBody } from '../http/send-request.ts'
+import type { HeaderNames } from '../kernel/header-names.ts'
+import { formatUsd, type Nanos } from '../kernel/money.ts'
 import { codingOf } from '../metering/decode-copy.ts'
 import type { RequestFacts } from '../metering/request-reader.ts'
 import { applySplice, askForUsage, type Splice } from '../providers/chat-usage.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
-import { CLIENT_ACCOUNT_HEADERS, CREDENTIAL_HEADERS, isJsonType, READERS } from '../providers/surfaces.ts'
+import { CLIENT_ACCOUNT_HEADERS, CREDENTIAL_HEADERS, READERS } from '../providers/surfaces.ts'
 import type { RequestBody } from './read.ts'
 
 /** Headers that describe the path of a request. They are removed: upstream sees the gateway as its client. */
@@ -160,7 +162,46 @@ export function withoutOutdated(headers: RawHeaders): string[] {
   return kept
 }
 
-const BATCH_LIST_BYTES_MAX = 4 * 1024 ** 2
+/** A reason phrase with characters other than tabs and printable ASCII is not sent. */
+export function printable(reason: string): string {
+  return /^[\t\x20-\x7e]*$/.test(reason) ? reason : ''
+}
+
+export function withoutOurs(lines: string[], prefix: string): string[] {
+  const out: string[] = []
+  for (let i = 0; i < lines.length; i += 2) {
+    const name = lines[i] ?? ''
+    if (!name.toLowerCase().startsWith(prefix)) out.push(name, lines[i + 1] ?? '')
+  }
+  return out
+}
+
+export interface Figures {
+  readonly costNanos: Nanos
+  readonly listNanos: Nanos
+  readonly balanceNanos: Nanos | null
+}
+
+export function figureLines(
+  names: HeaderNames,
+  figures: Figures | null,
+  upstreamMs: number | null,
+): string[] {
+  const lines: string[] = []
+  if (figures !== null) {
+    lines.push(names.costUsd, formatUsd(figures.costNanos), names.listCostUsd, formatUsd(figures.listNanos))
+  }
+  if (upstreamMs !== null) lines.push(names.upstreamMs, String(upstreamMs))
+  if (names.balanceUsd !== null && figures !== null && figures.balanceNanos !== null) {
+    lines.push(names.balanceUsd, formatUsd(figures.balanceNanos))
+  }
+  return lines
+}
+
+export function announcedTrailers(names: HeaderNames): string {
+  const { costUsd, listCostUsd, upstreamMs, balanceUsd } = names
+  return [costUsd, listCostUsd, upstreamMs, ...(balanceUsd === null ? [] : [balanceUsd])].join(', ')
+}
 
 export interface PreparedBody {
   readonly content: UpstreamBody
@@ -181,21 +222,23 @@ export function prepareBody(
     look(chunk: Buffer): void
   },
 ): PreparedBody {
-  const splice = settings.injectUsage ? usageSplice(exchange, facts, endpoint) : null
-  const pieces = splice === null || body.kind !== 'held' ? null : body.held.pieces()
-  if (splice === null || body.kind !== 'held' || pieces === null) {
-    const lengthBytes = body.kind === 'none' ? null : body.lengthBytes
-    return {
-      content: bodyForUpstream(exchange, body, settings.times, settings.look),
-      lengthBytes,
-      usageAdded: false,
-    }
+  if (body.kind === 'none') return { content: null, lengthBytes: null, usageAdded: false }
+  const { lengthBytes } = body
+  if (body.kind === 'flowing') {
+    return { content: bridge(exchange, settings.times, settings.look), lengthBytes, usageAdded: false }
   }
-  const changed = applySplice(Buffer.isBuffer(pieces) ? [pieces] : pieces, splice)
-  if (body.lengthBytes === null)
-    return { content: Readable.from(changed), lengthBytes: null, usageAdded: true }
-  const lengthBytes = body.lengthBytes + splice.insert.length - splice.deleteBytes
-  return { content: changed, lengthBytes, usageAdded: true }
+  const splice = settings.injectUsage ? usageSplice(exchange, facts, endpoint) : null
+  const held = body.held.pieces()
+  const pieces = splice === null ? held : applySplice(held, splice)
+  const addedBytes = splice === null ? 0 : splice.insert.length - splice.deleteBytes
+  const [only] = pieces
+  // A body in one piece leaves in one write with its head. A body that came chunked goes chunked.
+  const whole = pieces.length === 1 && only !== undefined ? only : pieces
+  return {
+    content: lengthBytes === null ? Readable.from(pieces, { objectMode: false }) : whole,
+    lengthBytes: lengthBytes === null ? null : lengthBytes + addedBytes,
+    usageAdded: splice !== null,
+  }
 }
 
 function usageSplice({ headers }: Exchange, facts: RequestFacts, endpoint: Endpoint | null): Splice | null {
@@ -206,23 +249,7 @@ function usageSplice({ headers }: Exchange, facts: RequestFacts, endpoint: Endpo
   return ask.kind === 'edit' ? ask.splice : null
 }
 
-function bodyForUpstream(
-  exchange: Exchange,
-  body: RequestBody,
-  times: BodyTimes,
-  look: (chunk: Buffer) => void,
-): UpstreamBody {
-  switch (body.kind) {
-    case 'none':
-      return null
-    case 'held':
-      return (body.lengthBytes === null ? null : body.held.pieces()) ?? body.held.stream()
-    case 'flowing':
-      return bridge(exchange, times, look)
-  }
-}
-
-/** The client stalled or was too slow while its body was streamed upstream. The message is for the client. */
+/** The client stopped sending a body that flows through, or sends it too slowly; the message is for the client. */
 export class BodyIdle extends Error {
   readonly code = 'TOLLGATE_BODY_IDLE'
 }
@@ -266,60 +293,31 @@ function bridge({ req, res }: Exchange, times: BodyTimes, look: (chunk: Buffer) 
   return out
 }
 
-export function originFor(
-  exchange: Exchange,
-  isSecure: ((exchange: Exchange) => boolean) | null,
-): string | null {
-  const host = isSecure === null ? undefined : firstValue(exchange.headers, 'host')
-  return host === undefined ? null : `${isSecure?.(exchange) ? 'https' : 'http'}://${host}`
-}
-
 const SHOWS_BATCHES = /^\/v1\/messages\/batches(?:\/\{[^/]+\}(?:\/cancel)?)?$/
 
 export function showsBatches(template: string): boolean {
   return SHOWS_BATCHES.test(template)
 }
 
-/** Points `results_url` of Message batches at this gateway, because SDKs fetch it unchanged. Null for every other reply. */
-export function createUrlRewriter(
-  { template, origin }: { readonly template: string; readonly origin: string | null },
-  status: number,
-  headers: RawHeaders,
-): ResultsUrls | null {
-  if (origin === null || status !== 200 || !showsBatches(template)) return null
-  if (!isJsonType(firstValue(headers, 'content-type') ?? '')) return null
-  return codingOf(firstValue(headers, 'content-encoding')) === 'identity' ? new ResultsUrls(origin) : null
+/** The origin of this gateway as the client sees it, where the reply has URLs that are rewritten; else null. */
+export function originFor(
+  exchange: Exchange,
+  template: string,
+  isSecure: ((exchange: Exchange) => boolean) | null,
+): string | null {
+  if (isSecure === null || !showsBatches(template)) return null
+  const host = firstValue(exchange.headers, 'host')
+  return host === undefined ? null : `${isSecure(exchange) ? 'https' : 'http'}://${host}`
 }
 
 /** Some servers write a slash as `\/`. */
 const RESULTS_URL =
   /("results_url"\s*:\s*")(?:[^"\\]|\\\/)*?((?:\\?\/)v1\\?\/messages\\?\/batches\\?\/[\w-]+\\?\/results")/g
 
-export class ResultsUrls {
-  readonly #origin: string
-  readonly #chunks: Buffer[] = []
-  #bytes = 0
-
-  constructor(origin: string) {
-    this.#origin = origin
-  }
-
-  write(chunk: Buffer): Buffer | null {
-    this.#bytes += chunk.length
-    this.#chunks.push(Buffer.from(chunk))
-    return this.#bytes > BATCH_LIST_BYTES_MAX ? this.#take() : null
-  }
-
-  end(): Buffer {
-    if (this.#bytes > BATCH_LIST_BYTES_MAX) return this.#take()
-    // Latin-1 preserves every byte, whatever surrounds the URLs.
-    const text = this.#take().toString('latin1')
-    // A host may contain `$`, which is special in a replacement string.
-    const replace = (_all: string, before: string, path: string) => `${before}${this.#origin}${path}`
-    return Buffer.from(text.replace(RESULTS_URL, replace), 'latin1')
-  }
-
-  #take(): Buffer {
-    return Buffer.concat(this.#chunks.splice(0))
-  }
+/** Points the `results_url` of Message batches at this gateway: SDKs fetch it as it is. */
+export function rewriteResultsUrls(body: Buffer, origin: string): Buffer {
+  // A host may have a `$`, which is special in a replacement that is a string.
+  const replace = (_all: string, before: string, path: string) => `${before}${origin}${path}`
+  // Latin-1 preserves every byte, whatever surrounds the URLs.
+  return Buffer.from(body.toString('latin1').replace(RESULTS_URL, replace), 'latin1')
 }

@@ -1,5 +1,5 @@
-import { limits as kernelLimits } from '../kernel/limits.ts'
-import { addBounds, type Bound, type Nanos, NO_COST } from '../kernel/money.ts'
+import { limits } from '../kernel/limits.ts'
+import { addBounds, type Bound, NO_COST } from '../kernel/money.ts'
 import type { Unit, Usage } from '../kernel/usage.ts'
 import { type NamedModels, nearestName, type ObjectKind, type Surface } from '../kernel/vocabulary.ts'
 import type { AccountTerms, BoundedFile } from '../ledger/account.ts'
@@ -27,7 +27,6 @@ import {
   withSearch,
 } from '../providers/request-limits.ts'
 import { isGiven, modelAsked } from '../providers/request-members.ts'
-import type { RequestFees } from '../providers/surface.ts'
 import { SURFACES } from '../providers/surfaces.ts'
 
 /** Everything decided about a call before admission: bound, models, pricing. Later price changes do not apply to it. */
@@ -67,17 +66,56 @@ export interface CallPlan {
   rate(usage: Usage, terms?: AccountTerms | null): RatedCall
 }
 
-export interface RatedCall {
-  readonly costNanos: Nanos
-  readonly listNanos: Nanos
-  readonly unpriced: boolean
-  readonly pricedAsRequested: boolean
+export type RatedCall = Omit<ReturnType<typeof rateFigures>, 'kind' | 'modelPriced'>
+
+export interface TokensHeld {
+  readonly input: number | null
+  readonly output: number | null
+  readonly contextWindow: number | null
+}
+
+export interface PricerSettings {
+  readonly discount: Discount
+  readonly unpriced: 'auto' | 'refuse' | 'pass'
+  readonly chatDefaultTier: string | null
+  readonly chatRegional: boolean
+  /** Whether upstream is polled for the objects that calls have made there. Else the cost of these calls is never known. */
+  readonly polls: boolean
+}
+
+export interface PricedRequest {
+  readonly surface: Surface
+  readonly method: string
+  readonly path: string
+  readonly query?: string
+  readonly endpoint: Endpoint | null
+  readonly facts: RequestFacts
+  readonly modelAsked: string | null
+  readonly bodyBytes: number
+  readonly batchFile?: BoundedFile | null
+  readonly atMs: number
 }
 
 export type Pricer = ReturnType<typeof createPricer>
 
 export function createPricer(firstBook: PriceBook, settings: PricerSettings) {
   let book = firstBook
+
+  /** `stated`: limits that do not follow from the request. */
+  function begin(call: PricedRequest, stated: RequestLimits | null, batch = false): PlanParts {
+    const version = versionAt(book, call.atMs)
+    const context = {
+      surface: call.surface,
+      modelAsked: call.modelAsked,
+      endpoint: call.endpoint?.template ?? recorded(call.path),
+      regional: call.surface === 'chat' && settings.chatRegional,
+      batch,
+      imageToolModel: null,
+    }
+    const limits = stated ?? limitsOf(call, version)
+    return { call, limits, modelDefault: defaultModel(call, limits, version), version, context, settings }
+  }
+
   return {
     /** Calls planned from now on use this book; calls in flight use the one they were planned with. */
     use(next: PriceBook): void {
@@ -93,37 +131,27 @@ export function createPricer(firstBook: PriceBook, settings: PricerSettings) {
       if (endpoint.billing !== 'metered') return { kind: 'unbounded', reason: 'it is not metered' }
       const { surface, template: path } = endpoint
       const entry = { surface, method: 'POST', path, endpoint, facts, bodyBytes: facts.bytes, atMs }
-      const call = { ...entry, modelAsked: modelAsked(facts) }
-      const version = versionAt(book, atMs)
-      const context = { ...contextOf(call, settings), batch: true }
-      return boundFor(call, limitsOf(endpoint, call, version), context, version, settings)
+      return boundFor(begin({ ...entry, modelAsked: modelAsked(facts) }, null, true))
     },
     /** `plan` for a socket turn, which has no HTTP request. */
     planTurn(turn: SocketTurn): CallPlan {
-      const version = versionAt(book, turn.atMs)
-      const call = { ...turnRequest(turn), modelAsked: recorded(turn.model) }
-      const context = contextOf(call, settings)
-      const response = boundFor(call, TURN_LIMITS, context, version, settings)
-      const bound =
-        turn.kind === 'transcription' || response.kind !== 'bound'
-          ? response
-          : addBounds(response, boundTranscript(call, context, version, settings))
+      const parts = begin({ ...turnRequest(turn), modelAsked: recorded(turn.model) }, TURN_LIMITS)
+      const response = boundFor(parts)
+      const isAlone = turn.kind === 'transcription' || response.kind !== 'bound'
+      const bound = isAlone ? response : addBounds(response, boundTranscript(parts))
       const models = { names: turn.model === null ? [] : [turn.model], unknown: null, batchFile: null }
-      const plan = meteredPlan({ call, version, context, settings }, TURN_LIMITS, bound)
-      return { ...plan, modelAsked: turn.model, models, reader: null }
+      return { ...meteredPlan(parts, bound), modelAsked: turn.model, models, reader: null }
     },
     plan(call: PricedRequest): CallPlan {
-      const version = versionAt(book, call.atMs)
-      const context = contextOf(call, settings)
       const { endpoint } = call
-      const parts = { call, version, context, settings }
       if (endpoint?.billing === 'metered') {
-        const limits = limitsOf(endpoint, call, version)
+        const parts = begin(call, null)
+        const { limits, context } = parts
         const imageToolModel = recorded(limits.tools.imageModel)
         const tierAsked = recorded(tierFor(call.surface, limits, settings))
-        const bound = boundFor(call, limits, context, version, settings)
-        return meteredPlan({ ...parts, context: { ...context, imageToolModel, tierAsked } }, limits, bound)
+        return meteredPlan({ ...parts, context: { ...context, imageToolModel, tierAsked } }, boundFor(parts))
       }
+      const parts = begin(call, TURN_LIMITS)
       const makes = endpoint?.makes
       if (settings.polls && (makes === 'message_batch' || makes === 'batch')) return batchPlan(parts, makes)
       return unmeteredPlan(parts, isFree(call) ? null : refusal('endpoint_not_metered', settings))
@@ -133,6 +161,9 @@ export function createPricer(firstBook: PriceBook, settings: PricerSettings) {
 
 interface PlanParts {
   readonly call: PricedRequest
+  readonly limits: RequestLimits
+  /** The model that upstream takes where a request leaves its model out. */
+  readonly modelDefault: string | null
   readonly version: PriceVersion
   readonly context: RatingContext
   readonly settings: PricerSettings
@@ -173,10 +204,7 @@ function unmeteredPlan(parts: PlanParts, unratable: Unratable | null): CallPlan 
     // An unpriced call is not a free call: even if it may pass, an exhausted budget refuses it.
     hold: unratable === null ? { kind: 'none' } : NO_HOLD,
     unratable,
-    unpricedModel: null,
-    metered: false,
-    reader: null,
-    makes: null,
+    ...{ unpricedModel: null, metered: false, reader: null, makes: null },
     rate: () => ({ ...NO_FIGURES, unpriced: unratable !== null }),
   }
 }
@@ -202,20 +230,16 @@ function batchPlan(parts: PlanParts, makes: ObjectKind): CallPlan {
     hold: bound === null || isUnpriced ? NO_HOLD : holdOf(bound),
     unratable: bound === null ? UNKNOWN_BATCH : unpriced,
     unpricedModel: isUnpriced ? bound.model : null,
-    metered: true,
-    reader: DEFERRED_KINDS[makes].reader,
-    makes,
+    ...{ metered: true, reader: DEFERRED_KINDS[makes].reader, makes },
     rate: () => ({ ...NO_FIGURES, unpriced: isUnpriced }),
   }
 }
 
-function meteredPlan(parts: PlanParts, limits: RequestLimits, bound: Bound): CallPlan {
-  const { call, version, context, settings } = parts
+function meteredPlan(parts: PlanParts, bound: Bound): CallPlan {
+  const { call, limits, modelDefault, version, context, settings } = parts
   const usage = call.endpoint?.billing === 'metered' ? call.endpoint.usage : null
-  const modelDefault = defaultModel(call, limits, version)
   const model = call.modelAsked ?? modelDefault
-  const fees = SURFACES[call.surface].fees(call.facts)
-  // Other endpoints ignore `background`.
+  // Other endpoints do nothing in the background, whatever a request says.
   const isBackground = limits.background && usage === 'responses'
   const later = call.endpoint?.makes ?? (isBackground ? 'response' : null)
   // Without polling, the cost of background work would never be known.
@@ -236,18 +260,16 @@ function meteredPlan(parts: PlanParts, limits: RequestLimits, bound: Bound): Cal
     answers: limits.n,
     asked: { serviceTier: context.tierAsked ?? null, speed: limits.speed },
     unseen: () => unseenWork(usage, call.facts, limits, model),
-    tokensHeld: (served) => tokensHeld(served ?? model, call, limits, version),
-    withFees: (used) => settleFees(used, fees, context, version),
-    rate: (used, terms) => rateFigures(used, context, version, discountUnder(terms ?? null, settings)),
+    tokensHeld: (served) => tokensHeld(served ?? model, parts),
+    withFees: (used) => withFees(used, parts),
+    rate(used, terms) {
+      const own = terms?.discountBillionths ?? null
+      return rateFigures(used, context, version, own === null ? settings.discount : flatDiscount(own))
+    },
   }
 }
 
-function discountUnder(terms: AccountTerms | null, { discount }: PricerSettings): Discount {
-  const own = terms?.discountBillionths ?? null
-  return own === null ? discount : flatDiscount(own)
-}
-
-/** A path that is not byte for byte in our table is free only if the method reads. */
+/** An endpoint that is not byte for byte in our table cannot be known to be free, unless its method only reads. */
 function isFree({ endpoint, method }: PricedRequest): boolean {
   if (endpoint !== null) return endpoint.billing === 'free'
   return method === 'GET' || method === 'HEAD' || method === 'OPTIONS'
@@ -279,54 +301,21 @@ function atMost(nanos: bigint): bigint {
   return nanos < HOLD_NANOS_MAX ? nanos : HOLD_NANOS_MAX
 }
 
-export interface PricedRequest {
-  readonly surface: Surface
-  readonly method: string
-  readonly path: string
-  readonly query?: string
-  readonly endpoint: Endpoint | null
-  readonly facts: RequestFacts
-  readonly modelAsked: string | null
-  readonly bodyBytes: number
-  readonly batchFile?: BoundedFile | null
-  readonly atMs: number
-}
-
-export interface PricerSettings {
-  readonly discount: Discount
-  readonly unpriced: 'auto' | 'refuse' | 'pass'
-  readonly chatDefaultTier: string | null
-  readonly chatRegional: boolean
-  /** Whether upstream is polled for objects whose cost comes later. Without polling it stays unknown. */
-  readonly polls: boolean
-}
-
-export interface TokensHeld {
-  readonly input: number | null
-  readonly output: number | null
-  readonly contextWindow: number | null
-}
-
-/** Some chat models search the web for every answer. */
-export function limitsOf(
-  endpoint: Endpoint,
-  { facts, modelAsked }: PricedRequest,
-  version: PriceVersion,
-): RequestLimits {
+/** Some models search the web for every answer they give to a chat. */
+function limitsOf({ endpoint, facts, modelAsked }: PricedRequest, version: PriceVersion): RequestLimits {
+  if (endpoint === null) return TURN_LIMITS
   const limits = readLimits(endpoint, facts)
   if (modelAsked === null || endpoint.template !== '/v1/chat/completions') return limits
   return findModel(version, modelAsked)?.searchesEachCall === true ? withSearch(limits) : limits
 }
 
-export function boundFor(
-  call: PricedRequest,
-  limits: RequestLimits,
-  { endpoint, regional, batch }: RatingContext,
-  version: PriceVersion,
-  { chatDefaultTier: defaultTier, discount }: PricerSettings,
+function boundFor(
+  { call, limits, modelDefault, version, context, settings }: PlanParts,
+  model = call.modelAsked ?? modelDefault,
 ): Bound {
   const { surface, bodyBytes } = call
-  const model = call.modelAsked ?? defaultModel(call, limits, version)
+  const { endpoint, regional, batch } = context
+  const { chatDefaultTier: defaultTier, discount } = settings
   return boundOf(
     { ...limits, surface, endpoint, model, bodyBytes },
     version,
@@ -335,28 +324,19 @@ export function boundFor(
   )
 }
 
-/** Upper bound for transcribing a session's input, with the most expensive model: the session may choose any. */
-export function boundTranscript(
-  call: PricedRequest,
-  context: RatingContext,
-  version: PriceVersion,
-  settings: PricerSettings,
-): Bound {
+/** The most that a transcription of a session's input may cost: the session may turn to any model for it. */
+function boundTranscript(parts: PlanParts): Bound {
   let most: Bound = NO_COST
-  for (const { id, mode } of version.models) {
+  for (const { id, mode } of parts.version.models) {
     if (mode !== 'audio_transcription') continue
-    const bound = boundFor({ ...call, modelAsked: id }, TURN_LIMITS, context, version, settings)
+    const bound = boundFor(parts, id)
     if (bound.kind === 'bound' && most.kind === 'bound' && bound.listNanos > most.listNanos) most = bound
   }
   return most
 }
 
-export function tokensHeld(
-  name: string | null,
-  { endpoint, bodyBytes }: PricedRequest,
-  limits: RequestLimits,
-  version: PriceVersion,
-): TokensHeld {
+function tokensHeld(name: string | null, { call, limits, version }: PlanParts): TokensHeld {
+  const { endpoint, bodyBytes } = call
   const model = name === null ? null : findModel(version, name)
   const stated = limits.maxOutputTokens
   const contextWindow =
@@ -369,51 +349,32 @@ export function tokensHeld(
   }
 }
 
-/** The model that upstream uses if the request names none. An unreadable name is not a missing one. */
-export function defaultModel(
-  call: PricedRequest,
-  limits: RequestLimits,
-  version: PriceVersion,
-): string | null {
-  if (call.modelAsked !== null || call.endpoint === null || limits.stored) return null
+/** The model that upstream takes where a request leaves its model out. A name that cannot be read was not left out. */
+function defaultModel(call: PricedRequest, { stored }: RequestLimits, version: PriceVersion): string | null {
+  if (call.modelAsked !== null || call.endpoint === null || stored) return null
   if (isGiven(call.facts.body['model'])) return null
   return version.defaultModels.get(call.endpoint.template) ?? null
 }
 
 /** A request for `auto`, or for no tier, leaves the tier to the settings of the upstream project. */
-export function tierFor(
-  surface: PricedRequest['surface'],
+function tierFor(
+  surface: Surface,
   { serviceTier }: RequestLimits,
-  settings: PricerSettings,
+  { chatDefaultTier }: PricerSettings,
 ): string | null {
-  const left = serviceTier === null || serviceTier === 'auto'
-  return left && SURFACES[surface].pricing.hasProjectTier ? settings.chatDefaultTier : serviceTier
+  const isLeft = serviceTier === null || serviceTier === 'auto'
+  return isLeft && SURFACES[surface].pricing.hasProjectTier ? chatDefaultTier : serviceTier
 }
 
-/** Truncates a model name for the stored rating. No priced name is longer than the limit. */
-export function recorded<T extends string | null>(name: T): T
-export function recorded(name: string | null): string | null {
-  return name === null ? null : name.slice(0, kernelLimits.recordedCharsMax)
+/** Cuts a name for the rating that is stored with a call. No name that has a price is longer than the limit. */
+function recorded<T extends string | null>(name: T): T
+function recorded(name: string | null): string | null {
+  return name === null ? null : name.slice(0, limits.recordedCharsMax)
 }
 
-export function contextOf(call: PricedRequest, settings: PricerSettings): RatingContext {
-  return {
-    surface: call.surface,
-    modelAsked: call.modelAsked,
-    endpoint: call.endpoint?.template ?? recorded(call.path),
-    regional: call.surface === 'chat' && settings.chatRegional,
-    batch: false,
-    imageToolModel: null,
-  }
-}
-
-/** Adds the fees that follow from the request or the model, and removes fees for free work. */
-export function settleFees(
-  usage: Usage,
-  fees: RequestFees,
-  context: RatingContext,
-  version: PriceVersion,
-): Usage {
+/** The usage of an answered call with the fees that follow from its request or its model, and without fees for free work. */
+function withFees(usage: Usage, { call, context, version }: PlanParts): Usage {
+  const fees = SURFACES[call.surface].fees(call.facts)
   if (fees.codeRunsFree) return { ...usage, parts: usage.parts.map(withoutCode) }
   if (context.endpoint !== '/v1/chat/completions') return usage
   const { model } = resolve(usage.modelServed, context, version)

@@ -1,8 +1,7 @@
-import { Readable } from 'node:stream'
 import { clientLeft, type Exchange, sendContinue } from '../http/exchange.ts'
 import { BodyPace, type BodyTimes } from '../http/incoming-request.ts'
 import { firstValue, type RawHeaders, valuesOf } from '../http/raw-headers.ts'
-import { type Denial, type Refusal, refuse } from '../kernel/errors.ts'
+import { type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import { ChunkList } from '../kernel/memory.ts'
 import { codingOf } from '../metering/decode-copy.ts'
@@ -16,10 +15,7 @@ import { modelAsked } from '../providers/request-members.ts'
 import type { CountableInput } from './estimates.ts'
 import type { ByteBudget, DecodingTurns, KeyShare } from './key-shares.ts'
 
-/** If a body has not arrived in full by then, the key is checked first. */
-export const BODY_MS_BEFORE_KEY_CHECK = 100
-
-/** Bodies up to this size always fit, unless the same key already has many of them. */
+/** Bodies up to this size always fit, unless their own key has many of them. */
 const SMALL_BODY_BYTES = 1024 * 1024
 
 export class HeldBody {
@@ -50,37 +46,11 @@ export class HeldBody {
     return true
   }
 
-  bytes(): Buffer {
-    return this.#chunks.joined()
-  }
-
-  /** The whole body: one buffer, or a list of buffers that need not be concatenated. */
-  pieces(): Buffer | readonly Buffer[] {
-    const pieces = this.#chunks.all()
-    const [only] = pieces
-    return pieces.length === 1 && only !== undefined ? only : pieces
-  }
-
-  parts(): readonly Buffer[] {
+  pieces(): readonly Buffer[] {
     return this.#chunks.all()
   }
 
-  beginning(bytesMax: number): Buffer {
-    const parts: Buffer[] = []
-    let bytes = 0
-    for (const part of this.parts()) {
-      parts.push(part)
-      bytes += part.length
-      if (bytes >= bytesMax) break
-    }
-    return Buffer.concat(parts, Math.min(bytes, bytesMax))
-  }
-
-  stream(): Readable {
-    return Readable.from(this.parts(), { objectMode: false })
-  }
-
-  /** Frees the memory. Idempotent. */
+  /** Gives the memory back. May be called again. */
   dispose(): void {
     if (this.#disposed) return
     this.#disposed = true
@@ -95,40 +65,31 @@ export interface ReceiveOptions {
   readonly times: BodyTimes
 }
 
-export interface Sender {
-  readonly share: KeyShare
-  readonly checkKey: (() => Promise<Denial | null>) | null
-}
+/** Sees each chunk as it arrives. A promise means: wait for it before the next chunk. */
+type Looker = Pick<RequestReader, 'write'>
 
-/** Sees each chunk as it arrives. If it returns a promise, the next chunk waits for it. */
-interface Looker {
-  readonly write: (chunk: Buffer) => Promise<void> | null
-}
+type NotRead = { readonly kind: 'refused'; readonly refusal: Refusal } | { readonly kind: 'client_left' }
 
-export type Received =
-  | { readonly kind: 'received'; readonly body: HeldBody }
-  | ({ readonly kind: 'refused' } & Denial)
-  | { readonly kind: 'client_left' }
+export type Received = { readonly kind: 'received'; readonly body: HeldBody } | NotRead
 
-/** Reads the whole body, within limits of size, idle time and rate. A slow client's key is checked meanwhile. */
+/** Takes the whole body in, within limits of size, silence and slowness. */
 export function receiveBody(
   exchange: Exchange,
-  options: ReceiveOptions,
-  sender: Sender,
+  { memory, times }: ReceiveOptions,
+  { name }: KeyShare,
   looker: Looker | null,
 ): Promise<Received> {
   return new Promise((resolve, reject) => {
     const { req, res } = exchange
-    if (clientLeft(exchange)) return resolve({ kind: 'client_left' })
-    const { memory, times } = options
-    const body = new HeldBody(memory, sender.share.name)
-    let finished = false
+    if (clientLeft(exchange)) return resolve(CLIENT_LEFT)
+    const body = new HeldBody(memory, name)
+    let pace: BodyPace | null = null
+    let isOver = false
     let bytesInTurn = 0
 
     function finish(result: Received | null): void {
-      if (finished) return
-      finished = true
-      clearTimeout(keyTimer)
+      if (isOver) return
+      isOver = true
       pace?.stop()
       req.release()
       res.whenClosed.remove(onLeft)
@@ -136,41 +97,18 @@ export function receiveBody(
       if (result !== null) resolve(result)
     }
 
-    let pace: BodyPace | null = null
-    /** Timer for the key check. Arriving bytes do not postpone it. */
-    let keyTimer: NodeJS.Timeout | undefined
     function waitForMore(): void {
-      if (finished) return
+      if (isOver) return
       res.whenClosed.add(onLeft)
-      pace = new BodyPace(times, tooLate)
-      if (sender.checkKey === null) pace.watchSilence()
-      else keyTimer = setTimeout(checkKey, Math.min(BODY_MS_BEFORE_KEY_CHECK, times.idleTimeoutMs))
-    }
-
-    function checkKey(): void {
-      pace?.watchSilence()
-      sender.checkKey?.().then(
-        (denial) => {
-          if (denial !== null) finish({ kind: 'refused', ...denial })
-        },
-        (error: unknown) => {
-          finish(null)
-          reject(error)
-        },
+      pace = new BodyPace(times, (message) =>
+        finish(refused(refuse('request_timeout', message, { close: true }))),
       )
-    }
-
-    function tooLate(message: string): void {
-      finish(refused(refuse('request_timeout', message, { close: true })))
+      pace.watchSilence()
     }
 
     function onData(chunk: Buffer): boolean {
       if (body.length + chunk.length > limits.bodyBytesMax) finish(refused(tooLarge()))
-      else if (pace?.arrived(chunk.length) !== false) return take(chunk)
-      return true
-    }
-
-    function take(chunk: Buffer): boolean {
+      if (isOver || pace?.arrived(chunk.length) === false) return true
       const looked = looker?.write(chunk) ?? null
       if (!body.append(chunk)) {
         finish(refused(noMemory()))
@@ -184,7 +122,7 @@ export function receiveBody(
       pace?.paused()
       wait.then(
         () => {
-          if (!finished) pace?.resumed()
+          if (!isOver) pace?.resumed()
           req.resume()
         },
         (error: unknown) => {
@@ -194,25 +132,24 @@ export function receiveBody(
       )
       return false
     }
-    function onEnd(): void {
-      finish({ kind: 'received', body })
-    }
     function onLeft(): void {
-      finish({ kind: 'client_left' })
+      finish(CLIENT_LEFT)
     }
 
-    req.receive({ data: onData, end: onEnd })
+    req.receive({ data: onData, end: () => finish({ kind: 'received', body }) })
     // The timers start after the piece that is being read now.
     queueMicrotask(waitForMore)
   })
 }
 
+const CLIENT_LEFT = { kind: 'client_left' } as const
+
 function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
 
-function refused(refusal: Refusal): { readonly kind: 'refused' } & Denial {
-  return { kind: 'refused', refusal, balanceNanos: null }
+function refused(refusal: Refusal): NotRead {
+  return { kind: 'refused', refusal }
 }
 
 function noMemory(): Refusal {
@@ -245,10 +182,9 @@ export interface ReadBody {
 
 export type ReadResult =
   | ReadBody
-  | ({ readonly kind: 'refused' } & Denial)
-  /** The body can be read in two ways. Every key is refused. */
+  /** The body can be read in two ways: it is refused to every key. */
   | { readonly kind: 'ambiguous'; readonly detail: string; readonly modelAsked: string | null }
-  | { readonly kind: 'client_left' }
+  | NotRead
 
 export interface ReadOptions extends ReceiveOptions {
   readonly decoding: DecodingTurns
@@ -290,7 +226,7 @@ export async function readBody(
   exchange: Exchange,
   endpoint: Endpoint | null,
   options: ReadOptions,
-  sender: Sender,
+  share: KeyShare,
 ): Promise<ReadResult> {
   const { present, lengthBytes } = announcedBody(exchange)
   if (present) sendContinue(exchange)
@@ -311,10 +247,12 @@ export async function readBody(
   const watch = isBatch ? new BatchEntries(endpoint.surface, options.boundEntry) : undefined
   const reader = createRequestReader(endpoint, head, watch)
   const encoded = isEncoded(exchange)
-  const received = await receiveBody(exchange, options, sender, encoded ? null : reader)
+  const received = await receiveBody(exchange, options, share, encoded ? null : reader)
   if (received.kind !== 'received') return received
   const held = received.body
-  const facts = await (encoded ? readEncoded(exchange, held, reader, sender, options) : reader.end())
+  const facts = await (encoded
+    ? options.decoding.take(share, exchange, () => readEncoded(exchange, held, reader))
+    : reader.end())
   if (facts === null) {
     held.dispose()
     return { kind: 'client_left' }
@@ -332,25 +270,18 @@ export async function readBody(
   return { kind: 'read', body: { kind: 'held', held, lengthBytes }, facts, unreadable: detail }
 }
 
-/**
- * Decodes and reads a compressed body once it is complete: a slow client must not occupy a decoding slot. Null if the
- * client left.
- */
-function readEncoded(
+/** Reads a compressed body once it is whole: a slow client must not occupy a decoding turn. Null if the client left. */
+async function readEncoded(
   exchange: Exchange,
   held: HeldBody,
   reader: RequestReader,
-  { share }: Sender,
-  { decoding }: ReadOptions,
 ): Promise<RequestFacts | null> {
-  return decoding.take(share, exchange, async () => {
-    for await (const part of held.parts()) {
-      if (clientLeft(exchange)) break
-      await reader.write(part)
-    }
-    const facts = await reader.end()
-    return clientLeft(exchange) ? null : facts
-  })
+  for (const piece of held.pieces()) {
+    if (clientLeft(exchange)) return null
+    await reader.write(piece)
+  }
+  const facts = await reader.end()
+  return clientLeft(exchange) ? null : facts
 }
 
 function tooDense(): Refusal {
@@ -364,21 +295,14 @@ export function countableInput({ headers }: Exchange, { body, facts }: ReadBody)
   if (body.kind !== 'held') return NOTHING_COUNTABLE
   const { held } = body
   const isPlain = codingOf(firstValue(headers, 'content-encoding')) === 'identity'
-  const isForm = facts.kind === 'form'
   return {
     lengthBytes: isPlain || facts.kind === 'unreadable' ? held.length : facts.bytes,
-    isForm,
-    get pieces() {
-      return isPlain ? held.pieces() : null
-    },
-    ...(isForm ? { formType: firstValue(headers, 'content-type') ?? '' } : {}),
+    formType: facts.kind === 'form' ? (firstValue(headers, 'content-type') ?? '') : null,
+    pieces: isPlain ? held.pieces() : [],
     speech: speechRequest(facts),
   }
 }
 
-const NOTHING_COUNTABLE: CountableInput = {
-  lengthBytes: 0,
-  isForm: false,
-  pieces: null,
-  speech: null,
+export const NOTHING_COUNTABLE: CountableInput = {
+  ...{ lengthBytes: 0, formType: null, pieces: [], speech: null },
 }

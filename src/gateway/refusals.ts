@@ -1,17 +1,24 @@
+import { type Exchange, sendWhole } from '../http/exchange.ts'
 import { TOO_MANY_LINES } from '../http/message-reader.ts'
+import { firstValue } from '../http/raw-headers.ts'
 import { type CallEnd, HANDSHAKE_TIMEOUT } from '../http/upstream-call.ts'
-import { type Refusal, refuse, StoreUnavailable } from '../kernel/errors.ts'
+import { type Refusal, redactRefusal, refuse, StoreUnavailable } from '../kernel/errors.ts'
 import type { HeaderNames } from '../kernel/header-names.ts'
+import { requestInstantMs } from '../kernel/ids.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Log } from '../kernel/log.ts'
-import { formatUsd, rawNumber } from '../kernel/money.ts'
+import { formatUsd, type Nanos, rawNumber } from '../kernel/money.ts'
+import { redactEncoded, redactForeign } from '../kernel/secret.ts'
 import type { Surface } from '../kernel/vocabulary.ts'
 import { refuseKey } from '../keys/credential.ts'
-import type { Budget, CallRefusal, HeldBy } from '../ledger/call.ts'
+import { type Budget, type CallRefusal, type HeldBy, HOLD_METHOD } from '../ledger/call.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
 import { findMeant } from '../providers/find-endpoint.ts'
-import { SURFACES } from '../providers/surfaces.ts'
-import { BodyIdle } from './permitted-changes.ts'
+import { type Audience, SURFACES, shapeError, statusOf } from '../providers/surfaces.ts'
+import type { CallCounts } from '../telemetry/call-counts.ts'
+import type { Call } from './call.ts'
+import type { Gateway } from './gateway.ts'
+import { BodyIdle, figureLines } from './permitted-changes.ts'
 
 /** Longer paths get no suggestion: the search is slow, and a caller needs no valid key to trigger it. */
 export const UNKNOWN_PATH_CHARS_MAX = 8_192
@@ -313,4 +320,94 @@ export function explainThrown(error: unknown, request: string, log: Log, isOwn =
   }
   log.error({ request, err: error }, 'unexpected error')
   return refuse('internal_error', 'The gateway failed. Report this with the request id.')
+}
+
+export function deny(
+  exchange: Exchange,
+  audience: Audience,
+  refusal: Refusal,
+  known: { readonly balanceNanos?: Nanos | null; readonly upstreamMs?: number } = {},
+): void {
+  // A response that has begun cannot become an error; the client only sees that it breaks off.
+  if (exchange.res.headersSent) {
+    exchange.res.destroy()
+    return
+  }
+  const shaped = shapeError(audience, redactRefusal(refusal, exchange.names.redact), exchange.requestId)
+  const figures = { costNanos: 0n, listNanos: 0n, balanceNanos: known.balanceNanos ?? null }
+  const lines = audience === 'own' ? [] : figureLines(exchange.names, figures, known.upstreamMs ?? 0)
+  sendWhole(
+    exchange,
+    { ...shaped, headers: [...shaped.headers, ...lines] },
+    { close: refusal.close === true },
+  )
+}
+
+/** Denies a request without a record, and counts the refusal where the request was meant for upstream. */
+export function refuseRequest(
+  exchange: Exchange,
+  audience: Audience,
+  refusal: Refusal,
+  counts: CallCounts,
+): void {
+  if (audience !== 'own') counts.refused(refusal.code)
+  deny(exchange, audience, refusal)
+}
+
+/** Answers a call with a refusal and records it: people quote its id. An unknown key leaves no record. */
+export function refuseCall(
+  call: Call,
+  refusal: Refusal,
+  gateway: Gateway,
+  known: { readonly balanceNanos?: Nanos | null; readonly modelAsked?: string | null } = {},
+): void {
+  deny(call.exchange, call.surface, refusal, known)
+  recordRefusal(call, refusal, gateway, known.modelAsked ?? null)
+}
+
+export function recordRefusal(
+  call: Call,
+  refusal: Refusal,
+  gateway: Gateway,
+  modelAsked: string | null,
+): void {
+  const { surface, digest, exchange, endpoint } = call
+  const { clock, counts, refusedCalls, observeCall } = gateway
+  const { code } = refusal
+  counts.refused(code)
+  if (refusal.unknownKey === true && observeCall === null) return
+  const unsent = describeUnsent(call, modelAsked, gateway)
+  const refused = { ...unsent, status: statusOf(surface, code), code, endedAtMs: Math.trunc(clock.nowMs()) }
+  if (refusal.unknownKey !== true) refusedCalls.add({ ...refused, digest })
+  observeCall?.({
+    ...refused,
+    ...{ keyId: null, endpoint, modelServed: null, cut: false, tokens: null, costNanos: 0n },
+    ...{ ms: refused.endedAtMs - unsent.startedAtMs, headers: exchange.headers, upstream: null },
+  })
+}
+
+/** The facts of a request as its record has them, without secrets. */
+export function describeCall({ exchange, target, surface, socketId }: Call, modelAsked: string | null) {
+  const { names, requestId, method, headers, clientIp } = exchange
+  return {
+    ...{ requestId, method, surface, clientIp, socketId },
+    path: recordable(target.path, names),
+    modelAsked: recordable(modelAsked, names),
+    userAgent: recordable(firstValue(headers, 'user-agent') ?? null, names),
+  }
+}
+
+export function describeUnsent(call: Call, modelAsked: string | null, { clock }: Gateway) {
+  const described = describeCall(call, modelAsked)
+  return {
+    ...described,
+    startedAtMs: requestInstantMs(described.requestId) ?? Math.trunc(clock.nowMs()),
+    method: described.method === HOLD_METHOD ? 'WS' : described.method,
+  }
+}
+
+export function recordable<T extends string | null>(text: T, names: HeaderNames): T
+export function recordable(text: string | null, { redact }: HeaderNames): string | null {
+  if (text === null) return null
+  return redactForeign(redactEncoded(text, redact)).slice(0, limits.recordedCharsMax)
 }

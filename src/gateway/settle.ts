@@ -73,7 +73,8 @@ export function createSettler(parts: SettlerParts) {
   }
 
   function settleLate(closing: CallClosing, onSettled: OnSettled, failure: unknown): Late {
-    const spooled = spoolClosing(closing, failure)
+    const isRefused = failure instanceof StoreRefused
+    const spooled = isRefused || spool === null ? Promise.resolve() : spool.append(closing)
     const atLast = spooled
       .then(() => settleAtLast(closing, onSettled, failure))
       .finally(() => pending.delete(closing.requestId))
@@ -82,15 +83,7 @@ export function createSettler(parts: SettlerParts) {
     return { spooled, atLast }
   }
 
-  async function spoolClosing(closing: CallClosing, failure: unknown): Promise<void> {
-    if (!(failure instanceof StoreRefused)) await spool?.append(closing)
-  }
-
-  async function settleAtLast(
-    closing: CallClosing,
-    onSettled: OnSettled,
-    failure: unknown,
-  ): Promise<Settled> {
+  async function settleAtLast(closing: CallClosing, onSettled: OnSettled, failure: unknown) {
     const request = closing.requestId
     let cause = failure
     for (let waitMs = RETRY_FIRST_MS; ; waitMs = Math.min(waitMs * 2, RETRY_MAX_MS)) {
@@ -99,15 +92,9 @@ export function createSettler(parts: SettlerParts) {
         const details = { request, costNanos: String(closing.costNanos), cause: cause.message }
         log.error(details, 'the store refused a settlement')
         await spool?.refuse(closing, cause.message)
-        // Close the hold here: the caller may be gone, and the hold would stay until the next start. A missing call has
-        // no hold.
-        const lost = {
-          ...NOTHING_USED,
-          requestId: request,
-          state: 'interrupted',
-          atMs: closing.atMs,
-        } as const
-        await store.settle(lost).catch(() => {})
+        // The caller may be gone, and the hold would stay until the next start. A call that is not there has no hold.
+        const lost = { ...NOTHING_USED, requestId: request, state: 'interrupted' } as const
+        await store.settle({ ...lost, atMs: closing.atMs }).catch(() => {})
       }
       if (cause instanceof StoreGone || cause instanceof StoreRefused) throw cause
       // Log each settlement once: thousands may be waiting, each retried many times.

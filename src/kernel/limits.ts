@@ -33,7 +33,6 @@ export const limits = {
   decodedBodyBytesMax: 256 * MiB,
   decodedRatioMax: 200,
   bodiesDecodingMax: 8,
-  bodiesDecodingPerKeyMax: 2,
   ownBodyBytesMax: 64 * KiB,
   earlyAnswerDrainMs: 5_000,
   heldReplyBytesMax: 64 * MiB,

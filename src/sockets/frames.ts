@@ -30,9 +30,6 @@ const WHOLE_TEXT = 0x80 | OPCODE.text
 const CONTROL_PAYLOAD_BYTES_MAX = 125
 const MASK_BYTES = 4
 
-/** Most bytes buffered for one part: a whole control frame. A data frame's header has at most 14 bytes. */
-const KEPT_BYTES_MAX = 2 + MASK_BYTES + CONTROL_PAYLOAD_BYTES_MAX
-
 const NO_BYTES: Buffer = Buffer.alloc(0)
 
 /** Reads the frames of RFC 6455 in one direction, however the bytes are chunked. As strict as `ws`. */
@@ -41,8 +38,8 @@ export class FrameReader {
   #violation: Violation | null = null
   #isClosed = false
 
+  /** The beginning of a control frame, or of the header of a data frame. */
   #kept: Buffer | null = null
-  #keptBytes = 0
 
   /** The current data frame: remaining payload bytes, and the mask rotated for them. */
   #leftBytes = 0
@@ -67,7 +64,7 @@ export class FrameReader {
   /** Payload offset if the chunk is exactly one unfragmented text message, as usual from servers; else -1. */
   wholeText(chunk: Buffer): number {
     if (chunk[0] !== WHOLE_TEXT || this.#isMasked || this.#isClosed) return -1
-    if (this.#opcode !== 0 || this.#keptBytes > 0 || this.#violation !== null) return -1
+    if (this.#opcode !== 0 || this.#kept !== null || this.#violation !== null) return -1
     const length = chunk[1] ?? 0
     if (length < 126) return chunk.length === 2 + length ? 2 : -1
     return length === 126 && chunk.length >= 4 && chunk.length === 4 + chunk.readUInt16BE(2) ? 4 : -1
@@ -75,57 +72,34 @@ export class FrameReader {
 
   /** Calls `onPart` for each part; control frames come whole. Nothing is read after a violation or a close frame. */
   read(chunk: Buffer, onPart: (part: FramePart) => void): Violation | null {
+    const bytes = this.#kept === null ? chunk : Buffer.concat([this.#kept, chunk])
+    this.#kept = null
     let at = 0
-    while (at < chunk.length && this.#violation === null && !this.#isClosed) {
-      if (this.#leftBytes > 0) at = this.#passPayload(chunk, at, at, onPart)
-      else if (this.#keptBytes > 0) at = this.#readKept(chunk, at, onPart)
-      else at = this.#readFrame(chunk, at, onPart)
+    while (at < bytes.length && this.#violation === null && !this.#isClosed) {
+      if (this.#leftBytes > 0) at = this.#passPayload(bytes, at, at, onPart)
+      else at = this.#readFrame(bytes, at, onPart)
     }
     return this.#violation
   }
 
-  #readFrame(chunk: Buffer, at: number, onPart: (part: FramePart) => void): number {
-    const neededBytes = this.#judge(chunk, at, chunk.length)
+  #readFrame(bytes: Buffer, at: number, onPart: (part: FramePart) => void): number {
+    const neededBytes = this.#judge(bytes, at)
     if (this.#violation !== null) return at
-    if (chunk.length - at < neededBytes) {
-      this.#kept ??= Buffer.allocUnsafeSlow(KEPT_BYTES_MAX)
-      this.#keptBytes = chunk.copy(this.#kept, 0, at)
-      return chunk.length
+    if (bytes.length - at < neededBytes) {
+      this.#kept = Buffer.from(bytes.subarray(at))
+      return bytes.length
     }
-    if (isControl(chunk, at)) {
-      this.#passControl(chunk.subarray(at, at + neededBytes), onPart)
+    if (isControl(bytes, at)) {
+      this.#passControl(bytes.subarray(at, at + neededBytes), onPart)
       return at + neededBytes
     }
-    this.#beginFrame(chunk, at, neededBytes)
-    return this.#passPayload(chunk, at, at + neededBytes, onPart)
+    this.#beginFrame(bytes, at, neededBytes)
+    return this.#passPayload(bytes, at, at + neededBytes, onPart)
   }
 
-  #readKept(chunk: Buffer, at: number, onPart: (part: FramePart) => void): number {
-    const kept = this.#kept ?? NO_BYTES
-    let taken = at
-    let neededBytes = this.#judge(kept, 0, this.#keptBytes)
-    while (this.#keptBytes < neededBytes) {
-      if (taken === chunk.length) return taken
-      const copied = chunk.copy(kept, this.#keptBytes, taken, taken + neededBytes - this.#keptBytes)
-      this.#keptBytes += copied
-      taken += copied
-      neededBytes = this.#judge(kept, 0, this.#keptBytes)
-    }
-    if (this.#violation !== null) return taken
-    // A copy, because receivers may retain the part.
-    const wire = Buffer.from(kept.subarray(0, neededBytes))
-    this.#keptBytes = 0
-    if (isControl(wire, 0)) this.#passControl(wire, onPart)
-    else {
-      this.#beginFrame(wire, 0, neededBytes)
-      this.#passPayload(wire, 0, neededBytes, onPart)
-    }
-    return taken
-  }
-
-  /** How many bytes are needed before the frame can be read further. A violation is detected at its first byte. */
-  #judge(bytes: Buffer, from: number, to: number): number {
-    const available = to - from
+  /** How many bytes have to be there before the frame can go on. A violation is found with the byte that shows it. */
+  #judge(bytes: Buffer, from: number): number {
+    const available = bytes.length - from
     if (available < 2) return 2
     const first = bytes[from] ?? 0
     const second = bytes[from + 1] ?? 0
@@ -167,7 +141,6 @@ export class FrameReader {
 
   #violate(closeCode: number, reason: string): number {
     this.#violation = { kind: 'violation', closeCode, reason }
-    this.#kept = null
     return 0
   }
 
@@ -211,7 +184,6 @@ export class FrameReader {
       this.#judgeClose(payload)
       if (this.#violation !== null) return
       this.#isClosed = true
-      this.#kept = null
     }
     onPart({ kind: 'control', opcode, wire, payload, endsFrame: true, endsMessage: false })
   }

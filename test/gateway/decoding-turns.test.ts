@@ -1,32 +1,22 @@
 import assert from 'node:assert/strict'
 import { DecodingTurns, type KeyShare } from '../../src/gateway/key-shares.ts'
 import type { Exchange } from '../../src/http/exchange.ts'
-import { Listeners } from '../../src/http/outgoing-reply.ts'
 import { test } from '../support/suite.ts'
 
-function client() {
-  const res = { destroyed: false, closed: false, whenClosed: new Listeners() }
-  return {
-    exchange: { res } as unknown as Exchange,
-    leave() {
-      res.closed = true
-      res.whenClosed.fire()
-    },
-  }
-}
-
+const client = (hasLeft = false) => ({ res: { destroyed: false, closed: hasLeft } }) as unknown as Exchange
+const shareOf = (name: string): KeyShare => ({ name, calls: 0, decoding: Promise.resolve() })
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
 /** Bodies that are decoded when the test says so, in the order in which they got their turns. */
-function bench(max: number, perKeyMax: number) {
-  const turns = new DecodingTurns(max, perKeyMax)
+function bench(max: number) {
+  const turns = new DecodingTurns(max)
   const begun: string[] = []
   const finish = new Map<string, () => void>()
   return {
     turns,
     begun,
-    decode(name: string, share: KeyShare, from = client()) {
-      return turns.take(share, from.exchange, () => {
+    decode(name: string, share: KeyShare) {
+      return turns.take(share, client(), () => {
         begun.push(name)
         return new Promise<string>((resolve) => finish.set(name, () => resolve(name)))
       })
@@ -38,43 +28,35 @@ function bench(max: number, perKeyMax: number) {
   }
 }
 
-test('a few bodies are decoded at once, fewer of one key, and keys take turns', async () => {
-  const { turns, begun, decode, finish } = bench(3, 2)
-  const [a, b] = [
-    { name: 'a', calls: 0 },
-    { name: 'b', calls: 0 },
-  ]
-  for (const i of [1, 2, 3, 4, 5]) void decode(`a${i}`, a)
+test('one body of a key is decoded at a time, a few of all keys, and keys take turns', async () => {
+  const { turns, begun, decode, finish } = bench(2)
+  const [a, b, c] = [shareOf('a'), shareOf('b'), shareOf('c')]
+  for (const i of [1, 2, 3]) void decode(`a${i}`, a)
   await settled()
-  assert.deepEqual(begun, ['a1', 'a2'])
-  for (const i of [1, 2, 3]) void decode(`b${i}`, b)
+  assert.deepEqual(begun, ['a1'])
+  for (const i of [1, 2]) void decode(`b${i}`, b)
+  void decode('c1', c)
   await settled()
-  assert.deepEqual(begun, ['a1', 'a2', 'b1'])
-  assert.deepEqual([turns.running, turns.waiting], [3, 5])
+  assert.deepEqual(begun, ['a1', 'b1'])
   // The other key does not wait behind all bodies that came before.
   await finish('a1')
-  assert.deepEqual(begun, ['a1', 'a2', 'b1', 'b2'])
+  assert.deepEqual(begun.slice(2), ['c1'])
   await finish('b1')
-  await finish('a2')
-  assert.deepEqual(begun.slice(4), ['a3', 'b3'])
-  for (const name of ['b2', 'a3', 'b3', 'a4', 'a5']) await finish(name)
-  assert.deepEqual(begun.slice(6), ['a4', 'a5'])
-  assert.deepEqual([turns.running, turns.waiting], [0, 0])
+  assert.deepEqual(begun.slice(3), ['a2'])
+  assert.equal(turns.running, 2)
+  for (const name of ['c1', 'a2', 'b2', 'a3']) await finish(name)
+  assert.deepEqual(begun.slice(4), ['b2', 'a3'])
+  assert.equal(turns.running, 0)
 })
 
-test('a body whose client leaves gives its place in the line up, and is not decoded', async () => {
-  const { turns, begun, decode, finish } = bench(1, 1)
-  const share = { name: 'a', calls: 0 }
-  const [first, leaver, later] = [decode('first', share), client(), client()]
-  const left = decode('left', share, leaver)
-  const last = decode('last', share, later)
-  leaver.leave()
+test('a body whose client has left is not decoded, and one that fails gives its turn on', async () => {
+  const turns = new DecodingTurns(1)
+  const share = shareOf('a')
+  const failing = turns.take(share, client(), () => Promise.reject(new Error('broken')))
+  const left = turns.take(share, client(true), () => Promise.reject(new Error('decoded')))
+  const next = turns.take(share, client(), () => Promise.resolve('done'))
+  await assert.rejects(failing, /broken/)
   assert.equal(await left, null)
-  assert.equal(turns.waiting, 1)
-  await finish('first')
-  assert.equal(await first, 'first')
-  assert.deepEqual(begun, ['first', 'last'])
-  await finish('last')
-  assert.equal(await last, 'last')
-  assert.deepEqual([turns.running, turns.waiting], [0, 0])
+  assert.equal(await next, 'done')
+  assert.equal(turns.running, 0)
 })

@@ -1,17 +1,13 @@
 import assert from 'node:assert/strict'
-import { createUrlRewriter } from '../../src/gateway/permitted-changes.ts'
+import { rewriteResultsUrls } from '../../src/gateway/permitted-changes.ts'
 import { test } from '../support/suite.ts'
 
 const PATH = '/v1/messages/batches/msgbatch_1/results'
 
 function rewritten(resultsUrl: string, origin = 'http://here'): string {
-  const parts = { template: '/v1/messages/batches/{batch_id}', origin }
-  const editor = createUrlRewriter(parts, 200, ['content-type', 'application/json'])
-  assert.ok(editor !== null)
   const text = `{"id": "é", "results_url" : ${resultsUrl}, "next": "${PATH}"}`
-  for (const byte of Buffer.from(text)) assert.equal(editor.write(Buffer.of(byte)), null)
-  const [, found = ''] =
-    /^\{"id": "é", "results_url" : (.*), "next": ".*"\}$/.exec(editor.end().toString()) ?? []
+  const edited = rewriteResultsUrls(Buffer.from(text), origin).toString()
+  const [, found = ''] = /^\{"id": "é", "results_url" : (.*), "next": ".*"\}$/.exec(edited) ?? []
   return found
 }
 

@@ -165,6 +165,48 @@ test('another session model is refused to keys with limits and passes for others
   await leave(socket, id)
 })
 
+test('several settlements that pass a cap close the socket with one error and one record', async () => {
+  const { id, socket } = await open({ monthly_budget_usd: 0.5 })
+  const usage = { type: 'duration', seconds: 6_000 }
+  for (const item of ['a', 'b', 'c']) say({ type: TRANSCRIBED, item_id: item, usage })
+  assert.equal((await socket.closed()).code, 1008)
+  await until('all are billed', async () => (await upstream.costs(id)).length === 3)
+  const path = `/v1/keys/${id}/requests?state=refused&limit=100`
+  const refused = async () => digList(await upstream.gateway.manage('GET', path), 'data')
+  await until('the refusal is recorded', async () => (await refused()).length > 0)
+  assert.deepEqual(
+    (await refused()).map((call) => dig(call, 'code')),
+    ['budget_exceeded'],
+  )
+  assert.equal(socket.received.filter((event) => dig(event, 'type') === 'error').length, 1)
+})
+
+test('a discount that changes while a socket is open applies to the next turn, whichever side begins it', async () => {
+  const discount = (value: number | null) =>
+    upstream.gateway.manage('PATCH', '/gateway/v1/accounts/default', { discount: value })
+  const { id, socket } = await open({})
+  upstream.answer = (message, answer) => {
+    if (dig(message, 'type') !== 'response.create') return
+    answer(created('resp_mine'))
+    answer(done('resp_mine'))
+  }
+  try {
+    await discount(0.5)
+    socket.send({ type: 'response.create' })
+    await until('the first is billed', async () => (await upstream.costs(id)).length === 1)
+    await until('the hold is renewed', async () => (await upstream.heldUsd(id)) === HOLD_USD / 2)
+    await discount(0.25)
+    say(created('resp_theirs'))
+    say(done('resp_theirs'))
+    await until('the second is billed', async () => (await upstream.costs(id)).length === 2)
+  } finally {
+    await discount(null)
+    upstream.answer = () => undefined
+  }
+  assert.deepEqual((await upstream.costs(id)).map(([, usd]) => usd).sort(), [0.064, 0.096])
+  await leave(socket, id)
+})
+
 test('a key holds nothing after all of its sockets have closed, whenever they close', async () => {
   const { id, key } = await upstream.gateway.createKey('many')
   upstream.answer = (message, answer) => {

@@ -18,6 +18,7 @@ import {
 } from '../../providers/socket-usage.ts'
 import { isPlausible } from '../bill.ts'
 import type { Gateway } from '../gateway.ts'
+import { NOTHING_COUNTABLE } from '../read.ts'
 import {
   type ClientSays,
   type ModelCheck,
@@ -175,7 +176,7 @@ export class RealtimeProtocol implements SocketProtocol {
     const { endpoint, facts } = turnRequest(turn)
     return {
       read: { kind: 'read', body: { kind: 'none' }, facts, unreadable: null },
-      request: { pieces: null, lengthBytes: 0, isForm: false, speech: null },
+      request: NOTHING_COUNTABLE,
       endpoint,
       plan: this.#gateway.pricer.planTurn(turn),
     }

@@ -13,6 +13,7 @@ import {
 import { planCall } from '../admit.ts'
 import type { PlannedCall } from '../call.ts'
 import type { Gateway } from '../gateway.ts'
+import { NOTHING_COUNTABLE } from '../read.ts'
 import {
   type ClientSays,
   NO_LANE,
@@ -99,8 +100,8 @@ export class ResponsesProtocol implements SocketProtocol {
 
   #plan(facts: RequestFacts, payload: Buffer): PlannedTurn {
     const lengthBytes = payload.length
-    const pieces = lengthBytes <= TURN_KEPT_BYTES_MAX ? payload : null
-    const request = { pieces, lengthBytes, isForm: false, audioMs: null, speech: null }
+    const pieces = lengthBytes <= TURN_KEPT_BYTES_MAX ? [payload] : []
+    const request = { ...NOTHING_COUNTABLE, pieces, lengthBytes }
     const unreadable = ambiguityFor(ENDPOINT, facts)?.detail ?? null
     const read = { kind: 'read', body: { kind: 'none' }, facts, unreadable } as const
     return this.#planned({ read, request, endpoint: ENDPOINT })
@@ -115,7 +116,7 @@ export class ResponsesProtocol implements SocketProtocol {
     const lengthBytes = call.request.lengthBytes + turn.bytesOut + payload.length
     return this.#planned({
       endpoint: ENDPOINT,
-      request: { ...call.request, pieces: null, lengthBytes },
+      request: { ...call.request, pieces: [], lengthBytes },
       read: { ...call.read, facts: withSteer(call.read.facts, facts), unreadable: null },
     })
   }

@@ -5,11 +5,11 @@ import type { Surface } from '../../kernel/vocabulary.ts'
 import type { Endpoint } from '../../providers/endpoint.ts'
 import { findEndpoint } from '../../providers/find-endpoint.ts'
 import { protocolsForClient, shapeError, statusOf } from '../../providers/surfaces.ts'
-import { withoutOurs } from '../answer.ts'
 import type { AdmittedCall, PlannedCall } from '../call.ts'
 import type { Gateway } from '../gateway.ts'
-import { explainThrown } from '../refusals.ts'
-import { deny, type Switched } from '../sent-call.ts'
+import { withoutOurs } from '../permitted-changes.ts'
+import { deny, explainThrown } from '../refusals.ts'
+import type { Switched } from '../sent-call.ts'
 import { RealtimeProtocol } from './realtime-protocol.ts'
 import { ResponsesProtocol } from './responses-protocol.ts'
 import { NO_LANE, type RefusedTurn } from './socket-protocol.ts'
@@ -71,14 +71,9 @@ export async function serveSocket(
     upstream.destroy()
     return
   }
-  const { memory } = gateway.reading
   const session = new SocketSession({
-    client,
-    upstream,
-    turns,
-    nowMs: () => gateway.clock.monotonicMs(),
-    takeMemory: (bytes) => memory.tryTake(bytes, share.name),
-    giveMemoryBack: (bytes) => memory.giveBack(bytes, share.name),
+    ...{ client, upstream, turns, clock: gateway.clock },
+    ...{ memory: gateway.reading.memory, keyName: share.name },
     failed: (error) => explainThrown(error, requestId, gateway.log),
     errorEvent: (refusal, about) => errorEvent(handshake, refusal, about),
   })

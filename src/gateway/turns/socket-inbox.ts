@@ -1,40 +1,40 @@
-import type { Refusal } from '../../kernel/errors.ts'
 import { limits } from '../../kernel/limits.ts'
-import { type FramePart, type Message, MessageReader } from '../../sockets/frames.ts'
-import type { RefusedTurn, Verdict } from './socket-protocol.ts'
+import { ChunkList } from '../../kernel/memory.ts'
+import { type FramePart, type Message, messageOf } from '../../sockets/frames.ts'
+import type { MeteredSocket, Verdict } from './socket-protocol.ts'
 
 /** Bytes and messages that are read ahead while a message is judged. Beyond either limit the client waits. */
 const AHEAD_BYTES_MAX = 1024 ** 2
 const AHEAD_MESSAGES_MAX = 64
 
-interface InboxParts {
-  judge(message: Message): Verdict | Promise<Verdict>
+/** Memory is taken in steps of this size, and none for messages below it. */
+const MEMORY_STEP_BYTES = 64 * 1024
+
+interface Session extends MeteredSocket {
   forward(wires: readonly Buffer[]): void
-  refuse(refusal: Refusal, about: RefusedTurn): void
-  close(code: number, reason: string): void
-  revoked(): void
-  flowChanged(): void
+  readOn(): void
   takeMemory(bytes: number): boolean
   giveMemoryBack(bytes: number): void
 }
 
+interface Judge {
+  judge(message: Message): Verdict | Promise<Verdict>
+}
+
+/** A message that is whole. One that came in parts is joined when its turn has come, and not while it waits. */
 interface Waiting {
-  readonly parts: readonly FramePart[]
+  readonly opcode: number
+  readonly wires: readonly Buffer[]
+  readonly payload: Buffer | ChunkList
   readonly bytes: number
 }
 
-/** Memory is accounted in steps of this size; smaller messages are not counted. */
-const MEMORY_STEP_BYTES = 64 * 1024
-
-/** Buffered fragments of one message. Beyond this they are concatenated, because a one-byte fragment costs hundreds of bytes. */
-const PARTS_MAX = 256
-
+/** The messages of a client, judged one after the other before they go upstream. */
 export class SocketInbox {
-  readonly #parts: InboxParts
-  readonly #messages = new MessageReader(limits.socketMessageBytesMax)
-  /** Parts of the arriving message: already concatenated ones, and those since. */
-  #packed: FramePart[] = []
-  #loose: FramePart[] = []
+  readonly #session: Session
+  readonly #turns: Judge
+  /** The message that is arriving in parts, however small: as it came, and its content. */
+  #arriving: { readonly wires: ChunkList; readonly payload: ChunkList } | null = null
   #arrivedBytes = 0
   readonly #waiting: Waiting[] = []
   #waitingBytes = 0
@@ -43,8 +43,9 @@ export class SocketInbox {
   #isStopped = false
   #isHeld = false
 
-  constructor(parts: InboxParts) {
-    this.#parts = parts
+  constructor(session: Session, turns: Judge) {
+    this.#session = session
+    this.#turns = turns
   }
 
   get isBusy(): boolean {
@@ -60,7 +61,13 @@ export class SocketInbox {
   }
 
   take(part: FramePart): void {
-    if (!this.#isStopped && this.#keep(part) && !this.#isBusy) this.#work()
+    if (this.#isStopped) return
+    this.#arrivedBytes += part.wire.length
+    if (this.#arrivedBytes > limits.socketMessageBytesMax)
+      this.#session.close(1009, `A message has more than ${limits.socketMessageBytesMax} bytes.`)
+    else if (!this.#takeMemory())
+      this.#session.close(1013, 'There is no room to hold this message. Try again.')
+    else if (this.#add(part) && !this.#isBusy) this.#work()
   }
 
   hold(): void {
@@ -70,32 +77,28 @@ export class SocketInbox {
   stop(): void {
     this.#isStopped = true
     this.#waiting.length = 0
-    this.#packed = []
-    this.#loose = []
-    this.#messages.clear()
+    this.#arriving = null
     this.#giveBack(0)
   }
 
-  /** False: the message is not whole, or too large. */
-  #keep(part: FramePart): boolean {
-    this.#loose.push(part)
-    this.#arrivedBytes += part.wire.length
-    if (this.#arrivedBytes > limits.socketMessageBytesMax) {
-      this.#parts.close(1009, `A message has more than ${limits.socketMessageBytesMax} bytes.`)
-      return false
+  #add(part: FramePart): boolean {
+    const { opcode, wire, payload } = part
+    if (this.#arriving !== null || !part.endsMessage) {
+      this.#arriving ??= { wires: new ChunkList(), payload: new ChunkList() }
+      this.#arriving.wires.append(wire)
+      this.#arriving.payload.append(payload)
     }
-    if (!this.#takeMemory()) return false
-    if (part.endsMessage) {
-      this.#waiting.push({ parts: [...this.#packed, ...this.#loose], bytes: this.#arrivedBytes })
-      this.#waitingBytes += this.#arrivedBytes
-      this.#packed = []
-      this.#loose = []
-      this.#arrivedBytes = 0
-    } else if (this.#loose.length >= PARTS_MAX) {
-      this.#packed.push(joined(this.#loose, part))
-      this.#loose = []
-    }
-    return part.endsMessage
+    if (!part.endsMessage) return false
+    const bytes = this.#arrivedBytes
+    const { wires } = this.#arriving ?? {}
+    this.#waiting.push({
+      ...{ opcode, bytes, wires: wires?.all() ?? [wire] },
+      payload: this.#arriving?.payload ?? payload,
+    })
+    this.#waitingBytes += bytes
+    this.#arriving = null
+    this.#arrivedBytes = 0
+    return true
   }
 
   /** Messages are in memory twice, masked and unmasked. */
@@ -105,10 +108,7 @@ export class SocketInbox {
 
   #takeMemory(): boolean {
     while (this.#neededBytes - this.#takenBytes > MEMORY_STEP_BYTES) {
-      if (!this.#parts.takeMemory(MEMORY_STEP_BYTES)) {
-        this.#parts.close(1013, 'There is no room to hold this message. Try again.')
-        return false
-      }
+      if (!this.#session.takeMemory(MEMORY_STEP_BYTES)) return false
       this.#takenBytes += MEMORY_STEP_BYTES
     }
     return true
@@ -116,7 +116,7 @@ export class SocketInbox {
 
   #giveBack(neededBytes: number): void {
     while (this.#takenBytes > neededBytes) {
-      this.#parts.giveMemoryBack(MEMORY_STEP_BYTES)
+      this.#session.giveMemoryBack(MEMORY_STEP_BYTES)
       this.#takenBytes -= MEMORY_STEP_BYTES
     }
   }
@@ -124,10 +124,8 @@ export class SocketInbox {
   /** Judges the waiting messages in order; synchronously if the verdict is synchronous. */
   #work(): void {
     for (let next = this.#waiting[0]; next !== undefined && !this.#isHeld; next = this.#waiting[0]) {
-      let message: Message | null = null
-      // Concatenate a message only when it is next.
-      for (const part of next.parts) message = this.#messages.push(part)
-      const verdict = this.#parts.judge(message ?? { kind: 'unreadable', why: 'too_large' })
+      const payload = next.payload instanceof ChunkList ? next.payload.joined() : next.payload
+      const verdict = this.#turns.judge(messageOf(next.opcode, payload))
       if (verdict instanceof Promise) {
         this.#waitFor(verdict, next)
         return
@@ -143,13 +141,13 @@ export class SocketInbox {
         this.#isBusy = false
         this.#carryOut(judged, waiting)
         this.#work()
-        this.#parts.flowChanged()
+        this.#session.readOn()
       },
-      () => this.#parts.close(1011, 'The gateway could not decide about a message.'),
+      () => this.#session.close(1011, 'The gateway could not decide about a message.'),
     )
   }
 
-  #carryOut(verdict: Verdict, { parts, bytes }: Waiting): void {
+  #carryOut(verdict: Verdict, { wires, bytes }: Waiting): void {
     if (this.#isStopped) {
       if (verdict.kind === 'pass') verdict.unsent?.()
       return
@@ -158,19 +156,11 @@ export class SocketInbox {
     this.#waitingBytes -= bytes
     this.#giveBack(this.#neededBytes)
     if (verdict.kind === 'pass') {
-      this.#parts.forward(parts.map(({ wire }) => wire))
+      this.#session.forward(wires)
       verdict.sent?.()
     } else if (verdict.kind === 'refused') {
-      this.#parts.refuse(verdict.refusal, verdict.about)
-      if (verdict.refusal.code === 'invalid_api_key') this.#parts.revoked()
+      this.#session.refuse(verdict.refusal, verdict.about)
+      if (verdict.refusal.code === 'invalid_api_key') this.#session.revoked()
     }
-  }
-}
-
-function joined(parts: readonly FramePart[], last: FramePart): FramePart {
-  return {
-    ...last,
-    wire: Buffer.concat(parts.map(({ wire }) => wire)),
-    payload: Buffer.concat(parts.map(({ payload }) => payload)),
   }
 }

@@ -5,21 +5,13 @@ import type { PlannedTurn, TurnCall } from './turn-call.ts'
 
 export type ClientSays =
   | { readonly kind: 'pass'; readonly check: ModelCheck | null }
-  | ({
-      readonly kind: 'begins'
-      readonly lane: string
-      readonly planned: PlannedTurn
-      readonly check: ModelCheck | null
-    } & Named)
-  | ({
-      readonly kind: 'refused'
-      readonly refusal: Refusal
-      readonly lane: string
-      readonly planned: PlannedTurn
-    } & Named)
+  | ({ readonly kind: 'begins'; readonly check: ModelCheck | null } & AskedTurn)
+  | ({ readonly kind: 'refused'; readonly refusal: Refusal } & AskedTurn)
 
-interface Named {
+interface AskedTurn {
+  readonly lane: string
   readonly tag: string | null
+  readonly planned: PlannedTurn
 }
 
 /** Models in a message that must be on the key's allowlist before it passes. */
@@ -48,14 +40,8 @@ export const STEER = 'response.steer'
 export const NO_LANE = ''
 
 export const SAYS_NOTHING: ServerSays = {
-  kind: 'other',
-  lane: NO_LANE,
-  responseId: null,
-  tag: null,
-  status: 400,
-  usage: null,
-  stopReason: null,
-  itemId: null,
+  ...{ kind: 'other', lane: NO_LANE, responseId: null, tag: null },
+  ...{ status: 400, usage: null, stopReason: null, itemId: null },
 }
 
 /** A turn from the moment its message was sent until it settles. */

@@ -1,4 +1,5 @@
 import type { RawConnection } from '../../http/node-sockets.ts'
+import type { Clock } from '../../kernel/clock.ts'
 import type { Refusal } from '../../kernel/errors.ts'
 import { limits } from '../../kernel/limits.ts'
 import {
@@ -12,8 +13,9 @@ import {
   pongFrame,
   textFrame,
 } from '../../sockets/frames.ts'
+import type { ByteBudget } from '../key-shares.ts'
 import { SocketInbox } from './socket-inbox.ts'
-import type { RefusedTurn } from './socket-protocol.ts'
+import type { MeteredSocket, RefusedTurn } from './socket-protocol.ts'
 import type { SocketTurns } from './socket-turns.ts'
 
 const SOCKET_CLOSE_MS = 2_000
@@ -32,36 +34,29 @@ const PIECE_BYTES = 4 * 1024
 interface SessionParts {
   readonly client: RawConnection
   readonly upstream: RawConnection
-  readonly turns: Metering | null
-  nowMs(): number
-  /** Reserves and frees memory for waiting messages. False: none is left. */
-  takeMemory(bytes: number): boolean
-  giveMemoryBack(bytes: number): void
+  /** Null on a socket that is not metered. */
+  readonly turns: SocketTurns | null
+  readonly clock: Clock
+  /** For messages that wait. */
+  readonly memory: ByteBudget
+  readonly keyName: string
   failed(error: unknown): void
   errorEvent(refusal: Refusal, about: RefusedTurn): string
 }
 
-type Metering = Pick<
-  SocketTurns,
-  'running' | 'upstreamBegins' | 'start' | 'judge' | 'observe' | 'paused' | 'readOnMs' | 'checkTime' | 'end'
->
-
-/**
- * Passes bytes unchanged: upstream's at once, the client's message by message, because one that begins a turn waits for
- * admission.
- */
-export class SocketSession {
+/** Passes bytes unchanged: upstream's at once, the client's by message, since one that begins a turn waits for admission. */
+export class SocketSession implements MeteredSocket {
   /** Resolves when both connections are closed and every turn is settled. */
   readonly ended: Promise<void>
+  readonly #resolveEnded: () => void
   readonly #parts: SessionParts
   readonly #client: RawConnection
   readonly #upstream: RawConnection
-  readonly #turns: Metering | null
+  readonly #turns: SocketTurns | null
   readonly #inbox: SocketInbox | null
   readonly #fromClient = new FrameReader('client')
   readonly #fromUpstream = new FrameReader('server')
   readonly #upstreamMessages = new MessageReader(limits.socketMessageBytesMax)
-  #resolveEnded = () => {}
   #clientBytes: Buffer = Buffer.alloc(0)
   /** The gateway's own messages to the client, which wait until the current upstream message ends. */
   #notices: Buffer[] = []
@@ -91,39 +86,19 @@ export class SocketSession {
   #isRevoked = false
 
   constructor(parts: SessionParts) {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.ended = promise
+    this.#resolveEnded = resolve
     this.#parts = parts
     this.#client = parts.client
     this.#upstream = parts.upstream
     this.#turns = parts.turns
-    this.#takenMs = parts.nowMs()
-    const { turns } = parts
-    this.#inbox =
-      turns &&
-      new SocketInbox({
-        judge: (message) => turns.judge(message),
-        forward: (wires) => this.#sendUpstream(wires),
-        refuse: (refusal, about) => this.#sendToClient(parts.errorEvent(refusal, about)),
-        close: (code, reason) => this.close(code, reason),
-        revoked: () => this.revoked(),
-        flowChanged: () => {
-          this.#readClient()
-          this.#flow()
-        },
-        takeMemory: parts.takeMemory,
-        giveMemoryBack: parts.giveMemoryBack,
-      })
-    this.ended = new Promise((resolve) => {
-      this.#resolveEnded = resolve
-    })
+    this.#takenMs = parts.clock.monotonicMs()
+    this.#inbox = parts.turns && new SocketInbox(this, parts.turns)
   }
 
   start(): void {
-    this.#turns?.start({
-      close: (code, reason) => this.close(code, reason),
-      refuse: (refusal, about) => this.#sendToClient(this.#parts.errorEvent(refusal, about)),
-      revoked: () => this.revoked(),
-      turnEnded: () => this.#turnEnded(),
-    })
+    this.#turns?.start(this)
     this.#upstream.receive({
       data: (chunk) => this.#upstreamSent(chunk),
       drained: () => {
@@ -156,7 +131,7 @@ export class SocketSession {
 
   /** Closes the socket for a restart. Returns how many turns are cut. */
   restart(): number {
-    const { running = 0 } = this.#turns ?? {}
+    const running = this.#running
     this.close(CLOSE.restart, RESTARTING)
     return running
   }
@@ -189,8 +164,21 @@ export class SocketSession {
     this.#leave()
   }
 
+  takeMemory(bytes: number): boolean {
+    return this.#parts.memory.tryTake(bytes, this.#parts.keyName)
+  }
+
+  giveMemoryBack(bytes: number): void {
+    this.#parts.memory.giveBack(bytes, this.#parts.keyName)
+  }
+
   #clientSent(bytes: Buffer): void {
     this.#clientBytes = this.#clientBytes.length === 0 ? bytes : Buffer.concat([this.#clientBytes, bytes])
+    this.readOn()
+  }
+
+  /** There may be room for more of the client's bytes. */
+  readOn(): void {
     this.#readClient()
     this.#flow()
   }
@@ -204,14 +192,14 @@ export class SocketSession {
       this.#clientBytes = this.#clientBytes.subarray(piece.length)
       const violation = this.#fromClient.read(piece, (part) => {
         if (part.opcode === OPCODE.close) this.#clientCloses(part)
-        else if (part.kind === 'control' || inbox === null) this.#sendUpstream([part.wire])
+        else if (part.kind === 'control' || inbox === null) this.forward([part.wire])
         else inbox.take(part)
       })
       if (violation !== null) this.close(violation.closeCode, violation.reason)
     }
   }
 
-  #sendUpstream(wires: readonly Buffer[]): void {
+  forward(wires: readonly Buffer[]): void {
     if (this.#isUpstreamGone || this.#isCloseSent) return
     for (const wire of wires) if (!this.#upstream.write(wire)) this.#isUpstreamFull = true
     this.#flow()
@@ -220,7 +208,7 @@ export class SocketSession {
   /** The client's close frame passes at once; waiting messages are dropped. Upstream may still state usage. */
   #clientCloses({ wire, payload }: FramePart): void {
     this.#inbox?.stop()
-    this.#sendUpstream([wire])
+    this.forward([wire])
     this.#isCloseSent = true
     // A client that closes with unread data will not read it.
     if (this.#isClientFull) this.#client.destroy()
@@ -300,8 +288,8 @@ export class SocketSession {
     this.#upstream.destroy()
   }
 
-  #sendToClient(event: string): void {
-    this.#notices.push(textFrame(event))
+  refuse(refusal: Refusal, about: RefusedTurn): void {
+    this.#notices.push(textFrame(this.#parts.errorEvent(refusal, about)))
     this.#writeNotices()
     this.#flow()
   }
@@ -343,7 +331,7 @@ export class SocketSession {
     this.#turns?.paused(isPaused)
   }
 
-  #turnEnded(): void {
+  turnEnded(): void {
     this.#closeIfIdle()
     if (!this.#hasLeft || this.#running > 0 || this.#isBehind || this.#leaveTimer === null) return
     // Upstream has the client's close frame, and may still answer it.

@@ -18,17 +18,8 @@ import {
   STEER,
   type Verdict,
 } from './socket-protocol.ts'
-import { type RefusedHold, StandingHold } from './standing-hold.ts'
-import {
-  type AdmittedTurn,
-  admitBegunTurn,
-  admitTurn,
-  checkTurn,
-  type PlannedTurn,
-  refuseTurn,
-  type TurnCall,
-  type UnadmittedTurn,
-} from './turn-call.ts'
+import { StandingHold } from './standing-hold.ts'
+import { type PlannedTurn, TurnAdmission, type TurnCall, type UnadmittedTurn } from './turn-call.ts'
 
 const ENDED_IDS_MAX = 256
 export const SILENT_TURN_MS = 10_000
@@ -42,6 +33,7 @@ export class SocketTurns {
   readonly #handshake: PlannedCall
   readonly #gateway: Gateway
   readonly #protocol: SocketProtocol
+  readonly #admission: TurnAdmission
   readonly #standing: StandingHold | null
   /** Settlements under way. */
   readonly #settling = new Set<Promise<void>>()
@@ -62,9 +54,9 @@ export class SocketTurns {
     this.#handshake = handshake
     this.#gateway = gateway
     this.#protocol = protocol
-    const { standing } = protocol
-    const onRefused = (refused: RefusedHold) => this.#closeRefused(refused)
-    this.#standing = standing && new StandingHold(handshake, gateway, standing, onRefused)
+    this.#admission = new TurnAdmission(handshake, gateway)
+    const onRefused = (refusal: Refusal) => this.#closeRefused(refusal)
+    this.#standing = protocol.standing && new StandingHold(this.#admission, protocol.standing, onRefused)
   }
 
   /** Open turns. One that upstream does not begin stops counting after a while. */
@@ -149,7 +141,7 @@ export class SocketTurns {
       else this.#watch(turn.end(hasBegun ? cut : neverBegun))
     }
     if (this.#standing !== null) this.#watch(this.#standing.end())
-    await this.#settled()
+    while (this.#settling.size > 0) await Promise.allSettled(this.#settling)
   }
 
   /** A check of limits or the admission of a turn that upstream began. Client messages wait for it. */
@@ -171,15 +163,14 @@ export class SocketTurns {
   }
 
   #refuse(planned: PlannedTurn, refusal: Refusal, { lane, tag }: Omit<RefusedTurn, 'requestId'>): Verdict {
-    return verdictOn(refuseTurn(this.#handshake, planned, refusal, this.#gateway), lane, tag)
+    return verdictOn(this.#admission.refuse(planned, refusal), lane, tag)
   }
 
   async #decideModels({ planned, limited, tag }: ModelCheck): Promise<Verdict> {
-    const refused = await checkTurn(this.#handshake, planned, this.#gateway, false)
-    if (refused === null) return PASS
-    if (refused.kind === 'client_left') return DROPPED
-    const isLimited = limited !== null && refused.refusal.code === 'endpoint_not_metered'
-    return this.#refuse(planned, isLimited ? limited : refused.refusal, { lane: NO_LANE, tag })
+    const checked = await this.#admission.check(planned)
+    if (checked.kind !== 'refused') return checked.kind === 'admitted' ? PASS : DROPPED
+    const isLimited = limited !== null && checked.refusal.code === 'endpoint_not_metered'
+    return this.#refuse(planned, isLimited ? limited : checked.refusal, { lane: NO_LANE, tag })
   }
 
   async #decideTurn(says: ClientSays & { readonly kind: 'begins' }, payload: Buffer): Promise<Verdict> {
@@ -189,7 +180,7 @@ export class SocketTurns {
     if (this.#open.length >= limits.turnsPerSocketMax)
       return this.#refuse(planned, refuseTooManyTurns(), { lane, tag })
     this.#admitting += 1
-    const admitted = await this.#admit(planned)
+    const admitted = (await this.#standing?.takeFor(planned)) ?? (await this.#admission.admit(planned))
     if (admitted.kind !== 'admitted') {
       this.#admitted()
       return verdictOn(admitted, lane, tag)
@@ -218,16 +209,6 @@ export class SocketTurns {
   #openTurn(turn: TurnCall, lane: string, tag: string | null): OpenTurn {
     const sentMs = this.#gateway.clock.monotonicMs()
     return { turn, lane, tag, sentMs, responseId: null, hasBegun: false, failed: null }
-  }
-
-  /** Takes over the standing hold if the limits still permit the turn. Without one, the turn is admitted like any call. */
-  async #admit(planned: PlannedTurn): Promise<AdmittedTurn> {
-    const turn = this.#standing?.take() ?? null
-    if (turn === null) return await admitTurn(this.#handshake, planned, this.#gateway)
-    const refused = await checkTurn(this.#handshake, planned, this.#gateway, true)
-    if (refused === null) return { kind: 'admitted', turn }
-    if (this.#standing?.putBack(turn) !== true) this.#watch(turn.release())
-    return refused
   }
 
   #follow(payload: Buffer): void {
@@ -271,8 +252,8 @@ export class SocketTurns {
     if (known !== null) return known
     if (responseId !== null && this.#billedIds.has(responseId)) return null
     const waiting = this.#open.filter((open) => !open.hasBegun && open.lane === lane)
-    const next = waiting.find(({ failed }) => failed === null) ?? waiting[0] ?? this.#takeStanding(lane)
-    if (next === null) {
+    const next = waiting.find(({ failed }) => failed === null) ?? waiting[0]
+    if (next === undefined) {
       this.#adopt(says, payload)
       return null
     }
@@ -299,28 +280,20 @@ export class SocketTurns {
     this.#protocol.began?.(open)
   }
 
-  #takeStanding(lane: string): OpenTurn | null {
-    const turn = this.#standing?.take() ?? null
-    return turn === null ? null : this.#openUnasked(turn, lane)
-  }
-
-  #openUnasked(turn: TurnCall, lane: string): OpenTurn {
-    turn.sent(null, this.#protocol.reader)
-    const open = this.#openTurn(turn, lane, null)
-    this.#open.push(open)
-    return open
-  }
-
-  /** Upstream has begun a response without a hold. It is billed regardless of limits; if that fails, the socket closes. */
+  /** Upstream has begun a response by itself. Without a hold it is billed past any limit, or else the socket closes. */
   #adopt({ lane, responseId }: ServerSays, payload: Buffer): void {
     this.#backlog.push(payload)
     const adopt = async () => {
-      await this.#standing?.pending
       const turn =
-        this.#standing?.take() ??
-        (await admitBegunTurn(this.#handshake, this.#protocol.planUnasked(), this.#gateway))
+        (await this.#standing?.takeBegun()) ??
+        (await this.#admission.admitBegun(this.#protocol.planUnasked()))
       if (turn === null) this.#markBilled(responseId)
-      else this.#begin(this.#openUnasked(turn, lane), responseId)
+      else {
+        turn.sent(null, this.#protocol.reader)
+        const open = this.#openTurn(turn, lane, null)
+        this.#open.push(open)
+        this.#begin(open, responseId)
+      }
       this.#adopting = null
       for (const event of this.#backlog.splice(0)) this.observe(event)
       if (this.#standing === null)
@@ -363,7 +336,7 @@ export class SocketTurns {
     const found = this.#protocol.transcriptionOf?.(says)
     if (found === undefined || (itemId !== null && this.#billedIds.has(itemId))) return
     this.#markBilled(itemId)
-    const billed = admitBegunTurn(this.#handshake, found.planned, this.#gateway)
+    const billed = this.#admission.admitBegun(found.planned)
     const settled = billed.then((turn) => turn?.endWith(found.usage))
     this.#watch(settled)
     this.#standing?.check(settled)
@@ -419,18 +392,15 @@ export class SocketTurns {
     this.#settling.add(watched)
   }
 
-  async #settled(): Promise<void> {
-    while (this.#settling.size > 0) await Promise.allSettled(this.#settling)
-  }
-
-  /** Not while a turn is open or being admitted: the new hold could wait for that turn, and the client for both. */
+  /** While a turn is open or being admitted, the next hold could wait for it, and the client for both. */
   #renew(): void {
-    if (this.#open.length === 0 && this.#admitting === 0) this.#standing?.renew(this.#settled())
+    if (this.#open.length === 0 && this.#admitting === 0)
+      this.#standing?.renew(Promise.allSettled([...this.#settling]))
   }
 
-  /** Closes the socket before more input is forwarded; for a revoked key, after its last turn. */
-  #closeRefused({ refusal }: RefusedHold): void {
-    const { requestId } = refuseTurn(this.#handshake, this.#protocol.planUnasked(), refusal, this.#gateway)
+  /** The socket closes before more input is forwarded; with a revoked key when its last turn has ended. */
+  #closeRefused(refusal: Refusal): void {
+    const { requestId } = this.#admission.refuse(this.#protocol.planUnasked(), refusal)
     this.#socket?.refuse(refusal, { requestId, lane: NO_LANE, tag: null })
     if (refusal.code === 'invalid_api_key') this.#socket?.revoked()
     else this.#socket?.close(1008, refusal.message)
@@ -439,8 +409,8 @@ export class SocketTurns {
 
 const NO_BYTES = Buffer.alloc(0)
 
-function verdictOn(admitted: UnadmittedTurn | AdmittedTurn, lane: string, tag: string | null): Verdict {
-  if (admitted.kind !== 'refused') return DROPPED
-  const { refusal, requestId } = admitted
+function verdictOn(unadmitted: UnadmittedTurn, lane: string, tag: string | null): Verdict {
+  if (unadmitted.kind !== 'refused') return DROPPED
+  const { refusal, requestId } = unadmitted
   return { kind: 'refused', refusal, about: { requestId, lane, tag } }
 }

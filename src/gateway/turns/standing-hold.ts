@@ -1,36 +1,26 @@
-import type { PlannedCall } from '../call.ts'
-import type { Gateway } from '../gateway.ts'
-import { explainThrown } from '../refusals.ts'
-import { admitHold, checkHold, type PlannedTurn, type TurnCall, type UnadmittedTurn } from './turn-call.ts'
-
-export type RefusedHold = UnadmittedTurn & { readonly kind: 'refused' }
+import type { Refusal } from '../../kernel/errors.ts'
+import { HOLD_METHOD } from '../../ledger/call.ts'
+import type { AdmittedTurn, PlannedTurn, TurnAdmission, TurnCall, UnadmittedTurn } from './turn-call.ts'
 
 /** The hold of a socket on which upstream may begin turns. A turn that begins takes it over; it is renewed after settlement. */
 export class StandingHold {
-  readonly #handshake: PlannedCall
-  readonly #gateway: Gateway
+  readonly #admission: TurnAdmission
   readonly #plan: () => PlannedTurn
-  readonly #onRefused: (refused: RefusedHold) => void
+  readonly #onRefused: (refusal: Refusal) => void
   #turn: TurnCall | null = null
   #pending: Promise<void> | null = null
-  #checking: Promise<void> | null = null
+  #isRefused = false
   #isOver = false
 
-  constructor(
-    handshake: PlannedCall,
-    gateway: Gateway,
-    plan: () => PlannedTurn,
-    onRefused: (refused: RefusedHold) => void,
-  ) {
-    this.#handshake = handshake
-    this.#gateway = gateway
+  constructor(admission: TurnAdmission, plan: () => PlannedTurn, onRefused: (refusal: Refusal) => void) {
+    this.#admission = admission
     this.#plan = plan
     this.#onRefused = onRefused
   }
 
-  /** The current renewal or check, for which client messages wait. Never rejects. */
+  /** Renewals and checks under way; client messages wait for them. Never rejects. */
   get pending(): Promise<void> | null {
-    return this.#pending ?? this.#checking
+    return this.#pending
   }
 
   async open(): Promise<UnadmittedTurn | null> {
@@ -40,15 +30,30 @@ export class StandingHold {
     return null
   }
 
-  /** Hands the hold to a turn that begins now. Null: another turn has it. */
-  take(): TurnCall | null {
-    const turn = this.#turn
-    this.#turn = null
-    turn?.startNow()
-    return turn
+  /** Hands the hold to a turn that the client begins, if all limits still permit the turn. Null: another turn has it. */
+  async takeFor(planned: PlannedTurn): Promise<AdmittedTurn | null> {
+    const turn = this.#take()
+    if (turn === null) return null
+    const checked = await this.#admission.check(planned)
+    if (checked.kind === 'admitted') return await this.#begin(turn, turn.isUpToDate(planned, checked))
+    if (!this.putBack(turn)) await turn.release()
+    return checked.kind === 'refused' ? this.#admission.refuse(planned, checked.refusal) : checked
   }
 
-  /** Takes back the hold of a turn that did not begin. False: the socket has another, or is over. */
+  /** Hands the hold to a turn that upstream has begun. Null: another turn has it, or it is not up to date. */
+  async takeBegun(): Promise<TurnCall | null> {
+    while (this.#pending !== null) await this.#pending
+    const turn = this.#take()
+    if (turn === null) return null
+    const planned = this.#plan()
+    const checked = await this.#admission.check(planned, HOLD_METHOD)
+    const isUpToDate = checked.kind !== 'admitted' || turn.isUpToDate(planned, checked)
+    if (isUpToDate) turn.startNow()
+    else await turn.release()
+    return isUpToDate ? turn : null
+  }
+
+  /** Takes back the hold of a turn that did not begin. False: the socket gets another, or is over. */
   putBack(turn: TurnCall): boolean {
     if (this.#isOver || this.#turn !== null || this.#pending !== null) return false
     this.#turn = turn
@@ -56,54 +61,71 @@ export class StandingHold {
   }
 
   renew(settled: Promise<unknown>): void {
-    if (this.#isOver || this.#turn !== null || this.#pending !== null) return
-    this.#pending = this.#renew(settled)
+    this.#queue(async () => {
+      await settled
+      if (this.#isOver || this.#turn !== null) return
+      const admitted = await this.#admit()
+      if (admitted.kind === 'refused') this.#refuse(admitted.refusal)
+      if (admitted.kind !== 'admitted') return
+      if (this.#isOver) await admitted.turn.release()
+      else this.#turn = admitted.turn
+    })
   }
 
   /** Checks the limits after a settlement without a hold, such as a turn or transcript that upstream began. */
   check(settled: Promise<unknown>): void {
-    const checking = this.#check(settled).finally(() => {
-      if (this.#checking === checking) this.#checking = null
+    this.#queue(async () => {
+      await settled
+      if (this.#isOver || this.#isRefused) return
+      const checked = await this.#admission.check(this.#plan(), HOLD_METHOD)
+      // With a revoked key the socket passes what is under way, and no more input.
+      if (checked.kind === 'refused' && checked.refusal.code !== 'invalid_api_key')
+        this.#refuse(checked.refusal)
     })
-    this.#checking = checking
   }
 
   async end(): Promise<void> {
     this.#isOver = true
-    await this.#turn?.release()
-    this.#turn = null
     await this.#pending
+    await this.#take()?.release()
   }
 
-  async #check(settled: Promise<unknown>): Promise<void> {
-    await settled.catch(() => {})
-    if (this.#isOver) return
-    const refused = await checkHold(this.#handshake, this.#plan(), this.#gateway)
-    if (refused?.kind !== 'refused' || this.#isOver) return
-    // With a revoked key, running turns finish and no more input passes.
-    if (refused.refusal.code !== 'invalid_api_key') this.#onRefused(refused)
+  #take(): TurnCall | null {
+    const turn = this.#turn
+    this.#turn = null
+    return turn
   }
 
-  async #renew(settled: Promise<unknown>): Promise<void> {
-    await settled
-    const admitted = this.#isOver ? ({ kind: 'client_left' } as const) : await this.#admit()
-    this.#pending = null
-    if (admitted.kind === 'admitted') {
-      if (this.#isOver) await admitted.turn.release().catch((error: unknown) => this.#explain(error))
-      else this.#turn = admitted.turn
-    } else if (admitted.kind === 'refused' && !this.#isOver) this.#onRefused(admitted)
-  }
-
-  async #admit() {
-    try {
-      return await admitHold(this.#handshake, this.#plan(), this.#gateway)
-    } catch (error) {
-      const { requestId } = this.#handshake.exchange
-      return { kind: 'refused', requestId, refusal: this.#explain(error), balanceNanos: null } as const
+  async #begin(held: TurnCall, isUpToDate: boolean): Promise<AdmittedTurn> {
+    if (isUpToDate) {
+      held.startNow()
+      return { kind: 'admitted', turn: held }
     }
+    await held.release()
+    const admitted = await this.#admit()
+    if (admitted.kind === 'admitted') admitted.turn.startNow()
+    if (admitted.kind === 'refused') return this.#admission.refuse(this.#plan(), admitted.refusal)
+    return admitted
   }
 
-  #explain(error: unknown) {
-    return explainThrown(error, this.#handshake.exchange.requestId, this.#gateway.log)
+  #admit(): Promise<AdmittedTurn> {
+    return this.#admission.admit(this.#plan(), HOLD_METHOD)
+  }
+
+  #queue(task: () => Promise<void>): void {
+    const pending = (this.#pending ?? Promise.resolve())
+      .then(task)
+      .catch(() => {})
+      .finally(() => {
+        if (this.#pending === pending) this.#pending = null
+      })
+    this.#pending = pending
+  }
+
+  /** The socket closes for the first refusal; those of other checks would only repeat it. */
+  #refuse(refusal: Refusal): void {
+    if (this.#isOver || this.#isRefused) return
+    this.#isRefused = true
+    this.#onRefused(refusal)
   }
 }

@@ -2,12 +2,12 @@ import type { CallEnd } from '../../http/upstream-call.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { Denial, Refusal } from '../../kernel/errors.ts'
 import type { Usage } from '../../kernel/usage.ts'
+import { dayOf } from '../../ledger/calendar.ts'
 import { HOLD_METHOD } from '../../ledger/call.ts'
 import { type Meter, type Metered, SilentMeter } from '../../metering/meter.ts'
 import type { UsageReader } from '../../providers/endpoint.ts'
 import { createMeter } from '../../providers/surfaces.ts'
 import { type AdmitResult, admit, admitBegun, checkCall } from '../admit.ts'
-import type { ReplyHead } from '../answer.ts'
 import {
   type Bill,
   billCall,
@@ -17,167 +17,128 @@ import {
   NOTHING_BILLED,
   storedId,
 } from '../bill.ts'
-import { BodyTaps } from '../body-taps.ts'
 import type { AdmittedCall, PlannedCall, ReadCall } from '../call.ts'
 import { type ReplyTimes, Silence } from '../estimates.ts'
 import type { LeftReply } from '../forward.ts'
 import type { Gateway } from '../gateway.ts'
 import type { CallPlan } from '../pricer.ts'
-import { explainThrown, refuseTooManyCalls } from '../refusals.ts'
-import { endedCall, passedBy, recordRefusal, settleCall } from '../sent-call.ts'
+import { explainThrown, recordRefusal, refuseTooManyCalls } from '../refusals.ts'
+import type { ReplyHead } from '../reply.ts'
+import { OpenCall } from '../sent-call.ts'
 
 export interface PlannedTurn extends Pick<ReadCall, 'read' | 'request' | 'endpoint'> {
   readonly plan: CallPlan
 }
 
-export type AdmittedTurn = { readonly kind: 'admitted'; readonly turn: TurnCall } | UnadmittedTurn
-
 export type UnadmittedTurn =
   | ({ readonly kind: 'refused'; readonly requestId: string } & Denial)
   | { readonly kind: 'client_left' }
 
-/** A turn of a socket as a call of its own, with an id, a hold and a record. `handshake` is the call that opened the socket. */
-function turnOf(handshake: PlannedCall, turn: PlannedTurn, gateway: Gateway, method = 'WS'): PlannedCall {
-  const { exchange } = handshake
-  const requestId = gateway.nextRequestId()
-  return {
-    ...handshake,
-    ...turn,
-    socketId: exchange.requestId,
-    exchange: { ...exchange, requestId, method, startedMs: gateway.clock.monotonicMs() },
+export type AdmittedTurn = { readonly kind: 'admitted'; readonly turn: TurnCall } | UnadmittedTurn
+
+/** Admits the turns of a socket as calls of their own, each with an id, a hold and a record. */
+export class TurnAdmission {
+  readonly #handshake: PlannedCall
+  readonly #gateway: Gateway
+
+  constructor(handshake: PlannedCall, gateway: Gateway) {
+    this.#handshake = handshake
+    this.#gateway = gateway
   }
-}
 
-/** Admits a hold for a turn that has not begun. Neither the hold nor its refusal appears in the request log. */
-export function admitHold(
-  handshake: PlannedCall,
-  planned: PlannedTurn,
-  gateway: Gateway,
-): Promise<AdmittedTurn> {
-  return admitTurn(handshake, planned, gateway, HOLD_METHOD)
-}
-
-export async function admitTurn(
-  handshake: PlannedCall,
-  planned: PlannedTurn,
-  gateway: Gateway,
-  method = 'WS',
-): Promise<AdmittedTurn> {
-  const isRecorded = method !== HOLD_METHOD
-  const { keyShares } = gateway
-  const share = keyShares.enter(handshake.digest)
-  if (share === null)
-    return refuseTurn(handshake, planned, refuseTooManyCalls(keyShares.callsMax), gateway, isRecorded)
-  const call = { ...turnOf(handshake, planned, gateway, method), share }
-  const admission = await explained(call, admit(call, gateway), gateway)
-  if (admission.kind === 'admitted') {
-    gateway.reached('admitted')
-    return { kind: 'admitted', turn: new TurnCall({ ...call, admission }, gateway) }
+  /** `HOLD_METHOD`: a hold for a turn that has not begun. Neither the hold nor a refusal of it is a record. */
+  async admit(planned: PlannedTurn, method = 'WS'): Promise<AdmittedTurn> {
+    const { keyShares, log } = this.#gateway
+    const share = keyShares.enter(this.#handshake.digest)
+    if (share === null) return this.refuse(planned, refuseTooManyCalls(keyShares.callsMax), method)
+    const call = { ...this.#callOf(planned, method), share }
+    const { requestId } = call.exchange
+    const admission = await admit(call, this.#gateway).catch(
+      // A socket outlives a store that cannot answer.
+      (error: unknown) => refused(explainThrown(error, requestId, log)),
+    )
+    if (admission.kind === 'admitted') {
+      this.#gateway.reached('admitted')
+      return { kind: 'admitted', turn: new TurnCall({ ...call, admission }, this.#gateway) }
+    }
+    keyShares.leave(share)
+    return admission.kind === 'refused' ? this.#refuseCall(call, admission) : admission
   }
-  keyShares.leave(share)
-  return notAdmitted(call, admission, gateway, isRecorded)
-}
 
-/** Admits a turn that upstream has begun. It costs money, so no limit refuses it. Null: it cannot be billed. */
-export async function admitBegunTurn(
-  handshake: PlannedCall,
-  planned: PlannedTurn,
-  gateway: Gateway,
-): Promise<TurnCall | null> {
-  const models = { names: [], unknown: null, batchFile: null }
-  const plan: CallPlan = { ...planned.plan, hold: { kind: 'none' }, unratable: null, models }
-  const begun = { ...planned, plan, read: { ...planned.read, unreadable: null } }
-  const share = gateway.keyShares.enterInAnyCase(handshake.digest)
-  const call = { ...turnOf(handshake, begun, gateway), share }
-  const admission = await admitBegun(call, gateway).catch((error: unknown) => {
-    explainThrown(error, call.exchange.requestId, gateway.log)
+  /** Admits a turn that upstream has begun. It costs money, so no limit refuses it. Null: it cannot be billed. */
+  async admitBegun(planned: PlannedTurn): Promise<TurnCall | null> {
+    const { keyShares, log } = this.#gateway
+    const models = { names: [], unknown: null, batchFile: null }
+    const plan: CallPlan = { ...planned.plan, hold: { kind: 'none' }, unratable: null, models }
+    const begun = { ...planned, plan, read: { ...planned.read, unreadable: null } }
+    const share = keyShares.enterInAnyCase(this.#handshake.digest)
+    const call = { ...this.#callOf(begun), share }
+    const { requestId } = call.exchange
+    const admission = await admitBegun(call, this.#gateway).catch((error: unknown) => {
+      explainThrown(error, requestId, log)
+      return null
+    })
+    if (admission?.kind === 'admitted') return new TurnCall({ ...call, admission }, this.#gateway)
+    keyShares.leave(share)
+    const about = { request: requestId, socket: call.socketId }
+    log.error(about, 'upstream began a turn that was not asked for, and it cannot be billed')
     return null
-  })
-  if (admission?.kind === 'admitted') return new TurnCall({ ...call, admission }, gateway)
-  gateway.keyShares.leave(share)
-  const about = { request: call.exchange.requestId, socket: call.socketId }
-  gateway.log.error(about, 'upstream began a turn that was not asked for, and it cannot be billed')
-  return null
+  }
+
+  /** Judges a turn that takes over a hold, or the models of a message, as admission would. Nothing is recorded. */
+  check(planned: PlannedTurn, method = 'WS'): Promise<AdmitResult> {
+    const call = this.#callOf(planned, method)
+    const { log } = this.#gateway
+    return checkCall(call, this.#gateway).catch((error: unknown) =>
+      refused(explainThrown(error, call.exchange.requestId, log)),
+    )
+  }
+
+  refuse(planned: PlannedTurn, refusal: Refusal, method = 'WS') {
+    return this.#refuseCall(this.#callOf(planned, method), refused(refusal))
+  }
+
+  #refuseCall(call: PlannedCall, denial: Denial) {
+    const { requestId, method } = call.exchange
+    if (method !== HOLD_METHOD) recordRefusal(call, denial.refusal, this.#gateway, call.plan.modelAsked)
+    return { ...denial, kind: 'refused', requestId } as const
+  }
+
+  #callOf(turn: PlannedTurn, method = 'WS'): PlannedCall {
+    const { exchange } = this.#handshake
+    const requestId = this.#gateway.nextRequestId()
+    const startedMs = this.#gateway.clock.monotonicMs()
+    return {
+      ...this.#handshake,
+      ...turn,
+      socketId: exchange.requestId,
+      exchange: { ...exchange, requestId, method, startedMs },
+    }
+  }
 }
 
-/** A socket survives a store outage. */
-function explained(call: PlannedCall, asked: Promise<AdmitResult>, gateway: Gateway): Promise<AdmitResult> {
-  return asked.catch((error: unknown) => {
-    const refusal = explainThrown(error, call.exchange.requestId, gateway.log)
-    return { kind: 'refused', refusal, balanceNanos: null }
-  })
-}
-
-/** Checks a turn that takes over a hold, or the models of a message, as admission would. Null: it may go upstream. */
-export async function checkTurn(
-  handshake: PlannedCall,
-  planned: PlannedTurn,
-  gateway: Gateway,
-  isRecorded: boolean,
-  method = 'WS',
-): Promise<UnadmittedTurn | null> {
-  const call = turnOf(handshake, planned, gateway, method)
-  const admission = await explained(call, checkCall(call, gateway), gateway)
-  return admission.kind === 'admitted' ? null : notAdmitted(call, admission, gateway, isRecorded)
-}
-
-/** Whether the limits still permit the socket's hold. Counts as no request and leaves no record. */
-export function checkHold(
-  handshake: PlannedCall,
-  planned: PlannedTurn,
-  gateway: Gateway,
-): Promise<UnadmittedTurn | null> {
-  return checkTurn(handshake, planned, gateway, false, HOLD_METHOD)
-}
-
-function notAdmitted(
-  call: PlannedCall,
-  admission: Exclude<AdmitResult, { kind: 'admitted' }>,
-  gateway: Gateway,
-  isRecorded: boolean,
-): UnadmittedTurn {
-  if (admission.kind === 'client_left') return admission
-  if (isRecorded) recordRefusal(call, admission.refusal, gateway, call.plan.modelAsked)
-  return { ...admission, requestId: call.exchange.requestId }
-}
-
-export function refuseTurn(
-  handshake: PlannedCall,
-  planned: PlannedTurn,
-  refusal: Refusal,
-  gateway: Gateway,
-  isRecorded = true,
-): AdmittedTurn & { readonly kind: 'refused' } {
-  const call = turnOf(handshake, planned, gateway)
-  if (isRecorded) recordRefusal(call, refusal, gateway, call.plan.modelAsked)
-  return { kind: 'refused', refusal, requestId: call.exchange.requestId, balanceNanos: null }
+function refused(refusal: Refusal) {
+  return { kind: 'refused', refusal, balanceNanos: null } as const
 }
 
 const OK_HEAD: ReplyHead = { status: 200, reason: 'OK', headers: ['content-type', 'text/event-stream'] }
 const COMPLETE: CallEnd = { kind: 'complete', trailers: [] }
 
 /** An admitted turn. It has a hold, which `end`, `endWith`, `reject` or `release` closes, once. */
-export class TurnCall implements LeftReply {
-  call: AdmittedCall
-  #responseId: string | null = null
-  readonly #gateway: Gateway
-  readonly #taps: BodyTaps
+export class TurnCall extends OpenCall implements LeftReply {
+  readonly isStreamed = true
+  readonly isError = false
   readonly #events: TurnEvents
-  #startedMs: number
+  readonly #admittedMs: number
+  #hasResponse = false
   #bytesOut = 0
   #ended: Promise<void> | null = null
 
   constructor(call: AdmittedCall, gateway: Gateway) {
-    this.call = call
-    this.#gateway = gateway
-    this.#startedMs = gateway.clock.monotonicMs()
-    this.#taps = new BodyTaps(call, gateway)
-    this.#events = new TurnEvents(gateway.clock, (framed) => this.#taps.received(framed))
-    gateway.inFlight.count += 1
+    super(call, gateway)
+    this.#admittedMs = gateway.clock.nowMs()
+    this.#events = new TurnEvents(gateway.clock, (framed) => this.taps.received(framed))
   }
-
-  readonly isStreamed = true
-  readonly isError = false
 
   get isNearlyDone(): boolean {
     return this.#events.meter.stage !== 'content'
@@ -191,32 +152,42 @@ export class TurnCall implements LeftReply {
     return this.#bytesOut
   }
 
-  /** Upstream has begun the response. Until its turn is settled the response cannot be deleted. */
+  /** Upstream has begun the response. */
   began(responseId: string | null): void {
-    this.#responseId = responseId
-    if (responseId !== null) this.#gateway.deferrals.streaming.add(responseId)
+    if (responseId === null) return
+    this.#hasResponse = true
+    this.streams(responseId)
+  }
+
+  /** Whether a turn that was admitted in advance may begin now: by the same discount and prices, and on the same day. */
+  isUpToDate(planned: PlannedTurn, checked: AdmitResult & { readonly kind: 'admitted' }): boolean {
+    const { plan, admission } = this.call
+    const discount = admission.terms?.discountBillionths ?? null
+    return (
+      discount === (checked.terms?.discountBillionths ?? null) &&
+      plan.priceVersion === planned.plan.priceVersion &&
+      dayOf(this.#admittedMs) === dayOf(this.gateway.clock.nowMs())
+    )
   }
 
   /** Begins a turn that was admitted in advance. Its time counts from now. */
   startNow(): void {
-    this.#startedMs = this.#gateway.clock.monotonicMs()
-    this.call = {
-      ...this.call,
-      exchange: { ...this.call.exchange, method: 'WS', startedMs: this.#startedMs },
-    }
+    this.sentMs = this.gateway.clock.monotonicMs()
+    const exchange = { ...this.call.exchange, method: 'WS', startedMs: this.sentMs }
+    this.call = { ...this.call, exchange }
   }
 
   /** The message that begins the turn was sent; null: upstream began the turn. `reader` reads the usage in its events. */
   sent(payload: Buffer | null, reader: UsageReader | null): void {
-    this.#gateway.reached('before_send')
-    if (payload !== null) this.#taps.sent(payload)
+    this.gateway.reached('before_send')
+    if (payload !== null) this.taps.sent(payload)
     if (reader !== null)
-      this.#events.readWith(createMeter(reader, { status: 200, contentType: 'text/event-stream' }))
+      this.#events.meter = createMeter(reader, { status: 200, contentType: 'text/event-stream' })
   }
 
   observe(event: Buffer): void {
     if (this.#ended !== null) return
-    if (this.#bytesOut === 0) this.#gateway.reached('first_byte')
+    this.gateway.reached('first_byte')
     this.#bytesOut += event.length
     this.#events.observe(event)
   }
@@ -226,18 +197,18 @@ export class TurnCall implements LeftReply {
   }
 
   end(end: CallEnd = COMPLETE): Promise<void> {
-    // Upstream has answered once the response begins.
-    const head = end.kind === 'complete' || this.#responseId !== null ? OK_HEAD : null
+    // Upstream answers a turn by beginning it.
+    const head = end.kind === 'complete' || this.#hasResponse ? OK_HEAD : null
     return this.#close(end, head, async () => {
-      const { metered: observed, times } = this.#events.end(end.kind === 'complete')
-      const elapsedMs = this.#gateway.clock.monotonicMs() - this.#startedMs
-      const id = storedId(this.call, observed, end)
-      const { deferrals } = this.#gateway
+      const { metered, times } = this.#events.end(end.kind === 'complete')
+      const elapsedMs = this.gateway.clock.monotonicMs() - this.sentMs
+      const id = storedId(this.call, metered, end)
+      const passed = this.passed(elapsedMs, true, this.#bytesOut)
       const stored =
-        id === null ? null : await deferrals.findStored(this.call, id, OK_HEAD, this.#passed(elapsedMs))
+        id === null ? null : await this.gateway.deferrals.findStored(this.call, id, OK_HEAD, passed)
       if (stored?.kind === 'deferred') return null
-      const outcome = { end, head, metered: observed, bytesOut: this.#bytesOut, times, elapsedMs }
-      return await billCall(this.call, { ...outcome, stored }, this.#gateway)
+      const outcome = { end, head, metered, bytesOut: this.#bytesOut, times, elapsedMs, stored }
+      return await billCall(this.call, outcome, this.gateway)
     })
   }
 
@@ -263,44 +234,29 @@ export class TurnCall implements LeftReply {
     return this.#close({ kind: 'abandoned', sent: false }, null, async () => NOTHING_BILLED)
   }
 
-  /** Only the first close counts. A null bill means that the cost comes later. */
-  #close(end: CallEnd, head: ReplyHead | null, bill: () => Promise<Bill | null>): Promise<void> {
-    this.#ended ??= this.#settle(end, head, bill)
+  /** The first way to end it counts. A bill of null comes later. */
+  #close(end: CallEnd, head: ReplyHead | null, makeBill: () => Promise<Bill | null>): Promise<void> {
+    this.#ended ??= this.#settle(end, head, makeBill)
     return this.#ended
   }
 
   async #settle(end: CallEnd, head: ReplyHead | null, makeBill: () => Promise<Bill | null>): Promise<void> {
-    const upstreamMs = this.#gateway.clock.monotonicMs() - this.#startedMs
-    const whole = end.kind === 'complete'
+    const upstreamMs = this.gateway.clock.monotonicMs() - this.sentMs
+    const settle = (bill: Bill) => this.close(bill, this.passed(upstreamMs, true, this.#bytesOut), upstreamMs)
     try {
-      let bill: Bill | null
-      try {
-        bill = await makeBill()
-      } catch (defect) {
-        await this.#store(NOTHING_BILLED, upstreamMs)
+      const bill = await makeBill().catch(async (defect: unknown) => {
+        await settle(NOTHING_BILLED)
         throw defect
-      }
-      this.#gateway.reached('before_settle')
-      if (bill !== null) await this.#store(bill, upstreamMs)
-      this.#gateway.reached('settled')
-      const shown = bill ?? billWithoutCost(head)
-      this.#gateway.observeCall?.(endedCall(this.call, shown, end, this.#gateway))
+      })
+      this.gateway.reached('before_settle')
+      if (bill !== null) await settle(bill)
+      this.gateway.reached('settled')
+      this.report(bill ?? billWithoutCost(head), end)
     } finally {
-      if (this.#responseId !== null) this.#gateway.deferrals.streaming.delete(this.#responseId)
-      this.#taps.callOver(head, whole)
-      this.#gateway.inFlight.count -= 1
-      this.#gateway.keyShares.leave(this.call.share)
-      this.call = { ...this.call, request: { ...this.call.request, pieces: null } }
+      this.leave(head, end.kind === 'complete')
+      this.gateway.keyShares.leave(this.call.share)
+      this.call = { ...this.call, request: { ...this.call.request, pieces: [] } }
     }
-  }
-
-  #passed(upstreamMs: number) {
-    const bytes = { bytesIn: this.#taps.sentBytes, bytesOut: this.#bytesOut }
-    return passedBy(this.call, { ...bytes, streamed: true, upstreamMs }, this.#gateway)
-  }
-
-  async #store(bill: Bill, upstreamMs: number): Promise<void> {
-    await settleCall(this.call, bill, this.#passed(upstreamMs), upstreamMs, this.#gateway)
   }
 }
 
@@ -312,28 +268,20 @@ export class TurnEvents {
   readonly #clock: Clock
   readonly #onRead: (framed: Buffer) => void
   readonly #silence = new Silence()
-  #meter: Meter = new SilentMeter()
+  meter: Meter = new SilentMeter()
 
   constructor(clock: Clock, onRead: (framed: Buffer) => void) {
     this.#clock = clock
     this.#onRead = onRead
   }
 
-  get meter(): Pick<Meter, 'stage' | 'shown' | 'visibleBytes'> {
-    return this.#meter
-  }
-
-  readWith(meter: Meter): void {
-    this.#meter = meter
-  }
-
-  /** Observes an event, as JSON. Silence is measured by arrival times. */
+  /** Sees an event, as JSON. Silence goes by the time at which each event arrives. */
   observe(event: Buffer): void {
     const nowMs = this.#clock.monotonicMs()
     const framed = Buffer.concat([DATA, inOneLine(event), EVENT_END])
     this.#onRead(framed)
-    this.#meter.write(framed)
-    this.#silence.see(this.#meter.visibleBytes, nowMs)
+    this.meter.write(framed)
+    this.#silence.see(this.meter.visibleBytes, nowMs)
   }
 
   paused(isPaused: boolean): void {
@@ -343,7 +291,7 @@ export class TurnEvents {
   }
 
   end(whole: boolean): { readonly metered: Metered; readonly times: ReplyTimes } {
-    return { times: this.#silence.timesAt(this.#clock.monotonicMs()), metered: this.#meter.end(whole) }
+    return { times: this.#silence.timesAt(this.#clock.monotonicMs()), metered: this.meter.end(whole) }
   }
 }
 

@@ -17,7 +17,7 @@ const delta = Buffer.from(
 function startEvents() {
   let nowMs = 1_000
   const events = new TurnEvents({ ...systemClock, monotonicMs: () => nowMs }, () => {})
-  events.readWith(createMeter('responses', { status: 200, contentType: 'text/event-stream' }))
+  events.meter = createMeter('responses', { status: 200, contentType: 'text/event-stream' })
   const pass = (ms: number) => {
     nowMs += ms
   }

@@ -1,0 +1,422 @@
+import type { Exchange } from '../http/exchange.ts'
+import { firstValue, hasHeader } from '../http/raw-headers.ts'
+import type { ReplyReceiver, UpstreamCall } from '../http/upstream-call.ts'
+import { limits } from '../kernel/limits.ts'
+import { ChunkList } from '../kernel/memory.ts'
+import type { Nanos } from '../kernel/money.ts'
+import { type CopyDecoder, codingOf, decodeCopy } from '../metering/decode-copy.ts'
+import {
+  type Meter,
+  type Metered,
+  NOTHING_SHOWN,
+  type Shown,
+  SilentMeter,
+  type Stage,
+} from '../metering/meter.ts'
+import { cutUsage } from '../providers/chat-usage.ts'
+import type { UsageReader } from '../providers/endpoint.ts'
+import { createMeter, isEventStream, isJsonType } from '../providers/surfaces.ts'
+import { type ReplyTimes, Silence } from './estimates.ts'
+import type { ByteBudget } from './key-shares.ts'
+import {
+  announcedTrailers,
+  type Figures,
+  figureLines,
+  printable,
+  rewriteResultsUrls,
+  toReplyHeaders,
+  withoutOurs,
+  withoutOutdated,
+} from './permitted-changes.ts'
+
+/** Beyond this the decoded copy of a reply is not read any more; the rest of the usage is estimated. */
+const DECODED_REPLY_BYTES_MAX = 1024 * 1024 ** 2
+
+/** How far the decoded copy may be behind. A held reply may as well wait; a stream waits only where memory would grow. */
+export const OBSERVER_BACKLOG_BYTES_MAX = 16 * 1024 ** 2
+export const HELD_OBSERVER_BACKLOG_BYTES_MAX = 256 * 1024
+
+/** The last event of a stream waits this long for the figures, to leave with them; a longer event does not wait. */
+const LAST_EVENT_WAIT_MS = 1_000
+export const LAST_EVENT_BYTES_MAX = 64 * 1024
+
+export interface ReplyHead {
+  readonly status: number
+  readonly reason: string
+  readonly headers: string[]
+}
+
+export interface ReplyParts {
+  readonly reader: UsageReader | null
+  readonly shows: UsageReader | null
+  /** The origin of this gateway as the client sees it, if URLs in a JSON reply are rewritten. */
+  readonly origin: string | null
+  readonly balanceNanos: Nanos | null
+  /** A JSON reply is buffered although its figures are known, until the body taps are done with it. */
+  readonly holdJson: boolean
+  readonly memory: ByteBudget
+  readonly keyName: string
+  nowMs(): number
+  upstreamMs(): number
+  look(chunk: Buffer): void
+  readonly onObject: ((named: Shown) => void) | null
+}
+
+/**
+ * The way of a reply from upstream to the client: observed, rid of the usage that we asked for, and written chunk by chunk,
+ * or held until its figures are known. When the client reads slowly, upstream is paused.
+ */
+export class Reply implements ReplyReceiver {
+  readonly #exchange: Exchange
+  readonly #parts: ReplyParts
+  readonly #silence = new Silence()
+  #call: UpstreamCall | null = null
+  #usageAdded = false
+  #head: ReplyHead | null = null
+  #meter: Meter | null = null
+  #decoder: CopyDecoder | 'unreadable' | null = null
+  #rewrites = false
+  #isEdited = false
+  #isStreamed = false
+  #isDocument = false
+  #hasObject = false
+  /** The body waits for its figures, which are headers then. */
+  #isHeld = false
+  readonly #held = new ChunkList()
+  #heldBytes = 0
+  /** The milliseconds that upstream took to the head of a held reply, should the reply have to stream after all. */
+  #headMs: number | null = null
+  #hasTrailers = false
+  #keepsLast = false
+  #isLast = false
+  #lastEvent: Buffer[] = []
+  #lastEventBytes = 0
+  #lastEventTimer: NodeJS.Timeout | null = null
+  #stall: NodeJS.Timeout | null = null
+  #bytesOut = 0
+  // The two waits during which upstream is not read: for the client, and for the decoded copy.
+  #isClientFull = false
+  #behind: Promise<void> | null = null
+
+  constructor(exchange: Exchange, parts: ReplyParts) {
+    this.#exchange = exchange
+    this.#parts = parts
+    exchange.res.whenDrained.add(() => this.onDrain())
+    exchange.res.whenClosed.add(() => this.#onClose())
+  }
+
+  attach(call: UpstreamCall, usageAdded: boolean): void {
+    this.#call = call
+    this.#usageAdded = usageAdded
+  }
+
+  get replyHead(): ReplyHead | null {
+    return this.#head
+  }
+
+  get bytesOut(): number {
+    return this.#bytesOut
+  }
+
+  get bytesHeld(): number {
+    return this.#lastEventBytes + (this.#isHeld ? this.#heldBytes : 0)
+  }
+
+  get isStreamed(): boolean {
+    return this.#isStreamed
+  }
+
+  get isNearlyDone(): boolean {
+    return this.#isDocument || this.#stage !== 'content'
+  }
+
+  get isError(): boolean {
+    return this.#head !== null && this.#head.status >= 300
+  }
+
+  get shown(): Shown {
+    return this.#meter?.shown ?? NOTHING_SHOWN
+  }
+
+  get times(): ReplyTimes {
+    return this.#silence.timesAt(this.#parts.nowMs())
+  }
+
+  get #stage(): Stage {
+    return this.#meter?.stage ?? 'content'
+  }
+
+  get #speaks11(): boolean {
+    return this.#exchange.req.httpVersion === '1.1'
+  }
+
+  head(head: ReplyHead): void {
+    const { status, reason, headers } = head
+    const { reader, holdJson, balanceNanos, origin } = this.#parts
+    const { res, names } = this.#exchange
+    if (status < 200) {
+      const lines = toReplyHeaders(headers, { chunkable: false, ownPrefix: names.prefix })
+      if (this.#speaks11) res.writeInterim(status, printable(reason), lines)
+      return
+    }
+    this.#head = head
+    const isSuccess = status < 300
+    const contentType = firstValue(headers, 'content-type') ?? ''
+    const [isJson, isEvents] = [isJsonType(contentType), isEventStream(contentType)]
+    const areFiguresKnown = !(isSuccess && reader !== null) && !(isJson && holdJson)
+    const coding = codingOf(firstValue(headers, 'content-encoding'))
+    this.#rewrites = origin !== null && status === 200 && isJson && coding === 'identity'
+    this.#isDocument = isJson && (this.#rewrites || !areFiguresKnown)
+    this.#isStreamed = isEvents || !(isJson || areFiguresKnown)
+    if (isSuccess) this.#observe(status, coding, contentType, isEvents)
+    this.#isEdited ||= this.#rewrites
+    if (this.#isDocument) {
+      this.#isHeld = true
+      this.#headMs = this.#parts.upstreamMs()
+      return
+    }
+    this.#writeHead(areFiguresKnown ? { costNanos: 0n, listNanos: 0n, balanceNanos } : null, !areFiguresKnown)
+    // The head leaves with the first bytes of the body if they came in the same packet, alone otherwise: a client
+    // may wait for it long before there is a body.
+    queueMicrotask(() => res.flushHead())
+    // The last event of an encoded stream is not known in time, and a stream of images ends more than once.
+    this.#keepsLast = this.#hasTrailers && isEvents && coding === 'identity' && reader !== 'images'
+  }
+
+  /** The meter reads the reply, or a decoded copy, and misses no byte: upstream waits instead. It cuts the usage we asked for. */
+  #observe(
+    status: number,
+    coding: ReturnType<typeof codingOf>,
+    contentType: string,
+    isEvents: boolean,
+  ): void {
+    const read = this.#parts.reader ?? this.#parts.shows
+    if (read === null) return
+    this.#isEdited = this.#usageAdded && isEvents && coding === 'identity'
+    const meter = createMeter(read, { status, contentType }, this.#isEdited ? cutUsage : null)
+    this.#meter = meter
+    if (coding === 'unknown') this.#decoder = 'unreadable'
+    if (typeof coding === 'string') return
+    const backlogBytesMax = this.#isDocument ? HELD_OBSERVER_BACKLOG_BYTES_MAX : OBSERVER_BACKLOG_BYTES_MAX
+    const look = (bytes: Buffer) => {
+      meter.write(bytes)
+      this.#noteProgress(meter)
+    }
+    this.#decoder = decodeCopy(coding.coding, DECODED_REPLY_BYTES_MAX, look, { backlogBytesMax })
+  }
+
+  data(chunk: Buffer): boolean {
+    const kept = this.#read(chunk)
+    this.#parts.look(chunk)
+    if (kept !== null) this.#isClientFull = !this.#deliver(kept)
+    const mayGoOn = !this.#isClientFull && this.#behind === null
+    if (!mayGoOn) this.#silence.pause(this.#parts.nowMs())
+    return mayGoOn
+  }
+
+  #read(chunk: Buffer): Buffer | null {
+    const meter = this.#meter
+    if (meter === null || this.#decoder === 'unreadable') return chunk
+    if (this.#decoder !== null) {
+      const behind = this.#decoder.write(chunk)
+      if (behind !== null && behind !== this.#behind) this.#waitForCopy(behind)
+      return chunk
+    }
+    const kept = meter.write(chunk)
+    this.#noteProgress(meter)
+    return kept
+  }
+
+  #noteProgress(meter: Meter): void {
+    if (meter.hasBegun) this.#silence.see(meter.visibleBytes, this.#parts.nowMs())
+    const { onObject } = this.#parts
+    if (onObject === null || this.#hasObject || !this.#isStreamed) return
+    const { shown } = meter
+    if ((shown.objectId ?? null) === null) return
+    this.#hasObject = true
+    onObject(shown)
+  }
+
+  /** The copy catches up whatever becomes of the client and of upstream, so this always ends. */
+  #waitForCopy(behind: Promise<void>): void {
+    this.#behind = behind
+    behind.then(() => {
+      if (this.#behind !== behind) return
+      this.#behind = null
+      this.#resume()
+    })
+  }
+
+  onDrain(): void {
+    this.#stopStall()
+    this.#isClientFull = false
+    this.#resume()
+  }
+
+  #resume(): void {
+    if (this.#isClientFull || this.#behind !== null) return
+    this.#silence.resume(this.#parts.nowMs())
+    this.#call?.resume()
+  }
+
+  async observed(whole: boolean): Promise<Metered | null> {
+    const meter = this.#meter
+    // The client left before upstream answered: there is a bill, and no reply that the bill could be made from.
+    if (meter === null)
+      return this.#head === null && this.#parts.reader !== null ? new SilentMeter().end(false) : null
+    if (this.#decoder === null) return meter.end(whole)
+    if (this.#decoder === 'unreadable') return { ...meter.end(false), faults: ['unreadable'] }
+    const state = await this.#decoder.end()
+    return meter.end(whole && state === 'whole')
+  }
+
+  finish(figures: Figures | null, trailers: string[]): void {
+    const { res, names } = this.#exchange
+    this.#deliverRest()
+    const rest = [...this.#beginHeld(figures, false), ...this.#takeLast()]
+    const lines = this.#isEdited ? withoutOutdated(trailers) : trailers
+    if (lines.length > 0) res.addTrailers(withoutOurs(lines, names.prefix))
+    if (this.#hasTrailers) res.addTrailers(figureLines(names, figures, this.#parts.upstreamMs()))
+    const last = rest.pop()
+    const isMany = rest.length > 0
+    if (isMany) res.cork()
+    for (const chunk of rest) this.#write(chunk)
+    this.#bytesOut += last?.length ?? 0
+    res.end(last)
+    if (isMany) res.uncork()
+  }
+
+  /** Upstream ended before its body did. The client must not take the part that it got for the whole reply. */
+  cut(): void {
+    this.#deliverRest()
+    for (const chunk of this.#beginHeld(null, false)) this.#write(chunk)
+    this.#releaseLast()
+    // Never res.end(): a chunked body would get its final chunk, and a cut stream would pass for a whole one.
+    this.#exchange.res.cut()
+  }
+
+  #deliverRest(): void {
+    const rest = this.#meter?.rest?.() ?? null
+    if (rest !== null && rest.length > 0) this.#deliver(rest)
+    this.#meter = null
+  }
+
+  /** False: the client has no room. The last event of a stream is kept for the figures; all else passes. */
+  #deliver(bytes: Buffer): boolean {
+    // The client has left, so there is no back-pressure: the rest of the reply is only observed.
+    if (this.#exchange.res.destroyed) return true
+    if (!this.#keepsLast || this.#stage !== 'over') return this.#hold(bytes) || this.#write(bytes)
+    const at = this.#isLast ? 0 : lastEventAt(bytes)
+    this.#isLast = true
+    const hasRoom = at === 0 || this.#write(bytes.subarray(0, at))
+    return this.#keepLast(bytes.subarray(at)) && hasRoom
+  }
+
+  /** Adds to the body that waits for its figures. False: it does not wait, or is too large for that from here on. */
+  #hold(chunk: Buffer): boolean {
+    if (!this.#isHeld) return false
+    const { memory, keyName } = this.#parts
+    const bytes = this.#heldBytes + chunk.length
+    if (bytes <= limits.heldReplyBytesMax && memory.tryTake(chunk.length, keyName)) {
+      this.#heldBytes = bytes
+      this.#held.append(chunk)
+      return true
+    }
+    for (const held of this.#beginHeld(null, true)) this.#write(held)
+    return false
+  }
+
+  /** Keeps the last event until `finish`: clients stop reading there, and would miss the figures. */
+  #keepLast(bytes: Buffer): boolean {
+    this.#lastEvent.push(Buffer.from(bytes))
+    this.#lastEventBytes += bytes.length
+    if (this.#lastEventBytes > LAST_EVENT_BYTES_MAX) return this.#releaseLast()
+    this.#lastEventTimer ??= setTimeout(() => this.#releaseLast(), LAST_EVENT_WAIT_MS)
+    return true
+  }
+
+  #releaseLast(): boolean {
+    let hasRoom = true
+    for (const bytes of this.#takeLast()) hasRoom = this.#write(bytes)
+    return hasRoom
+  }
+
+  #takeLast(): readonly Buffer[] {
+    const last = this.#lastEvent
+    if (this.#lastEventTimer !== null) clearTimeout(this.#lastEventTimer)
+    this.#lastEventTimer = null
+    if (last.length === 0) return last
+    this.#lastEvent = []
+    this.#lastEventBytes = 0
+    return [Buffer.concat(last)]
+  }
+
+  /** Writes the head of a held reply and returns the body held with it, which is still to be written. */
+  #beginHeld(figures: Figures | null, figuresFollow: boolean): readonly Buffer[] {
+    if (!this.#isHeld) return []
+    this.#isHeld = false
+    this.#writeHead(figures, figuresFollow)
+    const { origin } = this.#parts
+    const isWhole = this.#rewrites && origin !== null && !figuresFollow
+    return isWhole ? [rewriteResultsUrls(this.#held.joined(), origin)] : this.#held.all()
+  }
+
+  #writeHead(figures: Figures | null, figuresFollow: boolean): void {
+    const { res, names, method, requestId } = this.#exchange
+    if (res.destroyed || this.#head === null) return
+    const { status, reason } = this.#head
+    const headers = this.#isEdited ? withoutOutdated(this.#head.headers) : this.#head.headers
+    const hasBody = method !== 'HEAD' && status !== 204 && status !== 304
+    const lines = toReplyHeaders(headers, { chunkable: this.#speaks11 && hasBody, ownPrefix: names.prefix })
+    this.#hasTrailers = figuresFollow && hasBody && this.#speaks11 && !hasHeader(lines, 'content-length')
+    const upstreamMs = (figuresFollow ? this.#headMs : null) ?? this.#parts.upstreamMs()
+    lines.push(names.requestId, requestId, ...figureLines(names, figures, upstreamMs))
+    if (this.#hasTrailers) lines.push('Trailer', announcedTrailers(names))
+    res.sendDate = false
+    res.writeHead(status, printable(reason), lines)
+  }
+
+  #write(chunk: Buffer): boolean {
+    this.#bytesOut += chunk.length
+    if (this.#exchange.res.write(chunk)) return true
+    this.#watchStall()
+    return false
+  }
+
+  /** Cuts off a client that takes nothing at all for a long time; a client that reads slowly is not cut off. */
+  #watchStall(): void {
+    const { res } = this.#exchange
+    const taken = res.bytesTaken
+    this.#stall ??= setTimeout(() => {
+      this.#stall = null
+      if (res.bytesTaken === taken) res.destroy()
+      else this.#watchStall()
+    }, limits.replyStallTimeoutMs)
+  }
+
+  #stopStall(): void {
+    if (this.#stall !== null) clearTimeout(this.#stall)
+    this.#stall = null
+  }
+
+  #onClose(): void {
+    this.#stopStall()
+    this.#takeLast()
+    // The memory is given back at the close and not before: until then the bytes wait in the socket.
+    if (this.#heldBytes > 0) this.#parts.memory.giveBack(this.#heldBytes, this.#parts.keyName)
+    this.#heldBytes = 0
+    this.#isHeld = false
+    this.#held.clear()
+  }
+}
+
+/** The offset at which the last event that ends in these bytes begins, or 0 if the event began before them. */
+function lastEventAt(bytes: Buffer): number {
+  let end = bytes.length
+  while (end > 0 && (bytes[end - 1] === NEWLINE || bytes[end - 1] === RETURN)) end--
+  const unix = bytes.lastIndexOf('\n\n', Math.max(0, end - 1))
+  const dos = bytes.lastIndexOf('\r\n\r\n', Math.max(0, end - 1))
+  return Math.max(unix === -1 ? 0 : unix + 2, dos === -1 ? 0 : dos + 4)
+}
+
+const [NEWLINE, RETURN] = [0x0a, 0x0d]

@@ -1,0 +1,221 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import type { Socket } from 'node:net'
+import { Writable } from 'node:stream'
+import { gzipSync } from 'node:zlib'
+import { ByteBudget } from '../../src/gateway/key-shares.ts'
+import { figureLines } from '../../src/gateway/permitted-changes.ts'
+import {
+  HELD_OBSERVER_BACKLOG_BYTES_MAX,
+  LAST_EVENT_BYTES_MAX,
+  OBSERVER_BACKLOG_BYTES_MAX,
+  Reply,
+} from '../../src/gateway/reply.ts'
+import type { Exchange } from '../../src/http/exchange.ts'
+import { Listeners, OutgoingReply } from '../../src/http/outgoing-reply.ts'
+import { type HeaderNames, headerNames } from '../../src/kernel/header-names.ts'
+import { test } from '../support/suite.ts'
+
+const head = { status: 200, reason: 'OK', headers: ['content-type', 'application/json'] }
+const streamHead = { ...head, headers: ['content-type', 'text/event-stream'] }
+const figures = { costNanos: 1_000n, listNanos: 1_000n, balanceNanos: null }
+
+function replyTo(res: object, memory: ByteBudget, upstreamMs = () => 0): Reply {
+  const exchange = {
+    ...{ req: { httpVersion: '1.1' }, res, method: 'POST', requestId: 'req_1' },
+    names: headerNames('svc'),
+  } as unknown as Exchange
+  return new Reply(exchange, {
+    ...{ reader: 'chat', shows: null, origin: null, balanceNanos: null, holdJson: false },
+    ...{ memory, keyName: 'k', upstreamMs, nowMs: () => 0, look() {}, onObject: null },
+  })
+}
+
+function openReply({ takes = true } = {}) {
+  let sent = ''
+  let passedMs = 7
+  const socket = new Writable({
+    write(chunk, _encoding, done) {
+      sent += String(chunk)
+      if (takes) done()
+    },
+  })
+  const res = new OutgoingReply({
+    socket: socket as unknown as Socket,
+    method: 'POST',
+    httpVersion: '1.1',
+    keepAlive: true,
+    expectsContinue: false,
+    keepAliveSeconds: 75,
+    nowMs: () => 0,
+    reset() {},
+    onFinished() {},
+    raw: null,
+  })
+  const memory = new ByteBudget(2_000)
+  const reply = replyTo(res, memory, () => passedMs)
+  const pass = (ms: number) => {
+    passedMs += ms
+  }
+  return { reply, res, memory, pass, sent: () => sent }
+}
+
+test('a reply that is held back leaves as a whole, behind its figures', () => {
+  const { reply, sent } = openReply()
+  reply.head(head)
+  reply.data(Buffer.from('{"a":'))
+  reply.data(Buffer.from('1}'))
+  assert.equal(sent(), '')
+  assert.deepEqual([reply.bytesOut, reply.bytesHeld], [0, 7])
+  reply.finish(figures, [])
+  assert.match(
+    sent(),
+    /^HTTP\/1\.1 200 OK\r\n.*x-svc-cost-usd: 0\.000001\r\n.*\r\n\r\n7\r\n\{"a":1\}\r\n0\r\n\r\n$/s,
+  )
+  assert.deepEqual([reply.bytesOut, reply.bytesHeld], [7, 0])
+})
+
+test('a reply that is too large to be held streams, and its bytes are counted once', () => {
+  const { reply, sent } = openReply()
+  reply.head(head)
+  reply.data(Buffer.alloc(900, 'a'))
+  reply.data(Buffer.alloc(900, 'b'))
+  assert.match(sent(), /\r\n\r\n384\r\na{900}\r\n384\r\nb{900}\r\n$/)
+  assert.deepEqual([reply.bytesOut, reply.bytesHeld], [1_800, 0])
+})
+
+const upstreamMsIn = (text: string) => text.match(/x-svc-upstream-ms: \d+/g)
+
+test('a reply that is held back says once how long upstream took, to its end', () => {
+  const { reply, pass, sent } = openReply()
+  reply.head(head)
+  pass(10)
+  reply.data(Buffer.from('{}'))
+  pass(10)
+  reply.finish(figures, [])
+  assert.deepEqual(upstreamMsIn(sent()), ['x-svc-upstream-ms: 27'])
+})
+
+test('a stream says as a header how long upstream took to its headers, and as a trailer to its end', () => {
+  // The JSON should have been held, and is too large for that.
+  for (const each of [streamHead, head]) {
+    const { reply, pass, sent } = openReply()
+    reply.head(each)
+    pass(10)
+    reply.data(Buffer.alloc(2_000))
+    pass(10)
+    reply.finish(figures, [])
+    const [top = '', ...body] = sent().split('\r\n\r\n')
+    assert.deepEqual(upstreamMsIn(top), ['x-svc-upstream-ms: 7'])
+    assert.deepEqual(upstreamMsIn(body.join()), ['x-svc-upstream-ms: 27'])
+  }
+})
+
+test('of a reply that was held for a client that left nothing goes out, and its memory is given back', () => {
+  const { reply, res, memory } = openReply()
+  reply.head(head)
+  reply.data(Buffer.alloc(600))
+  assert.equal(memory.tryTake(600, 'k'), false)
+  res.connectionClosed()
+  reply.data(Buffer.alloc(100))
+  assert.deepEqual([reply.bytesOut, reply.bytesHeld], [0, 0])
+  assert.equal(memory.tryTake(1_000, 'k'), true)
+})
+
+test('of a reply that is cut before its first byte, the head has come all the same', () => {
+  const { reply, sent } = openReply()
+  reply.head(head)
+  reply.cut()
+  assert.match(sent(), /^HTTP\/1\.1 200 OK\r\ncontent-type: application\/json\r\n[\s\S]*\r\n\r\n$/)
+})
+
+test('what comes behind the last event waits for a client that has no room', () => {
+  const { reply, res } = openReply({ takes: false })
+  reply.head(streamHead)
+  const last = Buffer.from('data: [DONE]\n\n')
+  assert.equal(reply.data(last), true)
+  assert.equal(reply.data(Buffer.alloc(LAST_EVENT_BYTES_MAX, '\n')), false)
+  assert.equal(reply.bytesOut, last.length + LAST_EVENT_BYTES_MAX)
+  res.connectionClosed()
+})
+
+test('the balance is among the figures unless `headers.balance` is false', () => {
+  const figures = { costNanos: 1n, listNanos: 2n, balanceNanos: 3n }
+  const namesOf = (names: HeaderNames) => figureLines(names, figures, 4).filter((_, at) => at % 2 === 0)
+  const others = ['x-svc-cost-usd', 'x-svc-list-cost-usd', 'x-svc-upstream-ms']
+  assert.deepEqual(namesOf(headerNames('svc')), [...others, 'x-svc-balance-usd'])
+  assert.deepEqual(namesOf(headerNames('svc', [], false)), others)
+})
+
+/** A compressed reply to a client that has room or not. Without memory it is not held. */
+function carried(contentType: string, { hasRoom = true, memoryBytes = 1e9 } = {}) {
+  const [whenDrained, whenClosed] = [new Listeners(), new Listeners()]
+  const res = { whenDrained, whenClosed, writeHead() {}, flushHead() {}, write: () => hasRoom }
+  const reply = replyTo(res, new ByteBudget(memoryBytes))
+  let resumes = 0
+  let resumed = Promise.withResolvers<void>()
+  const resume = () => {
+    resumes += 1
+    resumed.resolve()
+    resumed = Promise.withResolvers()
+  }
+  reply.attach({ ended: new Promise<never>(() => {}), resume, abandon() {} }, false)
+  reply.head({ ...head, headers: ['content-type', contentType, 'content-encoding', 'gzip'] })
+  const drain = () => whenDrained.fire()
+  return { reply, drain, nextResume: () => resumed.promise, resumes: () => resumes }
+}
+
+/** A document that is longer, compressed, than the backlog of a reply that is held back. */
+function longDocument(): Buffer {
+  const content = randomBytes(2 * HELD_OBSERVER_BACKLOG_BYTES_MAX).toString('base64')
+  const usage = { prompt_tokens: 7, completion_tokens: 8, total_tokens: 15 }
+  return gzipSync(JSON.stringify({ model: 'gpt-5.5', choices: [{ message: { content } }], usage }))
+}
+
+test('upstream waits for the reading of a held reply, and the usage behind all of it is found', async () => {
+  const { reply, nextResume, resumes } = carried('application/json')
+  const encoded = longDocument()
+  let waits = 0
+  for (let at = 0; at < encoded.length; at += 65_536) {
+    if (reply.data(encoded.subarray(at, at + 65_536))) continue
+    waits += 1
+    await nextResume()
+  }
+  assert.ok(waits > 0)
+  assert.equal(resumes(), waits)
+  const metered = await reply.observed(true)
+  assert.deepEqual(metered?.usage.parts[0]?.quantities, { input_tokens: 7, output_tokens: 8 })
+})
+
+test('upstream goes on when both the client and the reading have room, whichever is last', async () => {
+  const encoded = longDocument()
+  const first = carried('application/json', { hasRoom: false, memoryBytes: 1 })
+  assert.equal(first.reply.data(encoded), false)
+  await first.reply.observed(true)
+  assert.equal(first.resumes(), 0, 'the client has no room')
+  first.drain()
+  assert.equal(first.resumes(), 1)
+
+  const second = carried('application/json', { hasRoom: false, memoryBytes: 1 })
+  assert.equal(second.reply.data(encoded), false)
+  second.drain()
+  assert.equal(second.resumes(), 0, 'the reading is behind')
+  await second.nextResume()
+  assert.equal(second.resumes(), 1)
+})
+
+test('a reply that ends or is cut while the reading is behind is read as far as it came', async () => {
+  for (const whole of [true, false]) {
+    const { reply } = carried('application/json')
+    assert.equal(reply.data(longDocument()), false)
+    const metered = await reply.observed(whole)
+    assert.equal(metered?.inputKnown, true)
+  }
+})
+
+test('a stream waits for its reading only beyond the backlog', () => {
+  const { reply } = carried('text/event-stream')
+  const chunk = gzipSync(randomBytes(OBSERVER_BACKLOG_BYTES_MAX / 2), { level: 0 })
+  assert.equal(reply.data(chunk), true)
+  assert.equal(reply.data(chunk), false)
+})
