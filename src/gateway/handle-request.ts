@@ -131,11 +131,12 @@ async function handleRequest(exchange: Exchange, target: Target, gateway: Gatewa
 
 /** Serves a call from its body to its answer. All of this counts as one of the calls that its key may have under way. */
 async function serveCall(identified: IdentifiedCall, gateway: Gateway): Promise<void> {
-  const { exchange, endpoint, share } = identified
+  const { exchange, endpoint, share, digest } = identified
 
   // read
-  const read = await readBody(exchange, endpoint, gateway.reading, share)
-  if (read.kind === 'refused') return refuseCall(identified, read.refusal, gateway)
+  const check = () => checkKey(digest, endpoint?.billing === 'metered', exchange, gateway)
+  const read = await readBody(exchange, endpoint, gateway.reading, share, check)
+  if (read.kind === 'refused') return refuseCall(identified, read.refusal, gateway, read)
   if (read.kind === 'client_left') return
   if (read.kind === 'ambiguous') {
     const { refusal, balanceNanos } = await refuseBody(identified, read.detail, gateway)

@@ -1,7 +1,7 @@
 import { clientLeft, type Exchange, sendContinue } from '../http/exchange.ts'
 import { BodyPace, type BodyTimes } from '../http/incoming-request.ts'
 import { firstValue, type RawHeaders, valuesOf } from '../http/raw-headers.ts'
-import { type Refusal, refuse } from '../kernel/errors.ts'
+import { type Denial, type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import { ChunkList } from '../kernel/memory.ts'
 import { codingOf } from '../metering/decode-copy.ts'
@@ -14,6 +14,9 @@ import { createRequestReader, type RequestReader } from '../providers/read-reque
 import { modelAsked } from '../providers/request-members.ts'
 import type { CountableInput } from './estimates.ts'
 import type { ByteBudget, DecodingTurns, KeyShare } from './key-shares.ts'
+
+/** The store is asked about the key when a body is not complete after this time. */
+export const BODY_MS_BEFORE_KEY_CHECK = 100
 
 /** Bodies up to this size always fit, unless their own key has many of them. */
 const SMALL_BODY_BYTES = 1024 * 1024
@@ -68,28 +71,33 @@ export interface ReceiveOptions {
 /** Sees each chunk as it arrives. A promise means: wait for it before the next chunk. */
 type Looker = Pick<RequestReader, 'write'>
 
-type NotRead = { readonly kind: 'refused'; readonly refusal: Refusal } | { readonly kind: 'client_left' }
+type NotRead = ({ readonly kind: 'refused' } & Denial) | { readonly kind: 'client_left' }
+
+type CheckKey = () => Promise<Denial | null>
 
 export type Received = { readonly kind: 'received'; readonly body: HeldBody } | NotRead
 
-/** Takes the whole body in, within limits of size, silence and slowness. */
+/** Receives the whole body, within limits of size, silence and slowness. The key of a slow client is checked meanwhile. */
 export function receiveBody(
   exchange: Exchange,
   { memory, times }: ReceiveOptions,
   { name }: KeyShare,
   looker: Looker | null,
+  checkKey: CheckKey,
 ): Promise<Received> {
   return new Promise((resolve, reject) => {
     const { req, res } = exchange
     if (clientLeft(exchange)) return resolve(CLIENT_LEFT)
     const body = new HeldBody(memory, name)
     let pace: BodyPace | null = null
+    let keyTimer: NodeJS.Timeout | undefined
     let isOver = false
     let bytesInTurn = 0
 
     function finish(result: Received | null): void {
       if (isOver) return
       isOver = true
+      clearTimeout(keyTimer)
       pace?.stop()
       req.release()
       res.whenClosed.remove(onLeft)
@@ -104,6 +112,16 @@ export function receiveBody(
         finish(refused(refuse('request_timeout', message, { close: true }))),
       )
       pace.watchSilence()
+      keyTimer = setTimeout(() => {
+        checkKey().then((denial) => {
+          if (denial !== null) finish({ kind: 'refused', ...denial })
+        }, fail)
+      }, BODY_MS_BEFORE_KEY_CHECK)
+    }
+
+    function fail(error: unknown): void {
+      finish(null)
+      reject(error)
     }
 
     function onData(chunk: Buffer): boolean {
@@ -120,16 +138,10 @@ export function receiveBody(
       if (wait === null) return true
       bytesInTurn = 0
       pace?.paused()
-      wait.then(
-        () => {
-          if (!isOver) pace?.resumed()
-          req.resume()
-        },
-        (error: unknown) => {
-          finish(null)
-          reject(error)
-        },
-      )
+      wait.then(() => {
+        if (!isOver) pace?.resumed()
+        req.resume()
+      }, fail)
       return false
     }
     function onLeft(): void {
@@ -149,7 +161,7 @@ function nextTurn(): Promise<void> {
 }
 
 function refused(refusal: Refusal): NotRead {
-  return { kind: 'refused', refusal }
+  return { kind: 'refused', refusal, balanceNanos: null }
 }
 
 function noMemory(): Refusal {
@@ -227,6 +239,7 @@ export async function readBody(
   endpoint: Endpoint | null,
   options: ReadOptions,
   share: KeyShare,
+  checkKey: CheckKey,
 ): Promise<ReadResult> {
   const { present, lengthBytes } = announcedBody(exchange)
   if (present) sendContinue(exchange)
@@ -247,7 +260,7 @@ export async function readBody(
   const watch = isBatch ? new BatchEntries(endpoint.surface, options.boundEntry) : undefined
   const reader = createRequestReader(endpoint, head, watch)
   const encoded = isEncoded(exchange)
-  const received = await receiveBody(exchange, options, share, encoded ? null : reader)
+  const received = await receiveBody(exchange, options, share, encoded ? null : reader, checkKey)
   if (received.kind !== 'received') return received
   const held = received.body
   const facts = await (encoded
