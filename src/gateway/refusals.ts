@@ -2,6 +2,7 @@ import { type Exchange, sendWhole } from '../http/exchange.ts'
 import { TOO_MANY_LINES } from '../http/message-reader.ts'
 import { firstValue } from '../http/raw-headers.ts'
 import { type CallEnd, HANDSHAKE_TIMEOUT } from '../http/upstream-call.ts'
+import type { Clock } from '../kernel/clock.ts'
 import { type Refusal, redactRefusal, refuse, StoreUnavailable } from '../kernel/errors.ts'
 import type { HeaderNames } from '../kernel/header-names.ts'
 import { requestInstantMs } from '../kernel/ids.ts'
@@ -12,12 +13,13 @@ import { redactEncoded, redactForeign } from '../kernel/secret.ts'
 import type { Surface } from '../kernel/vocabulary.ts'
 import { refuseKey } from '../keys/credential.ts'
 import { type Budget, type CallRefusal, type HeldBy, HOLD_METHOD } from '../ledger/call.ts'
+import type { RefusedCalls } from '../ledger/unsent-calls.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
 import { findMeant } from '../providers/find-endpoint.ts'
 import { type Audience, SURFACES, shapeError, statusOf } from '../providers/surfaces.ts'
 import type { CallCounts } from '../telemetry/call-counts.ts'
+import type { ObserveCall } from '../telemetry/call-log.ts'
 import type { Call } from './call.ts'
-import type { Gateway } from './gateway.ts'
 import { BodyIdle, figureLines } from './permitted-changes.ts'
 
 /** Longer paths get no suggestion: the search is slow, and a caller needs no valid key to trigger it. */
@@ -354,11 +356,18 @@ export function refuseRequest(
   deny(exchange, audience, refusal)
 }
 
+interface Recording {
+  readonly clock: Clock
+  readonly counts: CallCounts
+  readonly refusedCalls: RefusedCalls
+  readonly observeCall: ObserveCall | null
+}
+
 /** Answers a call with a refusal and records it: people quote its id. An unknown key leaves no record. */
 export function refuseCall(
   call: Call,
   refusal: Refusal,
-  gateway: Gateway,
+  gateway: Recording,
   known: { readonly balanceNanos?: Nanos | null; readonly modelAsked?: string | null } = {},
 ): void {
   deny(call.exchange, call.surface, refusal, known)
@@ -368,7 +377,7 @@ export function refuseCall(
 export function recordRefusal(
   call: Call,
   refusal: Refusal,
-  gateway: Gateway,
+  gateway: Recording,
   modelAsked: string | null,
 ): void {
   const { surface, digest, exchange, endpoint } = call
@@ -397,7 +406,7 @@ export function describeCall({ exchange, target, surface, socketId }: Call, mode
   }
 }
 
-export function describeUnsent(call: Call, modelAsked: string | null, { clock }: Gateway) {
+export function describeUnsent(call: Call, modelAsked: string | null, { clock }: Pick<Recording, 'clock'>) {
   const described = describeCall(call, modelAsked)
   return {
     ...described,
