@@ -165,7 +165,7 @@ function nodeName(dataDir: string): string {
 }
 
 /** A command of a newer version must not migrate the database under an older running gateway. */
-export async function refuseUpgradeBeside(dataDir: string): Promise<void> {
+async function refuseUpgradeBeside(dataDir: string): Promise<void> {
   const file = join(dataDir, 'tollgate.db')
   const { schemaVersionOf } = await import('./store/sqlite/database.ts')
   if (!existsSync(file) || schemaVersionOf(file) >= SCHEMA_VERSION) return

@@ -19,9 +19,9 @@ import { InstallationError } from '../kernel/errors.ts'
 import { Secret } from '../kernel/secret.ts'
 import { createKeyDigest, pepperFingerprint } from '../keys/secrets.ts'
 import { createRateAgain } from '../pricing/load-book.ts'
-import { makePrivateDir, openSnapshot } from '../store/data-dir.ts'
-import { exportLines, findRows, whyNotExported } from '../store/export-rows.ts'
-import { type ImportTarget, importLines, notEmpty } from '../store/import-rows.ts'
+import { makePrivateDir } from '../store/data-dir.ts'
+import { exportLines, whyNotExported } from '../store/export-rows.ts'
+import { type ImportInto, importLines } from '../store/import-rows.ts'
 import { type AuditReport, audit, countCalls } from '../store/operations/audit.ts'
 import { examples, Failure } from './command.ts'
 import { databaseLocation, holdDataDir, openDatabaseSnapshot } from './open-database.ts'
@@ -206,9 +206,11 @@ async function importStore(path: string): Promise<void> {
   const lock = holdDataDir(config)
   const progress = createProgress('Importing')
   try {
-    const target = await openTarget(config)
+    const importInto = await openTarget(config)
     const lines = createInterface({ input: createReadStream(path), crlfDelay: Number.POSITIVE_INFINITY })
-    const rows = await importLines(lines, pepper, target, (done) => progress.show(done, null))
+    const rows = await importInto((insert) =>
+      importLines(lines, pepper, insert, (done) => progress.show(done, null)),
+    )
     progress.end()
     await print(
       `Imported ${counted(rows, 'row')} into ${databaseLocation(config)}. Now run \`tollgate audit\` with the same variables.\n`,
@@ -219,19 +221,14 @@ async function importStore(path: string): Promise<void> {
   }
 }
 
-async function openTarget(config: Config): Promise<ImportTarget> {
-  const { dataDir, databaseUrl } = config
-  if (databaseUrl === null) {
-    const present = await openSnapshot(config)
-    const used = present === null ? null : await findRows(present)
-    await present?.close()
-    if (used !== null) throw notEmpty(used)
-    return (await import('../store/sqlite/import-file.ts')).openImportFile(dataDir)
-  }
-  const { openImportDatabase } = await import('../store/postgres/import-database.ts')
-  return await openImportDatabase(databaseUrl.reveal()).catch((error: Error) => {
-    throw error instanceof InstallationError ? error : unopenedDatabase(databaseUrl, error)
-  })
+async function openTarget({ dataDir, databaseUrl }: Config): Promise<ImportInto> {
+  if (databaseUrl === null) return (await import('../store/sqlite/import-file.ts')).importIntoFile(dataDir)
+  const { importIntoDatabase } = await import('../store/postgres/import-database.ts')
+  const importInto = importIntoDatabase(databaseUrl.reveal())
+  return (work) =>
+    importInto(work).catch((error: Error) => {
+      throw error instanceof InstallationError ? error : unopenedDatabase(databaseUrl, error)
+    })
 }
 
 function readPepper({ pepper, dataDir }: Config): Secret {

@@ -35,24 +35,7 @@ async function exists({ dataDir, databaseUrl }: Config): Promise<boolean> {
   })
 }
 
-/** Opens either database; null if it does not exist. */
-export interface LedgerOpeners<T> {
-  inFile(file: string): Promise<T | null>
-  inDatabase(url: string): Promise<T | null>
-}
-
-/** Opens the database for commands that do not use the store, with or without running gateways. */
-export async function openLedger<T>(config: Config, openers: LedgerOpeners<T>): Promise<T> {
-  const { dataDir, databaseUrl } = config
-  if (databaseUrl === null)
-    return (await openers.inFile(join(dataDir, 'tollgate.db'))) ?? refuseMissing(config)
-  const opened = await openers.inDatabase(databaseUrl.reveal()).catch((error: Error) => {
-    throw unopenedDatabase(databaseUrl, error)
-  })
-  return opened ?? refuseMissing(config)
-}
-
-/** A snapshot of the database, for commands that only read. */
+/** The database at one instant, for commands that only read it. */
 export async function openDatabaseSnapshot(config: Config): Promise<Snapshot> {
   const snapshot = await openSnapshot(config).catch((error: Error) => {
     if (config.databaseUrl !== null) throw unopenedDatabase(config.databaseUrl, error)

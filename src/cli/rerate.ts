@@ -1,26 +1,24 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Command } from 'commander'
 import { type Config, readConfig } from '../config.ts'
-import { refuseUpgradeBeside } from '../installation.ts'
 import { systemClock } from '../kernel/clock.ts'
-import { formatUsd } from '../kernel/money.ts'
+import { firstUlid } from '../kernel/ids.ts'
+import { formatUsd, type Nanos } from '../kernel/money.ts'
 import {
   type Booked,
+  type ChangedCall,
   type CurrentPrices,
   creditOf,
   type RerateCandidate,
-  type RerateLine,
-  type RerateSelection,
-  RerateSummary,
-  type RerateWriter,
   rerateCall,
+  type UnchangedBecause,
 } from '../ledger/rerate.ts'
 import { createRateAgain } from '../pricing/load-book.ts'
 import { versionAt } from '../pricing/price-book.ts'
 import { readPricing } from '../read-pricing.ts'
-import { openRerateWriter as openWriterInFile } from '../store/sqlite/database.ts'
+import type { Store } from '../store/store.ts'
 import { examples, UsageError } from './command.ts'
-import { openLedger } from './open-database.ts'
+import { openDatabase } from './open-database.ts'
 import {
   confirm,
   counted,
@@ -72,24 +70,24 @@ async function rerate(options: Options): Promise<void> {
     throw new UsageError('there is no terminal to ask on: --apply needs --yes')
   const config = readConfig(process.env)
   const prices = await currentPrices(config)
-  const writer = await openLedger(config, {
-    inFile: async (file) => {
-      await refuseUpgradeBeside(config.dataDir)
-      return await openWriterInFile(file, systemClock)
-    },
-    inDatabase: async (url) => {
-      const { openRerateWriter } = await import('../store/postgres/ledger.ts')
-      return await openRerateWriter(url, systemClock)
-    },
-  })
+  const { store } = await openDatabase(config)
   try {
-    await rerateCalls({ apply, charge, yes, selection }, prices, writer)
+    await rerateCalls({ apply, charge, yes, selection }, prices, store)
   } finally {
-    await writer.close()
+    await store.close()
   }
 }
 
-function selectionOf(values: Options): RerateSelection {
+/** Which calls to price again, by the instant of admission, `toMs` not included. */
+interface Selection {
+  readonly fromMs: number
+  readonly toMs: number
+  /** The exact name of the model asked for or served. Null: all models. */
+  readonly model: string | null
+  readonly unpricedOnly: boolean
+}
+
+function selectionOf(values: Options): Selection {
   const selection = {
     fromMs: instantOf('--from', values.from).startMs,
     toMs: values.to === undefined ? systemClock.nowMs() + 1 : instantOf('--to', values.to).endMs,
@@ -117,22 +115,23 @@ function instantOf(option: string, text: string): { readonly startMs: number; re
 }
 
 interface Request {
-  readonly selection: RerateSelection
+  readonly selection: Selection
   readonly apply: boolean
   readonly charge: boolean
   readonly yes: boolean
 }
 
-async function rerateCalls(request: Request, prices: CurrentPrices, writer: RerateWriter): Promise<void> {
+type RerateStore = Pick<Store, 'readSettledCalls' | 'bookRerates' | 'storePriceVersion'>
+
+async function rerateCalls(request: Request, prices: CurrentPrices, store: RerateStore): Promise<void> {
   const { selection, apply, charge, yes } = request
-  const summary = new RerateSummary()
-  await passOver('Pricing', selection, writer, async (calls) => {
-    for (const call of calls) summary.add(rerateCall(call, prices))
+  const summary = createSummary()
+  await passOver('Pricing', selection, store, async (calls) => {
+    for (const call of calls) summary.add(call, rerateCall(call, prices))
   })
-  // Without a confirmation prompt, the summary need not have a reader.
-  await (apply && yes ? printUnread : print)(describeSummary(summary, charge))
-  const toBook = summary.creditCalls + (charge ? summary.chargeCalls : 0)
-  if (toBook === 0) return
+  // Where nobody is asked before booking, nobody has to read what will be booked.
+  await (apply && yes ? printUnread : print)(summary.describe(charge))
+  if (!summary.isAnyBooked(charge)) return
   if (!apply) {
     await print('Nothing is booked without --apply.\n')
     return
@@ -142,7 +141,7 @@ async function rerateCalls(request: Request, prices: CurrentPrices, writer: Rera
     await print('Nothing was booked.\n')
     return
   }
-  await print(describeBooked(await book(request, prices, writer)))
+  await print(describeBooked(await book(request, prices, store)))
 }
 
 /** The pause between batches lets a gateway get the locks that it waits for: SQLite's lock has no queue. */
@@ -152,17 +151,23 @@ const PAUSE_MS = 20
 async function book(
   { selection, charge }: Request,
   prices: CurrentPrices,
-  writer: RerateWriter,
+  store: RerateStore,
 ): Promise<Booked> {
   let calls = 0
   let nanos = 0n
-  await passOver('Booking', selection, writer, async (candidates) => {
+  const stored = new Set<string>()
+  await passOver('Booking', selection, store, async (candidates) => {
     const changed = candidates
       .map((call) => rerateCall(call, prices))
-      .filter((rerated) => rerated.kind === 'changed')
+      .filter((rerated) => typeof rerated !== 'string')
       .filter((rerated) => charge || creditOf(rerated) > 0n)
     if (changed.length === 0) return
-    const booked = await writer.book(changed)
+    for (const { call } of changed) {
+      const { id, json } = prices.versionAt(call.startedAtMs)
+      if (!stored.has(id)) await store.storePriceVersion(id, json)
+      stored.add(id)
+    }
+    const booked = await store.bookRerates(changed, systemClock.nowMs())
     calls += booked.calls
     nanos += booked.nanos
     await pause(PAUSE_MS)
@@ -170,52 +175,106 @@ async function book(
   return { calls, nanos }
 }
 
+/** A call may start long after its id was made: its body is slow, it waits for room. */
+const START_AFTER_ID_MS = DAY_MS
+
 async function passOver(
   label: string,
-  selection: RerateSelection,
-  writer: RerateWriter,
+  { fromMs, toMs, model, unpricedOnly }: Selection,
+  store: RerateStore,
   work: (calls: readonly RerateCandidate[]) => Promise<void>,
 ): Promise<void> {
   const progress = createProgress(label)
+  let done = 0
   try {
-    const total = await writer.count(selection)
-    let done = 0
-    for (let calls = await writer.read(selection, ''); calls.length > 0; ) {
-      await work(calls)
+    for (let after = `req_${firstUlid(fromMs - START_AFTER_ID_MS)}`; ; ) {
+      const calls = await store.readSettledCalls(after)
+      const last = calls.at(-1)
+      if (last === undefined) return
+      await work(
+        calls.filter(
+          (call) =>
+            call.startedAtMs >= fromMs &&
+            call.startedAtMs < toMs &&
+            (model === null || call.model === model || call.modelAsked === model) &&
+            (!unpricedOnly || call.unpriced),
+        ),
+      )
       done += calls.length
-      progress.show(done, total)
-      calls = await writer.read(selection, calls.at(-1)?.id ?? '')
+      progress.show(done, null)
+      after = last.id
     }
   } finally {
     progress.end()
   }
 }
 
-/** The changes that the prices would make, as lines of text. Amounts are USD. */
-function describeSummary(summary: RerateSummary, charge: boolean): string {
-  const { creditCalls, creditNanos, chargeCalls, chargeNanos, unchanged } = summary
-  let text = summary.total.calls === 0 ? 'No cost changes.\n' : table(summary)
-  if (creditCalls > 0)
-    text += `To credit: ${formatUsd(creditNanos)} USD for ${counted(creditCalls, 'call')}.\n`
-  if (chargeCalls > 0) {
-    const amount = `${formatUsd(chargeNanos)} USD for ${counted(chargeCalls, 'call')}`
-    text += charge ? `To charge: ${amount}.\n` : `Not charged: ${amount} that cost more. --charge posts it.\n`
+/** The changes that the prices would make. Amounts are USD. */
+function createSummary() {
+  const models = new Map<string, RerateLine>()
+  const total = emptyLine()
+  const unchanged = new Map<UnchangedBecause, number>()
+  const credits = { calls: 0, nanos: 0n }
+  const charges = { calls: 0, nanos: 0n }
+
+  return {
+    add(call: RerateCandidate, rerated: ChangedCall | UnchangedBecause): void {
+      if (typeof rerated === 'string') {
+        unchanged.set(rerated, (unchanged.get(rerated) ?? 0) + 1)
+        return
+      }
+      const ofModel = models.get(call.model) ?? emptyLine()
+      models.set(call.model, ofModel)
+      for (const line of [ofModel, total]) {
+        line.calls += 1
+        line.oldCostNanos += call.paidNanos
+        line.newCostNanos += rerated.newCostNanos
+      }
+      const nanos = creditOf(rerated)
+      const side = nanos > 0n ? credits : charges
+      side.calls += 1
+      side.nanos += nanos > 0n ? nanos : -nanos
+    },
+
+    isAnyBooked: (charge: boolean) => credits.calls + (charge ? charges.calls : 0) > 0,
+
+    describe(charge: boolean): string {
+      const amountOf = ({ nanos, calls }: typeof credits) =>
+        `${formatUsd(nanos)} USD for ${counted(calls, 'call')}`
+      const byName = [...models].sort(([a], [b]) => (a < b ? -1 : 1))
+      const rows = [...byName, ['total', total] as const].map(([model, line]) => cells(model, line))
+      let text = total.calls === 0 ? 'No cost changes.\n' : renderTable(COLUMNS, rows, PLAIN)
+      if (credits.calls > 0) text += `To credit: ${amountOf(credits)}.\n`
+      if (charges.calls > 0) {
+        const amount = amountOf(charges)
+        text += charge
+          ? `To charge: ${amount}.\n`
+          : `Not charged: ${amount} that cost more. --charge posts it.\n`
+      }
+      for (const [why, calls] of unchanged) text += `${UNCHANGED[why]}: ${counted(calls, 'call')}.\n`
+      return text
+    },
   }
-  for (const [why, label, more = ''] of UNCHANGED) {
-    if (unchanged[why] > 0) text += `${label}: ${counted(unchanged[why], 'call')}.${more}\n`
-  }
-  return text
 }
 
-/** Why costs are unchanged, in the order of output. */
-const UNCHANGED: readonly (readonly [keyof RerateSummary['unchanged'], string, string?])[] = [
-  ['same_price', 'Unchanged'],
-  ['no_usage', 'Left as they are, without usage'],
-  ['no_price', 'Left as they are, still without a price'],
-  ['credited_back', 'Left as they are, credited back before'],
-  ['rerated_before', 'Left as they are, priced with this version once before'],
-  ['unreadable', 'Left as they are, not readable', ' tollgate audit names the first.'],
-]
+interface RerateLine {
+  calls: number
+  oldCostNanos: Nanos
+  newCostNanos: Nanos
+}
+
+function emptyLine(): RerateLine {
+  return { calls: 0, oldCostNanos: 0n, newCostNanos: 0n }
+}
+
+const UNCHANGED: Readonly<Record<UnchangedBecause, string>> = {
+  same_price: 'Unchanged',
+  no_usage: 'Left as they are, without usage',
+  no_price: 'Left as they are, still without a price',
+  credited_back: 'Left as they are, credited back before',
+  rerated_before: 'Left as they are, priced with this version once before',
+  unreadable: 'Left as they are, not readable (tollgate audit names the first)',
+}
 
 function describeBooked({ calls: count, nanos }: Booked): string {
   if (count === 0) return 'Nothing was booked: all of it had been booked before.\n'
@@ -223,27 +282,11 @@ function describeBooked({ calls: count, nanos }: Booked): string {
   return `Booked ${counted(count, 'call')}: ${net} in all.\n`
 }
 
-const COLUMNS = [
-  left('model'),
-  ...['calls', 'old list', 'new list', 'old cost', 'new cost', 'difference'].map(right),
-]
+const COLUMNS = [left('model'), ...['calls', 'old cost', 'new cost', 'difference'].map(right)]
 
-function table(summary: RerateSummary): string {
-  const byName = [...summary.models].sort(([a], [b]) => (a < b ? -1 : 1))
-  const rows = [...byName.map(([model, line]) => cells(model, line)), cells('total', summary.total)]
-  return renderTable(COLUMNS, rows, PLAIN)
-}
-
-function cells(model: string, line: RerateLine): string[] {
-  return [
-    shownText(model),
-    shownCount(line.calls),
-    formatUsd(line.oldListNanos),
-    formatUsd(line.newListNanos),
-    formatUsd(line.oldCostNanos),
-    formatUsd(line.newCostNanos),
-    formatUsd(line.newCostNanos - line.oldCostNanos),
-  ]
+function cells(model: string, { calls, oldCostNanos, newCostNanos }: RerateLine): string[] {
+  const amounts = [oldCostNanos, newCostNanos, newCostNanos - oldCostNanos]
+  return [shownText(model), shownCount(calls), ...amounts.map(formatUsd)]
 }
 
 /** The configured price book. */

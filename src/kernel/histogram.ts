@@ -1,23 +1,12 @@
-/**
- * Observations counted by bucket, in plain doubles: each takes a few nanoseconds and no memory. The memory may be
- * shared with a thread that observes while this one reads; a read may miss the last observation, but figures never
- * decrease.
- */
+/** Observations counted by bucket, in plain doubles: an observation takes a few nanoseconds and no memory. */
 export class Histogram {
   readonly bounds: readonly number[]
   /** One count per bucket, one for larger observations, then the sum of all. */
   readonly #cells: Float64Array
 
-  constructor(
-    bounds: readonly number[],
-    memory: ArrayBuffer | SharedArrayBuffer = new ArrayBuffer(bytesOf(bounds)),
-  ) {
+  constructor(bounds: readonly number[]) {
     this.bounds = bounds
-    this.#cells = new Float64Array(memory)
-  }
-
-  static sharedMemory(bounds: readonly number[]): SharedArrayBuffer {
-    return new SharedArrayBuffer(bytesOf(bounds))
+    this.#cells = new Float64Array(bounds.length + 2)
   }
 
   observe(value: number): void {
@@ -38,8 +27,4 @@ export class Histogram {
     count += this.#cells[this.bounds.length] ?? 0
     return { atMost, count, sum: this.#cells[this.bounds.length + 1] ?? 0 }
   }
-}
-
-function bytesOf(bounds: readonly number[]): number {
-  return (bounds.length + 2) * Float64Array.BYTES_PER_ELEMENT
 }

@@ -40,7 +40,6 @@ export const limits = {
   finishMs: 600_000,
   settleOnStopMs: 10_000,
   requestWaitMs: 30_000,
-  holdFloorsMax: 100,
   replyStallTimeoutMs: 600_000,
   upstreamHeadBytesMax: 64 * KiB,
   upstreamConnectTimeoutMs: 10_000,

@@ -95,14 +95,10 @@ export interface KeyRecord extends KeyLimits {
   readonly month: KeyMonth
 }
 
-export interface NewKey extends KeyLimits {
-  readonly id: string
-  readonly accountId: string
-  readonly name: string
+export interface NewKey
+  extends KeyLimits,
+    Pick<KeyRecord, 'id' | 'accountId' | 'name' | 'prefix' | 'last4' | 'createdAtMs'> {
   readonly digest: Uint8Array
-  readonly prefix: string
-  readonly last4: string
-  readonly createdAtMs: number
 }
 
 /** `born_expired`: the expiry is in the past and this is no replay, so nothing was created. */
@@ -113,18 +109,12 @@ export type KeyChanges = Partial<Pick<KeyRecord, 'name' | keyof KeyLimits>>
 
 /** `final`: the key is revoked or expired and can no longer change. */
 export type KeyEdit =
-  | { readonly kind: 'changed'; readonly key: KeyRecord }
-  | { readonly kind: 'final'; readonly key: KeyRecord }
+  | { readonly kind: 'changed' | 'final'; readonly key: KeyRecord }
   | { readonly kind: 'none' }
 
-/** The new key of a rotation, with the name and limits of the old one. */
-export interface KeySuccessor {
-  readonly id: string
-  readonly digest: Uint8Array
-  readonly prefix: string
-  readonly last4: string
-  readonly createdAtMs: number
-  /** When the old key expires; null: unchanged. A rotation never extends the old key. */
+/** The new key of a rotation. The successor takes its name and its limits from the key that it follows. */
+export interface KeySuccessor extends Pick<NewKey, 'id' | 'digest' | 'prefix' | 'last4' | 'createdAtMs'> {
+  /** When the old key ends; null leaves its expiry as it is. A rotation never makes the old key end later. */
   readonly oldExpiresAtMs: number | null
 }
 
@@ -166,17 +156,8 @@ export interface AdminKeyRecord {
   readonly bootstrap: boolean
 }
 
-export interface NewAdminKey {
-  readonly id: string
-  readonly role: AdminRole
-  /** Null for operators. */
-  readonly accountId: string | null
-  readonly name: string
+export interface NewAdminKey extends Omit<AdminKeyRecord, 'revokedAtMs' | 'lastUsedAtMs'> {
   readonly digest: Uint8Array
-  readonly prefix: string
-  readonly last4: string
-  readonly createdAtMs: number
-  readonly bootstrap: boolean
 }
 
 /** The admin keys of an account; null: of all accounts. */

@@ -19,10 +19,21 @@ export function dayOf(atMs: number): string {
   return lastDayText
 }
 
-/** The start of the next month, when every cap resets. */
+/** The first instant of a day. */
+export function startOfDayMs(day: string): number {
+  return day === lastDayText ? lastDay * DAY_MS : Date.parse(day)
+}
+
+let lastMonthStart = Number.NaN
+let lastMonthEnd = Number.NaN
+
+/** The end of the month that this instant is in: every cap is whole again from then on. */
 export function nextMonthMs(atMs: number): number {
+  if (atMs >= lastMonthStart && atMs < lastMonthEnd) return lastMonthEnd
   const at = new Date(atMs)
-  return Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + 1)
+  lastMonthStart = Date.UTC(at.getUTCFullYear(), at.getUTCMonth())
+  lastMonthEnd = Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + 1)
+  return lastMonthEnd
 }
 
 export function nextDayMs(atMs: number): number {

@@ -4,10 +4,10 @@ import type { Budget, KeyRefusal } from '../keys/credential.ts'
 import type { LimitRefusal } from '../keys/key-store.ts'
 import type { AccountTerms } from './account.ts'
 import {
+  type CallRecord,
   type ClosingColumns,
   NOTHING_RECORDED,
   type OpeningColumns,
-  type RecordColumns,
   type TokenCounts,
 } from './call-columns.ts'
 
@@ -149,11 +149,7 @@ export interface Settled {
   readonly booked: boolean
 }
 
-/** A call as it is stored. Figures are null while it is in flight. */
-export interface CallRecord extends RecordColumns {
-  readonly tokens: TokenCounts
-  readonly code: string | null
-}
+export type { CallRecord }
 
 /** The record of a call that was not sent upstream: a waiting or a refused one. */
 export function unsentCall(

@@ -10,8 +10,6 @@ export const BODIES_DELETED_AT_ONCE = 200
 
 const DAY_MS = 24 * 60 * 60 * 1000
 
-type Kept = Pick<Store, 'deleteBodies' | 'trimBodies' | 'deleteRefused'>
-
 export interface RetentionLimits {
   readonly retentionDays: number
   readonly bodiesBytesMax: number
@@ -22,41 +20,38 @@ export interface RetentionLimits {
  * It deletes in small steps, so that calls do not wait for it. Records of other calls are never deleted.
  */
 export function startRetention(
-  store: Kept,
+  store: Pick<Store, 'deleteBodies' | 'trimBodies' | 'deleteRefused'>,
   clock: Clock,
   { retentionDays, bodiesBytesMax }: RetentionLimits,
   log: Log,
 ): { stop(): void } {
   let stopped = false
-  let timer = setTimeout(run, RETENTION_FIRST_MS)
-  timer.unref()
-  const isStopped = () => stopped
+  let timer = setTimeout(run, RETENTION_FIRST_MS).unref()
 
-  async function deleteAll(): Promise<void> {
-    const nowMs = clock.nowMs()
-    const old = await deleteOldBodies(store, nowMs - retentionDays * DAY_MS, isStopped)
-    if (old > 0) log.info({ deleted: old }, 'deleted expired logged bodies')
-    const beyond = await inSteps((limit) => store.trimBodies(bodiesBytesMax, limit), isStopped)
-    if (beyond > 0)
-      log.info({ deleted: beyond }, 'deleted the oldest logged bodies: their size limit was reached')
-    const refusedBeforeMs = nowMs - limits.refusedCallsMs
-    const { refusedCallsMax } = limits
-    await inSteps((limit) => store.deleteRefused(refusedBeforeMs, refusedCallsMax, limit), isStopped)
+  async function inSteps(deleteSome: (limit: number) => Promise<number>): Promise<number> {
+    for (let deleted = 0; ; ) {
+      const some = stopped ? 0 : await deleteSome(BODIES_DELETED_AT_ONCE)
+      if (some === 0) return deleted
+      deleted += some
+    }
   }
 
-  function run(): void {
-    deleteAll()
-      .catch((error: unknown) => {
-        log.error(
-          { cause: (error as Error).message },
-          'expired log records could not be deleted; retry in an hour',
-        )
-      })
-      .finally(() => {
-        if (stopped) return
-        timer = setTimeout(run, RETENTION_EVERY_MS)
-        timer.unref()
-      })
+  async function run(): Promise<void> {
+    const nowMs = clock.nowMs()
+    try {
+      const oldMs = nowMs - retentionDays * DAY_MS
+      const old = await inSteps((limit) => store.deleteBodies(oldMs, limit))
+      if (old > 0) log.info({ deleted: old }, 'deleted expired logged bodies')
+      const beyond = await inSteps((limit) => store.trimBodies(bodiesBytesMax, limit))
+      if (beyond > 0)
+        log.info({ deleted: beyond }, 'deleted the oldest logged bodies: their size limit was reached')
+      const { refusedCallsMs, refusedCallsMax } = limits
+      await inSteps((limit) => store.deleteRefused(nowMs - refusedCallsMs, refusedCallsMax, limit))
+    } catch (error) {
+      const about = { cause: (error as Error).message }
+      log.error(about, 'expired log records could not be deleted; retry in an hour')
+    }
+    if (!stopped) timer = setTimeout(run, RETENTION_EVERY_MS).unref()
   }
 
   return {
@@ -64,25 +59,5 @@ export function startRetention(
       stopped = true
       clearTimeout(timer)
     },
-  }
-}
-
-export async function deleteOldBodies(
-  store: Pick<Store, 'deleteBodies'>,
-  beforeMs: number,
-  isStopped: () => boolean = () => false,
-): Promise<number> {
-  return await inSteps((limit) => store.deleteBodies(beforeMs, limit), isStopped)
-}
-
-async function inSteps(
-  deleteSome: (limit: number) => Promise<number>,
-  isStopped: () => boolean,
-): Promise<number> {
-  let deleted = 0
-  for (;;) {
-    const some = isStopped() ? 0 : await deleteSome(BODIES_DELETED_AT_ONCE)
-    if (some === 0) return deleted
-    deleted += some
   }
 }

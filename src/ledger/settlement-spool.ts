@@ -1,13 +1,12 @@
-import { existsSync } from 'node:fs'
-import { appendFile, mkdir, open, readFile, rename, stat, writeFile } from 'node:fs/promises'
+import { appendFile, mkdir, open, readFile, rename, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { crc32 } from 'node:zlib'
 import type { Log } from '../kernel/log.ts'
 import type { CallClosing } from './call.ts'
-import { CALL_COLUMNS, CLOSING_AMOUNTS, CLOSING_NAMES } from './call-columns.ts'
+import { CLOSING_AMOUNTS, NOTHING_USED } from './call-columns.ts'
 
-/** Maximum size of the spool. Beyond it settlements wait only in memory, and no new call is admitted. */
+/** Bytes of waiting settlements beyond which no new call is admitted. */
 const SPOOL_BYTES_MAX = 64 * 1024 ** 2
 
 /** How long an answer waits for the spool's disk. It is then sent, and no new call is admitted until the disk responds. */
@@ -30,7 +29,7 @@ export interface SettlementSpool {
   /** The waiting settlements, oldest first. After a start, those that an earlier process left. */
   left(): readonly CallClosing[]
   readonly waiting: number
-  /** False while settlements wait only in memory, or for a disk that does not respond. */
+  /** False while settlements wait that are not on the disk, or too many. */
   readonly isSound: boolean
   close(): Promise<void>
 }
@@ -63,12 +62,11 @@ export async function openSettlementSpool(
   const path = join(dir, FILE)
   const { left, state, bytes } = await readSpool(path)
   if (state === 'damaged') {
-    let damagedFile = `${path}.1.damaged`
-    for (let i = 2; existsSync(damagedFile); i++) damagedFile = `${path}.${i}.damaged`
+    const damagedFile = `${path}.${Date.now()}.damaged`
     await rename(path, damagedFile)
     log.error({ damagedFile }, 'the settlement spool was damaged and has been renamed')
   }
-  return new Spool({ dir, log, bytesMax, file: openFile(path) }, left, { bytes, isStale: state !== 'whole' })
+  return new Spool({ dir, log, bytesMax, file: openFile(path) }, left, state === 'whole' ? bytes : null)
 }
 
 export function openSpoolFile(path: string): SpoolFile {
@@ -97,21 +95,17 @@ function toLine(closing: CallClosing): string {
   return `${crc32(json)} ${json}\n`
 }
 
-/** Null if the line is damaged or lacks a required member. An older version may have omitted a nullable one. */
+/** Null if the line is damaged. */
 function readLine(line: string): CallClosing | null {
   const json = line.slice(line.indexOf(' ') + 1)
   if (`${crc32(json)}` !== line.slice(0, line.indexOf(' '))) return null
-  const written = { ...JSON.parse(json) } as Record<string, unknown>
-  for (const name of NULLABLE) written[name] ??= null
-  if (!MEMBERS.every((name) => Object.hasOwn(written, name))) return null
+  // A version that had fewer columns may have written the line.
+  const written: Record<string, unknown> = { ...NOTHING_USED, ...JSON.parse(json) }
   for (const name of CLOSING_AMOUNTS) written[name] = BigInt(String(written[name]))
   return written as unknown as CallClosing
 }
 
-const MEMBERS: readonly (keyof CallClosing)[] = ['requestId', 'state', 'atMs', 'tokens', ...CLOSING_NAMES]
-const NULLABLE = CLOSING_NAMES.filter((name) => CALL_COLUMNS[name].kind.endsWith('?'))
-
-/** `torn`: the process ended during a write on which nothing relied yet. */
+/** `torn`: the process ended within a write, and nobody relied on its lines yet. */
 export async function readSpool(path: string) {
   const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return ''
@@ -148,30 +142,20 @@ class Spool implements SettlementSpool {
   /** All settlements that the store does not have, on disk or not, oldest first. */
   readonly #waiting = new Map<string, Spooled>()
   #waitingBytes = 0
-  #come: Spooled[] = []
-  /** The length of the file. Stale: it may have partial or missing lines. */
-  #fileBytes: number
-  #isStale: boolean
+  /** Settlements of `#waiting`, and some taken since, that the file does not have. */
+  #unwritten: Spooled[] = []
+  /** The length of the file; null where it must be written anew: it may have anything but whole lines. */
+  #fileBytes: number | null
   #writing: Promise<void> | null = null
   #failed = false
   /** A write takes so long that answers no longer wait for it. */
   #stuck = false
-  /** There was no room for a settlement, and the spool is still more than half full. */
-  #full = false
-  /** Settlements that did not fit: only the settler's memory has them. */
-  readonly #unkept = new Set<string>()
-  #retry: NodeJS.Timeout | undefined
-  #closed = false
+  readonly #closed = new AbortController()
 
-  constructor(
-    parts: SpoolParts,
-    left: readonly CallClosing[],
-    found: { readonly bytes: number; readonly isStale: boolean },
-  ) {
+  constructor(parts: SpoolParts, left: readonly CallClosing[], fileBytes: number | null) {
     this.#parts = parts
-    this.#fileBytes = found.bytes
-    this.#isStale = found.isStale
-    for (const closing of left) this.#add(closing, toLine(closing)).stored.resolve()
+    this.#fileBytes = fileBytes
+    for (const closing of left) this.#add(closing).stored.resolve()
   }
 
   get waiting(): number {
@@ -179,8 +163,8 @@ class Spool implements SettlementSpool {
   }
 
   get isSound(): boolean {
-    if (this.#unkept.size > 0) return false
-    return this.#waiting.size === 0 || !(this.#failed || this.#stuck || this.#full)
+    const isFull = this.#waitingBytes > this.#parts.bytesMax
+    return this.#waiting.size === 0 || !(this.#failed || this.#stuck || isFull)
   }
 
   left(): readonly CallClosing[] {
@@ -191,79 +175,59 @@ class Spool implements SettlementSpool {
     const before = this.#waiting.get(closing.requestId)
     // The first closing of a call counts; later ones are ignored.
     if (before !== undefined) return await before.stored.promise
-    if (this.#closed) {
+    if (this.#closed.signal.aborted) {
       this.#parts.log.error({ request: closing.requestId }, 'a settlement came after the spool was closed')
       return
     }
-    const line = toLine(closing)
-    if (this.#waitingBytes + line.length > this.#parts.bytesMax) {
-      if (!this.#full) this.#parts.log.error({ settlements: this.waiting }, 'the settlement spool is full')
-      this.#full = true
-      this.#unkept.add(closing.requestId)
-      return
-    }
-    const spooled = this.#add(closing, line)
-    this.#come.push(spooled)
-    if (this.#failed || this.#stuck) spooled.stored.resolve()
-    // A failed disk is retried later, with everything that waits by then.
-    if (!this.#failed) this.#write()
+    const spooled = this.#add(closing)
+    this.#unwritten.push(spooled)
+    if (this.#failed || this.#stuck) return
+    this.#write()
     await spooled.stored.promise
   }
 
   done(requestId: string): void {
-    this.#unkept.delete(requestId)
     const spooled = this.#waiting.get(requestId)
     if (spooled === undefined) return
     this.#waiting.delete(requestId)
     this.#waitingBytes -= spooled.line.length
-    if (this.#waitingBytes <= this.#parts.bytesMax / 2) this.#full = false
     spooled.stored.resolve()
-    if (!this.#failed && !this.#closed) this.#write()
+    if (!this.#closed.signal.aborted) this.#write()
   }
 
   async refuse(closing: CallClosing, reason: string): Promise<void> {
     const { requestId } = closing
-    this.#unkept.delete(requestId)
-    const { dir, bytesMax } = this.#parts
-    const file = join(dir, REFUSED_FILE)
     const line = `${JSON.stringify({ refused: reason, kept: amountsAsText(closing) })}\n`
     try {
-      const { size } = await stat(file).catch(() => ({ size: 0 }))
-      if (size + line.length > bytesMax) throw new Error(`${REFUSED_FILE} is full`)
-      await appendFile(file, line, { mode: 0o600, flush: true })
+      await appendFile(join(this.#parts.dir, REFUSED_FILE), line, { mode: 0o600, flush: true })
       this.done(requestId)
     } catch (error) {
       // A refused settlement that was spooled stays in the spool, and the next start tries again.
-      const cause = (error as Error).message
       this.#parts.log.error(
-        { request: requestId, cause },
+        { request: requestId, cause: (error as Error).message },
         'a refused settlement cannot be written to its file',
       )
     }
   }
 
   async close(): Promise<void> {
-    this.#closed = true
-    clearTimeout(this.#retry)
+    this.#closed.abort()
     // A disk that does not answer must not prevent the process from exiting.
     await Promise.race([this.#finish(), sleep(SPOOL_WRITE_MS, undefined, { ref: false })])
   }
 
   async #finish(): Promise<void> {
     await this.#writing
-    // The next process need not replay what the store already has.
-    if (this.#fileBytes !== this.#waitingBytes) this.#isStale = true
+    // The next process is not to replay what the store has taken.
+    if (this.#fileBytes !== this.#waitingBytes) this.#fileBytes = null
     this.#write()
-    await this.#writing
-    // The last write may have failed just now, and no timer retries it after the close.
-    if (this.#failed) this.#write()
     await this.#writing
   }
 
-  #add(closing: CallClosing, line: string): Spooled {
-    const spooled: Spooled = { closing, line, stored: Promise.withResolvers() }
+  #add(closing: CallClosing): Spooled {
+    const spooled: Spooled = { closing, line: toLine(closing), stored: Promise.withResolvers() }
     this.#waiting.set(closing.requestId, spooled)
-    this.#waitingBytes += line.length
+    this.#waitingBytes += spooled.line.length
     return spooled
   }
 
@@ -273,33 +237,35 @@ class Spool implements SettlementSpool {
   }
 
   #isBehind(): boolean {
-    return this.#come.length > 0 || this.#isWorthReplacing
+    return this.#unwritten.length > 0 || this.#isWorthReplacing()
   }
 
-  /** Settlements that the store already has stay in the file until none waits or most of the file is theirs. */
-  get #isWorthReplacing(): boolean {
-    if (this.#isStale || this.#waiting.size === 0) return this.#isStale || this.#fileBytes > 0
-    return this.#fileBytes > Math.max(this.#parts.bytesMax / 4, this.#waitingBytes * 2)
+  /** Settlements that the store has taken stay in the file until none waits, or the file is mostly theirs. */
+  #isWorthReplacing(): boolean {
+    if (this.#fileBytes === null) return true
+    const enough = this.#waiting.size === 0 ? 0 : Math.max(this.#parts.bytesMax / 4, this.#waitingBytes * 2)
+    return this.#fileBytes > enough
   }
 
+  /** A write that failed is repeated in a while, with everything that waits by then. */
   async #writeAll(): Promise<void> {
-    try {
-      while (this.#isBehind()) {
-        await this.#waitAtMost(this.#writeOnce())
+    while (this.#isBehind()) {
+      try {
+        await this.#inTime(this.#writeOnce())
         if (this.#failed)
           this.#parts.log.info({ settlements: this.waiting }, 'the settlement spool works again')
         this.#failed = false
+      } catch (error) {
+        this.#fail(error as Error)
+        if (this.#closed.signal.aborted) break
+        await sleep(RETRY_MS, undefined, { ref: false, signal: this.#closed.signal }).catch(() => {})
       }
-    } catch (error) {
-      this.#fail(error as Error)
-    } finally {
-      // Clear it in the same turn as the last check of `#isBehind`, or a settlement that arrives in between would not
-      // be written.
-      this.#writing = null
     }
+    // Cleared in the same turn as the last `#isBehind`, or a settlement that comes in between would not be written.
+    this.#writing = null
   }
 
-  async #waitAtMost(write: Promise<void>): Promise<void> {
+  async #inTime(write: Promise<void>): Promise<void> {
     const timer = setTimeout(() => {
       this.#stuck = true
       this.#parts.log.error({ settlements: this.waiting }, 'the disk of the settlement spool does not answer')
@@ -317,17 +283,17 @@ class Spool implements SettlementSpool {
 
   async #writeOnce(): Promise<void> {
     const { file } = this.#parts
-    // The first line also needs a durable directory entry.
-    const isReplaced = this.#isWorthReplacing || this.#fileBytes === 0
-    // Settlements that the store has meanwhile need no line.
-    const come = this.#come.filter((spooled) => this.#waiting.get(spooled.closing.requestId) === spooled)
+    const fileBytes = this.#fileBytes ?? 0
+    // The first line needs a file whose name is on the disk, too.
+    const isReplaced = fileBytes === 0 || this.#isWorthReplacing()
+    // A settlement that the store has taken meanwhile needs no line.
+    const come = this.#unwritten.filter(({ closing }) => this.#waiting.has(closing.requestId))
     const written = isReplaced ? [...this.#waiting.values()] : come
     const lines = written.map(({ line }) => line).join('')
-    this.#come = []
+    this.#unwritten = []
     if (isReplaced) await file.replace(lines)
     else if (lines !== '') await file.append(lines)
-    this.#fileBytes = lines.length + (isReplaced ? 0 : this.#fileBytes)
-    if (isReplaced) this.#isStale = false
+    this.#fileBytes = lines.length + (isReplaced ? 0 : fileBytes)
     for (const { stored } of written) stored.resolve()
   }
 
@@ -340,8 +306,7 @@ class Spool implements SettlementSpool {
       )
     }
     this.#failed = true
-    this.#isStale = true
+    this.#fileBytes = null
     this.#releaseAll()
-    if (!this.#closed) this.#retry = setTimeout(() => this.#write(), RETRY_MS).unref()
   }
 }

@@ -1,7 +1,8 @@
-import type { Snapshot } from './operations/operation.ts'
-import { byStore, onPostgres, raw, type Sql, sql } from './operations/sql.ts'
-import { bool, number, present, type Row, text } from './rows.ts'
-import { type Column, SCHEMA_VERSION, TABLES, type Table } from './schema.ts'
+import { InstallationError } from '../kernel/errors.ts'
+import type { Ask, Snapshot } from './operations/operation.ts'
+import { join, onPostgres, raw, sql } from './operations/sql.ts'
+import { bool, number, present, type Row, readValue, text } from './rows.ts'
+import { type Column, FIRST_ROWS, SCHEMA_VERSION, TABLES, type Table } from './schema.ts'
 
 /**
  * The export file is NDJSON: a head; for each table a line with its name and columns, followed by its rows as arrays;
@@ -37,7 +38,7 @@ export function exportedColumns({ columns }: Table): readonly Column[] {
 /** Why an export is not possible now: running nodes, or calls that a crashed process left open. Null: it is possible. */
 export async function whyNotExported({ ask }: Snapshot): Promise<string | null> {
   const nodes = await ask(
-    onPostgres(`SELECT name FROM node WHERE fenced_at_ms IS NULL AND cleared_at_ms IS NULL
+    onPostgres(`SELECT name FROM node WHERE fenced_at_ms IS NULL
       AND seen_at_ms > extract(epoch FROM clock_timestamp()) * 1000 - 10000`),
   )
   if (nodes.length > 0)
@@ -50,35 +51,29 @@ export async function whyNotExported({ ask }: Snapshot): Promise<string | null> 
     : 'A gateway ended without closing its calls. Start it once and stop it, so that they are closed, then export.'
 }
 
-/** The name of a table that has rows; null if the store is as empty as a new one. */
-export async function findRows({ ask }: Pick<Snapshot, 'ask'>): Promise<string | null> {
-  for (const { name, location } of EXPORTED_TABLES) {
-    if (location === 'bodies' && !(await hasBodies({ ask }))) continue
-    // A new store has one account and one row in `body_total`.
-    const new_rows = name === 'account' || name === 'body_total' ? 1 : 0
+/** The name of a table that has rows; null if the store is empty, as a new one is. */
+async function findRows(ask: Ask): Promise<string | null> {
+  for (const { name } of EXPORTED_TABLES) {
+    const first = FIRST_ROWS[name] === undefined ? 0 : 1
     const [row] = await ask(
-      sql`SELECT count(*) > ${new_rows} AS used FROM (SELECT 1 FROM ${raw(name)} LIMIT 2) AS first`,
+      sql`SELECT count(*) > ${first} AS used FROM (SELECT 1 FROM ${raw(name)} LIMIT 2) AS first`,
     )
     if (bool(present(row), 'used')) return name
   }
   return null
 }
 
-/** SQLite creates the bodies file with the first logged body. */
-async function hasBodies({ ask }: Pick<Snapshot, 'ask'>): Promise<boolean> {
-  const found = await ask(
-    byStore({
-      sqlite: "SELECT 1 FROM pragma_table_list WHERE name = 'call_body'",
-      postgres: 'SELECT 1 AS one',
-    }),
-  )
-  return found.length > 0
+/** Throws if the store has rows, and deletes those that a new store begins with. In the transaction of the import. */
+export async function emptyStore(ask: Ask): Promise<void> {
+  const used = await findRows(ask)
+  if (used !== null)
+    throw new InstallationError(
+      `The store is not empty: "${used}" has rows. Import into a new database or a new data directory.`,
+    )
+  for (const name of Object.keys(FIRST_ROWS)) await ask(sql`DELETE FROM ${raw(name)}`)
 }
 
-/** The row of body_total in a store that has logged no bodies. */
-const NO_BODIES: readonly Cell[] = [1, 0]
-
-/** Rows in memory at once. A row with bodies may take megabytes. */
+/** Rows in memory at once. A row of bodies may have megabytes. */
 const BATCH_ROWS = 2_000
 const BATCH_BODIES = 20
 
@@ -99,13 +94,6 @@ export async function* exportLines(
     const columns = exportedColumns(table)
     const tableHead: TableHead = { table: table.name, columns: columns.map(({ name }) => name) }
     yield [JSON.stringify(tableHead)]
-    if (table.location === 'bodies' && !(await hasBodies(snapshot))) {
-      if (table.name !== 'body_total') continue
-      yield [JSON.stringify(NO_BODIES)]
-      rows += 1
-      onRows(rows)
-      continue
-    }
     for await (const batch of batchesOf(snapshot, table, columns)) {
       yield batch.map((row) => JSON.stringify(columns.map((column) => cellOf(column, row[column.name]))))
       rows += batch.length
@@ -129,37 +117,22 @@ async function* batchesOf(
     if (rows.length > 0) yield rows
     if (rows.length < limit) return
     const last = present(rows.at(-1))
-    after = sql`WHERE (${order}) > (${joined(key.map((column) => last[column] as string | bigint | Uint8Array))})`
+    after = sql`WHERE (${order}) > (${join(key.map((column) => last[column] as string | bigint | Uint8Array))})`
   }
 }
 
-function joined(values: readonly (string | bigint | Uint8Array)[]): Sql {
-  return values.reduce<Sql>((list, value, at) => (at === 0 ? sql`${value}` : sql`${list}, ${value}`), sql``)
-}
-
-function cellOf({ kind }: Column, value: unknown): Cell {
+function cellOf({ name, kind }: Column, value: unknown): Cell {
   if (value === null || value === undefined) return null
   switch (kind) {
     case 'integer': {
       const number = Number(value)
       return Number.isSafeInteger(number) ? number : String(value)
     }
-    case 'flag':
-      return value === true || value === 1n
     case 'bytes':
       return Buffer.from(value as Uint8Array).toString('base64')
     case 'json':
-      return sortedJson(typeof value === 'string' ? JSON.parse(value) : value)
-    case 'text':
-      return value as string
+      return JSON.stringify(readValue(name, value))
+    default:
+      return readValue(name, value) as string | boolean
   }
-}
-
-/** PostgreSQL reorders the members of an object. */
-function sortedJson(value: unknown): string {
-  return JSON.stringify(value, (_, each: unknown) =>
-    each !== null && typeof each === 'object' && !Array.isArray(each)
-      ? Object.fromEntries(Object.entries(each).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : each,
-  )
 }

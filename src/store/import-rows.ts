@@ -9,22 +9,24 @@ import {
 } from './export-rows.ts'
 import { type Column, SCHEMA_VERSION } from './schema.ts'
 
-/** A new store to import into. Nothing is visible before `commit`. */
-export interface ImportTarget {
-  insert(table: string, columns: readonly Column[], rows: readonly (readonly Cell[])[]): Promise<void>
-  commit(): Promise<void>
-  /** Leaves the store empty. */
-  abort(): Promise<void>
-}
+/** Writes rows into the store, in the transaction of the import. */
+export type InsertRows = (
+  table: string,
+  columns: readonly Column[],
+  rows: readonly (readonly Cell[])[],
+) => Promise<void>
+
+/** Does the work in one transaction on an empty store. Where the work fails, the store stays empty. */
+export type ImportInto = <T>(work: (insert: InsertRows) => Promise<T>) => Promise<T>
 
 const BATCH_ROWS = 1_000
 const BATCH_CHARACTERS = 8 * 1024 * 1024
 
-/** Writes the lines of an export into the target. Returns the number of rows. */
+/** Inserts the rows of an export. Returns their number. */
 export async function importLines(
   lines: AsyncIterable<string>,
   pepper: string,
-  target: ImportTarget,
+  insert: InsertRows,
   onRows: (rows: number) => void,
 ): Promise<number> {
   let rows = 0
@@ -34,36 +36,30 @@ export async function importLines(
   let isHead = true
   let end: ExportEnd | null = null
   const flush = async (): Promise<void> => {
-    if (table !== null && batch.length > 0) await target.insert(table.name, table.columns, batch)
+    if (table !== null && batch.length > 0) await insert(table.name, table.columns, batch)
     rows += batch.length
     batch = []
     characters = 0
     onRows(rows)
   }
-  try {
-    for await (const line of lines) {
-      const parsed = parseLine(line)
-      if (isHead) {
-        checkHead(parsed, pepper)
-        isHead = false
-      } else if (Array.isArray(parsed)) {
-        if (table === null || parsed.length !== table.columns.length) throw damaged('a row fits no table')
-        batch.push(parsed as readonly Cell[])
-        characters += line.length
-        if (batch.length >= BATCH_ROWS || characters >= BATCH_CHARACTERS) await flush()
-      } else {
-        await flush()
-        if (parsed !== null && typeof parsed === 'object' && 'rows' in parsed) end = parsed as ExportEnd
-        else table = tableOf(parsed)
-      }
+  for await (const line of lines) {
+    const parsed = parseLine(line)
+    if (isHead) {
+      checkHead(parsed, pepper)
+      isHead = false
+    } else if (Array.isArray(parsed)) {
+      if (table === null || parsed.length !== table.columns.length) throw damaged('a row fits no table')
+      batch.push(parsed as readonly Cell[])
+      characters += line.length
+      if (batch.length >= BATCH_ROWS || characters >= BATCH_CHARACTERS) await flush()
+    } else {
+      await flush()
+      if (parsed !== null && typeof parsed === 'object' && 'rows' in parsed) end = parsed as ExportEnd
+      else table = tableOf(parsed)
     }
-    if (end === null || end.rows !== rows) throw damaged('its end is missing')
-    await target.commit()
-    return rows
-  } catch (error) {
-    await target.abort()
-    throw error
   }
+  if (end === null || end.rows !== rows) throw damaged('its end is missing')
+  return rows
 }
 
 function parseLine(line: string): unknown {
@@ -103,10 +99,4 @@ function tableOf(parsed: unknown): { readonly name: string; readonly columns: re
 
 function damaged(why: string): InstallationError {
   return new InstallationError(`This is not a whole export: ${why}. Nothing was imported; export again.`)
-}
-
-export function notEmpty(table: string): InstallationError {
-  return new InstallationError(
-    `The store is not empty: "${table}" has rows. Import into a new database or a new data directory.`,
-  )
 }

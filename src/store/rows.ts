@@ -71,14 +71,30 @@ function isNothing(value: unknown): boolean {
   return value === null || value === undefined
 }
 
-const columnsOf = (kind: string): ReadonlySet<string> =>
-  new Set(
-    TABLES.flatMap(({ columns }) => columns.filter((each) => each.kind === kind).map(({ name }) => name)),
-  )
+interface ColumnReader {
+  readonly name: string
+  read(value: unknown): unknown
+}
 
-const FLAGS = columnsOf('flag')
-const JSON_COLUMNS = columnsOf('json')
-const names = new Map<string, string>()
+const kinds = new Map(TABLES.flatMap(({ columns }) => columns.map(({ name, kind }) => [name, kind] as const)))
+const readers = new Map<string, ColumnReader>()
+
+function readerOf(column: string): ColumnReader {
+  const known = readers.get(column)
+  if (known !== undefined) return known
+  const name = column.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
+  const reader = { name, read: readOf(column) }
+  readers.set(column, reader)
+  return reader
+}
+
+function readOf(column: string): (value: unknown) => unknown {
+  const kind = kinds.get(column)
+  if (kind === 'flag') return (value) => value === true || value === 1n
+  if (kind === 'json') return (value) => sorted(typeof value === 'string' ? JSON.parse(value) : value)
+  if (column.endsWith('_nanos')) return (value) => value
+  return (value) => (typeof value === 'bigint' ? Number(value) : value)
+}
 
 /**
  * A row as a record: its columns in camel case, flags as booleans, JSON parsed, amounts (`…_nanos`) as bigint and other
@@ -87,21 +103,15 @@ const names = new Map<string, string>()
 export function recordOf<Record extends object>(row: Row): Record {
   const record: { [name: string]: unknown } = {}
   for (const column in row) {
-    let name = names.get(column)
-    if (name === undefined) {
-      name = column.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
-      names.set(column, name)
-    }
-    record[name] = readValue(column, row[column])
+    const { name, read } = readerOf(column)
+    const value = row[column]
+    record[name] = value === null ? null : read(value)
   }
   return record as Record
 }
 
 export function readValue(column: string, value: unknown): unknown {
-  if (value === null) return null
-  if (FLAGS.has(column)) return value === true || value === 1n
-  if (JSON_COLUMNS.has(column)) return sorted(typeof value === 'string' ? JSON.parse(value) : value)
-  return typeof value === 'bigint' && !column.endsWith('_nanos') ? Number(value) : value
+  return value === null ? null : readerOf(column).read(value)
 }
 
 /** PostgreSQL does not preserve the order of members, so they are sorted. */

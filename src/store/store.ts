@@ -9,6 +9,7 @@ import { LOOKUPS } from './operations/key-lookup.ts'
 import { KEYS } from './operations/keys.ts'
 import type { Methods } from './operations/operation.ts'
 import { REQUEST_LOG } from './operations/request-log.ts'
+import { RERATES } from './operations/rerate.ts'
 import { SETTINGS } from './operations/settings.ts'
 import { USAGE } from './operations/usage.ts'
 import { WEBHOOKS } from './operations/webhooks.ts'
@@ -26,6 +27,7 @@ export const BRIEF = {
   ...KEYS.brief,
   ...LOOKUPS.brief,
   ...REQUEST_LOG.brief,
+  ...RERATES.brief,
   ...SETTINGS.brief,
   ...WEBHOOKS.brief,
 }
@@ -38,6 +40,7 @@ export const READS = {
   ...EVENTS.reads,
   ...KEYS.reads,
   ...REQUEST_LOG.reads,
+  ...RERATES.reads,
   ...USAGE.reads,
   ...WEBHOOKS.reads,
 }
@@ -49,8 +52,8 @@ export const REFUSED = REQUEST_LOG.refused
 export const BODIES = REQUEST_LOG.bodies
 
 /**
- * The store: one method per operation, each one transaction, with the types of the operations. Ids are looked up within
- * the account: ids of other accounts are not found.
+ * The store: a method for each operation, each one transaction. Ids are looked up within the account: ids of other accounts
+ * are not found. Rooms below take the type from here; the tables of operations are for the two stores.
  */
 export interface Store extends Methods<typeof BRIEF & typeof REFUSED & typeof READS & typeof BODIES> {
   /**
@@ -81,32 +84,15 @@ const COMMIT_SECONDS_BOUNDS = [
   ...[0.1, 0.25, 0.5, 1, 2.5],
 ]
 
-/** Counters of transactions, in memory shared with the thread that commits them. */
+/** The counts of transactions. */
 export class CommitCounts {
-  readonly batchCalls: Histogram
-  readonly commitSeconds: Histogram
-
-  constructor(memory?: CommitMemory) {
-    this.batchCalls = new Histogram(BATCH_CALLS_BOUNDS, memory?.batchCalls)
-    this.commitSeconds = new Histogram(COMMIT_SECONDS_BOUNDS, memory?.commitSeconds)
-  }
+  readonly batchCalls = new Histogram(BATCH_CALLS_BOUNDS)
+  readonly commitSeconds = new Histogram(COMMIT_SECONDS_BOUNDS)
 
   /** A transaction without a call is not counted. */
   committed(calls: number, ms: number): void {
     if (calls === 0) return
     this.batchCalls.observe(calls)
     this.commitSeconds.observe(ms / 1_000)
-  }
-}
-
-export interface CommitMemory {
-  readonly batchCalls: SharedArrayBuffer
-  readonly commitSeconds: SharedArrayBuffer
-}
-
-export function sharedCommitMemory(): CommitMemory {
-  return {
-    batchCalls: Histogram.sharedMemory(BATCH_CALLS_BOUNDS),
-    commitSeconds: Histogram.sharedMemory(COMMIT_SECONDS_BOUNDS),
   }
 }

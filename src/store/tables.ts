@@ -109,15 +109,14 @@ export const TABLE_PARTS: Readonly<Record<string, TableParts>> = {
   price_version: { columns: 'id text, json text', key: 'id', isWide: true },
 
   /**
-   * A process that serves. A fenced node admits and settles nothing. A cleared node is fenced and has no
-   * open call. The epoch rises when the node no longer knows what became of an admission.
+   * A process that serves. A fenced node admits and settles nothing, and is removed once it has no open call. The epoch
+   * rises when the node no longer knows what became of an admission.
    */
   node: {
     columns: `
       id text, name text, epoch integer = 1, started_at_ms integer, seen_at_ms integer,
-      fenced_at_ms integer?, cleared_at_ms integer?`,
+      fenced_at_ms integer?`,
     key: 'id',
-    indexes: { node_uncleared: 'id where cleared_at_ms IS NULL' },
     isHot: true,
     location: 'postgres',
     isExported: false,
@@ -155,7 +154,7 @@ export const TABLE_PARTS: Readonly<Record<string, TableParts>> = {
     ],
   },
 
-  /** The largest costs that exceeded their hold. Empty endpoint and model stand for all that have no row of their own. */
+  /** The largest costs above their holds. */
   hold_floor: {
     columns: 'budget_id text, month text, endpoint text, model text, nanos integer, list_nanos integer',
     key: 'budget_id, month, endpoint, model',

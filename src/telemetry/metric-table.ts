@@ -33,7 +33,26 @@ export type Metric =
   | (Described & { readonly type: 'counter' | 'gauge'; read(from: MetricSources): Samples })
   | (Described & { readonly type: 'histogram'; read(from: MetricSources): readonly HistogramSample[] })
 
-/** Null: the source did not answer in time, so this scrape has no sample of the metric. */
+type ReadSamples = (from: MetricSources) => Samples
+type ReadHistograms = (from: MetricSources) => readonly HistogramSample[]
+
+const counter = (name: string, help: string, read: ReadSamples): Metric => ({
+  ...{ ...named(name), type: 'counter', help, read },
+})
+const gauge = (name: string, help: string, read: ReadSamples): Metric => ({
+  ...{ ...named(name), type: 'gauge', help, read },
+})
+const histogram = (name: string, help: string, read: ReadHistograms): Metric => ({
+  ...{ ...named(name), type: 'histogram', help, read },
+})
+
+/** A name with its labels, as in `tollgate_calls_total{surface,model}`. */
+function named(text: string): Pick<Described, 'name' | 'labels'> {
+  const [name = '', labels = ''] = text.split(/[{}]/)
+  return { name, labels: labels === '' ? [] : labels.split(',') }
+}
+
+/** Null: the metric's source did not answer in time. Then the metric has no sample in this scrape, and all others have. */
 type Samples = readonly Sample[] | Promise<readonly Sample[] | null>
 
 /** The sources of the metrics: in memory, except those that return a promise. */
@@ -81,195 +100,139 @@ function ofSurfaces(histogram: (surface: Surface) => Histogram): readonly Histog
   return SURFACE_NAMES.map((surface) => ({ labels: { surface }, histogram: histogram(surface) }))
 }
 
+/** Null where the source did not answer in time. */
+const onlyIfKnown = async (value: Promise<number | null>): Promise<readonly Sample[] | null> => {
+  const known = await value
+  return known === null ? null : only(known)
+}
+
 export const METRICS: readonly Metric[] = [
-  {
-    name: 'tollgate_calls_total',
-    type: 'counter',
-    labels: ['surface', 'model', 'status_class'],
-    help: "Calls that this node admitted and closed, by upstream's status (none: no answer).",
-    read: (from) =>
+  counter(
+    'tollgate_calls_total{surface,model,status_class}',
+    "Calls that this node admitted and closed, by upstream's status (none: no answer).",
+    (from) =>
       ofModels(from, ({ calls }) =>
-        STATUS_CLASSES.flatMap((status_class, i) => {
-          const value = calls[i] ?? 0
-          return value === 0 ? [] : [{ labels: { status_class }, value }]
-        }),
+        STATUS_CLASSES.map((status_class, i) => ({ labels: { status_class }, value: calls[i] ?? 0 })).filter(
+          ({ value }) => value > 0,
+        ),
       ),
-  },
-  {
-    name: 'tollgate_tokens_total',
-    type: 'counter',
-    labels: ['surface', 'model', 'kind'],
-    help: 'Tokens of those calls: input, output, cache_read or cache_write. Each token is of one kind.',
-    read: (from) =>
-      ofModels(from, ({ input, output, cacheRead, cacheWrite }) => [
-        { labels: { kind: 'input' }, value: input },
-        { labels: { kind: 'output' }, value: output },
-        { labels: { kind: 'cache_read' }, value: cacheRead },
-        { labels: { kind: 'cache_write' }, value: cacheWrite },
-      ]),
-  },
-  {
-    name: 'tollgate_cost_usd_total',
-    type: 'counter',
-    labels: ['surface', 'model'],
-    help: 'Cost of those calls.',
-    read: (from) => ofModels(from, ({ costNanos }) => only(usd(costNanos))),
-  },
-  {
-    name: 'tollgate_list_cost_usd_total',
-    type: 'counter',
-    labels: ['surface', 'model'],
-    help: 'The same at list prices, before the discount.',
-    read: (from) => ofModels(from, ({ listNanos }) => only(usd(listNanos))),
-  },
-  {
-    name: 'tollgate_unpriced_calls_total',
-    type: 'counter',
-    labels: ['model'],
-    help: 'Calls that could not be priced, or only in part.',
-    read({ counts }) {
+  ),
+  counter(
+    'tollgate_tokens_total{surface,model,kind}',
+    'Tokens of those calls: input, output, cache_read or cache_write. Each token is of one kind.',
+    (from) =>
+      ofModels(from, ({ input, output, cacheRead, cacheWrite }) =>
+        Object.entries({ input, output, cache_read: cacheRead, cache_write: cacheWrite }).map(
+          ([kind, value]) => ({ labels: { kind }, value }),
+        ),
+      ),
+  ),
+  counter('tollgate_cost_usd_total{surface,model}', 'Cost of those calls.', (from) =>
+    ofModels(from, ({ costNanos }) => only(usd(costNanos))),
+  ),
+  counter(
+    'tollgate_list_cost_usd_total{surface,model}',
+    'The same at list prices, before the discount.',
+    (from) => ofModels(from, ({ listNanos }) => only(usd(listNanos))),
+  ),
+  counter(
+    'tollgate_unpriced_calls_total{model}',
+    'Calls that could not be priced, or only in part.',
+    ({ counts }) => {
       const byModel = new Map<string, number>()
-      for (const surface of SURFACE_NAMES) {
+      for (const surface of SURFACE_NAMES)
         for (const { model, unpriced } of counts.surfaces[surface].models.values())
           byModel.set(model, (byModel.get(model) ?? 0) + unpriced)
-      }
       return [...byModel].map(([model, value]) => ({ labels: { model }, value }))
     },
-  },
-  {
-    name: 'tollgate_refusals_total',
-    type: 'counter',
-    labels: ['code'],
-    help: 'Proxied requests that the gateway refused or broke off with this error code.',
-    read: ({ counts }) => [...counts.refusals].map(([code, value]) => ({ labels: { code }, value })),
-  },
-  {
-    name: 'tollgate_overhead_seconds',
-    type: 'histogram',
-    labels: ['surface'],
-    help: 'Time of a call besides its time upstream: reading, waiting for a budget, admission and settlement.',
-    read: ({ counts }) => ofSurfaces((surface) => counts.surfaces[surface].overheadSeconds),
-  },
-  {
-    name: 'tollgate_upstream_seconds',
-    type: 'histogram',
-    labels: ['surface'],
-    help: 'From sending a call upstream to the end of its reply.',
-    read: ({ counts }) => ofSurfaces((surface) => counts.surfaces[surface].upstreamSeconds),
-  },
-  {
-    name: 'tollgate_calls_in_flight',
-    type: 'gauge',
-    labels: [],
-    help: 'Calls of this node that are upstream now, and standing reservations of open WebSockets.',
-    read: ({ inFlight }) => only(inFlight.count),
-  },
-  {
-    name: 'tollgate_calls_waiting',
-    type: 'gauge',
-    labels: [],
-    help: 'Calls of this node that wait for a budget or for credit.',
-    read: ({ waitingCalls }) => only(waitingCalls.count),
-  },
-  {
-    name: 'tollgate_held_usd',
-    type: 'gauge',
-    labels: [],
-    help: 'USD reserved by calls in flight on all nodes that share the database. Every node reports the same value.',
-    async read({ heldNanos }) {
-      const nanos = await heldNanos()
-      return nanos === null ? null : only(usd(nanos))
-    },
-  },
-  {
-    name: 'tollgate_deferred_objects',
-    type: 'gauge',
-    labels: [],
-    help: 'Upstream objects whose cost is not known yet, on all nodes that share the database. Every node reports the same value.',
-    async read({ deferredObjects }) {
-      const objects = await deferredObjects()
-      return objects === null ? null : only(objects)
-    },
-  },
-  {
-    name: 'tollgate_webhook_queue',
-    type: 'gauge',
-    labels: [],
-    help: 'Pending webhook deliveries on all nodes that share the database. Every node reports the same value.',
-    async read({ webhooksWaiting }) {
-      const waiting = await webhooksWaiting()
-      return waiting === null ? null : only(waiting)
-    },
-  },
-  {
-    name: 'tollgate_webhook_failures_total',
-    type: 'counter',
-    labels: [],
-    help: 'Attempts of this node to deliver a webhook that failed.',
-    read: ({ webhookFailures }) => only(webhookFailures()),
-  },
-  {
-    name: 'tollgate_events_total',
-    type: 'counter',
-    labels: ['type'],
-    help: 'Events that this node has recorded.',
-    read: ({ load }) => [...load.events].map(([type, value]) => ({ labels: { type }, value })),
-  },
-  {
-    name: 'tollgate_store_queue',
-    type: 'gauge',
-    labels: [],
-    help: 'Commands of this node that wait for the batch before them. At the limit calls are refused with store_unavailable.',
-    read: ({ load }) => only(load.waiting),
-  },
-  {
-    name: 'tollgate_store_batch_calls',
-    type: 'histogram',
-    labels: [],
-    help: 'Admissions and settlements that shared one transaction.',
-    read: ({ load }) => [{ labels: {}, histogram: load.batchCalls }],
-  },
-  {
-    name: 'tollgate_store_commit_seconds',
-    type: 'histogram',
-    labels: [],
-    help: 'Duration of such a transaction: with SQLite its fsync, with PostgreSQL the round trip and its locks.',
-    read: ({ load }) => [{ labels: {}, histogram: load.commitSeconds }],
-  },
-  {
-    name: 'tollgate_event_loop_delay_seconds',
-    type: 'gauge',
-    labels: [],
-    help: 'Delay of the event loop (99th percentile) since the previous scrape.',
-    read: ({ eventLoopDelay }) => only(eventLoopDelay()),
-  },
-  {
-    name: 'tollgate_upstream_connections',
-    type: 'gauge',
-    labels: ['surface', 'state'],
-    help: 'Open connections to upstream: busy ones carry a call or are being made for one, idle ones wait for the next.',
-    read: ({ connections }) =>
-      SURFACE_NAMES.flatMap((surface) => {
-        const open = connections(surface)
-        if (open === null) return []
-        return [
-          { labels: { surface, state: 'busy' }, value: open.busy },
-          { labels: { surface, state: 'idle' }, value: open.idle },
-        ]
-      }),
-  },
-  {
-    name: 'tollgate_price_book_info',
-    type: 'gauge',
-    labels: ['version'],
-    help: 'The price version in use on this node.',
-    read: ({ counts, nowMs }) => [{ labels: { version: counts.priceVersionAt(nowMs()).id }, value: 1 }],
-  },
-  {
-    name: 'tollgate_build_info',
-    type: 'gauge',
-    labels: ['version', 'node'],
-    help: 'The version of the gateway and of the Node.js it runs on.',
-    read: () => [{ labels: { version: VERSION, node: process.version }, value: 1 }],
-  },
+  ),
+  counter(
+    'tollgate_refusals_total{code}',
+    'Proxied requests that the gateway refused or broke off with this error code.',
+    ({ counts }) => [...counts.refusals].map(([code, value]) => ({ labels: { code }, value })),
+  ),
+  histogram(
+    'tollgate_overhead_seconds{surface}',
+    'Time of a call besides its time upstream: reading, waiting for a budget, admission and settlement.',
+    ({ counts }) => ofSurfaces((surface) => counts.surfaces[surface].overheadSeconds),
+  ),
+  histogram(
+    'tollgate_upstream_seconds{surface}',
+    'From sending a call upstream to the end of its reply.',
+    ({ counts }) => ofSurfaces((surface) => counts.surfaces[surface].upstreamSeconds),
+  ),
+  gauge(
+    'tollgate_calls_in_flight',
+    'Calls of this node that are upstream now, and standing holds of open WebSockets.',
+    ({ inFlight }) => only(inFlight.count),
+  ),
+  gauge(
+    'tollgate_calls_waiting',
+    'Calls of this node that wait for a budget or for credit.',
+    ({ waitingCalls }) => only(waitingCalls.count),
+  ),
+  gauge(
+    'tollgate_held_usd',
+    'USD held by calls in flight on all nodes that share the database. Every node reports the same value.',
+    ({ heldNanos }) => onlyIfKnown(heldNanos().then((nanos) => (nanos === null ? null : usd(nanos)))),
+  ),
+  gauge(
+    'tollgate_deferred_objects',
+    'Upstream objects whose cost is not known yet, on all nodes that share the database. Every node reports the same value.',
+    ({ deferredObjects }) => onlyIfKnown(deferredObjects()),
+  ),
+  gauge(
+    'tollgate_webhook_queue',
+    'Pending webhook deliveries on all nodes that share the database. Every node reports the same value.',
+    ({ webhooksWaiting }) => onlyIfKnown(webhooksWaiting()),
+  ),
+  counter(
+    'tollgate_webhook_failures_total',
+    'Attempts of this node to deliver a webhook that failed.',
+    ({ webhookFailures }) => only(webhookFailures()),
+  ),
+  counter('tollgate_events_total{type}', 'Events that this node has recorded.', ({ load }) =>
+    [...load.events].map(([type, value]) => ({ labels: { type }, value })),
+  ),
+  gauge(
+    'tollgate_store_queue',
+    'Commands of this node that wait for the batch before them. At the limit calls are refused with store_unavailable.',
+    ({ load }) => only(load.waiting),
+  ),
+  histogram(
+    'tollgate_store_batch_calls',
+    'Admissions and settlements that shared one transaction.',
+    ({ load }) => [{ labels: {}, histogram: load.batchCalls }],
+  ),
+  histogram(
+    'tollgate_store_commit_seconds',
+    'Duration of such a transaction: with SQLite its fsync, with PostgreSQL the round trip and its locks.',
+    ({ load }) => [{ labels: {}, histogram: load.commitSeconds }],
+  ),
+  gauge(
+    'tollgate_event_loop_delay_seconds',
+    'Delay of the event loop (99th percentile) since the previous scrape.',
+    ({ eventLoopDelay }) => only(eventLoopDelay()),
+  ),
+  gauge(
+    'tollgate_upstream_connections{surface,state}',
+    'Open connections to upstream: busy ones carry a call or are being made for one, idle ones wait for the next.',
+    ({ connections }) =>
+      SURFACE_NAMES.flatMap((surface) =>
+        Object.entries(connections(surface) ?? {}).map(([state, value]) => ({
+          labels: { surface, state },
+          value,
+        })),
+      ),
+  ),
+  gauge(
+    'tollgate_price_book_info{version}',
+    'The price version in use on this node.',
+    ({ counts, nowMs }) => [{ labels: { version: counts.priceVersionAt(nowMs()).id }, value: 1 }],
+  ),
+  gauge(
+    'tollgate_build_info{version,node}',
+    'The version of the gateway and of the Node.js it runs on.',
+    () => [{ labels: { version: VERSION, node: process.version }, value: 1 }],
+  ),
 ]

@@ -45,6 +45,7 @@ interface Payload {
 function sentenceOf({ type, timestamp, data }: Payload): string {
   const account = `Account ${quoted(data.account?.name ?? data.account?.id)}`
   const name = data.key === undefined ? account : `Key ${quoted(data.key.name)}`
+  const verb = type.replace(/^.*\./, '').replace('updated', 'changed')
   const period = data.period === 'day' ? 'today' : monthBefore(data.resets_at)
   const figures = `${dollars(data.spent_usd)} of ${dollars(data.cap_usd)}`
   const held = data.held_usd === '0' ? '' : `, ${dollars(data.held_usd)} more are held by calls in flight`
@@ -68,18 +69,15 @@ function sentenceOf({ type, timestamp, data }: Payload): string {
     case 'account.updated':
     case 'account.suspended':
     case 'account.resumed':
-      return `${account} was ${type === 'account.updated' ? 'changed' : type.slice('account.'.length)}.`
+    case 'key.created':
+    case 'key.updated':
+    case 'key.revoked':
+      return `${name} was ${verb}.`
     case 'admin_key.created':
     case 'admin_key.revoked':
-      return `The admin key ${quoted(data.admin_key?.name)} was ${type.slice('admin_key.'.length)}.`
-    case 'key.created':
-      return `${name} was created.`
-    case 'key.updated':
-      return `${name} was changed.`
+      return `The admin key ${quoted(data.admin_key?.name)} was ${verb}.`
     case 'key.rotated':
       return `${name} was rotated: a new key takes the place of \`${data.old_key?.id}\`, which ${endOf(data.old_key)}.`
-    case 'key.revoked':
-      return `${name} was revoked.`
     case 'key.expired':
       return `${name} has expired.`
     case 'key.expiring':
@@ -90,9 +88,8 @@ function sentenceOf({ type, timestamp, data }: Payload): string {
       return `The webhook \`${data.webhook?.id}\` was disabled: ${DISABLED[data.webhook?.disabled_reason ?? ''] ?? 'by an edit'}.`
     case 'webhook.created':
     case 'webhook.deleted':
-      return `The webhook \`${data.webhook?.id}\` was ${type.slice('webhook.'.length)}.`
     case 'webhook.updated':
-      return `The webhook \`${data.webhook?.id}\` was changed.`
+      return `The webhook \`${data.webhook?.id}\` was ${verb}.`
     case 'webhook.test':
       return 'This is a test of a Tollgate webhook. It works.'
     default:

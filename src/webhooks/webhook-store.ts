@@ -50,16 +50,13 @@ export interface WebhookRecord {
   readonly lastStatus: number | null
 }
 
-export interface NewWebhook {
-  readonly id: string
-  readonly accountId: string
-  readonly url: string
-  readonly events: readonly string[]
-  readonly description: string
-  readonly format: WebhookFormat
-  /** Encrypted: the store cannot read it. */
+export interface NewWebhook
+  extends Pick<
+    WebhookRecord,
+    'id' | 'accountId' | 'url' | 'events' | 'description' | 'format' | 'createdAtMs'
+  > {
+  /** The sealed secret: the store cannot read it. */
   readonly secret: Uint8Array
-  readonly createdAtMs: number
 }
 
 /** `too_many`: the account already has `limits.webhooksMax` endpoints. */

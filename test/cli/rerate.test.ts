@@ -40,9 +40,9 @@ test('calls are priced again beside the running gateway, shown, credited and cha
     code: 0,
     signal: null,
     stdout: [
-      'model             calls  old list  new list  old cost  new cost  difference',
-      'claude-haiku-5-5      2     0.006    0.0024     0.006    0.0024     -0.0036',
-      'total                 2     0.006    0.0024     0.006    0.0024     -0.0036',
+      'model             calls  old cost  new cost  difference',
+      'claude-haiku-5-5      2     0.006    0.0024     -0.0036',
+      'total                 2     0.006    0.0024     -0.0036',
       'To credit: 0.0036 USD for 2 calls.',
       'Nothing is booked without --apply.',
       '',

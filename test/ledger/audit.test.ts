@@ -29,28 +29,25 @@ const credit = (kind: string, nanos: number, callId: string, once: string): stri
   `INSERT INTO credit VALUES ('crd_2', 'default', '${kind}', ${nanos}, 'x', 'system', NULL, NULL, 0, 0);
    INSERT INTO credit_call VALUES ('${callId}', '${once}', 'crd_2', ${nanos})`
 
+const CLOSED = 'a call has an end and a cost once it is closed'
+const LOST = 'an interrupted call has lost its hold, and a settled one at most the rest of it'
+
 /** Changes to the records, each with the difference that the audit must name. */
 const TAMPERINGS: readonly (readonly [sql: string, what: string, where: string])[] = [
-  [call('req_01', 'cost_nanos = NULL'), 'a closed call has an end and a cost', 'call req_01'],
-  [call('req_04', 'ended_at_ms = NULL'), 'a closed call has an end and a cost', 'call req_04'],
-  [
-    call('req_03', 'balance_nanos = NULL'),
-    'a settled or released call has the balance after it',
-    'call req_03',
-  ],
+  [call('req_01', 'cost_nanos = NULL'), CLOSED, 'call req_01'],
+  [call('req_04', 'ended_at_ms = NULL'), CLOSED, 'call req_04'],
+  [call('req_10', 'cost_nanos = 0'), CLOSED, 'call req_10'],
   [call('req_01', 'list_nanos = 1001'), 'list cost of a call', 'call req_01'],
   [call('req_01', `usage = '{"model":"claude-haiku-5-5","units":9}'`), 'cost of a call', 'call req_01'],
   [call('req_01', "rating = 'not JSON'"), 'price of a call', 'call req_01'],
   [call('req_01', 'usage = NULL'), 'cost of a call', 'call req_01'],
-  [call('req_01', "price_version = 'v9'"), 'its price version exists', 'call req_01'],
+  [call('req_01', "price_version = 'v9'"), 'price of a call', 'call req_01'],
   [call('req_01', "day = '2026-12-15'"), 'its month is the month of its day', 'call req_01'],
-  [call('req_01', 'output_tokens = -1'), 'no amount is negative', 'call req_01'],
   [call('req_08', 'overrun = false'), 'overrun says whether it cost more than its hold', 'call req_08'],
   [call('req_01', 'overrun = true'), 'overrun says whether it cost more than its hold', 'call req_01'],
-  ['DELETE FROM hold_floor', 'a call above its hold has raised the holds after it', 'call req_08'],
   [call('req_03', 'cost_nanos = 1'), 'only a settled call costs something', 'call req_03'],
-  [call('req_04', 'lost_list_nanos = 0'), 'an interrupted call has lost its hold', 'call req_04'],
-  [call('req_10', 'cost_nanos = 0'), 'an open call has no end and no cost', 'call req_10'],
+  [call('req_04', 'lost_list_nanos = 0'), LOST, 'call req_04'],
+  [call('req_01', 'lost_list_nanos = 1'), LOST, 'call req_01'],
   [call('req_01', 'credited = true'), 'credited says whether it was credited back', 'call req_01'],
   ["UPDATE api_key SET account_id = 'other' WHERE id = 'key_a'", 'its key is of its account', 'call req_01'],
   ["UPDATE price_version SET json = replace(json, '100', '101')", 'cost of a call', 'call req_01'],
@@ -75,7 +72,6 @@ const TAMPERINGS: readonly (readonly [sql: string, what: string, where: string])
   ['UPDATE account SET held_nanos = 0', 'account.held_nanos', 'id default'],
   ['UPDATE account SET credited_nanos = 0', 'account.credited_nanos', 'id default'],
   ['DELETE FROM credit', 'account.credited_nanos', 'id default'],
-  ['UPDATE credit SET amount_nanos = 0', 'a top-up adds credit', 'credit crd_1'],
   [
     credit('correction', 1, 'req_99', 'rerate:v1'),
     'it is a settled call of the account of its entry',

@@ -1,23 +1,23 @@
 import assert from 'node:assert/strict'
-import {
-  type ChangedCall,
-  type CurrentPrices,
-  type Rerated,
-  type RerateSelection,
-  type RerateWriter,
-  rerateCall,
-} from '../../src/ledger/rerate.ts'
+import { type ChangedCall, type CurrentPrices, rerateCall } from '../../src/ledger/rerate.ts'
 import { creditBackOf } from '../store/conformance/fixtures.ts'
 import { stopPostgres } from '../support/postgres.ts'
 import { after, describe, test } from '../support/suite.ts'
-import { BOTH } from './both-ledgers.ts'
-import { audit, fillLedger, rateAgain, type TestLedger, versionJson, withStore } from './test-ledger.ts'
+import {
+  audit,
+  type Books,
+  type RerateWriter,
+  rateAgain,
+  versionJson,
+  withRerates,
+  withStore,
+} from './books.ts'
+import { BOTH } from './both-books.ts'
 
 after(stopPostgres)
 
 /** Calls that are credited back and priced again, in either order, and the audit's findings. */
 
-const ALL: RerateSelection = { fromMs: 0, toMs: Number.MAX_SAFE_INTEGER, model: null, unpricedOnly: false }
 const pricesOf = (id: string, rate: number): CurrentPrices => ({
   rateAgain,
   versionAt: () => ({ id, json: versionJson({ 'claude-haiku-5-5': rate }) }),
@@ -25,24 +25,6 @@ const pricesOf = (id: string, rate: number): CurrentPrices => ({
 /** Other prices; calls were billed at 100. */
 const HALF = pricesOf('half', 50)
 const DOUBLE = pricesOf('double', 200)
-
-async function withLedger(
-  create: () => Promise<TestLedger>,
-  work: (ledger: TestLedger, writer: RerateWriter) => Promise<void>,
-): Promise<void> {
-  const ledger = await create()
-  try {
-    await fillLedger(ledger)
-    const writer = await ledger.openWriter()
-    try {
-      await work(ledger, writer)
-    } finally {
-      await writer.close()
-    }
-  } finally {
-    await ledger.remove()
-  }
-}
 
 /** The amount given back; null if nothing was left to give back. */
 async function creditBack(dir: TestLedger, id: string, creditId = `crd_${id}`): Promise<bigint | null> {
@@ -54,13 +36,8 @@ async function creditBack(dir: TestLedger, id: string, creditId = `crd_${id}`): 
   return amountNanos
 }
 
-async function rerated(writer: RerateWriter, id: string, prices: CurrentPrices): Promise<Rerated[]> {
-  const calls = await writer.read(ALL, '')
-  return calls.filter((call) => call.id === id).map((call) => rerateCall(call, prices))
-}
-
 async function changed(writer: RerateWriter, id: string, prices: CurrentPrices): Promise<ChangedCall[]> {
-  return (await rerated(writer, id, prices)).filter((each) => each.kind === 'changed')
+  return (await writer.changes(prices)).filter(({ call }) => call.id === id)
 }
 
 async function paidFor(ledger: TestLedger, id: string): Promise<unknown> {
@@ -98,9 +75,9 @@ const TAMPERINGS: readonly (readonly [sql: string, what: string, where: string])
   ['UPDATE account SET credited_nanos = credited_nanos - 800', 'account.credited_nanos', 'id default'],
 ]
 
-function proveCreditsBack(create: () => Promise<TestLedger>): void {
-  test('a ledger with calls that were credited back has no difference', async () => {
-    await withLedger(create, async (dir) => {
+function proveCreditsBack(create: () => Promise<Books>): void {
+  test('books with calls that were credited back have no difference', async () => {
+    await withRerates(create, async (dir) => {
       for (const id of ['req_01', 'req_02', 'req_05', 'req_08']) {
         assert.notEqual(await creditBack(dir, id), null)
         assert.equal(await paidFor(dir, id), 0n)
@@ -114,7 +91,7 @@ function proveCreditsBack(create: () => Promise<TestLedger>): void {
       [HALF, 400n],
       [DOUBLE, 1_600n],
     ] as const) {
-      await withLedger(create, async (dir, writer) => {
+      await withRerates(create, async (dir, writer) => {
         await writer.book(await changed(writer, 'req_01', prices))
         assert.equal(await creditBack(dir, 'req_01'), paid)
         assert.equal(await paidFor(dir, 'req_01'), 0n)
@@ -123,20 +100,28 @@ function proveCreditsBack(create: () => Promise<TestLedger>): void {
     }
   })
 
+  test('of a call that a rerate has made free there is nothing to give back', async () => {
+    await withRerates(create, async (dir, writer) => {
+      await writer.book(await changed(writer, 'req_01', FREE))
+      assert.equal(await creditBack(dir, 'req_01'), null)
+      assert.equal((await audit(dir)).difference, null)
+    })
+  })
+
   test('a call that was credited back is not priced again', async () => {
-    await withLedger(create, async (dir, writer) => {
+    await withRerates(create, async (dir, writer) => {
       await creditBack(dir, 'req_01')
       for (const prices of [HALF, DOUBLE]) {
-        assert.deepEqual(await rerated(writer, 'req_01', prices), [
-          { kind: 'unchanged', because: 'credited_back' },
-        ])
+        const [call] = await writer.read()
+        assert.ok(call?.id === 'req_01')
+        assert.equal(rerateCall(call, prices), 'credited_back')
       }
       assert.equal(await paidFor(dir, 'req_01'), 0n)
     })
   })
 
-  test('a rerate that read a call before it was credited back records nothing', async () => {
-    await withLedger(create, async (dir, writer) => {
+  test('a rerate that read a call before it was credited back books nothing', async () => {
+    await withRerates(create, async (dir, writer) => {
       const stale = [...(await changed(writer, 'req_01', HALF)), ...(await changed(writer, 'req_09', DOUBLE))]
       await creditBack(dir, 'req_01')
       await creditBack(dir, 'req_09')
@@ -145,9 +130,29 @@ function proveCreditsBack(create: () => Promise<TestLedger>): void {
     })
   })
 
+  test('a rerate books nothing either where the credits come to what they were when it read the call', async () => {
+    await withRerates(create, async (dir, writer) => {
+      await writer.book(await changed(writer, 'req_01', FREE))
+      const stale = await changed(writer, 'req_01', DOUBLE)
+      await writer.book(await changed(writer, 'req_01', HALF))
+      await creditBack(dir, 'req_01')
+      assert.deepEqual(await writer.book(stale), { calls: 0, nanos: 0n })
+      assert.equal(await paidFor(dir, 'req_01'), 0n)
+      assert.equal((await audit(dir)).difference, null)
+    })
+  })
+
+  test('a credit-back whose id is older than that of the rerate before it is no difference', async () => {
+    await withRerates(create, async (dir, writer) => {
+      await writer.book(await changed(writer, 'req_01', HALF))
+      await creditBack(dir, 'req_01', 'crd_00')
+      assert.equal((await audit(dir)).difference, null)
+    })
+  })
+
   for (const [sql, what, where] of TAMPERINGS) {
     test(`the audit names “${what}” after: ${sql.replace(/\s+/g, ' ')}`, async () => {
-      await withLedger(create, async (dir) => {
+      await withRerates(create, async (dir) => {
         await creditBack(dir, 'req_01')
         assert.equal((await audit(dir)).difference, null)
         await dir.tamper(sql)
@@ -160,14 +165,12 @@ function proveCreditsBack(create: () => Promise<TestLedger>): void {
   }
 
   test('the audit finds a rerate that was booked after a credit-back', async () => {
-    await withLedger(create, async (dir, writer) => {
-      const [stale] = await changed(writer, 'req_01', HALF)
-      assert.ok(stale)
+    await withRerates(create, async (dir, writer) => {
+      await changed(writer, 'req_01', HALF)
       await creditBack(dir, 'req_01')
       await dir.tamper(`INSERT INTO credit
         VALUES ('crd_zz', 'default', 'correction', 400, 'x', 'command_line', NULL, NULL, 0, 0);
-      INSERT INTO credit_call VALUES ('req_01', 'rerate:half', 'crd_zz', 400);
-      INSERT INTO price_version VALUES ('half', '${stale.version.json}')`)
+      INSERT INTO credit_call VALUES ('req_01', 'rerate:half', 'crd_zz', 400)`)
       assert.equal((await audit(dir)).difference?.what, RETURNS_ALL)
     })
   })

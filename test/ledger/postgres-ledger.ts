@@ -1,9 +1,7 @@
-import { systemClock } from '../../src/kernel/clock.ts'
-import type { RerateWriter } from '../../src/ledger/rerate.ts'
 import { type AuditReport, audit } from '../../src/store/operations/audit.ts'
 import type { Snapshot } from '../../src/store/operations/operation.ts'
 import type { Database } from '../../src/store/postgres/database.ts'
-import { askOn, openRerateWriter, openSnapshot } from '../../src/store/postgres/ledger.ts'
+import { askOn, openSnapshot } from '../../src/store/postgres/ledger.ts'
 import type { Store } from '../../src/store/store.ts'
 import type { Rows } from '../store/conformance/fixtures.ts'
 import { openByCallersClock } from '../store/postgres-under-test.ts'
@@ -45,10 +43,6 @@ export class PostgresLedger implements TestLedger {
 
   async openReader(): Promise<Snapshot> {
     return present(await openSnapshot(this.url))
-  }
-
-  async openWriter(): Promise<RerateWriter> {
-    return present(await openRerateWriter(this.url, systemClock))
   }
 
   tamper(sql: string): Promise<void> {

@@ -1,21 +1,11 @@
 import assert from 'node:assert/strict'
-import {
-  type ChangedCall,
-  type CurrentPrices,
-  creditOf,
-  type RerateSelection,
-  RerateSummary,
-  type RerateWriter,
-  rerateCall,
-} from '../../src/ledger/rerate.ts'
+import { type CurrentPrices, creditOf, type RerateCandidate, rerateCall } from '../../src/ledger/rerate.ts'
 import { stopPostgres } from '../support/postgres.ts'
 import { after, describe, test } from '../support/suite.ts'
-import { BOTH } from './both-ledgers.ts'
-import { audit, fillLedger, rateAgain, type TestLedger, V1, versionJson } from './test-ledger.ts'
+import { audit, type Books, type RerateWriter, rateAgain, V1, versionJson, withRerates } from './books.ts'
+import { BOTH } from './both-books.ts'
 
 after(stopPostgres)
-
-const ALL: RerateSelection = { fromMs: 0, toMs: Number.MAX_SAFE_INTEGER, model: null, unpricedOnly: false }
 
 const pricesOf = (id: string, json: string): CurrentPrices => ({ rateAgain, versionAt: () => ({ id, json }) })
 /** The first model at half its price, the second at twice, the third with a price for the first time. */
@@ -26,24 +16,10 @@ async function withLedger(
   create: () => Promise<TestLedger>,
   work: (ledger: TestLedger, writer: RerateWriter) => Promise<void>,
 ): Promise<void> {
-  const ledger = await create()
-  try {
-    await fillLedger(ledger)
-    const writer = await ledger.openWriter()
-    try {
-      await work(ledger, writer)
-      assert.equal((await audit(ledger)).difference, null, 'the ledger balances after every test')
-    } finally {
-      await writer.close()
-    }
-  } finally {
-    await ledger.remove()
-  }
-}
-
-async function changes(writer: RerateWriter, prices: CurrentPrices, selection = ALL): Promise<ChangedCall[]> {
-  const calls = await writer.read(selection, '')
-  return calls.map((call) => rerateCall(call, prices)).filter((rerated) => rerated.kind === 'changed')
+  await withRerates(create, async (books, writer) => {
+    await work(books, writer)
+    assert.equal((await audit(books)).difference, null, 'the sums add up after every test')
+  })
 }
 
 async function entries(ledger: TestLedger): Promise<unknown[]> {
@@ -57,40 +33,12 @@ async function credited(ledger: TestLedger): Promise<unknown> {
   return (await ledger.rows('SELECT credited_nanos FROM account'))[0]?.['credited_nanos']
 }
 
-function provePricingAgain(create: () => Promise<TestLedger>): void {
-  test('it says for each model what calls cost and would cost, and why others keep their price', async () => {
-    await withLedger(create, async (_dir, writer) => {
-      const summary = new RerateSummary()
-      for (const call of await writer.read(ALL, '')) summary.add(rerateCall(call, V2))
-      assert.deepEqual([...summary.models.keys()].sort(), ['claude-haiku-5-5', 'gpt-6-luna', 'unheard-of'])
-      assert.deepEqual(summary.models.get('claude-haiku-5-5'), {
-        calls: 4,
-        oldListNanos: 1_002_300n,
-        newListNanos: 501_150n,
-        oldCostNanos: 801_840n,
-        newCostNanos: 400_920n,
-      })
-      assert.equal(summary.total.calls, 6)
-      assert.equal(summary.creditCalls, 4)
-      assert.equal(summary.creditNanos, 400_920n)
-      assert.equal(summary.chargeCalls, 2)
-      assert.equal(summary.chargeNanos, 224n + 40n)
-      assert.deepEqual(summary.unchanged, {
-        same_price: 0,
-        no_usage: 1,
-        no_price: 0,
-        credited_back: 0,
-        unreadable: 0,
-        rerated_before: 0,
-      })
-    })
-  })
-
+function provePricingAgain(create: () => Promise<Books>): void {
   test('each difference is booked, and ledger, account and day move with it', async () => {
     await withLedger(create, async (dir, writer) => {
       const before = await credited(dir)
       const billed = await dir.rows('SELECT * FROM call ORDER BY id')
-      assert.deepEqual(await writer.book(await changes(writer, V2)), { calls: 6, nanos: 400_920n - 264n })
+      assert.deepEqual(await writer.book(await writer.changes(V2)), { calls: 6, nanos: 400_920n - 264n })
       assert.deepEqual(await entries(dir), [
         ['req_01', 400n, 'rerate:v2'],
         ['req_02', -224n, 'rerate:v2'],
@@ -113,20 +61,20 @@ function provePricingAgain(create: () => Promise<TestLedger>): void {
   })
 
   test('what was booked is not booked again, neither by a second run nor by one that read before the first', async () => {
-    await withLedger(create, async (dir, writer) => {
-      const stale = await changes(writer, V2)
+    await withBooks(create, async (dir, writer) => {
+      const stale = await writer.changes(V2)
       await writer.book(stale)
       const after = await credited(dir)
-      assert.deepEqual(await changes(writer, V2), [])
+      assert.deepEqual(await writer.changes(V2), [])
       assert.deepEqual(await writer.book(stale), { calls: 0, nanos: 0n })
       assert.equal(await credited(dir), after)
     })
   })
 
   test('a call that was credited after it was read is left alone', async () => {
-    await withLedger(create, async (dir, writer) => {
-      const stale = await changes(writer, V2)
-      await writer.book(await changes(writer, V3))
+    await withBooks(create, async (dir, writer) => {
+      const stale = await writer.changes(V2)
+      await writer.book(await writer.changes(V3))
       const booked = await entries(dir)
       // These two calls cost the same under V3 as before, or have no price in V3: they are unchanged since they were read.
       assert.deepEqual((await writer.book(stale)).calls, 2)
@@ -141,9 +89,9 @@ function provePricingAgain(create: () => Promise<TestLedger>): void {
   })
 
   test('a second correction starts from what was paid after the first', async () => {
-    await withLedger(create, async (dir, writer) => {
-      await writer.book(await changes(writer, V2))
-      await writer.book(await changes(writer, V3))
+    await withBooks(create, async (dir, writer) => {
+      await writer.book(await writer.changes(V2))
+      await writer.book(await writer.changes(V3))
       assert.deepEqual(
         (await entries(dir)).filter((entry) => String(entry).startsWith('req_01')),
         [
@@ -151,8 +99,8 @@ function provePricingAgain(create: () => Promise<TestLedger>): void {
           ['req_01', -320n, 'rerate:v3'],
         ],
       )
-      // The first prices apply again: all booked differences are undone, by new entries.
-      await writer.book(await changes(writer, pricesOf('v1', V1)))
+      // The first prices are in force again: all booked differences are undone, by new entries.
+      await writer.book(await writer.changes(pricesOf('v1', V1)))
       const paid = await dir.rows(
         "SELECT CAST(sum(amount_nanos) AS bigint) AS sum FROM credit_call WHERE call_id <> 'req_06'",
       )
@@ -165,10 +113,10 @@ function provePricingAgain(create: () => Promise<TestLedger>): void {
       const events = () =>
         ledger.rows("SELECT data, actor_kind FROM event WHERE type = 'balance.exhausted' ORDER BY id")
       // A hundred times the first price does not use up the dollar of credit.
-      await writer.book(await changes(writer, pricesOf('v2', versionJson({ 'claude-haiku-5-5': 10_000 }))))
+      await writer.book(await writer.changes(pricesOf('v2', versionJson({ 'claude-haiku-5-5': 10_000 }))))
       assert.deepEqual(await events(), [])
-      await writer.book(await changes(writer, pricesOf('v3', versionJson({ 'claude-haiku-5-5': 200_000 }))))
-      await writer.book(await changes(writer, pricesOf('v4', versionJson({ 'claude-haiku-5-5': 300_000 }))))
+      await writer.book(await writer.changes(pricesOf('v3', versionJson({ 'claude-haiku-5-5': 200_000 }))))
+      await writer.book(await writer.changes(pricesOf('v4', versionJson({ 'claude-haiku-5-5': 300_000 }))))
       const [event, ...more] = await events()
       assert.deepEqual(more, [])
       assert.equal(event?.['actor_kind'], 'command_line')
@@ -176,15 +124,33 @@ function provePricingAgain(create: () => Promise<TestLedger>): void {
     })
   })
 
+  test('a version that was applied before cannot be applied once more', async () => {
+    await withBooks(create, async (dir, writer) => {
+      await writer.book(await writer.changes(V2))
+      await writer.book(await writer.changes(V3))
+      const [first] = await writer.read()
+      assert.ok(first)
+      assert.equal(rerateCall(first, V2), 'rerated_before')
+      assert.equal((await entries(dir)).length, 11)
+    })
+  })
+
+  test('settled calls are read in the order of their ids, after an id', async () => {
+    await withBooks(create, async (_dir, writer) => {
+      const ids = (calls: readonly RerateCandidate[]) => calls.map(({ id }) => id)
+      const all = ['req_01', 'req_02', 'req_05', 'req_06', 'req_07', 'req_08', 'req_09']
+      assert.deepEqual(ids(await writer.read()), all)
+      assert.deepEqual(ids(await writer.read('req_06')), ['req_07', 'req_08', 'req_09'])
+      assert.deepEqual(ids((await writer.read()).filter(({ unpriced }) => unpriced)), ['req_06'])
+    })
+  })
+
   test('a call keeps its price if it was credited back, cannot be read, or has no price in the book', async () => {
-    await withLedger(create, async (_dir, writer) => {
-      const [call] = await writer.read(ALL, '')
+    await withBooks(create, async (_dir, writer) => {
+      const [call] = await writer.read()
       assert.ok(call)
-      const because = (change: object, prices = V2): unknown => {
-        const rerated = rerateCall({ ...call, ...change }, prices)
-        return rerated.kind === 'unchanged' ? rerated.because : rerated
-      }
-      assert.equal(because({ creditedBack: true }), 'credited_back')
+      const because = (change: object, prices = V2) => rerateCall({ ...call, ...change }, prices)
+      assert.equal(because({ credited: true }), 'credited_back')
       assert.equal(because({ usage: null }), 'no_usage')
       assert.equal(because({ rating: '?' }), 'unreadable')
       assert.equal(because({}, pricesOf('v4', versionJson({}))), 'no_price')
@@ -200,15 +166,15 @@ function provePricingAgain(create: () => Promise<TestLedger>): void {
         versionAt: (atMs) => (atMs < november ? { id: 'v1', json: V1 } : V2.versionAt(atMs)),
       }
       assert.deepEqual(
-        (await changes(writer, prices)).map(({ call, version }) => `${call.id} ${version.id}`),
+        (await writer.changes(prices)).map(({ call, versionId }) => `${call.id} ${versionId}`),
         ['req_01 v2', 'req_02 v2', 'req_05 v2', 'req_06 v2', 'req_09 v2'],
       )
     })
   })
 
   test('nothing of a batch is booked if one of its calls has no day to be shown in', async () => {
-    await withLedger(create, async (dir, writer) => {
-      const all = await changes(writer, V2)
+    await withBooks(create, async (dir, writer) => {
+      const all = await writer.changes(V2)
       const strange = all.map((changed) => ({ ...changed, call: { ...changed.call, day: '1999-01-01' } }))
       await assert.rejects(
         writer.book([...all.slice(0, 3), ...strange.slice(3)]),

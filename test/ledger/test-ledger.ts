@@ -2,13 +2,18 @@ import { copyFileSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { systemClock } from '../../src/kernel/clock.ts'
 import { SYSTEM } from '../../src/kernel/vocabulary.ts'
 import type { CallClosing, CallOpening } from '../../src/ledger/call.ts'
-import type { RateAgain, RerateWriter } from '../../src/ledger/rerate.ts'
+import {
+  type ChangedCall,
+  type CurrentPrices,
+  type RateAgain,
+  type RerateCandidate,
+  rerateCall,
+} from '../../src/ledger/rerate.ts'
 import { type AuditReport, audit as auditSnapshot } from '../../src/store/operations/audit.ts'
 import type { Snapshot } from '../../src/store/operations/operation.ts'
-import { openRerateWriter, openSnapshot } from '../../src/store/sqlite/database.ts'
+import { openSnapshot } from '../../src/store/sqlite/database.ts'
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
 import type { Store } from '../../src/store/store.ts'
 import { addKey, closing, NOON, opening, type Rows } from '../store/conformance/fixtures.ts'
@@ -32,7 +37,6 @@ export const rateAgain: RateAgain = ({ usage, rating, priceVersionJson }) => {
 export interface TestLedger {
   openStore(): Promise<Store>
   openReader(): Promise<Snapshot>
-  openWriter(): Promise<RerateWriter>
   /** Changes rows past foreign keys, as a fault or an intruder would. */
   tamper(sql: string): Promise<void>
   rows(sql: string): Promise<Rows>
@@ -63,10 +67,6 @@ export class DataDir implements TestLedger {
 
   async openReader(): Promise<Snapshot> {
     return present(await openSnapshot(this.file))
-  }
-
-  async openWriter(): Promise<RerateWriter> {
-    return present(await openRerateWriter(this.file, systemClock))
   }
 
   async tamper(sql: string): Promise<void> {
@@ -136,6 +136,36 @@ export async function withStore(ledger: TestLedger, work: (store: Store) => Prom
     await work(store)
   } finally {
     await store.close()
+  }
+}
+
+/** The store, as `tollgate rerate` uses it. */
+export interface RerateWriter {
+  read(afterId?: string): Promise<readonly RerateCandidate[]>
+  changes(prices: CurrentPrices): Promise<ChangedCall[]>
+  book(changed: readonly ChangedCall[]): ReturnType<Store['bookRerates']>
+}
+
+export async function withRerates(
+  create: () => Promise<Books>,
+  work: (books: Books, writer: RerateWriter) => Promise<void>,
+): Promise<void> {
+  const books = await create()
+  try {
+    await fillBooks(books)
+    await withStore(books, async (store) => {
+      const read = (afterId = '') => store.readSettledCalls(afterId)
+      const changes = async (prices: CurrentPrices): Promise<ChangedCall[]> => {
+        const { id, json } = prices.versionAt(NOON)
+        await store.storePriceVersion(id, json)
+        return (await read())
+          .map((call) => rerateCall(call, prices))
+          .filter((each) => typeof each !== 'string')
+      }
+      await work(books, { read, changes, book: (changed) => store.bookRerates(changed, NOON) })
+    })
+  } finally {
+    await books.remove()
   }
 }
 

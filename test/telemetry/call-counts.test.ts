@@ -114,11 +114,12 @@ test('a status is counted by its first digit, and none or an impossible one as n
   assert.deepEqual(counts.surfaces.messages.models.get('claude-haiku-5-5')?.calls, [3, 1, 2, 1, 1, 1])
 })
 
-test('a histogram counts what is at most its bound, in memory of its own or shared', () => {
-  const bounds = [1, 10]
-  const memory = Histogram.sharedMemory(bounds)
-  const observer = new Histogram(bounds, memory)
-  for (const value of [0, 1, 1.5, 10, 11, 1_000]) observer.observe(value)
-  for (const histogram of [observer, new Histogram(bounds, memory)])
-    assert.deepEqual(histogram.read(), { atMost: [2, 4], count: 6, sum: 1_023.5 })
+test('what the store does not tell in time has no sample', async () => {
+  assert.equal(await samplesOf(new CallCounts(bookWith()), 'tollgate_held_usd'), null)
+})
+
+test('a histogram counts what is at most its bound', () => {
+  const histogram = new Histogram([1, 10])
+  for (const value of [0, 1, 1.5, 10, 11, 1_000]) histogram.observe(value)
+  assert.deepEqual(histogram.read(), { atMost: [2, 4], count: 6, sum: 1_023.5 })
 })

@@ -9,8 +9,8 @@ import type {
   AccountRecord,
   NewAccount,
 } from '../../ledger/account.ts'
-import { monthOf } from '../../ledger/calendar.ts'
-import { pageOf, present, type Row, readWideSum, text, wideSum } from '../rows.ts'
+import { dayOf, monthOf } from '../../ledger/calendar.ts'
+import { pageOf, present, readWideSum, text, wideSum } from '../rows.ts'
 import { recordCapEdit } from './budget-events.ts'
 import { recordEvent } from './events.ts'
 import { POSITION } from './keys.ts'
@@ -23,7 +23,7 @@ import {
 } from './money-rows.ts'
 import { atomic, currentTime, type Operation } from './operation.ts'
 import { claimKey } from './settings.ts'
-import { and, FOR_UPDATE, join, json, now, onPostgres, raw, type Sql, sql } from './sql.ts'
+import { and, FOR_UPDATE, join, json, now, onPostgres, raw, sql } from './sql.ts'
 
 /** Accounts are never deleted. */
 
@@ -105,7 +105,7 @@ const updateAccount = atomic(function* (
 function* recordCap(id: string, account: AccountRecord, actor: Actor, atMs: number): Operation<void> {
   const nowMs = yield* currentTime(atMs)
   const [row] = yield sql`SELECT ${ACCOUNT_COLUMNS} FROM account a WHERE a.id = ${id}`
-  const ceilings = accountCeilings(accountState(present(row)), monthOf(nowMs), nowMs)
+  const ceilings = accountCeilings(accountState(present(row)), dayOf(nowMs))
   const subject = { account: accountObject(account, nowMs) }
   yield* recordCapEdit({ accountId: id, budgetId: id, subject, actor }, ceilings, atMs)
 }
@@ -168,7 +168,9 @@ function* recordChange(
   return account
 }
 
-/** Newest first. The first account, whose id is not a ULID, comes last. */
+/** Accounts sort by this, newest first: the first one, whose id is no ULID, comes last. */
+const PLACE = sql`coalesce(nullif(id, 'default'), '')`
+
 function* listAccounts({ status, search, after, limit, atMs }: AccountQuery): Operation<AccountList> {
   const nowMs = yield* currentTime(atMs)
   const matching = and([
@@ -178,12 +180,10 @@ function* listAccounts({ status, search, after, limit, atMs }: AccountQuery): Op
       ? []
       : [sql`(${POSITION}(name_upper, ${search.toUpperCase()}) > 0 OR ${POSITION}(id, ${search}) > 0)`]),
   ])
-  const page = (which: Sql): Sql => sql`
-    SELECT ${ACCOUNT_RECORD}, ${now(atMs)} AS now_ms FROM account a WHERE ${matching} AND ${which}
-    ORDER BY id DESC LIMIT ${limit + 1}`
-  const older = after === null ? sql`id <> 'default'` : sql`id <> 'default' AND id < ${after}`
-  const rows: Row[] = after === 'default' ? [] : [...(yield page(older))]
-  if (rows.length <= limit && after !== 'default') rows.push(...(yield page(sql`id = 'default'`)))
+  const older = after === null ? sql`true` : sql`${PLACE} < ${after === 'default' ? '' : after}`
+  const rows = yield sql`
+    SELECT ${ACCOUNT_RECORD}, ${now(atMs)} AS now_ms FROM account a WHERE ${matching} AND ${older}
+    ORDER BY ${PLACE} DESC LIMIT ${limit + 1}`
   const spent = sql`CASE WHEN month = ${monthOf(nowMs)} THEN spent_nanos ELSE 0 END`
   const [total] = yield sql`
     SELECT ${raw(`${wideSum('spent_nanos', 'spent')}, ${wideSum('held_nanos', 'held')}`)},

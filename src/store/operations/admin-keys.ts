@@ -8,10 +8,10 @@ import type {
   NewAdminKey,
   Page,
 } from '../../keys/key-store.ts'
-import { pageOf, present, recordOf } from '../rows.ts'
+import { present, recordOf } from '../rows.ts'
 import { recordEvent } from './events.ts'
 import { endSessionsOfRevokedKeys } from './key-lookup.ts'
-import { atomic, type Operation } from './operation.ts'
+import { atomic, listNewest, type Operation } from './operation.ts'
 import { now, onPostgres, raw, type Sql, sql } from './sql.ts'
 
 const COLUMNS = raw(
@@ -61,11 +61,9 @@ function* revokeBootstrapKeys(which: Sql, actor: Actor, atMs: number): Operation
   if (revoked.length > 0) yield* endSessionsOfRevokedKeys()
 }
 
-function* listAdminKeys({ scope, after, limit }: AdminKeyQuery): Operation<Page<AdminKeyRecord>> {
-  const older = after === null ? sql`` : sql`AND id < ${after}`
-  const rows = yield sql`
-    SELECT ${COLUMNS} FROM admin_key WHERE ${within(scope)} ${older} ORDER BY id DESC LIMIT ${limit + 1}`
-  return pageOf(rows, limit, adminRecord)
+function* listAdminKeys(query: AdminKeyQuery): Operation<Page<AdminKeyRecord>> {
+  const parts = { select: COLUMNS, from: raw('admin_key'), where: [within(query.scope)] }
+  return yield* listNewest(parts, query, adminRecord)
 }
 
 const revokeAdminKey = atomic(function* (

@@ -2,24 +2,30 @@ import type { Surface } from '../../kernel/vocabulary.ts'
 import type { AccountTerms } from '../../ledger/account.ts'
 import { dayOf, monthOf } from '../../ledger/calendar.ts'
 import { type Admission, type CallOpening, type CallRefusal, requestsOf } from '../../ledger/call.ts'
-import { OPENING_COLUMNS } from '../../ledger/call-columns.ts'
+import { columnOf, OPENING_NAMES } from '../../ledger/call-columns.ts'
 import { decideAdmission, type KeyState, underDiscount } from '../../ledger/decide-admission.ts'
-import { bool, namesOf, nanosOrNull, numberOrNull, present, type Row, text } from '../rows.ts'
+import { bool, namesOf, nanos, numberOrNull, type Row, text } from '../rows.ts'
 import { type BatchRows, digestName } from './batch-rows.ts'
-import { type AccountState, accountCeilings, type BudgetState, keyCeilings, overLimit } from './money-rows.ts'
+import {
+  type AccountState,
+  accountCeilings,
+  type BudgetState,
+  keyCeilings,
+  overLimit,
+  upstreamOf,
+} from './money-rows.ts'
 import { type Batch, step } from './operation.ts'
 import { type Filled, prepare, prepareInsert } from './sql.ts'
 
 /** Admits the calls of a batch in order, because each decision depends on the holds of the calls before it. */
 
 const READ_FLOOR = prepare`
-  SELECT max(nanos) AS nanos, max(list_nanos) AS list_nanos FROM hold_floor
-  WHERE budget_id = ${'text'} AND month = ${'text'}
-    AND ((endpoint = ${'text'} AND model = ${'text'}) OR (endpoint = '' AND model = ''))`
+  SELECT nanos, list_nanos FROM hold_floor
+  WHERE budget_id = ${'text'} AND month = ${'text'} AND endpoint = ${'text'} AND model = ${'text'}`
 
 const INSERT_CALL = prepareInsert('call', [
   ...['account_id', 'key_id', 'node_id', 'started_at_ms', 'month', 'day', 'hold_nanos', 'hold_list_nanos'],
-  ...['account_hold_nanos', 'requests', 'state', ...OPENING_COLUMNS.map(({ column }) => column)],
+  ...['account_hold_nanos', 'requests', 'state', 'endpoint', ...OPENING_NAMES.map(columnOf)],
 ])
 
 const MARK_USED = prepare`
@@ -48,7 +54,7 @@ export function admitCalls(
     const [month, day] = [monthOf(countedMs), dayOf(countedMs)]
     const balanceNanos = account.creditedNanos - account.chargedNanos
     const decision = decideAdmission(opening, {
-      ...stateOf(key, budget, account, month, day, opening.atMs),
+      ...stateOf(key, budget, account, day, opening.atMs),
       batchModels: namesOf(files.get(asked)?.['models'] ?? null),
       holdFloor: floors[n] ?? null,
     })
@@ -68,7 +74,7 @@ export function admitCalls(
         INSERT_CALL(
           ...[accountId, keyId, nodeId, opening.atMs, month, day],
           ...[holdNanos, holdListNanos, accountHoldNanos, requestsOf(opening), 'in_flight'],
-          ...OPENING_COLUMNS.map(({ of }) => of(opening)),
+          ...[opening.endpoint, ...OPENING_NAMES.map((name) => opening[name])],
         ),
       )
       const moved = { heldNanos: holdNanos, accountHeldNanos: accountHoldNanos, costNanos: 0n, lostNanos: 0n }
@@ -84,8 +90,9 @@ export function admitCalls(
   return { admitted, writes: [...inserts, ...marks] }
 }
 
-function termsOf({ discountBillionths, upstreams }: AccountState, surface: Surface): AccountTerms | null {
-  const upstream = upstreams[surface]
+function termsOf(account: AccountState, surface: Surface): AccountTerms | null {
+  const { discountBillionths } = account
+  const upstream = upstreamOf(account, surface)
   return discountBillionths === null && upstream === null ? null : { discountBillionths, upstream }
 }
 
@@ -106,10 +113,8 @@ export function* readFloors(
   if (statements.length === 0) return []
   const found = (yield step(statements)).values()
   return asked.map((statement) => {
-    if (statement === null) return null
-    const row = present(found.next().value?.[0])
-    const [nanos, listNanos] = [nanosOrNull(row, 'nanos'), nanosOrNull(row, 'list_nanos')]
-    return nanos === null || listNanos === null ? null : { nanos, listNanos }
+    const row = statement === null ? undefined : found.next().value?.[0]
+    return row === undefined ? null : { nanos: nanos(row, 'nanos'), listNanos: nanos(row, 'list_nanos') }
   })
 }
 
@@ -117,28 +122,27 @@ function stateOf(
   key: Row,
   budget: BudgetState,
   account: AccountState,
-  month: string,
   day: string,
   atMs: number,
 ): Omit<KeyState, 'batchModels' | 'holdFloor'> {
   return {
     revokedAtMs: numberOrNull(key, 'revoked_at_ms'),
-    isSuspended: account.isSuspended,
+    isSuspended: account.status === 'suspended',
     expiresAtMs: numberOrNull(key, 'expires_at_ms'),
     allowedModels: namesOf(key['allowed_models']),
-    keyCeilings: keyCeilings(budget, month, day, atMs),
-    mode: budget.mode,
+    keyCeilings: keyCeilings(budget, day),
+    mode: budget.budgetMode,
     overLimit: overLimit(budget, atMs),
-    accountCeilings: accountCeilings(account, month, atMs),
+    accountCeilings: accountCeilings(account, day),
     creditEnforced: account.creditEnforced,
     balanceNanos: account.creditedNanos - account.chargedNanos,
     accountHeldNanos: account.heldNanos,
   }
 }
 
-/** The time that decides the month and day of a call. If the clock has stepped back, the current period continues. */
-function countedAt(atMs: number, { month, day, dailyNanos }: BudgetState): number {
-  const begun = dailyNanos === null ? `${month}-01` : day
+/** The instant that fixes the month and day of a call. Where the clock has stepped back, the period of a ceiling goes on. */
+function countedAt(atMs: number, { month, day, dailyBudgetNanos }: BudgetState): number {
+  const begun = dailyBudgetNanos === null ? `${month}-01` : day
   return dayOf(atMs) < begun ? Date.parse(begun) : atMs
 }
 

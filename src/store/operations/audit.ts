@@ -1,9 +1,8 @@
 import { formatUsd, type Nanos } from '../../kernel/money.ts'
-import { HOLD_NANOS_MAX } from '../../ledger/decide-admission.ts'
 import { CREDIT_BACK, type RateAgain, RERATE } from '../../ledger/rerate.ts'
-import { bool, nanosOrNull, number, present, type Row, sum, text, textOrNull } from '../rows.ts'
+import { bool, nanos, nanosOrNull, number, present, type Row, sum, text, textOrNull } from '../rows.ts'
 import type { Ask } from './operation.ts'
-import { byStore, raw, type Sql, sql } from './sql.ts'
+import { raw, type Sql, sql } from './sql.ts'
 
 /** A stored figure that differs from the one derived from the records. Both are text for display. */
 export interface Difference {
@@ -35,7 +34,6 @@ export async function audit(
     (await checkPrices(ask, rateAgain, (done) => onProgress(done, calls))) ??
     (await checkRules(ask, CREDIT_RULES)) ??
     (await checkRules(ask, CREDIT_CALL_RULES)) ??
-    (await checkRerates(ask, rateAgain)) ??
     (await compareSums(ask))
   return { calls, credits, difference }
 }
@@ -63,28 +61,15 @@ const CALL_RULES: Rules = {
   id: 'call.id',
   rules: {
     'its month is the month of its day': 'month <> substr(day, 1, 7)',
-    'its price version exists':
-      'NOT EXISTS (SELECT 1 FROM price_version WHERE price_version.id = call.price_version)',
     'its key is of its account':
       'NOT EXISTS (SELECT 1 FROM api_key WHERE api_key.id = call.key_id AND api_key.account_id = call.account_id)',
-    'no amount is negative':
-      'least(hold_nanos, hold_list_nanos, lost_list_nanos, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens) < 0',
-    'an open call has no end and no cost':
-      "state = 'in_flight' AND (ended_at_ms IS NOT NULL OR coalesce(cost_nanos, list_nanos, balance_nanos) IS NOT NULL)",
-    'a closed call has an end and a cost':
-      "state <> 'in_flight' AND (ended_at_ms IS NULL OR cost_nanos IS NULL OR list_nanos IS NULL)",
-    'a settled or released call has the balance after it':
-      "state IN ('settled', 'released') AND balance_nanos IS NULL",
+    'a call has an end and a cost once it is closed': `(state = 'in_flight') <> (ended_at_ms IS NULL)
+      OR (state = 'in_flight') <> (cost_nanos IS NULL) OR (state = 'in_flight') <> (list_nanos IS NULL)`,
     'only a settled call costs something': "state <> 'settled' AND (cost_nanos > 0 OR list_nanos > 0)",
-    'an interrupted call has lost its hold': "state = 'interrupted' AND lost_list_nanos <> hold_list_nanos",
-    'another call has lost nothing, or the rest of its hold after it was settled': `state <> 'interrupted'
-      AND lost_list_nanos > 0 AND (state <> 'settled' OR lost_list_nanos <> hold_list_nanos - list_nanos)`,
+    'an interrupted call has lost its hold, and a settled one at most the rest of it': `CASE state
+      WHEN 'interrupted' THEN lost_list_nanos <> hold_list_nanos
+      WHEN 'settled' THEN lost_list_nanos NOT IN (0, hold_list_nanos - list_nanos) ELSE lost_list_nanos <> 0 END`,
     'overrun says whether it cost more than its hold': 'overrun <> (coalesce(cost_nanos, 0) > hold_nanos)',
-    'a call above its hold has raised the holds after it': `overrun AND endpoint IS NOT NULL AND NOT EXISTS (
-      SELECT 1 FROM hold_floor AS floor JOIN api_key AS k ON k.budget_id = floor.budget_id
-        WHERE k.id = call.key_id AND floor.month = call.month
-        AND floor.endpoint IN (call.endpoint, '') AND floor.model IN (coalesce(model_asked, ''), '')
-        AND floor.nanos >= least(cost_nanos, ${HOLD_NANOS_MAX}))`,
     'credited says whether it was credited back': `credited <> EXISTS (
       SELECT 1 FROM credit_call WHERE call_id = call.id AND once = '${CREDIT_BACK}')`,
   },
@@ -95,7 +80,6 @@ const CREDIT_RULES: Rules = {
   from: 'credit',
   id: 'credit.id',
   rules: {
-    'a top-up adds credit': "kind = 'top_up' AND amount_nanos <= 0",
     'an entry about calls is the sum of what it moved for them': `amount_nanos <> (
       SELECT coalesce(sum(amount_nanos), 0) FROM credit_call WHERE credit_id = credit.id)
       AND (kind = '${CREDIT_BACK}' OR EXISTS (SELECT 1 FROM credit_call WHERE credit_id = credit.id))`,
@@ -109,7 +93,6 @@ const CREDIT_CALL_RULES: Rules = {
   rules: {
     'it is a settled call of the account of its entry':
       "call.id IS NULL OR credit.id IS NULL OR state <> 'settled' OR call.account_id <> credit.account_id",
-    'it is credited back by a credit-back, and priced again by a correction': `(once = '${CREDIT_BACK}') <> (kind = '${CREDIT_BACK}')`,
     'a credit-back returns all that was paid for the call': `once = '${CREDIT_BACK}' AND credit_call.amount_nanos <> cost_nanos - (
       SELECT coalesce(sum(amount_nanos), 0) FROM credit_call AS other
       WHERE other.call_id = credit_call.call_id AND other.once <> '${CREDIT_BACK}')`,
@@ -122,7 +105,7 @@ async function checkRules(ask: Ask, { label, from, id, rules }: Rules): Promise<
   const either = conditions.map((condition) => `(${condition})`)
   const query = `SELECT ${id} AS id, CASE ${cases.join(' ')} END AS rule FROM ${from}
     WHERE ${either.join(' OR ')} ORDER BY ${id} LIMIT 1`
-  const [row] = await ask(byStore({ sqlite: query.replaceAll('least(', 'min('), postgres: query }))
+  const [row] = await ask(raw(query))
   if (row === undefined) return null
   const what = Object.keys(rules)[number(row, 'rule')] ?? ''
   return { what, where: `${label} ${text(row, 'id')}`, stored: 'no', derived: 'yes' }
@@ -130,7 +113,12 @@ async function checkRules(ask: Ask, { label, from, id, rules }: Rules): Promise<
 
 const BATCH_CALLS = 5_000
 
-/** Recomputes the price of each settled call from its usage and stored price version. */
+const RERATES = `FROM credit_call WHERE call_id = call.id AND once <> '${CREDIT_BACK}'`
+
+/**
+ * Rates each settled call again by its usage and the prices that were stored for it. After a rerate, the sum paid for the
+ * call is the cost at the new prices.
+ */
 async function checkPrices(
   ask: Ask,
   rateAgain: RateAgain,
@@ -140,23 +128,30 @@ async function checkPrices(
   let done = 0
   for (let after = ''; ; ) {
     const rows = await ask(sql`
-      SELECT id, state, usage, rating, price_version, cost_nanos, list_nanos, estimated, hold_nanos, hold_list_nanos
+      SELECT id, state, usage, rating, price_version, cost_nanos, list_nanos, estimated, hold_nanos, hold_list_nanos,
+        CAST((SELECT coalesce(sum(amount_nanos), 0) ${raw(RERATES)}) AS bigint) AS rerated_nanos,
+        (SELECT once ${raw(RERATES)} ORDER BY credit_id DESC LIMIT 1) AS rerate
       FROM call WHERE id > ${after} ORDER BY id LIMIT ${BATCH_CALLS}`)
     for (const row of rows) {
       if (row['state'] !== 'settled') continue
-      const json = await priceVersionJson(text(row, 'price_version'))
-      const rated = row['usage'] === null ? null : rateRow(row, json, rateAgain)
-      if (typeof rated === 'string')
-        return differ('price of a call', `call ${text(row, 'id')}`, row['cost_nanos'], rated)
-      // A call without usage costs nothing, or its hold if a client deleted the object that stated the usage.
+      const where = `call ${text(row, 'id')}`
+      const rated = rateRow(row, await priceVersionJson(text(row, 'price_version')), rateAgain)
+      if (typeof rated === 'string') return differ('price of a call', where, row['cost_nanos'], rated)
+      // Without usage a call costs nothing, or its hold if a client deleted what stated the usage.
       const isHold = row['usage'] === null && bool(row, 'estimated')
       const unrated = (column: string) => (isHold ? nanosOrNull(row, column) : 0n)
-      for (const [what, column, derived] of [
-        ['cost of a call', 'cost_nanos', rated?.costNanos ?? unrated('hold_nanos')],
-        ['list cost of a call', 'list_nanos', rated?.listNanos ?? unrated('hold_list_nanos')],
-      ] as const)
-        if (row[column] !== derived)
-          return differ(what, `call ${text(row, 'id')}`, row[column], money(derived))
+      const costNanos = rated?.costNanos ?? unrated('hold_nanos')
+      const listNanos = rated?.listNanos ?? unrated('hold_list_nanos')
+      if (row['cost_nanos'] !== costNanos)
+        return differ('cost of a call', where, row['cost_nanos'], money(costNanos))
+      if (row['list_nanos'] !== listNanos)
+        return differ('list cost of a call', where, row['list_nanos'], money(listNanos))
+      const rerate = textOrNull(row, 'rerate')
+      if (rerate === null) continue
+      const paidNanos = nanos(row, 'cost_nanos') - nanos(row, 'rerated_nanos')
+      const again = rateRow(row, await priceVersionJson(rerate.slice(RERATE.length)), rateAgain)
+      const derived = typeof again === 'string' ? again : money(again?.costNanos ?? null)
+      if (money(paidNanos) !== derived) return differ('sum paid after a rerate', where, paidNanos, derived)
     }
     done += rows.length
     onProgress(done)
@@ -165,36 +160,10 @@ async function checkPrices(
   }
 }
 
-/** After a rerate, the total paid for a call equals its cost at the new prices. */
-async function checkRerates(ask: Ask, rateAgain: RateAgain): Promise<Difference | null> {
-  const priceVersionJson = priceVersions(ask)
-  let [after, afterOnce] = ['', '']
-  for (;;) {
-    const rows = await ask(sql`
-      SELECT call_id AS id, call_id, once, usage, rating, cost_nanos, CAST(cost_nanos - (
-        SELECT coalesce(sum(amount_nanos), 0) FROM credit_call AS other
-        WHERE other.call_id = call.id AND other.once <> ${CREDIT_BACK} AND other.credit_id <= credit_call.credit_id)
-        AS bigint) AS paid_nanos
-      FROM credit_call JOIN call ON call.id = call_id
-      WHERE once <> ${CREDIT_BACK} AND (call_id, once) > (${after}, ${afterOnce})
-      ORDER BY call_id, once LIMIT ${BATCH_CALLS}`)
-    for (const row of rows) {
-      const version = (textOrNull(row, 'once') ?? '').slice(RERATE.length)
-      const rated = rateRow(row, await priceVersionJson(version), rateAgain)
-      const derived = typeof rated === 'string' ? rated : money(rated?.costNanos ?? null)
-      const paidNanos = nanosOrNull(row, 'paid_nanos')
-      if (money(paidNanos) !== derived)
-        return differ('sum paid after a rerate', `call ${text(row, 'call_id')}`, paidNanos, derived)
-    }
-    if (rows.length < BATCH_CALLS) return null
-    const last = present(rows.at(-1))
-    ;[after, afterOnce] = [text(last, 'call_id'), text(last, 'once')]
-  }
-}
-
-/** The cost of a call; null if its version has no price. A string says why it cannot be derived. */
+/** The prices of a call; null if it has no usage, or its version no price. A text says why they cannot be derived. */
 function rateRow(row: Row, json: string | null, rateAgain: RateAgain): ReturnType<RateAgain> | string {
   if (json === null) return 'no such price version'
+  if (row['usage'] === null) return null
   try {
     return rateAgain({ usage: text(row, 'usage'), rating: text(row, 'rating'), priceVersionJson: json })
   } catch (error) {

@@ -15,8 +15,6 @@ export interface BatchParts {
   /** The node that sends the batch, which must not be fenced. Null: no node. */
   readonly node: { readonly id: string; readonly epoch: bigint } | null
   readonly clock: 'database' | 'caller'
-  /** The node's clock, used only to tell how long ago a call ended; the database's clock tells when. */
-  readonly nodeNowMs: number
 }
 
 export interface BatchRows {

@@ -28,11 +28,11 @@ export function* bookCalls(batch: CallBatch, parts: BatchParts): Batch<BookedCal
     yield ABANDON
     return 'fenced'
   }
-  const settlement = settleCalls(batch.closings, rows, parts.nodeNowMs)
-  const marks = yield* raiseFloors(settlement.bookings, rows.money)
+  const settlement = settleCalls(batch.closings, rows)
+  yield* raiseFloors(settlement.bookings, rows.money)
   const floors = yield* readFloors(batch.openings, rows)
   const admission = admitCalls(batch.openings, rows, floors, parts.node?.id ?? LOCAL_NODE)
-  const writes = [...rows.money.writes(), ...settlement.writes, ...marks, ...admission.writes]
+  const writes = [...rows.money.writes(), ...settlement.writes, ...admission.writes]
   const events = settlementEvents(settlement.bookings, rows.settings)
   yield events.length === 0 ? lastStep(writes) : step(writes)
   if (events.length > 0) {

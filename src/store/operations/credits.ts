@@ -14,12 +14,12 @@ import {
   type NotCredited,
 } from '../../ledger/account.ts'
 import { CREDIT_BACK } from '../../ledger/rerate.ts'
-import { bool, nanos, pageOf, present, type Row, readWideSum, recordOf, text, wideSum } from '../rows.ts'
+import { bool, nanos, present, type Row, readWideSum, recordOf, text, wideSum } from '../rows.ts'
 import { recordBalanceMove } from './budget-events.ts'
 import { actorOf, recordEvent } from './events.ts'
-import { atomic, type Operation } from './operation.ts'
+import { atomic, listNewest, matching, type Operation } from './operation.ts'
 import { claimKey, giveUpKey } from './settings.ts'
-import { and, FOR_UPDATE, join, onPostgres, raw, type Sql, sql } from './sql.ts'
+import { FOR_UPDATE, join, onPostgres, raw, type Sql, sql } from './sql.ts'
 
 /**
  * The account's balance and the credit ledger. Every operation that changes a balance locks calls first, then the
@@ -75,13 +75,9 @@ export function* bookEntry(credit: NewCredit & { readonly kind: CreditKind }): O
   return entry
 }
 
-function* listCredits({ accountId, after, limit }: CreditQuery): Operation<Page<CreditEntry>> {
-  const where = [
-    ...(accountId === null ? [sql`true`] : [sql`account_id = ${accountId}`]),
-    ...(after === null ? [] : [sql`id < ${after}`]),
-  ]
-  const rows = yield sql`SELECT * FROM credit WHERE ${and(where)} ORDER BY id DESC LIMIT ${limit + 1}`
-  return pageOf(rows, limit, entryOf)
+function* listCredits(query: CreditQuery): Operation<Page<CreditEntry>> {
+  const where = matching({ account_id: query.accountId })
+  return yield* listNewest({ select: raw('*'), from: raw('credit'), where }, query, entryOf)
 }
 
 function* readEntry(accountId: string, id: string): Operation<CreditEntry | null> {
@@ -141,7 +137,7 @@ function* lockCalls({ accountId, requestIds }: CreditBack): Operation<ReadonlyMa
   yield onPostgres(sql`SELECT id ${these} ORDER BY id ${FOR_UPDATE}`)
   const rows = yield sql`
     SELECT id, state, credited, key_id, day, coalesce(model_served, model_asked, '') AS model,
-      coalesce(cost_nanos, 0) - ${CREDITED_NANOS} AS paid_nanos,
+      ${PAID_NANOS} AS paid_nanos,
       (SELECT credit_id FROM credit_call WHERE call_id = call.id AND once = ${CREDIT_BACK}) AS credit_id ${these}`
   const refused = yield sql`
     SELECT id, state, false AS credited, CAST(0 AS bigint) AS paid_nanos FROM (
@@ -150,9 +146,9 @@ function* lockCalls({ accountId, requestIds }: CreditBack): Operation<ReadonlyMa
   return new Map([...rows, ...refused].map((row) => [text(row, 'id'), row]))
 }
 
-/** The amount credited for a call so far. */
-export const CREDITED_NANOS: Sql = sql`CAST(
-  (SELECT coalesce(sum(amount_nanos), 0) FROM credit_call WHERE credit_call.call_id = call.id) AS bigint)`
+/** The cost of a call less the credits since. */
+export const PAID_NANOS: Sql = sql`CAST(coalesce(cost_nanos, 0) -
+  (SELECT coalesce(sum(amount_nanos), 0) FROM credit_call AS paid WHERE paid.call_id = call.id) AS bigint)`
 
 /** `isBefore`: whether an earlier command credited the call. */
 function outcomesOf(

@@ -4,10 +4,10 @@ import type { Nanos } from '../../kernel/money.ts'
 import { type Actor, EVENT_TYPES, type EventType } from '../../kernel/vocabulary.ts'
 import type { Page } from '../../keys/key-store.ts'
 import type { EventQuery, EventRecord } from '../../webhooks/webhook-store.ts'
-import { namesOf, number, pageOf, type Row, text, textOrNull } from '../rows.ts'
-import { atomic, currentTime, type Operation } from './operation.ts'
+import { namesOf, number, type Row, text, textOrNull } from '../rows.ts'
+import { atomic, currentTime, listNewest, matching, type Operation } from './operation.ts'
 import { readSetting, writeSetting } from './settings.ts'
-import { and, FOR_DELETE, join, onPostgres, raw, type Sql, sql } from './sql.ts'
+import { FOR_DELETE, join, onPostgres, raw, type Sql, sql } from './sql.ts'
 
 /** Events: one row per change or crossing. They form the activity log, and webhooks deliver them. */
 
@@ -65,8 +65,8 @@ function newUlids(): IdSource {
 
 const CLOCK_STEP_MS = 10_000
 
-/** Ids ascend within a transaction, so its events are listed in order. If the clock was set back, ids follow it. */
-function nextUlid(nowMs: number): string {
+/** Ids ascend within a transaction, so that its events are listed in their order. A clock that was set back is followed. */
+export function nextUlid(nowMs: number): string {
   if (nowMs < ulidMs - CLOCK_STEP_MS) ulids = newUlids()
   ulidMs = nowMs
   return ulids()
@@ -112,16 +112,11 @@ export function actorOf(row: Row): Actor {
 }
 
 function* listEvents(query: EventQuery): Operation<Page<EventRecord>> {
-  const { accountId, type, actorId, startMs, endMs, after, limit } = query
-  const where: Sql[] = [sql`true`]
-  if (accountId !== null) where.push(sql`account_id = ${accountId}`)
-  if (type !== null) where.push(sql`type = ${type}`)
-  if (actorId !== null) where.push(sql`actor_id = ${actorId}`)
+  const { accountId, type, actorId, startMs, endMs } = query
+  const where = matching({ account_id: accountId, type, actor_id: actorId })
   if (startMs !== null) where.push(sql`created_at_ms >= ${startMs}`)
   if (endMs !== null) where.push(sql`created_at_ms < ${endMs}`)
-  if (after !== null) where.push(sql`id < ${after}`)
-  const rows = yield sql`SELECT ${EVENT} FROM event e WHERE ${and(where)} ORDER BY id DESC LIMIT ${limit + 1}`
-  return pageOf(rows, limit, eventRecord)
+  return yield* listNewest({ select: EVENT, from: raw('event e'), where }, query, eventRecord)
 }
 
 /** The setting that holds the percentages of a cap, as JSON. */

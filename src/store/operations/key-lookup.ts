@@ -1,7 +1,7 @@
 import type { AdminRole } from '../../kernel/vocabulary.ts'
 import type { KeyLookup } from '../../keys/credential.ts'
 import { keyStatus, type NewSession, type SessionRecord } from '../../keys/key-store.ts'
-import { dayOf, monthOf } from '../../ledger/calendar.ts'
+import { dayOf } from '../../ledger/calendar.ts'
 import { number, numberOrNull, type Row, text, textOrNull } from '../rows.ts'
 import {
   ACCOUNT_COLUMNS,
@@ -10,6 +10,7 @@ import {
   BUDGET_COLUMNS,
   budgetState,
   keyCeilings,
+  upstreamOf,
 } from './money-rows.ts'
 import { atomic, type Operation } from './operation.ts'
 import { now, onPostgres, raw, type Sql, sql } from './sql.ts'
@@ -64,24 +65,24 @@ function* apiCaller(key: Row): Operation<KeyLookup> {
   const [budget] = yield sql`SELECT ${BUDGET_COLUMNS} FROM budget b WHERE b.id = ${text(key, 'budget_id')}`
   const [account] = yield sql`SELECT ${ACCOUNT_COLUMNS} FROM account a WHERE a.id = ${accountId}`
   if (budget === undefined || account === undefined) return { kind: 'refused', reason: 'unknown_key' }
-  const { hasOthers, isSuspended, upstreams } = accountState(account)
+  const state = accountState(account)
   return {
     kind: 'api_key',
     keyId,
     name,
     accountId,
     means: meansOf(budget, account, nowMs),
-    isSuspended,
-    hasOthers,
-    upstreams,
+    isSuspended: state.status === 'suspended',
+    hasOthers: state.hasOthers,
+    upstreams: { messages: upstreamOf(state, 'messages'), chat: upstreamOf(state, 'chat') },
   }
 }
 
 function meansOf(budgetRow: Row, accountRow: Row, nowMs: number) {
   const account = accountState(accountRow)
   return {
-    keyCeilings: keyCeilings(budgetState(budgetRow), monthOf(nowMs), dayOf(nowMs), nowMs),
-    accountCeilings: accountCeilings(account, monthOf(nowMs), nowMs),
+    keyCeilings: keyCeilings(budgetState(budgetRow), dayOf(nowMs)),
+    accountCeilings: accountCeilings(account, dayOf(nowMs)),
     creditEnforced: account.creditEnforced,
     balanceNanos: account.creditedNanos - account.chargedNanos,
   }

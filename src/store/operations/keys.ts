@@ -62,6 +62,23 @@ export function* getKey(accountId: string, id: string, atMs: number): Operation<
   return row === undefined ? null : keyRecord(row)
 }
 
+/**
+ * Locks a key to change it. The lock waits for admissions under way, as later ones wait for it; the status and the time are
+ * read after it.
+ */
+function* lockKey(accountId: string, id: string, atMs: number): Operation<LockedKey | null> {
+  yield onPostgres(sql`SELECT id FROM api_key WHERE account_id = ${accountId} AND id = ${id} FOR UPDATE`)
+  const nowMs = yield* currentTime(atMs)
+  const key = yield* getKey(accountId, id, atMs)
+  return key === null ? null : { key, nowMs, isUsable: keyStatus(key, nowMs) === 'usable' }
+}
+
+interface LockedKey {
+  readonly key: KeyRecord
+  readonly nowMs: number
+  readonly isUsable: boolean
+}
+
 const updateKey = atomic(function* (
   accountId: string,
   id: string,
@@ -69,21 +86,23 @@ const updateKey = atomic(function* (
   atMs: number,
   actor: Actor,
 ): Operation<KeyEdit> {
-  const before = yield* getKey(accountId, id, atMs)
-  const isChanged = yield* changeUsable(accountId, id, atMs, changesSql(changes, 'api_key'))
-  const ofBudget = changesSql(changes, 'budget')
-  if (isChanged && ofBudget !== null) {
-    const its = sql`(SELECT budget_id FROM api_key WHERE id = ${id})`
-    yield onPostgres(sql`SELECT id FROM budget WHERE id = ${its} ${FOR_UPDATE}`)
-    yield sql`UPDATE budget SET ${ofBudget} WHERE id = ${its}`
+  const locked = yield* lockKey(accountId, id, atMs)
+  if (locked === null) return { kind: 'none' }
+  if (!locked.isUsable) return { kind: 'final', key: locked.key }
+  const { budgetId } = locked.key
+  const [ofKey, ofBudget] = [changesSql(changes, 'api_key'), changesSql(changes, 'budget')]
+  if (ofKey !== null) yield sql`UPDATE api_key SET ${ofKey} WHERE id = ${id}`
+  if (ofBudget !== null) {
+    yield onPostgres(sql`SELECT id FROM budget WHERE id = ${budgetId} ${FOR_UPDATE}`)
+    yield sql`UPDATE budget SET ${ofBudget} WHERE id = ${budgetId}`
   }
-  const key = yield* getKey(accountId, id, atMs)
-  const changed = isChanged && before !== null && key !== null ? keyChangesOf(before, key, atMs) : null
-  if (key !== null && changed !== null) {
+  const key = yield* readKey(accountId, id, atMs)
+  const changed = keyChangesOf(locked.key, key, atMs)
+  if (changed !== null) {
     yield* recordKey('key.updated', key, actor, atMs, { changes: changed })
     if (ofBudget !== null) yield* recordCaps(key, changes, actor, atMs)
   }
-  return key === null ? { kind: 'none' } : { kind: isChanged ? 'changed' : 'final', key }
+  return { kind: 'changed', key }
 })
 
 const revokeKey = atomic(function* (
@@ -92,11 +111,20 @@ const revokeKey = atomic(function* (
   atMs: number,
   actor: Actor,
 ): Operation<KeyRecord | null> {
-  const isRevoked = yield* changeUsable(accountId, id, atMs, sql`revoked_at_ms = looked.at_ms`)
-  const key = yield* getKey(accountId, id, atMs)
-  if (isRevoked && key !== null) yield* recordKey('key.revoked', key, actor, atMs)
+  const locked = yield* lockKey(accountId, id, atMs)
+  if (locked === null || !locked.isUsable) return locked?.key ?? null
+  yield sql`UPDATE api_key SET revoked_at_ms = ${locked.nowMs} WHERE id = ${id}`
+  const key = yield* readKey(accountId, id, atMs)
+  yield* recordKey('key.revoked', key, actor, atMs)
   return key
 })
+
+/** A key that exists. */
+function* readKey(accountId: string, id: string, atMs: number): Operation<KeyRecord> {
+  const key = yield* getKey(accountId, id, atMs)
+  if (key === null) throw new Error(`there is no key ${id}`)
+  return key
+}
 
 function* recordKey(
   type: 'key.created' | 'key.updated' | 'key.rotated' | 'key.revoked',
@@ -112,11 +140,11 @@ function* recordKey(
 /** Lock the budget, as settlement does before it reads the cap: one of the two sees the other's change. */
 function* recordCaps(key: KeyRecord, changes: KeyChanges, actor: Actor, atMs: number): Operation<void> {
   const [row] = yield sql`
-    SELECT ${BUDGET_COLUMNS} FROM budget b WHERE id = (SELECT budget_id FROM api_key WHERE id = ${key.id})`
+    SELECT ${BUDGET_COLUMNS} FROM budget b WHERE id = ${key.budgetId}`
   const budget = budgetState(present(row))
   const nowMs = yield* currentTime(atMs)
   const isSet = { month: changes.monthlyBudgetNanos != null, day: changes.dailyBudgetNanos != null }
-  const ceilings = keyCeilings(budget, monthOf(nowMs), dayOf(nowMs), nowMs)
+  const ceilings = keyCeilings(budget, dayOf(nowMs))
   const subject = { key: eventKey(key, atMs) }
   const edit = { accountId: key.accountId, budgetId: budget.id, subject, actor }
   yield* recordCapEdit(
@@ -124,21 +152,6 @@ function* recordCaps(key: KeyRecord, changes: KeyChanges, actor: Actor, atMs: nu
     ceilings.filter(({ period }) => isSet[period]),
     atMs,
   )
-}
-
-/**
- * Changes the key if it is usable, in one statement. It waits for running admissions, and later ones wait for it. The
- * status is read under the lock, the time after it.
- */
-function* changeUsable(accountId: string, id: string, atMs: number, set: Sql | null): Operation<boolean> {
-  const changed = yield sql`
-    WITH held AS MATERIALIZED (
-      SELECT id AS held_id, revoked_at_ms, expires_at_ms FROM api_key
-      WHERE account_id = ${accountId} AND id = ${id} ${onPostgres('FOR UPDATE')}
-    ), dated AS MATERIALIZED (SELECT held.*, ${now(atMs)} AS at_ms FROM held),
-    looked AS MATERIALIZED (SELECT held_id, at_ms, ${statusSql(sql`at_ms`)} AS status FROM dated)
-    UPDATE api_key SET ${set ?? sql`name = api_key.name`} FROM looked WHERE id = held_id AND status = 'usable' RETURNING id`
-  return changed.length > 0
 }
 
 const rotateKey = atomic(function* (
@@ -151,17 +164,15 @@ const rotateKey = atomic(function* (
   const { oldExpiresAtMs, ...made } = successor
   const { createdAtMs } = made
   const readNow = (newId: string) => getKey(accountId, newId, idempotency?.atMs ?? createdAtMs)
-  yield onPostgres(sql`SELECT id FROM api_key WHERE account_id = ${accountId} AND id = ${id} ${FOR_UPDATE}`)
-  const nowMs = yield* currentTime(createdAtMs)
-  const old = yield* getKey(accountId, id, createdAtMs)
-  const isUsable = old !== null && keyStatus(old, nowMs) === 'usable'
-  // A replayed rotation must find its new key even if the old one has ended since, perhaps by this rotation.
-  const replay = isUsable
+  const locked = yield* lockKey(accountId, id, createdAtMs)
+  // A repeated rotation must find its new key even if the old one has ended since, by the rotation itself even.
+  const replay = locked?.isUsable
     ? yield* claimKey(idempotency, made.id, readNow)
     : yield* findReplay(idempotency, readNow)
   if (replay !== null) return replay
-  if (old === null) return { kind: 'none' }
-  if (!isUsable) return { kind: 'final', key: old }
+  if (locked === null) return { kind: 'none' }
+  const { key: old, nowMs } = locked
+  if (!locked.isUsable) return { kind: 'final', key: old }
 
   // From here on the key is rotated. The new key gets the expiry that the old key had before.
   const key = yield* insertKey({ ...old, ...made }, id, old.budgetId)
@@ -171,8 +182,7 @@ const rotateKey = atomic(function* (
     if (endMs < (old.expiresAtMs ?? Number.POSITIVE_INFINITY))
       yield sql`UPDATE api_key SET expires_at_ms = ${endMs} WHERE id = ${id}`
   }
-  const rotated = yield* getKey(accountId, id, createdAtMs)
-  const old_key = rotated === null ? null : eventKey(rotated, createdAtMs)
+  const old_key = eventKey(yield* readKey(accountId, id, createdAtMs), createdAtMs)
   yield* recordKey('key.rotated', key, actor, createdAtMs, { old_key })
   return { kind: 'done', value: key }
 })
@@ -261,9 +271,7 @@ function* insertKey(
       ${ofKey.columns})
     VALUES (${key.id}, ${key.accountId}, ${budgetId}, ${key.name}, ${key.name.toUpperCase()}, ${key.digest},
       ${key.prefix}, ${key.last4}, ${key.createdAtMs}, ${rotatedFrom}, ${ofKey.values})`
-  const made = yield* getKey(key.accountId, key.id, key.createdAtMs)
-  if (made === null) throw new Error(`key ${key.id} was not made`)
-  return made
+  return yield* readKey(key.accountId, key.id, key.createdAtMs)
 }
 
 interface LimitColumns {
@@ -332,8 +340,7 @@ function* sweepExpiry(days: number | null, fromMs: number, nowMs: number): Opera
     ORDER BY expires_at_ms, id LIMIT ${SWEPT_MAX}`
   for (const row of keys) {
     const [accountId, id] = [text(row, 'account_id'), text(row, 'id')]
-    const key = yield* getKey(accountId, id, nowMs)
-    if (key === null) continue
+    const key = yield* readKey(accountId, id, nowMs)
     const once = `${prefix}${id}/${number(row, 'expires_at_ms')}`
     const type = days === null ? 'key.expired' : 'key.expiring'
     yield* recordEvent({ accountId, type, actor: SYSTEM, data: { key: eventKey(key, nowMs) }, once }, nowMs)

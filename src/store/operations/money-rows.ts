@@ -1,10 +1,10 @@
 import type { AccountStatus, BudgetMode, OwnUpstream, Surface } from '../../kernel/vocabulary.ts'
 import type { OverLimit } from '../../keys/key-store.ts'
 import type { AccountRecord } from '../../ledger/account.ts'
-import { monthOf, nextDayMs, nextMonthMs } from '../../ledger/calendar.ts'
+import { monthOf, nextDayMs, nextMonthMs, startOfDayMs } from '../../ledger/calendar.ts'
 import type { Budget } from '../../ledger/call.ts'
-import { bool, nanos, nanosOrNull, number, numberOrNull, type Row, text, textOrNull } from '../rows.ts'
-import { type Filled, prepare, raw } from './sql.ts'
+import { type Row, recordOf, text } from '../rows.ts'
+import { type Filled, prepareUpdate, raw, sql } from './sql.ts'
 
 /**
  * The budgets and accounts that the calls of a batch share: locked and read once, changed in memory call by call,
@@ -20,20 +20,17 @@ export const ACCOUNT_COLUMNS = raw(`a.id, a.credited_nanos, a.charged_nanos, a.h
   a.monthly_budget_nanos, a.month, a.spent_nanos, a.status, a.has_others, a.discount_billionths,
   a.messages_url, a.messages_key, a.chat_url, a.chat_key`)
 
-/** A period and its sums; an earlier period is over, and its sums are 0. */
-export interface MonthSums {
-  month: string
-  spentNanos: bigint
-}
-
-export interface BudgetState extends MonthSums {
+export interface BudgetState {
   readonly id: string
   readonly accountId: string
-  readonly monthlyNanos: bigint | null
-  readonly dailyNanos: bigint | null
+  readonly monthlyBudgetNanos: bigint | null
+  readonly dailyBudgetNanos: bigint | null
   readonly requestsPerMinute: number | null
-  readonly mode: BudgetMode | null
+  readonly budgetMode: BudgetMode | null
+  month: string
+  spentNanos: bigint
   heldNanos: bigint
+  lostNanos: bigint
   hasFloors: boolean
   day: string
   daySpentNanos: bigint
@@ -41,19 +38,25 @@ export interface BudgetState extends MonthSums {
   minuteRequests: number
 }
 
-export interface AccountState extends MonthSums {
+export interface AccountState {
   readonly id: string
   readonly creditedNanos: bigint
   readonly creditEnforced: boolean
-  readonly isSuspended: boolean
+  readonly status: AccountStatus
   readonly hasOthers: boolean
   readonly discountBillionths: number | null
-  readonly upstreams: AccountRecord['upstreams']
-  readonly monthlyNanos: bigint | null
+  readonly messagesUrl: string | null
+  readonly messagesKey: string | null
+  readonly chatUrl: string | null
+  readonly chatKey: string | null
+  readonly monthlyBudgetNanos: bigint | null
+  month: string
+  spentNanos: bigint
   chargedNanos: bigint
   heldNanos: bigint
 }
 
+/** The amounts that a call moves, in the month and on the day of its admission. */
 export interface Move {
   readonly month: string
   readonly day: string
@@ -63,17 +66,11 @@ export interface Move {
   readonly lostNanos: bigint
 }
 
-type BudgetMove = { -readonly [Name in keyof Omit<Move, 'accountHeldNanos'>]: Move[Name] } & {
-  readonly id: string
-}
-type AccountMove = { readonly id: string; readonly month: string; heldNanos: bigint; costNanos: bigint }
-
 export class MoneyRows {
   readonly budgets: ReadonlyMap<string, BudgetState>
   readonly accounts: ReadonlyMap<string, AccountState>
-  readonly #budgetMoves = new Map<string, BudgetMove>()
-  readonly #accountMoves = new Map<string, AccountMove>()
-  readonly #counted = new Set<BudgetState>()
+  readonly #changedBudgets = new Set<BudgetState>()
+  readonly #changedAccounts = new Set<AccountState>()
 
   constructor(budgets: readonly Row[], accounts: readonly Row[]) {
     this.budgets = new Map(budgets.map((row) => [text(row, 'id'), budgetState(row)]))
@@ -92,36 +89,20 @@ export class MoneyRows {
     return state
   }
 
-  /** Changes the sums in memory, as the statements of `writes` will in the database. */
   move(budgetId: string, accountId: string, move: Move): void {
-    if (!isMove(move)) return
-    const budget = this.budget(budgetId)
+    const { heldNanos, accountHeldNanos, costNanos, lostNanos } = move
+    if (heldNanos !== 0n || costNanos !== 0n || lostNanos !== 0n) {
+      const budget = this.budget(budgetId)
+      moveBudget(budget, move)
+      this.#changedBudgets.add(budget)
+    }
+    if (accountHeldNanos === 0n && costNanos === 0n) return
     const account = this.account(accountId)
-    moveBudget(budget, move)
-    account.heldNanos += move.accountHeldNanos
-    account.chargedNanos += move.costNanos
+    account.heldNanos += accountHeldNanos
+    account.chargedNanos += costNanos
     enterMonth(account, move.month)
-    if (account.month === move.month) account.spentNanos += move.costNanos
-
-    const { month, day, heldNanos, costNanos, lostNanos } = move
-    const name = `${budgetId} ${month} ${day}`
-    const moved = this.#budgetMoves.get(name)
-    if (moved === undefined) {
-      this.#budgetMoves.set(name, { id: budgetId, month, day, heldNanos, costNanos, lostNanos })
-    } else {
-      moved.heldNanos += heldNanos
-      moved.costNanos += costNanos
-      moved.lostNanos += lostNanos
-    }
-    const accountName = `${accountId} ${month}`
-    const charged = this.#accountMoves.get(accountName)
-    if (charged === undefined) {
-      const of = { id: accountId, month, heldNanos: move.accountHeldNanos, costNanos }
-      this.#accountMoves.set(accountName, of)
-    } else {
-      charged.heldNanos += move.accountHeldNanos
-      charged.costNanos += costNanos
-    }
+    if (account.month === move.month) account.spentNanos += costNanos
+    this.#changedAccounts.add(account)
   }
 
   /** Counts an admitted request, if its budget limits requests. */
@@ -131,72 +112,65 @@ export class MoneyRows {
     const minute = minuteOf(budget, atMs)
     budget.minuteRequests = budget.minute === minute ? budget.minuteRequests + 1 : 1
     budget.minute = minute
-    this.#counted.add(budget)
+    this.#changedBudgets.add(budget)
   }
 
+  /** The budget has hold floors of this month. */
+  markFloors(budgetId: string, month: string): void {
+    const budget = this.budget(budgetId)
+    if (budget.month === month) budget.hasFloors = true
+  }
+
+  /** The sums are written as they are in memory: the rows are locked since they were read. */
   writes(): Filled[] {
     return [
-      ...sorted(this.#budgetMoves).map(({ id, month, day, heldNanos, costNanos, lostNanos }) =>
-        MOVE_BUDGET(
-          ...[month, costNanos, month, heldNanos, month, lostNanos, month],
-          ...[day, day, costNanos, day, day, month, id, month],
+      ...[...this.#changedBudgets].map((b) =>
+        WRITE_BUDGET(
+          ...[b.month, b.spentNanos, b.heldNanos, b.lostNanos, b.hasFloors, b.day, b.daySpentNanos],
+          ...[b.minute, b.minuteRequests, b.id],
         ),
       ),
-      ...[...this.#counted].map(({ id, minute, minuteRequests }) =>
-        COUNT_REQUESTS(minute, minuteRequests, id),
-      ),
-      ...sorted(this.#accountMoves).map(({ id, month, heldNanos, costNanos }) =>
-        MOVE_ACCOUNT(heldNanos, costNanos, month, month, costNanos, month, month, id),
+      ...[...this.#changedAccounts].map((a) =>
+        WRITE_ACCOUNT(a.heldNanos, a.chargedNanos, a.month, a.spentNanos, a.id),
       ),
     ]
   }
 }
 
-function isMove({ heldNanos, accountHeldNanos, costNanos, lostNanos }: Move): boolean {
-  return [heldNanos, accountHeldNanos, costNanos, lostNanos].some((nanos) => nanos !== 0n)
-}
+const WRITE_BUDGET = prepareUpdate(
+  'budget',
+  [
+    ...['month', 'spent_nanos', 'held_nanos', 'lost_nanos', 'has_floors', 'day', 'day_spent_nanos'],
+    ...['minute', 'minute_requests'],
+  ],
+  ['id'],
+)
 
-function sorted<T>(moves: ReadonlyMap<string, T>): T[] {
-  return [...moves].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, move]) => move)
-}
+const WRITE_ACCOUNT = prepareUpdate(
+  'account',
+  ['held_nanos', 'charged_nanos', 'month', 'spent_nanos'],
+  ['id'],
+)
 
-/** A later month or day resets the sums to 0. A move in an earlier period, which is over, changes nothing. */
-const MOVE_BUDGET = prepare`
-  UPDATE budget SET
-    spent_nanos = CASE WHEN month < ${'text'} THEN 0 ELSE spent_nanos END + ${'bigint'},
-    held_nanos = CASE WHEN month < ${'text'} THEN 0 ELSE held_nanos END + ${'bigint'},
-    lost_nanos = CASE WHEN month < ${'text'} THEN 0 ELSE lost_nanos END + ${'bigint'},
-    has_floors = has_floors AND month = ${'text'},
-    day_spent_nanos = CASE WHEN day < ${'text'} THEN 0 ELSE day_spent_nanos END
-      + CASE WHEN day > ${'text'} THEN 0 ELSE ${'bigint'} END,
-    day = CASE WHEN day < ${'text'} THEN ${'text'} ELSE day END,
-    month = ${'text'}
-  WHERE id = ${'text'} AND month <= ${'text'}`
-
-const COUNT_REQUESTS = prepare`
-  UPDATE budget SET minute = ${'bigint'}, minute_requests = ${'bigint'} WHERE id = ${'text'}`
-
-const MOVE_ACCOUNT = prepare`
-  UPDATE account SET held_nanos = held_nanos + ${'bigint'}, charged_nanos = charged_nanos + ${'bigint'},
-    spent_nanos = CASE WHEN month < ${'text'} THEN 0 ELSE spent_nanos END
-      + CASE WHEN month > ${'text'} THEN 0 ELSE ${'bigint'} END,
-    month = CASE WHEN month < ${'text'} THEN ${'text'} ELSE month END
-  WHERE id = ${'text'}`
-
-function enterMonth(sums: MonthSums, month: string): void {
-  if (sums.month >= month) return
+/** A later month sets the sums to 0. */
+function enterMonth(sums: Pick<AccountState, 'month' | 'spentNanos'>, month: string): boolean {
+  if (sums.month >= month) return false
   sums.month = month
   sums.spentNanos = 0n
+  return true
 }
 
-function moveBudget(budget: BudgetState, { month, day, heldNanos, costNanos }: Move): void {
-  if (budget.month < month) {
-    enterMonth(budget, month)
+/** A month or a day that is over changes nothing. */
+function moveBudget(budget: BudgetState, move: Move): void {
+  const { month, day, costNanos } = move
+  if (enterMonth(budget, month)) {
     budget.heldNanos = 0n
+    budget.lostNanos = 0n
     budget.hasFloors = false
   }
   if (budget.month > month) return
-  budget.heldNanos += heldNanos
+  budget.heldNanos += move.heldNanos
+  budget.lostNanos += move.lostNanos
   budget.spentNanos += costNanos
   if (budget.day < day) {
     budget.day = day
@@ -205,27 +179,26 @@ function moveBudget(budget: BudgetState, { month, day, heldNanos, costNanos }: M
   if (budget.day === day) budget.daySpentNanos += costNanos
 }
 
-/** The ceilings of a key in this month and day. */
-export function keyCeilings(budget: BudgetState, month: string, day: string, atMs: number): Budget[] {
-  const { monthlyNanos, dailyNanos } = budget
-  const isNow = budget.month === month
+/** The ceilings of a key, as they stand on this day. */
+export function keyCeilings(budget: BudgetState, day: string): Budget[] {
+  const { monthlyBudgetNanos, dailyBudgetNanos } = budget
+  if (monthlyBudgetNanos === null && dailyBudgetNanos === null) return []
+  const atMs = startOfDayMs(day)
+  const isNow = budget.month === day.slice(0, 7)
   const heldNanos = isNow ? budget.heldNanos : 0n
   const ceilings: Budget[] = []
-  if (monthlyNanos !== null)
+  if (monthlyBudgetNanos !== null)
     ceilings.push({
       ...{ scope: 'key', period: 'month', spentNanos: isNow ? budget.spentNanos : 0n, heldNanos },
-      ...{ capNanos: monthlyNanos, resetsAtMs: nextMonthMs(atMs) },
+      ...{ capNanos: monthlyBudgetNanos, resetsAtMs: nextMonthMs(atMs) },
     })
-  if (dailyNanos !== null)
+  if (dailyBudgetNanos !== null) {
+    const spentNanos = budget.day === day ? budget.daySpentNanos : 0n
     ceilings.push({
-      ...{
-        scope: 'key',
-        period: 'day',
-        spentNanos: budget.day === day ? budget.daySpentNanos : 0n,
-        heldNanos,
-      },
-      ...{ capNanos: dailyNanos, resetsAtMs: nextDayMs(atMs) },
+      ...{ scope: 'key', period: 'day', spentNanos, heldNanos },
+      ...{ capNanos: dailyBudgetNanos, resetsAtMs: nextDayMs(atMs) },
     })
+  }
   return ceilings
 }
 
@@ -246,78 +219,35 @@ function minuteOf({ minute }: BudgetState, atMs: number): number {
   return now === minute - 1 ? minute : now
 }
 
-export function accountCeilings(account: AccountState, month: string, atMs: number): Budget[] {
-  const { monthlyNanos, heldNanos } = account
-  if (monthlyNanos === null) return []
-  const spentNanos = account.month === month ? account.spentNanos : 0n
-  const sums = { spentNanos, heldNanos, capNanos: monthlyNanos, resetsAtMs: nextMonthMs(atMs) }
-  return [{ scope: 'account', period: 'month', ...sums }]
+export function accountCeilings(account: AccountState, day: string): Budget[] {
+  const { monthlyBudgetNanos: capNanos, heldNanos } = account
+  if (capNanos === null) return []
+  const spentNanos = account.month === day.slice(0, 7) ? account.spentNanos : 0n
+  const resetsAtMs = nextMonthMs(startOfDayMs(day))
+  return [{ scope: 'account', period: 'month', spentNanos, heldNanos, capNanos, resetsAtMs }]
 }
 
-export function budgetState(row: Row): BudgetState {
-  return {
-    id: text(row, 'id'),
-    accountId: text(row, 'account_id'),
-    monthlyNanos: nanosOrNull(row, 'monthly_budget_nanos'),
-    dailyNanos: nanosOrNull(row, 'daily_budget_nanos'),
-    requestsPerMinute: numberOrNull(row, 'requests_per_minute'),
-    mode: textOrNull(row, 'budget_mode') as BudgetState['mode'],
-    month: text(row, 'month'),
-    spentNanos: nanos(row, 'spent_nanos'),
-    heldNanos: nanos(row, 'held_nanos'),
-    hasFloors: bool(row, 'has_floors'),
-    day: text(row, 'day'),
-    daySpentNanos: nanos(row, 'day_spent_nanos'),
-    minute: number(row, 'minute'),
-    minuteRequests: number(row, 'minute_requests'),
-  }
+export const budgetState = recordOf<BudgetState>
+export const accountState = recordOf<AccountState>
+
+/** The upstream of the account's own on this surface. */
+export function upstreamOf(account: AccountState, surface: Surface): OwnUpstream | null {
+  const url = account[`${surface}Url`]
+  return url === null ? null : { url, sealedKey: account[`${surface}Key`] }
 }
 
-export function accountState(row: Row): AccountState {
-  return {
-    id: text(row, 'id'),
-    creditedNanos: nanos(row, 'credited_nanos'),
-    chargedNanos: nanos(row, 'charged_nanos'),
-    heldNanos: nanos(row, 'held_nanos'),
-    creditEnforced: bool(row, 'credit_enforced'),
-    isSuspended: text(row, 'status') === 'suspended',
-    hasOthers: bool(row, 'has_others'),
-    discountBillionths: numberOrNull(row, 'discount_billionths'),
-    upstreams: { messages: upstreamOf(row, 'messages'), chat: upstreamOf(row, 'chat') },
-    monthlyNanos: nanosOrNull(row, 'monthly_budget_nanos'),
-    month: text(row, 'month'),
-    spentNanos: nanos(row, 'spent_nanos'),
-  }
-}
-
-function upstreamOf(row: Row, surface: Surface): OwnUpstream | null {
-  const url = textOrNull(row, `${surface}_url`)
-  return url === null ? null : { url, sealedKey: textOrNull(row, `${surface}_key`) }
-}
-
-/** The columns of `account a` for a record; the caller adds `now_ms`. */
-export const ACCOUNT_RECORD = raw(`a.id, a.name, a.created_at_ms, a.metadata, a.status, a.discount_billionths,
-  a.messages_url, a.messages_key, a.chat_url, a.chat_key, a.credited_nanos, a.charged_nanos, a.held_nanos,
-  a.credit_enforced, a.monthly_budget_nanos, a.month, a.spent_nanos`)
+/** The columns of `account a` that make a record; `now_ms` is to be added. */
+export const ACCOUNT_RECORD = sql`${ACCOUNT_COLUMNS}, a.name, a.created_at_ms, a.metadata`
 
 export function accountRecord(row: Row): AccountRecord {
-  const { metadata } = row
-  const isNow = text(row, 'month') === monthOf(number(row, 'now_ms'))
+  const account = recordOf<AccountState & AccountRecord & { readonly nowMs: number }>(row)
+  const { id, name, status, monthlyBudgetNanos, heldNanos, creditEnforced, discountBillionths } = account
   return {
-    id: text(row, 'id'),
-    name: text(row, 'name'),
-    status: text(row, 'status') as AccountStatus,
-    monthlyBudgetNanos: nanosOrNull(row, 'monthly_budget_nanos'),
-    spentNanos: isNow ? nanos(row, 'spent_nanos') : 0n,
-    heldNanos: nanos(row, 'held_nanos'),
-    creditEnforced: bool(row, 'credit_enforced'),
-    balanceNanos: nanos(row, 'credited_nanos') - nanos(row, 'charged_nanos'),
-    discountBillionths: numberOrNull(row, 'discount_billionths'),
-    upstreams: { messages: upstreamOf(row, 'messages'), chat: upstreamOf(row, 'chat') },
-    // SQLite has no type for JSON.
-    metadata: (typeof metadata === 'string'
-      ? JSON.parse(metadata)
-      : (metadata ?? {})) as AccountRecord['metadata'],
-    createdAtMs: number(row, 'created_at_ms'),
+    ...{ id, name, status, monthlyBudgetNanos, heldNanos, creditEnforced, discountBillionths },
+    spentNanos: account.month === monthOf(account.nowMs) ? account.spentNanos : 0n,
+    balanceNanos: account.creditedNanos - account.chargedNanos,
+    upstreams: { messages: upstreamOf(account, 'messages'), chat: upstreamOf(account, 'chat') },
+    metadata: account.metadata ?? {},
+    createdAtMs: account.createdAtMs,
   }
 }

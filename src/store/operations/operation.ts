@@ -1,5 +1,6 @@
-import { number, present, type Row } from '../rows.ts'
-import { now, type Runnable, type Sql, sql } from './sql.ts'
+import type { Page } from '../../keys/key-store.ts'
+import { number, pageOf, present, type Row } from '../rows.ts'
+import { and, now, type Runnable, raw, type Sql, sql } from './sql.ts'
 
 /**
  * An operation, written once for both stores: it yields statements and receives their rows. SQLite runs it to its end
@@ -63,7 +64,7 @@ export function isAtomic(
 export interface Step {
   readonly statements: readonly Runnable[]
   /** How the last step ends the transaction; null for the others. */
-  readonly end: 'commit' | 'rollback' | null
+  readonly end: 'COMMIT' | 'ROLLBACK' | null
 }
 
 export type StepRows = readonly (readonly Row[])[]
@@ -76,11 +77,11 @@ export function step(statements: readonly Runnable[]): Step {
 }
 
 export function lastStep(statements: readonly Runnable[]): Step {
-  return { statements, end: 'commit' }
+  return { statements, end: 'COMMIT' }
 }
 
-/** Rolls the batch back. */
-export const ABANDON: Step = { statements: [], end: 'rollback' }
+/** Ends the batch as if it had not begun. */
+export const ABANDON: Step = { statements: [], end: 'ROLLBACK' }
 
 /** Runs an operation within a batch, each statement as a step. For rare cases. */
 export function* inBatch<T>(operation: Operation<T>): Batch<T> {
@@ -90,6 +91,26 @@ export function* inBatch<T>(operation: Operation<T>): Batch<T> {
     result = operation.next(rows)
   }
   return result.value
+}
+
+/** The conditions that columns have these values. Null: any value. */
+export function matching(values: Readonly<Record<string, string | null>>): Sql[] {
+  return Object.entries(values).flatMap(([column, value]) =>
+    value === null ? [] : [sql`${raw(column)} = ${value}`],
+  )
+}
+
+/** A page of a list, newest first, by an id that begins with the instant of its row. */
+export function* listNewest<Record>(
+  parts: { readonly select: Sql; readonly from: Sql; readonly where: readonly Sql[]; readonly id?: string },
+  { after, limit }: { readonly after: string | null; readonly limit: number },
+  read: (row: Row) => Record,
+): Operation<Page<Record>> {
+  const id = raw(parts.id ?? 'id')
+  const where = and([sql`true`, ...parts.where, ...(after === null ? [] : [sql`${id} < ${after}`])])
+  const rows = yield sql`
+    SELECT ${parts.select} FROM ${parts.from} WHERE ${where} ORDER BY ${id} DESC LIMIT ${limit + 1}`
+  return pageOf(rows, limit, read)
 }
 
 export function* currentTime(atMs: number): Operation<number> {

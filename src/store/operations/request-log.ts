@@ -1,6 +1,6 @@
 import { firstUlid } from '../../kernel/ids.ts'
 import { type CallRecord, HOLD_METHOD, unsentCall } from '../../ledger/call.ts'
-import { CALL_COLUMNS, NOTHING_RECORDED, TOKEN_COLUMNS, type TokenCounts } from '../../ledger/call-columns.ts'
+import { columnOf, NOTHING_RECORDED } from '../../ledger/call-columns.ts'
 import type {
   CallBodies,
   CallCursor,
@@ -16,17 +16,20 @@ import { and, byStore, FOR_DELETE, join, onPostgres, raw, type Sql, type SqlValu
 /** Records that one query of the request log scans. The next query continues there, so that others can run in between. */
 export const LOG_LOOK_RECORDS_MAX = 10_000
 
-const RECORDED = Object.entries(CALL_COLUMNS)
-const TOKENS = Object.entries(TOKEN_COLUMNS)
+const { tokens: _tokens, code: _code, ...NO_COLUMNS } = NOTHING_RECORDED
+const COLUMNS = Object.keys(NO_COLUMNS).map((name) => [name, columnOf(name)] as const)
 
 /** A row of `call`. */
 export function callRecord(row: Row): CallRecord {
   const members: Record<string, unknown> = { ...NOTHING_RECORDED }
-  for (const [name, { column }] of RECORDED) members[name] = readValue(column, row[column])
+  for (const [name, column] of COLUMNS) members[name] = readValue(column, row[column])
   if (members['state'] === 'in_flight' && members['objectId'] !== null) members['state'] = 'deferred'
   if (members['method'] === HOLD_METHOD) members['method'] = 'WS'
-  const tokens = Object.fromEntries(TOKENS.map(([name, column]) => [name, number(row, column)]))
-  return { ...(members as unknown as CallRecord), tokens: tokens as TokenCounts }
+  const tokens = {
+    ...{ input: number(row, 'input_tokens'), output: number(row, 'output_tokens') },
+    ...{ cacheRead: number(row, 'cache_read_tokens'), cacheWrite: number(row, 'cache_write_tokens') },
+  }
+  return { ...(members as unknown as CallRecord), tokens }
 }
 
 /** A row of `refused_call`. */
@@ -67,60 +70,37 @@ export const IN_ORDER_OF_AN_INDEX = onPostgres(`SELECT set_config('enable_sort',
 const BEGINNING: CallCursor = { startedAtMs: Number.MIN_SAFE_INTEGER, requestId: '' }
 const END: CallCursor = { startedAtMs: Number.MAX_SAFE_INTEGER, requestId: '' }
 
-/**
- * A query reads in strides, each four times as long as the last; the first has four times the wanted number of calls.
- * Most queries find enough there.
- */
-const FIRST_STRIDE = 4
-const STRIDE_GROWTH = 4
-
 const listCalls = atomic(function* (
   filter: CallFilter,
   after: CallCursor | null,
   limit: number,
 ): Operation<CallPage> {
   yield IN_ORDER_OF_AN_INDEX
-  const calls: CallRecord[] = []
-  let before = earlierOf(after ?? END, { ...END, startedAtMs: filter.toMs ?? END.startedAtMs })
-  let left: number = LOG_LOOK_RECORDS_MAX
-  const isFiltered = matchesSql(filter).length > 0
-  for (let records = isFiltered ? limit * FIRST_STRIDE : limit; ; records *= STRIDE_GROWTH) {
-    const taken = Math.min(records, left)
-    const found = yield* readPage(filter, before, taken, limit - calls.length)
-    calls.push(...found.calls)
-    left -= taken
-    if (found.next === null || calls.length === limit || left === 0) return { calls, next: found.next }
-    before = found.next
-  }
-})
-
-/** At most `limit` matching calls among the next `records` records, and the cursor to continue from. */
-function* readPage(
-  filter: CallFilter,
-  before: CallCursor,
-  records: number,
-  limit: number,
-): Operation<CallPage> {
+  const before = earlierOf(after ?? END, { ...END, startedAtMs: filter.toMs ?? END.startedAtMs })
   const from = { ...BEGINNING, startedAtMs: filter.fromMs ?? BEGINNING.startedAtMs }
-  const [last, beyond] = (yield edgeSql(filter, before, from, records)).map(cursorOf)
-  const goesOnAfter = beyond === undefined ? null : (last ?? null)
-  const rows = yield matchingSql(filter, before, goesOnAfter ?? from, limit)
+  const rows = yield matchingSql(filter, before, from, limit)
   const calls = rows.slice(0, limit).map(filter.state === 'refused' ? refusedRecord : callRecord)
   const lastShown = calls.at(-1)
-  if (rows.length <= limit || lastShown === undefined) return { calls, next: goesOnAfter }
-  return { calls, next: { startedAtMs: lastShown.startedAtMs, requestId: lastShown.requestId } }
-}
+  if (rows.length > limit && lastShown !== undefined)
+    return { calls, next: { startedAtMs: lastShown.startedAtMs, requestId: lastShown.requestId } }
+  const [last, beyond] = (yield edgeSql(filter, before, from)).map(cursorOf)
+  return { calls, next: beyond === undefined ? null : (last ?? null) }
+})
 
-/** The end of a stride: its last record, and one more if there is one. */
-export function edgeSql(filter: CallFilter, before: CallCursor, from: CallCursor, records: number): Sql {
+/** The last record that one look goes through, and one more if there is one. */
+export function edgeSql(filter: CallFilter, before: CallCursor, from: CallCursor): Sql {
   return sql`SELECT started_at_ms, id FROM ${source(filter, before, from)} ${newestFirst(filter)}
-    LIMIT 2 OFFSET ${records - 1}`
+    LIMIT 2 OFFSET ${LOG_LOOK_RECORDS_MAX - 1}`
 }
 
-/** One extra row shows whether there are more. */
+/**
+ * The matching records of one look; both databases stop at the limit. One extra row shows whether there are more. SQLite
+ * gives the rows in the order of the look, and would sort them again if it was asked to.
+ */
 export function matchingSql(filter: CallFilter, before: CallCursor, from: CallCursor, limit: number): Sql {
-  return sql`SELECT * FROM ${source(filter, before, from)}
-    AND ${and([sql`true`, ...matchesSql(filter)])} ${newestFirst(filter)} LIMIT ${limit + 1}`
+  return sql`SELECT * FROM (
+      SELECT * FROM ${source(filter, before, from)} ${newestFirst(filter)} LIMIT ${LOG_LOOK_RECORDS_MAX}) AS look
+    WHERE ${and([sql`true`, ...matchesSql(filter)])} ${onPostgres(newestFirst(filter))} LIMIT ${limit + 1}`
 }
 
 /**

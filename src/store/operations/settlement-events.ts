@@ -13,8 +13,8 @@ import type { Operation } from './operation.ts'
 import { prepare, raw, sql } from './sql.ts'
 
 /**
- * The events of a settlement, recorded in its transaction. Rows with a cap and accounts with enforced credit are
- * locked, so the sums before and after each call are exact.
+ * The events of a settlement, recorded in its transaction. Budgets and accounts are locked, so that the sums before and
+ * after each call are exact.
  */
 
 /** A booked closing, with its call and the sums after it. */
@@ -40,16 +40,13 @@ export function ceilingsOf(
   accountId: string,
   money: MoneyRows,
 ): readonly Budget[] {
-  const budget = money.budget(budgetId)
-  const account = money.account(accountId)
-  if (budget.monthlyNanos === null && budget.dailyNanos === null && account.monthlyNanos === null) return []
+  const [budget, account] = [money.budget(budgetId), money.account(accountId)]
   const [month, day] = [text(call, 'month'), text(call, 'day')]
-  const dayMs = Date.parse(day)
   return [
-    ...keyCeilings(budget, month, day, dayMs).filter(({ period }) =>
+    ...keyCeilings(budget, day).filter(({ period }) =>
       period === 'month' ? budget.month === month : budget.day === day,
     ),
-    ...(account.month === month ? accountCeilings(account, month, dayMs) : []),
+    ...(account.month === month ? accountCeilings(account, day) : []),
   ]
 }
 
@@ -97,12 +94,7 @@ function balanceCrossings(booking: Booking, lowNanos: bigint | null): readonly (
     (type) =>
       function* () {
         const { actor } = yield* callerOf(booking)
-        // Without enforcement the account is not locked, so two batches may both see the crossing.
-        const once = balance.enforced ? {} : { once: `${type}/${balance.creditedNanos}/${lowNanos}` }
-        yield* recordEvent(
-          { accountId, type, actor, data: { balance: balanceObject(balance) }, ...once },
-          atMs,
-        )
+        yield* recordEvent({ accountId, type, actor, data: { balance: balanceObject(balance) } }, atMs)
       },
   )
 }

@@ -1,6 +1,5 @@
-import { limits } from '../../kernel/limits.ts'
 import type { CallClosing, Settled } from '../../ledger/call.ts'
-import { CLOSING_COLUMNS, TOKEN_COLUMNS } from '../../ledger/call-columns.ts'
+import { CLOSING_NAMES, columnOf, TOKEN_COLUMNS } from '../../ledger/call-columns.ts'
 import { HOLD_NANOS_MAX } from '../../ledger/decide-admission.ts'
 import { nanos, nanosOrNull, number, present, type Row, text, textOrNull } from '../rows.ts'
 import type { BatchRows } from './batch-rows.ts'
@@ -15,7 +14,7 @@ const CLOSE_CALL = prepareUpdate(
   'call',
   [
     ...['state', 'ended_at_ms', 'overrun', 'lost_list_nanos', 'balance_nanos'],
-    ...CLOSING_COLUMNS.map(({ column }) => column),
+    ...[...CLOSING_NAMES.map(columnOf), ...Object.values(TOKEN_COLUMNS)],
   ],
   ['id', 'state'],
 )
@@ -37,7 +36,6 @@ const ADD_TO_DAY = prepareInsert(
 export function settleCalls(
   closings: readonly CallClosing[],
   { calls, money, nowMs }: BatchRows,
-  nodeNowMs: number,
 ): {
   readonly settled: readonly (Settled | null)[]
   readonly bookings: readonly Booking[]
@@ -53,7 +51,7 @@ export function settleCalls(
     const { creditedNanos, chargedNanos } = money.account(text(call, 'account_id'))
     return { balanceNanos: balanceNanos ?? creditedNanos - chargedNanos, booked: booked.includes(closing) }
   })
-  const closes = bookings.map((booking) => closeCall(booking, endOf(booking, nowMs, nodeNowMs)))
+  const closes = bookings.map((booking) => closeCall(booking, endOf(booking, nowMs)))
   return { settled, bookings, writes: [...addToDays(bookings), ...closes] }
 }
 
@@ -100,18 +98,18 @@ function lostOf({ state, listNanos, losesRest }: CallClosing, call: Row): bigint
   return state === 'settled' && losesRest === true && listNanos < holdNanos ? holdNanos - listNanos : 0n
 }
 
-/** Converts the end from this node's clock to the database's. */
-function endOf({ closing, call }: Booking, nowMs: number | null, nodeNowMs: number): number {
-  if (nowMs === null)
-    return Math.max(closing.atMs, closing.state === 'interrupted' ? number(call, 'started_at_ms') : 0)
-  return Math.max(number(call, 'started_at_ms'), nowMs - Math.max(0, nodeNowMs - closing.atMs))
+/** Nodes count on from the database's clock: a call did not end before it began, nor later than now. */
+function endOf({ closing, call }: Booking, nowMs: number | null): number {
+  return Math.max(number(call, 'started_at_ms'), Math.min(closing.atMs, nowMs ?? closing.atMs))
 }
 
 function closeCall(booking: Booking, endedAtMs: number): Filled {
   const { closing, call } = booking
+  const { input, output, cacheRead, cacheWrite } = closing.tokens
   return CLOSE_CALL(
     ...[closing.state, endedAtMs, isOverrun(closing, call), lostOf(closing, call), balanceOf(booking)],
-    ...CLOSING_COLUMNS.map(({ of }) => of(closing)),
+    ...CLOSING_NAMES.map((name) => closing[name]),
+    ...[input, output, cacheRead, cacheWrite],
     ...[closing.requestId, text(call, 'state')],
   )
 }
@@ -141,10 +139,6 @@ function addToDays(bookings: readonly Booking[]): readonly Filled[] {
   return inOrder.map(([, { of, sums }]) => ADD_TO_DAY(...of, ...sums))
 }
 
-const READ_FLOORS = prepare`
-  SELECT count(*) AS floors, coalesce(max(CASE WHEN endpoint = ${'text'} AND model = ${'text'} THEN 1 ELSE 0 END), 0) AS own
-  FROM hold_floor WHERE budget_id = ${'text'} AND month = ${'text'}`
-
 const RAISE_FLOOR = prepare`
   INSERT INTO hold_floor (budget_id, month, endpoint, model, nanos, list_nanos)
   VALUES (${'text'}, ${'text'}, ${'text'}, ${'text'}, ${'bigint'}, ${'bigint'})
@@ -153,42 +147,19 @@ const RAISE_FLOOR = prepare`
     list_nanos = CASE WHEN excluded.list_nanos > hold_floor.list_nanos THEN excluded.list_nanos
       ELSE hold_floor.list_nanos END`
 
-const MARK_FLOORS = prepare`UPDATE budget SET has_floors = true WHERE id = ${'text'} AND month = ${'text'}`
-
-/**
- * Raises the hold floors of calls that cost more than their hold. Beyond the maximum number per month, endpoints and
- * models share one floor. Returns the statements that mark the budgets, to run after their sums changed.
- */
-export function* raiseFloors(bookings: readonly Booking[], money: MoneyRows): Batch<readonly Filled[]> {
+/** Raises the hold floors of calls that cost more than they held. */
+export function* raiseFloors(bookings: readonly Booking[], money: MoneyRows): Batch<void> {
   const over = bookings.filter(({ closing, call }) => isOverrun(closing, call) && call['endpoint'] !== null)
-  if (over.length === 0) return []
-  const pairOf = ({ call }: Booking) => [text(call, 'endpoint'), textOrNull(call, 'model_asked') ?? '']
-  const rows = yield step(
-    over.map((booking) => READ_FLOORS(...pairOf(booking), booking.budgetId, text(booking.call, 'month'))),
-  )
-  const made = new Map<string, Set<string>>()
+  if (over.length === 0) return
   yield step(
-    over.map((booking, n) => {
-      const { budgetId, call, closing } = booking
-      const month = text(call, 'month')
-      const found = present(rows[n]?.[0])
-      const name = pairOf(booking).join('\0')
-      const ofMonth = made.get(`${budgetId} ${month}`) ?? new Set()
-      made.set(`${budgetId} ${month}`, ofMonth)
-      const hasOwn =
-        number(found, 'own') > 0 ||
-        ofMonth.has(name) ||
-        number(found, 'floors') + ofMonth.size < limits.holdFloorsMax
-      if (hasOwn && number(found, 'own') === 0) ofMonth.add(name)
-      const pair = hasOwn ? pairOf(booking) : ['', '']
-      return RAISE_FLOOR(budgetId, month, ...pair, atMost(closing.costNanos), atMost(closing.listNanos))
-    }),
+    over.map(({ budgetId, call, closing }) =>
+      RAISE_FLOOR(
+        ...[budgetId, text(call, 'month'), text(call, 'endpoint'), textOrNull(call, 'model_asked') ?? ''],
+        ...[atMost(closing.costNanos), atMost(closing.listNanos)],
+      ),
+    ),
   )
-  return over.map(({ budgetId, call }) => {
-    const [budget, month] = [money.budget(budgetId), text(call, 'month')]
-    if (budget.month === month) budget.hasFloors = true
-    return MARK_FLOORS(budgetId, month)
-  })
+  for (const { budgetId, call } of over) money.markFloors(budgetId, text(call, 'month'))
 }
 
 function atMost(nanos: bigint): bigint {

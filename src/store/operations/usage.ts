@@ -11,18 +11,7 @@ import type {
   UsageReport,
   UsageSums,
 } from '../../ledger/usage-report.ts'
-import {
-  nanos,
-  nanosOrNull,
-  number,
-  numberOrNull,
-  present,
-  type Row,
-  readValue,
-  sum,
-  text,
-  textOrNull,
-} from '../rows.ts'
+import { nanos, number, present, type Row, readValue, recordOf, sum, text, textOrNull } from '../rows.ts'
 import { getBalance } from './credits.ts'
 import { currentTime, type Operation } from './operation.ts'
 import { byStore, join, raw, type Sql, sql } from './sql.ts'
@@ -251,23 +240,12 @@ function expiringKeys(accountId: string, nowMs: number, untilMs: number): Sql {
       AND expires_at_ms > ${nowMs} AND expires_at_ms <= ${untilMs}`
 }
 
-function* keysThat(keys: Sql, condition: Sql, order: Sql, namedMax: number): Operation<AttentionKeys> {
+function* keysThat(from: Sql, condition: Sql, order: Sql, namedMax: number): Operation<AttentionKeys> {
   const rows = yield sql`
     SELECT id, name, period, cap_nanos, expires_at_ms, spent_nanos, count(*) OVER () AS all_keys
-    FROM (${keys}) AS k WHERE ${condition} ORDER BY ${join([order, sql`id, period`])} LIMIT ${namedMax}`
-  const [first] = rows
-  return { count: first === undefined ? 0 : number(first, 'all_keys'), keys: rows.map(attentionKey) }
-}
-
-function attentionKey(row: Row): AttentionKey {
-  return {
-    id: text(row, 'id'),
-    name: text(row, 'name'),
-    period: text(row, 'period') === 'day' ? 'day' : 'month',
-    capNanos: nanosOrNull(row, 'cap_nanos'),
-    spentNanos: nanos(row, 'spent_nanos'),
-    expiresAtMs: numberOrNull(row, 'expires_at_ms'),
-  }
+    FROM (${from}) AS k WHERE ${condition} ORDER BY ${join([order, sql`id, period`])} LIMIT ${namedMax}`
+  const keys = rows.map(recordOf<AttentionKey & { readonly allKeys: number }>)
+  return { count: keys[0]?.allKeys ?? 0, keys: keys.map(({ allKeys: _, ...key }) => key) }
 }
 
 export const USAGE = { brief: {}, reads: { readUsage, readOverview } }

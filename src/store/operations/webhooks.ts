@@ -22,11 +22,11 @@ import type {
   WebhookQuery,
   WebhookRecord,
 } from '../../webhooks/webhook-store.ts'
-import { number, numberOrNull, pageOf, present, recordOf, text } from '../rows.ts'
+import { number, numberOrNull, present, recordOf, text } from '../rows.ts'
 import { EVENT, eventRecord, failPending, recordEvent } from './events.ts'
-import { atomic, currentTime, type Operation } from './operation.ts'
+import { atomic, currentTime, listNewest, matching, type Operation } from './operation.ts'
 import { claimKey, findReplay } from './settings.ts'
-import { and, FOR_UPDATE, join, json, onPostgres, raw, type Sql, sql } from './sql.ts'
+import { FOR_UPDATE, join, json, onPostgres, raw, type Sql, sql } from './sql.ts'
 
 /** Webhook endpoints. Every statement that changes one is in this file, except for delivery outcomes. */
 
@@ -88,14 +88,9 @@ function* readWebhook(accountId: string, id: string, lock: Sql): Operation<Webho
   return row === undefined ? null : webhookRecord(row)
 }
 
-function* listWebhooks({ accountId, after, limit }: WebhookQuery): Operation<Page<WebhookRecord>> {
-  const where = [
-    ...(accountId === null ? [sql`true`] : [sql`account_id = ${accountId}`]),
-    ...(after === null ? [] : [sql`id < ${after}`]),
-  ]
-  const rows = yield sql`
-    SELECT ${WEBHOOK} FROM webhook WHERE ${and(where)} ORDER BY id DESC LIMIT ${limit + 1}`
-  return pageOf(rows, limit, webhookRecord)
+function* listWebhooks(query: WebhookQuery): Operation<Page<WebhookRecord>> {
+  const where = matching({ account_id: query.accountId })
+  return yield* listNewest({ select: WEBHOOK, from: raw('webhook'), where }, query, webhookRecord)
 }
 
 const updateWebhook = atomic(function* (
@@ -181,15 +176,13 @@ const DELIVERY = raw(
 const WITH_EVENT = raw('webhook_delivery d JOIN event e ON e.id = d.event_id')
 
 function* listDeliveries(query: DeliveryQuery): Operation<Page<DeliveryRecord>> {
-  const { accountId, webhookId, status, after, limit } = query
+  const { accountId, webhookId, status } = query
   const where = [
     sql`d.webhook_id = (SELECT id FROM webhook WHERE account_id = ${accountId} AND id = ${webhookId})`,
-    ...(status === null ? [] : [sql`d.status = ${status}`]),
-    ...(after === null ? [] : [sql`d.id < ${after}`]),
+    ...matching({ 'd.status': status }),
   ]
-  const rows = yield sql`
-    SELECT ${DELIVERY} FROM ${WITH_EVENT} WHERE ${and(where)} ORDER BY d.id DESC LIMIT ${limit + 1}`
-  return pageOf(rows, limit, recordOf<DeliveryRecord>)
+  const parts = { select: DELIVERY, from: WITH_EVENT, where, id: 'd.id' }
+  return yield* listNewest(parts, query, recordOf<DeliveryRecord>)
 }
 
 const redeliver = atomic(function* (

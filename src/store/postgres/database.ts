@@ -1,7 +1,7 @@
 import pg from 'pg'
 import { StoreGone, StoreRefused, StoreUnavailable } from '../../kernel/errors.ts'
 import { limits } from '../../kernel/limits.ts'
-import type { Statement } from '../operations/sql.ts'
+import type { BoundValue, Statement } from '../operations/sql.ts'
 import type { Row } from '../rows.ts'
 
 /**
@@ -50,8 +50,18 @@ export interface Database {
    * rows that a decision depends on must be locked first, and read in that statement or a later one. After a deadlock
    * or serialization failure, `work` is retried once. A nested transaction is part of the outer one.
    */
-  transaction<T>(work: (tx: Database) => Promise<T>, limits?: TransactionLimits): Promise<T>
+  transaction<T>(work: (tx: Transaction) => Promise<T>, limits?: TransactionLimits): Promise<T>
 }
+
+export interface Transaction extends Database {
+  /**
+   * Sends statements without waiting in between, BEGIN before the first and `end` after the last, and gives their rows.
+   * Rejects with the first failure.
+   */
+  fly(statements: readonly Statement[], end: TransactionEnd | null): Promise<readonly (readonly Row[])[]>
+}
+
+export type TransactionEnd = 'COMMIT' | 'ROLLBACK'
 
 export interface TransactionLimits {
   /** The database ends a transaction that is idle for this long between two statements. */
@@ -72,9 +82,6 @@ export interface PoolOptions {
   readonly isHot?: boolean
 }
 
-/** Pipelines statements. Rejects with the first failure. */
-export type Flight = (statements: readonly Statement[]) => Promise<readonly pg.QueryResult<Row>[]>
-
 /**
  * Batch statements are planned once and always use an index, however small the table was at that time. The lock timeout
  * (1.5 s of 1.8 s) ends a statement before the node stops waiting. A node that is paused in a batch loses its locks
@@ -92,13 +99,6 @@ function batchSettings(statementMs: number): readonly (readonly [name: string, v
 }
 
 export interface Pool extends Database {
-  /**
-   * Runs `work` on one connection, on which it sends pipelined groups of statements. `work` begins and ends its own
-   * transaction. If it throws, the transaction is rolled back; after a deadlock or serialization failure, `work` is
-   * retried once.
-   */
-  session<T>(work: (fly: Flight) => Promise<T>): Promise<T>
-  readonly begin: Statement
   close(): Promise<void>
 }
 
@@ -110,6 +110,11 @@ export function openPool(options: PoolOptions): Pool {
   const { url, connectionsMax, connectMs, statementMs, settings, isHot = false } = options
   const hotSettings = batchSettings(statementMs)
   const keepsSettings = isHot && settings.deadlines
+  // SET LOCAL, since the connection may be a pooler's.
+  const begin =
+    keepsSettings || !isHot
+      ? 'BEGIN'
+      : `BEGIN; ${hotSettings.map(([name, value]) => `SET LOCAL ${name} = '${value}'`).join('; ')}`
   const pool = new pg.Pool({
     connectionString: url,
     application_name: 'tollgate',
@@ -163,20 +168,13 @@ export function openPool(options: PoolOptions): Pool {
     query: (text, values) =>
       twice(() => withLease(async (lease) => (await run(lease, { text, values })).rows)),
     transaction(work, limits) {
-      if (limits === undefined) return twice(() => withLease((lease) => inTransaction(lease, work, '')))
-      const totalMs = Math.max(statementMs, limits.totalMs)
-      const deadlines = [
-        `; SET LOCAL idle_in_transaction_session_timeout = ${limits.idleMs}`,
-        `; SET LOCAL statement_timeout = ${Math.round(0.9 * totalMs)}`,
-      ].join('')
-      return twice(() => withLease((lease) => inTransaction(lease, work, deadlines), totalMs))
-    },
-    session: (work) => twice(() => withLease((lease) => inSession(lease, work, keepsSettings))),
-    begin: {
-      text: keepsSettings
-        ? 'BEGIN'
-        : `BEGIN; ${hotSettings.map(([name, value]) => `SET LOCAL ${name} = '${value}'`).join('; ')}`,
-      values: [],
+      const totalMs = Math.max(statementMs, limits?.totalMs ?? 0)
+      const deadlines =
+        limits === undefined
+          ? ''
+          : `; SET LOCAL idle_in_transaction_session_timeout = ${limits.idleMs}; SET LOCAL statement_timeout = ${Math.round(0.9 * totalMs)}`
+      const manner = { begin: begin + deadlines, isPipelined: isHot, keepsNames: keepsSettings }
+      return twice(() => withLease((lease) => inTransaction(lease, work, manner), totalMs))
     },
     close() {
       closed = true
@@ -192,27 +190,46 @@ interface Lease {
   broken: boolean
 }
 
+interface TransactionManner {
+  readonly begin: string
+  readonly isPipelined: boolean
+  /** Whether the connection caches prepared statements by their names. */
+  readonly keepsNames: boolean
+}
+
 async function inTransaction<T>(
   lease: Lease,
-  work: (tx: Database) => Promise<T>,
-  deadlines: string,
+  work: (tx: Transaction) => Promise<T>,
+  { begin, isPipelined, keepsNames }: TransactionManner,
 ): Promise<T> {
-  const tx: Database = {
-    query: async (text, values) => (await run(lease, { text, values })).rows,
+  let before: readonly Sent[] = [{ text: begin }]
+  let isOpen = true
+
+  const fly: Transaction['fly'] = async (statements, end) => {
+    const named = keepsNames ? statements : statements.map(({ text, values }) => ({ text, values }))
+    const sent = [...before, ...named, ...(end === null ? [] : [{ text: end }])]
+    const results = await (isPipelined ? runTogether(lease, sent) : runInTurn(lease, sent))
+    const rows = results.slice(before.length, before.length + statements.length)
+    before = []
+    if (end !== null) isOpen = false
+    // If the work has swallowed the failure of a statement, COMMIT rolls back and answers ROLLBACK.
+    if (end === 'COMMIT' && results.at(-1)?.command !== 'COMMIT')
+      throw new StoreRefused('a statement of the transaction failed')
+    return rows.map((result) => result.rows)
+  }
+  const tx: Transaction = {
+    fly,
+    query: async (text, values = []) =>
+      (await fly([{ text, values: values as BoundValue[] }], null))[0] ?? [],
     transaction: (inner) => inner(tx),
   }
-  // BEGIN and SET together save a round trip. SET LOCAL, because the connection may be a pooler's.
-  await run(lease, { text: `BEGIN${deadlines}` })
-  let result: T
   try {
-    result = await work(tx)
+    const result = await work(tx)
+    if (isOpen) await fly([], 'COMMIT')
+    return result
   } catch (error) {
     throw await rolledBack(lease, error)
   }
-  // If `work` swallowed the failure of a statement, COMMIT rolls back and answers ROLLBACK.
-  const { command } = await run(lease, { text: 'COMMIT' })
-  if (command !== 'COMMIT') throw new StoreRefused('a statement of the transaction failed')
-  return result
 }
 
 /** Other errors thrown by `work` are defects, or commands that cannot be run. */
@@ -224,32 +241,24 @@ async function rolledBack(lease: Lease, error: unknown): Promise<Error> {
 
 const IN_FAILED_TRANSACTION = '25P02'
 
-async function inSession<T>(
-  lease: Lease,
-  work: (fly: Flight) => Promise<T>,
-  keepsNames: boolean,
-): Promise<T> {
-  const fly: Flight = async (statements) => {
-    const sent = statements.map(({ text, values, name }) =>
-      run(lease, { text, values, ...(keepsNames && name !== undefined ? { name } : {}) }),
-    )
-    const outcomes = await Promise.allSettled(sent)
-    const failures = outcomes.filter((outcome) => outcome.status === 'rejected').map(({ reason }) => reason)
-    if (failures.length > 0)
-      throw failures.find((failure) => sqlState(failure) !== IN_FAILED_TRANSACTION) ?? failures[0]
-    return outcomes.map((outcome) => (outcome as PromiseFulfilledResult<pg.QueryResult<Row>>).value)
-  }
-  try {
-    return await work(fly)
-  } catch (error) {
-    throw await rolledBack(lease, error)
-  }
+async function runInTurn(lease: Lease, sent: readonly Sent[]): Promise<pg.QueryResult<Row>[]> {
+  const results: pg.QueryResult<Row>[] = []
+  for (const each of sent) results.push(await run(lease, each))
+  return results
+}
+
+async function runTogether(lease: Lease, sent: readonly Sent[]): Promise<pg.QueryResult<Row>[]> {
+  const outcomes = await Promise.allSettled(sent.map((each) => run(lease, each)))
+  const failures = outcomes.filter((outcome) => outcome.status === 'rejected').map(({ reason }) => reason)
+  if (failures.length > 0)
+    throw failures.find((failure) => sqlState(failure) !== IN_FAILED_TRANSACTION) ?? failures[0]
+  return outcomes.map((outcome) => (outcome as PromiseFulfilledResult<pg.QueryResult<Row>>).value)
 }
 
 interface Sent {
   readonly text: string
   readonly values?: readonly unknown[] | undefined
-  readonly name?: string
+  readonly name?: string | undefined
 }
 
 async function run(lease: Lease, { text, values = [], name }: Sent): Promise<pg.QueryResult<Row>> {
@@ -309,15 +318,17 @@ export interface SessionSettings {
  * node enforces deadlines; the operator may set `statement_timeout` on the role.
  */
 export async function probeSettings(url: string): Promise<SessionSettings> {
-  try {
-    await connectOnce(url, { statement_timeout: 60_000, idle_in_transaction_session_timeout: 60_000 })
-    return { deadlines: true }
-  } catch (error) {
-    if (!isRefusedSetting(error)) throw unconnected(error)
+  for (const deadlines of [true, false]) {
+    const settings = { statement_timeout: 60_000, idle_in_transaction_session_timeout: 60_000 }
+    try {
+      await connectOnce(url, deadlines ? settings : {})
+      return { deadlines }
+    } catch (error) {
+      const isRefused =
+        error instanceof pg.DatabaseError && /unsupported startup parameter/i.test(error.message)
+      if (!deadlines || !isRefused) throw unconnected(error)
+    }
   }
-  await connectOnce(url, {}).catch((error: unknown) => {
-    throw unconnected(error)
-  })
   return { deadlines: false }
 }
 
@@ -331,11 +342,7 @@ async function connectOnce(url: string, settings: pg.ClientConfig): Promise<void
   }
 }
 
-function isRefusedSetting(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && /unsupported startup parameter/i.test(error.message)
-}
-
-/** The connection broke or the time ran out during a statement. The statement may have taken effect, or still may. */
+/** The connection broke or the time ran out during a statement: the statement may have been done, or be done yet. */
 export class StoreInDoubt extends StoreUnavailable {
   override readonly name = 'StoreInDoubt'
 }
@@ -344,18 +351,7 @@ export class StoreInDoubt extends StoreUnavailable {
  * Error classes for which the command itself is wrong: bad data, a constraint, a statement that does not fit the
  * schema. All other errors (starting, stopping, full, out of connections, read-only after a failover) may be temporary.
  */
-const REFUSED_CLASSES: ReadonlySet<string> = new Set([
-  '0A',
-  '21',
-  '22',
-  '23',
-  '2F',
-  '38',
-  '39',
-  '42',
-  '44',
-  'P0',
-])
+const REFUSED_CLASSES = /^(?:0A|21|22|23|2F|38|39|42|44|P0)/
 
 /** A missing privilege may be temporary: the owner may grant it again. */
 const INSUFFICIENT_PRIVILEGE = '42501'
@@ -383,9 +379,8 @@ export function failureOf(error: unknown): Error {
   const { message } = error instanceof Error ? error : new Error(String(error))
   if (!(error instanceof pg.DatabaseError)) return new StoreInDoubt(message, { cause: error })
   const code = error.code ?? ''
-  if (REFUSED_CLASSES.has(code.slice(0, 2)) && code !== INSUFFICIENT_PRIVILEGE) {
+  if (REFUSED_CLASSES.test(code) && code !== INSUFFICIENT_PRIVILEGE)
     return new StoreRefused(message, { cause: error })
-  }
   return leavesSound(error)
     ? new StoreUnavailable(message, { cause: error })
     : new StoreInDoubt(message, { cause: error })

@@ -1,62 +1,39 @@
-import pg from 'pg'
-import { type Cell, findRows } from '../export-rows.ts'
-import { type ImportTarget, notEmpty } from '../import-rows.ts'
-import { type Column, FIRST_ROWS } from '../schema.ts'
-import { type Database, failureOf, toKeptJson, unconnected } from './database.ts'
-import { migrate } from './ledger.ts'
-import { dialectOf, runStatement } from './run-operation.ts'
+import { type Cell, emptyStore } from '../export-rows.ts'
+import type { ImportInto } from '../import-rows.ts'
+import type { Column } from '../schema.ts'
+import { toKeptJson } from './database.ts'
+import { askOn, liftDeadlines, migrate, openLedger } from './ledger.ts'
 
-export async function openImportDatabase(url: string): Promise<ImportTarget> {
-  await migrate(url)
-  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5_000 })
-  client.on('error', () => {})
-  await client.connect().catch((error: unknown) => {
-    throw unconnected(error)
-  })
-  const query = async (text: string, values: readonly unknown[] = []) => {
+export function importIntoDatabase(url: string): ImportInto {
+  return async (work) => {
+    await migrate(url)
+    const pool = await openLedger(url)
+    if (pool === null) throw new Error('the tables were not created')
     try {
-      return (await client.query(text, [...values])).rows
-    } catch (error) {
-      throw failureOf(error)
+      const answer = await pool.transaction(async (tx) => {
+        await liftDeadlines(tx)
+        await emptyStore(askOn(tx))
+        return await work(async (table, columns, rows) => {
+          const names = columns.map(({ name }) => name).join(', ')
+          await tx.query(
+            `INSERT INTO ${table} (${names}) SELECT ${names} FROM json_populate_recordset(NULL::${table}, $1::json)`,
+            [recordsOf(columns, rows)],
+          )
+        })
+      })
+      await pool.query('ANALYZE')
+      return answer
+    } finally {
+      await pool.close()
     }
-  }
-  const end = () => client.end().catch(() => {})
-  try {
-    await query('BEGIN; SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0')
-    const tx: Database = { query, transaction: (work) => work(tx) }
-    const used = await findRows({ ask: (statement) => runStatement(tx, statement, dialectOf('database')) })
-    if (used !== null) throw notEmpty(used)
-    for (const name of Object.keys(FIRST_ROWS)) await query(`DELETE FROM ${name}`)
-  } catch (error) {
-    // Closing the connection rolls the transaction back.
-    await end()
-    throw error
-  }
-  return {
-    async insert(table, columns, rows) {
-      const names = columns.map(({ name }) => name).join(', ')
-      const json = recordsOf(columns, rows)
-      await query(
-        `INSERT INTO ${table} (${names}) SELECT ${names} FROM json_populate_recordset(NULL::${table}, $1::json)`,
-        [json],
-      )
-    },
-    async commit() {
-      await query('COMMIT')
-      await query('ANALYZE')
-      await end()
-    },
-    abort: end,
   }
 }
 
 /** Rows as a JSON array of objects. */
 function recordsOf(columns: readonly Column[], rows: readonly (readonly Cell[])[]): string {
-  const records = rows.map((row) => {
-    const record: Record<string, unknown> = {}
-    for (const [at, column] of columns.entries()) record[column.name] = jsonOf(row[at] ?? null, column)
-    return record
-  })
+  const records = rows.map((row) =>
+    Object.fromEntries(columns.map((column, at) => [column.name, jsonOf(row[at] ?? null, column)])),
+  )
   const json = JSON.stringify(records)
   // PostgreSQL accepts none of the JSON escapes for U+0000, U+0001 and lone surrogates.
   return /\\u(?:000[01]|d[89a-f])/.test(json) ? toKeptJson(records) : json

@@ -1,13 +1,9 @@
 import pg from 'pg'
-import type { Clock } from '../../kernel/clock.ts'
-import type { RerateWriter } from '../../ledger/rerate.ts'
 import type { Ask, Snapshot } from '../operations/operation.ts'
-import { rerateWriter } from '../operations/rerate.ts'
-import type { Sql } from '../operations/sql.ts'
 import { bool, number, present } from '../rows.ts'
 import { NewerSchema, postgresSchema, SCHEMA_VERSION, upgradesFrom } from '../schema.ts'
 import { type Database, failureOf, openPool, type Pool, unconnected } from './database.ts'
-import { dialectOf, runAtomically, runStatement } from './run-operation.ts'
+import { dialectOf, runStatement } from './run-operation.ts'
 
 /** The only deadline of a command, longer than any should take. */
 const COMMAND_MS = 7 * 24 * 60 * 60 * 1000
@@ -73,40 +69,14 @@ export async function openSnapshot(url: string): Promise<Snapshot | null> {
   }
 }
 
-export async function openRerateWriter(url: string, clock: Clock): Promise<RerateWriter | null> {
-  const db = await openLedger(url)
-  if (db === null) return null
-  try {
-    await migrate(url)
-  } catch (error) {
-    await db.close()
-    throw error
-  }
-  return rerateWriter(
-    {
-      ask: (statement) => askAtLength(db, statement),
-      doAtomically: (operate) => runAtomically(db, operate, DIALECT),
-      close: () => db.close(),
-    },
-    clock,
-  )
-}
-
 const DIALECT = dialectOf('database')
 
 export function askOn(db: Database): Ask {
   return (statement) => runStatement(db, statement, DIALECT)
 }
 
-export function askAtLength(db: Database, statement: Sql): ReturnType<Ask> {
-  return db.transaction(async (tx) => {
-    await liftDeadlines(tx)
-    return await runStatement(tx, statement, DIALECT)
-  })
-}
-
-/** Lifts the timeouts for this transaction. Timeouts set on the role or database are meant for nodes. */
-async function liftDeadlines(tx: Database): Promise<void> {
+/** Lifts the timeouts for this transaction. Timeouts of the role or the database are meant for nodes. */
+export async function liftDeadlines(tx: Database): Promise<void> {
   await tx.query(
     `SELECT set_config('statement_timeout', '0', true), set_config('idle_in_transaction_session_timeout', '0', true)`,
   )

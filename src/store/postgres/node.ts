@@ -70,12 +70,10 @@ export interface NodeParts {
 }
 
 const INTERRUPTED_AT_ONCE = 200
-const CHORES_EVERY_MS = 60 * 60 * 1000
-const FORGOTTEN_AFTER_MS = 30 * 24 * 60 * 60 * 1000
 
 /** Fences nodes. The lock waits for the node's running batches, so everything it has admitted can be closed. */
 function fenceWhere(condition: string, others = ''): string {
-  return `WITH given_up AS (SELECT id FROM node WHERE cleared_at_ms IS NULL AND fenced_at_ms IS NULL AND ${condition}
+  return `WITH given_up AS (SELECT id FROM node WHERE fenced_at_ms IS NULL AND ${condition}
       ORDER BY id FOR UPDATE ${others})
     UPDATE node SET fenced_at_ms = now_ms() FROM given_up WHERE node.id = given_up.id`
 }
@@ -90,7 +88,6 @@ export function createNode(parts: NodeParts, options: NodeOptions): Node {
   /** Monotonic time since which this node's heartbeats have had no gap. */
   let soundSinceMs: number | null = null
   let lastBeatMs = 0
-  let choresDueMs = clock.monotonicMs() + CHORES_EVERY_MS
 
   async function register(): Promise<Registration> {
     const id = `node_${parts.nextUlid()}`
@@ -145,7 +142,6 @@ export function createNode(parts: NodeParts, options: NodeOptions): Node {
       else clock.heard(number(seen, 'seen_at_ms'), askedAtMs)
       noteBeat()
       if (isSound()) await sweep()
-      if (clock.monotonicMs() >= choresDueMs) await doChores()
     } catch (error) {
       soundSinceMs = null
       log.warn({ cause: (error as Error).message }, 'the heartbeat of this node failed')
@@ -178,21 +174,19 @@ export function createNode(parts: NodeParts, options: NodeOptions): Node {
   }
 
   async function interruptFenced(atMs: number | null): Promise<number> {
-    const left = await db.query(
-      'SELECT id FROM node WHERE cleared_at_ms IS NULL AND fenced_at_ms IS NOT NULL ORDER BY id',
-    )
+    const left = await db.query('SELECT id FROM node WHERE fenced_at_ms IS NOT NULL ORDER BY id')
     let total = 0
     for (const row of left) {
       total += await interruptCallsOf(text(row, 'id'), atMs)
-      await clear(text(row, 'id'))
+      await remove(text(row, 'id'))
     }
     return total
   }
 
-  /** A fenced node without open calls need not be checked again. */
-  async function clear(id: string): Promise<void> {
+  /** Removes a fenced node without open calls. If its process still runs, it registers again. */
+  async function remove(id: string): Promise<void> {
     await db.query(
-      `UPDATE node SET cleared_at_ms = now_ms() WHERE id = $1 AND fenced_at_ms IS NOT NULL
+      `DELETE FROM node WHERE id = $1 AND fenced_at_ms IS NOT NULL
          AND NOT EXISTS (SELECT FROM call WHERE node_id = $1 AND state = 'in_flight')`,
       [id],
     )
@@ -201,22 +195,17 @@ export function createNode(parts: NodeParts, options: NodeOptions): Node {
   /** Interrupts calls in portions, because other nodes wait for the rows that a portion locks. */
   async function interruptCallsOf(id: string, atMs: number | null): Promise<number> {
     const clockOf: StoreClock = atMs === null ? 'database' : 'caller'
-    const batchParts = { node: null, clock: clockOf, nodeNowMs: atMs ?? 0 }
+    const batchParts = { node: null, clock: clockOf }
     let total = 0
     for (;;) {
       const calls = await runBatch(
         db,
-        () => interruptCalls(id, INTERRUPTED_AT_ONCE, atMs ?? 0, batchParts),
+        () => interruptCalls(id, INTERRUPTED_AT_ONCE, atMs ?? Number.MAX_SAFE_INTEGER, batchParts),
         dialectOf(clockOf),
       )
       if (calls === 0) return total
       if (typeof calls === 'number') total += calls
     }
-  }
-
-  async function doChores(): Promise<void> {
-    await db.query('DELETE FROM node WHERE cleared_at_ms < now_ms() - $1', [FORGOTTEN_AFTER_MS])
-    choresDueMs = clock.monotonicMs() + CHORES_EVERY_MS
   }
 
   return {
@@ -248,7 +237,7 @@ export function createNode(parts: NodeParts, options: NodeOptions): Node {
       if (current === null) return
       try {
         await db.query(fenceWhere('id = $1'), [current.id])
-        await clear(current.id)
+        await remove(current.id)
       } catch (error) {
         log.warn(
           { cause: (error as Error).message },

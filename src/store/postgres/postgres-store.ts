@@ -3,14 +3,14 @@ import { StoreRefused, StoreUnavailable } from '../../kernel/errors.ts'
 import { createUlidSource } from '../../kernel/ids.ts'
 import type { Log } from '../../kernel/log.ts'
 import type { Admission, CallClosing, CallOpening, Settled } from '../../ledger/call.ts'
+import { createBatcher, type Outcome } from '../batcher.ts'
 import type { CallBatch } from '../operations/batch-rows.ts'
 import { type BookedCalls, bookCalls } from '../operations/book-calls.ts'
 import { readEventCounts } from '../operations/events.ts'
 import type { StoreClock } from '../operations/sql.ts'
 import { number, present } from '../rows.ts'
 import { BODIES, BRIEF, CommitCounts, READS, REFUSED, type Store } from '../store.ts'
-import { createBatcher, type Outcome } from './batcher.ts'
-import { openPool, probeSettings } from './database.ts'
+import { openPool, probeSettings, StoreInDoubt } from './database.ts'
 import { migrate } from './ledger.ts'
 import { createDatabaseClock, createNode, type NodeOptions } from './node.ts'
 import { createOrphanedAdmissions } from './orphaned-admissions.ts'
@@ -62,17 +62,14 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
   const nodeClock = clock === 'database' ? databaseClock : ownClock
   const settings = await probeSettings(url)
   await migrate(url)
-  const batches = openPool({
-    url,
-    settings,
-    connectMs: answerMs,
-    connectionsMax: 1,
-    statementMs,
-    isHot: true,
-  })
-  const work = openPool({ url, settings, connectMs: answerMs, connectionsMax: 4, statementMs })
-  const reads = openPool({ url, settings, connectMs: answerMs, connectionsMax: 2, statementMs: readMs })
-  const life = openPool({ url, settings, connectMs: answerMs, connectionsMax: 1, statementMs })
+  const open = (
+    connectionsMax: number,
+    more: { readonly isHot?: true; readonly statementMs?: number } = {},
+  ) => openPool({ url, settings, connectMs: answerMs, connectionsMax, statementMs, ...more })
+  const batches = open(1, { isHot: true })
+  const work = open(4)
+  const reads = open(2, { statementMs: readMs })
+  const life = open(1, { isHot: true })
 
   const node = createNode(
     { db: life, nextUlid: createUlidSource(nodeClock), clock: databaseClock, log },
@@ -84,7 +81,7 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
   async function book(calls: CallBatch): Promise<BookedCalls> {
     for (let tries = 1; tries <= TRIES_MAX; tries++) {
       const registration = await node.registered()
-      const parts = { clock, node: registration, nodeNowMs: nodeClock.nowMs() }
+      const parts = { clock, node: registration }
       const answer = await runBatch(batches, () => bookCalls(calls, parts), dialect)
       if (answer !== 'fenced') return answer
       node.refused(registration.id, registration.epoch)
@@ -106,11 +103,13 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
     },
     batchMax: BATCH_MAX,
     answerMs,
-    onCommit: (count, ms) => commits.committed(count, ms),
+    onCommit: (commands, ms) => commits.committed(commands.length, ms),
     onLate: ({ opening }, answer) => {
       if (opening !== undefined && 'kind' in answer && answer.kind === 'admitted') orphans.add([opening])
     },
-    onDoubt: (commands) => orphans.add(commands.flatMap(({ opening }) => opening ?? [])),
+    onFailure(commands, error) {
+      if (error instanceof StoreInDoubt) orphans.add(commands.flatMap(({ opening }) => opening ?? []))
+    },
   })
   const admit = (opening: CallOpening) => calls.ask({ opening }) as Promise<Admission>
   const settle = (closing: CallClosing) => calls.ask({ closing }) as Promise<Settled>

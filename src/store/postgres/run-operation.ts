@@ -1,4 +1,3 @@
-import { StoreRefused } from '../../kernel/errors.ts'
 import {
   type Batch,
   isAtomic,
@@ -7,9 +6,9 @@ import {
   type Operation,
   type Operations,
 } from '../operations/operation.ts'
-import { type Dialect, type Runnable, render, type Statement, type StoreClock } from '../operations/sql.ts'
+import { type Dialect, type Runnable, render, type StoreClock } from '../operations/sql.ts'
 import type { Row } from '../rows.ts'
-import { type Database, type Pool, toKeptJson } from './database.ts'
+import { type Database, toKeptJson } from './database.ts'
 
 /** A node that is paused in a transaction must lose its locks soon, because admissions may wait for them. */
 const IDLE_MS_MAX = 2_000
@@ -65,26 +64,15 @@ export function operationsOn<O extends Operations>(
   })
 }
 
-const ENDS: Readonly<Record<'commit' | 'rollback', Statement>> = {
-  commit: { text: 'COMMIT', values: [] },
-  rollback: { text: 'ROLLBACK', values: [] },
-}
-
 /** Runs a batch in one transaction: each step is one round trip, the first with BEGIN and the last with COMMIT. */
-export function runBatch<T>(pool: Pool, operate: () => Batch<T>, dialect: Dialect): Promise<T> {
-  return pool.session(async (fly) => {
+export function runBatch<T>(db: Database, operate: () => Batch<T>, dialect: Dialect): Promise<T> {
+  return db.transaction(async ({ fly }) => {
     const batch = operate()
     let result = batch.next()
-    let before = [pool.begin]
     while (!result.done) {
       const { statements, end } = result.value
       const sent = statements.map((statement) => render(statement, dialect))
-      const answers = await fly([...before, ...sent, ...(end === null ? [] : [ENDS[end]])])
-      if (end === 'commit' && answers.at(-1)?.command !== 'COMMIT')
-        throw new StoreRefused('a statement of the batch failed')
-      const rows = answers.slice(before.length, before.length + sent.length).map((answer) => answer.rows)
-      before = []
-      result = batch.next(rows)
+      result = batch.next(await fly(sent, end))
     }
     return result.value
   })

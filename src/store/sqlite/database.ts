@@ -1,12 +1,9 @@
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
-import type { Clock } from '../../kernel/clock.ts'
-import type { RerateWriter } from '../../ledger/rerate.ts'
 import type { Answers, Batch, Operation, Operations, Snapshot } from '../operations/operation.ts'
-import { rerateWriter } from '../operations/rerate.ts'
 import { type Dialect, type Runnable, render } from '../operations/sql.ts'
-import { number, present, type Row } from '../rows.ts'
+import type { Row } from '../rows.ts'
 import { NewerSchema, SCHEMA_VERSION, sqliteSchema, upgradesFrom } from '../schema.ts'
 
 const SQLITE: Dialect = { store: 'sqlite', clock: 'caller', toJson: JSON.stringify }
@@ -87,58 +84,20 @@ export function migrate(db: DatabaseSync, location: 'main' | 'bodies' = 'main'):
   }
 }
 
-/** The database of a data directory, for commands that run while a gateway serves. */
-
-/** Opens an existing database with a ledger in it. Null: there is none. */
-function openLedgerFile(file: string, options: { readonly readOnly: boolean }): DatabaseSync | null {
-  if (!existsSync(file)) return null
-  const db = new DatabaseSync(file, { ...options, readBigInts: true, timeout: 5_000 })
-  try {
-    const version = number(present(db.prepare('PRAGMA user_version').get()), 'user_version')
-    if (version > SCHEMA_VERSION) throw new NewerSchema(version)
-    if (version > 0) return db
-  } catch (error) {
-    db.close()
-    throw error
-  }
-  db.close()
-  return null
-}
-
 /**
- * One read transaction on a read-only connection: a consistent snapshot while the gateway continues to write. While it
- * is open, the write-ahead log cannot be checkpointed and grows.
+ * One read transaction on a connection that cannot write: a consistent view of the database beside a running gateway, which
+ * can still write. While the transaction lasts the write-ahead log cannot be checkpointed, so it grows. Null: there is no
+ * database.
  */
 export async function openSnapshot(file: string): Promise<Snapshot | null> {
-  const db = openLedgerFile(file, { readOnly: true })
-  if (db === null) return null
+  const version = existsSync(file) ? schemaVersionOf(file) : 0
+  if (version === 0) return null
+  if (version > SCHEMA_VERSION) throw new NewerSchema(version)
+  const db = new DatabaseSync(file, { readOnly: true, readBigInts: true, timeout: 5_000 })
   const bodies = join(dirname(file), 'bodies.db')
   if (existsSync(bodies)) db.prepare('ATTACH ? AS bodies').run(bodies)
+  else db.exec(sqliteSchema('bodies').replaceAll('CREATE TABLE', 'CREATE TEMP TABLE'))
   db.exec('BEGIN')
   const run = statementRunner(db)
   return { ask: async (statement) => run(statement), close: async () => db.close() }
-}
-
-export async function openRerateWriter(file: string, clock: Clock): Promise<RerateWriter | null> {
-  const db = openLedgerFile(file, { readOnly: false })
-  if (db === null) return null
-  const run = statementRunner(db)
-  migrate(db)
-  // Like the gateway's own writes, a confirmed booking must survive a power cut.
-  db.exec('PRAGMA synchronous = FULL')
-
-  const doAtomically = async <T>(operate: () => Operation<T>): Promise<T> => {
-    db.exec('BEGIN IMMEDIATE')
-    try {
-      const answer = runToEnd(operate(), run)
-      db.exec('COMMIT')
-      return answer
-    } catch (error) {
-      if (db.isTransaction) db.exec('ROLLBACK')
-      throw error
-    }
-  }
-
-  const close = async (): Promise<void> => db.close()
-  return rerateWriter({ ask: async (statement) => run(statement), doAtomically, close }, clock)
 }

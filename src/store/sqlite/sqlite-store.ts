@@ -5,12 +5,15 @@ import { StoreGone, StoreUnavailable } from '../../kernel/errors.ts'
 import { limits } from '../../kernel/limits.ts'
 import { startThread } from '../../kernel/runtime.ts'
 import type { Admission, Settled } from '../../ledger/call.ts'
+import { type Batcher, type Outcome as BatcherOutcome, createBatcher } from '../batcher.ts'
 import { eventCountMemory, readEventCounts } from '../operations/events.ts'
 import { type Methods, methodsOf } from '../operations/operation.ts'
-import { BODIES, BRIEF, CommitCounts, READS, REFUSED, type Store, sharedCommitMemory } from '../store.ts'
+import { BODIES, BRIEF, CommitCounts, READS, REFUSED, type Store } from '../store.ts'
 import {
   type Command,
   errorOf,
+  type Failure,
+  isOfCall,
   type OutcomesMessage,
   readOutcomes,
   type SideParts,
@@ -28,8 +31,8 @@ export async function openSqliteStore(
   diskFault: SharedArrayBuffer | null = null,
 ): Promise<Store> {
   const bell = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
-  const commits = sharedCommitMemory()
-  const workerData: WorkerParts = { file, bell: bell.buffer, diskFault, commits, events: eventCountMemory() }
+  const commits = new CommitCounts()
+  const workerData: WorkerParts = { file, bell: bell.buffer, diskFault, events: eventCountMemory() }
   const thread = startThread(import.meta.url, 'worker', workerData)
   await ready(thread)
   const reader = createSideThread({ kind: 'reader', file }, limits.readQueueMax)
@@ -37,6 +40,7 @@ export async function openSqliteStore(
   const bodies = createSideThread({ kind: 'bodies', file: bodiesFile })
   const writer = createThreadClient({
     ...{ name: 'thread', thread, batchMax: Infinity, bell },
+    onCommit: (commands, ms) => commits.committed(commands.filter(isOfCall).length, ms),
     onGone(error) {
       void reader.close()
       void bodies.close()
@@ -45,7 +49,7 @@ export async function openSqliteStore(
   })
   return {
     load: {
-      ...new CommitCounts(commits),
+      ...commits,
       get waiting() {
         return writer.waiting
       },
@@ -53,16 +57,16 @@ export async function openSqliteStore(
         return readEventCounts()
       },
     },
-    ...methodsOf({ ...BRIEF, ...REFUSED }, writer.ask),
-    ...methodsOf(READS, reader.ask),
+    ...methodsOf({ ...BRIEF, ...REFUSED }, askOf(writer)),
+    ...methodsOf(READS, askOf(reader)),
     ...methodsOf(BODIES, async (name, args) => {
-      // If no body was ever logged, do not start a thread to look for one.
-      if (name === 'storeBodies' || existsSync(bodiesFile)) return await bodies.ask(name, args)
+      // Where no body was ever logged, no thread is started to look for bodies.
+      if (name === 'storeBodies' || existsSync(bodiesFile)) return await askOf(bodies)(name, args)
       return name === 'getBodies' ? null : 0
     }),
-    admit: (opening) => writer.ask('admit', [opening]) as Promise<Admission>,
-    settle: (closing) => writer.ask('settle', [closing]) as Promise<Settled>,
-    interruptOpenCalls: (atMs) => writer.ask('interruptOpenCalls', [atMs]) as Promise<number>,
+    admit: (opening) => writer.ask(['admit', opening]) as Promise<Admission>,
+    settle: (closing) => writer.ask(['settle', closing]) as Promise<Settled>,
+    interruptOpenCalls: (atMs) => writer.ask(['interruptOpenCalls', atMs]) as Promise<number>,
     async close() {
       // Close the reader first: the last connection to close checkpoints the write-ahead log, and a reader cannot.
       await Promise.all([reader.close(), bodies.close()])
@@ -75,14 +79,18 @@ export function createSqliteReader(
   file: string,
   waitingMax: number = limits.readQueueMax,
 ): Methods<typeof READS> & Pick<ThreadClient, 'close'> {
-  const { ask, close } = createSideThread({ kind: 'reader', file }, waitingMax)
-  return { ...methodsOf(READS, ask), close }
+  const reader = createSideThread({ kind: 'reader', file }, waitingMax)
+  return { ...methodsOf(READS, askOf(reader)), close: reader.close }
 }
 
 /** A side thread answers commands one by one. If it dies, waiting commands fail; no booking depends on it. */
 function createSideThread(parts: SideParts, waitingMax: number = limits.storeQueueMax): ThreadClient {
   const thread = () => startThread(import.meta.url, 'side-worker', parts)
   return createThreadClient({ name: parts.kind, thread, batchMax: 1, waitingMax })
+}
+
+function askOf({ ask }: ThreadClient): (name: string, args: readonly unknown[]) => Promise<unknown> {
+  return (name, args) => ask([name, ...args] as unknown as Command)
 }
 
 function ready(worker: Worker): Promise<void> {
@@ -95,13 +103,6 @@ function ready(worker: Worker): Promise<void> {
   })
 }
 
-interface ThreadClient {
-  ask(name: string, args: readonly unknown[]): Promise<unknown>
-  readonly waiting: number
-  /** Earlier commands are still answered. */
-  close(): Promise<void>
-}
-
 interface ThreadParts {
   /** For error messages. */
   readonly name: string
@@ -112,78 +113,51 @@ interface ThreadParts {
   readonly waitingMax?: number
   /** Incremented when a message is sent to a thread that waits on it instead of in its event loop. */
   readonly bell?: Int32Array
-  /** Called if the thread ends, which closes the store. Without this callback, the next command starts another thread. */
+  onCommit?(commands: readonly Command[], ms: number): void
+  /** The store is gone with this thread. Without this callback the next command starts another thread. */
   onGone?(error: Error): void
 }
 
-interface Waiting {
-  readonly command: readonly unknown[]
-  resolve(value: unknown): void
-  reject(error: Error): void
-}
+type ThreadClient = Batcher<Command, unknown>
 
-/**
- * The main thread's side of a store thread. Commands queue while the thread runs a batch and form the next one, so
- * batches grow under load and a lone command never waits.
- */
+/** The main thread's side of a thread of the store. */
 function createThreadClient(parts: ThreadParts): ThreadClient {
-  const { thread, name: threadName, batchMax, waitingMax = limits.storeQueueMax, bell } = parts
+  const { thread, name, bell, onGone } = parts
   let worker: Worker | null = typeof thread === 'function' ? null : listen(thread)
-  let queue: Waiting[] = []
-  let running: Waiting[] = []
-  /** The last batch was a single command. */
-  let isQuiet = true
+  let running: PromiseWithResolvers<readonly BatcherOutcome<unknown>[]> | null = null
   let gone: Error | null = null
   let closing: Promise<void> | null = null
 
   function listen(started: Worker): Worker {
     started.on('message', receive)
-    started.on('error', (error) => lose(started, `the store's ${threadName} failed: ${error.message}`))
-    started.on('exit', (code) => lose(started, `the store's ${threadName} ended with code ${code}`))
+    started.on('error', (error) => lose(started, `the store's ${name} failed: ${error.message}`))
+    started.on('exit', (code) => lose(started, `the store's ${name} ended with code ${code}`))
     return started
   }
 
   function receive(message: OutcomesMessage): void {
-    const answered = running
     const outcomes = readOutcomes(message)
-    const failed = outcomes.filter((outcome) => !outcome.ok)
-    const fatal = failed.find((failure) => failure.fatal)
-    if (fatal !== undefined && parts.onGone !== undefined) {
-      // After a failed fsync the kernel may have dropped the pages, and a retry would falsely succeed. Admit nothing
-      // more: a restart reads what is really on disk.
-      lose(worker, `the disk failed: ${fatal.error}`)
-      return
-    }
-    running = []
-    sendNext()
-    for (const [i, waiting] of answered.entries()) {
-      const outcome = outcomes[i]
-      if (outcome?.ok) waiting.resolve(outcome.value)
-      else waiting.reject(errorOf(outcome))
-    }
+    const fatal = outcomes.find((outcome) => !outcome.ok && outcome.fatal) as Failure | undefined
+    // After a failed fsync the kernel may have dropped the pages: trying again would report a success that is
+    // none. Nothing more is admitted, and a restart reads what really is on the disk.
+    if (fatal !== undefined && onGone !== undefined) lose(worker, `the disk failed: ${fatal.error}`)
+    else
+      running?.resolve(
+        outcomes.map((outcome) => (outcome.ok ? outcome : { ok: false, error: errorOf(outcome) })),
+      )
   }
 
   function lose(lost: Worker | null, reason: string): void {
     if (worker !== lost || gone !== null) return
     worker = null
-    const waiting = [...running, ...queue]
-    running = []
-    queue = []
-    const isGone = parts.onGone !== undefined
-    const error = isGone ? new StoreGone(reason) : new StoreUnavailable(reason)
-    if (isGone) gone = error
-    for (const { reject } of waiting) reject(error)
-    if (!isGone) return
+    if (onGone === undefined) {
+      running?.reject(new StoreUnavailable(reason))
+      return
+    }
+    gone = new StoreGone(reason)
+    running?.reject(gone)
     void lost?.terminate()
-    parts.onGone?.(error)
-  }
-
-  function sendNext(): void {
-    if (queue.length === 0 || running.length > 0) return
-    running = queue.splice(0, batchMax)
-    isQuiet = running.length === 1
-    if (typeof thread === 'function') worker ??= listen(thread())
-    post(writeBatch(running.map(({ command }) => command as unknown as Command)))
+    onGone(gone)
   }
 
   function post(message: unknown): void {
@@ -193,8 +167,16 @@ function createThreadClient(parts: ThreadParts): ThreadClient {
     Atomics.notify(bell, 0)
   }
 
+  function send(commands: readonly Command[]): Promise<readonly BatcherOutcome<unknown>[]> {
+    if (gone !== null) return Promise.reject(gone)
+    if (typeof thread === 'function') worker ??= listen(thread())
+    running = Promise.withResolvers()
+    post(writeBatch(commands))
+    return running.promise
+  }
+
   async function end(): Promise<void> {
-    while (queue.length > 0 || running.length > 0) await new Promise((resolve) => setImmediate(resolve))
+    await batcher.close()
     const last = worker
     if (last === null) return
     gone = new StoreGone('the store is closed')
@@ -203,25 +185,12 @@ function createThreadClient(parts: ThreadParts): ThreadClient {
     await ended
   }
 
-  function ask(name: string, args: readonly unknown[]): Promise<unknown> {
-    if (gone !== null) return Promise.reject(gone)
-    if (closing !== null) return Promise.reject(new StoreGone('the store is closed'))
-    if (queue.length >= waitingMax) return Promise.reject(new StoreUnavailable('too many operations wait'))
-    return new Promise((resolve, reject) => {
-      queue.push({ command: [name, ...args], resolve, reject })
-      if (queue.length > 1 || running.length > 0) return
-      // Commands of the same turn of the event loop join the batch, unless the last command came alone.
-      if (isQuiet) sendNext()
-      else setImmediate(sendNext)
-    })
-  }
-
+  const batcher = createBatcher<Command, unknown>({ ...parts, send, isEager: true })
   return {
-    ask,
+    ask: batcher.ask,
     get waiting() {
-      return queue.length
+      return batcher.waiting
     },
-
     close() {
       closing ??= end()
       return closing

@@ -1,9 +1,8 @@
 import { StoreRefused, StoreUnavailable } from '../../kernel/errors.ts'
-import type { NamedModels } from '../../kernel/vocabulary.ts'
 import type { AccountTerms } from '../../ledger/account.ts'
 import type { Admission, CallClosing, CallOpening, Hold, Settled } from '../../ledger/call.ts'
-import { CLOSING_AMOUNTS, CLOSING_NAMES, OPENING_NAMES } from '../../ledger/call-columns.ts'
-import type { BRIEF, CommitMemory, REFUSED } from '../store.ts'
+import { CLOSING_NAMES, OPENING_NAMES } from '../../ledger/call-columns.ts'
+import type { BRIEF, REFUSED } from '../store.ts'
 
 /**
  * How commands and outcomes are sent between threads. A batch of admissions and settlements is one JSON text of arrays,
@@ -16,6 +15,10 @@ export type Command =
   | readonly ['interruptOpenCalls', atMs: number]
   | readonly [name: keyof (typeof BRIEF & typeof REFUSED), ...args: unknown[]]
 
+export function isOfCall([name]: Command): boolean {
+  return name === 'admit' || name === 'settle'
+}
+
 export type BatchMessage = string | readonly Command[]
 export type OutcomesMessage = string | readonly Outcome[]
 
@@ -26,7 +29,6 @@ export interface WorkerParts {
   readonly bell: SharedArrayBuffer
   /** One 32-bit integer: while it is not 0, commits fail with it as SQLite's error code. For tests. */
   readonly diskFault: SharedArrayBuffer | null
-  readonly commits: CommitMemory
   readonly events: SharedArrayBuffer
 }
 
@@ -72,129 +74,90 @@ export function failureOf(error: unknown): Failure {
   }
 }
 
-/** Converts a failure to an error. Undefined: the command got no answer and may still get one. */
-export function errorOf(failure: Failure | undefined): Error {
-  if (failure === undefined) return new StoreUnavailable('the store gave no answer')
+/** A failure as an error, on the caller's side. */
+export function errorOf(failure: Failure): Error {
   return failure.passing || failure.fatal
     ? new StoreUnavailable(failure.error)
     : new StoreRefused(failure.error)
 }
 
 export function writeBatch(commands: readonly Command[]): BatchMessage {
-  const lists: CommandList[] = []
-  for (const command of commands) {
-    if (command[0] === 'admit') lists.push(openingList(command[1]))
-    else if (command[0] === 'settle') lists.push(closingList(command[1]))
-    else return commands
-  }
-  return JSON.stringify(lists)
+  if (!commands.every(isOfCall)) return commands
+  return JSON.stringify(
+    commands.map((command) =>
+      command[0] === 'admit' ? openingList(command[1]) : closingList(command[1] as CallClosing),
+    ),
+  )
 }
 
 export function readBatch(message: BatchMessage): readonly Command[] {
-  return typeof message === 'string' ? (JSON.parse(message) as CommandList[]).map(commandOf) : message
+  if (typeof message !== 'string') return message
+  return (JSON.parse(message) as List[]).map((list) =>
+    list[0] === 'a' ? ['admit', openingOf(list)] : ['settle', closingOf(list)],
+  )
 }
 
-/** Only this file writes these texts, so the parsed lists need no validation. */
-type CommandList = OpeningList | ClosingList
-
-function commandOf(list: CommandList): Command {
-  return list[0] === 'a' ? ['admit', openingOf(list)] : ['settle', closingOf(list)]
-}
+/** A command or an answer, with a letter for its kind first. The list is flat: a list within the list takes a sixth longer. */
+type List = unknown[]
 
 /** The members that JSON can represent directly. Digest, hold and nested objects are converted. */
 const OPENING_PLAIN = [
   ...OPENING_NAMES,
-  ...([
-    'atMs',
-    'endpoint',
-    'ambiguity',
-    'unratable',
-    'heldCounts',
-    'askedBefore',
-    'isRequest',
-    'hasBegun',
-    'hasHold',
-  ] as const),
+  ...(['atMs', 'endpoint', 'ambiguity', 'unratable', 'heldCounts', 'askedBefore'] as const),
+  ...(['isRequest', 'hasBegun', 'hasHold'] as const),
 ]
-const BLANK_OPENING = blank(OPENING_PLAIN) as Pick<CallOpening, (typeof OPENING_PLAIN)[number]>
+const BLANK_OPENING = blank(OPENING_PLAIN) as CallOpening
 
-/** The list is flat: nesting takes a sixth longer. */
-type OpeningList = readonly [
-  'a',
-  digest: string,
-  hold: Hold['kind'],
-  nanos: string,
-  listNanos: string,
-  ...models: readonly [names: NamedModels['names'], unknown: string | null, batchFile: string | null],
-  neededNanos: string,
-  unboundedNanos: string,
-  ...plain: unknown[],
-]
-
-function openingList(opening: CallOpening): OpeningList {
+function openingList(opening: CallOpening): List {
   const { digest, hold, models } = opening
-  const list: [...OpeningList] = [
-    'a',
-    bytesText(digest),
-    hold.kind,
-    hold.kind === 'bound' ? String(hold.nanos) : '',
-    hold.kind === 'bound' ? String(hold.listNanos) : '',
-    models.names,
-    models.unknown,
-    models.batchFile,
-    hold.kind !== 'none' && hold.neededNanos !== undefined ? String(hold.neededNanos) : '',
-    String(opening.unboundedNanos),
-  ]
+  const { nanos, listNanos, neededNanos } = hold as Partial<Extract<Hold, { kind: 'bound' }>>
+  const { names, unknown, batchFile } = models
+  const list: List = ['a', bytesText(digest), hold.kind, amountText(nanos), amountText(listNanos)]
+  list.push(amountText(neededNanos), String(opening.unboundedNanos), names, unknown, batchFile)
   for (const name of OPENING_PLAIN) list.push(opening[name])
   return list
 }
 
-function openingOf(list: OpeningList): CallOpening {
+function openingOf(list: List): CallOpening {
+  const [, digest, kind, nanos, listNanos, neededNanos, unboundedNanos] = list as string[]
+  const [names, unknown, batchFile] = list.slice(7) as [readonly string[], string | null, string | null]
+  const hold = {
+    kind,
+    ...(kind === 'bound' ? { nanos: BigInt(nanos ?? ''), listNanos: BigInt(listNanos ?? '') } : null),
+    ...(neededNanos ? { neededNanos: BigInt(neededNanos) } : null),
+  } as Hold
   const opening: CallOpening = {
     ...BLANK_OPENING,
-    digest: bytesOf(list[1]),
-    hold: {
-      ...(list[2] === 'bound'
-        ? { kind: list[2], nanos: BigInt(list[3]), listNanos: BigInt(list[4]) }
-        : { kind: list[2] }),
-      ...(list[8] === '' ? {} : { neededNanos: BigInt(list[8]) }),
-    },
-    models: { names: list[5], unknown: list[6], batchFile: list[7] },
-    unboundedNanos: BigInt(list[9]),
+    ...{ digest: Buffer.from(digest ?? '', 'latin1'), hold, models: { names, unknown, batchFile } },
+    unboundedNanos: BigInt(unboundedNanos ?? ''),
   }
   return setValues(opening, OPENING_PLAIN, list, 10)
 }
 
 const CLOSING_PLAIN = [
-  ...CLOSING_NAMES.filter((name) => !CLOSING_AMOUNTS.includes(name)),
+  ...CLOSING_NAMES.filter((name) => name !== 'costNanos' && name !== 'listNanos'),
   ...(['requestId', 'state', 'atMs'] as const),
 ]
-const BLANK_CLOSING = blank([...CLOSING_PLAIN, ...CLOSING_AMOUNTS]) as Omit<CallClosing, 'tokens'>
+const BLANK_CLOSING = blank([...CLOSING_PLAIN, 'costNanos', 'listNanos']) as CallClosing
 
-type ClosingList = readonly [
-  's',
-  input: number,
-  output: number,
-  cacheRead: number,
-  cacheWrite: number,
-  losesRest: boolean,
-  ...plain: unknown[],
-]
-
-function closingList(closing: CallClosing): ClosingList {
+function closingList(closing: CallClosing): List {
   const { input, output, cacheRead, cacheWrite } = closing.tokens
-  const list: [...ClosingList] = ['s', input, output, cacheRead, cacheWrite, closing.losesRest === true]
+  const list: List = ['s', String(closing.costNanos), String(closing.listNanos), closing.losesRest === true]
+  list.push(input, output, cacheRead, cacheWrite)
   for (const name of CLOSING_PLAIN) list.push(closing[name])
-  for (const name of CLOSING_AMOUNTS) list.push(String(closing[name]))
   return list
 }
 
-function closingOf(list: ClosingList): CallClosing {
-  const tokens = { input: list[1], output: list[2], cacheRead: list[3], cacheWrite: list[4] }
-  const rest = list[5] ? { losesRest: true } : null
-  const closing: CallClosing = setValues({ ...BLANK_CLOSING, tokens, ...rest }, CLOSING_PLAIN, list, 6)
-  const amounts = list.slice(6 + CLOSING_PLAIN.length) as string[]
-  return setValues(closing, CLOSING_AMOUNTS, amounts.map(BigInt), 0)
+function closingOf(list: List): CallClosing {
+  const [, costNanos, listNanos] = list as string[]
+  const [input, output, cacheRead, cacheWrite] = list.slice(4) as [number, number, number, number]
+  const closing: CallClosing = {
+    ...BLANK_CLOSING,
+    ...{ costNanos: BigInt(costNanos ?? ''), listNanos: BigInt(listNanos ?? '') },
+    tokens: { input, output, cacheRead, cacheWrite },
+    ...(list[3] === true ? { losesRest: true } : null),
+  }
+  return setValues(closing, CLOSING_PLAIN, list, 8)
 }
 
 /** A template object with all members, to be copied: adding members one by one takes three times as long. */
@@ -203,12 +166,7 @@ function blank(names: readonly string[]): unknown {
 }
 
 /** Sets the named members from the list, beginning at the index `from`. */
-function setValues<Value>(
-  value: Value,
-  names: readonly (keyof Value)[],
-  list: readonly unknown[],
-  from: number,
-): Value {
+function setValues<Value>(value: Value, names: readonly (keyof Value)[], list: List, from: number): Value {
   for (let i = 0; i < names.length; i += 1) {
     value[names[i] as keyof Value] = list[from + i] as Value[keyof Value]
   }
@@ -219,14 +177,14 @@ function bytesText({ buffer, byteOffset, length }: Uint8Array): string {
   return Buffer.from(buffer, byteOffset, length).toString('latin1')
 }
 
-function bytesOf(text: string): Uint8Array {
-  return Buffer.from(text, 'latin1')
+function amountText(nanos: bigint | undefined): string {
+  return nanos === undefined ? '' : String(nanos)
 }
 
 export function writeOutcomes(commands: readonly Command[], outcomes: readonly Outcome[]): OutcomesMessage {
-  const lists: OutcomeList[] = []
+  const lists: List[] = []
   for (const [i, outcome] of outcomes.entries()) {
-    const list = outcome.ok ? outcomeList(commands[i]?.[0], outcome.value) : null
+    const list = outcome.ok ? answerList(commands[i]?.[0], outcome.value) : null
     if (list === null) return outcomes
     lists.push(list)
   }
@@ -235,25 +193,12 @@ export function writeOutcomes(commands: readonly Command[], outcomes: readonly O
 
 export function readOutcomes(message: OutcomesMessage): readonly Outcome[] {
   return typeof message === 'string'
-    ? (JSON.parse(message) as OutcomeList[]).map((list) => ({ ok: true, value: answerOf(list) }))
+    ? (JSON.parse(message) as List[]).map((list) => ({ ok: true, value: answerOf(list) }))
     : message
 }
 
-type OutcomeList =
-  | readonly [
-      'a',
-      keyId: string,
-      budgetId: string,
-      accountId: string,
-      logRequests: boolean,
-      balanceNanos: string,
-      hasOthers: boolean,
-      terms: AccountTerms | null,
-    ]
-  | readonly ['s', balanceNanos: string, booked: boolean]
-
-/** Null: not a common answer, sent as an object. */
-function outcomeList(name: Command[0] | undefined, value: unknown): OutcomeList | null {
+/** Null: the answer is not one of the usual ones, and crosses as an object. */
+function answerList(name: Command[0] | undefined, value: unknown): List | null {
   if (name === 'settle') {
     const { balanceNanos, booked } = value as Settled
     return ['s', String(balanceNanos), booked]
@@ -261,12 +206,13 @@ function outcomeList(name: Command[0] | undefined, value: unknown): OutcomeList 
   const admission = name === 'admit' ? (value as Admission) : null
   if (admission?.kind !== 'admitted') return null
   const { keyId, budgetId, accountId, logRequests, balanceNanos, hasOthers, terms } = admission
-  return ['a', keyId, budgetId, accountId, logRequests, String(balanceNanos), hasOthers, terms]
+  return ['a', String(balanceNanos), keyId, budgetId, accountId, logRequests, hasOthers, terms]
 }
 
-function answerOf(list: OutcomeList): Admission | Settled {
-  if (list[0] === 's') return { balanceNanos: BigInt(list[1]), booked: list[2] }
-  const [, keyId, budgetId, accountId, logRequests, balance, hasOthers, terms] = list
-  const balanceNanos = BigInt(balance)
+function answerOf(list: List): Admission | Settled {
+  const balanceNanos = BigInt(list[1] as string)
+  if (list[0] === 's') return { balanceNanos, booked: list[2] as boolean }
+  const [keyId, budgetId, accountId] = list.slice(2) as [string, string, string]
+  const [logRequests, hasOthers, terms] = list.slice(5) as [boolean, boolean, AccountTerms | null]
   return { kind: 'admitted', keyId, budgetId, accountId, logRequests, balanceNanos, hasOthers, terms }
 }

@@ -3,13 +3,14 @@ import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_thread
 import type { KeyLookup } from '../../keys/credential.ts'
 import { type BookedCalls, bookCalls, interruptCalls, LOCAL_NODE } from '../operations/book-calls.ts'
 import { shareEventCounts } from '../operations/events.ts'
-import { isUse, type LookUpBy, markUses } from '../operations/key-lookup.ts'
-import { BRIEF, CommitCounts, REFUSED } from '../store.ts'
+import { markUses } from '../operations/key-lookup.ts'
+import { BRIEF, REFUSED } from '../store.ts'
 import { migrate, operationsOn, runBatch, runToEnd, statementRunner } from './database.ts'
 import {
   type BatchMessage,
   type Command,
   failureOf,
+  isOfCall,
   type Outcome,
   readBatch,
   type WorkerParts,
@@ -46,16 +47,15 @@ const INTERRUPTED_AT_ONCE = 500
 /** After this many batches and waits, the thread returns to its event loop, for work that V8 has deferred. */
 const STEPS_PER_TURN = 1_000
 
-/** One writer, no nodes, and calls bring their own time. */
-const PARTS = { node: null, clock: 'caller', nodeNowMs: 0 } as const
+/** SQLite has one writer and one node, and calls bring their own time. */
+const PARTS = { node: null, clock: 'caller' } as const
 
 const port = parentPort
 if (port === null) throw new Error('worker.ts runs as a worker thread only')
 
-const { file, bell, diskFault, commits, events } = workerData as WorkerParts
+const { file, bell, diskFault, events } = workerData as WorkerParts
 shareEventCounts(events)
 const rings = new Int32Array(bell)
-const counts = new CommitCounts(commits)
 const fault = diskFault === null ? null : new Int32Array(diskFault)
 const db = new DatabaseSync(file, { readBigInts: true, timeout: 5_000 })
 db.exec('PRAGMA journal_mode = WAL')
@@ -107,7 +107,7 @@ function waitForBell(): void {
 function writeUses(): void {
   if (uses.size === 0) return
   try {
-    inTransaction([], () => {})
+    inTransaction(() => {})
   } catch (error) {
     if (failureOf(error).fatal) throw error
   }
@@ -117,14 +117,14 @@ function answerBatch(commands: readonly Command[]): Outcome[] {
   if (uses.size < NOTED_USES_MAX && commands.every(([name]) => name === 'lookUpKey'))
     return commands.map((command) => attempt(() => runCommand(command)))
   try {
-    return inTransaction(commands, () => runCommands(commands))
+    return inTransaction(() => runCommands(commands))
   } catch (error) {
     // The whole batch was rolled back. Run its commands one by one, so that only the failing one fails.
     const failed = failureOf(error)
     if (commands.length === 1 || failed.fatal) return commands.map(() => failed)
     return commands.map((command) => {
       try {
-        return inTransaction([command], () => runCommands([command]))[0] as Outcome
+        return inTransaction(() => runCommands([command]))[0] as Outcome
       } catch (single) {
         return failureOf(single)
       }
@@ -199,8 +199,7 @@ function attempt(work: () => unknown): Outcome {
   }
 }
 
-function inTransaction<T>(commands: readonly Command[], work: () => T): T {
-  const begunMs = performance.now()
+function inTransaction<T>(work: () => T): T {
   begin.run()
   try {
     // Before and after the work, because its commands see earlier uses and may note more.
@@ -210,17 +209,12 @@ function inTransaction<T>(commands: readonly Command[], work: () => T): T {
     meetDiskFault()
     commit.run()
     uses.clear()
-    counts.committed(commands.filter(isOfCall).length, performance.now() - begunMs)
     return result
   } catch (error) {
     // After a full disk or failed fsync SQLite has already rolled back, and ROLLBACK without a transaction throws.
     if (db.isTransaction) db.exec('ROLLBACK')
     throw error
   }
-}
-
-function isOfCall([name]: Command): boolean {
-  return name === 'admit' || name === 'settle'
 }
 
 /** Fails the commit as the disk would, if a test has asked for it. */

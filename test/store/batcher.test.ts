@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { StoreGone, StoreRefused, StoreUnavailable } from '../../src/kernel/errors.ts'
-import { type BatcherParts, createBatcher, type Outcome } from '../../src/store/postgres/batcher.ts'
-import { StoreInDoubt } from '../../src/store/postgres/database.ts'
+import { type BatcherParts, createBatcher, type Outcome } from '../../src/store/batcher.ts'
 import { test } from '../support/suite.ts'
 
 /** A batcher whose batches are answered when the test says so. */
@@ -75,13 +74,13 @@ test('while the database cannot answer nothing is tried twice', async () => {
   assert.equal(sent.length, 1)
 })
 
-test('commands of which nobody can say whether they were done are named', async () => {
-  const doubted: string[] = []
-  const { lane, batch } = laneUnderTest({ onDoubt: (commands) => doubted.push(...commands) })
+test('the commands of a batch that failed are named', async () => {
+  const failed: string[] = []
+  const { lane, batch } = laneUnderTest({ onFailure: (commands) => failed.push(...commands) })
   const asked = Promise.allSettled([lane.ask('a'), lane.ask('b')])
-  ;(await batch(0)).fail(new StoreInDoubt('cut off'))
+  ;(await batch(0)).fail(new StoreUnavailable('cut off'))
   await asked
-  assert.deepEqual(doubted, ['a', 'b'])
+  assert.deepEqual(failed, ['a', 'b'])
 })
 
 /** Long enough for a batch to be sent on a busy machine, and short enough for a test to wait. */

@@ -1,0 +1,151 @@
+import { StoreGone, StoreRefused, StoreUnavailable } from '../kernel/errors.ts'
+import { limits } from '../kernel/limits.ts'
+
+export type Outcome<Answer> =
+  | { readonly ok: true; readonly value: Answer }
+  | { readonly ok: false; readonly error: Error }
+
+export interface BatcherParts<Command, Answer> {
+  /** One transaction, answers in the order of the commands. If it rejects, no command was done, unless the error says so. */
+  send(batch: readonly Command[]): Promise<readonly Outcome<Answer>[]>
+  /** Maximum commands per batch: statements must be short, because others wait for the rows they lock. */
+  readonly batchMax: number
+  readonly waitingMax?: number
+  /** The longest that a command waits for its answer, its turn included. Then: StoreUnavailable. */
+  readonly answerMs?: number
+  /** A command goes at once where the one before it went alone, and does not wait for others of the same turn. */
+  readonly isEager?: boolean
+  /** Called for every transaction: which commands it did, and how long it took. */
+  onCommit?(commands: readonly Command[], ms: number): void
+  /** The command was done, but its caller already got an error. */
+  onLate?(command: Command, answer: Answer): void
+  onFailure?(commands: readonly Command[], error: unknown): void
+}
+
+interface Waiting<Command, Answer> {
+  readonly command: Command
+  readonly dueMs: number
+  readonly timer: NodeJS.Timeout | undefined
+  answered: boolean
+  resolve(answer: Answer): void
+  reject(error: unknown): void
+}
+
+export interface Batcher<Command, Answer> {
+  ask(command: Command): Promise<Answer>
+  readonly waiting: number
+  /** Earlier commands are still answered. */
+  close(): Promise<void>
+}
+
+/**
+ * Sends commands to the database one batch at a time. Commands that arrive while a batch runs form the next one, so
+ * batches grow under load and a lone command never waits.
+ */
+export function createBatcher<Command, Answer>(
+  parts: BatcherParts<Command, Answer>,
+): Batcher<Command, Answer> {
+  type Item = Waiting<Command, Answer>
+  const { send, batchMax, waitingMax = limits.storeQueueMax, answerMs, isEager = false } = parts
+  let queue: Item[] = []
+  /** Parts of a batch that the database refused, to be sent before the queue. */
+  let halves: Item[][] = []
+  let isBusy = false
+  let wasAlone = true
+  let closed = false
+
+  function sendNext(): void {
+    if (isBusy) return
+    // A command whose caller has been answered already is not sent any more.
+    if (halves.length === 0 && answerMs !== undefined) queue = queue.filter((item) => !item.answered)
+    const batch = halves.shift() ?? queue.splice(0, batchMax)
+    if (batch.length === 0) return
+    isBusy = true
+    wasAlone = batch.length === 1
+    void run(batch)
+  }
+
+  async function run(batch: readonly Item[]): Promise<void> {
+    const commands = batch.map(({ command }) => command)
+    const begunMs = performance.now()
+    let outcomes: readonly Outcome<Answer>[]
+    try {
+      outcomes = await send(commands)
+    } catch (error) {
+      isBusy = false
+      if (error instanceof StoreRefused && batch.length > 1) {
+        // Halved until the command that is refused stands alone and fails alone.
+        const half = batch.length >> 1
+        halves = [batch.slice(0, half), batch.slice(half), ...halves]
+      } else {
+        parts.onFailure?.(commands, error)
+        for (const item of batch) finish(item, () => item.reject(error))
+      }
+      sendNext()
+      return
+    }
+    const ms = performance.now() - begunMs
+    // The next batch is under way while this one's answers are given.
+    isBusy = false
+    sendNext()
+    parts.onCommit?.(commands, ms)
+    for (const [i, item] of batch.entries()) answer(item, outcomes[i])
+  }
+
+  function answer(item: Item, outcome: Outcome<Answer> | undefined): void {
+    // A process that was suspended for a while reads answers that are no longer true.
+    if (item.answered || (answerMs !== undefined && performance.now() > item.dueMs)) {
+      if (outcome?.ok) parts.onLate?.(item.command, outcome.value)
+      finish(item, () => item.reject(tooLate()))
+      return
+    }
+    finish(item, () => {
+      if (outcome?.ok) item.resolve(outcome.value)
+      else item.reject(outcome?.error ?? new StoreUnavailable('the store gave no answer'))
+    })
+  }
+
+  function finish(item: Item, complete: () => void): void {
+    if (item.answered) return
+    item.answered = true
+    clearTimeout(item.timer)
+    complete()
+  }
+
+  return {
+    get waiting() {
+      return queue.length
+    },
+
+    ask(command) {
+      if (closed) return Promise.reject(new StoreGone('the store is closed'))
+      if (queue.length >= waitingMax) return Promise.reject(new StoreUnavailable('too many operations wait'))
+      return new Promise((resolve, reject) => {
+        const item: Item = {
+          command,
+          dueMs: answerMs === undefined ? 0 : performance.now() + answerMs,
+          timer:
+            answerMs === undefined
+              ? undefined
+              : setTimeout(() => finish(item, () => reject(tooLate())), answerMs),
+          ...{ answered: false, resolve, reject },
+        }
+        queue.push(item)
+        if (queue.length > 1 || isBusy) return
+        // Commands that come in the same turn of the event loop join the batch.
+        if (isEager && wasAlone) sendNext()
+        else setImmediate(sendNext)
+      })
+    },
+
+    async close() {
+      closed = true
+      while (queue.length > 0 || halves.length > 0 || isBusy)
+        await new Promise((resolve) => setImmediate(resolve))
+    },
+  }
+}
+
+function tooLate(): StoreUnavailable {
+  return new StoreUnavailable('the store did not answer in time')
+}
