@@ -207,10 +207,11 @@ async function importStore(path: string): Promise<void> {
   const progress = createProgress('Importing')
   try {
     const importInto = await openTarget(config)
-    const lines = createInterface({ input: createReadStream(path), crlfDelay: Number.POSITIVE_INFINITY })
-    const rows = await importInto((insert) =>
-      importLines(lines, pepper, insert, (done) => progress.show(done, null)),
-    )
+    const rows = await importInto((insert) => {
+      // Opened here: lines that come before somebody reads them are lost.
+      const lines = createInterface({ input: createReadStream(path), crlfDelay: Number.POSITIVE_INFINITY })
+      return importLines(lines, pepper, insert, (done) => progress.show(done, null))
+    })
     progress.end()
     await print(
       `Imported ${counted(rows, 'row')} into ${databaseLocation(config)}. Now run \`tollgate audit\` with the same variables.\n`,
