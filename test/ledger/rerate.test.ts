@@ -2,8 +2,16 @@ import assert from 'node:assert/strict'
 import { type CurrentPrices, creditOf, type RerateCandidate, rerateCall } from '../../src/ledger/rerate.ts'
 import { stopPostgres } from '../support/postgres.ts'
 import { after, describe, test } from '../support/suite.ts'
-import { audit, type Books, type RerateWriter, rateAgain, V1, versionJson, withRerates } from './books.ts'
-import { BOTH } from './both-books.ts'
+import { BOTH } from './both-ledgers.ts'
+import {
+  audit,
+  type RerateWriter,
+  rateAgain,
+  type TestLedger,
+  V1,
+  versionJson,
+  withRerates,
+} from './test-ledger.ts'
 
 after(stopPostgres)
 
@@ -16,9 +24,9 @@ async function withLedger(
   create: () => Promise<TestLedger>,
   work: (ledger: TestLedger, writer: RerateWriter) => Promise<void>,
 ): Promise<void> {
-  await withRerates(create, async (books, writer) => {
-    await work(books, writer)
-    assert.equal((await audit(books)).difference, null, 'the sums add up after every test')
+  await withRerates(create, async (ledger, writer) => {
+    await work(ledger, writer)
+    assert.equal((await audit(ledger)).difference, null, 'the sums add up after every test')
   })
 }
 
@@ -33,7 +41,7 @@ async function credited(ledger: TestLedger): Promise<unknown> {
   return (await ledger.rows('SELECT credited_nanos FROM account'))[0]?.['credited_nanos']
 }
 
-function provePricingAgain(create: () => Promise<Books>): void {
+function provePricingAgain(create: () => Promise<TestLedger>): void {
   test('each difference is booked, and ledger, account and day move with it', async () => {
     await withLedger(create, async (dir, writer) => {
       const before = await credited(dir)
@@ -61,7 +69,7 @@ function provePricingAgain(create: () => Promise<Books>): void {
   })
 
   test('what was booked is not booked again, neither by a second run nor by one that read before the first', async () => {
-    await withBooks(create, async (dir, writer) => {
+    await withLedger(create, async (dir, writer) => {
       const stale = await writer.changes(V2)
       await writer.book(stale)
       const after = await credited(dir)
@@ -72,7 +80,7 @@ function provePricingAgain(create: () => Promise<Books>): void {
   })
 
   test('a call that was credited after it was read is left alone', async () => {
-    await withBooks(create, async (dir, writer) => {
+    await withLedger(create, async (dir, writer) => {
       const stale = await writer.changes(V2)
       await writer.book(await writer.changes(V3))
       const booked = await entries(dir)
@@ -89,7 +97,7 @@ function provePricingAgain(create: () => Promise<Books>): void {
   })
 
   test('a second correction starts from what was paid after the first', async () => {
-    await withBooks(create, async (dir, writer) => {
+    await withLedger(create, async (dir, writer) => {
       await writer.book(await writer.changes(V2))
       await writer.book(await writer.changes(V3))
       assert.deepEqual(
@@ -125,7 +133,7 @@ function provePricingAgain(create: () => Promise<Books>): void {
   })
 
   test('a version that was applied before cannot be applied once more', async () => {
-    await withBooks(create, async (dir, writer) => {
+    await withLedger(create, async (dir, writer) => {
       await writer.book(await writer.changes(V2))
       await writer.book(await writer.changes(V3))
       const [first] = await writer.read()
@@ -136,7 +144,7 @@ function provePricingAgain(create: () => Promise<Books>): void {
   })
 
   test('settled calls are read in the order of their ids, after an id', async () => {
-    await withBooks(create, async (_dir, writer) => {
+    await withLedger(create, async (_dir, writer) => {
       const ids = (calls: readonly RerateCandidate[]) => calls.map(({ id }) => id)
       const all = ['req_01', 'req_02', 'req_05', 'req_06', 'req_07', 'req_08', 'req_09']
       assert.deepEqual(ids(await writer.read()), all)
@@ -146,7 +154,7 @@ function provePricingAgain(create: () => Promise<Books>): void {
   })
 
   test('a call keeps its price if it was credited back, cannot be read, or has no price in the book', async () => {
-    await withBooks(create, async (_dir, writer) => {
+    await withLedger(create, async (_dir, writer) => {
       const [call] = await writer.read()
       assert.ok(call)
       const because = (change: object, prices = V2) => rerateCall({ ...call, ...change }, prices)
@@ -173,7 +181,7 @@ function provePricingAgain(create: () => Promise<Books>): void {
   })
 
   test('nothing of a batch is booked if one of its calls has no day to be shown in', async () => {
-    await withBooks(create, async (dir, writer) => {
+    await withLedger(create, async (dir, writer) => {
       const all = await writer.changes(V2)
       const strange = all.map((changed) => ({ ...changed, call: { ...changed.call, day: '1999-01-01' } }))
       await assert.rejects(

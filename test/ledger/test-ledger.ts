@@ -147,13 +147,13 @@ export interface RerateWriter {
 }
 
 export async function withRerates(
-  create: () => Promise<Books>,
-  work: (books: Books, writer: RerateWriter) => Promise<void>,
+  create: () => Promise<TestLedger>,
+  work: (ledger: TestLedger, writer: RerateWriter) => Promise<void>,
 ): Promise<void> {
-  const books = await create()
+  const ledger = await create()
   try {
-    await fillBooks(books)
-    await withStore(books, async (store) => {
+    await fillLedger(ledger)
+    await withStore(ledger, async (store) => {
       const read = (afterId = '') => store.readSettledCalls(afterId)
       const changes = async (prices: CurrentPrices): Promise<ChangedCall[]> => {
         const { id, json } = prices.versionAt(NOON)
@@ -162,10 +162,10 @@ export async function withRerates(
           .map((call) => rerateCall(call, prices))
           .filter((each) => typeof each !== 'string')
       }
-      await work(books, { read, changes, book: (changed) => store.bookRerates(changed, NOON) })
+      await work(ledger, { read, changes, book: (changed) => store.bookRerates(changed, NOON) })
     })
   } finally {
-    await books.remove()
+    await ledger.remove()
   }
 }
 

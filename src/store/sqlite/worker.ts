@@ -3,7 +3,7 @@ import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_thread
 import type { KeyLookup } from '../../keys/credential.ts'
 import { type BookedCalls, bookCalls, interruptCalls, LOCAL_NODE } from '../operations/book-calls.ts'
 import { shareEventCounts } from '../operations/events.ts'
-import { markUses } from '../operations/key-lookup.ts'
+import { isUse, type LookUpBy, markUses } from '../operations/key-lookup.ts'
 import { BRIEF, REFUSED } from '../store.ts'
 import { migrate, operationsOn, runBatch, runToEnd, statementRunner } from './database.ts'
 import {
