@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { appendFile, mkdir, open, readFile, rename, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -62,7 +63,7 @@ export async function openSettlementSpool(
   const path = join(dir, FILE)
   const { left, state, bytes } = await readSpool(path)
   if (state === 'damaged') {
-    const damagedFile = `${path}.${Date.now()}.damaged`
+    const damagedFile = `${path}.${randomUUID()}.damaged`
     await rename(path, damagedFile)
     log.error({ damagedFile }, 'the settlement spool was damaged and has been renamed')
   }
