@@ -1,10 +1,13 @@
 import { limits } from '../kernel/limits.ts'
 import type { Admission } from '../ledger/call.ts'
 
-/** The first in line polls this often: another node or the command line may free budget without notifying this node. */
+/**
+ * The first call in a queue polls at this interval: another node or the command line may free budget without notifying
+ * this node.
+ */
 const POLL_MS = 1_000
 
-/** How many may ask together; a batch of the store decides them in their order. */
+/** How many calls may ask at once. The store decides them in order, in one batch. */
 const FRONT_MAX = 256
 
 export type Turn = 'ask' | 'timed_out' | 'full' | 'left'
@@ -187,7 +190,7 @@ class Queue {
     if (this.#poll === null) {
       this.#all.set(this.#id, this)
       this.#poll = setInterval(() => this.signal(), POLL_MS).unref()
-      // Signals between the store's answer and the creation of the queue reached no queue.
+      // Signals sent between the store's answer and the creation of this queue were missed.
       this.#signalled = true
     }
     const at = this.#entries.findLastIndex((other) => other.ticket < entry.ticket)

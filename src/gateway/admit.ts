@@ -205,7 +205,7 @@ function blameEndpoint(refusal: CallRefusal, endpoint: PlannedCall['endpoint']):
     : refusal
 }
 
-/** The list is read only where a call was refused for its models, so that no admission has to carry it. */
+/** Read only after a model was refused, so that admissions need not carry the list. */
 async function allowedModelsOf(digest: Uint8Array, { store, clock }: Gateway): Promise<readonly string[]> {
   const atMs = clock.nowMs()
   try {

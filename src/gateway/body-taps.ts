@@ -142,7 +142,7 @@ function logBodies({ exchange }: AdmittedCall, { store, bodiesBytesMax, clock }:
   const request = new BodyPrefix(limits.loggedBodyBytesMax)
   const reply = new BodyPrefix(limits.loggedBodyBytesMax)
   const logged = async (body: BodyPrefix, headers: RawHeaders): Promise<LoggedBody | null> => {
-    // A body in an unknown coding cannot be rid of secrets, and is not logged.
+    // Secrets cannot be removed from a body in an unknown coding, so it is not logged.
     const decoded = body.lengthBytes === 0 ? null : await body.decoded(headers)
     if (decoded === null) return null
     const { bytes, whole } = decoded
@@ -164,7 +164,8 @@ function logBodies({ exchange }: AdmittedCall, { store, bodiesBytesMax, clock }:
       ])
       if (sent === null && received === null) return
       await store.storeBodies({ requestId, request: sent, response: received, atMs })
-      // One step: where many small bodies must go for a large one, the next call or the hourly retention deletes the rest.
+      // One step only. If many small bodies must make room for a large one, the next call or the hourly retention
+      // deletes the rest.
       await store.trimBodies(bodiesBytesMax, BODIES_DELETED_AT_ONCE)
     },
   }

@@ -235,7 +235,7 @@ export function createDeferrals(parts: DeferralParts) {
       settleShown(call, metered).catch((error: Error) =>
         log.error({ cause: error.message }, 'an object that a client was shown could not be settled'),
       ),
-    /** The refusal of a DELETE whose object is not settled. Upstream is not asked. */
+    /** Refuses a DELETE of an unsettled object, without asking upstream. */
     async refuseDelete(surface: Surface, path: string, digest: Uint8Array): Promise<Refusal | null> {
       if (!polls) return null
       const objectId = objectIdIn(surface, path)

@@ -93,7 +93,7 @@ function isUsageUnknown({ shown }: LeftReply, unseen: UnseenWork): boolean {
   return unseen.media || shown.toolsRan || (unseen.context && !shown.inputKnown)
 }
 
-/** No answer to a handshake may show the key that pays. */
+/** A handshake's answer must not reveal the provider's key. */
 function withoutKeys({ headers }: Exchange, reply: Reply): ReplyReceiver {
   return {
     head: (head) => reply.head({ ...head, headers: protocolsForClient(head.headers, headers) }),

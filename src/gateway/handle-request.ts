@@ -129,7 +129,7 @@ async function handleRequest(exchange: Exchange, target: Target, gateway: Gatewa
   }
 }
 
-/** Serves a call from its body to its answer. All of this counts as one of the calls that its key may have under way. */
+/** Serves a call from its body to its answer. For all of this time it counts against the key's calls in flight. */
 async function serveCall(identified: IdentifiedCall, gateway: Gateway): Promise<void> {
   const { exchange, endpoint, share, digest } = identified
 

@@ -17,7 +17,7 @@ export interface KeyShare {
 
 const DONE = Promise.resolve()
 
-/** The keys with calls under way. An unknown or revoked key counts like any other until the store rejects it. */
+/** The keys with calls in flight. An unknown or revoked key counts like any other until the store rejects it. */
 export class KeyShares {
   readonly callsMax: number
   readonly #shares = new Map<string, KeyShare>()
@@ -94,7 +94,7 @@ export class DecodingTurns {
     this.#max = max
   }
 
-  /** Does the work when its turn has come. Null, and the work not begun, if the client has left by then. */
+  /** Runs the work when its turn comes. Null if the client has left by then; the work is not started. */
   take<T>(share: KeyShare, exchange: Exchange, work: () => Promise<T>): Promise<T | null> {
     const turn = share.decoding.then(() => this.#take(exchange, work))
     share.decoding = turn.catch(() => {})

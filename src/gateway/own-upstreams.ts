@@ -71,13 +71,14 @@ export class OwnUpstreams {
   }
 }
 
-/** The installation's upstreams. Where they are the simulator, they serve only while no account has its own. */
+/** The installation's upstreams. The simulator serves only while no account has its own. */
 export function unlessSimulated(
   configured: Readonly<Record<Surface, Upstream | null>>,
   isSimulator: boolean,
   own: OwnUpstreams,
 ): Readonly<Record<Surface, Upstream | null>> {
-  const of = (surface: Surface) => (isSimulator && own.isUsed ? null : configured[surface])
+  if (!isSimulator) return configured
+  const of = (surface: Surface) => (own.isUsed ? null : configured[surface])
   return {
     get messages() {
       return of('messages')

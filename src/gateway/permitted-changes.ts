@@ -249,7 +249,7 @@ function usageSplice({ headers }: Exchange, facts: RequestFacts, endpoint: Endpo
   return ask.kind === 'edit' ? ask.splice : null
 }
 
-/** The client stopped sending a body that flows through, or sends it too slowly; the message is for the client. */
+/** The client stalled or was too slow while its body was streamed upstream. The message is for the client. */
 export class BodyIdle extends Error {
   readonly code = 'TOLLGATE_BODY_IDLE'
 }
@@ -316,7 +316,7 @@ const RESULTS_URL =
 
 /** Points the `results_url` of Message batches at this gateway: SDKs fetch it as it is. */
 export function rewriteResultsUrls(body: Buffer, origin: string): Buffer {
-  // A host may have a `$`, which is special in a replacement that is a string.
+  // A host may contain `$`, which is special in a replacement string.
   const replace = (_all: string, before: string, path: string) => `${before}${origin}${path}`
   // Latin-1 preserves every byte, whatever surrounds the URLs.
   return Buffer.from(body.toString('latin1').replace(RESULTS_URL, replace), 'latin1')

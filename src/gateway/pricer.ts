@@ -79,7 +79,7 @@ export interface PricerSettings {
   readonly unpriced: 'auto' | 'refuse' | 'pass'
   readonly chatDefaultTier: string | null
   readonly chatRegional: boolean
-  /** Whether upstream is polled for the objects that calls have made there. Else the cost of these calls is never known. */
+  /** Whether upstream is polled for objects whose cost comes later. Without polling it stays unknown. */
   readonly polls: boolean
 }
 
@@ -239,7 +239,7 @@ function meteredPlan(parts: PlanParts, bound: Bound): CallPlan {
   const { call, limits, modelDefault, version, context, settings } = parts
   const usage = call.endpoint?.billing === 'metered' ? call.endpoint.usage : null
   const model = call.modelAsked ?? modelDefault
-  // Other endpoints do nothing in the background, whatever a request says.
+  // Other endpoints ignore `background`.
   const isBackground = limits.background && usage === 'responses'
   const later = call.endpoint?.makes ?? (isBackground ? 'response' : null)
   // Without polling, the cost of background work would never be known.
@@ -269,7 +269,7 @@ function meteredPlan(parts: PlanParts, bound: Bound): CallPlan {
   }
 }
 
-/** An endpoint that is not byte for byte in our table cannot be known to be free, unless its method only reads. */
+/** A path that is not byte for byte in our table is free only if the method reads. */
 function isFree({ endpoint, method }: PricedRequest): boolean {
   if (endpoint !== null) return endpoint.billing === 'free'
   return method === 'GET' || method === 'HEAD' || method === 'OPTIONS'
@@ -301,7 +301,7 @@ function atMost(nanos: bigint): bigint {
   return nanos < HOLD_NANOS_MAX ? nanos : HOLD_NANOS_MAX
 }
 
-/** Some models search the web for every answer they give to a chat. */
+/** Some chat models search the web for every answer. */
 function limitsOf({ endpoint, facts, modelAsked }: PricedRequest, version: PriceVersion): RequestLimits {
   if (endpoint === null) return TURN_LIMITS
   const limits = readLimits(endpoint, facts)
@@ -324,7 +324,7 @@ function boundFor(
   )
 }
 
-/** The most that a transcription of a session's input may cost: the session may turn to any model for it. */
+/** Upper bound for transcribing a session's input, with the most expensive model: the session may choose any. */
 function boundTranscript(parts: PlanParts): Bound {
   let most: Bound = NO_COST
   for (const { id, mode } of parts.version.models) {
@@ -349,7 +349,7 @@ function tokensHeld(name: string | null, { call, limits, version }: PlanParts): 
   }
 }
 
-/** The model that upstream takes where a request leaves its model out. A name that cannot be read was not left out. */
+/** The model that upstream uses if the request names none. An unreadable name is not a missing one. */
 function defaultModel(call: PricedRequest, { stored }: RequestLimits, version: PriceVersion): string | null {
   if (call.modelAsked !== null || call.endpoint === null || stored) return null
   if (isGiven(call.facts.body['model'])) return null
@@ -366,13 +366,13 @@ function tierFor(
   return isLeft && SURFACES[surface].pricing.hasProjectTier ? chatDefaultTier : serviceTier
 }
 
-/** Cuts a name for the rating that is stored with a call. No name that has a price is longer than the limit. */
+/** Truncates a model name for the stored rating. No priced name is longer than the limit. */
 function recorded<T extends string | null>(name: T): T
 function recorded(name: string | null): string | null {
   return name === null ? null : name.slice(0, limits.recordedCharsMax)
 }
 
-/** The usage of an answered call with the fees that follow from its request or its model, and without fees for free work. */
+/** Adds the fees that follow from the request or the model, and removes fees for free work. */
 function withFees(usage: Usage, { call, context, version }: PlanParts): Usage {
   const fees = SURFACES[call.surface].fees(call.facts)
   if (fees.codeRunsFree) return { ...usage, parts: usage.parts.map(withoutCode) }

@@ -18,7 +18,7 @@ import type { ByteBudget, DecodingTurns, KeyShare } from './key-shares.ts'
 /** The store is asked about the key when a body is not complete after this time. */
 export const BODY_MS_BEFORE_KEY_CHECK = 100
 
-/** Bodies up to this size always fit, unless their own key has many of them. */
+/** Bodies up to this size always fit, unless the same key already has many of them. */
 const SMALL_BODY_BYTES = 1024 * 1024
 
 export class HeldBody {
@@ -53,7 +53,7 @@ export class HeldBody {
     return this.#chunks.all()
   }
 
-  /** Gives the memory back. May be called again. */
+  /** Frees the memory. Idempotent. */
   dispose(): void {
     if (this.#disposed) return
     this.#disposed = true
@@ -68,7 +68,7 @@ export interface ReceiveOptions {
   readonly times: BodyTimes
 }
 
-/** Sees each chunk as it arrives. A promise means: wait for it before the next chunk. */
+/** Sees each chunk as it arrives. If it returns a promise, the next chunk waits for it. */
 type Looker = Pick<RequestReader, 'write'>
 
 type NotRead = ({ readonly kind: 'refused' } & Denial) | { readonly kind: 'client_left' }
@@ -194,7 +194,7 @@ export interface ReadBody {
 
 export type ReadResult =
   | ReadBody
-  /** The body can be read in two ways: it is refused to every key. */
+  /** The body can be read in two ways. Every key is refused. */
   | { readonly kind: 'ambiguous'; readonly detail: string; readonly modelAsked: string | null }
   | NotRead
 
@@ -283,7 +283,10 @@ export async function readBody(
   return { kind: 'read', body: { kind: 'held', held, lengthBytes }, facts, unreadable: detail }
 }
 
-/** Reads a compressed body once it is whole: a slow client must not occupy a decoding turn. Null if the client left. */
+/**
+ * Decodes and reads a compressed body once it is complete: a slow client must not occupy a decoding slot. Null if the
+ * client left.
+ */
 async function readEncoded(
   exchange: Exchange,
   held: HeldBody,

@@ -330,7 +330,7 @@ export function deny(
   refusal: Refusal,
   known: { readonly balanceNanos?: Nanos | null; readonly upstreamMs?: number } = {},
 ): void {
-  // A response that has begun cannot become an error; the client only sees that it breaks off.
+  // A response that has begun cannot become an error: the connection breaks instead.
   if (exchange.res.headersSent) {
     exchange.res.destroy()
     return
@@ -345,7 +345,7 @@ export function deny(
   )
 }
 
-/** Denies a request without a record, and counts the refusal where the request was meant for upstream. */
+/** Refuses a request without a record, and counts the refusal if the path is proxied. */
 export function refuseRequest(
   exchange: Exchange,
   audience: Audience,
@@ -363,7 +363,7 @@ interface Recording {
   readonly observeCall: ObserveCall | null
 }
 
-/** Answers a call with a refusal and records it: people quote its id. An unknown key leaves no record. */
+/** Refuses a call and records it, so that its id can be looked up. An unknown key leaves no record. */
 export function refuseCall(
   call: Call,
   refusal: Refusal,

@@ -29,14 +29,14 @@ import {
   withoutOutdated,
 } from './permitted-changes.ts'
 
-/** Beyond this the decoded copy of a reply is not read any more; the rest of the usage is estimated. */
+/** Beyond this size the decoded copy is no longer read, and the rest of the usage is estimated. */
 const DECODED_REPLY_BYTES_MAX = 1024 * 1024 ** 2
 
 /** How far the decoded copy may be behind. A held reply may as well wait; a stream waits only where memory would grow. */
 export const OBSERVER_BACKLOG_BYTES_MAX = 16 * 1024 ** 2
 export const HELD_OBSERVER_BACKLOG_BYTES_MAX = 256 * 1024
 
-/** The last event of a stream waits this long for the figures, to leave with them; a longer event does not wait. */
+/** The last event of a stream waits for the figures, for up to a second. A larger event does not wait. */
 const LAST_EVENT_WAIT_MS = 1_000
 export const LAST_EVENT_BYTES_MAX = 64 * 1024
 
@@ -52,7 +52,7 @@ export interface ReplyParts {
   /** The origin of this gateway as the client sees it, if URLs in a JSON reply are rewritten. */
   readonly origin: string | null
   readonly balanceNanos: Nanos | null
-  /** A JSON reply is buffered although its figures are known, until the body taps are done with it. */
+  /** Buffer a JSON reply until the body taps are done, even if its figures are known. */
   readonly holdJson: boolean
   readonly memory: ByteBudget
   readonly keyName: string
@@ -94,7 +94,7 @@ export class Reply implements ReplyReceiver {
   #lastEventTimer: NodeJS.Timeout | null = null
   #stall: NodeJS.Timeout | null = null
   #bytesOut = 0
-  // The two waits during which upstream is not read: for the client, and for the decoded copy.
+  // While either is true, upstream is not read: the client is full, or the decoded copy is behind.
   #isClientFull = false
   #behind: Promise<void> | null = null
 
@@ -176,14 +176,17 @@ export class Reply implements ReplyReceiver {
       return
     }
     this.#writeHead(areFiguresKnown ? { costNanos: 0n, listNanos: 0n, balanceNanos } : null, !areFiguresKnown)
-    // The head leaves with the first bytes of the body if they came in the same packet, alone otherwise: a client
-    // may wait for it long before there is a body.
+    // Send the head with the first body bytes if they came in the same packet, else alone: a client may need the head
+    // long before there is a body.
     queueMicrotask(() => res.flushHead())
-    // The last event of an encoded stream is not known in time, and a stream of images ends more than once.
+    // In an encoded stream the last event is not recognised in time, and an image stream has several final events.
     this.#keepsLast = this.#hasTrailers && isEvents && coding === 'identity' && reader !== 'images'
   }
 
-  /** The meter reads the reply, or a decoded copy, and misses no byte: upstream waits instead. It cuts the usage we asked for. */
+  /**
+   * Connects the meter to the reply or to a decoded copy. The meter misses no byte: upstream waits if it is behind. It
+   * also removes injected usage.
+   */
   #observe(
     status: number,
     coding: ReturnType<typeof codingOf>,
@@ -237,7 +240,7 @@ export class Reply implements ReplyReceiver {
     onObject(shown)
   }
 
-  /** The copy catches up whatever becomes of the client and of upstream, so this always ends. */
+  /** The copy catches up even if client or upstream are gone, so this always ends. */
   #waitForCopy(behind: Promise<void>): void {
     this.#behind = behind
     behind.then(() => {
@@ -261,7 +264,7 @@ export class Reply implements ReplyReceiver {
 
   async observed(whole: boolean): Promise<Metered | null> {
     const meter = this.#meter
-    // The client left before upstream answered: there is a bill, and no reply that the bill could be made from.
+    // The client left before upstream answered: there is a bill, but no reply to read.
     if (meter === null)
       return this.#head === null && this.#parts.reader !== null ? new SilentMeter().end(false) : null
     if (this.#decoder === null) return meter.end(whole)
@@ -286,12 +289,12 @@ export class Reply implements ReplyReceiver {
     if (isMany) res.uncork()
   }
 
-  /** Upstream ended before its body did. The client must not take the part that it got for the whole reply. */
+  /** Upstream ended mid-body. The client must not mistake the part it got for the whole reply. */
   cut(): void {
     this.#deliverRest()
     for (const chunk of this.#beginHeld(null, false)) this.#write(chunk)
     this.#releaseLast()
-    // Never res.end(): a chunked body would get its final chunk, and a cut stream would pass for a whole one.
+    // Not res.end(): it would send the final chunk, and the cut stream would look complete.
     this.#exchange.res.cut()
   }
 
@@ -303,7 +306,7 @@ export class Reply implements ReplyReceiver {
 
   /** False: the client has no room. The last event of a stream is kept for the figures; all else passes. */
   #deliver(bytes: Buffer): boolean {
-    // The client has left, so there is no back-pressure: the rest of the reply is only observed.
+    // The client has left: no back-pressure, the rest of the reply is only observed.
     if (this.#exchange.res.destroyed) return true
     if (!this.#keepsLast || this.#stage !== 'over') return this.#hold(bytes) || this.#write(bytes)
     const at = this.#isLast ? 0 : lastEventAt(bytes)
@@ -383,7 +386,7 @@ export class Reply implements ReplyReceiver {
     return false
   }
 
-  /** Cuts off a client that takes nothing at all for a long time; a client that reads slowly is not cut off. */
+  /** Disconnects a client that reads nothing at all for a long time. A slow reader is not disconnected. */
   #watchStall(): void {
     const { res } = this.#exchange
     const taken = res.bytesTaken
@@ -402,7 +405,7 @@ export class Reply implements ReplyReceiver {
   #onClose(): void {
     this.#stopStall()
     this.#takeLast()
-    // The memory is given back at the close and not before: until then the bytes wait in the socket.
+    // Freed only when the socket closes: until then the bytes are in its buffer.
     if (this.#heldBytes > 0) this.#parts.memory.giveBack(this.#heldBytes, this.#parts.keyName)
     this.#heldBytes = 0
     this.#isHeld = false
@@ -410,7 +413,7 @@ export class Reply implements ReplyReceiver {
   }
 }
 
-/** The offset at which the last event that ends in these bytes begins, or 0 if the event began before them. */
+/** Offset of the last event that ends in these bytes; 0 if it began in an earlier chunk. */
 function lastEventAt(bytes: Buffer): number {
   let end = bytes.length
   while (end > 0 && (bytes[end - 1] === NEWLINE || bytes[end - 1] === RETURN)) end--

@@ -213,7 +213,7 @@ export class SentCall extends OpenCall {
   }
 
   async #close(bill: Bill, isCounted = true): Promise<Settled | null> {
-    // A recorded object may have been settled, and counted, before its stream was over.
+    // A recorded object may have been settled and counted before its stream ended.
     const isRecorded = this.#hold === 'recorded'
     const counts = (booked: boolean) => isCounted && (booked || !isRecorded)
     const settled = await this.close(bill, this.#passed, this.#upstreamMs, counts)
@@ -242,7 +242,7 @@ export class SentCall extends OpenCall {
   }
 
   async #findStored(id: string, head: ReplyHead, end: CallEnd): Promise<Stored> {
-    // The client does not wait for an answer that is for the bill alone. A reply that is whole has been sent by now.
+    // The client must not wait while the gateway reads on for the bill. A complete reply has been sent by now.
     if (end.kind !== 'complete') this.reply.cut()
     const stored = await this.gateway.deferrals.findStored(this.call, id, head, this.#passed)
     if (stored.kind === 'deferred') this.#hold = 'deferred'

@@ -92,7 +92,8 @@ export function createSettler(parts: SettlerParts) {
         const details = { request, costNanos: String(closing.costNanos), cause: cause.message }
         log.error(details, 'the store refused a settlement')
         await spool?.refuse(closing, cause.message)
-        // The caller may be gone, and the hold would stay until the next start. A call that is not there has no hold.
+        // Close the hold here: the caller may be gone, and the hold would stay until the next start. A missing call has
+        // no hold.
         const lost = { ...NOTHING_USED, requestId: request, state: 'interrupted' } as const
         await store.settle({ ...lost, atMs: closing.atMs }).catch(() => {})
       }

@@ -97,7 +97,7 @@ export class FrameReader {
     return this.#passPayload(bytes, at, at + neededBytes, onPart)
   }
 
-  /** How many bytes have to be there before the frame can go on. A violation is found with the byte that shows it. */
+  /** How many bytes are needed before the frame can be read further. A violation is detected at its first byte. */
   #judge(bytes: Buffer, from: number): number {
     const available = bytes.length - from
     if (available < 2) return 2

@@ -7,7 +7,7 @@ import type { MeteredSocket, Verdict } from './socket-protocol.ts'
 const AHEAD_BYTES_MAX = 1024 ** 2
 const AHEAD_MESSAGES_MAX = 64
 
-/** Memory is taken in steps of this size, and none for messages below it. */
+/** Memory is accounted in steps of this size; smaller messages are not counted. */
 const MEMORY_STEP_BYTES = 64 * 1024
 
 interface Session extends MeteredSocket {

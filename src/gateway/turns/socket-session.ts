@@ -44,7 +44,10 @@ interface SessionParts {
   errorEvent(refusal: Refusal, about: RefusedTurn): string
 }
 
-/** Passes bytes unchanged: upstream's at once, the client's by message, since one that begins a turn waits for admission. */
+/**
+ * Passes bytes unchanged: upstream's at once, the client's message by message, because one that begins a turn waits for
+ * admission.
+ */
 export class SocketSession implements MeteredSocket {
   /** Resolves when both connections are closed and every turn is settled. */
   readonly ended: Promise<void>

@@ -392,13 +392,13 @@ export class SocketTurns {
     this.#settling.add(watched)
   }
 
-  /** While a turn is open or being admitted, the next hold could wait for it, and the client for both. */
+  /** Not while a turn is open or being admitted: the new hold could wait for that turn, and the client for both. */
   #renew(): void {
     if (this.#open.length === 0 && this.#admitting === 0)
       this.#standing?.renew(Promise.allSettled([...this.#settling]))
   }
 
-  /** The socket closes before more input is forwarded; with a revoked key when its last turn has ended. */
+  /** Closes the socket before more input is forwarded; for a revoked key, after its last turn. */
   #closeRefused(refusal: Refusal): void {
     const { requestId } = this.#admission.refuse(this.#protocol.planUnasked(), refusal)
     this.#socket?.refuse(refusal, { requestId, lane: NO_LANE, tag: null })

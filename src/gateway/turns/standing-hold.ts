@@ -78,7 +78,7 @@ export class StandingHold {
       await settled
       if (this.#isOver || this.#isRefused) return
       const checked = await this.#admission.check(this.#plan(), HOLD_METHOD)
-      // With a revoked key the socket passes what is under way, and no more input.
+      // With a revoked key, running turns finish and no more input passes.
       if (checked.kind === 'refused' && checked.refusal.code !== 'invalid_api_key')
         this.#refuse(checked.refusal)
     })

@@ -197,7 +197,7 @@ export class TurnCall extends OpenCall implements LeftReply {
   }
 
   end(end: CallEnd = COMPLETE): Promise<void> {
-    // Upstream answers a turn by beginning it.
+    // Upstream has answered once the response begins.
     const head = end.kind === 'complete' || this.#hasResponse ? OK_HEAD : null
     return this.#close(end, head, async () => {
       const { metered, times } = this.#events.end(end.kind === 'complete')
@@ -234,7 +234,7 @@ export class TurnCall extends OpenCall implements LeftReply {
     return this.#close({ kind: 'abandoned', sent: false }, null, async () => NOTHING_BILLED)
   }
 
-  /** The first way to end it counts. A bill of null comes later. */
+  /** Only the first close counts. A null bill means that the cost comes later. */
   #close(end: CallEnd, head: ReplyHead | null, makeBill: () => Promise<Bill | null>): Promise<void> {
     this.#ended ??= this.#settle(end, head, makeBill)
     return this.#ended
@@ -275,7 +275,7 @@ export class TurnEvents {
     this.#onRead = onRead
   }
 
-  /** Sees an event, as JSON. Silence goes by the time at which each event arrives. */
+  /** Observes an event, as JSON. Silence is measured by arrival times. */
   observe(event: Buffer): void {
     const nowMs = this.#clock.monotonicMs()
     const framed = Buffer.concat([DATA, inOneLine(event), EVENT_END])
