@@ -349,7 +349,7 @@ export type UpstreamAnswer = AnswerHead & { readonly metered: Metered | null }
 
 const NO_ANSWER: UpstreamAnswer = { status: 0, retryAfterMs: null, metered: null }
 
-export async function askUpstream(
+async function askUpstream(
   surface: Surface,
   upstream: Upstream,
   path: string,
@@ -372,7 +372,7 @@ export async function askUpstream(
 const PAUSES_MS = [0, 250, 750, 1_500, 2_500] as const
 
 /** The usage of a stored response. `running`: not stated yet. `missing`: not found. `silent`: ended without usage. */
-export async function askForStored(
+async function askForStored(
   id: string,
   upstream: Upstream,
 ): Promise<Metered | 'running' | 'missing' | 'silent'> {
@@ -386,7 +386,7 @@ export async function askForStored(
   return 'running'
 }
 
-export async function askForResults(
+async function askForResults(
   surface: Surface,
   upstream: Upstream,
   path: string,

@@ -245,7 +245,7 @@ export interface CountableInput {
 /** How the call ended. `left`: the client left early. `broken`: upstream broke off. */
 export type EndedAs = 'whole' | 'left' | 'broken'
 
-export interface EstimatedCall {
+interface EstimatedCall {
   readonly keyId: string
   readonly plan: Pick<CallPlan, 'tokensHeld' | 'asked' | 'hold' | 'answers' | 'reader' | 'modelAsked'>
   readonly request: CountableInput

@@ -214,7 +214,7 @@ function isBrowserAtRoot(path: string, { method, headers }: Exchange): boolean {
   return isFirst && prefers(headers, 'text/html', 'application/json')
 }
 
-export function audienceOf(exchange: Exchange, rawTarget: string): Audience {
+function audienceOf(exchange: Exchange, rawTarget: string): Audience {
   const path = rawTarget.split('?', 1)[0] ?? ''
   return isOwnedPath(path) ? 'own' : surfaceOf(path, exchange.method, exchange.headers)
 }

@@ -68,7 +68,7 @@ export interface CallPlan {
 
 export type RatedCall = Omit<ReturnType<typeof rateFigures>, 'kind' | 'modelPriced'>
 
-export interface TokensHeld {
+interface TokensHeld {
   readonly input: number | null
   readonly output: number | null
   readonly contextWindow: number | null
@@ -83,7 +83,7 @@ export interface PricerSettings {
   readonly polls: boolean
 }
 
-export interface PricedRequest {
+interface PricedRequest {
   readonly surface: Surface
   readonly method: string
   readonly path: string

@@ -16,7 +16,7 @@ import type { CountableInput } from './estimates.ts'
 import type { ByteBudget, DecodingTurns, KeyShare } from './key-shares.ts'
 
 /** The store is asked about the key when a body is not complete after this time. */
-export const BODY_MS_BEFORE_KEY_CHECK = 100
+const BODY_MS_BEFORE_KEY_CHECK = 100
 
 /** Bodies up to this size always fit, unless the same key already has many of them. */
 const SMALL_BODY_BYTES = 1024 * 1024
@@ -63,7 +63,7 @@ export class HeldBody {
   }
 }
 
-export interface ReceiveOptions {
+interface ReceiveOptions {
   readonly memory: ByteBudget
   readonly times: BodyTimes
 }
@@ -75,7 +75,7 @@ type NotRead = ({ readonly kind: 'refused' } & Denial) | { readonly kind: 'clien
 
 type CheckKey = () => Promise<Denial | null>
 
-export type Received = { readonly kind: 'received'; readonly body: HeldBody } | NotRead
+type Received = { readonly kind: 'received'; readonly body: HeldBody } | NotRead
 
 /** Receives the whole body, within limits of size, silence and slowness. The key of a slow client is checked meanwhile. */
 export function receiveBody(
@@ -192,7 +192,7 @@ export interface ReadBody {
   readonly unreadable: string | null
 }
 
-export type ReadResult =
+type ReadResult =
   | ReadBody
   /** The body can be read in two ways. Every key is refused. */
   | { readonly kind: 'ambiguous'; readonly detail: string; readonly modelAsked: string | null }

@@ -23,7 +23,7 @@ import type { Call } from './call.ts'
 import { BodyIdle, figureLines } from './permitted-changes.ts'
 
 /** Longer paths get no suggestion: the search is slow, and a caller needs no valid key to trigger it. */
-export const UNKNOWN_PATH_CHARS_MAX = 8_192
+const UNKNOWN_PATH_CHARS_MAX = 8_192
 
 export interface RefusedRequest {
   readonly endpoint: string

@@ -46,7 +46,7 @@ export interface ReplyHead {
   readonly headers: string[]
 }
 
-export interface ReplyParts {
+interface ReplyParts {
   readonly reader: UsageReader | null
   readonly shows: UsageReader | null
   /** The origin of this gateway as the client sees it, if URLs in a JSON reply are rewritten. */

@@ -17,7 +17,7 @@ export type Settler = ReturnType<typeof createSettler>
 
 type OnSettled = (settled: Settled) => void
 
-export interface SettlerParts {
+interface SettlerParts {
   readonly store: Pick<Store, 'settle'>
   readonly watch: SettlementWatch
   /** Null if the store is on the same disk: if that disk is full, a spool does not help. */
