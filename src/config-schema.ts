@@ -27,7 +27,7 @@ const secret = (charsMin: number) =>
   z
     .string()
     .min(charsMin, `must have at least ${charsMin} characters`)
-    .regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without blanks')
+    .regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without spaces')
     .transform((text) => new Secret(text))
 
 /** A secret, because it may contain a password. */

@@ -59,7 +59,7 @@ export async function openInstallation(
   const lock = lockDataDir(config.dataDir)
   if (lock === null) {
     throw new InstallationError(
-      `Another Tollgate serves from ${config.dataDir} already. Stop it, or set TOLLGATE_DATA_DIR to another folder.`,
+      `Another Tollgate already serves from ${config.dataDir}. Stop it, or set TOLLGATE_DATA_DIR to another folder.`,
     )
   }
   let store: Store | null = null
@@ -188,7 +188,7 @@ function keepPrivate(dataDir: string, log: Log): void {
   for (const path of tightenFiles(dataDir)) {
     log.warn(
       { file: path },
-      `other users may read this file, and this one may not change that; run: chmod go= ${path}`,
+      `other users may read this file, and this user cannot change its mode; run: chmod go= ${path}`,
     )
   }
 }
@@ -230,14 +230,14 @@ async function checkPepper(store: Store, digestKey: DigestKey, shared: boolean):
 
 function lostPepper(what: string): InstallationError {
   return new InstallationError(
-    `The keys in the database were made with another pepper than ${what}, so none of them would be recognised. ` +
+    `The keys in the database were created with another pepper than ${what}, so none of them would be recognised. ` +
       'Restore the file "pepper" of the data directory from its backup, or set TOLLGATE_PEPPER to the former value.',
   )
 }
 
 function strangePepper(what: string): InstallationError {
   return new InstallationError(
-    `${what} than the keys in the database were made with, so none of them would be recognised. Set ` +
+    `${what} than the keys in the database were created with, so none of them would be recognised. Set ` +
       'TOLLGATE_PEPPER to the same value on every node; the first one may have left it in the file "pepper" of its ' +
       'data directory.',
   )

@@ -28,14 +28,14 @@ export function readCertificate({ certFile, keyFile }: TlsFiles): Certificate {
   const parsedKey = key === null ? null : keyIn(key, keyFile, problems)
   if (parsed !== null && parsedKey !== null && !parsed.checkPrivateKey(parsedKey)) {
     problems.push(
-      `TOLLGATE_TLS_KEY: ${keyFile} is not the key of the first certificate in ${certFile}; name the pair that was made together`,
+      `TOLLGATE_TLS_KEY: ${keyFile} is not the key of the first certificate in ${certFile}; use the key that belongs to the certificate`,
     )
   }
   if (cert !== null && key !== null && problems.length === 0) {
     try {
       createSecureContext({ cert, key })
     } catch (error) {
-      problems.push(`TOLLGATE_TLS_CERT: ${certFile} cannot be served with: ${(error as Error).message}`)
+      problems.push(`TOLLGATE_TLS_CERT: ${certFile} cannot be used: ${(error as Error).message}`)
     }
   }
   if (problems.length > 0 || cert === null || key === null || parsed === null) throw new ConfigError(problems)
@@ -89,7 +89,7 @@ function certificateIn(text: string, file: string, problems: string[]): X509Cert
 function keyIn(text: string, file: string, problems: string[]): KeyObject | null {
   if (/-----BEGIN ENCRYPTED PRIVATE KEY-----|^Proc-Type: 4,ENCRYPTED/m.test(text)) {
     problems.push(
-      `TOLLGATE_TLS_KEY: ${file} is encrypted, and a gateway that starts by itself has no passphrase; write it without one: ` +
+      `TOLLGATE_TLS_KEY: ${file} is encrypted, and the gateway cannot ask for a passphrase; decrypt it: ` +
         `openssl pkey -in ${file} -out plain.key (mode 600)`,
     )
     return null

@@ -33,7 +33,7 @@ const upstreamField = (surface: string) =>
           .describe("Absent: the installation's URL."),
         key: z
           .string('key must be a credential of the upstream.')
-          .regex(/^[\x21-\x7e]{1,4096}$/, 'key must be 1 to 4096 printable ASCII characters without blanks.')
+          .regex(/^[\x21-\x7e]{1,4096}$/, 'key must be 1 to 4096 printable ASCII characters without spaces.')
           .optional()
           .describe('Never shown again. Without a key no credential is sent.'),
       },

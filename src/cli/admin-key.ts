@@ -60,9 +60,9 @@ async function createAdminKey({ name, role: asked, account }: CreateOptions): Pr
   const role = ADMIN_ROLES.find((each) => each === asked)
   if (role === undefined) throw new UsageError(`--role must be one of ${ADMIN_ROLES.join(', ')}.`)
   if ((role === 'operator') !== (account === undefined))
-    throw new UsageError('--account is for the roles admin and viewer, and they need it.')
+    throw new UsageError('--account is required for the roles admin and viewer, and not allowed for operator.')
   if (name.trim() === '' || name.length > NAME_CHARS_MAX || /\p{Cc}/u.test(name))
-    throw new UsageError(`--name must have 1 to ${NAME_CHARS_MAX} characters, not only blanks.`)
+    throw new UsageError(`--name must have 1 to ${NAME_CHARS_MAX} characters, not only spaces.`)
   await withStore(async ({ store, digestKey }, config) => {
     const secret = mintKey(config.prefix, 'admin')
     if (account !== undefined && !(await store.hasAccount(account)))

@@ -201,7 +201,7 @@ export class Client {
 
   #unexpected(status: number): Failure {
     return new Failure(
-      `${this.url} answers ${status}, but not as a Tollgate of this version does. Check --url and TOLLGATE_URL.`,
+      `${this.url} answered ${status}, but not like a Tollgate gateway of this version. Check --url and TOLLGATE_URL.`,
     )
   }
 
@@ -212,7 +212,7 @@ export class Client {
     const reason = cause instanceof Error ? cause.message || code : error.message
     if (NOT_TRUSTED.test(code))
       return new Failure(
-        `${this.url} has a certificate that is not trusted here: ${reason}. Use a host name that it covers with --url. ` +
+        `${this.url} has a certificate that is not trusted here: ${reason}. Use a host name that the certificate covers in --url. ` +
           'If no public authority signed it, set NODE_EXTRA_CA_CERTS to its file.',
       )
     if (NOT_CONNECTED.test(code))
@@ -246,7 +246,7 @@ async function readText(response: Response): Promise<string> {
   let bytes = 0
   for await (const chunk of response.body ?? []) {
     bytes += chunk.length
-    if (bytes > ANSWER_BYTES_MAX) throw new Failure('The answer is larger than 64 MiB. Ask for less at once.')
+    if (bytes > ANSWER_BYTES_MAX) throw new Failure('The answer is larger than 64 MiB. Request less at once.')
     chunks.push(chunk)
   }
   return Buffer.concat(chunks).toString()

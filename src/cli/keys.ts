@@ -197,7 +197,7 @@ async function printSecret(
   const { key, id } = value
   if (key === undefined)
     throw new Failure(
-      `This command was done before and created ${id}; its secret is not shown again. If it is lost, run ` +
+      `This command ran before and created ${id}; its secret is not shown again. If it is lost, run ` +
         `\`tollgate keys revoke ${id}\` and repeat the command with another --idempotency-key.`,
     )
   process.stderr.write(`${describe(value)} The key is shown only now:\n`)

@@ -67,7 +67,7 @@ async function rerate(options: Options): Promise<void> {
   const selection = selectionOf(options)
   const { apply = false, charge = false, yes = false } = options
   if (apply && !yes && !process.stdin.isTTY)
-    throw new UsageError('there is no terminal to ask on: --apply needs --yes')
+    throw new UsageError('there is no terminal for a confirmation: add --yes to --apply')
   const config = readConfig(process.env)
   const prices = await currentPrices(config)
   const { store } = await openDatabase(config)
@@ -108,7 +108,7 @@ function instantOf(option: string, text: string): { readonly startMs: number; re
   // Date.parse turns the 31st of a shorter month into the 1st of the next.
   if (Number.isNaN(ms) || new Date(ms).toISOString().slice(0, 10) !== text.slice(0, 10)) {
     throw new UsageError(
-      `${option} must be a date such as 2026-11-01 or an instant such as 2026-11-01T12:00:00Z`,
+      `${option} must be a date such as 2026-11-01 or a time such as 2026-11-01T12:00:00Z`,
     )
   }
   return { startMs: ms, endMs: isDay ? ms + DAY_MS : ms }

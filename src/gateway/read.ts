@@ -173,7 +173,7 @@ function noMemory(): Refusal {
 
 function tooLarge(): Refusal {
   const mebibytes = limits.bodyBytesMax / 1024 / 1024
-  return refuse('body_too_large', `The request body is larger than ${mebibytes} MiB.`)
+  return refuse('body_too_large', `The request body is larger than ${mebibytes} MiB. Send a smaller one.`)
 }
 
 const BODY_BYTES_BEFORE_KEY_CHECK = 64 * 1024

@@ -245,7 +245,7 @@ const SHOWN_PATH_CHARS_MAX = 200
 function refuseMisspelled(method: string, path: string): Refusal | null {
   const shown = path.length > SHOWN_PATH_CHARS_MAX ? `${path.slice(0, SHOWN_PATH_CHARS_MAX)}…` : path
   if (path.length > UNKNOWN_PATH_CHARS_MAX) {
-    return refuse('endpoint_not_metered', `There is no endpoint ${shown}.`)
+    return refuse('endpoint_not_metered', `There is no endpoint ${shown}. Check the path.`)
   }
   const meant = findMeant(method, path)
   if (meant === null) return null
@@ -264,7 +264,7 @@ function refuseMinting({ billing }: Endpoint, minting: 'pass' | 'refuse'): Refus
 function refuseStored(endpoint: Endpoint | null, stateful: 'pass' | 'refuse'): Refusal | null {
   if (stateful === 'pass' || (endpoint !== null && !endpoint.stateful)) return null
   const message =
-    'This gateway refuses endpoints that show or store objects of the shared upstream account. Ask its operator.'
+    'This gateway refuses endpoints that show or store objects of the shared upstream account. Ask its operator to allow them.'
   return refuse('endpoint_not_allowed', message)
 }
 

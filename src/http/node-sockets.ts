@@ -95,7 +95,7 @@ export function checkNodeSockets(): void {
 
 function unsupportedNode(problem: string): InstallationError {
   const advice = 'Use a version that package.json names under "engines".'
-  return new InstallationError(`Node ${process.versions.node} cannot be served on: ${problem}. ${advice}`)
+  return new InstallationError(`Tollgate cannot run on Node ${process.versions.node}: ${problem}. ${advice}`)
 }
 
 /** Receives the arriving bytes. Its methods must not throw. */

@@ -113,7 +113,7 @@ export function readDiscount(all: string, byPattern: Readonly<Record<string, str
   if (patterns.length > PATTERNS_MAX) problems.push(`there may be at most ${PATTERNS_MAX} patterns`)
   const overrides = patterns.map(([pattern, text]) => {
     if (!/^[\x21-\x7e]{1,200}$/.test(pattern))
-      problems.push(`the pattern "${pattern}" must be 1 to 200 printable ASCII characters without blanks`)
+      problems.push(`the pattern "${pattern}" must be 1 to 200 printable ASCII characters without spaces`)
     return { pattern, payable: payableOf(`the discount of "${pattern}"`, text) }
   })
   if (problems.length > 0) return { kind: 'refused', problems }

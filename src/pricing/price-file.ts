@@ -40,7 +40,7 @@ const endpoint = z.string().startsWith('/v1/', 'must begin with /v1/')
 
 const name = z
   .string({ error: 'must be a text' })
-  .regex(/^[\x21-\x7e]{1,200}$/, 'must be 1 to 200 printable ASCII characters without blanks')
+  .regex(/^[\x21-\x7e]{1,200}$/, 'must be 1 to 200 printable ASCII characters without spaces')
 
 /** An absent or null rate does not exist: its unit is rated at a higher rate and flagged. */
 const rateShape = Object.fromEntries(RATE_KEYS.map((key) => [key, decimal.nullish()])) as Record<

@@ -81,7 +81,7 @@ function checkHead(parsed: unknown, pepper: string): void {
     )
   if (head.pepper !== pepper)
     throw new InstallationError(
-      'The export was made with another pepper, so no key in it would be recognised. Copy the file "pepper" of the exported ' +
+      'The export is from an installation with another pepper, so no key in it would be recognised. Copy the file "pepper" of the exported ' +
         'installation into the data directory, or set TOLLGATE_PEPPER to its value.',
     )
 }
@@ -98,5 +98,5 @@ function tableOf(parsed: unknown): { readonly name: string; readonly columns: re
 }
 
 function damaged(why: string): InstallationError {
-  return new InstallationError(`This is not a whole export: ${why}. Nothing was imported; export again.`)
+  return new InstallationError(`The export is incomplete: ${why}. Nothing was imported; export again.`)
 }

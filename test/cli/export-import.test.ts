@@ -171,7 +171,7 @@ test('a file that is cut short, damaged, of another pepper or none is refused, a
   const dir = newDir('refused')
   copyFileSync(file, bad)
   truncateSync(bad, readFileSync(bad).length - 20)
-  await refused(bad, dir, /not a whole export/)
+  await refused(bad, dir, /The export is incomplete/)
   writeFileSync(bad, '{"hello":1}\n')
   await refused(bad, dir, /does not begin as one/)
   writeFileSync(join(dir, 'pepper'), 'another pepper than that of the source\n')

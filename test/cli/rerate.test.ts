@@ -97,7 +97,7 @@ test('a wrong call records nothing and shows how', async () => {
     [['rerate', '--from', '2026-11-01T12:00:00'], /--from must be a date/],
     [[...FROM, '--to', '2025-12-31'], /--from is not before --to/],
     [[...FROM, '--fix'], /--fix/],
-    [[...FROM, '--apply'], /there is no terminal to ask on: --apply needs --yes/],
+    [[...FROM, '--apply'], /there is no terminal for a confirmation: add --yes to --apply/],
   ]
   for (const [args, said] of wrong) {
     const finished = await gateway.run(args, CHEAPER)

@@ -82,7 +82,7 @@ const bad: readonly (readonly [what: string, pair: Partial<typeof localPair>, pr
   [
     'a damaged one behind a good one',
     { cert: `${localPair.cert}\n${localPair.cert.replace('MII', 'XXX')}` },
-    /^TOLLGATE_TLS_CERT: .* cannot be served with/,
+    /^TOLLGATE_TLS_CERT: .* cannot be used/,
   ],
   ['a key in the place of the certificate', { cert: localPair.key }, /^TOLLGATE_TLS_CERT: .* mixed up\?/],
   ['a certificate in the place of the key', { key: localPair.cert }, /^TOLLGATE_TLS_KEY: .* mixed up\?/],

@@ -67,7 +67,7 @@ const bad: readonly [name: string, value: string, message: RegExp][] = [
   [
     'TOLLGATE_ADMIN_KEY',
     `${'x'.repeat(40)} y`,
-    /^TOLLGATE_ADMIN_KEY must be printable ASCII without blanks$/,
+    /^TOLLGATE_ADMIN_KEY must be printable ASCII without spaces$/,
   ],
   ['TOLLGATE_PEPPER', 'short', /^TOLLGATE_PEPPER must have at least 16 characters$/],
   ['TOLLGATE_PREFIX', 'No-Good', /^TOLLGATE_PREFIX must be 1 to 16 lower-case letters and digits/],
