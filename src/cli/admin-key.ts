@@ -60,7 +60,9 @@ async function createAdminKey({ name, role: asked, account }: CreateOptions): Pr
   const role = ADMIN_ROLES.find((each) => each === asked)
   if (role === undefined) throw new UsageError(`--role must be one of ${ADMIN_ROLES.join(', ')}.`)
   if ((role === 'operator') !== (account === undefined))
-    throw new UsageError('--account is required for the roles admin and viewer, and not allowed for operator.')
+    throw new UsageError(
+      '--account is required for the roles admin and viewer, and not allowed for operator.',
+    )
   if (name.trim() === '' || name.length > NAME_CHARS_MAX || /\p{Cc}/u.test(name))
     throw new UsageError(`--name must have 1 to ${NAME_CHARS_MAX} characters, not only spaces.`)
   await withStore(async ({ store, digestKey }, config) => {

@@ -216,10 +216,12 @@ const REQUEST_ID = /^req_[0-9A-HJKMNP-TV-Z]{26}$/
 function checkedIds(ids: readonly string[]): readonly string[] {
   if (ids.length === 0)
     throw new UsageError('Name calls by their request id, or - to read ids from standard input.')
-  if (ids.length > IDS_MAX) throw new UsageError(`There are more than ${shownCount(IDS_MAX)} request ids. Send fewer at once.`)
+  if (ids.length > IDS_MAX)
+    throw new UsageError(`There are more than ${shownCount(IDS_MAX)} request ids. Send fewer at once.`)
   const known = new Set<string>()
   for (const id of ids) {
-    if (!REQUEST_ID.test(id)) throw new UsageError(`${shownText(id)} is not a request id: \`req_\` and a ULID.`)
+    if (!REQUEST_ID.test(id))
+      throw new UsageError(`${shownText(id)} is not a request id: \`req_\` and a ULID.`)
     if (known.has(id)) throw new UsageError(`${id} is named twice.`)
     known.add(id)
   }

@@ -107,9 +107,7 @@ function instantOf(option: string, text: string): { readonly startMs: number; re
     isDay || /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?Z$/.test(text) ? Date.parse(text) : Number.NaN
   // Date.parse turns the 31st of a shorter month into the 1st of the next.
   if (Number.isNaN(ms) || new Date(ms).toISOString().slice(0, 10) !== text.slice(0, 10)) {
-    throw new UsageError(
-      `${option} must be a date such as 2026-11-01 or a time such as 2026-11-01T12:00:00Z`,
-    )
+    throw new UsageError(`${option} must be a date such as 2026-11-01 or a time such as 2026-11-01T12:00:00Z`)
   }
   return { startMs: ms, endMs: isDay ? ms + DAY_MS : ms }
 }
