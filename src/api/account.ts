@@ -47,7 +47,7 @@ const accountFields = {
   monthly_budget_usd: usdField('monthly_budget_usd', { min: 0n, max: 1_000_000_000n * NANOS_PER_USD })
     .nullable()
     .optional()
-    .describe('The most that all keys of the account may spend in a calendar month (UTC). Null: no budget.'),
+    .describe('Maximum spend of all keys of the account per calendar month (UTC). Null: no budget.'),
   credit_enforced: z
     .boolean('credit_enforced must be true or false.')
     .optional()
@@ -55,7 +55,7 @@ const accountFields = {
   force: z
     .boolean('force must be true or false.')
     .optional()
-    .describe('Turns enforcement on even though the balance is 0 or less.'),
+    .describe('Turns enforcement on even if the balance is 0 or less.'),
   discount: usdField('discount', { min: 0n, max: NANOS_PER_USD })
     .nullable()
     .optional()
@@ -67,7 +67,7 @@ const accountFields = {
     )
     .optional()
     .describe('Own upstreams by surface. An omitted surface is unchanged; null removes it.'),
-  metadata: metadataField().optional().describe('Pairs of texts. An edit replaces all of them.'),
+  metadata: metadataField().optional().describe('Pairs of strings. PATCH replaces all of them.'),
 }
 
 export const newAccountFields = z.strictObject(accountFields)
@@ -77,7 +77,7 @@ export type AccountEditFields = z.infer<typeof accountEditFields>
 
 export const accountListQuery = z.strictObject({
   limit: limitParameter(),
-  after: accountId(AFTER_EXPECTED).optional().describe('The `next` of the page before.'),
+  after: accountId(AFTER_EXPECTED).optional().describe('The `next` of the previous page.'),
   status: wordParameter('status', ACCOUNT_STATUSES, 'Only accounts with this status.'),
   search: textField('search', 200).optional().describe('Part of a name in any case, or of an id.'),
 })
@@ -97,10 +97,10 @@ export const accountSchema = z
     status: z.enum(ACCOUNT_STATUSES).describe('Every call of a suspended account is refused.'),
     monthly_budget_usd: usdAmount('The budget of each month. Null: none.').nullable(),
     month_spend_usd: usdAmount('The cost of the calls admitted in this month (UTC).'),
-    month_held_usd: usdAmount('Open holds, as they count against the account.'),
+    month_held_usd: usdAmount('Reserved by calls in flight, as it counts against the account.'),
     budget_resets_at: instant().describe('When the next month begins.'),
     credit_enforced: z.boolean().describe('Whether calls are refused once the credit is used up.'),
-    balance_usd: usdAmount('Credit less charges; it may be negative.'),
+    balance_usd: usdAmount('Credit minus charges; may be negative.'),
     discount: z.number().nullable().describe("A fraction of the list price; null: the installation's."),
     upstreams: z.object({ messages: upstream, chat: upstream }),
     metadata: z.record(z.string(), z.string()),

@@ -18,7 +18,7 @@ import {
 export const balanceSchema = z
   .object({
     object: z.literal('balance'),
-    balance_usd: usdAmount('Credit less charges; it may be negative.'),
+    balance_usd: usdAmount('Credit minus charges; may be negative.'),
     held_usd: usdAmount('The most that calls in flight may still cost.'),
     credited_usd: usdAmount('All credit ever added.'),
     charged_usd: usdAmount('The cost of all calls.'),
@@ -31,19 +31,17 @@ const creditMembers = z.object({
   id: idOf('credit'),
   object: z.literal('credit'),
   account_id: z.string(),
-  amount_usd: usdAmount('The amount by which the balance moved; negative if it was lowered.'),
+  amount_usd: usdAmount('The change of the balance; negative if it was lowered.'),
   reason: z.string(),
-  kind: z
-    .enum(CREDIT_KINDS)
-    .describe('`correction`: a negative amount, or the difference of calls that were priced again.'),
+  kind: z.enum(CREDIT_KINDS).describe('`correction`: a negative amount, or the difference of a rerate.'),
   actor: actorSchema,
   created_at: instant(),
-  balance_after_usd: usdAmount('The balance of the account after it.'),
+  balance_after_usd: usdAmount('The balance of the account afterwards.'),
 })
 
 export const creditSchema = creditMembers.meta({
   id: 'credit',
-  description: 'An entry of the ledger of credit.',
+  description: 'An entry of the credit ledger.',
 })
 export type Credit = z.infer<typeof creditSchema>
 
@@ -51,22 +49,22 @@ const NOT_CREDITED = ['not_found', 'in_flight', 'nothing_to_credit'] as const
 
 export const addedCreditSchema = creditMembers
   .extend({
-    credited: z.array(z.string()).optional().describe('Of a credit-back: the calls that it credited.'),
+    credited: z.array(z.string()).optional().describe('For a credit-back: the calls that it credited.'),
     already_credited: z
       .array(z.string())
       .optional()
-      .describe('Of a credit-back: calls that were credited before.'),
+      .describe('For a credit-back: calls that were credited before.'),
     not_credited: z
       .array(
         z.object({
           request_id: z.string(),
           reason: z
             .enum(NOT_CREDITED)
-            .describe('`in_flight`: it has not ended; ask again. `nothing_to_credit`: it cost nothing.'),
+            .describe('`in_flight`: not ended yet, try again later. `nothing_to_credit`: it cost nothing.'),
         }),
       )
       .optional()
-      .describe('Of a credit-back: the other calls of the request.'),
+      .describe('For a credit-back: the other calls of the request.'),
   })
   .meta({ id: 'added_credit', description: 'The entry that a request wrote.' })
 export type AddedCredit = z.infer<typeof addedCreditSchema>
@@ -100,7 +98,7 @@ export const creditFields = z
           `is at most ${formatUsd(CREDITED_MAX)}.`,
       ),
     request_ids: requestIds.optional(),
-    reason: textField('reason', 500).describe('What the ledger says it was for.'),
+    reason: textField('reason', 500).describe('The reason, as recorded in the ledger.'),
   })
   // Not a union: its error would only say that neither object matches.
   .meta({

@@ -19,9 +19,9 @@ export const eventListQuery = z
       .max(200, 'actor must be the id of a key.')
       .optional()
       .describe('Only events whose actor has this id.'),
-    start: timeParameter('start', 'Events of this instant or later; a date is a day in UTC.'),
-    end: timeParameter('end', 'Events before this instant; of a date, the whole day.'),
-    limit: optionalLimit(1_000, 'The most rows of the answer: 100 by default; a CSV is complete without it.'),
+    start: timeParameter('start', 'Events at or after this time; a date is a UTC day.'),
+    end: timeParameter('end', 'Events before this time; a date includes the whole day.'),
+    limit: optionalLimit(1_000, 'Maximum rows: 100 by default; without it a CSV is complete.'),
     after: afterParameter('event'),
     format: wordParameter('format', ['json', 'csv'], 'The format of the answer.'),
   })
@@ -46,7 +46,7 @@ export const eventSchema = z
     data: z
       .record(z.string(), z.unknown())
       .describe(
-        'Depends on the type; docs/WEBHOOKS.md lists it. `changes` has the old and the new values of an edit.',
+        'Depends on the type; docs/WEBHOOKS.md lists it. `changes` has the old and new values of a PATCH.',
       ),
   })
   .meta({ id: 'event', description: 'A change, or a budget or balance that crossed a threshold.' })

@@ -68,20 +68,20 @@ export const actorSchema = z
     id: z.string().nullable().describe('The id of the key; null for `command_line` and `system`.'),
     name: z.string().nullable(),
   })
-  .meta({ id: 'actor', description: 'The cause of a change. A session has the id and name of its key.' })
+  .meta({ id: 'actor', description: 'Who made a change. A session has the id and name of its key.' })
 
 export const errorSchema = z
   .object({
     error: z.object({
-      message: z.string().describe('What is wrong and what to change, for people.'),
+      message: z.string().describe('What is wrong and how to fix it.'),
       type: z.string(),
-      param: z.string().nullable().describe('The field or parameter at fault.'),
-      code: z.string().describe('What is wrong, for programs. docs/ERRORS.md lists every code.'),
-      details: z.record(z.string(), z.unknown()).optional().describe('Figures, if there are any.'),
+      param: z.string().nullable().describe('The invalid field or parameter.'),
+      code: z.string().describe('The error code. docs/ERRORS.md lists all of them.'),
+      details: z.record(z.string(), z.unknown()).optional().describe('Figures, if any.'),
     }),
     request_id: z.string(),
   })
-  .meta({ id: 'error', description: 'Every refusal has this form.' })
+  .meta({ id: 'error', description: 'The form of every error.' })
 
 // Fields of requests
 
@@ -144,7 +144,7 @@ export function textField(
 ) {
   const charsMin = empty ? 0 : 1
   return z
-    .string(`${subject} must be a text of ${charsMin} to ${charsMax} characters.`)
+    .string(`${subject} must be a string of ${charsMin} to ${charsMax} characters.`)
     .refine((text) => text !== '' || empty, `${subject} must not be empty.`)
     .refine((text) => [...text].length <= charsMax, `${subject} must have at most ${charsMax} characters.`)
     .refine((text) => !/\p{Cc}/u.test(text), `${subject} must not have control characters.`)
@@ -286,12 +286,12 @@ function withoutExponent(source: string): string {
 export const AFTER_EXPECTED = 'after must be the `next` of an earlier page.'
 
 export const afterParameter = (kind: keyof typeof PATTERNS) =>
-  idOf(kind, AFTER_EXPECTED).optional().describe('The `next` of the page before.')
+  idOf(kind, AFTER_EXPECTED).optional().describe('The `next` of the previous page.')
 
 export function limitParameter({ max = 1_000, fallback = 100 } = {}) {
   return wholeNumber(max, `limit must be a whole number from 1 to ${max}.`)
     .default(fallback)
-    .describe('The most rows of the answer.')
+    .describe('Maximum rows per page.')
 }
 
 /** A limit whose default depends on the format: without one, streamed lists are complete. */

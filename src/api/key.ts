@@ -26,7 +26,7 @@ const capField = (name: string, period: string) =>
     .nullable()
     .optional()
     .describe(
-      `The most that this key, with those it was rotated from and into, may spend in a ${period}, in US dollars with at ` +
+      `Maximum spend of this key and its rotations per ${period}, in US dollars with at ` +
         'most 9 decimals. Null: no budget. 0: every billed call is refused.',
     )
 
@@ -44,14 +44,14 @@ const keyFields = {
     .nullable()
     .optional()
     .describe(
-      'The most calls that are admitted in a clock minute (UTC), over all nodes. Free endpoints do not count. Null: no limit.',
+      'Maximum admitted calls per clock minute (UTC), over all nodes. Free endpoints do not count. Null: no limit.',
     ),
   budget_mode: z
     .enum(BUDGET_MODES, `budget_mode must be ${BUDGET_MODES.join(' or ')}, or null.`)
     .nullable()
     .optional()
     .describe(
-      '`exact`: calls in flight count with the most that they may cost, and calls wait for room. `settled`: only finished ' +
+      '`exact`: calls in flight count with their maximum cost, and calls may wait for them. `settled`: only finished ' +
         'calls count, and calls in flight may exceed the budget. Null: `budgets.mode` of the gateway.',
     ),
   allowed_models: z
@@ -79,11 +79,11 @@ const keyFields = {
   expires_at: instantField('expires_at')
     .nullable()
     .optional()
-    .describe('When the key stops working: a future instant in UTC. Null: never.'),
+    .describe('When the key stops working: a future time in UTC. Null: never.'),
   metadata: metadataField()
     .optional()
     .describe(
-      'Up to 16 pairs of texts, such as {"team": "web"}; names have up to 64 characters, values up to 512. An edit replaces ' +
+      'Up to 16 pairs of strings, such as {"team": "web"}; names have up to 64 characters, values up to 512. PATCH replaces ' +
         'all of them. Null: none.',
     ),
 }
@@ -113,7 +113,7 @@ export const keyListQuery = z.strictObject({
   search: textField('search', 200)
     .optional()
     .describe(
-      'Part of a name in any case, of an id, of a prefix or of the last four characters. `metadata.team:web` finds the keys ' +
+      'Part of a name (case-insensitive), id, prefix or last four characters. `metadata.team:web` finds the keys ' +
         'whose `metadata` has this pair.',
     ),
 })
@@ -133,12 +133,12 @@ const keyMembers = z.object({
   status: z.enum(KEY_STATUSES).describe('Revoked and expired are final.'),
   monthly_budget_usd: usdAmount('The budget of each month. Null: none.').nullable(),
   daily_budget_usd: usdAmount('The budget of each day. Null: none.').nullable(),
-  requests_per_minute: count().nullable().describe('The most calls in a minute; null without a limit.'),
-  budget_mode: z.enum(BUDGET_MODES).nullable().describe('Null: as the gateway is configured.'),
+  requests_per_minute: count().nullable().describe('Maximum calls per minute. Null: no limit.'),
+  budget_mode: z.enum(BUDGET_MODES).nullable().describe('Null: `budgets.mode` of the gateway.'),
   month_spend_usd: usdAmount('The cost of the calls admitted in this month (UTC).'),
-  month_held_usd: usdAmount('The most that the open calls of this month may still cost.'),
+  month_held_usd: usdAmount('Reserved: the maximum cost of open calls of this month.'),
   month_waiting: count().describe('Calls that wait for a budget or for credit, on this node.'),
-  month_lost_usd: usdAmount('The most that the interrupted calls of this month may have cost at list price.'),
+  month_lost_usd: usdAmount('Maximum list cost of interrupted calls of this month.'),
   day_spend_usd: usdAmount('The cost of the calls admitted on this day (UTC).'),
   budget_resets_at: instant().describe('When the next month begins.'),
   allowed_models: z
@@ -165,7 +165,7 @@ export const createdKeySchema = keyMembers
     key: z
       .string()
       .optional()
-      .describe('The secret, shown once: a replay by Idempotency-Key does not have it.'),
+      .describe('The secret, shown once: a replay with the same Idempotency-Key omits it.'),
   })
   .meta({ id: 'created_key', description: 'A new API key with its secret.' })
 export type CreatedKey = z.infer<typeof createdKeySchema>

@@ -20,8 +20,8 @@ const signInKey = (name: string, expected: string) =>
 /** The key to sign in with: one of the two. */
 export const signInFields = z
   .strictObject({
-    admin_key: signInKey('admin_key', 'an admin key').describe('The admin key that the session stands for.'),
-    key: signInKey('key', 'an API key').describe('The API key that the session stands for.'),
+    admin_key: signInKey('admin_key', 'an admin key').describe('The admin key of the session.'),
+    key: signInKey('key', 'an API key').describe('The API key of the session.'),
   })
   .meta({
     oneOf: [
@@ -37,7 +37,10 @@ export const sessionSchema = z
     role: z.enum([...ADMIN_ROLES, 'api_key']),
     account_id: z.string().nullable().describe('Null for operators.'),
   })
-  .meta({ id: 'session', description: 'A dashboard session. It ends by itself, with its key, or on DELETE.' })
+  .meta({
+    id: 'session',
+    description: 'A dashboard session. It ends when it expires, when its key stops working, or on DELETE.',
+  })
 export type Session = z.infer<typeof sessionSchema>
 
 // The overview
@@ -68,14 +71,14 @@ export const overviewSchema = z
     requests: calls('Calls of the month that were settled.'),
     cost_usd: usdAmount('The cost of the calls of the month.'),
     list_cost_usd: usdAmount('Their cost at list price.'),
-    savings_usd: usdAmount('The list cost less the cost.'),
-    credited_usd: usdAmount('What was credited back.'),
+    savings_usd: usdAmount('List cost minus cost.'),
+    credited_usd: usdAmount('Amount credited back.'),
     balance: balanceSchema,
     version: z.string().describe('The version of the gateway.'),
     store: z.enum(['sqlite', 'postgres']),
     simulator: z.boolean().describe('Whether the built-in simulator is the upstream.'),
     calls_in_flight: count().describe(
-      'Calls that are upstream now: on this node, or of the account for other roles.',
+      'Calls in flight: for operators all of this node, for other roles those of the account.',
     ),
     calls_waiting: count().describe('Waiting calls on this node.'),
     alert_thresholds_percent: z.array(count()).describe('Percentages of a budget that emit an event.'),

@@ -36,8 +36,8 @@ const requestMembers = z.object({
   state: z
     .enum(CALL_STATES)
     .describe(
-      '`waiting`: for a budget or for credit. `deferred`: answered, and its cost comes later from the object that ' +
-        'it created upstream. `settled`: paid. `released`: used nothing. `interrupted`: nobody can say what it used, and ' +
+      '`waiting`: for a budget or for credit. `deferred`: answered, but its cost is stated later by the object that ' +
+        'it created upstream. `settled`: paid. `released`: used nothing. `interrupted`: its usage is unknown, and ' +
         'nobody pays. `refused`: never sent; `code` says why.',
     ),
   started_at: instant(),
@@ -49,11 +49,8 @@ const requestMembers = z.object({
   parent_id: z
     .string()
     .nullable()
-    .describe('The call that created the batch of which this is the part of one model.'),
-  socket_id: z
-    .string()
-    .nullable()
-    .describe('Of a turn on a WebSocket: the id of the handshake, which is free.'),
+    .describe('The call that created the batch; this record is the part of one model.'),
+  socket_id: z.string().nullable().describe('For a WebSocket turn: the id of the handshake, which is free.'),
   method: z.string(),
   path: z.string(),
   surface: z.enum(SURFACE_NAMES),
@@ -62,17 +59,15 @@ const requestMembers = z.object({
   status: z.int().min(100).max(999).nullable().describe("Upstream's status; of a refused call, ours."),
   stop_reason: z.string().nullable(),
   streamed: z.boolean(),
-  estimated: z.boolean().describe('Upstream reported no usage, or not all of it.'),
+  estimated: z.boolean().describe('Upstream reported no usage, or only part of it.'),
   unpriced: z.boolean().describe('Some of its usage has no price of its own.'),
   overrun: z.boolean().describe('It cost more than was reserved for it.'),
-  priced_as_requested: z.boolean().describe('The model served has no price; the one requested has.'),
+  priced_as_requested: z.boolean().describe('The served model has no price, so the requested one counts.'),
   usage: tokensSchema.nullable().describe('Null, like every figure, until the call is settled.'),
   cost_usd: usdAmount('The cost of the call.').nullable(),
   list_cost_usd: usdAmount('Its cost at list price.').nullable(),
-  lost_list_cost_usd: usdAmount(
-    'The most that an interrupted call may have cost at list price; nobody pays it.',
-  ),
-  balance_usd: usdAmount('The balance of the account after it.').nullable(),
+  lost_list_cost_usd: usdAmount('Maximum list cost of an interrupted call; nobody pays it.'),
+  balance_usd: usdAmount('The balance of the account afterwards.').nullable(),
   upstream_ms: z.number().nullable().describe('Milliseconds spent upstream.'),
   overhead_ms: z.number().nullable().describe('Milliseconds spent in the gateway.'),
   price_version: z.string().nullable().describe('Null if the call was never sent.'),
@@ -84,9 +79,9 @@ const requestMembers = z.object({
   credited: z.boolean().describe('Its cost was credited back.'),
   children: count()
     .optional()
-    .describe('Of a call that created a batch: the number of its parts, one for each model.'),
-  children_cost_usd: usdAmount('Of a call that created a batch: the cost of its parts.').optional(),
-  code: z.string().nullable().describe('Of a refused call: the code of the error.'),
+    .describe('For a call that created a batch: the number of its parts, one per model.'),
+  children_cost_usd: usdAmount('For a call that created a batch: the cost of its parts.').optional(),
+  code: z.string().nullable().describe('For a refused call: the error code.'),
 })
 
 export const requestSchema = requestMembers.meta({
@@ -98,13 +93,13 @@ export type RequestRecord = z.infer<typeof requestSchema>
 // Its bill
 
 const billLineSchema = z.object({
-  label: z.string().describe('What was used, in words.'),
+  label: z.string().describe('What was used, as text.'),
   kind: z.enum(UNITS),
   model: z.string().describe('The name in the price book.'),
   quantity: count(),
   rate_usd: z.number().describe('The listed price of `rate_per` of them.'),
-  rate_per: z.int().min(1).describe('How many the rate buys: a million tokens, a thousand searches.'),
-  modifiers: z.array(z.string()).describe('Tier, long context, multipliers and substitutes, in words.'),
+  rate_per: z.int().min(1).describe('Units per rate: a million tokens, a thousand searches.'),
+  modifiers: z.array(z.string()).describe('Tier, long context, multipliers and substitutes, as text.'),
   amount_usd: z
     .number()
     .describe('At list price, with at most 18 decimals: nothing is rounded before the total.'),
@@ -117,19 +112,19 @@ const billSchema = z
     object: z.literal('bill'),
     price_version: z.string().nullable(),
     lines: z.array(billLineSchema).describe('One for each unit and model.'),
-    rounding_usd: z.number().describe('The list cost less the sum of the lines: it is rounded once.'),
+    rounding_usd: z.number().describe('List cost minus the sum of the lines: the effect of rounding once.'),
     list_cost_usd: usdAmount('The sum of the lines, rounded.').nullable(),
-    discount_usd: usdAmount('The list cost less the cost.').nullable(),
+    discount_usd: usdAmount('List cost minus cost.').nullable(),
     cost_usd: usdAmount('The cost of the call.').nullable(),
     held_usd: usdAmount('Reserved from the budgets and the credit while the call ran.'),
     held_list_usd: usdAmount('The same at list price.'),
-    held_because: z.string().describe('Why so much was reserved, in words.'),
+    held_because: z.string().describe('Why this amount was reserved, as text.'),
     note: z.string().nullable().describe('Why there are no lines, if there are none.'),
   })
   .meta({
     id: 'bill',
     description:
-      'The cost of a call as arithmetic: lines + rounding_usd = list_cost_usd, less discount_usd = cost_usd.',
+      'The cost of a call: lines + rounding_usd = list_cost_usd; list_cost_usd − discount_usd = cost_usd.',
   })
 export type Bill = z.infer<typeof billSchema>
 
@@ -147,7 +142,7 @@ const loggedBodySchema = z
   .strictObject({
     content_type: z.string().nullable(),
     length_bytes: z.int().describe('Of the whole body, as sent.'),
-    truncated: z.boolean().describe('Only the beginning is stored, or could be decoded.'),
+    truncated: z.boolean().describe('Only the beginning was stored or could be decoded.'),
     encoding: z.enum(['utf-8', 'base64']).describe('The encoding of `content`.'),
     content: z.string(),
   })
@@ -178,13 +173,13 @@ const COST_MAX: Nanos = 1_000_000_000n * NANOS_PER_USD
 
 export const requestListQuery = z
   .strictObject({
-    start: timeParameter('start', 'Calls that began at this instant or later; a date is a day in UTC.'),
-    end: timeParameter('end', 'Calls that began before this instant; of a date, the whole day.'),
+    start: timeParameter('start', 'Calls that began at or after this time; a date is a UTC day.'),
+    end: timeParameter('end', 'Calls that began before this time; a date includes the whole day.'),
     model: z
       .string()
       .refine(
         (model) => model !== '' && model.length <= limits.recordedCharsMax,
-        `model must be a text of 1 to ${limits.recordedCharsMax} characters.`,
+        `model must be a string of 1 to ${limits.recordedCharsMax} characters.`,
       )
       .optional()
       .meta({
@@ -213,7 +208,7 @@ export const requestListQuery = z
     state: wordParameter(
       'state',
       CALL_STATES,
-      'The state of the call. Refused calls, and those that wait on this node, are listed only if asked for.',
+      'The state of the call. Refused calls, and calls that wait on this node, are listed only with this filter.',
     ),
     parent_id: requestIdParameter('parent_id', 'The records of this batch, one for each model.'),
     socket: requestIdParameter(
@@ -227,11 +222,11 @@ export const requestListQuery = z
     ),
     limit: optionalLimit(
       EXPORT_MAX,
-      `The most calls of the answer. JSON: ${PAGE_DEFAULT} by default and up to ${PAGE_MAX}. NDJSON and CSV: all by default.`,
+      `Maximum calls per answer. JSON: ${PAGE_DEFAULT} by default and up to ${PAGE_MAX}. NDJSON and CSV: all by default.`,
     ),
     after: parameter<RequestCursor>(
       AFTER_EXPECTED,
-      { type: 'string', description: 'The `next` of the page before.' },
+      { type: 'string', description: 'The `next` of the previous page.' },
       parseCursor,
     ),
     format: z

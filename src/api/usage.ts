@@ -28,28 +28,22 @@ export const usageQuery = z.strictObject({
     {
       type: 'string',
       pattern: `^${ONE_DIMENSION}(?:,${ONE_DIMENSION}){0,2}$`,
-      description:
-        'One bucket for each `day`, `model` or `key`, or each combination. Without it: one bucket.',
+      description: 'One bucket per `day`, `model` or `key`, or per combination of them. Absent: one bucket.',
     },
     readDimensions,
   ),
   key: idOf('key', 'key must be the id of a key, such as key_01J….')
     .optional()
-    .describe('The id of a key: its usage only. An API key can name only itself.'),
+    .describe('Only the usage of this key id. An API key can name only itself.'),
   model: z
     .string()
     .optional()
-    .describe('One model only: the one that served, else the one requested, as buckets name it.'),
-  limit: optionalLimit(
-    ROWS_MAX,
-    'The most buckets of the answer. JSON: 1,000 by default. CSV: all by default.',
-  ),
+    .describe('Only this model, by its name in buckets: the served one, else the requested one.'),
+  limit: optionalLimit(ROWS_MAX, 'Maximum buckets per answer. JSON: 1,000 by default. CSV: all by default.'),
   after: z
     .string()
     .optional()
-    .describe(
-      'The `next` of the page before, with the same `group_by`. Without `start` and `end` it has their values.',
-    ),
+    .describe('The `next` of the previous page, with the same `group_by`. It includes `start` and `end`.'),
   format: wordParameter(
     'format',
     ['json', 'csv'],
@@ -77,12 +71,12 @@ const sums = {
   cache_write_tokens: sum('Input tokens that were written to a cache.'),
   cost_usd: usdAmount('The cost of the calls.'),
   list_cost_usd: usdAmount('Their cost at list price.'),
-  savings_usd: usdAmount('The list cost less the cost.'),
+  savings_usd: usdAmount('List cost minus cost.'),
   credited_usd: usdAmount(
-    'What was credited back later; `cost_usd` includes it. Negative if a new price raised the cost.',
+    'Credited back later; `cost_usd` still includes it. Negative if a rerate raised the cost.',
   ),
   unpriced_requests: sum('Calls with usage that has no price of its own.'),
-  estimated_requests: sum('Calls of which upstream reported no usage, or not all of it.'),
+  estimated_requests: sum('Calls for which upstream reported no usage, or only part of it.'),
 }
 
 export const usageTotalSchema = z.object(sums).meta({ id: 'usage_total', description: 'Sums over calls.' })
@@ -112,7 +106,7 @@ export const usageSchema = z
     end: date(),
     group_by: z.array(z.enum(USAGE_DIMENSIONS)),
     data: z.array(usageBucketSchema).describe('Ordered by day, model and key.'),
-    total: usageTotalSchema.describe('Over all buckets, also those of other pages.'),
+    total: usageTotalSchema.describe('Over all buckets, including those of other pages.'),
     has_more: z.boolean(),
     next: z.string().nullable().describe('Send it as `after` to read the next page; null on the last page.'),
   })

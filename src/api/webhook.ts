@@ -21,7 +21,7 @@ const webhookFields = {
       (names) => names.length === 1 || !names.includes('*'),
       'events must be ["*"] alone, or names of events.',
     )
-    .meta({ uniqueItems: true, description: 'The events to send; `["*"]` is all, future ones included.' }),
+    .meta({ uniqueItems: true, description: 'The events to send; `["*"]` is all, including future ones.' }),
   description: textField('description', 500, { empty: true }).optional().describe('For people.'),
   format: z
     .enum(WEBHOOK_FORMATS, `format must be one of ${WEBHOOK_FORMATS.join(', ')}.`)
@@ -38,7 +38,7 @@ export const webhookEditFields = z.strictObject({
   enabled: z
     .boolean('enabled must be true or false.')
     .optional()
-    .describe('While false, nothing is queued. True also clears the reason why it was disabled.'),
+    .describe('While false, nothing is queued. Setting it to true also clears `disabled_reason`.'),
 })
 export type WebhookEditFields = z.infer<typeof webhookEditFields>
 
@@ -63,9 +63,9 @@ const webhookMembers = z.object({
   disabled_reason: z
     .enum(DISABLED_REASONS)
     .nullable()
-    .describe('`gone`: it answered 410. `failing`: only failures for five days. `manual`: by an edit.'),
+    .describe('`gone`: it answered 410. `failing`: only failures for five days. `manual`: by a PATCH.'),
   created_at: instant(),
-  last_delivery_at: instant().nullable().describe('The last attempt at a delivery.'),
+  last_delivery_at: instant().nullable().describe('When a delivery was last attempted.'),
   last_status: z.int().nullable().describe('The HTTP status of its answer; null if none came.'),
 })
 
@@ -80,7 +80,7 @@ export const webhookWithSecretSchema = webhookMembers
     secret: z
       .string()
       .optional()
-      .describe('Signs the messages. Shown once: a replay by Idempotency-Key does not have it.'),
+      .describe('Signs the messages. Shown once: a replay with the same Idempotency-Key omits it.'),
   })
   .meta({ id: 'webhook_with_secret', description: 'A webhook with its new secret.' })
 export type WebhookWithSecret = z.infer<typeof webhookWithSecretSchema>
@@ -99,5 +99,5 @@ export const deliverySchema = z
     next_attempt_at: instant().nullable().describe('Null if there will be none.'),
     created_at: instant(),
   })
-  .meta({ id: 'webhook_delivery', description: 'One event on its way to one webhook.' })
+  .meta({ id: 'webhook_delivery', description: 'The delivery of one event to one webhook.' })
 export type Delivery = z.infer<typeof deliverySchema>

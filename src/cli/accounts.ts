@@ -41,7 +41,7 @@ export function register(group: Command): void {
       .option('--monthly-budget <usd>', 'budget of each month, or `none`')
       .option('--discount <fraction>', 'off the list price, such as 0.1; `none`: that of the installation')
       .option('--enforce-credit <yes|no>', 'refuse calls once the credit is used up')
-      .option('--force', 'enforce credit though the balance is 0 or less')
+      .option('--force', 'enforce credit even if the balance is 0 or less')
   withPages(group.command('list').description('list accounts, newest first'))
     .option('--search <text>', 'part of a name or id')
     .option('--status <status>', 'active or suspended')

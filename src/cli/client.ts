@@ -238,7 +238,7 @@ const NOT_CONNECTED =
 
 /** Tells how to repeat a command whose outcome is unknown. */
 function repeat(idempotencyKey: string): string {
-  return `The command may have been done. Repeat it with --idempotency-key ${idempotencyKey}: it is done once.`
+  return `The command may have taken effect. Repeat it with --idempotency-key ${idempotencyKey}: it runs only once.`
 }
 
 async function readText(response: Response): Promise<string> {

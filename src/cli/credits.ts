@@ -47,7 +47,7 @@ export function registerBalance(command: Command): void {
 
 /** Manages prepaid credit over HTTP. */
 export function register(group: Command): void {
-  withPages(group.command('list').description('list the ledger of credit, newest first'))
+  withPages(group.command('list').description('list the credit ledger, newest first'))
     .addHelpText('after', examples('tollgate credits list --limit 20'))
     .action((options: PageOptions) =>
       printList(options, PATH, {}, FIELDS, {

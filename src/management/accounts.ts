@@ -190,7 +190,7 @@ export const accountRoutes = [
   setStatus(
     'suspended',
     'suspend',
-    'Its calls are 403 `account_suspended` from now on; those that run are finished.',
+    'Its calls are 403 `account_suspended` from now on; running calls finish.',
   ),
   setStatus('active', 'resume', 'Its calls are admitted again.'),
 ]

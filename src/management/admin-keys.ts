@@ -68,7 +68,7 @@ const revokeAdminKey = defineRoute({
   endpoint: 'POST /gateway/v1/admin-keys/{id}/revoke',
   operationId: 'revoke_admin_key',
   summary: 'Revoke an admin key',
-  description: 'At once and for good, with its sessions. The last operator key cannot be revoked.',
+  description: 'Immediate and final; ends its sessions too. The last operator key cannot be revoked.',
   answer: adminKeySchema,
   async handle(request, { store, clock }) {
     const [id = ''] = request.params

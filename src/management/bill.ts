@@ -57,7 +57,7 @@ function whyHeld({ state, holdNanos, costNanos, overrun }: CallRecord): string {
   if (holdNanos === 0n) return 'Nothing: the call could not cost anything.'
   const bound =
     'The most that the call could cost: all of its body as input, and as much output as the request and the model allow; ' +
-    'or all that was left under the limits, if nothing bounds it.'
+    'or the rest of the budgets, if it has no upper bound.'
   if (costNanos === null) return bound
   return overrun
     ? `${bound} It cost more, so later calls of this kind reserve more.`
@@ -66,7 +66,7 @@ function whyHeld({ state, holdNanos, costNanos, overrun }: CallRecord): string {
 
 /** Why a call has no lines. */
 function noteOf({ state, usage, costNanos, objectId }: CallRecord): string | null {
-  if (state === 'deferred') return 'Upstream has not stated the cost yet. Until then the hold stays.'
+  if (state === 'deferred') return 'Upstream has not stated the cost yet. Until then the reservation stays.'
   if (costNanos === null) return 'The call has not ended.'
   if (state === 'released') return 'Nothing was used: the call did not reach upstream.'
   if (state === 'interrupted') return 'The usage is unknown, so nothing is charged.'
@@ -108,7 +108,7 @@ async function linesOf(call: CallRecord, store: Management['store']): Promise<re
   if (note !== null) return note
   const priceVersionJson = call.priceVersion === null ? null : await store.readPriceVersion(call.priceVersion)
   if (priceVersionJson === null || call.usage === null)
-    return 'The prices that the call was rated with are not stored any more.'
+    return 'The price version of the call is no longer stored.'
   const rated = rateAgain({ usage: call.usage, rating: call.rating, priceVersionJson })
   if (rated === null) return 'No model of the call has a price.'
   return rated.lines.length === 0 ? 'Nothing was used.' : rated.lines

@@ -35,7 +35,7 @@ const getBalance = defineRoute({
 const listCredits = defineRoute({
   endpoint: 'GET /gateway/v1/credits',
   operationId: 'list_credits',
-  summary: 'List the ledger of credit, newest first',
+  summary: 'List the credit ledger, newest first',
   query: creditListQuery,
   answer: listOf(creditSchema),
   async handle({ listedAccountId: accountId, query: { after = null, limit } }, { store }) {
@@ -49,7 +49,7 @@ export const addCredit = defineRoute({
   summary: 'Add prepaid credit to the account, correct it, or credit calls back',
   description:
     '`amount_usd` adds prepaid credit; a negative amount is a correction. `request_ids` credits back what was paid for these ' +
-    'calls, once each, as one entry of the ledger; it does not change the spend of the key. If none of the calls is left to ' +
+    'calls, once each, as one ledger entry; the spend of the key does not change. If none of the calls is left to ' +
     'credit: 409 `conflict`. None of this turns enforcement on.',
   body: creditFields,
   repeatable: true,

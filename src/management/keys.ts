@@ -155,7 +155,10 @@ const getOwnKey = defineRoute({
   answer: keySchema,
   async handle({ caller }, management) {
     if (caller.kind === 'admin_key') {
-      return refused('not_found', 'An admin key has no record here; this endpoint is for API keys.')
+      return refused(
+        'not_found',
+        'This endpoint is for API keys. GET /v1/keys/{id} shows a key to an admin key.',
+      )
     }
     return await showKey(caller.accountId, caller.keyId, management)
   },
@@ -175,7 +178,7 @@ export const updateKey = defineRoute({
   summary: 'Change an API key',
   description:
     'Changes the fields that are sent and leaves the others; null removes a limit. It applies from the next call on, and ' +
-    'recorded spend stays. Caps, rate and mode change for all keys of the same budget. A revoked or expired key cannot be ' +
+    'recorded spend stays. Budgets, rate and mode change for all keys that share the budget. A revoked or expired key cannot be ' +
     'changed.',
   body: keyEditFields,
   answer: keySchema,

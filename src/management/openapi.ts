@@ -82,8 +82,8 @@ const IDEMPOTENCY_KEY = {
   in: 'header',
   required: false,
   description:
-    'A name for this request, chosen by its sender. For 24 hours the same request under the same name is not carried out ' +
-    'again; another request under it is 409 `conflict`.',
+    'A key of your choice. For 24 hours the same request with the same key is not executed ' +
+    'again; a different request with it is 409 `conflict`.',
   schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[ -~]*$' },
 } as const
 
@@ -92,8 +92,8 @@ const ACCOUNT = {
   in: 'query',
   required: false,
   description:
-    'For operators: the account to act in, `default` if absent. An id in the path finds its own account. Lists and usage ' +
-    'take `*` for all accounts. Other keys act in their own account.',
+    'For operators: the account to act in, `default` if absent. An id in the path is found in any account. Lists and usage ' +
+    'accept `*` for all accounts. Other keys act in their own account.',
   schema: { type: 'string', minLength: 1 },
 } as const
 
@@ -104,7 +104,7 @@ const REQUEST_ID = {
 } as const
 const RETRY_AFTER = { description: 'Seconds after which to retry.', schema: { type: 'integer' } } as const
 const REPLAYED = {
-  description: 'An earlier request with the same `Idempotency-Key` was carried out; this is its result.',
+  description: 'The result of an earlier request with the same `Idempotency-Key`.',
   schema: { type: 'string', const: 'true' },
 } as const
 

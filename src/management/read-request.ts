@@ -67,7 +67,8 @@ export function parseQuery(query: string): Checked<Parameters> {
     const rawName = equals === -1 ? pair : pair.slice(0, equals)
     const name = decode(rawName)
     if (name === null) return malformed(rawName)
-    if (values.has(name)) return refused('bad_request', `${name} is there more than once.`, name)
+    if (values.has(name))
+      return refused('bad_request', `${name} is given more than once. Send it once.`, name)
     const value = decode(equals === -1 ? '' : pair.slice(equals + 1))
     if (value === null) return malformed(name)
     values.set(name, value)
@@ -110,7 +111,7 @@ export function checkBody(schema: z.ZodType, bytes: Buffer): Checked<unknown> {
   }
   // JSON.parse uses the last of two values: `"monthly_budget_usd":5` followed by null would create a key without a cap.
   const [twice] = namesTwice(text)
-  if (twice !== undefined) return refused('bad_request', `${twice} is there twice.`, twice)
+  if (twice !== undefined) return refused('bad_request', `${twice} is given twice. Send it once.`, twice)
   return checkInput(schema, json, 'is not a field of this request')
 }
 
@@ -154,7 +155,7 @@ function readOnce(
 ): Checked<Idempotency | null> {
   const refuseHeader = (message: string) => refused('bad_request', `${ONCE_HEADER} ${message}`, ONCE_HEADER)
   const names = new Set(valuesOf(headers, ONCE_HEADER.toLowerCase()))
-  if (names.size > 1) return refuseHeader('is there twice with different values.')
+  if (names.size > 1) return refuseHeader('is given twice with different values.')
   const [name] = names
   if (name === undefined) return NOTHING
   if (!/^[\x20-\x7e]{1,255}$/.test(name))

@@ -241,8 +241,8 @@ async function* exportRequests(
 // Endpoints
 
 const PAGE_DESCRIPTION =
-  'Ordered by the start of the calls, so that new calls shift no page. If matches are rare a page may be short, or empty, ' +
-  'and still have more after it: go on while `has_more` is true.'
+  'Ordered by start time, so new calls do not shift pages. If matches are rare, a page may be short or empty ' +
+  'although more follow: continue while `has_more` is true.'
 
 const LISTED = {
   query: requestListQuery,

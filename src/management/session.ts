@@ -105,7 +105,7 @@ export async function recogniseSignIn(
   const param = adminKey === undefined ? 'key' : 'admin_key'
   const given = adminKey ?? key
   if (given === undefined || (adminKey !== undefined && key !== undefined))
-    return refused('bad_request', 'Sign in with admin_key or with key, one of the two.', param)
+    return refused('bad_request', 'Send either admin_key or key.', param)
   // Do not look up an API key as an admin key: it would count as a use.
   if (adminKey !== undefined && keyKindOf(adminKey, servicePrefix) === 'live')
     return refused('invalid_api_key', 'This is an API key: send it as key.', param)

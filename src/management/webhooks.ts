@@ -203,7 +203,7 @@ const redeliver = defineRoute({
   operationId: 'redeliver_webhook',
   summary: 'Send the event of a delivery again, now',
   description:
-    'The delivery becomes pending and is attempted at once, with all of its retries ahead. The body is ignored.',
+    'The delivery becomes pending and is attempted at once, with new retries. The body is ignored.',
   status: 202,
   answer: deliverySchema,
   async handle({ accountId, params: [id = '', delivery = ''] }, { store, clock }) {

@@ -88,7 +88,7 @@ async function against(listener: RequestListener, ...args: readonly string[]) {
 test('a command that may have been done says how to repeat it so that it is done once', async () => {
   const add = ['credits', 'add', '5', '--reason', 'x', '--idempotency-key', 'once-1']
   const again =
-    /The command may have been done\. Repeat it with --idempotency-key once-1: it is done once\.\n$/
+    /The command may have taken effect\. Repeat it with --idempotency-key once-1: it runs only once\.\n$/
   const broken = await against((req) => req.socket.destroy(), ...add)
   assert.equal(broken.code, 1)
   assert.match(broken.stderr, /^tollgate: The connection to .* broke: /)

@@ -50,8 +50,9 @@ const BATCH_MAX = 200
 const NODE: Pick<NodeOptions, 'beatEveryMs' | 'silentMs'> = { beatEveryMs: 5_000, silentMs: 15_000 }
 
 /**
- * The store on PostgreSQL, for one node or many. Admissions and settlements are sent in batches on separate
- * connections, so they wait for nothing else. The store recovers by itself from any failure of the database.
+ * The store on PostgreSQL, for one node or many. Admissions and settlements are sent in batches on their own
+ * connection, so they wait for nothing else; at most eight connections in all. The store recovers by itself from any
+ * failure of the database.
  */
 export async function openPostgresStore(url: string, options: PostgresStoreOptions): Promise<PostgresStore> {
   const { clock, log, answerMs = ANSWER_MS } = options

@@ -14,8 +14,8 @@ import { type Database, toKeptJson } from './database.ts'
 const IDLE_MS_MAX = 2_000
 
 /**
- * A command that changes a key waits for batches to release their locks. The batches of a paused or disconnected node,
- * at most two, are ended by the database after a second each.
+ * A command that changes a key waits for batches to release their locks. The database ends the batch of a paused or
+ * disconnected node after a second without a statement.
  */
 const ATOMIC_MS_MAX = 8_000
 
