@@ -173,7 +173,7 @@ async function startBuiltInSimulator() {
 function reloadOnHangup(running: RunningTollgate, { prices, tls }: Config): void {
   process.on('SIGHUP', async () => {
     if (prices === null && tls === null)
-      process.stdout.write('There is neither TOLLGATE_PRICES nor TOLLGATE_TLS_CERT to read again.\n')
+      process.stdout.write('Nothing to reload: neither TOLLGATE_PRICES nor TOLLGATE_TLS_CERT is set.\n')
     if (tls !== null) reportReload(tls.certFile, 'certificate', running.reloadCertificate())
     if (prices !== null) reportReload(prices.file, 'prices', await reloadPrices(running, prices.file))
   })
@@ -210,8 +210,9 @@ function stopSignal(notBeforeMs = 0): Promise<void> {
 const SAME_SIGNAL_MS = 500
 
 function isUnderNpm(): boolean {
-  const { npm_package_name: name, npm_lifecycle_event: script } = process.env
-  return name === 'tollgate' && (script === 'start' || script === 'tollgate')
+  const { npm_package_name: name, npm_lifecycle_event: event, npm_lifecycle_script: script } = process.env
+  if (event === 'npx') return script?.includes('tollgate') === true
+  return name === 'tollgate' && (event === 'start' || event === 'tollgate')
 }
 
 const PARENT_CHECK_MS = 500

@@ -35,12 +35,12 @@ async function startOpenEnded() {
   }
 }
 
-/** `npm start` as in the README, in a process group of its own, as in a terminal. */
-async function startByNpm(upstreamUrl: string) {
+/** Runs npm or npx as in the README, in its own process group, as in a terminal. */
+async function startByNpm(upstreamUrl: string, command: string, ...args: string[]) {
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-npm-'))
   const dataDir = join(folder, 'data')
   const place = await createTestDatabase()
-  const child = spawn('npm', ['start'], {
+  const child = spawn(command, args, {
     cwd: repository,
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -113,7 +113,7 @@ const endings: Record<string, (npm: number) => void> = {
 for (const [name, end] of Object.entries(endings)) {
   test(`npm start: ${name} drains and ends the gateway, and nothing stays behind`, async () => {
     const upstream = await startOpenEnded()
-    const started = await startByNpm(upstream.url)
+    const started = await startByNpm(upstream.url, 'npm', 'start')
     try {
       const response = await fetch(`${started.url}/v1/messages`, {
         method: 'POST',
@@ -147,3 +147,17 @@ for (const [name, end] of Object.entries(endings)) {
     }
   })
 }
+
+test('npx: SIGTERM to npx alone drains and ends the gateway', async () => {
+  const upstream = await startOpenEnded()
+  const started = await startByNpm(upstream.url, 'npx', '-c', 'node src/cli/tollgate.ts serve; exit')
+  try {
+    process.kill(started.npm, 'SIGTERM')
+    await started.ended()
+    assert.match(started.output(), /Stopped\.\n/)
+    assert.equal(await isPortFree(started.url), true)
+  } finally {
+    await started.dispose()
+    upstream.close()
+  }
+})
