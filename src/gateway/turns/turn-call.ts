@@ -81,7 +81,7 @@ export class TurnAdmission {
     if (admission?.kind === 'admitted') return new TurnCall({ ...call, admission }, this.#gateway)
     keyShares.leave(share)
     const about = { request: requestId, socket: call.socketId }
-    log.error(about, 'upstream began a turn that was not asked for, and it cannot be billed')
+    log.error(about, 'upstream began a turn without a request, and it cannot be billed')
     return null
   }
 
