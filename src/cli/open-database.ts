@@ -35,7 +35,7 @@ async function exists({ dataDir, databaseUrl }: Config): Promise<boolean> {
   })
 }
 
-/** The database at one instant, for commands that only read it. */
+/** A snapshot of the database, for commands that only read. */
 export async function openDatabaseSnapshot(config: Config): Promise<Snapshot> {
   const snapshot = await openSnapshot(config).catch((error: Error) => {
     if (config.databaseUrl !== null) throw unopenedDatabase(config.databaseUrl, error)

@@ -82,7 +82,7 @@ async function rerate(options: Options): Promise<void> {
 interface Selection {
   readonly fromMs: number
   readonly toMs: number
-  /** The exact name of the model asked for or served. Null: all models. */
+  /** Exact name of the requested or served model. Null: all models. */
   readonly model: string | null
   readonly unpricedOnly: boolean
 }
@@ -127,7 +127,7 @@ async function rerateCalls(request: Request, prices: CurrentPrices, store: Rerat
   await passOver('Pricing', selection, store, async (calls) => {
     for (const call of calls) summary.add(call, rerateCall(call, prices))
   })
-  // Where nobody is asked before booking, nobody has to read what will be booked.
+  // Without a confirmation prompt, the summary need not have a reader.
   await (apply && yes ? printUnread : print)(summary.describe(charge))
   if (!summary.isAnyBooked(charge)) return
   if (!apply) {

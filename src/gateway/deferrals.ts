@@ -106,7 +106,7 @@ export function createDeferrals(parts: DeferralParts) {
       return
     const isMissing = status === 404
     if ((isMissing && ageMs >= UNSHOWN_MS) || ageMs >= LIFETIME_MS) {
-      // An object that a client may have deleted, on whichever node, costs its hold.
+      // An object that a client may have deleted, on any node, costs its hold.
       const isDeleted =
         isMissing && (await wasDeleted({ surface, scope, requestId: call.requestId }, objectId))
       if (await (isDeleted ? bills.settleAtHold(object) : bills.giveUp(object))) return

@@ -287,7 +287,7 @@ export class MessageReader {
       const kind = spans[i]
       const from = spans[i + 1] ?? 0
       const to = spans[i + 2] ?? 0
-      // Targets outlive the head, in records of calls.
+      // Records of calls retain the target longer than the head.
       const text =
         whole === null || kind === TARGET
           ? MessageReader.#llhttp.text(from, to)

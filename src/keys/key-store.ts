@@ -112,9 +112,9 @@ export type KeyEdit =
   | { readonly kind: 'changed' | 'final'; readonly key: KeyRecord }
   | { readonly kind: 'none' }
 
-/** The new key of a rotation. The successor takes its name and its limits from the key that it follows. */
+/** The new key of a rotation, with the name and limits of the old one. */
 export interface KeySuccessor extends Pick<NewKey, 'id' | 'digest' | 'prefix' | 'last4' | 'createdAtMs'> {
-  /** When the old key ends; null leaves its expiry as it is. A rotation never makes the old key end later. */
+  /** When the old key expires; null: unchanged. A rotation never extends the old key. */
   readonly oldExpiresAtMs: number | null
 }
 

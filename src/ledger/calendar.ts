@@ -27,7 +27,7 @@ export function startOfDayMs(day: string): number {
 let lastMonthStart = Number.NaN
 let lastMonthEnd = Number.NaN
 
-/** The end of the month that this instant is in: every cap is whole again from then on. */
+/** The start of the next month, when every cap resets. */
 export function nextMonthMs(atMs: number): number {
   if (atMs >= lastMonthStart && atMs < lastMonthEnd) return lastMonthEnd
   const at = new Date(atMs)

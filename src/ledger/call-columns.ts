@@ -1,7 +1,7 @@
 import type { Nanos } from '../kernel/money.ts'
 import type { CallState, Surface } from '../kernel/vocabulary.ts'
 
-/** The tokens of a closing and a record are one member, and a column each. */
+/** Tokens are one member of a closing or record, and one column each. */
 export const TOKEN_COLUMNS = {
   input: 'input_tokens',
   output: 'output_tokens',
@@ -28,12 +28,12 @@ export const NOTHING_RECORDED = {
   keyId: '',
   state: 'in_flight' as CallState,
   objectId: null as Text,
-  /** The call that created the batch; this call is the part of one model. */
+  /** The call that created the batch, of which this record is one model's part. */
   parentId: null as Text,
   /** For a call that created a batch: the number of its parts and their total cost. */
   children: null as Count,
   childrenNanos: null as Amount,
-  /** The request id of the handshake, in the record of a WebSocket's turn; the handshake's record has its own id here. */
+  /** Request id of the WebSocket handshake, on the handshake's own record and on its turns. */
   socketId: null as Text,
   startedAtMs: 0,
   endedAtMs: null as Count,
@@ -49,7 +49,7 @@ export const NOTHING_RECORDED = {
   unpriced: false as boolean,
   overrun: false as boolean,
   pricedAsRequested: false as boolean,
-  /** The usage that was rated, as JSON, or null where there was none. */
+  /** The rated usage, as JSON; null if there was none. */
   usage: null as Text,
   costNanos: null as Amount,
   listNanos: null as Amount,
@@ -60,7 +60,7 @@ export const NOTHING_RECORDED = {
   upstreamMs: null as Count,
   overheadMs: null as Count,
   priceVersion: null as Text,
-  /** How the call will be rated, apart from its usage; stored so that any bill can be derived again. */
+  /** The inputs of rating other than usage, stored so that any bill can be recomputed. */
   rating: '{}',
   upstreamRequestId: null as Text,
   clientIp: '',
@@ -91,7 +91,7 @@ export const OPENING_NAMES = [
   ...(['clientIp', 'userAgent'] as const),
 ]
 
-/** Amounts are text in JSON: as numbers they would pass through doubles. */
+/** Amounts are text in JSON: numbers would become doubles. */
 export const CLOSING_AMOUNTS = ['costNanos', 'listNanos'] as const
 
 /** The members of a record that a closing brings, but for its tokens. */

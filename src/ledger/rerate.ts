@@ -35,7 +35,7 @@ export interface RerateCandidate {
   readonly unpriced: boolean
   readonly usage: string | null
   readonly rating: string
-  /** The sum paid for the call until now: its cost less the credits given back since. */
+  /** The amount paid for the call so far: its cost minus credits. */
   readonly paidNanos: Nanos
   /** Whether the call was credited back. */
   readonly credited: boolean
@@ -70,7 +70,7 @@ export function rerateCall(
 ): ChangedCall | UnchangedBecause {
   const { usage, rating } = call
   if (usage === null) return 'no_usage'
-  // A customer that got the whole call back is owed nothing more by a lower price, and owes nothing by a higher one.
+  // A call that was credited in full stays free at any price.
   if (call.credited) return 'credited_back'
   const version = versionAt(call.startedAtMs)
   let rated: ReturnType<RateAgain>

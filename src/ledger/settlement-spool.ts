@@ -106,7 +106,7 @@ function readLine(line: string): CallClosing | null {
   return written as unknown as CallClosing
 }
 
-/** `torn`: the process ended within a write, and nobody relied on its lines yet. */
+/** `torn`: the process ended during a write on which nothing relied yet. */
 export async function readSpool(path: string) {
   const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return ''
@@ -219,7 +219,7 @@ class Spool implements SettlementSpool {
 
   async #finish(): Promise<void> {
     await this.#writing
-    // The next process is not to replay what the store has taken.
+    // The next process need not replay what the store already has.
     if (this.#fileBytes !== this.#waitingBytes) this.#fileBytes = null
     this.#write()
     await this.#writing
@@ -241,7 +241,7 @@ class Spool implements SettlementSpool {
     return this.#unwritten.length > 0 || this.#isWorthReplacing()
   }
 
-  /** Settlements that the store has taken stay in the file until none waits, or the file is mostly theirs. */
+  /** Settlements that the store already has stay in the file until none waits or most of the file is theirs. */
   #isWorthReplacing(): boolean {
     if (this.#fileBytes === null) return true
     const enough = this.#waiting.size === 0 ? 0 : Math.max(this.#parts.bytesMax / 4, this.#waitingBytes * 2)
@@ -262,7 +262,8 @@ class Spool implements SettlementSpool {
         await sleep(RETRY_MS, undefined, { ref: false, signal: this.#closed.signal }).catch(() => {})
       }
     }
-    // Cleared in the same turn as the last `#isBehind`, or a settlement that comes in between would not be written.
+    // Clear it in the same turn as the last check of `#isBehind`, or a settlement that arrives in between would not be
+    // written.
     this.#writing = null
   }
 
@@ -285,9 +286,9 @@ class Spool implements SettlementSpool {
   async #writeOnce(): Promise<void> {
     const { file } = this.#parts
     const fileBytes = this.#fileBytes ?? 0
-    // The first line needs a file whose name is on the disk, too.
+    // The first line also needs a durable directory entry.
     const isReplaced = fileBytes === 0 || this.#isWorthReplacing()
-    // A settlement that the store has taken meanwhile needs no line.
+    // Settlements that the store has meanwhile need no line.
     const come = this.#unwritten.filter(({ closing }) => this.#waiting.has(closing.requestId))
     const written = isReplaced ? [...this.#waiting.values()] : come
     const lines = written.map(({ line }) => line).join('')

@@ -179,7 +179,7 @@ export class JsonString {
       this.work++
       i = exports.run(i + shift, end + shift, this.#strict ? 0x20 : 0) - shift
       if (i === end) continue
-      // An escape that the end of the part cuts off is whole once the part is loaded that begins with it.
+      // An escape cut off by the end of the part is complete in the next part, which begins with it.
       if (i <= end - ESCAPE_BYTES_MAX || end === chunk.length || chunk[i] !== BACKSLASH) return i
       this.#to = i
     }

@@ -187,7 +187,7 @@ export class MultipartScanner {
     if (this.#lengthBytes === 0) this.#fail('empty')
     if (this.#state !== 'closed') this.#fail('no_closing_boundary')
     const rest = Buffer.concat(this.#pending).toString('latin1')
-    // A line break at the end, two (OpenAI's SDK 4), or none: parsers do not mind.
+    // The body may end with one line break, two (OpenAI's SDK 4) or none: parsers accept all.
     if (!['', LINE_BREAK, LINE_BREAK + LINE_BREAK].includes(rest)) this.#fail('trailing_bytes')
     if (this.#failure !== null) return { kind: 'unreadable', reason: this.#failure }
     const duplicates = [...this.#duplicates]

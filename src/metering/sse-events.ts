@@ -34,9 +34,9 @@ const BEGUN = -1
  * differences: an event without its final blank line counts, as it does for the SDKs, and a byte order mark, which no
  * server sends, hides the first line.
  *
- * `write` returns the bytes to pass on where the sink cuts events: comments and blank lines at once, the lines of an event when
- * it is complete. At most one event is held, and none that is longer than EVENT_BYTES_MAX. A CR at the end of a chunk waits
- * for the next byte, which may be its LF.
+ * If the sink edits events, `write` returns the bytes to pass on: comments and blank lines at once, the lines of an
+ * event when it is complete. At most one event is buffered, and none longer than EVENT_BYTES_MAX. A CR at the end of a
+ * chunk waits for the next byte, which may be its LF.
  */
 export class SseEvents {
   readonly #sink: EventSink

@@ -11,13 +11,13 @@ export interface BatcherParts<Command, Answer> {
   /** Maximum commands per batch: statements must be short, because others wait for the rows they lock. */
   readonly batchMax: number
   readonly waitingMax?: number
-  /** The longest that a command waits for its answer, its turn included. Then: StoreUnavailable. */
+  /** How long a command may take, including its time in the queue. Then: StoreUnavailable. */
   readonly answerMs?: number
   /** A command goes at once where the one before it went alone, and does not wait for others of the same turn. */
   readonly isEager?: boolean
   /** Called for every transaction: which commands it did, and how long it took. */
   onCommit?(commands: readonly Command[], ms: number): void
-  /** The command was done, but its caller already got an error. */
+  /** The command took effect, but its caller already got an error. */
   onLate?(command: Command, answer: Answer): void
   onFailure?(commands: readonly Command[], error: unknown): void
 }
@@ -56,7 +56,7 @@ export function createBatcher<Command, Answer>(
 
   function sendNext(): void {
     if (isBusy) return
-    // A command whose caller has been answered already is not sent any more.
+    // Do not send commands whose caller has already been answered.
     if (halves.length === 0 && answerMs !== undefined) queue = queue.filter((item) => !item.answered)
     const batch = halves.shift() ?? queue.splice(0, batchMax)
     if (batch.length === 0) return
@@ -93,7 +93,7 @@ export function createBatcher<Command, Answer>(
   }
 
   function answer(item: Item, outcome: Outcome<Answer> | undefined): void {
-    // A process that was suspended for a while reads answers that are no longer true.
+    // After a suspension of the process, an answer may be out of date.
     if (item.answered || (answerMs !== undefined && performance.now() > item.dueMs)) {
       if (outcome?.ok) parts.onLate?.(item.command, outcome.value)
       finish(item, () => item.reject(tooLate()))
@@ -132,7 +132,7 @@ export function createBatcher<Command, Answer>(
         }
         queue.push(item)
         if (queue.length > 1 || isBusy) return
-        // Commands that come in the same turn of the event loop join the batch.
+        // Commands of the same turn of the event loop join the batch.
         if (isEager && wasAlone) sendNext()
         else setImmediate(sendNext)
       })

@@ -51,7 +51,7 @@ export async function whyNotExported({ ask }: Snapshot): Promise<string | null> 
     : 'A gateway ended without closing its calls. Start it once and stop it, so that they are closed, then export.'
 }
 
-/** The name of a table that has rows; null if the store is empty, as a new one is. */
+/** The name of a table that has rows; null if the store is as empty as a new one. */
 async function findRows(ask: Ask): Promise<string | null> {
   for (const { name } of EXPORTED_TABLES) {
     const first = FIRST_ROWS[name] === undefined ? 0 : 1
@@ -73,7 +73,7 @@ export async function emptyStore(ask: Ask): Promise<void> {
   for (const name of Object.keys(FIRST_ROWS)) await ask(sql`DELETE FROM ${raw(name)}`)
 }
 
-/** Rows in memory at once. A row of bodies may have megabytes. */
+/** Rows in memory at once. A row with bodies may take megabytes. */
 const BATCH_ROWS = 2_000
 const BATCH_BODIES = 20
 

@@ -52,7 +52,7 @@ function named(text: string): Pick<Described, 'name' | 'labels'> {
   return { name, labels: labels === '' ? [] : labels.split(',') }
 }
 
-/** Null: the metric's source did not answer in time. Then the metric has no sample in this scrape, and all others have. */
+/** Null: the source did not answer in time, so this scrape has no sample of the metric. */
 type Samples = readonly Sample[] | Promise<readonly Sample[] | null>
 
 /** The sources of the metrics: in memory, except those that return a promise. */

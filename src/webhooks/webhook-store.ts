@@ -55,7 +55,7 @@ export interface NewWebhook
     WebhookRecord,
     'id' | 'accountId' | 'url' | 'events' | 'description' | 'format' | 'createdAtMs'
   > {
-  /** The sealed secret: the store cannot read it. */
+  /** Encrypted: the store cannot read it. */
   readonly secret: Uint8Array
 }
 

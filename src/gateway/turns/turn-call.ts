@@ -54,7 +54,7 @@ export class TurnAdmission {
     const call = { ...this.#callOf(planned, method), share }
     const { requestId } = call.exchange
     const admission = await admit(call, this.#gateway).catch(
-      // A socket outlives a store that cannot answer.
+      // A socket survives a store outage.
       (error: unknown) => refused(explainThrown(error, requestId, log)),
     )
     if (admission.kind === 'admitted') {

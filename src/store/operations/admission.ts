@@ -140,7 +140,7 @@ function stateOf(
   }
 }
 
-/** The instant that fixes the month and day of a call. Where the clock has stepped back, the period of a ceiling goes on. */
+/** The time that decides the month and day of a call. If the clock has stepped back, the current period continues. */
 function countedAt(atMs: number, { month, day, dailyBudgetNanos }: BudgetState): number {
   const begun = dailyBudgetNanos === null ? `${month}-01` : day
   return dayOf(atMs) < begun ? Date.parse(begun) : atMs

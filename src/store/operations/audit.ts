@@ -116,8 +116,8 @@ const BATCH_CALLS = 5_000
 const RERATES = `FROM credit_call WHERE call_id = call.id AND once <> '${CREDIT_BACK}'`
 
 /**
- * Rates each settled call again by its usage and the prices that were stored for it. After a rerate, the sum paid for the
- * call is the cost at the new prices.
+ * Recomputes the price of each settled call from its usage and stored price version. After a rerate, the total paid for
+ * a call equals its cost at the new prices.
  */
 async function checkPrices(
   ask: Ask,
@@ -137,7 +137,7 @@ async function checkPrices(
       const where = `call ${text(row, 'id')}`
       const rated = rateRow(row, await priceVersionJson(text(row, 'price_version')), rateAgain)
       if (typeof rated === 'string') return differ('price of a call', where, row['cost_nanos'], rated)
-      // Without usage a call costs nothing, or its hold if a client deleted what stated the usage.
+      // A call without usage costs nothing, or its hold if a client deleted the object that stated the usage.
       const isHold = row['usage'] === null && bool(row, 'estimated')
       const unrated = (column: string) => (isHold ? nanosOrNull(row, column) : 0n)
       const costNanos = rated?.costNanos ?? unrated('hold_nanos')

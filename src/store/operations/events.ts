@@ -65,7 +65,7 @@ function newUlids(): IdSource {
 
 const CLOCK_STEP_MS = 10_000
 
-/** Ids ascend within a transaction, so that its events are listed in their order. A clock that was set back is followed. */
+/** Ids ascend within a transaction, so its events are listed in order. If the clock was set back, ids follow it. */
 export function nextUlid(nowMs: number): string {
   if (nowMs < ulidMs - CLOCK_STEP_MS) ulids = newUlids()
   ulidMs = nowMs

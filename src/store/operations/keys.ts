@@ -165,7 +165,7 @@ const rotateKey = atomic(function* (
   const { createdAtMs } = made
   const readNow = (newId: string) => getKey(accountId, newId, idempotency?.atMs ?? createdAtMs)
   const locked = yield* lockKey(accountId, id, createdAtMs)
-  // A repeated rotation must find its new key even if the old one has ended since, by the rotation itself even.
+  // A replayed rotation must find its new key even if the old one has ended since, perhaps by this rotation.
   const replay = locked?.isUsable
     ? yield* claimKey(idempotency, made.id, readNow)
     : yield* findReplay(idempotency, readNow)

@@ -236,7 +236,7 @@ export function upstreamOf(account: AccountState, surface: Surface): OwnUpstream
   return url === null ? null : { url, sealedKey: account[`${surface}Key`] }
 }
 
-/** The columns of `account a` that make a record; `now_ms` is to be added. */
+/** The columns of `account a` for a record; the caller adds `now_ms`. */
 export const ACCOUNT_RECORD = sql`${ACCOUNT_COLUMNS}, a.name, a.created_at_ms, a.metadata`
 
 export function accountRecord(row: Row): AccountRecord {

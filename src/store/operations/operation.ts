@@ -80,7 +80,7 @@ export function lastStep(statements: readonly Runnable[]): Step {
   return { statements, end: 'COMMIT' }
 }
 
-/** Ends the batch as if it had not begun. */
+/** Rolls the batch back. */
 export const ABANDON: Step = { statements: [], end: 'ROLLBACK' }
 
 /** Runs an operation within a batch, each statement as a step. For rare cases. */

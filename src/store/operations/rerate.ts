@@ -13,7 +13,7 @@ import { nextUlid } from './events.ts'
 import { atomic, currentTime, type Operation } from './operation.ts'
 import { FOR_UPDATE, join, onPostgres, type Sql, sql } from './sql.ts'
 
-/** Calls per batch: settlements of the account wait some tens of milliseconds for it. */
+/** Calls per batch. Settlements of the account wait tens of milliseconds for one. */
 const BATCH_CALLS = 2_000
 
 /** The settled calls after an id, in the order of their ids. The empty id comes before all. */
@@ -27,15 +27,15 @@ function* readSettledCalls(afterId: string): Operation<readonly RerateCandidate[
 }
 
 /**
- * Books new prices of calls, of those that were not booked before and have not changed since they were read. A rerate never
- * edits the call itself: its record stays as it was billed then. The entry, the account's credit and the credited sum of the
- * day move together.
+ * Books new prices of calls, of those that were not booked before and have not changed since they were read. A rerate
+ * never changes the call: its record stays as billed. The ledger entry, the account's credit and the credited sum of
+ * the day change together.
  */
 const bookRerates = atomic(function* (changed: readonly ChangedCall[], atMs: number): Operation<Booked> {
   if (changed.length === 0) return { calls: 0, nanos: 0n }
   yield onPostgres(sql`
     SELECT 1 FROM call WHERE id IN (${join(changed.map(({ call }) => call.id))}) ORDER BY id ${FOR_UPDATE}`)
-  // The changes of an account are one entry of its ledger.
+  // One ledger entry per account.
   const nowMs = yield* currentTime(atMs)
   const accountIds = [...new Set(changed.map(({ call }) => call.accountId))].sort()
   const creditIds = new Map(accountIds.map((accountId) => [accountId, `crd_${nextUlid(nowMs)}`]))

@@ -212,7 +212,7 @@ async function inTransaction<T>(
     const rows = results.slice(before.length, before.length + statements.length)
     before = []
     if (end !== null) isOpen = false
-    // If the work has swallowed the failure of a statement, COMMIT rolls back and answers ROLLBACK.
+    // If `work` swallowed the failure of a statement, COMMIT rolls back and answers ROLLBACK.
     if (end === 'COMMIT' && results.at(-1)?.command !== 'COMMIT')
       throw new StoreRefused('a statement of the transaction failed')
     return rows.map((result) => result.rows)
@@ -342,7 +342,7 @@ async function connectOnce(url: string, settings: pg.ClientConfig): Promise<void
   }
 }
 
-/** The connection broke or the time ran out during a statement: the statement may have been done, or be done yet. */
+/** The connection broke or the time ran out during a statement. The statement may have taken effect, or still may. */
 export class StoreInDoubt extends StoreUnavailable {
   override readonly name = 'StoreInDoubt'
 }

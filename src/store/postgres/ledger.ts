@@ -75,7 +75,7 @@ export function askOn(db: Database): Ask {
   return (statement) => runStatement(db, statement, DIALECT)
 }
 
-/** Lifts the timeouts for this transaction. Timeouts of the role or the database are meant for nodes. */
+/** Lifts the timeouts for this transaction. Timeouts set on the role or database are meant for nodes. */
 export async function liftDeadlines(tx: Database): Promise<void> {
   await tx.query(
     `SELECT set_config('statement_timeout', '0', true), set_config('idle_in_transaction_session_timeout', '0', true)`,

@@ -85,9 +85,8 @@ export function migrate(db: DatabaseSync, location: 'main' | 'bodies' = 'main'):
 }
 
 /**
- * One read transaction on a connection that cannot write: a consistent view of the database beside a running gateway, which
- * can still write. While the transaction lasts the write-ahead log cannot be checkpointed, so it grows. Null: there is no
- * database.
+ * One read transaction on a read-only connection: a consistent snapshot while the gateway continues to write. While it
+ * is open, the write-ahead log cannot be checkpointed and grows. Null: there is no database.
  */
 export async function openSnapshot(file: string): Promise<Snapshot | null> {
   const version = existsSync(file) ? schemaVersionOf(file) : 0

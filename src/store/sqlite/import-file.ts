@@ -34,7 +34,7 @@ export function importIntoFile(dataDir: string): ImportInto {
       db.exec('COMMIT')
       return answer
     } finally {
-      // The end of the connection rolls back a transaction that was not committed.
+      // Closing the connection rolls back an uncommitted transaction.
       db.close()
     }
   }

@@ -57,7 +57,7 @@ function openReader(): DatabaseSync {
 function openBodies(): DatabaseSync {
   const bodies = new DatabaseSync(file, { readBigInts: true, timeout: 5_000 })
   chmodSync(file, 0o600)
-  // Space of deleted bodies is given back to the file system bit by bit; this must be set before the first table.
+  // Returns the space of deleted bodies to the file system step by step. Must be set before the first table is created.
   bodies.exec('PRAGMA auto_vacuum = INCREMENTAL')
   bodies.exec('PRAGMA journal_mode = WAL')
   // Deleted bodies must not stay readable in the file.
@@ -68,7 +68,7 @@ function openBodies(): DatabaseSync {
   return bodies
 }
 
-/** Space is given back to the file system, and out of the write-ahead log once there is nothing left to delete. */
+/** Returns free space to the file system, and truncates the write-ahead log once there is nothing left to delete. */
 function giveSpaceBack(atEnd: boolean): void {
   db.exec('PRAGMA incremental_vacuum')
   if (atEnd) db.exec('PRAGMA wal_checkpoint(TRUNCATE)')

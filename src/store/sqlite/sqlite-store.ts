@@ -60,7 +60,7 @@ export async function openSqliteStore(
     ...methodsOf({ ...BRIEF, ...REFUSED }, askOf(writer)),
     ...methodsOf(READS, askOf(reader)),
     ...methodsOf(BODIES, async (name, args) => {
-      // Where no body was ever logged, no thread is started to look for bodies.
+      // If no body was ever logged, do not start a thread to look for one.
       if (name === 'storeBodies' || existsSync(bodiesFile)) return await askOf(bodies)(name, args)
       return name === 'getBodies' ? null : 0
     }),
@@ -114,7 +114,7 @@ interface ThreadParts {
   /** Incremented when a message is sent to a thread that waits on it instead of in its event loop. */
   readonly bell?: Int32Array
   onCommit?(commands: readonly Command[], ms: number): void
-  /** The store is gone with this thread. Without this callback the next command starts another thread. */
+  /** Called if the thread ends, which closes the store. Without this callback, the next command starts another thread. */
   onGone?(error: Error): void
 }
 
@@ -138,8 +138,8 @@ function createThreadClient(parts: ThreadParts): ThreadClient {
   function receive(message: OutcomesMessage): void {
     const outcomes = readOutcomes(message)
     const fatal = outcomes.find((outcome) => !outcome.ok && outcome.fatal) as Failure | undefined
-    // After a failed fsync the kernel may have dropped the pages: trying again would report a success that is
-    // none. Nothing more is admitted, and a restart reads what really is on the disk.
+    // After a failed fsync the kernel may have dropped the pages, and a retry would falsely succeed. Admit nothing
+    // more: a restart reads what is really on disk.
     if (fatal !== undefined && onGone !== undefined) lose(worker, `the disk failed: ${fatal.error}`)
     else
       running?.resolve(

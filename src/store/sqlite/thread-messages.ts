@@ -97,7 +97,7 @@ export function readBatch(message: BatchMessage): readonly Command[] {
   )
 }
 
-/** A command or an answer, with a letter for its kind first. The list is flat: a list within the list takes a sixth longer. */
+/** A command or an answer, with a letter for its kind first. The list is flat: nesting takes a sixth longer. */
 type List = unknown[]
 
 /** The members that JSON can represent directly. Digest, hold and nested objects are converted. */
@@ -197,7 +197,7 @@ export function readOutcomes(message: OutcomesMessage): readonly Outcome[] {
     : message
 }
 
-/** Null: the answer is not one of the usual ones, and crosses as an object. */
+/** Null: not a common answer, sent as an object. */
 function answerList(name: Command[0] | undefined, value: unknown): List | null {
   if (name === 'settle') {
     const { balanceNanos, booked } = value as Settled

@@ -47,7 +47,7 @@ const INTERRUPTED_AT_ONCE = 500
 /** After this many batches and waits, the thread returns to its event loop, for work that V8 has deferred. */
 const STEPS_PER_TURN = 1_000
 
-/** SQLite has one writer and one node, and calls bring their own time. */
+/** One writer, no nodes, and calls bring their own time. */
 const PARTS = { node: null, clock: 'caller' } as const
 
 const port = parentPort
