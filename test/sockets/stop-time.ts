@@ -13,7 +13,7 @@ function pathOf(name: string): string {
 const OF_SOCKETS = [pathOf('gateway/turns/socket-session')]
 
 /** The file that starts the timer of a handshake itself. What it calls starts timers of connections. */
-const OF_HANDSHAKES = pathOf('http/upstream-call')
+const OF_HANDSHAKES = pathOf('http/upstream-connection')
 
 function isOfSockets(stack: string): boolean {
   const [, _here, starter = ''] = stack.split('\n')
