@@ -88,10 +88,8 @@ export class MessageReader {
   #hasBegun = false
   #hasHead = false
   #lines: string[] = []
-  #lineCount = 0
   #target = ''
   #reason = ''
-  #lastKind: SpanKind = BODY
   #spanBytes = 0
   #bytesSinceBody = 0
   #head: MessageHead | null = null
@@ -234,10 +232,7 @@ export class MessageReader {
     spans[spanCount + 2] = to
     spanCount += 3
     this.#spanBytes += to - from
-    if (kind === FIELD && this.#lastKind !== FIELD) this.#lineCount += 1
-    this.#lastKind = kind
     if (this.#spanBytes >= this.#limits.headBytesMax) this.#error = wireError(HEADER_OVERFLOW)
-    else if (this.#lineCount > this.#limits.headLinesMax) this.#error = wireError(TOO_MANY_LINES)
     return this.#error === null ? OK : STOPPED
   }
 
@@ -297,6 +292,7 @@ export class MessageReader {
       else this.#target += text
     }
     spanCount = 0
+    if (this.#lines.length > 2 * this.#limits.headLinesMax) this.#error ??= wireError(TOO_MANY_LINES)
   }
 
   /** Names have even indexes. A text at the wrong index continues the previous one. */
@@ -310,8 +306,6 @@ export class MessageReader {
   #takeLines(): string[] {
     const lines = this.#lines
     this.#lines = []
-    this.#lineCount = 0
-    this.#lastKind = BODY
     for (let i = 1; i < lines.length; i += 2) {
       lines[i] = withoutBlanksBehind(lines[i] ?? '')
     }

@@ -1,13 +1,8 @@
 /** A name that is not read, but that some server may treat as one that is. */
 export const AMBIGUOUS: unique symbol = Symbol('ambiguous')
 
-const BACKSLASH = 0x5c
-const CASE_BIT = 0x20
-
-interface Named<Entry> {
-  readonly bytes: Buffer
-  readonly entry: Entry
-}
+/** Names without these characters are ASCII and mean what they say. */
+const ODD = /[\\\0\x80-\xff]/
 
 /**
  * The names that are read, and names that some servers treat as one of them: Go's encoding/json and .NET's web defaults
@@ -17,35 +12,21 @@ interface Named<Entry> {
 export class NameTable<Entry> {
   readonly #exact = new Map<string, Entry>()
   readonly #folded = new Set<string>()
-  readonly #byLength: Named<Entry>[][] = []
 
   constructor(entries: Iterable<readonly [name: string, entry: Entry]>) {
     for (const [name, entry] of entries) {
       this.#exact.set(name, entry)
       this.#folded.add(fold(name))
-      const bytes = Buffer.from(name)
-      while (this.#byLength.length <= bytes.length) this.#byLength.push([])
-      this.#byLength[bytes.length]?.push({ bytes, entry })
     }
   }
 
-  /**
-   * The entry for the raw name between two quotes. Nearly every name is recognised by its bytes, without creating a
-   * string: a name that some parser could confuse with another has the same length and letters, or non-ASCII
-   * characters, or escapes.
-   */
+  /** The entry for the raw name between two quotes. */
   find(bytes: Buffer, from: number, to: number): Entry | null | typeof AMBIGUOUS {
-    const candidates = this.#byLength[to - from]
-    let isSimilar = false
-    for (let k = 0; candidates !== undefined && k < candidates.length; k++) {
-      const candidate = candidates[k] as Named<Entry>
-      const differences = compare(candidate.bytes, bytes, from)
-      if (differences === 0) return candidate.entry
-      isSimilar ||= differences === CASE_BIT
-    }
-    if (!isSimilar && isPlain(bytes, from, to)) return null
-    const text = bytes.toString('utf8', from, to)
-    return this.findText(text.includes('\\') ? (JSON.parse(`"${text}"`) as string) : text)
+    const written = bytes.toString('latin1', from, to)
+    if (ODD.test(written)) return this.findText(JSON.parse(`"${bytes.toString('utf8', from, to)}"`) as string)
+    const entry = this.#exact.get(written)
+    if (entry !== undefined) return entry
+    return this.#folded.has(written.toLowerCase()) ? AMBIGUOUS : null
   }
 
   findText(name: string): Entry | null | typeof AMBIGUOUS {
@@ -59,23 +40,6 @@ export class NameTable<Entry> {
 /** Upper case first, because it also folds letters that are their own lower case, such as U+017F. */
 function fold(name: string): string {
   return name.toUpperCase().toLowerCase()
-}
-
-function compare(name: Buffer, bytes: Buffer, from: number): number {
-  let differences = 0
-  for (let i = 0; i < name.length; i++) {
-    differences |= (name[i] as number) ^ (bytes[from + i] as number)
-    if ((differences & ~CASE_BIT) !== 0) return differences
-  }
-  return differences
-}
-
-function isPlain(bytes: Buffer, from: number, to: number): boolean {
-  for (let i = from; i < to; i++) {
-    const byte = bytes[i] as number
-    if (byte >= 0x80 || byte === BACKSLASH) return false
-  }
-  return true
 }
 
 /** Which parts of a JSON text a skim reads: see json-skim.ts. */
