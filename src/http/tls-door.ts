@@ -46,11 +46,6 @@ export function createTlsDoor(pair: CertificatePair): TlsDoor {
     }
   })
 
-  function begin(accepted: Socket, handshake: Handshake): void {
-    handshakes.set(handshake.ends, handshake)
-    server.emit('connection', accepted)
-  }
-
   return {
     receive(accepted, arriving) {
       const handshake: Handshake = { ends: endsOf(accepted), arriving, isDone: false }
@@ -65,7 +60,8 @@ export function createTlsDoor(pair: CertificatePair): TlsDoor {
         else if (isPlainHttp(first)) arriving.onPlain(first)
         else {
           accepted.unshift(first)
-          begin(accepted, handshake)
+          handshakes.set(handshake.ends, handshake)
+          server.emit('connection', accepted)
         }
       })
     },

@@ -117,7 +117,6 @@ export type UnreadableJson =
   | 'trailing_bytes'
   | 'too_deep'
   | 'name_too_long'
-  | 'too_many_members'
   | 'ambiguous_name'
 
 export type Skimmed =
@@ -150,7 +149,6 @@ export const SKIM_LIMITS = {
   keptBytesMax: 256 * 1024,
   glanceBytesMax: 256,
   nameBytesMax: 1024,
-  membersMax: 4096,
   listedMax: 20_000,
 } as const
 
@@ -161,7 +159,6 @@ export interface Frame {
   readonly object: Record<string, unknown> | null
   readonly list: unknown[] | null
   readonly start: number
-  members: number
   member: NamedShape | null
   elementStart: number
   marksBefore: number
@@ -172,7 +169,7 @@ export function openFrame(outer: Frame | null, shape: Shape, start: number): Fra
   const object = shape.kind === 'object' ? {} : null
   const list = shape.listed ? [] : null
   const before = { elementStart: 0, marksBefore: 0, keptBefore: 0 }
-  return { outer, shape, object, list, start, members: 0, member: null, ...before }
+  return { outer, shape, object, list, start, member: null, ...before }
 }
 
 export type MeterFault = 'too_large' | 'not_json' | 'unreadable' | 'failed'

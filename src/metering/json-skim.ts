@@ -335,9 +335,7 @@ export class JsonSkim {
     const frame = this.#frame as Frame
     this.#state = BEFORE_COLON
     this.#turns += to - from
-    frame.members++
     frame.member = null
-    if (frame.members > SKIM_LIMITS.membersMax) this.#fail('too_many_members')
     const found = frame.shape.names?.find(bytes, from, to) ?? null
     if (found === AMBIGUOUS) this.#fail('ambiguous_name')
     else if (found !== null && frame.object !== null && Object.hasOwn(frame.object, found.name))

@@ -106,8 +106,6 @@ const STRINGS: readonly Mark[] = [
 /** A name that ends like this also marks content elsewhere, for example `image_url`. */
 const ENDING = Buffer.from('_url')
 
-const LONGEST_BYTES = Math.max(...STRINGS.map(({ bytes }) => bytes.length))
-
 /** A longer string, as it is written, is no mark: no name that ends in `_url` is so long, nor a mark with all letters escaped. */
 export const MARK_BYTES_MAX = 96
 
@@ -115,15 +113,11 @@ export const MARK_BYTES_MAX = 96
 const MARK_ENDS = new Uint8Array(256)
 for (const { bytes } of [...STRINGS, { bytes: ENDING }]) MARK_ENDS[bytes[bytes.length - 1] ?? 0] = 1
 
-const BY_LENGTH: readonly (readonly Mark[])[] = Array.from({ length: LONGEST_BYTES + 1 }, (_, length) =>
-  STRINGS.filter(({ bytes }) => bytes.length === length),
-)
-
 /** The mark of the string between `from` and `to`; 0 for nearly every string. */
 export function markOf(chunk: Uint8Array, from: number, to: number): number {
   if (to - from > MARK_BYTES_MAX || MARK_ENDS[chunk[to - 1] as number] === 0) return 0
-  if (to - from <= LONGEST_BYTES)
-    for (const { bytes, bit } of BY_LENGTH[to - from] ?? []) if (endsWith(chunk, from, to, bytes)) return bit
+  for (const { bytes, bit } of STRINGS)
+    if (bytes.length === to - from && endsWith(chunk, from, to, bytes)) return bit
   return endsWith(chunk, from, to, ENDING) ? MARKS.elsewhere : 0
 }
 

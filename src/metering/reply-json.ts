@@ -11,7 +11,7 @@ const PARSED_BYTES_MAX = 256 * 1024
 const HELD_BYTES_MAX = 32 * 1024
 
 const BYTE_ORDER_MARK = '\ufeff'
-const TOO_LARGE: ReadonlySet<UnreadableJson> = new Set(['too_deep', 'too_many_members', 'name_too_long'])
+const TOO_LARGE: ReadonlySet<UnreadableJson> = new Set(['too_deep', 'name_too_long'])
 
 /** Reads a complete JSON text. */
 export function readJson(shape: Shape, text: Buffer): ReplyDocument | MeterFault {
@@ -36,7 +36,11 @@ export class ReplyJson {
     this.#bytes += piece.length
     if (this.#skim === null && this.#bytes <= HELD_BYTES_MAX) this.#pieces.push(Buffer.from(piece))
     else {
-      this.#skim ??= this.#openSkim()
+      if (this.#skim === null) {
+        this.#skim = new JsonSkim(this.#shape)
+        for (const held of this.#pieces) this.#skim.write(held)
+        this.#pieces = []
+      }
       this.#skim.write(piece)
     }
   }
@@ -46,13 +50,6 @@ export class ReplyJson {
     const pieces = this.#pieces
     this.#pieces = []
     return readJson(this.#shape, pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces))
-  }
-
-  #openSkim(): JsonSkim {
-    const skim = new JsonSkim(this.#shape)
-    for (const piece of this.#pieces) skim.write(piece)
-    this.#pieces = []
-    return skim
   }
 }
 

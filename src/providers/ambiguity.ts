@@ -33,7 +33,6 @@ const REASONS: Readonly<Record<Reason, string>> = {
   too_deep: 'it is nested too deeply',
   too_large: 'it is too large',
   name_too_long: 'the name of a member is too long',
-  too_many_members: 'it has too many members',
   ambiguous_name: 'some parsers read one of its names as another',
   preamble: 'bytes precede the first part of its form',
   stray_boundary: 'a boundary of its form is where no part begins',

@@ -202,8 +202,6 @@ test('what is too long to be kept is not read, and the rest is', () => {
   const { value } = read(`{"model":["${long}"],"max_tokens":["${long}"],"kö😀":["c"],"stream":"${long}"}`)
   assert.deepEqual(value, { model: [long], max_tokens: UNREAD, 'kö😀': ['c'], stream: UNREAD })
   assert.equal(skimWhole(Buffer.from(`{"${long}":1}`), SHAPE).kind, 'unreadable')
-  const many = Array.from({ length: SKIM_LIMITS.membersMax + 1 }, (_, i) => `"m${i}":0`).join()
-  assert.equal(skimWhole(Buffer.from(`{${many}}`), SHAPE).kind, 'unreadable')
   assert.equal(skimWhole(Buffer.from(`${'['.repeat(600)}`), SHAPE).kind, 'unreadable')
 })
 
