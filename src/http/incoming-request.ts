@@ -120,6 +120,7 @@ export class IncomingRequest {
     while (this.#waiting !== null && this.#receiver !== null && !this.#paused) {
       const chunk = this.#waiting.all()[this.#given]
       if (chunk === undefined) {
+        this.#waiting.clear()
         this.#waiting = null
         this.#given = 0
         break

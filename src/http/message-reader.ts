@@ -55,9 +55,6 @@ const HEADER_OVERFLOW = 'HPE_HEADER_OVERFLOW'
 /** Slicing one string takes a third of the time of separate strings, but retains the whole string. */
 const SLICED_HEAD_BYTES_MAX = 4 * 1024
 
-const BLANK = 0x20
-const TAB = 0x09
-
 /** The reader whose parser runs now, and the spans of this run: kind, from, to. */
 let running: MessageReader
 const spans: number[] = []
@@ -306,9 +303,7 @@ export class MessageReader {
   #takeLines(): string[] {
     const lines = this.#lines
     this.#lines = []
-    for (let i = 1; i < lines.length; i += 2) {
-      lines[i] = withoutBlanksBehind(lines[i] ?? '')
-    }
+    for (let i = 1; i < lines.length; i += 2) lines[i] = withoutBlanksBehind(lines[i] ?? '')
     return lines
   }
 }
@@ -324,12 +319,8 @@ function sizeOf({ method, status, headers }: MessageHead): number {
 /** A regular expression would be quadratic in the number of spaces. */
 function withoutBlanksBehind(value: string): string {
   let end = value.length
-  while (end > 0 && isBlank(value.charCodeAt(end - 1))) end -= 1
+  while (end > 0 && ' \t'.includes(value.charAt(end - 1))) end -= 1
   return end === value.length ? value : value.slice(0, end)
-}
-
-function isBlank(code: number): boolean {
-  return code === BLANK || code === TAB
 }
 
 function wireError(code: string): WireError {
