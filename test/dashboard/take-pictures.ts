@@ -7,7 +7,8 @@ import { PAGES, person } from './company.ts'
 
 /**
  * `npm run pictures`: pictures of every page at three widths, in light and dark, for people to look at, in
- * test-results/dashboard; those of the README and the documents are copied to docs/pictures.
+ * test-results/dashboard; those of the README and the documents are copied to docs/pictures. Names of pages after `--`
+ * take those alone.
  */
 
 const DOCS_DIR = fileURLToPath(new URL('../../docs/pictures/', import.meta.url))
@@ -17,7 +18,9 @@ const SHOWN: Readonly<Record<string, string>> = {
   'usage-1440-dark': 'usage-dark',
 }
 
-for (const [name, [path, text]] of Object.entries(PAGES))
+const named = process.argv.slice(2)
+const pages = Object.entries(PAGES).filter(([name]) => named.length === 0 || named.includes(name))
+for (const [name, [path, text]] of pages)
   for (const scheme of ['light', 'dark'] as const)
     for (const width of [1440, 1024, 390]) {
       const page = await person.visit(path, { width, scheme })
