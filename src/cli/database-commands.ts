@@ -208,7 +208,7 @@ async function importStore(path: string): Promise<void> {
   try {
     const importInto = await openTarget(config)
     const rows = await importInto((insert) => {
-      // Opened here: lines that come before somebody reads them are lost.
+      // Created here, because readline drops lines that arrive before there is a reader.
       const lines = createInterface({ input: createReadStream(path), crlfDelay: Number.POSITIVE_INFINITY })
       return importLines(lines, pepper, insert, (done) => progress.show(done, null))
     })

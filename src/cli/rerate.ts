@@ -78,7 +78,7 @@ async function rerate(options: Options): Promise<void> {
   }
 }
 
-/** Which calls to price again, by the instant of admission, `toMs` not included. */
+/** The calls to rerate, by admission time; `toMs` is exclusive. */
 interface Selection {
   readonly fromMs: number
   readonly toMs: number
@@ -173,7 +173,7 @@ async function book(
   return { calls, nanos }
 }
 
-/** A call may start long after its id was made: its body is slow, it waits for room. */
+/** A call may start long after its id was created: a slow body, a wait for budget. */
 const START_AFTER_ID_MS = DAY_MS
 
 async function passOver(
@@ -207,7 +207,7 @@ async function passOver(
   }
 }
 
-/** The changes that the prices would make. Amounts are USD. */
+/** Summary of the changes. Amounts are USD. */
 function createSummary() {
   const models = new Map<string, RerateLine>()
   const total = emptyLine()

@@ -61,7 +61,7 @@ export class AdmissionQueues {
     for (const entry of [...this.entries]) entry.end('timed_out')
   }
 
-  /** The queue of the limit that holds a call back. */
+  /** The queue of the limit that blocks a call. */
   queueOf({ by, budgetId, accountId }: Held): Queue {
     const isOfKey = by.limit === 'budget' && by.budget.scope === 'key'
     const [queues, id] = isOfKey ? [this.#budgets, budgetId] : [this.#accounts, accountId]
@@ -161,7 +161,7 @@ export class QueueEntry {
   }
 }
 
-/** Exists while a call waits in it. */
+/** Exists while calls wait in it. */
 class Queue {
   held: Held | null = null
   readonly #all: Map<string, Queue>

@@ -226,7 +226,7 @@ function factsOf(
   return { keyId, plan, request, unseen, bytesOut, times, isDocument, elapsedMs }
 }
 
-/** The bill of a call whose usage is not stated, or cannot be true. Of a broken call, the rest of the hold counts as lost. */
+/** The bill of a call without plausible stated usage. If upstream broke, the rest of the hold counts as lost. */
 async function estimateAndBill(
   call: BilledCall,
   outcome: CallOutcome,

@@ -50,7 +50,7 @@ export class BodyTaps {
     return this.#all.some((tap) => tap.beforeAnswer)
   }
 
-  /** Shows the taps a held body; a body that flows through is seen as it passes. */
+  /** Shows the taps a buffered body. They see a streamed body as it passes. */
   seeHeld(body: RequestBody): void {
     if (body.kind !== 'held') return
     if (this.#all.length > 0) for (const piece of body.held.pieces()) this.sent(piece)
@@ -205,7 +205,7 @@ class BodyPrefix {
     this.#chunks.push(copy)
   }
 
-  /** The body without its coding, as far as it was kept; null in an unknown coding. */
+  /** The stored part of the body, decoded; null for an unknown coding. */
   async decoded(headers: RawHeaders): Promise<{ readonly bytes: Buffer; readonly whole: boolean } | null> {
     const coding = codingOf(firstValue(headers, 'content-encoding'))
     if (coding === 'unknown') return null

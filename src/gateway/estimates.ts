@@ -235,9 +235,9 @@ export class Silence {
 
 export interface CountableInput {
   readonly lengthBytes: number
-  /** The type of a form: most of it is a file, and none of the file is text. Null for any other body. */
+  /** Content type of a multipart form, most of which is a file and not text; null for any other body. */
   readonly formType: string | null
-  /** The plain bytes of the body; none where they are encoded or were not held. */
+  /** The plain bytes of the body; empty if it was encoded or not buffered. */
   readonly pieces: readonly Buffer[]
   readonly speech: SpeechRequest | null
 }
@@ -395,7 +395,7 @@ export function learnFrom(
   if (objectId !== null) estimates.noteResponse(objectId, promptTokens + outputTokens)
   if (call.plan.modelAsked === null) return
   const reasons = call.unseen.reasoning || metered.shown.reasons
-  // Where a model may have reasoned and does not say how much, none of its tokens is known to be visible.
+  // If a model may have reasoned without stating how much, the number of visible tokens is unknown.
   const reasoned = reasons ? metered.reasoningTokens : 0
   estimates.learn({
     keyId: call.keyId,

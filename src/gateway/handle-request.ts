@@ -102,7 +102,7 @@ async function handleRequest(exchange: Exchange, target: Target, gateway: Gatewa
   const notServed =
     refuseEndpoint(endpoint, method, target.path, gateway) ?? (lists && isShared ? refuseShared() : null)
   const isPaid = endpoint?.billing === 'metered'
-  // Only usable keys learn whether an object is not settled, which a DELETE asks.
+  // A DELETE reveals whether an object is settled, which only usable keys may learn.
   const keyFirst = method === 'DELETE' || checkKeyBeforeBody(exchange)
   if (credential.kind === 'key' && (upstream === null || notServed !== null || keyFirst)) {
     const denial = await checkKey(credential.digest, isPaid && keyFirst, exchange, gateway)

@@ -11,7 +11,7 @@ const SMALL_BODIES_BYTES_MIN = 32 * 1024 ** 2
 export interface KeyShare {
   readonly name: string
   calls: number
-  /** The end of the last decoding of a body. */
+  /** Resolves when the key's last body was decoded. */
   decoding: Promise<unknown>
 }
 
@@ -84,7 +84,7 @@ export class ByteBudget {
   }
 }
 
-/** Turns at decoding bodies: one body of a key at a time, and a few of all keys, in the order in which they ask. */
+/** Limits decoding: one body per key at a time, and a few over all keys, first come, first served. */
 export class DecodingTurns {
   readonly #max: number
   readonly #waiting: (() => void)[] = []

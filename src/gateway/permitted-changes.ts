@@ -232,7 +232,7 @@ export function prepareBody(
   const pieces = splice === null ? held : applySplice(held, splice)
   const addedBytes = splice === null ? 0 : splice.insert.length - splice.deleteBytes
   const [only] = pieces
-  // A body in one piece leaves in one write with its head. A body that came chunked goes chunked.
+  // A body in one piece is sent in one write with its head. A chunked body stays chunked.
   const whole = pieces.length === 1 && only !== undefined ? only : pieces
   return {
     content: lengthBytes === null ? Readable.from(pieces, { objectMode: false }) : whole,
@@ -299,7 +299,7 @@ export function showsBatches(template: string): boolean {
   return SHOWS_BATCHES.test(template)
 }
 
-/** The origin of this gateway as the client sees it, where the reply has URLs that are rewritten; else null. */
+/** The gateway's origin as the client sees it, if URLs in the reply are rewritten; else null. */
 export function originFor(
   exchange: Exchange,
   template: string,
@@ -314,7 +314,7 @@ export function originFor(
 const RESULTS_URL =
   /("results_url"\s*:\s*")(?:[^"\\]|\\\/)*?((?:\\?\/)v1\\?\/messages\\?\/batches\\?\/[\w-]+\\?\/results")/g
 
-/** Points the `results_url` of Message batches at this gateway: SDKs fetch it as it is. */
+/** Points `results_url` of Message batches at this gateway, because SDKs fetch it unchanged. */
 export function rewriteResultsUrls(body: Buffer, origin: string): Buffer {
   // A host may contain `$`, which is special in a replacement string.
   const replace = (_all: string, before: string, path: string) => `${before}${origin}${path}`

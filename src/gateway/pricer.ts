@@ -162,7 +162,7 @@ export function createPricer(firstBook: PriceBook, settings: PricerSettings) {
 interface PlanParts {
   readonly call: PricedRequest
   readonly limits: RequestLimits
-  /** The model that upstream takes where a request leaves its model out. */
+  /** The model that upstream uses if the request names none. */
   readonly modelDefault: string | null
   readonly version: PriceVersion
   readonly context: RatingContext

@@ -15,7 +15,7 @@ import { modelAsked } from '../providers/request-members.ts'
 import type { CountableInput } from './estimates.ts'
 import type { ByteBudget, DecodingTurns, KeyShare } from './key-shares.ts'
 
-/** The store is asked about the key when a body is not complete after this time. */
+/** If a body is not complete by then, the key is checked first. */
 const BODY_MS_BEFORE_KEY_CHECK = 100
 
 /** Bodies up to this size always fit, unless the same key already has many of them. */
@@ -77,7 +77,7 @@ type CheckKey = () => Promise<Denial | null>
 
 type Received = { readonly kind: 'received'; readonly body: HeldBody } | NotRead
 
-/** Receives the whole body, within limits of size, silence and slowness. The key of a slow client is checked meanwhile. */
+/** Reads the whole body, within limits of size, idle time and rate. A slow client's key is checked meanwhile. */
 export function receiveBody(
   exchange: Exchange,
   { memory, times }: ReceiveOptions,

@@ -395,7 +395,7 @@ export function recordRefusal(
   })
 }
 
-/** The facts of a request as its record has them, without secrets. */
+/** The facts of a request for its record, without secrets. */
 export function describeCall({ exchange, target, surface, socketId }: Call, modelAsked: string | null) {
   const { names, requestId, method, headers, clientIp } = exchange
   return {

@@ -32,7 +32,7 @@ import {
 /** Beyond this size the decoded copy is no longer read, and the rest of the usage is estimated. */
 const DECODED_REPLY_BYTES_MAX = 1024 * 1024 ** 2
 
-/** How far the decoded copy may be behind. A held reply may as well wait; a stream waits only where memory would grow. */
+/** How far the decoded copy may be behind. A buffered reply may wait for it; a stream waits only to bound memory. */
 export const OBSERVER_BACKLOG_BYTES_MAX = 16 * 1024 ** 2
 export const HELD_OBSERVER_BACKLOG_BYTES_MAX = 256 * 1024
 
@@ -49,7 +49,7 @@ export interface ReplyHead {
 interface ReplyParts {
   readonly reader: UsageReader | null
   readonly shows: UsageReader | null
-  /** The origin of this gateway as the client sees it, if URLs in a JSON reply are rewritten. */
+  /** The gateway's origin as the client sees it, if URLs in a JSON reply are rewritten. */
   readonly origin: string | null
   readonly balanceNanos: Nanos | null
   /** Buffer a JSON reply until the body taps are done, even if its figures are known. */
@@ -63,8 +63,8 @@ interface ReplyParts {
 }
 
 /**
- * The way of a reply from upstream to the client: observed, rid of the usage that we asked for, and written chunk by chunk,
- * or held until its figures are known. When the client reads slowly, upstream is paused.
+ * Carries a reply from upstream to the client: observes it, removes injected usage, and writes it chunk by chunk, or
+ * buffers it until its figures are known. A slow client pauses upstream.
  */
 export class Reply implements ReplyReceiver {
   readonly #exchange: Exchange
@@ -80,11 +80,11 @@ export class Reply implements ReplyReceiver {
   #isStreamed = false
   #isDocument = false
   #hasObject = false
-  /** The body waits for its figures, which are headers then. */
+  /** The reply is buffered until its figures are known, which become headers. */
   #isHeld = false
   readonly #held = new ChunkList()
   #heldBytes = 0
-  /** The milliseconds that upstream took to the head of a held reply, should the reply have to stream after all. */
+  /** Time to upstream's head, needed if a buffered reply has to be streamed after all. */
   #headMs: number | null = null
   #hasTrailers = false
   #keepsLast = false
@@ -304,7 +304,7 @@ export class Reply implements ReplyReceiver {
     this.#meter = null
   }
 
-  /** False: the client has no room. The last event of a stream is kept for the figures; all else passes. */
+  /** False: the client applies back-pressure. The last event of a stream is buffered for the figures; everything else passes. */
   #deliver(bytes: Buffer): boolean {
     // The client has left: no back-pressure, the rest of the reply is only observed.
     if (this.#exchange.res.destroyed) return true
@@ -315,7 +315,7 @@ export class Reply implements ReplyReceiver {
     return this.#keepLast(bytes.subarray(at)) && hasRoom
   }
 
-  /** Adds to the body that waits for its figures. False: it does not wait, or is too large for that from here on. */
+  /** Adds to the buffered body. False: the reply is not buffered, or has become too large for it. */
   #hold(chunk: Buffer): boolean {
     if (!this.#isHeld) return false
     const { memory, keyName } = this.#parts
@@ -329,7 +329,7 @@ export class Reply implements ReplyReceiver {
     return false
   }
 
-  /** Keeps the last event until `finish`: clients stop reading there, and would miss the figures. */
+  /** Buffers the last event until `finish`: clients stop reading there and would miss the trailers. */
   #keepLast(bytes: Buffer): boolean {
     this.#lastEvent.push(Buffer.from(bytes))
     this.#lastEventBytes += bytes.length
@@ -354,7 +354,7 @@ export class Reply implements ReplyReceiver {
     return [Buffer.concat(last)]
   }
 
-  /** Writes the head of a held reply and returns the body held with it, which is still to be written. */
+  /** Writes the head of a buffered reply and returns its body, which the caller must write. */
   #beginHeld(figures: Figures | null, figuresFollow: boolean): readonly Buffer[] {
     if (!this.#isHeld) return []
     this.#isHeld = false

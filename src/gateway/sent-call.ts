@@ -41,7 +41,7 @@ export class OpenCall {
     gateway.inFlight.count += 1
   }
 
-  /** The response that streams has an id: until the call is over, it cannot be deleted. */
+  /** The stream has named its response, which cannot be deleted until the call is over. */
   protected streams(objectId: string): void {
     this.#objectId = objectId
     this.gateway.deferrals.streaming.add(objectId)
@@ -106,7 +106,7 @@ export class OpenCall {
   }
 }
 
-/** A call over HTTP from its sending to its answer. Its hold closes once: by a bill, or by the object that states the cost. */
+/** A call over HTTP, from sending to answer. Its hold closes once: by a bill, or by the object that states the cost. */
 export class SentCall extends OpenCall {
   readonly reply: Reply
   #end: { readonly atMs: number; readonly isWhole: boolean } | null = null
@@ -169,7 +169,10 @@ export class SentCall extends OpenCall {
     return { bill, balanceNanos: settled?.balanceNanos ?? null }
   }
 
-  /** What the client may build on is done before the answer: objects of earlier calls, and files that it uploaded. */
+  /**
+   * Work on which the client's next request may depend is done before the answer: objects of earlier calls, and
+   * uploaded files.
+   */
   async settleEarlier({ metered, head, end }: CallOutcome): Promise<void> {
     const { plan, exchange } = this.call
     const { deferrals } = this.gateway
@@ -229,7 +232,7 @@ export class SentCall extends OpenCall {
     return deferred
   }
 
-  /** The response that streams has an id. In the background it is recorded at once. */
+  /** The stream has named its response. A background response is recorded at once. */
   async #nameObject({ objectId = null }: Shown): Promise<void> {
     const head = this.reply.replyHead
     const kind = this.call.plan.makes

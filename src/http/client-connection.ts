@@ -30,10 +30,10 @@ const NOTHING = Buffer.alloc(0)
 
 export const HEAD_TIMEOUT = 'TOLLGATE_HEAD_TIMEOUT'
 
-/** Any `Expect` with this in it is taken for that expectation; the head is judged as a whole later. */
+/** Any `Expect` that contains this counts. The head is validated as a whole later. */
 const CONTINUE = /(?:^|\W)100-continue(?:$|\W)/i
 
-/** A client's connection. The bytes behind a request wait, unparsed, until its reply has left. */
+/** A client's connection. Bytes after a request wait, unparsed, until its reply was sent. */
 export class ClientConnection implements MessageReceiver, RequestSource {
   readonly socket: Socket
   readonly #wire: Socket
@@ -41,9 +41,9 @@ export class ClientConnection implements MessageReceiver, RequestSource {
   readonly #owner: ConnectionOwner
   readonly #reader: MessageReader
   #turn: Turn | null = null
-  /** The request of this turn, until it is whole. */
+  /** The current request, until it has arrived in full. */
   #arriving: IncomingRequest | null = null
-  /** The bytes behind the request of this turn. */
+  /** The bytes after the current request. */
   #ahead = NOTHING
   #isLast = false
   /** Receives the bytes after the last request, if it asked for an upgrade. */
@@ -52,7 +52,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
   #waitingSinceMs: number | null
   #headBegun = false
   #isNew = true
-  /** How much was taken of a reply that is over and has not left yet; null if there is no such reply. */
+  /** Bytes sent so far of a reply that is complete but not flushed; null if there is none. */
   #takenBytes: number | null = null
   #takenSinceMs = 0
   readonly remoteAddress: string
@@ -154,8 +154,8 @@ export class ClientConnection implements MessageReceiver, RequestSource {
   }
 
   /**
-   * Takes bytes behind the request of this turn. While too many wait, the client waits too, and we would not see it leave.
-   * So where the reply can still say that it is the last one, they are dropped instead.
+   * Receives bytes after the current request. If too many wait, we stop reading and would not notice that the client
+   * leaves. So if the reply can still say `Connection: close`, they are dropped instead.
    */
   beyond(chunk: Buffer): void {
     if (this.#raw !== null) this.#raw.arrived(chunk)

@@ -79,7 +79,7 @@ export class MessageReader {
   readonly #limits: HeadLimits
   readonly #isRequest: boolean
   readonly #parser: number
-  /** No more is read for now, or for ever: the bytes behind a CONNECT or a change of the protocol are not HTTP. */
+  /** Nothing more is parsed, for now or forever: the bytes after a CONNECT or an upgrade are not HTTP. */
   #isOver = false
   #isClosed = false
   #hasBegun = false
@@ -127,7 +127,7 @@ export class MessageReader {
     return null
   }
 
-  /** The bytes behind the current message go to the receiver's `beyond`, until `start`. */
+  /** The bytes after the current message go to the receiver's `beyond`, until `start`. */
   stop(): void {
     this.#isOver = true
   }

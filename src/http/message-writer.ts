@@ -46,7 +46,7 @@ export function statusLine(status: number, reason: string | undefined): string {
   return `HTTP/1.1 ${status} ${reason ?? REASONS.get(status) ?? 'unknown'}\r\n`
 }
 
-/** Writes a head, a chunk and the text behind it as one. None of them is needed any more when this returns. */
+/** Writes a head, a chunk and the following text as one. All of them may be reused when this returns. */
 export function writeCoalesced(
   socket: Socket,
   head: string,

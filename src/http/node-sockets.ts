@@ -111,7 +111,7 @@ const KEEP_ALIVE_MS = 60_000
 export class RawConnection {
   readonly #socket: Socket
   #receiver: RawReceiver | null = null
-  /** The bytes that came before there was a receiver. */
+  /** Bytes that arrived before there was a receiver. */
   #ahead = Buffer.alloc(0)
   #isDiscarding = false
   #isClosed = false

@@ -117,7 +117,7 @@ export function nominatedIn(headers: RawHeaders): ReadonlySet<string> {
 const NAMES_MAX = 1_000
 const NAME_CHARS_MAX = 64
 
-/** A cache of what is known of the names of header lines, by their spelling: the same few names come with every request. */
+/** A direct-mapped cache of facts about header names, since the same few names come with every request. */
 export class NameMemo<Known extends object | string> {
   readonly #known = new Map<string, Known>()
   readonly #judge: (lowerName: string) => Known

@@ -46,7 +46,7 @@ export interface Sendable {
 }
 
 /**
- * The head: host and connection first, the lines as given, framing last. llhttp lets no line through that these checks
+ * The head: host and connection first, the given lines, framing last. llhttp never passes a line that these checks
  * refuse with an `Unsendable`.
  */
 export function composeRequest(request: UpstreamRequest): Sendable {
@@ -69,7 +69,7 @@ export function composeRequest(request: UpstreamRequest): Sendable {
   const lengthBytes = lengthOf(body, stated)
   const connection = upgrades ? 'connection: Upgrade\r\nupgrade: websocket' : 'connection: keep-alive'
   const text = `${method} ${target} HTTP/1.1\r\nhost: ${host}\r\n${connection}\r\n${lines}`
-  // Without a stated length, 0 is written only where a body is expected.
+  // An unstated length of 0 is written only for methods with a body.
   const zero = stated !== null || EXPECTS_BODY.test(method) ? 'content-length: 0\r\n\r\n' : '\r\n'
   const emptyHead = text + zero
   let head = emptyHead

@@ -56,7 +56,7 @@ export const HANDSHAKE_TIMEOUT = 'UPSTREAM_HANDSHAKE_TIMEOUT'
 export class PlacedCall implements UpstreamCall, MessageReceiver {
   readonly ended: Promise<CallEnd>
   readonly method: string
-  /** The request asks for another protocol; if upstream agrees, the call ends as `switched`. */
+  /** The request asks for an upgrade. If upstream agrees, the call ends as `switched`. */
   readonly upgrades: boolean
   readonly #receiver: ReplyReceiver
   readonly #finish: (end: CallEnd) => void

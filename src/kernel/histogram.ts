@@ -1,4 +1,4 @@
-/** Observations counted by bucket, in plain doubles: an observation takes a few nanoseconds and no memory. */
+/** Observations counted by bucket, in plain doubles: each takes a few nanoseconds and no memory. */
 export class Histogram {
   readonly bounds: readonly number[]
   /** One count per bucket, one for larger observations, then the sum of all. */

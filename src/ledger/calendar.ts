@@ -19,7 +19,7 @@ export function dayOf(atMs: number): string {
   return lastDayText
 }
 
-/** The first instant of a day. */
+/** The start of a day. */
 export function startOfDayMs(day: string): number {
   return day === lastDayText ? lastDay * DAY_MS : Date.parse(day)
 }

@@ -19,8 +19,8 @@ type Count = number | null
 type Amount = Nanos | null
 
 /**
- * The record of a call of which nothing is known. Each member is a column, written once: the types of an opening, a closing
- * and a record follow from this list, and so do thread messages and statements. CONTRIBUTING.md shows what one more takes.
+ * The record of a call with nothing known yet. Each member is a column. The types of openings, closings and records,
+ * the thread messages and the statements are derived from this list. CONTRIBUTING.md shows how to add one.
  */
 export const NOTHING_RECORDED = {
   requestId: '',
@@ -76,7 +76,7 @@ export const NOTHING_RECORDED = {
 /** A call as it is stored. Figures are null while it is in flight. */
 export type CallRecord = Readonly<typeof NOTHING_RECORDED>
 
-/** The members of a record that an opening brings, but for its key and hold. */
+/** The members of a record that an opening sets, except key and hold. */
 export const OPENING_NAMES = [
   ...([
     'requestId',
@@ -94,14 +94,14 @@ export const OPENING_NAMES = [
 /** Amounts are text in JSON: numbers would become doubles. */
 export const CLOSING_AMOUNTS = ['costNanos', 'listNanos'] as const
 
-/** The members of a record that a closing brings, but for its tokens. */
+/** The members of a record that a closing sets, except tokens. */
 export const CLOSING_NAMES = [
   ...(['modelServed', 'status', 'stopReason', 'streamed', 'estimated', 'unpriced'] as const),
   ...(['pricedAsRequested', 'usage', ...CLOSING_AMOUNTS, 'upstreamMs', 'overheadMs'] as const),
   ...(['upstreamRequestId', 'bytesIn', 'bytesOut'] as const),
 ]
 
-/** Members that are null in a record until the call ends, and never in the command that brings them. */
+/** Members that are null in a record until the call ends, but never in the command that sets them. */
 type Known<Name extends keyof CallRecord> = Name extends
   | 'costNanos'
   | 'listNanos'
@@ -113,7 +113,7 @@ type Known<Name extends keyof CallRecord> = Name extends
 export type OpeningColumns = { readonly [Name in (typeof OPENING_NAMES)[number]]: Known<Name> }
 export type ClosingColumns = { readonly [Name in (typeof CLOSING_NAMES)[number]]: Known<Name> }
 
-/** The column of a member: its name in snake case, but for the id. */
+/** The column of a member: its name in snake case, except for the id. */
 export function columnOf(name: string): string {
   return name === 'requestId' ? 'id' : name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 }

@@ -23,7 +23,7 @@ export interface CurrentPrices {
   readonly rateAgain: RateAgain
 }
 
-/** A settled call, with the entries of the ledger that concern it. */
+/** A settled call, with its ledger entries. */
 export interface RerateCandidate {
   readonly id: string
   readonly accountId: string
@@ -39,7 +39,7 @@ export interface RerateCandidate {
   readonly paidNanos: Nanos
   /** Whether the call was credited back. */
   readonly credited: boolean
-  /** The `once` of each rerate of the call, in lines. */
+  /** The `once` of each rerate of the call, one per line. */
   readonly rerates: string | null
 }
 

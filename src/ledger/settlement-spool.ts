@@ -30,7 +30,7 @@ export interface SettlementSpool {
   /** The waiting settlements, oldest first. After a start, those that an earlier process left. */
   left(): readonly CallClosing[]
   readonly waiting: number
-  /** False while settlements wait that are not on the disk, or too many. */
+  /** False while too many settlements wait, or some that are not on disk. */
   readonly isSound: boolean
   close(): Promise<void>
 }
@@ -100,7 +100,7 @@ function toLine(closing: CallClosing): string {
 function readLine(line: string): CallClosing | null {
   const json = line.slice(line.indexOf(' ') + 1)
   if (`${crc32(json)}` !== line.slice(0, line.indexOf(' '))) return null
-  // A version that had fewer columns may have written the line.
+  // An older version with fewer columns may have written the line.
   const written: Record<string, unknown> = { ...NOTHING_USED, ...JSON.parse(json) }
   for (const name of CLOSING_AMOUNTS) written[name] = BigInt(String(written[name]))
   return written as unknown as CallClosing
@@ -143,9 +143,9 @@ class Spool implements SettlementSpool {
   /** All settlements that the store does not have, on disk or not, oldest first. */
   readonly #waiting = new Map<string, Spooled>()
   #waitingBytes = 0
-  /** Settlements of `#waiting`, and some taken since, that the file does not have. */
+  /** Settlements that are not in the file: of `#waiting`, and some that the store has since. */
   #unwritten: Spooled[] = []
-  /** The length of the file; null where it must be written anew: it may have anything but whole lines. */
+  /** The length of the file; null if it must be rewritten, because it may have partial lines. */
   #fileBytes: number | null
   #writing: Promise<void> | null = null
   #failed = false
@@ -248,7 +248,7 @@ class Spool implements SettlementSpool {
     return this.#fileBytes > enough
   }
 
-  /** A write that failed is repeated in a while, with everything that waits by then. */
+  /** A failed write is retried later, with everything that waits by then. */
   async #writeAll(): Promise<void> {
     while (this.#isBehind()) {
       try {

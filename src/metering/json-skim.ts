@@ -357,7 +357,7 @@ export class JsonSkim {
     return bytes.length
   }
 
-  /** Returns an offset for those who return the next one to look at: no byte is looked at any more. */
+  /** Returns an offset that ends the scan. */
   #fail(reason: UnreadableJson): number {
     this.#failure ??= reason
     this.#frame = null
@@ -367,7 +367,7 @@ export class JsonSkim {
   }
 }
 
-/** The mark that a string in its quotes is, escapes decoded. */
+/** The mark of a quoted string, with escapes decoded. */
 function markIn(written: Buffer): number {
   const text = parseString(written.toString())
   const bytes = Buffer.from(text ?? '')

@@ -242,7 +242,7 @@ export function meterDocument(reader: ReplyReader, output: Delivered, document: 
   return meteredBy(reader, output, document.overflow ? ['too_large'] : [])
 }
 
-/** The meter of a reply that is one JSON document. Nothing of it is known before the document is whole. */
+/** The meter of a JSON reply. Nothing is known before its end. */
 export class BodyMeter extends ReaderMeter implements Meter {
   readonly #json = new ReplyJson(this.reader.layout.body)
 

@@ -136,7 +136,7 @@ type State = 'content' | 'delimiter' | 'head' | 'closed'
 const LINE_BREAK = '\r\n'
 const EMPTY_LINE = Buffer.from('\r\n\r\n')
 
-/** Smaller chunks are gathered first: the bytes of an open head are searched again with each scan. */
+/** Smaller chunks are collected first, because each scan searches the bytes of an open head again. */
 const SCANNED_BYTES_MIN = 4 * 1024
 
 /**
@@ -156,12 +156,12 @@ export class MultipartScanner {
   #parts = 0
   #lengthBytes = 0
   /**
-   * Copies of the bytes that the next scan begins with, and how many of them no scan has seen. The line break before the
-   * first boundary is assumed.
+   * Copies of the bytes for the next scan, and how many of them are new. The line break before the first boundary is
+   * assumed.
    */
   #pending: Buffer[] = [Buffer.from(LINE_BREAK)]
   #unseenBytes = 0
-  /** Where the scan is in its bytes. */
+  /** The current offset of the scan. */
   #at = 0
   #field: { readonly name: string; readonly asciiOnly: boolean } | null = null
   #value: Buffer[] = []
@@ -223,7 +223,7 @@ export class MultipartScanner {
     const isBefore = this.#parts === 0 && (hit < 0 ? bytes.length - this.#needle.length : hit) > 2
     if (isBefore) return this.#fail('preamble')
     if (hit < 0) {
-      // The last bytes may be the line break and the beginning of the boundary behind the content.
+      // The last bytes may be the line break and the start of the boundary.
       const to = Math.max(from, bytes.length - this.#needle.length - 1)
       this.#show(bytes.subarray(from, to))
       this.#at = to

@@ -4,20 +4,20 @@ const BLANKS = ' \t\r\n'
 /** A name of letters and digits, which no encoder escapes. */
 const WORD = /^\w+$/
 
-/** The names that one object has twice, escapes decoded, in a valid JSON text: JSON.parse silently takes the last one. */
+/** The names that an object has twice, escapes decoded, in a valid JSON text: JSON.parse silently uses the last one. */
 export function namesTwice(text: string): ReadonlySet<string> {
   return findNames(text, false)
 }
 
 /**
- * The names that one object has twice, and words with escapes: V8 (13.6) takes the second name of `{"\"":0,"\"":0}` for
- * another one, once it has seen `{"\"":0,"\\":0}`, so that `"\u006dodel"` can hide from JSON.parse.
+ * The names that an object has twice, and escaped words: after parsing `{"\"":0,"\\":0}`, V8 (13.6) misreads the second
+ * name of `{"\"":0,"\"":0}`, so `"\u006dodel"` can hide from JSON.parse.
  */
 export function oddNames(text: string): ReadonlySet<string> {
   return findNames(text, true)
 }
 
-/** One loop over the characters: a native search for each quote takes three times as long. */
+/** Loops over characters: a native search per quote takes three times as long. */
 function findNames(text: string, withEscapedWords: boolean): ReadonlySet<string> {
   const found = new Set<string>()
   const open: Set<string>[] = []

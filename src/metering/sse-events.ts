@@ -195,7 +195,7 @@ function readEvent(lines: Buffer): EventLines {
   return { name, data: values.length > 2 ? Buffer.concat(values.slice(1)) : only, dataFrom }
 }
 
-/** Finds line breaks. LF and CR are searched natively, and no byte twice for either. */
+/** Finds line breaks. LF and CR are searched natively, no byte twice. */
 class LineBreaks {
   readonly #bytes: Buffer
   #lf = -1
@@ -212,7 +212,7 @@ class LineBreaks {
     return Math.min(this.#lf, this.#cr)
   }
 
-  /** The offset of the line behind the break at `at`: a LF that follows a CR belongs to it. */
+  /** Offset of the line after the break at `at`. The LF of a CRLF belongs to the break. */
   behind(at: number): number {
     return this.#bytes[at] === CR && this.#bytes[at + 1] === LF ? at + 2 : at + 1
   }

@@ -38,7 +38,7 @@ export class FrameReader {
   #violation: Violation | null = null
   #isClosed = false
 
-  /** The beginning of a control frame, or of the header of a data frame. */
+  /** The start of a control frame, or of a data frame's header. */
   #kept: Buffer | null = null
 
   /** The current data frame: remaining payload bytes, and the mask rotated for them. */

@@ -6,16 +6,19 @@ export type Outcome<Answer> =
   | { readonly ok: false; readonly error: Error }
 
 export interface BatcherParts<Command, Answer> {
-  /** One transaction, answers in the order of the commands. If it rejects, no command was done, unless the error says so. */
+  /**
+   * Runs one transaction. Answers are in the order of the commands. If it rejects, no command took effect, unless the
+   * error says otherwise.
+   */
   send(batch: readonly Command[]): Promise<readonly Outcome<Answer>[]>
   /** Maximum commands per batch: statements must be short, because others wait for the rows they lock. */
   readonly batchMax: number
   readonly waitingMax?: number
   /** How long a command may take, including its time in the queue. Then: StoreUnavailable. */
   readonly answerMs?: number
-  /** A command goes at once where the one before it went alone, and does not wait for others of the same turn. */
+  /** If the previous command was sent alone, send this one at once, without waiting for others of the same turn. */
   readonly isEager?: boolean
-  /** Called for every transaction: which commands it did, and how long it took. */
+  /** Called after every transaction with its commands and its duration. */
   onCommit?(commands: readonly Command[], ms: number): void
   /** The command took effect, but its caller already got an error. */
   onLate?(command: Command, answer: Answer): void
@@ -48,7 +51,7 @@ export function createBatcher<Command, Answer>(
   type Item = Waiting<Command, Answer>
   const { send, batchMax, waitingMax = limits.storeQueueMax, answerMs, isEager = false } = parts
   let queue: Item[] = []
-  /** Parts of a batch that the database refused, to be sent before the queue. */
+  /** Halves of a rejected batch, to be sent before the queue. */
   let halves: Item[][] = []
   let isBusy = false
   let wasAlone = true
@@ -74,7 +77,7 @@ export function createBatcher<Command, Answer>(
     } catch (error) {
       isBusy = false
       if (error instanceof StoreRefused && batch.length > 1) {
-        // Halved until the command that is refused stands alone and fails alone.
+        // Split it in half until the offending command is alone and fails alone.
         const half = batch.length >> 1
         halves = [batch.slice(0, half), batch.slice(half), ...halves]
       } else {
@@ -85,7 +88,7 @@ export function createBatcher<Command, Answer>(
       return
     }
     const ms = performance.now() - begunMs
-    // The next batch is under way while this one's answers are given.
+    // The next batch may start while this one's answers are delivered.
     isBusy = false
     sendNext()
     parts.onCommit?.(commands, ms)

@@ -63,7 +63,7 @@ async function findRows(ask: Ask): Promise<string | null> {
   return null
 }
 
-/** Throws if the store has rows, and deletes those that a new store begins with. In the transaction of the import. */
+/** Throws if the store has rows other than a new store's, which it deletes. Runs in the transaction of the import. */
 export async function emptyStore(ask: Ask): Promise<void> {
   const used = await findRows(ask)
   if (used !== null)

@@ -16,7 +16,7 @@ export type InsertRows = (
   rows: readonly (readonly Cell[])[],
 ) => Promise<void>
 
-/** Does the work in one transaction on an empty store. Where the work fails, the store stays empty. */
+/** Runs the work in one transaction on an empty store. If it fails, the store stays empty. */
 export type ImportInto = <T>(work: (insert: InsertRows) => Promise<T>) => Promise<T>
 
 const BATCH_ROWS = 1_000

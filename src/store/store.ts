@@ -52,8 +52,8 @@ export const REFUSED = REQUEST_LOG.refused
 export const BODIES = REQUEST_LOG.bodies
 
 /**
- * The store: a method for each operation, each one transaction. Ids are looked up within the account: ids of other accounts
- * are not found. Rooms below take the type from here; the tables of operations are for the two stores.
+ * The store: one method per operation, each one transaction. Ids are looked up within the account: ids of other
+ * accounts are not found.
  */
 export interface Store extends Methods<typeof BRIEF & typeof REFUSED & typeof READS & typeof BODIES> {
   /**
@@ -84,7 +84,7 @@ const COMMIT_SECONDS_BOUNDS = [
   ...[0.1, 0.25, 0.5, 1, 2.5],
 ]
 
-/** The counts of transactions. */
+/** Counters of transactions. */
 export class CommitCounts {
   readonly batchCalls = new Histogram(BATCH_CALLS_BOUNDS)
   readonly commitSeconds = new Histogram(COMMIT_SECONDS_BOUNDS)

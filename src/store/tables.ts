@@ -154,7 +154,7 @@ export const TABLE_PARTS: Readonly<Record<string, TableParts>> = {
     ],
   },
 
-  /** The largest costs above their holds. */
+  /** The largest costs that exceeded their hold. */
   hold_floor: {
     columns: 'budget_id text, month text, endpoint text, model text, nanos integer, list_nanos integer',
     key: 'budget_id, month, endpoint, model',

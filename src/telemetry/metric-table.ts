@@ -100,7 +100,7 @@ function ofSurfaces(histogram: (surface: Surface) => Histogram): readonly Histog
   return SURFACE_NAMES.map((surface) => ({ labels: { surface }, histogram: histogram(surface) }))
 }
 
-/** Null where the source did not answer in time. */
+/** Null: the source did not answer in time. */
 const onlyIfKnown = async (value: Promise<number | null>): Promise<readonly Sample[] | null> => {
   const known = await value
   return known === null ? null : only(known)

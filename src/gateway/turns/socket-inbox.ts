@@ -21,7 +21,7 @@ interface Judge {
   judge(message: Message): Verdict | Promise<Verdict>
 }
 
-/** A message that is whole. One that came in parts is joined when its turn has come, and not while it waits. */
+/** A complete message. If it came in parts, they are concatenated only when it is next. */
 interface Waiting {
   readonly opcode: number
   readonly wires: readonly Buffer[]
@@ -29,11 +29,11 @@ interface Waiting {
   readonly bytes: number
 }
 
-/** The messages of a client, judged one after the other before they go upstream. */
+/** The messages of a client, judged in order before they go upstream. */
 export class SocketInbox {
   readonly #session: Session
   readonly #turns: Judge
-  /** The message that is arriving in parts, however small: as it came, and its content. */
+  /** The message that is arriving in parts: its raw bytes and its content. */
   #arriving: { readonly wires: ChunkList; readonly payload: ChunkList } | null = null
   #arrivedBytes = 0
   readonly #waiting: Waiting[] = []

@@ -180,7 +180,7 @@ export class SocketSession implements MeteredSocket {
     this.readOn()
   }
 
-  /** There may be room for more of the client's bytes. */
+  /** Call this when there may be room for more of the client's bytes. */
   readOn(): void {
     this.#readClient()
     this.#flow()

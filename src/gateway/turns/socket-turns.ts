@@ -280,7 +280,10 @@ export class SocketTurns {
     this.#protocol.began?.(open)
   }
 
-  /** Upstream has begun a response by itself. Without a hold it is billed past any limit, or else the socket closes. */
+  /**
+   * Upstream has begun a response by itself. Without a hold it is billed regardless of limits; if that fails, the
+   * socket closes.
+   */
   #adopt({ lane, responseId }: ServerSays, payload: Buffer): void {
     this.#backlog.push(payload)
     const adopt = async () => {

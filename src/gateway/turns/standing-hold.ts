@@ -18,7 +18,7 @@ export class StandingHold {
     this.#onRefused = onRefused
   }
 
-  /** Renewals and checks under way; client messages wait for them. Never rejects. */
+  /** The current renewals and checks, for which client messages wait. Never rejects. */
   get pending(): Promise<void> | null {
     return this.#pending
   }
@@ -40,7 +40,7 @@ export class StandingHold {
     return checked.kind === 'refused' ? this.#admission.refuse(planned, checked.refusal) : checked
   }
 
-  /** Hands the hold to a turn that upstream has begun. Null: another turn has it, or it is not up to date. */
+  /** Hands the hold to a turn that upstream has begun. Null: another turn has it, or it is outdated. */
   async takeBegun(): Promise<TurnCall | null> {
     while (this.#pending !== null) await this.#pending
     const turn = this.#take()
@@ -122,7 +122,7 @@ export class StandingHold {
     this.#pending = pending
   }
 
-  /** The socket closes for the first refusal; those of other checks would only repeat it. */
+  /** The first refusal closes the socket; later ones would only repeat it. */
   #refuse(refusal: Refusal): void {
     if (this.#isOver || this.#isRefused) return
     this.#isRefused = true
@@ -130,7 +130,7 @@ export class StandingHold {
   }
 }
 
-/** A release that the store refuses is logged by the settler, and must not stop the turn that begins. */
+/** If the store refuses the release, the settler logs it; that must not stop the new turn. */
 function drop(turn: TurnCall): Promise<void> {
   return turn.release().catch(() => {})
 }

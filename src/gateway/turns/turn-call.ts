@@ -46,7 +46,7 @@ export class TurnAdmission {
     this.#gateway = gateway
   }
 
-  /** `HOLD_METHOD`: a hold for a turn that has not begun. Neither the hold nor a refusal of it is a record. */
+  /** `HOLD_METHOD`: a hold for a turn that has not begun. Neither the hold nor its refusal appears in the request log. */
   async admit(planned: PlannedTurn, method = 'WS'): Promise<AdmittedTurn> {
     const { keyShares, log } = this.#gateway
     const share = keyShares.enter(this.#handshake.digest)
@@ -85,7 +85,7 @@ export class TurnAdmission {
     return null
   }
 
-  /** Judges a turn that takes over a hold, or the models of a message, as admission would. Nothing is recorded. */
+  /** Checks a turn that takes over a hold, or the models of a message, as admission would. Records nothing. */
   check(planned: PlannedTurn, method = 'WS'): Promise<AdmitResult> {
     const call = this.#callOf(planned, method)
     const { log } = this.#gateway
@@ -159,7 +159,7 @@ export class TurnCall extends OpenCall implements LeftReply {
     this.streams(responseId)
   }
 
-  /** Whether a turn that was admitted in advance may begin now: by the same discount and prices, and on the same day. */
+  /** Whether a turn that was admitted in advance may begin now: same discount, same prices, same day. */
   isUpToDate(planned: PlannedTurn, checked: AdmitResult & { readonly kind: 'admitted' }): boolean {
     const { plan, admission } = this.call
     const discount = admission.terms?.discountBillionths ?? null

@@ -168,7 +168,7 @@ function* recordChange(
   return account
 }
 
-/** Accounts sort by this, newest first: the first one, whose id is no ULID, comes last. */
+/** Sort key of accounts. The first account, whose id is not a ULID, comes last. */
 const PLACE = sql`coalesce(nullif(id, 'default'), '')`
 
 function* listAccounts({ status, search, after, limit, atMs }: AccountQuery): Operation<AccountList> {

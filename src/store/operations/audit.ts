@@ -160,7 +160,7 @@ async function checkPrices(
   }
 }
 
-/** The prices of a call; null if it has no usage, or its version no price. A text says why they cannot be derived. */
+/** The cost of a call; null if it has no usage or its version no price. A string says why it cannot be derived. */
 function rateRow(row: Row, json: string | null, rateAgain: RateAgain): ReturnType<RateAgain> | string {
   if (json === null) return 'no such price version'
   if (row['usage'] === null) return null

@@ -146,7 +146,7 @@ function* lockCalls({ accountId, requestIds }: CreditBack): Operation<ReadonlyMa
   return new Map([...rows, ...refused].map((row) => [text(row, 'id'), row]))
 }
 
-/** The cost of a call less the credits since. */
+/** The cost of a call minus later credits. */
 export const PAID_NANOS: Sql = sql`CAST(coalesce(cost_nanos, 0) -
   (SELECT coalesce(sum(amount_nanos), 0) FROM credit_call AS paid WHERE paid.call_id = call.id) AS bigint)`
 

@@ -18,8 +18,9 @@ import { now, onPostgres, raw, type Sql, sql } from './sql.ts'
 const KEY = raw('id, account_id, budget_id, name, expires_at_ms, revoked_at_ms')
 
 /**
- * Looks up a key before a large body is read, or for an own path: a use of an admin key, but not of an API key, whose uses
- * are its calls. SQLite's thread records the use later, with another write, so the lookup does not wait for the disk.
+ * Looks up a key before a large body is read, or for an own path. Counts as a use of an admin key, but not of an API
+ * key, whose uses are its calls. SQLite's thread records the use later, with another write, so the lookup does not wait
+ * for the disk.
  */
 function* lookUpKey(digest: Uint8Array, atMs: number, by: LookUpBy = 'call'): Operation<KeyLookup> {
   const [key] = yield sql`SELECT ${KEY}, ${now(atMs)} AS now_ms FROM api_key WHERE digest = ${digest}`

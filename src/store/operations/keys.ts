@@ -63,8 +63,8 @@ export function* getKey(accountId: string, id: string, atMs: number): Operation<
 }
 
 /**
- * Locks a key to change it. The lock waits for admissions under way, as later ones wait for it; the status and the time are
- * read after it.
+ * Locks a key to change it. The lock waits for running admissions, and later ones wait for it; status and time are read
+ * afterwards.
  */
 function* lockKey(accountId: string, id: string, atMs: number): Operation<LockedKey | null> {
   yield onPostgres(sql`SELECT id FROM api_key WHERE account_id = ${accountId} AND id = ${id} FOR UPDATE`)

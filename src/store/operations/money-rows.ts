@@ -115,13 +115,13 @@ export class MoneyRows {
     this.#changedBudgets.add(budget)
   }
 
-  /** The budget has hold floors of this month. */
+  /** Marks that the budget has hold floors this month. */
   markFloors(budgetId: string, month: string): void {
     const budget = this.budget(budgetId)
     if (budget.month === month) budget.hasFloors = true
   }
 
-  /** The sums are written as they are in memory: the rows are locked since they were read. */
+  /** Writes the sums from memory, because the rows have been locked since they were read. */
   writes(): Filled[] {
     return [
       ...[...this.#changedBudgets].map((b) =>
@@ -152,7 +152,7 @@ const WRITE_ACCOUNT = prepareUpdate(
   ['id'],
 )
 
-/** A later month sets the sums to 0. */
+/** A later month resets the sums to 0. */
 function enterMonth(sums: Pick<AccountState, 'month' | 'spentNanos'>, month: string): boolean {
   if (sums.month >= month) return false
   sums.month = month
@@ -160,7 +160,7 @@ function enterMonth(sums: Pick<AccountState, 'month' | 'spentNanos'>, month: str
   return true
 }
 
-/** A month or a day that is over changes nothing. */
+/** A move in a month or day that is over changes nothing. */
 function moveBudget(budget: BudgetState, move: Move): void {
   const { month, day, costNanos } = move
   if (enterMonth(budget, month)) {
@@ -179,7 +179,7 @@ function moveBudget(budget: BudgetState, move: Move): void {
   if (budget.day === day) budget.daySpentNanos += costNanos
 }
 
-/** The ceilings of a key, as they stand on this day. */
+/** The ceilings of a key on this day. */
 export function keyCeilings(budget: BudgetState, day: string): Budget[] {
   const { monthlyBudgetNanos, dailyBudgetNanos } = budget
   if (monthlyBudgetNanos === null && dailyBudgetNanos === null) return []
@@ -230,7 +230,7 @@ export function accountCeilings(account: AccountState, day: string): Budget[] {
 export const budgetState = recordOf<BudgetState>
 export const accountState = recordOf<AccountState>
 
-/** The upstream of the account's own on this surface. */
+/** The account's own upstream on this surface. */
 export function upstreamOf(account: AccountState, surface: Surface): OwnUpstream | null {
   const url = account[`${surface}Url`]
   return url === null ? null : { url, sealedKey: account[`${surface}Key`] }

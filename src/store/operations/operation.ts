@@ -93,14 +93,14 @@ export function* inBatch<T>(operation: Operation<T>): Batch<T> {
   return result.value
 }
 
-/** The conditions that columns have these values. Null: any value. */
+/** Conditions that compare columns with values. Null: any value. */
 export function matching(values: Readonly<Record<string, string | null>>): Sql[] {
   return Object.entries(values).flatMap(([column, value]) =>
     value === null ? [] : [sql`${raw(column)} = ${value}`],
   )
 }
 
-/** A page of a list, newest first, by an id that begins with the instant of its row. */
+/** A page of a list, newest first, ordered by an id that begins with a timestamp. */
 export function* listNewest<Record>(
   parts: { readonly select: Sql; readonly from: Sql; readonly where: readonly Sql[]; readonly id?: string },
   { after, limit }: { readonly after: string | null; readonly limit: number },

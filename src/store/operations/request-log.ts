@@ -87,15 +87,15 @@ const listCalls = atomic(function* (
   return { calls, next: beyond === undefined ? null : (last ?? null) }
 })
 
-/** The last record that one look goes through, and one more if there is one. */
+/** The last record of one scan, and one more if there is one. */
 export function edgeSql(filter: CallFilter, before: CallCursor, from: CallCursor): Sql {
   return sql`SELECT started_at_ms, id FROM ${source(filter, before, from)} ${newestFirst(filter)}
     LIMIT 2 OFFSET ${LOG_LOOK_RECORDS_MAX - 1}`
 }
 
 /**
- * The matching records of one look; both databases stop at the limit. One extra row shows whether there are more. SQLite
- * gives the rows in the order of the look, and would sort them again if it was asked to.
+ * The matching records of one scan; both databases stop at the limit. One extra row shows whether there are more.
+ * SQLite returns the rows in scan order, and would sort them again if asked to.
  */
 export function matchingSql(filter: CallFilter, before: CallCursor, from: CallCursor, limit: number): Sql {
   return sql`SELECT * FROM (

@@ -16,7 +16,7 @@ import { FOR_UPDATE, join, onPostgres, type Sql, sql } from './sql.ts'
 /** Calls per batch. Settlements of the account wait tens of milliseconds for one. */
 const BATCH_CALLS = 2_000
 
-/** The settled calls after an id, in the order of their ids. The empty id comes before all. */
+/** The settled calls after an id, ordered by id. An empty id starts at the beginning. */
 function* readSettledCalls(afterId: string): Operation<readonly RerateCandidate[]> {
   const rows = yield sql`
     SELECT id, account_id, key_id, day, coalesce(model_served, model_asked, '') AS model, model_asked, started_at_ms,
@@ -27,9 +27,9 @@ function* readSettledCalls(afterId: string): Operation<readonly RerateCandidate[
 }
 
 /**
- * Books new prices of calls, of those that were not booked before and have not changed since they were read. A rerate
- * never changes the call: its record stays as billed. The ledger entry, the account's credit and the credited sum of
- * the day change together.
+ * Books new prices of calls. Skips calls that were booked before or have changed since they were read. A rerate never
+ * changes the call: its record stays as billed. The ledger entry, the account's credit and the credited sum of the day
+ * change together.
  */
 const bookRerates = atomic(function* (changed: readonly ChangedCall[], atMs: number): Operation<Booked> {
   if (changed.length === 0) return { calls: 0, nanos: 0n }

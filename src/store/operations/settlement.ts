@@ -98,7 +98,7 @@ function lostOf({ state, listNanos, losesRest }: CallClosing, call: Row): bigint
   return state === 'settled' && losesRest === true && listNanos < holdNanos ? holdNanos - listNanos : 0n
 }
 
-/** Nodes count on from the database's clock: a call did not end before it began, nor later than now. */
+/** Nodes only estimate the database's clock, so clamp the end of a call between its start and now. */
 function endOf({ closing, call }: Booking, nowMs: number | null): number {
   return Math.max(number(call, 'started_at_ms'), Math.min(closing.atMs, nowMs ?? closing.atMs))
 }
@@ -147,7 +147,7 @@ const RAISE_FLOOR = prepare`
     list_nanos = CASE WHEN excluded.list_nanos > hold_floor.list_nanos THEN excluded.list_nanos
       ELSE hold_floor.list_nanos END`
 
-/** Raises the hold floors of calls that cost more than they held. */
+/** Raises the hold floors of calls that cost more than their hold. */
 export function* raiseFloors(bookings: readonly Booking[], money: MoneyRows): Batch<void> {
   const over = bookings.filter(({ closing, call }) => isOverrun(closing, call) && call['endpoint'] !== null)
   if (over.length === 0) return

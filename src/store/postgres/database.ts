@@ -55,8 +55,8 @@ export interface Database {
 
 export interface Transaction extends Database {
   /**
-   * Sends statements without waiting in between, BEGIN before the first and `end` after the last, and gives their rows.
-   * Rejects with the first failure.
+   * Pipelines statements, with BEGIN before the first and `end` after the last, and returns their rows. Rejects with
+   * the first failure.
    */
   fly(statements: readonly Statement[], end: TransactionEnd | null): Promise<readonly (readonly Row[])[]>
 }
@@ -110,7 +110,7 @@ export function openPool(options: PoolOptions): Pool {
   const { url, connectionsMax, connectMs, statementMs, settings, isHot = false } = options
   const hotSettings = batchSettings(statementMs)
   const keepsSettings = isHot && settings.deadlines
-  // SET LOCAL, since the connection may be a pooler's.
+  // SET LOCAL, because the connection may be a pooler's.
   const begin =
     keepsSettings || !isHot
       ? 'BEGIN'

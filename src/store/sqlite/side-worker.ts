@@ -28,7 +28,7 @@ port.on('message', (message: readonly SideCommand[] | 'close') => {
   port.close()
 })
 
-/** One transaction per command: a read sees all that was committed before it, and nothing that is committed during it. */
+/** One transaction per command: a read is a snapshot of everything committed before it. */
 function answer([name, ...args]: SideCommand): Outcome {
   try {
     db.exec(kind === 'reader' || name === 'getBodies' ? 'BEGIN' : 'BEGIN IMMEDIATE')

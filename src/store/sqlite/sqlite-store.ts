@@ -120,7 +120,7 @@ interface ThreadParts {
 
 type ThreadClient = Batcher<Command, unknown>
 
-/** The main thread's side of a thread of the store. */
+/** The main thread's side of a store thread. */
 function createThreadClient(parts: ThreadParts): ThreadClient {
   const { thread, name, bell, onGone } = parts
   let worker: Worker | null = typeof thread === 'function' ? null : listen(thread)

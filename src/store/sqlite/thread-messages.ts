@@ -74,7 +74,7 @@ export function failureOf(error: unknown): Failure {
   }
 }
 
-/** A failure as an error, on the caller's side. */
+/** Converts a failure to an error. */
 export function errorOf(failure: Failure): Error {
   return failure.passing || failure.fatal
     ? new StoreUnavailable(failure.error)
@@ -97,7 +97,7 @@ export function readBatch(message: BatchMessage): readonly Command[] {
   )
 }
 
-/** A command or an answer, with a letter for its kind first. The list is flat: nesting takes a sixth longer. */
+/** A command or an answer; the first element is a letter for its kind. The list is flat: nesting takes a sixth longer. */
 type List = unknown[]
 
 /** The members that JSON can represent directly. Digest, hold and nested objects are converted. */
