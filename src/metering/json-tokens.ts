@@ -106,7 +106,7 @@ const STRINGS: readonly Mark[] = [
 /** A name that ends like this also marks content elsewhere, for example `image_url`. */
 const ENDING = Buffer.from('_url')
 
-/** A longer string, as it is written, is no mark: no name that ends in `_url` is so long, nor a mark with all letters escaped. */
+/** A longer string is not a mark: no name that ends in `_url` is this long, nor a mark with all letters escaped. */
 export const MARK_BYTES_MAX = 96
 
 /** 1 for every byte that a mark can end with, so that most strings need a single check. */
