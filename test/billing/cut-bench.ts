@@ -41,15 +41,6 @@ export const completed = (usage: Record<string, unknown>, more: Record<string, u
   })
 export const delta = (text: string): Step =>
   event({ type: 'response.output_text.delta', output_index: 0, delta: text })
-/** A chat that is answered with sound. */
-export const audioChat = {
-  model: 'gpt-audio',
-  modalities: ['text', 'audio'],
-  audio: { voice: 'alloy', format: 'pcm16' },
-  messages: hi,
-  stream: true,
-  stream_options: { include_usage: true },
-}
 export const partialImage = event({
   type: 'image_generation.partial_image',
   b64_json: 'x'.repeat(2_000),

@@ -1,6 +1,4 @@
 import assert from 'node:assert/strict'
-import { existsSync } from 'node:fs'
-import { join } from 'node:path'
 import { test } from '../support/suite.ts'
 import type { ServingProcess } from '../support/tollgate-process.ts'
 import { startSmallGateway } from './small-gateway.ts'
@@ -47,21 +45,4 @@ test('audit reads the ledger of a gateway that was killed, and changes nothing i
   const first = await gateway.run(['audit'])
   assert.match(first.stdout, /^No difference in 1 call /)
   assert.deepEqual(await gateway.run(['audit']), first)
-})
-
-test('audit of a folder without a database fails and leaves none behind; a wrong call shows how', async () => {
-  await using gateway = await startSmallGateway()
-  const nowhere = join(gateway.tollgate.dataDir, 'nowhere')
-  const missing = await gateway.run(['audit'], { TOLLGATE_DATA_DIR: nowhere, TOLLGATE_DATABASE_URL: '' })
-  assert.equal(missing.code, 2)
-  assert.match(missing.stderr, /TOLLGATE_DATA_DIR: there is no Tollgate database in .*nowhere/)
-  assert.equal(existsSync(nowhere), false)
-  for (const args of [['--fix'], ['everything']]) {
-    const wrong = await gateway.run(['audit', ...args])
-    assert.equal(wrong.code, 2)
-    assert.match(wrong.stderr, /Add --help for usage/)
-  }
-  const help = await gateway.run(['audit', '--help'])
-  assert.equal(help.code, 0)
-  assert.match(help.stdout, /^Usage: tollgate audit/)
 })

@@ -121,14 +121,3 @@ test('in a pipe each call is a line of the log, written before the end, with no 
     [],
   )
 })
-
-test('with TOLLGATE_LOG_LEVEL=warn there is no line for a call, on a terminal or in a pipe', async () => {
-  for (const columns of [120, null]) {
-    await using tollgate = await serve({ TOLLGATE_LOG_LEVEL: 'warn' }, columns)
-    assert.equal(await call(tollgate, await tollgate.createKey({ name: 'a' })), 200)
-    tollgate.signal('SIGTERM')
-    const { stdout, stderr } = await tollgate.finished
-    assert.ok(!stdout.includes(' ms\n'), stdout)
-    assert.deepEqual(callsIn(stderr), [])
-  }
-})

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startSimulator } from '../../simulator/start-simulator.ts'
 import { after, test } from '../support/suite.ts'
-import { runTollgate, serveTollgate } from '../support/tollgate-process.ts'
+import { serveTollgate } from '../support/tollgate-process.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'tollgate-prices-'))
 after(() => rmSync(folder, { recursive: true }))
@@ -56,15 +56,4 @@ test('SIGHUP takes a changed overlay into use, and a bad one changes nothing and
     await tollgate.dispose()
     await simulator.close()
   }
-})
-
-test('a bad overlay stops the start with the path that is wrong', async () => {
-  writeFileSync(file, overlay('free'))
-  const end = await runTollgate(['serve'], {
-    TOLLGATE_PORT: '0',
-    TOLLGATE_DATA_DIR: join(folder, 'data'),
-    TOLLGATE_PRICES: file,
-  })
-  assert.equal(end.code, 2)
-  assert.match(end.stderr, /prices\.json: models\[0\]\.rates/)
 })

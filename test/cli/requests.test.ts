@@ -94,15 +94,6 @@ test('a model name cannot draw on a terminal, in no format, and a file gets it a
   assert.ok((await done('requests', '--format', 'csv')).includes(evil))
 })
 
-test('refused calls are listed on request, with their code', async () => {
-  const { gateway, call, done } = commands
-  const spent = await gateway.createKey('spent', { monthly_budget_usd: 0 })
-  const id = await call(spent.key, 1)
-  const listed = new RegExp(`${id} .* 402 .* budget_exceeded\n$`)
-  assert.match(await done('requests', '--state', 'refused'), listed)
-  assert.match(await done('requests', '--status', '402'), listed)
-})
-
 /** So many rows are more than pipes and sockets hold. */
 const ROWS = 6_000
 

@@ -88,33 +88,3 @@ test('the calls are chosen by date, instant and model', async () => {
   assert.equal(await counted('--from', DAY, '--model', 'claude-haiku'), false)
   assert.equal(await counted('--from', DAY, '--unpriced-only'), false)
 })
-
-test('a wrong call records nothing and shows how', async () => {
-  const wrong: readonly (readonly [args: readonly string[], said: RegExp])[] = [
-    [['rerate'], /required option '--from <time>' not specified/],
-    [['rerate', '--from', 'yesterday'], /--from must be a date/],
-    [['rerate', '--from', '2026-02-30'], /--from must be a date/],
-    [['rerate', '--from', '2026-11-01T12:00:00'], /--from must be a date/],
-    [[...FROM, '--to', '2025-12-31'], /--from is not before --to/],
-    [[...FROM, '--fix'], /--fix/],
-    [[...FROM, '--apply'], /there is no terminal for a confirmation: add --yes to --apply/],
-  ]
-  for (const [args, said] of wrong) {
-    const finished = await gateway.run(args, CHEAPER)
-    assert.equal(finished.code, 2, args.join(' '))
-    assert.match(finished.stderr, said)
-    assert.match(finished.stderr, /\nAdd --help for usage/)
-  }
-  const badPrices = await gateway.run(FROM, overlayOf('-1'))
-  assert.equal(badPrices.code, 2)
-  assert.match(badPrices.stderr, /-1\.json: models\[0\]/)
-  const missing = await gateway.run(FROM, {
-    TOLLGATE_DATA_DIR: join(folder, 'nowhere'),
-    TOLLGATE_DATABASE_URL: '',
-  })
-  assert.equal(missing.code, 2)
-  assert.match(missing.stderr, /there is no Tollgate database in/)
-  const help = await gateway.run(['rerate', '--help'])
-  assert.equal(help.code, 0)
-  assert.match(help.stdout, /^Usage: tollgate rerate/)
-})

@@ -96,14 +96,3 @@ test('SIGHUP takes a new certificate for new connections; a bad one changes noth
     socket.destroy()
   }
 })
-
-test('a start with files that cannot be served with says why and ends with 2', async () => {
-  const { code, stderr } = await runTollgate(['serve'], {
-    TOLLGATE_PORT: '0',
-    TOLLGATE_DATA_DIR: join(folder, 'data'),
-    TOLLGATE_TLS_CERT: files.TOLLGATE_TLS_CERT,
-    TOLLGATE_TLS_KEY: join(folder, 'none.pem'),
-  })
-  assert.equal(code, 2)
-  assert.match(stderr, /TOLLGATE_TLS_KEY: \S+none\.pem cannot be read: ENOENT/)
-})

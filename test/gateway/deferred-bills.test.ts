@@ -115,28 +115,6 @@ test('an object is not forgotten while the settlement of its call waits for the 
   assert.equal(await bills.settleBatch(batch, ended, null), false)
 })
 
-test('what was deleted is charged at the holds of the batch and of its open parts', async () => {
-  for (const close of ['settleAtHold', 'settleBatch'] as const) {
-    const { bills, story } = bench(() => SETTLED, ['req_1a'])
-    if (close === 'settleAtHold') assert.equal(await bills.settleAtHold(batch), true)
-    else assert.equal(await bills.settleBatch(batch, ended, async () => 'gone'), true)
-    assert.deepEqual(story, [
-      ...['req_1a settled at 30, estimated', 'batch settled at 700, estimated', 'forgotten'],
-    ])
-  }
-})
-
-test('results that cannot be read now settle nothing', async () => {
-  const { bills, story } = bench(() => SETTLED)
-  assert.equal(await bills.settleBatch(batch, ended, async () => 'failed'), false)
-  const cut = async (take: (chunk: Buffer) => void) => {
-    take(Buffer.from(lineOf('claude-haiku-5-5').slice(0, -9)))
-    return 'read' as const
-  }
-  assert.equal(await bills.settleBatch(batch, ended, cut), false)
-  assert.deepEqual(story, [])
-})
-
 test('a batch that is given up takes its parts along that were opened and not paid', async () => {
   const { bills, story } = bench(() => SETTLED, ['req_1a', 'req_1b'])
   await bills.giveUp(batch)

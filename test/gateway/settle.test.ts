@@ -166,27 +166,3 @@ test('what an earlier life has left is sent once each, so many at a time, and co
   assert.equal(booked.length, 0, 'they were in the ledger before')
   assert.deepEqual([...new Set(asked.values())], [1])
 })
-
-test('what an earlier life has left is tried again while the store is away, and reported when it is booked', async () => {
-  const { settler, story } = bench(failing(1))
-  const booked: string[] = []
-  await settler.replay([closingOf('a')], ({ requestId }) => booked.push(requestId))
-  assert.deepEqual(booked, ['a'])
-  assert.deepEqual(story.at(-2), 'a settled')
-  assert.deepEqual(story.at(-1), 'a done')
-})
-
-test('what the store refuses of an earlier life is put aside, and the others are sent', async () => {
-  const { settler, story, lines } = bench(({ requestId }) =>
-    requestId === 'b' ? new StoreRefused('there is no call b') : null,
-  )
-  await settler.replay([closingOf('a'), closingOf('b'), closingOf('c')], () => {})
-  assert.deepEqual([...new Set(story)].toSorted(), [
-    'a settled',
-    'b StoreRefused',
-    'b put aside: there is no call b',
-    'c settled',
-  ])
-  assert.ok(lines.includes('error: the store refused a settlement'))
-  assert.equal(settler.waiting, 0)
-})

@@ -194,19 +194,6 @@ for (const [what, ahead] of [
   })
 }
 
-test('a body that nobody takes in does not keep the next request from its turn, nor the connection', async () => {
-  const { client, connection } = await open()
-  client.write(`POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 300000\r\n\r\n${'a'.repeat(100_000)}`)
-  const first = await served.take()
-  await until('the client has to wait', async () => connection.socket.isPaused())
-  answer(first)
-  await once(client, 'data')
-  client.write('a'.repeat(200_000) + GET)
-  assert.equal((await served.take()).request.method, 'GET')
-  client.destroy()
-  await closed.take()
-})
-
 test('a client that takes nothing of a finished reply is cut off after a while', async () => {
   const { client, connection } = await open()
   client.pause()
@@ -258,28 +245,3 @@ for (const leave of ['end', 'resetAndDestroy'] as const) {
     await closed.take()
   })
 }
-
-test('while draining, the last reply closes its connection', async () => {
-  const { client } = await open()
-  client.write(GET)
-  const given = await served.take()
-  draining = true
-  answer(given)
-  await once(client, 'data')
-  await withDeadline(once(client, 'close'), () => 'it stayed open')
-  await closed.take()
-})
-
-test('a reply that comes before the request is whole leaves the rest to be read, and the next request its place', async () => {
-  const { client } = await open()
-  client.write('POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\nhalf')
-  const first = await served.take()
-  answer(first)
-  first.request.discard(60_000)
-  await once(client, 'data')
-  client.write(`there.${GET}`)
-  const second = await served.take()
-  assert.equal(second.request.method, 'GET')
-  client.destroy()
-  await closed.take()
-})

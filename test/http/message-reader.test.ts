@@ -44,9 +44,6 @@ function readAll(kind: 'request' | 'response', pieces: readonly (string | Buffer
   return { messages, error, end }
 }
 
-const bodiesOf = (read: ReturnType<typeof readAll>) =>
-  read.messages.map(({ body, trailers }) => (trailers === null ? null : body))
-
 const POST = 'POST /a?b HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello'
 const CHUNKED =
   'POST /c HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x=1\r\nde\r\n0\r\nT: v\r\nT: w\r\n\r\n'
@@ -174,31 +171,6 @@ test('a wish for another protocol is reported, and what follows it is read on; n
     assert.equal(readAll('request', [upgrade + behind]).messages[1]?.head.method, 'POST')
     assert.equal(readAll('request', [`CONNECT a:1 HTTP/1.1\r\n\r\n${behind}`, GET]).messages.length, 1)
   }
-})
-
-test('a reply without a length ends with the connection', () => {
-  const read = readAll('response', ['HTTP/1.1 200 Fine\r\n\r\nabc', 'def'])
-  assert.deepEqual(bodiesOf(read), ['abcdef'])
-  assert.equal(read.end, null)
-  assert.equal(read.messages[0]?.head.reason, 'Fine')
-})
-
-test('interim replies, and those without a body, are messages of their own', () => {
-  const text = 'HTTP/1.1 103 Early\r\nA: 1\r\n\r\nHTTP/1.1 304 Same\r\nContent-Length: 9\r\n\r\n'
-  const { messages, end } = readAll('response', [text])
-  assert.deepEqual(
-    messages.map(({ head, body }) => [head.status, body]),
-    [
-      [103, ''],
-      [304, ''],
-    ],
-  )
-  assert.equal(end, null)
-})
-
-test('a reply to HEAD has no body, whatever its length says', () => {
-  const reply = 'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n'
-  assert.deepEqual(bodiesOf(readAll('response', [reply + reply], true)), ['', ''])
 })
 
 test('a message is read on when so many readers are opened within it that the memory of the parser grows', () => {

@@ -70,17 +70,6 @@ for (const [name, [method, wire, head, body]] of Object.entries(wholes)) {
   }
 }
 
-test('trailers and interim replies come as they are', async (t) => {
-  const wire =
-    'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 199 Odd\r\nContent-Length: 7\r\n\r\n' +
-    'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nX-Sum: 1\r\nx-sum: 2\r\n\r\n'
-  const upstream = await startRawUpstream(t, replies(wire))
-  const { ended, reply } = upstream.send({})
-  const end = await ended
-  assert.deepEqual(end, { kind: 'complete', trailers: ['X-Sum', '1', 'x-sum', '2'] })
-  assert.deepEqual(reply.lines, ['103 Link|</a>', '199 Content-Length|7', '200 OK Transfer-Encoding|chunked'])
-})
-
 const broken: Record<string, readonly [wire: string, end: string]> = {
   'an unasked 100': ['HTTP/1.1 100 Continue\r\n\r\n', 'failed after sending: UPSTREAM_UNASKED'],
   'a 101': [
@@ -113,23 +102,6 @@ for (const [name, [wire, end]] of Object.entries(broken)) {
     await upstream.connections[0]?.closed
   })
 }
-
-test('a body that ends with its connection is whole when that closes, and cut when it is reset', async (t) => {
-  for (const [how, expected] of [
-    ['end', 'complete'],
-    ['resetAndDestroy', 'cut: ECONNRESET'],
-  ] as const) {
-    const upstream = await startRawUpstream(t, ({ socket }) => {
-      socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\n\r\nuntil the end'))
-    })
-    const arrived = Promise.withResolvers<void>()
-    const { ended, reply } = upstream.send({}, { data: () => arrived.resolve() === undefined })
-    await arrived.promise
-    upstream.connections[0]?.socket[how]()
-    assert.equal(describeEnd(await ended), expected)
-    assert.equal(reply.bytes.toString(), 'until the end')
-  }
-})
 
 for (const [name, wire] of Object.entries({
   sized: sized('hello'),

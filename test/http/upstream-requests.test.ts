@@ -139,26 +139,3 @@ test('a chunked stream that breaks ends the connection without a last chunk, and
   await accepted?.closed
   assert.doesNotMatch(accepted?.received() ?? '', /\r\n0\r\n/)
 })
-
-test('a stream that upstream does not take is not read further than there is room', async (t) => {
-  const upstream = await startRawUpstream(t, ({ socket }) => socket.pause())
-  let given = 0
-  const piece = Buffer.alloc(64 * 1024)
-  const body = new Readable({
-    highWaterMark: piece.length,
-    read() {
-      given += piece.length
-      this.push(piece)
-    },
-  })
-  const { call, ended } = upstream.send({ body })
-  let before = -1
-  // The buffers of both ends fill up, and then no byte moves.
-  while (before !== given) {
-    before = given
-    for (let turn = 0; turn < 200; turn++) await new Promise((resolve) => setImmediate(resolve))
-  }
-  assert.ok(given < 64 * 1024 * 1024, `${given} bytes were taken`)
-  call.abandon()
-  assert.equal(describeEnd(await ended), 'abandoned after sending')
-})

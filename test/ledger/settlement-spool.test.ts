@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { mock } from 'node:test'
 import fc from 'fast-check'
@@ -46,23 +46,6 @@ test('a settlement is on the disk when it is said to be', async () => {
   assert.equal(acknowledged, false)
   pass()
   await appended
-  await spool.close()
-})
-
-test('settlements that come while others are written go together', async () => {
-  const { open, onDisk, disk } = await bench()
-  const spool = await open()
-  const { promise: gate, resolve: pass } = Promise.withResolvers<void>()
-  disk.gate = gate
-  const many = Array.from({ length: 30 }, (_, i) => closingOf(`req_${i}`))
-  const appended = many.map((closing) => spool.append(closing))
-  pass()
-  await Promise.all(appended)
-  assert.deepEqual(
-    disk.changes.map((ids) => ids.length),
-    [1, 29],
-  )
-  assert.deepEqual(await onDisk(), many)
   await spool.close()
 })
 
@@ -229,21 +212,6 @@ test('whatever a closing has in its texts and amounts, it comes back as it was',
     }),
     { numRuns: runs(20) },
   )
-})
-
-test('directory and files are for their owner alone', async () => {
-  const { dir, open } = await bench()
-  // The program sets this umask at its start.
-  const umask = process.umask(0o077)
-  const spool = await open().finally(() => process.umask(umask))
-  await Promise.all([spool.append(A), spool.append(B)])
-  await spool.refuse(A, 'there is no such call')
-  await spool.close()
-  const modeOf = async (path: string) => ((await stat(path)).mode & 0o777).toString(8)
-  assert.equal(await modeOf(dir), '700')
-  const names = (await readdir(dir)).sort()
-  assert.deepEqual(names, ['refused.jsonl', 'settlements.jsonl'])
-  for (const name of names) assert.equal(await modeOf(join(dir, name)), '600')
 })
 
 test('a line with a changed figure is not sent, and its file is renamed', async () => {

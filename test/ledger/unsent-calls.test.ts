@@ -70,17 +70,6 @@ test('refused calls go in batches of a bounded size, in their order, one batch a
   assert.equal(store.batches.length, 3)
 })
 
-test('a few refused calls go by themselves after a moment', { timeout: 10_000 }, async () => {
-  const { promise, resolve } = Promise.withResolvers<readonly RefusedCall[]>()
-  const store = { ...heldStore(), storeRefused: async (batch: readonly RefusedCall[]) => resolve(batch) }
-  const calls = create(store)
-  add(calls, 3)
-  // The timer of the queue does not keep a process alive, so this one does.
-  const stay = setInterval(() => {}, 1_000)
-  assert.equal((await promise).length, 3)
-  clearInterval(stay)
-})
-
 test('beyond the queue refused calls are dropped, and the log says how many', async () => {
   const store = heldStore()
   const log = fakeLog()

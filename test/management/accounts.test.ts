@@ -49,13 +49,6 @@ test('an account is created once for an Idempotency-Key, edited, found and liste
   assert.deepEqual(idsOf((await send('GET', `${ACCOUNTS}?status=suspended`)).json), [])
 })
 
-test('credit is enforced only by force while the balance is 0 or less', async () => {
-  const refused = await send('POST', ACCOUNTS, { name: 'broke', credit_enforced: true })
-  assert.deepEqual([refused.status, refused.code], [409, 'balance_not_positive'])
-  const forced = await send('POST', ACCOUNTS, { name: 'broke', credit_enforced: true, force: true })
-  assert.deepEqual([forced.status, forced.json['credit_enforced']], [201, true])
-})
-
 test('fields that cannot be are refused by name', async () => {
   const wrong: [fields: object, param: string][] = [
     [{}, 'name'],

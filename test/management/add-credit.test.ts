@@ -32,17 +32,6 @@ test('POST /gateway/v1/credits 201: adds to the balance and enforces nothing', a
   assert.deepEqual([now['balance_usd'], now['credited_usd'], now['enforced']], [expected, expected, false])
 })
 
-test('POST /gateway/v1/credits 201: repeated with its Idempotency-Key, it is added once', async () => {
-  const headers = { 'idempotency-key': 'invoice 18' }
-  const first = await credit({ amount_usd: 5, reason: 'invoice 18' }, headers)
-  const once = await balance()
-  const second = await credit({ amount_usd: 5, reason: 'invoice 18' }, headers)
-  assert.equal(second.status, 201)
-  assert.equal(second.headers.get('idempotent-replayed'), 'true')
-  assert.equal(second.body['id'], first.body['id'])
-  assert.deepEqual(await balance(), once)
-})
-
 test('POST /gateway/v1/credits 400: what would take the credit beyond what the ledger can hold', async () => {
   const rich = await startGateway()
   try {

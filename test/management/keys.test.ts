@@ -151,14 +151,6 @@ test('POST /v1/keys 201: a replay by Idempotency-Key answers the current record 
   assert.deepEqual(second.body, { ...record, name: 'renamed', status: 'expired' })
 })
 
-test('POST /v1/keys 409: an Idempotency-Key of another request', async () => {
-  const headers = { 'idempotency-key': 'for one thing' }
-  const first = await create({ name: 'one thing' }, headers)
-  const wanted = { code: 'conflict', param: 'Idempotency-Key' }
-  assertRefused(await create({ name: 'another thing' }, headers), 409, wanted)
-  assertRefused(await ask('POST', `/v1/keys/${first.body['id']}/rotate`, { headers }), 409, wanted)
-})
-
 const head = (lines: readonly string[]) => ['Host: h', `Authorization: Bearer ${gateway.adminKey}`, ...lines]
 
 test('POST /v1/keys 400: an Idempotency-Key that is none, or two of them', async () => {

@@ -28,25 +28,3 @@ test('so many reads of one caller run at once, so many wait, and other callers d
   )
   assert.equal(await turns.take('busy', read), 'read')
 })
-
-test('a turn of an export is a chunk, a read that fails ends its turn, and an export that is left ends', async () => {
-  const turns = new ReadTurns()
-  let ended = false
-  async function* chunks() {
-    try {
-      for (;;) yield Buffer.from('chunk')
-    } finally {
-      ended = true
-    }
-  }
-  // More exports than turns, of which nobody reads on.
-  const exports = Array.from({ length: 40 }, () => turns.each('busy', chunks()))
-  for (const each of exports) assert.equal(String((await each.next()).value), 'chunk')
-  for (let i = 0; i < 40; i += 1)
-    await assert.rejects(
-      turns.take('busy', () => Promise.reject(new Error('no store'))),
-      /no store/,
-    )
-  await exports[0]?.return()
-  assert.equal(ended, true)
-})

@@ -86,16 +86,6 @@ test('the cookie is Secure where a trusted proxy says that the client speaks TLS
   }
 })
 
-test('a key is no session: neither GET nor DELETE answers it', async () => {
-  for (const method of ['GET', 'DELETE']) {
-    const asked = (key: string) =>
-      statusWith({ authorization: `Bearer ${key}` }, method, '/gateway/v1/session')
-    assert.equal(await asked(gateway.adminKey), 401)
-    assert.equal(await asked(gateway.apiKey), 403)
-    assert.equal(await statusWith({}, method, '/gateway/v1/session'), 401)
-  }
-})
-
 /** Requests with the cookie: which are taken for our own page's, by method. */
 const requests: readonly [headers: Headers, read: boolean, change: boolean][] = [
   [{}, true, false],

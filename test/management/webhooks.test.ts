@@ -103,18 +103,6 @@ test('an edit changes what it names; a url is checked again; enabling clears the
   await remove(webhook)
 })
 
-test('a rotation tells a new secret, once', async () => {
-  const webhook = await create()
-  const rotated = await ask('POST', `${webhook.path}/rotate-secret`)
-  assert.equal(rotated.status, 200)
-  assertUnstored(rotated)
-  const { secret } = rotated.body
-  assert.match(String(secret), /^whsec_/)
-  assert.notEqual(secret, webhook.secret)
-  assert.equal((await ask('GET', webhook.path)).body['secret'], undefined)
-  await remove(webhook)
-})
-
 test('a pending delivery is tried again at once; a disabled webhook gets neither tests nor redeliveries', async () => {
   const webhook = await create({ url: 'https://not-yet.example/' })
   const { body } = await ask('POST', `${webhook.path}/test`)

@@ -119,19 +119,6 @@ test('an overlay with a date begins then, and the id says which prices are meant
   assert.equal(findModel(after, 'a')?.id, 'alpha')
 })
 
-test('several overlays with dates lie one on the other', () => {
-  const overlays = [
-    { effective_from: '2027-01-01', models: [{ id: 'alpha', aliases: ['b'] }] },
-    { models: [{ id: 'alpha', aliases: ['a'] }] },
-  ]
-  const book = load(small, JSON.stringify(overlays))
-  assert.equal(book.versions.length, 2)
-  const [now, later] = [versionAt(book, at('2026-11-15')), versionAt(book, at('2027-01-01'))]
-  assert.notEqual(now.id, later.id)
-  assert.deepEqual([now.names.has('a'), now.names.has('b')], [true, false])
-  assert.deepEqual([later.names.has('a'), later.names.has('b')], [false, true])
-})
-
 test('the id of overlaid prices depends on what they are, not on how the file is laid out', () => {
   const overlay = { models: [{ id: 'alpha', aliases: ['a'] }] }
   const id = (text: string): string => load(small, text).versions[0].id

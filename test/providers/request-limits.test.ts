@@ -1,22 +1,27 @@
 import assert from 'node:assert/strict'
 import { findEndpoint } from '../../src/providers/find-endpoint.ts'
+import { type RequestLimits, readLimits } from '../../src/providers/request-limits.ts'
 import { LIMITLESS } from '../../src/providers/request-members.ts'
 import { test } from '../support/suite.ts'
-import {
-  CHAT,
-  COMPLETIONS,
-  content,
-  EDITS,
-  IMAGES,
-  items,
-  LONG,
-  limitsOf,
-  MESSAGES,
-  RESPONSES,
-  TRANSCRIPTIONS,
-  tools,
-} from './limits-of.ts'
 import { type Body, factsOf, form } from './request-facts-of.ts'
+
+const MESSAGES = '/v1/messages'
+const RESPONSES = '/v1/responses'
+const IMAGES = '/v1/images/generations'
+const EDITS = '/v1/images/edits'
+const TRANSCRIPTIONS = '/v1/audio/transcriptions'
+/** A text longer than the part of a member that is kept. */
+const LONG = 'x'.repeat(300_000)
+
+async function limitsOf(path: string, body: Body): Promise<RequestLimits> {
+  const endpoint = findEndpoint(path === MESSAGES ? 'messages' : 'chat', 'POST', path)
+  assert.ok(endpoint)
+  return readLimits(endpoint, await factsOf(endpoint, body))
+}
+
+const tools = (...list: unknown[]) => ({ model: 'a', tools: list })
+const items = (...list: unknown[]) => ({ model: 'a', input: list })
+const content = (part: unknown) => ({ model: 'a', messages: [{ role: 'user', content: [part] }] })
 
 const plain: readonly [what: string, path: string, body: Body][] = [
   ['a plain request', MESSAGES, { model: 'a', messages: [] }],
@@ -106,75 +111,6 @@ test('fallbacks are passes of their own, and the largest limit counts', async ()
   for (const limit of ['9', -1, 1.5, true, {}, { toString: 1 }]) {
     const fallbacks = [{ model: 'b', max_tokens: limit }]
     assert.equal((await limitsOf(MESSAGES, { ...body, fallbacks })).maxOutputTokens, LIMITLESS)
-  }
-})
-
-test('only the limit that the endpoint knows counts', async () => {
-  const limits = { max_tokens: 1, max_completion_tokens: 2, max_output_tokens: 3 }
-  for (const [path, limit] of [
-    [MESSAGES, 1],
-    [COMPLETIONS, 1],
-    [CHAT, 2],
-    [RESPONSES, 3],
-    ['/v1/responses/compact', null],
-    ['/v1/decisions', null],
-    ['/v1/embeddings', null],
-    [IMAGES, null],
-  ] as const)
-    assert.equal((await limitsOf(path, { model: 'a', ...limits })).maxOutputTokens, limit, path)
-  assert.equal((await limitsOf(RESPONSES, { model: 'a', max_tokens: 1 })).maxOutputTokens, null)
-  assert.equal((await limitsOf(MESSAGES, { model: 'a', max_output_tokens: 1 })).maxOutputTokens, null)
-  assert.equal(
-    (await limitsOf(CHAT, { model: 'a', max_tokens: 5, max_completion_tokens: 2 })).maxOutputTokens,
-    5,
-  )
-})
-
-test('a limit written otherwise is the number it is, and one that is none limits nothing', async () => {
-  const limitOf = async (path: string, raw: string) =>
-    (await limitsOf(path, `{"model":"a","max_tokens":${raw}}`)).maxOutputTokens
-  for (const [raw, limit] of [
-    ['1e3', 1_000],
-    ['8.0', 8],
-    ['0', 0],
-    ['null', null],
-    ['"8"', LIMITLESS],
-    ['-1', LIMITLESS],
-    ['1.5', LIMITLESS],
-    ['1e400', LIMITLESS],
-    ['9007199254740993', LIMITLESS],
-    ['true', LIMITLESS],
-    ['[8]', LIMITLESS],
-  ] as const)
-    assert.equal(await limitOf(MESSAGES, raw), limit, raw)
-  // An endpoint that does not allow zero tokens may take 0 for no limit.
-  assert.equal(await limitOf(CHAT, '0'), LIMITLESS)
-})
-
-test('every prompt of an array is answered as often as is asked for', async () => {
-  const asked = async (prompt: unknown, more = {}) => {
-    const { prompts, n } = await limitsOf(COMPLETIONS, { model: 'a', prompt, ...more })
-    return [prompts, n]
-  }
-  assert.deepEqual(await asked('x'), [1, 1])
-  assert.deepEqual(await asked(['x', 'y']), [2, 2])
-  assert.deepEqual(await asked(['x', 'y', 'z'], { n: 2, best_of: 5 }), [3, 15])
-  assert.deepEqual(await asked([1, 2, 3]), [1, 1])
-  assert.deepEqual(await asked([[1, 2, 3], [4]]), [2, 2])
-  assert.deepEqual(await asked([1, 'x', [2]]), [3, 3])
-  assert.deepEqual(await asked([]), [1, 1])
-  assert.equal((await limitsOf(COMPLETIONS, { model: 'a', prompt: [LONG] })).boundClass, 'unknown')
-  assert.deepEqual(await asked(['x'], { n: '9' }), [1, 128])
-})
-
-test('search options are one search, and what it finds', async () => {
-  for (const [path, options, searches] of [
-    [CHAT, {}, 1],
-    [CHAT, null, 0],
-    [RESPONSES, {}, 0],
-  ] as const) {
-    const { tools, refersElsewhere } = await limitsOf(path, { model: 'a', web_search_options: options })
-    assert.deepEqual([tools.webSearches, refersElsewhere], [searches, searches === 1], path)
   }
 })
 

@@ -4,7 +4,6 @@ import { testOpenai } from './openai-cases.ts'
 // This major brings a fetch of its own, on node:http instead of undici.
 testOpenai({
   createClient: (options) => new OpenAI(options),
-  deleteFile: (client, id) => client.files.del(id),
   deleteResponse: (client, id) => client.responses.del(id),
   toFile,
   AuthenticationError: OpenAI.AuthenticationError,

@@ -3,7 +3,6 @@ import { testOpenai } from './openai-cases.ts'
 
 testOpenai({
   createClient: (options) => new OpenAI(options),
-  deleteFile: (client, id) => client.files.delete(id),
   deleteResponse: (client, id) => client.responses.delete(id),
   toFile,
   AuthenticationError: OpenAI.AuthenticationError,

@@ -23,12 +23,6 @@ export interface OpenaiClient {
   responses: { create(body: object): PromiseLike<unknown>; retrieve(id: string): PromiseLike<unknown> }
   audio: { transcriptions: { create(body: object): Reply } }
   models: { list(): AsyncIterable<unknown>; retrieve(id: string): PromiseLike<unknown> }
-  files: {
-    create(body: object): PromiseLike<{ id: string }>
-    list(): AsyncIterable<unknown>
-    retrieve(id: string): PromiseLike<unknown>
-    content(id: string): PromiseLike<{ text(): Promise<string> }>
-  }
 }
 
 export interface ClientOptions {
@@ -40,7 +34,6 @@ export interface ClientOptions {
 
 export interface OpenaiSdk<Client extends OpenaiClient> {
   readonly createClient: (options: ClientOptions) => Client
-  readonly deleteFile: (client: Client, id: string) => PromiseLike<unknown>
   readonly deleteResponse: (client: Client, id: string) => PromiseLike<unknown>
   readonly toFile: (content: Buffer, name: string) => Promise<unknown>
   readonly AuthenticationError: new (...args: never[]) => Error
@@ -142,27 +135,6 @@ export function testOpenai<Client extends OpenaiClient>(sdk: OpenaiSdk<Client>):
     assert.ok(models.length > 20)
     const one = await ways.compare(async (way) => clientOf(way).models.retrieve('gpt-6-luna'))
     assert.equal(dig(one, 'id'), 'gpt-6-luna')
-  })
-
-  test('a file is uploaded, listed, downloaded and deleted the same way', async () => {
-    const story = await ways.compare(async (way) => {
-      const client = clientOf(way)
-      const { files } = client
-      const upload = await sdk.toFile(Buffer.from('{"a":1}\n'), 'a.jsonl')
-      const file = await files.create({ file: upload, purpose: 'batch' })
-      return {
-        file,
-        listed: await collect(files.list()),
-        found: await files.retrieve(file.id),
-        content: await (await files.content(file.id)).text(),
-        deleted: await sdk.deleteFile(client, file.id),
-        gone: await failureOf(() => files.retrieve(file.id)),
-      }
-    })
-    assert.equal(story.content, '{"a":1}\n')
-    assert.equal(story.listed.length, 1)
-    assert.equal(dig(story.deleted, 'deleted'), true)
-    assert.equal(story.gone.class, 'NotFoundError')
   })
 
   test('a form is read as this SDK writes it: a transcript costs what its model does', async () => {

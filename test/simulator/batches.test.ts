@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { type Simulator, startSimulator } from '../../simulator/start-simulator.ts'
 import { afterEach, beforeEach, test } from '../support/suite.ts'
 import { dig, digNumber, digText } from './dig.ts'
-import { anthropicHeaders, chatBody, messageBody, postJson, send } from './wire-client.ts'
+import { anthropicHeaders, chatBody, messageBody, postJson, type Sent, send } from './wire-client.ts'
 
 let simulator: Simulator
 let nowMs = 0
@@ -62,7 +62,7 @@ const startBatch = async (lines: readonly unknown[], endpoint = chat): Promise<u
   const body = { input_file_id, endpoint, completion_window: '24h' }
   return (await postJson(simulator, '/v1/batches', body)).json
 }
-const find = async (batch: unknown) =>
+const findBatch = async (batch: unknown) =>
   (await send(simulator, 'GET', `/v1/batches/${digText(batch, 'id')}`)).json
 const fileLines = async (id: unknown) =>
   linesOf(await (await fetch(`${simulator.chatUrl}/files/${id}/content`)).text())
@@ -72,9 +72,9 @@ test('a Chat batch goes through its states and leaves a file of answers and one 
   const created = await startBatch([line('one', chatBody()), wrong, line('three', chatBody())])
   assert.equal(dig(created, 'status'), 'validating')
   nowMs = 7_059
-  assert.equal(dig(await find(created), 'status'), 'in_progress')
+  assert.equal(dig(await findBatch(created), 'status'), 'in_progress')
   nowMs = 7_060
-  const batch = await find(created)
+  const batch = await findBatch(created)
   assert.equal(dig(batch, 'status'), 'completed')
   assert.deepEqual(dig(batch, 'request_counts'), { total: 3, completed: 2, failed: 1 })
   const answers = await fileLines(dig(batch, 'output_file_id'))
@@ -91,4 +91,27 @@ test('a Chat batch goes through its states and leaves a file of answers and one 
   assert.equal(dig(failed, 'response.body.error.code'), 'model_not_found')
   const late = await postJson(simulator, `/v1/batches/${digText(batch, 'id')}/cancel`, {})
   assert.equal(late.status, 409)
+})
+
+const bodyWith = (more: object = {}) => ({ model: 'gpt-6.1-sol', input: 'Tell me about tollgates.', ...more })
+const create = (more: object = {}, sent: Sent = {}) =>
+  postJson(simulator, '/v1/responses', bodyWith(more), sent)
+const find = (id: string) => send(simulator, 'GET', `/v1/responses/${id}`)
+
+// The simulator writes 80 tokens a second after 350 ms, and a second in the queue before that.
+const background = { model: 'gpt-4o', background: true }
+const slow = { behaviour: 'tokens=80' }
+
+test('a background response is queued, then in progress, then complete with usage', async () => {
+  const { json } = await create(background, slow)
+  const id = digText(json, 'id')
+  const seen: unknown[] = [dig(json, 'status')]
+  for (const at of [999, 1_000, 2_349, 2_350]) {
+    nowMs = at
+    seen.push(dig((await find(id)).json, 'status'))
+  }
+  assert.deepEqual(seen, ['queued', 'queued', 'in_progress', 'in_progress', 'completed'])
+  assert.equal(dig((await find(id)).json, 'usage.output_tokens'), 80)
+  nowMs = 1_500
+  assert.equal(dig((await find(id)).json, 'usage'), null)
 })

@@ -64,24 +64,6 @@ test('what cannot be answered is an error event, and the socket stays open', asy
   socket.ws.close()
 })
 
-test('a turn is cut, closed or stalled after as many events as asked', async () => {
-  const run = async (behaviour: string) => {
-    const socket = await open('/v1/responses')
-    socket.send(asking(behaviour))
-    return { socket, ended: behaviour.startsWith('stall') ? undefined : await socket.closed() }
-  }
-  const cut = await run('cut=event:4')
-  assert.deepEqual([cut.ended?.code, cut.socket.received.length], [1006, 4])
-  const closed = await run('close=1013:3')
-  assert.deepEqual([closed.ended?.code, closed.socket.received.length], [1013, 3])
-  const { socket } = await run('stall=2')
-  await socket.takeType('response.in_progress')
-  socket.send(create({ stream_id: 'other' }))
-  await socket.takeType('response.completed')
-  assert.equal(socket.received.filter((event) => dig(event, 'stream_id') === undefined).length, 2)
-  socket.ws.close()
-})
-
 const openRealtime = async (behaviour?: string): Promise<SocketClient> => {
   const socket = await open('/v1/realtime?model=gpt-realtime', behaviour)
   await socket.takeType('session.created')

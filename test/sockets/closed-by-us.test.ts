@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { assertBalanced } from '../billing/bench-of-one.ts'
+import { clockAt } from '../limits/clock-at.ts'
 import { nanosOf } from '../limits/read-ledger.ts'
 import { test } from '../support/suite.ts'
 import { opcodeOf, type RawSocket, splitFrames, startRawBench } from './raw-bench.ts'
@@ -112,4 +113,26 @@ test('a turn that outlasts the drain time is cut and settled, and its client get
   await stopped
   assert.equal(settled, before + 1)
   assert.equal(closeCodeOf(socket.client), 1012)
+})
+
+test('an idle socket is closed with 1008 when its key expires, one of another key is not', async () => {
+  const clock = clockAt('2026-11-12T12:00:00.000Z')
+  await using bench = await startRawBench({ clock })
+  const expiresAt = new Date(clock.nowMs() + 60_000).toISOString()
+  const { key } = await bench.gateway.createKey('short', { expires_at: expiresAt })
+  const [short, other] = [await bench.open({ key }), await bench.open()]
+  clock.advance(59_999)
+  await begin(short, 'resp_in_time')
+  await short.upstream.send(ended('resp_in_time'))
+  await bench.turns(short.id, 1)
+  assert.equal(closeCodeOf(short.client), null)
+  clock.advance(1)
+  await closed(short)
+  assert.equal(closeCodeOf(short.client), 1008)
+  short.client.socket.end()
+  await short.upstream.ended
+  await begin(other, 'resp_other')
+  await other.upstream.send(ended('resp_other'))
+  await bench.turns(other.id, 1)
+  other.client.socket.destroy()
 })

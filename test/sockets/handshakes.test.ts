@@ -258,18 +258,3 @@ test('the key that pays is never shown: where upstream chooses that protocol, th
     client.socket.destroy()
   }
 })
-
-test('a key among the subprotocols of a request that is no handshake is no credential, and stays here', async () => {
-  const { apiKey } = bench.gateway
-  const protocol = `Sec-WebSocket-Protocol: realtime, openai-insecure-api-key.${apiKey}`
-  const refused = await bench.connect()
-  await refused.send(message('GET /v1/models HTTP/1.1', ['Host: h', protocol]))
-  assert.match((await refused.head())[0] ?? '', / 401 /)
-  refused.socket.destroy()
-  const client = await bench.connect()
-  await client.send(message('GET /v1/models HTTP/1.1', ['Host: h', auth(), protocol]))
-  const upstream = await bench.accepted()
-  assert.deepEqual(named(await upstream.head(), 'sec-websocket-protocol'), [])
-  client.socket.destroy()
-  upstream.socket.destroy()
-})

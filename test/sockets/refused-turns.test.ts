@@ -147,16 +147,6 @@ for (const [name, message] of Object.entries(odd)) {
   })
 }
 
-for (const name of ['type twice', 'model twice', 'a stream_id that is a number', 'background: true']) {
-  test(`of any key, ${name} is refused`, async () => {
-    const socket = await bench.open()
-    const { event: _, ...rest } = await refused(socket, odd[name] ?? '')
-    assert.equal(rest.status, 400)
-    await assertServes(socket)
-    socket.ws.close()
-  })
-}
-
 test('no credit is reported as upstream reports it, and turns go when there is some again', async () => {
   await using other = await freshBench()
   await other.credit(0.0001)

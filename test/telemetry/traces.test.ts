@@ -5,7 +5,6 @@ import * as conventions from '@opentelemetry/semantic-conventions/incubating'
 import { startBillingBench } from '../billing/bench-of-one.ts'
 import { closedPort } from '../support/closed-port.ts'
 import { withDeadline } from '../support/deadline.ts'
-import { ScriptedUpstream } from '../support/scripted-upstream.ts'
 import { after, test } from '../support/suite.ts'
 
 type Json = Record<string, unknown>
@@ -220,24 +219,6 @@ test('a client that does not sample is not sampled, and one without a proper par
     assert.equal(parentSpanId ?? '', '')
   }
   assert.equal(new Set(spans.map(({ traceId }) => traceId)).size, 5)
-})
-
-test('traceparent and tracestate go upstream as the client sent them, and nothing is added', async () => {
-  const upstream = await ScriptedUpstream.start()
-  const spans = await spansOf(
-    async ({ call }) => {
-      const lines = [`Traceparent: 00-${TRACE}-${PARENT}-01`, 'tracestate: vendor=1']
-      await call('/v1/models', undefined, { method: 'GET', lines })
-      await call('/v1/models', undefined, { method: 'GET' })
-    },
-    { TOLLGATE_MESSAGES_URL: upstream.url },
-  )
-  assert.equal(spans.length, 2)
-  const traced = upstream.requests.map(({ headerLines }) =>
-    headerLines.filter((line) => /^trace/i.test(line)),
-  )
-  assert.deepEqual(traced, [[`Traceparent: 00-${TRACE}-${PARENT}-01`, 'tracestate: vendor=1'], []])
-  await upstream.close()
 })
 
 test('nothing of what was asked or answered, and no secret, is in what was sent', () => {

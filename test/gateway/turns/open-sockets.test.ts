@@ -31,25 +31,6 @@ test('a socket that opens while others are drained is drained too', () => {
   assert.deepEqual([before.calls, late.calls], [['drain'], ['drain']])
 })
 
-test('sockets that outlast the drain time are closed a moment before it is over, and their turns counted', (t) => {
-  t.mock.timers.enable({ apis: ['setTimeout'] })
-  const sockets = new OpenSockets({ mayCall: async () => false }, systemClock)
-  const [busy, other] = [pretendSocket(2), pretendSocket(1)]
-  for (const socket of [busy, other]) sockets.add(socket, OWNER)
-  sockets.drain(1_000)
-  t.mock.timers.tick(500)
-  assert.deepEqual([busy.calls, sockets.turnsCut], [['drain'], 0])
-  t.mock.timers.tick(499)
-  assert.deepEqual(
-    [busy.calls, other.calls],
-    [
-      ['drain', 'restart'],
-      ['drain', 'restart'],
-    ],
-  )
-  assert.equal(sockets.turnsCut, 3)
-})
-
 test('a store that cannot be asked closes no socket, and is asked again', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
   let asked = 0

@@ -14,21 +14,7 @@ export const lookalikes: readonly string[] = [
   '\u2028\u2029\u0000\u001f\u007f',
 ]
 
-const words = [
-  'The',
-  ' quick',
-  ' "brown"',
-  ' fox',
-  '\n',
-  ' grüßt',
-  ' 世界',
-  ' 👩‍🚀',
-  ' \\n',
-  '.',
-  ' ',
-  '{"a":',
-  '\t}',
-]
+const words = 'The| quick| "brown"| fox|\n| grüßt| 世界| 👩‍🚀| \\n|.| |{"a":|\t}'.split('|')
 
 export interface SampleStream {
   readonly name: string
