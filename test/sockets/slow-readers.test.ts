@@ -138,12 +138,12 @@ test('a client that never reads is cut when its time is up, and its turn is sett
 
 /** A clock that can be made to run faster. */
 function hurriedClock() {
-  let [seenMs, toldMs, times] = [systemClock.monotonicMs(), systemClock.monotonicMs(), 1]
+  let [seenMs, clockMs, times] = [systemClock.monotonicMs(), systemClock.monotonicMs(), 1]
   const monotonicMs = () => {
     const nowMs = systemClock.monotonicMs()
-    toldMs += (nowMs - seenMs) * times
+    clockMs += (nowMs - seenMs) * times
     seenMs = nowMs
-    return toldMs
+    return clockMs
   }
   const hurry = (by: number) => {
     monotonicMs()

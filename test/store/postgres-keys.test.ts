@@ -205,9 +205,9 @@ shared('nodes that start at once agree on the bootstrap admin key', 'caller', as
       const operator = { role: 'operator', accountId: null, bootstrap: true } as const
       return store.createAdminKey({ ...newKey(name), id: `adm_${name}_${i}`, ...operator }, SYSTEM)
     })
-    const inForce = (await stores[1].listAdminKeys(EVERY)).rows.filter((admin) => admin.revokedAtMs === null)
-    assert.equal(inForce.length, 1)
-    assert.ok(inForce[0] && values.includes(inForce[0].name))
+    const usable = (await stores[1].listAdminKeys(EVERY)).rows.filter((admin) => admin.revokedAtMs === null)
+    assert.equal(usable.length, 1)
+    assert.ok(usable[0] && values.includes(usable[0].name))
   }
   assert.equal((await stores[0].listAdminKeys(EVERY)).rows.length, 3)
 })

@@ -80,7 +80,7 @@ export function sessionConformance(storeName: string, openStore: OpenStoreUnderT
     assert.equal(await open(store, 'late', 'key_b'), null)
   })
 
-  test('a bootstrap key that comes back into force does not bring its sessions back', async ({ store }) => {
+  test('a bootstrap key that is used again does not bring its sessions back', async ({ store }) => {
     const first = await addAdmin(store, 'first', true)
     await open(store, 's', first)
     await addAdmin(store, 'second', true)
