@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict'
 import { ByteBudget } from '../../src/gateway/key-shares.ts'
-import { HeldBody } from '../../src/gateway/read.ts'
+import { HeldBody, receiveBody } from '../../src/gateway/read.ts'
+import type { Exchange } from '../../src/http/exchange.ts'
+import type { BodyReceiver } from '../../src/http/incoming-request.ts'
 import { readBuffer } from '../../src/http/node-sockets.ts'
+import { Listeners } from '../../src/http/outgoing-reply.ts'
 import { test } from '../support/suite.ts'
 
 const MiB = 1024 * 1024
@@ -45,4 +48,19 @@ test('a body is given in the pieces it waits in', () => {
   for (const text of ['one,', ' two', ' three']) held.append(Buffer.from(text))
   assert.equal(String(Buffer.concat(held.pieces())), 'one, two three')
   held.dispose()
+})
+
+test('a body for which there is no memory is refused, to be sent again, and no byte of it is kept', async () => {
+  const sinks: BodyReceiver[] = []
+  const nothing = () => undefined
+  const req = { receive: (sink: BodyReceiver) => sinks.push(sink), release: nothing, pause: nothing }
+  const res = { destroyed: false, closed: false, whenClosed: new Listeners() }
+  const memory = new ByteBudget(100_000)
+  const times = { idleTimeoutMs: 60_000, bytesPerSecondMin: 1_000, monotonicMs: () => 0 }
+  const sender = { share: { name: 'k', calls: 0 }, checkKey: null }
+  const received = receiveBody({ req, res } as unknown as Exchange, { memory, times }, sender, null)
+  for (let i = 0; i < 17; i++) sinks[0]?.data(Buffer.alloc(64 * 1024))
+  const answer = await received
+  assert.equal(answer.kind === 'refused' && answer.refusal.code, 'no_memory')
+  assert.equal(memory.takenBytes, 0)
 })

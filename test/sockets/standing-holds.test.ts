@@ -101,6 +101,16 @@ test('a session with transcription near its cap goes on: it never waits for a ho
   await leave(socket, id)
 })
 
+test('a transcript is billed once, and without usage not at all', async () => {
+  const { id, socket } = await open({ monthly_budget_usd: 50 })
+  const usage = { type: 'duration', seconds: 60 }
+  say({ type: TRANSCRIBED, item_id: 'item_a' })
+  for (let i = 0; i < 2; i++) say({ type: TRANSCRIBED, item_id: 'item_b', usage })
+  await until('one is billed', async () => (await upstream.costs(id)).length === 1)
+  await leave(socket, id)
+  assert.deepEqual(await upstream.costs(id), [['whisper-1', 0.006]])
+})
+
 test('transcripts that upstream makes by itself pass a cap by at most one, and then the socket closes', async () => {
   const { id, socket } = await open({ monthly_budget_usd: 1.6 })
   let transcripts = 0
