@@ -138,21 +138,3 @@ test('a value that is refused ends with 2 and is named', async () => {
     assert.match(stderr, message)
   }
 })
-
-test('on a terminal there is colour unless it is refused, and a name cannot draw', async () => {
-  const { start, done, gateway } = commands
-  await gateway.createKey('日本 \u202eevil')
-  const args = ['keys', 'list', '--search', 'evil']
-  const terminal = { columns: 200 }
-  const [coloured, plain, refused] = await Promise.all([
-    start(args, { terminal }).finished,
-    start(args).finished,
-    start(args, { terminal }, { NO_COLOR: '1' }).finished,
-  ])
-  assert.match(coloured.stdout, /\x1b\[32musable\x1b\[39m/)
-  assert.equal(refused.stdout, plain.stdout)
-  assert.match(plain.stdout, / 日本 \?evil\n$/)
-  const json = await start([...args, '--json'], { terminal }).finished
-  assert.ok(!json.stdout.includes('\u202e'))
-  assert.ok((await done(...args, '--json')).includes('\u202e'), 'a program gets the name as it is')
-})

@@ -38,18 +38,6 @@ test('show lists the models with their prices, or everything about one, by any o
   assert.match(unknown.stderr, /There is no price for no-such-model/)
 })
 
-test('show --at shows the prices of that day, and instants as ISO 8601 writes them', async () => {
-  const before = await prices('show', 'o3', '--overlay', good, '--at', '2029-12-31')
-  assert.match(before.stdout, /input +2$/m)
-  const since = await prices('show', 'o3', '--overlay', good, '--at', '2030-01-01')
-  assert.match(since.stdout, /^o3 \(openai\), prices \S+, valid from 2030-01-01T00:00:00\.000Z$/m)
-  assert.match(since.stdout, /input +77$/m)
-  for (const at of ['tomorrow', '2026-02-30']) {
-    const { code, stderr } = await prices('show', '--at', at)
-    assert.deepEqual([code, stderr.includes('--at must be a date')], [2, true])
-  }
-})
-
 test('check says what a valid overlay changes and when, and what is wrong with another', async () => {
   const valid = await prices('check', good)
   assert.equal(valid.code, 0)

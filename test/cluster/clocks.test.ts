@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { requestInstantMs } from '../../src/kernel/ids.ts'
 import { stopPostgres } from '../support/postgres.ts'
 import { after, before, test } from '../support/suite.ts'
 import { Cluster } from './cluster.ts'
@@ -31,14 +30,6 @@ test('the machines of the nodes have different clocks', () => {
   const env = { ...process.env, ...clockOff(-40 * DAY_MS) }
   const nodeMs = Number(execFileSync(process.execPath, ['-p', 'Date.now()'], { env, encoding: 'utf8' }))
   assert.equal(Math.round((nodeMs - Date.now()) / DAY_MS), -40)
-})
-
-test('a request id has the time of the database, whichever node gives it', async () => {
-  for (const { url } of cluster.nodes) {
-    const reply = await fetch(`${url}/healthz`)
-    const idMs = requestInstantMs(reply.headers.get('x-svc-request-id') ?? '') ?? 0
-    assert.ok(Math.abs(idMs - (await cluster.nowMs())) < HOUR_MS, reply.headers.get('x-svc-request-id') ?? '')
-  }
 })
 
 test('a call belongs to the day and the month of the database, whichever node admits it', async () => {

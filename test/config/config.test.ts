@@ -127,25 +127,6 @@ test('a file that is no JSON, or is named and missing, is refused', () => {
   assert.match(problemsOf({ TOLLGATE_CONFIG: join(emptyDir, 'nowhere.json') })[0] ?? '', /cannot be read/)
 })
 
-test('limits and the proxies in front are set in the file', () => {
-  const config = withFile(
-    `{"limits":{"calls_in_flight_per_key":7,"connections_per_address":9},
-      "requests":{"body_bytes_per_second_min":10},
-      "trusted_proxies":["10.0.0.0/8","192.0.2.1","fd00::/8","::1"]}`,
-    read,
-  )
-  assert.equal(config.callsInFlightPerKeyMax, 7)
-  assert.equal(config.connectionsPerAddressMax, 9)
-  assert.equal(config.bodyBytesPerSecondMin, 10)
-  assert.deepEqual(config.trustedProxies, ['10.0.0.0/8', '192.0.2.1', 'fd00::/8', '::1'])
-  assert.deepEqual(read({}).trustedProxies, [])
-  for (const none of ['null', '0']) {
-    const file = `{"limits":{"connections_per_address":${none}},"requests":{"body_bytes_per_second_min":${none}}}`
-    const { connectionsPerAddressMax, bodyBytesPerSecondMin } = withFile(file, read)
-    assert.deepEqual([connectionsPerAddressMax, bodyBytesPerSecondMin], [0, 0])
-  }
-})
-
 test('what is no address of a proxy is refused with its place in the list', () => {
   const list = [
     '10.0.0.0/33',

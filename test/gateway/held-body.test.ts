@@ -57,8 +57,14 @@ test('a body for which there is no memory is refused, to be sent again, and no b
   const res = { destroyed: false, closed: false, whenClosed: new Listeners() }
   const memory = new ByteBudget(100_000)
   const times = { idleTimeoutMs: 60_000, bytesPerSecondMin: 1_000, monotonicMs: () => 0 }
-  const sender = { share: { name: 'k', calls: 0 }, checkKey: null }
-  const received = receiveBody({ req, res } as unknown as Exchange, { memory, times }, sender, null)
+  const exchange = { req, res } as unknown as Exchange
+  const received = receiveBody(
+    exchange,
+    { memory, times },
+    { name: 'k', calls: 0, decoding: Promise.resolve() },
+    null,
+    async () => null,
+  )
   for (let i = 0; i < 17; i++) sinks[0]?.data(Buffer.alloc(64 * 1024))
   const answer = await received
   assert.equal(answer.kind === 'refused' && answer.refusal.code, 'no_memory')

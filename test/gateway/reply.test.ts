@@ -4,7 +4,6 @@ import type { Socket } from 'node:net'
 import { Writable } from 'node:stream'
 import { gzipSync } from 'node:zlib'
 import { ByteBudget } from '../../src/gateway/key-shares.ts'
-import { figureLines } from '../../src/gateway/permitted-changes.ts'
 import {
   HELD_OBSERVER_BACKLOG_BYTES_MAX,
   LAST_EVENT_BYTES_MAX,
@@ -13,7 +12,7 @@ import {
 } from '../../src/gateway/reply.ts'
 import type { Exchange } from '../../src/http/exchange.ts'
 import { Listeners, OutgoingReply } from '../../src/http/outgoing-reply.ts'
-import { type HeaderNames, headerNames } from '../../src/kernel/header-names.ts'
+import { headerNames } from '../../src/kernel/header-names.ts'
 import { test } from '../support/suite.ts'
 
 const head = { status: 200, reason: 'OK', headers: ['content-type', 'application/json'] }
@@ -84,33 +83,6 @@ test('a reply that is too large to be held streams, and its bytes are counted on
   assert.deepEqual([reply.bytesOut, reply.bytesHeld], [1_800, 0])
 })
 
-const upstreamMsIn = (text: string) => text.match(/x-svc-upstream-ms: \d+/g)
-
-test('a reply that is held back says once how long upstream took, to its end', () => {
-  const { reply, pass, sent } = openReply()
-  reply.head(head)
-  pass(10)
-  reply.data(Buffer.from('{}'))
-  pass(10)
-  reply.finish(figures, [])
-  assert.deepEqual(upstreamMsIn(sent()), ['x-svc-upstream-ms: 27'])
-})
-
-test('a stream says as a header how long upstream took to its headers, and as a trailer to its end', () => {
-  // The JSON should have been held, and is too large for that.
-  for (const each of [streamHead, head]) {
-    const { reply, pass, sent } = openReply()
-    reply.head(each)
-    pass(10)
-    reply.data(Buffer.alloc(2_000))
-    pass(10)
-    reply.finish(figures, [])
-    const [top = '', ...body] = sent().split('\r\n\r\n')
-    assert.deepEqual(upstreamMsIn(top), ['x-svc-upstream-ms: 7'])
-    assert.deepEqual(upstreamMsIn(body.join()), ['x-svc-upstream-ms: 27'])
-  }
-})
-
 test('of a reply that was held for a client that left nothing goes out, and its memory is given back', () => {
   const { reply, res, memory } = openReply()
   reply.head(head)
@@ -122,13 +94,6 @@ test('of a reply that was held for a client that left nothing goes out, and its 
   assert.equal(memory.tryTake(1_000, 'k'), true)
 })
 
-test('of a reply that is cut before its first byte, the head has come all the same', () => {
-  const { reply, sent } = openReply()
-  reply.head(head)
-  reply.cut()
-  assert.match(sent(), /^HTTP\/1\.1 200 OK\r\ncontent-type: application\/json\r\n[\s\S]*\r\n\r\n$/)
-})
-
 test('what comes behind the last event waits for a client that has no room', () => {
   const { reply, res } = openReply({ takes: false })
   reply.head(streamHead)
@@ -137,14 +102,6 @@ test('what comes behind the last event waits for a client that has no room', () 
   assert.equal(reply.data(Buffer.alloc(LAST_EVENT_BYTES_MAX, '\n')), false)
   assert.equal(reply.bytesOut, last.length + LAST_EVENT_BYTES_MAX)
   res.connectionClosed()
-})
-
-test('the balance is among the figures unless `headers.balance` is false', () => {
-  const figures = { costNanos: 1n, listNanos: 2n, balanceNanos: 3n }
-  const namesOf = (names: HeaderNames) => figureLines(names, figures, 4).filter((_, at) => at % 2 === 0)
-  const others = ['x-svc-cost-usd', 'x-svc-list-cost-usd', 'x-svc-upstream-ms']
-  assert.deepEqual(namesOf(headerNames('svc')), [...others, 'x-svc-balance-usd'])
-  assert.deepEqual(namesOf(headerNames('svc', [], false)), others)
 })
 
 /** A compressed reply to a client that has room or not. Without memory it is not held. */

@@ -172,26 +172,3 @@ test('a wish for another protocol is reported, and what follows it is read on; n
     assert.equal(readAll('request', [`CONNECT a:1 HTTP/1.1\r\n\r\n${behind}`, GET]).messages.length, 1)
   }
 })
-
-test('a message is read on when so many readers are opened within it that the memory of the parser grows', () => {
-  const readers: MessageReader[] = []
-  const seen: string[] = []
-  const idle = { head() {}, data: () => true, end() {} }
-  const receiver = {
-    head(head: MessageHead) {
-      seen.push(`${head.target} ${head.headers.join()}`)
-      for (let i = 0; i < 5_000; i++) readers.push(new MessageReader('response', idle, LIMITS))
-    },
-    data: (chunk: Buffer) => seen.push(chunk.toString()) > 0,
-    end: (trailers: string[]) => void seen.push(trailers.join()),
-  }
-  const reader = new MessageReader('request', receiver, LIMITS)
-  readers.push(reader)
-  assert.equal(reader.read(Buffer.from(POST + CHUNKED + GET, 'latin1')), null)
-  assert.deepEqual(seen, [
-    ...['/a?b Host,a,Content-Length,5', 'hello', ''],
-    ...['/c Transfer-Encoding,chunked', 'abc', 'de', 'T,v,T,w'],
-    ...['/ X-Latin,caf\xe9,x-latin,two', ''],
-  ])
-  for (const each of readers) each.close()
-})

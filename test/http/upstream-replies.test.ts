@@ -122,31 +122,6 @@ for (const [name, wire] of Object.entries({
   })
 }
 
-test('a receiver without room is sent no more than was under way, and the rest when it has', async (t) => {
-  const body = 'x'.repeat(8_000_000)
-  const upstream = await startRawUpstream(t, replies(sized(body)))
-  let taken = 0
-  const stalled = Promise.withResolvers<void>()
-  let hasRoom = false
-  const { call, ended, reply } = upstream.send(
-    {},
-    {
-      data: (chunk) => {
-        taken += chunk.length
-        stalled.resolve()
-        return hasRoom
-      },
-    },
-  )
-  await stalled.promise
-  for (let turn = 0; turn < 100; turn++) await nextTurn()
-  assert.ok(taken <= 64 * 1024, `${taken} bytes came though there was no room`)
-  hasRoom = true
-  call.resume()
-  assert.equal(describeEnd(await ended), 'complete')
-  assert.equal(reply.bytes.length, body.length)
-})
-
 test('what is kept of a reply stays as it is while others arrive', async (t) => {
   const letters = ['a', 'b', 'c', 'd']
   const upstream = await startRawUpstream(

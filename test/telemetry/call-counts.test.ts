@@ -40,52 +40,6 @@ async function samplesOf(counts: CallCounts, name: string) {
   return await metric.read(sourcesOf(counts))
 }
 
-test('the label of a model is its id in the price book, for aliases and fine-tuned models too, and else "other"', () => {
-  const overlay = JSON.stringify({
-    models: [
-      {
-        id: 'own-model',
-        aliases: ['own-alias'],
-        provider: 'openai',
-        mode: 'chat',
-        rates: { standard: { input: '1', output: '2' } },
-      },
-      {
-        id: 'ft:own-model',
-        provider: 'openai',
-        mode: 'chat',
-        rates: { standard: { input: '1', output: '2' } },
-      },
-    ],
-  })
-  const loaded = loadListPrices(overlay)
-  assert.ok(loaded.kind === 'book')
-  const counts = new CallCounts(loaded.book)
-  const names = [
-    'own-model',
-    'own-alias',
-    'ft:own-model:org::1',
-    'ft:own-model:org::2',
-    'unknown',
-    'unknown-2',
-    '',
-  ]
-  for (const modelServed of [...names, ...names])
-    counts.settled('chat', null, closing({ modelServed }), TIMES)
-  counts.settled('chat', null, closing({ modelServed: null }), TIMES)
-  counts.settled('chat', 'own-alias', closing({ modelServed: null }), TIMES)
-  const { models, named } = counts.surfaces.chat
-  assert.deepEqual(
-    [...models].map(([model, { calls }]) => [model, calls[2]]),
-    [
-      ['own-model', 5],
-      ['ft:own-model', 4],
-      ['other', 7],
-    ],
-  )
-  assert.deepEqual([...named.keys()].sort(), ['own-alias', 'own-model'], 'what clients send is not kept')
-})
-
 test('a book that is read again changes the labels of later calls, and forgets nothing', () => {
   const counts = new CallCounts(bookWith())
   counts.settled('messages', null, closing({ modelServed: 'new-model' }), TIMES)
