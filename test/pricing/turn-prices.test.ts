@@ -151,11 +151,6 @@ test('a turn of a model without a price, or without one for what it does, is ref
   assert.equal(strict.planTurn(turn('realtime', 'gpt-unheard-of')).unratable?.refuse, 'always')
 })
 
-test('a turn whose model is not known yet holds all that is left', () => {
-  for (const kind of ['realtime', 'transcription'] as const)
-    assert.deepEqual(pricer.planTurn(turn(kind, null)).hold, { kind: 'unbounded' })
-})
-
 const realtimeModels = shipped.models.filter(({ mode }) => mode === 'realtime')
 
 test('no response that fits the window costs more than its turn held, whatever the project or the host', () => {

@@ -144,18 +144,6 @@ test('what can be read is named even where more is unknown, so that a stranger a
   assert.deepEqual(names, ['a', 'b'])
 })
 
-for (const type of [
-  'application/x-www-form-urlencoded',
-  'multipart/mixed; boundary=x',
-  'text/plain, multipart/form-data; boundary=x',
-]) {
-  test(`a body that is JSON and could be read as ${type} names no model beyond doubt`, async () => {
-    const body = '{"model":"a","x":"&model=b&"}'
-    const { unknown } = await modelsOf('chat', 'POST /v1/images/edits', body, type)
-    assert.match(unknown ?? '', /content type/)
-  })
-}
-
 test('a model that upstream takes by itself counts as named where none is, and nowhere else', async () => {
   const drawn = (body: Body) => modelsOf('chat', 'POST /v1/images/generations', body, undefined, 'd')
   const known = { unknown: null, batchFile: null }

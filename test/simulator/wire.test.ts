@@ -95,12 +95,6 @@ test('a client that leaves is counted, while it waits, reads, or still uploads',
   await untilCounted(own, (counts) => counts.aborted === 3)
 })
 
-test('chunks=n writes pieces of n bytes that lose nothing', async () => {
-  const { chunks, body, ended } = await raw('chunks=7')
-  assert.ok(ended === 'complete' && chunks.slice(0, -1).every((size) => size === 7))
-  assert.equal(parseEvents(String(body)).at(-1)?.event, 'message_stop')
-})
-
 test('a cut breaks the connection after as many events or bytes as asked, or beyond the end', async () => {
   const { aborted } = simulator
   for (const count of [0, 1, 4]) {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
-import { create, simulated, startTurnsBench } from './turns-bench.ts'
+import { create, startTurnsBench } from './turns-bench.ts'
 
 const bench = await startTurnsBench()
 after(() => bench.close())
@@ -56,14 +56,6 @@ test('of each turn the message that began it is kept, and its events', async () 
     assert.deepEqual([request.truncated, response.truncated], [false, false])
   }
   assert.equal((await ask(socket.id)).status, 404, 'a handshake has no bodies')
-})
-
-test('what came of a turn that was cut is kept as far as it came', async () => {
-  const socket = await bench.open({ key: loggedKey })
-  socket.send(simulated('cut=event:9'))
-  await socket.closed()
-  const [{ id } = {}] = await bench.turns(socket.id, 1)
-  assert.deepEqual(eventsIn((await bodiesOf(id)).response), socket.received)
 })
 
 test('keys that stand in a message are not kept', async () => {

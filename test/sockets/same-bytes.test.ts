@@ -111,19 +111,6 @@ test('a megabyte in one message, in pieces that respect no boundary, both ways',
   client.socket.destroy()
 })
 
-test('a ping passes while a message of many fragments has not ended', async () => {
-  const { client, upstream } = await bench.open()
-  const [first, ...rest] = fragmented(create('waits'), [20])
-  assert.ok(first !== undefined)
-  await client.send(wireOf('client', first))
-  const ping = wireOf('client', { opcode: PING, payload: 'now' })
-  await assertPasses(client, upstream, [ping])
-  const arrived = upstream.receivedBytes(ping.length + sequenceOf('client', [first, ...rest]).length)
-  await client.send(sequenceOf('client', rest))
-  assert.deepEqual((await arrived).subarray(ping.length), sequenceOf('client', [first, ...rest]))
-  client.socket.destroy()
-})
-
 test('close frames pass with their code and reason, either way, and end both connections', async () => {
   const reason = Buffer.concat([Buffer.from([0x0f, 0xa1]), Buffer.from('enough')])
   for (const closer of ['client', 'upstream'] as const) {
