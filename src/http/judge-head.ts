@@ -17,7 +17,7 @@ export function judgeHead(httpVersion: string, method: string, headers: RawHeade
     return refuse('bad_request', 'The request has more than one Host header. Send one.', { close: true })
   const [host] = hosts
   if (host === undefined && httpVersion === '1.1') {
-    return refuse('bad_request', 'The Host header is missing.', { close: true })
+    return refuse('bad_request', 'The Host header is missing. Send one.', { close: true })
   }
   if (host !== undefined && !HOST.test(host)) {
     return refuse('bad_request', 'The Host header is not a host name with an optional port.', { close: true })

@@ -1,7 +1,7 @@
 /** A name that is not read, but that some server may treat as one that is. */
 export const AMBIGUOUS: unique symbol = Symbol('ambiguous')
 
-/** Names without these characters are ASCII and mean what they say. */
+/** Names without these characters are plain ASCII without escapes. */
 const ODD = /[\\\0\x80-\xff]/
 
 /**

@@ -80,7 +80,7 @@ export class JsonSkim {
   #keptBytes = 0
 
   #scalar = 0
-  /** The current string, where it is not seen at one glance whether it is a mark. */
+  /** The current string, if it cannot be recognised as a mark in one step. */
   readonly #mark = new KeptPart()
 
   #marks = 0

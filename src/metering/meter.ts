@@ -204,7 +204,7 @@ export class GuardedMeter implements Meter {
   }
 }
 
-/** The meter of a reply that a reader understands. */
+/** The meter of a reply that has a reader. */
 class ReaderMeter {
   protected readonly reader: ReplyReader
   protected readonly output: Delivered

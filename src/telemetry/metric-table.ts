@@ -163,7 +163,7 @@ export const METRICS: readonly Metric[] = [
   ),
   gauge(
     'tollgate_calls_in_flight',
-    'Calls of this node that are upstream now, and standing holds of open WebSockets.',
+    'Calls of this node that are upstream now, and standing reservations of open WebSockets.',
     ({ inFlight }) => only(inFlight.count),
   ),
   gauge(
@@ -173,7 +173,7 @@ export const METRICS: readonly Metric[] = [
   ),
   gauge(
     'tollgate_held_usd',
-    'USD held by calls in flight on all nodes that share the database. Every node reports the same value.',
+    'USD reserved by calls in flight on all nodes that share the database. Every node reports the same value.',
     ({ heldNanos }) => onlyIfKnown(heldNanos().then((nanos) => (nanos === null ? null : usd(nanos)))),
   ),
   gauge(
