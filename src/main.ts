@@ -383,8 +383,8 @@ async function serveFrom(
 
   return {
     async reloadPrices(overlayText) {
-      const { loadListPrices } = await import('./pricing/load-book.ts')
-      const loaded = loadListPrices(overlayText)
+      const { loadPrices } = await import('./pricing/load-book.ts')
+      const loaded = loadPrices(overlayText)
       if (loaded.kind === 'refused') return loaded.problems
       await storePriceVersions(store, loaded.book)
       pricer.use(loaded.book)

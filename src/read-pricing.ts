@@ -21,6 +21,6 @@ export async function readPricing({
 
 async function load(overlayText: string) {
   // Load the validation only for an overlay; most installations have none.
-  const { loadListPrices } = await import('./pricing/load-book.ts')
-  return loadListPrices(overlayText)
+  const { loadPrices } = await import('./pricing/load-book.ts')
+  return loadPrices(overlayText)
 }

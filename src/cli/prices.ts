@@ -2,12 +2,13 @@ import { readFileSync, statSync } from 'node:fs'
 import type { Command } from 'commander'
 import { readConfig } from '../config.ts'
 import { systemClock } from '../kernel/clock.ts'
-import { loadListPrices } from '../pricing/load-book.ts'
+import { loadPrices } from '../pricing/load-book.ts'
 import {
   findModel,
   type ModelPrice,
   type PriceBook,
   type PriceVersion,
+  suggestModel,
   tariffsOf,
   versionAt,
 } from '../pricing/price-book.ts'
@@ -47,10 +48,11 @@ async function showPrices(name: string | undefined, options: ShowOptions): Promi
     return await print(json ? asJson({ id, effective_from, tools, models }) : showModels(version))
   }
   const model = findModel(version, name)
-  if (model === null)
-    throw new Failure(
-      `There is no price for ${shownText(name)} in ${version.id}. \`tollgate prices show\` lists the models.`,
-    )
+  if (model === null) {
+    const meant = suggestModel(version.names.keys(), name)
+    const hint = meant === null ? '`tollgate prices show` lists the models.' : `Did you mean ${meant}?`
+    throw new Failure(`There is no price for ${shownText(name)} in ${version.id}. ${hint}`)
+  }
   await print(json ? asJson({ price_version: version.id, ...model.entry }) : showModel(model, version))
 }
 
@@ -73,7 +75,7 @@ async function checkOverlay(file: string): Promise<void> {
 const FILE_BYTES_MAX = 16 * 1024 * 1024
 
 function bookWith(overlayPath: string | undefined): PriceBook {
-  const loaded = loadListPrices(overlayPath === undefined ? undefined : readText(overlayPath))
+  const loaded = loadPrices(overlayPath === undefined ? undefined : readText(overlayPath))
   if (loaded.kind === 'refused')
     throw new Failure(`${overlayPath} cannot be used:\n${bullets(loaded.problems)}`)
   return loaded.book

@@ -1,7 +1,7 @@
 import { limits } from '../kernel/limits.ts'
 import { addBounds, type Bound, NO_COST } from '../kernel/money.ts'
 import type { Unit, Usage } from '../kernel/usage.ts'
-import { type NamedModels, nearestName, type ObjectKind, type Surface } from '../kernel/vocabulary.ts'
+import type { NamedModels, ObjectKind, Surface } from '../kernel/vocabulary.ts'
 import type { AccountTerms, BoundedFile } from '../ledger/account.ts'
 import type { Hold, Unratable } from '../ledger/call.ts'
 import { HOLD_NANOS_MAX } from '../ledger/decide-admission.ts'
@@ -9,7 +9,13 @@ import type { RequestFacts } from '../metering/request-reader.ts'
 import { type Discount, flatDiscount } from '../pricing/amounts.ts'
 import { boundOf, inputTokensMax, outputTokensMax } from '../pricing/bound.ts'
 import type { RatingContext } from '../pricing/modifiers.ts'
-import { findModel, type PriceBook, type PriceVersion, versionAt } from '../pricing/price-book.ts'
+import {
+  findModel,
+  type PriceBook,
+  type PriceVersion,
+  suggestModel,
+  versionAt,
+} from '../pricing/price-book.ts'
 import { mostExpensiveNamed, resolve } from '../pricing/priced-parts.ts'
 import { rateFigures, writeRating } from '../pricing/rate.ts'
 import type { BoundEntry } from '../providers/batch-requests.ts'
@@ -122,8 +128,7 @@ export function createPricer(firstBook: PriceBook, settings: PricerSettings) {
       book = next
     },
     closestModel(name: string, atMs: number): string | null {
-      const changesMax = Math.min(3, Math.floor(name.length / 3))
-      return nearestName(name, [...versionAt(book, atMs).names.keys()], changesMax)
+      return suggestModel(versionAt(book, atMs).names.keys(), name)
     },
     /** The most that a request can cost inside a batch. */
     boundEntry(...[endpoint, facts, atMs]: [...Parameters<BoundEntry>, atMs: number]): Bound {
@@ -315,13 +320,9 @@ function boundFor(
 ): Bound {
   const { surface, bodyBytes } = call
   const { endpoint, regional, batch } = context
-  const { chatDefaultTier: defaultTier, discount } = settings
-  return boundOf(
-    { ...limits, surface, endpoint, model, bodyBytes },
-    version,
-    { defaultTier, regional, geographyPossible: true, batch },
-    discount,
-  )
+  const serviceTier = tierFor(surface, limits, settings)
+  const request = { ...limits, surface, endpoint, regional, batch, model, bodyBytes, serviceTier }
+  return boundOf(request, version, settings.discount)
 }
 
 /** Upper bound for transcribing a session's input, with the most expensive model: the session may choose any. */

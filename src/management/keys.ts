@@ -9,10 +9,9 @@ import {
   rotateFields,
 } from '../api/key.ts'
 import { keyObject } from '../api/objects.ts'
-import { nearestName } from '../kernel/vocabulary.ts'
 import { mintKey, shownParts } from '../keys/key-format.ts'
 import { KEY_LIMITS, type KeyChanges, type KeyRecord, NO_LIMITS } from '../keys/key-store.ts'
-import { findModel, type PriceBook } from '../pricing/price-book.ts'
+import { findModel, type PriceBook, suggestModel } from '../pricing/price-book.ts'
 import {
   defineRoute,
   type Management,
@@ -66,10 +65,8 @@ export function refuseUnknownModel(
     const text = isPattern ? entry.slice(0, -1) : entry
     if (current.some((version) => findModel(version, text) !== null)) continue
     if (isPattern && names.some((name) => name.startsWith(text))) continue
-    // A pattern is compared with the same number of characters of each name.
-    const compared = new Map(names.map((name) => [isPattern ? name.slice(0, text.length) : name, name]))
-    const nearest = nearestName(text, [...compared.keys()], Infinity)
-    const hint = nearest === null ? '' : ` The closest is ${compared.get(nearest)}.`
+    const meant = suggestModel(names, entry)
+    const hint = meant === null ? '' : ` Did you mean ${meant}?`
     const message = `allowed_models: ${JSON.stringify(entry)} matches no model of the price book.${hint}`
     return refused('unknown_model', message, 'allowed_models')
   }

@@ -25,8 +25,8 @@ export interface RequestFacts {
 
 export interface OtherModels {
   readonly names: readonly string[]
-  readonly unreadable: string | null
-  readonly open: string | null
+  /** Why there may be more models than the names, or null. */
+  readonly unknown: string | null
 }
 
 /** Facts about the items of a body: a conversation's items, a batch's requests. There may be many. */
@@ -65,7 +65,7 @@ export const NOT_READ: RequestFacts = {
   kind: 'not_read',
   body: {},
   tools: [],
-  others: { names: [], unreadable: null, open: null },
+  others: { names: [], unknown: null },
   spans: NO_SPANS,
   objectEnd: 0,
   marks: 0,

@@ -1,11 +1,11 @@
-import type { Quantities, Unit, Usage, UsagePart } from '../kernel/usage.ts'
-import { addToolCalls } from '../providers/reading.ts'
+import type { Usage, UsagePart } from '../kernel/usage.ts'
+import { addQuantities, addToolCalls } from '../providers/reading.ts'
 import { ONE, type RatingContext } from './modifiers.ts'
 import type { PriceVersion } from './price-book.ts'
 import { resolve, toolsOf } from './priced-parts.ts'
 
 /** The usage of a batch's requests that one model served. */
-export interface ModelUsage {
+interface ModelUsage {
   readonly model: string | null
   readonly requests: number
   readonly usage: Usage
@@ -90,10 +90,9 @@ export class BatchUsage {
 }
 
 function addParts(one: UsagePart, other: UsagePart): UsagePart {
-  const quantities: { [U in Unit]?: number } = { ...one.quantities }
-  for (const unit in other.quantities) {
-    const name = unit as keyof Quantities
-    quantities[name] = (quantities[name] ?? 0) + (other.quantities[name] ?? 0)
+  return {
+    model: one.model,
+    quantities: addQuantities(one.quantities, other.quantities),
+    promptTokens: Math.max(one.promptTokens, other.promptTokens),
   }
-  return { model: one.model, quantities, promptTokens: Math.max(one.promptTokens, other.promptTokens) }
 }

@@ -1,22 +1,12 @@
 import type { Bound } from '../kernel/money.ts'
 import type { RequestTools } from '../providers/request-members.ts'
-import { SURFACES } from '../providers/surfaces.ts'
 import { type Discount, NO_DISCOUNT, payableFor, plainAmountOf, Totals } from './amounts.ts'
-import {
-  type BoundRequest,
-  type BoundSettings,
-  MULTIPLIER_ONE,
-  maxRate,
-  multiplierMax,
-  type ReportedTier,
-  tierOf,
-} from './modifiers.ts'
+import { type BoundRequest, MULTIPLIER_ONE, maxRate, multiplierMax, tierOf } from './modifiers.ts'
 import {
   findModel,
   highestSearchRate,
   type ModelPrice,
   type PriceVersion,
-  ratesOf,
   type Tariff,
   type TierRates,
   tableFor,
@@ -43,7 +33,6 @@ const BOUND_NANOS_MAX = 1_000_000_000n * 1_000_000_000n
 export function boundOf(
   request: BoundRequest,
   version: PriceVersion,
-  settings: BoundSettings,
   discount: Discount = NO_DISCOUNT,
 ): Bound {
   const { model: asked, boundClass, tools } = request
@@ -56,14 +45,14 @@ export function boundOf(
   }
   if (boundClass === 'unknown') return unbounded('something takes part that the request does not limit')
   const passes = boundClass === 'exotic' ? (1 + request.passes) * (request.compacts ? 2 : 1) : 1
-  const tokens = tokensAmount(models, request, settings, passes)
+  const tokens = tokensAmount(models, request, passes)
   if (typeof tokens === 'string') return unbounded(tokens)
   const fees = feesAmount(models[0] as ModelPrice, tools)
   let [listNanos, costNanos] = [0n, 0n]
   for (const model of models) {
     const totals = new Totals()
     const payable = payableFor(discount, model.id)
-    totals.add(tokens * BigInt(passes), multiplierMax(model.factors, request, settings), payable)
+    totals.add(tokens * BigInt(passes), multiplierMax(model.factors, request), payable)
     if (fees !== 0n) totals.add(fees, MULTIPLIER_ONE, payable)
     const raised = totals.raised()
     listNanos = maxRate(listNanos, raised.listNanos)
@@ -78,18 +67,13 @@ function unbounded(reason: string): Bound {
 }
 
 /** The cost of one pass's tokens, or why it is unbounded. */
-function tokensAmount(
-  models: readonly ModelPrice[],
-  request: BoundRequest,
-  settings: BoundSettings,
-  passes: number,
-): bigint | string {
+function tokensAmount(models: readonly ModelPrice[], request: BoundRequest, passes: number): bigint | string {
   const contexts = models.map((model) => inputLimit(model, request))
   const context = contexts.every((each) => each !== null) ? Math.max(...contexts) : null
   // Prompts of several passes may be reported, and so rated, as one.
   const prompt = (context ?? Number.MAX_SAFE_INTEGER) * passes
   const nanos = models
-    .map((model) => highestRatesFor(model, request, settings, prompt))
+    .map((model) => highestRatesFor(model, request, prompt))
     .reduce((most, each) => highestOfBoth(most, each))
   let sum = 0n
   if (nanos.duration > 0n) {
@@ -142,59 +126,39 @@ type HighestRates = Readonly<Record<PricedSide, bigint>>
  * The highest rates that may apply to the call: those of the requested tier, for prompts up to the limit. Only listed
  * rates matter, because substitutes are among them.
  */
-function highestRatesFor(
-  model: ModelPrice,
-  request: BoundRequest,
-  settings: BoundSettings,
-  promptTokensMax: number,
-): HighestRates {
-  const table = tableFor(model, request.endpoint)
-  const { standard, longContextAbove } = table
+function highestRatesFor(model: ModelPrice, request: BoundRequest, promptTokensMax: number): HighestRates {
+  const { tiers, longContextAbove } = tableFor(model, request.endpoint)
   const mayBeLong = longContextAbove !== null && promptTokensMax > longContextAbove
-  const { tier, known } = tierFor(request, settings)
-  const usual = highestOf(standard, mayBeLong)
-  if (tier === 'standard' && known) return usual
-  const rates = ratesOf(table, tier)
-  const own = highestOf(rates, mayBeLong)
+  const speed = request.mayBeFast ? 'fast' : null
+  const { tier, known } = tierOf(request.surface, { ...request, speed })
+  const usual = highestOf(tiers.standard, mayBeLong)
+  // A single request does not get the batch price, even if it names that tier.
+  const own = tier === 'batch' && !request.batch ? usual : highestOf(tiers[tier], mayBeLong)
   // An unknown tier may be another name for any of the model's tiers.
   if (!known)
-    return [...table.others.values()]
+    return Object.values(tiers)
       .filter(({ listed }) => listed)
       .reduce((most, each) => highestOfBoth(most, highestOf(each, mayBeLong)), highestOfBoth(own, usual))
-  // A faster, more expensive tier may be downgraded to standard. Models with a cheaper tier refuse calls instead of
-  // upgrading them.
-  return settings.batch === true || (tier === 'flex' && rates.listed) ? own : highestOfBoth(own, usual)
+  // A tier that costs more for its speed may be served, and reported, as standard. Calls at a cheaper tier are refused
+  // rather than raised to standard, by the models that have it.
+  return request.batch || (tier === 'flex' && tiers.flex.listed) ? own : highestOfBoth(own, usual)
 }
 
-function tierFor(request: BoundRequest, settings: BoundSettings): ReportedTier {
-  if (settings.batch === true) return { tier: 'batch', known: true }
-  const left = request.serviceTier === null || request.serviceTier === 'auto'
-  const serviceTier =
-    left && SURFACES[request.surface].pricing.hasProjectTier ? settings.defaultTier : request.serviceTier
-  const speed = request.mayBeFast ? 'fast' : null
-  const reported = tierOf(request.surface, { serviceTier, speed, batch: false })
-  // A single request does not get the batch price, even if it names that tier.
-  return reported.tier === 'batch' ? { tier: 'standard', known: reported.known } : reported
+function highestOf({ short, long }: TierRates, mayBeLong: boolean): HighestRates {
+  return mayBeLong && long !== null ? highestOfBoth(highestIn(short), highestIn(long)) : highestIn(short)
 }
 
 /** Cached: rates never change, and searching them took a third of the time of a bound. */
-const highestKnown = new WeakMap<TierRates, { readonly short: HighestRates; readonly either: HighestRates }>()
-
-function highestOf(rates: TierRates, mayBeLong: boolean): HighestRates {
-  let known = highestKnown.get(rates)
-  if (known === undefined) {
-    const short = highestIn(rates.short)
-    const either = rates.long === null ? short : highestOfBoth(short, highestIn(rates.long))
-    known = { short, either }
-    highestKnown.set(rates, known)
-  }
-  return mayBeLong ? known.either : known.short
-}
+const highestKnown = new WeakMap<Tariff, HighestRates>()
 
 function highestIn(tariff: Tariff): HighestRates {
+  const known = highestKnown.get(tariff)
+  if (known !== undefined) return known
   const most = (side: PricedSide): bigint =>
     UNITS_OF[side].reduce((sofar, unit) => maxRate(sofar, tariff.get(unit) ?? 0n), 0n)
-  return { input: most('input'), output: most('output'), duration: most('duration') }
+  const highest = { input: most('input'), output: most('output'), duration: most('duration') }
+  highestKnown.set(tariff, highest)
+  return highest
 }
 
 function highestOfBoth(a: HighestRates, b: HighestRates): HighestRates {

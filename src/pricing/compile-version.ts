@@ -2,22 +2,35 @@ import { parseUsd } from '../kernel/money.ts'
 import { TIERS, type Tier, UNITS, type Unit } from '../kernel/usage.ts'
 import listPrices from './list-prices.json' with { type: 'json' }
 import { ONE } from './modifiers.ts'
-import {
-  type ModelPrice,
-  type PriceBook,
-  type PriceVersion,
-  type RateTable,
-  type Tariff,
-  TEXT_MODES,
-  type TierRates,
-} from './price-book.ts'
-import type { BookVersionEntry, ModelEntry, RateTableEntry, TariffEntry } from './price-file.ts'
-import { instantMs, UNIT_PRICES } from './rate-keys.ts'
+import type { ModelPrice, PriceBook, PriceVersion, RateTable, Tariff, TierRates } from './price-book.ts'
+import type { BookVersionEntry, ModelEntry, RateTableEntry } from './price-file.ts'
+import { TEXT_MODES, UNIT_PRICES, UNITS_OF } from './rate-keys.ts'
 
-/** Compiles a price file to maps of integers, once per version, so that rating only looks up. */
+/**
+ * The list prices that come with the product. A test checks them, not every start: the check took a sixth of the time
+ * until the gateway served, most of it to load the code that checks.
+ */
+export const LIST_PRICES = listPrices.versions as readonly BookVersionEntry[]
+
+export function shippedBook(): PriceBook {
+  const [first, ...later] = LIST_PRICES
+  if (first === undefined) throw new TypeError('the shipped book holds no version')
+  return {
+    versions: [
+      compileVersion(first, null),
+      ...later.map((entry) => compileVersion(entry, instantMs(entry.effective_from))),
+    ],
+  }
+}
+
+/** Prices change at an instant; a date means its first instant in UTC. */
+export function instantMs(text: string): number {
+  return Date.parse(text.includes('T') ? text : `${text}T00:00:00Z`)
+}
+
+/** Makes maps of whole numbers from the decimals of a price file, once per version: rating a call only looks them up. */
 export function compileVersion(entry: BookVersionEntry, effectiveFromMs: number | null): PriceVersion {
-  const ratioOf = tierRatios(entry.models)
-  const models = entry.models.map((model) => compileModel(model, entry.tools, ratioOf))
+  const models = entry.models.map((model) => compileModel(model, entry))
   const names = new Map<string, ModelPrice>()
   for (const model of models)
     for (const name of [model.id, ...(model.entry.aliases ?? [])]) names.set(name, model)
@@ -25,22 +38,24 @@ export function compileVersion(entry: BookVersionEntry, effectiveFromMs: number 
   return { id: entry.id, effectiveFromMs, defaultModels, models, names, entry }
 }
 
-function compileModel(entry: ModelEntry, tools: BookVersionEntry['tools'], ratioOf: RatioOf): ModelPrice {
-  const provided = Object.hasOwn(tools, entry.provider) ? tools[entry.provider] : undefined
+function compileModel(
+  entry: ModelEntry,
+  { tools, tier_factors: factors = {} }: BookVersionEntry,
+): ModelPrice {
+  const mode = entry.mode ?? 'chat'
+  const compile = (table: RateTableEntry) =>
+    compileTable(table, IMAGES_AS_TEXT.has(mode), factors[entry.provider] ?? {})
   return {
     id: entry.id,
     provider: entry.provider,
-    mode: entry.mode ?? 'chat',
+    mode,
     contextWindowTokens: entry.context_window_tokens ?? null,
     maxOutputTokens: entry.max_output_tokens ?? null,
-    rates: compileTable(entry.rates, entry, ratioOf),
+    rates: compile(entry.rates),
     endpoints: new Map(
-      Object.entries(entry.endpoints ?? {}).map(([endpoint, table]) => [
-        endpoint,
-        compileTable(table, entry, ratioOf),
-      ]),
+      Object.entries(entry.endpoints ?? {}).map(([endpoint, table]) => [endpoint, compile(table)]),
     ),
-    tools: compileTariff({ ...provided, ...entry.tools }),
+    tools: compileTariff({ ...tools[entry.provider], ...entry.tools }),
     factors: {
       geography: new Map(
         Object.entries(entry.geography ?? {}).map(([name, factor]) => [name, nanos(factor)]),
@@ -52,45 +67,73 @@ function compileModel(entry: ModelEntry, tools: BookVersionEntry['tools'], ratio
   }
 }
 
-function compileTable(table: RateTableEntry, model: ModelEntry, ratioOf: RatioOf): RateTable {
-  const seesImages = TEXT_MODES.includes(model.mode ?? 'chat')
-  const standard = compileTier(table.standard, seesImages)
-  const others = new Map<Tier, TierRates>()
-  for (const tier of TIERS) {
-    if (tier === 'standard') continue
-    const own = table[tier]
-    const rates = own === undefined ? NOT_LISTED : compileTier(own, seesImages)
-    others.set(tier, completed(rates, standard, ratioOf(model.provider, tier)))
+/** Image input costs as much as text input, unless the list has image rates. */
+const IMAGES_AS_TEXT: ReadonlySet<string> = new Set(TEXT_MODES)
+
+/** Of tiers that a model does not list, where the book has no factor for the provider. */
+const TIER_FACTORS: Readonly<Partial<Record<Tier, string>>> = { batch: '0.5', flex: '0.5' }
+
+function compileTable(
+  table: RateTableEntry,
+  imagesAsText: boolean,
+  factors: Readonly<Record<string, string>>,
+): RateTable {
+  const { long_context: long, ...short } = table.standard
+  const standard = compileTariff(short)
+  const standardLong = long === undefined ? null : compileTariff(long)
+  const writesCost = CHAT_CACHE_WRITES.some((unit) => standard.has(unit))
+  const complete = (tariff: Map<Unit, bigint>) => addImplied(tariff, imagesAsText, writesCost)
+  const tierOf = (tier: Tier): TierRates => {
+    const { long_context: ownLong = {}, ...own } = table[tier] ?? {}
+    const listed = compileTariff(own)
+    const ratio = ratioOf(listed, standard) ?? [nanos(factors[tier] ?? TIER_FACTORS[tier] ?? '1'), ONE]
+    return {
+      listed: table[tier] !== undefined,
+      short: complete(new Map([...times(standard, ratio), ...listed])),
+      long: standardLong && complete(new Map([...times(standardLong, ratio), ...compileTariff(ownLong)])),
+    }
   }
-  return { longContextAbove: table.long_context_above ?? null, standard, others }
+  const tiers = Object.fromEntries(TIERS.map((tier) => [tier, tierOf(tier)]))
+  return { longContextAbove: table.long_context_above ?? null, tiers: tiers as RateTable['tiers'] }
 }
 
-const NOT_LISTED: TierRates = { listed: false, short: new Map(), long: null }
+type Ratio = readonly [over: bigint, under: bigint]
 
-/** A rate that a tier does not list is the standard rate of the unit × the ratio of the tier's listed rates. */
-function completed(own: TierRates, standard: TierRates, usual: Ratio): TierRates {
-  const ratio = listedRatio(own.short, standard.short) ?? usual
-  const long =
-    standard.long === null ? own.long : new Map([...times(standard.long, ratio), ...(own.long ?? [])])
-  return { listed: own.listed, short: new Map([...times(standard.short, ratio), ...own.short]), long }
-}
-
-function listedRatio(own: Tariff, standard: Tariff): Ratio | null {
-  for (const unit of UNITS) {
-    const [over, under] = [own.get(unit), standard.get(unit)]
-    if (over !== undefined && under !== undefined && under > 0n) return [over, under]
+/** The factor of the rates that a tier lists. */
+function ratioOf(own: Tariff, standard: Tariff): Ratio | null {
+  for (const [unit, over] of own) {
+    const under = standard.get(unit) ?? 0n
+    if (under > 0n) return [over, under]
   }
   return null
 }
 
-function compileTier({ long_context: long, ...short }: TariffEntry, seesImages: boolean): TierRates {
-  const compile = seesImages ? withImages : compileTariff
-  return { listed: true, short: compile(short), long: long === undefined ? null : compile(long) }
+/** A rate that is not a whole number of nanodollars is rounded up. */
+function times(tariff: Tariff, [over, under]: Ratio): Tariff {
+  return new Map(Array.from(tariff, ([unit, nanos]) => [unit, (nanos * over + under - 1n) / under]))
 }
 
-type Rates = Readonly<Record<string, string | null | undefined>>
+/** Cache writes of OpenAI, whose models before gpt-5.6 report writes and charge nothing extra for them. */
+const CHAT_CACHE_WRITES: readonly Unit[] = ['cache_write_30m_tokens', 'cache_write_12h_tokens']
 
-function compileTariff(rates: Rates): Map<Unit, bigint> {
+/** Adds the rates that a list leaves out because they follow from the others. */
+function addImplied(tariff: Map<Unit, bigint>, imagesAsText: boolean, writesCost: boolean): Tariff {
+  const imply = (unit: Unit, rate: bigint | undefined) => {
+    if (rate !== undefined && !tariff.has(unit)) tariff.set(unit, rate)
+  }
+  const [input, cached] = [tariff.get('input_tokens'), tariff.get('cache_read_tokens')]
+  if (imagesAsText && !tariff.has('image_input_tokens')) {
+    imply('image_input_tokens', input)
+    imply('image_cache_read_tokens', cached)
+  }
+  if (!writesCost) for (const unit of CHAT_CACHE_WRITES) imply(unit, input)
+  // A model that embeds, or that is paid by the hour of audio, is not sold by its output.
+  if (tariff.size > 0 && !UNITS_OF.output.some((unit) => tariff.has(unit)))
+    for (const unit of UNITS_OF.output) imply(unit, 0n)
+  return tariff
+}
+
+function compileTariff(rates: Readonly<Record<string, string | null | undefined>>): Map<Unit, bigint> {
   const tariff = new Map<Unit, bigint>()
   for (const unit of UNITS) {
     const { key } = UNIT_PRICES[unit]
@@ -100,73 +143,9 @@ function compileTariff(rates: Rates): Map<Unit, bigint> {
   return tariff
 }
 
-/** Image input costs as much as text input, unless the list has image rates. */
-function withImages(rates: Rates): Tariff {
-  const tariff = compileTariff(rates)
-  if (tariff.has('image_input_tokens')) return tariff
-  const [plain, cached] = [tariff.get('input_tokens'), tariff.get('cache_read_tokens')]
-  if (plain !== undefined) tariff.set('image_input_tokens', plain)
-  if (cached !== undefined && !tariff.has('image_cache_read_tokens'))
-    tariff.set('image_cache_read_tokens', cached)
-  return tariff
-}
-
 /** The file was validated, so every decimal parses. */
 function nanos(text: string): bigint {
   const value = parseUsd(text)
   if (value === null) throw new TypeError(`not a decimal: ${text}`)
   return value
-}
-
-type Ratio = readonly [over: bigint, under: bigint]
-
-const HALF: Ratio = [1n, 2n]
-
-type RatioOf = (provider: string, tier: Tier) => Ratio
-
-/** The ratio of a tier for models that do not list it: 0.5 for batch and flex, else that of the newest model that lists it. */
-function tierRatios(models: readonly ModelEntry[]): RatioOf {
-  const newest = new Map<string, { readonly version: number; readonly ratio: Ratio }>()
-  for (const { id, provider, rates } of models) {
-    const under = parseUsd(rates.standard.input ?? '') ?? 0n
-    const version = versionIn(id)
-    for (const tier of TIERS) {
-      const over = parseUsd(rates[tier]?.input ?? '')
-      const name = `${provider} ${tier}`
-      if (over === null || under === 0n || version < (newest.get(name)?.version ?? 0)) continue
-      newest.set(name, { version, ratio: [over, under] })
-    }
-  }
-  return (provider, tier) => {
-    if (tier === 'batch' || tier === 'flex') return HALF
-    return newest.get(`${provider} ${tier}`)?.ratio ?? [1n, 1n]
-  }
-}
-
-/** 6.1 of `gpt-6.1-sol`, 5.5 of `claude-opus-5-5`, 4 of `o4-mini`. */
-function versionIn(id: string): number {
-  const [, major = '0', minor = '0'] = /(\d+)(?:[.-](\d)(?!\d))?/.exec(id) ?? []
-  return Number(`${major}.${minor}`)
-}
-
-/** A rate that is not a whole number of nanodollars is rounded up. */
-function times(tariff: Tariff, [over, under]: Ratio): Tariff {
-  const rates = new Map<Unit, bigint>()
-  for (const [unit, nanos] of tariff) rates.set(unit, (nanos * over + under - 1n) / under)
-  return rates
-}
-
-/**
- * The built-in list prices. A test validates them, not every start: that took a sixth of the startup time, mostly to
- * load the validation code.
- */
-export function shippedBook(): PriceBook {
-  const [first, ...later] = listPrices.versions as readonly BookVersionEntry[]
-  if (first === undefined) throw new TypeError('the shipped book holds no version')
-  return {
-    versions: [
-      compileVersion(first, null),
-      ...later.map((entry) => compileVersion(entry, instantMs(entry.effective_from))),
-    ],
-  }
 }

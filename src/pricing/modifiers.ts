@@ -1,5 +1,5 @@
 import { NANOS_PER_USD } from '../kernel/money.ts'
-import type { Tier, Usage } from '../kernel/usage.ts'
+import type { Tier } from '../kernel/usage.ts'
 import type { Surface } from '../kernel/vocabulary.ts'
 import type { RequestLimits } from '../providers/request-limits.ts'
 import { SURFACES } from '../providers/surfaces.ts'
@@ -24,22 +24,11 @@ export interface RatingContext {
 
 /** What bounds a request's cost. */
 export interface BoundRequest
-  extends Omit<RequestLimits, 'speed' | 'background' | 'stored' | 'refersElsewhere'> {
-  readonly surface: Surface
-  /** The template of the endpoint, such as `/v1/messages`. */
-  readonly endpoint: string
+  extends Pick<RatingContext, 'surface' | 'endpoint' | 'regional' | 'batch'>,
+    Omit<RequestLimits, 'speed' | 'background' | 'stored' | 'refersElsewhere'> {
   /** Null if the request names no model, for example with a stored prompt. */
   readonly model: string | null
   readonly bodyBytes: number
-}
-
-export interface BoundSettings {
-  /** The upstream project's tier for `auto` and for requests without a tier. */
-  readonly defaultTier: string | null
-  readonly regional: boolean
-  /** The upstream workspace's default may decide where inference runs. */
-  readonly geographyPossible: boolean
-  readonly batch?: boolean
 }
 
 export interface ReportedTier {
@@ -48,16 +37,12 @@ export interface ReportedTier {
   readonly known: boolean
 }
 
-const STANDARD: ReportedTier = { tier: 'standard', known: true }
-const BATCH: ReportedTier = { tier: 'batch', known: true }
-const NOT_KNOWN: ReportedTier = { tier: 'standard', known: false }
-
 /** The tier that decides the rates, from upstream's names for tier and speed. */
 export function tierOf(
   surface: Surface,
   said: { readonly serviceTier: string | null; readonly speed: string | null; readonly batch: boolean },
 ): ReportedTier {
-  if (said.batch) return BATCH
+  if (said.batch) return { tier: 'batch', known: true }
   const { tiers, speeds } = SURFACES[surface].pricing
   const tier = lookUp(tiers, said.serviceTier)
   // Batches have no speed.
@@ -67,14 +52,17 @@ export function tierOf(
 }
 
 function lookUp(words: Readonly<Record<string, Tier>>, word: string | null): ReportedTier {
-  if (word === null) return STANDARD
+  if (word === null) return { tier: 'standard', known: true }
   // The word is untrusted and may be the name of an inherited member.
   const tier = Object.hasOwn(words, word) ? words[word] : undefined
-  return tier === undefined ? NOT_KNOWN : { tier, known: true }
+  return { tier: tier ?? 'standard', known: tier !== undefined }
 }
 
 /** Factors and discounts are decimals with at most nine places, stored as whole billionths. */
 export const ONE = NANOS_PER_USD
+
+/** The product of two factors where each of them is 1. */
+export const MULTIPLIER_ONE = ONE * ONE
 
 /** Factors for all tokens of a model, in billionths. They do not apply to fees. */
 export interface ModelFactors {
@@ -84,48 +72,13 @@ export interface ModelFactors {
   readonly regional: bigint
 }
 
-/** The only geography without a surcharge. Any other name may be an alias of an expensive one. */
+/** The one geography that does not cost more; another name may be another spelling of one that does. */
 const ANYWHERE = 'global'
 
-/** The product of both factors if each is 1. */
-export const MULTIPLIER_ONE = ONE * ONE
-
-/** The factors that apply to a call, multiplied: over `MULTIPLIER_ONE`. */
-export function multiplierOf(factors: ModelFactors, usage: Usage, context: RatingContext): bigint {
-  return product(geographyOf(factors, usage), context.regional ? factors.regional : ONE)
-}
-
-/** The largest factors that may apply to a call, multiplied: over `MULTIPLIER_ONE`. */
-export function multiplierMax(
-  { geography, regional }: ModelFactors,
-  request: BoundRequest,
-  settings: BoundSettings,
-): bigint {
-  const isPossible = request.geography === null ? settings.geographyPossible : request.geography !== ANYWHERE
-  const most = isPossible ? [...geography.values()].reduce(maxRate, ONE) : ONE
-  return product(most, settings.regional ? regional : ONE)
-}
-
-/** Nearly all factors are 1, and multiplying bigints allocates. */
-function product(a: bigint, b: bigint): bigint {
-  return a === ONE && b === ONE ? MULTIPLIER_ONE : a * b
-}
-
-function geographyOf({ geography }: ModelFactors, usage: Usage): bigint {
-  return (usage.geography === null ? undefined : geography.get(usage.geography)) ?? ONE
-}
-
-/** The factors of a call that are not 1, in words. */
-export function describeModifiers(
-  factors: ModelFactors,
-  usage: Usage,
-  context: RatingContext,
-  format: (factor: bigint) => string,
-): string[] {
-  const byPlace = geographyOf(factors, usage)
-  const said = byPlace === ONE ? [] : [`geography ${usage.geography} × ${format(byPlace)}`]
-  if (context.regional && factors.regional !== ONE) said.push(`regional × ${format(factors.regional)}`)
-  return said
+/** The largest factors that may apply to a call, multiplied: over `MULTIPLIER_ONE`. A workspace may choose the geography. */
+export function multiplierMax({ geography, regional }: ModelFactors, request: BoundRequest): bigint {
+  const most = request.geography === ANYWHERE ? ONE : [...geography.values()].reduce(maxRate, ONE)
+  return most * (request.regional ? regional : ONE)
 }
 
 export function maxRate(a: bigint, b: bigint): bigint {

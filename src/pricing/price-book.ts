@@ -1,17 +1,15 @@
 import { TIERS, type Tier, type Unit } from '../kernel/usage.ts'
+import { nearestName } from '../kernel/vocabulary.ts'
 import { type ModelFactors, maxRate } from './modifiers.ts'
 import type { BookVersionEntry, Mode, ModelEntry, RateTableEntry, TariffEntry } from './price-file.ts'
 import { UNIT_PRICES, UNITS_OF } from './rate-keys.ts'
-
-/** Models of these modes read and write text, so a price for only one side must be a mistake. */
-export const TEXT_MODES: readonly string[] = ['chat', 'responses', 'completion', 'realtime']
 
 /** Nanodollars per the number of units in UNIT_PRICES. A missing unit has no price. */
 export type Tariff = ReadonlyMap<Unit, bigint>
 
 /** The rates of a tier, for prompts up to the threshold and for longer ones. */
 export interface TierRates {
-  /** False: derived from the rates of `standard`. */
+  /** False: the list has no rates for the tier, so they are derived from `standard`. */
   readonly listed: boolean
   readonly short: Tariff
   readonly long: Tariff | null
@@ -20,8 +18,7 @@ export interface TierRates {
 export interface RateTable {
   /** Prompts with more tokens are long. Null: all are short. */
   readonly longContextAbove: number | null
-  readonly standard: TierRates
-  readonly others: ReadonlyMap<Tier, TierRates>
+  readonly tiers: Readonly<Record<Tier, TierRates>>
 }
 
 export interface ModelPrice {
@@ -50,7 +47,7 @@ export interface PriceVersion {
   /** The model of requests that name none, by the path template of the endpoint. */
   readonly defaultModels: ReadonlyMap<string, string>
   readonly names: ReadonlyMap<string, ModelPrice>
-  /** The version as a file entry, from which the same prices can be loaded again. */
+  /** The version as it would stand in a file, and as it is stored with calls. */
   readonly entry: BookVersionEntry
 }
 
@@ -76,15 +73,21 @@ export function findModel(version: PriceVersion, name: string | null): ModelPric
   return fineTuned === undefined ? null : (version.names.get(fineTuned) ?? null)
 }
 
-export function ratesOf({ standard, others }: RateTable, tier: Tier): TierRates {
-  return others.get(tier) ?? standard
+/** The model, or the pattern with `*` at its end, that a name without a price was probably meant to be; null if none is near. */
+export function suggestModel(names: Iterable<string>, name: string): string | null {
+  const isPattern = name.endsWith('*')
+  const text = isPattern ? name.slice(0, -1) : name
+  // A pattern is compared with as much of each name as it has itself.
+  const known = new Set(Array.from(names, (each) => (isPattern ? each.slice(0, text.length) : each)))
+  const nearest = nearestName(text, [...known], Math.min(3, Math.floor(text.length / 3)))
+  return nearest === null || !isPattern ? nearest : `${nearest}*`
 }
 
 export function tableFor(model: ModelPrice, endpoint: string): RateTable {
   return model.endpoints.get(endpoint) ?? model.rates
 }
 
-/** All tariffs of a table, with their names. */
+/** The tariffs of a table with their names. */
 export function tariffsOf(table: RateTableEntry): readonly (readonly [tier: Tier, TariffEntry])[] {
   return TIERS.flatMap((tier) => {
     const entry = table[tier]
@@ -92,60 +95,25 @@ export function tariffsOf(table: RateTableEntry): readonly (readonly [tier: Tier
   })
 }
 
-export interface Tariffs {
-  readonly tier: Tier
-  /** False: the list has no rates for the tier, so they are derived from `standard`. */
-  readonly listed: boolean
-  readonly long: boolean
-  readonly tariff: Tariff
-  readonly table: RateTable
-}
-
-export function tariffsFor(table: RateTable, tier: Tier, promptTokens: number): Tariffs {
-  const rates = ratesOf(table, tier)
-  const long = table.longContextAbove !== null && promptTokens > table.longContextAbove && rates.long !== null
-  return {
-    tier,
-    listed: rates.listed,
-    long,
-    tariff: long && rates.long !== null ? rates.long : rates.short,
-    table,
-  }
-}
-
-/** OpenAI's cache writes. Models before gpt-5.6 report them without charging extra. */
-const CHAT_CACHE_WRITES: readonly Unit[] = ['cache_write_30m_tokens', 'cache_write_12h_tokens']
-
 /**
- * - `listed`: the price list names the rate.
- * - `no_fee`: writing to the cache costs no more than reading the prompt.
- * - `free`: the model has no output price, for example embeddings or audio priced per hour.
- * - `sibling`: no rate for this unit, so the highest rate of the same side applies.
- * - `none`: no substitute on the list.
+ * - `listed`: the price list names the rate, or the rate follows from those that it names.
+ * - `sibling`: the list has no rate for this unit, so the highest rate of the same side applies.
+ * - `none`: no rate can replace the missing one.
  */
 export interface FoundRate {
   readonly nanos: bigint
-  readonly how: 'listed' | 'no_fee' | 'free' | 'sibling' | 'none'
+  readonly how: 'listed' | 'sibling' | 'none'
 }
 
 const NONE: FoundRate = { nanos: 0n, how: 'none' }
-const FREE: FoundRate = { nanos: 0n, how: 'free' }
 
-function writesCost({ standard }: RateTable): boolean {
-  return CHAT_CACHE_WRITES.some((unit) => standard.short.has(unit))
-}
-
-export function findRate({ tariff, table }: Tariffs, unit: Unit): FoundRate {
+export function findRate(tariff: Tariff, unit: Unit): FoundRate {
   const listed = tariff.get(unit)
   if (listed !== undefined) return { nanos: listed, how: 'listed' }
-  const plain = tariff.get('input_tokens')
-  if (plain !== undefined && CHAT_CACHE_WRITES.includes(unit) && !writesCost(table))
-    return { nanos: plain, how: 'no_fee' }
   const { side } = UNIT_PRICES[unit]
   if (side !== 'input' && side !== 'output') return NONE
   const siblings = UNITS_OF[side].flatMap((other) => tariff.get(other) ?? [])
-  if (siblings.length === 0) return side === 'output' && tariff.size > 0 ? FREE : NONE
-  return { nanos: siblings.reduce(maxRate), how: 'sibling' }
+  return siblings.length === 0 ? NONE : { nanos: siblings.reduce(maxRate), how: 'sibling' }
 }
 
 const SEARCHES = ['web_searches', 'web_searches_low', 'web_searches_medium', 'web_searches_high'] as const

@@ -1,9 +1,17 @@
-import { NO_USAGE, type Quantities, UNITS, type Unit, type Usage, type UsagePart } from '../kernel/usage.ts'
+import {
+  NO_USAGE,
+  type Quantities,
+  type Tier,
+  UNITS,
+  type Unit,
+  type Usage,
+  type UsagePart,
+} from '../kernel/usage.ts'
 import { SURFACE_NAMES, type Surface } from '../kernel/vocabulary.ts'
 import { DEFAULT_IMAGE_MODEL, IMAGE_TOOL_MODEL } from '../providers/chat/images.ts'
 import { SURFACES } from '../providers/surfaces.ts'
 import { plainAmountOf } from './amounts.ts'
-import { multiplierOf, type RatingContext, tierOf } from './modifiers.ts'
+import { MULTIPLIER_ONE, maxRate, ONE, type RatingContext, tierOf } from './modifiers.ts'
 import {
   type FoundRate,
   findModel,
@@ -11,36 +19,34 @@ import {
   highestSearchRate,
   type ModelPrice,
   type PriceVersion,
-  type Tariffs,
+  type Tariff,
   tableFor,
-  tariffsFor,
 } from './price-book.ts'
 import type { Mode } from './price-file.ts'
-import { UNITS_OF } from './rate-keys.ts'
+import { isTool } from './rate-keys.ts'
 
+/** The rates of a model for a part of the usage, with the circumstances that chose them. */
 export interface PartPrice {
   readonly model: ModelPrice
+  readonly tier: Tier
   readonly tierKnown: boolean
-  readonly tariffs: Tariffs
-  /** The product of all modifiers, over `MULTIPLIER_ONE`. */
+  readonly isListed: boolean
+  readonly isLong: boolean
+  readonly tariff: Tariff
+  /** Factors on every token, in billionths, and their product. */
+  readonly geography: bigint
+  readonly regional: bigint
   readonly multiplier: bigint
 }
 
 /** Metering promises non-negative integers. Anything else must neither become a credit nor crash in BigInt(). */
 export function quantityOf(quantities: Quantities, unit: Unit): number {
-  const quantity = quantities[unit] ?? 0
-  return Number.isSafeInteger(quantity) && quantity > 0 ? quantity : 0
+  const quantity = quantities[unit]
+  return quantity !== undefined && Number.isSafeInteger(quantity) && quantity > 0 ? quantity : 0
 }
 
-const TOOLS: ReadonlySet<Unit> = new Set(UNITS_OF.tool)
-
-/** Whether a unit is priced per use: tiers and multipliers do not apply. */
-export function isTool(unit: Unit): boolean {
-  return TOOLS.has(unit)
-}
-
-export function rateOf({ model, tariffs }: PartPrice, unit: Unit): FoundRate {
-  return isTool(unit) ? findTool(model, unit) : findRate(tariffs, unit)
+export function rateOf({ model, tariff }: PartPrice, unit: Unit): FoundRate {
+  return isTool(unit) ? findTool(model, unit) : findRate(tariff, unit)
 }
 
 function findTool({ tools }: ModelPrice, unit: Unit): FoundRate {
@@ -51,8 +57,7 @@ function findTool({ tools }: ModelPrice, unit: Unit): FoundRate {
 }
 
 export function toolsOf(quantities: Quantities): Quantities {
-  const units = Object.entries(quantities).filter(([unit]) => isTool(unit as Unit))
-  return Object.fromEntries(units)
+  return Object.fromEntries(Object.entries(quantities).filter(([unit]) => isTool(unit)))
 }
 
 /** A part of the usage with a quantity above 0, and its price. */
@@ -66,18 +71,15 @@ export interface PricedPart {
 }
 
 export function pricedParts(usage: Usage, context: RatingContext, version: PriceVersion): PricedPart[] {
-  const priced: PricedPart[] = []
-  for (const part of usage.parts) {
+  return usage.parts.flatMap((part) => {
     // Searches before a refusal are still charged.
     const quantities = usage.freeRefusal ? toolsOf(part.quantities) : part.quantities
-    if (!didSomething(quantities)) continue
-    const { otherModelsDraw } = SURFACES[context.surface].pricing
-    const isDrawn = otherModelsDraw && part.model !== null
-    const { model, asRequested, standsIn } = modelOf(part, isDrawn, usage, context, version)
-    const price = model === null ? null : priceOf(model, part.promptTokens, usage, context, isDrawn)
-    priced.push({ quantities, asRequested, standsIn, price })
-  }
-  return priced
+    if (!didSomething(quantities)) return []
+    const isDrawn = SURFACES[context.surface].pricing.otherModelsDraw && part.model !== null
+    const priceFor = (model: ModelPrice) => priceOf(model, part.promptTokens, usage, context, isDrawn)
+    const found = modelOf(part, isDrawn, usage, context, version, priceFor)
+    return [{ ...found, quantities, price: found.model === null ? null : priceFor(found.model) }]
+  })
 }
 
 function priceOf(
@@ -87,15 +89,18 @@ function priceOf(
   context: RatingContext,
   isDrawn: boolean,
 ): PartPrice {
-  const { speed } = usage
   const serviceTier = isDrawn ? null : (usage.serviceTier ?? tierUnstated(context))
-  const { tier, known } = tierOf(context.surface, { serviceTier, speed, batch: context.batch })
-  return {
-    model,
-    tierKnown: known,
-    tariffs: tariffsFor(tableFor(model, context.endpoint), tier, promptTokens),
-    multiplier: multiplierOf(model.factors, usage, context),
-  }
+  const said = { serviceTier, speed: usage.speed, batch: context.batch }
+  const { tier, known: tierKnown } = tierOf(context.surface, said)
+  const { tiers, longContextAbove } = tableFor(model, context.endpoint)
+  const { listed: isListed, short, long } = tiers[tier]
+  const isLong = longContextAbove !== null && promptTokens > longContextAbove && long !== null
+  const geography = model.factors.geography.get(usage.geography ?? '') ?? ONE
+  const regional = context.regional ? model.factors.regional : ONE
+  // Nearly all factors are 1, and a multiplication of bigints allocates.
+  const multiplier = geography === ONE && regional === ONE ? MULTIPLIER_ONE : geography * regional
+  const tariff = isLong ? long : short
+  return { model, tier, tierKnown, isListed, isLong, tariff, geography, regional, multiplier }
 }
 
 /** A compaction has tiers, but its reply does not name one. Elsewhere a reply without a tier means standard. */
@@ -115,20 +120,17 @@ function modelOf(
   usage: Usage,
   context: RatingContext,
   version: PriceVersion,
+  priceFor: (model: ModelPrice) => PartPrice,
 ): Resolved {
   const named = nameOf(part, usage, context)
-  const found = isDrawn ? drawnBy(named, version) : resolve(named, context, version)
-  if (found.model !== null) return found
+  // Images that a second model drew are never rated at the price of the model that wrote.
+  const found = isDrawn
+    ? { model: findModel(version, named), asRequested: false, standsIn: false }
+    : resolve(named, context, version)
   // A call that names an unpriced model was admitted to be rated later, at that model's own price.
-  if (context.modelAsked !== null && !isDrawn) return found
-  const price = (model: ModelPrice) => priceOf(model, part.promptTokens, usage, context, isDrawn)
-  const model = costliestModel(candidates(context, isDrawn, version), part.quantities, price)
+  if (found.model !== null || (context.modelAsked !== null && !isDrawn)) return found
+  const model = costliestModel(candidates(context, isDrawn, version), part.quantities, priceFor)
   return { model, asRequested: false, standsIn: true }
-}
-
-/** Images of a second model are never rated as the text model. */
-function drawnBy(named: string | null, version: PriceVersion): Resolved {
-  return { model: findModel(version, named), asRequested: false, standsIn: false }
 }
 
 /**
@@ -200,19 +202,17 @@ function costliestModel(
   quantities: Quantities,
   priceOf: (model: ModelPrice) => PartPrice,
 ): ModelPrice | null {
-  let costliest: ModelPrice | null = null
-  let most = -1n
-  for (const model of models) {
+  const amountAt = (model: ModelPrice): bigint => {
     const price = priceOf(model)
-    let amount = 0n
-    for (const unit of UNITS)
-      amount += plainAmountOf(unit, BigInt(quantityOf(quantities, unit)), rateOf(price, unit).nanos)
-    if (amount > most) {
-      costliest = model
-      most = amount
-    }
+    return UNITS.reduce(
+      (sum, unit) =>
+        sum + plainAmountOf(unit, BigInt(quantityOf(quantities, unit)), rateOf(price, unit).nanos),
+      0n,
+    )
   }
-  return costliest
+  const amounts = models.map(amountAt)
+  const most = amounts.reduce(maxRate, 0n)
+  return models[amounts.indexOf(most)] ?? null
 }
 
 /**

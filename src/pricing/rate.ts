@@ -1,18 +1,17 @@
 import { type Fraction, formatUsd, type Nanos } from '../kernel/money.ts'
 import { type Quantities, UNITS, type Unit, type Usage } from '../kernel/usage.ts'
-import { type Discount, multipliedBy, payableFor, plainAmountOf, readDiscount, Totals } from './amounts.ts'
-import { describeModifiers, MULTIPLIER_ONE, ONE, type RatingContext } from './modifiers.ts'
-import type { FoundRate, PriceVersion } from './price-book.ts'
 import {
-  isTool,
-  type PartPrice,
-  type PricedPart,
-  pricedParts,
-  quantityOf,
-  rateOf,
-  resolve,
-} from './priced-parts.ts'
-import { UNIT_PRICES } from './rate-keys.ts'
+  AMOUNT_DENOMINATOR,
+  type Discount,
+  payableFor,
+  plainAmountOf,
+  readDiscount,
+  Totals,
+} from './amounts.ts'
+import { MULTIPLIER_ONE, ONE, type RatingContext } from './modifiers.ts'
+import type { FoundRate, PriceVersion } from './price-book.ts'
+import { type PartPrice, pricedParts, quantityOf, rateOf } from './priced-parts.ts'
+import { isTool, UNIT_PRICES } from './rate-keys.ts'
 
 interface RatedFigures {
   /** `unpriced`: no model with usage has a price. The figures are 0 and have no meaning. */
@@ -23,8 +22,6 @@ interface RatedFigures {
   readonly unpriced: boolean
   /** The served model has no price, so the requested model's applies. */
   readonly pricedAsRequested: boolean
-  /** The priced model of the response as a whole. */
-  readonly modelPriced: string | null
 }
 
 /** The cost of a call with its lines, for display. */
@@ -57,50 +54,47 @@ export function rateFigures(
   discount: Discount,
 ): RatedFigures {
   const totals = new Totals()
-  let nothingPriced = true
-  let unpriced = false
-  let pricedAsRequested = false
   const parts = pricedParts(usage, context, version)
-  for (const part of parts) {
-    if (part.asRequested) pricedAsRequested = true
-    if (part.standsIn) unpriced = true
-    if (part.price !== null) nothingPriced = false
-    if (part.price === null || !addPart(totals, part.quantities, part.price, discount)) unpriced = true
+  let unpriced = false
+  for (const { quantities, price, standsIn } of parts) {
+    unpriced ||= price === null || standsIn || !price.tierKnown
+    if (price === null) continue
+    const payable = payableFor(discount, price.model.id)
+    let [tokens, tools] = [0n, 0n]
+    for (const { unit, how, amount } of ratedUnits(quantities, price)) {
+      unpriced ||= how !== 'listed'
+      if (isTool(unit)) tools += amount
+      else tokens += amount
+    }
+    totals.add(tokens, price.multiplier, payable)
+    if (tools > 0n) totals.add(tools, MULTIPLIER_ONE, payable)
   }
-  const { listNanos, costNanos } = totals.rounded()
   return {
-    kind: nothingPriced && parts.length > 0 ? 'unpriced' : 'rated',
-    listNanos,
-    costNanos,
+    kind: parts.length > 0 && parts.every(({ price }) => price === null) ? 'unpriced' : 'rated',
+    ...totals.rounded(),
     unpriced,
-    pricedAsRequested,
-    modelPriced: resolve(usage.modelServed, context, version).model?.id ?? null,
+    pricedAsRequested: parts.some(({ asRequested }) => asRequested),
   }
 }
 
-function addPart(totals: Totals, quantities: Quantities, price: PartPrice, discount: Discount): boolean {
-  let allListed = price.tierKnown
-  let plain = 0n
-  let tools = 0n
+interface RatedUnit extends FoundRate {
+  readonly unit: Unit
+  readonly quantity: number
+  /** Without the multiplier, which leaves tools alone. */
+  readonly amount: bigint
+}
+
+function ratedUnits(quantities: Quantities, price: PartPrice): RatedUnit[] {
+  const rated: RatedUnit[] = []
   for (const name in quantities) {
-    const quantity = quantityOf(quantities, name as Unit)
-    if (quantity === 0 || !isUnit(name)) continue
-    const { nanos, how } = rateOf(price, name)
-    if (how === 'sibling' || how === 'none') allListed = false
-    const amount = plainAmountOf(name, BigInt(quantity), nanos)
-    if (isTool(name)) tools += amount
-    else plain += amount
+    const unit = name as Unit
+    const quantity = quantityOf(quantities, unit)
+    if (quantity === 0 || !Object.hasOwn(UNIT_PRICES, name)) continue
+    const { nanos, how } = rateOf(price, unit)
+    const amount = plainAmountOf(unit, BigInt(quantity), nanos)
+    rated.push({ unit, quantity, nanos, how, amount })
   }
-  const payable = payableFor(discount, price.model.id)
-  totals.add(plain, price.multiplier, payable)
-  if (tools !== 0n) totals.add(tools, MULTIPLIER_ONE, payable)
-  return allListed
-}
-
-const KNOWN: ReadonlySet<string> = new Set(UNITS)
-
-function isUnit(name: string): name is Unit {
-  return KNOWN.has(name)
+  return rated
 }
 
 interface RatedLine {
@@ -117,50 +111,42 @@ interface RatedLine {
 
 /** One line per priced unit of each part. */
 function ratedLines(usage: Usage, context: RatingContext, version: PriceVersion): RatedLine[] {
-  return pricedParts(usage, context, version).flatMap((part) => linesOf(part, usage, context))
-}
-
-function linesOf({ quantities, price }: PricedPart, usage: Usage, context: RatingContext): RatedLine[] {
-  if (price === null) return []
-  const circumstances = describe(price, usage, context)
-  const used = UNITS.filter((unit) => quantityOf(quantities, unit) > 0)
-  return used.map((unit) => lineOf(price, unit, quantityOf(quantities, unit), circumstances))
-}
-
-function lineOf(price: PartPrice, unit: Unit, quantity: number, circumstances: readonly string[]): RatedLine {
-  const { nanos, how } = rateOf(price, unit)
-  const byTheCall = isTool(unit)
-  return {
-    model: price.model.id,
-    unit,
-    quantity,
-    rate: formatUsd(nanos),
-    per: Number(UNIT_PRICES[unit].units),
-    modifiers: [...(byTheCall ? [] : circumstances), ...SAID[how]],
-    amount: multipliedBy(
-      plainAmountOf(unit, BigInt(quantity), nanos),
-      byTheCall ? MULTIPLIER_ONE : price.multiplier,
-    ),
-  }
+  return pricedParts(usage, context, version).flatMap(({ quantities, price }) => {
+    if (price === null) return []
+    const circumstances = describe(price, usage, context)
+    const units = ratedUnits(quantities, price)
+    units.sort((a, b) => UNITS.indexOf(a.unit) - UNITS.indexOf(b.unit))
+    return units.map(({ unit, quantity, nanos, how, amount }) => ({
+      model: price.model.id,
+      unit,
+      quantity,
+      rate: formatUsd(nanos),
+      per: Number(UNIT_PRICES[unit].units),
+      modifiers: [...(isTool(unit) ? [] : circumstances), ...SAID[how]],
+      amount: {
+        numerator: amount * (isTool(unit) ? MULTIPLIER_ONE : price.multiplier),
+        denominator: AMOUNT_DENOMINATOR,
+      },
+    }))
+  })
 }
 
 const SAID: Readonly<Record<FoundRate['how'], readonly string[]>> = {
   listed: [],
-  no_fee: ['no fee for cache writes'],
-  free: ['no fee'],
   sibling: ['no rate listed: the highest of its side'],
   none: ['no rate listed'],
 }
 
-function describe({ model, tariffs }: PartPrice, usage: Usage, context: RatingContext): readonly string[] {
-  const { endpoint } = context
+function describe(price: PartPrice, usage: Usage, { endpoint }: RatingContext): readonly string[] {
+  const { model, tier, isListed, isLong, geography, regional } = price
   const said: string[] = []
   if (model.endpoints.has(endpoint)) said.push(`endpoint ${endpoint}`)
-  if (!tariffs.listed)
-    said.push(`no ${tariffs.tier} rates listed: the standard ones times the factor of the tier`)
-  if (tariffs.listed && tariffs.tier !== 'standard') said.push(tariffs.tier)
-  if (tariffs.long) said.push('long context')
-  return [...said, ...describeModifiers(model.factors, usage, context, formatUsd)]
+  if (!isListed) said.push(`no ${tier} rates listed: the standard ones times the factor of the tier`)
+  else if (tier !== 'standard') said.push(tier)
+  if (isLong) said.push('long context')
+  if (geography !== ONE) said.push(`geography ${usage.geography} × ${formatUsd(geography)}`)
+  if (regional !== ONE) said.push(`regional × ${formatUsd(regional)}`)
+  return said
 }
 
 /** The inputs of rating other than usage and prices, as stored with the call. */
@@ -169,30 +155,9 @@ export interface StoredRating {
   readonly discount: Discount
 }
 
-/** Cache of the last text per model: similar calls share a text, and writing it took 2 µs per call. */
-const written = new Map<string | null, StoredRating & { readonly text: string }>()
-const WRITTEN_MAX = 256
-
+/** The members of context and discount are joined as text: calls hardly ever differ in the discount. */
 export function writeRating(context: RatingContext, discount: Discount): string {
-  const last = written.get(context.modelAsked)
-  if (last !== undefined && last.discount === discount && isSame(last.context, context)) return last.text
-  // Context and discount are joined as text, because the discount rarely changes.
-  const text = `${JSON.stringify(context).slice(0, -1)},${discountText(discount)}`
-  if (written.size >= WRITTEN_MAX) written.clear()
-  written.set(context.modelAsked, { context, discount, text })
-  return text
-}
-
-function isSame(a: RatingContext, b: RatingContext): boolean {
-  return (
-    a.surface === b.surface &&
-    a.modelAsked === b.modelAsked &&
-    a.endpoint === b.endpoint &&
-    a.regional === b.regional &&
-    a.batch === b.batch &&
-    a.imageToolModel === b.imageToolModel &&
-    a.tierAsked === b.tierAsked
-  )
+  return `${JSON.stringify(context).slice(0, -1)},${discountText(discount)}`
 }
 
 const discountTexts = new WeakMap<Discount, string>()

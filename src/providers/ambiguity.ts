@@ -1,28 +1,10 @@
-import { AMBIGUOUS, isObject, NameTable, type UnreadableJson } from '../metering/json-shape.ts'
-import type { UnreadableMultipart } from '../metering/multipart-scanner.ts'
-import {
-  type Ambiguity,
-  type Doubt,
-  NOT_READ,
-  type ReadBytes,
-  type RequestFacts,
-} from '../metering/request-reader.ts'
+import { AMBIGUOUS, isObject, NameTable } from '../metering/json-shape.ts'
+import { type Ambiguity, NOT_READ, type ReadBytes, type RequestFacts } from '../metering/request-reader.ts'
 import type { Endpoint } from './endpoint.ts'
 import { INNER_NAMES, isGiven, isUnread } from './request-members.ts'
 
-type Reason =
-  | UnreadableJson
-  | UnreadableMultipart
-  | 'too_large'
-  | 'no_boundary'
-  | 'ambiguous_content_type'
-  | Doubt
-  | 'two_content_types'
-  | 'unknown_content_encoding'
-  | 'corrupt_content_encoding'
-  | 'too_dense'
-
-const REASONS: Readonly<Record<Reason, string>> = {
+/** By the reasons of the readers of JSON, forms and content codings. */
+const REASONS: Readonly<Record<string, string>> = {
   empty: 'it is empty',
   byte_order_mark: 'it begins with a byte order mark',
   not_utf8: 'it is not UTF-8',
@@ -53,7 +35,7 @@ const REASONS: Readonly<Record<Reason, string>> = {
 }
 
 /** Reasons on which parsers differ. The others are for bodies that no parser can read, or that exceed our limits. */
-const ALWAYS: ReadonlySet<string> = new Set<Reason>(['ambiguous_name', 'name_too_long', 'ambiguous_part'])
+const ALWAYS: ReadonlySet<string> = new Set(['ambiguous_name', 'name_too_long', 'ambiguous_part'])
 
 const INNER = new NameTable(Array.from(INNER_NAMES, (name) => [name, name] as const))
 
@@ -91,7 +73,7 @@ export function givenTwice(member: string): Ambiguity {
 }
 
 export function unreadable(reason: string): Ambiguity {
-  const known = Object.hasOwn(REASONS, reason) ? REASONS[reason as Reason] : reason
+  const known = Object.hasOwn(REASONS, reason) ? REASONS[reason] : reason
   return {
     detail: `The body cannot be read: ${known}.`,
     refuse: ALWAYS.has(reason) ? 'always' : 'limited',

@@ -47,8 +47,6 @@ export class EntrySum {
   /** False if batches do not support the endpoint, or if it differs from earlier requests. */
   add(template: string, facts: RequestFacts): boolean {
     readModels(facts, this.names)
-    if (facts.items.unknown !== null) this.names.leaveOpen(facts.items.unknown)
-    for (const model of facts.items.models) this.names.name(model, '"tools"')
     const { batchEndpoints } = SURFACES[this.#surface]
     const isKnown = batchEndpoints.includes(template) && (this.#template ?? template) === template
     const endpoint = isKnown ? findEndpoint(this.#surface, 'POST', template) : null
@@ -85,7 +83,7 @@ export class BatchEntries implements ItemWatch {
     if (isObject(body)) this.#sum.add(this.#template, factsOfEntry(body, element))
     else {
       this.#isRead = false
-      this.#sum.names.cannotRead('"requests"')
+      this.#sum.names.name(null, '"requests"')
     }
   }
 

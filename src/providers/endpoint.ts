@@ -91,29 +91,21 @@ function readRow(surface: Surface, row: string): Endpoint[] {
   const words = row.split(' ')
   const templateAt = words.findIndex((word) => word.startsWith('/v1/'))
   const [template, billingWord = '', ...rest] = words.slice(templateAt)
-  const usage = billingWord === 'metered' ? { usage: rest.shift() as UsageReader } : {}
-  const model = rest.find(isModelLocation) ?? 'none'
-  const wordOf = (name: string) => rest.find((word) => word.startsWith(name))?.slice(name.length)
-  const [shows, makes] = [wordOf('shows:'), wordOf('makes:')]
-  const flags = ['stored', 'reads_multipart']
-  const known = new Set([model, ...flags, `shows:${shows}`, `makes:${makes}`])
-  const odd = rest.find((word) => !known.has(word))
+  const kind: Record<string, unknown> = { model: 'none' }
+  if (billingWord === 'metered') kind['usage'] = rest.shift()
+  for (const word of rest) {
+    const [name = '', value] = word.split(':')
+    if (Object.hasOwn(MODEL_PLACES, word)) kind['model'] = word
+    else if (name === 'shows' || name === 'makes') kind[name] = value
+    else if (word !== 'stored' && word !== 'reads_multipart') kind['odd'] = word
+  }
   const billing = BILLING_WORDS[billingWord]
-  if (templateAt < 1 || billing === undefined || odd !== undefined) {
+  if (templateAt < 1 || billing === undefined || 'odd' in kind)
     throw new TypeError(`This row of the ${surface} endpoints cannot be read: ${row}`)
-  }
-  const kind = {
-    billing: billing[0],
-    ...usage,
-    model,
-    reads: rest.includes('reads_multipart') ? 'multipart' : MODEL_PLACES[model],
-    stateful: billing[1] || rest.includes('stored'),
-    ...(shows === undefined ? {} : { shows }),
-    ...(makes === undefined ? {} : { makes }),
-  }
+  kind['billing'] = billing[0]
+  kind['stateful'] = billing[1] || rest.includes('stored')
+  kind['reads'] = rest.includes('reads_multipart')
+    ? 'multipart'
+    : MODEL_PLACES[kind['model'] as ModelLocation]
   return words.slice(0, templateAt).map((method) => ({ surface, method, template, ...kind }) as Endpoint)
-}
-
-function isModelLocation(word: string): word is ModelLocation {
-  return Object.hasOwn(MODEL_PLACES, word)
 }

@@ -95,19 +95,10 @@ function buildDirectory(endpoints: readonly Endpoint[]): Directory {
   return { fixed, templates: [...byPattern.values()], endpoints }
 }
 
-interface PaidEndpoint {
-  readonly endpoint: Endpoint
-  readonly segments: readonly (string | null)[]
-}
-
-const paidEndpoints: readonly PaidEndpoint[] = allEndpoints()
-  .filter(({ billing }) => billing !== 'free')
-  .map((endpoint) => ({ endpoint, segments: segmentsOf(endpoint) }))
-
 const collections: ReadonlySet<string> = new Set(
-  allEndpoints()
-    .filter(({ method, template, stateful }) => method === 'GET' && stateful && !template.includes('{'))
-    .map((endpoint) => segmentsOf(endpoint).join('/')),
+  Object.values(directories).flatMap(({ fixed }) =>
+    [...fixed].flatMap(([path, methods]) => (methods.get('GET')?.stateful ? path.slice('/v1/'.length) : [])),
+  ),
 )
 
 /** Whether the request lists stored objects: a collection path in any spelling. Ids contain digits. */
@@ -119,13 +110,6 @@ export function listsStored(endpoint: Endpoint | null, method: string, path: str
     if (collections.has(segments.join('/'))) return true
     return endpoint === null && !segments.some((segment) => /\d/.test(segment)) && segments[0] !== 'models'
   })
-}
-
-function segmentsOf({ template }: Endpoint): (string | null)[] {
-  return template
-    .split('/')
-    .slice(2)
-    .map((segment) => (segment.startsWith('{') ? null : segment))
 }
 
 /**
@@ -163,11 +147,12 @@ function findBehindV1(method: string, segments: readonly string[]): Endpoint | n
 }
 
 function findPaid(method: string, path: readonly string[]): Endpoint | null {
-  const fits = ({ endpoint, segments }: PaidEndpoint) =>
-    endpoint.method === method &&
-    segments.length === path.length &&
-    segments.every((segment, i) => segment === null || segment === path[i])
-  return paidEndpoints.find(fits)?.endpoint ?? null
+  const fits = ({ segments, methods }: Template) =>
+    (methods.get(method)?.billing ?? 'free') !== 'free' &&
+    segments.length === path.length + 1 &&
+    path.every((segment, i) => (segments[i + 1] ?? segment) === segment)
+  const templates = Object.values(directories).flatMap((directory) => directory.templates)
+  return templates.find(fits)?.methods.get(method) ?? null
 }
 
 /** The segments as a lenient server compares them: escaped dot segments resolved, double slashes merged. */
@@ -188,28 +173,14 @@ function foldSegment(segment: string): string {
   return /^[a-z0-9_-]*/.exec(text)?.[0] ?? ''
 }
 
-/** Resolves all escapes in one pass, in place: a path can nest 20,000 levels of them. */
+/** A server decodes a path once or twice; more levels than this are no request that any server understands. */
+const DECODED_LEVELS = 4
+
 function decode(text: string): string {
-  if (!text.includes('%')) return text
-  const bytes = Buffer.from(text, 'latin1')
-  let length = 0
-  for (let i = 0; i < bytes.length; i++) {
-    bytes[length++] = bytes[i] ?? 0
-    while (length >= 3 && bytes[length - 3] === PERCENT) {
-      const high = hexDigit(bytes[length - 2] ?? 0)
-      const low = hexDigit(bytes[length - 1] ?? 0)
-      if (high === -1 || low === -1) break
-      length -= 2
-      bytes[length - 1] = high * 16 + low
-    }
-  }
-  return bytes.toString('latin1', 0, length)
-}
-
-const PERCENT = 0x25
-
-function hexDigit(code: number): number {
-  if (code >= 0x30 && code <= 0x39) return code - 0x30
-  const small = code | 0x20
-  return small >= 0x61 && small <= 0x66 ? small - 0x57 : -1
+  let decoded = text
+  for (let level = 0; level < DECODED_LEVELS && decoded.includes('%'); level++)
+    decoded = decoded.replaceAll(/%([0-9a-f]{2})/gi, (_, hex: string) =>
+      String.fromCharCode(Number.parseInt(hex, 16)),
+    )
+  return decoded
 }

@@ -75,18 +75,14 @@ function modelInQuery(query: string): string | null {
 }
 
 function namedInBody(endpoint: Endpoint, facts: RequestFacts, byDefault: string | null): NamedModels {
-  const { ambiguity, items } = facts
-  if (ambiguity !== null) return unknown(ambiguity.detail)
+  if (facts.ambiguity !== null) return unknown(facts.ambiguity.detail)
   if (facts.kind === 'form' && endpoint.model === 'json')
     return unknown('The body is a form, and this endpoint reads JSON.')
   const names = new ModelNames()
   readModels(facts, names, byDefault)
-  const reason = endpoint.billing === 'free' ? names.unreadable : names.unknown
-  return {
-    names: items.models.length === 0 ? names.names : [...new Set([...names.names, ...items.models])],
-    unknown: reason ?? items.unknown ?? unseenTools(endpoint, facts),
-    batchFile: null,
-  }
+  // On a free endpoint only named models are checked. Items are stored, and used by later calls.
+  const reason = endpoint.billing === 'free' ? facts.items.unknown : names.unknown
+  return { names: names.names, unknown: reason ?? unseenTools(endpoint, facts), batchFile: null }
 }
 
 /** A tool defined inside a conversation can be an advisor with its own model. */
@@ -117,55 +113,41 @@ export function isFileId(value: unknown): value is string {
 
 export class ModelNames implements OtherModels {
   readonly #names = new Set<string>()
-  #unreadable: string | null = null
-  open: string | null = null
+  unknown: string | null = null
 
   get names(): readonly string[] {
     return [...this.#names]
   }
 
-  /** Why a name cannot be checked; null if all can. */
-  get unreadable(): string | null {
-    return this.#unreadable
-  }
-
-  /** Why there may be further models: one is unreadable, or chosen elsewhere. */
-  get unknown(): string | null {
-    return this.#unreadable ?? this.open
-  }
-
   /** `what`: where the name is, for the reason if it is unreadable. */
   name(name: unknown, what: string): void {
-    if (typeof name !== 'string' || name.length > MODEL_NAME_CHARS_MAX) this.cannotRead(what)
+    if (typeof name !== 'string' || name.length > MODEL_NAME_CHARS_MAX)
+      this.leaveOpen(`What the request says under ${what} cannot be read as the name of a model.`)
     else if (this.#names.size < limits.batchModelsMax || this.#names.has(name)) this.#names.add(name)
-    else this.#unreadable ??= `The request names more than ${limits.batchModelsMax} models.`
+    else this.leaveOpen(`The request names more than ${limits.batchModelsMax} models.`)
   }
 
-  cannotRead(what: string): void {
-    this.#unreadable ??= `What the request says under ${what} cannot be read as the name of a model.`
+  leaveOpen(reason: string | null): void {
+    this.unknown ??= reason
   }
 
-  leaveOpen(reason: string): void {
-    this.open ??= reason
-  }
-
-  add({ names, unreadable, open }: OtherModels): void {
+  add(names: readonly string[], unknown: string | null): void {
     for (const name of names) this.name(name, '"tools"')
-    this.#unreadable ??= unreadable
-    this.open ??= open
+    this.leaveOpen(unknown)
   }
 }
 
 /** Finds every model that a request can use. `byDefault` is upstream's model if the request names none. */
 export function readModels(
-  { body, others }: RequestFacts,
+  { body, others, items }: RequestFacts,
   names: ModelNames,
   byDefault: string | null = null,
 ): void {
   const model = body['model'] ?? byDefault
   if (model === null) names.leaveOpen('The request names no model.')
   else names.name(model, '"model"')
-  names.add(others)
+  names.add(others.names, others.unknown)
+  names.add(items.models, items.unknown)
   if (isGiven(body['prompt']) && typeof body['prompt'] !== 'string' && !Array.isArray(body['prompt']))
     names.leaveOpen('The stored prompt may bring a model and tools of its own.')
 }
@@ -176,16 +158,15 @@ export function otherModels(body: JsonObject, tools: readonly JsonObject[] | nul
   readToolModels(tools, names)
   readModeration(body['moderation'], names)
   readSvg(body, names)
-  return { names: names.names, unreadable: names.unreadable, open: names.open }
+  return { names: names.names, unknown: names.unknown }
 }
 
 /** Tools add models: the one that a tool names, or upstream's default for it. */
 export function readToolModels(tools: readonly JsonObject[] | null, names: ModelNames): void {
-  if (tools === null) names.cannotRead('"tools"')
+  if (tools === null) names.name(null, '"tools"')
   for (const tool of tools ?? []) {
-    const model = toolModel(tool)
-    if (model !== null) names.name(model, '"tools"')
-    else if (isGiven(tool['model']) || typeOf(tool).startsWith('advisor')) names.cannotRead('"tools"')
+    const model = toolModel(tool) ?? tool['model']
+    if (isGiven(model) || typeOf(tool).startsWith('advisor')) names.name(model, '"tools"')
     readSvg(tool, names)
   }
 }

@@ -49,16 +49,12 @@ const SOCKET_MEMBERS = { type: VALUE, stream_id: VALUE }
 export const BATCHED_BODY: Shape = objectShape({ ...MEMBERS, input: eachShape(ITEM) })
 const ENTRY: Shape = objectShape({ params: objectShape(MEMBERS) })
 
-const shapes = new Map<string, Shape>()
-
 /** Creating a shape takes as long as reading 10 kB, so each is cached. */
+const shapes = new WeakMap<Endpoint, Shape>()
+
 function shapeOf(endpoint: Endpoint): Shape {
-  const { surface, method, template } = endpoint
-  const key = `${surface} ${method} ${template}`
-  const known = shapes.get(key)
-  if (known !== undefined) return known
-  const shape = objectShape({ ...MEMBERS, ...ownMembers(endpoint) })
-  shapes.set(key, shape)
+  const shape = shapes.get(endpoint) ?? objectShape({ ...MEMBERS, ...ownMembers(endpoint) })
+  shapes.set(endpoint, shape)
   return shape
 }
 

@@ -105,8 +105,14 @@ export function quantitiesOf(counts: { readonly [U in Unit]?: number | null }): 
   return quantities
 }
 
+export function addQuantities(one: Quantities, other: Quantities): Quantities {
+  const sum: Record<string, number> = { ...one }
+  for (const [unit, count] of Object.entries(other)) sum[unit] = (sum[unit] ?? 0) + count
+  return sum
+}
+
 /** What a reader found by the end of a reply. Unknown members are absent. */
-interface Found extends Omit<Partial<Reading>, 'audio'> {
+export interface Found extends Omit<Partial<Reading>, 'audio'> {
   /** What the reply states about the whole call, without its parts. */
   readonly usage: Usage
   /** The parts of the response's own model, and of others whose sides are known or unknown with it. */

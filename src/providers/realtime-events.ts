@@ -12,10 +12,10 @@ import { readJson } from '../metering/reply-json.ts'
 import { NOT_READ, PIECE_BYTES, writeInPieces } from '../metering/request-reader.ts'
 import { givenTwice, unreadable } from './ambiguity.ts'
 import { PCM_BYTES_PER_MS } from './chat/audio.ts'
+import type { Endpoint } from './endpoint.ts'
 import { findEndpoint } from './find-endpoint.ts'
 import { bytesWritten, nameAt, objectAt } from './reading.ts'
-import type { RequestLimits } from './request-limits.ts'
-import { NO_REQUEST_TOOLS } from './request-members.ts'
+import { type RequestLimits, readLimits } from './request-limits.ts'
 
 /** Session settings that affect the cost. Undefined: not in this message or event. */
 export interface RealtimeSettings {
@@ -178,11 +178,13 @@ export interface SocketTurn {
   readonly atMs: number
 }
 
+const PATH = '/v1/realtime'
+const REALTIME = findEndpoint('chat', 'WS', PATH) as Endpoint
+
 /** A turn in the form of a request for pricing, without its model. */
 export function turnRequest({ atMs }: SocketTurn) {
-  const path = '/v1/realtime'
-  const endpoint = findEndpoint('chat', 'WS', path)
-  return { surface: 'chat', method: 'WS', path, endpoint, facts: NOT_READ, bodyBytes: 0, atMs } as const
+  const request = { surface: 'chat', method: 'WS', path: PATH, endpoint: REALTIME, facts: NOT_READ } as const
+  return { ...request, bodyBytes: 0, atMs }
 }
 
 /** The audio that a standing hold covers. Speech is rarely longer without a pause; the rest is an overrun. */
@@ -190,20 +192,7 @@ const TRANSCRIBED_MS_MAX = 15 * 60_000
 
 /** A turn may read a full context window, because upstream stores the conversation, and write up to the model's limit. */
 export const TURN_LIMITS: RequestLimits = {
-  boundClass: 'elsewhere',
-  maxOutputTokens: null,
+  ...readLimits(REALTIME, NOT_READ),
   audioMsMax: TRANSCRIBED_MS_MAX,
-  prompts: 1,
-  n: 1,
   serviceTier: 'default',
-  speed: null,
-  mayBeFast: false,
-  geography: null,
-  refersElsewhere: true,
-  compacts: false,
-  background: false,
-  stored: false,
-  tools: NO_REQUEST_TOOLS,
-  passes: 0,
-  otherModels: [],
 }

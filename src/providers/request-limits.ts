@@ -70,8 +70,7 @@ export function readLimits(endpoint: Endpoint, facts: RequestFacts): RequestLimi
     kind === 'unreadable' ||
     // Form fields are ignored if the endpoint reads JSON.
     (kind === 'form' && endpoint.reads !== 'multipart') ||
-    others.unreadable !== null ||
-    others.open !== null ||
+    others.unknown !== null ||
     items.unknown !== null ||
     (SURFACES[endpoint.surface].toolsInConversation && (facts.marks & MARKS.tool) !== 0) ||
     (usage === 'completions' && isUnread(body['prompt'])) ||

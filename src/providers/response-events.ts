@@ -105,27 +105,11 @@ export function responseEvent(text: Buffer): ResponseEvent | null {
   }
 }
 
-const TYPE_FIRST = Buffer.from('{"type":"')
+const TYPE_FIRST = /^\{"type":"(response\.[^"\\]+)"/
 const TYPE_END_MAX = 96
-const QUOTE = 0x22
-
-/** The first bytes of the last part event. The next one, on any socket, usually begins the same. */
-let lastPartStart: Buffer | null = null
 
 /** Whether an event is part of a running response, as nearly all are, by its first bytes. */
 export function isPart(text: Buffer): boolean {
-  if (lastPartStart !== null && beginsWith(text, lastPartStart)) return true
-  if (!beginsWith(text, TYPE_FIRST)) return false
-  let end = TYPE_FIRST.length
-  while (end < TYPE_END_MAX && text[end] !== QUOTE) end++
-  const type = text.toString('latin1', TYPE_FIRST.length, end)
-  if (!type.startsWith('response.') || KINDS.has(type) || text[end] !== QUOTE) return false
-  lastPartStart = Buffer.from(text.subarray(0, end + 1))
-  return true
-}
-
-/** For so few bytes a native comparison costs more. */
-function beginsWith(text: Buffer, start: Buffer): boolean {
-  for (let i = 0; i < start.length; i++) if (text[i] !== start[i]) return false
-  return true
+  const type = TYPE_FIRST.exec(text.toString('latin1', 0, TYPE_END_MAX))?.[1]
+  return type !== undefined && !KINDS.has(type)
 }

@@ -6,37 +6,24 @@ import { partOf, readTokens } from './chat/tokens.ts'
 import { Counts, objectAt, quantitiesOf, tokensInBytes } from './reading.ts'
 
 /**
- * `response.usage` of a `response.done`, whatever its status. The totals give the number of tokens, the details only their
- * kind: tokens without a detail count as audio, the most expensive kind. Usage events do not name a model, so the
- * session's model is used.
+ * `response.usage` of a `response.done`, whatever its status. Tokens that the details do not explain count as audio, the
+ * most expensive kind. Usage events do not name a model, so the session's model is used.
  */
 export function realtimeUsage(usage: unknown, model: string | null): Usage {
   const counts = new Counts()
   const stated = objectAt(usage)
-  const all = counts.read(stated['total_tokens'])
-  const read = counts.read(stated['input_tokens'])
-  const written = counts.read(stated['output_tokens'])
-  const isWhole = read !== null && written !== null && (all ?? read + written) === read + written
-  if (!isWhole) counts.doubt()
-  const inputDetails = objectAt(stated['input_token_details'])
-  const outputDetails = objectAt(stated['output_token_details'])
-  const input = byModality(read ?? leftOf(all, written), inputDetails, counts)
-  const output = byModality(written ?? leftOf(all, read), outputDetails, counts)
-  const cached = cachedByModality(input, inputDetails, counts)
-  const tokens = readTokens(
-    {
-      input_tokens: totalOf(input),
-      input_token_details: {
-        audio_tokens: input.audio,
-        image_tokens: input.image,
-        cached_tokens: totalOf(cached),
-        cached_tokens_details: { audio_tokens: cached.audio, image_tokens: cached.image },
-      },
-      output_tokens: totalOf(output),
-      output_token_details: { audio_tokens: output.audio, image_tokens: output.image },
-    },
-    counts,
-  )
+  const detailsOf = (side: 'input' | 'output'): JsonObject => {
+    const details = objectAt(stated[`${side}_token_details`])
+    const [text, audio, image] = ['text_tokens', 'audio_tokens', 'image_tokens'].map(
+      (name) => counts.read(details[name]) ?? 0,
+    ) as [number, number, number]
+    const rest = (counts.read(stated[`${side}_tokens`]) ?? 0) - text - image
+    if (rest !== audio) counts.doubt()
+    return { ...details, audio_tokens: Math.max(audio, rest) }
+  }
+  const details = { input_token_details: detailsOf('input'), output_token_details: detailsOf('output') }
+  const tokens = readTokens({ ...stated, ...details }, counts)
+  if (tokens.input === null || tokens.output === null) counts.doubt()
   return { ...NO_USAGE, parts: [partOf(null, tokens)], modelServed: model, suspect: counts.suspect }
 }
 
@@ -80,70 +67,10 @@ export function cutResponseUsage(
   return { ...NO_USAGE, parts: [part], modelServed: model, suspect: true }
 }
 
-interface Modalities {
-  readonly text: number
-  readonly audio: number
-  readonly image: number
-}
-
-function totalOf({ text, audio, image }: Modalities): number {
-  return text + audio + image
-}
-
-function readModalities(details: JsonObject, counts: Counts): Modalities {
-  return {
-    text: counts.read(details['text_tokens']) ?? 0,
-    audio: counts.read(details['audio_tokens']) ?? 0,
-    image: counts.read(details['image_tokens']) ?? 0,
-  }
-}
-
-function leftOf(all: number | null, other: number | null): number | null {
-  return all === null ? null : Math.max(0, all - (other ?? 0))
-}
-
-/** If the details exceed the total, they are reduced to it, the cheapest first. Without a total, the details count. */
-function byModality(total: number | null, details: JsonObject, counts: Counts): Modalities {
-  const stated = readModalities(details, counts)
-  const explained = totalOf(stated)
-  const whole = total ?? explained
-  if (explained !== whole) counts.doubt()
-  const audio = Math.min(whole, stated.audio + Math.max(0, whole - explained))
-  const image = Math.min(whole - audio, stated.image)
-  return { text: whole - audio - image, audio, image }
-}
-
-/** If the details do not add up, text counts as cached first, then images, then audio. */
-function cachedByModality(input: Modalities, details: JsonObject, counts: Counts): Modalities {
-  const stated = readModalities(objectAt(details['cached_tokens_details']), counts)
-  const explained = totalOf(stated)
-  const total = counts.read(details['cached_tokens']) ?? explained
-  let left = total
-  const take = (most: number): number => {
-    const taken = Math.min(most, left)
-    left -= taken
-    return taken
-  }
-  const text = take(Math.min(stated.text, input.text))
-  const image = take(Math.min(stated.image, input.image))
-  const audio = take(Math.min(stated.audio, input.audio))
-  const more = { text: take(input.text - text), image: take(input.image - image) }
-  const cached = {
-    text: text + more.text,
-    image: image + more.image,
-    audio: audio + take(input.audio - audio),
-  }
-  const isOther =
-    cached.text !== stated.text || cached.image !== stated.image || cached.audio !== stated.audio
-  if (isOther || total !== explained) counts.doubt()
-  return cached
-}
-
 /** `usage` of a `conversation.item.input_audio_transcription.completed`, rated like a transcription over HTTP. */
 export function transcriptionUsage(usage: unknown, model: string | null): Usage {
   const counts = new Counts()
-  const { parts, inputKnown, outputKnown } = readTranscription(objectAt(usage), counts)
-  if (!inputKnown || !outputKnown) counts.doubt()
-  const own = parts.map((part) => ({ ...part, model: null }))
-  return { ...NO_USAGE, parts: own, modelServed: model, suspect: counts.suspect }
+  const tokens = readTranscription(objectAt(usage), counts)
+  if (tokens.input === null || tokens.output === null) counts.doubt()
+  return { ...NO_USAGE, parts: [partOf(null, tokens)], modelServed: model, suspect: counts.suspect }
 }

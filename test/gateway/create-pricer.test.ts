@@ -2,14 +2,14 @@ import assert from 'node:assert/strict'
 import { createPricer, type Pricer } from '../../src/gateway/pricer.ts'
 import type { Surface } from '../../src/kernel/vocabulary.ts'
 import { NO_DISCOUNT } from '../../src/pricing/amounts.ts'
-import { loadListPrices } from '../../src/pricing/load-book.ts'
+import { loadPrices } from '../../src/pricing/load-book.ts'
 import { readRating } from '../../src/pricing/rate.ts'
 import { findEndpoint } from '../../src/providers/find-endpoint.ts'
 import { modelAsked } from '../../src/providers/request-members.ts'
 import { factsOf } from '../providers/request-facts-of.ts'
 import { test } from '../support/suite.ts'
 
-const loaded = loadListPrices()
+const loaded = loadPrices()
 assert.ok(loaded.kind === 'book')
 const settings = {
   discount: NO_DISCOUNT,

@@ -96,9 +96,9 @@ test('an allowlist entry must match an id or alias of the price book; the refusa
   const bad: readonly [entry: string, closest: RegExp][] = [
     ['claude-haiku-5.5', /claude-haiku-5-5/],
     ['gpt-6-lunaa', /gpt-6-luna\b/],
-    ['cluade-*', /The closest is claude-/],
+    ['cluade-*', /Did you mean claude-\*\?/],
     ['GPT-6-luna', /gpt-6-luna/],
-    ['ft:gpt-0:acme', /ft:gpt/],
+    ['ft:gpt-0:acme', /matches no model/],
   ]
   const { id } = await gateway.createKey('edited')
   for (const [entry, closest] of bad) {

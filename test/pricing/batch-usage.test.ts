@@ -4,7 +4,7 @@ import { roundHalfEven } from '../../src/kernel/money.ts'
 import { UNITS } from '../../src/kernel/usage.ts'
 import { NO_DISCOUNT } from '../../src/pricing/amounts.ts'
 import { BatchUsage } from '../../src/pricing/batch-usage.ts'
-import { loadListPrices } from '../../src/pricing/load-book.ts'
+import { loadPrices } from '../../src/pricing/load-book.ts'
 import { type Rating, rate } from '../../src/pricing/rate.ts'
 import { test } from '../support/suite.ts'
 import { CHAT, MESSAGES, partOf, shipped, usageOf } from './worked-example.ts'
@@ -75,7 +75,7 @@ test('lines under a name without a price are long or short by the model that sta
 test('lines of a model that has no price yet cost together what they cost apart once it has one', () => {
   const standard = { input: '2', output: '10', long_context: { input: '4', output: '15' } }
   const model = { id: 'new', provider: 'openai', rates: { long_context_above: 272_000, standard } }
-  const later = loadListPrices(JSON.stringify({ models: [model] }))
+  const later = loadPrices(JSON.stringify({ models: [model] }))
   assert.ok(later.kind === 'book')
   const [version] = later.book.versions
   const context = { ...CHAT, modelAsked: null, batch: true }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { createPricer } from '../../src/gateway/pricer.ts'
 import type { Usage } from '../../src/kernel/usage.ts'
-import { loadListPrices } from '../../src/pricing/load-book.ts'
+import { loadPrices } from '../../src/pricing/load-book.ts'
 import { findEndpoint } from '../../src/providers/find-endpoint.ts'
 import { createRequestReader } from '../../src/providers/read-request.ts'
 import { readLimits } from '../../src/providers/request-limits.ts'
@@ -38,7 +38,7 @@ import {
 import { discountOf } from './worked-example.ts'
 
 const overlay = { models: [{ id: 'gpt-image-2', ...IMAGE_LIMITS }] }
-const loaded = loadListPrices(JSON.stringify(overlay))
+const loaded = loadPrices(JSON.stringify(overlay))
 assert.ok(loaded.kind === 'book')
 const { book } = loaded
 

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
-import { loadBook } from '../../src/pricing/load-book.ts'
-import { findModel, type PriceBook, versionAt } from '../../src/pricing/price-book.ts'
+import { loadPrices, readVersion } from '../../src/pricing/load-book.ts'
+import { findModel, type PriceBook, suggestModel, versionAt } from '../../src/pricing/price-book.ts'
+import type { BookVersionEntry, ModelEntry } from '../../src/pricing/price-file.ts'
 import { test } from '../support/suite.ts'
-import { shippedBook } from './worked-example.ts'
+import { shipped } from './worked-example.ts'
 
-const MODELS = [
+const MODELS: ModelEntry[] = [
   { id: 'alpha', provider: 'openai', aliases: ['alpha-1'], rates: { standard: { input: '1', output: '2' } } },
   {
     id: 'beta',
@@ -17,37 +17,28 @@ const MODELS = [
 ]
 const TOOLS = { openai: { web_search_per_1000: '10' } }
 
-function version(id: string, effective_from: string, models: readonly unknown[] = MODELS): unknown {
+function version(id: string, effective_from: string, models = MODELS): BookVersionEntry {
   return { id, effective_from, tools: TOOLS, models }
 }
 
-const small = JSON.stringify({ versions: [version('one', '2026-01-01')] })
+const small = [version('one', '2026-01-01')]
 
-function load(text: string, overlay?: string): PriceBook {
-  const loaded = loadBook(text, overlay)
+function load(versions: readonly BookVersionEntry[], overlay?: string): PriceBook {
+  const loaded = loadPrices(overlay, versions)
   if (loaded.kind === 'refused') throw new Error(loaded.problems.join('\n'))
   return loaded.book
 }
 
-function problems(text: string, overlay?: string): readonly string[] {
-  const loaded = loadBook(text, overlay)
+function problems(versions: readonly BookVersionEntry[], overlay?: string): readonly string[] {
+  const loaded = loadPrices(overlay, versions)
   return loaded.kind === 'refused' ? loaded.problems : []
 }
 
 const at = (text: string): number => Date.parse(text)
 
-test('the shipped file read as text gives the shipped book', () => {
-  const text = readFileSync(new URL('../../src/pricing/list-prices.json', import.meta.url), 'utf8')
-  assert.deepEqual(load(text), shippedBook)
-})
-
 test('a version applies from its first instant until the next one begins', () => {
-  const dearer = [{ ...MODELS[0], rates: { standard: { input: '9', output: '9' } } }]
-  const book = load(
-    JSON.stringify({
-      versions: [version('one', '2026-01-01'), version('two', '2026-06-01T12:00:00Z', dearer)],
-    }),
-  )
+  const later = [{ id: 'alpha', provider: 'openai', rates: { standard: { input: '9', output: '9' } } }]
+  const book = load([version('one', '2026-01-01'), version('two', '2026-06-01T12:00:00Z', later)])
   assert.equal(versionAt(book, at('2026-06-01T11:59:59.999Z')).id, 'one')
   assert.equal(versionAt(book, at('2026-06-01T12:00:00Z')).id, 'two')
   assert.equal(versionAt(book, at('2030-01-01')).id, 'two')
@@ -59,16 +50,17 @@ test('the first version applies before its date too: there is no time without pr
 
 test('a version written out and read again has the same id and the same prices', () => {
   const overlaid = load(small, JSON.stringify({ models: [{ id: 'alpha', aliases: ['a'] }] })).versions[0]
-  const again = load(JSON.stringify({ versions: [overlaid.entry] })).versions[0]
-  assert.deepEqual(again, overlaid)
+  assert.deepEqual(readVersion(JSON.stringify(overlaid.entry)), overlaid)
+  assert.deepEqual(readVersion(JSON.stringify(shipped.entry)), shipped)
+  assert.equal(readVersion('{'), null)
 })
 
 test('an overlay replaces the rates of a model and keeps what it does not mention', () => {
   const overlay = { models: [{ id: 'beta', rates: { standard: { input: '5', output: '6' } } }] }
   const beta = findModel(load(small, JSON.stringify(overlay)).versions[0], 'beta')
   assert.equal(beta?.contextWindowTokens, 1_000)
-  assert.equal(beta?.rates.standard.short.get('input_tokens'), 5_000_000_000n)
-  assert.equal(beta?.rates.others.get('batch')?.listed, false)
+  assert.equal(beta?.rates.tiers.standard.short.get('input_tokens'), 5_000_000_000n)
+  assert.equal(beta?.rates.tiers.batch.listed, false)
 })
 
 test('an overlay can take away a limit and an alias', () => {
@@ -132,58 +124,46 @@ const alpha = (members: string): string => `{"models":[{"id":"alpha",${members}}
 const input = (rate: string): string => alpha(`"rates":{"standard":{"output":"1","input":${rate}}}`)
 /** An overlay of alpha with these rates at the standard tier, beside `more`. */
 const rates = (standard: string, more = ''): string => alpha(`"rates":{${more}"standard":{${standard}}}`)
+const decimal = /^model "alpha": rates\.standard\.input: must be a decimal in quotes/
 
-/** Each overlay is wrong in one place; the refusal names the path of that place. */
+/** Each overlay is wrong in one place, which the refusal names. */
 const wrong: readonly [says: string, overlay: string, problem: RegExp][] = [
-  ['what is not JSON', '{"models": [\n}', /^the file is not JSON: Unexpected token/],
-  ['a document that is no object', '"prices"', /^the document must be of type object/],
-  ['an unknown member', '{\n"model": []}', /^model: is not a member/],
+  ['what is not JSON', '{"models": [}', /^the file is not JSON: Unexpected token/],
+  ['a document that is no object', '"prices"', /expected object/],
+  ['an unknown member', '{"model": []}', /^model: is not a member/],
   ['an unknown rate', rates('"input":"1","output":"1","inputs":"1"'), /standard\.inputs: is not a member/],
-  ['a number instead of a decimal in quotes', input('0.1'), /^models\[0\]\.rates\.standard\.input: .*"0\.1"/],
-  ['a negative price', input('"-1"'), /input: is "-1", and a price is never negative/],
-  ['more than nine decimals', input('"0.1234567891"'), /input: .* more than 9 decimals/],
-  ['a price that is a word', input('"free"'), /input: is "free", which is not a plain decimal/],
-  ['an alias given twice', alpha('"aliases":["x","x"]'), /^models\[0\]\.aliases\[1\]: "x" is given twice/],
-  [
-    'an alias that is the id of a model',
-    alpha('"aliases":["beta"]'),
-    /"beta" is the id of a model of its own/,
-  ],
-  ['a model given twice', '{"models":[{"id":"alpha"},\n{"id":"alpha"}]}', /^models\[1\]\.id: .*twice/],
+  ['a number instead of a decimal in quotes', input('0.1'), decimal],
+  ['a negative price', input('"-1"'), decimal],
+  ['more than nine decimals', input('"0.1234567891"'), decimal],
+  ['a price that is a word', input('"free"'), decimal],
+  ['an alias given twice', alpha('"aliases":["x","x"]'), /^model "alpha": "x" is a name of "alpha" too/],
+  ['an alias that is the id of a model', alpha('"aliases":["beta"]'), /"beta" is a name of "alpha" too/],
+  ['a model given twice', '{"models":[{"id":"alpha"},{"id":"alpha"}]}', /^models: name a model twice/],
   [
     'a threshold without rates above it',
     rates('"input":"1","output":"1"', '"long_context_above":5,'),
-    /needs "long_context"/,
+    /^model "alpha": rates: needs both "long_context_above" and "long_context"/,
   ],
   [
     'rates for long prompts without a threshold',
     rates('"input":"1","output":"1","long_context":{"input":"2"}'),
-    /needs "long_context_above"/,
+    /^model "alpha": rates: needs both "long_context_above" and "long_context"/,
   ],
   [
     'a chat model without an output rate',
     rates('"input":"1"'),
-    /standard: a chat model needs a rate for "output"/,
+    /^model "alpha": a chat model needs a standard rate for "output"/,
   ],
-  [
-    'a tier without a rate for one side',
-    rates('"input":"1","output":"1"', '"batch":{"input":"0.5"},'),
-    /batch: a chat model needs a rate/,
-  ],
-  [
-    'a new model without rates',
-    '{"models":[\n{"id":"new","provider":"x"}]}',
-    /"new" is not in the book, so it needs "rates"/,
-  ],
-  ['a date that is none', '{"models":[],\n"effective_from":"2026-02-30"}', /^effective_from: is no date/],
-  ['a local time', '{"effective_from":"2026-12-01T00:00:00+01:00"}', /effective_from: must be a UTC date/],
+  ['a new model without rates', '{"models":[{"id":"new","provider":"x"}]}', /^model "new": rates: is missing/],
+  ['a date that is none', '{"models":[],"effective_from":"2026-02-30"}', /^effective_from: must be a UTC date/],
+  ['a local time', '{"effective_from":"2026-12-01T00:00:00+01:00"}', /^effective_from: must be a UTC date/],
   ['a multiplier of nothing', alpha('"geography":{"us":"0"}'), /geography\.us: must be more than 0/],
   [
     'a default that is no model',
-    '{"default_models":{\n"/v1/responses":"gamma"}}',
-    /"gamma" is no model of the book/,
+    '{"default_models":{"/v1/responses":"gamma"}}',
+    /^default_models\["\/v1\/responses"\]: there is no model "gamma"/,
   ],
-  ['a negative limit', alpha('"max_output_tokens":-1'), /max_output_tokens: must not be negative/],
+  ['a negative limit', alpha('"max_output_tokens":-1'), /max_output_tokens: must be a whole number/],
 ]
 
 for (const [says, overlay, problem] of wrong) {
@@ -215,23 +195,26 @@ test('an overlay sets defaults by id or alias, of models that it adds too, and k
       ['/v1/d', 'alpha-1'],
     ],
   )
-  const again = load(`{"versions":[${JSON.stringify(version.entry)}]}`)
-  assert.deepEqual(again.versions[0].defaultModels, version.defaultModels)
+  assert.deepEqual(readVersion(JSON.stringify(version.entry))?.defaultModels, version.defaultModels)
 })
 
-const malformed: readonly [says: string, text: string, problem: RegExp][] = [
-  ['no versions', '{"versions":[]}', /versions: must hold at least one/],
-  [
-    'two versions with one id',
-    JSON.stringify({ versions: [version('a', '2026-01-01'), version('a', '2026-02-01')] }),
-    /id: "a" is the id of another/,
-  ],
-  [
-    'versions out of order',
-    JSON.stringify({ versions: [version('a', '2026-02-01'), version('b', '2026-01-01')] }),
-    /later than that of the version before/,
-  ],
-]
-for (const [says, text, problem] of malformed) {
-  test(`a book with ${says} is refused`, () => assert.match(problems(text).join('\n'), problem))
-}
+test('rates that a tier, or long prompts of it, do not list are the standard ones times its factor', () => {
+  const rates = {
+    long_context_above: 5,
+    standard: { input: '1', output: '2', long_context: { input: '3', output: '4' } },
+    batch: { input: '0.25' },
+  }
+  const [prices] = load(small, JSON.stringify({ models: [{ id: 'alpha', rates }] })).versions
+  const { batch, flex } = findModel(prices, 'alpha')?.rates.tiers ?? {}
+  assert.equal(batch?.short.get('output_tokens'), 500_000_000n)
+  assert.equal(batch?.long?.get('output_tokens'), 1_000_000_000n)
+  assert.equal(flex?.long?.get('input_tokens'), 1_500_000_000n)
+})
+
+test('a mistyped model or pattern leads to the nearest one, and a strange name to none', () => {
+  const nearest = (name: string) => suggestModel(shipped.names.keys(), name)
+  assert.equal(nearest('cluade-sonnet-5'), 'claude-sonnet-5')
+  assert.equal(nearest('cluade-*'), 'claude-*')
+  assert.equal(nearest('gpt-6-lunaa'), 'gpt-6-luna')
+  assert.equal(nearest('my-own-model'), null)
+})

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { NO_USAGE, type Quantities, type Usage } from '../../src/kernel/usage.ts'
 import { NO_DISCOUNT } from '../../src/pricing/amounts.ts'
 import { shippedBook } from '../../src/pricing/compile-version.ts'
-import { loadListPrices } from '../../src/pricing/load-book.ts'
+import { loadPrices } from '../../src/pricing/load-book.ts'
 import type { PriceVersion } from '../../src/pricing/price-book.ts'
 import { rateFigures } from '../../src/pricing/rate.ts'
 import { test } from '../support/suite.ts'
@@ -30,7 +30,7 @@ function rated(
 test('a batch of an overlay’s model costs half, without a flag', () => {
   const rates = { standard: { input: '2', output: '8' } }
   const overlay = { models: [{ id: 'own-model', provider: 'openai', mode: 'chat', rates }] }
-  const loaded = loadListPrices(JSON.stringify(overlay))
+  const loaded = loadPrices(JSON.stringify(overlay))
   assert.ok(loaded.kind === 'book')
   const version = loaded.book.versions.at(-1) ?? shipped
   const usage = { input_tokens: 1_000_000, output_tokens: 1_000_000 }

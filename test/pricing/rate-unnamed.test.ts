@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Quantities } from '../../src/kernel/usage.ts'
 import { NO_DISCOUNT } from '../../src/pricing/amounts.ts'
-import { loadListPrices } from '../../src/pricing/load-book.ts'
+import { loadPrices } from '../../src/pricing/load-book.ts'
 import type { RatingContext } from '../../src/pricing/modifiers.ts'
 import { rate } from '../../src/pricing/rate.ts'
 import { test } from '../support/suite.ts'
@@ -77,7 +77,7 @@ test('an overlay changes the default of an endpoint, and takes one away', () => 
   const overlay = {
     default_models: { '/v1/images/edits': 'gpt-image-1-mini', '/v1/responses/compact': null },
   }
-  const loaded = loadListPrices(JSON.stringify(overlay))
+  const loaded = loadPrices(JSON.stringify(overlay))
   assert.ok(loaded.kind === 'book')
   const [version] = loaded.book.versions
   const rated = (endpoint: string, units: Quantities) =>

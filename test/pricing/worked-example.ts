@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type Quantities, UNITS, type Usage, type UsagePart } from '../../src/kernel/usage.ts'
 import { type Discount, NO_DISCOUNT } from '../../src/pricing/amounts.ts'
-import { loadListPrices } from '../../src/pricing/load-book.ts'
+import { loadPrices } from '../../src/pricing/load-book.ts'
 import type { RatingContext } from '../../src/pricing/modifiers.ts'
 import type { PriceBook, PriceVersion } from '../../src/pricing/price-book.ts'
 import { type Rating, rate } from '../../src/pricing/rate.ts'
@@ -10,7 +10,7 @@ import { test } from '../support/suite.ts'
 
 /** The list prices that the product ships, whose figures the examples were worked out from. */
 export const shippedBook: PriceBook = (() => {
-  const loaded = loadListPrices()
+  const loaded = loadPrices()
   if (loaded.kind === 'refused') throw new Error(loaded.problems.join('\n'))
   return loaded.book
 })()
@@ -85,8 +85,8 @@ export function testExamples(base: RatingContext, table: string): void {
   }
 }
 
-export function figures(rating: Rating): Omit<Rating, 'lines' | 'modelPriced'> {
-  const { lines: _lines, modelPriced: _modelPriced, ...rest } = rating
+export function figures(rating: Rating): Omit<Rating, 'lines'> {
+  const { lines: _lines, ...rest } = rating
   return rest
 }
 

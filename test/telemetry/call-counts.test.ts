@@ -2,13 +2,13 @@ import assert from 'node:assert/strict'
 import { Histogram } from '../../src/kernel/histogram.ts'
 import type { CallClosing } from '../../src/ledger/call.ts'
 import { NOTHING_USED } from '../../src/ledger/call-columns.ts'
-import { loadListPrices } from '../../src/pricing/load-book.ts'
+import { loadPrices } from '../../src/pricing/load-book.ts'
 import { CallCounts } from '../../src/telemetry/call-counts.ts'
 import { METRICS, type MetricSources } from '../../src/telemetry/metric-table.ts'
 import { test } from '../support/suite.ts'
 
 function bookWith(overlay?: string) {
-  const loaded = loadListPrices(overlay)
+  const loaded = loadPrices(overlay)
   assert.ok(loaded.kind === 'book')
   return loaded.book
 }

@@ -141,21 +141,12 @@ export function speechRequest({ body, spans }: RequestFacts): SpeechRequest | nu
   const span = spans.get('input')
   if (span === undefined || typeof input === 'object') return null
   const format = typeof named === 'string' ? named : null
-  if (typeof input === 'string') return { characters: codePoints(input), exact: true, format }
+  if (typeof input === 'string') return { characters: [...input].length, exact: true, format }
   return { characters: span.end - span.start, exact: false, format }
 }
 
 export function soldByCharacter(model: string | null, speech: SpeechRequest | null): SpeechRequest | null {
   return model !== null && SOLD_BY_CHARACTER.test(model) ? speech : null
-}
-
-function codePoints(text: string): number {
-  let pairs = 0
-  for (let i = 1; i < text.length; i++) {
-    const isPair = (text.charCodeAt(i) & 0xfc00) === 0xdc00 && (text.charCodeAt(i - 1) & 0xfc00) === 0xd800
-    if (isPair) pairs++
-  }
-  return text.length - pairs
 }
 
 /** How many of the first bytes are stored to read the bit rate. */

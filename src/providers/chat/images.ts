@@ -48,10 +48,7 @@ export function svgParts(value: unknown, counts: Counts): UsagePart[] {
 
 /** Tokens of an image model. Output without details counts as images. */
 export function readImageTokens(usage: JsonObject, counts: Counts): ReportedTokens {
-  const tokens = readTokens(usage, counts)
-  if (tokens.output === null || isObject(usage['output_tokens_details'])) return tokens
-  const { total } = tokens.output
-  return { ...tokens, output: { total, quantities: quantitiesOf({ image_output_tokens: total }) } }
+  return readTokens(usage, counts, { output: 'image_output_tokens' })
 }
 
 /** The usage of image tools, in addition to the model's own: from `tool_usage`, else from the images. */

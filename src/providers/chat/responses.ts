@@ -195,24 +195,20 @@ const CALLS_MAX = 10_000
 
 /** Tool calls seen as output items. The usage does not contain the fees of most of them. */
 class SeenTools {
-  readonly #ids = new Set<string>()
   readonly #containers = new Set<string>()
+  readonly svgParts: UsagePart[] = []
   #webSearches = 0
   #fileSearches = 0
-  readonly #svgParts: UsagePart[] = []
 
   read(item: JsonObject, counts: Counts): void {
     this.noteContainer(item, counts)
-    const type = nameAt(item['type'])
-    if (type !== 'web_search_call' && type !== 'file_search_call' && type !== 'image_generation_call') return
-    const id = nameAt(item['id']) ?? `unnamed ${this.#ids.size}`
-    if (this.#ids.size === CALLS_MAX) counts.doubt()
-    if (this.#ids.size === CALLS_MAX || this.#ids.has(id)) return
-    this.#ids.add(id)
+    const { type } = item
     if (type === 'file_search_call') this.#fileSearches++
-    else if (type === 'image_generation_call') this.#svgParts.push(...svgParts(item['svg_usage'], counts))
-    // Opening a page and searching in it are free.
-    else if (objectAt(item['action'])['type'] === 'search') this.#webSearches++
+    // Opening a page and searching for words on it are free.
+    if (type === 'web_search_call' && objectAt(item['action'])['type'] === 'search') this.#webSearches++
+    if (type !== 'image_generation_call') return
+    if (this.svgParts.length === CALLS_MAX) counts.doubt()
+    else this.svgParts.push(...svgParts(item['svg_usage'], counts))
   }
 
   /**
@@ -221,17 +217,13 @@ class SeenTools {
    */
   noteContainer(item: JsonObject, counts: Counts): void {
     const id = nameAt(item['container_id']) ?? nameAt(objectAt(item['environment'])['container_id'])
-    if (id === null || this.#containers.has(id)) return
+    if (id === null) return
     if (this.#containers.size === CALLS_MAX) counts.doubt()
     else this.#containers.add(id)
   }
 
   get containerIds(): readonly string[] {
     return [...this.#containers]
-  }
-
-  get svgParts(): readonly UsagePart[] {
-    return this.#svgParts
   }
 
   /** Upstream's own count of charged searches wins: it excludes free ones. */

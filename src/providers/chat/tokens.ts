@@ -1,9 +1,9 @@
-import { NO_USAGE, type Quantities, type UsagePart } from '../../kernel/usage.ts'
+import { NO_USAGE, type Quantities, type Unit, type UsagePart } from '../../kernel/usage.ts'
 import { isObject, type JsonObject, type ReplyDocument } from '../../metering/json-shape.ts'
 import type { Reading } from '../../metering/meter.ts'
-import { Counts, nameAt, objectAt, quantitiesOf, readingOf } from '../reading.ts'
+import { Counts, type Found, nameAt, objectAt, quantitiesOf, readingOf } from '../reading.ts'
 
-interface TokenSide {
+export interface TokenSide {
   readonly total: number
   readonly quantities: Quantities
 }
@@ -17,25 +17,39 @@ export interface ReportedTokens {
 
 const NO_TOKENS: ReportedTokens = { input: null, output: null }
 
-/** The tokens of a usage object of Chat, Responses, transcription or Realtime. Their names do not overlap. */
-export function readTokens(usage: JsonObject, counts: Counts): ReportedTokens {
+/**
+ * The tokens of a usage object of Chat, Responses, images, audio or Realtime; no object mixes their names. `plain` has the
+ * unit of all tokens of a side without details, where that is not text.
+ */
+export function readTokens(
+  usage: JsonObject,
+  counts: Counts,
+  plain: { readonly input?: Unit; readonly output?: Unit } = {},
+): ReportedTokens {
   const input = counts.read(usage['prompt_tokens'] ?? usage['input_tokens'])
   const output = counts.read(usage['completion_tokens'] ?? usage['output_tokens'])
-  const inputDetails = objectAt(
-    usage['prompt_tokens_details'] ?? usage['input_tokens_details'] ?? usage['input_token_details'],
-  )
-  const outputDetails = objectAt(
-    usage['completion_tokens_details'] ?? usage['output_tokens_details'] ?? usage['output_token_details'],
-  )
+  const inputDetails =
+    usage['prompt_tokens_details'] ?? usage['input_tokens_details'] ?? usage['input_token_details']
+  const outputDetails =
+    usage['completion_tokens_details'] ?? usage['output_tokens_details'] ?? usage['output_token_details']
+  const { reasoning_tokens: reasoning } = objectAt(outputDetails)
+  const sideOf = (total: number | null, details: unknown, unit: Unit | undefined, split: Split) => {
+    if (total === null) return null
+    const isPlain = unit !== undefined && !isObject(details)
+    return { total, quantities: isPlain ? quantitiesOf({ [unit]: total }) : split(total, objectAt(details)) }
+  }
   return {
-    input:
-      input === null ? null : { total: input, quantities: splitInput(input, usage, inputDetails, counts) },
-    output:
-      output === null ? null : { total: output, quantities: splitOutput(output, outputDetails, counts) },
-    reasoning:
-      typeof outputDetails['reasoning_tokens'] === 'number' ? outputDetails['reasoning_tokens'] : null,
+    input: sideOf(input, inputDetails, plain.input, (total, details) =>
+      splitInput(total, usage, details, counts),
+    ),
+    output: sideOf(output, outputDetails, plain.output, (total, details) =>
+      splitOutput(total, details, counts),
+    ),
+    reasoning: typeof reasoning === 'number' ? reasoning : null,
   }
 }
+
+type Split = (total: number, details: JsonObject) => Quantities
 
 /** The tokens when the same reply reports usage again: running totals, which can only rise. */
 function laterTokens(before: ReportedTokens, now: ReportedTokens, counts: Counts): ReportedTokens {
@@ -52,15 +66,6 @@ function laterSide(before: TokenSide | null, now: TokenSide | null, counts: Coun
   counts.doubt()
   return before
 }
-
-interface ToolsSeen {
-  readonly calls: Quantities
-  readonly otherParts: readonly UsagePart[]
-  readonly imagesBegun: number
-  readonly containerIds: readonly string[]
-}
-
-const NO_TOOLS: ToolsSeen = { calls: {}, otherParts: [], imagesBegun: 0, containerIds: [] }
 
 export class ReplyFacts {
   readonly counts = new Counts()
@@ -92,7 +97,7 @@ export class ReplyFacts {
   }
 
   /** `isFinal`: the output that was stated is all of it. */
-  reading(isFinal: boolean, stopReason: string | null, tools: ToolsSeen = NO_TOOLS): Reading {
+  reading(isFinal: boolean, stopReason: string | null, more: Partial<Found> = {}): Reading {
     const { input, output } = this.tokens
     return readingOf({
       parts: [partOf(null, this.tokens)],
@@ -103,11 +108,8 @@ export class ReplyFacts {
       suspect: this.counts.suspect,
       error: this.error,
       objectId: this.#id,
-      calls: tools.calls,
-      otherParts: tools.otherParts,
-      imagesBegun: tools.imagesBegun,
       reasoningTokens: this.tokens.reasoning ?? null,
-      containerIds: tools.containerIds,
+      ...more,
     })
   }
 }

@@ -1,6 +1,6 @@
 import { NO_USAGE, type Quantities, type Usage, type UsagePart } from '../../kernel/usage.ts'
 import { isObject, type JsonObject, type ReplyDocument } from '../../metering/json-shape.ts'
-import { Counts, nameAt, objectAt, quantitiesOf } from '../reading.ts'
+import { addQuantities, Counts, nameAt, objectAt, quantitiesOf } from '../reading.ts'
 
 const ITERATIONS_MAX = 1000
 const PARTS_MAX = 64
@@ -11,34 +11,37 @@ interface WriteSplit {
   readonly oneHour: number
 }
 
-interface MessageTokens {
-  readonly input: number | null
-  readonly written: number | null
-  readonly split: WriteSplit | null
-  readonly read: number | null
-  readonly output: number | null
-}
+/** The members of a usage object by our names for them. A `message_delta` states totals of the whole message so far. */
+const MEMBERS = {
+  input: 'input_tokens',
+  written: 'cache_creation_input_tokens',
+  read: 'cache_read_input_tokens',
+  output: 'output_tokens',
+  searches: 'web_search_requests',
+} as const
 
-function readSplit(value: unknown, counts: Counts): WriteSplit | null {
-  if (!isObject(value)) return null
-  const fiveMinutes = counts.read(value['ephemeral_5m_input_tokens'])
-  const oneHour = counts.read(value['ephemeral_1h_input_tokens'])
-  return fiveMinutes === null && oneHour === null
-    ? null
-    : { fiveMinutes: fiveMinutes ?? 0, oneHour: oneHour ?? 0 }
-}
+type Total = keyof typeof MEMBERS
+type MessageTokens = Readonly<Record<Total, number | null>>
 
-const NO_TOKENS: MessageTokens = { input: null, written: null, split: null, read: null, output: null }
+const NO_TOKENS: MessageTokens = { input: null, written: null, read: null, output: null, searches: null }
 
 /** The tokens of a message or of an `iterations` entry. Totals continue from `before` and can only rise. */
 function readMessageTokens(usage: JsonObject, counts: Counts, before = NO_TOKENS): MessageTokens {
-  return {
-    input: counts.readRising(usage['input_tokens'], before.input),
-    written: counts.readRising(usage['cache_creation_input_tokens'], before.written),
-    split: readSplit(usage['cache_creation'], counts),
-    read: counts.readRising(usage['cache_read_input_tokens'], before.read),
-    output: counts.readRising(usage['output_tokens'], before.output),
+  const { web_search_requests } = objectAt(usage['server_tool_use'])
+  const members: JsonObject = { ...usage, web_search_requests }
+  const totals = { ...before }
+  for (const name in MEMBERS) {
+    const total = name as Total
+    totals[total] = counts.readRising(members[MEMBERS[total]], before[total])
   }
+  return totals
+}
+
+function readSplit({ cache_creation: value }: JsonObject, counts: Counts): WriteSplit | null {
+  const fiveMinutes = counts.read(objectAt(value)['ephemeral_5m_input_tokens'])
+  const oneHour = counts.read(objectAt(value)['ephemeral_1h_input_tokens'])
+  if (fiveMinutes === null && oneHour === null) return null
+  return { fiveMinutes: fiveMinutes ?? 0, oneHour: oneHour ?? 0 }
 }
 
 /**
@@ -53,28 +56,25 @@ function splitWrites(
   counts: Counts,
 ): WriteSplit {
   if (split === null) return { fiveMinutes: written ?? 0, oneHour: 0 }
-  const sum = split.fiveMinutes + split.oneHour
   if (written === null) return split
-  if (written >= sum) return { fiveMinutes: written - split.oneHour, oneHour: split.oneHour }
-  counts.doubt()
-  if (!isOlder) return split
+  const isBeyond = split.fiveMinutes + split.oneHour > written
+  if (isBeyond) counts.doubt()
+  if (isBeyond && !isOlder) return split
   const oneHour = Math.min(split.oneHour, written)
   return { fiveMinutes: written - oneHour, oneHour }
 }
 
 function messagePart(model: string | null, tokens: MessageTokens, writes: WriteSplit): UsagePart {
-  const input = tokens.input ?? 0
-  const read = tokens.read ?? 0
+  const prompt = {
+    input_tokens: tokens.input ?? 0,
+    cache_read_tokens: tokens.read ?? 0,
+    cache_write_5m_tokens: writes.fiveMinutes,
+    cache_write_1h_tokens: writes.oneHour,
+  }
   return {
     model,
-    quantities: quantitiesOf({
-      input_tokens: input,
-      cache_read_tokens: read,
-      cache_write_5m_tokens: writes.fiveMinutes,
-      cache_write_1h_tokens: writes.oneHour,
-      output_tokens: tokens.output,
-    }),
-    promptTokens: input + read + writes.fiveMinutes + writes.oneHour,
+    quantities: quantitiesOf({ ...prompt, output_tokens: tokens.output }),
+    promptTokens: Object.values(prompt).reduce((sum, count) => sum + count, 0),
   }
 }
 
@@ -82,6 +82,7 @@ interface Iteration {
   readonly type: string
   readonly model: string | null
   readonly tokens: MessageTokens
+  readonly split: WriteSplit | null
 }
 
 function readIterations(value: unknown, counts: Counts): Iteration[] {
@@ -96,12 +97,13 @@ function readIterations(value: unknown, counts: Counts): Iteration[] {
     const wire = objectAt(entry)
     const type = nameAt(wire['type'])
     if (type === null) return []
-    return [{ type, model: nameAt(wire['model']), tokens: readMessageTokens(wire, counts) }]
+    const tokens = readMessageTokens(wire, counts)
+    return [{ type, model: nameAt(wire['model']), tokens, split: readSplit(wire, counts) }]
   })
 }
 
-const isSampling = (entry: Iteration): boolean =>
-  entry.type === 'message' || entry.type === 'fallback_message'
+const isSampling = ({ type }: Pick<Iteration, 'type'>): boolean =>
+  type === 'message' || type === 'fallback_message'
 
 /** Whether the entries exceed the totals: the totals then cover only one attempt or one kind. */
 function exceedTotals(iterations: readonly Iteration[], modelServed: string | null): boolean {
@@ -129,29 +131,19 @@ function iterationParts(
   { modelServed, modelAsked }: IterationContext,
   counts: Counts,
 ): UsagePart[] {
-  const parts: UsagePart[] = []
-  const sampled = new Map<string | null, number>()
-  for (const entry of iterations) {
-    const named = entry.type === 'compaction' ? (entry.model ?? modelAsked) : entry.model
+  const parts = new Map<string, UsagePart>()
+  for (const [at, { type, model: stated, tokens, split }] of iterations.entries()) {
+    const named = type === 'compaction' ? (stated ?? modelAsked) : stated
     const model = named === modelServed ? null : named
-    const writes = splitWrites(entry.tokens.written, entry.tokens.split, false, counts)
-    const part = messagePart(model, entry.tokens, writes)
-    const last = parts.length < PARTS_MAX ? -1 : parts.findLastIndex((each) => each.model === model)
-    const same = isSampling(entry) ? (sampled.get(model) ?? -1) : last
-    const earlier = parts[same]
-    if (earlier !== undefined) parts[same] = addParts(earlier, part)
-    else {
-      parts.push(part)
-      if (isSampling(entry)) sampled.set(model, parts.length - 1)
-    }
+    const part = messagePart(model, tokens, splitWrites(tokens.written, split, false, counts))
+    const isAdded = isSampling({ type }) || parts.size >= PARTS_MAX
+    const key = isAdded ? `model ${model}` : String(at)
+    const before = parts.get(key)
+    const quantities = addQuantities(before?.quantities ?? {}, part.quantities)
+    const promptTokens = (before?.promptTokens ?? 0) + part.promptTokens
+    parts.set(key, { model, quantities, promptTokens })
   }
-  return parts
-}
-
-function addParts(a: UsagePart, b: UsagePart): UsagePart {
-  const quantities: Record<string, number> = { ...a.quantities }
-  for (const [unit, count] of Object.entries(b.quantities)) quantities[unit] = (quantities[unit] ?? 0) + count
-  return { model: a.model, quantities, promptTokens: a.promptTokens + b.promptTokens }
+  return [...parts.values()]
 }
 
 /** Where a usage object was: in `message_start`, in a `message_delta` (running or final), in a whole message. */
@@ -172,7 +164,6 @@ interface SettledMessage {
 export class MessageUsage {
   readonly #counts = new Counts()
   readonly #tokens = { start: NO_TOKENS, later: NO_TOKENS }
-  readonly #searches: { start: number | null; later: number | null } = { start: null, later: null }
   #split: WriteSplit | null = null
   #splitIsOlder = false
   #iterations: readonly Iteration[] = []
@@ -211,12 +202,10 @@ export class MessageUsage {
     if (!isObject(value) || document.repeatsNames()) this.#counts.doubt()
     const usage = objectAt(value)
     const when = place === 'start' ? 'start' : 'later'
-    const tokens = readMessageTokens(usage, this.#counts, this.#tokens[when])
-    this.#tokens[when] = tokens
-    this.#splitIsOlder = tokens.split === null && (place === 'running' || place === 'final')
-    this.#split = tokens.split ?? this.#split
-    const tools = objectAt(usage['server_tool_use'])
-    this.#searches[when] = this.#counts.readRising(tools['web_search_requests'], this.#searches[when])
+    this.#tokens[when] = readMessageTokens(usage, this.#counts, this.#tokens[when])
+    const split = readSplit(usage, this.#counts)
+    this.#splitIsOlder = split === null && (place === 'running' || place === 'final')
+    this.#split = split ?? this.#split
     const iterations = readIterations(usage['iterations'], this.#counts)
     if (iterations.length > 0) this.#iterations = iterations
     if (isObject(usage['fallback_credit']) || this.fallbackModel() !== null) this.noteFallback()
@@ -231,40 +220,27 @@ export class MessageUsage {
   }
 
   settle(context: IterationContext): SettledMessage {
-    const totals = this.#totals()
-    const calls = quantitiesOf({ web_searches: this.#searches.later ?? this.#searches.start })
-    if (!exceedTotals(this.#iterations, context.modelServed)) {
-      return {
-        parts: [this.#totalsPart(totals)],
-        calls,
-        inputKnown: totals.input !== null,
-        outputKnown: totals.output !== null,
-      }
-    }
-    const billed = withoutDeclined(this.#iterations, context.isRefusal)
-    const parts = iterationParts(billed, context, this.#counts)
-    // Compactions and advisors are not part of the totals, which sum the samplings.
-    const isSampled = this.#iterations.some(({ type }) => type === 'message' || type === 'fallback_message')
-    const own = isSampled ? [] : [this.#totalsPart(totals)]
-    const counted: MessageTokens[] = billed.map((entry) => entry.tokens)
-    return {
-      parts: [...own, ...parts],
-      calls,
-      inputKnown: counted.every(({ input }) => input !== null) && (isSampled || totals.input !== null),
-      outputKnown:
-        this.#isFinal &&
-        counted.every(({ output }) => output !== null) &&
-        (isSampled || totals.output !== null),
-    }
-  }
-
-  #totals(): MessageTokens {
-    return {
+    const totals: MessageTokens = {
       input: this.#latest('input'),
       written: this.#latest('written'),
       read: this.#latest('read'),
-      split: this.#split,
       output: this.#isFinal ? this.#tokens.later.output : null,
+      searches: this.#tokens.later.searches ?? this.#tokens.start.searches,
+    }
+    const calls = quantitiesOf({ web_searches: totals.searches })
+    // Compactions and advisors are not part of the totals, which sum the samplings.
+    const exceeds = exceedTotals(this.#iterations, context.modelServed)
+    const billed = exceeds ? withoutDeclined(this.#iterations, context.isRefusal) : []
+    const hasTotals = !exceeds || !this.#iterations.some(isSampling)
+    const counted = [...billed.map(({ tokens }) => tokens), ...(hasTotals ? [totals] : [])]
+    return {
+      parts: [
+        ...(hasTotals ? [this.#totalsPart(totals)] : []),
+        ...iterationParts(billed, context, this.#counts),
+      ],
+      calls,
+      inputKnown: counted.every(({ input }) => input !== null),
+      outputKnown: this.#isFinal && counted.every(({ output }) => output !== null),
     }
   }
 
@@ -278,19 +254,13 @@ export class MessageUsage {
     return start
   }
 
-  #totalsPart(totals: MessageTokens): UsagePart {
-    const split = this.#splitOfIterations(totals.written) ?? totals.split
-    return messagePart(null, totals, splitWrites(totals.written, split, this.#splitIsOlder, this.#counts))
-  }
-
   /** The entries include cache writes after `message_start`. If they account for all writes, their split is correct. */
-  #splitOfIterations(written: number | null): WriteSplit | null {
-    let fiveMinutes = 0
-    let oneHour = 0
-    for (const { tokens } of this.#iterations) {
-      fiveMinutes += tokens.split?.fiveMinutes ?? 0
-      oneHour += tokens.split?.oneHour ?? 0
-    }
-    return this.#iterations.length > 0 && fiveMinutes + oneHour === written ? { fiveMinutes, oneHour } : null
+  #totalsPart(totals: MessageTokens): UsagePart {
+    const sum = (of: keyof WriteSplit) =>
+      this.#iterations.reduce((total, { split }) => total + (split?.[of] ?? 0), 0)
+    const entries = { fiveMinutes: sum('fiveMinutes'), oneHour: sum('oneHour') }
+    const areAll = this.#iterations.length > 0 && entries.fiveMinutes + entries.oneHour === totals.written
+    const split = areAll ? entries : this.#split
+    return messagePart(null, totals, splitWrites(totals.written, split, this.#splitIsOlder, this.#counts))
   }
 }
