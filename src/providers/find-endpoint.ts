@@ -177,7 +177,8 @@ function foldSegment(segment: string): string {
 const DECODED_LEVELS = 4
 
 function decode(text: string): string {
-  let decoded = text
+  // A percent sign that was itself encoded, however often.
+  let decoded = text.replaceAll(/%(?:25)+/g, '%')
   for (let level = 0; level < DECODED_LEVELS && decoded.includes('%'); level++)
     decoded = decoded.replaceAll(/%([0-9a-f]{2})/gi, (_, hex: string) =>
       String.fromCharCode(Number.parseInt(hex, 16)),

@@ -80,8 +80,10 @@ function namedInBody(endpoint: Endpoint, facts: RequestFacts, byDefault: string 
     return unknown('The body is a form, and this endpoint reads JSON.')
   const names = new ModelNames()
   readModels(facts, names, byDefault)
+  const { model } = facts.body
   // On a free endpoint only named models are checked. Items are stored, and used by later calls.
-  const reason = endpoint.billing === 'free' ? facts.items.unknown : names.unknown
+  const isOpen = endpoint.billing === 'free' && (!isGiven(model) || typeof model === 'string')
+  const reason = isOpen ? facts.items.unknown : names.unknown
   return { names: names.names, unknown: reason ?? unseenTools(endpoint, facts), batchFile: null }
 }
 

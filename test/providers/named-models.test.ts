@@ -28,7 +28,7 @@ chat POST /v1/moderations
   no model on a free endpoint | {"input":"x"} | =
   no body on a free endpoint | - | =
   a model on a free endpoint | {"model":"omni"} | = omni
-  a model that is none on a free endpoint | {"model":7} | =
+  a model that is none on a free endpoint | {"model":7} | ~ "model" cannot be read
   an unreadable body on a free endpoint | { | ~ ends too early
 messages POST /v1/messages/count_tokens
   counting tokens | {"model":"a"} | = a

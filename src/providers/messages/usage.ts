@@ -136,7 +136,7 @@ function iterationParts(
     const named = type === 'compaction' ? (stated ?? modelAsked) : stated
     const model = named === modelServed ? null : named
     const part = messagePart(model, tokens, splitWrites(tokens.written, split, false, counts))
-    const isAdded = isSampling({ type }) || parts.size >= PARTS_MAX
+    const isAdded = isSampling({ type }) || parts.size >= PARTS_MAX - 1
     const key = isAdded ? `model ${model}` : String(at)
     const before = parts.get(key)
     const quantities = addQuantities(before?.quantities ?? {}, part.quantities)

@@ -31,7 +31,7 @@ test('the last event of a response keeps its usage though its output is beyond a
   const completed = { type: 'response.completed', response: { status: 'completed', output, usage } }
   const metered = meterStream('responses', streamOf([done, completed]))
   assert.deepEqual(metered.usage.parts, [
-    part({ input_tokens: 100, output_tokens: 40, file_searches: 10_000 }, 100),
+    part({ input_tokens: 100, output_tokens: 40, file_searches: 20_000 }, 100),
   ])
   assert.deepEqual(metered.faults, ['too_large'])
   assert.equal(metered.usage.suspect, true)
