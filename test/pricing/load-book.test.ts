@@ -154,8 +154,16 @@ const wrong: readonly [says: string, overlay: string, problem: RegExp][] = [
     rates('"input":"1"'),
     /^model "alpha": a chat model needs a standard rate for "output"/,
   ],
-  ['a new model without rates', '{"models":[{"id":"new","provider":"x"}]}', /^model "new": rates: is missing/],
-  ['a date that is none', '{"models":[],"effective_from":"2026-02-30"}', /^effective_from: must be a UTC date/],
+  [
+    'a new model without rates',
+    '{"models":[{"id":"new","provider":"x"}]}',
+    /^model "new": rates: is missing/,
+  ],
+  [
+    'a date that is none',
+    '{"models":[],"effective_from":"2026-02-30"}',
+    /^effective_from: must be a UTC date/,
+  ],
   ['a local time', '{"effective_from":"2026-12-01T00:00:00+01:00"}', /^effective_from: must be a UTC date/],
   ['a multiplier of nothing', alpha('"geography":{"us":"0"}'), /geography\.us: must be more than 0/],
   [
