@@ -45,7 +45,7 @@ test('check says what a valid overlay changes and when, and what is wrong with a
   assert.match(valid.stdout, /\+[0-9a-f]{8} {2}from 2030-01-01T00:00:00\.000Z/)
   const invalid = await prices('check', bad)
   assert.equal(invalid.code, 1)
-  assert.match(invalid.stderr, /models\[0\]\.rates\.standard\.input/)
+  assert.match(invalid.stderr, /model "o3": rates\.standard\.input: must be a decimal/)
   const missing = await prices('check', join(dir, 'nowhere.json'))
   assert.deepEqual([missing.code, missing.stderr.includes('cannot be read')], [1, true])
 })
