@@ -24,7 +24,6 @@ const endpoint = z.string().startsWith('/v1/', 'must begin with /v1/')
 const flag = z.boolean({ error: 'must be true or false' })
 const name = z
   .string()
-  .string()
   .regex(/^[\x21-\x7e]{1,200}$/, 'must be 1 to 200 printable ASCII characters without spaces')
 
 /** A rate that is absent or null does not exist. */
