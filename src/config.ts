@@ -1,11 +1,10 @@
 import { readFileSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { z } from 'zod'
 import { FALLBACK_VARIABLES, SETTING_NAMES, SETTINGS, TRACE_VARIABLES, VARIABLES } from './config-schema.ts'
 import { ConfigError } from './kernel/errors.ts'
-import type { Nanos } from './kernel/money.ts'
-import type { Secret } from './kernel/secret.ts'
-import { type LogLevel, nearestName } from './kernel/vocabulary.ts'
+import { Secret } from './kernel/secret.ts'
+import { nearestName } from './kernel/vocabulary.ts'
 
 /**
  * Reads the configuration once, from environment variables (scalars and secrets) and an optional JSON file (the rest);
@@ -26,91 +25,16 @@ export interface UpstreamConfig {
   readonly key: Secret | null
 }
 
-/** Sampling and batching of traces, from OpenTelemetry's variables. */
+/** Which calls are traced, as the variables of OpenTelemetry say. */
 export interface TraceConfig {
   readonly sampler: z.output<(typeof TRACE_VARIABLES)['OTEL_TRACES_SAMPLER']>
   /** The ratio of the ratio-based samplers. */
   readonly ratio: number
-  /** The `OTEL_BSP_…` variables that are set; the SDK has defaults for the others. */
-  readonly batches: { readonly [Option in keyof typeof BATCH_VARIABLES]?: number }
-}
-
-export interface Config {
-  readonly host: string
-  readonly port: number
-  readonly dataDir: string
-  /** PostgreSQL, shared by any number of nodes; null for SQLite in the data directory. */
-  readonly databaseUrl: Secret | null
-  readonly adminKey: Secret | null
-  readonly pepper: Secret | null
-  readonly prefix: string
-  readonly logLevel: LogLevel
-  /** PEM files, validated by `readCertificate`. Null: plain HTTP. */
-  readonly tls: { readonly certFile: string; readonly keyFile: string } | null
-  /** Both null: the simulator is the upstream. One null: that surface answers 503. */
-  readonly messages: UpstreamConfig | null
-  readonly chat: UpstreamConfig | null
-  readonly stateful: 'pass' | 'refuse'
-  /** Whether endpoints that issue upstream credentials are served. */
-  readonly minting: 'pass' | 'refuse'
-  /** The price overlay file and its text, if any. */
-  readonly prices: { readonly file: string; readonly text: string } | null
-  /** Discounts as decimal fractions: one for all models, and others by pattern. */
-  readonly discount: string
-  readonly discounts: Readonly<Record<string, string>>
-  readonly unpriced: 'auto' | 'refuse' | 'pass'
-  readonly injectUsage: boolean
-  /** Whether a call whose client left is cancelled upstream or read to its end. */
-  readonly onLeave: 'cancel' | 'finish'
-  /** The service tier of the upstream project, for requests that name none. */
-  readonly chatDefaultTier: string | null
-  readonly budgetMode: 'exact' | 'settled'
-  /** How long a call waits for budget or credit. */
-  readonly budgetWaitMs: number
-  /** How long logged bodies are stored. */
-  readonly retentionDays: number
-  /** Maximum bytes of all logged bodies together. */
-  readonly bodiesBytesMax: number
-  readonly drainMs: number
-  readonly bodyIdleTimeoutMs: number
-  readonly bodyBytesPerSecondMin: number
-  readonly callsInFlightPerKeyMax: number
-  /** The most that an unbounded call holds of its account. */
-  readonly unboundedHoldNanos: Nanos
-  /** Whether replies have the balance header. */
-  readonly showBalance: boolean
-  /** 0: no limit. */
-  readonly connectionsPerAddressMax: number
-  /** Addresses and CIDR ranges whose `X-Forwarded-For` names the client. */
-  readonly trustedProxies: readonly string[]
-  /** Whether upstream is polled for the cost of batches and background responses. */
-  readonly deferredPoll: boolean
-  /** Whether `results_url` of Message batches is rewritten to this gateway. */
-  readonly rewriteResultsUrl: boolean
-  /** Whether `/metrics` needs no key. */
-  readonly metricsPublic: boolean
-  /** Null: no traces. */
-  readonly traces: TraceConfig | null
-  /** Whether webhooks may go to private addresses, and over plain HTTP. */
-  readonly webhooksAllowPrivate: boolean
-  /** The balance below which `balance.low` is emitted; null: never. */
-  readonly balanceLowNanos: Nanos | null
-  /** Percentages of a cap at which `key.budget.threshold` is emitted, ascending. */
-  readonly budgetThresholdsPercent: readonly number[]
-  /** The dashboard's public URL, for links in messages. */
-  readonly dashboardUrl: URL | null
 }
 
 export { ConfigError }
 
 export type Environment = Readonly<Record<string, string | undefined>>
-
-const BATCH_VARIABLES = {
-  scheduledDelayMillis: 'OTEL_BSP_SCHEDULE_DELAY',
-  exportTimeoutMillis: 'OTEL_BSP_EXPORT_TIMEOUT',
-  maxQueueSize: 'OTEL_BSP_MAX_QUEUE_SIZE',
-  maxExportBatchSize: 'OTEL_BSP_MAX_EXPORT_BATCH_SIZE',
-} as const
 
 export function readConfig(environment: Environment, workingDir = process.cwd()): Config {
   const problems: string[] = []
@@ -123,29 +47,43 @@ export function readConfig(environment: Environment, workingDir = process.cwd())
   const prices = readPrices(env?.TOLLGATE_PRICES, workingDir, problems)
   if (problems.length > 0 || env === null || fallback === null || file === null)
     throw new ConfigError(problems)
+  const dataDir = resolve(workingDir, env.TOLLGATE_DATA_DIR)
+  return { ...fromVariables(env, fallback), ...fromFile(file), dataDir, tls, prices, traces }
+}
+
+/** docs/CONFIGURATION.md describes each setting. Upstreams: null on both is the simulator, null on one answers 503. */
+export type Config = Readonly<ReturnType<typeof fromVariables> & ReturnType<typeof fromFile>> & {
+  readonly dataDir: string
+  /** PEM files, validated by `readCertificate`. Null: plain HTTP. */
+  readonly tls: { readonly certFile: string; readonly keyFile: string } | null
+  /** The price overlay, or null without one. */
+  readonly prices: { readonly file: string; readonly text: string } | null
+  /** Null: no traces. */
+  readonly traces: TraceConfig | null
+}
+
+function fromVariables(
+  env: z.output<z.ZodObject<typeof VARIABLES>>,
+  provider: z.output<z.ZodObject<typeof FALLBACK_VARIABLES>>,
+) {
+  const messagesKey = env.TOLLGATE_MESSAGES_KEY ?? provider.ANTHROPIC_API_KEY
+  const chatKey = env.TOLLGATE_CHAT_KEY ?? provider.OPENAI_API_KEY
   return {
     host: env.TOLLGATE_HOST,
     port: env.TOLLGATE_PORT,
-    dataDir: resolve(workingDir, env.TOLLGATE_DATA_DIR),
     databaseUrl: env.TOLLGATE_DATABASE_URL ?? null,
     adminKey: env.TOLLGATE_ADMIN_KEY ?? null,
     pepper: env.TOLLGATE_PEPPER ?? null,
     prefix: env.TOLLGATE_PREFIX,
     logLevel: env.TOLLGATE_LOG_LEVEL,
-    tls,
-    messages: upstream(
-      env.TOLLGATE_MESSAGES_URL,
-      env.TOLLGATE_MESSAGES_KEY ?? fallback.ANTHROPIC_API_KEY,
-      PROVIDER_URLS.messages,
-    ),
-    chat: upstream(
-      env.TOLLGATE_CHAT_URL,
-      env.TOLLGATE_CHAT_KEY ?? fallback.OPENAI_API_KEY,
-      PROVIDER_URLS.chat,
-    ),
-    prices,
+    messages: upstream(env.TOLLGATE_MESSAGES_URL, messagesKey, PROVIDER_URLS.messages),
+    chat: upstream(env.TOLLGATE_CHAT_URL, chatKey, PROVIDER_URLS.chat),
     discount: env.TOLLGATE_DISCOUNT,
-    traces,
+  }
+}
+
+function fromFile(file: z.output<typeof SETTINGS>) {
+  return {
     budgetMode: file.budgets.mode,
     budgetWaitMs: file.budgets.wait_seconds,
     unpriced: file.pricing.unpriced,
@@ -163,6 +101,7 @@ export function readConfig(environment: Environment, workingDir = process.cwd())
     rewriteResultsUrl: file.deferred.rewrite_results_url,
     showBalance: file.headers.balance,
     callsInFlightPerKeyMax: file.limits.calls_in_flight_per_key,
+    /** 0: no limit. */
     connectionsPerAddressMax: file.limits.connections_per_address,
     unboundedHoldNanos: file.limits.unbounded_hold_usd,
     webhooksAllowPrivate: file.webhooks.allow_private,
@@ -198,15 +137,7 @@ function readTraces(environment: Environment, problems: string[]): TraceConfig |
   if (environment['OTEL_TRACES_EXPORTER'] === 'none') return null
   const otel = readVariables(environment, TRACE_VARIABLES, problems)
   if (otel === null) return null
-  return {
-    sampler: otel.OTEL_TRACES_SAMPLER,
-    ratio: Number(otel.OTEL_TRACES_SAMPLER_ARG),
-    batches: Object.fromEntries(
-      Object.entries(BATCH_VARIABLES).flatMap(([option, name]) =>
-        otel[name] === undefined ? [] : [[option, otel[name]]],
-      ),
-    ),
-  }
+  return { sampler: otel.OTEL_TRACES_SAMPLER, ratio: Number(otel.OTEL_TRACES_SAMPLER_ARG) }
 }
 
 function upstream(url: URL | undefined, key: Secret | undefined, defaultUrl: string): UpstreamConfig | null {
@@ -222,13 +153,11 @@ function tlsFiles(
 ): Config['tls'] {
   if (cert !== undefined && key !== undefined)
     return { certFile: resolve(workingDir, cert), keyFile: resolve(workingDir, key) }
-  if (cert !== undefined)
+  const [given, missing, what] =
+    cert === undefined ? ['KEY', 'CERT', 'certificate'] : ['CERT', 'KEY', 'private key']
+  if (cert !== key)
     problems.push(
-      'TOLLGATE_TLS_KEY is missing: name the file with the key of TOLLGATE_TLS_CERT, or unset both',
-    )
-  if (key !== undefined)
-    problems.push(
-      'TOLLGATE_TLS_CERT is missing: name the file with the certificate of TOLLGATE_TLS_KEY, or unset both',
+      `TOLLGATE_TLS_${missing} is missing: name the file with the ${what} of TOLLGATE_TLS_${given}, or unset both`,
     )
   return null
 }
@@ -315,4 +244,17 @@ function kindOf(given: unknown): string {
   if (Array.isArray(given)) return 'this list'
   if (typeof given === 'string') return 'this text'
   return typeof given === 'boolean' ? 'true or false' : 'an object'
+}
+
+/** The pepper of the configuration, or of the data directory; null if there is none. Throws if its file cannot be read. */
+export function readPepper({ pepper, dataDir }: Config): Secret | null {
+  if (pepper !== null) return pepper
+  try {
+    const text = readFileSync(join(dataDir, 'pepper'), 'utf8').trim()
+    // An aborted start may have left an empty file, and an empty pepper protects nothing.
+    return text === '' ? null : new Secret(text)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
+    throw error
+  }
 }

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
-import type { Config } from './config.ts'
+import { type Config, readPepper } from './config.ts'
 import { type Clock, systemClock } from './kernel/clock.ts'
 import { InstallationError } from './kernel/errors.ts'
 import { createUlidSource } from './kernel/ids.ts'
@@ -17,7 +17,7 @@ import {
   pepperFingerprint,
   type SecretSealer,
 } from './keys/secrets.ts'
-import { type DataDirLock, lockDataDir, makePrivateDir, tightenFiles } from './store/data-dir.ts'
+import { lockDataDir, makePrivateDir, tightenFiles } from './store/data-dir.ts'
 import { SCHEMA_VERSION } from './store/schema.ts'
 import { openSqliteStore } from './store/sqlite/sqlite-store.ts'
 import type { Store } from './store/store.ts'
@@ -63,44 +63,39 @@ export async function openInstallation(
     )
   }
   let store: Store | null = null
+  const close = async () => {
+    await store?.close()
+    lock.release()
+  }
   try {
     const opened = await openStore(config, surroundings, true)
     store = opened.store
-    const { digestKey, webhookSealer, upstreamSealer, clock } = opened
     // This is the only process with this directory and name, so earlier open calls belong to a dead one.
-    const interruptedCalls = await store.interruptOpenCalls(clock.nowMs())
-    const firstAdminKey = await ensureAdminKey(config, clock, store, digestKey)
-    return {
-      store: opened.store,
-      clock,
-      digestKey,
-      webhookSealer,
-      upstreamSealer,
-      firstAdminKey,
-      interruptedCalls,
-      close: () => closeAll(opened.store, lock),
-    }
+    const interruptedCalls = await store.interruptOpenCalls(opened.clock.nowMs())
+    const firstAdminKey = await ensureAdminKey(config, opened)
+    return { ...opened, firstAdminKey, interruptedCalls, close }
   } catch (error) {
     // An open store (a thread or connection) would keep the failed process alive.
-    await store?.close()
-    lock.release()
+    await close()
     throw error
   }
 }
+
+type OpenedStore = Pick<Installation, 'store' | 'clock' | 'digestKey' | 'webhookSealer' | 'upstreamSealer'>
 
 /** Opens the store and checks its pepper. Also for commands, with or without a running gateway. */
 export async function openStore(
   config: Config,
   surroundings: StoreSurroundings,
   serving = false,
-): Promise<Pick<Installation, 'store' | 'clock' | 'digestKey' | 'webhookSealer' | 'upstreamSealer'>> {
+): Promise<OpenedStore> {
   prepareDir(config.dataDir)
   const { store, clock } =
     config.databaseUrl === null
-      ? { store: await openOwnBooks(config.dataDir, surroundings, serving), clock: surroundings.clock }
-      : await openSharedBooks(config.databaseUrl, surroundings, serving ? nodeName(config.dataDir) : null)
+      ? await openSqlite(config.dataDir, surroundings, serving)
+      : await openPostgres(config.databaseUrl, surroundings, serving ? nodeName(config.dataDir) : null)
   try {
-    const pepper = config.pepper ?? (await readPepper(config, store))
+    const pepper = await ensurePepper(config, store)
     const digestKey = createKeyDigest(pepper)
     await checkPepper(store, digestKey, config.databaseUrl !== null)
     return {
@@ -114,16 +109,16 @@ export async function openStore(
   }
 }
 
-async function openOwnBooks(
+async function openSqlite(
   dataDir: string,
-  { onFatal, diskFault }: StoreSurroundings,
+  { onFatal, diskFault, clock }: StoreSurroundings,
   serving: boolean,
-): Promise<Store> {
+): Promise<Pick<Installation, 'store' | 'clock'>> {
   if (!serving) await refuseUpgradeBeside(dataDir)
-  return await openSqliteStore(join(dataDir, 'tollgate.db'), onFatal, diskFault)
+  return { store: await openSqliteStore(join(dataDir, 'tollgate.db'), onFatal, diskFault), clock }
 }
 
-async function openSharedBooks(
+async function openPostgres(
   databaseUrl: Secret,
   { clock, log, storeAnswerMs }: StoreSurroundings,
   name: string | null,
@@ -150,7 +145,7 @@ async function openSharedBooks(
 export function unopenedDatabase(databaseUrl: Secret, { message }: Error): InstallationError {
   return new InstallationError(
     `The database ${shownDatabase(databaseUrl)} cannot be opened: ${message.replace(/\.$/, '')}. ` +
-      'TOLLGATE_DATABASE_URL says where they are.',
+      'Check TOLLGATE_DATABASE_URL.',
   )
 }
 
@@ -178,11 +173,6 @@ async function refuseUpgradeBeside(dataDir: string): Promise<void> {
   )
 }
 
-async function closeAll(store: Store, lock: DataDirLock): Promise<void> {
-  await store.close()
-  lock.release()
-}
-
 /** The mode of an existing directory is the operator's choice, but its files are private. */
 function keepPrivate(dataDir: string, log: Log): void {
   for (const path of tightenFiles(dataDir)) {
@@ -193,25 +183,24 @@ function keepPrivate(dataDir: string, log: Log): void {
   }
 }
 
-function prepareDir(path: string): void {
+/** A failure of the file system in words. */
+function tryIn<T>(failure: string, work: () => T): T {
   try {
-    makePrivateDir(path)
+    return work()
   } catch (error) {
-    throw new InstallationError(`The data directory ${path} cannot be created: ${(error as Error).message}`)
+    throw new InstallationError(`${failure}: ${(error as Error).message}`)
   }
 }
 
-async function readPepper({ dataDir, databaseUrl }: Config, store: Store): Promise<Secret> {
+function prepareDir(path: string): void {
+  tryIn(`The data directory ${path} cannot be created`, () => makePrivateDir(path))
+}
+
+async function ensurePepper(config: Config, store: Store): Promise<Secret> {
+  const { dataDir, databaseUrl } = config
   const file = join(dataDir, 'pepper')
-  try {
-    const pepper = readFileSync(file, 'utf8').trim()
-    // An aborted start may have left an empty file, and an empty pepper protects nothing.
-    if (pepper !== '') return new Secret(pepper)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') {
-      throw new InstallationError(`${file} cannot be read: ${(error as Error).message}`)
-    }
-  }
+  const known = tryIn(`${file} cannot be read`, () => readPepper(config))
+  if (known !== null) return known
   // If the database was used with a pepper that the directory has lost, do not silently create a new one.
   if ((await store.readSetting('pepper')) !== null) {
     throw databaseUrl === null ? lostPepper(file) : strangePepper('This node has no pepper, and so another')
@@ -246,24 +235,13 @@ function strangePepper(what: string): InstallationError {
 /** There is no open mode: without a usable admin key, one is created, shown once and stored in a private file. */
 async function ensureAdminKey(
   config: Config,
-  clock: Clock,
-  store: Store,
-  digestKey: DigestKey,
+  { store, clock, digestKey }: OpenedStore,
 ): Promise<string | null> {
-  const create = (name: string, key: Secret, bootstrap: boolean) =>
-    store.createAdminKey(
-      {
-        id: `adm_${createUlidSource(clock)()}`,
-        role: 'operator',
-        accountId: null,
-        name,
-        digest: digestKey(key.reveal()),
-        ...shownParts(key, config.prefix),
-        createdAtMs: clock.nowMs(),
-        bootstrap,
-      },
-      SYSTEM,
-    )
+  const create = (name: string, secret: Secret, bootstrap: boolean) => {
+    const shown = { id: `adm_${createUlidSource(clock)()}`, name, ...shownParts(secret, config.prefix) }
+    const record = { ...shown, digest: digestKey(secret.reveal()), createdAtMs: clock.nowMs(), bootstrap }
+    return store.createAdminKey({ ...record, role: 'operator', accountId: null }, SYSTEM)
+  }
   if (config.adminKey !== null) {
     await create('TOLLGATE_ADMIN_KEY', config.adminKey, true)
     return null

@@ -209,10 +209,11 @@ async function serveFrom(
   const queues = new AdmissionQueues(config.budgetWaitMs)
   const waitingCalls = new WaitingCalls()
   const refusedCalls = new RefusedCalls(store, log)
-  const names = headerNames(config.prefix, secretsIn(config), config.showBalance)
   const open = (upstream: UpstreamConfig | null) => (upstream === null ? null : openUpstream(upstream, log))
   const ownUpstreams = new OwnUpstreams(upstreamSealer, log)
-  ownUpstreams.use(await store.hasOwnUpstreams())
+  const plain = headerNames(config.prefix, secretsIn(config), config.showBalance)
+  const names = { ...plain, redact: (text: string) => ownUpstreams.redact(plain.redact(text)) }
+  await ownUpstreams.learn(store)
   const configured = { messages: open(config.messages), chat: open(config.chat) }
   const isSimulated = () => surroundings.simulator === true && !ownUpstreams.isUsed
   const upstreams = unlessSimulated(configured, surroundings.simulator === true, ownUpstreams)
@@ -342,8 +343,7 @@ async function serveFrom(
   }
   const management = loadLater(() => import('./management/router.ts'), MANAGEMENT_AFTER_MS)
   const dashboardDir = surroundings.dashboardDir ?? DASHBOARD_DIR
-  const warn = (message: string) => log.warn(message)
-  const dashboard = loadLater(() => readDashboard(dashboardDir, warn), MANAGEMENT_AFTER_MS)
+  const dashboard = loadLater(() => readDashboard(dashboardDir), MANAGEMENT_AFTER_MS)
 
   const server = createHttpServer({
     clock,

@@ -1,4 +1,4 @@
-import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
+import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
 import { type Config, ConfigError } from './config.ts'
@@ -22,31 +22,29 @@ export interface Certificate {
 /** Reads and validates the configured certificate. Throws all problems together. */
 export function readCertificate({ certFile, keyFile }: TlsFiles): Certificate {
   const problems: string[] = []
-  const cert = textOf('TOLLGATE_TLS_CERT', certFile, problems)
-  const key = textOf('TOLLGATE_TLS_KEY', keyFile, problems)
-  const parsed = cert === null ? null : certificateIn(cert, certFile, problems)
-  const parsedKey = key === null ? null : keyIn(key, keyFile, problems)
-  if (parsed !== null && parsedKey !== null && !parsed.checkPrivateKey(parsedKey)) {
-    problems.push(
-      `TOLLGATE_TLS_KEY: ${keyFile} is not the key of the first certificate in ${certFile}; use the key that belongs to the certificate`,
-    )
+  const cert = readPem('TOLLGATE_TLS_CERT', certFile, (text) => new X509Certificate(text), problems)
+  const key = readPem('TOLLGATE_TLS_KEY', keyFile, createPrivateKey, problems)
+  if (cert === null || key === null) throw new ConfigError(problems)
+  if (!cert.parsed.checkPrivateKey(key.parsed))
+    throw new ConfigError([
+      `TOLLGATE_TLS_KEY: ${keyFile} is not the key of the first certificate in ${certFile}; name the pair that was made together`,
+    ])
+  try {
+    createSecureContext({ cert: cert.text, key: key.text })
+  } catch (error) {
+    throw new ConfigError([
+      `TOLLGATE_TLS_CERT: ${certFile} cannot be served with: ${(error as Error).message}`,
+    ])
   }
-  if (cert !== null && key !== null && problems.length === 0) {
-    try {
-      createSecureContext({ cert, key })
-    } catch (error) {
-      problems.push(`TOLLGATE_TLS_CERT: ${certFile} cannot be used: ${(error as Error).message}`)
-    }
-  }
-  if (problems.length > 0 || cert === null || key === null || parsed === null) throw new ConfigError(problems)
+  const { validFromDate, validToDate, issuer, subject } = cert.parsed
   return {
     file: certFile,
-    cert,
-    key: new Secret(key),
-    names: namesOf(parsed),
-    fromMs: parsed.validFromDate.getTime(),
-    untilMs: parsed.validToDate.getTime(),
-    isSelfSigned: parsed.issuer === parsed.subject,
+    cert: cert.text,
+    key: new Secret(key.text),
+    names: namesOf(cert.parsed),
+    fromMs: validFromDate.getTime(),
+    untilMs: validToDate.getTime(),
+    isSelfSigned: issuer === subject,
   }
 }
 
@@ -62,48 +60,26 @@ export function dayOf(ms: number): string {
   return new Date(ms).toISOString().slice(0, 10)
 }
 
-function textOf(name: string, file: string, problems: string[]): string | null {
+function readPem<T>(
+  variable: string,
+  file: string,
+  parse: (text: string) => T,
+  problems: string[],
+): { readonly text: string; readonly parsed: T } | null {
+  let text: string
   try {
-    return readFileSync(file, 'utf8')
+    text = readFileSync(file, 'utf8')
   } catch (error) {
-    problems.push(`${name}: ${file} cannot be read: ${(error as Error).message}`)
-    return null
-  }
-}
-
-const SWAPPED = 'are TOLLGATE_TLS_CERT and TOLLGATE_TLS_KEY mixed up?'
-
-function certificateIn(text: string, file: string, problems: string[]): X509Certificate | null {
-  try {
-    if (text.includes('-----BEGIN CERTIFICATE-----')) return new X509Certificate(text)
-    const found = text.includes('PRIVATE KEY-----')
-      ? `it holds a key; ${SWAPPED}`
-      : 'PEM has the line -----BEGIN CERTIFICATE-----'
-    problems.push(`TOLLGATE_TLS_CERT: ${file} has no certificate in PEM format: ${found}`)
-  } catch (error) {
-    problems.push(`TOLLGATE_TLS_CERT: ${file} has no certificate in PEM format: ${(error as Error).message}`)
-  }
-  return null
-}
-
-function keyIn(text: string, file: string, problems: string[]): KeyObject | null {
-  if (/-----BEGIN ENCRYPTED PRIVATE KEY-----|^Proc-Type: 4,ENCRYPTED/m.test(text)) {
-    problems.push(
-      `TOLLGATE_TLS_KEY: ${file} is encrypted, and the gateway cannot ask for a passphrase; decrypt it: ` +
-        `openssl pkey -in ${file} -out plain.key (mode 600)`,
-    )
+    problems.push(`${variable}: ${file} cannot be read: ${(error as Error).message}`)
     return null
   }
   try {
-    if (text.includes('PRIVATE KEY-----')) return createPrivateKey(text)
-    const found = text.includes('-----BEGIN CERTIFICATE-----')
-      ? `it holds a certificate; ${SWAPPED}`
-      : 'PEM has the line -----BEGIN PRIVATE KEY-----'
-    problems.push(`TOLLGATE_TLS_KEY: ${file} has no key in PEM format: ${found}`)
+    return { text, parsed: parse(text) }
   } catch (error) {
-    problems.push(`TOLLGATE_TLS_KEY: ${file} has no key in PEM format: ${(error as Error).message}`)
+    const what = variable === 'TOLLGATE_TLS_KEY' ? 'key without a passphrase' : 'certificate'
+    problems.push(`${variable}: ${file} has no ${what} in PEM format: ${(error as Error).message}`)
+    return null
   }
-  return null
 }
 
 /** Clients check only the alternative names; the common name is ignored. */

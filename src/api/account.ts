@@ -1,18 +1,7 @@
 import { z } from 'zod'
 import { NANOS_PER_USD } from '../kernel/money.ts'
 import { ACCOUNT_STATUSES } from '../kernel/vocabulary.ts'
-import {
-  AFTER_EXPECTED,
-  accountId,
-  instant,
-  limitParameter,
-  listOf,
-  metadataField,
-  textField,
-  usdAmount,
-  usdField,
-  wordParameter,
-} from './fields.ts'
+import * as f from './fields.ts'
 
 // Fields of requests
 
@@ -43,8 +32,9 @@ const upstreamField = (surface: string) =>
     .optional()
 
 const accountFields = {
-  name: textField('name', 120, { blank: false }).describe('What people call this account.'),
-  monthly_budget_usd: usdField('monthly_budget_usd', { min: 0n, max: 1_000_000_000n * NANOS_PER_USD })
+  name: f.textField('name', 120, { blank: false }).describe('What people call this account.'),
+  monthly_budget_usd: f
+    .usdField('monthly_budget_usd', { min: 0n, max: 1_000_000_000n * NANOS_PER_USD })
     .nullable()
     .optional()
     .describe('Maximum spend of all keys of the account per calendar month (UTC). Null: no budget.'),
@@ -55,8 +45,9 @@ const accountFields = {
   force: z
     .boolean('force must be true or false.')
     .optional()
-    .describe('Turns enforcement on even if the balance is 0 or less.'),
-  discount: usdField('discount', { min: 0n, max: NANOS_PER_USD })
+    .describe('Turns enforcement on even though the balance is 0 or less.'),
+  discount: f
+    .usdField('discount', { min: 0n, max: NANOS_PER_USD })
     .nullable()
     .optional()
     .describe("A fraction of the list price, for all models. Null: the installation's discount."),
@@ -67,7 +58,7 @@ const accountFields = {
     )
     .optional()
     .describe('Own upstreams by surface. An omitted surface is unchanged; null removes it.'),
-  metadata: metadataField().optional().describe('Pairs of strings. PATCH replaces all of them.'),
+  metadata: f.metadataField().optional().describe('Pairs of texts. An edit replaces all of them.'),
 }
 
 export const newAccountFields = z.strictObject(accountFields)
@@ -76,35 +67,35 @@ export const accountEditFields = z.strictObject({ ...accountFields, name: accoun
 export type AccountEditFields = z.infer<typeof accountEditFields>
 
 export const accountListQuery = z.strictObject({
-  limit: limitParameter(),
-  after: accountId(AFTER_EXPECTED).optional().describe('The `next` of the previous page.'),
-  status: wordParameter('status', ACCOUNT_STATUSES, 'Only accounts with this status.'),
-  search: textField('search', 200).optional().describe('Part of a name in any case, or of an id.'),
+  limit: f.limitParameter(),
+  after: f.accountId(f.AFTER_EXPECTED).optional().describe('The `next` of the page before.'),
+  status: f.wordParameter('status', ACCOUNT_STATUSES, 'Only accounts with this status.'),
+  search: f.textField('search', 200).optional().describe('Part of a name in any case, or of an id.'),
 })
 
 // The record
 
 const upstream = z
-  .object({ url: z.string(), has_key: z.boolean().describe('The key itself is never shown.') })
+  .object({ url: z.string(), has_key: f.flag('The key itself is never shown.') })
   .nullable()
   .describe("Null: the installation's upstream.")
 
 export const accountSchema = z
   .object({
-    id: accountId(),
+    id: f.accountId(),
     object: z.literal('account'),
     name: z.string(),
     status: z.enum(ACCOUNT_STATUSES).describe('Every call of a suspended account is refused.'),
-    monthly_budget_usd: usdAmount('The budget of each month. Null: none.').nullable(),
-    month_spend_usd: usdAmount('The cost of the calls admitted in this month (UTC).'),
-    month_held_usd: usdAmount('Reserved by calls in flight, as it counts against the account.'),
-    budget_resets_at: instant().describe('When the next month begins.'),
-    credit_enforced: z.boolean().describe('Whether calls are refused once the credit is used up.'),
-    balance_usd: usdAmount('Credit minus charges; may be negative.'),
+    monthly_budget_usd: f.usdAmount('The budget of each month. Null: none.').nullable(),
+    month_spend_usd: f.usdAmount('The cost of the calls admitted in this month (UTC).'),
+    month_held_usd: f.usdAmount('Open holds, as they count against the account.'),
+    budget_resets_at: f.instant().describe('When the next month begins.'),
+    credit_enforced: f.flag('Whether calls are refused once the credit is used up.'),
+    balance_usd: f.usdAmount('Credit less charges; it may be negative.'),
     discount: z.number().nullable().describe("A fraction of the list price; null: the installation's."),
     upstreams: z.object({ messages: upstream, chat: upstream }),
     metadata: z.record(z.string(), z.string()),
-    created_at: instant(),
+    created_at: f.instant(),
   })
   .meta({
     id: 'account',
@@ -117,12 +108,12 @@ export const ownAccountSchema = accountSchema
   .omit({ upstreams: true, metadata: true })
   .meta({ id: 'own_account', description: 'The account of the key: its spend, budget and credit.' })
 
-export const accountListSchema = listOf(accountSchema).extend({
+export const accountListSchema = f.listOf(accountSchema).extend({
   total: z
     .object({
-      month_spend_usd: usdAmount('The sum of this field.'),
-      month_held_usd: usdAmount('The sum of this field.'),
-      balance_usd: usdAmount('The sum of this field.'),
+      month_spend_usd: f.usdAmount('The sum of this field.'),
+      month_held_usd: f.usdAmount('The sum of this field.'),
+      balance_usd: f.usdAmount('The sum of this field.'),
     })
     .describe('Sums over all accounts that match, not only those of this page.'),
 })

@@ -1,11 +1,11 @@
 import { z } from 'zod'
 import { ADMIN_ROLES } from '../kernel/vocabulary.ts'
-import { accountId, afterParameter, idOf, instant, limitParameter, textField } from './fields.ts'
+import * as f from './fields.ts'
 
 export const newAdminKeyFields = z.strictObject({
-  name: textField('name', 120, { blank: false }).describe('What people call this key.'),
-  role: z
-    .enum(ADMIN_ROLES, `role must be one of ${ADMIN_ROLES.join(', ')}.`)
+  name: f.textField('name', 120, { blank: false }).describe('What people call this key.'),
+  role: f
+    .word(ADMIN_ROLES, `role must be one of ${ADMIN_ROLES.join(', ')}.`)
     .describe('Operators act in all accounts; admins manage one account, viewers read it.'),
   account_id: z
     .string('account_id must be the id of an account.')
@@ -15,22 +15,22 @@ export const newAdminKeyFields = z.strictObject({
 })
 
 export const adminKeyListQuery = z.strictObject({
-  limit: limitParameter(),
-  after: afterParameter('admin_key'),
+  limit: f.limitParameter(),
+  after: f.afterParameter('admin_key'),
 })
 
 const adminKeyMembers = z.object({
-  id: idOf('admin_key'),
+  id: f.idOf('admin_key'),
   object: z.literal('admin_key'),
   name: z.string(),
   role: z.enum(ADMIN_ROLES),
-  account_id: accountId().nullable().describe('Null for operators.'),
-  prefix: z.string().describe('The first characters of the key; empty for one that was not created here.'),
+  account_id: f.accountId().nullable().describe('Null for operators.'),
+  prefix: f.text('The first characters of the key; empty for one that was not created here.'),
   last4: z.string(),
   status: z.enum(['usable', 'revoked']),
-  created_at: instant(),
-  revoked_at: instant().nullable(),
-  last_used_at: instant().nullable(),
+  created_at: f.instant(),
+  revoked_at: f.instant().nullable(),
+  last_used_at: f.instant().nullable(),
 })
 
 export const adminKeySchema = adminKeyMembers.meta({
@@ -40,5 +40,5 @@ export const adminKeySchema = adminKeyMembers.meta({
 export type AdminKey = z.infer<typeof adminKeySchema>
 
 export const createdAdminKeySchema = adminKeyMembers
-  .extend({ key: z.string().describe('The secret, shown once.') })
+  .extend({ key: f.text('The secret, shown once.') })
   .meta({ id: 'created_admin_key', description: 'A new admin key with its secret.' })

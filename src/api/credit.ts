@@ -3,40 +3,32 @@ import { limits } from '../kernel/limits.ts'
 import { formatUsd, NANOS_PER_USD, type Nanos, withCommas } from '../kernel/money.ts'
 import { CREDIT_KINDS } from '../kernel/vocabulary.ts'
 import { CREDITED_MAX } from '../ledger/account.ts'
-import {
-  actorSchema,
-  afterParameter,
-  idOf,
-  instant,
-  limitParameter,
-  REQUEST_ID,
-  textField,
-  usdAmount,
-  usdField,
-} from './fields.ts'
+import * as f from './fields.ts'
 
 export const balanceSchema = z
   .object({
     object: z.literal('balance'),
-    balance_usd: usdAmount('Credit minus charges; may be negative.'),
-    held_usd: usdAmount('The most that calls in flight may still cost.'),
-    credited_usd: usdAmount('All credit ever added.'),
-    charged_usd: usdAmount('The cost of all calls.'),
-    enforced: z.boolean().describe('Whether calls are refused once the credit is used up.'),
+    balance_usd: f.usdAmount('Credit less charges; it may be negative.'),
+    held_usd: f.usdAmount('The most that calls in flight may still cost.'),
+    credited_usd: f.usdAmount('All credit ever added.'),
+    charged_usd: f.usdAmount('The cost of all calls.'),
+    enforced: f.flag('Whether calls are refused once the credit is used up.'),
   })
   .meta({ id: 'balance', description: 'The prepaid credit of the account.' })
 export type BalanceObject = z.infer<typeof balanceSchema>
 
 const creditMembers = z.object({
-  id: idOf('credit'),
+  id: f.idOf('credit'),
   object: z.literal('credit'),
   account_id: z.string(),
-  amount_usd: usdAmount('The change of the balance; negative if it was lowered.'),
+  amount_usd: f.usdAmount('The amount by which the balance moved; negative if it was lowered.'),
   reason: z.string(),
-  kind: z.enum(CREDIT_KINDS).describe('`correction`: a negative amount, or the difference of a rerate.'),
-  actor: actorSchema,
-  created_at: instant(),
-  balance_after_usd: usdAmount('The balance of the account afterwards.'),
+  kind: z
+    .enum(CREDIT_KINDS)
+    .describe('`correction`: a negative amount, or the difference of calls that were priced again.'),
+  actor: f.actorSchema,
+  created_at: f.instant(),
+  balance_after_usd: f.usdAmount('The balance of the account after it.'),
 })
 
 export const creditSchema = creditMembers.meta({
@@ -69,7 +61,10 @@ export const addedCreditSchema = creditMembers
   .meta({ id: 'added_credit', description: 'The entry that a request wrote.' })
 export type AddedCredit = z.infer<typeof addedCreditSchema>
 
-export const creditListQuery = z.strictObject({ limit: limitParameter(), after: afterParameter('credit') })
+export const creditListQuery = z.strictObject({
+  limit: f.limitParameter(),
+  after: f.afterParameter('credit'),
+})
 
 const listed = `request_ids must be a list of 1 to ${withCommas(limits.creditBackCallsMax)} request ids.`
 
@@ -78,7 +73,7 @@ const requestIds = z
   .array(
     z
       .string('Each of request_ids must be a request id.')
-      .regex(REQUEST_ID, 'Each of request_ids must be `req_` and a ULID.'),
+      .regex(f.REQUEST_ID, 'Each of request_ids must be `req_` and a ULID.'),
     listed,
   )
   .min(1, listed)
@@ -90,7 +85,8 @@ const AMOUNT_MAX: Nanos = 1_000_000_000n * NANOS_PER_USD
 
 export const creditFields = z
   .strictObject({
-    amount_usd: usdField('amount_usd', { min: -AMOUNT_MAX, max: AMOUNT_MAX })
+    amount_usd: f
+      .usdField('amount_usd', { min: -AMOUNT_MAX, max: AMOUNT_MAX })
       .refine((nanos) => nanos !== 0n, 'amount_usd must not be 0.')
       .optional()
       .describe(
@@ -98,7 +94,7 @@ export const creditFields = z
           `is at most ${formatUsd(CREDITED_MAX)}.`,
       ),
     request_ids: requestIds.optional(),
-    reason: textField('reason', 500).describe('The reason, as recorded in the ledger.'),
+    reason: f.textField('reason', 500).describe('What the ledger says it was for.'),
   })
   // Not a union: its error would only say that neither object matches.
   .meta({

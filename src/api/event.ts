@@ -1,29 +1,24 @@
 import { z } from 'zod'
 import { EVENT_TYPES } from '../kernel/vocabulary.ts'
-import {
-  actorSchema,
-  afterParameter,
-  idOf,
-  instant,
-  optionalLimit,
-  timeParameter,
-  wordParameter,
-} from './fields.ts'
+import * as f from './fields.ts'
 
 export const eventListQuery = z
   .strictObject({
-    type: wordParameter('type', EVENT_TYPES, 'Only events of this type.'),
+    type: f.wordParameter('type', EVENT_TYPES, 'Only events of this type.'),
     actor: z
       .string()
       .min(1, 'actor must be the id of a key.')
       .max(200, 'actor must be the id of a key.')
       .optional()
       .describe('Only events whose actor has this id.'),
-    start: timeParameter('start', 'Events at or after this time; a date is a UTC day.'),
-    end: timeParameter('end', 'Events before this time; a date includes the whole day.'),
-    limit: optionalLimit(1_000, 'Maximum rows: 100 by default; without it a CSV is complete.'),
-    after: afterParameter('event'),
-    format: wordParameter('format', ['json', 'csv'], 'The format of the answer.'),
+    start: f.timeParameter('start', 'Events of this instant or later; a date is a day in UTC.'),
+    end: f.timeParameter('end', 'Events before this instant; of a date, the whole day.'),
+    limit: f.optionalLimit(
+      1_000,
+      'The most rows of the answer: 100 by default; a CSV is complete without it.',
+    ),
+    after: f.afterParameter('event'),
+    format: f.wordParameter('format', ['json', 'csv'], 'The format of the answer.'),
   })
   .refine(
     ({ start, end }) =>
@@ -37,12 +32,12 @@ export type EventListQuery = z.infer<typeof eventListQuery>
 
 export const eventSchema = z
   .object({
-    id: idOf('event'),
+    id: f.idOf('event'),
     object: z.literal('event'),
     type: z.enum(EVENT_TYPES),
-    created_at: instant(),
+    created_at: f.instant(),
     account_id: z.string(),
-    actor: actorSchema,
+    actor: f.actorSchema,
     data: z
       .record(z.string(), z.unknown())
       .describe(

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { formatUsd, type Nanos, parseUsd, type RawNumber } from '../kernel/money.ts'
-import { ACTOR_KINDS } from '../kernel/vocabulary.ts'
+import { ACTOR_KINDS, nearestName } from '../kernel/vocabulary.ts'
 
 /** Building blocks of the API's objects: each defines the JSON, its type and its validation. */
 
@@ -36,7 +36,17 @@ export const idOf = (kind: keyof typeof PATTERNS, expected?: string) =>
 export const accountId = (expected?: string) =>
   z.string().regex(/^(?:default|acct_[0-9A-HJKMNP-TV-Z]{26})$/, expected)
 
-export const count = () => z.int().min(0)
+/** Members that need no more than a description. */
+export const text = (description: string) => z.string().describe(description)
+export const flag = (description: string) => z.boolean().describe(description)
+export const textOrNull = (description = '') => describedBy(z.string().nullable(), description)
+export const optionalText = (description: string) => z.string().optional().describe(description)
+
+function describedBy<Schema extends z.ZodType>(schema: Schema, description: string): Schema {
+  return description === '' ? schema : schema.describe(description)
+}
+
+export const count = (description = '') => describedBy(z.int().min(0), description)
 export const instant = () => z.iso.datetime({ precision: 3 })
 
 export const DATE = /^\d{4}-\d\d-\d\d$/
@@ -51,7 +61,7 @@ export function listOf<Row extends z.ZodType>(row: Row) {
     object: z.literal('list'),
     data: z.array(row).describe('Newest first.'),
     has_more: z.boolean(),
-    next: z.string().nullable().describe('Send it as `after` to read the next page; null on the last page.'),
+    next: textOrNull('Send it as `after` to read the next page; null on the last page.'),
   })
 }
 
@@ -65,19 +75,19 @@ export interface ListOf<Row> {
 export const actorSchema = z
   .object({
     kind: z.enum(ACTOR_KINDS),
-    id: z.string().nullable().describe('The id of the key; null for `command_line` and `system`.'),
-    name: z.string().nullable(),
+    id: textOrNull('The id of the key; null for `command_line` and `system`.'),
+    name: textOrNull(),
   })
   .meta({ id: 'actor', description: 'Who made a change. A session has the id and name of its key.' })
 
 export const errorSchema = z
   .object({
     error: z.object({
-      message: z.string().describe('What is wrong and how to fix it.'),
+      message: text('What is wrong and what to change, for people.'),
       type: z.string(),
-      param: z.string().nullable().describe('The invalid field or parameter.'),
-      code: z.string().describe('The error code. docs/ERRORS.md lists all of them.'),
-      details: z.record(z.string(), z.unknown()).optional().describe('Figures, if any.'),
+      param: textOrNull('The field or parameter at fault.'),
+      code: text('What is wrong, for programs. docs/ERRORS.md lists every code.'),
+      details: z.record(z.string(), z.unknown()).optional().describe('Figures, if there are any.'),
     }),
     request_id: z.string(),
   })
@@ -114,15 +124,26 @@ export function parameter<T>(
   return readField(expected, schema, (value) => (typeof value === 'string' ? read(value) : null)).optional()
 }
 
+/** The end of a refusal of an unknown name; empty if no known one is near. */
+export function didYouMean(name: unknown, known: readonly string[]): string {
+  if (typeof name !== 'string') return ''
+  const nearest = nearestName(name, known, Math.max(2, Math.floor(name.length / 2)))
+  return nearest === null ? '' : ` Did you mean ${nearest}?`
+}
+
+/** One of some words. `expected` is a sentence; a refusal adds the nearest word. */
+export function word<const Word extends string>(words: readonly Word[], expected: string) {
+  return z.enum(words, { error: ({ input }) => expected + didYouMean(input, words) })
+}
+
 export function wordParameter<const Word extends string>(
   name: string,
   words: readonly Word[],
   description: string,
 ) {
-  return z
-    .enum(words, `${name} must be one of ${words.join(', ')}.`)
+  return word(words, `${name} must be one of ${words.join(', ')}.`)
     .optional()
-    .meta({ description })
+    .describe(description)
 }
 
 export interface TextRules {
@@ -213,16 +234,15 @@ export interface Time {
 
 const DAY_MS = 24 * 60 * 60 * 1_000
 
+export function parseTime(text: string): Time | null {
+  const isDay = DATE.test(text)
+  const fromMs = parseInstant(isDay ? `${text}T00:00:00Z` : text)
+  return fromMs === null ? null : { fromMs, lengthMs: isDay ? DAY_MS : 0 }
+}
+
 export function timeParameter(name: string, description: string) {
-  return parameter<Time>(
-    `${name} must be a date such as 2030-01-31 or a UTC timestamp such as 2030-01-31T00:00:00Z.`,
-    { type: 'string', description },
-    (text) => {
-      const isDay = DATE.test(text)
-      const fromMs = parseInstant(isDay ? `${text}T00:00:00Z` : text)
-      return fromMs === null ? null : { fromMs, lengthMs: isDay ? DAY_MS : 0 }
-    },
-  )
+  const expected = 'must be a date such as 2030-01-31 or a UTC timestamp such as 2030-01-31T00:00:00Z.'
+  return parameter<Time>(`${name} ${expected}`, { type: 'string', description }, parseTime)
 }
 
 export function dateParameter(name: string, description: string) {

@@ -2,27 +2,15 @@ import { z } from 'zod'
 import { limits } from '../kernel/limits.ts'
 import { NANOS_PER_USD } from '../kernel/money.ts'
 import { BUDGET_MODES, KEY_STATUSES } from '../kernel/vocabulary.ts'
-import {
-  afterParameter,
-  count,
-  idOf,
-  instant,
-  instantField,
-  limitParameter,
-  metadata,
-  metadataField,
-  textField,
-  usdAmount,
-  usdField,
-  wordParameter,
-} from './fields.ts'
+import * as f from './fields.ts'
 
 // Fields of requests
 
 const MODEL_CHARS_MAX = 256
 
 const capField = (name: string, period: string) =>
-  usdField(name, { min: 0n, max: 1_000_000_000n * NANOS_PER_USD })
+  f
+    .usdField(name, { min: 0n, max: 1_000_000_000n * NANOS_PER_USD })
     .nullable()
     .optional()
     .describe(
@@ -34,7 +22,7 @@ const RATE_MAX = 1_000_000
 const RATE_EXPECTED = `requests_per_minute must be a whole number from 1 to ${RATE_MAX}, or null.`
 
 const keyFields = {
-  name: textField('name', 120, { blank: false }).describe('What people call this key.'),
+  name: f.textField('name', 120, { blank: false }).describe('What people call this key.'),
   monthly_budget_usd: capField('monthly_budget_usd', 'calendar month (UTC)'),
   daily_budget_usd: capField('daily_budget_usd', 'day (UTC)'),
   requests_per_minute: z
@@ -56,10 +44,12 @@ const keyFields = {
     ),
   allowed_models: z
     .array(
-      textField('Each of allowed_models', MODEL_CHARS_MAX).refine(
-        (entry) => !/\*./.test(entry) && entry !== '*',
-        'Each of allowed_models must be a model or end in `*`, such as claude-*; leave the field out to allow every model.',
-      ),
+      f
+        .textField('Each of allowed_models', MODEL_CHARS_MAX)
+        .refine(
+          (entry) => !/\*./.test(entry) && entry !== '*',
+          'Each of allowed_models must be a model or end in `*`, such as claude-*; leave the field out to allow every model.',
+        ),
       `allowed_models must be null or a list of 1 to ${limits.allowedModelsMax} models.`,
     )
     .min(1, 'allowed_models must not be an empty list; null allows every model.')
@@ -76,11 +66,13 @@ const keyFields = {
     .boolean('log_requests must be true or false.')
     .optional()
     .describe('Whether the bodies of calls with this key are stored with their records.'),
-  expires_at: instantField('expires_at')
+  expires_at: f
+    .instantField('expires_at')
     .nullable()
     .optional()
-    .describe('When the key stops working: a future time in UTC. Null: never.'),
-  metadata: metadataField()
+    .describe('When the key stops working: a future instant in UTC. Null: never.'),
+  metadata: f
+    .metadataField()
     .optional()
     .describe(
       'Up to 16 pairs of strings, such as {"team": "web"}; names have up to 64 characters, values up to 512. PATCH replaces ' +
@@ -107,10 +99,11 @@ export const rotateFields = z.strictObject({
 })
 
 export const keyListQuery = z.strictObject({
-  limit: limitParameter(),
-  after: afterParameter('key'),
-  status: wordParameter('status', KEY_STATUSES, 'Only keys with this status.'),
-  search: textField('search', 200)
+  limit: f.limitParameter(),
+  after: f.afterParameter('key'),
+  status: f.wordParameter('status', KEY_STATUSES, 'Only keys with this status.'),
+  search: f
+    .textField('search', 200)
     .optional()
     .describe(
       'Part of a name (case-insensitive), id, prefix or last four characters. `metadata.team:web` finds the keys ' +
@@ -121,37 +114,39 @@ export const keyListQuery = z.strictObject({
 // The record
 
 const keyMembers = z.object({
-  id: idOf('key'),
+  id: f.idOf('key'),
   object: z.literal('key'),
   account_id: z.string(),
-  budget_id: idOf('budget').describe(
-    'The budget of the key: limits, mode and counters. A key and its rotations share it.',
-  ),
+  budget_id: f
+    .idOf('budget')
+    .describe('The budget of the key: limits, mode and counters. A key and its rotations share it.'),
   name: z.string(),
-  prefix: z.string().describe('The first characters of the key, to identify it in lists.'),
-  last4: z.string().describe('The last four characters of the key.'),
+  prefix: f.text('The first characters of the key, to identify it in lists.'),
+  last4: f.text('The last four characters of the key.'),
   status: z.enum(KEY_STATUSES).describe('Revoked and expired are final.'),
-  monthly_budget_usd: usdAmount('The budget of each month. Null: none.').nullable(),
-  daily_budget_usd: usdAmount('The budget of each day. Null: none.').nullable(),
-  requests_per_minute: count().nullable().describe('Maximum calls per minute. Null: no limit.'),
-  budget_mode: z.enum(BUDGET_MODES).nullable().describe('Null: `budgets.mode` of the gateway.'),
-  month_spend_usd: usdAmount('The cost of the calls admitted in this month (UTC).'),
-  month_held_usd: usdAmount('Reserved: the maximum cost of open calls of this month.'),
-  month_waiting: count().describe('Calls that wait for a budget or for credit, on this node.'),
-  month_lost_usd: usdAmount('Maximum list cost of interrupted calls of this month.'),
-  day_spend_usd: usdAmount('The cost of the calls admitted on this day (UTC).'),
-  budget_resets_at: instant().describe('When the next month begins.'),
+  monthly_budget_usd: f.usdAmount('The budget of each month. Null: none.').nullable(),
+  daily_budget_usd: f.usdAmount('The budget of each day. Null: none.').nullable(),
+  requests_per_minute: f.count().nullable().describe('The most calls in a minute; null without a limit.'),
+  budget_mode: z.enum(BUDGET_MODES).nullable().describe('Null: as the gateway is configured.'),
+  month_spend_usd: f.usdAmount('The cost of the calls admitted in this month (UTC).'),
+  month_held_usd: f.usdAmount('The most that the open calls of this month may still cost.'),
+  month_waiting: f.count('Calls that wait for a budget or for credit, on this node.'),
+  month_lost_usd: f.usdAmount(
+    'The most that the interrupted calls of this month may have cost at list price.',
+  ),
+  day_spend_usd: f.usdAmount('The cost of the calls admitted on this day (UTC).'),
+  budget_resets_at: f.instant().describe('When the next month begins.'),
   allowed_models: z
     .array(z.string())
     .nullable()
     .describe('The models that this key may call; null: every model.'),
   log_requests: z.boolean(),
-  expires_at: instant().nullable(),
-  created_at: instant(),
-  revoked_at: instant().nullable(),
-  last_used_at: instant().nullable().describe('The last request with this key.'),
-  rotated_from: idOf('key').nullable().describe('The key that this one was rotated from.'),
-  metadata: metadata(),
+  expires_at: f.instant().nullable(),
+  created_at: f.instant(),
+  revoked_at: f.instant().nullable(),
+  last_used_at: f.instant().nullable().describe('The last request with this key.'),
+  rotated_from: f.idOf('key').nullable().describe('The key that this one was rotated from.'),
+  metadata: f.metadata(),
 })
 
 export const keySchema = keyMembers.meta({
@@ -162,10 +157,7 @@ export type Key = z.infer<typeof keySchema>
 
 export const createdKeySchema = keyMembers
   .extend({
-    key: z
-      .string()
-      .optional()
-      .describe('The secret, shown once: a replay with the same Idempotency-Key omits it.'),
+    key: f.optionalText('The secret, shown once: a replay by Idempotency-Key does not have it.'),
   })
   .meta({ id: 'created_key', description: 'A new API key with its secret.' })
 export type CreatedKey = z.infer<typeof createdKeySchema>

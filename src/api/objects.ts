@@ -1,12 +1,6 @@
 import { formatUsd, type Nanos, type RawNumber, rawNumber } from '../kernel/money.ts'
 import type { OwnUpstream } from '../kernel/vocabulary.ts'
-import {
-  type AdminKeyRecord,
-  KEY_LIMITS,
-  type KeyRecord,
-  keyStatus,
-  type LimitKinds,
-} from '../keys/key-store.ts'
+import { type AdminKeyRecord, KEY_LIMITS, type KeyRecord, keyStatus } from '../keys/key-store.ts'
 import type { AccountRecord, Balance, CreditEntry } from '../ledger/account.ts'
 import { nextMonthMs } from '../ledger/calendar.ts'
 import type { WebhookRecord } from '../webhooks/webhook-store.ts'
@@ -37,16 +31,12 @@ export function usd(nanos: Nanos | null): RawNumber | null {
 
 type LimitField = (typeof KEY_LIMITS)[number]['field']
 
-const SHOWN: { readonly [Kind in keyof LimitKinds]?: (value: never) => unknown } = {
-  'nanos?': usd,
-  'instant?': formatInstant,
-}
-
 function limitsObject(key: KeyRecord): Pick<Written<Key>, LimitField> {
-  const shown = KEY_LIMITS.map(({ name, field, kind }) => [
-    field,
-    SHOWN[kind]?.(key[name] as never) ?? key[name],
-  ])
+  const shown = KEY_LIMITS.map(({ name, field, kind }) => {
+    const value = key[name]
+    if (typeof value === 'bigint') return [field, usd(value)]
+    return [field, kind === 'instant?' && typeof value === 'number' ? formatInstant(value) : value]
+  })
   return Object.fromEntries(shown) as Pick<Written<Key>, LimitField>
 }
 
@@ -119,14 +109,11 @@ export function creditObject(entry: CreditEntry): Written<Credit> {
 }
 
 export function webhookObject(webhook: WebhookRecord): Written<Webhook> {
+  const { id, url, events, description, format, enabled } = webhook
   return {
-    id: webhook.id,
+    id,
     object: 'webhook',
-    url: webhook.url,
-    events: webhook.events,
-    description: webhook.description,
-    format: webhook.format,
-    enabled: webhook.enabled,
+    ...{ url, events, description, format, enabled },
     disabled_reason: webhook.disabledReason,
     created_at: formatInstant(webhook.createdAtMs),
     last_delivery_at: formatInstant(webhook.lastDeliveryAtMs),
@@ -158,14 +145,11 @@ export function accountObject(account: AccountRecord, nowMs: number): Written<Ac
 }
 
 export function adminKeyObject(key: AdminKeyRecord): Written<AdminKey> {
+  const { id, name, role, accountId, prefix, last4 } = key
   return {
-    id: key.id,
+    id,
     object: 'admin_key',
-    name: key.name,
-    role: key.role,
-    account_id: key.accountId,
-    prefix: key.prefix,
-    last4: key.last4,
+    ...{ name, role, account_id: accountId, prefix, last4 },
     status: key.revokedAtMs === null ? 'usable' : 'revoked',
     created_at: formatInstant(key.createdAtMs),
     revoked_at: formatInstant(key.revokedAtMs),

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { ADMIN_ROLES } from '../kernel/vocabulary.ts'
 import { balanceSchema } from './credit.ts'
-import { count, idOf, instant, usdAmount } from './fields.ts'
+import * as f from './fields.ts'
 
 /** How many keys each list of the overview names. All are counted. */
 export const NAMED_KEYS_MAX = 20
@@ -33,9 +33,9 @@ export const signInFields = z
 export const sessionSchema = z
   .object({
     object: z.literal('session'),
-    expires_at: instant(),
+    expires_at: f.instant(),
     role: z.enum([...ADMIN_ROLES, 'api_key']),
-    account_id: z.string().nullable().describe('Null for operators.'),
+    account_id: f.textOrNull('Null for operators.'),
   })
   .meta({
     id: 'session',
@@ -48,40 +48,38 @@ export type Session = z.infer<typeof sessionSchema>
 const calls = (description: string) => z.number().min(0).meta({ type: 'integer', description })
 
 const cappedKey = z.object({
-  id: idOf('key'),
+  id: f.idOf('key'),
   name: z.string(),
   period: z.enum(['month', 'day']).describe('The period of the budget.'),
-  percent: count().describe('Spent part of the budget, in whole percent.'),
-  spent_usd: usdAmount('Its spend in the period.'),
-  cap_usd: usdAmount('The budget.').nullable(),
+  percent: f.count('Spent part of the budget, in whole percent.'),
+  spent_usd: f.usdAmount('Its spend in the period.'),
+  cap_usd: f.usdAmount('The budget.').nullable(),
 })
 
-const expiringKey = z.object({ id: idOf('key'), name: z.string(), expires_at: instant().nullable() })
+const expiringKey = z.object({ id: f.idOf('key'), name: z.string(), expires_at: f.instant().nullable() })
 
 const named = <Item extends z.ZodType>(item: Item) =>
   z.object({
-    count: count(),
+    count: f.count(),
     data: z.array(item).describe(`At most ${NAMED_KEYS_MAX}, the most urgent first.`),
   })
 
 export const overviewSchema = z
   .object({
     object: z.literal('overview'),
-    month: z.string().describe('Such as `2026-11`, in UTC.'),
+    month: f.text('Such as `2026-11`, in UTC.'),
     requests: calls('Calls of the month that were settled.'),
-    cost_usd: usdAmount('The cost of the calls of the month.'),
-    list_cost_usd: usdAmount('Their cost at list price.'),
-    savings_usd: usdAmount('List cost minus cost.'),
-    credited_usd: usdAmount('Amount credited back.'),
+    cost_usd: f.usdAmount('The cost of the calls of the month.'),
+    list_cost_usd: f.usdAmount('Their cost at list price.'),
+    savings_usd: f.usdAmount('The list cost less the cost.'),
+    credited_usd: f.usdAmount('What was credited back.'),
     balance: balanceSchema,
-    version: z.string().describe('The version of the gateway.'),
+    version: f.text('The version of the gateway.'),
     store: z.enum(['sqlite', 'postgres']),
-    simulator: z.boolean().describe('Whether the built-in simulator is the upstream.'),
-    calls_in_flight: count().describe(
-      'Calls in flight: for operators all of this node, for other roles those of the account.',
-    ),
-    calls_waiting: count().describe('Waiting calls on this node.'),
-    alert_thresholds_percent: z.array(count()).describe('Percentages of a budget that emit an event.'),
+    simulator: f.flag('Whether the built-in simulator is the upstream.'),
+    calls_in_flight: f.count('Calls that are upstream now: on this node, or of the account for other roles.'),
+    calls_waiting: f.count('Waiting calls on this node.'),
+    alert_thresholds_percent: z.array(f.count()).describe('Percentages of a budget that emit an event.'),
     attention: z
       .object({
         keys_exhausted: named(cappedKey).describe('Usable keys that have spent their budget.'),
@@ -93,8 +91,8 @@ export const overviewSchema = z
         refusals: z
           .array(z.object({ code: z.string(), calls: calls('In the last 24 hours.') }))
           .describe('Refused calls of the last 24 hours.'),
-        webhooks_failed_deliveries: count().describe('Deliveries that failed in the last 24 hours.'),
-        webhooks_disabled: count().describe('Endpoints that were disabled because they failed.'),
+        webhooks_failed_deliveries: f.count('Deliveries that failed in the last 24 hours.'),
+        webhooks_disabled: f.count('Endpoints that were disabled because they failed.'),
       })
       .describe('What needs attention.'),
   })
@@ -107,10 +105,10 @@ export const priceBookSchema = z
   .object({
     object: z.literal('price_book'),
     price_version: z.string(),
-    effective_from: instant().nullable().describe('Null: from the beginning.'),
-    overlay: z.string().nullable().describe("The name of the operator's price file; null without one."),
+    effective_from: f.instant().nullable().describe('Null: from the beginning.'),
+    overlay: f.textOrNull("The name of the operator's price file; null without one."),
     upcoming: z
-      .array(z.object({ price_version: z.string(), effective_from: instant().nullable() }))
+      .array(z.object({ price_version: z.string(), effective_from: f.instant().nullable() }))
       .describe('Known versions that take effect later.'),
     tools: z.record(z.string(), z.unknown()).describe('Prices per call or per hour, by provider.'),
     models: z.array(

@@ -3,36 +3,24 @@ import { limits } from '../kernel/limits.ts'
 import { formatUsd, NANOS_PER_USD, type Nanos, parseUsd } from '../kernel/money.ts'
 import { UNITS } from '../kernel/usage.ts'
 import { CALL_FLAGS, CALL_STATES, SURFACE_NAMES } from '../kernel/vocabulary.ts'
-import {
-  AFTER_EXPECTED,
-  count,
-  idOf,
-  instant,
-  optionalLimit,
-  parameter,
-  REQUEST_ID,
-  type Time,
-  timeParameter,
-  usdAmount,
-  wordParameter,
-} from './fields.ts'
+import * as f from './fields.ts'
 
 // The record
 
 export const tokensSchema = z.object({
-  input_tokens: count(),
-  output_tokens: count(),
-  cache_read_tokens: count(),
-  cache_write_tokens: count(),
+  input_tokens: f.count(),
+  output_tokens: f.count(),
+  cache_read_tokens: f.count(),
+  cache_write_tokens: f.count(),
 })
 export type Tokens = z.infer<typeof tokensSchema>
 
 const requestMembers = z.object({
-  id: z.string().describe('Also in a header of the answer to the call: `req_` and a ULID.'),
+  id: f.text('Also in a header of the answer to the call: `req_` and a ULID.'),
   object: z.literal('request'),
   account_id: z.string(),
-  key_id: idOf('key'),
-  key_name: z.string().describe('The current name of the key.'),
+  key_id: f.idOf('key'),
+  key_name: f.text('The current name of the key.'),
   state: z
     .enum(CALL_STATES)
     .describe(
@@ -40,48 +28,45 @@ const requestMembers = z.object({
         'it created upstream. `settled`: paid. `released`: used nothing. `interrupted`: its usage is unknown, and ' +
         'nobody pays. `refused`: never sent; `code` says why.',
     ),
-  started_at: instant(),
-  ended_at: instant().nullable(),
-  object_id: z
-    .string()
-    .nullable()
-    .describe('The object that the call created upstream, if its cost comes later.'),
-  parent_id: z
-    .string()
-    .nullable()
-    .describe('The call that created the batch; this record is the part of one model.'),
-  socket_id: z.string().nullable().describe('For a WebSocket turn: the id of the handshake, which is free.'),
+  started_at: f.instant(),
+  ended_at: f.instant().nullable(),
+  object_id: f.textOrNull('The object that the call created upstream, if its cost comes later.'),
+  parent_id: f.textOrNull('The call that created the batch of which this is the part of one model.'),
+  socket_id: f.textOrNull('Of a turn on a WebSocket: the id of the handshake, which is free.'),
   method: z.string(),
   path: z.string(),
   surface: z.enum(SURFACE_NAMES),
-  model: z.string().nullable().describe('The model requested.'),
-  model_served: z.string().nullable(),
+  model: f.textOrNull('The model requested.'),
+  model_served: f.textOrNull(),
   status: z.int().min(100).max(999).nullable().describe("Upstream's status; of a refused call, ours."),
-  stop_reason: z.string().nullable(),
+  stop_reason: f.textOrNull(),
   streamed: z.boolean(),
-  estimated: z.boolean().describe('Upstream reported no usage, or only part of it.'),
-  unpriced: z.boolean().describe('Some of its usage has no price of its own.'),
-  overrun: z.boolean().describe('It cost more than was reserved for it.'),
-  priced_as_requested: z.boolean().describe('The served model has no price, so the requested one counts.'),
+  estimated: f.flag('Upstream reported no usage, or not all of it.'),
+  unpriced: f.flag('Some of its usage has no price of its own.'),
+  overrun: f.flag('It cost more than was reserved for it.'),
+  priced_as_requested: f.flag('The model served has no price; the one requested has.'),
   usage: tokensSchema.nullable().describe('Null, like every figure, until the call is settled.'),
-  cost_usd: usdAmount('The cost of the call.').nullable(),
-  list_cost_usd: usdAmount('Its cost at list price.').nullable(),
-  lost_list_cost_usd: usdAmount('Maximum list cost of an interrupted call; nobody pays it.'),
-  balance_usd: usdAmount('The balance of the account afterwards.').nullable(),
+  cost_usd: f.usdAmount('The cost of the call.').nullable(),
+  list_cost_usd: f.usdAmount('Its cost at list price.').nullable(),
+  lost_list_cost_usd: f.usdAmount(
+    'The most that an interrupted call may have cost at list price; nobody pays it.',
+  ),
+  balance_usd: f.usdAmount('The balance of the account after it.').nullable(),
   upstream_ms: z.number().nullable().describe('Milliseconds spent upstream.'),
   overhead_ms: z.number().nullable().describe('Milliseconds spent in the gateway.'),
-  price_version: z.string().nullable().describe('Null if the call was never sent.'),
-  upstream_request_id: z.string().nullable(),
+  price_version: f.textOrNull('Null if the call was never sent.'),
+  upstream_request_id: f.textOrNull(),
   client_ip: z.string(),
-  user_agent: z.string().nullable(),
-  bytes_in: count(),
-  bytes_out: count(),
-  credited: z.boolean().describe('Its cost was credited back.'),
-  children: count()
+  user_agent: f.textOrNull(),
+  bytes_in: f.count(),
+  bytes_out: f.count(),
+  credited: f.flag('Its cost was credited back.'),
+  children: f
+    .count()
     .optional()
-    .describe('For a call that created a batch: the number of its parts, one per model.'),
-  children_cost_usd: usdAmount('For a call that created a batch: the cost of its parts.').optional(),
-  code: z.string().nullable().describe('For a refused call: the error code.'),
+    .describe('Of a call that created a batch: the number of its parts, one for each model.'),
+  children_cost_usd: f.usdAmount('Of a call that created a batch: the cost of its parts.').optional(),
+  code: f.textOrNull('Of a refused call: the code of the error.'),
 })
 
 export const requestSchema = requestMembers.meta({
@@ -93,10 +78,10 @@ export type RequestRecord = z.infer<typeof requestSchema>
 // Its bill
 
 const billLineSchema = z.object({
-  label: z.string().describe('What was used, as text.'),
+  label: f.text('What was used, in words.'),
   kind: z.enum(UNITS),
-  model: z.string().describe('The name in the price book.'),
-  quantity: count(),
+  model: f.text('The name in the price book.'),
+  quantity: f.count(),
   rate_usd: z.number().describe('The listed price of `rate_per` of them.'),
   rate_per: z.int().min(1).describe('Units per rate: a million tokens, a thousand searches.'),
   modifiers: z.array(z.string()).describe('Tier, long context, multipliers and substitutes, as text.'),
@@ -110,16 +95,16 @@ export type BillLine = z.infer<typeof billLineSchema>
 const billSchema = z
   .object({
     object: z.literal('bill'),
-    price_version: z.string().nullable(),
+    price_version: f.textOrNull(),
     lines: z.array(billLineSchema).describe('One for each unit and model.'),
-    rounding_usd: z.number().describe('List cost minus the sum of the lines: the effect of rounding once.'),
-    list_cost_usd: usdAmount('The sum of the lines, rounded.').nullable(),
-    discount_usd: usdAmount('List cost minus cost.').nullable(),
-    cost_usd: usdAmount('The cost of the call.').nullable(),
-    held_usd: usdAmount('Reserved from the budgets and the credit while the call ran.'),
-    held_list_usd: usdAmount('The same at list price.'),
-    held_because: z.string().describe('Why this amount was reserved, as text.'),
-    note: z.string().nullable().describe('Why there are no lines, if there are none.'),
+    rounding_usd: z.number().describe('The list cost less the sum of the lines: it is rounded once.'),
+    list_cost_usd: f.usdAmount('The sum of the lines, rounded.').nullable(),
+    discount_usd: f.usdAmount('The list cost less the cost.').nullable(),
+    cost_usd: f.usdAmount('The cost of the call.').nullable(),
+    held_usd: f.usdAmount('Reserved from the budgets and the credit while the call ran.'),
+    held_list_usd: f.usdAmount('The same at list price.'),
+    held_because: f.text('Why so much was reserved, in words.'),
+    note: f.textOrNull('Why there are no lines, if there are none.'),
   })
   .meta({
     id: 'bill',
@@ -133,16 +118,16 @@ export const requestWithBillSchema = requestMembers
   .meta({ id: 'request_with_bill', description: 'A call, with its bill if requested.' })
 
 export const requestExpandQuery = z.strictObject({
-  expand: wordParameter('expand', ['bill'], 'Adds the `bill`: the cost of the call, line by line.'),
+  expand: f.wordParameter('expand', ['bill'], 'Adds the `bill`: the cost of the call, line by line.'),
 })
 
 // Its bodies
 
 const loggedBodySchema = z
   .strictObject({
-    content_type: z.string().nullable(),
+    content_type: f.textOrNull(),
     length_bytes: z.int().describe('Of the whole body, as sent.'),
-    truncated: z.boolean().describe('Only the beginning was stored or could be decoded.'),
+    truncated: f.flag('Only the beginning is stored, or could be decoded.'),
     encoding: z.enum(['utf-8', 'base64']).describe('The encoding of `content`.'),
     content: z.string(),
   })
@@ -173,8 +158,8 @@ const COST_MAX: Nanos = 1_000_000_000n * NANOS_PER_USD
 
 export const requestListQuery = z
   .strictObject({
-    start: timeParameter('start', 'Calls that began at or after this time; a date is a UTC day.'),
-    end: timeParameter('end', 'Calls that began before this time; a date includes the whole day.'),
+    start: f.timeParameter('start', 'Calls that began at this instant or later; a date is a day in UTC.'),
+    end: f.timeParameter('end', 'Calls that began before this instant; of a date, the whole day.'),
     model: z
       .string()
       .refine(
@@ -187,12 +172,12 @@ export const requestListQuery = z
         maxLength: limits.recordedCharsMax,
         description: 'The model requested or served.',
       }),
-    status: parameter(
+    status: f.parameter(
       'status must be an HTTP status from 100 to 599.',
       { type: 'integer', minimum: 100, maximum: 599, description: 'The HTTP status of the answer.' },
       (text) => (/^[1-5]\d\d$/.test(text) ? Number(text) : null),
     ),
-    min_cost_usd: parameter(
+    min_cost_usd: f.parameter(
       `min_cost_usd must be a plain decimal from 0 to ${formatUsd(COST_MAX)} with at most 9 decimals.`,
       {
         type: 'number',
@@ -205,7 +190,7 @@ export const requestListQuery = z
         return nanos === null || nanos > COST_MAX ? null : nanos
       },
     ),
-    state: wordParameter(
+    state: f.wordParameter(
       'state',
       CALL_STATES,
       'The state of the call. Refused calls, and calls that wait on this node, are listed only with this filter.',
@@ -215,18 +200,18 @@ export const requestListQuery = z
       'socket',
       'The turns of the WebSocket with this handshake, and the handshake.',
     ),
-    flag: wordParameter(
+    flag: f.wordParameter(
       'flag',
       [...CALL_FLAGS, 'refused'],
       'Calls with this flag; `refused` is the same as the state.',
     ),
-    limit: optionalLimit(
+    limit: f.optionalLimit(
       EXPORT_MAX,
       `Maximum calls per answer. JSON: ${PAGE_DEFAULT} by default and up to ${PAGE_MAX}. NDJSON and CSV: all by default.`,
     ),
-    after: parameter<RequestCursor>(
-      AFTER_EXPECTED,
-      { type: 'string', description: 'The `next` of the previous page.' },
+    after: f.parameter<RequestCursor>(
+      f.AFTER_EXPECTED,
+      { type: 'string', description: 'The `next` of the page before.' },
       parseCursor,
     ),
     format: z
@@ -248,15 +233,15 @@ export const requestListQuery = z
 export type RequestListQuery = z.infer<typeof requestListQuery>
 
 function requestIdParameter(name: string, description: string) {
-  return parameter(
+  return f.parameter(
     `${name} must be the id of a request: \`req_\` and a ULID.`,
-    { type: 'string', pattern: REQUEST_ID.source, description },
-    (text) => (REQUEST_ID.test(text) ? text : null),
+    { type: 'string', pattern: f.REQUEST_ID.source, description },
+    (text) => (f.REQUEST_ID.test(text) ? text : null),
   )
 }
 
 /** An empty range from a time to the same time is valid. */
-function isAfter(start: Time, end: Time): boolean {
+function isAfter(start: f.Time, end: f.Time): boolean {
   return start.fromMs > end.fromMs && start.fromMs >= end.fromMs + end.lengthMs
 }
 
@@ -267,15 +252,13 @@ export function limitOf({ format, limit }: RequestListQuery): number {
 
 /** Encoded as base64url, so that clients treat it as opaque. */
 export function formatCursor({ startedAtMs, requestId }: RequestCursor): string {
-  return btoa(`${startedAtMs}.${requestId}`).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '')
+  return Buffer.from(`${startedAtMs}.${requestId}`).toString('base64url')
 }
 
 function parseCursor(text: string): RequestCursor | null {
-  if (!/^[\w-]{1,100}$/.test(text) || text.length % 4 === 1) return null
-  const decoded = atob(text.replaceAll('-', '+').replaceAll('_', '/'))
+  const decoded = Buffer.from(text, 'base64url').toString()
   const [, startedAtMs = '', requestId = ''] = /^(\d{1,15})\.(.*)$/.exec(decoded) ?? []
-  if (!REQUEST_ID.test(requestId)) return null
   const cursor = { startedAtMs: Number(startedAtMs), requestId }
   // Accept only the canonical form.
-  return formatCursor(cursor) === text ? cursor : null
+  return f.REQUEST_ID.test(requestId) && formatCursor(cursor) === text ? cursor : null
 }

@@ -1,16 +1,6 @@
 import { z } from 'zod'
 import { USAGE_DIMENSIONS, type UsageDimension } from '../kernel/vocabulary.ts'
-import {
-  accountId,
-  date,
-  dateParameter,
-  idOf,
-  metadata,
-  optionalLimit,
-  parameter,
-  usdAmount,
-  wordParameter,
-} from './fields.ts'
+import * as f from './fields.ts'
 
 // The query
 
@@ -18,12 +8,12 @@ const ONE_DIMENSION = `(?:${USAGE_DIMENSIONS.join('|')})`
 const ROWS_MAX = 10_000
 
 export const usageQuery = z.strictObject({
-  start: dateParameter('start', 'The first day (UTC), inclusive. Default: the first of this month.'),
-  end: dateParameter(
+  start: f.dateParameter('start', 'The first day (UTC), inclusive. Default: the first of this month.'),
+  end: f.dateParameter(
     'end',
     'The last day (UTC), inclusive, at most 400 days after the first. Default: today.',
   ),
-  group_by: parameter(
+  group_by: f.parameter(
     `group_by must be one or more of ${USAGE_DIMENSIONS.join(', ')}, separated by commas and none twice.`,
     {
       type: 'string',
@@ -32,19 +22,19 @@ export const usageQuery = z.strictObject({
     },
     readDimensions,
   ),
-  key: idOf('key', 'key must be the id of a key, such as key_01J….')
+  key: f
+    .idOf('key', 'key must be the id of a key, such as key_01J….')
     .optional()
-    .describe('Only the usage of this key id. An API key can name only itself.'),
-  model: z
-    .string()
-    .optional()
-    .describe('Only this model, by its name in buckets: the served one, else the requested one.'),
-  limit: optionalLimit(ROWS_MAX, 'Maximum buckets per answer. JSON: 1,000 by default. CSV: all by default.'),
-  after: z
-    .string()
-    .optional()
-    .describe('The `next` of the previous page, with the same `group_by`. It includes `start` and `end`.'),
-  format: wordParameter(
+    .describe('The id of a key: its usage only. An API key can name only itself.'),
+  model: f.optionalText('One model only: the one that served, else the one requested, as buckets name it.'),
+  limit: f.optionalLimit(
+    ROWS_MAX,
+    'The most buckets of the answer. JSON: 1,000 by default. CSV: all by default.',
+  ),
+  after: f.optionalText(
+    'The `next` of the page before, with the same `group_by`. Without `start` and `end` it has their values.',
+  ),
+  format: f.wordParameter(
     'format',
     ['json', 'csv'],
     'Overrides the header `Accept`, which can ask for `text/csv`.',
@@ -69,11 +59,11 @@ const sums = {
   output_tokens: sum('Output tokens.'),
   cache_read_tokens: sum('Input tokens that were read from a cache.'),
   cache_write_tokens: sum('Input tokens that were written to a cache.'),
-  cost_usd: usdAmount('The cost of the calls.'),
-  list_cost_usd: usdAmount('Their cost at list price.'),
-  savings_usd: usdAmount('List cost minus cost.'),
-  credited_usd: usdAmount(
-    'Credited back later; `cost_usd` still includes it. Negative if a rerate raised the cost.',
+  cost_usd: f.usdAmount('The cost of the calls.'),
+  list_cost_usd: f.usdAmount('Their cost at list price.'),
+  savings_usd: f.usdAmount('The list cost less the cost.'),
+  credited_usd: f.usdAmount(
+    'What was credited back later; `cost_usd` includes it. Negative if a new price raised the cost.',
   ),
   unpriced_requests: sum('Calls with usage that has no price of its own.'),
   estimated_requests: sum('Calls for which upstream reported no usage, or only part of it.'),
@@ -84,16 +74,13 @@ export type UsageTotal = z.infer<typeof usageTotalSchema>
 
 export const usageBucketSchema = z
   .object({
-    day: date().optional().describe('The day (UTC) on which the calls began.'),
-    model: z
-      .string()
-      .optional()
-      .describe('The model that served, else the one requested; empty without either.'),
-    key: idOf('key').optional(),
-    key_name: z.string().optional().describe('The current name of the key.'),
-    metadata: metadata().optional().describe('The current metadata of the key.'),
-    account: accountId().optional(),
-    account_name: z.string().optional().describe('The current name of the account.'),
+    day: f.date().optional().describe('The day (UTC) on which the calls began.'),
+    model: f.optionalText('The model that served, else the one requested; empty without either.'),
+    key: f.idOf('key').optional(),
+    key_name: f.optionalText('The current name of the key.'),
+    metadata: f.metadata().optional().describe('The current metadata of the key.'),
+    account: f.accountId().optional(),
+    account_name: f.optionalText('The current name of the account.'),
     ...sums,
   })
   .meta({ id: 'usage_bucket', description: 'Sums over the calls of one group.' })
@@ -102,13 +89,13 @@ export type UsageBucketObject = z.infer<typeof usageBucketSchema>
 export const usageSchema = z
   .object({
     object: z.literal('usage'),
-    start: date(),
-    end: date(),
+    start: f.date(),
+    end: f.date(),
     group_by: z.array(z.enum(USAGE_DIMENSIONS)),
     data: z.array(usageBucketSchema).describe('Ordered by day, model and key.'),
     total: usageTotalSchema.describe('Over all buckets, including those of other pages.'),
     has_more: z.boolean(),
-    next: z.string().nullable().describe('Send it as `after` to read the next page; null on the last page.'),
+    next: f.textOrNull('Send it as `after` to read the next page; null on the last page.'),
   })
   .meta({ id: 'usage', description: 'Usage and cost.' })
 export type Usage = z.infer<typeof usageSchema>

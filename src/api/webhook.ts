@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { DELIVERY_STATUSES, DISABLED_REASONS, EVENT_TYPES, WEBHOOK_FORMATS } from '../kernel/vocabulary.ts'
-import { afterParameter, count, idOf, instant, limitParameter, textField, wordParameter } from './fields.ts'
+import * as f from './fields.ts'
 
 /** Event names that an endpoint may subscribe to. `*`: all events. */
 const EVENT_NAMES = ['*', ...EVENT_TYPES] as const
@@ -10,23 +10,26 @@ const EVENT_NAMES = ['*', ...EVENT_TYPES] as const
 const eventsExpected = `events must be ["*"] or a list of ${EVENT_TYPES.join(', ')}.`
 
 const webhookFields = {
-  url: textField('url', 2_048).describe(
-    'Where events are posted to: https, and no private address unless the configuration allows it.',
-  ),
+  url: f
+    .textField('url', 2_048)
+    .describe(
+      'Where events are posted to: https, and no private address unless the configuration allows it.',
+    ),
   events: z
-    .array(z.enum(EVENT_NAMES, eventsExpected), eventsExpected)
+    .array(f.word(EVENT_NAMES, eventsExpected), eventsExpected)
     .min(1, 'events must not be an empty list; ["*"] is all events.')
     .refine((names) => new Set(names).size === names.length, 'events must not name an event twice.')
     .refine(
       (names) => names.length === 1 || !names.includes('*'),
       'events must be ["*"] alone, or names of events.',
     )
-    .meta({ uniqueItems: true, description: 'The events to send; `["*"]` is all, including future ones.' }),
-  description: textField('description', 500, { empty: true }).optional().describe('For people.'),
-  format: z
-    .enum(WEBHOOK_FORMATS, `format must be one of ${WEBHOOK_FORMATS.join(', ')}.`)
-    .optional()
-    .describe('`standard` (the default) sends the event, `slack` a sentence about it as `{"text"}`.'),
+    .meta({ uniqueItems: true, description: 'The events to send; `["*"]` is all, future ones included.' }),
+  description: f.textField('description', 500, { empty: true }).optional().describe('For people.'),
+  format: f.wordParameter(
+    'format',
+    WEBHOOK_FORMATS,
+    '`standard` (the default) sends the event, `slack` a sentence about it as `{"text"}`.',
+  ),
 }
 
 export const newWebhookFields = z.strictObject(webhookFields)
@@ -42,30 +45,33 @@ export const webhookEditFields = z.strictObject({
 })
 export type WebhookEditFields = z.infer<typeof webhookEditFields>
 
-export const webhookListQuery = z.strictObject({ limit: limitParameter(), after: afterParameter('webhook') })
+export const webhookListQuery = z.strictObject({
+  limit: f.limitParameter(),
+  after: f.afterParameter('webhook'),
+})
 
 export const deliveryListQuery = z.strictObject({
-  limit: limitParameter(),
-  after: afterParameter('delivery'),
-  status: wordParameter('status', DELIVERY_STATUSES, 'Only deliveries with this status.'),
+  limit: f.limitParameter(),
+  after: f.afterParameter('delivery'),
+  status: f.wordParameter('status', DELIVERY_STATUSES, 'Only deliveries with this status.'),
 })
 
 // The records
 
 const webhookMembers = z.object({
-  id: idOf('webhook'),
+  id: f.idOf('webhook'),
   object: z.literal('webhook'),
   url: z.string(),
   events: z.array(z.string()).describe('The events that are sent there; `*` is all.'),
   description: z.string(),
   format: z.enum(WEBHOOK_FORMATS).describe('`slack` sends `{"text"}` for people.'),
-  enabled: z.boolean().describe('While false, nothing is queued for it.'),
+  enabled: f.flag('While false, nothing is queued for it.'),
   disabled_reason: z
     .enum(DISABLED_REASONS)
     .nullable()
-    .describe('`gone`: it answered 410. `failing`: only failures for five days. `manual`: by a PATCH.'),
-  created_at: instant(),
-  last_delivery_at: instant().nullable().describe('When a delivery was last attempted.'),
+    .describe('`gone`: it answered 410. `failing`: only failures for five days. `manual`: by an edit.'),
+  created_at: f.instant(),
+  last_delivery_at: f.instant().nullable().describe('The last attempt at a delivery.'),
   last_status: z.int().nullable().describe('The HTTP status of its answer; null if none came.'),
 })
 
@@ -77,27 +83,24 @@ export type Webhook = z.infer<typeof webhookSchema>
 
 export const webhookWithSecretSchema = webhookMembers
   .extend({
-    secret: z
-      .string()
-      .optional()
-      .describe('Signs the messages. Shown once: a replay with the same Idempotency-Key omits it.'),
+    secret: f.optionalText('Signs the messages. Shown once: a replay by Idempotency-Key does not have it.'),
   })
   .meta({ id: 'webhook_with_secret', description: 'A webhook with its new secret.' })
 export type WebhookWithSecret = z.infer<typeof webhookWithSecretSchema>
 
 export const deliverySchema = z
   .object({
-    id: idOf('delivery'),
+    id: f.idOf('delivery'),
     object: z.literal('webhook_delivery'),
-    event_id: z.string().describe('The `webhook-id` of the message, the same on every attempt.'),
+    event_id: f.text('The `webhook-id` of the message, the same on every attempt.'),
     event_type: z.string(),
     status: z.enum(DELIVERY_STATUSES),
-    attempts: count(),
+    attempts: f.count(),
     response_status: z.int().nullable().describe('The HTTP status of the last answer; null if none came.'),
-    error: z.string().nullable().describe('Why the last attempt failed; null after a success.'),
-    last_attempt_at: instant().nullable(),
-    next_attempt_at: instant().nullable().describe('Null if there will be none.'),
-    created_at: instant(),
+    error: f.textOrNull('Why the last attempt failed; null after a success.'),
+    last_attempt_at: f.instant().nullable(),
+    next_attempt_at: f.instant().nullable().describe('Null if there will be none.'),
+    created_at: f.instant(),
   })
   .meta({ id: 'webhook_delivery', description: 'The delivery of one event to one webhook.' })
 export type Delivery = z.infer<typeof deliverySchema>

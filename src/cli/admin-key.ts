@@ -1,12 +1,15 @@
 import type { Command } from 'commander'
-import { type Config, readConfig } from '../config.ts'
+import { newAdminKeyFields } from '../api/admin-key.ts'
+import { adminKeyObject } from '../api/objects.ts'
+import { readConfig } from '../config.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { createUlidSource } from '../kernel/ids.ts'
 import { ADMIN_ROLES, COMMAND_LINE } from '../kernel/vocabulary.ts'
 import { mintKey, shownParts } from '../keys/key-format.ts'
 import { examples, Failure, UsageError } from './command.ts'
 import { openDatabase } from './open-database.ts'
-import { left, outputStyle, print, renderTable, shownInstant, shownText, type TableCell } from './terminal.ts'
+import { renderRecords } from './records.ts'
+import { outputStyle, print, shownText } from './terminal.ts'
 
 /** Manages admin keys on the host: whoever can write to the data directory or database is the operator. */
 export function register(group: Command): void {
@@ -36,19 +39,16 @@ export function register(group: Command): void {
     .action(revokeAdminKey)
 }
 
-type Opened = Pick<Awaited<ReturnType<typeof openDatabase>>, 'store' | 'digestKey'>
+type Opened = Awaited<ReturnType<typeof openDatabase>>
 
-async function withStore(work: (opened: Opened, config: Config) => Promise<void>): Promise<void> {
-  const config = readConfig(process.env)
-  const { store, digestKey } = await openDatabase(config)
+async function withStore(work: (opened: Opened) => Promise<void>): Promise<void> {
+  const opened = await openDatabase(readConfig(process.env))
   try {
-    await work({ store, digestKey }, config)
+    await work(opened)
   } finally {
-    await store.close()
+    await opened.store.close()
   }
 }
-
-const NAME_CHARS_MAX = 120
 
 interface CreateOptions {
   readonly name: string
@@ -56,74 +56,60 @@ interface CreateOptions {
   readonly account?: string
 }
 
-async function createAdminKey({ name, role: asked, account }: CreateOptions): Promise<void> {
-  const role = ADMIN_ROLES.find((each) => each === asked)
-  if (role === undefined) throw new UsageError(`--role must be one of ${ADMIN_ROLES.join(', ')}.`)
+async function createAdminKey({ account, ...options }: CreateOptions): Promise<void> {
+  const { data: fields, error } = newAdminKeyFields.safeParse(options)
+  if (fields === undefined) throw new UsageError(error.issues[0]?.message ?? '')
+  const { name, role } = fields
   if ((role === 'operator') !== (account === undefined))
-    throw new UsageError(
-      '--account is required for the roles admin and viewer, and not allowed for operator.',
-    )
-  if (name.trim() === '' || name.length > NAME_CHARS_MAX || /\p{Cc}/u.test(name))
-    throw new UsageError(`--name must have 1 to ${NAME_CHARS_MAX} characters, not only spaces.`)
-  await withStore(async ({ store, digestKey }, config) => {
-    const secret = mintKey(config.prefix, 'admin')
+    throw new UsageError('--account is for the roles admin and viewer, and they need it.')
+  await withStore(async ({ store, digestKey }) => {
     if (account !== undefined && !(await store.hasAccount(account)))
       throw new Failure(`There is no account with the id ${shownText(account)}.`)
-    const key = await store.createAdminKey(
-      {
-        id: `adm_${createUlidSource(systemClock)()}`,
-        role,
-        accountId: account ?? null,
-        name,
-        digest: digestKey(secret.reveal()),
-        ...shownParts(secret, config.prefix),
-        createdAtMs: systemClock.nowMs(),
-        bootstrap: false,
-      },
-      COMMAND_LINE,
-    )
-    process.stderr.write(`Created ${key.id} (${shownText(key.name)}). The key is shown only now:\n`)
+    const { prefix } = readConfig(process.env)
+    const secret = mintKey(prefix, 'admin')
+    const key = {
+      ...{ id: `adm_${createUlidSource(systemClock)()}`, name, role, accountId: account ?? null },
+      digest: digestKey(secret.reveal()),
+      ...shownParts(secret, prefix),
+      ...{ createdAtMs: systemClock.nowMs(), bootstrap: false },
+    }
+    const { id } = await store.createAdminKey(key, COMMAND_LINE)
+    process.stderr.write(`Created ${id} (${shownText(name)}). The key is shown only now:\n`)
     await print(`${secret.reveal()}\n`)
   })
 }
 
-const COLUMNS = ['id', 'status', 'role', 'account', 'key', 'created (UTC)', 'name'].map(left)
+const COLUMNS = {
+  id: 'id',
+  status: 'status',
+  role: 'role',
+  account: 'account_id',
+  prefix: 'prefix',
+  last4: 'last4',
+  created: 'created_at',
+  name: 'name',
+}
 
 const ALL = { accountId: null, operators: true } as const
 
 async function listAdminKeys(options: { readonly color: boolean }): Promise<void> {
   await withStore(async ({ store }) => {
-    const rows = (await store.listAdminKeys({ scope: ALL, after: null, limit: 10_000 })).rows.map(
-      (key): TableCell[] => [
-        key.id,
-        key.revokedAtMs === null ? { text: 'usable', style: 'green' } : { text: 'revoked', style: 'red' },
-        key.role,
-        key.accountId ?? 'all',
-        shownText(`${key.prefix}…${key.last4}`),
-        shownInstant(new Date(key.createdAtMs).toISOString()),
-        shownText(key.name),
-      ],
-    )
-    await print(renderTable(COLUMNS, rows, outputStyle(options)))
+    const { rows } = await store.listAdminKeys({ scope: ALL, after: null, limit: 10_000 })
+    await print(renderRecords(COLUMNS, rows.map(adminKeyObject), outputStyle(options)))
   })
+}
+
+const NOT_REVOKED = {
+  none: 'There is no such admin key. `tollgate admin-key list` lists them.',
+  last_operator: 'This is the last operator key. Create another one first: `tollgate admin-key create`.',
+  configured:
+    'This is the key of TOLLGATE_ADMIN_KEY. Change or remove the variable and restart to revoke it.',
 }
 
 async function revokeAdminKey(id: string): Promise<void> {
   await withStore(async ({ store }) => {
     const result = await store.revokeAdminKey(ALL, id, COMMAND_LINE, systemClock.nowMs())
-    switch (result.kind) {
-      case 'none':
-        throw new Failure(`There is no admin key ${shownText(id)}. \`tollgate admin-key list\` lists them.`)
-      case 'last_operator':
-        throw new Failure(
-          `${id} is the last operator key. Create another one first: \`tollgate admin-key create\`.`,
-        )
-      case 'configured':
-        throw new Failure(
-          `${id} is the key of TOLLGATE_ADMIN_KEY. Change or remove the variable and restart to revoke it.`,
-        )
-      case 'revoked':
-        await print(`Revoked ${result.key.id} (${shownText(result.key.name)}).\n`)
-    }
+    if (result.kind !== 'revoked') throw new Failure(NOT_REVOKED[result.kind])
+    await print(`Revoked ${result.key.id} (${shownText(result.key.name)}).\n`)
   })
 }

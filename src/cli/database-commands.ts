@@ -4,7 +4,6 @@ import {
   createReadStream,
   existsSync,
   readdirSync,
-  readFileSync,
   rmSync,
   writeFileSync,
 } from 'node:fs'
@@ -13,40 +12,60 @@ import { basename, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { backup, DatabaseSync } from 'node:sqlite'
 import type { Command } from 'commander'
-import { type Config, configFile, readConfig } from '../config.ts'
-import { unopenedDatabase } from '../installation.ts'
-import { InstallationError } from '../kernel/errors.ts'
-import { Secret } from '../kernel/secret.ts'
+import { type Config, configFile, readConfig, readPepper } from '../config.ts'
 import { createKeyDigest, pepperFingerprint } from '../keys/secrets.ts'
 import { createRateAgain } from '../pricing/load-book.ts'
 import { makePrivateDir } from '../store/data-dir.ts'
 import { exportLines, whyNotExported } from '../store/export-rows.ts'
 import { type ImportInto, importLines } from '../store/import-rows.ts'
-import { type AuditReport, audit, countCalls } from '../store/operations/audit.ts'
+import { type AuditReport, audit } from '../store/operations/audit.ts'
 import { examples, Failure } from './command.ts'
-import { databaseLocation, holdDataDir, openDatabaseSnapshot } from './open-database.ts'
+import { databaseLocation, holdDataDir, openDatabaseSnapshot, opened } from './open-database.ts'
 import { counted, createProgress, print, shownText } from './terminal.ts'
 
 /** Commands on the whole database, on the host: audit, backup, export and import. */
+export function register(command: Command): void {
+  switch (command.name()) {
+    case 'audit':
+      command.addHelpText('after', examples('tollgate audit && echo "no difference"')).action(auditStore)
+      break
+    case 'backup':
+      command
+        .argument('<dir>', 'a new or empty directory')
+        .addHelpText('after', examples('tollgate backup /backup/2026-11-18', AUDIT_BACKUP))
+        .action(backUp)
+      break
+    case 'export':
+      command
+        .argument('<file>', 'the file to create')
+        .addHelpText('after', examples('tollgate export tollgate.ndjson', IMPORT))
+        .action(exportStore)
+      break
+    default:
+      command
+        .argument('<file>', 'a file of tollgate export')
+        .addHelpText('after', examples(IMPORT))
+        .action(importStore)
+  }
+}
 
-// audit
+const AUDIT_BACKUP = 'TOLLGATE_DATA_DIR=/backup/2026-11-18 tollgate audit'
+const IMPORT = 'TOLLGATE_DATABASE_URL=postgres://… tollgate import tollgate.ndjson'
 
 /** Reads a snapshot of the database, with or without running gateways, and writes nothing. */
-export function registerAudit(command: Command): void {
-  command.addHelpText('after', examples('tollgate audit && echo "no difference"')).action(async () => {
-    const config = readConfig(process.env)
-    const snapshot = await openDatabaseSnapshot(config)
-    const progress = createProgress('Auditing')
-    try {
-      const report = await audit(snapshot.ask, createRateAgain(), progress.show)
-      progress.end()
-      if (report.difference !== null) process.exitCode = 1
-      await print(`${describeAudit(report)}Database: ${databaseLocation(config)}\n`)
-    } finally {
-      progress.end()
-      await snapshot.close()
-    }
-  })
+async function auditStore(): Promise<void> {
+  const config = readConfig(process.env)
+  const snapshot = await openDatabaseSnapshot(config)
+  const progress = createProgress('Calls audited')
+  try {
+    const report = await audit(snapshot.ask, createRateAgain(), progress.show)
+    progress.end()
+    if (report.difference !== null) process.exitCode = 1
+    await print(`${describeAudit(report)}Database: ${databaseLocation(config)}\n`)
+  } finally {
+    progress.end()
+    await snapshot.close()
+  }
 }
 
 function describeAudit({ calls, credits, difference }: AuditReport): string {
@@ -61,19 +80,7 @@ function describeAudit({ calls, credits, difference }: AuditReport): string {
   ].join('\n')
 }
 
-// backup
-
 /** Copies an installation, also while its gateway runs. The copy is a data directory that can be audited and served from. */
-export function registerBackup(command: Command): void {
-  command
-    .argument('<dir>', 'a new or empty directory')
-    .addHelpText(
-      'after',
-      examples('tollgate backup /backup/2026-11-18', 'TOLLGATE_DATA_DIR=/backup/2026-11-18 tollgate audit'),
-    )
-    .action(backUp)
-}
-
 async function backUp(dir: string): Promise<void> {
   const config = readConfig(process.env)
   // A directory without a database means a wrong TOLLGATE_DATA_DIR: do not create something that looks like a backup.
@@ -136,31 +143,15 @@ function nextStep({ databaseUrl }: Config, dir: string): string {
   )
 }
 
-// export
-
 /** Writes all tables to a file, for `tollgate import` into the other kind of store. The gateway must be stopped. */
-export function registerExport(command: Command): void {
-  command
-    .argument('<file>', 'the file to create')
-    .addHelpText(
-      'after',
-      examples(
-        'tollgate export tollgate.ndjson',
-        'TOLLGATE_DATABASE_URL=postgres://… tollgate import tollgate.ndjson',
-      ),
-    )
-    .action(exportStore)
-}
-
 async function exportStore(path: string): Promise<void> {
   const config = readConfig(process.env)
   const snapshot = await openDatabaseSnapshot(config)
   const lock = holdDataDir(config)
-  const progress = createProgress('Exporting')
+  const progress = createProgress('Rows exported')
   try {
     const reason = await whyNotExported(snapshot)
     if (reason !== null) throw new Failure(reason)
-    const calls = await countCalls(snapshot.ask)
     const file = await open(path, 'wx', 0o600).catch((error: Error) => {
       throw new Failure(`${path} cannot be created: ${error.message}`)
     })
@@ -168,7 +159,7 @@ async function exportStore(path: string): Promise<void> {
     try {
       const lines = exportLines(snapshot, (done) => {
         rows = done
-        progress.show(done, Math.max(calls, done))
+        progress.show(done)
       })
       for await (const some of lines) if (some.length > 0) await file.write(`${some.join('\n')}\n`)
       await file.sync()
@@ -186,31 +177,28 @@ async function exportStore(path: string): Promise<void> {
   }
 }
 
-// import
-
 /** Fills an empty store from an export. A failed or killed import leaves the store empty. */
-export function registerImport(command: Command): void {
-  command
-    .argument('<file>', 'a file of tollgate export')
-    .addHelpText('after', examples('TOLLGATE_DATABASE_URL=postgres://… tollgate import tollgate.ndjson'))
-    .action(importStore)
-}
-
 async function importStore(path: string): Promise<void> {
   const config = readConfig(process.env)
   await access(path).catch((error: Error) => {
     throw new Failure(`${path} cannot be read: ${error.message}`)
   })
-  const pepper = pepperFingerprint(createKeyDigest(readPepper(config)))
+  const pepper = readPepper(config)
+  if (pepper === null)
+    throw new Failure(
+      `There is no pepper in ${config.dataDir}. Copy the file "pepper" of the exported installation there, or set ` +
+        'TOLLGATE_PEPPER.',
+    )
   makePrivateDir(config.dataDir)
   const lock = holdDataDir(config)
-  const progress = createProgress('Importing')
+  const progress = createProgress('Rows imported')
   try {
     const importInto = await openTarget(config)
+    const fingerprint = pepperFingerprint(createKeyDigest(pepper))
     const rows = await importInto((insert) => {
       // Created here, because readline drops lines that arrive before there is a reader.
       const lines = createInterface({ input: createReadStream(path), crlfDelay: Number.POSITIVE_INFINITY })
-      return importLines(lines, pepper, insert, (done) => progress.show(done, null))
+      return importLines(lines, fingerprint, insert, progress.show)
     })
     progress.end()
     await print(
@@ -222,25 +210,10 @@ async function importStore(path: string): Promise<void> {
   }
 }
 
-async function openTarget({ dataDir, databaseUrl }: Config): Promise<ImportInto> {
+async function openTarget(config: Config): Promise<ImportInto> {
+  const { dataDir, databaseUrl } = config
   if (databaseUrl === null) return (await import('../store/sqlite/import-file.ts')).importIntoFile(dataDir)
   const { importIntoDatabase } = await import('../store/postgres/import-database.ts')
   const importInto = importIntoDatabase(databaseUrl.reveal())
-  return (work) =>
-    importInto(work).catch((error: Error) => {
-      throw error instanceof InstallationError ? error : unopenedDatabase(databaseUrl, error)
-    })
-}
-
-function readPepper({ pepper, dataDir }: Config): Secret {
-  if (pepper !== null) return pepper
-  const file = join(dataDir, 'pepper')
-  try {
-    return new Secret(readFileSync(file, 'utf8').trim())
-  } catch (error) {
-    throw new Failure(
-      `The pepper of the exported installation is needed, and ${file} cannot be read: ${(error as Error).message}. ` +
-        'Copy it there, or set TOLLGATE_PEPPER.',
-    )
-  }
+  return (work) => opened(config, importInto(work))
 }

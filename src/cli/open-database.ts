@@ -1,5 +1,3 @@
-import { existsSync } from 'node:fs'
-import { join } from 'node:path'
 import { type Config, ConfigError } from '../config.ts'
 import { openStore, unopenedDatabase } from '../installation.ts'
 import { systemClock } from '../kernel/clock.ts'
@@ -10,38 +8,34 @@ import { type DataDirLock, lockDataDir, openSnapshot } from '../store/data-dir.t
 import type { Snapshot } from '../store/operations/operation.ts'
 import { Failure } from './command.ts'
 
-/** Opens the store for a command, with or without running gateways. */
-export async function openDatabase(config: Config): ReturnType<typeof openStore> {
-  // A command with a wrong data directory must not create an empty database and report on it.
-  if (!(await exists(config))) refuseMissing(config)
-  try {
-    // `onFatal` does nothing: a failed store refuses every operation, which the command reports.
-    return await openStore(config, { log: SILENT, clock: systemClock, diskFault: null, onFatal() {} })
-  } catch (error) {
-    if (error instanceof InstallationError || !(error instanceof Error)) throw error
-    throw new Failure(`The database in ${config.dataDir} cannot be opened: ${error.message}`)
-  }
+/** Explains why a database cannot be opened. `opening` is null if there is none. */
+export async function opened<T>(config: Config, opening: Promise<T | null>): Promise<T> {
+  const { dataDir, databaseUrl } = config
+  const found = await opening.catch((error: Error) => {
+    if (error instanceof InstallationError) throw error
+    if (databaseUrl !== null) throw unopenedDatabase(databaseUrl, error)
+    throw new Failure(`The database in ${dataDir} cannot be opened: ${error.message}`)
+  })
+  if (found !== null) return found
+  const variable = databaseUrl === null ? 'TOLLGATE_DATA_DIR' : 'TOLLGATE_DATABASE_URL'
+  throw new ConfigError([`${variable}: there is no Tollgate database in ${databaseLocation(config)}`])
+}
+
+/** A snapshot of the database, for commands that only read. */
+export function openDatabaseSnapshot(config: Config): Promise<Snapshot> {
+  return opened(config, openSnapshot(config))
 }
 
 /** Not a silent pino, because loading pino takes 40 ms. */
 const SILENT: Log = { fatal() {}, error() {}, warn() {}, info() {}, debug() {}, trace() {} }
 
-async function exists({ dataDir, databaseUrl }: Config): Promise<boolean> {
-  if (databaseUrl === null) return existsSync(join(dataDir, 'tollgate.db'))
-  // Load PostgreSQL's driver, 35 modules, only here.
-  const { hasLedger } = await import('../store/postgres/ledger.ts')
-  return await hasLedger(databaseUrl.reveal()).catch((error: Error) => {
-    throw unopenedDatabase(databaseUrl, error)
-  })
-}
-
-/** A snapshot of the database, for commands that only read. */
-export async function openDatabaseSnapshot(config: Config): Promise<Snapshot> {
-  const snapshot = await openSnapshot(config).catch((error: Error) => {
-    if (config.databaseUrl !== null) throw unopenedDatabase(config.databaseUrl, error)
-    throw new Failure(`The database in ${config.dataDir} cannot be opened: ${error.message}`)
-  })
-  return snapshot ?? refuseMissing(config)
+/** Opens the store for a command, with or without running gateways. */
+export async function openDatabase(config: Config): ReturnType<typeof openStore> {
+  // A command with a wrong data directory must not create an empty database and report on it.
+  await (await openDatabaseSnapshot(config)).close()
+  // `onFatal` does nothing: a failed store refuses every operation, which the command reports.
+  const surroundings = { log: SILENT, clock: systemClock, diskFault: null, onFatal() {} }
+  return await opened(config, openStore(config, surroundings))
 }
 
 /** Locks a SQLite database against gateways while a command needs exclusive access. Null: PostgreSQL. */
@@ -55,9 +49,4 @@ export function holdDataDir({ dataDir, databaseUrl }: Config): DataDirLock | nul
 /** Where the database is, for output. */
 export function databaseLocation({ dataDir, databaseUrl }: Config): string {
   return databaseUrl === null ? dataDir : shownDatabase(databaseUrl)
-}
-
-function refuseMissing(config: Config): never {
-  const variable = config.databaseUrl === null ? 'TOLLGATE_DATA_DIR' : 'TOLLGATE_DATABASE_URL'
-  throw new ConfigError([`${variable}: there is no Tollgate database in ${databaseLocation(config)}`])
 }

@@ -1,20 +1,21 @@
-import { readFileSync, statSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
+import { parseTime } from '../api/fields.ts'
 import { readConfig } from '../config.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { loadPrices } from '../pricing/load-book.ts'
 import {
   findModel,
-  type ModelPrice,
   type PriceBook,
   type PriceVersion,
   suggestModel,
   tariffsOf,
   versionAt,
 } from '../pricing/price-book.ts'
-import type { ModelEntry, RateTableEntry } from '../pricing/price-file.ts'
+import type { ModelEntry } from '../pricing/price-file.ts'
 import { examples, Failure, UsageError } from './command.ts'
-import { left, PLAIN, print, renderTable, right, shownText } from './terminal.ts'
+import { renderRecord, renderRecords } from './records.ts'
+import { PLAIN, print, shownText } from './terminal.ts'
 
 interface ShowOptions {
   readonly at?: string
@@ -39,10 +40,10 @@ export function register(group: Command): void {
     .action(checkOverlay)
 }
 
-async function showPrices(name: string | undefined, options: ShowOptions): Promise<void> {
-  const { at, json } = options
-  const atMs = at === undefined ? systemClock.nowMs() : instantOf(at)
-  const version = versionAt(bookWith(options.overlay ?? readConfig(process.env).prices?.file), atMs)
+async function showPrices(name: string | undefined, { at, overlay, json }: ShowOptions): Promise<void> {
+  const atMs = at === undefined ? systemClock.nowMs() : parseTime(at)?.fromMs
+  if (atMs === undefined) throw new UsageError('--at must be a date such as 2026-12-01.')
+  const version = versionAt(bookWith(overlay ?? readConfig(process.env).prices?.file), atMs)
   if (name === undefined) {
     const { id, effective_from, tools, models } = version.entry
     return await print(json ? asJson({ id, effective_from, tools, models }) : showModels(version))
@@ -53,8 +54,15 @@ async function showPrices(name: string | undefined, options: ShowOptions): Promi
     const hint = meant === null ? '`tollgate prices show` lists the models.' : `Did you mean ${meant}?`
     throw new Failure(`There is no price for ${shownText(name)} in ${version.id}. ${hint}`)
   }
-  await print(json ? asJson({ price_version: version.id, ...model.entry }) : showModel(model, version))
+  const title = `${model.id} (${model.entry.provider}), prices ${titleOf(version)}, ${RATES}`
+  await print(
+    json
+      ? asJson({ price_version: version.id, ...model.entry })
+      : `${title}\n\n${renderRecord(model.entry, PLAIN)}`,
+  )
 }
+
+const RATES = 'USD per million tokens unless a name says otherwise (`_per_…`)'
 
 async function checkOverlay(file: string): Promise<void> {
   const book = bookWith(file)
@@ -65,117 +73,51 @@ async function checkOverlay(file: string): Promise<void> {
     const before = shipped.names.get(id)?.entry
     return before !== undefined && JSON.stringify(before) !== JSON.stringify(entry)
   }).length
-  const versions = book.versions.map(({ id, effectiveFromMs: fromMs }) => {
-    const from = fromMs === null ? 'always' : `from ${new Date(fromMs).toISOString()}`
-    return `  ${id}  ${from}\n`
-  })
+  const versions = book.versions.map((version) => `  ${titleOf(version)}\n`)
   await print(`${file} is valid. Models added: ${added}, changed: ${changed}.\n${versions.join('')}`)
 }
 
-const FILE_BYTES_MAX = 16 * 1024 * 1024
-
 function bookWith(overlayPath: string | undefined): PriceBook {
   const loaded = loadPrices(overlayPath === undefined ? undefined : readText(overlayPath))
-  if (loaded.kind === 'refused')
-    throw new Failure(`${overlayPath} cannot be used:\n${bullets(loaded.problems)}`)
-  return loaded.book
+  if (loaded.kind === 'book') return loaded.book
+  const problems = loaded.problems.map((problem) => `  - ${problem}`)
+  throw new Failure(`${overlayPath} cannot be used:\n${problems.join('\n')}`)
 }
 
 function readText(file: string): string {
   try {
-    if (statSync(file).size > FILE_BYTES_MAX) throw new Error('it is larger than 16 MiB')
     return readFileSync(file, 'utf8')
   } catch (error) {
     throw new Failure(`${file} cannot be read: ${(error as Error).message}`)
   }
 }
 
-function instantOf(text: string): number {
-  const ms = /^\d{4}-\d\d-\d\d(T[\d:.]+Z)?$/.test(text) ? Date.parse(text) : Number.NaN
-  // Date.parse turns the 31st of a shorter month into the 1st of the next.
-  if (Number.isNaN(ms) || new Date(ms).toISOString().slice(0, 10) !== text.slice(0, 10))
-    throw new UsageError('--at must be a date such as 2026-12-01.')
-  return ms
-}
-
 function asJson(value: unknown): string {
   return `${JSON.stringify(value, null, 2)}\n`
 }
 
-function bullets(problems: readonly string[]): string {
-  return problems.map((problem) => `  - ${problem}`).join('\n')
+const COLUMNS = {
+  model: 'id',
+  provider: 'provider',
+  input: 'rates.standard.input',
+  cached: 'rates.standard.cache_read',
+  output: 'rates.standard.output',
+  'other tiers': 'tiers',
 }
-
-const COLUMNS = [
-  left('model'),
-  left('provider'),
-  right('input'),
-  right('cached'),
-  right('output'),
-  left('other tiers'),
-]
 
 /** One line per model. */
 function showModels(version: PriceVersion): string {
-  const rows = version.models.map(({ entry }) => rowOf(entry))
-  return `${titleOf(version)}, USD per million tokens\n\n${renderTable(COLUMNS, rows, PLAIN)}`
+  const rows = version.models.map(({ entry }) => ({ ...entry, tiers: otherTiers(entry) }))
+  return `Prices ${titleOf(version)}, USD per million tokens\n\n${renderRecords(COLUMNS, rows, PLAIN)}`
 }
 
-function rowOf(entry: ModelEntry): string[] {
-  const { input, cache_read: cached, output } = entry.rates.standard
-  const tiers = tariffsOf(entry.rates)
-    .map(([tier]) => tier)
-    .filter((tier) => tier !== 'standard')
-  const long = entry.rates.long_context_above === undefined ? [] : ['long context']
-  return [
-    entry.id,
-    entry.provider,
-    input ?? '-',
-    cached ?? '-',
-    output ?? '-',
-    [...tiers, ...long, ...(entry.retired ? ['retired'] : [])].join(' '),
-  ]
+function otherTiers({ rates, retired }: ModelEntry): string {
+  const tiers = tariffsOf(rates).map(([tier]) => tier)
+  const long = rates.long_context_above === undefined ? [] : ['long context']
+  const all = [...tiers.filter((tier) => tier !== 'standard'), ...long, ...(retired ? ['retired'] : [])]
+  return all.join(' ')
 }
 
-/** The model's entry in the price book. */
-function showModel(model: ModelPrice, version: PriceVersion): string {
-  const { entry } = model
-  const lines = [
-    `${entry.id} (${entry.provider}), ${titleOf(version, 'prices')}`,
-    '  Rates are USD per million tokens, unless their name says otherwise (`_per_…`).',
-    `  mode             ${model.mode}${entry.retired ? ', retired' : ''}`,
-    `  aliases          ${entry.aliases?.join(', ') || '-'}`,
-    `  context window   ${entry.context_window_tokens ?? 'unknown'}`,
-    `  output at most   ${entry.max_output_tokens ?? 'unknown'}`,
-  ]
-  const defaultOf = [...version.defaultModels].filter(([, name]) => version.names.get(name) === model)
-  if (defaultOf.length > 0) lines.push(`  default of       ${defaultOf.map(([path]) => path).join(', ')}`)
-  if (model.searchesEachCall) lines.push('  web searches     one for each chat')
-  for (const [name, factor] of Object.entries(entry.geography ?? {}))
-    lines.push(`  ${`geography ${name}`.padEnd(16)} × ${factor}`)
-  if (typeof entry.regional_uplift === 'string')
-    lines.push(`  ${'regional hosts '.padEnd(16)} × ${entry.regional_uplift}`)
-  for (const [key, price] of Object.entries(entry.tools ?? {}))
-    lines.push(`  ${key.padEnd(24)} ${price ?? '-'}`)
-  lines.push(...tableLines(entry.rates, ''))
-  for (const [endpoint, table] of Object.entries(entry.endpoints ?? {}))
-    lines.push(...tableLines(table, ` on ${endpoint}`))
-  return `${lines.join('\n')}\n`
-}
-
-function tableLines(table: RateTableEntry, where: string): string[] {
-  return tariffsOf(table).flatMap(([tier, { long_context: long, ...short }]) => [
-    `\n  ${tier}${where}`,
-    ...rateLines(short),
-    ...(long === undefined ? [] : [`  ${tier}${where}, prompts above ${table.long_context_above} tokens`]),
-    ...rateLines(long ?? {}),
-  ])
-}
-
-function rateLines(rates: Readonly<Record<string, string | null | undefined>>): string[] {
-  return Object.entries(rates).map(([key, price]) => `    ${key.padEnd(30)} ${price ?? '-'}`)
-}
-
-function titleOf({ id, effectiveFromMs: fromMs }: PriceVersion, noun = 'Prices'): string {
-  return `${noun} ${id}${fromMs === null ? '' : `, valid from ${new Date(fromMs).toISOString()}`}`
+function titleOf({ id, effectiveFromMs: fromMs }: PriceVersion): string {
+  return `${id}${fromMs === null ? '' : `, from ${new Date(fromMs).toISOString()}`}`
 }

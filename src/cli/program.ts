@@ -4,22 +4,17 @@ import { VERSION } from '../kernel/runtime.ts'
 import { ENVIRONMENT_HELP, Failure, UsageError } from './command.ts'
 import { OutputFailed, ReaderGone, shownLines } from './terminal.ts'
 
-/** Adds options, arguments, subcommands and the action to the command of the module. */
 interface CommandModule {
+  /** Adds options, arguments, subcommands and the action to the command, which it may know by its name. */
   register(command: Command): void
 }
 
-/** Selects one command of a module that registers several. */
-function from<Name extends string>(
-  load: () => Promise<Readonly<Record<Name, CommandModule['register']>>>,
-  name: Name,
-): () => Promise<CommandModule> {
-  return async () => ({ register: (await load())[name] })
-}
+const CREDITS = 'the ledger of prepaid credit: list, add, correct, credit calls back'
+const ACCOUNTS = 'customers or teams: budgets, credit, discounts, suspension'
+const BACKUP = 'copy database, pepper and configuration, also while the gateway runs (local)'
+const EXPORT = 'write all tables to a file; the gateway must be stopped (local)'
 
-const database = (
-  name: 'registerAudit' | 'registerBackup' | 'registerExport' | 'registerImport',
-): (() => Promise<CommandModule>) => from(() => import('./database-commands.ts'), name)
+const database = () => import('./database-commands.ts')
 
 /** The commands in the order of the help. A module is loaded only when its command is called. */
 const COMMANDS: readonly (readonly [name: string, summary: string, load: () => Promise<CommandModule>])[] = [
@@ -27,24 +22,16 @@ const COMMANDS: readonly (readonly [name: string, summary: string, load: () => P
   ['keys', 'API keys and their limits', () => import('./keys.ts')],
   ['usage', 'usage and cost by day, model or key', () => import('./usage.ts')],
   ['requests', 'the request log', () => import('./requests.ts')],
-  [
-    'credits',
-    'the ledger of prepaid credit: list, add, correct, credit calls back',
-    () => import('./credits.ts'),
-  ],
-  ['accounts', 'customers or teams: budgets, credit, discounts, suspension', () => import('./accounts.ts')],
-  ['balance', 'the prepaid credit of the account', from(() => import('./credits.ts'), 'registerBalance')],
+  ['credits', CREDITS, () => import('./credits.ts')],
+  ['accounts', ACCOUNTS, () => import('./accounts.ts')],
+  ['balance', 'the prepaid credit of the account', () => import('./credits.ts')],
   ['admin-key', 'the keys that manage the gateway (local)', () => import('./admin-key.ts')],
   ['prices', 'show the price book, check a price overlay (local)', () => import('./prices.ts')],
-  ['audit', 'recompute every balance and bill, and compare (local)', database('registerAudit')],
+  ['audit', 'recompute every balance and bill, and compare (local)', database],
   ['rerate', 'price calls again after a price was corrected (local)', () => import('./rerate.ts')],
-  [
-    'backup',
-    'copy database, pepper and configuration, also while the gateway runs (local)',
-    database('registerBackup'),
-  ],
-  ['export', 'write all tables to a file; the gateway must be stopped (local)', database('registerExport')],
-  ['import', 'fill an empty store from an export (local)', database('registerImport')],
+  ['backup', BACKUP, database],
+  ['export', EXPORT, database],
+  ['import', 'fill an empty store from an export (local)', database],
   ['doctor', 'check the installation and say what to do (local)', () => import('./doctor.ts')],
 ]
 

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Command } from 'commander'
+import { parseTime, type Time } from '../api/fields.ts'
 import { type Config, readConfig } from '../config.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { firstUlid } from '../kernel/ids.ts'
@@ -20,15 +21,12 @@ import type { Store } from '../store/store.ts'
 import { examples, UsageError } from './command.ts'
 import { openDatabase } from './open-database.ts'
 import {
-  confirm,
   counted,
   createProgress,
-  left,
   PLAIN,
   print,
   printUnread,
   renderTable,
-  right,
   shownCount,
   shownText,
 } from './terminal.ts'
@@ -52,12 +50,12 @@ export function register(command: Command): void {
     .option('--unpriced-only', 'only calls that had no price, or not for everything')
     .option('--apply', 'book the difference of each call, once: lower costs are credited')
     .option('--charge', 'also charge higher costs; without it they are only reported')
-    .option('--yes', 'do not ask before booking')
+    .option('--yes', 'confirms --apply')
     .addHelpText(
       'after',
       examples(
         'tollgate rerate --from 2026-11-01 --unpriced-only',
-        'tollgate rerate --from 2026-11-01 --to 2026-11-30 --apply',
+        'tollgate rerate --from 2026-11-01 --to 2026-11-30 --apply --yes',
       ),
     )
     .action(rerate)
@@ -66,13 +64,12 @@ export function register(command: Command): void {
 async function rerate(options: Options): Promise<void> {
   const selection = selectionOf(options)
   const { apply = false, charge = false, yes = false } = options
-  if (apply && !yes && !process.stdin.isTTY)
-    throw new UsageError('there is no terminal for a confirmation: add --yes to --apply')
+  if (apply && !yes) throw new UsageError('Read the differences first; then book them with --apply --yes.')
   const config = readConfig(process.env)
   const prices = await currentPrices(config)
   const { store } = await openDatabase(config)
   try {
-    await rerateCalls({ apply, charge, yes, selection }, prices, store)
+    await rerateCalls({ apply, charge, selection }, prices, store)
   } finally {
     await store.close()
   }
@@ -87,56 +84,42 @@ interface Selection {
   readonly unpricedOnly: boolean
 }
 
-function selectionOf(values: Options): Selection {
-  const selection = {
-    fromMs: instantOf('--from', values.from).startMs,
-    toMs: values.to === undefined ? systemClock.nowMs() + 1 : instantOf('--to', values.to).endMs,
-    model: values.model ?? null,
-    unpricedOnly: values.unpricedOnly === true,
-  }
-  if (selection.fromMs >= selection.toMs) throw new UsageError('--from is not before --to')
-  return selection
+function selectionOf({ from, to, model, unpricedOnly }: Options): Selection {
+  const { fromMs } = timeOf('--from', from)
+  const until = to === undefined ? { fromMs: systemClock.nowMs() + 1, lengthMs: 0 } : timeOf('--to', to)
+  const toMs = until.fromMs + until.lengthMs
+  if (fromMs >= toMs) throw new UsageError('--from is not before --to')
+  return { fromMs, toMs, model: model ?? null, unpricedOnly: unpricedOnly === true }
 }
 
-const DAY_MS = 86_400_000
-
-/** A day has a start and an end; a timestamp is both. */
-function instantOf(option: string, text: string): { readonly startMs: number; readonly endMs: number } {
-  const isDay = /^\d{4}-\d\d-\d\d$/.test(text)
-  const ms =
-    isDay || /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?Z$/.test(text) ? Date.parse(text) : Number.NaN
-  // Date.parse turns the 31st of a shorter month into the 1st of the next.
-  if (Number.isNaN(ms) || new Date(ms).toISOString().slice(0, 10) !== text.slice(0, 10)) {
-    throw new UsageError(`${option} must be a date such as 2026-11-01 or a time such as 2026-11-01T12:00:00Z`)
-  }
-  return { startMs: ms, endMs: isDay ? ms + DAY_MS : ms }
+function timeOf(option: string, text: string): Time {
+  const time = parseTime(text)
+  if (time === null)
+    throw new UsageError(
+      `${option} must be a date such as 2026-11-01 or an instant such as 2026-11-01T12:00:00Z`,
+    )
+  return time
 }
 
 interface Request {
   readonly selection: Selection
   readonly apply: boolean
   readonly charge: boolean
-  readonly yes: boolean
 }
 
 type RerateStore = Pick<Store, 'readSettledCalls' | 'bookRerates' | 'storePriceVersion'>
 
 async function rerateCalls(request: Request, prices: CurrentPrices, store: RerateStore): Promise<void> {
-  const { selection, apply, charge, yes } = request
+  const { selection, apply, charge } = request
   const summary = createSummary()
-  await passOver('Pricing', selection, store, async (calls) => {
+  await passOver('Calls priced', selection, store, async (calls) => {
     for (const call of calls) summary.add(call, rerateCall(call, prices))
   })
-  // Without a confirmation prompt, the summary need not have a reader.
-  await (apply && yes ? printUnread : print)(summary.describe(charge))
+  // What was asked for is booked although the reader has gone.
+  await (apply ? printUnread : print)(summary.describe(charge))
   if (!summary.isAnyBooked(charge)) return
   if (!apply) {
     await print('Nothing is booked without --apply.\n')
-    return
-  }
-  if (!yes && !(await confirm('Book this?'))) {
-    process.exitCode = 1
-    await print('Nothing was booked.\n')
     return
   }
   await print(describeBooked(await book(request, prices, store)))
@@ -154,7 +137,7 @@ async function book(
   let calls = 0
   let nanos = 0n
   const stored = new Set<string>()
-  await passOver('Booking', selection, store, async (candidates) => {
+  await passOver('Calls booked', selection, store, async (candidates) => {
     const changed = candidates
       .map((call) => rerateCall(call, prices))
       .filter((rerated) => typeof rerated !== 'string')
@@ -174,7 +157,7 @@ async function book(
 }
 
 /** A call may start long after its id was created: a slow body, a wait for budget. */
-const START_AFTER_ID_MS = DAY_MS
+const START_AFTER_ID_MS = 24 * 60 * 60 * 1_000
 
 async function passOver(
   label: string,
@@ -199,7 +182,7 @@ async function passOver(
         ),
       )
       done += calls.length
-      progress.show(done, null)
+      progress.show(done)
       after = last.id
     }
   } finally {
@@ -280,7 +263,7 @@ function describeBooked({ calls: count, nanos }: Booked): string {
   return `Booked ${counted(count, 'call')}: ${net} in all.\n`
 }
 
-const COLUMNS = [left('model'), ...['calls', 'old cost', 'new cost', 'difference'].map(right)]
+const COLUMNS = ['model', 'calls', 'old cost', 'new cost', 'difference']
 
 function cells(model: string, { calls, oldCostNanos, newCostNanos }: RerateLine): string[] {
   const amounts = [oldCostNanos, newCostNanos, newCostNanos - oldCostNanos]

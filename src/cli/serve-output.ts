@@ -4,7 +4,7 @@ import { formatUsd } from '../kernel/money.ts'
 import { VERSION } from '../kernel/runtime.ts'
 import { shownDatabase } from '../kernel/secret.ts'
 import { type Certificate, dayOf } from '../read-certificate.ts'
-import type { EndedCall, ObserveCall } from '../telemetry/call-log.ts'
+import type { EndedCall } from '../telemetry/call-log.ts'
 import { shownText, type TerminalStyle } from './terminal.ts'
 
 export interface BannerFacts {
@@ -95,11 +95,6 @@ const CHAT_CALL = (curl: string, url: string): string[] => [
   `  ${curl} -i ${url}/v1/chat/completions -H "authorization: Bearer $KEY" -H 'content-type: application/json' \\`,
   `    -d '{"model":"gpt-6-luna","messages":[{"role":"user","content":"Hello"}]}'`,
 ]
-
-/** Prints one line per call on the gateway's terminal. `write` must not block. */
-export function createCallLines(write: (line: string) => void, style: TerminalStyle): ObserveCall {
-  return (call) => write(`${callLine(call, style)}\n`)
-}
 
 /** Time (UTC), method and path, model, status, tokens, cost and milliseconds. */
 export function callLine(call: EndedCall, style: TerminalStyle): string {

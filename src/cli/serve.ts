@@ -13,7 +13,7 @@ import { isLogged } from '../kernel/vocabulary.ts'
 import { type RunningTollgate, startTollgate } from '../main.ts'
 import { createCallLog, type ObserveCall } from '../telemetry/call-log.ts'
 import { ENVIRONMENT_HELP, examples } from './command.ts'
-import { banner, createCallLines } from './serve-output.ts'
+import { banner, callLine } from './serve-output.ts'
 import { type TerminalStyle, terminalStyle } from './terminal.ts'
 
 /** A key that only the simulator accepts, so that it checks credentials like a real upstream. */
@@ -43,17 +43,8 @@ ${examples(
 )}`
 
 async function serve({ maintenance = false }: { readonly maintenance?: boolean }): Promise<void> {
-  let config: Config
-  try {
-    config = readConfig(process.env)
-    if (maintenance) config = { ...config, host: '127.0.0.1' }
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error
-    process.stderr.write(`tollgate: ${error.message}\n`)
-    process.exitCode = 2
-    return
-  }
-
+  const read = readConfig(process.env)
+  const config = maintenance ? { ...read, host: '127.0.0.1' } : read
   const logStream = droppingStream(2)
   const log = createLog(config.logLevel, logStream)
   if (!(await passesChecks(config, log))) return
@@ -136,7 +127,7 @@ function logCalls(terminal: TerminalStyle, logStream: LogStream): ObserveCall {
   if (terminal.isTerminal) {
     // Not process.stdout: a paused terminal (Ctrl+S) would block the thread, and every call with it.
     const lines = droppingStream(1)
-    return createCallLines((line) => lines.write(line), terminal)
+    return (call) => lines.write(`${callLine(call, terminal)}\n`)
   }
   const calls = createCallLog(logStream)
   // Write pending lines however the process exits: they may be the last trace of a failure.

@@ -1,6 +1,5 @@
 import { styleText } from 'node:util'
 import type { Environment } from '../config.ts'
-import { type Clock, systemClock } from '../kernel/clock.ts'
 import { withCommas } from '../kernel/money.ts'
 
 export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow'
@@ -30,7 +29,7 @@ export function terminalStyle(
 }
 
 /** The style of standard output. */
-export function outputStyle({ color }: { readonly color: boolean }): TerminalStyle {
+export function outputStyle({ color = true }: { readonly color?: boolean }): TerminalStyle {
   return terminalStyle(process.stdout, process.env, !color)
 }
 
@@ -87,90 +86,44 @@ export function counted(count: number, noun: string): string {
   return `${shownCount(count)} ${noun}${count === 1 ? '' : 's'}`
 }
 
-export interface TableColumn {
-  readonly title: string
-  readonly align: 'left' | 'right'
-}
-
-export const left = (title: string): TableColumn => ({ title, align: 'left' })
-export const right = (title: string): TableColumn => ({ title, align: 'right' })
-
 /** A text, or a text with a style. */
-export type TableCell = string | { readonly text: string; readonly style: Style }
+export type Cell = string | { readonly text: string; readonly style: Style }
 
-export type Rows = readonly (readonly TableCell[])[]
+const textOf = (cell: Cell): string => (typeof cell === 'string' ? cell : cell.text)
+
+const isFigure = (cell: Cell): boolean => /^(?:-|-?[\d,]+(?:\.\d+)?)?$/.test(textOf(cell))
 
 /**
- * Rows under their titles, with columns as wide as needed. On a narrow terminal the `dispensable` columns are dropped
- * one by one.
+ * Rows under their titles, each column as wide as it needs to be and figures on the right. Where a terminal is too narrow,
+ * the `dispensable` columns go one after the other.
  */
 export function renderTable(
-  columns: readonly TableColumn[],
-  rows: Rows,
+  titles: readonly string[],
+  rows: readonly (readonly Cell[])[],
   style: TerminalStyle,
   dispensable: readonly string[] = [],
 ): string {
-  const widths = columns.map(({ title }, at) =>
-    rows.reduce((width, row) => Math.max(width, widthOf(textOf(row[at] ?? ''))), title.length),
-  )
-  const width = widths.reduce((sum, each) => sum + each + 2, -2)
-  const dropped = columns.findIndex(({ title }) => title === dispensable[0])
-  if (width > style.columns && dropped >= 0) {
+  const columns = titles.map((title, at) => {
+    const cells = rows.map((row) => row[at] ?? '')
+    const width = Math.max(title.length, ...cells.map((cell) => widthOf(textOf(cell))))
+    return { width, isRight: cells.every(isFigure) }
+  })
+  const dropped = titles.indexOf(dispensable[0] ?? '')
+  if (columns.reduce((sum, { width }) => sum + width + 2, -2) > style.columns && dropped >= 0) {
     const others = <T>(cells: readonly T[]) => cells.filter((_, at) => at !== dropped)
-    return renderTable(others(columns), rows.map(others), style, dispensable.slice(1))
+    return renderTable(others(titles), rows.map(others), style, dispensable.slice(1))
   }
-  const titles = columns.map(({ title }): TableCell => ({ text: title, style: 'bold' }))
-  return [titles, ...rows].map((cells) => `${tableLine(columns, widths, cells, style)}\n`).join('')
-}
-
-function tableLine(
-  columns: readonly TableColumn[],
-  widths: readonly number[],
-  cells: readonly TableCell[],
-  style: TerminalStyle,
-): string {
-  const texts = columns.map(({ align }, at) => {
-    const cell = cells[at] ?? ''
-    const text = textOf(cell)
-    const painted = typeof cell === 'string' || text === '' ? text : style.paint(cell.style, text)
-    const blanks = ' '.repeat(Math.max(0, (widths[at] ?? 0) - widthOf(text)))
-    return align === 'right' ? blanks + painted : painted + blanks
+  const lines = [titles.map((text): Cell => ({ text, style: 'bold' })), ...rows].map((cells) => {
+    const shown = columns.map(({ width, isRight }, at) => {
+      const cell = cells[at] ?? ''
+      const text = textOf(cell)
+      const painted = typeof cell === 'string' || text === '' ? text : style.paint(cell.style, text)
+      const blanks = ' '.repeat(width - widthOf(text))
+      return isRight ? blanks + painted : painted + blanks
+    })
+    return `${shown.join('  ').trimEnd()}\n`
   })
-  return texts.join('  ').trimEnd()
-}
-
-function textOf(cell: TableCell): string {
-  return typeof cell === 'string' ? cell : cell.text
-}
-
-/** A column of a table. Amounts are aligned at the decimal point; null is a dash. */
-export interface Field<Row> {
-  readonly title: string
-  of(row: Row): TableCell | null
-  readonly kind?: 'right' | 'amount'
-}
-
-export function renderRows<Row>(
-  fields: readonly Field<Row>[],
-  rows: readonly Row[],
-  style: TerminalStyle,
-  dispensable: readonly string[] = [],
-): string {
-  const columns = fields.map(({ of, kind }) => {
-    const cells = rows.map((row) => of(row))
-    if (kind !== 'amount') return cells.map((cell) => cell ?? '-')
-    const aligned = alignAmounts(cells.map((cell) => (cell === null ? '0' : textOf(cell))))
-    return cells.map((cell, at) => (cell === null ? '-' : shownText(aligned[at] ?? '')))
-  })
-  const titles = fields.map(({ title, kind }) => (kind === undefined ? left(title) : right(title)))
-  const cells = rows.map((_, at) => columns.map((column) => column[at] ?? ''))
-  return renderTable(titles, cells, style, dispensable)
-}
-
-/** The fields of one record, each on a line. */
-export function renderLines(lines: readonly (readonly [name: string, value: string])[]): string {
-  const width = Math.max(...lines.map(([name]) => name.length))
-  return lines.map(([name, value]) => `${name.padEnd(width)} ${shownText(value)}\n`).join('')
+  return lines.join('')
 }
 
 /** An amount for display, with at least two decimals. */
@@ -226,61 +179,26 @@ export async function printUnread(chunk: string): Promise<void> {
   })
 }
 
-/** Asks for confirmation on the terminal. No terminal or no answer means no. */
-export async function confirm(question: string): Promise<boolean> {
-  if (!process.stdin.isTTY) return false
-  const { createInterface } = await import('node:readline/promises')
-  const terminal = createInterface({ input: process.stdin, output: process.stderr })
-  try {
-    // Rejects if the input ends or is interrupted.
-    const answer = await terminal.question(`${question} [y/N] `).catch(() => '')
-    return /^y(es)?$/i.test(answer.trim())
-  } finally {
-    terminal.close()
-  }
-}
-
-// Progress
-
-type BarStream = Pick<NodeJS.WriteStream, 'isTTY' | 'write'> & { readonly columns?: number }
-
 export interface Progress {
-  /** Without a total, only the count is shown. */
-  show(done: number, total: number | null): void
-  /** Removes the bar before the next output. */
+  show(done: number): void
+  /** Removes the line, so that the next output stands on a clean one. */
   end(): void
 }
 
 const REDRAW_MS = 100
-const CLEAR_LINE = '\r\x1b[K'
 
-/** A bar on a terminal, nothing elsewhere. */
-export function createProgress(
-  label: string,
-  stream: BarStream = process.stderr,
-  clock: Clock = systemClock,
-): Progress {
-  if (!stream.isTTY) return { show() {}, end() {} }
+/** A count on a terminal, nothing elsewhere. */
+export function createProgress(label: string): Progress {
+  const { stderr } = process
   let drawnAtMs = -Infinity
   return {
-    show(done, total) {
-      const nowMs = clock.monotonicMs()
-      if (nowMs - drawnAtMs < REDRAW_MS) return
-      drawnAtMs = nowMs
-      if (total === null) {
-        stream.write(`\r${label} ${shownCount(done)}`)
-        return
-      }
-      const part = total <= 0 ? 1 : Math.min(1, done / total)
-      const bar = barOf(Math.round(part * 30), 30)
-      stream.write(`\r${label} [${bar}] ${String(Math.floor(part * 100)).padStart(3)} %`)
+    show(done) {
+      if (!stderr.isTTY || performance.now() - drawnAtMs < REDRAW_MS) return
+      drawnAtMs = performance.now()
+      stderr.write(`\r${label}: ${shownCount(done)}`)
     },
     end() {
-      if (drawnAtMs !== -Infinity) stream.write(CLEAR_LINE)
+      if (drawnAtMs !== -Infinity) stderr.write('\r\x1b[K')
     },
   }
-}
-
-function barOf(filled: number, width: number): string {
-  return '#'.repeat(filled).padEnd(width, '.')
 }

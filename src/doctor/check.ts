@@ -1,23 +1,16 @@
 import type { Config } from '../config.ts'
 import type { Snapshot } from '../store/operations/operation.ts'
 
-/** The names of the checks, in order. Scripts depend on them. */
-export type CheckName =
-  | 'configuration'
-  | 'data_directory'
-  | 'pepper'
-  | 'store'
-  | 'disk_space'
-  | 'certificate'
-  | 'upstream_keys'
-  | 'prices'
-
-/** The result of a check: what was found and, for a warning or a problem, what to do. */
-export interface Finding {
-  readonly name: CheckName
+/** What a check found and, for a warning or a problem, what to do. */
+export interface Result {
   readonly state: 'ok' | 'warning' | 'problem' | 'skipped'
   readonly found: string
   readonly todo: string | null
+}
+
+/** A result with the name of its check, by which scripts know it. */
+export interface Finding extends Result {
+  readonly name: string
 }
 
 export interface CheckContext {
@@ -27,14 +20,9 @@ export interface CheckContext {
   readonly snapshot: Promise<Snapshot | null>
 }
 
-export type Check = (context: CheckContext) => Promise<readonly Finding[]>
+export type Check = (context: CheckContext) => Promise<Result | readonly Result[]>
 
-/** The results of one check: `const { ok, problem } = findings('disk_space')`. */
-export function findings(name: CheckName) {
-  return {
-    ok: (found: string): Finding => ({ name, state: 'ok', found, todo: null }),
-    skipped: (found: string): Finding => ({ name, state: 'skipped', found, todo: null }),
-    warning: (found: string, todo: string): Finding => ({ name, state: 'warning', found, todo }),
-    problem: (found: string, todo: string): Finding => ({ name, state: 'problem', found, todo }),
-  }
-}
+export const ok = (found: string): Result => ({ state: 'ok', found, todo: null })
+export const skipped = (found: string): Result => ({ state: 'skipped', found, todo: null })
+export const warning = (found: string, todo: string): Result => ({ state: 'warning', found, todo })
+export const problem = (found: string, todo: string): Result => ({ state: 'problem', found, todo })

@@ -1,44 +1,39 @@
 import { constants } from 'node:fs'
-import { access, readFile, stat, statfs } from 'node:fs/promises'
+import { access, stat, statfs } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { type Config, ConfigError, type UpstreamConfig } from '../config.ts'
-import { Secret, shownDatabase } from '../kernel/secret.ts'
+import { ConfigError, readPepper, type UpstreamConfig } from '../config.ts'
+import { type Secret, shownDatabase } from '../kernel/secret.ts'
 import { createKeyDigest, pepperFingerprint } from '../keys/secrets.ts'
 import { dayOf, outOfDate, readCertificate } from '../read-certificate.ts'
 import { readPricing } from '../read-pricing.ts'
 import { isOpenToOthers, modeOf } from '../store/data-dir.ts'
 import { sql } from '../store/operations/sql.ts'
 import { text } from '../store/rows.ts'
-import { type Check, type Finding, findings } from './check.ts'
+import { type Check, ok, problem, type Result, skipped, warning } from './check.ts'
 
 /** The configuration was already read. Checks the files that it names, and its consequences. */
 export const checkConfiguration: Check = async ({ config }) => {
-  const { ok, warning } = findings('configuration')
   try {
     await readPricing(config)
   } catch (error) {
-    return configurationProblems('configuration', error)
+    return configurationProblems(error)
   }
   const { messages, chat } = config
   if (messages === null && chat === null)
-    return [ok('no upstream is configured: the built-in simulator makes every answer up')]
+    return ok('no upstream is configured: the built-in simulator makes every answer up')
   const inClear = [messages, chat].find((upstream) => upstream !== null && sendsKeyInClear(upstream))
   if (inClear)
-    return [
-      warning(
-        `the upstream key goes to ${inClear.url.host} unencrypted`,
-        'Use https:// unless you trust the network between.',
-      ),
-    ]
-  return [ok('all variables and settings are valid')]
+    return warning(
+      `the upstream key goes to ${inClear.url.host} unencrypted`,
+      'Use https:// unless you trust the network between.',
+    )
+  return ok('all variables and settings are valid')
 }
 
 /** Every problem of a ConfigError as a finding. */
-export function configurationProblems(name: 'configuration' | 'certificate', error: unknown): Finding[] {
+export function configurationProblems(error: unknown): Result[] {
   if (!(error instanceof ConfigError)) throw error
-  return error.problems.map((problem) =>
-    findings(name).problem(problem, 'Correct it: the gateway does not start with it.'),
-  )
+  return error.problems.map((found) => problem(found, 'Correct it: the gateway does not start with it.'))
 }
 
 function sendsKeyInClear({ url, key }: UpstreamConfig): boolean {
@@ -47,32 +42,26 @@ function sendsKeyInClear({ url, key }: UpstreamConfig): boolean {
 }
 
 export const checkDataDirectory: Check = async ({ config: { dataDir } }) => {
-  const { ok, warning, problem } = findings('data_directory')
   const found = await stat(dataDir).catch((error: NodeJS.ErrnoException) => error)
   if (found instanceof Error && found.code !== 'ENOENT')
-    return [
-      problem(`${dataDir} cannot be used: ${found.message}`, 'Set TOLLGATE_DATA_DIR to another folder.'),
-    ]
+    return problem(`${dataDir} cannot be used: ${found.message}`, 'Set TOLLGATE_DATA_DIR to another folder.')
   if (found instanceof Error) {
     const above = await nearestFolder(dataDir)
     return (await isWritable(above))
-      ? [ok(`${dataDir} does not exist yet: the first start creates it`)]
-      : [problem(`${dataDir} does not exist, and ${above} is not writable`, `mkdir -m 700 ${dataDir}`)]
+      ? ok(`${dataDir} does not exist yet: the first start creates it`)
+      : problem(`${dataDir} does not exist, and ${above} is not writable`, `mkdir -m 700 ${dataDir}`)
   }
-  if (!found.isDirectory())
-    return [problem(`${dataDir} is not a folder`, 'Set TOLLGATE_DATA_DIR to a folder.')]
+  if (!found.isDirectory()) return problem(`${dataDir} is not a folder`, 'Set TOLLGATE_DATA_DIR to a folder.')
   if (!(await isWritable(dataDir)))
-    return [
-      problem(
-        `${dataDir} is not writable by this user`,
-        'Run this as the user of the gateway, and make the folder belong to that user.',
-      ),
-    ]
+    return problem(
+      `${dataDir} is not writable by this user`,
+      'Run this as the user of the gateway, and make the folder belong to that user.',
+    )
   const openFiles = ['pepper', 'admin-key'].map((name) => join(dataDir, name)).filter(isOpen)
   if (openFiles.length > 0)
-    return [warning(`other users can read ${openFiles.join(', ')}`, `chmod 600 ${openFiles.join(' ')}`)]
-  if (isOpen(dataDir)) return [warning(`${dataDir} is open to other users`, `chmod 700 ${dataDir}`)]
-  return [ok(`${dataDir} is writable and private`)]
+    return warning(`other users can read ${openFiles.join(', ')}`, `chmod 600 ${openFiles.join(' ')}`)
+  if (isOpen(dataDir)) return warning(`${dataDir} is open to other users`, `chmod 700 ${dataDir}`)
+  return ok(`${dataDir} is writable and private`)
 }
 
 function isOpen(path: string): boolean {
@@ -93,32 +82,28 @@ async function isWritable(path: string): Promise<boolean> {
 }
 
 export const checkPepper: Check = async ({ config, snapshot }) => {
-  const { ok, skipped, problem } = findings('pepper')
   const file = join(config.dataDir, 'pepper')
   const location = config.pepper === null ? file : 'TOLLGATE_PEPPER'
   const opened = await snapshot.catch(() => undefined)
-  if (opened === undefined) return [skipped('the database cannot be read')]
+  if (opened === undefined) return skipped('the database cannot be read')
   const known = opened === null ? undefined : (await opened.ask(PEPPER))[0]
-  const pepper = await readPepper(config).catch((error: NodeJS.ErrnoException) => error)
-  if (pepper instanceof Error && pepper.code !== 'ENOENT')
-    return [problem(`${file} cannot be read: ${pepper.message}`, 'Make it readable for this user.')]
-  if (pepper instanceof Error || pepper.reveal() === '')
+  let pepper: Secret | null
+  try {
+    pepper = readPepper(config)
+  } catch (error) {
+    return problem(`${file} cannot be read: ${(error as Error).message}`, 'Make it readable for this user.')
+  }
+  if (pepper === null)
     return known === undefined
-      ? [ok('there is none yet: the first start creates it')]
-      : [problem(`${file} is missing, so no key in the database is recognised`, RESTORE_PEPPER)]
+      ? ok('there is none yet: the first start creates it')
+      : problem(`${file} is missing, so no key in the database is recognised`, RESTORE_PEPPER)
   const fingerprint = pepperFingerprint(createKeyDigest(pepper))
   if (known !== undefined && text(known, 'value') !== fingerprint)
-    return [
-      problem(
-        `${location} is not the pepper of the keys in the database, so none of them is recognised`,
-        RESTORE_PEPPER,
-      ),
-    ]
-  return [ok(`${location}${known === undefined ? '' : ' matches the database'}`)]
-}
-
-export async function readPepper({ pepper, dataDir }: Config): Promise<Secret> {
-  return pepper ?? new Secret((await readFile(join(dataDir, 'pepper'), 'utf8')).trim())
+    return problem(
+      `${location} is not the pepper of the keys in the database, so none of them is recognised`,
+      RESTORE_PEPPER,
+    )
+  return ok(`${location}${known === undefined ? '' : ' matches the database'}`)
 }
 
 const PEPPER = sql`SELECT value FROM setting WHERE name = 'pepper'`
@@ -126,21 +111,18 @@ const RESTORE_PEPPER =
   'Restore the file "pepper" from a backup, or set TOLLGATE_PEPPER to its former value, the same on every node.'
 
 export const checkStore: Check = async ({ config: { dataDir, databaseUrl }, snapshot }) => {
-  const { ok, problem } = findings('store')
   const location = databaseUrl === null ? join(dataDir, 'tollgate.db') : shownDatabase(databaseUrl)
   try {
-    return [
-      ok((await snapshot) === null ? `${location} is empty: the first start creates the tables` : location),
-    ]
+    return ok(
+      (await snapshot) === null ? `${location} is empty: the first start creates the tables` : location,
+    )
   } catch (error) {
-    return [
-      problem(
-        `${location} cannot be used: ${(error as Error).message}`,
-        databaseUrl === null
-          ? 'Restore it from a backup, or set TOLLGATE_DATA_DIR to another folder.'
-          : 'Check that PostgreSQL runs and that TOLLGATE_DATABASE_URL is right.',
-      ),
-    ]
+    return problem(
+      `${location} cannot be used: ${(error as Error).message}`,
+      databaseUrl === null
+        ? 'Restore it from a backup, or set TOLLGATE_DATA_DIR to another folder.'
+        : 'Check that PostgreSQL runs and that TOLLGATE_DATABASE_URL is right.',
+    )
   }
 }
 
@@ -153,8 +135,7 @@ export const checkDiskSpace: Check = async ({ config: { dataDir } }) => {
   return [judgeSpace(bavail * bsize)]
 }
 
-export function judgeSpace(freeBytes: number): Finding {
-  const { ok, warning, problem } = findings('disk_space')
+export function judgeSpace(freeBytes: number): Result {
   const found = `${Math.floor(freeBytes / MB)} MB free`
   const todo = 'Make room, or move the data directory: with a full disk no call is admitted.'
   if (freeBytes < FREE_BYTES_PROBLEM) return problem(found, todo)
@@ -165,19 +146,18 @@ const DAY_MS = 86_400_000
 const RENEW_BEFORE_MS = 14 * DAY_MS
 
 export const checkCertificate: Check = async ({ config: { tls }, nowMs }) => {
-  const { ok, skipped, warning } = findings('certificate')
-  if (tls === null) return [skipped('none: the gateway serves plain HTTP')]
+  if (tls === null) return skipped('none: the gateway serves plain HTTP')
   try {
     const certificate = readCertificate(tls)
     const { file, names, untilMs } = certificate
     const renew = 'Put a new one in its place and send the gateway SIGHUP.'
     const refused = outOfDate(certificate, nowMs)
-    if (refused !== null) return [warning(refused, renew)]
+    if (refused !== null) return warning(refused, renew)
     if (names.length === 0)
-      return [warning(`${file} names no host: clients refuse it`, 'Create one with subjectAltName.')]
+      return warning(`${file} names no host: clients refuse it`, 'Create one with subjectAltName.')
     const found = `for ${names.join(', ')}, until ${dayOf(untilMs)}`
     return [untilMs - nowMs > RENEW_BEFORE_MS ? ok(found) : warning(found, renew)]
   } catch (error) {
-    return configurationProblems('certificate', error)
+    return configurationProblems(error)
   }
 }

@@ -12,25 +12,28 @@ import {
 } from './local-checks.ts'
 import { checkAccountKeys, checkUnpricedModels, checkUpstreamKeys } from './upstream-checks.ts'
 
+type Named = readonly [name: string, check: Check]
+
 /** Run before the gateway listens. A problem aborts the start. */
-const BEFORE_LISTENING: readonly Check[] = [
-  checkConfiguration,
-  checkDataDirectory,
-  checkPepper,
-  checkStore,
-  checkDiskSpace,
-  checkCertificate,
+const BEFORE_LISTENING: readonly Named[] = [
+  ['configuration', checkConfiguration],
+  ['data_directory', checkDataDirectory],
+  ['pepper', checkPepper],
+  ['store', checkStore],
+  ['disk_space', checkDiskSpace],
+  ['certificate', checkCertificate],
 ]
 
-/** Run once the gateway listens. Findings are logged as warnings. */
-const AFTER_LISTENING: readonly Check[] = [checkUpstreamKeys, checkUnpricedModels]
+const UPSTREAM_KEYS: Named = ['upstream_keys', checkUpstreamKeys]
+const PRICES: Named = ['prices', checkUnpricedModels]
 
 const LISTS = {
-  all: [...BEFORE_LISTENING, checkUpstreamKeys, checkAccountKeys, checkUnpricedModels],
-  offline: [...BEFORE_LISTENING, checkUnpricedModels],
+  all: [...BEFORE_LISTENING, UPSTREAM_KEYS, ['upstream_keys', checkAccountKeys], PRICES],
+  offline: [...BEFORE_LISTENING, PRICES],
   before_listening: BEFORE_LISTENING,
-  after_listening: AFTER_LISTENING,
-} as const
+  /** Run once the gateway listens. Findings are logged as warnings. */
+  after_listening: [UPSTREAM_KEYS, PRICES],
+} as const satisfies Readonly<Record<string, readonly Named[]>>
 
 /** Runs checks in order. They change nothing. */
 export async function* runChecks(
@@ -42,7 +45,8 @@ export async function* runChecks(
   // The checks that need the database report the failure.
   snapshot.catch(() => {})
   try {
-    for (const check of LISTS[list]) yield* await check({ config, nowMs, snapshot })
+    for (const [name, check] of LISTS[list])
+      for (const result of [await check({ config, nowMs, snapshot })].flat()) yield { name, ...result }
   } finally {
     await snapshot.then(
       (opened) => opened?.close(),
@@ -61,7 +65,7 @@ export async function* examine(
   try {
     config = readConfig(environment)
   } catch (error) {
-    yield* configurationProblems('configuration', error)
+    for (const result of configurationProblems(error)) yield { name: 'configuration', ...result }
     return
   }
   yield* runChecks(config, list, nowMs)

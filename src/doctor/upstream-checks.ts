@@ -1,4 +1,4 @@
-import type { UpstreamConfig } from '../config.ts'
+import { readPepper, type UpstreamConfig } from '../config.ts'
 import { VERSION } from '../kernel/runtime.ts'
 import { SURFACE_NAMES, type Surface } from '../kernel/vocabulary.ts'
 import { createSecretSealer, upstreamKeyRecord } from '../keys/secrets.ts'
@@ -7,8 +7,7 @@ import { providerCredential, SURFACES, upstreamTarget } from '../providers/surfa
 import { readPricing } from '../read-pricing.ts'
 import { sql } from '../store/operations/sql.ts'
 import { text, textOrNull } from '../store/rows.ts'
-import { type Check, type Finding, findings } from './check.ts'
-import { readPepper } from './local-checks.ts'
+import { type Check, ok, problem, type Result, skipped, warning } from './check.ts'
 
 const ANSWER_MS = 10_000
 
@@ -20,7 +19,7 @@ export const checkUpstreamKeys: Check = async ({ config }) => {
     const settings = { subject: '', url, key: `${key} or ${providerKey}` }
     return upstream === null ? [] : [checkUpstream(surface, upstream, settings)]
   })
-  if (checks.length === 0) return [findings('upstream_keys').skipped('no upstream is configured')]
+  if (checks.length === 0) return skipped('no upstream is configured')
   return await Promise.all(checks)
 }
 
@@ -29,12 +28,10 @@ export const checkAccountKeys: Check = async ({ config, snapshot }) => {
   const opened = await snapshot.catch(() => null)
   const accounts = opened === null ? [] : await opened.ask(OWN_UPSTREAMS)
   if (accounts.length === 0) return []
-  const sealer = await readPepper(config).then(
-    (pepper) => createSecretSealer(pepper, 'upstream keys'),
-    () => null,
-  )
-  if (sealer === null) return [findings('upstream_keys').skipped('keys of accounts: there is no pepper')]
-  const all: Finding[] = []
+  const pepper = readPepper(config)
+  if (pepper === null) return skipped('keys of accounts: there is no pepper')
+  const sealer = createSecretSealer(pepper, 'upstream keys')
+  const all: Result[] = []
   for (const row of accounts)
     for (const surface of SURFACE_NAMES) {
       const url = textOrNull(row, `${surface}_url`)
@@ -52,7 +49,7 @@ export const checkAccountKeys: Check = async ({ config, snapshot }) => {
         all.push(await checkUpstream(surface, { url: new URL(url), key }, settings))
       } catch {
         const found = `${subject}its key for ${surface} cannot be decrypted`
-        all.push(findings('upstream_keys').problem(found, `Restore the pepper, or send ${field} again.`))
+        all.push(problem(found, `Restore the pepper, or send ${field} again.`))
       }
     }
   return all
@@ -73,8 +70,7 @@ async function checkUpstream(
   surface: Surface,
   upstream: UpstreamConfig,
   { subject, url: urlSetting, key: keySetting }: Settings,
-): Promise<Finding> {
-  const { ok, warning, problem } = findings('upstream_keys')
+): Promise<Result> {
   const host = subject + upstream.url.host
   const answer = await listModels(surface, upstream).catch((error: NodeJS.ErrnoException) => error)
   if (answer instanceof Error)
@@ -126,21 +122,18 @@ const NAMES_SHOWN_MAX = 20
 
 /** Models that were called in the last week and have no price now. */
 export const checkUnpricedModels: Check = async ({ config, nowMs, snapshot }) => {
-  const { ok, skipped, warning } = findings('prices')
   const opened = await snapshot.catch(() => null)
-  if (opened === null) return [skipped('there are no calls yet')]
+  if (opened === null) return skipped('there are no calls yet')
   const since = new Date(nowMs - WEEK_MS).toISOString().slice(0, 10)
   const rows = await opened.ask(
     sql`SELECT DISTINCT model FROM rollup WHERE day >= ${since} AND unpriced_requests > 0 ORDER BY model`,
   )
   const version = versionAt((await readPricing(config)).book, nowMs)
   const missing = rows.map((row) => text(row, 'model')).filter((model) => findModel(version, model) === null)
-  if (missing.length === 0) return [ok(`all models of the last week have a price in ${version.id}`)]
+  if (missing.length === 0) return ok(`all models of the last week have a price in ${version.id}`)
   const more = missing.length > NAMES_SHOWN_MAX ? ` and ${missing.length - NAMES_SHOWN_MAX} more` : ''
-  return [
-    warning(
-      `models of the last week without a price: ${missing.slice(0, NAMES_SHOWN_MAX).join(', ')}${more}`,
-      'Add them to a price overlay (docs/BILLING.md) and set TOLLGATE_PRICES to it.',
-    ),
-  ]
+  return warning(
+    `models of the last week without a price: ${missing.slice(0, NAMES_SHOWN_MAX).join(', ')}${more}`,
+    'Add them to a price overlay (docs/BILLING.md) and set TOLLGATE_PRICES to it.',
+  )
 }

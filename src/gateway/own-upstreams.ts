@@ -1,14 +1,18 @@
 import { type Config, PROVIDER_URLS } from '../config.ts'
 import { openUpstream, type Upstream, type UpstreamPool } from '../http/upstream-call.ts'
 import type { Log } from '../kernel/log.ts'
-import { Secret } from '../kernel/secret.ts'
-import type { OwnUpstream, Surface } from '../kernel/vocabulary.ts'
+import { isTelling, Secret } from '../kernel/secret.ts'
+import { type OwnUpstream, SURFACE_NAMES, type Surface } from '../kernel/vocabulary.ts'
 import { type SecretSealer, upstreamKeyRecord } from '../keys/secrets.ts'
 import type { Store } from '../store/store.ts'
 
 /** Connection pools for accounts' own URLs. Above this number, an idle pool is closed if there is one. */
 const POOLS_MAX = 1_000
 const OPENED_MAX = 10_000
+
+/** A key of fewer characters is a placeholder for a local server, and would be found in every word. */
+const KEY_START_CHARS = 8
+const REDACTED_CHARS_MAX = 16_384
 
 /** The accounts' own upstreams, as admission names them. The installation's keys are never sent there. */
 export class OwnUpstreams {
@@ -17,6 +21,8 @@ export class OwnUpstreams {
   readonly #poolsMax: number
   readonly #opened = new Map<string, Omit<Upstream, 'pool'>>()
   readonly #pools = new Map<string, UpstreamPool>()
+  /** The keys that this node has seen, by their first characters. */
+  readonly #keys = new Map<string, Set<string>>()
   #isUsed = false
 
   constructor(sealer: SecretSealer, log: Log, poolsMax = POOLS_MAX) {
@@ -30,18 +36,53 @@ export class OwnUpstreams {
     return this.#isUsed
   }
 
-  /** Sets `isUsed` from the store. */
-  use(isUsed: boolean): void {
-    this.#isUsed = isUsed
+  /** Learns all upstreams that accounts have, from the store. */
+  async learn(store: Pick<Store, 'readOwnUpstreams'>): Promise<void> {
+    const accounts = await store.readOwnUpstreams()
+    this.#isUsed = accounts.length > 0
+    for (const { id, upstreams } of accounts)
+      for (const surface of SURFACE_NAMES) {
+        const own = upstreams[surface]
+        try {
+          if (own !== null) this.#unseal(id, surface, own)
+        } catch (error) {
+          this.#log.warn(
+            { account: id, surface, cause: (error as Error).message },
+            'an upstream key cannot be opened',
+          )
+        }
+      }
+  }
+
+  /** These keys have any form, so that they are redacted by their text. Long texts are bodies, redacted for one account. */
+  redact(text: string): string {
+    if (this.#keys.size === 0 || text.length > REDACTED_CHARS_MAX) return text
+    let clean = text
+    for (let at = 0; at + KEY_START_CHARS <= text.length; at += 1)
+      for (const key of this.#keys.get(text.slice(at, at + KEY_START_CHARS)) ?? [])
+        if (text.startsWith(key, at)) clean = clean.replaceAll(key, '[redacted]')
+    return clean
+  }
+
+  /** Null: no credential is sent there. Throws if the key was sealed under another pepper. */
+  #unseal(accountId: string, surface: Surface, { url, sealedKey }: OwnUpstream): Secret | null {
+    if (sealedKey === null) return null
+    const key = this.#sealer.open(
+      Buffer.from(sealedKey, 'base64'),
+      upstreamKeyRecord(accountId, surface, url),
+    )
+    const text = key.reveal()
+    const start = text.slice(0, KEY_START_CHARS)
+    if (isTelling(text)) this.#keys.set(start, (this.#keys.get(start) ?? new Set()).add(text))
+    return key
   }
 
   open(accountId: string, surface: Surface, { url, sealedKey }: OwnUpstream): Upstream {
     this.#isUsed = true
-    const record = upstreamKeyRecord(accountId, surface, url)
-    const name = `${record} ${sealedKey}`
+    const name = `${upstreamKeyRecord(accountId, surface, url)} ${sealedKey}`
     const known = this.#opened.get(name)
     if (known !== undefined) return { ...known, pool: this.#poolOf(url) }
-    const key = sealedKey === null ? null : this.#sealer.open(Buffer.from(sealedKey, 'base64'), record)
+    const key = this.#unseal(accountId, surface, { url, sealedKey })
     const opened = { url: new URL(url), key }
     if (this.#opened.size >= OPENED_MAX) this.#opened.clear()
     this.#opened.set(name, opened)
@@ -94,13 +135,13 @@ export function upstreamKeys(
   config: Pick<Config, Surface>,
   sealer: SecretSealer,
   own: OwnUpstreams,
-  store: Pick<Store, 'hasOwnUpstreams'>,
+  store: Pick<Store, 'readOwnUpstreams'>,
 ) {
   return {
     urlOf: (surface: Surface) => (config[surface]?.url.href ?? PROVIDER_URLS[surface]).replace(/\/$/, ''),
     seal(key: string, ...of: Parameters<typeof upstreamKeyRecord>) {
       return sealer.seal(new Secret(key), upstreamKeyRecord(...of)).toString('base64')
     },
-    changed: async () => own.use(await store.hasOwnUpstreams()),
+    changed: () => own.learn(store),
   }
 }

@@ -200,32 +200,17 @@ export interface SessionRecord {
   readonly expiresAtMs: number
 }
 
-interface KeyOption {
-  readonly field: (typeof KEY_LIMITS)[number]['field']
-  readonly option: `--${string} <${string}>`
-  readonly kind: 'amount' | 'number' | 'text'
-  readonly help: string
-  /** The label and unit that `tollgate keys show` prints. */
-  readonly label: string
-  readonly unit: string
-}
+type LimitField = (typeof KEY_LIMITS)[number]['field']
 
-/** The options of `tollgate keys create` and `update` for single-value limits. `none` removes a limit. */
-export const KEY_OPTIONS: readonly KeyOption[] = [
-  {
-    ...{ field: 'monthly_budget_usd', option: '--monthly-budget <usd>', kind: 'amount' },
-    ...{ label: 'budget', unit: 'USD a month', help: 'the most it may spend in a calendar month (UTC)' },
-  },
-  {
-    ...{ field: 'daily_budget_usd', option: '--daily-budget <usd>', kind: 'amount' },
-    ...{ label: 'daily budget', unit: 'USD a day', help: 'the most it may spend in a day (UTC)' },
-  },
-  {
-    ...{ field: 'requests_per_minute', option: '--rpm <n>', kind: 'number' },
-    ...{ label: 'rate', unit: 'requests a minute', help: 'the most calls in a minute' },
-  },
-  {
-    ...{ field: 'budget_mode', option: '--budget-mode <mode>', kind: 'text', label: 'mode', unit: '' },
-    help: 'exact or settled, whatever budgets.mode of the gateway is',
-  },
-]
+/** The options of `tollgate keys create` and `update` for limits of one value: option, field, help, kind of value. */
+export const KEY_OPTIONS = [
+  [
+    '--monthly-budget <usd>',
+    'monthly_budget_usd',
+    'the most it may spend in a calendar month (UTC)',
+    'number',
+  ],
+  ['--daily-budget <usd>', 'daily_budget_usd', 'the most it may spend in a day (UTC)', 'number'],
+  ['--rpm <n>', 'requests_per_minute', 'the most calls in a minute', 'number'],
+  ['--budget-mode <mode>', 'budget_mode', 'exact or settled, whatever budgets.mode is', 'text'],
+] as const satisfies readonly (readonly [string, LimitField, string, 'number' | 'text'])[]

@@ -14,7 +14,6 @@ import type { AccountChanges, AccountRecord } from '../ledger/account.ts'
 import { refusedMissingAccount } from './resolve-account.ts'
 import {
   defineRoute,
-  listObject,
   type Management,
   type OwnReply,
   type Refused,
@@ -22,32 +21,35 @@ import {
   refusedOtherCommand,
   replyJson,
   replyOnce,
+  replyPage,
+  sent,
   usd,
 } from './route.ts'
 
-/** The members that were sent; others stay. `before` is null for a new account. */
+/** `before` is null for a new account. */
 function changesOf(
   fields: AccountEditFields,
   id: string,
   before: AccountRecord | null,
   management: Management,
 ): AccountChanges {
-  const { name, monthly_budget_usd, credit_enforced, force, discount, metadata } = fields
+  const { name, monthly_budget_usd, credit_enforced, force, discount, metadata, upstreams = {} } = fields
+  const own = SURFACE_NAMES.flatMap((surface) => {
+    const given = upstreams[surface]
+    if (given === undefined) return []
+    const known = before?.upstreams[surface] ?? null
+    return [[surface, given === null ? null : ownUpstream(given, id, surface, known, management)]]
+  })
   return {
-    ...(name === undefined ? {} : { name }),
-    ...(monthly_budget_usd === undefined ? {} : { monthlyBudgetNanos: monthly_budget_usd }),
-    ...(credit_enforced === undefined ? {} : { creditEnforced: credit_enforced }),
-    ...(force === undefined ? {} : { force }),
+    ...sent({
+      name,
+      monthlyBudgetNanos: monthly_budget_usd,
+      creditEnforced: credit_enforced,
+      force,
+      metadata,
+    }),
     ...(discount === undefined ? {} : { discountBillionths: discount === null ? null : Number(discount) }),
-    ...(metadata === undefined ? {} : { metadata: metadata ?? {} }),
-    upstreams: Object.fromEntries(
-      SURFACE_NAMES.flatMap((surface) => {
-        const given = fields.upstreams?.[surface]
-        if (given === undefined) return []
-        const own = before?.upstreams[surface] ?? null
-        return [[surface, given === null ? null : ownUpstream(given, id, surface, own, management)]]
-      }),
-    ),
+    upstreams: Object.fromEntries(own),
   }
 }
 
@@ -65,7 +67,7 @@ function ownUpstream(
 }
 
 function refusedNotPositive(balanceNanos: Nanos): Refused {
-  const message = `The balance is ${formatUsd(balanceNanos)} USD, so every call would be refused. Add credit first, or send "force": true.`
+  const message = `The balance is ${formatUsd(balanceNanos)} USD, so every call would be refused. Add credit first, or force it.`
   return refused('balance_not_positive', message, 'credit_enforced')
 }
 
@@ -98,17 +100,13 @@ const listAccounts = defineRoute({
   answer: accountListSchema,
   async handle({ query: { status = null, search = null, after = null, limit } }, { store, clock }) {
     const atMs = clock.nowMs()
-    const { rows, more, total } = await store.listAccounts({ status, search, after, limit, atMs })
-    const next = more ? (rows.at(-1)?.id ?? null) : null
-    return replyJson(200, {
-      ...listObject(
-        rows.map((account) => accountObject(account, atMs)),
-        next,
-      ),
+    const page = await store.listAccounts({ status, search, after, limit, atMs })
+    const { spentNanos, heldNanos, balanceNanos } = page.total
+    return replyPage(page, (account) => accountObject(account, atMs), {
       total: {
-        month_spend_usd: usd(total.spentNanos),
-        month_held_usd: usd(total.heldNanos),
-        balance_usd: usd(total.balanceNanos),
+        month_spend_usd: usd(spentNanos),
+        month_held_usd: usd(heldNanos),
+        balance_usd: usd(balanceNanos),
       },
     })
   },
@@ -165,12 +163,14 @@ const updateAccount = defineRoute({
   },
 })
 
-const setStatus = (status: 'active' | 'suspended', verb: 'suspend' | 'resume', description: string) =>
+const SUSPENDED = 'Its calls are 403 `account_suspended` from now on; those that run are finished.'
+
+const setStatus = (status: 'active' | 'suspended', verb: 'suspend' | 'resume') =>
   defineRoute({
     endpoint: `POST /gateway/v1/accounts/{id}/${verb}`,
     operationId: `${verb}_account`,
     summary: verb === 'suspend' ? 'Suspend an account' : 'Resume an account',
-    description,
+    description: verb === 'suspend' ? SUSPENDED : 'Its calls are admitted again.',
     answer: accountSchema,
     async handle({ params: [id = ''], actor }, { store, clock, limitsMoved }): Promise<OwnReply> {
       const atMs = clock.nowMs()
@@ -187,10 +187,6 @@ export const accountRoutes = [
   getOwnAccount,
   getAccount,
   updateAccount,
-  setStatus(
-    'suspended',
-    'suspend',
-    'Its calls are 403 `account_suspended` from now on; running calls finish.',
-  ),
-  setStatus('active', 'resume', 'Its calls are admitted again.'),
+  setStatus('suspended', 'suspend'),
+  setStatus('active', 'resume'),
 ]

@@ -27,6 +27,34 @@ function quoted(text: string): string {
   return `"${text.replaceAll('"', '""')}"`
 }
 
+interface ExportPage<Cursor> {
+  readonly rows: readonly string[]
+  /** Null on the last page. */
+  readonly next: Cursor | null
+}
+
+/** All rows that match, one chunk per page: even an empty chunk lets the sender stop. */
+export async function* exportPages<Cursor>(
+  head: string,
+  after: Cursor | null,
+  {
+    limit = Number.POSITIVE_INFINITY,
+    pageMax,
+  }: { readonly limit?: number | undefined; readonly pageMax: number },
+  read: (after: Cursor | null, limit: number) => Promise<ExportPage<Cursor>>,
+): AsyncGenerator<Buffer, void, undefined> {
+  let next = after
+  let left = limit
+  let text = head
+  do {
+    const page = await read(next, Math.min(left, pageMax))
+    yield Buffer.from(text + page.rows.join(''))
+    text = ''
+    left -= page.rows.length
+    next = page.next
+  } while (next !== null && left > 0)
+}
+
 /** Whether `Accept` prefers CSV to JSON. A client that accepts neither gets JSON. */
 export function prefersCsv(headers: RawHeaders): boolean {
   return prefers(headers, 'text/csv', 'application/json')

@@ -1,4 +1,4 @@
-import { readdir, readFile, stat } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 import { extname } from 'node:path'
 import { type Exchange, sendWhole } from '../http/exchange.ts'
 import type { Target } from '../http/judge-head.ts'
@@ -11,9 +11,6 @@ export const DASHBOARD_DIR = new URL(
   import.meta.url.endsWith('.ts') ? '../../dist/dashboard/' : '../../dashboard/',
   import.meta.url,
 )
-
-/** The sources of the build, in a checkout. */
-const SOURCE_DIR = new URL('../../dashboard/src/', import.meta.url)
 
 /** A file of the dashboard, plain and precompressed, best coding first. */
 interface Served {
@@ -52,27 +49,12 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
  * Reads all files of the dashboard into memory, so that no path from a client ever reaches the file system. Fails if
  * the dashboard was not built.
  */
-export async function readDashboard(dir: URL, warn: (message: string) => void): Promise<DashboardFiles> {
-  await warnIfStale(dir, warn)
+export async function readDashboard(dir: URL): Promise<DashboardFiles> {
   const assetsDir = new URL('assets/', dir)
   const isCompressed = (name: string) => CODINGS.some(([, ending]) => name.endsWith(ending))
   const names = (await readdir(assetsDir)).filter((name) => !isCompressed(name))
   const assets = await Promise.all(names.map(async (name) => [name, await read(assetsDir, name)] as const))
   return { page: await read(dir, 'index.html'), assets: new Map(assets) }
-}
-
-/** Warns if a source file is newer than the build. A package has no sources. */
-export async function warnIfStale(
-  dir: URL,
-  warn: (message: string) => void,
-  sourceDir = SOURCE_DIR,
-): Promise<void> {
-  const names = await readdir(sourceDir, { recursive: true }).catch(() => [])
-  const built = await stat(new URL('index.html', dir)).catch(() => null)
-  if (names.length === 0 || built === null) return
-  const sources = await Promise.all(names.map((name) => stat(new URL(name, sourceDir))))
-  if (sources.some((source) => source.isFile() && source.mtimeMs > built.mtimeMs))
-    warn('the dashboard is older than its sources: run npm run build:dashboard')
 }
 
 async function read(dir: URL, name: string): Promise<Served> {
@@ -139,7 +121,7 @@ export async function answerDashboard(
     return deny(exchange, refuse('method_not_allowed', message, { headers: ['allow', 'GET, HEAD'] }))
   }
   const found = await files().catch(() => null)
-  if (found === null) return sendUnbuilt(exchange)
+  if (found === null) return deny(exchange, refuse('not_found', UNBUILT))
   if (!path.startsWith(ASSETS_PATH)) return sendFile(exchange, found.page, ASKED_ANEW)
   const asset = found.assets.get(path.slice(ASSETS_PATH.length))
   if (asset === undefined) deny(exchange, refuse('not_found', 'The dashboard has no such file.'))
@@ -171,21 +153,5 @@ function deny(exchange: Exchange, refusal: Refusal): void {
   sendWhole(exchange, shapeError('own', refusal, exchange.requestId))
 }
 
-const UNBUILT = `<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<title>Tollgate: the dashboard is not built</title>
-<h1>The dashboard is not built</h1>
-<p>This gateway runs from a source checkout without a build of its dashboard. In that folder run
-<code>npm run build:dashboard</code>, then reload this page. The API is served all the same.</p>
-`
-
-function sendUnbuilt(exchange: Exchange): void {
-  const body = Buffer.from(UNBUILT)
-  const described = ['content-type', CONTENT_TYPES['.html'] ?? '', 'content-length', String(body.length)]
-  sendWhole(exchange, {
-    status: 404,
-    headers: [...described, 'cache-control', 'no-store', ...SAFE_HEADERS],
-    body,
-  })
-}
+const UNBUILT =
+  'The dashboard is not built. Run `npm run build:dashboard` in the checkout and reload. The API is served all the same.'

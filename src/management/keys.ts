@@ -23,17 +23,15 @@ import {
   replyJson,
   replyOnce,
   replyPage,
+  sent,
 } from './route.ts'
 
 const shown = (key: KeyRecord, nowMs: number, { waitingCalls }: Management) =>
   keyObject(key, nowMs, waitingCalls.countOf(key.id))
 
-/** Only the fields that were sent; others stay. */
 function keyChanges(fields: KeyEditFields): KeyChanges {
-  const sent = [{ name: 'name', field: 'name' } as const, ...KEY_LIMITS].flatMap(({ name, field }) =>
-    fields[field] === undefined ? [] : [[name, fields[field]]],
-  )
-  return Object.fromEntries(sent) as KeyChanges
+  const limits = KEY_LIMITS.map(({ name, field }) => [name, fields[field]] as const)
+  return sent({ name: fields.name, ...Object.fromEntries(limits) }) as KeyChanges
 }
 
 // Refusals

@@ -42,33 +42,24 @@ export function openApiDocument(
       responses: {
         error: {
           description: `A refusal. \`error.code\` is one of:\n\n${errorList()}`,
-          headers: { [requestId]: HEADER_REFS.requestId, 'retry-after': HEADER_REFS.retryAfter },
+          headers: { [requestId]: REQUEST_ID, 'retry-after': RETRY_AFTER },
           content: { 'application/json': { schema: error } },
         },
       },
       parameters: { idempotency_key: IDEMPOTENCY_KEY, account: ACCOUNT },
-      headers: { request_id: REQUEST_ID, retry_after: RETRY_AFTER, idempotent_replayed: REPLAYED },
       securitySchemes: {
-        admin_key: {
-          type: 'http',
-          scheme: 'bearer',
-          description: `An admin key (\`${servicePrefix}_admin_…\`): manages keys and sees the whole account.`,
-        },
+        admin_key: bearer(`An admin key (\`${servicePrefix}_admin_…\`): acts as its role permits.`),
+        api_key: bearer(`An API key (\`${servicePrefix}_live_…\`): sees its own record, usage and calls.`),
         session: {
-          type: 'apiKey',
-          in: 'cookie',
-          name: SESSION_COOKIE,
+          ...{ type: 'apiKey', in: 'cookie', name: SESSION_COOKIE },
           description: 'A dashboard session. It counts only on requests from the gateway’s own pages.',
-        },
-        api_key: {
-          type: 'http',
-          scheme: 'bearer',
-          description: `An API key (\`${servicePrefix}_live_…\`): calls models and sees its own record, usage and calls.`,
         },
       },
     },
   }
 }
+
+const bearer = (description: string) => ({ type: 'http', scheme: 'bearer', description })
 
 const ABOUT = `The endpoints of the gateway itself. Model calls are not among them: they are the provider's own.
 
@@ -108,12 +99,6 @@ const REPLAYED = {
   schema: { type: 'string', const: 'true' },
 } as const
 
-const HEADER_REFS = {
-  requestId: { $ref: '#/components/headers/request_id' },
-  retryAfter: { $ref: '#/components/headers/retry_after' },
-  replayed: { $ref: '#/components/headers/idempotent_replayed' },
-} as const
-
 const DONE = { 200: 'Done.', 201: 'Created.', 202: 'Accepted.', 204: 'Done, without a body.' } as const
 
 function securityOf(route: Route): readonly JsonObject[] {
@@ -142,10 +127,7 @@ function describeOperation(route: Route, schemas: Schemas, requestId: string): J
       Object.entries(alsoAs).map(([type, text]) => [type, { schema: { type: 'string', description: text } }]),
     ),
   }
-  const headers = {
-    [requestId]: HEADER_REFS.requestId,
-    ...(repeatable ? { 'idempotent-replayed': HEADER_REFS.replayed } : {}),
-  }
+  const headers = { [requestId]: REQUEST_ID, ...(repeatable ? { 'idempotent-replayed': REPLAYED } : {}) }
   return {
     operationId,
     summary,
@@ -165,13 +147,10 @@ function describeOperation(route: Route, schemas: Schemas, requestId: string): J
 }
 
 function pathParameters(template: string): JsonObject[] {
-  const segments = template.split('/')
-  return segments.flatMap((segment, i) => {
-    const name = /^\{(\w+)\}$/.exec(segment)?.[1]
-    if (name === undefined) return []
-    const whose = (segments[i - 1] ?? '').replace(/ies$/, 'y').replace(/s$/, '')
-    const description = `The \`${name}\` of the ${whose}.`
-    return [{ name, in: 'path', required: true, description, schema: { type: 'string', minLength: 1 } }]
+  const schema = { type: 'string', minLength: 1 }
+  return Array.from(template.matchAll(/(\w+)\/\{(\w+)\}/g), ([, collection = '', name]) => {
+    const description = `The \`${name}\` of the ${collection.replace(/ies$/, 'y').replace(/s$/, '')}.`
+    return { name, in: 'path', required: true, description, schema }
   })
 }
 

@@ -84,11 +84,7 @@ interface Read {
 
 const reads = new WeakMap<Management, Map<string, Read>>()
 
-/** A read is shared for at least this long. */
-const FRESH_MS = 1_000
-const SHARE_OF_TIME = 20
-
-/** Many pages poll every few seconds. One read serves all of them, for twenty times its own duration. */
+/** Many pages ask every few seconds: one read serves all of them, for a second or twenty times as long as it took. */
 function readShared(accountId: string, management: Management): Promise<Overview> {
   const { store, clock } = management
   const known = reads.get(management) ?? new Map<string, Read>()
@@ -96,17 +92,14 @@ function readShared(accountId: string, management: Management): Promise<Overview
   const beganMs = clock.monotonicMs()
   const last = known.get(accountId)
   if (last !== undefined && beganMs < last.goodUntilMs) return last.overview
-  const namedMax = NAMED_KEYS_MAX
-  const overview = store.readOverview({ accountId, atMs: clock.nowMs(), namedMax })
+  const overview = store.readOverview({ accountId, atMs: clock.nowMs(), namedMax: NAMED_KEYS_MAX })
   const read: Read = { overview, goodUntilMs: Number.POSITIVE_INFINITY }
   known.set(accountId, read)
-  overview.then(
-    () => {
-      const nowMs = clock.monotonicMs()
-      read.goodUntilMs = nowMs + Math.max(FRESH_MS, (nowMs - beganMs) * SHARE_OF_TIME)
-    },
-    () => known.delete(accountId),
-  )
+  const done = () => {
+    const nowMs = clock.monotonicMs()
+    read.goodUntilMs = nowMs + Math.max(1_000, (nowMs - beganMs) * 20)
+  }
+  overview.then(done, () => known.delete(accountId))
   return overview
 }
 

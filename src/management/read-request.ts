@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
-import { parseOwnJson } from '../api/fields.ts'
+import { didYouMean, parseOwnJson } from '../api/fields.ts'
 import { clientLeft, type Exchange, sendContinue } from '../http/exchange.ts'
 import { BodyPace, type BodyTimes } from '../http/incoming-request.ts'
 import type { Target } from '../http/judge-head.ts'
 import { firstValue, valuesOf } from '../http/raw-headers.ts'
 import { refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
-import { type Idempotency, nearestName } from '../kernel/vocabulary.ts'
+import type { Idempotency } from '../kernel/vocabulary.ts'
 import { namesTwice } from '../metering/parse-slice.ts'
 import { ONCE_HEADER, type Refused, type Route, refused } from './route.ts'
 
@@ -123,9 +123,7 @@ function checkInput<T>(schema: z.ZodType<T>, input: unknown, unknownField: strin
   if (issue?.code === 'unrecognized_keys') {
     const [field = ''] = issue.keys
     const known = schema instanceof z.ZodObject ? Object.keys(schema.shape) : []
-    const nearest = nearestName(field, known, Math.max(2, Math.floor(field.length / 2)))
-    const hint = nearest === null ? '' : ` Did you mean ${nearest}?`
-    return refused('bad_request', `${field} ${unknownField}.${hint}`, field)
+    return refused('bad_request', `${field} ${unknownField}.${didYouMean(field, known)}`, field)
   }
   const path = issue?.path ?? []
   if (path.length === 0) return refused('bad_request', 'The body must be a JSON object.')

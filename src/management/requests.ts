@@ -20,7 +20,7 @@ import type { CallRecord } from '../ledger/call.ts'
 import type { CallFilter, LoggedBody } from '../ledger/request-log.ts'
 import type { Store } from '../store/store.ts'
 import { billObject } from './bill.ts'
-import { CSV_TYPE, csvRow } from './csv.ts'
+import { CSV_TYPE, csvRow, exportPages } from './csv.ts'
 import { refusedMissingKey } from './keys.ts'
 import {
   defineRoute,
@@ -57,31 +57,28 @@ function tokensObject({ tokens }: CallRecord): Tokens {
 }
 
 function requestObject(call: CallRecord, keyName: string): Written<RequestRecord> {
+  const { state, method, path, surface, status, streamed, estimated, unpriced, overrun, credited, code } =
+    call
   return {
     id: call.requestId,
     object: 'request',
     account_id: call.accountId,
     key_id: call.keyId,
     key_name: keyName,
-    state: call.state,
+    state,
     started_at: formatInstant(call.startedAtMs),
     ended_at: formatInstant(call.endedAtMs),
     object_id: call.objectId,
     parent_id: call.parentId,
     socket_id: call.socketId,
-    method: call.method,
-    path: call.path,
-    surface: call.surface,
+    ...{ method, path, surface },
     model: call.modelAsked,
     model_served: call.modelServed,
-    status: call.status,
+    status,
     stop_reason: call.stopReason,
-    streamed: call.streamed,
-    estimated: call.estimated,
-    unpriced: call.unpriced,
-    overrun: call.overrun,
+    ...{ streamed, estimated, unpriced, overrun },
     priced_as_requested: call.pricedAsRequested,
-    usage: OPEN.has(call.state) ? null : tokensObject(call),
+    usage: OPEN.has(state) ? null : tokensObject(call),
     cost_usd: usd(call.costNanos),
     list_cost_usd: usd(call.listNanos),
     lost_list_cost_usd: usd(call.lostListNanos),
@@ -94,11 +91,11 @@ function requestObject(call: CallRecord, keyName: string): Written<RequestRecord
     user_agent: call.userAgent,
     bytes_in: call.bytesIn,
     bytes_out: call.bytesOut,
-    credited: call.credited,
+    credited,
     ...(call.children === null
       ? {}
       : { children: call.children, children_cost_usd: usd(call.childrenNanos ?? 0n) }),
-    code: call.code,
+    code,
   }
 }
 
@@ -188,8 +185,13 @@ async function answerRequests(
   }
   const now = new Date(clock.nowMs()).toISOString().replace(/\.\d+|[-:]/g, '')
   const filename = `requests-${keyId === null ? '' : `${keyId}-`}${now}.${format}`
-  const form = EXPORT_FORMS[format]
-  return replyFile(form.contentType, filename, exportRequests(log, filter, query, form, names))
+  const { contentType, head, line } = EXPORT_FORMS[format]
+  const pages = { limit: limitOf(query), pageMax: EXPORT_PAGE_CALLS_MAX }
+  const chunks = exportPages<RequestCursor>(head, query.after ?? null, pages, async (after, limit) => {
+    const page = await log.listCalls(filter, after, limit)
+    return { rows: (await names.show(page.calls)).map(line), next: page.next }
+  })
+  return replyFile(contentType, filename, chunks)
 }
 
 /** Reads until the page is full, but with a limit: a page with few or no calls may still have a next page. */
@@ -215,27 +217,6 @@ interface ExportForm {
 const EXPORT_FORMS: Readonly<Record<'ndjson' | 'csv', ExportForm>> = {
   ndjson: { contentType: 'application/x-ndjson', head: '', line: (call) => `${JSON.stringify(call)}\n` },
   csv: { contentType: CSV_TYPE, head: csvRow(REQUEST_COLUMNS), line: csvLine },
-}
-
-/** All matching calls, one chunk per page of the log. Even an empty chunk lets the sender stop. */
-async function* exportRequests(
-  log: Log,
-  filter: CallFilter,
-  query: RequestListQuery,
-  form: ExportForm,
-  names: KeyNames,
-): AsyncGenerator<Buffer, void, undefined> {
-  let position = query.after ?? null
-  let left = limitOf(query)
-  let text = form.head
-  do {
-    const page = await log.listCalls(filter, position, Math.min(left, EXPORT_PAGE_CALLS_MAX))
-    for (const call of await names.show(page.calls)) text += form.line(call)
-    yield Buffer.from(text)
-    text = ''
-    left -= page.calls.length
-    position = page.next
-  } while (position !== null && left > 0)
 }
 
 // Endpoints

@@ -139,12 +139,12 @@ type Definition<Query, Body> = Omit<RouteParts<Query, Body>, Defaulted | 'method
     readonly endpoint: `${Method} /${string}`
   }
 
-const DEFAULTS = { query: null, body: null, repeatable: false, status: 200, alsoAs: {} }
+const DEFAULTS = { query: null, body: null, repeatable: false, status: 200, alsoAs: {} } as const
 
 /** Only the route's own file knows the types of its query and body; elsewhere the schemas guarantee them. */
 export function defineRoute<Query, Body>({ endpoint, ...parts }: Definition<Query, Body>): Route {
-  const [method, template] = endpoint.split(' ')
-  return { ...DEFAULTS, method, template, ...parts } as unknown as Route
+  const [method, template] = endpoint.split(' ') as [Method, string]
+  return { ...DEFAULTS, method, template, ...parts }
 }
 
 // Replies
@@ -209,6 +209,16 @@ export function listObject<Row>(data: readonly Row[], next: string | null) {
 export function replyPage<Row extends { readonly id: string }>(
   { rows, more }: { readonly rows: readonly Row[]; readonly more: boolean },
   show: (row: Row) => Written<object>,
+  members: object = {},
 ): OwnReply {
-  return replyJson(200, listObject(rows.map(show), more ? (rows.at(-1)?.id ?? null) : null))
+  const next = more ? (rows.at(-1)?.id ?? null) : null
+  return replyJson(200, { ...listObject(rows.map(show), next), ...members })
+}
+
+/** Only the fields that were sent; others stay. */
+export function sent<Fields extends object>(
+  fields: Fields,
+): { readonly [Name in keyof Fields]?: Exclude<Fields[Name], undefined> } {
+  const given = Object.entries(fields).filter(([, value]) => value !== undefined)
+  return Object.fromEntries(given) as { [Name in keyof Fields]?: Exclude<Fields[Name], undefined> }
 }

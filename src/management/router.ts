@@ -49,11 +49,16 @@ export type FoundRoute =
   | { readonly kind: 'other_methods'; readonly allowed: readonly string[] }
   | { readonly kind: 'none' }
 
+const patterns = routes.map((route) => {
+  const parts = route.template.split('/').map((part) => (part.startsWith('{') ? '([^/]+)' : part))
+  return { route, pattern: new RegExp(`^${parts.join('/').replace('.', '\\.')}$`) }
+})
+
 /** Linear search: routes are few and not on the hot path. HEAD is GET without a body. */
 export function findRoute(method: string, path: string): FoundRoute {
-  const matching = routes.flatMap((route) => {
-    const params = matchTemplate(route.template, path)
-    return params === null ? [] : [{ kind: 'route' as const, route, params }]
+  const matching = patterns.flatMap(({ route, pattern }) => {
+    const found = pattern.exec(path)
+    return found === null ? [] : [{ kind: 'route' as const, route, params: found.slice(1) }]
   })
   // A literal path wins over a parameter: `me` is not a key id.
   const exact = matching.filter(({ params }) => params.length === 0)
@@ -62,25 +67,8 @@ export function findRoute(method: string, path: string): FoundRoute {
   const found = candidates.find(({ route }) => route.method === asked)
   if (found !== undefined) return found
   if (candidates.length === 0) return { kind: 'none' }
-  const allowed = candidates.flatMap(({ route }) =>
-    route.method === 'GET' ? ['GET', 'HEAD'] : [route.method],
-  )
+  const allowed = candidates.flatMap(({ route }) => (route.method === 'GET' ? ['GET', 'HEAD'] : route.method))
   return { kind: 'other_methods', allowed }
-}
-
-function matchTemplate(template: string, path: string): string[] | null {
-  const wanted = template.split('/')
-  const given = path.split('/')
-  if (wanted.length !== given.length) return null
-  const params: string[] = []
-  for (const [i, segment] of wanted.entries()) {
-    const value = given[i] ?? ''
-    if (!segment.startsWith('{')) {
-      if (segment !== value) return null
-    } else if (value === '') return null
-    else params.push(value)
-  }
-  return params
 }
 
 export interface OwnedParts {

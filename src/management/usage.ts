@@ -1,12 +1,18 @@
-import type { Written } from '../api/fields.ts'
-import { parseInstant } from '../api/fields.ts'
-import { type Usage, type UsageBucketObject, type UsageTotal, usageQuery, usageSchema } from '../api/usage.ts'
+import { z } from 'zod'
+import { parseInstant, type Written } from '../api/fields.ts'
+import {
+  type Usage,
+  type UsageBucketObject,
+  type UsageTotal,
+  usageQuery,
+  usageSchema,
+  usageTotalSchema,
+} from '../api/usage.ts'
 import { rawInteger } from '../kernel/money.ts'
 import { USAGE_DIMENSIONS, type UsageDimension } from '../kernel/vocabulary.ts'
 import { dayOf, monthOf } from '../ledger/calendar.ts'
-import type { UsageBucket, UsageGroup, UsageQuery, UsageSums } from '../ledger/usage-report.ts'
-import type { Store } from '../store/store.ts'
-import { CSV_TYPE, csvRow, prefersCsv } from './csv.ts'
+import type { UsageBucket, UsageGroup, UsageSums } from '../ledger/usage-report.ts'
+import { CSV_TYPE, csvRow, exportPages, prefersCsv } from './csv.ts'
 import { defineRoute, type Refused, refused, replyFile, replyJson, usd } from './route.ts'
 
 // The period
@@ -38,45 +44,33 @@ function dayRange(start: string | undefined, end: string | undefined, nowMs: num
 // The cursor
 
 /**
- * A cursor has the last bucket's dimensions, so that it fits no other grouping, and the days, because the month may end
- * before the last page.
+ * A cursor has the days, since this month may be over before its last page, and the values of the last bucket by dimension,
+ * so that it fits no other grouping.
  */
 function formatUsageCursor(dimensions: readonly UsageDimension[], cursor: UsageGroup & Days): string {
-  const values = { day: cursor.day, model: cursor.model, key: cursor.keyId, account: cursor.ofAccountId }
-  const position = dimensions.map((dimension) => [dimension, values[dimension]])
-  return Buffer.from(
-    JSON.stringify([...position, ['start', cursor.startDay], ['end', cursor.endDay]]),
-  ).toString('base64url')
+  const { startDay, endDay, day, model, keyId, ofAccountId } = cursor
+  const values = { day, model, key: keyId, account: ofAccountId }
+  const position = dimensions.map((dimension) => [dimension, values[dimension]] as const)
+  const text = JSON.stringify({ start: startDay, end: endDay, ...Object.fromEntries(position) })
+  return Buffer.from(text).toString('base64url')
 }
+
+const cursorSchema = z.partialRecord(z.enum(['start', 'end', ...USAGE_DIMENSIONS]), z.string())
 
 /** Null: a cursor of another grouping, or invalid. */
 function parseUsageCursor(text: string, dimensions: readonly UsageDimension[]): (UsageGroup & Days) | null {
-  let position: unknown
+  let given: unknown
   try {
-    position = JSON.parse(Buffer.from(text, 'base64url').toString())
+    given = JSON.parse(Buffer.from(text, 'base64url').toString())
   } catch {
     return null
   }
-  if (dimensions.length === 0 || !Array.isArray(position)) return null
-  const given = new Map<unknown, unknown>(
-    position.filter(Array.isArray).map(([name, value]) => [name, value]),
-  )
-  const textOf = (name: string) => {
-    const value = given.get(name)
-    return typeof value === 'string' ? value : null
-  }
-  const days = { startDay: textOf('start') ?? '', endDay: textOf('end') ?? '' }
-  const group = {
-    day: textOf('day'),
-    model: textOf('model'),
-    keyId: textOf('key'),
-    ofAccountId: textOf('account'),
-    ...days,
-  }
-  const dates = [days.startDay, days.endDay, ...(group.day === null ? [] : [group.day])]
-  if (dates.some((day) => parseInstant(`${day}T00:00:00Z`) === null)) return null
+  const { start = '', end = '', ...group } = cursorSchema.safeParse(given).data ?? {}
+  const { day = null, model = null, key: keyId = null, account: ofAccountId = null } = group
+  const cursor = { startDay: start, endDay: end, day, model, keyId, ofAccountId }
+  const areDates = [start, end, day ?? start].every((date) => parseInstant(`${date}T00:00:00Z`) !== null)
   // Accept only the canonical form, which also checks the dimensions.
-  return formatUsageCursor(dimensions, group) === text ? group : null
+  return areDates && dimensions.length > 0 && formatUsageCursor(dimensions, cursor) === text ? cursor : null
 }
 
 // The answer
@@ -112,35 +106,12 @@ function bucketObject(bucket: UsageBucket): Written<UsageBucketObject> {
 const PAGE_DEFAULT = 1_000
 const EXPORT_PAGE = 10_000
 
-/** All buckets as CSV, a page at a time. */
-async function* exportBuckets(
-  store: Store,
-  query: Omit<UsageQuery, 'limit'>,
-  limit: number,
-): AsyncGenerator<Buffer, void, undefined> {
-  const group = query.groupBy.flatMap((dimension) =>
-    dimension === 'key'
-      ? ['key', 'key_name', 'metadata']
-      : dimension === 'account'
-        ? ['account', 'account_name']
-        : [dimension],
-  )
-  let text = csvRow([...group, ...Object.keys(sumsObject(NOTHING))])
-  let after = query.after
-  for (let left = limit; ; ) {
-    const page = await store.readUsage({ ...query, after, limit: Math.min(left, EXPORT_PAGE) })
-    for (const bucket of page.buckets) text += csvRow(Object.values(bucketObject(bucket)))
-    yield Buffer.from(text)
-    text = ''
-    left -= page.buckets.length
-    after = page.buckets.at(-1) ?? null
-    if (!page.more || left <= 0) return
-  }
-}
-
-const NOTHING: UsageSums = {
-  ...{ requests: 0n, inputTokens: 0n, outputTokens: 0n, cacheReadTokens: 0n, cacheWriteTokens: 0n },
-  ...{ costNanos: 0n, listNanos: 0n, creditedNanos: 0n, unpricedRequests: 0n, estimatedRequests: 0n },
+/** The columns of the dimensions, as the members of a bucket. */
+const DIMENSION_COLUMNS: Readonly<Record<UsageDimension, readonly string[]>> = {
+  day: ['day'],
+  model: ['model'],
+  key: ['key', 'key_name', 'metadata'],
+  account: ['account', 'account_name'],
 }
 
 /** Reads daily sums: the time depends on days, models and keys, not on the number of calls. */
@@ -189,7 +160,14 @@ export const usageRoute = defineRoute({
     }
     const asCsv = query.format === undefined ? prefersCsv(exchange.headers) : query.format === 'csv'
     if (asCsv) {
-      const chunks = exportBuckets(store, asked, query.limit ?? Number.POSITIVE_INFINITY)
+      const columns = dimensions.flatMap((dimension) => DIMENSION_COLUMNS[dimension])
+      const head = csvRow([...columns, ...Object.keys(usageTotalSchema.shape)])
+      const pages = { limit: query.limit, pageMax: EXPORT_PAGE }
+      const chunks = exportPages<UsageGroup>(head, after, pages, async (from, limit) => {
+        const { buckets, more } = await store.readUsage({ ...asked, after: from, limit })
+        const rows = buckets.map((bucket) => csvRow(Object.values(bucketObject(bucket))))
+        return { rows, next: more ? (buckets.at(-1) ?? null) : null }
+      })
       return replyFile(CSV_TYPE, `usage-${startDay}-to-${endDay}.csv`, chunks)
     }
     const report = await store.readUsage({ ...asked, limit: query.limit ?? PAGE_DEFAULT })

@@ -5,7 +5,6 @@ import {
   deliveryListQuery,
   deliverySchema,
   newWebhookFields,
-  type WebhookEditFields,
   webhookEditFields,
   webhookListQuery,
   webhookSchema,
@@ -14,7 +13,7 @@ import {
 import { limits } from '../kernel/limits.ts'
 import { mintSigningSecret } from '../webhooks/deliver.ts'
 import { judgeEndpointUrl } from '../webhooks/endpoint-address.ts'
-import type { DeliveryRecord, Queued, WebhookChanges } from '../webhooks/webhook-store.ts'
+import type { DeliveryRecord, Queued } from '../webhooks/webhook-store.ts'
 import {
   defineRoute,
   formatInstant,
@@ -27,6 +26,7 @@ import {
   replyJson,
   replyOnce,
   replyPage,
+  sent,
 } from './route.ts'
 
 function deliveryObject(delivery: DeliveryRecord): Written<Delivery> {
@@ -43,11 +43,6 @@ function deliveryObject(delivery: DeliveryRecord): Written<Delivery> {
     next_attempt_at: formatInstant(delivery.nextAttemptAtMs),
     created_at: formatInstant(delivery.createdAtMs),
   }
-}
-
-/** Only the fields that were sent; others stay. */
-function webhookChanges(fields: WebhookEditFields): WebhookChanges {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
 }
 
 async function refusedUrl(url: string, { webhooks }: Management): Promise<Refused | null> {
@@ -122,7 +117,7 @@ const updateWebhook = defineRoute({
     if ((await store.getWebhook(accountId, id)) === null) return refusedMissing()
     const wrong = body.url === undefined ? null : await refusedUrl(body.url, management)
     if (wrong !== null) return wrong
-    const webhook = await store.updateWebhook(accountId, id, webhookChanges(body), clock.nowMs(), actor)
+    const webhook = await store.updateWebhook(accountId, id, sent(body), clock.nowMs(), actor)
     return webhook === null ? refusedMissing() : replyJson(200, webhookObject(webhook))
   },
 })

@@ -32,10 +32,10 @@ test('the last operator key cannot be revoked, and an unknown one is named', asy
   const [, id = ''] = /^(adm_\w+) {2}usable/m.exec(stdout) ?? []
   const last = await runInThread(['admin-key', 'revoke', id], environment)
   assert.equal(last.code, 1)
-  assert.match(last.stderr, /is the last operator key\. Create another one first/)
+  assert.match(last.stderr, /This is the last operator key\. Create another one first/)
   const unknown = await runInThread(['admin-key', 'revoke', 'adm_none'], environment)
   assert.equal(unknown.code, 1)
-  assert.match(unknown.stderr, /There is no admin key adm_none/)
+  assert.match(unknown.stderr, /There is no such admin key/)
   const wrong = await runInThread(['admin-key', 'create', '--name', '\x1b'], environment)
   assert.deepEqual([wrong.code, wrong.stdout], [2, ''])
 })

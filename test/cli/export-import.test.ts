@@ -177,5 +177,5 @@ test('a file that is cut short, damaged, of another pepper or none is refused, a
   writeFileSync(join(dir, 'pepper'), 'another pepper than that of the source\n')
   await refused(file, dir, /another pepper/)
   rmSync(join(dir, 'pepper'))
-  await refused(file, dir, /The pepper of the exported installation is needed/)
+  await refused(file, dir, /There is no pepper in .* Copy the file "pepper"/)
 })

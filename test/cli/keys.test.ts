@@ -21,18 +21,21 @@ test('a key is created, shown, changed and revoked', async () => {
     [25.5, ['claude-haiku-5-5', 'claude-opus-4-8'], true, '2999-01-31T00:00:00.000Z'],
   )
   const shown = await done('keys', 'show', 'checkout')
-  assert.match(shown, new RegExp(`^${id}  checkout\n`))
+  assert.match(shown, new RegExp(`^id +${id}\n`))
   for (const line of [
-    / {2}budget +25\.5 USD a month\n/,
-    / {2}logging +on\n/,
-    / {2}expires +2999-01-31 00:00:00 UTC\n/,
+    /^name +checkout$/m,
+    /^monthly_budget_usd +25\.5$/m,
+    /^allowed_models +claude-haiku-5-5, claude-opus-4-8$/m,
+    /^log_requests +yes$/m,
+    /^expires_at +2999-01-31 00:00:00 UTC$/m,
   ])
     assert.match(shown, line)
   assert.deepEqual(JSON.parse(await done('keys', 'show', id, '--json')), await recordOf(id))
 
   await done('keys', 'update', 'checkout', '--monthly-budget', 'none', '--all-models')
   const changed = await done('keys', 'update', id, '--no-log-requests', '--expires-at', 'never')
-  assert.match(changed, /limits +none\n[\s\S]* models +all\n +logging +off\n +expires +never\n/)
+  assert.match(changed, /^log_requests +no$/m)
+  assert.doesNotMatch(changed, /budget_usd|allowed_models|expires_at/)
   assert.equal(await done('keys', 'revoke', id), `Revoked ${id} (checkout).\n`)
   assert.equal((await recordOf(id))['status'], 'revoked')
   const final = await run('keys', 'update', id, '--name', 'x')
@@ -56,19 +59,19 @@ test('every limit has an option, on creation and on an update', async () => {
   )
   const shown = await done('keys', 'show', 'limited')
   for (const line of [
-    / {2}daily budget +5 USD a day\n/,
-    / {2}rate +60 requests a minute\n/,
-    / {2}mode +settled\n/,
-    / {2}today +0 USD spent\n/,
-    / {2}metadata +a=b=c, team=web\n/,
+    /^daily_budget_usd +5$/m,
+    /^requests_per_minute +60$/m,
+    /^budget_mode +settled$/m,
+    /^metadata\.a +b=c\nmetadata\.team +web$/m,
   ])
     assert.match(shown, line)
   assert.match(
     await done('keys', 'list', '--search', 'metadata.team:web'),
-    /spent today +daily budget +rpm[\s\S]* 0\.00 +5\.00 +60 .*limited/,
+    /spent +daily budget +rpm[\s\S]* 0\.00 +5\.00 +60 .*limited/,
   )
   const removed = ['--daily-budget', 'none', '--rpm', 'none', '--budget-mode', 'none', '--metadata', 'none']
-  assert.match(await done('keys', 'update', 'limited', ...removed), / {2}limits +none\n/)
+  const unlimited = await done('keys', 'update', 'limited', ...removed)
+  assert.doesNotMatch(unlimited, /budget_usd|requests_per_minute|budget_mode|metadata/)
   for (const [option, value, message] of [
     ['--rpm', 'many', /requests_per_minute must be a whole number/],
     ['--budget-mode', 'lax', /budget_mode must be exact or settled/],
@@ -88,8 +91,8 @@ test('after a rotation the list tells the two keys of one name apart', async () 
   assert.match(rotated.stderr, /^Created key_\w{26} \(twice\)\. key_\w{26} expires in 24h\./)
   const listed = await done('keys', 'list', '--search', 'twice')
   const [, first = '', second = ''] = listed.split('\n')
-  assert.match(first, new RegExp(`…${fresh.slice(-4)} .* twice {2}rotated from …${old.slice(-4)}$`))
-  assert.match(second, new RegExp(`…${old.slice(-4)} .* twice {2}rotated to …${fresh.slice(-4)}, expires 20`))
+  assert.match(first, new RegExp(`usable .* ${fresh.slice(-4)} .* - +twice$`))
+  assert.match(second, new RegExp(`usable .* ${old.slice(-4)} .* 20[\\d-]+ [\\d:]+ +twice$`))
   // The name is that of both: nothing is done, and both are listed.
   const both = await run('keys', 'revoke', 'twice')
   assert.equal(both.code, 1)
@@ -106,7 +109,7 @@ test('a key is found by its id, name, prefix or last four characters, and a near
   const { run, done } = commands
   const key = (await done('keys', 'create', '--name', 'found, by name')).trim()
   const shown = await done('keys', 'show', 'found, by name')
-  const id = shown.slice(0, 30)
+  const [id = ''] = /key_\w{26}/.exec(shown) ?? []
   for (const named of [id, key.slice(0, 16), key.slice(-4), `${key.slice(0, 16)}…${key.slice(-4)}`])
     assert.equal(await done('keys', 'show', named), shown, named)
   // A key whose name is the prefix of another one makes that prefix ambiguous.
@@ -117,6 +120,20 @@ test('a key is found by its id, name, prefix or last four characters, and a near
   assert.match(near.stderr, /There is no key "found"\. Did you mean:\n {2}key_.* found, by name\n$/)
   const none = await run('keys', 'show', 'nothing like it')
   assert.match(none.stderr, /There is no key "nothing like it"\. `tollgate keys list` lists them\.\n$/)
+})
+
+test('lists are paged, filtered, and told as the API answers them', async () => {
+  const { run, done, gateway } = commands
+  const page = await run('keys', 'list', '--limit', '1')
+  const [, next] = /add --after (\S+) or a larger --limit\.\n$/.exec(page.stderr) ?? []
+  assert.match(page.stdout, /^id +status {2}prefix +last4 +spent .*name\nkey_.*\n$/)
+  const second = await done('keys', 'list', '--limit', '1', '--after', String(next))
+  assert.notEqual(second, page.stdout)
+  const json = JSON.parse(await done('keys', 'list', '--status', 'usable', '--json'))
+  assert.deepEqual(json, await gateway.manage('GET', '/v1/keys?status=usable'))
+  const none = await run('keys', 'list', '--search', 'no such name')
+  assert.deepEqual([none.code, none.stdout], [0, ''])
+  assert.equal(none.stderr, 'There are no such keys.\n')
 })
 
 test('a value that is refused ends with 2 and is named', async () => {

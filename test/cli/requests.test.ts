@@ -26,18 +26,18 @@ test('calls are a table, newest first, with the name of their key', async () => 
   const table = await done('requests')
   assert.match(
     table,
-    /^began \(UTC\) +request +key +model +path +status +input +cached +output +cost \(USD\) {2}flags\n/,
+    /^began \(UTC\) +request +key +model +path +state +status +input +cached +output {2}cost \(USD\)\n/,
   )
   assert.deepEqual(idsIn(table), ids.toReversed())
   assert.match(
     table,
-    /^[\d-]{10} [\d:]{8} +req_\w{26} +second +claude-opus-4-8 +\/v1\/messages +200 +2,000 +0 +0 +0\.0100 {2}overrun$/m,
+    /^[\d-]{10} [\d:]{8} +req_\w{26} +second +claude-opus-4-8 +\/v1\/messages +settled +200 +2,000 +0 +0 +0\.0100$/m,
   )
   assert.equal(await done('requests', 'list'), table)
   const more = await run('requests', '--limit', '1')
-  assert.match(more.stderr, /There are more calls: raise --limit, or export all of them with --format csv/)
+  assert.match(more.stderr, /There are more calls: add --after \S+ or a larger --limit\.\n$/)
   const none = await run('requests', '--model', 'none')
-  assert.deepEqual([none.code, none.stdout, none.stderr], [0, '', 'There is no such call.\n'])
+  assert.deepEqual([none.code, none.stdout, none.stderr], [0, '', 'There are no such calls.\n'])
 })
 
 test("filters and exports are the API's, for the account and for one key", async () => {
@@ -65,7 +65,7 @@ test('one call is shown with everything that is recorded', async () => {
   const [id = ''] = ids
   const shown = await done('requests', 'show', id)
   assert.match(shown, new RegExp(`^id +${id}$`, 'm'))
-  assert.match(shown, /^input_tokens +1000$/m)
+  assert.match(shown, /^usage\.input_tokens +1,000$/m)
   assert.deepEqual(
     JSON.parse(await done('requests', 'show', id, '--json')),
     JSON.parse(await api(`/gateway/v1/requests/${id}`)),

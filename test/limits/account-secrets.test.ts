@@ -66,7 +66,8 @@ test("an account's own key is in no log, answer, export or column, though its up
       body: JSON.stringify({ name: 'logged', log_requests: true }),
     })
     const { key } = (await created.json()) as { key: string }
-    const ids = [await call(key, 'gpt-4o-mini', 'an app')]
+    const ids = [await call(key, 'gpt-4o-mini', `app ${OWN_KEY}`)]
+    ids.push(await call(key, OWN_KEY, 'an app', `/v1/chat/${OWN_KEY}`))
     const edit = { upstreams: { chat: { ...chat, key: ROTATED } } }
     await manage('PATCH', `/gateway/v1/accounts/${id}`, edit)
     ids.push(await call(key, 'gpt-4o-mini', `app ${ROTATED}`))

@@ -66,6 +66,28 @@ test('a CSV is complete without a limit, and text in it runs no formula', async 
   assert.equal((await read('&limit=5')).length, 6)
 })
 
+test('upstreams and metadata of an account are in its events for operators only', async () => {
+  const { id } = await gateway.manage('POST', '/gateway/v1/accounts', { name: 'team' })
+  const chat = { url: 'https://upstream.example/v1' }
+  const edit = { name: 'Team', upstreams: { chat }, metadata: { margin: 'high' } }
+  await gateway.manage('PATCH', `/gateway/v1/accounts/${id}`, edit)
+  const fields = { name: 'reader', role: 'viewer', account_id: id }
+  const { key } = await gateway.manage('POST', '/gateway/v1/admin-keys', fields)
+  const read = async (token: unknown, format: string) => {
+    const query = `account=${id}&type=account.updated&format=${format}`
+    const answer = await fetch(`${gateway.url}${PATH}?${query}`, {
+      headers: { authorization: `Bearer ${token}` },
+    })
+    return await answer.text()
+  }
+  for (const format of ['json', 'csv']) {
+    const own = await read(key, format)
+    assert.match(own, /changes.*name.*team.*Team/)
+    assert.doesNotMatch(own, /upstream|metadata|margin/)
+    assert.match(await read(gateway.adminKey, format), /upstream\.example.*margin|margin.*upstream\.example/)
+  }
+})
+
 const wrong: readonly (readonly [query: string, param: string])[] = [
   ['type=key.paused', 'type'],
   ['start=2026-02-30', 'start'],

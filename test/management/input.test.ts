@@ -194,7 +194,12 @@ test('every wrong field of a rotation, a credit and a webhook is refused by name
     ],
     ['all events and one more', hook({ events: ['*', 'key.revoked'] }), 'events', /alone/],
     ['an event twice', hook({ events: ['key.revoked', 'key.revoked'] }), 'events', /twice/],
-    ['an unknown event', hook({ events: ['webhook.tested'] }), 'events.0', /^events must be/],
+    [
+      'an unknown event',
+      hook({ events: ['webhook.tested'] }),
+      'events.0',
+      /^events must be .* Did you mean webhook\.test\?$/,
+    ],
     ['an unknown format', hook({ format: 'teams' }), 'format', /^format must be one of standard, slack\.$/],
     ['a long description', hook({ description: 'x'.repeat(501) }), 'description', /at most 500/],
     ['a secret of its own', hook({ secret: 'whsec_x' }), 'secret', /not a field of this request\./],

@@ -1,5 +1,13 @@
 import assert from 'node:assert/strict'
+import { sendWhole } from '../../src/http/exchange.ts'
+import { valuesOf } from '../../src/http/raw-headers.ts'
+import { createHttpServer } from '../../src/http/server.ts'
+import { systemClock } from '../../src/kernel/clock.ts'
+import { headerNames } from '../../src/kernel/header-names.ts'
+import { createUlidSource } from '../../src/kernel/ids.ts'
 import { ReadTurns } from '../../src/management/read-turns.ts'
+import type { Management } from '../../src/management/route.ts'
+import { handleOwned } from '../../src/management/router.ts'
 import { test } from '../support/suite.ts'
 
 test('so many reads of one caller run at once, so many wait, and other callers do not wait for them', async () => {
@@ -27,4 +35,53 @@ test('so many reads of one caller run at once, so many wait, and other callers d
     [16, 1_016, 484],
   )
   assert.equal(await turns.take('busy', read), 'read')
+})
+
+test('the router gives turns to the reads of a key: those of another key do not wait', async () => {
+  const reading: string[] = []
+  const [sixteen, another, arrived, end] = Array.from({ length: 4 }, () => Promise.withResolvers<void>())
+  const store = {
+    lookUpKey: async (digest: Buffer) => {
+      const keyId = digest.toString()
+      return { kind: 'admin_key', keyId, name: '', role: 'operator', accountId: null }
+    },
+    async getWebhook(_account: string, id: string) {
+      reading.push(id)
+      if (reading.length === 16) sixteen?.resolve()
+      if (id === 'other') another?.resolve()
+      await end?.promise
+      return null
+    },
+    hasAccount: async () => true,
+  }
+  const management = { clock: systemClock, store } as unknown as Management
+  const bodyTimes = { idleTimeoutMs: 1_000, bytesPerSecondMin: 0, monotonicMs: () => 0 }
+  const parts = { management, bodyTimes, isSecure: () => false, metricsPublic: false }
+  const broken = { status: 500, headers: ['content-length', '0'], body: Buffer.alloc(0) }
+  let requests = 0
+  const server = createHttpServer({
+    clock: systemClock,
+    nextUlid: createUlidSource(systemClock),
+    names: headerNames('svc'),
+    async onExchange(exchange) {
+      const [caller = ''] = valuesOf(exchange.headers, 'x-caller')
+      const target = { path: `/gateway/v1/webhooks/${caller}`, query: '?account=default' }
+      const done = handleOwned(exchange, target, { kind: 'key', digest: Buffer.from(caller) }, parts)
+      requests += 1
+      if (requests === 20) arrived?.resolve()
+      await done.catch(() => sendWhole(exchange, broken))
+    },
+    shapeBroken: () => broken,
+  })
+  const { port } = await server.listen('127.0.0.1', 0)
+  const ask = (caller: string) => fetch(`http://127.0.0.1:${port}/`, { headers: { 'x-caller': caller } })
+  const asked = Array.from({ length: 20 }, () => ask('busy'))
+  await arrived?.promise
+  await sixteen?.promise
+  asked.push(ask('other'))
+  await another?.promise
+  assert.deepEqual(reading, [...Array.from({ length: 16 }, () => 'busy'), 'other'])
+  end?.resolve()
+  for (const answer of await Promise.all(asked)) assert.equal(answer.status, 404)
+  await server.drain(0)
 })

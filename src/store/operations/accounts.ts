@@ -20,6 +20,7 @@ import {
   accountCeilings,
   accountRecord,
   accountState,
+  upstreamOf,
 } from './money-rows.ts'
 import { atomic, currentTime, type Operation } from './operation.ts'
 import { claimKey } from './settings.ts'
@@ -31,11 +32,15 @@ function* hasAccount(id: string): Operation<boolean> {
   return (yield sql`SELECT id FROM account WHERE id = ${id}`).length > 0
 }
 
-function* hasOwnUpstreams(): Operation<boolean> {
-  return (
-    (yield sql`SELECT id FROM account WHERE messages_url IS NOT NULL OR chat_url IS NOT NULL LIMIT 1`)
-      .length > 0
-  )
+/** The accounts that have upstreams of their own. */
+function* readOwnUpstreams(): Operation<readonly Pick<AccountRecord, 'id' | 'upstreams'>[]> {
+  const rows = yield sql`
+    SELECT id, messages_url, messages_key, chat_url, chat_key FROM account
+    WHERE messages_url IS NOT NULL OR chat_url IS NOT NULL`
+  return rows.map(accountState).map((account) => ({
+    id: account.id,
+    upstreams: { messages: upstreamOf(account, 'messages'), chat: upstreamOf(account, 'chat') },
+  }))
 }
 
 /** Tables whose rows belong to an account, by the prefix of their ids. */
@@ -199,12 +204,11 @@ function* listAccounts({ status, search, after, limit, atMs }: AccountQuery): Op
 export const ACCOUNTS = {
   brief: {
     hasAccount,
-    hasOwnUpstreams,
     findAccountOf,
     createAccount,
     getAccount,
     updateAccount,
     setAccountStatus,
   },
-  reads: { listAccounts },
+  reads: { listAccounts, readOwnUpstreams },
 }

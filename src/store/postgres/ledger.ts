@@ -33,12 +33,6 @@ export async function openLedger(url: string): Promise<Pool | null> {
   return null
 }
 
-export async function hasLedger(url: string): Promise<boolean> {
-  const pool = await openLedger(url)
-  await pool?.close()
-  return pool !== null
-}
-
 /**
  * Reads a snapshot of the database while nodes continue to write. While it is open, PostgreSQL cannot vacuum newer
  * changes: audit a large installation on a restored copy. Null: this database has no Tollgate tables.

@@ -1,0 +1,64 @@
+import type { Key } from '../api/key.ts'
+import type { ApiList, Client, Exact } from './client.ts'
+import { Failure } from './command.ts'
+import { shownInstant, shownText } from './terminal.ts'
+
+/** The secret is in the answer that creates the key. */
+export type KeyRecord = Exact<Key> & { readonly key?: string }
+
+const KEY_ID = /^key_[0-9A-HJKMNP-TV-Z]{26}$/
+
+/**
+ * The id of the key with this id, name, prefix or last four characters. If several match, all are listed and nothing is
+ * done, so that a command never acts on the wrong key.
+ */
+export async function findKey(client: Client, named: string): Promise<string> {
+  if (KEY_ID.test(named)) return named
+  const found = await searchKeys(client, named)
+  const matching = found.filter((key) => matches(key, named))
+  const [only, ...others] = matching
+  if (only === undefined)
+    throw new Failure(`There is no key ${quoted(named)}.${listed('Did you mean', found)}`)
+  if (others.length > 0)
+    throw new Failure(`Several keys match ${quoted(named)}.${listed('Name one by its id', matching)}`)
+  // An id of another form could change the request path.
+  if (!KEY_ID.test(only.id)) throw new Failure(`${client.url} lists a key with a malformed id.`)
+  return only.id
+}
+
+/** How many characters of a key may be shown. The rest is secret and must not appear in a URL or message. */
+const PREFIX_CHARS = 16
+const LISTED_MAX = 10
+
+async function searchKeys(client: Client, named: string): Promise<readonly KeyRecord[]> {
+  const query = { search: isWhole(named) ? named.slice(0, PREFIX_CHARS) : named, limit: '1000' }
+  const { value } = await client.ask<ApiList<KeyRecord>>('list', 'GET', '/v1/keys', { query })
+  if (value.has_more) throw new Failure(`Too many keys match ${quoted(named)}. Name one by its id.`)
+  return value.data
+}
+
+function matches({ name, prefix, last4 }: KeyRecord, named: string): boolean {
+  if (name === named || last4 === named) return true
+  if (isWhole(named)) return named.startsWith(prefix) && named.endsWith(last4)
+  return named.includes('_live_') && prefix.startsWith(named)
+}
+
+/** Whether the text is a key as lists show it, `prefix…last4`, or a whole key. */
+function isWhole(named: string): boolean {
+  return named.length > PREFIX_CHARS && /^[a-z][a-z0-9]*_live_/.test(named)
+}
+
+function listed(heading: string, keys: readonly KeyRecord[]): string {
+  if (keys.length === 0) return ' `tollgate keys list` lists them.'
+  const lines = keys.slice(0, LISTED_MAX).map(({ id, prefix, last4, status, created_at, name }) => {
+    const state = `${status}, created ${shownInstant(created_at)} UTC`
+    return `  ${shownText(`${id}  ${prefix}…${last4}`)}  ${state}  ${shownText(name, 40)}`
+  })
+  const more = keys.length > LISTED_MAX ? [`  and ${keys.length - LISTED_MAX} more`] : []
+  return ` ${heading}:\n${[...lines, ...more].join('\n')}`
+}
+
+/** The text may be a whole key by mistake, which must not get into a log. */
+function quoted(named: string): string {
+  return `"${shownText(isWhole(named) ? `${named.slice(0, PREFIX_CHARS)}…` : named, 60)}"`
+}
