@@ -27,14 +27,12 @@ export function readCertificate({ certFile, keyFile }: TlsFiles): Certificate {
   if (cert === null || key === null) throw new ConfigError(problems)
   if (!cert.parsed.checkPrivateKey(key.parsed))
     throw new ConfigError([
-      `TOLLGATE_TLS_KEY: ${keyFile} is not the key of the first certificate in ${certFile}; name the pair that was made together`,
+      `TOLLGATE_TLS_KEY: ${keyFile} is not the key of the first certificate in ${certFile}; use the key that belongs to the certificate`,
     ])
   try {
     createSecureContext({ cert: cert.text, key: key.text })
   } catch (error) {
-    throw new ConfigError([
-      `TOLLGATE_TLS_CERT: ${certFile} cannot be served with: ${(error as Error).message}`,
-    ])
+    throw new ConfigError([`TOLLGATE_TLS_CERT: ${certFile} cannot be used: ${(error as Error).message}`])
   }
   const { validFromDate, validToDate, issuer, subject } = cert.parsed
   return {

@@ -45,7 +45,7 @@ const accountFields = {
   force: z
     .boolean('force must be true or false.')
     .optional()
-    .describe('Turns enforcement on even though the balance is 0 or less.'),
+    .describe('Turns enforcement on even if the balance is 0 or less.'),
   discount: f
     .usdField('discount', { min: 0n, max: NANOS_PER_USD })
     .nullable()
@@ -58,7 +58,7 @@ const accountFields = {
     )
     .optional()
     .describe('Own upstreams by surface. An omitted surface is unchanged; null removes it.'),
-  metadata: f.metadataField().optional().describe('Pairs of texts. An edit replaces all of them.'),
+  metadata: f.metadataField().optional().describe('Pairs of strings. PATCH replaces all of them.'),
 }
 
 export const newAccountFields = z.strictObject(accountFields)
@@ -68,7 +68,7 @@ export type AccountEditFields = z.infer<typeof accountEditFields>
 
 export const accountListQuery = z.strictObject({
   limit: f.limitParameter(),
-  after: f.accountId(f.AFTER_EXPECTED).optional().describe('The `next` of the page before.'),
+  after: f.accountId(f.AFTER_EXPECTED).optional().describe('The `next` of the previous page.'),
   status: f.wordParameter('status', ACCOUNT_STATUSES, 'Only accounts with this status.'),
   search: f.textField('search', 200).optional().describe('Part of a name in any case, or of an id.'),
 })
@@ -88,10 +88,10 @@ export const accountSchema = z
     status: z.enum(ACCOUNT_STATUSES).describe('Every call of a suspended account is refused.'),
     monthly_budget_usd: f.usdAmount('The budget of each month. Null: none.').nullable(),
     month_spend_usd: f.usdAmount('The cost of the calls admitted in this month (UTC).'),
-    month_held_usd: f.usdAmount('Open holds, as they count against the account.'),
+    month_held_usd: f.usdAmount('Reserved by calls in flight, as it counts against the account.'),
     budget_resets_at: f.instant().describe('When the next month begins.'),
     credit_enforced: f.flag('Whether calls are refused once the credit is used up.'),
-    balance_usd: f.usdAmount('Credit less charges; it may be negative.'),
+    balance_usd: f.usdAmount('Credit minus charges; may be negative.'),
     discount: z.number().nullable().describe("A fraction of the list price; null: the installation's."),
     upstreams: z.object({ messages: upstream, chat: upstream }),
     metadata: z.record(z.string(), z.string()),

@@ -8,7 +8,7 @@ import * as f from './fields.ts'
 export const balanceSchema = z
   .object({
     object: z.literal('balance'),
-    balance_usd: f.usdAmount('Credit less charges; it may be negative.'),
+    balance_usd: f.usdAmount('Credit minus charges; may be negative.'),
     held_usd: f.usdAmount('The most that calls in flight may still cost.'),
     credited_usd: f.usdAmount('All credit ever added.'),
     charged_usd: f.usdAmount('The cost of all calls.'),
@@ -21,14 +21,12 @@ const creditMembers = z.object({
   id: f.idOf('credit'),
   object: z.literal('credit'),
   account_id: z.string(),
-  amount_usd: f.usdAmount('The amount by which the balance moved; negative if it was lowered.'),
+  amount_usd: f.usdAmount('The change of the balance; negative if it was lowered.'),
   reason: z.string(),
-  kind: z
-    .enum(CREDIT_KINDS)
-    .describe('`correction`: a negative amount, or the difference of calls that were priced again.'),
+  kind: z.enum(CREDIT_KINDS).describe('`correction`: a negative amount, or the difference of a rerate.'),
   actor: f.actorSchema,
   created_at: f.instant(),
-  balance_after_usd: f.usdAmount('The balance of the account after it.'),
+  balance_after_usd: f.usdAmount('The balance of the account afterwards.'),
 })
 
 export const creditSchema = creditMembers.meta({
@@ -94,7 +92,7 @@ export const creditFields = z
           `is at most ${formatUsd(CREDITED_MAX)}.`,
       ),
     request_ids: requestIds.optional(),
-    reason: f.textField('reason', 500).describe('What the ledger says it was for.'),
+    reason: f.textField('reason', 500).describe('The reason, as recorded in the ledger.'),
   })
   // Not a union: its error would only say that neither object matches.
   .meta({

@@ -11,12 +11,9 @@ export const eventListQuery = z
       .max(200, 'actor must be the id of a key.')
       .optional()
       .describe('Only events whose actor has this id.'),
-    start: f.timeParameter('start', 'Events of this instant or later; a date is a day in UTC.'),
-    end: f.timeParameter('end', 'Events before this instant; of a date, the whole day.'),
-    limit: f.optionalLimit(
-      1_000,
-      'The most rows of the answer: 100 by default; a CSV is complete without it.',
-    ),
+    start: f.timeParameter('start', 'Events at or after this time; a date is a UTC day.'),
+    end: f.timeParameter('end', 'Events before this time; a date includes the whole day.'),
+    limit: f.optionalLimit(1_000, 'Maximum rows: 100 by default; without it a CSV is complete.'),
     after: f.afterParameter('event'),
     format: f.wordParameter('format', ['json', 'csv'], 'The format of the answer.'),
   })

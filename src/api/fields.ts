@@ -83,11 +83,11 @@ export const actorSchema = z
 export const errorSchema = z
   .object({
     error: z.object({
-      message: text('What is wrong and what to change, for people.'),
+      message: text('What is wrong and how to fix it.'),
       type: z.string(),
-      param: textOrNull('The field or parameter at fault.'),
-      code: text('What is wrong, for programs. docs/ERRORS.md lists every code.'),
-      details: z.record(z.string(), z.unknown()).optional().describe('Figures, if there are any.'),
+      param: textOrNull('The invalid field or parameter.'),
+      code: text('The error code. docs/ERRORS.md lists all of them.'),
+      details: z.record(z.string(), z.unknown()).optional().describe('Figures, if any.'),
     }),
     request_id: z.string(),
   })

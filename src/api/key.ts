@@ -70,7 +70,7 @@ const keyFields = {
     .instantField('expires_at')
     .nullable()
     .optional()
-    .describe('When the key stops working: a future instant in UTC. Null: never.'),
+    .describe('When the key stops working: a future time in UTC. Null: never.'),
   metadata: f
     .metadataField()
     .optional()
@@ -126,14 +126,12 @@ const keyMembers = z.object({
   status: z.enum(KEY_STATUSES).describe('Revoked and expired are final.'),
   monthly_budget_usd: f.usdAmount('The budget of each month. Null: none.').nullable(),
   daily_budget_usd: f.usdAmount('The budget of each day. Null: none.').nullable(),
-  requests_per_minute: f.count().nullable().describe('The most calls in a minute; null without a limit.'),
-  budget_mode: z.enum(BUDGET_MODES).nullable().describe('Null: as the gateway is configured.'),
+  requests_per_minute: f.count().nullable().describe('Maximum calls per minute. Null: no limit.'),
+  budget_mode: z.enum(BUDGET_MODES).nullable().describe('Null: `budgets.mode` of the gateway.'),
   month_spend_usd: f.usdAmount('The cost of the calls admitted in this month (UTC).'),
-  month_held_usd: f.usdAmount('The most that the open calls of this month may still cost.'),
+  month_held_usd: f.usdAmount('Reserved: the maximum cost of open calls of this month.'),
   month_waiting: f.count('Calls that wait for a budget or for credit, on this node.'),
-  month_lost_usd: f.usdAmount(
-    'The most that the interrupted calls of this month may have cost at list price.',
-  ),
+  month_lost_usd: f.usdAmount('Maximum list cost of interrupted calls of this month.'),
   day_spend_usd: f.usdAmount('The cost of the calls admitted on this day (UTC).'),
   budget_resets_at: f.instant().describe('When the next month begins.'),
   allowed_models: z
@@ -157,7 +155,7 @@ export type Key = z.infer<typeof keySchema>
 
 export const createdKeySchema = keyMembers
   .extend({
-    key: f.optionalText('The secret, shown once: a replay by Idempotency-Key does not have it.'),
+    key: f.optionalText('The secret, shown once: a replay with the same Idempotency-Key omits it.'),
   })
   .meta({ id: 'created_key', description: 'A new API key with its secret.' })
 export type CreatedKey = z.infer<typeof createdKeySchema>

@@ -71,13 +71,15 @@ export const overviewSchema = z
     requests: calls('Calls of the month that were settled.'),
     cost_usd: f.usdAmount('The cost of the calls of the month.'),
     list_cost_usd: f.usdAmount('Their cost at list price.'),
-    savings_usd: f.usdAmount('The list cost less the cost.'),
-    credited_usd: f.usdAmount('What was credited back.'),
+    savings_usd: f.usdAmount('List cost minus cost.'),
+    credited_usd: f.usdAmount('Amount credited back.'),
     balance: balanceSchema,
     version: f.text('The version of the gateway.'),
     store: z.enum(['sqlite', 'postgres']),
     simulator: f.flag('Whether the built-in simulator is the upstream.'),
-    calls_in_flight: f.count('Calls that are upstream now: on this node, or of the account for other roles.'),
+    calls_in_flight: f.count(
+      'Calls in flight: for operators all of this node, for other roles those of the account.',
+    ),
     calls_waiting: f.count('Waiting calls on this node.'),
     alert_thresholds_percent: z.array(f.count()).describe('Percentages of a budget that emit an event.'),
     attention: z

@@ -31,8 +31,8 @@ const requestMembers = z.object({
   started_at: f.instant(),
   ended_at: f.instant().nullable(),
   object_id: f.textOrNull('The object that the call created upstream, if its cost comes later.'),
-  parent_id: f.textOrNull('The call that created the batch of which this is the part of one model.'),
-  socket_id: f.textOrNull('Of a turn on a WebSocket: the id of the handshake, which is free.'),
+  parent_id: f.textOrNull('The call that created the batch; this record is the part of one model.'),
+  socket_id: f.textOrNull('For a WebSocket turn: the id of the handshake, which is free.'),
   method: z.string(),
   path: z.string(),
   surface: z.enum(SURFACE_NAMES),
@@ -41,17 +41,15 @@ const requestMembers = z.object({
   status: z.int().min(100).max(999).nullable().describe("Upstream's status; of a refused call, ours."),
   stop_reason: f.textOrNull(),
   streamed: z.boolean(),
-  estimated: f.flag('Upstream reported no usage, or not all of it.'),
+  estimated: f.flag('Upstream reported no usage, or only part of it.'),
   unpriced: f.flag('Some of its usage has no price of its own.'),
   overrun: f.flag('It cost more than was reserved for it.'),
-  priced_as_requested: f.flag('The model served has no price; the one requested has.'),
+  priced_as_requested: f.flag('The served model has no price, so the requested one counts.'),
   usage: tokensSchema.nullable().describe('Null, like every figure, until the call is settled.'),
   cost_usd: f.usdAmount('The cost of the call.').nullable(),
   list_cost_usd: f.usdAmount('Its cost at list price.').nullable(),
-  lost_list_cost_usd: f.usdAmount(
-    'The most that an interrupted call may have cost at list price; nobody pays it.',
-  ),
-  balance_usd: f.usdAmount('The balance of the account after it.').nullable(),
+  lost_list_cost_usd: f.usdAmount('Maximum list cost of an interrupted call; nobody pays it.'),
+  balance_usd: f.usdAmount('The balance of the account afterwards.').nullable(),
   upstream_ms: z.number().nullable().describe('Milliseconds spent upstream.'),
   overhead_ms: z.number().nullable().describe('Milliseconds spent in the gateway.'),
   price_version: f.textOrNull('Null if the call was never sent.'),
@@ -64,9 +62,9 @@ const requestMembers = z.object({
   children: f
     .count()
     .optional()
-    .describe('Of a call that created a batch: the number of its parts, one for each model.'),
-  children_cost_usd: f.usdAmount('Of a call that created a batch: the cost of its parts.').optional(),
-  code: f.textOrNull('Of a refused call: the code of the error.'),
+    .describe('For a call that created a batch: the number of its parts, one per model.'),
+  children_cost_usd: f.usdAmount('For a call that created a batch: the cost of its parts.').optional(),
+  code: f.textOrNull('For a refused call: the error code.'),
 })
 
 export const requestSchema = requestMembers.meta({
@@ -78,7 +76,7 @@ export type RequestRecord = z.infer<typeof requestSchema>
 // Its bill
 
 const billLineSchema = z.object({
-  label: f.text('What was used, in words.'),
+  label: f.text('What was used, as text.'),
   kind: z.enum(UNITS),
   model: f.text('The name in the price book.'),
   quantity: f.count(),
@@ -97,13 +95,13 @@ const billSchema = z
     object: z.literal('bill'),
     price_version: f.textOrNull(),
     lines: z.array(billLineSchema).describe('One for each unit and model.'),
-    rounding_usd: z.number().describe('The list cost less the sum of the lines: it is rounded once.'),
+    rounding_usd: z.number().describe('List cost minus the sum of the lines: the effect of rounding once.'),
     list_cost_usd: f.usdAmount('The sum of the lines, rounded.').nullable(),
-    discount_usd: f.usdAmount('The list cost less the cost.').nullable(),
+    discount_usd: f.usdAmount('List cost minus cost.').nullable(),
     cost_usd: f.usdAmount('The cost of the call.').nullable(),
     held_usd: f.usdAmount('Reserved from the budgets and the credit while the call ran.'),
     held_list_usd: f.usdAmount('The same at list price.'),
-    held_because: f.text('Why so much was reserved, in words.'),
+    held_because: f.text('Why this amount was reserved, as text.'),
     note: f.textOrNull('Why there are no lines, if there are none.'),
   })
   .meta({
@@ -127,7 +125,7 @@ const loggedBodySchema = z
   .strictObject({
     content_type: f.textOrNull(),
     length_bytes: z.int().describe('Of the whole body, as sent.'),
-    truncated: f.flag('Only the beginning is stored, or could be decoded.'),
+    truncated: f.flag('Only the beginning was stored or could be decoded.'),
     encoding: z.enum(['utf-8', 'base64']).describe('The encoding of `content`.'),
     content: z.string(),
   })
@@ -158,8 +156,8 @@ const COST_MAX: Nanos = 1_000_000_000n * NANOS_PER_USD
 
 export const requestListQuery = z
   .strictObject({
-    start: f.timeParameter('start', 'Calls that began at this instant or later; a date is a day in UTC.'),
-    end: f.timeParameter('end', 'Calls that began before this instant; of a date, the whole day.'),
+    start: f.timeParameter('start', 'Calls that began at or after this time; a date is a UTC day.'),
+    end: f.timeParameter('end', 'Calls that began before this time; a date includes the whole day.'),
     model: z
       .string()
       .refine(
@@ -211,7 +209,7 @@ export const requestListQuery = z
     ),
     after: f.parameter<RequestCursor>(
       f.AFTER_EXPECTED,
-      { type: 'string', description: 'The `next` of the page before.' },
+      { type: 'string', description: 'The `next` of the previous page.' },
       parseCursor,
     ),
     format: z

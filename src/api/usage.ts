@@ -25,14 +25,14 @@ export const usageQuery = z.strictObject({
   key: f
     .idOf('key', 'key must be the id of a key, such as key_01J….')
     .optional()
-    .describe('The id of a key: its usage only. An API key can name only itself.'),
-  model: f.optionalText('One model only: the one that served, else the one requested, as buckets name it.'),
+    .describe('Only the usage of this key id. An API key can name only itself.'),
+  model: f.optionalText('Only this model, by its name in buckets: the served one, else the requested one.'),
   limit: f.optionalLimit(
     ROWS_MAX,
-    'The most buckets of the answer. JSON: 1,000 by default. CSV: all by default.',
+    'Maximum buckets per answer. JSON: 1,000 by default. CSV: all by default.',
   ),
   after: f.optionalText(
-    'The `next` of the page before, with the same `group_by`. Without `start` and `end` it has their values.',
+    'The `next` of the previous page, with the same `group_by`. It includes `start` and `end`.',
   ),
   format: f.wordParameter(
     'format',
@@ -61,9 +61,9 @@ const sums = {
   cache_write_tokens: sum('Input tokens that were written to a cache.'),
   cost_usd: f.usdAmount('The cost of the calls.'),
   list_cost_usd: f.usdAmount('Their cost at list price.'),
-  savings_usd: f.usdAmount('The list cost less the cost.'),
+  savings_usd: f.usdAmount('List cost minus cost.'),
   credited_usd: f.usdAmount(
-    'What was credited back later; `cost_usd` includes it. Negative if a new price raised the cost.',
+    'Credited back later; `cost_usd` still includes it. Negative if a rerate raised the cost.',
   ),
   unpriced_requests: sum('Calls with usage that has no price of its own.'),
   estimated_requests: sum('Calls for which upstream reported no usage, or only part of it.'),

@@ -23,7 +23,7 @@ const webhookFields = {
       (names) => names.length === 1 || !names.includes('*'),
       'events must be ["*"] alone, or names of events.',
     )
-    .meta({ uniqueItems: true, description: 'The events to send; `["*"]` is all, future ones included.' }),
+    .meta({ uniqueItems: true, description: 'The events to send; `["*"]` is all, including future ones.' }),
   description: f.textField('description', 500, { empty: true }).optional().describe('For people.'),
   format: f.wordParameter(
     'format',
@@ -69,9 +69,9 @@ const webhookMembers = z.object({
   disabled_reason: z
     .enum(DISABLED_REASONS)
     .nullable()
-    .describe('`gone`: it answered 410. `failing`: only failures for five days. `manual`: by an edit.'),
+    .describe('`gone`: it answered 410. `failing`: only failures for five days. `manual`: by a PATCH.'),
   created_at: f.instant(),
-  last_delivery_at: f.instant().nullable().describe('The last attempt at a delivery.'),
+  last_delivery_at: f.instant().nullable().describe('When a delivery was last attempted.'),
   last_status: z.int().nullable().describe('The HTTP status of its answer; null if none came.'),
 })
 
@@ -83,7 +83,9 @@ export type Webhook = z.infer<typeof webhookSchema>
 
 export const webhookWithSecretSchema = webhookMembers
   .extend({
-    secret: f.optionalText('Signs the messages. Shown once: a replay by Idempotency-Key does not have it.'),
+    secret: f.optionalText(
+      'Signs the messages. Shown once: a replay with the same Idempotency-Key omits it.',
+    ),
   })
   .meta({ id: 'webhook_with_secret', description: 'A webhook with its new secret.' })
 export type WebhookWithSecret = z.infer<typeof webhookWithSecretSchema>

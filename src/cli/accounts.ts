@@ -38,7 +38,7 @@ const FIELDS: readonly FieldOption[] = [
   ['--monthly-budget <usd>', 'monthly_budget_usd', 'budget of each month, or `none`', amountField],
   ['--discount <fraction>', 'discount', DISCOUNT_HELP, amountField],
   ['--enforce-credit <yes|no>', 'credit_enforced', 'refuse calls once the credit is used up', yesOrNo],
-  ['--force', 'force', 'enforce credit though the balance is 0 or less'],
+  ['--force', 'force', 'enforce credit even if the balance is 0 or less'],
 ]
 
 const EDITED: readonly FieldOption[] = [['--name <name>', 'name', 'another name'], ...FIELDS]

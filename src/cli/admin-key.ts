@@ -61,7 +61,9 @@ async function createAdminKey({ account, ...options }: CreateOptions): Promise<v
   if (fields === undefined) throw new UsageError(error.issues[0]?.message ?? '')
   const { name, role } = fields
   if ((role === 'operator') !== (account === undefined))
-    throw new UsageError('--account is for the roles admin and viewer, and they need it.')
+    throw new UsageError(
+      '--account is required for the roles admin and viewer, and not allowed for operator.',
+    )
   await withStore(async ({ store, digestKey }) => {
     if (account !== undefined && !(await store.hasAccount(account)))
       throw new Failure(`There is no account with the id ${shownText(account)}.`)

@@ -39,7 +39,7 @@ export function register(group: Command): void {
     )
     return
   }
-  withFilters(group.command('list').description('list the ledger of credit, newest first'), [])
+  withFilters(group.command('list').description('list the credit ledger, newest first'), [])
     .addHelpText('after', examples('tollgate credits list --limit 20'))
     .action((options: Options) => printList(LEDGER, [], options))
 

@@ -95,9 +95,7 @@ function selectionOf({ from, to, model, unpricedOnly }: Options): Selection {
 function timeOf(option: string, text: string): Time {
   const time = parseTime(text)
   if (time === null)
-    throw new UsageError(
-      `${option} must be a date such as 2026-11-01 or an instant such as 2026-11-01T12:00:00Z`,
-    )
+    throw new UsageError(`${option} must be a date such as 2026-11-01 or a time such as 2026-11-01T12:00:00Z`)
   return time
 }
 

@@ -163,7 +163,7 @@ const updateAccount = defineRoute({
   },
 })
 
-const SUSPENDED = 'Its calls are 403 `account_suspended` from now on; those that run are finished.'
+const SUSPENDED = 'Its calls are 403 `account_suspended` from now on; running calls finish.'
 
 const setStatus = (status: 'active' | 'suspended', verb: 'suspend' | 'resume') =>
   defineRoute({
