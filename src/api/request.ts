@@ -250,13 +250,15 @@ export function limitOf({ format, limit }: RequestListQuery): number {
 
 /** Encoded as base64url, so that clients treat it as opaque. */
 export function formatCursor({ startedAtMs, requestId }: RequestCursor): string {
-  return Buffer.from(`${startedAtMs}.${requestId}`).toString('base64url')
+  return btoa(`${startedAtMs}.${requestId}`).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '')
 }
 
 function parseCursor(text: string): RequestCursor | null {
-  const decoded = Buffer.from(text, 'base64url').toString()
+  if (!/^[\w-]{1,100}$/.test(text) || text.length % 4 === 1) return null
+  const decoded = atob(text.replaceAll('-', '+').replaceAll('_', '/'))
   const [, startedAtMs = '', requestId = ''] = /^(\d{1,15})\.(.*)$/.exec(decoded) ?? []
+  if (!REQUEST_ID.test(requestId)) return null
   const cursor = { startedAtMs: Number(startedAtMs), requestId }
   // Accept only the canonical form.
-  return f.REQUEST_ID.test(requestId) && formatCursor(cursor) === text ? cursor : null
+  return formatCursor(cursor) === text ? cursor : null
 }
