@@ -257,7 +257,7 @@ function parseCursor(text: string): RequestCursor | null {
   if (!/^[\w-]{1,100}$/.test(text) || text.length % 4 === 1) return null
   const decoded = atob(text.replaceAll('-', '+').replaceAll('_', '/'))
   const [, startedAtMs = '', requestId = ''] = /^(\d{1,15})\.(.*)$/.exec(decoded) ?? []
-  if (!REQUEST_ID.test(requestId)) return null
+  if (!f.REQUEST_ID.test(requestId)) return null
   const cursor = { startedAtMs: Number(startedAtMs), requestId }
   // Accept only the canonical form.
   return formatCursor(cursor) === text ? cursor : null
