@@ -151,7 +151,9 @@ export class BatchFileScanner {
   end(): { readonly models: readonly string[]; readonly bound: Bound | null } | null {
     if (this.#failed || this.#form === null) return null
     const form = this.#form.end()
-    if (form.kind === 'unreadable' || form.duplicates.length > 0 || this.#files !== 1) return null
+    // The end of the form may open its last parts.
+    if (this.#failed || form.kind === 'unreadable' || form.duplicates.length > 0 || this.#files !== 1)
+      return null
     if (form.fields.get('purpose') !== 'batch' || !this.#lines.end()) return null
     const { bound, ambiguity } = this.#entries
     return { models: this.#entries.names.names, bound: this.#isBounded && ambiguity === null ? bound : null }
