@@ -133,8 +133,8 @@ export class Client {
     const reason = cause instanceof Error ? cause.message || code : error.message
     if (NOT_TRUSTED.test(code))
       return new Failure(
-        `${this.url} has a certificate that is not trusted here: ${reason}. Use a host name that the certificate covers in --url. ` +
-          'If no public authority signed it, set NODE_EXTRA_CA_CERTS to its file.',
+        `${this.url} has a certificate that is not trusted here: ${reason}. In --url, use a host name that the certificate covers. ` +
+          'If it is self-signed or from a private CA, set NODE_EXTRA_CA_CERTS to its PEM file.',
       )
     if (NOT_CONNECTED.test(code))
       return new Failure(

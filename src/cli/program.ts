@@ -94,6 +94,6 @@ function explain(error: unknown): { readonly message: string; readonly exitCode:
   if (error instanceof StoreUnavailable)
     return { message: `The database does not answer: ${error.message}. Try again.`, exitCode: 1 }
   if (error instanceof StoreRefused)
-    return { message: `The database refused: ${error.message}.`, exitCode: 1 }
+    return { message: `The database rejected the command: ${error.message}.`, exitCode: 1 }
   throw error
 }

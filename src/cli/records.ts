@@ -183,7 +183,7 @@ export async function showAnswer(
   await printRecord(await connect(options).ask(...request), options)
 }
 
-/** Prints the fields of a record that have a value, each on a line, or the API's answer. */
+/** Prints the fields of a record that have a value, each on a line, or, with --json, the API's reply unchanged. */
 export async function printRecord({ value, text }: ApiAnswer<ApiObject>, options: Options): Promise<void> {
   if (options.json) return await printData([`${text}\n`])
   await print(renderRecord(value, outputStyle(options)))

@@ -5,9 +5,9 @@ import {
   countSpoken,
   fileIn,
   isSoldByDuration,
+  outputAudioTokens,
   PCM_BYTES_PER_MS,
   type SpeechRequest,
-  spokenTokens,
 } from '../providers/chat/audio.ts'
 import { IMAGE_TOOL_MODEL } from '../providers/chat/images.ts'
 import type { UnseenWork } from '../providers/request-limits.ts'
@@ -355,7 +355,7 @@ async function estimateOutput(metered: Metered, call: EstimatedCall, figures: Fi
   const audioMs = unseen.media ? call.bytesOut / CHAT_AUDIO_BYTES_PER_MS : 0
   return {
     output_tokens: Math.max(metered.outputTokensSeen, Math.min(tokens, held.output ?? tokens)),
-    ...(audioMs > 0 ? { audio_output_tokens: spokenTokens(audioMs) } : {}),
+    ...(audioMs > 0 ? { audio_output_tokens: outputAudioTokens(audioMs) } : {}),
   }
 }
 

@@ -104,11 +104,11 @@ export function explainHeld(by: HeldBy, names: HeaderNames): Refusal {
   if (by.limit === 'credit')
     return refuse(
       'credit_held',
-      "Calls in flight hold the rest of the account's credit. Retry when they have ended, or ask the operator to add credit.",
+      "Calls in flight have reserved the rest of the account's credit. Retry when they have ended, or ask the operator to add credit.",
     )
   return refuse(
     'budget_held',
-    `Calls in flight hold the rest of the ${nameOf(by.budget)}: ${describeSpend(by.budget)}. Retry when they have ended, ` +
+    `Calls in flight have reserved the rest of the ${nameOf(by.budget)}: ${describeSpend(by.budget)}. Retry when they have ended, ` +
       'send a smaller max_tokens, or ask the operator for a larger cap or for budgets.mode "settled". ' +
       `The budget ${resetsOn(by.budget)}.`,
     figuresOf(by.budget, names),
@@ -211,20 +211,20 @@ export function refuseTooManyCalls(callsMax: number): Refusal {
 }
 
 export function refuseTooManyTurns(): Refusal {
-  const message = `This socket has ${limits.turnsPerSocketMax} open turns already. Retry when some of them have ended.`
+  const message = `This WebSocket already has ${limits.turnsPerSocketMax} responses in progress. Retry when some have ended.`
   return refuse('too_many_calls', message)
 }
 
 export function refuseInMaintenance(): Refusal {
   return refuse(
     'surface_not_configured',
-    'This gateway is in maintenance mode and calls no upstream. Ask its operator to start it without --maintenance.',
+    'This gateway is in maintenance mode and sends nothing upstream. Ask its operator to start it without --maintenance.',
   )
 }
 
 export function refuseUnconfigured(surface: Surface): Refusal {
   const { key, url } = SURFACES[surface].upstream.variables
-  const message = `No upstream is configured for this surface. Ask the operator to set ${key} (or ${url}).`
+  const message = `No upstream is configured for this API. Ask the operator to set ${key} (or ${url}).`
   return refuse('surface_not_configured', message)
 }
 
@@ -256,7 +256,7 @@ function refuseMisspelled(method: string, path: string): Refusal | null {
 function refuseMinting({ billing }: Endpoint, minting: 'pass' | 'refuse'): Refusal | null {
   if (billing !== 'mints_credential' || minting === 'pass') return null
   const message =
-    'This endpoint issues an upstream credential, which would survive the revocation of your key. This gateway refuses it to every key.'
+    'This endpoint issues an upstream credential, which would survive the revocation of your key. This gateway blocks it for every key.'
   return refuse('minting_refused', message)
 }
 
@@ -311,7 +311,7 @@ export function explainFailure(end: CallEnd & { kind: 'failed' }): Refusal {
 /** Turns an exception into a refusal. `isOwn`: the store may have executed the command before its answer was lost. */
 export function explainThrown(error: unknown, request: string, log: Log, isOwn = false): Refusal {
   if (error instanceof StoreUnavailable) {
-    log.error({ request, cause: error.message }, 'the store cannot answer')
+    log.error({ request, cause: error.message }, 'the database does not answer')
     return refuse(
       'store_unavailable',
       isOwn

@@ -23,7 +23,7 @@ export interface ErrorRow {
 const ROWS = {
   bad_request: '400 client never: The request line, a header or a field is invalid. The message names it.',
   unknown_model:
-    '400 client never: An entry of `allowed_models` matches no model of the price book. The message names the closest.',
+    '400 client never: An entry of `allowed_models` matches no model in the price book. The message names the closest match.',
   invalid_api_key:
     '401 client never: The key is missing, malformed, unknown, revoked, expired, or of the wrong kind.',
   budget_exceeded:
@@ -62,9 +62,9 @@ const ROWS = {
   expectation_failed: '417 client never: The header `Expect` has a value other than `100-continue`.',
   websocket_not_supported: '426 gateway never: The endpoint does not support WebSockets. Use HTTP.',
   budget_held:
-    '429 client safe 2: Calls in flight hold the rest of a budget, and did not end in time. Nothing was sent upstream.',
+    '429 client safe 2: Calls in flight have reserved the rest of a budget, and did not end in time. Nothing was sent upstream.',
   credit_held:
-    "429 client safe 2: Calls in flight hold the rest of the account's credit, and did not end in time. Nothing was sent upstream.",
+    "429 client safe 2: Calls in flight have reserved the rest of the account's credit, and did not end in time. Nothing was sent upstream.",
   rate_limit_exceeded:
     '429 client safe: The key has reached its `requests_per_minute`. Nothing was sent upstream. `retry-after` is the time to the next minute.',
   too_many_calls:
@@ -80,7 +80,7 @@ const ROWS = {
   no_memory:
     '503 gateway safe 1: Too many calls are in flight, or there is no memory for the request body. Nothing was sent upstream.',
   surface_not_configured:
-    '503 operator never: No upstream is configured for this surface. The message names the variable to set.',
+    '503 operator never: No upstream is configured for this API. The message names the variable to set.',
   upstream_timeout: '504 upstream unknown: Upstream did not answer a WebSocket handshake in time.',
 } as const
 

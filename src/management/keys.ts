@@ -65,7 +65,7 @@ export function refuseUnknownModel(
     if (isPattern && names.some((name) => name.startsWith(text))) continue
     const meant = suggestModel(names, entry)
     const hint = meant === null ? '' : ` Did you mean ${meant}?`
-    const message = `allowed_models: ${JSON.stringify(entry)} matches no model of the price book.${hint}`
+    const message = `allowed_models: ${JSON.stringify(entry)} matches no model in the price book.${hint}`
     return refused('unknown_model', message, 'allowed_models')
   }
   return null

@@ -108,12 +108,12 @@ export async function recogniseSignIn(
     return refused('bad_request', 'Send either admin_key or key.', param)
   // Do not look up an API key as an admin key: it would count as a use.
   if (adminKey !== undefined && keyKindOf(adminKey, servicePrefix) === 'live')
-    return refused('invalid_api_key', 'This is an API key: send it as key.', param)
+    return refused('invalid_api_key', 'This is an API key. Send it as `key`.', param)
   const caller = await store.lookUpKey(digestKey(given), clock.nowMs(), 'own_path')
   const wanted = adminKey === undefined ? 'api_key' : 'admin_key'
   if (caller.kind === wanted) return caller
   if (caller.kind === 'admin_key')
-    return refused('invalid_api_key', 'This is an admin key: send it as admin_key.', param)
+    return refused('invalid_api_key', 'This is an admin key. Send it as `admin_key`.', param)
   const kind = wanted === 'api_key' ? 'API key' : 'admin key'
   const ended = caller.kind === 'refused' ? ENDED[caller.reason] : undefined
   const message = ended === undefined ? `This is not an ${kind} of this gateway.` : `This ${kind} ${ended}.`

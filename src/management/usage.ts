@@ -136,7 +136,11 @@ export const usageRoute = defineRoute({
     const dimensions = USAGE_DIMENSIONS.filter((dimension) => groupBy.includes(dimension))
     const after = query.after === undefined ? null : parseUsageCursor(query.after, dimensions)
     if (query.after !== undefined && after === null) {
-      return refused('bad_request', 'after must be the `next` of a page with the same group_by.', 'after')
+      return refused(
+        'bad_request',
+        'after must be the `next` value of a previous page with the same group_by.',
+        'after',
+      )
     }
     const isOpen = query.start === undefined && query.end === undefined
     const range = dayRange(

@@ -142,7 +142,7 @@ function plainReader(contentType: string, reads: Reads, doubt: Doubt | null): Sy
 /** Field separators of a form. Some parsers still accept the semicolon. */
 const [AMPERSAND, SEMICOLON] = [0x26, 0x3b]
 
-/** curl sends `urlencoded` with every -d. JSON without a field separator would be a single field, so it is unambiguous. */
+/** curl sends `urlencoded` with every -d. A JSON body without `&` or `;` would be a single form field, so reading it as JSON is safe. */
 function jsonReader({ shape, onElement }: Reads, doubt: Doubt | null, isUrlencoded: boolean): SyncReader {
   const skim = new JsonSkim(shape, onElement)
   let mayBeForm = false

@@ -1,6 +1,6 @@
 import { NO_USAGE, type Usage } from '../kernel/usage.ts'
 import type { JsonObject } from '../metering/json-shape.ts'
-import { heardTokens, spokenTokens } from './chat/audio.ts'
+import { heardTokens, outputAudioTokens } from './chat/audio.ts'
 import { readTranscription } from './chat/closing-usage.ts'
 import { partOf, readTokens } from './chat/tokens.ts'
 import { Counts, objectAt, quantitiesOf, tokensInBytes } from './reading.ts'
@@ -60,7 +60,7 @@ export function cutResponseUsage(
     input_tokens: sum(read.output_tokens, within(tokensInBytes(cut.inputTextBytes))),
     audio_input_tokens: sum(read.audio_output_tokens, within(heardTokens(cut.inputAudioMs))),
     output_tokens: tokensInBytes(cut.outputTextBytes),
-    audio_output_tokens: spokenTokens(cut.outputAudioMs),
+    audio_output_tokens: outputAudioTokens(cut.outputAudioMs),
   })
   const { output_tokens: _words, audio_output_tokens: _sound, ...prompt } = quantities
   const part = { model: null, quantities, promptTokens: sum(...Object.values(prompt)) }

@@ -51,7 +51,7 @@ function sentenceOf({ type, timestamp, data }: Payload): string {
   const held = data.held_usd === '0' ? '' : `, ${dollars(data.held_usd)} more are held by calls in flight`
   const resets = ` The budget resets on ${dayOf(data.resets_at)}.`
   const { balance_usd, held_usd } = data.balance ?? {}
-  const balance = `${dollars(balance_usd)}, of which calls in flight hold ${dollars(held_usd)}`
+  const balance = `${dollars(balance_usd)}, of which calls in flight have reserved ${dollars(held_usd)}`
   switch (type) {
     case 'key.budget.threshold':
     case 'account.budget.threshold':

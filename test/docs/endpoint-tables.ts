@@ -28,14 +28,14 @@ const KINDS: readonly (readonly [title: string, about: string, has: (endpoint: E
   ],
   [
     'Metered later',
-    'Creates a batch, which is charged when it ends ([costs that come later](BILLING.md#costs-that-come-later)). With ' +
+    'These calls create a batch, which is charged when it ends ([costs that come later](BILLING.md#costs-that-come-later)). With ' +
       '`"deferred": {"poll": false}` it is not metered. A Chat batch of a limited key needs a file that this key uploaded here in ' +
       'one request (else 404 `batch_file_unknown`).',
     ({ makes }) => makes !== undefined,
   ],
   [
     'Not metered',
-    'No reply states the cost. Limited keys get 404 `endpoint_not_metered`; other keys are served at cost 0, flagged `unpriced` ' +
+    'Replies of these endpoints do not state the cost. Keys with limits get 404 `endpoint_not_metered`; other keys are served at cost 0, flagged `unpriced` ' +
       '([`pricing.unpriced`](CONFIGURATION.md#the-configuration-file) changes both). Upstream shut down videos on 2026-09-24 and ' +
       'Assistants on 2026-08-26.',
     ({ billing, method, makes }) =>

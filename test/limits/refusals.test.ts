@@ -114,7 +114,7 @@ for (const surface of surfaces) {
       type: isMessages ? 'rate_limit_error' : 'budget',
       code: 'budget_held',
       message:
-        `Calls in flight hold the rest of the monthly budget of this key: 0 spent and ${held} held of 0.0001 USD. ` +
+        `Calls in flight have reserved the rest of the monthly budget of this key: 0 spent and ${held} held of 0.0001 USD. ` +
         'Retry when they have ended, send a smaller max_tokens, or ask the operator for a larger cap or for ' +
         'budgets.mode "settled". ' +
         'The budget resets on 1 January (UTC).',
@@ -203,7 +203,7 @@ test('credit that calls in flight hold is 429 and may be retried; an account wit
     assertRefusal(held, surface, {
       ...{ status: 429, type: surface === 'messages' ? 'rate_limit_error' : 'budget', code: 'credit_held' },
       message:
-        "Calls in flight hold the rest of the account's credit. Retry when they have ended, or ask the operator to add credit.",
+        "Calls in flight have reserved the rest of the account's credit. Retry when they have ended, or ask the operator to add credit.",
       lines: ['retry-after: 2'],
     })
   }

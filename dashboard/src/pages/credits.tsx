@@ -124,8 +124,8 @@ function CreditForm({
   const moved = (kind === 'correction' ? -1 : 1) * (size || 0)
   return (
     <FormDialog
-      title={kind === 'correction' ? 'Correct the credit' : 'Top up'}
-      submit={kind === 'correction' ? 'Take off' : 'Add credit'}
+      title={kind === 'correction' ? 'Deduct credit' : 'Top up'}
+      submit={kind === 'correction' ? 'Deduct' : 'Add credit'}
       isReady={(size ?? 0) > 0 && reason.trim() !== ''}
       onClose={onClose}
       onSubmit={async () => {
@@ -134,7 +134,7 @@ function CreditForm({
       }}
     >
       <AmountField
-        label={kind === 'correction' ? 'Amount to take off, USD' : 'Amount, USD'}
+        label={kind === 'correction' ? 'Amount to deduct, USD' : 'Amount, USD'}
         value={amount}
         onInput={setAmount}
       />

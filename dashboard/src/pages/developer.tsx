@@ -46,9 +46,9 @@ export function DeveloperPage() {
 function Stopped({ of: key, last }: { readonly of: Key; readonly last: Call | undefined }) {
   const { cap, share, period } = tightestOf(key)
   if (cap !== null && (cap === 0 || share >= 1))
-    return <p class="bad">It has spent its budget of the {period}: calls that cost are refused.</p>
+    return <p class="bad">It has spent its budget of the {period}: paid calls are refused.</p>
   if (last?.state !== 'refused') return null
   if (last.code === 'credit_balance_exhausted')
-    return <p class="bad">The account is out of credit: calls that cost are refused.</p>
+    return <p class="bad">The account is out of credit: paid calls are refused.</p>
   return <p class="bad">The last call was refused: {last.code}.</p>
 }

@@ -110,7 +110,7 @@ export function KeyForm({ edited, onClose, onDone }: Ends<Key | NewKey> & { read
         <MetadataField pairs={fields.metadata} onInput={(metadata) => set({ metadata })} />
         <SelectField
           label="Budget mode"
-          hint="Exact: calls wait for room. Settled: calls in flight may exceed a cap."
+          hint="Exact: calls wait while others have reserved the rest of the budget. Settled: calls never wait, but may together exceed it."
           options={{ '': 'gateway default', exact: 'exact', settled: 'settled' }}
           {...bound('mode')}
         />
@@ -165,14 +165,16 @@ export function BulkForm({ keys, onClose, onDone }: Ends<void> & { readonly keys
       <AmountField
         label="Amount, USD"
         hint={
-          how === 'raise' ? 'Keys without a cap stay without one. Empty: unchanged.' : 'Empty: unchanged.'
+          how === 'raise'
+            ? 'Keys without a cap stay without one. Leave empty to keep the current value.'
+            : 'Leave empty to keep the current value.'
         }
         value={budget}
         onInput={setBudget}
       />
       <TextField
         label="Expires, UTC"
-        hint="Empty: unchanged."
+        hint="Leave empty to keep the current value."
         type="datetime-local"
         value={expires}
         onInput={setExpires}
@@ -206,7 +208,7 @@ export function RotateForm({ of: key, onClose, onDone }: Ends<NewKey> & { readon
         rotation cannot spend it twice.
       </p>
       <SelectField label="The old key" value={end} options={OLD_KEY} onInput={setEnd} />
-      {end !== '' && <p class="high">A client that still has the old secret then gets 401.</p>}
+      {end !== '' && <p class="high">After that, clients that still use the old key get 401.</p>}
     </FormDialog>
   )
 }

@@ -188,7 +188,7 @@ export function KeyLimits({ of: value }: { readonly of: Key }) {
 const LastUse = ({ of: { user_agent, client_ip, id } }: { readonly of: Call }) => (
   <>
     {' '}
-    by <b class="name">{user_agent ?? 'a client without a name'}</b> from <code>{client_ip}</code>.{' '}
+    by <b class="name">{user_agent ?? 'an unknown client'}</b> from <code>{client_ip}</code>.{' '}
     <Link to={`/requests/${id}`}>View request</Link>
   </>
 )

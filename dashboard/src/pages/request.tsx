@@ -336,7 +336,7 @@ function CreditBack({ call, onClose, onDone }: { readonly call: Call; onClose():
         onDone()
       }}
     >
-      <p>The bill stays as it is. The cost of the call is added to the credit, once.</p>
+      <p>The recorded cost does not change. The same amount is added to the credit, once.</p>
       <TextField label="Reason" isRequired value={reason} onInput={setReason} />
     </FormDialog>
   )

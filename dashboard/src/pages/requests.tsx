@@ -141,7 +141,7 @@ function SumOf({ filters, keyId, keyName }: SumOfProps) {
       {keyId !== null && <KeyLink id={keyId} name={keyName} />}{' '}
       {socket != null && (
         <>
-          Turns of <Link to={`/requests/${socket}`}>a socket</Link>
+          Calls on <Link to={`/requests/${socket}`}>one WebSocket</Link>
         </>
       )}
       {total !== undefined && (

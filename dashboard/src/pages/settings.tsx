@@ -98,7 +98,7 @@ export function SettingsPage({ query }: { readonly query: URLSearchParams }) {
       )}
       {created !== null && (
         <SecretDialog
-          title={`The admin key ${created.name}`}
+          title={`Admin key ${created.name}`}
           secret={created.key}
           hint="It signs in here and is the bearer token of the management API."
           onClose={() => setCreated(null)}

@@ -224,7 +224,7 @@ function OneWebhook({ of: webhook, onChanged, onSecret }: OneWebhookProps) {
             onChanged()
           }}
         >
-          <p>Nothing more is sent to it, and the list of its deliveries is deleted.</p>
+          <p>It gets no more deliveries, and its delivery log is deleted.</p>
         </ConfirmByName>
       )}
     </section>

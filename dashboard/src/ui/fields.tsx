@@ -196,7 +196,7 @@ export function ModelsField({
             {name.endsWith('*') && <span class="quiet">{allowed(name)} models</span>}
           </label>
         ))}
-        {offered.length === 0 && <span class="quiet">No model of the price book has that name.</span>}
+        {offered.length === 0 && <span class="quiet">No model in the price book matches.</span>}
       </div>
     </fieldset>
   )

@@ -42,16 +42,18 @@ export function heardTokens(milliseconds: number): number {
   return Math.ceil(milliseconds / HEARD_MS_PER_TOKEN)
 }
 
-export function spokenTokens(milliseconds: number): number {
+export function outputAudioTokens(milliseconds: number): number {
   return Math.ceil(milliseconds / SPOKEN_MS_PER_TOKEN)
 }
 
 export async function countSpoken(audio: AudioSeen | undefined, format: string | null): Promise<Quantities> {
   if (audio === undefined) return { audio_output_tokens: 0 }
-  return { audio_output_tokens: spokenTokens(audio.milliseconds ?? (await spokenMs(audio, format))) }
+  return {
+    audio_output_tokens: outputAudioTokens(audio.milliseconds ?? (await outputAudioMs(audio, format))),
+  }
 }
 
-async function spokenMs({ bytes, head }: AudioSeen, format: string | null): Promise<number> {
+async function outputAudioMs({ bytes, head }: AudioSeen, format: string | null): Promise<number> {
   const audio = head === undefined || format === 'pcm' ? null : await readAudio(head, bytes)
   if (audio?.bitrate !== undefined) return (bytes * 8_000) / audio.bitrate
   return bytes / (SPOKEN_BYTES_PER_MS.get(format ?? 'mp3') ?? 16)
@@ -68,7 +70,7 @@ async function readAudio(bytes: Buffer, size: number) {
   }
 }
 
-/** The length of an uploaded file; for unknown formats, by its size. */
+/** The duration of an uploaded file, estimated from its size if the format is unknown. */
 async function uploadMs(file: Buffer | null, bodyBytes: number): Promise<number> {
   const bytes = file?.length ?? bodyBytes
   const seconds = file === null ? undefined : (await readAudio(file, bytes))?.duration
@@ -103,13 +105,13 @@ export async function countHeard(
   tokensMax: number | null,
 ): Promise<Quantities> {
   const stated = audio?.milliseconds ?? null
-  if (stated !== null) return countHeardMs(model, stated, null)
+  if (stated !== null) return countInputAudioMs(model, stated, null)
   const ms = Math.max(await uploadMs(file, bodyBytes), audio?.leastMilliseconds ?? 0)
-  return countHeardMs(model, ms, tokensMax)
+  return countInputAudioMs(model, ms, tokensMax)
 }
 
-/** Audio of this length, in the unit that the transcription model is priced in. */
-function countHeardMs(model: string | null, ms: number, tokensMax: number | null): Quantities {
+/** The billed quantity for input audio of this duration, in the unit that the model is priced in. */
+function countInputAudioMs(model: string | null, ms: number, tokensMax: number | null): Quantities {
   // Whole seconds, as upstream counts: 8.47 s is 9.
   if (isSoldByDuration(model)) return { audio_input_milliseconds: Math.ceil(ms / 1_000) * 1_000 }
   const tokens = heardTokens(ms)

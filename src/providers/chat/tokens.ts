@@ -51,8 +51,8 @@ export function readTokens(
 
 type Split = (total: number, details: JsonObject) => Quantities
 
-/** The tokens when the same reply reports usage again: running totals, which can only rise. */
-function laterTokens(before: ReportedTokens, now: ReportedTokens, counts: Counts): ReportedTokens {
+/** Merges a later usage report of the same reply. Reports are running totals, so a lower total is ignored and flagged. */
+function mergeTokens(before: ReportedTokens, now: ReportedTokens, counts: Counts): ReportedTokens {
   return {
     input: laterSide(before.input, now.input, counts),
     output: laterSide(before.output, now.output, counts),
@@ -92,7 +92,7 @@ export class ReplyFacts {
   readUsage({ usage }: JsonObject, document: ReplyDocument): boolean {
     if (usage === null || usage === undefined) return false
     if (!isObject(usage) || document.repeatsNames()) this.counts.doubt()
-    this.tokens = laterTokens(this.tokens, readTokens(objectAt(usage), this.counts), this.counts)
+    this.tokens = mergeTokens(this.tokens, readTokens(objectAt(usage), this.counts), this.counts)
     return isObject(usage)
   }
 

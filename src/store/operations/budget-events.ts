@@ -94,8 +94,8 @@ export function balanceEvents(
   ]
 }
 
-/** For commands that move the balance; settlement finds its own crossings. */
-export function* recordBalanceMove(
+/** Records the events of a command that changes the balance. Settlement detects its own threshold crossings. */
+export function* recordBalanceChange(
   { accountId, after, movedNanos, actor }: BalanceMove,
   atMs: number,
 ): Operation<void> {

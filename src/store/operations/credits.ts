@@ -15,7 +15,7 @@ import {
 } from '../../ledger/account.ts'
 import { CREDIT_BACK } from '../../ledger/rerate.ts'
 import { bool, nanos, present, type Row, readWideSum, recordOf, text, wideSum } from '../rows.ts'
-import { recordBalanceMove } from './budget-events.ts'
+import { recordBalanceChange } from './budget-events.ts'
 import { actorOf, recordEvent } from './events.ts'
 import { atomic, listNewest, matching, type Operation } from './operation.ts'
 import { claimKey, giveUpKey } from './settings.ts'
@@ -71,7 +71,7 @@ export function* bookEntry(credit: NewCredit & { readonly kind: CreditKind }): O
       ${balanceAfterNanos}, ${atMs})`
   const data = { credit: creditObject(entry), balance: balanceObject(balance) }
   yield* recordEvent({ accountId, type: 'credit.added', actor, data }, atMs)
-  yield* recordBalanceMove({ accountId, after: balance, movedNanos: amountNanos, actor }, atMs)
+  yield* recordBalanceChange({ accountId, after: balance, movedNanos: amountNanos, actor }, atMs)
   return entry
 }
 

@@ -87,7 +87,7 @@ const listCalls = atomic(function* (
   return { calls, next: beyond === undefined ? null : (last ?? null) }
 })
 
-/** The last record of one scan, and one more if there is one. */
+/** Selects the last record of one scan and the one after it, which shows whether to continue. */
 export function edgeSql(filter: CallFilter, before: CallCursor, from: CallCursor): Sql {
   return sql`SELECT started_at_ms, id FROM ${source(filter, before, from)} ${newestFirst(filter)}
     LIMIT 2 OFFSET ${LOG_LOOK_RECORDS_MAX - 1}`

@@ -24,6 +24,8 @@ test('the client gets the bytes of an upstream that was not asked for usage, how
 test('an event leaves as soon as it is complete', () => {
   fc.assert(
     fc.property(twoVersions, ({ asked, notAsked }) => {
+      // A CR at the end waits for its LF.
+      fc.pre(!asked.some((block) => block.endsWith('\r')))
       const cutter = new UsageCutter()
       for (const [i, block] of asked.entries()) {
         const out = cutter.write(Buffer.from(block))

@@ -167,9 +167,8 @@ test('what cannot need a change does not wait for the end of its event', () => {
   assert.equal(said(cutter, '"usage":null}\n'), null)
   assert.equal(said(cutter, '\n: x'), 'data: {"a":1}\n\n: x')
   assert.equal(said(cutter, '\ndata: {'), '\n')
-  assert.equal(said(cutter, '"usage":null}\r\r'), 'data: {}\r\r')
-  assert.equal(said(cutter, '\ndata: {"choices":[],"usage":1}\r\r'), '\n')
-  assert.equal(said(cutter, '\n'), null)
+  assert.equal(said(cutter, '"usage":null}\r\r'), null, 'a CR at the end waits for its LF')
+  assert.equal(said(cutter, '\ndata: {"choices":[],"usage":1}\r\n\r\n'), 'data: {}\r\r\n')
   assert.equal(cutter.end(), null)
 })
 
