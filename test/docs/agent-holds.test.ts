@@ -5,7 +5,7 @@ import { test } from '../support/suite.ts'
 
 const page = readFileSync(new URL('../../docs/CODING-AGENTS.md', import.meta.url), 'utf8')
 const rows = Array.from(
-  page.matchAll(/^\| `([^`]+)` \| (?:`max_tokens` ([\d,]+)|no limit, as Codex) \| ([\d.]+) \|$/gm),
+  page.matchAll(/^\| `([^`]+)` \| (?:`max_tokens` ([\d,]+)|none \(Codex sends none\)) \| ([\d.]+) \|$/gm),
   ([, model = '', tokens, usd = '']) => ({ model, maxTokens: tokens?.replaceAll(',', ''), usd }),
 )
 
