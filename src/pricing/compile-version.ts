@@ -30,7 +30,8 @@ export function instantMs(text: string): number {
 
 /** Makes maps of whole numbers from the decimals of a price file, once per version: rating a call only looks them up. */
 export function compileVersion(entry: BookVersionEntry, effectiveFromMs: number | null): PriceVersion {
-  const models = entry.models.map((model) => compileModel(model, entry))
+  const usualRatio = tierRatios(entry)
+  const models = entry.models.map((model) => compileModel(model, entry.tools, usualRatio))
   const names = new Map<string, ModelPrice>()
   for (const model of models)
     for (const name of [model.id, ...(model.entry.aliases ?? [])]) names.set(name, model)
@@ -40,11 +41,12 @@ export function compileVersion(entry: BookVersionEntry, effectiveFromMs: number 
 
 function compileModel(
   entry: ModelEntry,
-  { tools, tier_factors: factors = {} }: BookVersionEntry,
+  tools: BookVersionEntry['tools'],
+  usualRatio: UsualRatio,
 ): ModelPrice {
   const mode = entry.mode ?? 'chat'
   const compile = (table: RateTableEntry) =>
-    compileTable(table, IMAGES_AS_TEXT.has(mode), factors[entry.provider] ?? {})
+    compileTable(table, IS_TEXT.has(mode), (tier) => usualRatio(entry.provider, tier))
   return {
     id: entry.id,
     provider: entry.provider,
@@ -67,26 +69,50 @@ function compileModel(
   }
 }
 
-/** Image input costs as much as text input, unless the list has image rates. */
-const IMAGES_AS_TEXT: ReadonlySet<string> = new Set(TEXT_MODES)
+const IS_TEXT: ReadonlySet<string> = new Set(TEXT_MODES)
 
-/** Of tiers that a model does not list, where the book has no factor for the provider. */
-const TIER_FACTORS: Readonly<Partial<Record<Tier, string>>> = { batch: '0.5', flex: '0.5' }
+type Ratio = readonly [over: bigint, under: bigint]
+type UsualRatio = (provider: string, tier: Tier) => Ratio
 
-function compileTable(
-  table: RateTableEntry,
-  imagesAsText: boolean,
-  factors: Readonly<Record<string, string>>,
-): RateTable {
+/** The ratio of a tier for models that do not list it: 0.5 for batch and flex, else that of the newest model that lists it. */
+function tierRatios({ models, tier_factors: factors = {} }: BookVersionEntry): UsualRatio {
+  const newest = new Map<string, { readonly version: number; readonly ratio: Ratio }>()
+  for (const { id, provider, rates } of models) {
+    const version = versionIn(id)
+    const under = nanos(rates.standard.input ?? '0')
+    for (const tier of TIERS) {
+      const over = rates[tier]?.input
+      const key = `${provider} ${tier}`
+      if (over == null || under === 0n || version < (newest.get(key)?.version ?? 0)) continue
+      newest.set(key, { version, ratio: [nanos(over), under] })
+    }
+  }
+  return (provider, tier) => {
+    if (tier === 'batch' || tier === 'flex') return [1n, 2n]
+    const stored = factors[provider]?.[tier]
+    if (stored !== undefined) return [nanos(stored), ONE]
+    return newest.get(`${provider} ${tier}`)?.ratio ?? [1n, 1n]
+  }
+}
+
+/** 6.1 of `gpt-6.1-sol`, 5.5 of `claude-opus-5-5`, 4 of `o4-mini`. */
+function versionIn(id: string): number {
+  const [, major = '0', minor = '0'] = /(\d+)(?:[.-](\d)(?!\d))?/.exec(id) ?? []
+  return Number(`${major}.${minor}`)
+}
+
+function compileTable(table: RateTableEntry, isText: boolean, usualRatio: (tier: Tier) => Ratio): RateTable {
   const { long_context: long, ...short } = table.standard
   const standard = compileTariff(short)
   const standardLong = long === undefined ? null : compileTariff(long)
   const writesCost = CHAT_CACHE_WRITES.some((unit) => standard.has(unit))
-  const complete = (tariff: Map<Unit, bigint>) => addImplied(tariff, imagesAsText, writesCost)
+  // A model that embeds, or that is paid by the hour of audio, is not sold by its output.
+  const outputCosts = isText || UNITS_OF.output.some((unit) => standard.has(unit))
+  const complete = (tariff: Map<Unit, bigint>) => addImplied(tariff, { isText, writesCost, outputCosts })
   const tierOf = (tier: Tier): TierRates => {
     const { long_context: ownLong = {}, ...own } = table[tier] ?? {}
     const listed = compileTariff(own)
-    const ratio = ratioOf(listed, standard) ?? [nanos(factors[tier] ?? TIER_FACTORS[tier] ?? '1'), ONE]
+    const ratio = ratioOf(listed, standard) ?? usualRatio(tier)
     return {
       listed: table[tier] !== undefined,
       short: complete(new Map([...times(standard, ratio), ...listed])),
@@ -96,8 +122,6 @@ function compileTable(
   const tiers = Object.fromEntries(TIERS.map((tier) => [tier, tierOf(tier)]))
   return { longContextAbove: table.long_context_above ?? null, tiers: tiers as RateTable['tiers'] }
 }
-
-type Ratio = readonly [over: bigint, under: bigint]
 
 /** The factor of the rates that a tier lists. */
 function ratioOf(own: Tariff, standard: Tariff): Ratio | null {
@@ -117,19 +141,21 @@ function times(tariff: Tariff, [over, under]: Ratio): Tariff {
 const CHAT_CACHE_WRITES: readonly Unit[] = ['cache_write_30m_tokens', 'cache_write_12h_tokens']
 
 /** Adds the rates that a list leaves out because they follow from the others. */
-function addImplied(tariff: Map<Unit, bigint>, imagesAsText: boolean, writesCost: boolean): Tariff {
+function addImplied(
+  tariff: Map<Unit, bigint>,
+  model: { readonly isText: boolean; readonly writesCost: boolean; readonly outputCosts: boolean },
+): Tariff {
   const imply = (unit: Unit, rate: bigint | undefined) => {
     if (rate !== undefined && !tariff.has(unit)) tariff.set(unit, rate)
   }
   const [input, cached] = [tariff.get('input_tokens'), tariff.get('cache_read_tokens')]
-  if (imagesAsText && !tariff.has('image_input_tokens')) {
+  // Image input costs as much as text input, unless the list has image rates.
+  if (model.isText && !tariff.has('image_input_tokens')) {
     imply('image_input_tokens', input)
     imply('image_cache_read_tokens', cached)
   }
-  if (!writesCost) for (const unit of CHAT_CACHE_WRITES) imply(unit, input)
-  // A model that embeds, or that is paid by the hour of audio, is not sold by its output.
-  if (tariff.size > 0 && !UNITS_OF.output.some((unit) => tariff.has(unit)))
-    for (const unit of UNITS_OF.output) imply(unit, 0n)
+  if (!model.writesCost) for (const unit of CHAT_CACHE_WRITES) imply(unit, input)
+  if (!model.outputCosts && tariff.size > 0) for (const unit of UNITS_OF.output) imply(unit, 0n)
   return tariff
 }
 

@@ -56,16 +56,15 @@ function digestOf(applied: readonly OverlayEntry[]): string {
 /**
  * The prices with the overlay's changes and additions, which are checked afterwards. A model that exists retains the
  * members that the overlay does not mention, but its `rates` are replaced as a whole: half old and half new rates would
- * be no price list. A name that the overlay gives to a model is taken from those that the overlay does not list.
+ * be no price list. A name that the overlay gives to a model is taken from the one that had it.
  */
 function applyOverlay(prices: BookVersionEntry, overlay: OverlayEntry): BookVersionEntry {
   const changes = new Map((overlay.models ?? []).map((model) => [model.id, model]))
   const names = new Set([...changes.values()].flatMap(({ id, aliases = [] }) => [id, ...aliases]))
   const models = prices.models.map((model) => {
     const change = changes.get(model.id)
-    if (change !== undefined) return { ...model, ...change }
-    const isTaken = model.aliases?.some((alias) => names.has(alias)) ?? false
-    return isTaken ? { ...model, aliases: model.aliases?.filter((alias) => !names.has(alias)) } : model
+    const aliases = change?.aliases ?? model.aliases?.filter((alias) => !names.has(alias))
+    return { ...model, ...change, ...(aliases && { aliases }) }
   })
   const known = new Set(prices.models.map(({ id }) => id))
   const added = [...changes.values()].filter(({ id }) => !known.has(id))
@@ -120,8 +119,8 @@ function parse<T>(form: z.ZodType<T>, value: unknown): Parsed<T> {
 /** A model is named by its id: its index is not that of the file once the file is merged with the list. */
 function problemAt(path: readonly PropertyKey[], message: string, value: unknown): string {
   const [first, index] = path
-  const { models } = value as { models?: readonly { readonly id?: unknown }[] }
-  const id = first === 'models' && typeof index === 'number' ? models?.[index]?.id : undefined
+  const file = value as { readonly models?: readonly { readonly id?: unknown }[] } | null
+  const id = first === 'models' && typeof index === 'number' ? file?.models?.[index]?.id : undefined
   if (typeof id === 'string') return `model "${id}": ${z.core.toDotPath(path.slice(2))}: ${message}`
   return path.length === 0 ? message : `${z.core.toDotPath(path)}: ${message}`
 }

@@ -97,7 +97,7 @@ export const versionFile = z
     effective_from: instant,
     default_models: z.record(endpoint, name).optional(),
     tools: toolsByProvider,
-    /** By provider, the factor of a tier on the standard rates of models that list no rates for the tier. */
+    /** Only in stored versions of 2026-11-18: tier factors by provider, which now follow from the models. */
     tier_factors: z.record(name, z.record(name, multiplier)).optional(),
     models: z.array(model).max(20_000),
   })
@@ -110,8 +110,12 @@ export const versionFile = z
         owners.set(own, id)
       }
       if (!TEXT_MODES.some((each) => each === mode)) continue
-      for (const key of ['input', 'output'] as const)
-        if (rates.standard[key] == null) add(`a ${mode} model needs a standard rate for "${key}"`)
+      const { long_context: long, ...short } = rates.standard
+      for (const key of ['input', 'output'] as const) {
+        const needs = `a ${mode} model needs a standard rate for "${key}"`
+        if (short[key] == null) add(needs)
+        if (long !== undefined && long[key] == null) add(`${needs} of long prompts`)
+      }
     }
     for (const [path, model] of Object.entries(defaults))
       if (!owners.has(model)) context.addIssue(`default_models["${path}"]: there is no model "${model}"`)

@@ -20,7 +20,7 @@ test('a price that changes gets a new version id', () => {
   // id and a new effective_from, then write the new digest here.
   const prices: unknown = JSON.parse(readFileSync(file, 'utf8'))
   const digest = createHash('sha256').update(JSON.stringify(prices)).digest('hex').slice(0, 16)
-  assert.deepEqual([shipped.id, digest], ['2026-11-18.1', 'f80ad987b39c63f7'])
+  assert.deepEqual([shipped.id, digest], ['2026-11-18.2', '4358744f7c3e4bcf'])
 })
 
 function nanos(text: string | null | undefined): bigint {

@@ -89,6 +89,16 @@ test('a name that the overlay gives to another model is taken from the one that 
   assert.deepEqual(findModel(prices, 'alpha')?.entry.aliases, [])
 })
 
+test('a name that moves between two models of an overlay is taken from the one that had it', () => {
+  const models = [
+    { id: 'alpha', max_output_tokens: 5 },
+    { id: 'beta', aliases: ['alpha-1'] },
+  ]
+  const prices = load(small, JSON.stringify({ models })).versions[0]
+  assert.equal(findModel(prices, 'alpha-1')?.id, 'beta')
+  assert.deepEqual(findModel(prices, 'alpha')?.entry.aliases, [])
+})
+
 test('an overlay changes the price of a tool and keeps the others', () => {
   const overlay = {
     tools: { openai: { file_search_per_1000: '2' }, anthropic: { web_search_per_1000: '8' } },
@@ -130,6 +140,7 @@ const decimal = /^model "alpha": rates\.standard\.input: must be a decimal in qu
 const wrong: readonly [says: string, overlay: string, problem: RegExp][] = [
   ['what is not JSON', '{"models": [}', /^the file is not JSON: Unexpected token/],
   ['a document that is no object', '"prices"', /expected object/],
+  ['a document that is null', 'null', /^Invalid input: expected object, received null$/],
   ['an unknown member', '{"model": []}', /^model: is not a member/],
   ['an unknown rate', rates('"input":"1","output":"1","inputs":"1"'), /standard\.inputs: is not a member/],
   ['a number instead of a decimal in quotes', input('0.1'), decimal],
@@ -153,6 +164,11 @@ const wrong: readonly [says: string, overlay: string, problem: RegExp][] = [
     'a chat model without an output rate',
     rates('"input":"1"'),
     /^model "alpha": a chat model needs a standard rate for "output"/,
+  ],
+  [
+    'a chat model without an output rate for long prompts',
+    rates('"input":"1","output":"1","long_context":{"input":"2"}', '"long_context_above":5,'),
+    /^model "alpha": a chat model needs a standard rate for "output" of long prompts/,
   ],
   [
     'a new model without rates',
@@ -217,6 +233,27 @@ test('rates that a tier, or long prompts of it, do not list are the standard one
   assert.equal(batch?.short.get('output_tokens'), 500_000_000n)
   assert.equal(batch?.long?.get('output_tokens'), 1_000_000_000n)
   assert.equal(flex?.long?.get('input_tokens'), 1_500_000_000n)
+})
+
+test('a tier that a model does not list has the factor of the newest model of the provider that lists it', () => {
+  const standard = { input: '2', output: '8' }
+  const listing = (id: string, input: string) => ({
+    ...{ id, provider: 'openai' },
+    rates: { standard, priority: { input, output: '99' } },
+  })
+  const models = [listing('gpt-9.1', '6'), listing('gpt-8', '5'), listing('gpt-9', '4')]
+  const [prices] = load(small, JSON.stringify({ models })).versions
+  for (const version of [prices, readVersion(JSON.stringify(prices.entry)) ?? assert.fail()]) {
+    const priority = (id: string) => findModel(version, id)?.rates.tiers.priority.short.get('output_tokens')
+    assert.deepEqual([priority('alpha'), priority('beta')], [6_000_000_000n, 4_000_000_000n])
+  }
+})
+
+test('output of a text model on an endpoint without a rate for it is not free', () => {
+  const endpoints = { '/v1/decisions': { standard: { input: '1' } } }
+  const [prices] = load(small, JSON.stringify({ models: [{ id: 'alpha', endpoints }] })).versions
+  const rates = findModel(prices, 'alpha')?.endpoints.get('/v1/decisions')?.tiers.standard.short
+  assert.equal(rates?.has('output_tokens'), false)
 })
 
 test('a mistyped model or pattern leads to the nearest one, and a strange name to none', () => {
