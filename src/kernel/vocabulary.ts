@@ -125,7 +125,7 @@ export function nearestName(name: string, known: readonly string[], changesMax: 
 }
 
 /** Bounds the time of the comparison. No real name is longer. */
-const NAME_CHARS_MAX = 200
+export const NAME_CHARS_MAX = 200
 
 /** Edit distance, in which a transposition counts as one change. */
 function changesBetween(a: string, b: string): number {

@@ -9,6 +9,7 @@ import {
   rotateFields,
 } from '../api/key.ts'
 import { keyObject } from '../api/objects.ts'
+import { NAME_CHARS_MAX, nearestName } from '../kernel/vocabulary.ts'
 import { mintKey, shownParts } from '../keys/key-format.ts'
 import { KEY_LIMITS, type KeyChanges, type KeyRecord, NO_LIMITS } from '../keys/key-store.ts'
 import { findModel, type PriceBook, suggestModel } from '../pricing/price-book.ts'
@@ -63,7 +64,8 @@ export function refuseUnknownModel(
     const text = isPattern ? entry.slice(0, -1) : entry
     if (current.some((version) => findModel(version, text) !== null)) continue
     if (isPattern && names.some((name) => name.startsWith(text))) continue
-    const meant = suggestModel(names, entry)
+    // The closest model, however far it is.
+    const meant = suggestModel(names, entry) ?? nearestName(text.slice(0, NAME_CHARS_MAX), names, Infinity)
     const hint = meant === null ? '' : ` Did you mean ${meant}?`
     const message = `allowed_models: ${JSON.stringify(entry)} matches no model in the price book.${hint}`
     return refused('unknown_model', message, 'allowed_models')

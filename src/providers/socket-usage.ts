@@ -1,5 +1,5 @@
 import { NO_USAGE, type Usage } from '../kernel/usage.ts'
-import type { JsonObject } from '../metering/json-shape.ts'
+import { isObject, type JsonObject } from '../metering/json-shape.ts'
 import { heardTokens, outputAudioTokens } from './chat/audio.ts'
 import { readTranscription } from './chat/closing-usage.ts'
 import { partOf, readTokens } from './chat/tokens.ts'
@@ -7,7 +7,7 @@ import { Counts, objectAt, quantitiesOf, tokensInBytes } from './reading.ts'
 
 /**
  * `response.usage` of a `response.done`, whatever its status. Tokens that the details do not explain count as audio, the
- * most expensive kind. Usage events do not name a model, so the session's model is used.
+ * most expensive kind; cached tokens without details are text first, then images, then audio. Usage events do not name a model, so the session's model is used.
  */
 export function realtimeUsage(usage: unknown, model: string | null): Usage {
   const counts = new Counts()
@@ -19,7 +19,13 @@ export function realtimeUsage(usage: unknown, model: string | null): Usage {
     ) as [number, number, number]
     const rest = (counts.read(stated[`${side}_tokens`]) ?? 0) - text - image
     if (rest !== audio) counts.doubt()
-    return { ...details, audio_tokens: Math.max(audio, rest) }
+    const own = { ...details, audio_tokens: Math.max(audio, rest) }
+    const cached = counts.read(details['cached_tokens']) ?? 0
+    if (cached === 0 || isObject(details['cached_tokens_details'])) return own
+    counts.doubt()
+    const image_tokens = Math.min(image, Math.max(0, cached - text))
+    const audio_tokens = Math.max(0, cached - text - image)
+    return { ...own, cached_tokens_details: { image_tokens, audio_tokens } }
   }
   const details = { input_token_details: detailsOf('input'), output_token_details: detailsOf('output') }
   const tokens = readTokens({ ...stated, ...details }, counts)

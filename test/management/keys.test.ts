@@ -98,7 +98,10 @@ test('an allowlist entry must match an id or alias of the price book; the refusa
     ['gpt-6-lunaa', /gpt-6-luna\b/],
     ['cluade-*', /Did you mean claude-\*\?/],
     ['GPT-6-luna', /gpt-6-luna/],
-    ['ft:gpt-0:acme', /matches no model/],
+    ['ft:gpt-0:acme', /Did you mean ft:gpt-/],
+    ['llama-4-maverick', /Did you mean [a-z]/],
+    ['mistral-*', /Did you mean [a-z]/],
+    ['x'.repeat(256), /Did you mean [a-z]/],
   ]
   const { id } = await gateway.createKey('edited')
   for (const [entry, closest] of bad) {

@@ -88,6 +88,14 @@ const contradictions: readonly Contradiction[] = [
     },
   },
   {
+    says: 'that does not say what was cached is cached in its text first',
+    usage: {
+      ...{ input_tokens: 100, input_token_details: { ...details(40, 60), cached_tokens: 50 } },
+      ...{ output_tokens: 0 },
+    },
+    quantities: { cache_read_tokens: 40, audio_cache_read_tokens: 10, audio_input_tokens: 50 },
+  },
+  {
     says: 'without a total on one side is the other side',
     usage: { total_tokens: 90, output_tokens: 30, output_token_details: details(30, 0) },
     quantities: { output_tokens: 30 },

@@ -51,7 +51,12 @@ const CLOSING_KINDS = {
   speech: {
     closingEvents: ['speech.audio.done'],
     dullEvents: ['speech.audio.delta'],
-    readUsage: (usage, counts) => readTokens(usage, counts, { output: 'audio_output_tokens' }),
+    readUsage(usage, counts) {
+      const { input, output } = readTokens(usage, counts)
+      if (output === null) return { input, output }
+      const { total } = output
+      return { input, output: { total, quantities: quantitiesOf({ audio_output_tokens: total }) } }
+    },
   },
   /** POST /v1/audio/transcriptions. Plain text and subtitles state no usage. */
   transcription: {
@@ -139,13 +144,17 @@ export class ClosingUsageReader implements ReplyReader {
     if (!isObject(usage) || document.repeatsNames()) counts.doubt()
     if (!isObject(usage)) return
     if (usage['type'] === 'duration') this.#audio = audioOf(usage['seconds']) ?? this.#audio
-    if (this.#results.length === (this.#kind.closesEachResult ? RESULTS_MAX : 1)) {
-      counts.doubt()
-      this.#results.pop()
-    }
-    this.#results.push(this.#kind.readUsage(usage, counts))
+    const result = this.#kind.readUsage(usage, counts)
+    const isOneTooMany = this.#results.length === (this.#kind.closesEachResult ? RESULTS_MAX : 1)
+    const before = isOneTooMany ? this.#results.pop() : undefined
+    if (before !== undefined) counts.doubt()
+    this.#results.push(before !== undefined && sizeOf(before) > sizeOf(result) ? before : result)
     if (this.#svgParts.length < RESULTS_MAX) this.#svgParts.push(...svgParts(object['svg_usage'], counts))
   }
+}
+
+function sizeOf(tokens: ReportedTokens): number {
+  return Object.values(partOf(null, tokens).quantities).reduce((sum, count) => sum + count, 0)
 }
 
 /** The duration is a number; older documentation says string. Implausible durations are ignored. */

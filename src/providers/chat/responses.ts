@@ -195,6 +195,7 @@ const CALLS_MAX = 10_000
 
 /** Tool calls seen as output items. The usage does not contain the fees of most of them. */
 class SeenTools {
+  readonly #ids = new Set<string>()
   readonly #containers = new Set<string>()
   readonly svgParts: UsagePart[] = []
   #webSearches = 0
@@ -203,6 +204,10 @@ class SeenTools {
   read(item: JsonObject, counts: Counts): void {
     this.noteContainer(item, counts)
     const { type } = item
+    const id = nameAt(item['id'])
+    if (id !== null && this.#ids.has(id)) return
+    if (this.#ids.size === CALLS_MAX) counts.doubt()
+    else if (id !== null) this.#ids.add(id)
     if (type === 'file_search_call') this.#fileSearches++
     // Opening a page and searching for words on it are free.
     if (type === 'web_search_call' && objectAt(item['action'])['type'] === 'search') this.#webSearches++

@@ -93,6 +93,12 @@ test('speech says its usage in the event that ends its stream, and nothing as pl
   assert.equal(audio.stage, 'over')
 })
 
+test('all output of speech is audio, whatever its details say', () => {
+  const usage = { input_tokens: 14, output_tokens: 101, output_token_details: { text_tokens: 101 } }
+  const stream = meterStream('speech', streamOf([{ type: 'speech.audio.done', usage }]))
+  assert.deepEqual(stream.usage.parts, [part({ input_tokens: 14, audio_output_tokens: 101 }, 14)])
+})
+
 const heard: Json = {
   type: 'tokens',
   input_tokens: 120,
@@ -127,12 +133,12 @@ test('transcriptions are paid by tokens or by the length of the recording, whole
   assert.equal(seconds.inputKnown && seconds.outputKnown, true)
 })
 
-test('what should be said once and is said twice counts once, the last one, and is suspect', () => {
+test('what should be said once and is said twice counts once, the larger one, and is suspect', () => {
   const done = (seconds: number): Json => ({
     type: 'transcript.text.done',
     usage: { type: 'duration', seconds },
   })
-  const metered = meterStream('transcription', streamOf([done(3), done(5)]))
+  const metered = meterStream('transcription', streamOf([done(3), done(5), done(4)]))
   assert.deepEqual(metered.usage.parts, [part({ audio_input_milliseconds: 5000 }, 0)])
   assert.equal(metered.usage.suspect, true)
 })

@@ -276,6 +276,12 @@ test('a machine counts from when it is there: a stream cut before its item was d
     assert.deepEqual(meterStream('responses', streamOf(events), false).usage.parts, [words('containers 1')])
 })
 
+test('an item that is shown twice counts once', () => {
+  const done = { type: 'response.output_item.done', output_index: 0, item: fileSearch('fs_1') }
+  const metered = meterStream('responses', streamOf([done, done]), false)
+  assert.deepEqual(metered.usage.parts, [words('fileSearches 1')])
+})
+
 test('an error event is reported, be it flat or wrapped', () => {
   const flat = { type: 'error', code: 'rate_limit_exceeded', message: 'x', param: null, sequence_number: 3 }
   assert.equal(meterStream('responses', streamOf([flat])).error, 'rate_limit_exceeded')
