@@ -159,8 +159,10 @@ export function createDeferrals(parts: DeferralParts) {
     if (objectId === null || (metered.objectId !== null && !isFinal(metered))) return
     const object = await store.findDeferred({ surface, scope: scopeOf(call), objectId })
     if (object === null) return
-    if (DEFERRED_KINDS[object.kind].results === undefined) await bills.settle(object, metered)
-    else if (await store.claimOne(object, clock.nowMs()))
+    if (DEFERRED_KINDS[object.kind].results === undefined) {
+      // The reply to a HEAD, a range of the body or a stream that was left states nothing.
+      if (isFinal(metered)) await bills.settle(object, metered)
+    } else if (await store.claimOne(object, clock.nowMs()))
       await Promise.race([startPoll(object), pause(SHOWN_MS)])
   }
 

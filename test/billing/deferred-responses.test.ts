@@ -64,6 +64,15 @@ test("a client's own look at the finished response settles its call, and costs n
   await bench.assertBalanced()
 })
 
+test('a reply that states nothing settles nothing', async () => {
+  const { id, requestId } = await made()
+  await bench.call(`/v1/responses/${id}`, undefined, { method: 'HEAD', surface })
+  assert.equal((await stateOf(requestId))['state'], 'deferred')
+  workMs += 3_600_000
+  await isSettled(requestId)
+  assert.ok(Number((await stateOf(requestId))['cost_usd']) > 0)
+})
+
 test('a background stream that is read to its end is settled there', async () => {
   workMs += 1
   const reply = await bench.call('/v1/responses', { ...RESPONSE, stream: true }, { surface })

@@ -75,7 +75,7 @@ export class StandingHold {
   /** Checks the limits after a settlement without a hold, such as a turn or transcript that upstream began. */
   check(settled: Promise<unknown>): void {
     this.#queue(async () => {
-      await settled
+      await settled.catch(() => {})
       if (this.#isOver || this.#isRefused) return
       const checked = await this.#admission.check(this.#plan(), HOLD_METHOD)
       // With a revoked key, running turns finish and no more input passes.

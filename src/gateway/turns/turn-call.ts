@@ -7,7 +7,7 @@ import { HOLD_METHOD } from '../../ledger/call.ts'
 import { type Meter, type Metered, SilentMeter } from '../../metering/meter.ts'
 import type { UsageReader } from '../../providers/endpoint.ts'
 import { createMeter } from '../../providers/surfaces.ts'
-import { type AdmitResult, admit, admitBegun, checkCall } from '../admit.ts'
+import { type AdmitResult, admit, admitBegun, checkCall, upstreamUnder } from '../admit.ts'
 import {
   type Bill,
   billCall,
@@ -59,7 +59,7 @@ export class TurnAdmission {
     )
     if (admission.kind === 'admitted') {
       this.#gateway.reached('admitted')
-      return { kind: 'admitted', turn: new TurnCall({ ...call, admission }, this.#gateway) }
+      return { kind: 'admitted', turn: this.#turnOf(call, admission) }
     }
     keyShares.leave(share)
     return admission.kind === 'refused' ? this.#refuseCall(call, admission) : admission
@@ -78,11 +78,17 @@ export class TurnAdmission {
       explainThrown(error, requestId, log)
       return null
     })
-    if (admission?.kind === 'admitted') return new TurnCall({ ...call, admission }, this.#gateway)
+    if (admission?.kind === 'admitted') return this.#turnOf(call, admission)
     keyShares.leave(share)
     const about = { request: requestId, socket: call.socketId }
     log.error(about, 'upstream began a turn without a request, and it cannot be billed')
     return null
+  }
+
+  /** The call goes on to the upstream of its account, as that of an HTTP request does. */
+  #turnOf(call: Omit<AdmittedCall, 'admission'>, admission: AdmittedCall['admission']): TurnCall {
+    const upstream = upstreamUnder(call, admission, this.#gateway)
+    return new TurnCall({ ...call, admission, ...upstream }, this.#gateway)
   }
 
   /** Checks a turn that takes over a hold, or the models of a message, as admission would. Records nothing. */
