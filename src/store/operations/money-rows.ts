@@ -179,11 +179,10 @@ function moveBudget(budget: BudgetState, move: Move): void {
   if (budget.day === day) budget.daySpentNanos += costNanos
 }
 
-/** The ceilings of a key on this day. */
-export function keyCeilings(budget: BudgetState, day: string): Budget[] {
+/** The ceilings of a key on this day. They reset after `atMs`, which a clock stepped back leaves before the day. */
+export function keyCeilings(budget: BudgetState, day: string, atMs = startOfDayMs(day)): Budget[] {
   const { monthlyBudgetNanos, dailyBudgetNanos } = budget
   if (monthlyBudgetNanos === null && dailyBudgetNanos === null) return []
-  const atMs = startOfDayMs(day)
   const isNow = budget.month === day.slice(0, 7)
   const heldNanos = isNow ? budget.heldNanos : 0n
   const ceilings: Budget[] = []
@@ -219,11 +218,11 @@ function minuteOf({ minute }: BudgetState, atMs: number): number {
   return now === minute - 1 ? minute : now
 }
 
-export function accountCeilings(account: AccountState, day: string): Budget[] {
+export function accountCeilings(account: AccountState, day: string, atMs = startOfDayMs(day)): Budget[] {
   const { monthlyBudgetNanos: capNanos, heldNanos } = account
   if (capNanos === null) return []
   const spentNanos = account.month === day.slice(0, 7) ? account.spentNanos : 0n
-  const resetsAtMs = nextMonthMs(startOfDayMs(day))
+  const resetsAtMs = nextMonthMs(atMs)
   return [{ scope: 'account', period: 'month', spentNanos, heldNanos, capNanos, resetsAtMs }]
 }
 
