@@ -245,6 +245,23 @@ test('of batches that pass a cap together only those go that fit', async () => {
   assert.ok(spend > 0 && spend <= held * passed, `${spend} of ${passed} times ${held}`)
 })
 
+test('a batch that has ended when it is answered, and when it is first polled, is paid by its results', async () => {
+  await using upstream = await startShownUpstream()
+  await using quick = await startBillingBench(upstream.urls)
+  const ended = { id: 'msgbatch_1', processing_status: 'ended' }
+  const path = `/v1/messages/batches/${ended.id}`
+  upstream.shows('POST /v1/messages/batches', ended)
+  upstream.shows(`GET ${path}`, ended)
+  const message = { model: 'claude-haiku-5-5', usage: { input_tokens: 1000, output_tokens: 1000 } }
+  upstream.shows(`GET ${path}/results`, { custom_id: 'a', result: { type: 'succeeded', message } })
+  const { requestId } = await quick.call('/v1/messages/batches', { requests: [entry('a')] })
+  await changeDatabase(quick.gateway, 'UPDATE deferred_object SET due_at_ms = 0')
+  const state = async () => (await quick.gateway.manage('GET', `/gateway/v1/requests/${requestId}`))['state']
+  await until('it is settled', async () => (await state()) === 'settled')
+  assert.equal((await quick.balance())['balance_usd'], (-1000 * (HAIKU.input + HAIKU.output)) / 2e6)
+  await quick.assertBalanced()
+})
+
 test('results that can never be asked for cost nothing for now, and are given up after 30 days', async () => {
   const upstream = await startShownUpstream()
   const odd = await startBillingBench(upstream.urls)

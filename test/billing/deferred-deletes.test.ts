@@ -191,6 +191,40 @@ test('a DELETE that succeeds although the object is open charges the hold', asyn
   await bench.assertBalanced()
 })
 
+/** A DELETE that upstream answered with 2xx, as a node that does not know the object would send it. */
+async function removedElsewhere(path: string) {
+  shows('DELETE /v1/responses/resp_other', { deleted: true })
+  const { requestId } = await remove('/v1/responses/resp_other')
+  await changeDatabase(bench.gateway, `UPDATE call SET path = '${path}' WHERE id = '${requestId}'`)
+}
+
+test('an object that was deleted on another node charges the hold, while it streamed and in the background', async () => {
+  const stream = await streamResponse('resp_elsewhere', {})
+  shows('GET /v1/responses/resp_elsewhere', {}, 404)
+  const { held_usd: streamed } = await bench.balance()
+  await removedElsewhere('/v1/responses/resp%5Felsewhere')
+  stream.leave()
+  await isState('settled', stream.requestId)
+
+  const { id, requestId } = await makeResponse()
+  shows(`GET /v1/responses/${id}`, {}, 404)
+  const { held_usd: deferred } = await bench.balance()
+  await removedElsewhere(`/v1/responses/${id}`)
+  await changeDatabase(bench.gateway, 'UPDATE call SET started_at_ms = started_at_ms - 60000')
+  await hurryPoller()
+  await isState('settled', requestId)
+
+  for (const [call, heldUsd] of [
+    [stream.requestId, streamed],
+    [requestId, deferred],
+  ] as const) {
+    const { cost_usd, estimated } = await seen(call)
+    assert.deepEqual([cost_usd, estimated], [heldUsd, true])
+    assert.ok(Number(heldUsd) > 0)
+  }
+  await bench.assertBalanced()
+})
+
 test('results that upstream does not have any more charge the hold', async () => {
   const batch = await makeBatch('msgbatch_gone')
   batch.ended()

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { clockAt } from '../limits/clock-at.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
 import { after, afterEach, test } from '../support/suite.ts'
 import { chunked, sized } from '../support/wire-bytes.ts'
@@ -7,7 +8,9 @@ import { startBillingBench } from './bench-of-one.ts'
 /** Fees besides tokens, and replies without a telling content type, over real sockets. */
 
 const upstream = await ScriptedUpstream.start()
-const bench = await startBillingBench({ messagesUrl: upstream.url, chatUrl: `${upstream.url}/v1` })
+const clock = clockAt('2026-11-12T12:00:00.000Z')
+const urls = { messagesUrl: upstream.url, chatUrl: `${upstream.url}/v1` }
+const bench = await startBillingBench({ ...urls, clock })
 after(async () => {
   await bench.close()
   await upstream.close()
@@ -93,6 +96,30 @@ test('each container of a response costs a session, streamed or not', async () =
   assert.equal(whole.header('x-svc-list-cost-usd'), '0.066')
   const streamed = await bench.call('/v1/responses', { ...body, stream: true }, chat)
   assert.equal(streamed.trailer('x-svc-list-cost-usd'), '0.066')
+})
+
+test('a container is charged once in 20 minutes, also by responses in the background', async () => {
+  const ran = { type: 'code_interpreter_call', id: 'ci_1', container_id: 'cntr_background' }
+  const body = { model: 'gpt-5.6-sol', input: 'Hi', tools: [{ type: 'code_interpreter' }] }
+  const done = { output: [ran], usage: { input_tokens: 1_000, output_tokens: 100 }, status: 'completed' }
+  // 1,000 × $4/M + 100 × $20/M, and $0.03 for the container.
+  for (const [i, [background, afterMs, usd]] of (
+    [
+      [true, 0, 0.036],
+      [false, 0, 0.006],
+      [true, 20 * 60_000 - 1, 0.006],
+      [true, 1, 0.036],
+      [false, 20 * 60_000, 0.036],
+    ] as const
+  ).entries()) {
+    clock.advance(afterMs)
+    const made = { id: `resp_${i}`, object: 'response', model: 'gpt-5.6-sol', background }
+    if (background) upstream.queue([{ send: document({ ...made, status: 'queued' }) }])
+    upstream.queue([{ send: document({ ...made, ...done }) }])
+    const { requestId } = await bench.call('/v1/responses', { ...body, background }, chat)
+    if (background) await bench.call(`/v1/responses/${made.id}`, undefined, { ...chat, method: 'GET' })
+    assert.equal((await bench.record(requestId))['list_cost_usd'], usd, String(i))
+  }
 })
 
 test('code that a message had run is flagged, since nobody says for how long, unless it is free', async () => {

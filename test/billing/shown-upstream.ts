@@ -30,5 +30,6 @@ export async function startShownUpstream() {
     wasAsked: (what: string) =>
       upstream.requests.some(({ method, target }) => `${method} ${target}` === what),
     close: () => upstream.close(),
+    [Symbol.asyncDispose]: () => upstream.close(),
   }
 }

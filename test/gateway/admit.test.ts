@@ -98,6 +98,31 @@ test('a client that left while its body was being read is not asked about', asyn
   assert.equal(gateway.asked, 0)
 })
 
+const unusable = (reason: 'expired_key' | 'revoked_key'): Admission => ({
+  ...{ kind: 'refused', refusal: { reason }, balanceNanos: null },
+})
+for (const [what, end, outcome] of [
+  ['whose key expires', unusable('expired_key'), 'invalid_api_key'],
+  ['whose key is revoked', unusable('revoked_key'), 'invalid_api_key'],
+  ['during which the store fails', null, 'Error: nobody was to ask'],
+  ['whose client leaves', 'leaves', 'client_left'],
+] as const) {
+  test(`a waiting call ${what} leaves its place in the queue`, async () => {
+    const gateway = gatewayWith([held, held, ...(end === null || end === 'leaves' ? [] : [end])])
+    const res = client(false)
+    const admitted = admit(callOf(res), gateway).then(
+      (answer) => (answer.kind === 'refused' ? answer.refusal.code : answer.kind),
+      String,
+    )
+    while (gateway.asked < 2) await new Promise((resolve) => setImmediate(resolve))
+    assert.equal(gateway.queues.waiting, 1)
+    if (end === 'leaves') res.whenClosed.fire()
+    else gateway.queues.signalAll()
+    assert.equal(await admitted, outcome)
+    assert.deepEqual([gateway.queues.waiting, res.whenClosed.count], [0, 0])
+  })
+}
+
 test('a call that finds the queue full does not overtake the calls in it', async () => {
   const gateway = gatewayWith([held])
   const entries = Array.from({ length: limits.callsWaitingMax }, (_, i) => {

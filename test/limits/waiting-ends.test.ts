@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, test } from '../support/suite.ts'
+import { until } from '../support/until.ts'
 import { clockAt } from './clock-at.ts'
 import { startGatedBench } from './gated-bench.ts'
 
@@ -62,10 +63,31 @@ test('calls that wait get 401 when their key is revoked, and the one that runs i
       ['invalid_api_key', 'This API key was revoked. Ask the operator for a new one.'],
     )
   }
+  assert.equal((await patient.record(id))['month_waiting'], 0)
   running.finish(100)
   assert.equal((await first.reply).status, 200)
   assert.equal((await patient.record(id))['month_spend_usd'], 0.00005)
   assert.equal(patient.upstream.names.at(-1), 'runs on')
+})
+
+test('a call that waits gets 401 at the instant at which its key expires, and waits no longer', async () => {
+  const expiresAt = '2026-12-20T13:00:00.000Z'
+  const { id, key } = await patient.gateway.createKey('expires', { ...CAP, expires_at: expiresAt })
+  const first = await patient.send('before the end', key)
+  const running = await patient.upstream.next()
+  const waiting = await patient.send('too late', key)
+  await until('it waits', async () => (await patient.record(id))['month_waiting'] === 1)
+  clock.set(expiresAt)
+  const refused = await waiting.reply
+  assert.equal(refused.status, 401)
+  assert.equal(
+    JSON.parse(refused.body.toString()).error.message,
+    'This API key has expired. Ask the operator for a new one.',
+  )
+  assert.equal((await patient.record(id))['month_waiting'], 0)
+  running.finish(100)
+  assert.equal((await first.reply).status, 200)
+  assert.equal(patient.upstream.names.at(-1), 'before the end')
 })
 
 test('a call that waits while the cap is spent gets 402, with what is spent then', async () => {

@@ -51,3 +51,22 @@ test('responses that upstream begins by itself when the key has been revoked are
   await until('nothing is held', async () => (await upstream.heldUsd(id)) === 0)
   assert.deepEqual(await upstream.costs(id), Array(3).fill(['gpt-realtime', 0.128]))
 })
+
+const WRITTEN = 'conversation.item.input_audio_transcription.completed'
+
+test('transcripts under way when the key is revoked come to their ends and are paid for, all of them', async () => {
+  const { id, socket, say, count } = await open({ type: 'begin' })
+  const items = ['item_1', 'item_2', 'item_3', 'item_4']
+  for (const item of items) say({ type: 'input_audio_buffer.committed', item_id: item })
+  for (const _item of items) await socket.takeType('input_audio_buffer.committed')
+  await upstream.gateway.revokeKey(id)
+  for (const [i, item] of items.entries()) {
+    say({ type: WRITTEN, item_id: item, usage: { type: 'duration', seconds: 600 } })
+    if (i === 0) await until('the first is paid for', async () => (await upstream.costs(id)).length === 1)
+  }
+  assert.equal((await socket.closed()).code, 1008)
+  assert.equal(count(WRITTEN), 4)
+  await until('all are billed', async () => (await upstream.costs(id)).length === 4)
+  await until('nothing is held', async () => (await upstream.heldUsd(id)) === 0)
+  assert.deepEqual(await upstream.costs(id), Array(4).fill(['whisper-1', 0.06]))
+})

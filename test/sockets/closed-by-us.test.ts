@@ -42,24 +42,29 @@ test('a key that is revoked loses its idle sockets with 1008, and no other key d
   await bench.turns(other.id, 1)
 })
 
-test('a turn that runs while its key is revoked goes to its end, then the socket is closed with 1008', async () => {
-  await using bench = await startRawBench()
-  const { id, key } = await bench.gateway.createKey('leaves')
-  const [busy, idle] = [await bench.open({ key }), await bench.open({ key })]
-  await begin(busy, 'resp_last')
-  await bench.gateway.revokeKey(id)
-  // When the idle socket is closed, the gateway knows of the revocation.
-  await closed(idle)
-  assert.equal(closeCodeOf(busy.client), null)
-  await busy.upstream.send(delta('goodbye.'), ended('resp_last'))
-  await closed(busy)
-  assert.equal(closeCodeOf(busy.client), 1008)
-  assert.match(lastText(busy), /response\.completed/)
-  const [turn = {}] = await bench.turns(busy.id, 1)
-  assert.equal(nanosOf(turn['cost_usd']), 3_500_000)
-  busy.client.socket.destroy()
-  await assertBalanced(bench.gateway)
-})
+for (const way of ['is revoked', 'expires']) {
+  test(`a turn that runs while its key ${way} goes to its end and is billed, then the socket is closed with 1008`, async () => {
+    const clock = clockAt('2026-11-12T12:00:00.000Z')
+    await using bench = await startRawBench({ clock })
+    const expires_at = way === 'expires' ? '2026-11-12T12:01:00.000Z' : null
+    const { id, key } = await bench.gateway.createKey('leaves', { expires_at })
+    const [busy, idle] = [await bench.open({ key }), await bench.open({ key })]
+    await begin(busy, 'resp_last')
+    if (expires_at === null) await bench.gateway.revokeKey(id)
+    else clock.set(expires_at)
+    // When the idle socket is closed, the gateway knows of the end of the key.
+    await closed(idle)
+    assert.equal(closeCodeOf(busy.client), null)
+    await busy.upstream.send(delta('goodbye.'), ended('resp_last'))
+    await closed(busy)
+    assert.equal(closeCodeOf(busy.client), 1008)
+    assert.match(lastText(busy), /response\.completed/)
+    const [turn = {}] = await bench.turns(busy.id, 1)
+    assert.deepEqual([nanosOf(turn['cost_usd']), turn['estimated']], [3_500_000, false])
+    for (const { client } of [busy, idle]) client.socket.destroy()
+    await assertBalanced(bench.gateway)
+  })
+}
 
 test('once a revocation has returned no turn is admitted, and the client gets 401 and 1008', async () => {
   await using bench = await startRawBench()

@@ -5,6 +5,7 @@ import type { Store } from '../../../src/store/store.ts'
 import {
   addCredit,
   addKey,
+  ask,
   closing,
   digestOf,
   doneValue,
@@ -170,6 +171,17 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
     await addKey(store, 'a', { expiresAtMs: NOON + 1 })
     assert.equal(await reasonOf(store, 'a', NOON), 'api_key')
     assert.equal(await reasonOf(store, 'a', NOON + 1), 'expired_key')
+    assert.equal(await ask(store, 'req_before', 'a', { atMs: NOON }), 'admitted')
+    assert.equal(await ask(store, 'req_at', 'a', { atMs: NOON + 1 }), 'expired_key')
+    assert.equal(await ask(store, 'req_begun', 'a', { atMs: NOON + 1, hasBegun: true }), 'admitted')
+    const rotation = await store.rotateKey(
+      'default',
+      'key_a',
+      successor('b', { createdAtMs: NOON + 1 }),
+      null,
+      SYSTEM,
+    )
+    assert.equal(rotation.kind, 'final')
     const edit = await store.updateKey('default', 'key_a', { expiresAtMs: NOON + 9 }, NOON + 1, SYSTEM)
     assert.equal(edit.kind, 'final')
     const before = await store.updateKey('default', 'key_a', { expiresAtMs: NOON + 9 }, NOON, SYSTEM)
