@@ -48,7 +48,9 @@ test('SIGHUP takes a changed overlay into use, and a bad one changes nothing and
     assert.equal(await cost(), '2.5')
 
     writeFileSync(file, overlay('-3'))
-    const refused = tollgate.complained(/was refused, the old prices stay:\n.*model "claude-haiku-5-5": rates/)
+    const refused = tollgate.complained(
+      /was refused, the old prices stay:\n.*model "claude-haiku-5-5": rates/,
+    )
     tollgate.signal('SIGHUP')
     await refused
     assert.equal(await cost(), '2.5')
