@@ -214,6 +214,5 @@ async function openTarget(config: Config): Promise<ImportInto> {
   const { dataDir, databaseUrl } = config
   if (databaseUrl === null) return (await import('../store/sqlite/import-file.ts')).importIntoFile(dataDir)
   const { importIntoDatabase } = await import('../store/postgres/import-database.ts')
-  const importInto = importIntoDatabase(databaseUrl.reveal())
-  return (work) => opened(config, importInto(work))
+  return opened(config, importIntoDatabase(databaseUrl.reveal()))
 }

@@ -126,6 +126,9 @@ async function rerateCalls(request: Request, prices: CurrentPrices, store: Rerat
 /** The pause between batches lets a gateway get the locks that it waits for: SQLite's lock has no queue. */
 const PAUSE_MS = 20
 
+/** Calls per transaction: few enough that a slow database books them within the deadline of a statement. */
+const BOOKED_AT_ONCE = 200
+
 /** Prices the calls a second time instead of storing the first result, so that memory stays bounded. */
 async function book(
   { selection, charge }: Request,
@@ -146,10 +149,12 @@ async function book(
       if (!stored.has(id)) await store.storePriceVersion(id, json)
       stored.add(id)
     }
-    const booked = await store.bookRerates(changed, systemClock.nowMs())
-    calls += booked.calls
-    nanos += booked.nanos
-    await pause(PAUSE_MS)
+    for (let at = 0; at < changed.length; at += BOOKED_AT_ONCE) {
+      const booked = await store.bookRerates(changed.slice(at, at + BOOKED_AT_ONCE), systemClock.nowMs())
+      calls += booked.calls
+      nanos += booked.nanos
+      await pause(PAUSE_MS)
+    }
   })
   return { calls, nanos }
 }

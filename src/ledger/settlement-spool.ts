@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { appendFile, mkdir, open, readFile, rename, writeFile } from 'node:fs/promises'
+import { appendFile, mkdir, open, readFile, rename, stat, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { crc32 } from 'node:zlib'
@@ -198,9 +198,13 @@ class Spool implements SettlementSpool {
 
   async refuse(closing: CallClosing, reason: string): Promise<void> {
     const { requestId } = closing
+    const { dir, bytesMax } = this.#parts
+    const file = join(dir, REFUSED_FILE)
     const line = `${JSON.stringify({ refused: reason, kept: amountsAsText(closing) })}\n`
     try {
-      await appendFile(join(this.#parts.dir, REFUSED_FILE), line, { mode: 0o600, flush: true })
+      const { size } = await stat(file).catch(() => ({ size: 0 }))
+      if (size + line.length > bytesMax) throw new Error(`${REFUSED_FILE} is full`)
+      await appendFile(file, line, { mode: 0o600, flush: true })
       this.done(requestId)
     } catch (error) {
       // A refused settlement that was spooled stays in the spool, and the next start tries again.

@@ -119,6 +119,7 @@ test('SQLite moves to PostgreSQL and back, and every row of every table is the s
     const again = await runTollgate(['import', file], store)
     assert.equal(again.code, 1)
     assert.match(again.stderr, /The store is not empty/)
+    assert.doesNotMatch(again.stderr, /cannot be opened/)
   }
 })
 

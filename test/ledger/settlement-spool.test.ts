@@ -94,6 +94,17 @@ test('a refused settlement that cannot be put aside stays where it is', async ()
   assert.deepEqual(await onDisk(), [A])
 })
 
+test('the file of refused settlements has a limit, beyond which they stay where they are', async () => {
+  const { open, onDisk, dir, lines } = await bench()
+  const spool = await open()
+  await spool.append(A)
+  await writeFile(join(dir, 'refused.jsonl'), LARGE.repeat(4))
+  await spool.refuse(A, 'there is no such call')
+  await spool.close()
+  assert.deepEqual(lines, ['error: a refused settlement cannot be written to its file'])
+  assert.deepEqual(await onDisk(), [A])
+})
+
 test('a disk that fails is said to, holds nobody up, and is written again when it can be', async () => {
   const { open, onDisk, disk, lines } = await bench()
   const spool = await open()

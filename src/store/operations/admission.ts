@@ -20,8 +20,9 @@ import { type Filled, prepare, prepareInsert } from './sql.ts'
 /** Admits the calls of a batch in order, because each decision depends on the holds of the calls before it. */
 
 const READ_FLOOR = prepare`
-  SELECT nanos, list_nanos FROM hold_floor
-  WHERE budget_id = ${'text'} AND month = ${'text'} AND endpoint = ${'text'} AND model = ${'text'}`
+  SELECT max(nanos) AS nanos, max(list_nanos) AS list_nanos FROM hold_floor
+  WHERE budget_id = ${'text'} AND month = ${'text'}
+    AND ((endpoint = ${'text'} AND model = ${'text'}) OR (endpoint = '' AND model = ''))`
 
 const INSERT_CALL = prepareInsert('call', [
   ...['account_id', 'key_id', 'node_id', 'started_at_ms', 'month', 'day', 'hold_nanos', 'hold_list_nanos'],
@@ -114,7 +115,8 @@ export function* readFloors(
   const found = (yield step(statements)).values()
   return asked.map((statement) => {
     const row = statement === null ? undefined : found.next().value?.[0]
-    return row === undefined ? null : { nanos: nanos(row, 'nanos'), listNanos: nanos(row, 'list_nanos') }
+    if (row === undefined || row['nanos'] === null) return null
+    return { nanos: nanos(row, 'nanos'), listNanos: nanos(row, 'list_nanos') }
   })
 }
 

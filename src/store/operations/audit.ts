@@ -63,8 +63,12 @@ const CALL_RULES: Rules = {
     'its month is the month of its day': 'month <> substr(day, 1, 7)',
     'its key is of its account':
       'NOT EXISTS (SELECT 1 FROM api_key WHERE api_key.id = call.key_id AND api_key.account_id = call.account_id)',
+    'no amount is negative': `hold_nanos < 0 OR hold_list_nanos < 0 OR lost_list_nanos < 0 OR input_tokens < 0
+      OR output_tokens < 0 OR cache_read_tokens < 0 OR cache_write_tokens < 0`,
     'a call has an end and a cost once it is closed': `(state = 'in_flight') <> (ended_at_ms IS NULL)
       OR (state = 'in_flight') <> (cost_nanos IS NULL) OR (state = 'in_flight') <> (list_nanos IS NULL)`,
+    'a settled or released call has the balance after it':
+      "state IN ('settled', 'released') AND balance_nanos IS NULL",
     'only a settled call costs something': "state <> 'settled' AND (cost_nanos > 0 OR list_nanos > 0)",
     'an interrupted call has lost its hold, and a settled one at most the rest of it': `CASE state
       WHEN 'interrupted' THEN lost_list_nanos <> hold_list_nanos
@@ -80,6 +84,7 @@ const CREDIT_RULES: Rules = {
   from: 'credit',
   id: 'credit.id',
   rules: {
+    'a top-up adds credit': "kind = 'top_up' AND amount_nanos <= 0",
     'an entry about calls is the sum of what it moved for them': `amount_nanos <> (
       SELECT coalesce(sum(amount_nanos), 0) FROM credit_call WHERE credit_id = credit.id)
       AND (kind = '${CREDIT_BACK}' OR EXISTS (SELECT 1 FROM credit_call WHERE credit_id = credit.id))`,

@@ -139,6 +139,13 @@ function addToDays(bookings: readonly Booking[]): readonly Filled[] {
   return inOrder.map(([, { of, sums }]) => ADD_TO_DAY(...of, ...sums))
 }
 
+/** Floors of a budget in a month. Clients choose the names of models, so all further ones share one floor. */
+export const HOLD_FLOORS_MAX = 100
+
+const READ_FLOORS = prepare`
+  SELECT count(*) AS floors, coalesce(max(CASE WHEN endpoint = ${'text'} AND model = ${'text'} THEN 1 ELSE 0 END), 0) AS own
+  FROM hold_floor WHERE budget_id = ${'text'} AND month = ${'text'}`
+
 const RAISE_FLOOR = prepare`
   INSERT INTO hold_floor (budget_id, month, endpoint, model, nanos, list_nanos)
   VALUES (${'text'}, ${'text'}, ${'text'}, ${'text'}, ${'bigint'}, ${'bigint'})
@@ -151,13 +158,25 @@ const RAISE_FLOOR = prepare`
 export function* raiseFloors(bookings: readonly Booking[], money: MoneyRows): Batch<void> {
   const over = bookings.filter(({ closing, call }) => isOverrun(closing, call) && call['endpoint'] !== null)
   if (over.length === 0) return
+  const pairOf = ({ call }: Booking) => [text(call, 'endpoint'), textOrNull(call, 'model_asked') ?? '']
+  const rows = yield step(
+    over.map((booking) => READ_FLOORS(...pairOf(booking), booking.budgetId, text(booking.call, 'month'))),
+  )
+  const made = new Map<string, Set<string>>()
   yield step(
-    over.map(({ budgetId, call, closing }) =>
-      RAISE_FLOOR(
-        ...[budgetId, text(call, 'month'), text(call, 'endpoint'), textOrNull(call, 'model_asked') ?? ''],
-        ...[atMost(closing.costNanos), atMost(closing.listNanos)],
-      ),
-    ),
+    over.map((booking, n) => {
+      const { budgetId, call, closing } = booking
+      const month = text(call, 'month')
+      const found = present(rows[n]?.[0])
+      const name = pairOf(booking).join('\0')
+      const ofMonth = made.get(`${budgetId} ${month}`) ?? new Set()
+      made.set(`${budgetId} ${month}`, ofMonth)
+      const isKnown = number(found, 'own') > 0 || ofMonth.has(name)
+      const hasOwn = isKnown || number(found, 'floors') + ofMonth.size < HOLD_FLOORS_MAX
+      if (hasOwn && !isKnown) ofMonth.add(name)
+      const pair = hasOwn ? pairOf(booking) : ['', '']
+      return RAISE_FLOOR(budgetId, month, ...pair, atMost(closing.costNanos), atMost(closing.listNanos))
+    }),
   )
   for (const { budgetId, call } of over) money.markFloors(budgetId, text(call, 'month'))
 }

@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { StoreGone, StoreRefused, StoreUnavailable } from '../../kernel/errors.ts'
+import { InstallationError, StoreGone, StoreRefused, StoreUnavailable } from '../../kernel/errors.ts'
 import { limits } from '../../kernel/limits.ts'
 import type { BoundValue, Statement } from '../operations/sql.ts'
 import type { Row } from '../rows.ts'
@@ -235,7 +235,9 @@ async function inTransaction<T>(
 /** Other errors thrown by `work` are defects, or commands that cannot be run. */
 async function rolledBack(lease: Lease, error: unknown): Promise<Error> {
   if (!lease.broken) await run(lease, { text: 'ROLLBACK' })
-  if (error instanceof StoreUnavailable || error instanceof StoreRefused) return error
+  // An InstallationError is a message to the operator, of an import.
+  const isKnown = [StoreUnavailable, StoreRefused, InstallationError].some((kind) => error instanceof kind)
+  if (isKnown) return error as Error
   return new StoreRefused(error instanceof Error ? error.message : String(error), { cause: error })
 }
 

@@ -4,11 +4,11 @@ import type { Column } from '../schema.ts'
 import { toKeptJson } from './database.ts'
 import { askOn, liftDeadlines, migrate, openLedger } from './ledger.ts'
 
-export function importIntoDatabase(url: string): ImportInto {
+export async function importIntoDatabase(url: string): Promise<ImportInto> {
+  await migrate(url)
+  const pool = await openLedger(url)
+  if (pool === null) throw new Error('the tables were not created')
   return async (work) => {
-    await migrate(url)
-    const pool = await openLedger(url)
-    if (pool === null) throw new Error('the tables were not created')
     try {
       const answer = await pool.transaction(async (tx) => {
         await liftDeadlines(tx)

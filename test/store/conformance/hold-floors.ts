@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import type { CallOpening } from '../../../src/ledger/call.ts'
+import { HOLD_FLOORS_MAX } from '../../../src/store/operations/settlement.ts'
 import { addKey, closing, NOON, type OpenStoreUnderTest, opening, type StoreUnderTest } from './fixtures.ts'
 import { promisesOf } from './promise.ts'
 
@@ -122,5 +123,23 @@ export function holdFloorConformance(storeName: string, openStore: OpenStoreUnde
     await addKey(subject.store, 'a')
     await overrun(subject, 'a', 999_999_999_999_999n)
     assert.deepEqual(await nextHold(subject, 'a'), [100_000_000_000_000n, 100_000_000_000_000n])
+  })
+
+  test('beyond so many endpoints and models, all further ones of a key learn together', async (subject) => {
+    await addKey(subject.store, 'a')
+    await addKey(subject.store, 'b')
+    for (let i = 0; i < HOLD_FLOORS_MAX; i++) {
+      await overrun(subject, 'a', BigInt(2_000 + i), { modelAsked: `model-${i}` })
+    }
+    assert.deepEqual(await nextHold(subject, 'a', { modelAsked: 'new' }), OWN)
+    await overrun(subject, 'a', 1_500n, { modelAsked: 'one-too-many' })
+    await overrun(subject, 'a', 1_600n, { modelAsked: 'two-too-many' })
+    assert.deepEqual(await nextHold(subject, 'a', { modelAsked: 'new' }), [1_600n, 2_600n])
+    assert.deepEqual(await nextHold(subject, 'a', { modelAsked: 'model-1' }), [2_001n, 3_001n])
+    await overrun(subject, 'a', 2_900n, { modelAsked: 'model-1' })
+    assert.deepEqual(await nextHold(subject, 'a', { modelAsked: 'model-1' }), [2_900n, 3_900n])
+    assert.deepEqual(await nextHold(subject, 'a', { modelAsked: 'one-too-many' }), [1_600n, 2_600n])
+    assert.deepEqual(await nextHold(subject, 'b', { modelAsked: 'one-too-many' }), OWN)
+    assert.equal((await subject.rows('hold_floor')).length, HOLD_FLOORS_MAX + 1)
   })
 }
