@@ -20,7 +20,7 @@ import { type Filled, prepare, prepareInsert } from './sql.ts'
 /** Admits the calls of a batch in order, because each decision depends on the holds of the calls before it. */
 
 const READ_FLOOR = prepare`
-  SELECT max(nanos) AS nanos, max(list_nanos) AS list_nanos FROM hold_floor
+  SELECT max(month) AS month, max(nanos) AS nanos, max(list_nanos) AS list_nanos FROM hold_floor
   WHERE budget_id = ${'text'} AND month = ${'text'}
     AND ((endpoint = ${'text'} AND model = ${'text'}) OR (endpoint = '' AND model = ''))`
 
@@ -36,7 +36,7 @@ const MARK_USED = prepare`
 export function admitCalls(
   openings: readonly CallOpening[],
   { keys, money, files, nowMs }: BatchRows,
-  floors: readonly (KeyState['holdFloor'] | undefined)[],
+  floors: readonly (MonthFloor | null)[],
   nodeId: string,
 ): { readonly admitted: readonly Admission[]; readonly writes: readonly Filled[] } {
   const uses = new Map<string, number>()
@@ -57,7 +57,8 @@ export function admitCalls(
     const decision = decideAdmission(opening, {
       ...stateOf(key, budget, account, day, opening.atMs),
       batchModels: namesOf(files.get(asked)?.['models'] ?? null),
-      holdFloor: floors[n] ?? null,
+      // The calls before it may have begun a new month since the floors were read.
+      holdFloor: floors[n]?.month === month ? floors[n] : null,
     })
     // The holder of a revoked or expired key must learn nothing about the account.
     if (decision.kind === 'refuse' && isKeyRefusal(decision.refusal)) return refused(decision.refusal, null)
@@ -97,11 +98,13 @@ function termsOf(account: AccountState, surface: Surface): AccountTerms | null {
   return discountBillionths === null && upstream === null ? null : { discountBillionths, upstream }
 }
 
+type MonthFloor = NonNullable<KeyState['holdFloor']> & { readonly month: string }
+
 /** Nearly all budgets have no hold floors. Then there is no step. */
 export function* readFloors(
   openings: readonly CallOpening[],
   { keys, money, nowMs }: BatchRows,
-): Batch<readonly (KeyState['holdFloor'] | undefined)[]> {
+): Batch<readonly (MonthFloor | null)[]> {
   const asked = openings.map((opening) => {
     const key = keys.get(digestName(opening.digest))
     if (key === undefined || opening.hold.kind !== 'bound') return null
@@ -116,7 +119,7 @@ export function* readFloors(
   return asked.map((statement) => {
     const row = statement === null ? undefined : found.next().value?.[0]
     if (row === undefined || row['nanos'] === null) return null
-    return { nanos: nanos(row, 'nanos'), listNanos: nanos(row, 'list_nanos') }
+    return { month: text(row, 'month'), nanos: nanos(row, 'nanos'), listNanos: nanos(row, 'list_nanos') }
   })
 }
 
