@@ -162,7 +162,7 @@ for (const [format, [type, body]] of Object.entries(spoken)) {
     assert.ok(Math.abs(tokens - 200) <= 1, `${tokens} tokens`)
     assert.equal(estimated, true)
     assert.equal(unpriced, false)
-    // The tokens are the same without a telling content type, and compressed.
+    // The tokens are the same without a specific content type, and compressed.
     answer = { type: 'application/octet-stream', body: gzipSync(body), coding: 'gzip' }
     assert.deepEqual((await speak({ response_format: format })).usage, usage)
   })

@@ -16,7 +16,7 @@ const CALL: EndedCall = {
   tokens: { input: 12, output: 30, cacheRead: 0, cacheWrite: 0 },
 }
 
-test('a line tells time, method and path, model, status, tokens, cost and milliseconds', () => {
+test('a line has time, method and path, model, status, tokens, cost and milliseconds', () => {
   const line = (more: Partial<EndedCall> = {}) => callLine({ ...CALL, ...more }, plain)
   assert.equal(
     line(),
@@ -92,10 +92,10 @@ const callsIn = (stderr: string): LoggedCall[] =>
     .map((line) => JSON.parse(line) as LoggedCall)
     .filter(({ msg }) => msg === 'call')
 
-const tellModules = new URL('../support/tell-modules.ts', import.meta.url).href
+const printModules = new URL('../support/print-modules.ts', import.meta.url).href
 
 test('in a pipe each call is a line of the log, written before the end, with no secret; metrics and traces are loaded when they are asked for', async () => {
-  await using tollgate = await serve({ NODE_OPTIONS: `--import=${tellModules}` }, null)
+  await using tollgate = await serve({ NODE_OPTIONS: `--import=${printModules}` }, null)
   const key = await tollgate.createKey({ name: 'a' })
   assert.equal(await call(tollgate, key), 200)
   assert.equal(await call(tollgate, await tollgate.createKey({ name: 'b', monthly_budget_usd: 0 })), 402)

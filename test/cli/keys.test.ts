@@ -83,7 +83,7 @@ test('every limit has an option, on creation and on an update', async () => {
   }
 })
 
-test('after a rotation the list tells the two keys of one name apart', async () => {
+test('after a rotation the list distinguishes the two keys of one name', async () => {
   const { run, done } = commands
   const old = (await done('keys', 'create', '--name', 'twice')).trim()
   const rotated = await run('keys', 'rotate', 'twice', '--old-expires-in', '24h')
@@ -122,7 +122,7 @@ test('a key is found by its id, name, prefix or last four characters, and a near
   assert.match(none.stderr, /There is no key "nothing like it"\. `tollgate keys list` lists them\.\n$/)
 })
 
-test('lists are paged, filtered, and told as the API answers them', async () => {
+test('lists are paged, filtered, and printed as the API answers them', async () => {
   const { run, done, gateway } = commands
   const page = await run('keys', 'list', '--limit', '1')
   const [, next] = /add --after (\S+) or a larger --limit\.\n$/.exec(page.stderr) ?? []

@@ -79,7 +79,7 @@ test('the first admin key is shown on a terminal only; in a pipe or a log the ba
   assert.match(piped, /Admin key {2}in data\/admin-key/)
 })
 
-test('a second start on the same data keeps keys and does not tell the admin key again', async () => {
+test('a second start on the same data keeps keys and does not print the admin key again', async () => {
   await using first = await serveTollgate()
   const apiKey = await first.createKey()
   first.signal('SIGTERM')

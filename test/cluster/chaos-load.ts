@@ -80,7 +80,7 @@ export class ChaosLoad {
         this.served.push({ call, costUsd: header('x-svc-cost-usd') })
       }
     } catch {
-      // The node died, or the client left. The records tell whether the call counts.
+      // The node died, or the client left. The records show whether the call counts.
     }
     this.statuses.set(outcome, (this.statuses.get(outcome) ?? 0) + 1)
   }

@@ -26,19 +26,19 @@ interface Used {
 export class DeferredRun {
   readonly #cluster: Cluster
   readonly #simulator: Simulator
-  readonly #tell: (deed: string) => void
+  readonly #report: (deed: string) => void
   #workMs: number
   #made = 0
   #kills = 0
 
-  private constructor(cluster: Cluster, simulator: Simulator, tell: (deed: string) => void) {
+  private constructor(cluster: Cluster, simulator: Simulator, report: (deed: string) => void) {
     this.#cluster = cluster
     this.#simulator = simulator
-    this.#tell = tell
+    this.#report = report
     this.#workMs = 0
   }
 
-  static async start(tell: (deed: string) => void = () => {}): Promise<DeferredRun> {
+  static async start(report: (deed: string) => void = () => {}): Promise<DeferredRun> {
     let run: DeferredRun | null = null
     const simulator = await startSimulator({ ...KEYS, clock: () => run?.workMs ?? 0 })
     const environment = {
@@ -46,7 +46,7 @@ export class DeferredRun {
       ...{ TOLLGATE_CHAT_URL: simulator.chatUrl, TOLLGATE_CHAT_KEY: KEYS.chatKey },
     }
     const cluster = await Cluster.start(Array.from({ length: NODES }, () => environment))
-    run = new DeferredRun(cluster, simulator, tell)
+    run = new DeferredRun(cluster, simulator, report)
     return run
   }
 
@@ -54,14 +54,14 @@ export class DeferredRun {
     return this.#workMs
   }
 
-  /** Fails unless every object is settled exactly once, at the usage that upstream tells. */
+  /** Fails unless every object is settled exactly once, at the usage that upstream states. */
   async play(objects: number, kills: number): Promise<void> {
     const { key } = await this.#cluster.createKey({ monthly_budget_usd: 1_000_000 })
     const making = this.#makeAll(objects, key)
     while (this.#kills < kills / 2 && this.#made < objects) await this.#killOne()
     await making
     const open = await this.#objects("state = 'in_flight'")
-    this.#tell(`${open.length} of ${objects} objects are open after ${this.#kills} kills`)
+    this.#report(`${open.length} of ${objects} objects are open after ${this.#kills} kills`)
     assert.ok(open.length >= objects, `${open.length} of ${objects} objects were made`)
 
     this.#workMs += DAY_MS
@@ -75,7 +75,7 @@ export class DeferredRun {
       async () => {
         await this.#cluster.database.query('UPDATE deferred_object SET due_at_ms = 0')
         const left = await this.#objects("state = 'in_flight'")
-        this.#tell(`${left.length} are open`)
+        this.#report(`${left.length} are open`)
         return left.length === 0
       },
       { withinMs, everyMs: 1_000 },
@@ -92,7 +92,7 @@ export class DeferredRun {
   async #killOne(): Promise<void> {
     const node = this.#cluster.node(this.#kills++)
     await node.kill()
-    this.#tell(`node ${this.#kills % NODES} was killed`)
+    this.#report(`node ${this.#kills % NODES} was killed`)
     await node.start()
   }
 

@@ -256,7 +256,7 @@ export class CrashRun {
             onAnswer()
           }
         } catch {
-          // The connection broke because the process did. The records tell whether the call counts.
+          // The connection broke because the process did. The records show whether the call counts.
         }
       }
     }

@@ -26,7 +26,7 @@ test('every page names the simulator', async () => {
   }
 })
 
-test('activity: a change is told with who made it, and the values before and after; the filter is the address', async () => {
+test('activity: a change is shown with who made it, and the values before and after; the filter is the address', async () => {
   const { id } = await gateway.createKey('checkout', { monthly_budget_usd: 50 })
   await manage('PATCH', `/v1/keys/${id}`, { monthly_budget_usd: 75, allowed_models: ['claude-*'] })
   const page = await person.visit('/dashboard/activity')

@@ -104,7 +104,7 @@ test('overview: a day of the chart is a door', async () => {
   assert.equal((await figuresOf(page))[0], String(cost_usd))
 })
 
-test('keys: one is made, its secret is told once and works, and it is revoked by its name', async () => {
+test('keys: one is made, its secret is shown once and works, and it is revoked by its name', async () => {
   const page = await person.visit('/dashboard/keys')
   await page.getByRole('button', { name: 'New key' }).click()
   await page.getByLabel('Name').fill('made here')

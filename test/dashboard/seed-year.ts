@@ -6,7 +6,7 @@ import { changeDatabase, readDatabase } from '../support/read-database.ts'
 /**
  * A year of a small company, so that pages are looked at with realistic figures. Each kind of call is made once, through
  * the gateway, and then copied with other times: usage, prices and bills are real, and the sums are made anew from
- * the copies, so the books balance.
+ * the copies, so the sums agree.
  */
 
 interface Kind {

@@ -36,7 +36,7 @@ function requestOf(model: string, maxTokens: string | undefined) {
       }
 }
 
-test('the holds that the page tells of agents are those of the shipped prices', async () => {
+test('the holds that the page states for agents are those of the shipped prices', async () => {
   assert.equal(rows.length, 7)
   for (const { model, maxTokens, usd } of rows) {
     const { path, body } = requestOf(model, maxTokens)

@@ -60,7 +60,7 @@ export async function assertRefused(
   return reply
 }
 
-/** Our own answers name their request, and tell nothing about the gateway's code. */
+/** Our own answers name their request, and reveal nothing about the gateway's code. */
 export function assertOurs(reply: RawReply): void {
   const [id = ''] = headerValues(reply.headerLines, 'x-svc-request-id')
   assert.match(id, /^req_[0-9A-HJKMNP-TV-Z]{26}$/, `${reply.statusLine} ${reply.headerLines.join(' | ')}`)

@@ -63,7 +63,7 @@ export class JamRun {
   }
 
   /** Attacks for this long and at least some rounds, then checks that the gateway has given everything back. */
-  async play(forMs: number, tell: (progress: string) => void = () => {}): Promise<void> {
+  async play(forMs: number, report: (progress: string) => void = () => {}): Promise<void> {
     // The first round loads late modules.
     await this.#well.round()
     const heldBytes = await this.#gateway.heldBytes()
@@ -76,7 +76,7 @@ export class JamRun {
         this.#passedMost = Math.max(this.#passedMost, this.#upstream.held)
         this.#rounds += 1
         this.#nextRound()
-        if (this.#rounds % 4 === 0) tell(this.summary)
+        if (this.#rounds % 4 === 0) report(this.summary)
       }
     } finally {
       this.#isOver = true

@@ -170,7 +170,7 @@ for (const surface of surfaces) {
     assert.equal(reply.status, 401)
     assert.deepEqual(headerValues(reply.headerLines, 'connection'), ['close'])
     const count = pair.upstream.requestCount
-    // The body was never invited, so nobody can tell whether these bytes are the body or the next request.
+    // The body was never invited, so nobody can know whether these bytes are the body or the next request.
     await client.send(pair.ownCall(surface, 'behind'))
     const next = await client.read({ method: 'POST' })
     assert.deepEqual([next.statusLine, next.ended], ['', 'cut'])

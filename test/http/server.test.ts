@@ -15,7 +15,7 @@ const REQUEST = 'GET / HTTP/1.1\r\nHost: tollgate\r\n\r\n'
 let server: HttpServer
 let address: AddressInfo
 
-/** A server that tells in its answers where the request came from. */
+/** A server whose answers name the address that the request came from. */
 function serverWith(parts: Partial<ServerParts>): HttpServer {
   return createHttpServer({
     clock: systemClock,

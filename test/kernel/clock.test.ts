@@ -63,14 +63,14 @@ test('a look that fails is reported, and is no end', async () => {
 test('the same trouble is reported at most once in its time', () => {
   let nowMs = 0
   const reports: string[] = []
-  const tell = atMostEvery(60_000, { nowMs: () => 0, monotonicMs: () => nowMs }, (what: string) =>
+  const report = atMostEvery(60_000, { nowMs: () => 0, monotonicMs: () => nowMs }, (what: string) =>
     reports.push(what),
   )
-  tell('a')
+  report('a')
   nowMs = 59_999
-  tell('b')
+  report('b')
   nowMs = 60_000
-  tell('c')
+  report('c')
   assert.deepEqual(reports, ['a', 'c'])
 })
 

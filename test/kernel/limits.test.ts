@@ -12,7 +12,7 @@ const rows = new Map(
   ]),
 )
 
-/** A limit as the page writes it; its name tells the unit. */
+/** A limit as the page writes it; its name ends in the unit. */
 function shown(name: string, value: number): string {
   const units: readonly (readonly [string, number])[] = /Bytes/.test(name)
     ? [

@@ -107,7 +107,7 @@ function provePricingAgain(create: () => Promise<TestLedger>): void {
           ['req_01', -320n, 'rerate:v3'],
         ],
       )
-      // The first prices are in force again: all booked differences are undone, by new entries.
+      // The first prices apply again: all booked differences are undone, by new entries.
       await writer.book(await writer.changes(pricesOf('v1', V1)))
       const paid = await dir.rows(
         "SELECT CAST(sum(amount_nanos) AS bigint) AS sum FROM credit_call WHERE call_id <> 'req_06'",

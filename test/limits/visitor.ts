@@ -3,7 +3,7 @@ import { exchange } from '../support/raw-client.ts'
 import type { ServingProcess } from '../support/tollgate-process.ts'
 import type { Canary, Place } from './canaries.ts'
 
-/** Sends requests and keeps the answers, except those that tell a new key. */
+/** Sends requests and keeps the answers, except those that contain a new key. */
 export class Visitor {
   /** The gateway's own answers. */
   readonly answers: Place[] = []

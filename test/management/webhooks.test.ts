@@ -57,7 +57,7 @@ test('a webhook is created with all its members, and its secret is in that answe
   await remove({ path })
 })
 
-test('a creation that is repeated under its Idempotency-Key makes no second one and tells no secret', async () => {
+test('a creation that is repeated under its Idempotency-Key makes no second one and shows no secret', async () => {
   const once = { json: { url, events: ['*'] }, headers: { 'idempotency-key': 'once' } }
   const first = await ask('POST', PATH, once)
   const again = await ask('POST', PATH, once)

@@ -22,7 +22,7 @@ test('a message says what it is, and its sound is counted without being built', 
   assert.equal(event.session, null)
 })
 
-test('a session tells its model, its transcription and its format', async () => {
+test('a session states its model, its transcription and its format', async () => {
   const { session } = await readEvent({
     type: 'session.update',
     session: {

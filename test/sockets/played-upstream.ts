@@ -5,7 +5,7 @@ import { dig, digList, digNumber } from '../simulator/dig.ts'
 import { openSocket, type SocketClient } from '../simulator/socket-client.ts'
 import { type GatewayOptions, startGateway, type TestGateway } from '../support/gateway.ts'
 
-/** An upstream that answers as a test tells it, also where the simulator would not. */
+/** An upstream that answers as a test scripts it, also where the simulator would not. */
 export interface PlayedUpstream {
   readonly gateway: TestGateway
   /** Messages of the client that reached upstream. */

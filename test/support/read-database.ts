@@ -67,7 +67,7 @@ export async function readDatabase(owner: DatabaseOwner, sql: string): Promise<R
   }
 }
 
-/** A change by another process, in one transaction, which tells the gateway nothing. */
+/** A change by another process, in one transaction, without notice to the gateway. */
 export async function changeDatabase({ dataDir, databaseUrl }: DatabaseOwner, sql: string): Promise<void> {
   // Statements that are sent together are one transaction.
   if (databaseUrl !== null) return await runOn(databaseUrl, sql)

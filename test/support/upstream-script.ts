@@ -80,7 +80,7 @@ async function runStep(step: Step, request: ReceivedRequest, connection: Upstrea
   }
 }
 
-/** Sends in pieces, each awaited, so that `sentBytes` tells how far the peer's flow control let us come. */
+/** Sends in pieces, each awaited, so that `sentBytes` shows how far the peer's flow control let us come. */
 async function send(bytes: Buffer, request: ReceivedRequest, connection: UpstreamConnection): Promise<void> {
   const gone = connection.ended.promise.then(() => false)
   for (let at = 0; at < bytes.length; at += writeBytesMax) {

@@ -68,7 +68,7 @@ test('a status is counted by its first digit, and none or an impossible one as n
   assert.deepEqual(counts.surfaces.messages.models.get('claude-haiku-5-5')?.calls, [3, 1, 2, 1, 1, 1])
 })
 
-test('what the store does not tell in time has no sample', async () => {
+test('a figure that the store does not answer in time has no sample', async () => {
   assert.equal(await samplesOf(new CallCounts(bookWith()), 'tollgate_held_usd'), null)
 })
 

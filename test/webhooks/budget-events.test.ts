@@ -22,7 +22,7 @@ async function spend(key: string, nanos: number): Promise<string> {
   return reply.requestId
 }
 
-test('calls through the gateway tell 50, 80, 90 % and the end of a cap, each once and with its call', async () => {
+test('calls through the gateway emit 50, 80, 90 % and the end of a cap, each once and with its call', async () => {
   const subscription = await hooked.subscribe(['key.budget.threshold', 'key.budget.exceeded'])
   const { receiver, secret } = subscription
   const { id, key } = await hooked.gateway.createKey('ci-bot', { monthly_budget_usd: 0.0001 })

@@ -148,7 +148,7 @@ export const twoVersions: fc.Arbitrary<TwoVersions> = fc
       notAsked.push(without)
     }
     const nothingYet = habits.nullUsage ? null : undefined
-    // One server sends a first chunk without choices that tells about its filters.
+    // One server sends a first chunk without choices that reports its filters.
     if (filters)
       add(...both([], nothingYet, ['prompt_filter_results', []], { before: [], behind: [] }, habits))
     const last = pieces.findLastIndex(({ kind }) => kind === 'chunk')

@@ -124,7 +124,7 @@ const examples: readonly (readonly [sentence: string, final: Json, parts: readon
     [words('in 20 read 10 w30m 50 w12h 20 out 40')],
   ],
   [
-    'more writes than their lifetimes tell, which are of the short one',
+    'more writes than their lifetimes state, which are of the short one',
     response({
       usage: {
         ...usage,

@@ -353,7 +353,7 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     )
   })
 
-  test('the log tells calls in flight from deferred ones', async ({ store }) => {
+  test('the log distinguishes calls in flight from deferred ones', async ({ store }) => {
     await addKey(store, 'a')
     await deferred(store, 'req_1')
     await store.admit(opening('req_2', 'a'))
