@@ -164,6 +164,25 @@ test('an account with an upstream of its own uses it, with its key and never wit
   assert.ok(!own.requests.some(({ headerLines }) => headerLines.join().includes('installation-secret')))
 })
 
+test("an account's upstream key of any form is cut out of the paths that are recorded", async () => {
+  const secret = 'pl/ain+odd=key;(secret)'
+  const chat = { url: `${own.url}/v1`, key: secret }
+  const { key } = await createAccount('unusual', { upstreams: { chat } })
+  const written = [secret.replace('/', '%2f'), encodeURIComponent(secret)]
+  for (const text of [...written, encodeURIComponent(encodeURIComponent(secret))]) {
+    await call(key, `/v1/models/${text}`)
+    await call(key, `/v1/unknown/${text}`)
+  }
+  for (const state of ['', '?state=refused']) {
+    const answer = await fetch(`${gateway.url}/gateway/v1/requests${state}`, {
+      headers: { authorization: `Bearer ${key}` },
+    })
+    const log = await answer.text()
+    assert.doesNotMatch(log, /ain|odd|secret/)
+    if (state === '') assert.match(log, /\[redacted\]/)
+  }
+})
+
 test('a call belongs to the object that its credential made: another account can neither read nor end it', async () => {
   const background = (upstream: ScriptedUpstream, usage: object | null) =>
     upstream.answer(({ method }) => {

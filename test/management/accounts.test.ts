@@ -49,6 +49,12 @@ test('an account is created once for an Idempotency-Key, edited, found and liste
   assert.deepEqual(idsOf((await send('GET', `${ACCOUNTS}?status=suspended`)).json), [])
 })
 
+test('the first account was created when the database was', async () => {
+  const { json } = await send('GET', `${ACCOUNTS}/default`)
+  const ageMs = Date.now() - Date.parse(String(json['created_at']))
+  assert.ok(ageMs > -60_000 && ageMs < 3_600_000, String(json['created_at']))
+})
+
 test('fields that cannot be are refused by name', async () => {
   const wrong: [fields: object, param: string][] = [
     [{}, 'name'],
