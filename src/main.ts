@@ -41,8 +41,7 @@ import type { SettlementSpool } from './ledger/settlement-spool.ts'
 import { RefusedCalls, WaitingCalls } from './ledger/unsent-calls.ts'
 import { answerDashboard, DASHBOARD_DIR, isDashboardPath, readDashboard } from './management/dashboard.ts'
 import { answerHealth, createWriteProbe, isHealthPath } from './management/health.ts'
-import type { ServingNode } from './management/route.ts'
-import type { OwnedParts } from './management/router.ts'
+import type { Management, ServingNode } from './management/route.ts'
 import type { Discount } from './pricing/amounts.ts'
 import { shippedBook } from './pricing/compile-version.ts'
 import type { PriceBook } from './pricing/price-book.ts'
@@ -321,25 +320,23 @@ async function serveFrom(
     async () => (await import('./telemetry/scrape.ts')).createScraper(metricSources),
     null,
   )
-  const owned: OwnedParts = {
-    management: {
-      clock,
-      nextUlid,
-      digestKey,
-      servicePrefix: config.prefix,
-      store,
-      settlements,
-      upstreamKeys: upstreamKeys(config, upstreamSealer, ownUpstreams, store),
-      waitingCalls,
-      refusedCalls,
-      node,
-      scrapeMetrics: async () => await (await scraper.get())(),
-      limitsMoved: () => queues.signalAll(),
-      webhooks: { sealer: webhookSealer, rules: webhookRules, wake: () => webhooks.wake() },
-    },
+  const parts: Management = {
+    clock,
+    nextUlid,
+    digestKey,
+    servicePrefix: config.prefix,
+    store,
     bodyTimes,
     isSecure,
     metricsPublic: config.metricsPublic,
+    settlements,
+    upstreamKeys: upstreamKeys(config, upstreamSealer, ownUpstreams, store),
+    waitingCalls,
+    refusedCalls,
+    node,
+    scrapeMetrics: async () => await (await scraper.get())(),
+    limitsMoved: () => queues.signalAll(),
+    webhooks: { sealer: webhookSealer, rules: webhookRules, wake: () => webhooks.wake() },
   }
   const management = loadLater(() => import('./management/router.ts'), MANAGEMENT_AFTER_MS)
   const dashboardDir = surroundings.dashboardDir ?? DASHBOARD_DIR
@@ -353,7 +350,7 @@ async function serveFrom(
       if (isHealthPath(target)) return await answerHealth(exchange, target, isReady)
       if (isDashboardPath(target)) return await answerDashboard(exchange, target, dashboard.get)
       const { handleOwned } = await management.get()
-      await handleOwned(exchange, target, credential, owned)
+      await handleOwned(exchange, target, credential, parts)
     }),
     shapeBroken(refusal, head, requestId) {
       counts.refused(refusal.code)

@@ -150,7 +150,8 @@ export interface RequestCursor {
 }
 
 const PAGE_MAX = 1_000
-const PAGE_DEFAULT = 100
+/** Calls per page if no `limit` is given. */
+export const REQUESTS_PAGE = 100
 const EXPORT_MAX = 10_000_000
 const COST_MAX: Nanos = 1_000_000_000n * NANOS_PER_USD
 
@@ -205,7 +206,7 @@ export const requestListQuery = z
     ),
     limit: f.optionalLimit(
       EXPORT_MAX,
-      `Maximum calls per answer. JSON: ${PAGE_DEFAULT} by default and up to ${PAGE_MAX}. NDJSON and CSV: all by default.`,
+      `Maximum calls per answer. JSON: ${REQUESTS_PAGE} by default and up to ${PAGE_MAX}. NDJSON and CSV: all by default.`,
     ),
     after: f.parameter<RequestCursor>(
       f.AFTER_EXPECTED,
@@ -241,11 +242,6 @@ function requestIdParameter(name: string, description: string) {
 /** An empty range from a time to the same time is valid. */
 function isAfter(start: f.Time, end: f.Time): boolean {
   return start.fromMs > end.fromMs && start.fromMs >= end.fromMs + end.lengthMs
-}
-
-/** Maximum calls per answer. */
-export function limitOf({ format, limit }: RequestListQuery): number {
-  return limit ?? (format === 'json' ? PAGE_DEFAULT : Number.POSITIVE_INFINITY)
 }
 
 /** Encoded as base64url, so that clients treat it as opaque. */

@@ -122,3 +122,32 @@ export function loadLater<T>(load: () => Promise<T>, afterMs: number | null): La
   timer?.unref()
   return { get, leave: () => clearTimeout(timer) }
 }
+
+/**
+ * Runs the work once for all callers that come while it runs, and while its result is fresh: `freshMs` after its end. A
+ * failure is not fresh.
+ */
+export function shareWork<T>(
+  work: () => Promise<T>,
+  { monotonicMs }: Pick<Clock, 'monotonicMs'>,
+  freshMs: (tookMs: number) => number,
+): () => Promise<T> {
+  let shared: Promise<T> | null = null
+  let freshUntilMs = Infinity
+  return () => {
+    const beganMs = monotonicMs()
+    if (shared !== null && beganMs < freshUntilMs) return shared
+    freshUntilMs = Infinity
+    shared = work()
+    shared.then(
+      () => {
+        const endedMs = monotonicMs()
+        freshUntilMs = endedMs + freshMs(endedMs - beganMs)
+      },
+      () => {
+        shared = null
+      },
+    )
+    return shared
+  }
+}

@@ -9,19 +9,16 @@ import {
 } from '../api/account.ts'
 import { accountObject } from '../api/objects.ts'
 import { formatUsd, type Nanos } from '../kernel/money.ts'
-import { type OwnUpstream, SURFACE_NAMES, type Surface } from '../kernel/vocabulary.ts'
+import { type AccountStatus, type OwnUpstream, SURFACE_NAMES, type Surface } from '../kernel/vocabulary.ts'
 import type { AccountChanges, AccountRecord } from '../ledger/account.ts'
-import { refusedMissingAccount } from './resolve-account.ts'
 import {
   defineRoute,
   type Management,
-  type OwnReply,
+  type OwnRequest,
+  pageObject,
   type Refused,
   refused,
-  refusedOtherCommand,
-  replyJson,
   replyOnce,
-  replyPage,
   sent,
   usd,
 } from './route.ts'
@@ -71,77 +68,60 @@ function refusedNotPositive(balanceNanos: Nanos): Refused {
   return refused('balance_not_positive', message, 'credit_enforced')
 }
 
-const createAccount = defineRoute({
-  endpoint: 'POST /gateway/v1/accounts',
-  operationId: 'create_account',
+const createAccount = defineRoute('create_account', {
   summary: 'Create an account',
   body: newAccountFields,
   repeatable: true,
   status: 201,
   answer: accountSchema,
-  async handle({ body, actor, idempotency }, management) {
-    const { store, clock, nextUlid } = management
-    const id = `acct_${nextUlid()}`
-    const createdAtMs = clock.nowMs()
-    const account = { ...changesOf(body, id, null, management), id, name: body.name, createdAtMs }
-    const result = await store.createAccount(account, actor, idempotency)
-    if (result.kind === 'conflict') return refusedOtherCommand()
+  async handle({ body, actor, idempotency, atMs }, management) {
+    const id = `acct_${management.nextUlid()}`
+    const account = { ...changesOf(body, id, null, management), id, name: body.name, createdAtMs: atMs }
+    const result = await management.store.createAccount(account, actor, idempotency)
     if (result.kind === 'balance_not_positive') return refusedNotPositive(result.balanceNanos)
     if (body.upstreams !== undefined) await management.upstreamKeys.changed()
-    return replyOnce(result, accountObject(result.value, createdAtMs))
+    return replyOnce(result, (created) => accountObject(created, atMs))
   },
 })
 
-const listAccounts = defineRoute({
-  endpoint: 'GET /gateway/v1/accounts',
-  operationId: 'list_accounts',
+const listAccounts = defineRoute('list_accounts', {
   summary: 'List accounts, newest first',
   query: accountListQuery,
   answer: accountListSchema,
-  async handle({ query: { status = null, search = null, after = null, limit } }, { store, clock }) {
-    const atMs = clock.nowMs()
+  async handle({ query: { status = null, search = null, after = null, limit }, atMs }, { store }) {
     const page = await store.listAccounts({ status, search, after, limit, atMs })
     const { spentNanos, heldNanos, balanceNanos } = page.total
-    return replyPage(page, (account) => accountObject(account, atMs), {
-      total: {
-        month_spend_usd: usd(spentNanos),
-        month_held_usd: usd(heldNanos),
-        balance_usd: usd(balanceNanos),
-      },
-    })
+    const total = {
+      month_spend_usd: usd(spentNanos),
+      month_held_usd: usd(heldNanos),
+      balance_usd: usd(balanceNanos),
+    }
+    return { ...pageObject(page, (account) => accountObject(account, atMs)), total }
   },
 })
 
-const getAccount = defineRoute({
-  endpoint: 'GET /gateway/v1/accounts/{id}',
-  operationId: 'get_account',
+const getAccount = defineRoute('get_account', {
   summary: 'Show an account',
   answer: accountSchema,
-  async handle({ params: [id = ''] }, { store, clock }) {
-    const atMs = clock.nowMs()
+  async handle({ id, atMs }, { store }) {
     const account = await store.getAccount(id, atMs)
-    return account === null ? refusedMissingAccount() : replyJson(200, accountObject(account, atMs))
+    return account && accountObject(account, atMs)
   },
 })
 
 /** Upstreams and metadata are for operators only. */
-const getOwnAccount = defineRoute({
-  endpoint: 'GET /gateway/v1/accounts/self',
-  operationId: 'get_own_account',
+const getOwnAccount = defineRoute('get_own_account', {
   summary: 'Show the account of the key: spend, budget and credit',
   answer: ownAccountSchema,
-  async handle({ accountId }, { store, clock }) {
-    const atMs = clock.nowMs()
+  async handle({ accountId, atMs }, { store }) {
     const account = await store.getAccount(accountId, atMs)
-    if (account === null) return refusedMissingAccount()
+    if (account === null) return null
     const { upstreams: _, metadata: _of, ...own } = accountObject(account, atMs)
-    return replyJson(200, own)
+    return own
   },
 })
 
-const updateAccount = defineRoute({
-  endpoint: 'PATCH /gateway/v1/accounts/{id}',
-  operationId: 'update_account',
+const updateAccount = defineRoute('update_account', {
   summary: 'Change an account',
   description:
     'While `credit_enforced` is true, calls are admitted only while credit is left. Turning it on with a balance of 0 or ' +
@@ -149,37 +129,40 @@ const updateAccount = defineRoute({
     'after the change.',
   body: accountEditFields,
   answer: accountSchema,
-  async handle({ params: [id = ''], body, actor }, management) {
-    const { store, clock, limitsMoved } = management
-    const atMs = clock.nowMs()
+  async handle({ id, body, actor, atMs }, management) {
+    const { store, limitsMoved } = management
     const before = await store.getAccount(id, atMs)
-    if (before === null) return refusedMissingAccount()
+    if (before === null) return null
     const edit = await store.updateAccount(id, changesOf(body, id, before, management), actor, atMs)
-    if (edit.kind === 'none') return refusedMissingAccount()
+    if (edit.kind === 'none') return null
     if (edit.kind === 'balance_not_positive') return refusedNotPositive(edit.balanceNanos)
     limitsMoved()
     if (body.upstreams !== undefined) await management.upstreamKeys.changed()
-    return replyJson(200, accountObject(edit.account, atMs))
+    return accountObject(edit.account, atMs)
   },
 })
 
-const SUSPENDED = 'Its calls are 403 `account_suspended` from now on; running calls finish.'
+function setStatus(status: AccountStatus) {
+  return async ({ id, actor, atMs }: OwnRequest, { store, limitsMoved }: Management) => {
+    const account = await store.setAccountStatus(id, status, actor, atMs)
+    if (account !== null) limitsMoved()
+    return account && accountObject(account, atMs)
+  }
+}
 
-const setStatus = (status: 'active' | 'suspended', verb: 'suspend' | 'resume') =>
-  defineRoute({
-    endpoint: `POST /gateway/v1/accounts/{id}/${verb}`,
-    operationId: `${verb}_account`,
-    summary: verb === 'suspend' ? 'Suspend an account' : 'Resume an account',
-    description: verb === 'suspend' ? SUSPENDED : 'Its calls are admitted again.',
-    answer: accountSchema,
-    async handle({ params: [id = ''], actor }, { store, clock, limitsMoved }): Promise<OwnReply> {
-      const atMs = clock.nowMs()
-      const account = await store.setAccountStatus(id, status, actor, atMs)
-      if (account === null) return refusedMissingAccount()
-      limitsMoved()
-      return replyJson(200, accountObject(account, atMs))
-    },
-  })
+const suspendAccount = defineRoute('suspend_account', {
+  summary: 'Suspend an account',
+  description: 'Its calls are 403 `account_suspended` from now on; running calls finish.',
+  answer: accountSchema,
+  handle: setStatus('suspended'),
+})
+
+const resumeAccount = defineRoute('resume_account', {
+  summary: 'Resume an account',
+  description: 'Its calls are admitted again.',
+  answer: accountSchema,
+  handle: setStatus('active'),
+})
 
 export const accountRoutes = [
   createAccount,
@@ -187,6 +170,6 @@ export const accountRoutes = [
   getOwnAccount,
   getAccount,
   updateAccount,
-  setStatus('suspended', 'suspend'),
-  setStatus('active', 'resume'),
+  suspendAccount,
+  resumeAccount,
 ]

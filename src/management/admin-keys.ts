@@ -9,22 +9,20 @@ import { adminKeyObject } from '../api/objects.ts'
 import { mintKey, shownParts } from '../keys/key-format.ts'
 import type { AdminScope } from '../keys/key-store.ts'
 import { DEFAULT_ACCOUNT, refusedMissingAccount } from './resolve-account.ts'
-import { defineRoute, type OwnRequest, refused, replyJson, replyPage } from './route.ts'
+import { defineRoute, type OwnRequest, pageObject, refused } from './route.ts'
 
 /** Operators see operator keys in the first account, where their events are. */
 function scopeOf({ role }: OwnRequest, accountId: string | null): AdminScope {
   return { accountId, operators: role === 'operator' && accountId === DEFAULT_ACCOUNT }
 }
 
-const createAdminKey = defineRoute({
-  endpoint: 'POST /gateway/v1/admin-keys',
-  operationId: 'create_admin_key',
+const createAdminKey = defineRoute('create_admin_key', {
   summary: 'Create an admin key',
   description: 'Only this answer has the secret. Only operators create operator keys.',
   body: newAdminKeyFields,
   status: 201,
   answer: createdAdminKeySchema,
-  async handle(request, { store, clock, nextUlid, digestKey, servicePrefix }) {
+  async handle(request, { store, nextUlid, digestKey, servicePrefix }) {
     const { name, role, account_id: named = null } = request.body
     if (role === 'operator' && request.role !== 'operator')
       return refused('insufficient_role', 'Only an operator creates operator keys.', 'role')
@@ -43,16 +41,14 @@ const createAdminKey = defineRoute({
       ...{ id: `adm_${nextUlid()}`, name, role, accountId },
       digest: digestKey(secret.reveal()),
       ...shownParts(secret, servicePrefix),
-      ...{ createdAtMs: clock.nowMs(), bootstrap: false },
+      ...{ createdAtMs: request.atMs, bootstrap: false },
     }
     const record = await store.createAdminKey(key, request.actor)
-    return replyJson(201, { ...adminKeyObject(record), key: secret.reveal() })
+    return { ...adminKeyObject(record), key: secret.reveal() }
   },
 })
 
-const listAdminKeys = defineRoute({
-  endpoint: 'GET /gateway/v1/admin-keys',
-  operationId: 'list_admin_keys',
+const listAdminKeys = defineRoute('list_admin_keys', {
   summary: 'List admin keys, newest first',
   description: 'Operator keys are listed in the account `default`, to operators only.',
   query: adminKeyListQuery,
@@ -60,29 +56,33 @@ const listAdminKeys = defineRoute({
   async handle(request, { store }) {
     const { after = null, limit } = request.query
     const scope = scopeOf(request, request.listedAccountId)
-    return replyPage(await store.listAdminKeys({ scope, after, limit }), adminKeyObject)
+    return pageObject(await store.listAdminKeys({ scope, after, limit }), adminKeyObject)
   },
 })
 
-const revokeAdminKey = defineRoute({
-  endpoint: 'POST /gateway/v1/admin-keys/{id}/revoke',
-  operationId: 'revoke_admin_key',
+const revokeAdminKey = defineRoute('revoke_admin_key', {
   summary: 'Revoke an admin key',
   description: 'Immediate and final; ends its sessions too. The last operator key cannot be revoked.',
   answer: adminKeySchema,
-  async handle(request, { store, clock }) {
-    const [id = ''] = request.params
-    const scope = scopeOf(request, request.accountId)
-    const result = await store.revokeAdminKey(scope, id, request.actor, clock.nowMs())
-    if (result.kind === 'revoked') return replyJson(200, adminKeyObject(result.key))
-    if (result.kind === 'none') return refused('not_found', 'There is no admin key with this id.')
-    if (result.kind === 'configured') {
-      const message =
-        'This is the key of TOLLGATE_ADMIN_KEY. Change or remove the variable and restart to revoke it.'
-      return refused('conflict', message)
-    }
-    return refused('last_operator_key', 'This is the last operator key. Create another one first.')
+  async handle(request, { store }) {
+    const { id, accountId, actor, atMs } = request
+    const result = await store.revokeAdminKey(scopeOf(request, accountId), id, actor, atMs)
+    if (result.kind === 'none') return null
+    if (result.kind === 'revoked') return adminKeyObject(result.key)
+    const { code, message } = NOT_REVOKED[result.kind]
+    return refused(code, message)
   },
 })
+
+const NOT_REVOKED = {
+  last_operator: {
+    code: 'last_operator_key',
+    message: 'This is the last operator key. Create another one first.',
+  },
+  configured: {
+    code: 'conflict',
+    message: 'This is the key of TOLLGATE_ADMIN_KEY. Change or remove the variable and restart to revoke it.',
+  },
+} as const
 
 export const adminKeyRoutes = [createAdminKey, listAdminKeys, revokeAdminKey]

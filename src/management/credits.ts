@@ -11,41 +11,26 @@ import { refuse } from '../kernel/errors.ts'
 import { formatUsd } from '../kernel/money.ts'
 import type { Idempotency } from '../kernel/vocabulary.ts'
 import { CREDITED_MAX, type CreditBack, type CreditBackOutcomes, type NewCredit } from '../ledger/account.ts'
-import {
-  defineRoute,
-  type Management,
-  type OwnReply,
-  refused,
-  refusedOtherCommand,
-  replyJson,
-  replyOnce,
-  replyPage,
-} from './route.ts'
+import { defineRoute, type Management, type OwnReply, pageObject, refused, replyOnce } from './route.ts'
 
-const getBalance = defineRoute({
-  endpoint: 'GET /gateway/v1/balance',
-  operationId: 'get_balance',
+const getBalance = defineRoute('get_balance', {
   summary: 'Show the prepaid credit of the account',
   answer: balanceSchema,
   async handle({ accountId }, { store }) {
-    return replyJson(200, balanceObject(await store.getBalance(accountId)))
+    return balanceObject(await store.getBalance(accountId))
   },
 })
 
-const listCredits = defineRoute({
-  endpoint: 'GET /gateway/v1/credits',
-  operationId: 'list_credits',
+const listCredits = defineRoute('list_credits', {
   summary: 'List the credit ledger, newest first',
   query: creditListQuery,
   answer: listOf(creditSchema),
   async handle({ listedAccountId: accountId, query: { after = null, limit } }, { store }) {
-    return replyPage(await store.listCredits({ accountId, after, limit }), creditObject)
+    return pageObject(await store.listCredits({ accountId, after, limit }), creditObject)
   },
 })
 
-export const addCredit = defineRoute({
-  endpoint: 'POST /gateway/v1/credits',
-  operationId: 'add_credit',
+export const addCredit = defineRoute('add_credit', {
   summary: 'Add prepaid credit to the account, correct it, or credit calls back',
   description:
     '`amount_usd` adds prepaid credit; a negative amount is a correction. `request_ids` credits back what was paid for these ' +
@@ -55,10 +40,9 @@ export const addCredit = defineRoute({
   repeatable: true,
   status: 201,
   answer: addedCreditSchema,
-  async handle({ accountId, actor, body, idempotency }, management) {
+  async handle({ accountId, actor, body, idempotency, atMs }, management) {
     const { amount_usd: amountNanos, request_ids: requestIds, reason } = body
-    const { clock, nextUlid } = management
-    const command = { id: `crd_${nextUlid()}`, accountId, reason, actor, atMs: clock.nowMs() }
+    const command = { id: `crd_${management.nextUlid()}`, accountId, reason, actor, atMs }
     if (amountNanos !== undefined && requestIds !== undefined) {
       return refused('bad_request', 'request_ids and amount_usd cannot be used together.', 'request_ids')
     }
@@ -74,13 +58,12 @@ async function move(
   { store, limitsMoved }: Management,
 ): Promise<OwnReply> {
   const result = await store.addCredit(credit, idempotency)
-  if (result.kind === 'conflict') return refusedOtherCommand()
   if (result.kind === 'too_much') {
     const message = `amount_usd would move the account's total credit beyond ${formatUsd(CREDITED_MAX)} US dollars.`
     return refused('bad_request', message, 'amount_usd')
   }
   limitsMoved()
-  return replyOnce(result, creditObject(result.value))
+  return replyOnce(result, creditObject)
 }
 
 async function creditBack(
@@ -90,14 +73,13 @@ async function creditBack(
 ): Promise<OwnReply> {
   await refusedCalls.written()
   const result = await store.creditBack(command, idempotency)
-  if (result.kind === 'conflict') return refusedOtherCommand()
   if (result.kind === 'nothing') {
     const message =
       'None of these calls is left to credit: they were credited before, cost nothing, or have not ended.'
     return { kind: 'refused', refusal: refuse('conflict', message, { details: outcomesObject(result) }) }
   }
   limitsMoved()
-  return replyOnce(result, { ...creditObject(result.value.entry), ...outcomesObject(result.value) })
+  return replyOnce(result, (done) => ({ ...creditObject(done.entry), ...outcomesObject(done) }))
 }
 
 function outcomesObject(outcomes: CreditBackOutcomes) {

@@ -1,6 +1,5 @@
 import { prefers, type RawHeaders } from '../http/raw-headers.ts'
-
-export const CSV_TYPE = 'text/csv; charset=utf-8'
+import { type OwnReply, replyFile } from './route.ts'
 
 /** Characters that spreadsheets treat as the start of a formula, also full-width and after whitespace. */
 const FORMULA = /^(?:[\t\r\n]|\s*[=+\-@\uff1d\uff0b\uff0d\uff20])/u
@@ -27,35 +26,55 @@ function quoted(text: string): string {
   return `"${text.replaceAll('"', '""')}"`
 }
 
-interface ExportPage<Cursor> {
-  readonly rows: readonly string[]
-  /** Null on the last page. */
+/** Rows as objects; `next` is null on the last page. */
+interface Page<Cursor> {
+  readonly rows: readonly object[]
   readonly next: Cursor | null
 }
 
-/** All rows that match, one chunk per page: even an empty chunk lets the sender stop. */
-export async function* exportPages<Cursor>(
+interface Export<Cursor> {
+  /** Without its ending. */
+  readonly name: string
+  /** The members that are columns of a CSV. */
+  readonly columns: readonly string[]
+  readonly after: Cursor | null
+  /** Absent: all rows. */
+  readonly limit: number | undefined
+  readonly pageMax: number
+  read(after: Cursor | null, limit: number): Promise<Page<Cursor>>
+}
+
+const CONTENT_TYPES = { csv: 'text/csv; charset=utf-8', ndjson: 'application/x-ndjson' } as const
+
+/** Answers all rows that match as a file, read page by page. */
+export function replyExport<Cursor>(format: keyof typeof CONTENT_TYPES, parts: Export<Cursor>): OwnReply {
+  const { columns } = parts
+  const chunks =
+    format === 'csv'
+      ? chunksOf(parts, csvRow(columns), (row) => csvRow(columns.map((name) => row[name])))
+      : chunksOf(parts, '', (row) => `${JSON.stringify(row)}\n`)
+  return replyFile(CONTENT_TYPES[format], `${parts.name}.${format}`, chunks)
+}
+
+/** One chunk per page: even an empty chunk lets the sender stop. */
+async function* chunksOf<Cursor>(
+  { after, limit, pageMax, read }: Export<Cursor>,
   head: string,
-  after: Cursor | null,
-  {
-    limit = Number.POSITIVE_INFINITY,
-    pageMax,
-  }: { readonly limit?: number | undefined; readonly pageMax: number },
-  read: (after: Cursor | null, limit: number) => Promise<ExportPage<Cursor>>,
+  line: (row: Readonly<Record<string, unknown>>) => string,
 ): AsyncGenerator<Buffer, void, undefined> {
-  let next = after
-  let left = limit
+  let left = limit ?? Number.POSITIVE_INFINITY
   let text = head
+  let next = after
   do {
     const page = await read(next, Math.min(left, pageMax))
-    yield Buffer.from(text + page.rows.join(''))
+    yield Buffer.from(text + page.rows.map((row) => line({ ...row })).join(''))
     text = ''
     left -= page.rows.length
     next = page.next
   } while (next !== null && left > 0)
 }
 
-/** Whether `Accept` prefers CSV to JSON. A client that accepts neither gets JSON. */
-export function prefersCsv(headers: RawHeaders): boolean {
-  return prefers(headers, 'text/csv', 'application/json')
+/** The format in the query, else the one that `Accept` prefers. A client that accepts neither gets JSON. */
+export function formatOf(named: 'json' | 'csv' | undefined, headers: RawHeaders): 'json' | 'csv' {
+  return named ?? (prefers(headers, 'text/csv', 'application/json') ? 'csv' : 'json')
 }

@@ -2,9 +2,9 @@ import { type EventListQuery, type EventObject, eventListQuery, eventSchema } fr
 import { listOf, type Written } from '../api/fields.ts'
 import { rawNumber } from '../kernel/money.ts'
 import type { EventQuery, EventRecord } from '../webhooks/webhook-store.ts'
-import { CSV_TYPE, csvRow, exportPages, prefersCsv } from './csv.ts'
-import type { Role } from './permissions.ts'
-import { defineRoute, formatInstant, replyFile, replyPage } from './route.ts'
+import { formatOf, replyExport } from './csv.ts'
+import type { Role } from './endpoints.ts'
+import { defineRoute, formatInstant, pageObject } from './route.ts'
 
 type Reviver = (key: string, value: unknown, context: { source?: string }) => unknown
 
@@ -33,12 +33,13 @@ function eventObject(event: EventRecord, role: Role): Written<EventObject> {
   }
 }
 
+/** The columns of an export: members of an event, with those of the actor apart. */
 const COLUMNS = ['id', 'type', 'created_at', 'account_id', 'actor_kind', 'actor_id', 'actor_name', 'data']
 
-function csvLine(event: EventRecord, role: Role): string {
-  const { id, type, createdAtMs, accountId, actor } = event
-  const head = [id, type, formatInstant(createdAtMs), accountId, actor.kind, actor.id, actor.name]
-  return csvRow([...head, dataOf(event, role)])
+function eventRow(event: EventRecord, role: Role) {
+  const { actor } = event
+  const members = eventObject(event, role)
+  return { ...members, actor_kind: actor.kind, actor_id: actor.id, actor_name: actor.name }
 }
 
 function queryOf(query: EventListQuery, accountId: string | null): Omit<EventQuery, 'limit'> {
@@ -52,9 +53,7 @@ function queryOf(query: EventListQuery, accountId: string | null): Omit<EventQue
   }
 }
 
-const listEvents = defineRoute({
-  endpoint: 'GET /gateway/v1/events',
-  operationId: 'list_events',
+const listEvents = defineRoute('list_events', {
   summary: 'List or export changes and crossed thresholds, newest first',
   description: 'Events are stored for 400 days.',
   query: eventListQuery,
@@ -62,22 +61,24 @@ const listEvents = defineRoute({
   alsoAs: {
     'text/csv': 'One row per event; `data` is JSON. Complete without `limit`.',
   },
-  async handle({ listedAccountId, role, query, exchange }, { store, clock }) {
+  async handle({ listedAccountId, role, query, exchange, atMs }, { store }) {
     const asked = queryOf(query, listedAccountId)
-    if ((query.format ?? (prefersCsv(exchange.headers) ? 'csv' : 'json')) === 'json')
-      return replyPage(await store.listEvents({ ...asked, limit: query.limit ?? 100 }), (event) =>
-        eventObject(event, role),
-      )
-    const filename = `events-${formatInstant(clock.nowMs()).slice(0, 10)}.csv`
-    const pages = { limit: query.limit, pageMax: 1_000 }
-    const chunks = exportPages(csvRow(COLUMNS), asked.after, pages, async (after, limit) => {
-      const { rows, more } = await store.listEvents({ ...asked, after, limit })
-      return {
-        rows: rows.map((event) => csvLine(event, role)),
-        next: more ? (rows.at(-1)?.id ?? null) : null,
-      }
+    if (formatOf(query.format, exchange.headers) === 'json') {
+      const page = await store.listEvents({ ...asked, limit: query.limit ?? 100 })
+      return pageObject(page, (event) => eventObject(event, role))
+    }
+    return replyExport('csv', {
+      name: `events-${formatInstant(atMs).slice(0, 10)}`,
+      columns: COLUMNS,
+      after: asked.after,
+      limit: query.limit,
+      pageMax: 1_000,
+      async read(after, limit) {
+        const { rows, more } = await store.listEvents({ ...asked, after, limit })
+        const next = more ? (rows.at(-1)?.id ?? null) : null
+        return { rows: rows.map((event) => eventRow(event, role)), next }
+      },
     })
-    return replyFile(CSV_TYPE, filename, chunks)
   },
 })
 

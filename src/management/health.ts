@@ -1,6 +1,6 @@
 import { type Exchange, sendWhole } from '../http/exchange.ts'
 import type { Target } from '../http/judge-head.ts'
-import type { Clock } from '../kernel/clock.ts'
+import { type Clock, shareWork } from '../kernel/clock.ts'
 import { replyJson } from './route.ts'
 
 /** How long the result of a write probe is reused. */
@@ -13,21 +13,12 @@ export const isHealthPath = ({ path }: Target): boolean => path === '/healthz' |
  * disk write, so concurrent and following requests share one.
  */
 export function createWriteProbe(write: () => Promise<void>, clock: Clock): () => Promise<boolean> {
-  let answer: Promise<boolean> | null = null
-  let goodUntilMs = Infinity
-  return () => {
-    if (answer !== null && clock.monotonicMs() < goodUntilMs) return answer
-    goodUntilMs = Infinity
-    answer = write()
-      .then(
-        () => true,
-        () => false,
-      )
-      .finally(() => {
-        goodUntilMs = clock.monotonicMs() + READY_PROBE_MS
-      })
-    return answer
-  }
+  const probe = () =>
+    write().then(
+      () => true,
+      () => false,
+    )
+  return shareWork(probe, clock, () => READY_PROBE_MS)
 }
 
 /** /healthz: the process answers. /readyz: it can serve. Neither needs a credential. */

@@ -9,6 +9,7 @@ import {
   rotateFields,
 } from '../api/key.ts'
 import { keyObject } from '../api/objects.ts'
+import type { Secret } from '../kernel/secret.ts'
 import { NAME_CHARS_MAX, nearestName } from '../kernel/vocabulary.ts'
 import { mintKey, shownParts } from '../keys/key-format.ts'
 import { KEY_LIMITS, type KeyChanges, type KeyRecord, NO_LIMITS } from '../keys/key-store.ts'
@@ -16,14 +17,11 @@ import { findModel, type PriceBook, suggestModel } from '../pricing/price-book.t
 import {
   defineRoute,
   type Management,
-  type OwnReply,
   type OwnRequest,
+  pageObject,
   type Refused,
   refused,
-  refusedOtherCommand,
-  replyJson,
   replyOnce,
-  replyPage,
   sent,
 } from './route.ts'
 
@@ -36,10 +34,6 @@ function keyChanges(fields: KeyEditFields): KeyChanges {
 }
 
 // Refusals
-
-export function refusedMissingKey(): Refused {
-  return refused('not_found', 'There is no key with this id.')
-}
 
 function refusedFinalKey(key: KeyRecord): Refused {
   const how = key.revokedAtMs === null ? 'has expired' : 'is revoked'
@@ -73,30 +67,33 @@ export function refuseUnknownModel(
   return null
 }
 
-function refuseFields(
-  { allowed_models: models }: KeyEditFields,
-  { node, clock }: Management,
-): Refused | null {
-  return models == null ? null : refuseUnknownModel(models, node.prices().book, clock.nowMs())
+function refuseFields({ allowed_models: models }: KeyEditFields, atMs: number, { node }: Management) {
+  return models == null ? null : refuseUnknownModel(models, node.prices().book, atMs)
 }
 
 // Endpoints
 
 /** A new secret, and what is stored of it. */
-function mint({ clock, nextUlid, digestKey, servicePrefix }: Management) {
+function mint(createdAtMs: number, { nextUlid, digestKey, servicePrefix }: Management) {
   const secret = mintKey(servicePrefix, 'live')
   const record = {
     id: `key_${nextUlid()}`,
     digest: digestKey(secret.reveal()),
     ...shownParts(secret, servicePrefix),
-    createdAtMs: clock.nowMs(),
+    createdAtMs,
   }
   return { secret, record }
 }
 
-export const createKey = defineRoute({
-  endpoint: 'POST /v1/keys',
-  operationId: 'create_key',
+/** A replay cannot show the first secret, and the new one belongs to no key. */
+function withSecret(secret: Secret, atMs: number, management: Management) {
+  return (key: KeyRecord, isNew: boolean) => {
+    const object = shown(key, atMs, management)
+    return isNew ? { ...object, key: secret.reveal() } : object
+  }
+}
+
+export const createKey = defineRoute('create_key', {
   summary: 'Create an API key',
   description:
     'Only this answer has the secret. Unknown fields are refused, so that a misspelt limit does not create a key without it.',
@@ -104,74 +101,55 @@ export const createKey = defineRoute({
   repeatable: true,
   status: 201,
   answer: createdKeySchema,
-  async handle({ accountId, actor, body, idempotency }, management) {
-    const wrong = refuseFields(body, management)
+  async handle({ accountId, actor, body, idempotency, atMs }, management) {
+    const wrong = refuseFields(body, atMs, management)
     if (wrong !== null) return wrong
-    const { secret, record } = mint(management)
-    const key = {
-      ...NO_LIMITS,
-      ...keyChanges(body),
-      ...record,
-      name: body.name,
-      accountId,
-    }
+    const { secret, record } = mint(atMs, management)
+    const key = { ...NO_LIMITS, ...keyChanges(body), ...record, name: body.name, accountId }
     const result = await management.store.createKey(key, idempotency, actor)
-    if (result.kind === 'conflict') return refusedOtherCommand()
     if (result.kind === 'born_expired') return refusedPastExpiry()
-    const object = shown(result.value, record.createdAtMs, management)
-    // A replay cannot show the first secret, and this new one belongs to no key.
-    return replyOnce(result, result.kind === 'repeated' ? object : { ...object, key: secret.reveal() })
+    return replyOnce(result, withSecret(secret, atMs, management))
   },
 })
 
-const listKeys = defineRoute({
-  endpoint: 'GET /v1/keys',
-  operationId: 'list_keys',
+const listKeys = defineRoute('list_keys', {
   summary: 'List API keys, newest first',
   query: keyListQuery,
   answer: listOf(keySchema),
-  async handle({ listedAccountId: accountId, query }, management) {
+  async handle({ listedAccountId: accountId, query, atMs }, management) {
     const { status = null, search = null, after = null, limit } = query
-    const atMs = management.clock.nowMs()
     const asked = { accountId, status, search, after, limit, atMs }
-    return replyPage(await management.store.listKeys(asked), (key) => shown(key, atMs, management))
+    return pageObject(await management.store.listKeys(asked), (key) => shown(key, atMs, management))
   },
 })
 
-async function showKey(accountId: string, id: string, management: Management): Promise<OwnReply> {
-  const nowMs = management.clock.nowMs()
-  const key = await management.store.getKey(accountId, id, nowMs)
-  return key === null ? refusedMissingKey() : replyJson(200, shown(key, nowMs, management))
+async function showKey(accountId: string, id: string, atMs: number, management: Management) {
+  const key = await management.store.getKey(accountId, id, atMs)
+  return key && shown(key, atMs, management)
 }
 
 /** A key's holder may see its limits and what is left. */
-const getOwnKey = defineRoute({
-  endpoint: 'GET /v1/keys/me',
-  operationId: 'get_own_key',
+const getOwnKey = defineRoute('get_own_key', {
   summary: 'Show the API key of this request',
   answer: keySchema,
-  async handle({ caller }, management) {
+  async handle({ caller, atMs }, management) {
     if (caller.kind === 'admin_key') {
       return refused(
         'not_found',
         'This endpoint is for API keys. GET /v1/keys/{id} shows a key to an admin key.',
       )
     }
-    return await showKey(caller.accountId, caller.keyId, management)
+    return await showKey(caller.accountId, caller.keyId, atMs, management)
   },
 })
 
-const getKey = defineRoute({
-  endpoint: 'GET /v1/keys/{id}',
-  operationId: 'get_key',
+const getKey = defineRoute('get_key', {
   summary: 'Show an API key',
   answer: keySchema,
-  handle: ({ accountId, params: [id = ''] }, management) => showKey(accountId, id, management),
+  handle: ({ accountId, id, atMs }, management) => showKey(accountId, id, atMs, management),
 })
 
-export const updateKey = defineRoute({
-  endpoint: 'PATCH /v1/keys/{id}',
-  operationId: 'update_key',
+export const updateKey = defineRoute('update_key', {
   summary: 'Change an API key',
   description:
     'Changes the fields that are sent and leaves the others; null removes a limit. It applies from the next call on, and ' +
@@ -179,16 +157,15 @@ export const updateKey = defineRoute({
     'changed.',
   body: keyEditFields,
   answer: keySchema,
-  async handle({ accountId, actor, params: [id = ''], body }, management) {
-    const nowMs = management.clock.nowMs()
-    if ((body.expires_at ?? Infinity) <= nowMs) return refusedPastExpiry()
-    const wrong = refuseFields(body, management)
+  async handle({ accountId, actor, id, body, atMs }, management) {
+    if ((body.expires_at ?? Infinity) <= atMs) return refusedPastExpiry()
+    const wrong = refuseFields(body, atMs, management)
     if (wrong !== null) return wrong
-    const edit = await management.store.updateKey(accountId, id, keyChanges(body), nowMs, actor)
-    if (edit.kind === 'none') return refusedMissingKey()
+    const edit = await management.store.updateKey(accountId, id, keyChanges(body), atMs, actor)
+    if (edit.kind === 'none') return null
     if (edit.kind === 'final') return refusedFinalKey(edit.key)
     management.limitsMoved()
-    return replyJson(200, shown(edit.key, nowMs, management))
+    return shown(edit.key, atMs, management)
   },
 })
 
@@ -196,30 +173,22 @@ export const updateKey = defineRoute({
  * Revocation is immediate and final: it is durable when answered, and key state is cached nowhere. The request body is
  * ignored, so that it cannot delay a revocation.
  */
-async function revoke(
-  { accountId, actor, params: [id = ''] }: OwnRequest,
-  management: Management,
-): Promise<OwnReply> {
-  const nowMs = management.clock.nowMs()
-  const key = await management.store.revokeKey(accountId, id, nowMs, actor)
-  if (key === null) return refusedMissingKey()
+async function revoke({ accountId, actor, id, atMs }: OwnRequest, management: Management) {
+  const key = await management.store.revokeKey(accountId, id, atMs, actor)
+  if (key === null) return null
   // Waiting calls of this key are refused now.
   management.limitsMoved()
-  return replyJson(200, shown(key, nowMs, management))
+  return shown(key, atMs, management)
 }
 
-export const deleteKey = defineRoute({
-  endpoint: 'DELETE /v1/keys/{id}',
-  operationId: 'delete_key',
+export const deleteKey = defineRoute('delete_key', {
   summary: 'Revoke an API key, like POST /v1/keys/{id}/revoke',
   description: 'The record and its spend are retained. Repeating the request returns the same record.',
   answer: keySchema,
   handle: revoke,
 })
 
-export const revokeKey = defineRoute({
-  endpoint: 'POST /v1/keys/{id}/revoke',
-  operationId: 'revoke_key',
+export const revokeKey = defineRoute('revoke_key', {
   summary: 'Revoke an API key, immediately and for good',
   description: 'Running calls finish. Repeating the request returns the same record. The body is ignored.',
   answer: keySchema,
@@ -227,9 +196,7 @@ export const revokeKey = defineRoute({
 })
 
 /** Both keys work until clients have switched; then the old one ends. */
-export const rotateKey = defineRoute({
-  endpoint: 'POST /v1/keys/{id}/rotate',
-  operationId: 'rotate_key',
+export const rotateKey = defineRoute('rotate_key', {
   summary: 'Create a successor of a key',
   description:
     'The new key copies name, limits and metadata, and draws on the same budget. Only this answer has its secret. A revoked ' +
@@ -238,18 +205,15 @@ export const rotateKey = defineRoute({
   repeatable: true,
   status: 201,
   answer: createdKeySchema,
-  async handle({ accountId, actor, params: [id = ''], body, idempotency }, management) {
-    const { secret, record } = mint(management)
-    const nowMs = record.createdAtMs
+  async handle({ accountId, actor, id, body, idempotency, atMs }, management) {
+    const { secret, record } = mint(atMs, management)
     const { old_expires_in_seconds: seconds } = body
-    const successor = { ...record, oldExpiresAtMs: seconds === undefined ? null : nowMs + seconds * 1_000 }
+    const successor = { ...record, oldExpiresAtMs: seconds === undefined ? null : atMs + seconds * 1_000 }
     const rotation = await management.store.rotateKey(accountId, id, successor, idempotency, actor)
-    if (rotation.kind === 'none') return refusedMissingKey()
+    if (rotation.kind === 'none') return null
     if (rotation.kind === 'final') return refusedFinalKey(rotation.key)
-    if (rotation.kind === 'conflict') return refusedOtherCommand()
     management.limitsMoved()
-    const object = shown(rotation.value, nowMs, management)
-    return replyOnce(rotation, rotation.kind === 'repeated' ? object : { ...object, key: secret.reveal() })
+    return replyOnce(rotation, withSecret(secret, atMs, management))
   },
 })
 

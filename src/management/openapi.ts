@@ -3,8 +3,8 @@ import { errorSchema } from '../api/fields.ts'
 import { ERRORS, type ErrorCode } from '../kernel/errors.ts'
 import { headerNames } from '../kernel/header-names.ts'
 import { VERSION } from '../kernel/runtime.ts'
-import { permissionOf } from './permissions.ts'
-import { defineRoute, type Management, ONCE_HEADER, type OwnReply, type Route, replyJson } from './route.ts'
+import { nounsIn } from './endpoints.ts'
+import { defineRoute, ONCE_HEADER, type OwnReply, type Route, replyJson } from './route.ts'
 import { SESSION_COOKIE } from './session.ts'
 
 type JsonObject = Record<string, unknown>
@@ -101,9 +101,8 @@ const REPLAYED = {
 
 const DONE = { 200: 'Done.', 201: 'Created.', 202: 'Accepted.', 204: 'Done, without a body.' } as const
 
-function securityOf(route: Route): readonly JsonObject[] {
-  const { least } = permissionOf(route.operationId)
-  if (least === 'sign_in') return []
+function securityOf({ least }: Route): readonly JsonObject[] {
+  if (least === 'anyone') return []
   return [...(least === 'api_key' ? [{ api_key: [] }] : []), { admin_key: [] }, { session: [] }]
 }
 
@@ -113,8 +112,7 @@ function errorList(): string {
 }
 
 function describeOperation(route: Route, schemas: Schemas, requestId: string): JsonObject {
-  const { operationId, summary, description, status, answer, alsoAs, repeatable } = route
-  const { account } = permissionOf(operationId)
+  const { operationId, summary, description, status, answer, alsoAs, repeatable, account } = route
   const parameters = [
     ...pathParameters(route.template),
     ...(account === 'installation' ? [] : [{ $ref: '#/components/parameters/account' }]),
@@ -148,9 +146,9 @@ function describeOperation(route: Route, schemas: Schemas, requestId: string): J
 
 function pathParameters(template: string): JsonObject[] {
   const schema = { type: 'string', minLength: 1 }
-  return Array.from(template.matchAll(/(\w+)\/\{(\w+)\}/g), ([, collection = '', name]) => {
-    const description = `The \`${name}\` of the ${collection.replace(/ies$/, 'y').replace(/s$/, '')}.`
-    return { name, in: 'path', required: true, description, schema }
+  const nouns = nounsIn(template)
+  return Array.from(template.matchAll(/\{(\w+)\}/g), ([, name], at) => {
+    return { name, in: 'path', required: true, description: `The \`${name}\` of the ${nouns[at]}.`, schema }
   })
 }
 
@@ -226,19 +224,17 @@ function shortenDatePattern(schema: JsonObject): void {
 
 /** `routes` is a function, because the list contains this route. The document is generated once. */
 export function openApiRoute(routes: () => readonly Route[]): Route {
-  const made = new WeakMap<Management, OwnReply>()
-  return defineRoute({
-    endpoint: 'GET /gateway/openapi.json',
-    operationId: 'get_openapi',
+  const made = new Map<string, OwnReply>()
+  return defineRoute('get_openapi', {
     summary: 'This document',
     answer: z
       .looseObject({ openapi: z.literal('3.1.0'), info: z.looseObject({}), paths: z.looseObject({}) })
       .meta({ id: 'openapi_document', description: 'This document.' }),
-    async handle(_request, management) {
-      const { servicePrefix } = management
+    async handle(_request, { servicePrefix }) {
       const reply =
-        made.get(management) ?? replyJson(200, openApiDocument(routes(), { version: VERSION, servicePrefix }))
-      made.set(management, reply)
+        made.get(servicePrefix) ??
+        replyJson(200, openApiDocument(routes(), { version: VERSION, servicePrefix }))
+      made.set(servicePrefix, reply)
       return reply
     },
   })

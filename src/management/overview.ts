@@ -10,11 +10,12 @@ import {
   type PricedModel,
   priceBookSchema,
 } from '../api/overview.ts'
+import { shareWork } from '../kernel/clock.ts'
 import { rawInteger } from '../kernel/money.ts'
 import { VERSION } from '../kernel/runtime.ts'
 import type { AttentionKey, AttentionKeys, Overview } from '../ledger/usage-report.ts'
 import { type ModelPrice, type PriceVersion, versionAt } from '../pricing/price-book.ts'
-import { defineRoute, formatInstant, type Management, replyJson, replyWhole, UNSTORED, usd } from './route.ts'
+import { defineRoute, formatInstant, type Management, replyWhole, UNSTORED, usd } from './route.ts'
 
 // The overview
 
@@ -77,35 +78,26 @@ function overviewObject(of: Overview, node: Load): Written<OverviewObject> {
   }
 }
 
-interface Read {
-  readonly overview: Promise<Overview>
-  goodUntilMs: number
-}
-
-const reads = new WeakMap<Management, Map<string, Read>>()
+const OVERVIEW_MS = 1_000
+const reads = new WeakMap<Management, Map<string, () => Promise<Overview>>>()
 
 /** Many pages ask every few seconds: one read serves all of them, for a second or twenty times as long as it took. */
 function readShared(accountId: string, management: Management): Promise<Overview> {
   const { store, clock } = management
-  const known = reads.get(management) ?? new Map<string, Read>()
+  const known = reads.get(management) ?? new Map<string, () => Promise<Overview>>()
   reads.set(management, known)
-  const beganMs = clock.monotonicMs()
-  const last = known.get(accountId)
-  if (last !== undefined && beganMs < last.goodUntilMs) return last.overview
-  const overview = store.readOverview({ accountId, atMs: clock.nowMs(), namedMax: NAMED_KEYS_MAX })
-  const read: Read = { overview, goodUntilMs: Number.POSITIVE_INFINITY }
+  const read =
+    known.get(accountId) ??
+    shareWork(
+      () => store.readOverview({ accountId, atMs: clock.nowMs(), namedMax: NAMED_KEYS_MAX }),
+      clock,
+      (tookMs) => Math.max(OVERVIEW_MS, tookMs * 20),
+    )
   known.set(accountId, read)
-  const done = () => {
-    const nowMs = clock.monotonicMs()
-    read.goodUntilMs = nowMs + Math.max(1_000, (nowMs - beganMs) * 20)
-  }
-  overview.then(done, () => known.delete(accountId))
-  return overview
+  return read()
 }
 
-const getOverview = defineRoute({
-  endpoint: 'GET /gateway/v1/overview',
-  operationId: 'get_overview',
+const getOverview = defineRoute('get_overview', {
   summary: 'Show the month, the credit and what needs attention',
   description: 'You can poll this every few seconds. The figures are cached for a second.',
   answer: overviewSchema,
@@ -119,7 +111,7 @@ const getOverview = defineRoute({
         ? { inFlight: node.callsInFlight(), waiting: node.callsWaiting() }
         : { inFlight: overview.inFlight, waiting: waitingCalls.countOfAccount(accountId) }
     const { storeKind, simulator, alertThresholds } = node
-    return replyJson(200, overviewObject(overview, { storeKind, simulator, alertThresholds, ...load }))
+    return overviewObject(overview, { storeKind, simulator, alertThresholds, ...load })
   },
 })
 
@@ -148,38 +140,29 @@ const versionObject = ({ id, effectiveFromMs }: PriceVersion) => ({
   effective_from: formatInstant(effectiveFromMs),
 })
 
-const getPrices = defineRoute({
-  endpoint: 'GET /gateway/v1/prices',
-  operationId: 'get_prices',
+const getPrices = defineRoute('get_prices', {
   summary: 'Show the price book',
   description: 'The prices that calls are rated with now, on this node.',
   answer: priceBookSchema,
-  async handle(_, { node, clock }) {
+  async handle({ atMs }, { node }) {
     const { book, shipped, overlayFile } = node.prices()
-    const nowMs = clock.nowMs()
-    const version = versionAt(book, nowMs)
-    const listed = versionAt(shipped, nowMs)
-    const later = book.versions.filter(({ effectiveFromMs }) => (effectiveFromMs ?? 0) > nowMs)
-    const answer: Written<PriceBookObject> = {
+    const version = versionAt(book, atMs)
+    const listed = versionAt(shipped, atMs)
+    const later = book.versions.filter(({ effectiveFromMs }) => (effectiveFromMs ?? 0) > atMs)
+    return {
       object: 'price_book',
       ...versionObject(version),
       overlay: overlayFile === null ? null : basename(overlayFile),
       upcoming: later.map(versionObject),
       tools: version.entry.tools ?? {},
       models: version.models.map((model) => modelObject(model, listed)),
-    }
-    return replyJson(200, answer)
+    } satisfies Written<PriceBookObject>
   },
 })
 
 // Metrics
 
-/** Needs no key with `metrics.public`. */
-export const METRICS_PATH = '/metrics'
-
-const getMetrics = defineRoute({
-  endpoint: `GET ${METRICS_PATH}`,
-  operationId: 'get_metrics',
+const getMetrics = defineRoute('get_metrics', {
   summary: 'Metrics of this node',
   description:
     'In the OpenMetrics text format, whatever `Accept` says. With `metrics.public` it needs no key.',

@@ -4,7 +4,7 @@ import { listOf, type Written } from '../api/fields.ts'
 import {
   formatCursor,
   type LoggedBodyObject,
-  limitOf,
+  REQUESTS_PAGE,
   type RequestCursor,
   type RequestListQuery,
   type RequestRecord,
@@ -20,19 +20,15 @@ import type { CallRecord } from '../ledger/call.ts'
 import type { CallFilter, LoggedBody } from '../ledger/request-log.ts'
 import type { Store } from '../store/store.ts'
 import { billObject } from './bill.ts'
-import { CSV_TYPE, csvRow, exportPages } from './csv.ts'
-import { refusedMissingKey } from './keys.ts'
+import { replyExport } from './csv.ts'
 import {
+  type Answer,
   defineRoute,
   formatInstant,
   listObject,
   type Management,
-  type OwnReply,
   type OwnRequest,
-  type Refused,
   refused,
-  replyFile,
-  replyJson,
   usd,
 } from './route.ts'
 
@@ -125,11 +121,6 @@ export const REQUEST_COLUMNS: readonly string[] = Object.keys(requestSchema.shap
   return name === 'usage' ? Object.keys(requestSchema.shape.usage.unwrap().shape) : [name]
 })
 
-function csvLine({ usage, ...members }: Written<RequestRecord>): string {
-  const cells: Record<string, unknown> = { ...members, ...usage }
-  return csvRow(REQUEST_COLUMNS.map((name) => cells[name] ?? null))
-}
-
 // Lists and exports
 
 type Log = Pick<Store, 'listCalls'>
@@ -170,10 +161,10 @@ function isBehind(call: CallRecord, { startedAtMs, requestId }: RequestCursor): 
 
 /** The log of the account, or of one key, in the requested format. */
 async function answerRequests(
-  { listedAccountId: accountId, query, exchange }: OwnRequest<RequestListQuery>,
-  { store, clock, waitingCalls, refusedCalls }: Management,
+  { listedAccountId: accountId, query, exchange, atMs }: OwnRequest<RequestListQuery>,
+  { store, waitingCalls, refusedCalls }: Management,
   keyId: string | null,
-): Promise<OwnReply> {
+): Promise<Answer> {
   const filter = filterOf(query, accountId, keyId)
   if (filter.state === 'refused') await refusedCalls.written()
   const log = filter.state === 'waiting' ? logOfWaiting(waitingCalls) : store
@@ -181,22 +172,26 @@ async function answerRequests(
   const { format } = query
   if (format === 'json') {
     const { calls, next } = await readPage(log, filter, query, () => exchange.res.destroyed)
-    return replyJson(200, listObject(await names.show(calls), next === null ? null : formatCursor(next)))
+    return listObject(await names.show(calls), next === null ? null : formatCursor(next))
   }
-  const now = new Date(clock.nowMs()).toISOString().replace(/\.\d+|[-:]/g, '')
-  const filename = `requests-${keyId === null ? '' : `${keyId}-`}${now}.${format}`
-  const { contentType, head, line } = EXPORT_FORMS[format]
-  const pages = { limit: limitOf(query), pageMax: EXPORT_PAGE_CALLS_MAX }
-  const chunks = exportPages<RequestCursor>(head, query.after ?? null, pages, async (after, limit) => {
-    const page = await log.listCalls(filter, after, limit)
-    return { rows: (await names.show(page.calls)).map(line), next: page.next }
+  const now = formatInstant(atMs).replace(/\.\d+|[-:]/g, '')
+  return replyExport<RequestCursor>(format, {
+    name: `requests-${keyId === null ? '' : `${keyId}-`}${now}`,
+    columns: REQUEST_COLUMNS,
+    after: query.after ?? null,
+    limit: query.limit,
+    pageMax: EXPORT_PAGE_CALLS_MAX,
+    async read(after, limit) {
+      const { calls, next } = await log.listCalls(filter, after, limit)
+      const objects = await names.show(calls)
+      return { rows: format === 'csv' ? objects.map((call) => ({ ...call, ...call.usage })) : objects, next }
+    },
   })
-  return replyFile(contentType, filename, chunks)
 }
 
 /** Reads until the page is full, but with a limit: a page with few or no calls may still have a next page. */
 async function readPage(log: Log, filter: CallFilter, query: RequestListQuery, hasLeft: () => boolean) {
-  const limit = limitOf(query)
+  const { limit = REQUESTS_PAGE } = query
   const calls: CallRecord[] = []
   let next = query.after ?? null
   for (let reads = 0; reads < LOG_PAGE_LOOKS_MAX && !hasLeft(); reads += 1) {
@@ -206,17 +201,6 @@ async function readPage(log: Log, filter: CallFilter, query: RequestListQuery, h
     if (next === null || calls.length >= limit) break
   }
   return { calls, next }
-}
-
-interface ExportForm {
-  readonly contentType: string
-  readonly head: string
-  line(call: Written<RequestRecord>): string
-}
-
-const EXPORT_FORMS: Readonly<Record<'ndjson' | 'csv', ExportForm>> = {
-  ndjson: { contentType: 'application/x-ndjson', head: '', line: (call) => `${JSON.stringify(call)}\n` },
-  csv: { contentType: CSV_TYPE, head: csvRow(REQUEST_COLUMNS), line: csvLine },
 }
 
 // Endpoints
@@ -237,22 +221,18 @@ const LISTED = {
 } as const
 
 /** The full log of a key, revoked or not. After a leak it shows what was done with the key. */
-const listKeyRequests = defineRoute({
-  endpoint: 'GET /v1/keys/{id}/requests',
-  operationId: 'list_key_requests',
+const listKeyRequests = defineRoute('list_key_requests', {
   summary: 'List or export the calls of an API key, newest first',
   description: `Works for revoked keys too, and does not depend on \`log_requests\`. ${PAGE_DESCRIPTION}`,
   ...LISTED,
   async handle(request, management) {
-    const { accountId, params } = request
-    const key = await management.store.getKey(accountId, params[0] ?? '', management.clock.nowMs())
-    return key === null ? refusedMissingKey() : await answerRequests(request, management, key.id)
+    const { accountId, id, atMs } = request
+    const key = await management.store.getKey(accountId, id, atMs)
+    return key && (await answerRequests(request, management, key.id))
   },
 })
 
-const listRequests = defineRoute({
-  endpoint: 'GET /gateway/v1/requests',
-  operationId: 'list_requests',
+const listRequests = defineRoute('list_requests', {
   summary: 'List or export the calls of the account, newest first',
   description: `An API key sees its own calls only. ${PAGE_DESCRIPTION}`,
   ...LISTED,
@@ -260,14 +240,8 @@ const listRequests = defineRoute({
     answerRequests(request, management, request.caller.kind === 'api_key' ? request.caller.keyId : null),
 })
 
-function refusedMissingRequest(): Refused {
-  return refused('not_found', 'There is no request with this id.')
-}
-
 /** For clients that cannot read trailers: the answer waits until the call is settled. */
-const getRequest = defineRoute({
-  endpoint: 'GET /gateway/v1/requests/{id}',
-  operationId: 'get_request',
+const getRequest = defineRoute('get_request', {
   summary: 'Show a call and its cost',
   description:
     `Waits up to ${limits.requestWaitMs / 1_000} seconds for a call in flight to be settled, then answers without ` +
@@ -275,12 +249,11 @@ const getRequest = defineRoute({
   query: requestExpandQuery,
   answer: requestWithBillSchema,
   async handle(request, management) {
-    const [id = ''] = request.params
-    const call = await settledCall(id, request, management)
-    if (call === null || !maySee(request, call)) return refusedMissingRequest()
-    const [object] = await new KeyNames(management.store).show([call])
-    const bill = request.query.expand === 'bill' ? { bill: await billObject(call, management) } : {}
-    return replyJson(200, { ...object, ...bill })
+    const call = await settledCall(request, management)
+    if (call === null || !maySee(request, call)) return null
+    const [object = null] = await new KeyNames(management.store).show([call])
+    if (object === null || request.query.expand !== 'bill') return object
+    return { ...object, bill: await billObject(call, management) }
   },
 })
 
@@ -293,10 +266,10 @@ function maySee({ caller, accountId }: OwnRequest, call: CallRecord): boolean {
 const READ_AGAIN_MS = 1_000
 
 async function settledCall(
-  id: string,
   request: OwnRequest,
   { store, settlements, clock, waitingCalls, refusedCalls }: Management,
 ): Promise<CallRecord | null> {
+  const { id } = request
   // A call may wait for budget longer than the client waits for this answer.
   const waiting = waitingCalls.find(id)
   if (waiting !== null) return waiting
@@ -318,23 +291,21 @@ async function settledCall(
   }
 }
 
-const getBodies = defineRoute({
-  endpoint: 'GET /gateway/v1/requests/{id}/bodies',
-  operationId: 'get_request_bodies',
+const getBodies = defineRoute('get_request_bodies', {
   summary: 'Show the bodies of a call',
   description:
     'Stored only if the key had `log_requests` at the time: the first MiB of each, for `requests.retention_days`.',
   answer: requestBodiesSchema,
-  async handle({ params: [id = ''], accountId }, { store }) {
+  async handle({ id, accountId }, { store }) {
     const call = await store.getCall(id)
-    if (call === null || call.accountId !== accountId) return refusedMissingRequest()
+    if (call === null || call.accountId !== accountId) return null
     const bodies = await store.getBodies(id)
     if (bodies === null) {
       const message = 'No bodies are stored for this request: its key did not log them, or they were deleted.'
       return refused('not_found', message)
     }
-    const [sent, received] = [await bodyObject(bodies.request), await bodyObject(bodies.response)]
-    return replyJson(200, { object: 'request_bodies', id, request: sent, response: received })
+    const [request, response] = [await bodyObject(bodies.request), await bodyObject(bodies.response)]
+    return { object: 'request_bodies', id, request, response }
   },
 })
 

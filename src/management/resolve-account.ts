@@ -1,8 +1,7 @@
-import type { Actor } from '../kernel/vocabulary.ts'
 import type { Caller } from '../keys/credential.ts'
-import { type AccountRule, permissionOf } from './permissions.ts'
+import type { AccountRule } from './endpoints.ts'
 import type { Parameters } from './read-request.ts'
-import { type Management, type OwnSession, type Refused, type Route, refused } from './route.ts'
+import { type Management, type Refused, type Route, refused } from './route.ts'
 
 /** The account that operators act in if they name none. It always exists. */
 export const DEFAULT_ACCOUNT = 'default'
@@ -17,15 +16,14 @@ export interface AccountScope {
 
 /** Decides which account a request acts in, by its route's rule. Ids are then looked up only in that account. */
 export async function resolveAccount(
-  { operationId }: Route,
-  caller: Caller | null,
+  { account: rule }: Route,
+  caller: Caller,
   params: readonly string[],
   query: Parameters,
   management: Management,
 ): Promise<AccountScope | Refused> {
-  const { account: rule } = permissionOf(operationId)
-  const own = caller?.accountId ?? null
-  if (rule === 'installation' || caller?.kind === 'api_key') return scopeOf(own ?? DEFAULT_ACCOUNT, query)
+  const own = caller.accountId
+  if (rule === 'installation' || caller.kind === 'api_key') return scopeOf(own ?? DEFAULT_ACCOUNT, query)
   const named = query.get('account')
   const parameters = new Map([...query].filter(([name]) => name !== 'account'))
   if (named === '*') return allAccounts(rule, own, parameters)
@@ -62,8 +60,4 @@ async function accountOf(
 
 export function refusedMissingAccount(): Refused {
   return refused('not_found', 'There is no account with this id.')
-}
-
-export function actorOf(caller: Caller, session: OwnSession | null): Actor {
-  return { kind: session === null ? caller.kind : 'session', id: caller.keyId, name: caller.name }
 }

@@ -1,10 +1,11 @@
 import type { z } from 'zod'
 import type { Written } from '../api/fields.ts'
 import type { Exchange, StreamedReply, WholeReply } from '../http/exchange.ts'
+import type { BodyTimes } from '../http/incoming-request.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { type ErrorCode, type Refusal, refuse } from '../kernel/errors.ts'
 import type { IdSource } from '../kernel/ids.ts'
-import type { Actor, Idempotency, Surface } from '../kernel/vocabulary.ts'
+import type { Actor, Idempotency, IdempotentResult, Surface } from '../kernel/vocabulary.ts'
 import type { Caller } from '../keys/credential.ts'
 import type { DigestKey, SecretSealer } from '../keys/secrets.ts'
 import type { SettlementWatch } from '../ledger/request-log.ts'
@@ -12,7 +13,14 @@ import type { RefusedCalls, WaitingCalls } from '../ledger/unsent-calls.ts'
 import type { PriceBook } from '../pricing/price-book.ts'
 import type { Store } from '../store/store.ts'
 import type { EndpointRules } from '../webhooks/endpoint-address.ts'
-import type { OperationId, Role } from './permissions.ts'
+import {
+  type AccountRule,
+  ENDPOINTS,
+  type Least,
+  type Method,
+  type OperationId,
+  type Role,
+} from './endpoints.ts'
 
 /** The parts that own endpoints use. */
 export interface Management {
@@ -21,6 +29,11 @@ export interface Management {
   readonly digestKey: DigestKey
   readonly servicePrefix: string
   readonly store: Store
+  readonly bodyTimes: BodyTimes
+  /** Whether the metrics are shown without a key. */
+  readonly metricsPublic: boolean
+  /** Whether the client uses TLS, to us or to a trusted proxy. */
+  isSecure(exchange: Exchange): boolean
   readonly settlements: SettlementWatch
   readonly upstreamKeys: UpstreamKeys
   /** The calls that wait in this process. */
@@ -88,6 +101,10 @@ export interface OwnRequest<Query = unknown, Body = unknown> {
   readonly session: OwnSession | null
   /** The values of the template's `{…}` segments, in order. */
   readonly params: readonly string[]
+  /** The first of them. */
+  readonly id: string
+  /** The instant of the request. */
+  readonly atMs: number
   /** Query and body have passed the schemas of the route. */
   readonly query: Query
   readonly body: Body
@@ -106,13 +123,15 @@ export type OwnReply =
   | { readonly kind: 'stream'; readonly reply: StreamedReply }
   | Refused
 
-type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE'
+/** An object of the API. */
+interface ApiObject {
+  readonly object: string
+}
+
+/** An object of the API is answered as JSON with the status of the route. Null: no record has the id of the path. */
+export type Answer = OwnReply | ApiObject | null
 
 interface RouteParts<Query, Body> {
-  readonly method: Method
-  readonly template: string
-  /** Operation name for generated clients, also the key in `permissions.ts`. */
-  readonly operationId: OperationId
   /** For the OpenAPI document. */
   readonly summary: string
   readonly description?: string
@@ -127,24 +146,28 @@ interface RouteParts<Query, Body> {
   readonly answer: z.ZodType | null
   /** Other media types of the answer, each with its description. */
   readonly alsoAs: Readonly<Record<string, string>>
-  handle(request: OwnRequest<Query, Body>, management: Management): Promise<OwnReply>
+  handle(request: OwnRequest<Query, Body>, management: Management): Promise<Answer>
 }
 
-export type Route = RouteParts<unknown, unknown>
-
-type Defaulted = 'query' | 'body' | 'repeatable' | 'status' | 'alsoAs'
-type Definition<Query, Body> = Omit<RouteParts<Query, Body>, Defaulted | 'method' | 'template'> &
-  Partial<Pick<RouteParts<Query, Body>, Defaulted>> & {
-    /** Method and template of the path. */
-    readonly endpoint: `${Method} /${string}`
-  }
+export interface Route extends RouteParts<unknown, unknown> {
+  /** The name in `ENDPOINTS`, also for generated clients. */
+  readonly operationId: OperationId
+  readonly method: Method
+  readonly template: string
+  readonly least: Least
+  readonly account: AccountRule
+}
 
 const DEFAULTS = { query: null, body: null, repeatable: false, status: 200, alsoAs: {} } as const
 
+type Definition<Query, Body> = Omit<RouteParts<Query, Body>, keyof typeof DEFAULTS> &
+  Partial<RouteParts<Query, Body>>
+
 /** Only the route's own file knows the types of its query and body; elsewhere the schemas guarantee them. */
-export function defineRoute<Query, Body>({ endpoint, ...parts }: Definition<Query, Body>): Route {
+export function defineRoute<Query, Body>(operationId: OperationId, parts: Definition<Query, Body>): Route {
+  const [endpoint, least, account] = ENDPOINTS[operationId]
   const [method, template] = endpoint.split(' ') as [Method, string]
-  return { ...DEFAULTS, method, template, ...parts }
+  return { ...DEFAULTS, operationId, method, template, least, account, ...parts }
 }
 
 // Replies
@@ -178,9 +201,15 @@ export function replyFile(
 }
 
 /** The answer to a command that ran now, or in an earlier request with the same `Idempotency-Key`. */
-export function replyOnce(result: { readonly kind: 'done' | 'repeated' }, value: unknown): OwnReply {
-  const headers = result.kind === 'repeated' ? [...UNSTORED, 'idempotent-replayed', 'true'] : UNSTORED
-  return replyJson(201, value, headers)
+export function replyOnce<T>(
+  result: IdempotentResult<T>,
+  show: (value: T, isNew: boolean) => ApiObject,
+): OwnReply {
+  if (result.kind === 'conflict')
+    return refused('conflict', `This ${ONCE_HEADER} was used for another request.`, ONCE_HEADER)
+  const isNew = result.kind === 'done'
+  const headers = isNew ? UNSTORED : [...UNSTORED, 'idempotent-replayed', 'true']
+  return replyJson(201, show(result.value, isNew), headers)
 }
 
 export function replyEmpty(headers: readonly string[] = UNSTORED): OwnReply {
@@ -193,10 +222,6 @@ export function refused(code: ErrorCode, message: string, param?: string): Refus
 
 export const ONCE_HEADER = 'Idempotency-Key'
 
-export function refusedOtherCommand(): Refused {
-  return refused('conflict', `This ${ONCE_HEADER} was used for another request.`, ONCE_HEADER)
-}
-
 // Values of answers
 
 export { formatInstant, usd } from '../api/objects.ts'
@@ -206,13 +231,11 @@ export function listObject<Row>(data: readonly Row[], next: string | null) {
 }
 
 /** A page of records that are listed by id: `next` is the id of the last row. */
-export function replyPage<Row extends { readonly id: string }>(
+export function pageObject<Row extends { readonly id: string }>(
   { rows, more }: { readonly rows: readonly Row[]; readonly more: boolean },
   show: (row: Row) => Written<object>,
-  members: object = {},
-): OwnReply {
-  const next = more ? (rows.at(-1)?.id ?? null) : null
-  return replyJson(200, { ...listObject(rows.map(show), next), ...members })
+) {
+  return listObject(rows.map(show), more ? (rows.at(-1)?.id ?? null) : null)
 }
 
 /** Only the fields that were sent; others stay. */

@@ -1,31 +1,32 @@
 import { type Exchange, sendStream, sendWhole } from '../http/exchange.ts'
-import type { BodyTimes } from '../http/incoming-request.ts'
 import type { Target } from '../http/judge-head.ts'
-import { type Refusal, redactRefusal, refuse } from '../kernel/errors.ts'
+import { type ErrorCode, type Refusal, redactRefusal, refuse } from '../kernel/errors.ts'
 import { type Caller, type Credential, refuseKey } from '../keys/credential.ts'
 import { carriesCredential, shapeError } from '../providers/surfaces.ts'
 import { accountRoutes } from './accounts.ts'
 import { adminKeyRoutes } from './admin-keys.ts'
 import { creditRoutes } from './credits.ts'
+import { isAtLeast, type Least, nounsIn, roleOf } from './endpoints.ts'
 import { eventRoutes } from './events.ts'
 import { keyRoutes } from './keys.ts'
 import { openApiRoute } from './openapi.ts'
-import { METRICS_PATH, overviewRoutes } from './overview.ts'
-import { isAtLeast, permissionOf, roleOf } from './permissions.ts'
+import { overviewRoutes } from './overview.ts'
 import { parseQuery, readRequest } from './read-request.ts'
 import { ReadTurns } from './read-turns.ts'
 import { requestRoutes } from './requests.ts'
-import { actorOf, resolveAccount } from './resolve-account.ts'
+import { resolveAccount } from './resolve-account.ts'
 import {
+  type Answer,
   type Management,
+  type OwnReply,
   type OwnRequest,
   type OwnSession,
   type Refused,
   type Route,
-  replyWhole,
-  UNSTORED,
+  refused,
+  replyJson,
 } from './route.ts'
-import { findSession, isForeignSignIn, recogniseSignIn, sessionRoutes } from './session.ts'
+import { findSession, sessionRoutes } from './session.ts'
 import { usageRoute } from './usage.ts'
 import { webhookRoutes } from './webhooks.ts'
 
@@ -71,15 +72,6 @@ export function findRoute(method: string, path: string): FoundRoute {
   return { kind: 'other_methods', allowed }
 }
 
-export interface OwnedParts {
-  readonly management: Management
-  readonly bodyTimes: BodyTimes
-  /** Whether the metrics are shown without a key. */
-  readonly metricsPublic: boolean
-  /** Whether the client uses TLS, to us or to a trusted proxy. */
-  isSecure(exchange: Exchange): boolean
-}
-
 /** The caller of a request, identified by a key or a session. */
 interface Recognised {
   readonly kind: 'recognised'
@@ -87,53 +79,56 @@ interface Recognised {
   readonly session: OwnSession | null
 }
 
+/** The caller of an endpoint that needs no credential. */
+const ANYONE: Recognised = {
+  kind: 'recognised',
+  caller: { kind: 'admin_key', keyId: '', name: '', role: 'viewer', accountId: null },
+  session: null,
+}
+
 /**
  * Handles requests to own paths. The credential is checked before the path, so that a client without one cannot learn
- * which paths exist. A sign-in has its credential in the body.
+ * which paths exist.
  */
 export async function handleOwned(
   exchange: Exchange,
   target: Target,
   credential: Credential,
-  parts: OwnedParts,
+  management: Management,
 ): Promise<void> {
-  if (parts.metricsPublic && target.path === METRICS_PATH)
-    return await showMetrics(exchange, parts.management)
   const found = findRoute(exchange.method, target.path)
-  const least = found.kind === 'route' ? permissionOf(found.route.operationId).least : null
-  if (found.kind === 'route' && least === 'sign_in') {
-    if (isForeignSignIn(exchange.headers))
-      return deny(
-        exchange,
-        refuse('bad_request', 'Sign in from a page of this gateway, not from another site.'),
-      )
-    return await answerRoute(exchange, target, found, null, parts)
-  }
-  const recognised = await recognise(exchange, credential, parts)
+  const least = found.kind === 'route' ? leastOf(found.route, management) : null
+  const recognised = least === 'anyone' ? ANYONE : await recognise(exchange, credential, management)
   if (recognised.kind === 'refused') return deny(exchange, recognised.refusal)
   // Refuse an API key before answering 404: it must not learn which admin endpoints exist.
   const role = roleOf(recognised.caller)
   const isOpen = least === 'api_key' || (least === 'session' && recognised.session !== null)
-  if (role === 'api_key' && !isOpen) {
-    return deny(
-      exchange,
-      refuse('admin_key_required', 'This endpoint needs an admin key. An API key cannot call it.'),
-    )
-  }
-  if (found.kind === 'none') return deny(exchange, noSuchEndpoint())
+  if (role === 'api_key' && !isOpen)
+    return refuseIt('admin_key_required', 'This endpoint needs an admin key. An API key cannot call it.')
+  if (found.kind === 'none')
+    return refuseIt('not_found', 'There is no such endpoint. GET /gateway/openapi.json lists them.')
   if (found.kind === 'other_methods') return deny(exchange, refuseMethod(exchange, found.allowed))
-  if (least !== null && least !== 'sign_in' && least !== 'session' && !isAtLeast(role, least)) {
-    const message = `This endpoint needs the role ${least}; this admin key has the role ${role}.`
-    return deny(exchange, refuse('insufficient_role', message))
+  if (least !== null && least !== 'anyone' && least !== 'session' && !isAtLeast(role, least))
+    return refuseIt(
+      'insufficient_role',
+      `This endpoint needs the role ${least}; this admin key has the role ${role}.`,
+    )
+  await answerRoute(exchange, target, found, recognised, management)
+
+  function refuseIt(code: ErrorCode, message: string): void {
+    deny(exchange, refuse(code, message))
   }
-  await answerRoute(exchange, target, found, recognised, parts)
+}
+
+function leastOf({ operationId, least }: Route, { metricsPublic }: Management): Least {
+  return operationId === 'get_metrics' && metricsPublic ? 'anyone' : least
 }
 
 /** If a client sends both a key and a session, the key counts. */
 async function recognise(
   exchange: Exchange,
   credential: Credential,
-  { management }: OwnedParts,
+  management: Management,
 ): Promise<Recognised | Refused> {
   if (!carriesCredential(exchange.headers)) {
     const found = await findSession(exchange, management)
@@ -154,66 +149,57 @@ async function answerRoute(
   exchange: Exchange,
   target: Target,
   { route, params }: Extract<FoundRoute, { kind: 'route' }>,
-  recognised: Recognised | null,
-  parts: OwnedParts,
+  { caller, session }: Recognised,
+  management: Management,
 ): Promise<void> {
-  const { management, bodyTimes } = parts
   const query = parseQuery(target.query)
   if (query.kind === 'refused') return deny(exchange, query.refusal)
-  const scope = await resolveAccount(route, recognised?.caller ?? null, params, query.value, management)
+  const scope = await resolveAccount(route, caller, params, query.value, management)
   if (scope.kind === 'refused') return deny(exchange, scope.refusal)
-  const sender = { accountId: scope.accountId, atMs: management.clock.nowMs() }
-  const request = await readRequest(exchange, target, route, scope.parameters, sender, bodyTimes)
+  const { accountId, listedAccountId, parameters } = scope
+  const sender = { accountId, atMs: management.clock.nowMs() }
+  const request = await readRequest(exchange, target, route, parameters, sender, management.bodyTimes)
   if (request.kind === 'client_left') return
   if (request.kind === 'refused') return deny(exchange, request.refusal)
-  const caller = recognised?.caller ?? (await recogniseSignIn(request.body, management))
-  if (caller.kind === 'refused') return deny(exchange, caller.refusal)
   const { headers, res } = exchange
-  const session = recognised?.session ?? null
   const own: OwnRequest = {
     ...request,
-    exchange: { headers, res, isSecure: parts.isSecure(exchange) },
-    ...{ caller, role: roleOf(caller), actor: actorOf(caller, session), session, params },
-    ...{ accountId: scope.accountId, listedAccountId: scope.listedAccountId },
+    exchange: { headers, res, isSecure: management.isSecure(exchange) },
+    caller,
+    role: roleOf(caller),
+    actor: { kind: session === null ? caller.kind : 'session', id: caller.keyId, name: caller.name },
+    session,
+    params,
+    id: params[0] ?? '',
+    atMs: management.clock.nowMs(),
+    accountId,
+    listedAccountId,
   }
+  const answer = () => route.handle(own, management).then((given) => replyOf(given, route))
   // A lookup of a call reads one row, and may wait for the call to be settled.
   const takesTurn = route.method === 'GET' && route.operationId !== 'get_request'
-  const answer = takesTurn
-    ? await reads.take(caller.keyId, () => route.handle(own, management))
-    : await route.handle(own, management)
+  const reply = takesTurn ? ((await reads.take(caller.keyId, answer)) ?? TOO_MANY) : await answer()
   if (route.method !== 'GET') management.webhooks.wake()
-  if (answer === null)
-    deny(
-      exchange,
-      refuse(
-        'too_many_calls',
-        'Too many requests with this key are waiting on this node. Send fewer at once.',
-      ),
-    )
-  else if (answer.kind === 'refused') deny(exchange, answer.refusal)
+  if (reply.kind === 'refused') deny(exchange, reply.refusal)
+  else if (reply.kind === 'reply') sendWhole(exchange, reply.reply)
   // HEAD of a stream is refused: its length would be known only after generating all of it.
-  else if (answer.kind === 'stream' && exchange.method === 'HEAD')
-    deny(exchange, refuseMethod(exchange, ['GET']))
-  else if (answer.kind === 'stream')
-    await sendStream(exchange, { ...answer.reply, chunks: reads.each(caller.keyId, answer.reply.chunks) })
-  else sendWhole(exchange, answer.reply)
+  else if (exchange.method === 'HEAD') deny(exchange, refuseMethod(exchange, ['GET']))
+  else await sendStream(exchange, { ...reply.reply, chunks: reads.each(caller.keyId, reply.reply.chunks) })
 }
+
+function replyOf(answer: Answer, { status, template }: Route): OwnReply {
+  if (answer === null) return refused('not_found', `There is no ${nounsIn(template).at(-1)} with this id.`)
+  return 'object' in answer ? replyJson(status, answer) : answer
+}
+
+const TOO_MANY = refused(
+  'too_many_calls',
+  'Too many requests with this key are waiting on this node. Send fewer at once.',
+)
 
 function deny(exchange: Exchange, refusal: Refusal): void {
   const clean = redactRefusal(refusal, exchange.names.redact)
   sendWhole(exchange, shapeError('own', clean, exchange.requestId), { close: refusal.close === true })
-}
-
-async function showMetrics(exchange: Exchange, management: Management): Promise<void> {
-  const found = findRoute(exchange.method, METRICS_PATH)
-  if (found.kind === 'other_methods') return deny(exchange, refuseMethod(exchange, found.allowed))
-  const { contentType, text } = await management.scrapeMetrics()
-  const { reply } = replyWhole(200, contentType, text, UNSTORED)
-  sendWhole(exchange, reply)
-}
-
-function noSuchEndpoint(): Refusal {
-  return refuse('not_found', 'There is no such endpoint. GET /gateway/openapi.json lists them.')
 }
 
 function refuseMethod({ method }: Exchange, methods: readonly string[]): Refusal {

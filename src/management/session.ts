@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import type { z } from 'zod'
 import type { Written } from '../api/fields.ts'
 import { type Session, sessionSchema, signInFields } from '../api/overview.ts'
 import type { Exchange } from '../http/exchange.ts'
@@ -8,13 +9,12 @@ import { limits } from '../kernel/limits.ts'
 import type { Caller } from '../keys/credential.ts'
 import { keyKindOf } from '../keys/key-format.ts'
 import type { DigestKey } from '../keys/secrets.ts'
-import { roleOf } from './permissions.ts'
+import { roleOf } from './endpoints.ts'
 import {
   defineRoute,
   formatInstant,
   type Management,
   type OwnExchange,
-  type OwnReply,
   type OwnSession,
   type Refused,
   refused,
@@ -77,7 +77,7 @@ function isOwnOrigin(headers: RawHeaders): boolean {
 }
 
 /** Login CSRF: another site could sign the browser in with its own key and observe what is entered. */
-export function isForeignSignIn(headers: RawHeaders): boolean {
+function isForeignSignIn(headers: RawHeaders): boolean {
   const sites = valuesOf(headers, 'sec-fetch-site')
   if (sites.length > 0) return sites.some((site) => site !== 'same-origin' && site !== 'none')
   return !isOwnOrigin(headers)
@@ -97,11 +97,11 @@ function setCookie({ isSecure }: OwnExchange, token: string, seconds: number): r
 }
 
 /** The caller of a sign-in, by the key in the body. */
-export async function recogniseSignIn(
-  body: unknown,
+async function recogniseSignIn(
+  body: z.infer<typeof signInFields>,
   { store, clock, digestKey, servicePrefix }: Management,
 ): Promise<Caller | Refused> {
-  const { admin_key: adminKey, key } = signInFields.parse(body)
+  const { admin_key: adminKey, key } = body
   const param = adminKey === undefined ? 'key' : 'admin_key'
   const given = adminKey ?? key
   if (given === undefined || (adminKey !== undefined && key !== undefined))
@@ -127,9 +127,7 @@ function sessionObject(expiresAtMs: number, caller: Caller): Written<Session> {
   return { object: 'session', expires_at: formatInstant(expiresAtMs), role: roleOf(caller), account_id }
 }
 
-const openSession = defineRoute({
-  endpoint: 'POST /gateway/v1/session',
-  operationId: 'open_session',
+const openSession = defineRoute('open_session', {
   summary: 'Sign in to the dashboard',
   description:
     `Exchanges an admin key, or an API key, for a session cookie that is valid for ${limits.sessionMs / 3_600_000} hours, on the gateway's own paths only. ` +
@@ -137,12 +135,17 @@ const openSession = defineRoute({
   body: signInFields,
   status: 201,
   answer: sessionSchema,
-  async handle({ exchange, caller }, { store, clock, digestKey }) {
+  async handle({ exchange, body, atMs }, management) {
+    if (isForeignSignIn(exchange.headers))
+      return refused('bad_request', 'Sign in from a page of this gateway, not from another site.')
+    const caller = await recogniseSignIn(body, management)
+    if (caller.kind === 'refused') return caller
+    const { store, digestKey } = management
     const token = randomBytes(TOKEN_BYTES).toString('base64url')
     const record = await store.openSession({
       digest: digestOf(token, digestKey),
       keyId: caller.keyId,
-      atMs: clock.nowMs(),
+      atMs,
       lifeMs: limits.sessionMs,
       sessionsMax: SESSIONS_PER_KEY_MAX,
     })
@@ -152,30 +155,26 @@ const openSession = defineRoute({
   },
 })
 
-const getSession = defineRoute({
-  endpoint: 'GET /gateway/v1/session',
-  operationId: 'get_session',
+const getSession = defineRoute('get_session', {
   summary: 'Show the session of this request',
   answer: sessionSchema,
   async handle({ session, caller }) {
-    return session === null ? refusedNoSession() : replyJson(200, sessionObject(session.expiresAtMs, caller))
+    return session === null ? refusedNoSession() : sessionObject(session.expiresAtMs, caller)
   },
 })
 
-const endSession = defineRoute({
-  endpoint: 'DELETE /gateway/v1/session',
-  operationId: 'end_session',
+const endSession = defineRoute('end_session', {
   summary: 'Sign out',
   status: 204,
   answer: null,
-  async handle({ exchange, session }, { store }): Promise<OwnReply> {
+  async handle({ exchange, session }, { store }) {
     if (session === null) return refusedNoSession()
     await store.endSession(session.digest)
     return replyEmpty([...UNSTORED, ...setCookie(exchange, '', 0)])
   },
 })
 
-function refusedNoSession(): OwnReply {
+function refusedNoSession(): Refused {
   return refused('invalid_api_key', 'There is no session. Sign in with POST /gateway/v1/session.')
 }
 

@@ -12,8 +12,8 @@ import { rawInteger } from '../kernel/money.ts'
 import { USAGE_DIMENSIONS, type UsageDimension } from '../kernel/vocabulary.ts'
 import { dayOf, monthOf } from '../ledger/calendar.ts'
 import type { UsageBucket, UsageGroup, UsageSums } from '../ledger/usage-report.ts'
-import { CSV_TYPE, csvRow, exportPages, prefersCsv } from './csv.ts'
-import { defineRoute, type Refused, refused, replyFile, replyJson, usd } from './route.ts'
+import { formatOf, replyExport } from './csv.ts'
+import { defineRoute, type Refused, refused, usd } from './route.ts'
 
 // The period
 
@@ -115,9 +115,7 @@ const DIMENSION_COLUMNS: Readonly<Record<UsageDimension, readonly string[]>> = {
 }
 
 /** Reads daily sums: the time depends on days, models and keys, not on the number of calls. */
-export const usageRoute = defineRoute({
-  endpoint: 'GET /v1/usage',
-  operationId: 'get_usage',
+export const usageRoute = defineRoute('get_usage', {
   summary: 'Sum up usage and cost by day, model and key',
   description:
     'An admin key sees the whole account, an API key its own usage. A call belongs to the day on which it began; calls in ' +
@@ -125,7 +123,7 @@ export const usageRoute = defineRoute({
   query: usageQuery,
   answer: usageSchema,
   alsoAs: { 'text/csv': 'One row per bucket, with the names of its members as the header. No total.' },
-  async handle({ caller, role, listedAccountId: accountId, query, exchange }, { clock, store }) {
+  async handle({ caller, role, listedAccountId: accountId, query, exchange, atMs }, { store }) {
     const groupBy = query.group_by ?? []
     if (groupBy.includes('account') && role !== 'operator')
       return refused(
@@ -143,11 +141,8 @@ export const usageRoute = defineRoute({
       )
     }
     const isOpen = query.start === undefined && query.end === undefined
-    const range = dayRange(
-      isOpen ? after?.startDay : query.start,
-      isOpen ? after?.endDay : query.end,
-      clock.nowMs(),
-    )
+    const { start, end } = isOpen ? { start: after?.startDay, end: after?.endDay } : query
+    const range = dayRange(start, end, atMs)
     if (range.kind === 'refused') return range
     const { startDay, endDay } = range
     if (caller.kind === 'api_key' && query.key !== undefined && query.key !== caller.keyId) {
@@ -162,21 +157,24 @@ export const usageRoute = defineRoute({
       groupBy: dimensions,
       after,
     }
-    const asCsv = query.format === undefined ? prefersCsv(exchange.headers) : query.format === 'csv'
-    if (asCsv) {
-      const columns = dimensions.flatMap((dimension) => DIMENSION_COLUMNS[dimension])
-      const head = csvRow([...columns, ...Object.keys(usageTotalSchema.shape)])
-      const pages = { limit: query.limit, pageMax: EXPORT_PAGE }
-      const chunks = exportPages<UsageGroup>(head, after, pages, async (from, limit) => {
-        const { buckets, more } = await store.readUsage({ ...asked, after: from, limit })
-        const rows = buckets.map((bucket) => csvRow(Object.values(bucketObject(bucket))))
-        return { rows, next: more ? (buckets.at(-1) ?? null) : null }
+    if (formatOf(query.format, exchange.headers) === 'csv')
+      return replyExport<UsageGroup>('csv', {
+        name: `usage-${startDay}-to-${endDay}`,
+        columns: [
+          ...dimensions.flatMap((dimension) => DIMENSION_COLUMNS[dimension]),
+          ...Object.keys(usageTotalSchema.shape),
+        ],
+        after,
+        limit: query.limit,
+        pageMax: EXPORT_PAGE,
+        async read(from, limit) {
+          const { buckets, more } = await store.readUsage({ ...asked, after: from, limit })
+          return { rows: buckets.map(bucketObject), next: more ? (buckets.at(-1) ?? null) : null }
+        },
       })
-      return replyFile(CSV_TYPE, `usage-${startDay}-to-${endDay}.csv`, chunks)
-    }
     const report = await store.readUsage({ ...asked, limit: query.limit ?? PAGE_DEFAULT })
     const last = report.buckets.at(-1)
-    const answer: Written<Usage> = {
+    return {
       object: 'usage',
       start: startDay,
       end: endDay,
@@ -188,7 +186,6 @@ export const usageRoute = defineRoute({
         report.more && last !== undefined
           ? formatUsageCursor(dimensions, { ...last, startDay, endDay })
           : null,
-    }
-    return replyJson(200, answer)
+    } satisfies Written<Usage>
   },
 })

@@ -18,14 +18,11 @@ import {
   defineRoute,
   formatInstant,
   type Management,
-  type OwnReply,
+  pageObject,
   type Refused,
   refused,
-  refusedOtherCommand,
   replyEmpty,
-  replyJson,
   replyOnce,
-  replyPage,
   sent,
 } from './route.ts'
 
@@ -50,103 +47,87 @@ async function refusedUrl(url: string, { webhooks }: Management): Promise<Refuse
   return problem === null ? null : refused('bad_request', problem, 'url')
 }
 
-function refusedMissing(): Refused {
-  return refused('not_found', 'There is no webhook with this id.')
-}
-
-export const createWebhook = defineRoute({
-  endpoint: 'POST /gateway/v1/webhooks',
-  operationId: 'create_webhook',
+export const createWebhook = defineRoute('create_webhook', {
   summary: 'Create a webhook: an endpoint that events are sent to',
   description: 'Only this answer has the secret that signs messages (Standard Webhooks, `whsec_…`).',
   body: newWebhookFields,
   repeatable: true,
   status: 201,
   answer: webhookWithSecretSchema,
-  async handle({ accountId, actor, body, idempotency }, management) {
-    const { store, clock, nextUlid, webhooks } = management
+  async handle({ accountId, actor, body, idempotency, atMs: createdAtMs }, management) {
+    const { store, nextUlid, webhooks } = management
     const wrong = await refusedUrl(body.url, management)
     if (wrong !== null) return wrong
     const { url, events, description = '', format = 'standard' } = body
     const id = `wh_${nextUlid()}`
     const secret = mintSigningSecret()
     const webhook = { id, accountId, url, events, description, format }
-    const sealed = { secret: webhooks.sealer.seal(secret, id), createdAtMs: clock.nowMs() }
+    const sealed = { secret: webhooks.sealer.seal(secret, id), createdAtMs }
     const result = await store.createWebhook({ ...webhook, ...sealed }, idempotency, actor)
-    if (result.kind === 'conflict') return refusedOtherCommand()
     if (result.kind === 'too_many') {
       return refused('conflict', `There are ${limits.webhooksMax} webhooks already. Delete one first.`)
     }
-    const object = webhookObject(result.value)
-    return replyOnce(result, result.kind === 'repeated' ? object : { ...object, secret: secret.reveal() })
+    return replyOnce(result, (created, isNew) => {
+      const object = webhookObject(created)
+      return isNew ? { ...object, secret: secret.reveal() } : object
+    })
   },
 })
 
-const listWebhooks = defineRoute({
-  endpoint: 'GET /gateway/v1/webhooks',
-  operationId: 'list_webhooks',
+const listWebhooks = defineRoute('list_webhooks', {
   summary: 'List webhooks, newest first',
   query: webhookListQuery,
   answer: listOf(webhookSchema),
   async handle({ listedAccountId: accountId, query: { after = null, limit } }, { store }) {
-    return replyPage(await store.listWebhooks({ accountId, after, limit }), webhookObject)
+    return pageObject(await store.listWebhooks({ accountId, after, limit }), webhookObject)
   },
 })
 
-const getWebhook = defineRoute({
-  endpoint: 'GET /gateway/v1/webhooks/{id}',
-  operationId: 'get_webhook',
+const getWebhook = defineRoute('get_webhook', {
   summary: 'Show a webhook',
   answer: webhookSchema,
-  async handle({ accountId, params: [id = ''] }, { store }) {
+  async handle({ accountId, id }, { store }) {
     const webhook = await store.getWebhook(accountId, id)
-    return webhook === null ? refusedMissing() : replyJson(200, webhookObject(webhook))
+    return webhook && webhookObject(webhook)
   },
 })
 
-const updateWebhook = defineRoute({
-  endpoint: 'PATCH /gateway/v1/webhooks/{id}',
-  operationId: 'update_webhook',
+const updateWebhook = defineRoute('update_webhook', {
   summary: 'Change a webhook',
   description:
     'Changes the fields that are sent and leaves the others. `"enabled": true` enables a disabled one again.',
   body: webhookEditFields,
   answer: webhookSchema,
-  async handle({ accountId, actor, params: [id = ''], body }, management) {
-    const { store, clock } = management
-    if ((await store.getWebhook(accountId, id)) === null) return refusedMissing()
+  async handle({ accountId, actor, id, body, atMs }, management) {
+    const { store } = management
+    if ((await store.getWebhook(accountId, id)) === null) return null
     const wrong = body.url === undefined ? null : await refusedUrl(body.url, management)
     if (wrong !== null) return wrong
-    const webhook = await store.updateWebhook(accountId, id, sent(body), clock.nowMs(), actor)
-    return webhook === null ? refusedMissing() : replyJson(200, webhookObject(webhook))
+    const webhook = await store.updateWebhook(accountId, id, sent(body), atMs, actor)
+    return webhook && webhookObject(webhook)
   },
 })
 
-const deleteWebhook = defineRoute({
-  endpoint: 'DELETE /gateway/v1/webhooks/{id}',
-  operationId: 'delete_webhook',
+const deleteWebhook = defineRoute('delete_webhook', {
   summary: 'Delete a webhook and its pending deliveries',
   status: 204,
   answer: null,
-  async handle({ accountId, actor, params: [id = ''] }, { store, clock }) {
-    const isDeleted = await store.deleteWebhook(accountId, id, clock.nowMs(), actor)
-    return isDeleted ? replyEmpty() : refusedMissing()
+  async handle({ accountId, actor, id, atMs }, { store }) {
+    return (await store.deleteWebhook(accountId, id, atMs, actor)) ? replyEmpty() : null
   },
 })
 
-const rotateSecret = defineRoute({
-  endpoint: 'POST /gateway/v1/webhooks/{id}/rotate-secret',
-  operationId: 'rotate_webhook_secret',
+const rotateSecret = defineRoute('rotate_webhook_secret', {
   summary: 'Rotate the secret of a webhook',
   description:
     'Both secrets sign for 24 hours. A third rotation within that time is refused. Only this answer has the new secret. The ' +
     'body is ignored.',
   answer: webhookWithSecretSchema,
-  async handle({ accountId, actor, params: [id = ''] }, { store, clock, webhooks }) {
+  async handle({ accountId, actor, id, atMs }, { store, webhooks }) {
     const secret = mintSigningSecret()
     const sealed = webhooks.sealer.seal(secret, id)
-    const rotation = await store.rotateWebhookSecret(accountId, id, sealed, clock.nowMs(), actor)
-    if (rotation.kind === 'none') return refusedMissing()
+    const rotation = await store.rotateWebhookSecret(accountId, id, sealed, atMs, actor)
+    if (rotation.kind === 'none') return null
     if (rotation.kind === 'too_soon') {
       const until = formatInstant(rotation.untilMs)
       return refused(
@@ -154,56 +135,47 @@ const rotateSecret = defineRoute({
         `This secret was rotated twice within a day. Rotate it again after ${until}.`,
       )
     }
-    return replyJson(200, { ...webhookObject(rotation.value), secret: secret.reveal() })
+    return { ...webhookObject(rotation.value), secret: secret.reveal() }
   },
 })
 
-function replyQueued(queued: Queued, missing: string): OwnReply {
-  if (queued.kind === 'none') return refused('not_found', missing)
-  if (queued.kind === 'disabled')
-    return refused('conflict', 'This webhook is disabled. PATCH it with {"enabled": true} first.')
-  return replyJson(202, deliveryObject(queued.value))
+function queuedObject(queued: Queued) {
+  if (queued.kind === 'none') return null
+  if (queued.kind === 'done') return deliveryObject(queued.value)
+  return refused('conflict', 'This webhook is disabled. PATCH it with {"enabled": true} first.')
 }
 
-const testWebhook = defineRoute({
-  endpoint: 'POST /gateway/v1/webhooks/{id}/test',
-  operationId: 'test_webhook',
+const testWebhook = defineRoute('test_webhook', {
   summary: 'Send the event `webhook.test` to this webhook only',
   description: 'Answers with the pending delivery. The body is ignored.',
   status: 202,
   answer: deliverySchema,
-  async handle({ accountId, actor, params: [id = ''] }, { store, clock }) {
-    const queued = await store.queueTest(accountId, id, clock.nowMs(), actor)
-    return replyQueued(queued, 'There is no webhook with this id.')
+  async handle({ accountId, actor, id, atMs }, { store }) {
+    return queuedObject(await store.queueTest(accountId, id, atMs, actor))
   },
 })
 
-const listDeliveries = defineRoute({
-  endpoint: 'GET /gateway/v1/webhooks/{id}/deliveries',
-  operationId: 'list_webhook_deliveries',
+const listDeliveries = defineRoute('list_webhook_deliveries', {
   summary: 'List the deliveries of a webhook, newest first',
   description: 'They are stored for 30 days.',
   query: deliveryListQuery,
   answer: listOf(deliverySchema),
-  async handle({ accountId, params: [id = ''], query }, { store }) {
+  async handle({ accountId, id, query }, { store }) {
     const { status = null, after = null, limit } = query
-    if ((await store.getWebhook(accountId, id)) === null) return refusedMissing()
+    if ((await store.getWebhook(accountId, id)) === null) return null
     const page = await store.listDeliveries({ accountId, webhookId: id, status, after, limit })
-    return replyPage(page, deliveryObject)
+    return pageObject(page, deliveryObject)
   },
 })
 
-const redeliver = defineRoute({
-  endpoint: 'POST /gateway/v1/webhooks/{id}/deliveries/{delivery_id}/redeliver',
-  operationId: 'redeliver_webhook',
+const redeliver = defineRoute('redeliver_webhook', {
   summary: 'Send the event of a delivery again, now',
   description:
     'The delivery becomes pending and is attempted at once, with new retries. The body is ignored.',
   status: 202,
   answer: deliverySchema,
-  async handle({ accountId, params: [id = '', delivery = ''] }, { store, clock }) {
-    const queued = await store.redeliver(accountId, id, delivery, clock.nowMs())
-    return replyQueued(queued, 'There is no such delivery of this webhook.')
+  async handle({ accountId, params: [id = '', delivery = ''], atMs }, { store }) {
+    return queuedObject(await store.redeliver(accountId, id, delivery, atMs))
   },
 })
 

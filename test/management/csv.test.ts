@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { rawInteger, rawNumber } from '../../src/kernel/money.ts'
-import { csvRow, prefersCsv } from '../../src/management/csv.ts'
+import { csvRow, formatOf } from '../../src/management/csv.ts'
 import { anyCharacter } from '../support/any-character.ts'
 import { test } from '../support/suite.ts'
 import { readCsv } from './read-csv.ts'
@@ -96,6 +96,6 @@ const accepts: readonly [accept: string | null, csv: boolean][] = [
 ]
 for (const [accept, csv] of accepts) {
   test(`Accept ${accept === null ? 'absent' : `"${accept}"`} asks for ${csv ? 'CSV' : 'JSON'}`, () => {
-    assert.equal(prefersCsv(accept === null ? [] : ['Accept', accept]), csv)
+    assert.equal(formatOf(undefined, accept === null ? [] : ['Accept', accept]), csv ? 'csv' : 'json')
   })
 }

@@ -4,7 +4,6 @@ import { z } from 'zod'
 import { ERRORS } from '../../src/kernel/errors.ts'
 import { VERSION } from '../../src/kernel/runtime.ts'
 import { openApiDocument } from '../../src/management/openapi.ts'
-import { permissionOf } from '../../src/management/permissions.ts'
 import type { Route } from '../../src/management/route.ts'
 import { routes } from '../../src/management/router.ts'
 import { startGateway } from '../support/gateway.ts'
@@ -55,14 +54,14 @@ test('each endpoint has the parameters, the body and the keys that it takes, and
         .map((each) => each.name)
     const segments = Array.from(route.template.matchAll(/\{(\w+)\}/g), ([, each]) => each)
     assert.deepEqual(names('path'), segments)
-    const { least, account } = permissionOf(route.operationId)
+    const { least, account } = route
     const query = parametersOf(route.query)
     assert.deepEqual(names('query'), account === 'installation' ? query : ['account', ...query])
     assert.deepEqual(names('header'), route.repeatable ? ['Idempotency-Key'] : [])
     assert.equal(operation.requestBody === undefined, route.body === null)
     if (route.body !== null) assert.equal(operation.requestBody?.required, !route.body.safeParse({}).success)
     const admins = ['admin_key', 'session']
-    const taken = { sign_in: [], api_key: ['api_key', ...admins], session: admins }
+    const taken = { anyone: [], api_key: ['api_key', ...admins], session: admins }
     const expected = taken[least as keyof typeof taken] ?? admins
     assert.deepEqual(operation.security.flatMap(Object.keys), expected)
   }

@@ -54,9 +54,8 @@ test('the router gives turns to the reads of a key: those of another key do not 
     },
     hasAccount: async () => true,
   }
-  const management = { clock: systemClock, store } as unknown as Management
-  const bodyTimes = { idleTimeoutMs: 1_000, bytesPerSecondMin: 0, monotonicMs: () => 0 }
-  const parts = { management, bodyTimes, isSecure: () => false, metricsPublic: false }
+  const parts = { clock: systemClock, store, isSecure: () => false, metricsPublic: false }
+  const management = parts as unknown as Management
   const broken = { status: 500, headers: ['content-length', '0'], body: Buffer.alloc(0) }
   let requests = 0
   const server = createHttpServer({
@@ -66,7 +65,7 @@ test('the router gives turns to the reads of a key: those of another key do not 
     async onExchange(exchange) {
       const [caller = ''] = valuesOf(exchange.headers, 'x-caller')
       const target = { path: `/gateway/v1/webhooks/${caller}`, query: '?account=default' }
-      const done = handleOwned(exchange, target, { kind: 'key', digest: Buffer.from(caller) }, parts)
+      const done = handleOwned(exchange, target, { kind: 'key', digest: Buffer.from(caller) }, management)
       requests += 1
       if (requests === 20) arrived?.resolve()
       await done.catch(() => sendWhole(exchange, broken))

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { type OperationId, permissionOf } from '../../src/management/permissions.ts'
+import { ENDPOINTS, type OperationId } from '../../src/management/endpoints.ts'
 import { routes } from '../../src/management/router.ts'
 import { startGateway } from '../support/gateway.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
@@ -128,7 +128,7 @@ for (const { name, method, path } of operations.filter(({ path }) => path.includ
 for (const { name, method, path, operationId, query } of operations.filter(
   ({ path }) => !path.includes('{'),
 )) {
-  if (permissionOf(operationId).account !== 'installation')
+  if (ENDPOINTS[operationId][2] !== 'installation')
     test(`${name}: another account cannot be named, and * is refused`, async () => {
       for (const key of [a.keys.admin, a.keys.viewer]) {
         const named = (id: string) => `${path}?account=${id}`
@@ -162,7 +162,7 @@ test('an admin key cannot be created in another account', async () => {
 
 test('no list, export or sum of an account shows anything of another', async () => {
   for (const { method, path, operationId } of operations) {
-    if (method !== 'GET' || path.includes('{') || permissionOf(operationId).least === 'session') continue
+    if (method !== 'GET' || path.includes('{') || ENDPOINTS[operationId][1] === 'session') continue
     for (const query of ['', '?format=csv', '?format=ndjson', '?group_by=key,model,day'])
       for (const key of Object.values(a.keys)) {
         const { text } = await send(key, 'GET', path + query)
