@@ -31,7 +31,7 @@ export function dateLine(nowMs: number): string {
 /** Not STATUS_CODES of node:http, a module that nothing else loads at startup. */
 const REASONS = new Map(
   [
-    '200 OK|201 Created|202 Accepted|204 No Content|303 See Other|304 Not Modified',
+    '200 OK|201 Created|202 Accepted|204 No Content|302 Found|303 See Other|304 Not Modified',
     '307 Temporary Redirect|308 Permanent Redirect|400 Bad Request|401 Unauthorized',
     '402 Payment Required|403 Forbidden|404 Not Found|405 Method Not Allowed|406 Not Acceptable',
     '408 Request Timeout|409 Conflict|410 Gone|411 Length Required|412 Precondition Failed',
