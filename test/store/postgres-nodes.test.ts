@@ -235,10 +235,11 @@ nodesTest(
   },
 )
 
-nodesTest(
-  'a batch of an epoch that its node has given up neither admits nor settles',
-  ['a'],
-  async ([store], database) => {
+for (const [what, change] of [
+  ['of an epoch that its node has given up', 'epoch = epoch + 1'],
+  ['of a node that was given up and still has open calls', 'fenced_at_ms = 1'],
+] as const) {
+  nodesTest(`a batch ${what} neither admits nor settles`, ['a'], async ([store], database) => {
     assert.ok(store !== undefined)
     await addKey(store, 'a')
     await store.admit(opening('req_1', 'a'))
@@ -246,7 +247,7 @@ nodesTest(
     const pool = openPatientPool(database.url)
     const stale = { id: String(node?.['id']), epoch: BigInt(String(node?.['epoch'])) }
     const parts = { node: stale, clock: 'caller' } as const
-    await database.query('UPDATE node SET epoch = epoch + 1')
+    await database.query(`UPDATE node SET ${change}`)
     const calls = { openings: [opening('req_2', 'a')], closings: [closing('req_1')] }
     assert.equal(await runBatch(pool, () => bookCalls(calls, parts), dialectOf('caller')), 'fenced')
     await pool.close()
@@ -255,8 +256,8 @@ nodesTest(
       ['in_flight'],
     )
     assert.equal((await store.admit(opening('req_2', 'a'))).kind, 'admitted')
-  },
-)
+  })
+}
 
 nodesTest(
   'a process that comes back under its name closes what it left open',

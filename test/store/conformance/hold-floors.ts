@@ -90,6 +90,15 @@ export function holdFloorConformance(storeName: string, openStore: OpenStoreUnde
     assert.deepEqual(await nextHold(subject, 'a', { atMs: lastMs + 1, modelAsked: 'late' }), OWN)
   })
 
+  test('a month that begins within a batch has forgotten it too', async (subject) => {
+    await addKey(subject.store, 'a')
+    await overrun(subject, 'a', 5_000n)
+    // The last two are decided together. The clock steps back between them.
+    const admitted = [NOON, Date.UTC(2026, 11, 1), NOON].map((atMs) => admit(subject, 'a', { atMs }))
+    const [, , last] = await Promise.all(admitted)
+    assert.deepEqual(await holdOf(subject, last ?? ''), OWN)
+  })
+
   test('a larger bound stays as it is, free calls hold nothing, and the unbounded all', async (subject) => {
     await addKey(subject.store, 'a', { monthlyBudgetNanos: 20_000n })
     await overrun(subject, 'a', 5_000n)

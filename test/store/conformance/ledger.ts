@@ -276,6 +276,17 @@ export function ledgerConformance(storeName: string, openStore: OpenStoreUnderTe
     assert.equal((await month(subject, 'key_a'))?.['lost_nanos'], 0n)
   })
 
+  test('of two costs that come together the first counts', async (subject) => {
+    for (const id of ['req_0', 'req_1']) await subject.store.admit(opening(id, 'a'))
+    const [, first, second] = await Promise.all([
+      subject.store.settle(closing('req_0')),
+      subject.store.settle(closing('req_1', { costNanos: 700n })),
+      subject.store.settle(closing('req_1', { costNanos: 600n })),
+    ])
+    assert.deepEqual([first?.booked, second?.booked], [true, false])
+    assert.equal((await subject.store.getCall('req_1'))?.costNanos, 700n)
+  })
+
   test('a call that held nothing and was interrupted loses nothing', async (subject) => {
     await subject.store.admit(opening('req_1', 'a', { hold: { kind: 'none' } }))
     assert.equal((await subject.store.settle(closing('req_1', LOST))).booked, true)
