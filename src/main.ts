@@ -33,7 +33,7 @@ import { headerNames } from './kernel/header-names.ts'
 import { createUlidSource } from './kernel/ids.ts'
 import { limits } from './kernel/limits.ts'
 import type { Log } from './kernel/log.ts'
-import { isTelling } from './kernel/secret.ts'
+import { isRedactable } from './kernel/secret.ts'
 import { SURFACE_NAMES } from './kernel/vocabulary.ts'
 import type { CallClosing } from './ledger/call.ts'
 import { startRetention } from './ledger/retention.ts'
@@ -100,7 +100,7 @@ export interface Surroundings {
 /** Secrets without a known form that could appear in requests or replies: upstream keys, a configured admin key. */
 function secretsIn({ messages, chat, adminKey }: Config): string[] {
   const known = [messages?.key, chat?.key, adminKey].map((secret) => secret?.reveal())
-  return known.filter((text) => text !== undefined).filter(isTelling)
+  return known.filter((text) => text !== undefined).filter(isRedactable)
 }
 
 /** The management API takes 0.2 s to load, and no call needs it. */
@@ -230,7 +230,7 @@ async function serveFrom(
   let ready = true
 
   const isSecure = ({ req, headers }: Exchange) =>
-    req.isEncrypted || trustedProxies?.saysEncrypted(req.remoteAddress, headers) === true
+    req.isEncrypted || trustedProxies?.isForwardedTls(req.remoteAddress, headers) === true
 
   const gateway: Gateway = {
     clock,
@@ -277,7 +277,7 @@ async function serveFrom(
   }
   const canWrite = createWriteProbe(() => store.probeWrite(), clock)
   const isReady = async (): Promise<boolean> => ready && settler.isSound && (await canWrite())
-  let bookInForce = book
+  let currentBook = book
   let shipped: PriceBook | null = null
   const node: ServingNode = {
     storeKind: config.databaseUrl === null ? 'sqlite' : 'postgres',
@@ -288,8 +288,8 @@ async function serveFrom(
     callsInFlight: () => gateway.inFlight.count,
     callsWaiting: () => waitingCalls.count,
     prices() {
-      shipped ??= config.prices === null ? bookInForce : shippedBook()
-      return { book: bookInForce, shipped, overlayFile: config.prices?.file ?? null }
+      shipped ??= config.prices === null ? currentBook : shippedBook()
+      return { book: currentBook, shipped, overlayFile: config.prices?.file ?? null }
     },
   }
   const webhookRules: EndpointRules = {
@@ -385,7 +385,7 @@ async function serveFrom(
       if (loaded.kind === 'refused') return loaded.problems
       await storePriceVersions(store, loaded.book)
       pricer.use(loaded.book)
-      bookInForce = loaded.book
+      currentBook = loaded.book
       counts.use(loaded.book)
       return []
     },

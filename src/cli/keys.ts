@@ -79,7 +79,7 @@ export function register(group: Command): void {
   withConnection(group.command('show <key>').description('show a key, its limits and its spend'))
     .addHelpText('after', WHICH + examples('tollgate keys show checkout'))
     .action(async (named: string, options: Options) =>
-      printRecord(await askAbout(named, options, 'GET', ''), options),
+      printRecord(await sendForKey(named, options, 'GET', ''), options),
     )
   withLimits(group.command('update <key>').description('change the name or the limits of a key'))
     .addHelpText(
@@ -146,7 +146,7 @@ function pairsOf(metadata: readonly string[]): Record<string, string> | null {
 }
 
 /** Sends a request about a key that is named in any way. */
-async function askAbout(
+async function sendForKey(
   named: string,
   options: Options,
   method: 'GET' | 'POST' | 'PATCH',
@@ -165,7 +165,10 @@ async function createKey(options: LimitOptions): Promise<void> {
 async function rotateKey(named: string, options: Options): Promise<void> {
   const { oldExpiresIn: given } = options
   const body = typeof given === 'string' ? { old_expires_in_seconds: secondsOf(given) } : {}
-  const answer = await askAbout(named, options, 'POST', '/rotate', { body, idempotencyKey: onceKey(options) })
+  const answer = await sendForKey(named, options, 'POST', '/rotate', {
+    body,
+    idempotencyKey: onceKey(options),
+  })
   const until = given === undefined ? 'stays usable' : `expires in ${given}`
   await printSecret(answer, options, ` ${answer.value.rotated_from} ${until}.`)
 }
@@ -189,11 +192,11 @@ async function printSecret(
 async function updateKey(named: string, options: LimitOptions): Promise<void> {
   const body = limitFields(options)
   if (Object.keys(body).length === 0) throw new UsageError('Name a change, such as --monthly-budget 200.')
-  await printRecord(await askAbout(named, options, 'PATCH', '', { body }), options)
+  await printRecord(await sendForKey(named, options, 'PATCH', '', { body }), options)
 }
 
 async function revokeKey(named: string, options: Options): Promise<void> {
-  const { value, text } = await askAbout(named, options, 'POST', '/revoke')
+  const { value, text } = await sendForKey(named, options, 'POST', '/revoke')
   if (options.json) await printData([`${text}\n`])
   else await print(`Revoked ${value.id} (${shownText(value.name, 120)}).\n`)
 }

@@ -188,7 +188,7 @@ function withoutSecrets(bytes: Buffer, redact: Redact): Buffer {
 class BodyPrefix {
   readonly #bytesMax: number
   readonly #chunks: Buffer[] = []
-  #keptBytes = 0
+  #copiedBytes = 0
   lengthBytes = 0
 
   constructor(bytesMax: number) {
@@ -197,11 +197,11 @@ class BodyPrefix {
 
   append(chunk: Buffer): void {
     this.lengthBytes += chunk.length
-    const room = this.#bytesMax - this.#keptBytes
+    const room = this.#bytesMax - this.#copiedBytes
     if (room <= 0) return
     // Always copy: even a small slice would retain the whole buffer.
     const copy = Buffer.from(chunk.subarray(0, room))
-    this.#keptBytes += copy.length
+    this.#copiedBytes += copy.length
     this.#chunks.push(copy)
   }
 
@@ -210,7 +210,7 @@ class BodyPrefix {
     const coding = codingOf(firstValue(headers, 'content-encoding'))
     if (coding === 'unknown') return null
     const bytes = Buffer.concat(this.#chunks)
-    const isKept = this.lengthBytes === this.#keptBytes
+    const isKept = this.lengthBytes === this.#copiedBytes
     if (coding === 'identity') return { bytes, whole: isKept }
     const parts: Buffer[] = []
     const decoder = decodeCopy(coding.coding, this.#bytesMax, (part) => parts.push(part))

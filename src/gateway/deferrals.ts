@@ -130,7 +130,7 @@ export function createDeferrals(parts: DeferralParts) {
   )
 
   const loop = createWorkLoop({
-    async look() {
+    async poll() {
       const max = CLAIM.max - running.size
       if (max > 0)
         for (const object of await store.claimDeferred(surfaces(), { ...CLAIM, max }, clock.nowMs()))

@@ -1,7 +1,7 @@
 import { type Config, PROVIDER_URLS } from '../config.ts'
 import { openUpstream, type Upstream, type UpstreamPool } from '../http/upstream-call.ts'
 import type { Log } from '../kernel/log.ts'
-import { isTelling, Secret } from '../kernel/secret.ts'
+import { isRedactable, Secret } from '../kernel/secret.ts'
 import { type OwnUpstream, SURFACE_NAMES, type Surface } from '../kernel/vocabulary.ts'
 import { type SecretSealer, upstreamKeyRecord } from '../keys/secrets.ts'
 import type { Store } from '../store/store.ts'
@@ -73,7 +73,7 @@ export class OwnUpstreams {
     )
     const text = key.reveal()
     const start = text.slice(0, KEY_START_CHARS)
-    if (isTelling(text)) this.#keys.set(start, (this.#keys.get(start) ?? new Set()).add(text))
+    if (isRedactable(text)) this.#keys.set(start, (this.#keys.get(start) ?? new Set()).add(text))
     return key
   }
 

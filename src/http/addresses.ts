@@ -25,7 +25,7 @@ export class AddressRanges {
 
 export class TrustedProxies extends AddressRanges {
   /** Whether a trusted proxy says that the client uses TLS. Of several values, the first describes the client. */
-  saysEncrypted(peer: string, headers: RawHeaders): boolean {
+  isForwardedTls(peer: string, headers: RawHeaders): boolean {
     return this.has(plain(peer)) && tokensOf(headers, 'x-forwarded-proto')[0] === 'https'
   }
 

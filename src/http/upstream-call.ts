@@ -7,7 +7,7 @@ import { composeRequest, type UpstreamRequest } from './send-request.ts'
 import {
   type Connect,
   type ConnectionPool,
-  PlacedCall,
+  PooledCall,
   type ReplyReceiver,
   UpstreamBroke,
   type UpstreamCall,
@@ -30,35 +30,35 @@ export interface Upstream {
 }
 
 export function openUpstream({ url, key }: Pick<Upstream, 'url' | 'key'>, log: Pick<Log, 'error'>): Upstream {
-  const onUnasked = () =>
+  const onUnsolicited = () =>
     log.error(
       { upstream: url.host },
       'upstream sent bytes without a request; they were dropped, and its idle connections were closed',
     )
-  return { url, key, pool: new UpstreamPool(connectorOf(url), onUnasked) }
+  return { url, key, pool: new UpstreamPool(connectorOf(url), onUnsolicited) }
 }
 
 /** The connections to one upstream: one per call, and idle ones for the next calls. */
 export class UpstreamPool implements ConnectionPool {
   readonly #connect: Connect
-  readonly #onUnasked: () => void
+  readonly #onUnsolicited: () => void
   readonly #open = new Set<UpstreamConnection>()
   /** The connection that has been idle longest is used next: if upstream has closed it, we have probably noticed. */
   #idle: UpstreamConnection[] = []
-  #asked: PlacedCall[] = []
+  #queued: PooledCall[] = []
   #isDestroyed = false
 
-  constructor(connect: Connect, onUnasked: () => void) {
+  constructor(connect: Connect, onUnsolicited: () => void) {
     this.#connect = connect
-    this.#onUnasked = onUnasked
+    this.#onUnsolicited = onUnsolicited
   }
 
-  place(call: PlacedCall): void {
+  send(call: PooledCall): void {
     // Bytes, an end or a reset may have arrived on an idle connection while we were busy, and must be read first: an
     // unsolicited reply would be taken for this call's reply. Sockets are polled once per turn of the event loop,
     // usually before this code, so wait for one whole turn.
-    if (this.#idle.length === 0) this.#placeOnNew(call)
-    else if (this.#asked.push(call) === 1) setImmediate(this.#afterThisTurn)
+    if (this.#idle.length === 0) this.#connectFor(call)
+    else if (this.#queued.push(call) === 1) setImmediate(this.#afterThisTurn)
   }
 
   get connections(): { readonly busy: number; readonly idle: number } {
@@ -77,11 +77,11 @@ export class UpstreamPool implements ConnectionPool {
   }
 
   /** An upstream that sent an unsolicited reply on one connection may do so on others, so idle ones are discarded. */
-  unasked(): void {
+  unsolicited(): void {
     const idle = this.#idle
     this.#idle = []
     for (const connection of idle) connection.close()
-    this.#onUnasked()
+    this.#onUnsolicited()
   }
 
   gone(connection: UpstreamConnection): void {
@@ -91,22 +91,22 @@ export class UpstreamPool implements ConnectionPool {
   }
 
   readonly #afterThisTurn = (): void => {
-    setImmediate(this.#placeAll, this.#asked)
-    this.#asked = []
+    setImmediate(this.#assignAll, this.#queued)
+    this.#queued = []
   }
 
-  readonly #placeAll = (calls: readonly PlacedCall[]): void => {
-    for (const call of calls) this.#placeOnIdle(call)
+  readonly #assignAll = (calls: readonly PooledCall[]): void => {
+    for (const call of calls) this.#assignIdle(call)
   }
 
-  #placeOnIdle(call: PlacedCall): void {
+  #assignIdle(call: PooledCall): void {
     if (call.isOver) return
     const connection = this.#takeIdle()
-    if (connection === null) this.#placeOnNew(call)
+    if (connection === null) this.#connectFor(call)
     else connection.carry(call)
   }
 
-  #placeOnNew(call: PlacedCall): void {
+  #connectFor(call: PooledCall): void {
     if (this.#isDestroyed) {
       call.broken(destroyed(), false)
       return
@@ -170,8 +170,8 @@ export function callUpstream(
   receiver: ReplyReceiver,
 ): UpstreamCall {
   try {
-    const call = new PlacedCall(composeRequest(request), receiver)
-    pool.place(call)
+    const call = new PooledCall(composeRequest(request), receiver)
+    pool.send(call)
     return call
   } catch (error) {
     return refusedCall(error as Error)

@@ -11,7 +11,7 @@ export type Connect = (onChunk: (chunk: Buffer) => void) => Socket
 
 export interface ConnectionPool {
   idle(connection: UpstreamConnection): void
-  unasked(): void
+  unsolicited(): void
   /** The connection can carry no more requests. Idempotent. */
   gone(connection: UpstreamConnection): void
 }
@@ -53,7 +53,7 @@ export interface UpstreamCall {
 export const HANDSHAKE_TIMEOUT = 'UPSTREAM_HANDSHAKE_TIMEOUT'
 
 /** A request with its reply, from the pool to the connection that carries it. */
-export class PlacedCall implements UpstreamCall, MessageReceiver {
+export class PooledCall implements UpstreamCall, MessageReceiver {
   readonly ended: Promise<CallEnd>
   readonly method: string
   /** The request asks for an upgrade. If upstream agrees, the call ends as `switched`. */
@@ -98,11 +98,11 @@ export class PlacedCall implements UpstreamCall, MessageReceiver {
     if (sendable === null) throw new Error('a request is sent once')
     this.#sendable = null
     this.#isSent = true
-    this.placed(connection)
+    this.assigned(connection)
     return sendable
   }
 
-  placed(connection: UpstreamConnection): void {
+  assigned(connection: UpstreamConnection): void {
     this.#connection = connection
   }
 
@@ -170,21 +170,21 @@ export class UpstreamConnection implements MessageReceiver {
   readonly #socket: Socket
   readonly #owner: ConnectionPool
   readonly #reader = new MessageReader('response', this, HEAD_LIMITS)
-  #carried: PlacedCall | null
+  #carried: PooledCall | null
   #upload: Upload | null = null
   #isInterim = false
   #hasHead = false
   #wasReset = false
-  #hasUnasked = false
+  #hasUnsolicited = false
   #reusableMs = 0
   #raw: RawConnection | null = null
 
-  constructor(connect: Connect, first: PlacedCall, owner: ConnectionPool) {
+  constructor(connect: Connect, first: PooledCall, owner: ConnectionPool) {
     const socket = connect((chunk) => this.#onData(chunk))
     this.#socket = socket
     this.#owner = owner
     this.#carried = first
-    first.placed(this)
+    first.assigned(this)
     const timer = setTimeout(
       () =>
         this.fail(new UpstreamBroke('UPSTREAM_CONNECT_TIMEOUT', 'upstream did not accept the connection')),
@@ -217,7 +217,7 @@ export class UpstreamConnection implements MessageReceiver {
     return !this.#socket.destroyed
   }
 
-  carry(carried: PlacedCall): void {
+  carry(carried: PooledCall): void {
     this.#carried = carried
     this.#hasHead = false
     this.#isInterim = false
@@ -227,12 +227,12 @@ export class UpstreamConnection implements MessageReceiver {
     this.#upload = sendRequest(this.#socket, carried.begin(this), (error) => this.fail(error))
   }
 
-  resume(carried: PlacedCall): void {
+  resume(carried: PooledCall): void {
     if (this.#carried === carried) this.#socket.resume()
   }
 
   /** Closes the connection. Returns whether the whole request had been handed to the socket. */
-  abandon(carried: PlacedCall): boolean {
+  abandon(carried: PooledCall): boolean {
     const whole = this.#upload?.isDone ?? true
     if (this.#carried === carried) this.close()
     return whole
@@ -256,14 +256,16 @@ export class UpstreamConnection implements MessageReceiver {
   head(head: MessageHead): void {
     const carried = this.#carried
     const { status } = head
-    if (carried === null) this.#hasUnasked = true
+    if (carried === null) this.#hasUnsolicited = true
     else if (status === 101 && carried.upgrades) {
       this.#carried = null
       this.#reader.stop()
       this.#raw = new RawConnection(this.#socket)
       carried.switched(head, this.#raw)
     } else if (status === 100 || status === 101) {
-      this.fail(new UpstreamBroke('UPSTREAM_UNASKED', `upstream answered ${status}, which was not asked for`))
+      this.fail(
+        new UpstreamBroke('UPSTREAM_UNSOLICITED', `upstream answered ${status}, which was not asked for`),
+      )
     } else if (status < 100 || status > 999) {
       this.fail(new Error(`upstream answered with status ${status}`))
     } else {
@@ -305,7 +307,7 @@ export class UpstreamConnection implements MessageReceiver {
       return
     }
     if (this.#carried === null) {
-      this.#refuseUnasked()
+      this.#failUnsolicited()
       return
     }
     const error = this.#reader.read(chunk)
@@ -315,7 +317,7 @@ export class UpstreamConnection implements MessageReceiver {
   }
 
   #rest(error: Error | null): void {
-    if (error !== null || this.#hasUnasked || this.#reader.hasPartialMessage) this.#refuseUnasked()
+    if (error !== null || this.#hasUnsolicited || this.#reader.hasPartialMessage) this.#failUnsolicited()
     else if (this.#reusableMs === 0) this.close()
     else {
       if (this.#socket.isPaused()) this.#socket.resume()
@@ -324,10 +326,10 @@ export class UpstreamConnection implements MessageReceiver {
     }
   }
 
-  #refuseUnasked(): void {
+  #failUnsolicited(): void {
     const wasOpen = this.isOpen
     this.close()
-    if (wasOpen) this.#owner.unasked()
+    if (wasOpen) this.#owner.unsolicited()
   }
 
   #onEnd(): void {

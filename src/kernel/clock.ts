@@ -14,24 +14,24 @@ export const systemClock: Clock = {
 }
 
 /** If a poll was woken while it ran, the next one follows after this time. */
-const WOKEN_LOOK_MS = 50
+const WOKEN_POLL_MS = 50
 
 /** Minimum interval between log lines about the same problem. */
 export const WARN_INTERVAL_MS = 60_000
 
 /** Throttles `notify` to one call per `ms`; calls in between are dropped. */
 export function atMostEvery<T>(ms: number, clock: Clock, notify: (what: T) => void): (what: T) => void {
-  let toldMs = -Infinity
+  let notifiedMs = -Infinity
   return (what) => {
-    if (clock.monotonicMs() - toldMs < ms) return
-    toldMs = clock.monotonicMs()
+    if (clock.monotonicMs() - notifiedMs < ms) return
+    notifiedMs = clock.monotonicMs()
     notify(what)
   }
 }
 
-/** The result of `asked`; null if it fails or takes too long. */
-export function unlessLate<T>(asked: Promise<T>, withinMs: number): Promise<T | null> {
-  return Promise.race([asked.catch(() => null), sleep(withinMs, null, { ref: false })])
+/** The result; null if it fails or takes too long. */
+export function unlessLate<T>(result: Promise<T>, withinMs: number): Promise<T | null> {
+  return Promise.race([result.catch(() => null), sleep(withinMs, null, { ref: false })])
 }
 
 /** Resolves when `isQuiet` says so, or after `withinMs`. */
@@ -48,16 +48,16 @@ export interface WorkLoop {
   ended(): Promise<void>
 }
 
-export interface WorkLook {
+export interface WorkLoopOptions {
   /** Does the available work and returns how long to pause; 0: no pause. */
-  look(): Promise<number>
+  poll(): Promise<number>
   /** A poll has failed. Returns how long to pause. */
   onFailure(error: unknown): number
   readonly stopping: AbortSignal
 }
 
 /** Polls for background work. Its timers do not keep the process alive. */
-export function createWorkLoop({ look, onFailure, stopping }: WorkLook): WorkLoop {
+export function createWorkLoop({ poll, onFailure, stopping }: WorkLoopOptions): WorkLoop {
   let isWoken = false
   let endPause = () => {}
   let running: Promise<void> = Promise.resolve()
@@ -65,10 +65,10 @@ export function createWorkLoop({ look, onFailure, stopping }: WorkLook): WorkLoo
   async function run(): Promise<void> {
     while (!stopping.aborted) {
       isWoken = false
-      const pauseMs = await look().catch(onFailure)
+      const pauseMs = await poll().catch(onFailure)
       if (pauseMs === 0 || stopping.aborted) continue
       // The poll may have run too early for the work it was woken for. Many wakes in a row share one poll.
-      if (isWoken) await sleep(WOKEN_LOOK_MS)
+      if (isWoken) await sleep(WOKEN_POLL_MS)
       else await pause(pauseMs)
     }
   }

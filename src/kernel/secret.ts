@@ -45,11 +45,11 @@ export function createRedact(servicePrefix: string, secrets: readonly string[] =
 }
 
 /** A very short key is a placeholder for a local server, and would match inside ordinary words. */
-export const isTelling = (secret: string): boolean => secret.length >= 8
+export const isRedactable = (secret: string): boolean => secret.length >= 8
 
 export function withoutKey(redact: Redact, key: Secret | null): Redact {
   const secret = key?.reveal() ?? ''
-  return isTelling(secret) ? (text) => redact(text).replaceAll(secret, '[redacted]') : redact
+  return isRedactable(secret) ? (text) => redact(text).replaceAll(secret, '[redacted]') : redact
 }
 
 const PERCENT_ENCODED = /%([2-7][0-9A-Fa-f])/g

@@ -291,15 +291,15 @@ class Spool implements SettlementSpool {
     const { file } = this.#parts
     const fileBytes = this.#fileBytes ?? 0
     // The first line also needs a durable directory entry.
-    const isReplaced = fileBytes === 0 || this.#isWorthReplacing()
+    const isRewritten = fileBytes === 0 || this.#isWorthReplacing()
     // Settlements that the store has meanwhile need no line.
     const come = this.#unwritten.filter(({ closing }) => this.#waiting.has(closing.requestId))
-    const written = isReplaced ? [...this.#waiting.values()] : come
+    const written = isRewritten ? [...this.#waiting.values()] : come
     const lines = written.map(({ line }) => line).join('')
     this.#unwritten = []
-    if (isReplaced) await file.replace(lines)
+    if (isRewritten) await file.replace(lines)
     else if (lines !== '') await file.append(lines)
-    this.#fileBytes = lines.length + (isReplaced ? 0 : fileBytes)
+    this.#fileBytes = lines.length + (isRewritten ? 0 : fileBytes)
     for (const { stored } of written) stored.resolve()
   }
 

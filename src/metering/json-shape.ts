@@ -146,7 +146,7 @@ export interface SkimmedElement {
 export const SKIM_LIMITS = {
   /** Common parsers stop between 64 (.NET) and 10,000 (Go). */
   depthMax: 512,
-  keptBytesMax: 256 * 1024,
+  copiedBytesMax: 256 * 1024,
   glanceBytesMax: 256,
   nameBytesMax: 1024,
   listedMax: 20_000,
@@ -162,13 +162,13 @@ export interface Frame {
   member: NamedShape | null
   elementStart: number
   marksBefore: number
-  keptBefore: number
+  copiedBytesBefore: number
 }
 
 export function openFrame(outer: Frame | null, shape: Shape, start: number): Frame {
   const object = shape.kind === 'object' ? {} : null
   const list = shape.listed ? [] : null
-  const before = { elementStart: 0, marksBefore: 0, keptBefore: 0 }
+  const before = { elementStart: 0, marksBefore: 0, copiedBytesBefore: 0 }
   return { outer, shape, object, list, start, member: null, ...before }
 }
 

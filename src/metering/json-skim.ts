@@ -19,7 +19,6 @@ import {
   CLOSE_BRACKET,
   COLON,
   COMMA,
-  KeptPart,
   LETTER_N,
   MARK_BYTES_MAX,
   MARK_START,
@@ -28,6 +27,7 @@ import {
   OPEN_BRACKET,
   SCALAR_ENDS,
   SCALARS,
+  TextPart,
 } from './json-tokens.ts'
 import { oddNames, parseString } from './parse-slice.ts'
 
@@ -45,7 +45,7 @@ const [AFTER_ROOT, IN_NAME, IN_STRING, IN_SCALAR] = [6, 7, 8, 9]
  *   skim.write(chunk) …
  *   const skimmed = skim.end()     // { value: { model: 'm', input: UNREAD }, spans, duplicates, marks, … }
  *
- * - `VALUE`: copied and parsed with JSON.parse. All values of a text together may have `keptBytesMax` bytes; further
+ * - `VALUE`: copied and parsed with JSON.parse. All values of a text together may have `copiedBytesMax` bytes; further
  *   ones are UNREAD.
  * - `GLANCE`: a short string, a number, a boolean or null; every other value is UNREAD, and costs nothing.
  * - `SIZE`: like GLANCE, but every other value is a `Sized` with its length.
@@ -76,12 +76,12 @@ export class JsonSkim {
   #firstByte = 0
   #marksBefore = 0
   /** The current name or value if it is read, and the total size of read values. */
-  readonly #kept = new KeptPart()
-  #keptBytes = 0
+  readonly #kept = new TextPart()
+  #copiedBytes = 0
 
   #scalar = 0
   /** The current string, if it cannot be recognised as a mark in one step. */
-  readonly #mark = new KeptPart()
+  readonly #mark = new TextPart()
 
   #marks = 0
   #value: JsonObject = {}
@@ -205,13 +205,14 @@ export class JsonSkim {
       this.#shape = frame.shape.each
       frame.elementStart = this.#valueStart
       frame.marksBefore = this.#marks
-      frame.keptBefore = this.#keptBytes
+      frame.copiedBytesBefore = this.#copiedBytes
       this.#marks = 0
     } else this.#shape = frame.member === null ? null : frame.member.shape
     const shape = this.#shape
     if (shape === null) return
     if (shape.unmarked) this.#marksBefore = this.#marks
-    if (shape.kind === 'value') this.#kept.open(this.#valueStart, SKIM_LIMITS.keptBytesMax - this.#keptBytes)
+    if (shape.kind === 'value')
+      this.#kept.open(this.#valueStart, SKIM_LIMITS.copiedBytesMax - this.#copiedBytes)
     else if (byte !== OPEN_BRACE && byte !== OPEN_BRACKET)
       this.#kept.open(this.#valueStart, SKIM_LIMITS.glanceBytesMax)
   }
@@ -271,7 +272,7 @@ export class JsonSkim {
     const isText = this.#firstByte === QUOTE
     const unread = this.#shape?.kind === 'size' ? new Sized(isText ? bytes - 2 : bytes, isText) : UNREAD
     if (text === null) return unread
-    if (this.#shape?.kind === 'value') this.#keptBytes += bytes
+    if (this.#shape?.kind === 'value') this.#copiedBytes += bytes
     if (isText) return parseString(text) ?? unread
     this.#turns += text.length
     for (const name of oddNames(text)) this.#twiceInside.add(name)
@@ -286,7 +287,7 @@ export class JsonSkim {
     } else if (frame.object === null) {
       this.#onElement?.({ value, bytes: end - frame.elementStart, marks: this.#marks })
       this.#marks |= frame.marksBefore
-      this.#keptBytes = frame.keptBefore
+      this.#copiedBytes = frame.copiedBytesBefore
     } else if (frame.member !== null) {
       frame.object[frame.member.name] = value
       if (frame.outer === null) this.#spans.set(frame.member.name, { start, end })

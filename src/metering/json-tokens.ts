@@ -39,7 +39,7 @@ for (const state of ENDS)
 const NOWHERE = -1
 
 /** A name or value that may span pieces. `offset`: where the current piece begins in the text. */
-export class KeptPart {
+export class TextPart {
   #start = NOWHERE
   #bytesMax = 0
   #copies: Buffer[] = []

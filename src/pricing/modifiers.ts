@@ -40,14 +40,14 @@ export interface ReportedTier {
 /** The tier that decides the rates, from upstream's names for tier and speed. */
 export function tierOf(
   surface: Surface,
-  said: { readonly serviceTier: string | null; readonly speed: string | null; readonly batch: boolean },
+  reported: { readonly serviceTier: string | null; readonly speed: string | null; readonly batch: boolean },
 ): ReportedTier {
-  if (said.batch) return { tier: 'batch', known: true }
+  if (reported.batch) return { tier: 'batch', known: true }
   const { tiers, speeds } = SURFACES[surface].pricing
-  const tier = lookUp(tiers, said.serviceTier)
+  const tier = lookUp(tiers, reported.serviceTier)
   // Batches have no speed.
   if (speeds === null || tier.tier === 'batch') return tier
-  const speed = lookUp(speeds, said.speed)
+  const speed = lookUp(speeds, reported.speed)
   return tier.known ? speed : { tier: speed.tier, known: false }
 }
 

@@ -90,8 +90,8 @@ function priceOf(
   isDrawn: boolean,
 ): PartPrice {
   const serviceTier = isDrawn ? null : (usage.serviceTier ?? tierUnstated(context))
-  const said = { serviceTier, speed: usage.speed, batch: context.batch }
-  const { tier, known: tierKnown } = tierOf(context.surface, said)
+  const reported = { serviceTier, speed: usage.speed, batch: context.batch }
+  const { tier, known: tierKnown } = tierOf(context.surface, reported)
   const { tiers, longContextAbove } = tableFor(model, context.endpoint)
   const { listed: isListed, short, long } = tiers[tier]
   const isLong = longContextAbove !== null && promptTokens > longContextAbove && long !== null

@@ -122,7 +122,7 @@ function ratedLines(usage: Usage, context: RatingContext, version: PriceVersion)
       quantity,
       rate: formatUsd(nanos),
       per: Number(UNIT_PRICES[unit].units),
-      modifiers: [...(isTool(unit) ? [] : circumstances), ...SAID[how]],
+      modifiers: [...(isTool(unit) ? [] : circumstances), ...RATE_NOTES[how]],
       amount: {
         numerator: amount * (isTool(unit) ? MULTIPLIER_ONE : price.multiplier),
         denominator: AMOUNT_DENOMINATOR,
@@ -131,7 +131,7 @@ function ratedLines(usage: Usage, context: RatingContext, version: PriceVersion)
   })
 }
 
-const SAID: Readonly<Record<FoundRate['how'], readonly string[]>> = {
+const RATE_NOTES: Readonly<Record<FoundRate['how'], readonly string[]>> = {
   listed: [],
   sibling: ['no rate listed: the highest of its side'],
   none: ['no rate listed'],
@@ -139,14 +139,14 @@ const SAID: Readonly<Record<FoundRate['how'], readonly string[]>> = {
 
 function describe(price: PartPrice, usage: Usage, { endpoint }: RatingContext): readonly string[] {
   const { model, tier, isListed, isLong, geography, regional } = price
-  const said: string[] = []
-  if (model.endpoints.has(endpoint)) said.push(`endpoint ${endpoint}`)
-  if (!isListed) said.push(`no ${tier} rates listed: the standard ones times the factor of the tier`)
-  else if (tier !== 'standard') said.push(tier)
-  if (isLong) said.push('long context')
-  if (geography !== ONE) said.push(`geography ${usage.geography} × ${formatUsd(geography)}`)
-  if (regional !== ONE) said.push(`regional × ${formatUsd(regional)}`)
-  return said
+  const notes: string[] = []
+  if (model.endpoints.has(endpoint)) notes.push(`endpoint ${endpoint}`)
+  if (!isListed) notes.push(`no ${tier} rates listed: the standard ones times the factor of the tier`)
+  else if (tier !== 'standard') notes.push(tier)
+  if (isLong) notes.push('long context')
+  if (geography !== ONE) notes.push(`geography ${usage.geography} × ${formatUsd(geography)}`)
+  if (regional !== ONE) notes.push(`regional × ${formatUsd(regional)}`)
+  return notes
 }
 
 /** The inputs of rating other than usage and prices, as stored with the call. */

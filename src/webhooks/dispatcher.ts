@@ -94,7 +94,7 @@ export function createWebhookDispatcher(parts: DispatcherParts): WebhookDispatch
     underWay.add(work)
   }
 
-  async function look(): Promise<number> {
+  async function poll(): Promise<number> {
     // A failed sweep must not delay due deliveries.
     await sweep().catch(logTrouble)
     const claimed = await store.claimDeliveries([...slots], clock.nowMs())
@@ -103,7 +103,7 @@ export function createWebhookDispatcher(parts: DispatcherParts): WebhookDispatch
   }
 
   const loop = createWorkLoop({
-    look,
+    poll,
     onFailure(error) {
       logTrouble(error)
       return LOOK_MS

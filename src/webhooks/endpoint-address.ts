@@ -23,7 +23,7 @@ export interface EndpointRules {
  * `/etc/hosts` and local names.
  */
 export function createResolveHost(allowPrivate: boolean): ResolveHost {
-  return allowPrivate ? lookUpLocally : askNameServers
+  return allowPrivate ? lookUpLocally : queryNameServers
 }
 
 async function lookUpLocally(host: string): Promise<readonly HostAddress[]> {
@@ -31,7 +31,7 @@ async function lookUpLocally(host: string): Promise<readonly HostAddress[]> {
   return await lookup(host, { all: true })
 }
 
-async function askNameServers(host: string, signal: AbortSignal): Promise<readonly HostAddress[]> {
+async function queryNameServers(host: string, signal: AbortSignal): Promise<readonly HostAddress[]> {
   const { Resolver } = await import('node:dns/promises')
   const resolver = new Resolver({ timeout: 2_000, tries: 2 })
   const cancel = () => resolver.cancel()

@@ -3,14 +3,14 @@
  * reading, with a link to the dashboard if its URL is configured.
  */
 export function slackBody(payload: string, dashboardUrl: URL | null): string {
-  const event = JSON.parse(payload, keepAmounts as (key: string, value: unknown) => unknown) as Payload
+  const event = JSON.parse(payload, amountsAsText as (key: string, value: unknown) => unknown) as Payload
   return JSON.stringify({ text: sentenceOf(event) + linkOf(event.data, dashboardUrl) })
 }
 
 type Reviver = (key: string, value: unknown, context: { source?: string }) => unknown
 
 /** Amounts stay text with all digits; `dollars` truncates them. */
-const keepAmounts: Reviver = (key, value, { source }) =>
+const amountsAsText: Reviver = (key, value, { source }) =>
   typeof value === 'number' && key.endsWith('_usd') ? (source ?? String(value)) : value
 
 interface ShownKey {

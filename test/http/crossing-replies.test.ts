@@ -8,7 +8,7 @@ import { test } from '../support/suite.ts'
 
 /**
  * An upstream in a thread of its own, so that it can write while this thread is busy: it answers each request with its
- * target, and sends an unasked reply on the connection when it is asked to. A second server rings when it is written to.
+ * target, and sends an unsolicited reply on the connection when it is asked to. A second server rings when it is written to.
  */
 const UPSTREAM = `
   const { parentPort, workerData } = require('node:worker_threads')
@@ -20,7 +20,7 @@ const UPSTREAM = `
     socket.on('data', (bytes) => socket.write(reply(String(bytes).split(' ')[1])))
     const asked = setInterval(() => {
       if (Atomics.compareExchange(flags, 0, 1, 2) !== 1) return
-      socket.write(workerData.unasked, () => {
+      socket.write(workerData.unsolicited, () => {
         Atomics.store(flags, 1, 1)
         Atomics.notify(flags, 1)
       })
@@ -33,14 +33,14 @@ const UPSTREAM = `
   }))
 `
 
-for (const [what, unasked] of [
+for (const [what, unsolicited] of [
   ['a whole reply', 'HTTP/1.1 200 OK\r\ncontent-length: 7\r\n\r\nunasked'],
   ['a 408', 'HTTP/1.1 408 Request Timeout\r\ncontent-length: 4\r\n\r\nidle'],
   ['half a head', 'HTTP/1.1 200 OK\r\ncontent-le'],
 ] as const) {
   test(`${what} that nobody asked for, arrived while we were busy, is nobody's`, async (t) => {
     const flags = new SharedArrayBuffer(8)
-    const worker = new Worker(UPSTREAM, { eval: true, workerData: { flags, unasked } })
+    const worker = new Worker(UPSTREAM, { eval: true, workerData: { flags, unsolicited } })
     t.after(() => worker.terminate())
     const [[upstreamPort, bellPort]] = (await once(worker, 'message')) as [[number, number]]
     const { log, lines: logged } = createLogLines()

@@ -71,10 +71,10 @@ for (const [name, [method, wire, head, body]] of Object.entries(wholes)) {
 }
 
 const broken: Record<string, readonly [wire: string, end: string]> = {
-  'an unasked 100': ['HTTP/1.1 100 Continue\r\n\r\n', 'failed after sending: UPSTREAM_UNASKED'],
+  'an unsolicited 100': ['HTTP/1.1 100 Continue\r\n\r\n', 'failed after sending: UPSTREAM_UNSOLICITED'],
   'a 101': [
     'HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n',
-    'failed after sending: UPSTREAM_UNASKED',
+    'failed after sending: UPSTREAM_UNSOLICITED',
   ],
   'a status below 100': [
     'HTTP/1.1 042 Odd\r\n\r\n',

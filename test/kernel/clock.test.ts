@@ -8,13 +8,13 @@ function loopOfLooks() {
   const stopping = new AbortController()
   const begun: PromiseWithResolvers<number>[] = []
   const failed: unknown[] = []
-  let onLook = () => {}
+  let onPoll = () => {}
   const loop = createWorkLoop({
-    look() {
-      const look = Promise.withResolvers<number>()
-      begun.push(look)
-      onLook()
-      return look.promise
+    poll() {
+      const polled = Promise.withResolvers<number>()
+      begun.push(polled)
+      onPoll()
+      return polled.promise
     },
     onFailure(error) {
       failed.push(error)
@@ -22,40 +22,40 @@ function loopOfLooks() {
     },
     stopping: stopping.signal,
   })
-  const untilLooks = (count: number) =>
+  const untilPolls = (count: number) =>
     withDeadline(
       (async () => {
-        while (begun.length < count) await new Promise<void>((resolve) => (onLook = resolve))
+        while (begun.length < count) await new Promise<void>((resolve) => (onPoll = resolve))
         return begun[count - 1] as PromiseWithResolvers<number>
       })(),
       () => `${count} looks were to begin, and ${begun.length} did`,
     )
-  return { loop, stopping, failed, begun, untilLooks }
+  return { loop, stopping, failed, begun, untilPolls }
 }
 
 test('a look follows at once where the one before says so, and a pause of a minute ends when it is woken', async () => {
-  const { loop, stopping, untilLooks, begun } = loopOfLooks()
+  const { loop, stopping, untilPolls, begun } = loopOfLooks()
   loop.start()
-  ;(await untilLooks(1)).resolve(0)
-  ;(await untilLooks(2)).resolve(60_000)
+  ;(await untilPolls(1)).resolve(0)
+  ;(await untilPolls(2)).resolve(60_000)
   await new Promise((resolve) => setImmediate(resolve))
   loop.wake()
-  ;(await untilLooks(3)).resolve(60_000)
+  ;(await untilPolls(3)).resolve(60_000)
   stopping.abort()
   await loop.ended()
   assert.equal(begun.length, 3)
 })
 
 test('a look that fails is reported, and is no end', async () => {
-  const { loop, stopping, failed, untilLooks } = loopOfLooks()
+  const { loop, stopping, failed, untilPolls } = loopOfLooks()
   loop.start()
-  const first = await untilLooks(1)
+  const first = await untilPolls(1)
   first.reject(new Error('away'))
   await first.promise.catch(() => {})
   await new Promise((resolve) => setImmediate(resolve))
   assert.deepEqual(failed.map(String), ['Error: away'])
   loop.wake()
-  ;(await untilLooks(2)).resolve(0)
+  ;(await untilPolls(2)).resolve(0)
   stopping.abort()
   await loop.ended()
 })

@@ -198,7 +198,7 @@ for (const name of ['Model', 'ſtream', 'max_to\u212aens', 'model\\u0000', 'mod\
   })
 
 test('what is too long to be kept is not read, and the rest is', () => {
-  const long = 'x'.repeat(SKIM_LIMITS.keptBytesMax / 2)
+  const long = 'x'.repeat(SKIM_LIMITS.copiedBytesMax / 2)
   const { value } = read(`{"model":["${long}"],"max_tokens":["${long}"],"kö😀":["c"],"stream":"${long}"}`)
   assert.deepEqual(value, { model: [long], max_tokens: UNREAD, 'kö😀': ['c'], stream: UNREAD })
   assert.equal(skimWhole(Buffer.from(`{"${long}":1}`), SHAPE).kind, 'unreadable')

@@ -261,7 +261,7 @@ for (const surface of surfaces) {
     await pair.compare(surface, request, () => [{ send: together }])
   })
 
-  test(`${surface.name}: an unasked 100 of upstream is a broken answer, the call is not made again, and the next one is served`, async () => {
+  test(`${surface.name}: an unsolicited 100 of upstream is a broken answer, the call is not made again, and the next one is served`, async () => {
     const count = pair.upstream.requestCount
     pair.upstream.queue([{ send: message('HTTP/1.1 100 Continue', []) }, { send: final }])
     const reply = await pair.exchange(pair.request(surface, { body: surface.jsonBody }))

@@ -147,8 +147,8 @@ const PRUNED_AT_ONCE = 1_000
  */
 const pruneEvents = atomic(function* (atMs: number): Operation<number> {
   const nowMs = yield* currentTime(atMs)
-  const oldDelivery = `whd_${firstUlid(nowMs - limits.deliveryKeptMs)}`
-  const oldEvent = `evt_${firstUlid(nowMs - limits.eventKeptMs)}`
+  const oldDelivery = `whd_${firstUlid(nowMs - limits.deliveryRetentionMs)}`
+  const oldEvent = `evt_${firstUlid(nowMs - limits.eventRetentionMs)}`
   const { webhookPendingMax } = limits
   const full = yield sql`
     SELECT webhook_id FROM webhook_delivery WHERE status = 'pending'

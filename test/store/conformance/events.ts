@@ -420,9 +420,9 @@ export function eventConformance(storeName: string, openStore: OpenStoreUnderTes
       while ((await store.pruneEvents(atMs)) > 0);
       return await counts()
     }
-    assert.deepEqual(await prune(NOON + limits.deliveryKeptMs), [2, 1])
-    assert.deepEqual(await prune(NOON + limits.deliveryKeptMs + 1), [2, 0])
-    assert.deepEqual(await prune(BEFORE + limits.eventKeptMs), [2, 0])
-    assert.deepEqual(await prune(NOON + limits.eventKeptMs + 1), [0, 0])
+    assert.deepEqual(await prune(NOON + limits.deliveryRetentionMs), [2, 1])
+    assert.deepEqual(await prune(NOON + limits.deliveryRetentionMs + 1), [2, 0])
+    assert.deepEqual(await prune(BEFORE + limits.eventRetentionMs), [2, 0])
+    assert.deepEqual(await prune(NOON + limits.eventRetentionMs + 1), [0, 0])
   })
 }
