@@ -99,7 +99,7 @@ export function plural(n: number, word: string, many = `${word}s`): string {
 export function percent(part: number, whole: number): string {
   if (whole === 0) return '–'
   const share = (part / whole) * 100
-  return `${share < 10 && share > 0 ? (Math.floor(share * 10) / 10).toFixed(1) : Math.floor(share + 1e-9)} %`
+  return `${share < 10 && share > 0 ? (Math.floor(share * 10) / 10).toFixed(1) : Math.floor(share + 1e-9)}%`
 }
 
 const DAY_MS = 86_400_000

@@ -27,6 +27,15 @@ function moveByRows(step: 1 | -1): void {
   next?.querySelector<HTMLElement>('a, button')?.focus()
 }
 
+/** A click beside the links of a row opens what the row is about, unless text was selected. */
+function openRow(event: MouseEvent): void {
+  const target = event.target as HTMLElement
+  if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return
+  if (target.closest('a, button, input, label, select') !== null || getSelection()?.isCollapsed === false)
+    return
+  target.closest('tr')?.querySelector<HTMLAnchorElement>('a.opens')?.click()
+}
+
 /**
  * Keys that work on every page, except while a field has the focus: `/`, `?`, `j` and `k`, and `g` with the letter of a
  * page.
@@ -53,7 +62,11 @@ export function Habits() {
       if (event.key !== 'g') isGoing = false
     }
     addEventListener('keydown', pressed)
-    return () => removeEventListener('keydown', pressed)
+    addEventListener('click', openRow)
+    return () => {
+      removeEventListener('keydown', pressed)
+      removeEventListener('click', openRow)
+    }
   }, [])
 
   if (!isShown) return null

@@ -35,6 +35,17 @@ export const account = await idOf('/gateway/v1/accounts', {
   discount: 0.15,
   metadata: { plan: 'gold' },
 })
+for (const [name, tokens] of [
+  ['acme-web', 41_200],
+  ['acme-batch', 12_800],
+] as const) {
+  const { key } = await manage('POST', `/v1/keys?account=${account}`, { name })
+  const simulate = `usage=${JSON.stringify({ input_tokens: tokens, output_tokens: 2_400 })}`
+  const messages = [{ role: 'user', content: 'x'.repeat(tokens) }]
+  const question = { model: 'claude-opus-5-5', max_tokens: 4_096, messages }
+  await bench.call('/v1/messages', question, { key: String(key), simulate })
+}
+await manage('POST', '/gateway/v1/accounts', { name: 'Globex', discount: 0.1 })
 await manage('POST', '/gateway/v1/admin-keys', { name: 'auditor', role: 'viewer' })
 await manage('POST', '/gateway/v1/credits', { amount_usd: -12.5, reason: 'booked twice' })
 

@@ -116,7 +116,7 @@ test('accounts: one is created, limited, used by its operator, suspended by its 
 
 test('settings: an admin key is created, its secret shown once, and what its role may not do is not offered', async () => {
   const page = await person.visit('/dashboard/settings')
-  await page.getByText('80 %').waitFor()
+  await page.getByText('80%').waitFor()
   await page.getByRole('button', { name: 'New admin key' }).click()
   await page.getByLabel('Name').fill('auditor')
   await page.getByRole('button', { name: 'Create admin key' }).click()

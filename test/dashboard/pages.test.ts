@@ -41,7 +41,7 @@ test('overview: its figures are those of the API, and that of the month is a doo
   const page = await person.visit('/dashboard')
   const { cost_usd, savings_usd, requests } = await usageOf('')
   const { balance_usd } = await bench.balance()
-  await page.getByText('on the same days').waitFor()
+  await page.getByText('against 1 to').waitFor()
   // The node shares one read of the overview for up to twenty times as long as it took: the first may be older.
   await page.locator(`.sums li:first-child data[value="${cost_usd}"]`).waitFor({ timeout: 90_000 })
   const [month, lastMonth, forecast, saved, left] = await figuresOf(page)

@@ -9,9 +9,10 @@ import { Choices, Search } from '../ui/choices.tsx'
 import { ConfirmByName, type Ends, FormDialog } from '../ui/dialog.tsx'
 import { Fact, Facts, Metadata } from '../ui/facts.tsx'
 import { AmountField, CheckField, MetadataField, metadataOf, pairsOf, TextField } from '../ui/fields.tsx'
-import { BudgetBar, Id, Money, When } from '../ui/figures.tsx'
+import { BudgetBar, Id, Money, MoneyLink, Raw, Spent, When } from '../ui/figures.tsx'
 import { Crumbs, Empty, Failure, Heading, Show, Tag } from '../ui/states.tsx'
 import { nameColumn, Table } from '../ui/table.tsx'
+import { Spend } from './key.tsx'
 
 const BASE = '/gateway/v1/accounts'
 const STATUSES = ['all', 'active', 'suspended'] as const
@@ -84,7 +85,7 @@ function List({ query }: { readonly query: URLSearchParams }) {
                   isFigure: true,
                   isMinor: true,
                   cell: ({ discount }) =>
-                    discount === null ? <span class="quiet">–</span> : `${percentOf(discount)} %`,
+                    discount === null ? <span class="quiet">–</span> : `${percentOf(discount)}%`,
                 },
                 {
                   title: 'Created',
@@ -95,12 +96,14 @@ function List({ query }: { readonly query: URLSearchParams }) {
                   title: 'Balance',
                   isFigure: true,
                   lead: 'right',
-                  cell: ({ balance_usd }) => <Money usd={balance_usd} />,
+                  cell: ({ id, balance_usd }) => (
+                    <MoneyLink to={withQuery('/credits', { account: id })} usd={balance_usd} />
+                  ),
                 },
               ]}
               footer={[
                 next === null && after === null ? plural(data.length, 'account') : 'All that match',
-                <Money key="spend" usd={total.month_spend_usd} />,
+                <Spent key="spend" usd={total.month_spend_usd} />,
                 '',
                 '',
                 <Money key="balance" usd={total.balance_usd} />,
@@ -119,6 +122,8 @@ function List({ query }: { readonly query: URLSearchParams }) {
     </>
   )
 }
+
+const ACCOUNTS = { to: '/accounts', title: 'Accounts' }
 
 const PARTS = [
   ['Overview', '/'],
@@ -141,10 +146,10 @@ function One({ id }: { readonly id: string }) {
     account.refresh()
   }
   return (
-    <Show resource={account} lines={6}>
+    <Show resource={account} lines={6} of={ACCOUNTS}>
       {(value) => (
         <>
-          <Crumbs to="/accounts" title="Accounts" name={value.name} />
+          <Crumbs of={ACCOUNTS} name={value.name} />
           <Heading title={value.name} state={value.status === 'suspended' && <Tag kind="bad">suspended</Tag>}>
             <Button title="Change account" onClick={() => setDialog('edit')} />
             {value.status === 'active' ? (
@@ -158,17 +163,17 @@ function One({ id }: { readonly id: string }) {
             <Fact title="This month" value={<BudgetBar budget={value} />} />
             <Fact title="Resets" value={<When at={value.budget_resets_at} />} />
             <Fact title="Balance">
-              <Money usd={value.balance_usd} />{' '}
+              <MoneyLink to={withQuery('/credits', { account: id })} usd={value.balance_usd} />{' '}
               <span class="quiet">{value.credit_enforced ? 'calls are refused at $0' : 'not enforced'}</span>
             </Fact>
             <Fact
               title="Discount"
-              value={value.discount === null ? 'installation default' : `${percentOf(value.discount)} %`}
+              value={value.discount === null ? 'installation default' : `${percentOf(value.discount)}%`}
             />
             {(['messages', 'chat'] as const).map((surface) => {
               const own = value.upstreams[surface]
               return (
-                <Fact key={surface} title={`Upstream of ${surface}`}>
+                <Fact key={surface} title={`${capital(surface)} upstream`}>
                   {own === null ? 'shared' : `${own.url}, ${own.has_key ? 'own key' : 'no key'}`}
                 </Fact>
               )
@@ -185,6 +190,8 @@ function One({ id }: { readonly id: string }) {
               </Link>
             ))}
           </p>
+          <Spend asked={{ account: id }} by="key" shown={{ account: id }} />
+          <Raw of={value} />
           {dialog === 'edit' && (
             <AccountForm
               edited={value}

@@ -63,7 +63,7 @@ export function ActivityPage({ query }: { readonly query: URLSearchParams }) {
 
 const COLUMNS: readonly Column<ActivityEvent>[] = [
   {
-    title: 'What',
+    title: 'Event',
     lead: 'left',
     cell: (event) => (
       <span class="words">
@@ -72,7 +72,7 @@ const COLUMNS: readonly Column<ActivityEvent>[] = [
       </span>
     ),
   },
-  { title: 'Who', cell: ({ actor }) => <Who actor={actor} /> },
+  { title: 'By', cell: ({ actor }) => <Who actor={actor} /> },
   { title: 'Time, UTC', cell: ({ created_at }) => <At at={created_at} /> },
   { title: 'Type', isMinor: true, cell: ({ type }) => <code class="quiet">{type}</code> },
 ]
@@ -113,7 +113,7 @@ function Sentence({ of: event }: { readonly of: ActivityEvent }) {
           <Subject of={data} />{' '}
           {verb === 'exceeded'
             ? 'has spent its budget'
-            : `has spent ${data.threshold_percent} % of its budget`}
+            : `has spent ${data.threshold_percent}% of its budget`}
           {data.period === 'day' ? ' of the day' : ` of ${monthInWords(monthBefore(data.resets_at))}`}:{' '}
           {money(data.spent_usd ?? 0)} of {money(data.cap_usd ?? 0)}
         </>

@@ -75,7 +75,11 @@ function Sums({ of: balance }: { readonly of: Balance }) {
         }
         note={enforced ? 'calls are refused at $0' : 'not enforced: calls continue at $0'}
       />
-      <Sum title="Reserved" value={<Money usd={balance.held_usd} />} note="by calls in flight" />
+      <Sum
+        title="Reserved"
+        value={<MoneyLink to="/requests?state=in_flight" usd={balance.held_usd} />}
+        note="by calls in flight"
+      />
       <Sum title="Added" value={<Money usd={balance.credited_usd} />} note="in total" />
       <Sum title="Charged" value={<MoneyLink to="/usage" usd={balance.charged_usd} />} note="for all calls" />
     </ul>
@@ -96,7 +100,7 @@ const COLUMNS: readonly Column<Credit>[] = [
       </span>
     ),
   },
-  { title: 'Who', isMinor: true, cell: ({ actor }) => <Who actor={actor} /> },
+  { title: 'By', isMinor: true, cell: ({ actor }) => <Who actor={actor} /> },
   {
     title: 'Amount, USD',
     isFigure: true,

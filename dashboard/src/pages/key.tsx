@@ -2,15 +2,17 @@ import { useState } from 'preact/hooks'
 import { type Call, type Key, type ListOf, type NewKey, send, type Usage } from '../api.ts'
 import { useNow, usePermissions, useResource } from '../data.ts'
 import { addDays, count, dayOf, duration, exactTime, inWords, plural } from '../format.ts'
-import { go, Link, setQuery, usePlace, withQuery } from '../router.tsx'
+import { go, Link, type Query, setQuery, usePlace, withQuery } from '../router.tsx'
 import { Button } from '../ui/button.tsx'
 import { Bars, daySlots } from '../ui/chart.tsx'
 import { ConfirmByName } from '../ui/dialog.tsx'
 import { Fact, Facts, Metadata } from '../ui/facts.tsx'
-import { BudgetBar, Id, Money, When } from '../ui/figures.tsx'
-import { Crumbs, Failure, Heading, Show, Tag } from '../ui/states.tsx'
+import { BudgetBar, Id, Money, MoneyLink, Raw, When } from '../ui/figures.tsx'
+import { Crumbs, Heading, Show, Tag } from '../ui/states.tsx'
 import { KeyForm, RotateForm, SecretDialog } from './key-form.tsx'
 import { CallTable } from './requests.tsx'
+
+const KEYS = { to: '/keys', title: 'Keys' }
 
 /** Can I revoke this key now? When it was last used, by which client, and the steps of rotating it. */
 export function KeyPage({ id }: { readonly id: string }) {
@@ -23,22 +25,15 @@ export function KeyPage({ id }: { readonly id: string }) {
     setDialog(null)
     key.refresh()
   }
-  if (key.error?.status === 404)
-    return (
-      <>
-        <Heading title="No such key" />
-        <Failure error={key.error} />
-      </>
-    )
   return (
-    <Show resource={key} lines={6}>
+    <Show resource={key} lines={6} of={KEYS}>
       {(value) => {
         const isUsable = value.status === 'usable'
         const mayChange = isUsable && mayManage
         const last = calls.value?.data[0]
         return (
           <>
-            <Crumbs to="/keys" title="Keys" name={value.name} />
+            <Crumbs of={KEYS} name={value.name} />
             <Heading title={value.name} state={!isUsable && <Tag kind="bad">{value.status}</Tag>}>
               {mayChange && <Button title="Change limits" onClick={() => setDialog('edit')} />}
               {mayChange && <Button title="Rotate" onClick={() => setDialog('rotate')} />}
@@ -65,6 +60,7 @@ export function KeyPage({ id }: { readonly id: string }) {
               Latest calls <Link to={withQuery('/requests', { key: id })}>All</Link>
             </h2>
             <Show resource={calls}>{({ data }) => <CallTable calls={data} without="key" />}</Show>
+            <Raw of={value} />
             {dialog === 'edit' && <KeyForm edited={value} onClose={() => setDialog(null)} onDone={done} />}
             {dialog === 'rotate' && (
               <RotateForm
@@ -131,12 +127,11 @@ export function KeyLimits({ of: value }: { readonly of: Key }) {
   const { isDeveloper } = usePermissions()
   const month = `${dayOf(Date.now()).slice(0, 8)}01`
   const { daily_budget_usd: daily } = value
+  const own = useResource<Usage>(withQuery('/v1/usage', { start: month, key: value.id }), 10_000).value?.total
   return (
     <Facts>
       <Fact title="This month">
-        <Link to={withQuery('/requests', { key: isDeveloper ? null : value.id, start: month })}>
-          <BudgetBar budget={{ ...value, daily_budget_usd: null }} />
-        </Link>
+        <BudgetBar budget={{ ...value, daily_budget_usd: null }} />
         {value.month_waiting > 0 && (
           <Tag kind="look">{count(value.month_waiting)} wait for room under the cap</Tag>
         )}
@@ -147,6 +142,15 @@ export function KeyLimits({ of: value }: { readonly of: Key }) {
         )}
       </Fact>
       <Fact title="Resets" value={<When at={value.budget_resets_at} />} />
+      {own !== undefined && (
+        <Fact title="Its calls">
+          <MoneyLink
+            to={withQuery('/requests', { key: isDeveloper ? null : value.id, start: month })}
+            usd={own.cost_usd}
+          />{' '}
+          <span class="quiet">in {plural(own.requests, 'call')} this month</span>
+        </Fact>
+      )}
       {daily !== null && (
         <Fact title="Today">
           <BudgetBar
@@ -264,15 +268,32 @@ function Step({ title, isDone, children }: StepProps) {
 /** The key's spend in the last thirty days, by day and by model. */
 export function KeySpend({ id }: { readonly id: string }) {
   const { isDeveloper } = usePermissions()
+  return <Spend asked={{ key: id }} by="model" shown={{ key: isDeveloper ? null : id }} />
+}
+
+const SHARES_SHOWN = 8
+const SHARES_READ = 2_000
+
+interface SpendProps {
+  /** The filter of the report. */
+  readonly asked: Query
+  /** The dimension that is listed beside the chart. */
+  readonly by: 'model' | 'key'
+  /** The same filter on pages. */
+  readonly shown: Query
+}
+
+/** Thirty days of spend, by day and by model or key, with links to the calls. */
+export function Spend({ asked, by, shown }: SpendProps) {
   const end = dayOf(Date.now())
   const start = addDays(end, -29)
-  const asked = { start, end, key: id }
-  const days = useResource<Usage>(withQuery('/v1/usage', { ...asked, group_by: 'day' }), 15_000)
-  const usage = useResource<Usage>(withQuery('/v1/usage', { ...asked, group_by: 'model' }), 15_000)
-  const own = usage.value?.data ?? []
-  if (own.length === 0 || days.value === null) return null
-  const callsOf = (query: Record<string, string>) =>
-    withQuery('/requests', { key: isDeveloper ? null : id, start, end, ...query })
+  const read = (group_by: string) =>
+    withQuery('/v1/usage', { ...asked, start, end, group_by, limit: SHARES_READ })
+  const days = useResource<Usage>(read('day'), 15_000)
+  const shares = useResource<Usage>(read(by), 15_000).value?.data ?? []
+  if (shares.length === 0 || days.value === null) return null
+  const callsOf = (query: Query) => withQuery('/requests', { ...shown, start, end, ...query })
+  const title = by === 'model' ? 'Models, 30 days' : 'Keys, 30 days'
   return (
     <div class="beside">
       <Bars
@@ -282,15 +303,21 @@ export function KeySpend({ id }: { readonly id: string }) {
         onPick={(day) => go(callsOf({ start: day, end: day }))}
         onBrush={(from, to) => go(callsOf({ start: from, end: to }))}
       />
-      <section aria-label="Models, 30 days">
-        <h2>Models, 30 days</h2>
+      <section aria-label={title}>
+        <h2>
+          {title}
+          {shares.length > SHARES_SHOWN && (
+            <Link to={withQuery('/usage', { ...shown, start, end, by })}>{`All ${shares.length}`}</Link>
+          )}
+        </h2>
         <ul class="doors">
-          {own
+          {shares
             .toSorted((a, b) => b.cost_usd - a.cost_usd)
-            .map(({ model = '', cost_usd, requests }) => (
-              <li key={model}>
-                <Link to={callsOf({ model })}>
-                  <span>{model || 'no model'}</span>
+            .slice(0, SHARES_SHOWN)
+            .map(({ model, key, key_name, cost_usd, requests }) => (
+              <li key={key ?? model}>
+                <Link to={callsOf(by === 'model' ? { model } : { key })}>
+                  <span>{(by === 'model' ? model : key_name) || 'no model'}</span>
                   <span class="quiet">{plural(requests, 'call')}</span>
                   <Money usd={cost_usd} />
                 </Link>

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { Key, ListOf, NewKey } from '../api.ts'
 import { usePermissions, useResource } from '../data.ts'
-import { capital, money, plural } from '../format.ts'
+import { capital, dayOf, money, plural } from '../format.ts'
 import { go, Link, setQuery, withQuery } from '../router.tsx'
 import { Button } from '../ui/button.tsx'
 import { Choices, Search } from '../ui/choices.tsx'
@@ -88,7 +88,7 @@ export function KeysPage({ query }: { readonly query: URLSearchParams }) {
                 caption="Keys"
                 columns={[
                   ...(mayManage ? [selectColumn(shown, chosen, toggle)] : []),
-                  ...(isAll ? COLUMNS : COLUMNS.map(({ sort, ...column }) => column)),
+                  ...columnsOf(data).map(({ sort, ...column }) => (isAll ? { ...column, sort } : column)),
                 ]}
                 rows={shown}
                 sorted={sorted}
@@ -123,7 +123,7 @@ export function KeysPage({ query }: { readonly query: URLSearchParams }) {
       )}
       {made !== null && (
         <SecretDialog
-          title={`The key ${made.name}`}
+          title={`Key “${made.name}” created`}
           secret={made.key}
           hint="Put it where your client reads its API key."
           isApiKey
@@ -243,7 +243,7 @@ function inOrder(keys: readonly Key[], sorted = ''): readonly Key[] {
   )
 }
 
-const COLUMNS: readonly Column<Key>[] = [
+const columnsOf = (keys: readonly Key[]): readonly Column<Key>[] => [
   nameColumn<Key>({
     sort: 'name',
     name: ({ name }) => name,
@@ -253,7 +253,11 @@ const COLUMNS: readonly Column<Key>[] = [
         <Tag kind="plain">{status === 'usable' ? 'rotated' : status}</Tag>
       ),
   }),
-  { title: 'This month', sort: 'spend', cell: (key) => <BudgetBar budget={key} /> },
+  {
+    title: 'This month',
+    sort: 'spend',
+    cell: (key) => <BudgetBar budget={key} to={sharesBudget(key, keys) ? undefined : callsOf(key)} />,
+  },
   { title: 'Last used', sort: 'used', lead: 'right', cell: ({ last_used_at }) => <When at={last_used_at} /> },
   {
     title: 'Models',
@@ -268,6 +272,17 @@ const COLUMNS: readonly Column<Key>[] = [
     cell: ({ prefix, last4 }) => <code class="quiet">{`${prefix.slice(0, 12)}…${last4}`}</code>,
   },
 ]
+
+/** The spend of a budget is the sum of the calls of one key, unless the key was rotated. */
+const sharesBudget = (key: Key, keys: readonly Key[]) =>
+  key.rotated_from !== null || keys.some(({ id, budget_id }) => id !== key.id && budget_id === key.budget_id)
+
+/** The calls of the period whose spend the bar shows. */
+function callsOf(key: Key): string {
+  const today = dayOf(Date.now())
+  const start = tightestOf(key).period === 'day' ? today : `${today.slice(0, 8)}01`
+  return withQuery('/requests', { key: key.id, start, end: today })
+}
 
 function Expiry({ of: { expires_at, status } }: { readonly of: Key }) {
   const isSoon = status === 'usable' && expires_at !== null && Date.parse(expires_at) - Date.now() < SOON_MS

@@ -4,6 +4,7 @@ import { type OwnAccount, useAccount, useCommand, usePermissions, useResource } 
 import {
   addDays,
   count,
+  dayAndMonth,
   dayOf,
   daysBetween,
   money,
@@ -19,6 +20,7 @@ import { ClientSetup } from '../ui/clients.tsx'
 import { Sum } from '../ui/facts.tsx'
 import { AccountLine, Money, MoneyLink, tightestOf, When } from '../ui/figures.tsx'
 import { Failure, Heading, Show } from '../ui/states.tsx'
+import { RefusedCalls } from './key.tsx'
 import { CallTable } from './requests.tsx'
 
 /** Is everything all right, and what is it costing me? */
@@ -140,7 +142,8 @@ function Compared({ days, of: { cost_usd: cost }, today, month }: SumsProps) {
   const change = cost >= before ? `+${percent(cost - before, before)}` : `−${percent(before - cost, before)}`
   return (
     <>
-      {change} on the same days, <MoneyLink to={withQuery('/usage', { start: from, end: to })} usd={before} />
+      {change} against 1 to {dayAndMonth(to)},{' '}
+      <MoneyLink to={withQuery('/usage', { start: from, end: to })} usd={before} />
     </>
   )
 }
@@ -234,7 +237,7 @@ function noticesOf({ attention }: Overview, account: OwnAccount | null): readonl
     ...when(disabled > 0, 'bad', '/webhooks', `${plural(disabled, 'webhook')} turned off`),
     ...when(failed > 0, 'bad', '/webhooks', `${plural(failed, 'delivery', 'deliveries')} failed`),
     ...keys_near_cap.data.map((key) =>
-      ofKey('high', key, `is at ${key.percent} % of its ${budgetOf(key.period)}`),
+      ofKey('high', key, `is at ${key.percent}% of its ${budgetOf(key.period)}`),
     ),
     ...more(keys_near_cap, 'are near their budget'),
     ...keys_expiring.data.map((key) =>
@@ -250,7 +253,7 @@ function noticesOf({ attention }: Overview, account: OwnAccount | null): readonl
     ...refusals.map(
       ({ code, calls }): Notice => ({
         kind: 'high',
-        to: '/requests?state=refused',
+        to: withQuery('/requests', { state: 'refused', start: addDays(dayOf(Date.now()), -1) }),
         title: (
           <>
             {plural(calls, 'call')} refused with <code>{code}</code> in 24 h
@@ -345,6 +348,7 @@ function FirstRun() {
       <p role="status" class="quiet">
         Waiting for the first call…
       </p>
+      <RefusedCalls path="/gateway/v1/requests" keyId={null} />
     </>
   )
 }

@@ -1,19 +1,21 @@
 import { useState } from 'preact/hooks'
-import { type Bill, type Call, send } from '../api.ts'
-import { usePermissions, useResource } from '../data.ts'
+import { ERRORS, type ErrorCode } from '../../../src/kernel/errors.ts'
+import { type Bill, type Call, type Key, send } from '../api.ts'
+import { useAccount, usePermissions, useResource } from '../data.ts'
 import { bytes, count, duration, exactMoney, exactTime, money, plural } from '../format.ts'
 import { Link } from '../router.tsx'
 import { Button } from '../ui/button.tsx'
 import { FormDialog } from '../ui/dialog.tsx'
 import { Fact, Facts as FactList } from '../ui/facts.tsx'
 import { TextField } from '../ui/fields.tsx'
-import { Id, KeyLink, Money, Snippet, TimeBar, When } from '../ui/figures.tsx'
+import { BudgetBar, Id, KeyLink, Money, Raw, Snippet, TimeBar, When } from '../ui/figures.tsx'
 import { Crumbs, Heading, Show } from '../ui/states.tsx'
 import { Scroller } from '../ui/table.tsx'
 import { costOf, Outcome } from './requests.tsx'
 
 type BilledCall = Call & { readonly bill?: Bill | null }
 
+const REQUESTS = { to: '/requests', title: 'Requests' }
 const OPEN_STATES: readonly string[] = ['waiting', 'in_flight', 'deferred']
 
 /** The state of this call, its cost, and how the cost comes about. */
@@ -25,10 +27,10 @@ export function RequestPage({ id }: { readonly id: string }) {
   const state = call.value?.state
   if (isOpen && state !== undefined && !OPEN_STATES.includes(state)) setOpen(false)
   return (
-    <Show resource={call} lines={8}>
+    <Show resource={call} lines={8} of={REQUESTS}>
       {(value) => (
         <>
-          <Crumbs to="/requests" title="Requests" name={value.id} />
+          <Crumbs of={REQUESTS} name={value.id} />
           <Heading title={value.model_served ?? value.model ?? value.path} state={<Outcome of={value} />}>
             {isOperator && value.state === 'settled' && (value.cost_usd ?? 0) > 0 && !value.credited && (
               <Button title="Credit back" onClick={() => setCrediting(true)} />
@@ -37,16 +39,16 @@ export function RequestPage({ id }: { readonly id: string }) {
           <p class="lead">
             <Summary of={value} />
           </p>
+          {value.state === 'waiting' && <WaitsFor keyId={value.key_id} />}
           {value.bill != null && value.state !== 'refused' && value.children === undefined && (
             <BillTable bill={value.bill} />
           )}
           {value.object_id !== null && value.state === 'settled' && <Parts of={value} />}
-          <h2>Time</h2>
-          <Times of={value} />
+          {value.state !== 'refused' && <Times of={value} />}
           <h2>Call</h2>
           <Facts of={value} />
           {!isDeveloper && <Bodies id={id} />}
-          <Raw of={value} />
+          <Raw of={{ ...value, bill: undefined }} />
           {isCrediting && (
             <CreditBack call={value} onClose={() => setCrediting(false)} onDone={call.refresh} />
           )}
@@ -55,6 +57,10 @@ export function RequestPage({ id }: { readonly id: string }) {
     </Show>
   )
 }
+
+/** The first sentence of the meaning of an error. */
+const meaningOf = (code: string | null) =>
+  /^.*?\.(?= |$)/.exec(ERRORS[code as ErrorCode]?.meaning ?? '')?.[0].replaceAll('`', '')
 
 /** How the call ended, in a sentence. */
 function Summary({ of: call }: { readonly of: Call }) {
@@ -68,13 +74,13 @@ function Summary({ of: call }: { readonly of: Call }) {
     ),
     refused: (
       <>
-        Refused with <code>{code}</code>: nothing was sent upstream, and nothing is billed.
+        Refused with <code>{code}</code>: nothing was sent upstream, and nothing is billed. {meaningOf(code)}
       </>
     ),
     released: 'Nothing was billed: the endpoint is free, or upstream answered with an error.',
     interrupted: `The gateway stopped while it ran: nothing was billed, up to ${exactMoney(call.lost_list_cost_usd)} was lost.`,
     deferred: 'Its cost comes later, when upstream reports the usage.',
-    waiting: 'It is waiting for room under a budget.',
+    waiting: 'It waits until calls in front of it release what they reserved.',
     in_flight: 'It is in flight.',
   }[state]
   return (
@@ -84,11 +90,52 @@ function Summary({ of: call }: { readonly of: Call }) {
   )
 }
 
+/** The limits under which a call finds no room: those of its key and of its account. */
+function WaitsFor({ keyId }: { readonly keyId: string }) {
+  const { isDeveloper } = usePermissions()
+  const { value: key } = useResource<Key>(isDeveloper ? '/v1/keys/me' : `/v1/keys/${keyId}`, 2_000)
+  return (
+    <FactList>
+      {key !== null && key.monthly_budget_usd !== null && (
+        <Fact title="Budget of the key" value={<BudgetBar budget={{ ...key, daily_budget_usd: null }} />} />
+      )}
+      {key !== null && key.daily_budget_usd !== null && (
+        <Fact title="Its budget today">
+          <BudgetBar budget={{ ...key, monthly_budget_usd: null }} />
+        </Fact>
+      )}
+      {!isDeveloper && <AccountLimits />}
+    </FactList>
+  )
+}
+
+function AccountLimits() {
+  const { value: account } = useAccount(2_000)
+  if (account === null) return null
+  return (
+    <>
+      {account.monthly_budget_usd !== null && (
+        <Fact title="Budget of the account" value={<BudgetBar budget={account} />} />
+      )}
+      {account.credit_enforced && (
+        <Fact title="Credit left">
+          <Money usd={account.balance_usd} />
+        </Fact>
+      )}
+    </>
+  )
+}
+
 /** The price as arithmetic, which a customer can check with a pencil. */
 function BillTable({ bill }: { readonly bill: Bill }) {
   const { isDeveloper } = usePermissions()
   const { lines, discount_usd: discount } = bill
-  if (lines.length === 0) return bill.note === null ? null : <p class="quiet">{bill.note}</p>
+  if (lines.length === 0)
+    return (
+      <p class="quiet">
+        {bill.note} {bill.held_usd > 0 && bill.cost_usd === null && <Reserved of={bill} />}
+      </p>
+    )
   const amounts = [
     ...lines.map((line) => line.amount_usd),
     bill.rounding_usd,
@@ -141,15 +188,23 @@ function BillTable({ bill }: { readonly bill: Bill }) {
       </Scroller>
       <p class="quiet">
         Prices of {isDeveloper ? bill.price_version : <Link to="/prices">{bill.price_version}</Link>}
-        {models.length === 1 && ` for ${models[0]}`}.{' '}
-        <span title={bill.held_because}>
-          We reserved {money(bill.held_usd)} while it ran, the most this request could cost, and released the
-          rest.
-        </span>
+        {models.length === 1 && ` for ${models[0]}`}. We reserved {money(bill.held_usd)} while it ran, the
+        most this request could cost, and released the rest.
       </p>
+      <details class="why-reserved quiet">
+        <summary>Why {money(bill.held_usd)}</summary>
+        <p>{bill.held_because}</p>
+      </details>
     </>
   )
 }
+
+/** What a call that has not ended has reserved. */
+const Reserved = ({ of: bill }: { readonly of: Bill }) => (
+  <>
+    <b>{money(bill.held_usd)}</b> is reserved. {bill.held_because}
+  </>
+)
 
 function Row({ title, amount }: { readonly title: string; readonly amount: string }) {
   return (
@@ -167,7 +222,7 @@ function rateUnit(per: number): string {
 }
 
 function shownFraction(fraction: number): string {
-  return `${(fraction * 100).toLocaleString('en-US', { maximumFractionDigits: 6 })} %`
+  return `${(fraction * 100).toLocaleString('en-US', { maximumFractionDigits: 6 })}%`
 }
 
 /** A line is not rounded, so it may have more decimals than an amount. All lines get as many decimals, point below point. */
@@ -181,14 +236,16 @@ interface TimesProps {
 }
 
 function Times({ of: { upstream_ms: upstream, overhead_ms: overhead, started_at, ended_at } }: TimesProps) {
-  if (upstream === null) return <p class="quiet">It was not sent upstream.</p>
+  if (upstream === null) return null
   return (
     <>
+      <h2>Time</h2>
       <p class="wide-bar">
         <TimeBar upstreamMs={upstream} overheadMs={overhead ?? 0} />
       </p>
       <p>
-        {duration(upstream)} upstream, {duration(overhead ?? 0)} in the gateway
+        <span class="swatch upstream" /> {duration(upstream)} upstream <span class="swatch overhead" />{' '}
+        {duration(overhead ?? 0)} in the gateway
         <span class="quiet">
           {' · '}
           {exactTime(started_at)}
@@ -200,7 +257,8 @@ function Times({ of: { upstream_ms: upstream, overhead_ms: overhead, started_at,
 }
 
 function Facts({ of: call }: { readonly of: Call }) {
-  const { usage, parent_id: parent, socket_id: socket } = call
+  const { parent_id: parent, socket_id: socket } = call
+  const usage = call.state === 'refused' ? null : call.usage
   const isSame = call.model === call.model_served
   return (
     <FactList>
@@ -221,7 +279,10 @@ function Facts({ of: call }: { readonly of: Call }) {
       <Fact title="Served" value={isSame ? null : call.model_served} />
       <Fact title="Stop reason" value={call.stop_reason} />
       <Fact title="Client" value={[call.user_agent, call.client_ip].filter(Boolean).join(' · ') || null} />
-      <Fact title="Size" value={`${bytes(call.bytes_in)} sent, ${bytes(call.bytes_out)} received`} />
+      <Fact
+        title="Size"
+        value={call.state !== 'refused' && `${bytes(call.bytes_in)} sent, ${bytes(call.bytes_out)} received`}
+      />
       <Fact title="Balance after" value={call.balance_usd !== null && <Money usd={call.balance_usd} />} />
     </FactList>
   )
@@ -298,17 +359,6 @@ function Body({ title, of: body }: { readonly title: string; readonly of: KeptBo
         <Snippet text={readable(body)} what={title.toLowerCase()} />
       )}
     </>
-  )
-}
-
-/** The record as the API answers it. */
-function Raw({ of: call }: { readonly of: BilledCall }) {
-  const { bill, ...record } = call
-  return (
-    <details>
-      <summary>JSON</summary>
-      <Snippet text={JSON.stringify(record, null, 2)} what="the record" />
-    </details>
   )
 }
 

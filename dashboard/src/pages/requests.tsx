@@ -179,7 +179,7 @@ export function CallTable({ calls, without, caption = 'Calls', after = null, nex
     {
       title: 'Time, UTC',
       cell: ({ id, started_at }) => (
-        <Link to={`/requests/${id}`}>
+        <Link to={`/requests/${id}`} class="opens">
           <At at={started_at} />
         </Link>
       ),
@@ -200,7 +200,12 @@ export function CallTable({ calls, without, caption = 'Calls', after = null, nex
       cell: ({ model, model_served, path }) => model_served || model || <code class="quiet">{path}</code>,
     },
     { title: 'Outcome', cell: (call) => <Outcome of={call} /> },
-    { title: 'Tokens', isFigure: true, isMinor: true, cell: ({ usage }) => <TokensOf usage={usage} /> },
+    {
+      title: 'Tokens',
+      isFigure: true,
+      isMinor: true,
+      cell: ({ state, usage }) => <TokensOf usage={state === 'refused' ? null : usage} />,
+    },
     {
       title: 'Cost, USD',
       isFigure: true,

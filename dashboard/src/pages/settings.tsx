@@ -1,15 +1,17 @@
 import { useContext, useState } from 'preact/hooks'
-import { type AdminKey, type ListOf, type Overview, send } from '../api.ts'
-import { SignedIn, usePermissions, useResource } from '../data.ts'
+import { type AdminKey, type ListOf, type Overview, send, type Webhook } from '../api.ts'
+import { SignedIn, useAccount, usePermissions, useResource } from '../data.ts'
 import { capital } from '../format.ts'
 import { Link, withQuery } from '../router.tsx'
 import { Button } from '../ui/button.tsx'
 import { ConfirmByName, type Ends, FormDialog } from '../ui/dialog.tsx'
+import { Fact, Facts } from '../ui/facts.tsx'
 import { SelectField, TextField } from '../ui/fields.tsx'
-import { AccountLine, When } from '../ui/figures.tsx'
+import { BudgetBar, Id, When } from '../ui/figures.tsx'
 import { Heading, Show, Tag } from '../ui/states.tsx'
 import { actionColumn, nameColumn, Table } from '../ui/table.tsx'
 import { SecretDialog } from './key-form.tsx'
+import { EndpointTable } from './webhooks.tsx'
 
 type NewAdminKey = AdminKey & { readonly key: string }
 
@@ -33,6 +35,7 @@ export function SettingsPage({ query }: { readonly query: URLSearchParams }) {
     10_000,
   )
   const overview = useResource<Overview>('/gateway/v1/overview')
+  const webhooks = useResource<ListOf<Webhook>>('/gateway/v1/webhooks?limit=100', 10_000)
   const mayRevoke = ({ status, role }: AdminKey) =>
     mayManage && status === 'usable' && (isOperator || role !== 'operator')
   return (
@@ -40,8 +43,7 @@ export function SettingsPage({ query }: { readonly query: URLSearchParams }) {
       <Heading title="Settings">
         {mayManage && <Button title="New admin key" kind="primary" onClick={() => setCreating(true)} />}
       </Heading>
-      <AccountLine hasBudget />
-      <p class="quiet">Your role is {role}.</p>
+      <Gateway of={overview.value} role={role ?? ''} />
       <h2>Admin keys</h2>
       <Show resource={keys} lines={3}>
         {({ data, next }) => (
@@ -79,12 +81,13 @@ export function SettingsPage({ query }: { readonly query: URLSearchParams }) {
         {({ alert_thresholds_percent: percents }) => (
           <p class="measure">
             An event is emitted when a key or account has spent{' '}
-            <b class="nowrap">{percents.map((percent) => `${percent} %`).join(', ')}</b> or all of a budget.
-            It is listed in <Link to="/activity">Activity</Link>, and <Link to="/webhooks">webhooks</Link>{' '}
+            <b class="nowrap">{percents.map((percent) => `${percent}%`).join(', ')}</b> or all of a budget. It
+            is listed in <Link to="/activity">Activity</Link>, and <Link to="/webhooks">webhooks</Link>{' '}
             deliver it. The percentages are <code>webhooks.thresholds_percent</code> of the configuration.
           </p>
         )}
       </Show>
+      <EndpointTable webhooks={webhooks} />
       {isCreating && (
         <AdminKeyForm
           isOperator={isOperator}
@@ -98,7 +101,7 @@ export function SettingsPage({ query }: { readonly query: URLSearchParams }) {
       )}
       {created !== null && (
         <SecretDialog
-          title={`Admin key ${created.name}`}
+          title={`Admin key “${created.name}” created`}
           secret={created.key}
           hint="It signs in here and is the bearer token of the management API."
           onClose={() => setCreated(null)}
@@ -120,6 +123,21 @@ export function SettingsPage({ query }: { readonly query: URLSearchParams }) {
         </ConfirmByName>
       )}
     </>
+  )
+}
+
+/** The facts that clients and people need: the URL, the account, the role of this session. */
+function Gateway({ of: overview, role }: { readonly of: Overview | null; readonly role: string }) {
+  const { value: account } = useAccount(10_000)
+  const store = overview?.store === 'sqlite' ? 'SQLite' : 'PostgreSQL'
+  return (
+    <Facts>
+      <Fact title="Base URL" value={<Id id={location.origin} />} />
+      <Fact title="Version" value={overview !== null && `${overview.version} on ${store}`} />
+      <Fact title="Account" value={account !== null && <span class="name">{account.name}</span>} />
+      <Fact title="Budget" value={account !== null && <BudgetBar budget={account} />} />
+      <Fact title="Your role" value={`${capital(role)}: ${ROLES[role as Role]}`} />
+    </Facts>
   )
 }
 

@@ -6,7 +6,7 @@ import { Link, setQuery, withQuery } from '../router.tsx'
 import { Bars, stack } from '../ui/chart.tsx'
 import { Choices, DateRange, Download, Labelled } from '../ui/choices.tsx'
 import { Sum } from '../ui/facts.tsx'
-import { Figure, KeyLink, Money, MoneyLink } from '../ui/figures.tsx'
+import { Figure, KeyLink, MoneyLink } from '../ui/figures.tsx'
 import { Empty, Heading, Show, Tag } from '../ui/states.tsx'
 import { type Column, Table } from '../ui/table.tsx'
 
@@ -89,22 +89,7 @@ export function UsagePage({ query }: { readonly query: URLSearchParams }) {
       <Show resource={days} lines={5}>
         {({ data, total }) => (
           <>
-            <ul class="sums">
-              <Sum
-                title="Cost"
-                value={<MoneyLink to={withQuery('/requests', { start, end })} usd={total.cost_usd} />}
-              />
-              <Sum title="At list price" value={<Money usd={total.list_cost_usd} />} />
-              <Sum
-                title="Saved"
-                value={<Money usd={total.savings_usd} />}
-                note={percent(total.savings_usd, total.list_cost_usd)}
-              />
-              {total.credited_usd > 0 && (
-                <Sum title="Credited back" value={<Money usd={total.credited_usd} />} />
-              )}
-              <Sum title="Calls" value={count(total.requests)} />
-            </ul>
+            {total.requests > 0 && <Sums of={total} calls={withQuery('/requests', { start, end })} />}
             {total.requests > 0 &&
               (start === end ? (
                 <Hours key={start} day={start} by={stackedBy(by)} calls={total.requests} />
@@ -119,7 +104,7 @@ export function UsagePage({ query }: { readonly query: URLSearchParams }) {
           data.length === 0 ? (
             <Empty
               title="No settled calls in this period."
-              action={<Link to="/usage">This month</Link>}
+              action={start !== thisMonth.start && <Link to="/usage">This month</Link>}
               words="Choose other dates, or make a call: usage counts it when it ends."
             />
           ) : (
@@ -135,6 +120,28 @@ export function UsagePage({ query }: { readonly query: URLSearchParams }) {
         }
       </Show>
     </>
+  )
+}
+
+/** The sums of the report, with links to the calls that they are of. */
+function Sums({ of: total, calls }: { readonly of: Bucket; readonly calls: string }) {
+  return (
+    <ul class="sums">
+      <Sum title="Cost" value={<MoneyLink to={calls} usd={total.cost_usd} />} />
+      <Sum title="At list price" value={<MoneyLink to={calls} usd={total.list_cost_usd} />} />
+      <Sum
+        title="Saved"
+        value={<MoneyLink to={calls} usd={total.savings_usd} />}
+        note={`${percent(total.savings_usd, total.list_cost_usd)} of the list price`}
+      />
+      {total.credited_usd > 0 && (
+        <Sum
+          title="Credited back"
+          value={<MoneyLink to={`${calls}&flag=credited`} usd={total.credited_usd} />}
+        />
+      )}
+      <Sum title="Calls" value={<Link to={calls}>{count(total.requests)}</Link>} />
+    </ul>
   )
 }
 
@@ -273,7 +280,11 @@ function columnsOf(by: readonly Dimension[], start: string, end: string): Column
       isMinor: true,
       cell: ({ savings_usd }) => <Figure usd={savings_usd} />,
     },
-    { title: 'Calls', isFigure: true, cell: ({ requests }) => count(requests) },
+    {
+      title: 'Calls',
+      isFigure: true,
+      cell: (bucket) => <Link to={callsOf(bucket)}>{count(bucket.requests)}</Link>,
+    },
     ...TOKENS.map(([title, name]) => ({
       title,
       isFigure: true,

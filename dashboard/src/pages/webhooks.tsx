@@ -1,8 +1,9 @@
+import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { type ActivityEvent, type Delivery, type ListOf, send, WEBHOOK_EVENTS, type Webhook } from '../api.ts'
-import { useCommand, usePermissions, useResource } from '../data.ts'
+import { type Resource, useCommand, usePermissions, useResource } from '../data.ts'
 import { addDays, capital, count } from '../format.ts'
-import { setQuery, withQuery } from '../router.tsx'
+import { Link, setQuery, withQuery } from '../router.tsx'
 import { Button } from '../ui/button.tsx'
 import { ConfirmByName, Dialog, type Ends, FormDialog } from '../ui/dialog.tsx'
 import { Fact, Facts } from '../ui/facts.tsx'
@@ -31,37 +32,13 @@ export function WebhooksPage({ query }: { readonly query: URLSearchParams }) {
       <Heading title="Webhooks">
         {mayManage && <Button title="New endpoint" kind="primary" onClick={() => setCreating(true)} />}
       </Heading>
-      <Show resource={webhooks} lines={3}>
-        {({ data }) =>
-          data.length === 0 ? (
-            <Empty
-              title="No endpoint yet."
-              words="Get notified when a budget is nearly spent, a key expires or a model has no price: in Slack, or by a signed POST to a system of yours."
-            />
-          ) : (
-            <Table
-              caption="Endpoints"
-              rows={data}
-              rowClass={(each) => (each.id === id ? 'current' : undefined)}
-              columns={[
-                nameColumn<Webhook>({
-                  title: 'URL',
-                  name: ({ url }) => url,
-                  to: ({ id }) => `/webhooks?id=${id}`,
-                }),
-                {
-                  title: 'Events',
-                  isMinor: true,
-                  cell: ({ events }) => inShort(events.includes('*') ? null : events, 'events'),
-                },
-                { title: 'Format', isMinor: true, cell: ({ format }) => capital(format) },
-                { title: 'State', cell: (webhook) => <State of={webhook} /> },
-                { title: 'Last delivery', cell: ({ last_delivery_at }) => <When at={last_delivery_at} /> },
-              ]}
-            />
-          )
+      <EndpointTable
+        webhooks={webhooks}
+        chosen={id}
+        action={
+          mayManage && <Button title="Add an endpoint" kind="primary" onClick={() => setCreating(true)} />
         }
-      </Show>
+      />
       {chosen !== null && <OneWebhook of={chosen} onChanged={webhooks.refresh} onSecret={setSecret} />}
       {isCreating && (
         <WebhookForm
@@ -84,6 +61,50 @@ export function WebhooksPage({ query }: { readonly query: URLSearchParams }) {
         />
       )}
     </>
+  )
+}
+
+interface EndpointTableProps {
+  readonly webhooks: Resource<ListOf<Webhook>>
+  readonly chosen?: string | null
+  readonly action?: ComponentChildren
+}
+
+/** The endpoints of the account, with what became of the last delivery. */
+export function EndpointTable({ webhooks, chosen, action }: EndpointTableProps) {
+  return (
+    <Show resource={webhooks} lines={3}>
+      {({ data }) =>
+        data.length === 0 ? (
+          <Empty
+            title="No endpoint yet."
+            words="Get notified when a budget is nearly spent, a key expires or a model has no price: in Slack, or by a signed POST to a system of yours."
+            action={action ?? <Link to="/webhooks">Webhooks</Link>}
+          />
+        ) : (
+          <Table
+            caption="Endpoints"
+            rows={data}
+            rowClass={({ id }) => (id === chosen ? 'current' : undefined)}
+            columns={[
+              nameColumn<Webhook>({
+                title: 'Endpoint',
+                name: ({ url }) => url,
+                to: ({ id }) => `/webhooks?id=${id}`,
+              }),
+              {
+                title: 'Events',
+                isMinor: true,
+                cell: ({ events }) => inShort(events.includes('*') ? null : events, 'events'),
+              },
+              { title: 'Format', isMinor: true, cell: ({ format }) => capital(format) },
+              { title: 'State', cell: (webhook) => <State of={webhook} /> },
+              { title: 'Last delivery', cell: ({ last_delivery_at }) => <When at={last_delivery_at} /> },
+            ]}
+          />
+        )
+      }
+    </Show>
   )
 }
 
@@ -179,7 +200,7 @@ function OneWebhook({ of: webhook, onChanged, onSecret }: OneWebhookProps) {
                 { title: 'Outcome', cell: (delivery) => <DeliveryState of={delivery} /> },
                 { title: 'Attempts', isFigure: true, isMinor: true, cell: ({ attempts }) => count(attempts) },
                 {
-                  title: 'Next',
+                  title: 'Next attempt',
                   isMinor: true,
                   cell: ({ next_attempt_at }) => <When at={next_attempt_at} never="–" />,
                 },

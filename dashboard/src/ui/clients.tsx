@@ -3,44 +3,44 @@ import { Choices } from './choices.tsx'
 import { Snippet } from './figures.tsx'
 
 const CLIENTS = {
-  curl: (
-    base: string,
-    key: string,
-  ) => `curl ${base}/v1/messages -H "x-api-key: ${key}" -H "anthropic-version: 2023-06-01" \\
+  curl: (base: string, key: string) => `curl ${base}/v1/messages \\
+  -H "x-api-key: ${key}" \\
+  -H "anthropic-version: 2023-06-01" \\
+  -H "content-type: application/json" \\
   -d '{"model":"claude-haiku-5-5","max_tokens":64,"messages":[{"role":"user","content":"Hello"}]}'`,
   'Claude Code': (base: string, key: string) => `export ANTHROPIC_BASE_URL=${base}
 export ANTHROPIC_AUTH_TOKEN=${key}
 unset ANTHROPIC_API_KEY
 claude`,
+  // The same settings in ~/.codex/config.toml make them permanent.
   Codex: (base: string, key: string) => `export TOLLGATE_KEY=${key}
-
-# ~/.codex/config.toml
-model = "gpt-6.1-sol"
-model_provider = "tollgate"
-
-[model_providers.tollgate]
-name = "Tollgate"
-base_url = "${base}/v1"
-env_key = "TOLLGATE_KEY"
-wire_api = "responses"`,
+codex -m gpt-6.1-sol -c model_provider=tollgate \\
+  -c model_providers.tollgate.name=Tollgate \\
+  -c model_providers.tollgate.base_url=${base}/v1 \\
+  -c model_providers.tollgate.env_key=TOLLGATE_KEY \\
+  -c model_providers.tollgate.wire_api=responses`,
   'Anthropic SDK': (base: string, key: string) => `import Anthropic from '@anthropic-ai/sdk'
 
 const client = new Anthropic({ baseURL: '${base}', apiKey: '${key}' })
-await client.messages.create({
+const message = await client.messages.create({
   model: 'claude-haiku-5-5',
   max_tokens: 64,
   messages: [{ role: 'user', content: 'Hello' }],
-})`,
+})
+console.log(message.content)`,
   'OpenAI SDK': (base: string, key: string) => `import OpenAI from 'openai'
 
 const client = new OpenAI({ baseURL: '${base}/v1', apiKey: '${key}' })
-await client.responses.create({ model: 'gpt-6-luna', input: 'Hello' })`,
+const response = await client.responses.create({ model: 'gpt-6-luna', input: 'Hello' })
+console.log(response.output_text)`,
   Python: (base: string, key: string) => `from anthropic import Anthropic
 from openai import OpenAI
 
 anthropic = Anthropic(base_url="${base}", api_key="${key}")
 openai = OpenAI(base_url="${base}/v1", api_key="${key}")
-openai.responses.create(model="gpt-6-luna", input="Hello")`,
+messages = [{"role": "user", "content": "Hello"}]
+print(anthropic.messages.create(model="claude-haiku-5-5", max_tokens=64, messages=messages).content)
+print(openai.responses.create(model="gpt-6-luna", input="Hello").output_text)`,
 }
 type Client = keyof typeof CLIENTS
 

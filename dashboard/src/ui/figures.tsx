@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import type { Account, Key } from '../api.ts'
 import { useAccount, useNow, usePermissions } from '../data.ts'
@@ -13,11 +14,12 @@ export function Money({ usd, decimals }: { readonly usd: number; readonly decima
   )
 }
 
-/** An amount of a column whose header names the unit. */
-export function Figure({ usd, decimals }: { readonly usd: number; readonly decimals?: number }) {
+/** An amount of a column whose header names the unit. All have as many decimals, so that points stand below each other. */
+export function Figure({ usd, decimals = 2 }: { readonly usd: number; readonly decimals?: number }) {
+  const least = 10 ** -decimals
   return (
     <data value={usd} title={exactMoney(usd)}>
-      {figure(usd, decimals)}
+      {usd > 0 && usd < least ? `<${least.toFixed(decimals)}` : figure(usd, decimals)}
     </data>
   )
 }
@@ -97,6 +99,16 @@ export function Snippet({ text, what, onCopied }: CopyProps) {
   )
 }
 
+/** A record as the API answers it. */
+export function Raw({ of: record }: { readonly of: object }) {
+  return (
+    <details>
+      <summary>JSON</summary>
+      <Snippet text={JSON.stringify(record, null, 2)} what="the record" />
+    </details>
+  )
+}
+
 /** The sum of some calls, with a link to them. */
 export function MoneyLink({ to, usd }: { readonly to: string; readonly usd: number }) {
   return (
@@ -137,29 +149,37 @@ export function tightestOf(budget: Budget): {
   return cap === null || day.share > month.share ? day : month
 }
 
+interface BudgetBarProps {
+  readonly budget: Budget
+  /** The page of the calls that the spend is of. */
+  readonly to?: string | undefined
+}
+
 /** The spend and what is reserved, against the cap that is closer. */
-export function BudgetBar({ budget }: { readonly budget: Budget }) {
+export function BudgetBar({ budget, to }: BudgetBarProps) {
   const { period, spent, cap, share } = tightestOf(budget)
   const held = budget.month_held_usd
   if (cap === null) {
     return (
-      <span class="budget">
-        <span class="bar none" />
-        <Spent usd={spent} />
+      <Spent usd={spent} to={to}>
         <span class="quiet">no cap</span>
-      </span>
+      </Spent>
     )
   }
   const spentPercent = Math.min(100, share * 100)
   const heldPercent = cap === 0 ? 0 : Math.min((held / cap) * 100, 100 - spentPercent)
   const level = spent >= cap ? 'full' : share >= 0.8 ? 'high' : 'fine'
   return (
-    <span class="budget">
-      <span class={`bar ${level}`} aria-hidden="true">
-        <span class="spent" style={{ width: `${spentPercent}%` }} />
-        <span class="held" style={{ width: `${heldPercent}%` }} />
-      </span>
-      <Spent usd={spent} />
+    <Spent
+      usd={spent}
+      to={to}
+      bar={
+        <span class={`bar ${level}`} aria-hidden="true">
+          <span class="spent" style={{ width: `${spentPercent}%` }} />
+          <span class="held" style={{ width: `${heldPercent}%` }} />
+        </span>
+      }
+    >
       <span>
         <span class="quiet">of</span> <Money usd={cap} decimals={cap % 1 === 0 ? 0 : 2} />
         {period === 'day' && <span class="quiet"> today</span>}
@@ -169,16 +189,28 @@ export function BudgetBar({ budget }: { readonly budget: Budget }) {
             + {money(held)} reserved
           </span>
         )}
-        {level !== 'fine' && <b class={level}> {spent >= cap ? 'spent' : percent(spent, cap)}</b>}
       </span>
-    </span>
+      {level !== 'fine' && <b class={level}>{spent >= cap ? 'spent' : percent(spent, cap)}</b>}
+    </Spent>
   )
 }
 
-function Spent({ usd }: { readonly usd: number }) {
+interface SpentProps {
+  readonly usd: number
+  readonly to?: string | undefined
+  readonly bar?: ComponentChildren
+  readonly children?: ComponentChildren
+}
+
+/** A spend in a column of bars: without a bar it has the room of one. */
+export function Spent({ usd, to, bar, children }: SpentProps) {
   return (
-    <span class="spent-figure">
-      <Money usd={usd} />
+    <span class="budget">
+      {bar ?? <span class="bar none" />}
+      <span class="spent-figure">
+        {to === undefined ? <Money usd={usd} /> : <MoneyLink to={to} usd={usd} />}
+      </span>
+      {children}
     </span>
   )
 }

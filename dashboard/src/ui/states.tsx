@@ -34,16 +34,32 @@ export function Failure({
   )
 }
 
+/** A list of records, and its page. */
+export interface Origin {
+  readonly to: string
+  readonly title: string
+}
+
 interface ShowProps<T> {
   readonly resource: Resource<T>
   /** How many lines the value will take, so that the page does not jump. */
   readonly lines?: number
+  /** The list that a record belongs to: where to go on if there is no such record. */
+  readonly of?: Origin
   children(value: T): ComponentChildren
 }
 
 /** The three states of a resource: not there yet, failed, there (and perhaps failing since). */
-export function Show<T>({ resource, lines = 3, children }: ShowProps<T>) {
+export function Show<T>({ resource, lines = 3, of: list, children }: ShowProps<T>) {
   const { value, error, isLoading, refresh } = resource
+  if (list !== undefined && error?.status === 404)
+    return (
+      <>
+        <Crumbs of={list} name="Not found" />
+        <Heading title="Not found" />
+        <Empty title={error.message} action={<Link to={list.to}>{`All ${list.title.toLowerCase()}`}</Link>} />
+      </>
+    )
   return (
     <>
       {error !== null && <Failure error={error} onRetry={refresh} />}
@@ -94,14 +110,8 @@ export function Heading({ title, state, children }: Slots<'state' | 'children'>)
   )
 }
 
-interface CrumbsProps {
-  readonly to: string
-  readonly title: string
-  readonly name: string
-}
-
 /** Where a page belongs: the list that leads to it. */
-export function Crumbs({ to, title, name }: CrumbsProps) {
+export function Crumbs({ of: { to, title }, name }: { readonly of: Origin; readonly name: string }) {
   return (
     <nav class="crumbs" aria-label="Breadcrumb">
       <Link to={to}>{title}</Link> / <span class="name">{name}</span>

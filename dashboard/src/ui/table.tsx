@@ -180,7 +180,7 @@ export function nameColumn<Row>({ title = 'Name', name, to, tag, ...rest }: Name
         {to === undefined ? (
           <span class="name">{name(row)}</span>
         ) : (
-          <Link to={to(row)} class="name">
+          <Link to={to(row)} class="name opens">
             {name(row)}
           </Link>
         )}
