@@ -58,7 +58,7 @@ test('a new key comes with the lines of six clients, and its copy button works w
   await page.getByRole('button', { name: 'Create key' }).click()
   const secret = (await page.locator('.secret code').textContent()) ?? ''
   const copy = page.getByRole('button', { name: 'Copy the secret' })
-  assert.ok(((await copy.boundingBox())?.height ?? 99) < 24, 'the button wraps')
+  assert.ok(((await copy.boundingBox())?.height ?? 99) < 32, 'the button wraps')
   for (const client of ['curl', 'Claude Code', 'Codex', 'Anthropic SDK', 'OpenAI SDK', 'Python']) {
     await page.getByRole('button', { name: client }).click()
     const text = (await page.locator('.clients pre').textContent()) ?? ''
@@ -293,7 +293,7 @@ test('an account is given its own upstream, metadata, and enforcement against it
   await page.getByLabel('Even though it has no credit').check()
   await page.getByRole('button', { name: 'Save' }).click()
   await page.getByRole('dialog').waitFor({ state: 'detached' })
-  await page.getByText('https://example.com').waitFor()
+  await page.locator('.facts').getByText('https://example.com').waitFor()
   const { upstreams, metadata, credit_enforced } = await manage('GET', `/gateway/v1/accounts/${account}`)
   assert.deepEqual([metadata, credit_enforced], [{ plan: 'gold', region: 'eu' }, true])
   const { messages, chat } = upstreams as Record<string, { has_key: boolean } | null>

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import { ERRORS, type ErrorCode } from '../../../src/kernel/errors.ts'
-import { type Bill, type Call, type Key, send } from '../api.ts'
+import { type Bill, type Call, type Key, type ListOf, send } from '../api.ts'
 import { useAccount, usePermissions, useResource } from '../data.ts'
 import { bytes, count, duration, exactMoney, exactTime, money, plural } from '../format.ts'
 import { Link } from '../router.tsx'
@@ -25,9 +25,14 @@ export function RequestPage({ id }: { readonly id: string }) {
   const [isCrediting, setCrediting] = useState(false)
   const call = useResource<BilledCall>(`/gateway/v1/requests/${id}?expand=bill`, isOpen ? 2_000 : null)
   const state = call.value?.state
+  // The API answers for a call in flight when it has settled. Until then the list of such calls has its record.
+  const inFlight = useResource<ListOf<BilledCall>>(
+    call.value === null ? '/gateway/v1/requests?state=in_flight&limit=1000' : null,
+  )
+  const value = call.value ?? inFlight.value?.data.find((each) => each.id === id) ?? null
   if (isOpen && state !== undefined && !OPEN_STATES.includes(state)) setOpen(false)
   return (
-    <Show resource={call} lines={8} of={REQUESTS}>
+    <Show resource={{ ...call, value, isLoading: value === null }} lines={8} of={REQUESTS}>
       {(value) => (
         <>
           <Crumbs of={REQUESTS} name={value.id} />
@@ -39,7 +44,7 @@ export function RequestPage({ id }: { readonly id: string }) {
           <p class="lead">
             <Summary of={value} />
           </p>
-          {value.state === 'waiting' && <WaitsFor keyId={value.key_id} />}
+          {(value.state === 'waiting' || value.state === 'in_flight') && <Ceilings keyId={value.key_id} />}
           {value.bill != null && value.state !== 'refused' && value.children === undefined && (
             <BillTable bill={value.bill} />
           )}
@@ -90,8 +95,8 @@ function Summary({ of: call }: { readonly of: Call }) {
   )
 }
 
-/** The limits under which a call finds no room: those of its key and of its account. */
-function WaitsFor({ keyId }: { readonly keyId: string }) {
+/** The limits under which a call has its reservation or waits for one: those of its key and of its account. */
+function Ceilings({ keyId }: { readonly keyId: string }) {
   const { isDeveloper } = usePermissions()
   const { value: key } = useResource<Key>(isDeveloper ? '/v1/keys/me' : `/v1/keys/${keyId}`, 2_000)
   return (

@@ -61,6 +61,12 @@ export function RequestsPage({ query }: { readonly query: URLSearchParams }) {
         {({ data, next }) =>
           data.length === 0 && isFiltered ? (
             <Empty title="No call matches." action={<Link to="/requests">Show all calls</Link>} />
+          ) : data.length === 0 && after === null && !isDeveloper ? (
+            <Empty
+              title="No call yet."
+              words="Each call is listed here with its model, tokens, cost and duration."
+              action={<Link to="/">Make the first call</Link>}
+            />
           ) : (
             <CallTable
               calls={data}
@@ -168,13 +174,7 @@ interface CallTableProps {
 }
 
 export function CallTable({ calls, without, caption = 'Calls', after = null, next = null }: CallTableProps) {
-  if (calls.length === 0)
-    return (
-      <Empty
-        title="No call yet."
-        words="Each call is listed here with its model, tokens, cost and duration."
-      />
-    )
+  if (calls.length === 0) return <Empty title="No call yet." words="Calls are listed here as they begin." />
   const columns: Column<Call>[] = [
     {
       title: 'Time, UTC',

@@ -176,7 +176,11 @@ function Days({
   )
   return (
     <Bars
-      title={isStacked ? `Cost per day by ${by}, USD` : 'Cost per day, USD'}
+      title={
+        isStacked
+          ? `Cost per day by ${by}, USD`
+          : `Cost per day, USD${parts.value?.has_more ? `. Choose fewer days to stack it by ${by}.` : ''}`
+      }
       slots={slots}
       series={series}
       onPick={(day) => setQuery({ start: day, end: day, after: null })}

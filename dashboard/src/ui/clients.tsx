@@ -56,7 +56,7 @@ export function ClientSetup({ secret, onCopied }: { readonly secret: string; onC
         isChosen={(name) => name === client}
         onChoose={(name) => setClient(name as Client)}
       />
-      <Snippet text={text} what="the example" onCopied={onCopied} />
+      <Snippet text={text} what="the example" onCopied={onCopied} isCode />
     </div>
   )
 }

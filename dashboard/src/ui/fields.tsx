@@ -177,7 +177,7 @@ export function ModelsField({
       <input
         type="search"
         aria-label="Find a model"
-        placeholder="Find a model, or type a pattern such as claude-*"
+        placeholder="A model, or a pattern: claude-*"
         value={search}
         onInput={(event) => setSearch(event.currentTarget.value)}
         onKeyDown={(event) => {

@@ -86,12 +86,12 @@ export function Copy({ text, what, onCopied }: CopyProps) {
   )
 }
 
-/** Text to copy: lines of a client, a payload, a secret. The Tab key stops at a long one, so that arrow keys scroll it. */
-export function Snippet({ text, what, onCopied }: CopyProps) {
-  const isLong = text.length > 600 || text.split('\n').length > 20
+/** Text to copy: lines of a client, a payload, a secret. The Tab key stops at one that may scroll, so that arrow keys scroll it. */
+export function Snippet({ text, what, onCopied, isCode = false }: CopyProps & { readonly isCode?: boolean }) {
+  const isLong = isCode || text.length > 600 || text.split('\n').length > 20
   return (
     <div class="snippet">
-      <pre tabIndex={isLong ? 0 : undefined}>
+      <pre class={isCode ? 'code' : undefined} tabIndex={isLong ? 0 : undefined}>
         <code>{text}</code>
       </pre>
       <Copy text={text} what={what} onCopied={onCopied} />

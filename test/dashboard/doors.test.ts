@@ -1,0 +1,143 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import { test } from '../support/suite.ts'
+import { signIn, untilShown, violationsOf } from './browser.ts'
+import { account, bench, gateway, keys, person } from './company.ts'
+
+/** Links from figures to the calls behind them, reservations, roles, and the lines for clients. */
+
+const run = promisify(execFile)
+const { manage } = gateway
+const hello = { model: 'claude-haiku-5-5', max_tokens: 2_000, messages: [{ role: 'user', content: 'Hello' }] }
+const idOf = (name: string) => keys.get(name)?.id ?? ''
+
+test('the spend of a key opens its calls, with the same sum, and a click on its row opens the key', async () => {
+  const page = await person.visit('/dashboard/keys?search=nightly-report')
+  const row = page.locator('tbody tr')
+  const usd = await row.locator('data').first().getAttribute('value')
+  await row.getByRole('link').nth(1).click()
+  await page.waitForURL(/requests\?key=key_.*start=/)
+  await page.locator(`.sum-line data[value="${usd}"]`).waitFor()
+  await page.goBack()
+  await row.getByRole('cell', { name: 'all' }).click()
+  await page.getByRole('heading', { level: 1, name: 'nightly-report' }).waitFor()
+  await page.locator(`.facts a data[value="${usd}"]`).click()
+  await page.locator(`.sum-line data[value="${usd}"]`).waitFor()
+})
+
+test('keys that share a budget have no link from its spend; each links to its own calls', async () => {
+  const page = await person.visit('/dashboard/keys?search=support-agent')
+  await page.locator('tbody tr').nth(1).waitFor()
+  assert.equal(await page.locator('tbody td .budget a').count(), 0)
+  const id = idOf('support-agent')
+  const { total } = await manage('GET', `/v1/usage?key=${id}`)
+  await page.goto(`${gateway.url}/dashboard/keys/${id}`)
+  await page.locator(`.facts a data[value="${(total as { cost_usd: number }).cost_usd}"]`).waitFor()
+})
+
+test('the page of an account has its spend by key, and each sum opens its calls', async () => {
+  const page = await person.visit(`/dashboard/accounts/${account}`)
+  const shares = page.getByRole('region', { name: 'Keys, 30 days' }).locator('li')
+  await shares.nth(1).waitFor()
+  const { data } = await manage('GET', `/v1/usage?account=${account}&group_by=key`)
+  const costs = (data as { cost_usd: number }[]).map(({ cost_usd }) => cost_usd).sort((a, b) => b - a)
+  const shown = await shares
+    .locator('data')
+    .evaluateAll((all) => all.map((each) => each.getAttribute('value')))
+  assert.deepEqual(shown, costs.map(String))
+  await shares.first().getByRole('link').click()
+  await page.waitForURL(/requests\?account=acct_/)
+  await page.locator(`.sum-line data[value="${costs[0]}"]`).waitFor()
+})
+
+test('a call in flight shows its reservation, and one that waits the budget that it waits for', async () => {
+  const { key } = await gateway.createKey('narrow', { monthly_budget_usd: 0.0008, budget_mode: 'exact' })
+  const slow = { simulate: 'delay=12000', key }
+  const running = [bench.call('/v1/messages', hello, slow), bench.call('/v1/messages', hello, slow)]
+  const page = await person.visit('/dashboard/requests?state=in_flight&live=1')
+  await page.locator('tbody tr', { hasText: 'narrow' }).getByRole('cell').first().getByRole('link').click()
+  await page.getByText('It is in flight.').waitFor()
+  await page.getByRole('definition').getByText('+ $0.0009 reserved').waitFor()
+  await page.goto(`${gateway.url}/dashboard/requests?state=waiting&live=1`)
+  await page.locator('tbody tr', { hasText: 'narrow' }).getByRole('cell').first().getByRole('link').click()
+  await page.getByText('It waits until calls in front of it release what they reserved.').waitFor()
+  await page.getByRole('definition').getByText('+ $0.0009 reserved').waitFor()
+  assert.deepEqual(await violationsOf(page), [])
+  await Promise.all(running)
+  await page.getByRole('region', { name: 'Bill' }).waitFor()
+})
+
+test('a refused call says what its code means', async () => {
+  const { requestId } = await bench.call('/v1/messages', hello, {
+    key: keys.get('marketing-copy')?.key ?? '',
+  })
+  const page = await person.visit(`/dashboard/requests/${requestId}`)
+  await page.getByText('A budget of the key or of its account is exhausted.').waitFor()
+})
+
+test('a page for an id that does not exist names that, and leads to the list', async () => {
+  for (const [path, list] of [
+    ['keys/key_00000000000000000000000000', 'All keys'],
+    ['requests/req_00000000000000000000000000', 'All requests'],
+    ['accounts/acct_00000000000000000000000000', 'All accounts'],
+  ] as const) {
+    const page = await person.visit('/dashboard/prices')
+    page.removeAllListeners('console')
+    await page.goto(`${gateway.url}/dashboard/${path}`)
+    await page.getByRole('heading', { level: 1, name: 'Not found' }).waitFor()
+    assert.equal(await page.getByRole('alert').count(), 0)
+    await page.getByRole('main').getByRole('link', { name: list }).click()
+    await page.locator('tbody tr').first().waitFor()
+    await page.context().close()
+  }
+})
+
+test('the lines for curl and both SDKs run as they are', async () => {
+  const page = await person.visit('/dashboard/keys')
+  await page.getByRole('button', { name: 'New key' }).click()
+  await page.getByLabel('Name').fill('pasted')
+  await page.getByRole('button', { name: 'Create key' }).click()
+  const linesOf = async (client: string) => {
+    await page.getByRole('button', { name: client, exact: true }).click()
+    return (await page.locator('.clients pre').textContent()) ?? ''
+  }
+  const curl = await run('sh', ['-c', await linesOf('curl')])
+  assert.equal(JSON.parse(curl.stdout).type, 'message')
+  for (const client of ['Anthropic SDK', 'OpenAI SDK']) {
+    const { stdout } = await run(process.execPath, ['--input-type=module', '-e', await linesOf(client)])
+    assert.ok(stdout.trim().length > 0, client)
+  }
+})
+
+test('an admin manages the keys of one account, and is not offered what operators do', async () => {
+  const { key } = await manage('POST', '/gateway/v1/admin-keys', {
+    name: 'team lead',
+    role: 'admin',
+    account_id: 'default',
+  })
+  const page = await person.open('/dashboard/keys')
+  await signIn(page, String(key))
+  await page.getByRole('button', { name: 'New key' }).waitFor()
+  const rail = page.getByRole('navigation', { name: 'Pages' })
+  assert.equal(await rail.getByRole('link', { name: 'Accounts' }).count(), 0)
+  const settled = await manage('GET', '/gateway/v1/requests?state=settled&limit=1')
+  const [call] = settled['data'] as { id: string }[]
+  for (const [path, absent] of [
+    ['credits', /Top up|Correct/],
+    [`requests/${call?.id}`, /Credit back/],
+    [`accounts/${account}`, /Suspend|Change account/],
+  ] as const) {
+    await page.goto(`${gateway.url}/dashboard/${path}`)
+    await untilShown(page)
+    assert.equal(await page.getByRole('button', { name: absent }).count(), 0, path)
+    assert.equal(await page.getByRole('alert').count(), 0, path)
+  }
+  await page.goto(`${gateway.url}/dashboard/settings`)
+  await page.getByRole('button', { name: 'New admin key' }).click()
+  assert.deepEqual(await page.getByLabel('Role').locator('option').allTextContents(), ['viewer', 'admin'])
+})
+
+test('no window has complained: no error, no violation of the policy, no request to another host', () => {
+  assert.deepEqual(person.complaints(), [])
+})
