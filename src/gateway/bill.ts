@@ -80,8 +80,8 @@ export function billCall(call: BilledCall, seen: CallOutcome, billing: Billing):
   if (head === null && end.kind === 'abandoned' && (!end.sent || end.partly)) return NOTHING_BILLED
   if (stored?.kind === 'deleted') return billHold(stored, head)
   if (!plan.metered || metered === null || !isSuccess(head)) return freeBill(plan, head)
-  const mediaBytes = call.plan.reader === 'images' ? bytesOut : (metered.audio?.bytes ?? 0)
-  if (failedAtOnce(metered, mediaBytes)) return freeBill(plan, head)
+  const isMedia = plan.reader === 'images' || plan.reader === 'speech'
+  if (failedAtOnce(metered, isMedia ? bytesOut : 0)) return freeBill(plan, head)
   const charged =
     head === null
       ? metered

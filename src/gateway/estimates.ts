@@ -338,12 +338,15 @@ function textBytes(request: CountableInput): number {
 async function estimateOutput(metered: Metered, call: EstimatedCall, figures: Figures): Promise<Quantities> {
   const { unseen, plan, endedAs } = call
   const { reader } = plan
-  if (reader === 'speech') return await countSpoken(metered.audio, call.request.speech?.format ?? null)
+  if (reader === 'speech') {
+    const format = call.request.speech?.format ?? null
+    return await countSpoken(metered.audio ?? null, call.bytesOut, format)
+  }
   if (reader === 'transcription' && isSoldByDuration(call.plan.modelAsked)) return {}
   if (reader === 'images') return { image_output_tokens: unseen.imageTokens() * imagesMade(call) }
   const held = plan.tokensHeld(metered.usage.modelServed)
   // An unreadable request may have turned usage reporting off, and an unreadable reply proves nothing.
-  const isUnreadable = unseen.request || metered.faults.includes('unreadable')
+  const isUnreadable = unseen.request || metered.fault === 'unreadable'
   if (isUnreadable && endedAs === 'whole' && held.output !== null) return { output_tokens: held.output }
   const { text, tool, thinking } = metered.output
   const { outputTokensPerByte, outputTokensPerMs } = figures

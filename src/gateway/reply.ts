@@ -268,7 +268,7 @@ export class Reply implements ReplyReceiver {
     if (meter === null)
       return this.#head === null && this.#parts.reader !== null ? new SilentMeter().end(false) : null
     if (this.#decoder === null) return meter.end(whole)
-    if (this.#decoder === 'unreadable') return { ...meter.end(false), faults: ['unreadable'] }
+    if (this.#decoder === 'unreadable') return { ...meter.end(false), fault: 'unreadable' }
     const state = await this.#decoder.end()
     return meter.end(whole && state === 'whole')
   }

@@ -172,8 +172,6 @@ export function openFrame(outer: Frame | null, shape: Shape, start: number): Fra
   return { outer, shape, object, list, start, member: null, ...before }
 }
 
-export type MeterFault = 'too_large' | 'not_json' | 'unreadable' | 'failed'
-
 /** A parsed body or event. `value` has all of it, or only what the layout reads. */
 export interface ReplyDocument {
   readonly value: unknown

@@ -1,5 +1,5 @@
 import { NO_USAGE, type Usage } from '../kernel/usage.ts'
-import type { MeterFault, ReplyDocument, Shape } from './json-shape.ts'
+import type { ReplyDocument, Shape } from './json-shape.ts'
 import { ReplyJson, readJson } from './reply-json.ts'
 import { EVENT_BYTES_MAX, type EventCut, type EventSink, SseEvents } from './sse-events.ts'
 
@@ -57,10 +57,11 @@ export interface AudioSeen {
   readonly milliseconds: number | null
   /** The audio is at least this long, by the last timestamp of subtitles. */
   readonly leastMilliseconds: number
-  /** Size of the audio in the reply, and its first bytes, which may state the bit rate. */
-  readonly bytes: number
-  readonly head?: Buffer
+  /** The first bytes of the audio, which may state the bit rate. */
+  readonly head: Buffer
 }
+
+export const NOTHING_HEARD: AudioSeen = { milliseconds: null, leastMilliseconds: 0, head: Buffer.alloc(0) }
 
 export interface Reading {
   /** As stated by upstream, without the units of an unknown side. The first part is then the response's own model. */
@@ -102,7 +103,8 @@ export interface Metered extends Reading {
   readonly stage: Stage
   readonly shown: Shown
   readonly output: Delivered
-  readonly faults: readonly MeterFault[]
+  /** `unreadable`: its coding is unknown. `failed`: a defect of a reader. */
+  readonly fault: 'unreadable' | 'failed' | null
 }
 
 export interface ReplyLayout {
@@ -142,77 +144,24 @@ export class SilentMeter implements Meter {
       stage: whole ? 'over' : 'content',
       shown: NOTHING_SHOWN,
       output: nothingDelivered(),
-      faults: [],
+      fault: null,
     }
   }
 }
 
 /**
- * Isolates a meter: after its first failure it is not called again, and the fault is reported at the end. The reply is
- * not affected.
+ * The meter of a reply that has a reader. A defect in the reader must neither fail nor change the reply: usage that it
+ * did not read is estimated.
  */
-export class GuardedMeter implements Meter {
-  #inner: Meter
-  #failed = false
-
-  constructor(inner: Meter) {
-    this.#inner = inner
-  }
-
-  get stage(): Stage {
-    return this.#inner.stage
-  }
-
-  get shown(): Shown {
-    return this.#inner.shown
-  }
-
-  get hasBegun(): boolean {
-    return this.#inner.hasBegun
-  }
-
-  get visibleBytes(): number {
-    return this.#inner.visibleBytes
-  }
-
-  write(chunk: Buffer): Buffer | null {
-    try {
-      return this.#inner.write(chunk)
-    } catch {
-      this.#fail()
-      return chunk
-    }
-  }
-
-  rest(): Buffer | null {
-    return this.#inner.rest?.() ?? null
-  }
-
-  end(whole: boolean): Metered {
-    try {
-      const metered = this.#inner.end(whole)
-      return this.#failed ? { ...metered, faults: ['failed'] } : metered
-    } catch {
-      this.#fail()
-      return { ...this.#inner.end(whole), faults: ['failed'] }
-    }
-  }
-
-  #fail(): void {
-    this.#failed = true
-    this.#inner = new SilentMeter()
-  }
-}
-
-/** The meter of a reply that has a reader. */
 class ReaderMeter {
   protected readonly reader: ReplyReader
-  protected readonly output: Delivered
+  readonly #output: Delivered
+  #hasFailed = false
   hasBegun = false
 
   constructor(reader: ReplyReader, output: Delivered) {
     this.reader = reader
-    this.output = output
+    this.#output = output
   }
 
   get stage(): Stage {
@@ -224,22 +173,34 @@ class ReaderMeter {
   }
 
   get visibleBytes(): number {
-    return this.output.text + this.output.tool
+    return this.#output.text + this.#output.tool
   }
 
-  protected metered(faults: readonly MeterFault[]): Metered {
-    return meteredBy(this.reader, this.output, faults)
+  protected read(readPart: () => void): void {
+    try {
+      readPart()
+    } catch {
+      this.#hasFailed = true
+    }
+  }
+
+  protected metered(): Metered {
+    let reading = NOTHING_STATED
+    this.read(() => {
+      reading = this.reader.reading()
+    })
+    const metered = meteredAs(reading, this.reader, this.#output)
+    return this.#hasFailed ? { ...metered, fault: 'failed' } : metered
   }
 }
 
-function meteredBy(reader: ReplyReader, output: Delivered, faults: readonly MeterFault[]): Metered {
-  const { stage, shown } = reader
-  return { ...reader.reading(), stage, shown, output, faults }
+function meteredAs(reading: Reading, { stage, shown }: ReplyReader, output: Delivered): Metered {
+  return { ...reading, stage, shown, output, fault: null }
 }
 
 export function meterDocument(reader: ReplyReader, output: Delivered, document: ReplyDocument): Metered {
   reader.readBody(document)
-  return meteredBy(reader, output, document.overflow ? ['too_large'] : [])
+  return meteredAs(reader.reading(), reader, output)
 }
 
 /** The meter of a JSON reply. Nothing is known before its end. */
@@ -251,10 +212,10 @@ export class BodyMeter extends ReaderMeter implements Meter {
     return chunk
   }
 
-  end(whole: boolean): Metered {
+  end(): Metered {
     const document = this.#json.end()
-    if (typeof document !== 'string') return meterDocument(this.reader, this.output, document)
-    return this.metered(whole ? [document] : [])
+    if (document !== null) this.read(() => this.reader.readBody(document))
+    return this.metered()
   }
 }
 
@@ -270,9 +231,7 @@ const DULL_BYTES_MIN = 4 * 1024
 export class StreamMeter extends ReaderMeter implements Meter, EventSink {
   readonly #cut: CutEvent | null
   readonly #events = new SseEvents(this)
-  readonly #faults = new Set<MeterFault>()
   #long: ReplyJson | null = null
-  #isCutOff = false
   #rest: Buffer | null = null
 
   constructor(reader: ReplyReader, output: Delivered, cut: CutEvent | null = null) {
@@ -289,24 +248,21 @@ export class StreamMeter extends ReaderMeter implements Meter, EventSink {
     return this.#rest
   }
 
-  end(whole: boolean): Metered {
-    this.#isCutOff = !whole
+  end(): Metered {
     const kept = this.#events.end()
     if (this.#cut !== null) this.#rest = kept
-    return this.metered([...this.#faults])
+    return this.metered()
   }
 
   event(name: string, data: Buffer, isLast: boolean): EventCut {
     this.hasBegun = true
     if (data.equals(DONE)) {
-      this.reader.readDone()
+      this.read(() => this.reader.readDone())
       return 'pass'
     }
     if (data.length >= DULL_BYTES_MIN && this.#isDull(data)) return 'pass'
-    const read = data.length === 0 ? 'not_json' : readJson(this.reader.layout.event, data)
-    const document = typeof read === 'string' ? null : read
-    if (document !== null) this.#read(document, name)
-    else if (data.length > 0 && !(isLast && this.#isCutOff)) this.#faults.add(read as MeterFault)
+    const document = readJson(this.reader.layout.event, data)
+    this.#readEvent(document, name)
     return this.#cut === null || data.length > EVENT_BYTES_MAX ? 'pass' : this.#cut(document, data, isLast)
   }
 
@@ -317,23 +273,15 @@ export class StreamMeter extends ReaderMeter implements Meter, EventSink {
 
   longEvent(name: string): void {
     this.hasBegun = true
-    const read = this.#long?.end() ?? 'not_json'
+    this.#readEvent(this.#long?.end() ?? null, name)
     this.#long = null
-    if (typeof read !== 'string') this.#read(read, name)
-    else if (!this.#isCutOff) this.#faults.add(read)
   }
 
   #isDull(data: Buffer): boolean {
     return this.reader.layout.dullEvents.some((start) => data.subarray(0, start.length).equals(start))
   }
 
-  /** A defect in a reader must neither fail nor change the stream. */
-  #read(document: ReplyDocument, name: string): void {
-    if (document.overflow) this.#faults.add('too_large')
-    try {
-      this.reader.readEvent(document, name)
-    } catch {
-      this.#faults.add('failed')
-    }
+  #readEvent(document: ReplyDocument | null, name: string): void {
+    if (document !== null) this.read(() => this.reader.readEvent(document, name))
   }
 }

@@ -1,4 +1,4 @@
-import type { MeterFault, ReplyDocument, Shape, Skimmed, UnreadableJson } from './json-shape.ts'
+import type { ReplyDocument, Shape, Skimmed } from './json-shape.ts'
 import { JsonSkim, skimWhole } from './json-skim.ts'
 import { oddNames } from './parse-slice.ts'
 
@@ -11,10 +11,9 @@ const PARSED_BYTES_MAX = 256 * 1024
 const HELD_BYTES_MAX = 32 * 1024
 
 const BYTE_ORDER_MARK = '\ufeff'
-const TOO_LARGE: ReadonlySet<UnreadableJson> = new Set(['too_deep', 'name_too_long'])
 
-/** Reads a complete JSON text. */
-export function readJson(shape: Shape, text: Buffer): ReplyDocument | MeterFault {
+/** Reads a complete JSON text; null if it is not JSON. */
+export function readJson(shape: Shape, text: Buffer): ReplyDocument | null {
   const parsed = text.length > PARSED_BYTES_MAX ? null : parse(text.toString())
   // Some servers write control characters into strings unescaped. The skim accepts them in strings that it does not read.
   return parsed ?? documentOf(skimWhole(text, shape))
@@ -45,7 +44,7 @@ export class ReplyJson {
     }
   }
 
-  end(): ReplyDocument | MeterFault {
+  end(): ReplyDocument | null {
     if (this.#skim !== null) return documentOf(this.#skim.end())
     const pieces = this.#pieces
     this.#pieces = []
@@ -64,8 +63,8 @@ function parse(written: string): ReplyDocument | null {
   }
 }
 
-function documentOf(skimmed: Skimmed): ReplyDocument | MeterFault {
-  if (skimmed.kind === 'unreadable') return TOO_LARGE.has(skimmed.reason) ? 'too_large' : 'not_json'
+function documentOf(skimmed: Skimmed): ReplyDocument | null {
+  if (skimmed.kind === 'unreadable') return null
   const { value, duplicates, twiceInside, overflow } = skimmed
   return { value, isWhole: false, overflow, repeatsNames: () => duplicates.length + twiceInside.length > 0 }
 }

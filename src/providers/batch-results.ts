@@ -102,7 +102,7 @@ export class BatchResults {
       end: () => {
         const document = line.end()
         line = new ReplyJson(shape)
-        return typeof document !== 'string' && this.#endLine(document)
+        return document !== null && this.#endLine(document)
       },
     })
   }

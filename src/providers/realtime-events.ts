@@ -156,7 +156,7 @@ const EVENT = objectShape({
 
 export function sessionEvent(text: Buffer): SessionEvent | null {
   const document = readJson(EVENT, text)
-  if (typeof document === 'string' || !isObject(document.value)) return null
+  if (!isObject(document?.value)) return null
   const event = document.value
   const response = objectAt(event['response'])
   return {

@@ -94,7 +94,7 @@ const KINDS: ReadonlyMap<string, ResponseEvent['kind']> = new Map([
 
 export function responseEvent(text: Buffer): ResponseEvent | null {
   const document = readJson(EVENT, text)
-  if (typeof document === 'string') return null
+  if (document === null) return null
   const event = objectAt(document.value)
   const { status } = event
   return {

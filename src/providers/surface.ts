@@ -2,7 +2,7 @@ import type { ErrorCode, Refusal } from '../kernel/errors.ts'
 import type { Tier } from '../kernel/usage.ts'
 import type { Surface } from '../kernel/vocabulary.ts'
 import type { JsonObject } from '../metering/json-shape.ts'
-import type { Delivered, Meter, ReplyReader, StreamMeter } from '../metering/meter.ts'
+import type { Delivered, Meter, ReplyReader } from '../metering/meter.ts'
 import type { RequestFacts } from '../metering/request-reader.ts'
 import type { UsageReader } from './endpoint.ts'
 
@@ -60,8 +60,6 @@ export interface ReaderSpec {
   create: ((output: Delivered) => ReplyReader) | null
   /** The meter for replies that are neither JSON nor events. */
   other?(): Meter
-  /** The meter of a stream whose events need more than the reader. */
-  readonly eventsMeter?: typeof StreamMeter
   /** Upstream states a stream's usage only if requested. */
   readonly usageOnRequest?: true
   /** The members that limit the output on this endpoint. */

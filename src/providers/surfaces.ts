@@ -6,7 +6,6 @@ import type { Surface } from '../kernel/vocabulary.ts'
 import {
   BodyMeter,
   type CutEvent,
-  GuardedMeter,
   type Meter,
   nothingDelivered,
   SilentMeter,
@@ -111,12 +110,11 @@ export function createMeter(usage: UsageReader, reply: ReplyHead, cut: CutEvent 
   const { status, contentType = '' } = reply
   if (status < 200 || status > 299 || spec === undefined) return new SilentMeter()
   const isEvents = isEventStream(contentType)
-  if (!isEvents && !isJsonType(contentType)) return new GuardedMeter(spec.other?.() ?? new SilentMeter())
+  if (!isEvents && !isJsonType(contentType)) return spec.other?.() ?? new SilentMeter()
   if (spec.create === null) return new SilentMeter()
   const output = nothingDelivered()
   const reader = spec.create(output)
-  if (!isEvents) return new GuardedMeter(new BodyMeter(reader, output))
-  return new GuardedMeter(new (spec.eventsMeter ?? StreamMeter)(reader, output, cut))
+  return isEvents ? new StreamMeter(reader, output, cut) : new BodyMeter(reader, output)
 }
 
 const EVENTS = /^\s*text\/event-stream\s*(?:;|$)/i

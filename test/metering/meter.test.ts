@@ -1,53 +1,44 @@
 import assert from 'node:assert/strict'
+import { GLANCE } from '../../src/metering/json-shape.ts'
 import {
-  GuardedMeter,
-  type Meter,
-  type Metered,
+  BodyMeter,
   NOTHING_SHOWN,
-  SilentMeter,
+  NOTHING_STATED,
+  nothingDelivered,
+  type Reading,
+  type ReplyReader,
+  StreamMeter,
 } from '../../src/metering/meter.ts'
 import { test } from '../support/suite.ts'
 
-class FailingMeter implements Meter {
-  readonly shown = NOTHING_SHOWN
-  readonly hasBegun = false
-  readonly visibleBytes = 0
-  readonly stage = 'closing'
-  readonly #failsAt: 'write' | 'end'
-  writes = 0
-
-  constructor(failsAt: 'write' | 'end') {
-    this.#failsAt = failsAt
+function failingAt(failing: 'read' | 'reading'): ReplyReader {
+  const read = () => {
+    if (failing === 'read') throw new Error('a fault of ours')
   }
-
-  write(chunk: Buffer): Buffer {
-    this.writes++
-    if (this.#failsAt === 'write') throw new Error('a fault of ours')
-    return chunk
-  }
-
-  end(whole: boolean): Metered {
-    if (this.#failsAt === 'end') throw new Error('a fault of ours')
-    return new SilentMeter().end(whole)
+  return {
+    layout: { body: GLANCE, event: GLANCE, dullEvents: [] },
+    stage: 'closing',
+    shown: NOTHING_SHOWN,
+    readEvent: read,
+    readDone: read,
+    readBody: read,
+    reading(): Reading {
+      if (failing === 'reading') throw new Error('a fault of ours')
+      return NOTHING_STATED
+    },
   }
 }
 
-test('a meter that fails is not asked again, breaks nothing and says so at the end', () => {
-  const failing = new FailingMeter('write')
-  const meter = new GuardedMeter(failing)
-  const chunk = Buffer.from('a')
-  assert.equal(meter.write(chunk), chunk, 'the bytes pass')
-  meter.write(Buffer.from('b'))
-  assert.equal(failing.writes, 1)
-  assert.equal(meter.stage, 'content')
-  const metered = meter.end(true)
-  assert.deepEqual(metered.faults, ['failed'])
-  assert.equal(metered.inputKnown || metered.outputKnown, false)
-})
-
-test('a meter that fails at the end says so too', () => {
-  const meter = new GuardedMeter(new FailingMeter('end'))
-  meter.write(Buffer.from('a'))
-  assert.equal(meter.stage, 'closing')
-  assert.deepEqual(meter.end(false).faults, ['failed'])
-})
+for (const failing of ['read', 'reading'] as const) {
+  test(`a reader that fails to ${failing} breaks nothing, and the meter says so at the end`, () => {
+    const stream = new StreamMeter(failingAt(failing), nothingDelivered(), () => 'pass')
+    const chunk = Buffer.from('data: {}\n\ndata: [DONE]\n\n')
+    assert.deepEqual(stream.write(chunk), chunk, 'the bytes pass')
+    const body = new BodyMeter(failingAt(failing), nothingDelivered())
+    body.write(Buffer.from('{}'))
+    for (const metered of [stream.end(), body.end()]) {
+      assert.equal(metered.fault, 'failed')
+      assert.equal(metered.inputKnown || metered.outputKnown, false)
+    }
+  })
+}

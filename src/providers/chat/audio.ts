@@ -3,9 +3,9 @@ import type { Quantities } from '../../kernel/usage.ts'
 import {
   type AudioSeen,
   type Metered,
+  NOTHING_HEARD,
   nothingDelivered,
   SilentMeter,
-  StreamMeter,
 } from '../../metering/meter.ts'
 import { boundaryOf, looseName, MultipartScanner } from '../../metering/multipart-scanner.ts'
 import type { RequestFacts } from '../../metering/request-reader.ts'
@@ -46,17 +46,18 @@ export function outputAudioTokens(milliseconds: number): number {
   return Math.ceil(milliseconds / SPOKEN_MS_PER_TOKEN)
 }
 
-export async function countSpoken(audio: AudioSeen | undefined, format: string | null): Promise<Quantities> {
-  if (audio === undefined) return { audio_output_tokens: 0 }
-  return {
-    audio_output_tokens: outputAudioTokens(audio.milliseconds ?? (await outputAudioMs(audio, format))),
-  }
-}
-
-async function outputAudioMs({ bytes, head }: AudioSeen, format: string | null): Promise<number> {
-  const audio = head === undefined || format === 'pcm' ? null : await readAudio(head, bytes)
-  if (audio?.bitrate !== undefined) return (bytes * 8_000) / audio.bitrate
-  return bytes / (SPOKEN_BYTES_PER_MS.get(format ?? 'mp3') ?? 16)
+/** `audio` is null for speech as events, whose bytes are base64: 3 in 4 are audio. */
+export async function countSpoken(
+  audio: AudioSeen | null,
+  bytesOut: number,
+  format: string | null,
+): Promise<Quantities> {
+  const bytes = audio === null ? Math.floor((bytesOut * 3) / 4) : bytesOut
+  const isCoded = audio !== null && format !== 'pcm'
+  const bitrate = isCoded ? (await readAudio(audio.head, bytes))?.bitrate : undefined
+  const bytesPerMs =
+    bitrate === undefined ? (SPOKEN_BYTES_PER_MS.get(format ?? 'mp3') ?? 16) : bitrate / 8_000
+  return { audio_output_tokens: outputAudioTokens(bytes / bytesPerMs) }
 }
 
 /** Loads the library on first use. Null for a format that it does not know. */
@@ -165,31 +166,7 @@ export class SpeechMeter extends SilentMeter {
   }
 
   override end(whole: boolean): Metered {
-    const head = Buffer.concat(this.#head)
-    return {
-      ...super.end(whole),
-      audio: { milliseconds: null, leastMilliseconds: 0, bytes: this.#bytes, head },
-    }
-  }
-}
-
-/**
- * The meter of speech as events. The last event states the usage; without it the bytes are counted: base64, so 3 in 4
- * are audio.
- */
-export class SpeechEventsMeter extends StreamMeter {
-  #bytes = 0
-
-  override write(chunk: Buffer): Buffer | null {
-    this.#bytes += chunk.length
-    return super.write(chunk)
-  }
-
-  override end(whole: boolean): Metered {
-    const metered = super.end(whole)
-    if (metered.outputKnown) return metered
-    const bytes = Math.floor((this.#bytes * 3) / 4)
-    return { ...metered, audio: { milliseconds: null, leastMilliseconds: 0, bytes } }
+    return { ...super.end(whole), audio: { ...NOTHING_HEARD, head: Buffer.concat(this.#head) } }
   }
 }
 
@@ -220,7 +197,7 @@ export class TranscriptMeter extends SilentMeter {
 
   override end(whole: boolean): Metered {
     this.#read(this.#line)
-    const audio = { milliseconds: null, leastMilliseconds: this.#lastMs, bytes: 0 }
+    const audio = { ...NOTHING_HEARD, leastMilliseconds: this.#lastMs }
     return { ...super.end(whole), output: this.#output, audio }
   }
 

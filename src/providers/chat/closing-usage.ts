@@ -11,6 +11,7 @@ import {
 import {
   type AudioSeen,
   type Delivered,
+  NOTHING_HEARD,
   NOTHING_SHOWN,
   type Reading,
   type ReplyLayout,
@@ -161,5 +162,5 @@ function sizeOf(tokens: ReportedTokens): number {
 function audioOf(stated: unknown): AudioSeen | null {
   const seconds = typeof stated === 'string' && stated !== '' ? Number(stated) : stated
   if (typeof seconds !== 'number' || !(seconds >= 0 && seconds <= SECONDS_MAX)) return null
-  return { milliseconds: Math.round(seconds * 1_000), leastMilliseconds: 0, bytes: 0 }
+  return { ...NOTHING_HEARD, milliseconds: Math.round(seconds * 1_000) }
 }

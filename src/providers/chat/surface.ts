@@ -4,7 +4,7 @@ import type { Delivered } from '../../metering/meter.ts'
 import { BatchReader } from '../reading.ts'
 import { isGiven } from '../request-members.ts'
 import type { ReaderSpec, SurfaceSpec } from '../surface.ts'
-import { SpeechEventsMeter, SpeechMeter, TranscriptMeter } from './audio.ts'
+import { SpeechMeter, TranscriptMeter } from './audio.ts'
 import { ClosingUsageReader } from './closing-usage.ts'
 import { ChatReader } from './completions.ts'
 import endpoints from './endpoints.json' with { type: 'json' }
@@ -49,7 +49,6 @@ const READERS: SurfaceSpec['readers'] = {
   speech: {
     create: (output) => new ClosingUsageReader('speech', output),
     other: () => new SpeechMeter(),
-    eventsMeter: SpeechEventsMeter,
     makesMedia: () => true,
   },
   transcription: {

@@ -142,7 +142,7 @@ for (const [sentence, usage, quantities, prompt] of examples) {
       assert.equal(metered.inputKnown && metered.outputKnown, true)
       assert.equal(metered.stage, 'over')
       assert.equal(metered.objectId, 'chatcmpl-1')
-      assert.deepEqual(metered.faults, [])
+      assert.equal(metered.fault, null)
       assert.equal(metered.output.text, 12)
     }
   })

@@ -17,7 +17,7 @@ test('embeddings are input only, however many megabytes their vectors are', () =
   assert.deepEqual(metered.usage.parts, [words('in 8')])
   assert.equal(metered.usage.modelServed, 'text-embedding-3-small')
   assert.equal(metered.inputKnown && metered.outputKnown, true)
-  assert.deepEqual(metered.faults, [])
+  assert.equal(metered.fault, null)
 })
 
 const imageUsage: Json = {
@@ -42,7 +42,7 @@ test('images, whole or streamed, split their input into text and pictures, and t
     )
     assert.deepEqual(stream.usage, body.usage)
     assert.equal(stream.stage, 'over')
-    assert.deepEqual(stream.faults, [])
+    assert.equal(stream.fault, null)
   }
   assert.equal(body.usage.modelServed, null)
 })

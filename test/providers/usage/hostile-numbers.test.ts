@@ -23,7 +23,7 @@ const impossible: readonly unknown[] = [
   [7],
 ]
 
-function assertSane({ usage, outputTokensSeen, faults }: Outcome): void {
+function assertSane({ usage, outputTokensSeen, fault }: Outcome): void {
   for (const { quantities, promptTokens } of usage.parts) {
     assert.ok(Number.isSafeInteger(promptTokens) && promptTokens >= 0, `prompt of ${promptTokens}`)
     for (const [unit, count] of Object.entries(quantities)) {
@@ -31,7 +31,7 @@ function assertSane({ usage, outputTokensSeen, faults }: Outcome): void {
     }
   }
   assert.ok(Number.isSafeInteger(outputTokensSeen) && outputTokensSeen >= 0)
-  assert.ok(!faults.includes('failed'))
+  assert.equal(fault, null)
 }
 
 interface Side {

@@ -228,7 +228,7 @@ for (const [sentence, usage, parts, more = {}, figures = {}] of examples) {
       assert.equal(metered.outputKnown, true)
       assert.equal(metered.stage, 'over')
       assert.equal(metered.objectId, 'msg_01')
-      assert.deepEqual(metered.faults, [])
+      assert.equal(metered.fault, null)
       assert.equal(metered.error, null)
     }
     assert.deepEqual(fromStream.output, fromBody.output)
@@ -243,6 +243,6 @@ test('a block whose type or name is no word says nothing, and the usage beside i
     meterStream('messages', messageStream({ usage: plain, content })),
   ]) {
     assert.deepEqual(metered.usage.parts, [OWN])
-    assert.deepEqual(metered.faults, [])
+    assert.equal(metered.fault, null)
   }
 })

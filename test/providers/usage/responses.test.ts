@@ -229,7 +229,7 @@ for (const [sentence, final, parts] of examples) {
       assert.equal(metered.stage, 'over')
       assert.equal(metered.objectId, 'resp_1')
       assert.equal(metered.error, final['error'] === undefined ? null : 'server_error')
-      assert.deepEqual(metered.faults, [])
+      assert.equal(metered.fault, null)
       assert.equal(metered.output.text, 12)
     }
   })
