@@ -5,12 +5,12 @@ import { type Denial, type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import { ChunkList } from '../kernel/memory.ts'
 import { codingOf } from '../metering/decode-copy.ts'
-import { NOT_READ, PIECE_BYTES, type RequestFacts } from '../metering/request-reader.ts'
+import { NOT_READ, type RequestFacts } from '../metering/request-facts.ts'
 import { ambiguityFor, unreadable } from '../providers/ambiguity.ts'
 import { BatchEntries, type BoundEntry } from '../providers/batch-requests.ts'
 import { speechRequest } from '../providers/chat/audio.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
-import { createRequestReader, type RequestReader } from '../providers/read-request.ts'
+import { PIECE_BYTES, RequestReader } from '../providers/read-request.ts'
 import { modelAsked } from '../providers/request-members.ts'
 import type { CountableInput } from './estimates.ts'
 import type { ByteBudget, DecodingTurns, KeyShare } from './key-shares.ts'
@@ -258,7 +258,7 @@ export async function readBody(
   }
   const isBatch = endpoint.model === 'batch_entries'
   const watch = isBatch ? new BatchEntries(endpoint.surface, options.boundEntry) : undefined
-  const reader = createRequestReader(endpoint, head, watch)
+  const reader = new RequestReader(endpoint, head, watch)
   const encoded = isEncoded(exchange)
   const received = await receiveBody(exchange, options, share, encoded ? null : reader, checkKey)
   if (received.kind !== 'received') return received

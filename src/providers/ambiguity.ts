@@ -1,5 +1,6 @@
-import { AMBIGUOUS, isObject, NameTable } from '../metering/json-shape.ts'
-import { type Ambiguity, NOT_READ, type ReadBytes, type RequestFacts } from '../metering/request-reader.ts'
+import { AMBIGUOUS, isObject, NameTable, type Skimmed } from '../metering/json-shape.ts'
+import type { MultipartScan } from '../metering/multipart-scanner.ts'
+import { type Ambiguity, NOT_READ, type RequestFacts } from '../metering/request-facts.ts'
 import type { Endpoint } from './endpoint.ts'
 import { INNER_NAMES, isGiven, isUnread } from './request-members.ts'
 
@@ -23,14 +24,16 @@ const REASONS: Readonly<Record<string, string>> = {
   part_head_too_large: 'the head of a form part is too large',
   too_many_parts: 'its form has too many parts',
   ambiguous_part: 'a form field could be read as a file or decoded differently',
-  no_boundary: 'its content type has no unambiguous boundary',
-  ambiguous_content_type: 'its content type is neither JSON nor multipart/form-data',
+  ambiguous_content_type: 'its content type is neither JSON nor multipart/form-data with one clear boundary',
+  // It could be one: `{"model":"a","x":"&model=b&"}`.
   may_be_form: 'its content type is that of a form; send application/json',
+  // Some servers take deflate for the zlib format and some for bare deflate, and bytes can be made that are both.
   deflate: 'deflate is ambiguous; send it uncompressed or as gzip',
+  // Where upstream believes it, quotes may be elsewhere.
   foreign_charset: 'its content type names a charset other than UTF-8',
   two_content_types: 'it has two content types or encodings',
   unknown_content_encoding: 'its content encoding is unknown',
-  corrupt_content_encoding: 'it does not match its content encoding',
+  corrupt: 'it does not match its content encoding',
   too_dense: 'it decodes to far more than was sent',
 }
 
@@ -39,25 +42,26 @@ const ALWAYS: ReadonlySet<string> = new Set(['ambiguous_name', 'name_too_long', 
 
 const INNER = new NameTable(Array.from(INNER_NAMES, (name) => [name, name] as const))
 
-export function ambiguityOfBytes(read: ReadBytes): Ambiguity | null {
-  switch (read.kind) {
+/** `doubt`: why upstream may read something else, although the body can be read. */
+export function ambiguityOf(scanned: Skimmed | MultipartScan, doubt: string | null): Ambiguity | null {
+  switch (scanned.kind) {
     case 'unreadable':
-      return unreadable(read.reason)
+      return unreadable(scanned.reason)
     case 'form': {
-      const [twice] = read.form.duplicates
+      const [twice] = scanned.duplicates
       if (twice !== undefined)
         return always(`The field ${JSON.stringify(twice)} is given twice. Send it once.`)
       break
     }
-    case 'json': {
-      const { duplicates, twiceInside, value } = read.skimmed
+    case 'object': {
+      const { duplicates, twiceInside, value } = scanned
       const twice = duplicates[0] ?? twiceInside.find((name) => INNER_NAMES.has(name))
       if (twice !== undefined) return givenTwice(twice)
       const members = [value['stream_options'], ...listed(value['tools']), ...listed(value['fallbacks'])]
       if (members.some(hasLookalike)) return unreadable('ambiguous_name')
     }
   }
-  return read.doubt === null ? null : unreadable(read.doubt)
+  return doubt === null ? null : unreadable(doubt)
 }
 
 function listed(value: unknown): readonly unknown[] {

@@ -17,7 +17,7 @@ import {
   type PartHead,
   type PartSink,
 } from '../metering/multipart-scanner.ts'
-import { type Ambiguity, type ItemFacts, NO_ITEMS, type RequestFacts } from '../metering/request-reader.ts'
+import { type Ambiguity, type ItemFacts, NO_ITEMS, type RequestFacts } from '../metering/request-facts.ts'
 import { ambiguityFor } from './ambiguity.ts'
 import { JsonLines } from './batch-results.ts'
 import type { Endpoint } from './endpoint.ts'

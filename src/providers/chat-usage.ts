@@ -1,7 +1,7 @@
 import { GLANCE, isObject, objectShape, type ReplyDocument, type Span } from '../metering/json-shape.ts'
 import { skimWhole } from '../metering/json-skim.ts'
 import { BLANKS } from '../metering/json-tokens.ts'
-import type { RequestFacts } from '../metering/request-reader.ts'
+import type { RequestFacts } from '../metering/request-facts.ts'
 import type { EventCut } from '../metering/sse-events.ts'
 import { isGiven } from './request-members.ts'
 

@@ -1,3 +1,5 @@
+import { limits } from '../kernel/limits.ts'
+import { type CopyDecoder, codingOf, decodeCopy } from '../metering/decode-copy.ts'
 import {
   eachShape,
   GLANCE,
@@ -10,18 +12,10 @@ import {
   UNREAD,
   VALUE,
 } from '../metering/json-shape.ts'
-import {
-  type BytesReader,
-  type ItemFacts,
-  NO_ITEMS,
-  NOT_READ,
-  type ReadBytes,
-  type Reads,
-  type RequestFacts,
-  readerFor,
-  unreadable,
-} from '../metering/request-reader.ts'
-import { ambiguityOfBytes } from './ambiguity.ts'
+import { JsonSkim } from '../metering/json-skim.ts'
+import { boundaryOf, FOREIGN_CHARSET, MultipartScanner } from '../metering/multipart-scanner.ts'
+import { type ItemFacts, NO_ITEMS, NOT_READ, type RequestFacts } from '../metering/request-facts.ts'
+import { ambiguityOf, unreadableFacts } from './ambiguity.ts'
 import type { Endpoint } from './endpoint.ts'
 import { ModelNames, otherModels, readToolModels } from './named-models.ts'
 import { isGiven, REQUEST_MEMBERS, toolList } from './request-members.ts'
@@ -76,11 +70,6 @@ const FIELDS = [
   ),
 ]
 
-export interface RequestReader {
-  readonly write: (chunk: Buffer) => Promise<void> | null
-  end(): RequestFacts | Promise<RequestFacts>
-}
-
 export interface ItemWatch {
   take(element: SkimmedElement): void
   found(): ItemFacts
@@ -95,46 +84,94 @@ export interface BodyHead {
 
 export const PLAIN_JSON: BodyHead = { contentType: 'application/json', contentEncoding: undefined }
 
-/** `watch` receives the items of the body: conversation items, or a batch's requests. */
-export function createRequestReader(
-  endpoint: Endpoint,
-  { contentType, contentEncoding, isDoubtful }: BodyHead,
-  watch: ItemWatch = new ConversationItems(),
-): RequestReader {
-  const reads: Reads = {
-    shape: shapeOf(endpoint),
-    onElement: (element) => watch.take(element),
-    fields: FIELDS,
+/** Field separators of a form. Some parsers still accept the semicolon. */
+const [AMPERSAND, SEMICOLON] = [0x26, 0x3b]
+
+/**
+ * Reads a body as it passes, by its content type and coding: forms as forms, everything else as JSON. It cannot change
+ * or stop the body. `watch` receives the items of the body: conversation items, or a batch's requests.
+ */
+export class RequestReader {
+  readonly #watch: ItemWatch
+  /** Null: the body is unreadable. */
+  readonly #scanner: JsonSkim | MultipartScanner | null
+  readonly #decoder: CopyDecoder | null
+  readonly #isUrlencoded: boolean
+  #unreadable: string | null
+  #doubt: string | null
+
+  constructor(endpoint: Endpoint, head: BodyHead, watch: ItemWatch = new ConversationItems()) {
+    const { contentType = '', contentEncoding } = head
+    const boundary = boundaryOf(contentType)
+    const coding = codingOf(contentEncoding)
+    this.#watch = watch
+    this.#isUrlencoded = /urlencoded/i.test(contentType)
+    this.#unreadable = whyUnreadable(head)
+    this.#doubt = doubtAbout(head)
+    if (this.#unreadable !== null) this.#scanner = null
+    else if (boundary !== null) this.#scanner = new MultipartScanner(boundary, FIELDS)
+    else this.#scanner = new JsonSkim(shapeOf(endpoint), (element) => watch.take(element))
+    this.#decoder = typeof coding === 'string' ? null : this.#decode(coding.coding)
   }
-  const reader: BytesReader =
-    isDoubtful === true ? unreadable('two_content_types') : readerFor(contentType, contentEncoding, reads)
-  return {
-    write: reader.write,
-    end() {
-      const read = reader.end()
-      return read instanceof Promise ? read.then((bytes) => factsOf(bytes, watch)) : factsOf(read, watch)
-    },
+
+  /** If it returns a promise, the decoded copy is behind: wait for it before the next chunk. */
+  write(chunk: Buffer): Promise<void> | null {
+    if (this.#decoder !== null) return this.#decoder.write(chunk)
+    this.#scan(chunk)
+    return null
+  }
+
+  end(): RequestFacts | Promise<RequestFacts> {
+    if (this.#decoder === null) return this.#facts()
+    return this.#decoder.end().then((state) => {
+      if (state !== 'whole') this.#unreadable = state
+      return this.#facts()
+    })
+  }
+
+  #decode(coding: string): CopyDecoder {
+    const { decodedBodyBytesMax, decodedRatioMax: ratioMax } = limits
+    return decodeCopy(coding, decodedBodyBytesMax, (bytes) => this.#scan(bytes), { ratioMax })
+  }
+
+  /** curl sends `urlencoded` with every -d. JSON without `&` or `;` would be a single form field, so it is safe to read. */
+  #scan(bytes: Buffer): void {
+    if (this.#isUrlencoded && (bytes.includes(AMPERSAND) || bytes.includes(SEMICOLON)))
+      this.#doubt = 'may_be_form'
+    this.#scanner?.write(bytes)
+  }
+
+  #facts(): RequestFacts {
+    const scanned = this.#scanner?.end()
+    if (this.#unreadable !== null || scanned === undefined)
+      return unreadableFacts(this.#unreadable ?? 'empty')
+    const ambiguity = ambiguityOf(scanned, this.#doubt)
+    switch (scanned.kind) {
+      case 'unreadable':
+        return { ...NOT_READ, kind: 'unreadable', ambiguity }
+      case 'form':
+        return requestOf(bodyOfForm(scanned.fields), { kind: 'form', bytes: scanned.lengthBytes, ambiguity })
+      case 'object': {
+        const items = this.#watch.found()
+        const { value, spans, objectEnd, marks, bytes } = scanned
+        const found = { spans, objectEnd, marks, bytes, items, ambiguity: ambiguity ?? items.ambiguity }
+        return requestOf(value, { kind: 'json', ...found })
+      }
+    }
   }
 }
 
-function factsOf(read: ReadBytes, watch: ItemWatch): RequestFacts {
-  const ambiguity = ambiguityOfBytes(read)
-  switch (read.kind) {
-    case 'unreadable':
-      return { ...NOT_READ, kind: 'unreadable', ambiguity }
-    case 'form':
-      return requestOf(bodyOfForm(read.form.fields), {
-        kind: 'form',
-        bytes: read.form.lengthBytes,
-        ambiguity,
-      })
-    case 'json': {
-      const items = watch.found()
-      const { value, spans, objectEnd, marks, bytes } = read.skimmed
-      const found = { spans, objectEnd, marks, bytes, items, ambiguity: ambiguity ?? items.ambiguity }
-      return requestOf(value, { kind: 'json', ...found })
-    }
-  }
+function whyUnreadable({ contentType = '', contentEncoding, isDoubtful = false }: BodyHead): string | null {
+  if (isDoubtful) return 'two_content_types'
+  if (codingOf(contentEncoding) === 'unknown') return 'unknown_content_encoding'
+  return /multipart/i.test(contentType) && boundaryOf(contentType) === null ? 'ambiguous_content_type' : null
+}
+
+/** Why upstream may read something else, even if the body can be read. */
+function doubtAbout({ contentType = '', contentEncoding }: BodyHead): string | null {
+  const coding = codingOf(contentEncoding)
+  if (typeof coding === 'object' && coding.coding === 'deflate') return 'deflate'
+  return FOREIGN_CHARSET.test(contentType) ? 'foreign_charset' : null
 }
 
 function requestOf(body: JsonObject, found: Partial<RequestFacts>): RequestFacts {
@@ -210,4 +247,14 @@ export function factsOfEntry(
   items: ItemFacts = NO_ITEMS,
 ): RequestFacts {
   return requestOf(body, { kind: 'json', bytes, marks, items })
+}
+
+/** How much text is read at a time before other work gets its turn. */
+export const PIECE_BYTES = 64 * 1024
+
+export async function writeInPieces(text: Buffer, write: (piece: Buffer) => unknown): Promise<void> {
+  for (let from = 0; from < text.length; from += PIECE_BYTES) {
+    if (from > 0) await new Promise((resolve) => setImmediate(resolve))
+    await write(text.subarray(from, from + PIECE_BYTES))
+  }
 }

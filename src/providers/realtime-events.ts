@@ -9,11 +9,12 @@ import {
 } from '../metering/json-shape.ts'
 import { JsonSkim } from '../metering/json-skim.ts'
 import { readJson } from '../metering/reply-json.ts'
-import { NOT_READ, PIECE_BYTES, writeInPieces } from '../metering/request-reader.ts'
+import { NOT_READ } from '../metering/request-facts.ts'
 import { givenTwice, unreadable } from './ambiguity.ts'
 import { PCM_BYTES_PER_MS } from './chat/audio.ts'
 import type { Endpoint } from './endpoint.ts'
 import { findEndpoint } from './find-endpoint.ts'
+import { PIECE_BYTES, writeInPieces } from './read-request.ts'
 import { bytesWritten, nameAt, objectAt } from './reading.ts'
 import { type RequestLimits, readLimits } from './request-limits.ts'
 

@@ -1,6 +1,6 @@
 import { isObject, type JsonObject } from '../metering/json-shape.ts'
 import { MARKS } from '../metering/json-tokens.ts'
-import type { RequestFacts } from '../metering/request-reader.ts'
+import type { RequestFacts } from '../metering/request-facts.ts'
 import { imageTokens } from './chat/images.ts'
 import type { Endpoint, UsageReader } from './endpoint.ts'
 import { asksForSvg } from './named-models.ts'

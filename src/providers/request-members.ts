@@ -1,5 +1,5 @@
 import { isObject, type JsonObject, UNREAD } from '../metering/json-shape.ts'
-import { MODEL_NAME_CHARS_MAX, type RequestFacts } from '../metering/request-reader.ts'
+import { MODEL_NAME_CHARS_MAX, type RequestFacts } from '../metering/request-facts.ts'
 import { DEFAULT_IMAGE_MODEL } from './chat/images.ts'
 import type { ToolRules } from './surface.ts'
 

@@ -1,9 +1,9 @@
 import { glances, objectShape } from '../metering/json-shape.ts'
 import { readJson } from '../metering/reply-json.ts'
-import { type ItemFacts, NOT_READ, type RequestFacts, writeInPieces } from '../metering/request-reader.ts'
+import { type ItemFacts, NOT_READ, type RequestFacts } from '../metering/request-facts.ts'
 import { givenTwice } from './ambiguity.ts'
 import type { Endpoint } from './endpoint.ts'
-import { createRequestReader, PLAIN_JSON } from './read-request.ts'
+import { PLAIN_JSON, RequestReader, writeInPieces } from './read-request.ts'
 import { nameAt, objectAt } from './reading.ts'
 import { isGiven } from './request-members.ts'
 
@@ -62,7 +62,7 @@ function inBoth(one: ItemFacts, other: ItemFacts): ItemFacts {
 
 export async function readRequest(payload: Buffer, endpoint: Endpoint | null): Promise<RequestFacts> {
   if (endpoint === null) return NOT_READ
-  const reader = createRequestReader(endpoint, PLAIN_JSON)
+  const reader = new RequestReader(endpoint, PLAIN_JSON)
   await writeInPieces(payload, (piece) => reader.write(piece))
   return await reader.end()
 }

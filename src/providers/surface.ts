@@ -3,7 +3,7 @@ import type { Tier } from '../kernel/usage.ts'
 import type { Surface } from '../kernel/vocabulary.ts'
 import type { JsonObject } from '../metering/json-shape.ts'
 import type { Delivered, Meter, ReplyReader } from '../metering/meter.ts'
-import type { RequestFacts } from '../metering/request-reader.ts'
+import type { RequestFacts } from '../metering/request-facts.ts'
 import type { UsageReader } from './endpoint.ts'
 
 export type { Surface }

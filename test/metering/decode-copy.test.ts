@@ -10,9 +10,8 @@ import {
 import fc from 'fast-check'
 
 import { decodeCopy } from '../../src/metering/decode-copy.ts'
-import { PIECE_BYTES } from '../../src/metering/request-reader.ts'
 import { findEndpoint } from '../../src/providers/find-endpoint.ts'
-import { createRequestReader } from '../../src/providers/read-request.ts'
+import { PIECE_BYTES, RequestReader } from '../../src/providers/read-request.ts'
 import { modelAsked } from '../../src/providers/request-members.ts'
 import { runs } from '../support/scale.ts'
 import { test } from '../support/suite.ts'
@@ -90,7 +89,7 @@ test('gzip: a request made of several compressed texts is read to its end', asyn
       const places = [0, ...at.sort((a, b) => a - b), json.length]
       const texts = places.slice(1).map((end, i) => gzipSync(Buffer.from(json.slice(places[i], end))))
       const head = { contentType: 'application/json', contentEncoding: 'gzip' }
-      const reader = createRequestReader(MESSAGES, head)
+      const reader = new RequestReader(MESSAGES, head)
       for (const piece of piecesOf(Buffer.concat(texts), pieces)) await reader.write(piece)
       assert.equal(modelAsked(await reader.end()), 'gpt-5.5')
     }),

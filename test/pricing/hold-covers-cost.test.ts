@@ -4,7 +4,7 @@ import { createPricer } from '../../src/gateway/pricer.ts'
 import type { Usage } from '../../src/kernel/usage.ts'
 import { loadPrices } from '../../src/pricing/load-book.ts'
 import { findEndpoint } from '../../src/providers/find-endpoint.ts'
-import { createRequestReader } from '../../src/providers/read-request.ts'
+import { RequestReader } from '../../src/providers/read-request.ts'
 import { readLimits } from '../../src/providers/request-limits.ts'
 import { modelAsked } from '../../src/providers/request-members.ts'
 import { createMeter } from '../../src/providers/surfaces.ts'
@@ -179,7 +179,7 @@ async function planFor(
 ) {
   const endpoint = findEndpoint(surface, 'POST', path)
   assert.ok(endpoint?.billing === 'metered')
-  const reader = createRequestReader(endpoint, { contentType, contentEncoding: undefined })
+  const reader = new RequestReader(endpoint, { contentType, contentEncoding: undefined })
   for (let at = 0; at < bytes.length; at += 65_536) await reader.write(bytes.subarray(at, at + 65_536))
   const facts = await reader.end()
   const pricer = createPricer(book, {

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { NO_COST } from '../../src/kernel/money.ts'
 import type { NamedModels } from '../../src/kernel/vocabulary.ts'
-import { type ItemFacts, NO_ITEMS } from '../../src/metering/request-reader.ts'
+import { type ItemFacts, NO_ITEMS } from '../../src/metering/request-facts.ts'
 import { BatchEntries } from '../../src/providers/batch-requests.ts'
 import { findEndpoint } from '../../src/providers/find-endpoint.ts'
 import { namedModels } from '../../src/providers/named-models.ts'
-import { createRequestReader, PLAIN_JSON } from '../../src/providers/read-request.ts'
+import { PLAIN_JSON, RequestReader } from '../../src/providers/read-request.ts'
 import { pieceSizes } from '../metering/slices.ts'
 import { runs } from '../support/scale.ts'
 import { test } from '../support/suite.ts'
@@ -103,7 +103,7 @@ async function read(
   text: string,
   sizes: readonly number[],
 ): Promise<NamedModels & { ambiguity: string | null; items: ItemFacts }> {
-  const reader = createRequestReader(BATCH, PLAIN_JSON, new BatchEntries('messages', () => NO_COST))
+  const reader = new RequestReader(BATCH, PLAIN_JSON, new BatchEntries('messages', () => NO_COST))
   const bytes = Buffer.from(text)
   for (let at = 0, turn = 0; at < bytes.length; turn++) {
     const piece = Buffer.from(bytes.subarray(at, at + (sizes[turn % sizes.length] ?? 1)))

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
-import { NOT_READ } from '../../src/metering/request-reader.ts'
+import { NOT_READ } from '../../src/metering/request-facts.ts'
 import { allEndpoints, findEndpoint, surfacesOf } from '../../src/providers/find-endpoint.ts'
 import { namedModels } from '../../src/providers/named-models.ts'
 import { runs } from '../support/scale.ts'

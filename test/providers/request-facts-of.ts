@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { NO_COST } from '../../src/kernel/money.ts'
 import type { NamedModels, Surface } from '../../src/kernel/vocabulary.ts'
-import { NOT_READ, type RequestFacts } from '../../src/metering/request-reader.ts'
+import { NOT_READ, type RequestFacts } from '../../src/metering/request-facts.ts'
 import { BatchEntries } from '../../src/providers/batch-requests.ts'
 import type { Endpoint } from '../../src/providers/endpoint.ts'
 import { findEndpoint } from '../../src/providers/find-endpoint.ts'
 import { namedModels } from '../../src/providers/named-models.ts'
-import { createRequestReader } from '../../src/providers/read-request.ts'
+import { RequestReader } from '../../src/providers/read-request.ts'
 
 export type Body = string | Record<string, unknown> | FormData | null
 
@@ -23,7 +23,7 @@ export async function factsOf(
   const type = contentType ?? whole?.headers.get('content-type') ?? 'application/json'
   const isBatch = endpoint.model === 'batch_entries'
   const watch = isBatch ? new BatchEntries(endpoint.surface, () => NO_COST) : undefined
-  const reader = createRequestReader(endpoint, { contentType: type, contentEncoding: undefined }, watch)
+  const reader = new RequestReader(endpoint, { contentType: type, contentEncoding: undefined }, watch)
   for (let at = 0; at < bytes.length; at += 777) await reader.write(bytes.subarray(at, at + 777))
   return await reader.end()
 }

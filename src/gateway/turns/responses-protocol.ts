@@ -1,5 +1,5 @@
 import { type Refusal, refuse } from '../../kernel/errors.ts'
-import type { RequestFacts } from '../../metering/request-reader.ts'
+import type { RequestFacts } from '../../metering/request-facts.ts'
 import { ambiguityFor, unreadableFacts } from '../../providers/ambiguity.ts'
 import { findEndpoint } from '../../providers/find-endpoint.ts'
 import {

@@ -1,6 +1,6 @@
 import type { UsagePart } from '../../kernel/usage.ts'
 import { isObject, type JsonObject } from '../../metering/json-shape.ts'
-import type { RequestFacts } from '../../metering/request-reader.ts'
+import type { RequestFacts } from '../../metering/request-facts.ts'
 import { type Counts, listAt, nameAt, objectAt, quantitiesOf } from '../reading.ts'
 import { partOf, type ReportedTokens, readTokens } from './tokens.ts'
 

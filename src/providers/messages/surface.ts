@@ -1,6 +1,6 @@
 import type { ErrorCode } from '../../kernel/errors.ts'
 import { isObject, type JsonObject } from '../../metering/json-shape.ts'
-import type { RequestFacts } from '../../metering/request-reader.ts'
+import type { RequestFacts } from '../../metering/request-facts.ts'
 import { BatchReader } from '../reading.ts'
 import { isGiven } from '../request-members.ts'
 import type { RequestFees, SurfaceSpec } from '../surface.ts'

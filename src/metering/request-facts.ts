@@ -1,0 +1,74 @@
+import type { Bound } from '../kernel/money.ts'
+import type { JsonObject, Span } from './json-shape.ts'
+
+/** What was read of a request, the same for JSON bodies, forms, socket messages and batch lines. */
+export interface RequestFacts {
+  /** `not_read`: no body, or the endpoint does not need it. `unreadable`: `ambiguity` says why. */
+  readonly kind: 'not_read' | 'json' | 'form' | 'unreadable'
+  /** The parsed members. UNREAD: present but not read. */
+  readonly body: JsonObject
+  /** All tools of the body, including those in namespaces; null if they cannot be read. */
+  readonly tools: readonly JsonObject[] | null
+  readonly others: OtherModels
+  /** Positions of the members and of the closing brace, for injecting `include_usage`. */
+  readonly spans: ReadonlyMap<string, Span>
+  readonly objectEnd: number
+  readonly marks: number
+  readonly bytes: number
+  readonly items: ItemFacts
+  readonly ambiguity: Ambiguity | null
+}
+
+export interface OtherModels {
+  readonly names: readonly string[]
+  /** Why there may be more models than the names, or null. */
+  readonly unknown: string | null
+}
+
+/** Facts about the items of a body: a conversation's items, a batch's requests. There may be many. */
+export interface ItemFacts {
+  readonly models: readonly string[]
+  /** Why the items may use further models, as a sentence; null if not. */
+  readonly unknown: string | null
+  readonly bringsTools: boolean
+  readonly refersElsewhere: boolean
+  /** Some items request compaction of the conversation before them. */
+  readonly compacts: boolean
+  /** Upper bound of all requests of a batch; null if the items are not a batch. */
+  readonly bound: Bound | null
+  readonly ambiguity: Ambiguity | null
+}
+
+export const NO_ITEMS: ItemFacts = {
+  models: [],
+  unknown: null,
+  bringsTools: false,
+  refersElsewhere: false,
+  compacts: false,
+  bound: null,
+  ambiguity: null,
+}
+
+export interface Ambiguity {
+  readonly detail: string
+  /** `always`: parsers differ on the meaning of a metered body. `limited`: it could not be read here. */
+  readonly refuse: 'always' | 'limited'
+}
+
+const NO_SPANS: ReadonlyMap<string, Span> = new Map()
+
+export const NOT_READ: RequestFacts = {
+  kind: 'not_read',
+  body: {},
+  tools: [],
+  others: { names: [], unknown: null },
+  spans: NO_SPANS,
+  objectEnd: 0,
+  marks: 0,
+  bytes: 0,
+  items: NO_ITEMS,
+  ambiguity: null,
+}
+
+/** No model name is longer, so longer texts are not stored. */
+export const MODEL_NAME_CHARS_MAX = 256
