@@ -111,8 +111,6 @@ export interface ReplyLayout {
   /** The parts to read of a body or event that is too long to be parsed whole. */
   readonly body: Shape
   readonly event: Shape
-  /** Events whose data begins like this carry no usage and may be large. */
-  readonly dullEvents: readonly Buffer[]
 }
 
 /** Interprets one kind of reply. Each call has its own reader. */
@@ -224,9 +222,6 @@ export type CutEvent = (document: ReplyDocument | null, data: Buffer, isLast: bo
 
 const DONE = Buffer.from('[DONE]')
 
-/** Shorter events are always parsed. */
-const DULL_BYTES_MIN = 4 * 1024
-
 /** The meter of an event stream. It splits and parses once; removing injected usage shares the result. */
 export class StreamMeter extends ReaderMeter implements Meter, EventSink {
   readonly #cut: CutEvent | null
@@ -260,7 +255,6 @@ export class StreamMeter extends ReaderMeter implements Meter, EventSink {
       this.read(() => this.reader.readDone())
       return 'pass'
     }
-    if (data.length >= DULL_BYTES_MIN && this.#isDull(data)) return 'pass'
     const document = readJson(this.reader.layout.event, data)
     this.#readEvent(document, name)
     return this.#cut === null || data.length > EVENT_BYTES_MAX ? 'pass' : this.#cut(document, data, isLast)
@@ -275,10 +269,6 @@ export class StreamMeter extends ReaderMeter implements Meter, EventSink {
     this.hasBegun = true
     this.#readEvent(this.#long?.end() ?? null, name)
     this.#long = null
-  }
-
-  #isDull(data: Buffer): boolean {
-    return this.reader.layout.dullEvents.some((start) => data.subarray(0, start.length).equals(start))
   }
 
   #readEvent(document: ReplyDocument | null, name: string): void {

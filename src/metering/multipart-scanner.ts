@@ -47,7 +47,7 @@ export interface PartHead {
   readonly verbatim: boolean
 }
 
-const HEADER_LINE = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):([\t\x20-\x7e\x80-\xff]*)$/
+const HEADER_LINE = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+): ?([\t\x20-\x7e\x80-\xff]*)$/
 /** The form that all clients write: the name first, quoted, or bare if it is a word. */
 const DISPOSITION = /^form-data[ \t]*;[ \t]*name=(?:"([^"\\]*)"|([0-9A-Za-z_.-]+))(?![^ \t;])/i
 /** Parameters that may follow the name: `filename=` and `filename*=`, once each. */
@@ -70,7 +70,7 @@ function readPartHead(bytes: Buffer): PartHead | null {
     if (field === undefined || value === undefined) return null
     const key = field.toLowerCase()
     if (headers.has(key) && key.startsWith('content-')) return null
-    headers.set(key, withoutBlanks(value))
+    headers.set(key, value)
   }
   const disposition = headers.get('content-disposition') ?? ''
   const match = DISPOSITION.exec(disposition)
@@ -92,14 +92,6 @@ function readPartHead(bytes: Buffer): PartHead | null {
   }
 }
 
-/** `trim` would also remove U+00A0, which other parsers preserve, and a pattern for the end would be quadratic. */
-function withoutBlanks(value: string): string {
-  let [start, end] = [0, value.length]
-  while (start < end && ' \t'.includes(value.charAt(start))) start++
-  while (start < end && ' \t'.includes(value.charAt(end - 1))) end--
-  return value.slice(start, end)
-}
-
 /** The name as read by parsers that decode percent escapes, trim, and treat `a[]` as a list `a`. */
 export function looseName(name: string): string {
   return name
@@ -108,27 +100,18 @@ export function looseName(name: string): string {
     .trim()
 }
 
-const PARAMETER =
-  /[ \t]*;[ \t]*([!#$%&'*+.^_`|~0-9A-Za-z-]+)=(?:([!#$%&'*+.^_`|~0-9A-Za-z-]+)|"([^"\\]*)")[ \t]*/y
+const FORM_TYPE =
+  /^[ \t]*multipart\/form-data[ \t]*;(?:[ \t]*charset="?utf-8"?[ \t]*;)?[ \t]*boundary=(?:"([^"\\]+)"|([^ \t"(),/:;=?]+))[ \t]*(?:;[ \t]*charset="?utf-8"?)?$/i
 const BOUNDARY = /^[0-9A-Za-z'()+_,./:=?-]{1,70}$/
 
 /**
- * The boundary of a `multipart/form-data` content type; null if not every parser reads it the same way. RFC 2046 allows
+ * The boundary of a `multipart/form-data` content type, written as clients write it; null for any other. RFC 2046 allows
  * 70 characters; we exclude the space, which some parsers trim, and unquoted characters that need quotes.
  */
 export function boundaryOf(contentType: string): string | null {
-  const type = /^[ \t]*multipart\/form-data(?=[ \t;])/i.exec(contentType)
-  if (type === null) return null
-  let boundary: string | null = null
-  for (let at = type[0].length; at < contentType.length; at = PARAMETER.lastIndex) {
-    PARAMETER.lastIndex = at
-    const [, attribute, token, quoted] = PARAMETER.exec(contentType) ?? []
-    if (attribute === undefined) return null
-    if (!/^boundary/i.test(attribute)) continue
-    if (boundary !== null || attribute.length > 'boundary'.length) return null
-    boundary = token ?? quoted ?? ''
-  }
-  return boundary !== null && BOUNDARY.test(boundary) ? boundary : null
+  const [, quoted, bare] = FORM_TYPE.exec(contentType) ?? []
+  const boundary = quoted ?? bare ?? ''
+  return BOUNDARY.test(boundary) ? boundary : null
 }
 
 type State = 'content' | 'delimiter' | 'head' | 'closed'

@@ -6,6 +6,7 @@ import {
   isObject,
   NameTable,
   objectShape,
+  type Skimmed,
   type SkimmedElement,
   VALUE,
 } from '../metering/json-shape.ts'
@@ -106,9 +107,8 @@ const LINE = objectShape({ url: VALUE, body: BATCHED_BODY })
  */
 export class BatchFileScanner {
   readonly #form: MultipartScanner | null
-  readonly #lines: JsonLines
+  readonly #lines: JsonLines<JsonSkim>
   readonly #entries: EntrySum
-  #line: JsonSkim | null = null
   #items = new ConversationItems()
   #isBounded = true
   #files = 0
@@ -117,17 +117,10 @@ export class BatchFileScanner {
   constructor(contentType: string | undefined, contentEncoding: string | undefined, entries: EntrySum) {
     const boundary = codingOf(contentEncoding) === 'identity' ? boundaryOf(contentType ?? '') : null
     this.#entries = entries
-    const isFailed = () => this.#line?.failed === true
-    this.#lines = new JsonLines({
-      write: (bytes) => {
-        this.#line ??= new JsonSkim(LINE, (item) => this.#items.take(item))
-        this.#line.write(bytes)
-      },
-      get failed() {
-        return isFailed()
-      },
-      end: () => this.#endLine(),
-    })
+    this.#lines = new JsonLines(
+      () => new JsonSkim(LINE, (item) => this.#items.take(item)),
+      (line) => this.#endLine(line.end()),
+    )
     const sink: PartSink = {
       open: (head) => this.#openPart(head),
       write: (bytes) => {
@@ -168,12 +161,10 @@ export class BatchFileScanner {
     return isFile && !this.#failed
   }
 
-  #endLine(): boolean {
-    const line = this.#line?.end()
+  #endLine(line: Skimmed): boolean {
     const items = this.#items.found()
-    this.#line = null
     this.#items = new ConversationItems()
-    if (line?.kind !== 'object' || line.duplicates.length > 0) return false
+    if (line.kind !== 'object' || line.duplicates.length > 0) return false
     const { url = '', body } = line.value
     if (!isObject(body)) return false
     const isAdded = typeof url === 'string' && this.#entries.add(url, factsOfEntry(body, line, items))

@@ -20,10 +20,9 @@ const BLANKS = new Set([0x20, 0x09, CR])
 const FULL_LINES_MAX = 100_000
 const LINES_MAX = 1_000_000
 
-export interface LineReader {
+interface LineReader {
   write(bytes: Buffer): void
-  readonly failed: boolean
-  end(): boolean
+  readonly failed?: boolean
 }
 
 /**
@@ -31,16 +30,20 @@ export interface LineReader {
  * JSON value or blank, and CR appears only before LF (elsewhere it is whitespace for JSON and a line end for many line
  * readers). Lines of any length are read without buffering.
  */
-export class JsonLines {
-  readonly #line: LineReader
+export class JsonLines<Reader extends LineReader> {
+  readonly #open: () => Reader
+  readonly #close: (reader: Reader) => boolean
+  /** The reader of the current line; null while the line is blank. */
+  #line: Reader | null = null
   #failed = false
-  #open = false
   #endsInCr = false
   #lines = 0
   #fullLines = 0
 
-  constructor(line: LineReader) {
-    this.#line = line
+  /** `close` is called at the end of each line. False: the text cannot be read. */
+  constructor(open: () => Reader, close: (reader: Reader) => boolean) {
+    this.#open = open
+    this.#close = close
   }
 
   get failed(): boolean {
@@ -68,26 +71,27 @@ export class JsonLines {
     const cr = bytes.indexOf(CR)
     if (this.#endsInCr || (cr >= 0 && cr < bytes.length - 1)) this.#failed = true
     this.#endsInCr = cr >= 0
-    if (!this.#open && bytes.every((byte) => BLANKS.has(byte))) return
-    this.#open = true
+    if (this.#line === null && bytes.every((byte) => BLANKS.has(byte))) return
+    this.#line ??= this.#open()
     this.#line.write(bytes)
-    if (this.#line.failed) this.#failed = true
+    if (this.#line.failed === true) this.#failed = true
   }
 
   #endLine(): void {
     this.#endsInCr = false
     this.#lines++
     if (this.#lines > LINES_MAX) this.#failed = true
-    if (!this.#open || this.#failed) return
-    this.#open = false
+    const line = this.#line
+    this.#line = null
+    if (line === null || this.#failed) return
     this.#fullLines++
-    if (!this.#line.end() || this.#fullLines > FULL_LINES_MAX) this.#failed = true
+    if (!this.#close(line) || this.#fullLines > FULL_LINES_MAX) this.#failed = true
   }
 }
 
 /** Reads batch results as they pass, for the usage of each succeeded request. Other requests are free. */
 export class BatchResults {
-  readonly #lines: JsonLines
+  readonly #lines: JsonLines<ReplyJson>
   readonly #createReader: ((output: Delivered) => ReplyReader) | null
   readonly #onSucceeded: (metered: Metered) => void
 
@@ -95,16 +99,10 @@ export class BatchResults {
     this.#createReader = READERS[reader]?.create ?? null
     this.#onSucceeded = onSucceeded
     const shape = lineShape(this.#createReader?.(nothingDelivered()).layout.body ?? GLANCE)
-    let line = new ReplyJson(shape)
-    this.#lines = new JsonLines({
-      write: (bytes) => line.write(bytes),
-      failed: false,
-      end: () => {
-        const document = line.end()
-        line = new ReplyJson(shape)
-        return document !== null && this.#endLine(document)
-      },
-    })
+    this.#lines = new JsonLines(
+      () => new ReplyJson(shape),
+      (line) => this.#endLine(line.end()),
+    )
   }
 
   write(chunk: Buffer): void {
@@ -115,8 +113,8 @@ export class BatchResults {
     return this.#lines.end()
   }
 
-  #endLine(document: ReplyDocument): boolean {
-    if (!isObject(document.value)) return false
+  #endLine(document: ReplyDocument | null): boolean {
+    if (!isObject(document?.value)) return false
     const { result, response } = document.value
     const isMessage = isObject(result)
     const status = Number(objectAt(response)['status_code'])

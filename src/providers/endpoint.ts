@@ -13,9 +13,7 @@ const MODEL_PLACES = {
   batch_entries: 'json',
   /** In a batch file that was uploaded before, named by `input_file_id` of a JSON body. */
   batch_file: 'json',
-  /** Nested in the body, specific to this endpoint (`session.model`, `grader.model` …). */
-  nested: 'json',
-  /** In an object, file or socket event outside of this request. */
+  /** In a nested member of the body, or in an object, file or socket event outside of this request. */
   elsewhere: 'nothing',
   none: 'nothing',
 } as const
@@ -81,7 +79,7 @@ const BILLING_WORDS: Readonly<Record<string, readonly [Endpoint['billing'], stat
  * The endpoints of a surface from its table (`messages/endpoints.json`, `chat/endpoints.json`). A row is the methods, the
  * template, the word for billing and, where it applies: the place of the model, `stored` for a call on an object that is
  * stored under the shared account, `makes:<kind>` for a reply with an object whose cost comes later, `shows:<reader>` for
- * a reply with such an object, `reads_multipart` where SDKs send a form though the model is not a field of it. Rows that begin with `#` are comments.
+ * a reply with such an object. Rows that begin with `#` are comments.
  */
 export function readEndpoints(surface: Surface, table: readonly string[]): Endpoint[] {
   return table.filter((row) => row !== '' && !row.startsWith('#')).flatMap((row) => readRow(surface, row))
@@ -97,15 +95,13 @@ function readRow(surface: Surface, row: string): Endpoint[] {
     const [name = '', value] = word.split(':')
     if (Object.hasOwn(MODEL_PLACES, word)) kind['model'] = word
     else if (name === 'shows' || name === 'makes') kind[name] = value
-    else if (word !== 'stored' && word !== 'reads_multipart') kind['odd'] = word
+    else if (word !== 'stored') kind['odd'] = word
   }
   const billing = BILLING_WORDS[billingWord]
   if (templateAt < 1 || billing === undefined || 'odd' in kind)
     throw new TypeError(`This row of the ${surface} endpoints cannot be read: ${row}`)
   kind['billing'] = billing[0]
   kind['stateful'] = billing[1] || rest.includes('stored')
-  kind['reads'] = rest.includes('reads_multipart')
-    ? 'multipart'
-    : MODEL_PLACES[kind['model'] as ModelLocation]
+  kind['reads'] = MODEL_PLACES[kind['model'] as ModelLocation]
   return words.slice(0, templateAt).map((method) => ({ surface, method, template, ...kind }) as Endpoint)
 }

@@ -42,12 +42,10 @@ export function namedModels(
       return namedInEntries(found, facts)
     case 'batch_file':
       return namedInFile(facts)
-    case 'nested':
-      return unknown('This endpoint names its models where the gateway does not read them.')
     case 'elsewhere':
       return found.billing === 'free'
         ? NOTHING
-        : unknown('This endpoint names its model where it is not looked for.')
+        : unknown('This endpoint names its models where the gateway does not read them.')
   }
 }
 

@@ -179,7 +179,7 @@ export function addToolCalls(parts: readonly UsagePart[], calls: Quantities): re
 }
 
 const BATCH = objectShape(glances('id status processing_status output_file_id endpoint'))
-const LAYOUT: ReplyLayout = { body: BATCH, event: BATCH, dullEvents: [] }
+const LAYOUT: ReplyLayout = { body: BATCH, event: BATCH }
 
 /** Reads a batch object of either surface: status and location of the results, which have the usage. */
 export class BatchReader implements ReplyReader {

@@ -1,34 +1,22 @@
 import { NO_USAGE, type Usage } from '../kernel/usage.ts'
-import { isObject, type JsonObject } from '../metering/json-shape.ts'
+import { isObject } from '../metering/json-shape.ts'
 import { heardTokens, outputAudioTokens } from './chat/audio.ts'
 import { readTranscription } from './chat/closing-usage.ts'
-import { partOf, readTokens } from './chat/tokens.ts'
+import { partOf, type ReportedTokens, readTokens } from './chat/tokens.ts'
 import { Counts, objectAt, quantitiesOf, tokensInBytes } from './reading.ts'
 
-/**
- * `response.usage` of a `response.done`, whatever its status. Tokens that the details do not explain count as audio, the
- * most expensive kind; cached tokens without details are text first, then images, then audio. Usage events do not name a model, so the session's model is used.
- */
+/** `response.usage` of a `response.done`, whatever its status. Without details all tokens are audio, the most expensive kind. */
 export function realtimeUsage(usage: unknown, model: string | null): Usage {
   const counts = new Counts()
   const stated = objectAt(usage)
-  const detailsOf = (side: 'input' | 'output'): JsonObject => {
-    const details = objectAt(stated[`${side}_token_details`])
-    const [text, audio, image] = ['text_tokens', 'audio_tokens', 'image_tokens'].map(
-      (name) => counts.read(details[name]) ?? 0,
-    ) as [number, number, number]
-    const rest = (counts.read(stated[`${side}_tokens`]) ?? 0) - text - image
-    if (rest !== audio) counts.doubt()
-    const own = { ...details, audio_tokens: Math.max(audio, rest) }
-    const cached = counts.read(details['cached_tokens']) ?? 0
-    if (cached === 0 || isObject(details['cached_tokens_details'])) return own
-    counts.doubt()
-    const image_tokens = Math.min(image, Math.max(0, cached - text))
-    const audio_tokens = Math.max(0, cached - text - image)
-    return { ...own, cached_tokens_details: { image_tokens, audio_tokens } }
-  }
-  const details = { input_token_details: detailsOf('input'), output_token_details: detailsOf('output') }
-  const tokens = readTokens({ ...stated, ...details }, counts)
+  const { input_token_details: input, output_token_details: output } = stated
+  if (!isObject(input) || !isObject(output)) counts.doubt()
+  const plain = { input: 'audio_input_tokens', output: 'audio_output_tokens' } as const
+  return usageOf(readTokens(stated, counts, plain), model, counts)
+}
+
+/** Usage events do not name a model. */
+function usageOf(tokens: ReportedTokens, model: string | null, counts: Counts): Usage {
   if (tokens.input === null || tokens.output === null) counts.doubt()
   return { ...NO_USAGE, parts: [partOf(null, tokens)], modelServed: model, suspect: counts.suspect }
 }
@@ -76,7 +64,5 @@ export function cutResponseUsage(
 /** `usage` of a `conversation.item.input_audio_transcription.completed`, rated like a transcription over HTTP. */
 export function transcriptionUsage(usage: unknown, model: string | null): Usage {
   const counts = new Counts()
-  const tokens = readTranscription(objectAt(usage), counts)
-  if (tokens.input === null || tokens.output === null) counts.doubt()
-  return { ...NO_USAGE, parts: [partOf(null, tokens)], modelServed: model, suspect: counts.suspect }
+  return usageOf(readTranscription(objectAt(usage), counts), model, counts)
 }

@@ -16,7 +16,7 @@ function failingAt(failing: 'read' | 'reading'): ReplyReader {
     if (failing === 'read') throw new Error('a fault of ours')
   }
   return {
-    layout: { body: GLANCE, event: GLANCE, dullEvents: [] },
+    layout: { body: GLANCE, event: GLANCE },
     stage: 'closing',
     shown: NOTHING_SHOWN,
     readEvent: read,

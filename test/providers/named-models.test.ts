@@ -83,11 +83,11 @@ messages HEAD /v1/messages
 messages HEAD /v1/models
   HEAD of what has a GET | - | =
 messages POST /v1/sessions
-  a session | - | ~ where it is not looked for
+  a session | - | ~ does not read them
 chat POST /v1/fine_tuning/alpha/graders/run
   a grader | {"grader":{"model":"a"}} | ~ does not read them
 chat POST /v1/fine_tuning/alpha/graders/validate
-  a grader that is only validated | {"grader":{"model":"a"}} | ~ does not read them
+  a grader that is only validated | {"grader":{"model":"a"}} | =
 chat POST /v1/realtime/sessions
   a credential | {"model":"a"} | ~ credential
 messages POST /v1/oauth/token

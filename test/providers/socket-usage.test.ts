@@ -66,36 +66,6 @@ const contradictions: readonly Contradiction[] = [
     quantities: { audio_input_tokens: 100, audio_output_tokens: 50 },
   },
   {
-    says: 'with details that explain a part is audio in the rest',
-    usage: {
-      ...{ input_tokens: 100, input_token_details: details(20, 30, 10) },
-      ...{ output_tokens: 50, output_token_details: { text_tokens: 40 } },
-    },
-    quantities: {
-      ...{ input_tokens: 20, audio_input_tokens: 70, image_input_tokens: 10 },
-      ...{ output_tokens: 40, audio_output_tokens: 10 },
-    },
-  },
-  {
-    says: 'with details beyond its total is cut to it, text first',
-    usage: {
-      ...{ input_tokens: 100, input_token_details: details(80, 70, 20) },
-      ...{ output_tokens: 10, output_token_details: details(8, 8) },
-    },
-    quantities: {
-      ...{ input_tokens: 10, audio_input_tokens: 70, image_input_tokens: 20 },
-      ...{ output_tokens: 2, audio_output_tokens: 8 },
-    },
-  },
-  {
-    says: 'that does not say what was cached is cached in its text first',
-    usage: {
-      ...{ input_tokens: 100, input_token_details: { ...details(40, 60), cached_tokens: 50 } },
-      ...{ output_tokens: 0 },
-    },
-    quantities: { cache_read_tokens: 40, audio_cache_read_tokens: 10, audio_input_tokens: 50 },
-  },
-  {
     says: 'without a total on one side is the other side',
     usage: { total_tokens: 90, output_tokens: 30, output_token_details: details(30, 0) },
     quantities: { output_tokens: 30 },

@@ -25,8 +25,6 @@ import { partOf, ReplyFacts, type ReportedTokens, readTokens, type TokenSide } f
 /** A kind of reply that states its usage once, at the end: in the body, or in the closing event. */
 interface ClosingKind {
   readonly closingEvents: readonly string[]
-  /** Events that say nothing, and may be large. */
-  readonly dullEvents: readonly string[]
   /** True: several closing events are several results, each with its own usage. Otherwise one result was stated twice. */
   readonly closesEachResult?: true
   readonly readUsage: (usage: JsonObject, counts: Counts) => ReportedTokens
@@ -38,20 +36,17 @@ const CLOSING_KINDS = {
   /** POST /v1/embeddings: input only. The vectors are megabytes of numbers and are not read. */
   embeddings: {
     closingEvents: [],
-    dullEvents: [],
     readUsage: (usage, counts) => ({ ...readTokens(usage, counts), output: NO_OUTPUT }),
   },
   /** POST /v1/images/generations and /v1/images/edits. The reply does not name the model. */
   images: {
     closingEvents: ['image_generation.completed', 'image_edit.completed'],
-    dullEvents: ['image_generation.partial_image', 'image_edit.partial_image'],
     closesEachResult: true,
     readUsage: readImageTokens,
   },
   /** POST /v1/audio/speech. Only an event stream states usage; plain audio does not. */
   speech: {
     closingEvents: ['speech.audio.done'],
-    dullEvents: ['speech.audio.delta'],
     readUsage(usage, counts) {
       const { input, output } = readTokens(usage, counts)
       if (output === null) return { input, output }
@@ -62,7 +57,6 @@ const CLOSING_KINDS = {
   /** POST /v1/audio/transcriptions. Plain text and subtitles state no usage. */
   transcription: {
     closingEvents: ['transcript.text.done'],
-    dullEvents: [],
     readUsage: readTranscription,
   },
 } as const satisfies Record<string, ClosingKind>
@@ -81,12 +75,14 @@ const MEMBERS = objectShape({
   ...{ usage: VALUE, svg_usage: VALUE, error: VALUE },
 })
 
+const LAYOUT: ReplyLayout = { body: MEMBERS, event: MEMBERS }
+
 const SECONDS_MAX = 365 * 24 * 60 * 60
 
 const RESULTS_MAX = 16
 
 export class ClosingUsageReader implements ReplyReader {
-  readonly layout: ReplyLayout
+  readonly layout = LAYOUT
   readonly shown = NOTHING_SHOWN
   readonly #kind: ClosingKind
   readonly #output: Delivered
@@ -98,8 +94,6 @@ export class ClosingUsageReader implements ReplyReader {
 
   constructor(kind: keyof typeof CLOSING_KINDS, output: Delivered) {
     this.#kind = CLOSING_KINDS[kind]
-    const dullEvents = this.#kind.dullEvents.map((type) => Buffer.from(`{"type":"${type}"`))
-    this.layout = { body: MEMBERS, event: MEMBERS, dullEvents }
     this.#output = output
   }
 

@@ -33,7 +33,6 @@ const COMPLETION = { ...glances('id model service_tier'), usage: VALUE, error: V
 const LAYOUT: ReplyLayout = {
   body: objectShape({ ...COMPLETION, choices: listShape(objectShape({ ...CHOICE, message: MESSAGE })) }),
   event: objectShape({ ...COMPLETION, choices: listShape(objectShape({ ...CHOICE, delta: MESSAGE })) }),
-  dullEvents: [],
 }
 
 const CHOICES_MAX = 128

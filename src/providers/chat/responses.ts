@@ -52,9 +52,6 @@ const LAYOUT: ReplyLayout = {
     delta: SIZE,
     error: VALUE,
   }),
-  dullEvents: ['response.image_generation_call.partial_image', 'response.audio.delta'].map((type) =>
-    Buffer.from(`{"type":"${type}"`),
-  ),
 }
 
 /** Deltas of text that the model wrote. Other deltas are tool results, or not text. */

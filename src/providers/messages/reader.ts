@@ -49,7 +49,6 @@ const LAYOUT: ReplyLayout = {
     content_block: objectShape(BLOCK),
     delta: objectShape({ ...TEXTS, ...glances('type stop_reason'), container: objectShape({}) }),
   }),
-  dullEvents: [],
 }
 
 /** Deltas with text that the model wrote, and the member with the text. */
