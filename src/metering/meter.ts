@@ -57,11 +57,17 @@ export interface AudioSeen {
   readonly milliseconds: number | null
   /** The audio is at least this long, by the last timestamp of subtitles. */
   readonly leastMilliseconds: number
-  /** The first bytes of the audio, which may state the bit rate. */
+  /** Size of the audio in the reply, and its first bytes, which may state the bit rate. */
+  readonly bytes: number
   readonly head: Buffer
 }
 
-export const NOTHING_HEARD: AudioSeen = { milliseconds: null, leastMilliseconds: 0, head: Buffer.alloc(0) }
+export const NOTHING_HEARD: AudioSeen = {
+  milliseconds: null,
+  leastMilliseconds: 0,
+  bytes: 0,
+  head: Buffer.alloc(0),
+}
 
 export interface Reading {
   /** As stated by upstream, without the units of an unknown side. The first part is then the response's own model. */

@@ -52,7 +52,7 @@ export async function countSpoken(
   bytesOut: number,
   format: string | null,
 ): Promise<Quantities> {
-  const bytes = audio === null ? Math.floor((bytesOut * 3) / 4) : bytesOut
+  const bytes = audio?.bytes ?? Math.floor((bytesOut * 3) / 4)
   const isCoded = audio !== null && format !== 'pcm'
   const bitrate = isCoded ? (await readAudio(audio.head, bytes))?.bitrate : undefined
   const bytesPerMs =
@@ -166,7 +166,8 @@ export class SpeechMeter extends SilentMeter {
   }
 
   override end(whole: boolean): Metered {
-    return { ...super.end(whole), audio: { ...NOTHING_HEARD, head: Buffer.concat(this.#head) } }
+    const audio = { ...NOTHING_HEARD, bytes: this.#bytes, head: Buffer.concat(this.#head) }
+    return { ...super.end(whole), audio }
   }
 }
 
