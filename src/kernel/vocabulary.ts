@@ -109,6 +109,11 @@ export function isLogged(level: LogLevel, importance: LogLevel): boolean {
   return LOG_LEVELS.indexOf(level) >= LOG_LEVELS.indexOf(importance)
 }
 
+/** A pattern for model names is an exact name, or any text before a final `*`. */
+export function matchesPattern(pattern: string, name: string): boolean {
+  return pattern.endsWith('*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern
+}
+
 /** The closest known name; null if none is close. For short names, such as options and settings. */
 export function nearestName(name: string, known: readonly string[], changesMax: number): string | null {
   if (name.length > NAME_CHARS_MAX) return null

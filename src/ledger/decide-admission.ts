@@ -1,5 +1,5 @@
 import { formatUsd, NANOS_PER_USD, type Nanos, roundHalfEven } from '../kernel/money.ts'
-import type { BudgetMode, NamedModels } from '../kernel/vocabulary.ts'
+import { type BudgetMode, matchesPattern, type NamedModels } from '../kernel/vocabulary.ts'
 import type { KeyMeans } from '../keys/credential.ts'
 import { type KeyLimits, keyStatus, type OverLimit } from '../keys/key-store.ts'
 import type { Budget, CallOpening, CallRefusal, HeldBy, HoldFloor } from './call.ts'
@@ -81,18 +81,13 @@ export const FOREIGN_FILE = 'The batch is not made of a file that this key uploa
 function refuseByModel(models: NamedModels, { allowedModels, batchModels }: KeyState): CallRefusal | null {
   if (allowedModels === null) return null
   const names = models.batchFile === null ? models.names : [...models.names, ...(batchModels ?? [])]
-  const notAllowed = names.find((name) => !allowedModels.some((entry) => covers(entry, name)))
+  const notAllowed = names.find((name) => !allowedModels.some((entry) => matchesPattern(entry, name)))
   if (notAllowed !== undefined) return { reason: 'model_not_allowed', model: notAllowed }
   if (models.unknown !== null) return { reason: 'models_unknown', detail: models.unknown }
   if (models.batchFile !== null && batchModels === null) {
     return { reason: 'models_unknown', detail: FOREIGN_FILE }
   }
   return null
-}
-
-/** An entry is an exact name, or a pattern that ends in `*`. */
-function covers(entry: string, name: string): boolean {
-  return entry.endsWith('*') ? name.startsWith(entry.slice(0, -1)) : name === entry
 }
 
 function refuseUnratable({ unratable }: CallOpening, keyState: KeyState): CallRefusal | null {

@@ -1,5 +1,6 @@
 import { type Fraction, floorDivide, type Nanos, parseUsd, roundHalfEven } from '../kernel/money.ts'
 import { UNITS, type Unit } from '../kernel/usage.ts'
+import { matchesPattern } from '../kernel/vocabulary.ts'
 import { MULTIPLIER_ONE, ONE } from './modifiers.ts'
 import { UNIT_PRICES } from './rate-keys.ts'
 
@@ -102,8 +103,10 @@ export function readDiscount(all: string, byPattern: Readonly<Record<string, str
   const patterns = Object.entries(byPattern)
   if (patterns.length > PATTERNS_MAX) problems.push(`there may be at most ${PATTERNS_MAX} patterns`)
   const overrides = patterns.map(([pattern, text]) => {
-    if (!/^[\x21-\x7e]{1,200}$/.test(pattern))
-      problems.push(`the pattern "${pattern}" must be 1 to 200 printable ASCII characters without spaces`)
+    if (!/^[\x21-\x29\x2b-\x7e]{0,199}[\x21-\x7e]$/.test(pattern))
+      problems.push(
+        `the pattern "${pattern}" must be 1 to 200 printable ASCII characters without spaces, with "*" only at its end`,
+      )
     return { pattern, payable: payableOf(`the discount of "${pattern}"`, text) }
   })
   if (problems.length > 0) return { kind: 'refused', problems }
@@ -111,27 +114,13 @@ export function readDiscount(all: string, byPattern: Readonly<Record<string, str
 }
 
 export function payableFor(discount: Discount, modelId: string): bigint {
-  return discount.overrides.find(({ pattern }) => matches(pattern, modelId))?.payable ?? discount.payable
+  return (
+    discount.overrides.find(({ pattern }) => matchesPattern(pattern, modelId))?.payable ?? discount.payable
+  )
 }
 
-/** Names without a wildcard first, then longer patterns. Ties are alphabetical. */
+/** Names first, then longer patterns. Ties are alphabetical. */
 function bySpecificity(a: { readonly pattern: string }, b: { readonly pattern: string }): number {
-  const wild = Number(a.pattern.includes('*')) - Number(b.pattern.includes('*'))
-  const literal = b.pattern.replaceAll('*', '').length - a.pattern.replaceAll('*', '').length
-  return wild || literal || (a.pattern < b.pattern ? -1 : 1)
-}
-
-/** `*` is any text. Each piece is searched from the left and never again, so that matching takes linear time. */
-function matches(pattern: string, text: string): boolean {
-  const [first = '', ...rest] = pattern.split('*')
-  const last = rest.pop()
-  if (last === undefined) return pattern === text
-  if (!text.startsWith(first)) return false
-  let at = first.length
-  for (const piece of rest) {
-    const found = text.indexOf(piece, at)
-    if (found === -1) return false
-    at = found + piece.length
-  }
-  return text.length - last.length >= at && text.endsWith(last)
+  const wild = Number(a.pattern.endsWith('*')) - Number(b.pattern.endsWith('*'))
+  return wild || b.pattern.length - a.pattern.length || (a.pattern < b.pattern ? -1 : 1)
 }

@@ -75,7 +75,7 @@ type Ratio = readonly [over: bigint, under: bigint]
 type UsualRatio = (provider: string, tier: Tier) => Ratio
 
 /** The ratio of a tier for models that do not list it: 0.5 for batch and flex, else that of the newest model that lists it. */
-function tierRatios({ models, tier_factors: factors = {} }: BookVersionEntry): UsualRatio {
+function tierRatios({ models }: BookVersionEntry): UsualRatio {
   const newest = new Map<string, { readonly version: number; readonly ratio: Ratio }>()
   for (const { id, provider, rates } of models) {
     const version = versionIn(id)
@@ -89,8 +89,6 @@ function tierRatios({ models, tier_factors: factors = {} }: BookVersionEntry): U
   }
   return (provider, tier) => {
     if (tier === 'batch' || tier === 'flex') return [1n, 2n]
-    const stored = factors[provider]?.[tier]
-    if (stored !== undefined) return [nanos(stored), ONE]
     return newest.get(`${provider} ${tier}`)?.ratio ?? [1n, 1n]
   }
 }

@@ -2,7 +2,7 @@ import { TIERS, type Tier, type Unit } from '../kernel/usage.ts'
 import { nearestName } from '../kernel/vocabulary.ts'
 import { type ModelFactors, maxRate } from './modifiers.ts'
 import type { BookVersionEntry, Mode, ModelEntry, RateTableEntry, TariffEntry } from './price-file.ts'
-import { UNIT_PRICES, UNITS_OF } from './rate-keys.ts'
+import { type Side, UNIT_PRICES, UNITS_OF } from './rate-keys.ts'
 
 /** Nanodollars per the number of units in UNIT_PRICES. A missing unit has no price. */
 export type Tariff = ReadonlyMap<Unit, bigint>
@@ -110,15 +110,17 @@ const NONE: FoundRate = { nanos: 0n, how: 'none' }
 export function findRate(tariff: Tariff, unit: Unit): FoundRate {
   const listed = tariff.get(unit)
   if (listed !== undefined) return { nanos: listed, how: 'listed' }
-  const { side } = UNIT_PRICES[unit]
-  if (side !== 'input' && side !== 'output') return NONE
-  const siblings = UNITS_OF[side].flatMap((other) => tariff.get(other) ?? [])
+  const others = unit === 'web_searches' ? SEARCHES : REPLACEMENTS[UNIT_PRICES[unit].side]
+  const siblings = others.flatMap((other) => tariff.get(other) ?? [])
   return siblings.length === 0 ? NONE : { nanos: siblings.reduce(maxRate), how: 'sibling' }
 }
 
-const SEARCHES = ['web_searches', 'web_searches_low', 'web_searches_medium', 'web_searches_high'] as const
+/** The units whose rates can replace a missing one of the side. */
+const REPLACEMENTS: Readonly<Record<Side, readonly Unit[]>> = { ...UNITS_OF, duration: [], tool: [] }
 
-/** The highest price of a web search of any context size. */
+/** Web searches of any context size. */
+const SEARCHES = UNITS_OF.tool.filter((unit) => unit.startsWith('web_searches'))
+
 export function highestSearchRate(tools: Tariff): bigint {
   return SEARCHES.map((unit) => tools.get(unit) ?? 0n).reduce(maxRate)
 }

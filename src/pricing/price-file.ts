@@ -97,8 +97,6 @@ export const versionFile = z
     effective_from: instant,
     default_models: z.record(endpoint, name).optional(),
     tools: toolsByProvider,
-    /** Only in stored versions of 2026-11-18: tier factors by provider, which now follow from the models. */
-    tier_factors: z.record(name, z.record(name, multiplier)).optional(),
     models: z.array(model).max(20_000),
   })
   .superRefine(({ models, default_models: defaults = {} }, context) => {

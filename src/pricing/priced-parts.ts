@@ -16,7 +16,6 @@ import {
   type FoundRate,
   findModel,
   findRate,
-  highestSearchRate,
   type ModelPrice,
   type PriceVersion,
   type Tariff,
@@ -46,14 +45,7 @@ export function quantityOf(quantities: Quantities, unit: Unit): number {
 }
 
 export function rateOf({ model, tariff }: PartPrice, unit: Unit): FoundRate {
-  return isTool(unit) ? findTool(model, unit) : findRate(tariff, unit)
-}
-
-function findTool({ tools }: ModelPrice, unit: Unit): FoundRate {
-  const nanos = tools.get(unit)
-  if (nanos !== undefined) return { nanos, how: 'listed' }
-  const most = unit === 'web_searches' ? highestSearchRate(tools) : 0n
-  return { nanos: most, how: most > 0n ? 'sibling' : 'none' }
+  return findRate(isTool(unit) ? model.tools : tariff, unit)
 }
 
 export function toolsOf(quantities: Quantities): Quantities {

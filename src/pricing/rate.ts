@@ -155,27 +155,14 @@ export interface StoredRating {
   readonly discount: Discount
 }
 
-/** The members of context and discount are joined as text: calls hardly ever differ in the discount. */
-export function writeRating(context: RatingContext, discount: Discount): string {
-  return `${JSON.stringify(context).slice(0, -1)},${discountText(discount)}`
-}
-
-const discountTexts = new WeakMap<Discount, string>()
-
-function discountText(discount: Discount): string {
-  const known = discountTexts.get(discount)
-  if (known !== undefined) return known
-  const { payable, overrides } = discount
+export function writeRating(context: RatingContext, { payable, overrides }: Discount): string {
   const fraction = (payable: bigint) => formatUsd(ONE - payable)
-  const members = {
+  const discounts = overrides.map((each) => [each.pattern, fraction(each.payable)] as const)
+  return JSON.stringify({
+    ...context,
     discount: fraction(payable),
-    ...(overrides.length === 0
-      ? {}
-      : { discounts: Object.fromEntries(overrides.map((each) => [each.pattern, fraction(each.payable)])) }),
-  }
-  const text = JSON.stringify(members).slice(1)
-  discountTexts.set(discount, text)
-  return text
+    discounts: discounts.length === 0 ? undefined : Object.fromEntries(discounts),
+  })
 }
 
 /** Parses the text of `writeRating`. Null if it is invalid. */

@@ -20,15 +20,12 @@ test('the most specific pattern that matches counts, in whatever order they stan
     '*': '0.2',
     'claude-*': '0.3',
     'claude-opus-*': '0.4',
-    'claude-*-5': '0.5',
     'claude-opus-5': '0.6',
   })
   const expected: readonly [model: string, payable: bigint][] = [
     ['gpt-5', 800_000_000n],
     ['claude-sonnet-4-6', 700_000_000n],
     ['claude-opus-4-8', 600_000_000n],
-    ['claude-sonnet-5', 500_000_000n],
-    // An exact name beats every pattern, and the longer pattern beats the shorter.
     ['claude-opus-5', 400_000_000n],
     ['claude-opus-5-5', 600_000_000n],
   ]
@@ -38,14 +35,8 @@ test('the most specific pattern that matches counts, in whatever order they stan
 const matching: readonly [pattern: string, model: string, matches: boolean][] = [
   ['gpt-5', 'gpt-5-mini', false],
   ['gpt-5*', 'gpt-5', true],
-  ['*-mini', 'gpt-5-mini', true],
-  ['*-mini', 'gpt-5-mini-2025', false],
-  ['gpt-*-mini', 'gpt-mini', false],
-  ['gpt-*5*-mini', 'gpt-4o-5-mini', true],
-  ['a*a', 'a', false],
-  ['a*b*c', 'abxbyc', true],
-  ['*b*', 'abc', true],
-  ['a*bc*c', 'abc', false],
+  ['gpt-5-*', 'gpt-5', false],
+  ['*', 'gpt-5', true],
   ['gpt.5', 'gpt-5', false],
 ]
 for (const [pattern, model, matches] of matching) {
@@ -54,13 +45,9 @@ for (const [pattern, model, matches] of matching) {
   })
 }
 
-test('a name beats a pattern that spells out as much of it', () => {
-  assert.equal(payableFor(discount('0', { '*gpt-5': '0.1', 'gpt-5': '0.2' }), 'gpt-5'), 800_000_000n)
-})
-
 test('what is no fraction is refused, all of it at once and by name', () => {
-  const read = readDiscount('1.5', { 'gpt-*': '-0.1', 'o3 ': '0.1', o1: '0.1234567890' })
+  const read = readDiscount('1.5', { 'gpt-*': '-0.1', 'o3 ': '0.1', o1: '0.1234567890', '*-mini': '0.1' })
   assert.equal(read.kind, 'refused')
-  assert.equal(read.problems.length, 4)
-  assert.match(read.problems.join('\n'), /"1\.5".*gpt-\*.*o3 .*o1/s)
+  assert.equal(read.problems.length, 5)
+  assert.match(read.problems.join('\n'), /"1\.5".*gpt-\*.*o3 .*o1.*only at its end/s)
 })
