@@ -270,7 +270,8 @@ export async function estimateUsage(
   estimates: Estimates,
 ): Promise<Usage> {
   const { usage } = metered
-  const [own, ...others] = usage.parts
+  const own = usage.parts.find(({ model }) => model === null)
+  const others = usage.parts.filter((part) => part !== own)
   const part: UsagePart = own ?? { model: null, quantities: {}, promptTokens: 0 }
   const { asked } = call.plan
   // Before the end of a reply, upstream only echoes the requested tier.

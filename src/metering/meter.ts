@@ -70,7 +70,7 @@ export const NOTHING_HEARD: AudioSeen = {
 }
 
 export interface Reading {
-  /** As stated by upstream, without the units of an unknown side. The first part is then the response's own model. */
+  /** As stated by upstream. A part without a model is of the response's own. */
   readonly usage: Usage
   /** Upstream stated a plausible amount of input. If not, it is estimated. */
   readonly inputKnown: boolean

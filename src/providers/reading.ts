@@ -1,4 +1,4 @@
-import { NO_USAGE, type Quantities, type Unit, type Usage, type UsagePart } from '../kernel/usage.ts'
+import { NO_USAGE, type Quantities, type Unit, type UsagePart } from '../kernel/usage.ts'
 import {
   glances,
   isObject,
@@ -109,65 +109,6 @@ export function addQuantities(one: Quantities, other: Quantities): Quantities {
   const sum: Record<string, number> = { ...one }
   for (const [unit, count] of Object.entries(other)) sum[unit] = (sum[unit] ?? 0) + count
   return sum
-}
-
-/** What a reader found by the end of a reply. Unknown members are absent. */
-export interface Found extends Omit<Partial<Reading>, 'audio'> {
-  /** What the reply states about the whole call, without its parts. */
-  readonly usage: Usage
-  /** The parts of the response's own model, and of others whose sides are known or unknown with it. */
-  readonly parts: readonly UsagePart[]
-  readonly inputKnown: boolean
-  readonly outputKnown: boolean
-  readonly outputTokensSeen: number
-  readonly calls?: Quantities
-  /** Parts of other models, known independently. */
-  readonly otherParts?: readonly UsagePart[]
-  readonly suspect: boolean
-}
-
-/** Built member by member: object spread and rest took 2 µs per call. */
-export function readingOf(found: Found): Reading {
-  const { usage, parts, calls = {}, otherParts = [], inputKnown, outputKnown, suspect } = found
-  const known = addToolCalls(partsOfKnownSides(parts, inputKnown, outputKnown), calls)
-  return {
-    usage: { ...usage, parts: [...known, ...otherParts], suspect },
-    inputKnown,
-    outputKnown,
-    outputTokensSeen: found.outputTokensSeen,
-    error: found.error ?? null,
-    objectId: found.objectId ?? null,
-    imagesBegun: found.imagesBegun ?? 0,
-    reasoningTokens: found.reasoningTokens ?? null,
-    containerIds: found.containerIds ?? [],
-  }
-}
-
-const OUTPUT_UNITS: ReadonlySet<string> = new Set<Unit>([
-  'output_tokens',
-  'audio_output_tokens',
-  'image_output_tokens',
-])
-
-/** The parts without the units of an unknown side. The first part is then the response's own model. */
-function partsOfKnownSides(
-  parts: readonly UsagePart[],
-  inputKnown: boolean,
-  outputKnown: boolean,
-): readonly UsagePart[] {
-  if (inputKnown && outputKnown) return parts
-  const kept = parts.map((part) => ({
-    model: part.model,
-    quantities: unitsOfKnownSides(part.quantities, inputKnown, outputKnown),
-    promptTokens: inputKnown ? part.promptTokens : 0,
-  }))
-  const own = kept.find((part) => part.model === null) ?? { model: null, quantities: {}, promptTokens: 0 }
-  return [own, ...kept.filter((part) => part !== own)]
-}
-
-function unitsOfKnownSides(quantities: Quantities, inputKnown: boolean, outputKnown: boolean): Quantities {
-  const isKnown = (unit: string): boolean => (OUTPUT_UNITS.has(unit) ? outputKnown : inputKnown)
-  return Object.fromEntries(Object.entries(quantities).filter(([unit]) => isKnown(unit)))
 }
 
 /** Adds tool calls, which are known once seen, to the part of the response's own model. */

@@ -122,14 +122,15 @@ export class ClosingUsageReader implements ReplyReader {
 
   reading(): Reading {
     const results = this.#results
-    const reading = this.#facts.reading(true, null, {
-      parts: results.map((tokens) => partOf(null, tokens)),
-      otherParts: this.#svgParts,
+    const parts = results.map((tokens) => partOf(null, tokens))
+    const reading = this.#facts.reading(true, null, [...parts, ...this.#svgParts])
+    return {
+      ...reading,
       inputKnown: results.length > 0 && results.every(({ input }) => input !== null),
       outputKnown: results.length > 0 && results.every(({ output }) => output !== null),
       outputTokensSeen: results.reduce((sum, { output }) => sum + (output?.total ?? 0), 0),
-    })
-    return this.#audio === null ? reading : { ...reading, audio: this.#audio }
+      ...(this.#audio === null ? {} : { audio: this.#audio }),
+    }
   }
 
   #readUsage(object: JsonObject, document: ReplyDocument): void {

@@ -18,9 +18,18 @@ import type {
   Shown,
   Stage,
 } from '../../metering/meter.ts'
-import { bytesWritten, type Counts, indexAt, listAt, nameAt, objectAt, quantitiesOf } from '../reading.ts'
+import {
+  addToolCalls,
+  bytesWritten,
+  type Counts,
+  indexAt,
+  listAt,
+  nameAt,
+  objectAt,
+  quantitiesOf,
+} from '../reading.ts'
 import { imageToolParts, svgParts } from './images.ts'
-import { errorNameOf, ReplyFacts } from './tokens.ts'
+import { errorNameOf, partOf, ReplyFacts } from './tokens.ts'
 
 const ITEM = {
   ...glances('id type status size quality container_id'),
@@ -144,12 +153,13 @@ export class ResponsesReader implements ReplyReader {
   }
 
   reading(): Reading {
-    return this.#facts.reading(true, this.#status, {
-      calls: this.#tools.calls(this.#webSearches),
-      otherParts: [...this.#imageParts, ...this.#tools.svgParts],
+    const own = addToolCalls([partOf(null, this.#facts.tokens)], this.#tools.calls(this.#webSearches))
+    const parts = [...own, ...this.#imageParts, ...this.#tools.svgParts]
+    return {
+      ...this.#facts.reading(true, this.#status, parts),
       imagesBegun: this.#imagesBegun,
       containerIds: this.#tools.containerIds,
-    })
+    }
   }
 
   #noteItem(type: string): void {

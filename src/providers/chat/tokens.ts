@@ -1,7 +1,7 @@
 import { NO_USAGE, type Quantities, type Unit, type UsagePart } from '../../kernel/usage.ts'
 import { isObject, type JsonObject, type ReplyDocument } from '../../metering/json-shape.ts'
-import type { Reading } from '../../metering/meter.ts'
-import { Counts, type Found, nameAt, objectAt, quantitiesOf, readingOf } from '../reading.ts'
+import { NOTHING_STATED, type Reading } from '../../metering/meter.ts'
+import { Counts, nameAt, objectAt, quantitiesOf } from '../reading.ts'
 
 export interface TokenSide {
   readonly total: number
@@ -97,20 +97,30 @@ export class ReplyFacts {
   }
 
   /** `isFinal`: the output that was stated is all of it. */
-  reading(isFinal: boolean, stopReason: string | null, more: Partial<Found> = {}): Reading {
-    const { input, output } = this.tokens
-    return readingOf({
-      parts: [partOf(null, this.tokens)],
+  reading(
+    isFinal: boolean,
+    stopReason: string | null,
+    parts: readonly UsagePart[] = [partOf(null, this.tokens)],
+  ): Reading {
+    const { input, output, reasoning = null } = this.tokens
+    const { suspect } = this.counts
+    return {
+      ...NOTHING_STATED,
+      usage: {
+        ...NO_USAGE,
+        parts,
+        modelServed: this.#model,
+        serviceTier: this.#serviceTier,
+        stopReason,
+        suspect,
+      },
       inputKnown: input !== null,
       outputKnown: output !== null && isFinal,
       outputTokensSeen: output?.total ?? 0,
-      usage: { ...NO_USAGE, modelServed: this.#model, serviceTier: this.#serviceTier, stopReason },
-      suspect: this.counts.suspect,
       error: this.error,
       objectId: this.#id,
-      reasoningTokens: this.tokens.reasoning ?? null,
-      ...more,
-    })
+      reasoningTokens: reasoning,
+    }
   }
 }
 

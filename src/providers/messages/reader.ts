@@ -10,16 +10,17 @@ import {
   Sized,
   VALUE,
 } from '../../metering/json-shape.ts'
-import type {
-  Delivered,
-  OutputKind,
-  Reading,
-  ReplyLayout,
-  ReplyReader,
-  Shown,
-  Stage,
+import {
+  type Delivered,
+  NOTHING_STATED,
+  type OutputKind,
+  type Reading,
+  type ReplyLayout,
+  type ReplyReader,
+  type Shown,
+  type Stage,
 } from '../../metering/meter.ts'
-import { bytesWritten, indexAt, listAt, nameAt, objectAt, readingOf } from '../reading.ts'
+import { addToolCalls, bytesWritten, indexAt, listAt, nameAt, objectAt } from '../reading.ts'
 import { MessageUsage } from './usage.ts'
 
 const MESSAGE = {
@@ -152,17 +153,17 @@ export class MessagesReader implements ReplyReader {
     })
     const { stated, outputTokensSeen, suspect } = this.#usage
     const freeRefusal = isRefusal && !this.#hasContent
-    return readingOf({
-      usage: { ...stated, modelServed, stopReason: this.#stopReason, freeRefusal },
-      parts,
-      calls: this.#ranCode ? { ...calls, code_executions: 1 } : calls,
+    const fees = this.#ranCode ? { ...calls, code_executions: 1 } : calls
+    const stopReason = this.#stopReason
+    return {
+      ...NOTHING_STATED,
+      usage: { ...stated, parts: addToolCalls(parts, fees), modelServed, stopReason, freeRefusal, suspect },
       inputKnown,
       outputKnown,
       outputTokensSeen,
-      suspect,
       error: this.#error,
       objectId: this.#id,
-    })
+    }
   }
 
   #readMessage(message: JsonObject, document: ReplyDocument, when: 'start' | 'whole'): void {

@@ -25,14 +25,20 @@ type MessageTokens = Readonly<Record<Total, number | null>>
 
 const NO_TOKENS: MessageTokens = { input: null, written: null, read: null, output: null, searches: null }
 
-/** The tokens of a message or of an `iterations` entry. Totals continue from `before` and can only rise. */
-function readMessageTokens(usage: JsonObject, counts: Counts, before = NO_TOKENS): MessageTokens {
+/** The tokens of a message or of an `iterations` entry. Totals continue from `before` and only rise, unless they `mayFall`. */
+function readMessageTokens(
+  usage: JsonObject,
+  counts: Counts,
+  before = NO_TOKENS,
+  mayFall = false,
+): MessageTokens {
   const { web_search_requests } = objectAt(usage['server_tool_use'])
   const members: JsonObject = { ...usage, web_search_requests }
   const totals = { ...before }
   for (const name in MEMBERS) {
     const total = name as Total
-    totals[total] = counts.readRising(members[MEMBERS[total]], before[total])
+    const value = members[MEMBERS[total]]
+    totals[total] = mayFall ? (counts.read(value) ?? before[total]) : counts.readRising(value, before[total])
   }
   return totals
 }
@@ -163,7 +169,9 @@ interface SettledMessage {
  */
 export class MessageUsage {
   readonly #counts = new Counts()
-  readonly #tokens = { start: NO_TOKENS, later: NO_TOKENS }
+  #tokens = NO_TOKENS
+  /** The output of `message_start`, which is only begun. */
+  #outputBegun: number | null = null
   #split: WriteSplit | null = null
   #splitIsOlder = false
   #iterations: readonly Iteration[] = []
@@ -177,11 +185,11 @@ export class MessageUsage {
   }
 
   get inputKnown(): boolean {
-    return this.#tokens.start.input !== null || this.#tokens.later.input !== null
+    return this.#tokens.input !== null
   }
 
   get outputTokensSeen(): number {
-    return this.#tokens.later.output ?? this.#tokens.start.output ?? 0
+    return this.#tokens.output ?? this.#outputBegun ?? 0
   }
 
   noteFallback(): void {
@@ -201,14 +209,17 @@ export class MessageUsage {
     if (value === null || value === undefined) return
     if (!isObject(value) || document.repeatsNames()) this.#counts.doubt()
     const usage = objectAt(value)
-    const when = place === 'start' ? 'start' : 'later'
-    this.#tokens[when] = readMessageTokens(usage, this.#counts, this.#tokens[when])
     const split = readSplit(usage, this.#counts)
     this.#splitIsOlder = split === null && (place === 'running' || place === 'final')
     this.#split = split ?? this.#split
     const iterations = readIterations(usage['iterations'], this.#counts)
     if (iterations.length > 0) this.#iterations = iterations
     if (isObject(usage['fallback_credit']) || this.fallbackModel() !== null) this.noteFallback()
+    // Another attempt took over: the first totals after `message_start` are that attempt's.
+    const mayFall = this.#hasFallback && this.#tokens.output === null
+    const tokens = readMessageTokens(usage, this.#counts, this.#tokens, mayFall)
+    if (place === 'start') this.#outputBegun = tokens.output
+    this.#tokens = place === 'start' ? { ...tokens, output: null } : tokens
     if (place === 'final' || place === 'whole') this.#isFinal = true
     const { stated } = this
     this.stated = {
@@ -220,13 +231,7 @@ export class MessageUsage {
   }
 
   settle(context: IterationContext): SettledMessage {
-    const totals: MessageTokens = {
-      input: this.#latest('input'),
-      written: this.#latest('written'),
-      read: this.#latest('read'),
-      output: this.#isFinal ? this.#tokens.later.output : null,
-      searches: this.#tokens.later.searches ?? this.#tokens.start.searches,
-    }
+    const totals = { ...this.#tokens, output: this.#isFinal ? this.#tokens.output : null }
     const calls = quantitiesOf({ web_searches: totals.searches })
     // Compactions and advisors are not part of the totals, which sum the samplings.
     const exceeds = exceedTotals(this.#iterations, context.modelServed)
@@ -242,16 +247,6 @@ export class MessageUsage {
       inputKnown: counted.every(({ input }) => input !== null),
       outputKnown: this.#isFinal && counted.every(({ output }) => output !== null),
     }
-  }
-
-  /** Totals only rise, unless another attempt took over: later totals are then that attempt's. */
-  #latest(name: 'input' | 'written' | 'read'): number | null {
-    const start = this.#tokens.start[name]
-    const later = this.#tokens.later[name]
-    if (start === null || later === null) return later ?? start
-    if (later >= start || this.#hasFallback) return later
-    this.#counts.doubt()
-    return start
   }
 
   /** The entries include cache writes after `message_start`. If they account for all writes, their split is correct. */

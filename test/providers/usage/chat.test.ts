@@ -169,7 +169,7 @@ test('running totals are final only once everything is finished', () => {
     chunk([choice({}, 'stop')], running(3)),
   ]
   const cut = meterStream('chat', streamOf(events.slice(0, 2)), false)
-  assert.deepEqual(cut.usage.parts, [part({ input_tokens: 9 }, 9)])
+  assert.deepEqual(cut.usage.parts, [part({ input_tokens: 9, output_tokens: 2 }, 9)])
   assert.equal(cut.outputKnown, false)
   assert.equal(cut.outputTokensSeen, 2)
   const whole = meterStream('chat', streamOf(events))
