@@ -220,7 +220,6 @@ async function serveFrom(
   const bodyTimes: BodyTimes = {
     idleTimeoutMs: config.bodyIdleTimeoutMs,
     bytesPerSecondMin: config.bodyBytesPerSecondMin,
-    monotonicMs: () => clock.monotonicMs(),
   }
   const estimates = new Estimates()
   const deferrals = createDeferrals({
@@ -230,7 +229,7 @@ async function serveFrom(
   let ready = true
 
   const isSecure = ({ req, headers }: Exchange) =>
-    req.isEncrypted || trustedProxies?.isForwardedTls(req.remoteAddress, headers) === true
+    req.source.isEncrypted || trustedProxies?.isForwardedTls(req.source.remoteAddress, headers) === true
 
   const gateway: Gateway = {
     clock,

@@ -1,4 +1,4 @@
-import { clientLeft, type Exchange } from '../http/exchange.ts'
+import type { Exchange } from '../http/exchange.ts'
 import type { Upstream } from '../http/upstream-call.ts'
 import { type Denial, type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
@@ -138,7 +138,7 @@ export function planCall(
 export async function admit(call: PlannedCall, gateway: Gateway): Promise<AdmitResult> {
   const { exchange, plan, digest } = call
   // If the client left while its body was being read, its close event has already fired.
-  if (clientLeft(exchange)) return CLIENT_LEFT
+  if (exchange.res.isOver) return CLIENT_LEFT
   const entry = gateway.queues.enter(digest)
   const overload = refuseOverload(gateway)
   if (overload !== null) return refused(overload)
@@ -233,7 +233,7 @@ async function askInTurn(
 ): Promise<TurnAnswer> {
   const { exchange, plan } = call
   // If the client left during the store's transaction, its close event has already fired.
-  if (clientLeft(exchange)) return CLIENT_LEFT
+  if (exchange.res.isOver) return CLIENT_LEFT
   const leave = () => entry.leave()
   exchange.res.whenClosed.add(leave)
   let held = first

@@ -317,12 +317,13 @@ async function ask({ surface, upstream, path, idleMs, totalMs, take }: Question)
     {
       method: 'GET',
       target: upstreamTarget(surface, url, { path, query: '' }),
+      host: url.host,
       headers: [
-        ...['host', url.host],
         ...(key === null ? [] : providerCredential(surface, key)),
         ...Object.entries(SURFACES[surface].upstream.ownHeaders).flat(),
         ...['accept', '*/*', 'accept-encoding', 'identity'],
       ],
+      lengthBytes: null,
       body: null,
     },
     {

@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream'
-import { clientLeft, type Exchange } from '../http/exchange.ts'
+import type { Exchange } from '../http/exchange.ts'
 import type { Target } from '../http/judge-head.ts'
 import { firstValue } from '../http/raw-headers.ts'
 import {
@@ -37,7 +37,7 @@ export async function forward(
   gateway: Gateway,
 ): Promise<CallEnd> {
   const { exchange, endpoint, upstream, read } = call
-  if (clientLeft(exchange)) return NEVER_SENT
+  if (exchange.res.isOver) return NEVER_SENT
   const { times } = gateway.reading
   const look = (chunk: Buffer) => taps.sent(chunk)
   const settings = { injectUsage: gateway.injectUsage, times, look }
@@ -129,17 +129,17 @@ function sendUpstream(
     {
       method,
       target: upstreamTarget(surface, url, target),
+      host: url.host,
       headers: toUpstreamHeaders(headers, {
         credential:
           prepared === null || key === null || inProtocols ? null : providerCredential(surface, key),
-        host: url.host,
-        contentLength: prepared?.lengthBytes || (firstValue(headers, 'content-length') === '0' ? 0 : null),
         ownPrefix: names.prefix,
         bodyEdited: prepared?.usageAdded ?? false,
         plainReply: prepared?.plainReply ?? false,
         idempotencyPrefix: prepared?.idempotencyPrefix ?? '',
         protocols: upgrades ? (value) => protocolsForUpstream(value, key?.reveal() ?? null) : null,
       }),
+      lengthBytes: prepared?.lengthBytes || (firstValue(headers, 'content-length') === '0' ? 0 : null),
       body: prepared?.content ?? null,
       upgrades,
     },

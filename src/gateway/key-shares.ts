@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { clientLeft, type Exchange } from '../http/exchange.ts'
+import type { Exchange } from '../http/exchange.ts'
 
 /** The bodies of one key may take this part of the memory that other keys leave free. */
 const BODIES_PART_PER_KEY_MAX = 0.5
@@ -105,7 +105,7 @@ export class DecodingTurns {
     if (this.running < this.#max) this.running += 1
     else await new Promise<void>((resolve) => this.#waiting.push(resolve))
     try {
-      return clientLeft(exchange) ? null : await work()
+      return exchange.res.isOver ? null : await work()
     } finally {
       const next = this.#waiting.shift()
       if (next === undefined) this.running -= 1

@@ -27,7 +27,7 @@ export function surfaceOf(path: string, method: string, headers: RawHeaders): Su
 }
 
 export function parseCredential(
-  { method, headers, memory }: Pick<Exchange, 'method' | 'headers' | 'memory'>,
+  { method, headers, req }: Pick<Exchange, 'method' | 'headers' | 'req'>,
   parts: CredentialParts,
   isHandshake = false,
 ): Credential {
@@ -55,7 +55,7 @@ export function parseCredential(
   }
   if (another) return refused(refuse('bad_request', 'The request has two different keys. Send one.'))
   if (key !== null) {
-    const digest = memory.digestOf(key, (text) => digestOf(text, parts))
+    const digest = req.source.memory.digestOf(key, (text) => digestOf(text, parts))
     return digest === null ? refused(refuseKey('unknown_key')) : { kind: 'key', digest }
   }
   if (credentials === 0 && isPreflight(method, headers)) return { kind: 'preflight' }

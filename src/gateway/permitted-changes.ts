@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import { discardRest, type Exchange } from '../http/exchange.ts'
-import { BodyPace, type BodyTimes } from '../http/incoming-request.ts'
+import type { BodyTimes } from '../http/incoming-request.ts'
 import {
   firstValue,
   hasHeader,
@@ -27,8 +27,6 @@ const METHOD_OVERRIDES = /^x-(?:http-method(?:-override)?|method-override)$/
 
 interface UpstreamHeaders {
   readonly credential: readonly [name: string, value: string] | null
-  readonly host: string
-  readonly contentLength: number | null
   readonly ownPrefix: string
   /** The body was changed, so headers that depend on its exact bytes would be wrong. */
   readonly bodyEdited: boolean
@@ -63,7 +61,7 @@ export function toUpstreamHeaders(headers: RawHeaders, upstream: UpstreamHeaders
   const { ownPrefix, bodyEdited } = upstream
   let plainReply = upstream.plainReply
   const nominated = nominatedIn(headers)
-  const out: string[] = ['host', upstream.host]
+  const out: string[] = []
   let credential = upstream.credential
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i] ?? ''
@@ -86,7 +84,6 @@ export function toUpstreamHeaders(headers: RawHeaders, upstream: UpstreamHeaders
   }
   if (credential !== null) out.push(credential[0], credential[1])
   if (plainReply) out.push('accept-encoding', 'identity')
-  if (upstream.contentLength !== null) out.push('content-length', String(upstream.contentLength))
   return out
 }
 
@@ -205,6 +202,7 @@ export function announcedTrailers(names: HeaderNames): string {
 
 export interface PreparedBody {
   readonly content: UpstreamBody
+  /** The length that the client stated. */
   readonly lengthBytes: number | null
   /** The gateway asked for usage on the client's behalf, so the added usage is removed from the reply. */
   readonly usageAdded: boolean
@@ -230,15 +228,9 @@ export function prepareBody(
   const splice = settings.injectUsage ? usageSplice(exchange, facts, endpoint) : null
   const held = body.held.pieces()
   const pieces = splice === null ? held : applySplice(held, splice)
-  const addedBytes = splice === null ? 0 : splice.insert.length - splice.deleteBytes
-  const [only] = pieces
-  // A body in one piece is sent in one write with its head. A chunked body stays chunked.
-  const whole = pieces.length === 1 && only !== undefined ? only : pieces
-  return {
-    content: lengthBytes === null ? Readable.from(pieces, { objectMode: false }) : whole,
-    lengthBytes: lengthBytes === null ? null : lengthBytes + addedBytes,
-    usageAdded: splice !== null,
-  }
+  // A chunked body stays chunked.
+  const content = lengthBytes === null ? Readable.from(pieces, { objectMode: false }) : pieces
+  return { content, lengthBytes, usageAdded: splice !== null }
 }
 
 function usageSplice({ headers }: Exchange, facts: RequestFacts, endpoint: Endpoint | null): Splice | null {
@@ -249,47 +241,34 @@ function usageSplice({ headers }: Exchange, facts: RequestFacts, endpoint: Endpo
   return ask.kind === 'edit' ? ask.splice : null
 }
 
-/** The client stalled or was too slow while its body was streamed upstream. The message is for the client. */
-export class BodyIdle extends Error {
-  readonly code = 'TOLLGATE_BODY_IDLE'
-}
+/** The client was too slow while its body was streamed upstream. The message is for the client. */
+export class BodyTooSlow extends Error {}
 
 /** A separate stream for the request body, which can be destroyed while the request survives to be answered. */
-function bridge({ req, res }: Exchange, times: BodyTimes, look: (chunk: Buffer) => void): Readable {
-  const pace = new BodyPace(times, (message) => out.destroy(new BodyIdle(message)))
-  pace.watchSilence()
+function bridge({ req }: Exchange, times: BodyTimes, look: (chunk: Buffer) => void): Readable {
   const out = new Readable({
     highWaterMark: 64 * 1024,
-    read() {
-      pace.resumed()
-      req.resume()
-    },
+    read: () => req.resume(),
     destroy(error, done) {
-      pace.stop()
-      res.whenClosed.remove(onLeft)
       discardRest(req)
       done(error)
     },
   })
   // Without a listener an error would crash the process, and if upstream is unreachable there is no other listener.
   out.on('error', () => {})
-  function onData(chunk: Buffer): boolean {
-    if (!pace.arrived(chunk.length)) return true
-    look(chunk)
-    if (out.push(Buffer.from(chunk))) return true
-    pace.paused()
-    return false
-  }
-  function onEnd(): void {
-    pace.stop()
-    out.push(null)
-  }
-  // The client left in mid-upload: upstream must not see a body that looks complete.
-  function onLeft(): void {
-    if (!req.complete) out.destroy(new Error('the client left'))
-  }
-  res.whenClosed.add(onLeft)
-  req.receive({ data: onData, end: onEnd })
+  req.receive(
+    {
+      data(chunk) {
+        look(chunk)
+        return out.push(Buffer.from(chunk))
+      },
+      end: () => out.push(null),
+      // If the client left in mid-upload, upstream must not see a body that looks complete.
+      broken: (tooSlow) =>
+        out.destroy(tooSlow === null ? new Error('the client left') : new BodyTooSlow(tooSlow)),
+    },
+    times,
+  )
   return out
 }
 

@@ -1,5 +1,5 @@
-import { clientLeft, type Exchange, sendContinue } from '../http/exchange.ts'
-import { BodyPace, type BodyTimes } from '../http/incoming-request.ts'
+import type { Exchange } from '../http/exchange.ts'
+import type { BodyTimes } from '../http/incoming-request.ts'
 import { firstValue, type RawHeaders, valuesOf } from '../http/raw-headers.ts'
 import { type Denial, type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
@@ -86,10 +86,9 @@ export function receiveBody(
   checkKey: CheckKey,
 ): Promise<Received> {
   return new Promise((resolve, reject) => {
-    const { req, res } = exchange
-    if (clientLeft(exchange)) return resolve(CLIENT_LEFT)
+    const { req } = exchange
+    if (exchange.res.isOver) return resolve(CLIENT_LEFT)
     const body = new HeldBody(memory, name)
-    let pace: BodyPace | null = null
     let keyTimer: NodeJS.Timeout | undefined
     let isOver = false
     let bytesInTurn = 0
@@ -98,25 +97,9 @@ export function receiveBody(
       if (isOver) return
       isOver = true
       clearTimeout(keyTimer)
-      pace?.stop()
       req.release()
-      res.whenClosed.remove(onLeft)
       if (result?.kind !== 'received') body.dispose()
       if (result !== null) resolve(result)
-    }
-
-    function waitForMore(): void {
-      if (isOver) return
-      res.whenClosed.add(onLeft)
-      pace = new BodyPace(times, (message) =>
-        finish(refused(refuse('request_timeout', message, { close: true }))),
-      )
-      pace.watchSilence()
-      keyTimer = setTimeout(() => {
-        checkKey().then((denial) => {
-          if (denial !== null) finish({ kind: 'refused', ...denial })
-        }, fail)
-      }, BODY_MS_BEFORE_KEY_CHECK)
     }
 
     function fail(error: unknown): void {
@@ -124,9 +107,9 @@ export function receiveBody(
       reject(error)
     }
 
-    function onData(chunk: Buffer): boolean {
+    function data(chunk: Buffer): boolean {
       if (body.length + chunk.length > limits.bodyBytesMax) finish(refused(tooLarge()))
-      if (isOver || pace?.arrived(chunk.length) === false) return true
+      if (isOver) return true
       const looked = looker?.write(chunk) ?? null
       if (!body.append(chunk)) {
         finish(refused(noMemory()))
@@ -137,20 +120,24 @@ export function receiveBody(
       const wait = looked ?? (looker !== null && bytesInTurn >= PIECE_BYTES ? nextTurn() : null)
       if (wait === null) return true
       bytesInTurn = 0
-      pace?.paused()
-      wait.then(() => {
-        if (!isOver) pace?.resumed()
-        req.resume()
-      }, fail)
+      wait.then(() => req.resume(), fail)
       return false
     }
-    function onLeft(): void {
-      finish(CLIENT_LEFT)
+
+    function broken(tooSlow: string | null): void {
+      finish(tooSlow === null ? CLIENT_LEFT : refused(refuse('request_timeout', tooSlow, { close: true })))
     }
 
-    req.receive({ data: onData, end: () => finish({ kind: 'received', body }) })
-    // The timers start after the piece that is being read now.
-    queueMicrotask(waitForMore)
+    req.receive({ data, end: () => finish({ kind: 'received', body }), broken }, times)
+    // The timer starts after the piece that is being read now.
+    queueMicrotask(() => {
+      if (isOver) return
+      keyTimer = setTimeout(() => {
+        checkKey().then((denial) => {
+          if (denial !== null) finish({ kind: 'refused', ...denial })
+        }, fail)
+      }, BODY_MS_BEFORE_KEY_CHECK)
+    })
   })
 }
 
@@ -217,7 +204,7 @@ function announcedBody(exchange: Exchange): Announced {
 
 /** Whether the body is or may become so large that the key is checked first. */
 export function checkKeyBeforeBody(exchange: Exchange): boolean {
-  if (exchange.expectsContinue) return true
+  if (exchange.res.expectsContinue) return true
   const { present, lengthBytes } = announcedBody(exchange)
   if (!present) return false
   return (lengthBytes ?? Infinity) > BODY_BYTES_BEFORE_KEY_CHECK || isEncoded(exchange)
@@ -242,7 +229,7 @@ export async function readBody(
   checkKey: CheckKey,
 ): Promise<ReadResult> {
   const { present, lengthBytes } = announcedBody(exchange)
-  if (present) sendContinue(exchange)
+  if (present) exchange.res.writeContinue()
   const unread = { kind: 'read', facts: NOT_READ, unreadable: null } as const
   if (!present) return { ...unread, body: { kind: 'none' } }
   if (endpoint === null || endpoint.reads === 'nothing')
@@ -293,11 +280,11 @@ async function readEncoded(
   reader: RequestReader,
 ): Promise<RequestFacts | null> {
   for (const piece of held.pieces()) {
-    if (clientLeft(exchange)) return null
+    if (exchange.res.isOver) return null
     await reader.write(piece)
   }
   const facts = await reader.end()
-  return clientLeft(exchange) ? null : facts
+  return exchange.res.isOver ? null : facts
 }
 
 function tooDense(): Refusal {

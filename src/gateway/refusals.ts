@@ -20,7 +20,7 @@ import { type Audience, SURFACES, shapeError, statusOf } from '../providers/surf
 import type { CallCounts } from '../telemetry/call-counts.ts'
 import type { ObserveCall } from '../telemetry/call-log.ts'
 import type { Call } from './call.ts'
-import { BodyIdle, figureLines } from './permitted-changes.ts'
+import { BodyTooSlow, figureLines } from './permitted-changes.ts'
 
 /** Longer paths get no suggestion: the search is slow, and a caller needs no valid key to trigger it. */
 const UNKNOWN_PATH_CHARS_MAX = 8_192
@@ -288,7 +288,7 @@ export function refuseDelete(what: 'object' | 'file'): Refusal {
 /** The refusal if upstream sent no response head. The cause is only logged, because it names our upstream. */
 export function explainFailure(end: CallEnd & { kind: 'failed' }): Refusal {
   const code = 'code' in end.error ? String(end.error.code) : ''
-  if (end.error instanceof BodyIdle) {
+  if (end.error instanceof BodyTooSlow) {
     return refuse('request_timeout', end.error.message, { close: true })
   }
   if (code === HANDSHAKE_TIMEOUT) {

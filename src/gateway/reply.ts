@@ -92,7 +92,6 @@ export class Reply implements ReplyReceiver {
   #lastEvent: Buffer[] = []
   #lastEventBytes = 0
   #lastEventTimer: NodeJS.Timeout | null = null
-  #stall: NodeJS.Timeout | null = null
   #bytesOut = 0
   // While either is true, upstream is not read: the client is full, or the decoded copy is behind.
   #isClientFull = false
@@ -251,7 +250,6 @@ export class Reply implements ReplyReceiver {
   }
 
   onDrain(): void {
-    this.#stopStall()
     this.#isClientFull = false
     this.#resume()
   }
@@ -381,29 +379,10 @@ export class Reply implements ReplyReceiver {
 
   #write(chunk: Buffer): boolean {
     this.#bytesOut += chunk.length
-    if (this.#exchange.res.write(chunk)) return true
-    this.#watchStall()
-    return false
-  }
-
-  /** Disconnects a client that reads nothing at all for a long time. A slow reader is not disconnected. */
-  #watchStall(): void {
-    const { res } = this.#exchange
-    const taken = res.bytesTaken
-    this.#stall ??= setTimeout(() => {
-      this.#stall = null
-      if (res.bytesTaken === taken) res.destroy()
-      else this.#watchStall()
-    }, limits.replyStallTimeoutMs)
-  }
-
-  #stopStall(): void {
-    if (this.#stall !== null) clearTimeout(this.#stall)
-    this.#stall = null
+    return this.#exchange.res.write(chunk)
   }
 
   #onClose(): void {
-    this.#stopStall()
     this.#takeLast()
     // Freed only when the socket closes: until then the bytes are in its buffer.
     if (this.#heldBytes > 0) this.#parts.memory.giveBack(this.#heldBytes, this.#parts.keyName)

@@ -1,4 +1,3 @@
-import { clientLeft } from '../http/exchange.ts'
 import type { CallEnd } from '../http/upstream-call.ts'
 import { StoreRefused } from '../kernel/errors.ts'
 import type { Nanos } from '../kernel/money.ts'
@@ -186,7 +185,7 @@ export class SentCall extends OpenCall {
     const { exchange, surface } = this.call
     const figures = { costNanos: bill.costNanos, listNanos: bill.listNanos, balanceNanos }
     if (end.kind === 'complete') this.reply.finish(figures, end.trailers)
-    else if (end.kind === 'cut' || (end.kind === 'abandoned' && !clientLeft(exchange))) this.reply.cut()
+    else if (end.kind === 'cut' || (end.kind === 'abandoned' && !exchange.res.isOver)) this.reply.cut()
     else if (end.kind === 'failed') {
       deny(exchange, surface, explainFailure(end), { balanceNanos, upstreamMs: Math.round(this.#upstreamMs) })
     }

@@ -12,7 +12,7 @@ export interface ConnectionOwner {
   readonly isDraining: boolean
   monotonicMs(): number
   nowMs(): number
-  onRequest(request: IncomingRequest, reply: OutgoingReply, expectsContinue: boolean): void
+  onRequest(request: IncomingRequest, reply: OutgoingReply): void
   /** The bytes are not a request, and no reply has begun for them. The owner must end the connection. */
   onBroken(socket: Socket, error: WireError, head: string): void
   onClosed(connection: ClientConnection): void
@@ -52,7 +52,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
   #waitingSinceMs: number | null
   #headBegun = false
   #isNew = true
-  /** Bytes sent so far of a reply that is complete but not flushed; null if there is none. */
+  /** Bytes sent so far of a reply of which more waits to be sent; null if there is none. */
   #takenBytes: number | null = null
   #takenSinceMs = 0
   readonly remoteAddress: string
@@ -85,12 +85,15 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     return this.#turn?.reply ?? null
   }
 
+  /** Every time limit of the connection, once a second. */
   checkTime(nowMs: number): void {
     const { reply } = this
-    const takenBytes = reply?.ended === true && !reply.writableFinished ? reply.bytesTaken : null
+    // A client that takes nothing of its reply is disconnected. A slow reader is not.
+    const takenBytes = reply !== null && this.socket.writableLength > 0 ? reply.bytesTaken : null
     if (takenBytes === null || takenBytes !== this.#takenBytes) this.#takenSinceMs = nowMs
     this.#takenBytes = takenBytes
     if (nowMs - this.#takenSinceMs >= limits.replyStallTimeoutMs) this.socket.destroy()
+    this.#arriving?.checkTime(nowMs)
     if (this.#waitingSinceMs === null) return
     const waitedMs = nowMs - this.#waitingSinceMs
     if (this.#headBegun && waitedMs >= limits.headTimeoutMs) this.#onBroken(headTimeout(), null)
@@ -98,6 +101,10 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     // answer to its next request.
     const idleMs = this.#isNew ? limits.headTimeoutMs : limits.keepAliveTimeoutMs
     if (!this.#headBegun && waitedMs >= idleMs) this.socket.destroy()
+  }
+
+  monotonicMs(): number {
+    return this.#owner.monotonicMs()
   }
 
   destroy(): void {
@@ -126,7 +133,6 @@ export class ClientConnection implements MessageReceiver, RequestSource {
       keepAlive:
         head.keepAlive && head.httpVersion !== '1.0' && !this.#owner.isDraining && this.#raw === null,
       expectsContinue,
-      keepAliveSeconds: limits.keepAliveTimeoutMs / 1_000,
       nowMs: this.#owner.nowMs,
       reset: this.#reset,
       onFinished: this.#onReplied,
@@ -134,7 +140,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     })
     this.#arriving = request
     this.#turn = { request, reply }
-    this.#owner.onRequest(request, reply, expectsContinue)
+    this.#owner.onRequest(request, reply)
   }
 
   data(chunk: Buffer): boolean {

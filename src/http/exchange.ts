@@ -1,6 +1,6 @@
 import type { HeaderNames } from '../kernel/header-names.ts'
 import { limits } from '../kernel/limits.ts'
-import type { ConnectionMemory, IncomingRequest } from './incoming-request.ts'
+import type { IncomingRequest } from './incoming-request.ts'
 import type { OutgoingReply } from './outgoing-reply.ts'
 import type { RawHeaders } from './raw-headers.ts'
 
@@ -13,8 +13,6 @@ export interface Exchange {
   readonly startedMs: number
   readonly method: string
   readonly headers: RawHeaders
-  readonly expectsContinue: boolean
-  readonly memory: ConnectionMemory
   readonly clientIp: string
 }
 
@@ -42,14 +40,6 @@ export function discardRest(req: IncomingRequest): void {
   req.discard(limits.earlyAnswerDrainMs)
 }
 
-export function clientLeft(exchange: Exchange): boolean {
-  return exchange.res.destroyed || exchange.res.closed
-}
-
-export function sendContinue({ expectsContinue, res }: Exchange): void {
-  if (expectsContinue) res.writeContinue()
-}
-
 export interface StreamedReply {
   readonly status: number
   readonly headers: readonly string[]
@@ -68,35 +58,28 @@ export async function sendStream(exchange: Exchange, reply: StreamedReply): Prom
     res.writeHead(reply.status, undefined, [...reply.headers, exchange.names.requestId, exchange.requestId])
     discardRest(req)
   }
-  if (clientLeft(exchange)) return
+  if (res.isOver) return
   try {
     for await (const chunk of reply.chunks) {
-      if (clientLeft(exchange)) return
+      if (res.isOver) return
       begin()
       if (chunk.length > 0 && !res.write(chunk)) await untilRoom(exchange)
-      if (clientLeft(exchange)) return
+      if (res.isOver) return
     }
     begin()
     res.end()
   } catch (error) {
-    if (clientLeft(exchange)) return
+    if (res.isOver) return
     // Reset, because in HTTP/1.0 a normal close means the end of the body.
     if (res.headersSent) res.reset()
     throw error
   }
 }
 
-/** Resolves when the client can receive more or has left. A client that reads nothing at all for a long time is disconnected. */
+/** Resolves when the client can receive more or has left. */
 function untilRoom({ res }: Exchange): Promise<void> {
   return new Promise((resolve) => {
-    let taken = res.bytesTaken
-    const stall = setInterval(() => {
-      const nowTaken = res.bytesTaken
-      if (nowTaken === taken) res.destroy()
-      taken = nowTaken
-    }, limits.replyStallTimeoutMs)
     const done = () => {
-      clearInterval(stall)
       res.whenDrained.remove(done)
       res.whenClosed.remove(done)
       resolve()

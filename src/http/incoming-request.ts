@@ -1,20 +1,34 @@
 import { limits } from '../kernel/limits.ts'
 import { ChunkList } from '../kernel/memory.ts'
-import type { MessageHead, MessageReceiver } from './message-reader.ts'
+import type { MessageHead } from './message-reader.ts'
 import { ownText } from './raw-headers.ts'
 
-export type BodyReceiver = Pick<MessageReceiver, 'data' | 'end'>
+export interface BodyReceiver {
+  /** The chunk is valid until this returns. If this returns false, call `resume()` later. */
+  data(chunk: Buffer): boolean
+  end(): void
+  /** The client left, or was too slow: then there is a message for it. Nothing follows. */
+  broken(tooSlow: string | null): void
+}
+
+/** How slowly a body may arrive: at least one byte, and the minimum rate, in each period of `idleTimeoutMs`. */
+export interface BodyTimes {
+  readonly idleTimeoutMs: number
+  /** 0: no limit. */
+  readonly bytesPerSecondMin: number
+}
 
 export interface RequestSource {
   readonly remoteAddress: string
   readonly isEncrypted: boolean
   readonly memory: ConnectionMemory
+  monotonicMs(): number
   /** Call this when `isFull` may have changed. */
   flowChanged(): void
   destroy(): void
 }
 
-const NOWHERE: BodyReceiver = { data: () => true, end() {} }
+const NOWHERE: BodyReceiver = { data: () => true, end() {}, broken() {} }
 
 /** An incoming request: the head at once, the body once there is a receiver. */
 export class IncomingRequest {
@@ -23,16 +37,18 @@ export class IncomingRequest {
   readonly httpVersion: string
   readonly headers: string[]
   readonly keepAlive: boolean
-  readonly #source: RequestSource
+  readonly source: RequestSource
   #complete = false
-  #closed = false
   #ended = false
   #receiver: BodyReceiver | null = null
   #paused = false
   #waiting: ChunkList | null = null
   #given = 0
   #waitingBytes = 0
-  #discardTimer: NodeJS.Timeout | null = null
+  #times: BodyTimes | null = null
+  #periodSinceMs = 0
+  #bytesInPeriod = 0
+  #discardUntilMs = Infinity
 
   constructor(head: MessageHead, source: RequestSource) {
     this.method = head.method
@@ -40,23 +56,11 @@ export class IncomingRequest {
     this.httpVersion = head.httpVersion
     this.headers = head.headers
     this.keepAlive = head.keepAlive
-    this.#source = source
+    this.source = source
   }
 
   get complete(): boolean {
     return this.#complete
-  }
-
-  get remoteAddress(): string {
-    return this.#source.remoteAddress
-  }
-
-  get isEncrypted(): boolean {
-    return this.#source.isEncrypted
-  }
-
-  get memory(): ConnectionMemory {
-    return this.#source.memory
   }
 
   get isFull(): boolean {
@@ -65,8 +69,10 @@ export class IncomingRequest {
   }
 
   /** From now on the body goes to the receiver. Bytes that have already arrived are passed before this returns. */
-  receive(receiver: BodyReceiver): void {
+  receive(receiver: BodyReceiver, times: BodyTimes | null = null): void {
     this.#receiver = receiver
+    this.#times = times
+    if (times !== null) this.#beginPeriod(this.source.monotonicMs())
     this.#paused = false
     this.#flow()
   }
@@ -77,11 +83,13 @@ export class IncomingRequest {
 
   pause(): void {
     this.#paused = true
-    this.#source.flowChanged()
+    this.source.flowChanged()
   }
 
   resume(): void {
     if (!this.#paused) return
+    // While we did not read, the client could not send.
+    this.#beginPeriod(this.source.monotonicMs())
     this.#paused = false
     this.#flow()
   }
@@ -89,13 +97,29 @@ export class IncomingRequest {
   /** Reads and discards the rest of the body. After `timeoutMs`, if given, the connection is destroyed. */
   discard(timeoutMs?: number): void {
     this.receive(NOWHERE)
-    if (timeoutMs === undefined || this.#complete || this.#closed) return
-    this.#stopDiscarding()
-    this.#discardTimer = setTimeout(() => this.#source.destroy(), timeoutMs)
-    this.#discardTimer.unref()
+    if (timeoutMs !== undefined) this.#discardUntilMs = this.source.monotonicMs() + timeoutMs
+  }
+
+  checkTime(nowMs: number): void {
+    if (nowMs >= this.#discardUntilMs) this.source.destroy()
+    if (this.#times === null || this.#receiver === null || this.#paused) return
+    const { idleTimeoutMs, bytesPerSecondMin } = this.#times
+    const tookMs = nowMs - this.#periodSinceMs
+    const bytes = this.#bytesInPeriod
+    if (tookMs < idleTimeoutMs) return
+    this.#beginPeriod(nowMs)
+    if (bytes === 0)
+      this.#receiver.broken(
+        `No byte of the request body arrived for ${Math.round(idleTimeoutMs / 1_000)} s. Retry.`,
+      )
+    else if (bytes * 1_000 < bytesPerSecondMin * tookMs)
+      this.#receiver.broken(
+        `The request body comes too slowly: less than ${bytesPerSecondMin} bytes a second.`,
+      )
   }
 
   arrived(chunk: Buffer): void {
+    this.#bytesInPeriod += chunk.length
     if (this.#receiver !== null && !this.#paused && this.#waiting === null) {
       if (!this.#receiver.data(chunk)) this.pause()
       return
@@ -107,13 +131,11 @@ export class IncomingRequest {
 
   arrivedWhole(): void {
     this.#complete = true
-    this.#stopDiscarding()
     if (this.#waiting === null) this.#end()
   }
 
   closed(): void {
-    this.#closed = true
-    this.#stopDiscarding()
+    if (!this.#complete) this.#receiver?.broken(null)
   }
 
   #flow(): void {
@@ -130,81 +152,18 @@ export class IncomingRequest {
       if (!this.#receiver.data(chunk)) this.#paused = true
     }
     if (this.#waiting === null) this.#end()
-    this.#source.flowChanged()
+    this.source.flowChanged()
   }
 
   #end(): void {
     if (!this.#complete || this.#ended || this.#receiver === null || this.#paused) return
     this.#ended = true
-    this.#receiver.end([])
+    this.#receiver.end()
   }
 
-  #stopDiscarding(): void {
-    if (this.#discardTimer !== null) clearTimeout(this.#discardTimer)
-    this.#discardTimer = null
-  }
-}
-
-export interface BodyTimes {
-  readonly idleTimeoutMs: number
-  /** Minimum rate over any period of `idleTimeoutMs`; 0: no limit. */
-  readonly bytesPerSecondMin: number
-  monotonicMs(): number
-}
-
-/** Ends a body that stalls or is too slow, by its rate over the idle timeout. */
-export class BodyPace {
-  readonly #times: BodyTimes
-  readonly #onLate: (message: string) => void
-  #silence: NodeJS.Timeout | null = null
-  #sinceMs: number
-  #bytes = 0
-  #pausedMs: number | null = null
-
-  constructor(times: BodyTimes, onLate: (message: string) => void) {
-    this.#times = times
-    this.#onLate = onLate
-    this.#sinceMs = times.monotonicMs()
-  }
-
-  watchSilence(): void {
-    const { idleTimeoutMs } = this.#times
-    if (this.#silence !== null) clearTimeout(this.#silence)
-    const message = `No byte of the request body arrived for ${Math.round(idleTimeoutMs / 1_000)} s. Retry.`
-    this.#silence = setTimeout(() => this.#onLate(message), idleTimeoutMs)
-  }
-
-  arrived(bytes: number): boolean {
-    const { idleTimeoutMs, bytesPerSecondMin } = this.#times
-    this.#silence?.refresh()
-    this.#bytes += bytes
-    const nowMs = this.#times.monotonicMs()
-    const tookMs = nowMs - this.#sinceMs
-    if (tookMs < idleTimeoutMs) return true
-    const isEnough = this.#bytes * 1_000 >= bytesPerSecondMin * tookMs
-    this.#sinceMs = nowMs
-    this.#bytes = 0
-    if (!isEnough)
-      this.#onLate(`The request body comes too slowly: less than ${bytesPerSecondMin} bytes a second.`)
-    return isEnough
-  }
-
-  /** While we do not read, the client cannot send, so the clock stops. */
-  paused(): void {
-    this.#pausedMs ??= this.#times.monotonicMs()
-    if (this.#silence !== null) clearTimeout(this.#silence)
-  }
-
-  resumed(): void {
-    if (this.#pausedMs === null) return
-    this.#sinceMs += this.#times.monotonicMs() - this.#pausedMs
-    this.#pausedMs = null
-    if (this.#silence !== null) this.watchSilence()
-  }
-
-  stop(): void {
-    if (this.#silence !== null) clearTimeout(this.#silence)
-    this.#silence = null
+  #beginPeriod(nowMs: number): void {
+    this.#periodSinceMs = nowMs
+    this.#bytesInPeriod = 0
   }
 }
 

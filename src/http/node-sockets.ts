@@ -26,6 +26,21 @@ export function lasting(chunk: Buffer): Buffer {
   return chunk.buffer === readBuffer.buffer ? Buffer.from(chunk) : chunk
 }
 
+/** Writes a head, a chunk and the following text as one. All of them may be reused when this returns. */
+export function writeCoalesced(
+  socket: Socket,
+  head: string,
+  chunk: Buffer,
+  after: string,
+  onWritten?: (error?: Error | null) => void,
+): boolean {
+  const bytes = Buffer.allocUnsafe(head.length + chunk.length + after.length)
+  if (head !== '') bytes.write(head, 'latin1')
+  bytes.set(chunk, head.length)
+  if (after !== '') bytes.write(after, head.length + chunk.length, 'latin1')
+  return socket.write(bytes, onWritten)
+}
+
 /**
  * Makes an accepted connection read into the shared buffer. Node lets only connecting sockets choose their buffer, so
  * the handle moves to a new socket. The accepted socket must not be used any more, and Node's server no longer counts

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
-import { dateLine, serialiseHeaders, statusLine, writeCoalesced } from './message-writer.ts'
-import { lasting, type RawConnection } from './node-sockets.ts'
-import { hasHeader } from './raw-headers.ts'
+import { limits } from '../kernel/limits.ts'
+import { lasting, type RawConnection, writeCoalesced } from './node-sockets.ts'
+import { hasHeader, serialiseHeaders } from './raw-headers.ts'
 
 interface ReplySetting {
   readonly socket: Socket
@@ -9,7 +9,6 @@ interface ReplySetting {
   readonly httpVersion: string
   readonly keepAlive: boolean
   readonly expectsContinue: boolean
-  readonly keepAliveSeconds: number
   nowMs(): number
   reset(): void
   /** The reply was sent. If not `reusable`, the connection ends. */
@@ -51,6 +50,15 @@ export class OutgoingReply {
     this.shouldKeepAlive = setting.keepAlive
   }
 
+  /** The client has left, or the reply was sent. */
+  get isOver(): boolean {
+    return this.destroyed || this.closed
+  }
+
+  get expectsContinue(): boolean {
+    return this.#setting.expectsContinue
+  }
+
   get bytesTaken(): number {
     return this.#socket.bytesWritten - this.#socket.writableLength
   }
@@ -60,8 +68,9 @@ export class OutgoingReply {
     return this.#ended || this.#isCut
   }
 
+  /** Lets a client that waits for it send its body. */
   writeContinue(): void {
-    if (this.destroyed || this.headersSent) return
+    if (!this.expectsContinue || this.destroyed || this.headersSent) return
     this.#hasContinued = true
     this.#socket.write('HTTP/1.1 100 Continue\r\n\r\n', 'latin1')
   }
@@ -73,7 +82,7 @@ export class OutgoingReply {
 
   /** Composes the head. It is sent with the first body bytes, or when flushed. */
   writeHead(status: number, reason: string | undefined, lines: readonly string[]): void {
-    const { method, httpVersion, expectsContinue, keepAliveSeconds } = this.#setting
+    const { method, httpVersion, expectsContinue } = this.#setting
     const hasCoding = hasHeader(lines, 'transfer-encoding')
     const speaks11 = httpVersion === '1.1'
     const hasBody = method !== 'HEAD' && status !== 204 && status !== 304
@@ -89,7 +98,7 @@ export class OutgoingReply {
       serialiseHeaders(lines) +
       (this.sendDate && !hasHeader(lines, 'date') ? dateLine(this.#setting.nowMs()) : '') +
       (this.shouldKeepAlive
-        ? `Connection: keep-alive\r\nKeep-Alive: timeout=${keepAliveSeconds}\r\n`
+        ? `Connection: keep-alive\r\nKeep-Alive: timeout=${limits.keepAliveTimeoutMs / 1_000}\r\n`
         : 'Connection: close\r\n') +
       (this.#framing === 'chunked' && !hasCoding ? 'Transfer-Encoding: chunked\r\n\r\n' : '\r\n')
     this.headersSent = true
@@ -213,6 +222,36 @@ export class OutgoingReply {
     this.whenClosed.fire()
     this.#setting.onFinished(this.shouldKeepAlive)
   }
+}
+
+let dateText = ''
+let dateUntilMs = 0
+
+/** The `Date` line, cached for a second, and renewed if the clock was set back. */
+export function dateLine(nowMs: number): string {
+  if (nowMs >= dateUntilMs || nowMs < dateUntilMs - 1_000) {
+    dateUntilMs = nowMs - (nowMs % 1_000) + 1_000
+    dateText = `Date: ${new Date(nowMs).toUTCString()}\r\n`
+  }
+  return dateText
+}
+
+/** Not STATUS_CODES of node:http, a module that nothing else loads at startup. */
+const REASONS = new Map(
+  [
+    '200 OK|201 Created|202 Accepted|204 No Content|302 Found|303 See Other|304 Not Modified',
+    '307 Temporary Redirect|308 Permanent Redirect|400 Bad Request|401 Unauthorized',
+    '402 Payment Required|403 Forbidden|404 Not Found|405 Method Not Allowed|406 Not Acceptable',
+    '408 Request Timeout|409 Conflict|410 Gone|411 Length Required|412 Precondition Failed',
+    '413 Payload Too Large|415 Unsupported Media Type|417 Expectation Failed|422 Unprocessable Entity',
+    '426 Upgrade Required|429 Too Many Requests|431 Request Header Fields Too Large',
+    '500 Internal Server Error|501 Not Implemented|502 Bad Gateway|503 Service Unavailable',
+    '504 Gateway Timeout',
+  ].flatMap((line) => line.split('|').map((text) => [Number(text.slice(0, 3)), text.slice(4)] as const)),
+)
+
+export function statusLine(status: number, reason: string | undefined): string {
+  return `HTTP/1.1 ${status} ${reason ?? REASONS.get(status) ?? 'unknown'}\r\n`
 }
 
 /** Node's EventEmitter takes four times as long to create, fill and call, and every call has a few. */

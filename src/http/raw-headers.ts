@@ -6,6 +6,22 @@ export function ownText(part: string): string {
   return Buffer.from(part, 'latin1').toString('latin1')
 }
 
+/** Serialises header lines. A value with a line break would become two lines, and is a defect of the caller. */
+export function serialiseHeaders(lines: readonly string[]): string {
+  let text = ''
+  for (let i = 0; i < lines.length; i += 2) {
+    const name = lines[i] ?? ''
+    const value = lines[i + 1] ?? ''
+    if (UNSENDABLE.test(name) || UNSENDABLE.test(value))
+      throw new Error(`a header line cannot be sent: ${name}`)
+    text += `${name}: ${value}\r\n`
+  }
+  return text
+}
+
+/** Headers are sent as Latin-1: characters above 0xff would lose their upper byte, and some would become line breaks. */
+const UNSENDABLE = /[^\t\x20-\x7e\x80-\xff]/
+
 const SMALL = 0x20
 
 /** Whether a line has this lower-case name. Nearly all others differ in length or first letter. */

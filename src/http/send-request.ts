@@ -1,39 +1,36 @@
 import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
-import { UNSENDABLE, writeCoalesced } from './message-writer.ts'
-import { NameMemo } from './raw-headers.ts'
+import { writeCoalesced } from './node-sockets.ts'
+import { serialiseHeaders } from './raw-headers.ts'
 
-/** A request that must not be sent, because upstream could read it as a different one. */
-export class Unsendable extends Error {
-  readonly code = 'TOLLGATE_UNSENDABLE'
+/** The connection to upstream failed, or the request cannot be sent. The code distinguishes this from replies that are not HTTP. */
+export class UpstreamBroke extends Error {
+  readonly code: string
+
+  constructor(code: string, message: string) {
+    super(message)
+    this.code = code
+  }
 }
 
 export interface UpstreamRequest {
   readonly method: string
   readonly target: string
-  readonly headers: string[]
+  readonly host: string
+  /** All other lines, without those of the hop and of the framing, which only this file writes. */
+  readonly headers: readonly string[]
+  /** The length of a stream, which is chunked if this is null. 0: written even if the method needs no body. */
+  readonly lengthBytes: number | null
   readonly body: UpstreamBody
   readonly upgrades?: boolean
 }
 
-/** Buffers are sent with their length; a stream is chunked unless a length is given. */
-export type UpstreamBody = Buffer | readonly Buffer[] | Readable | null
+export type UpstreamBody = readonly Buffer[] | Readable | null
 
-const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
+const METHOD = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 const TARGET = /^\/[\x21-\xff]*$/
 
 const EXPECTS_BODY = /^(?:POST|PUT|PATCH|QUERY|PROPFIND|PROPPATCH)$/
-
-type Role = 'line' | 'host' | 'length' | 'refused'
-
-/** Hop-by-hop lines, which only this file writes. */
-const REFUSED = /^(?:transfer-encoding|connection|keep-alive|upgrade|expect)$/
-
-const roles = new NameMemo<Role>((name) => {
-  if (name === 'host') return 'host'
-  if (name === 'content-length') return 'length'
-  return REFUSED.test(name) || !TOKEN.test(name) ? 'refused' : 'line'
-})
 
 export interface Sendable {
   readonly method: string
@@ -45,32 +42,18 @@ export interface Sendable {
   readonly body: UpstreamBody
 }
 
-/**
- * The head: host and connection first, the given lines, framing last. llhttp never passes a line that these checks
- * refuse with an `Unsendable`.
- */
+/** The head: host and connection first, the given lines, framing last. Throws if upstream could read it as another request. */
 export function composeRequest(request: UpstreamRequest): Sendable {
-  const { method, target, headers, body, upgrades = false } = request
-  if (!TOKEN.test(method) || !TARGET.test(target)) throw new Unsendable('a request line that cannot be sent')
-  let host: string | null = null
-  let stated: string | null = null
-  let lines = ''
-  for (let i = 0; i < headers.length; i += 2) {
-    const name = headers[i] ?? ''
-    const value = headers[i + 1] ?? ''
-    if (UNSENDABLE.test(value)) throw new Unsendable('a header value that cannot be sent')
-    const role = roles.get(name)
-    if (role === 'line') lines += `${name}: ${value}\r\n`
-    else if (role === 'host' && host === null) host = value
-    else if (role === 'length' && stated === null) stated = value
-    else throw new Unsendable('a header line that cannot be sent')
-  }
-  if (host === null) throw new Unsendable('a request without a host')
-  const lengthBytes = lengthOf(body, stated)
+  const { method, target, host, headers, body, upgrades = false } = request
+  if (!METHOD.test(method) || !TARGET.test(target)) throw new Error('a request line that cannot be sent')
+  let lengthBytes = body === null ? 0 : request.lengthBytes
+  if (isPieces(body)) lengthBytes = body.reduce((bytes, piece) => bytes + piece.length, 0)
   const connection = upgrades ? 'connection: Upgrade\r\nupgrade: websocket' : 'connection: keep-alive'
+  const lines = serialiseHeaders(headers)
   const text = `${method} ${target} HTTP/1.1\r\nhost: ${host}\r\n${connection}\r\n${lines}`
   // An unstated length of 0 is written only for methods with a body.
-  const zero = stated !== null || EXPECTS_BODY.test(method) ? 'content-length: 0\r\n\r\n' : '\r\n'
+  const zero =
+    request.lengthBytes !== null || EXPECTS_BODY.test(method) ? 'content-length: 0\r\n\r\n' : '\r\n'
   const emptyHead = text + zero
   let head = emptyHead
   if (lengthBytes === null) head = `${text}transfer-encoding: chunked\r\n\r\n`
@@ -78,24 +61,7 @@ export function composeRequest(request: UpstreamRequest): Sendable {
   return { method, upgrades, head, emptyHead, lengthBytes, body }
 }
 
-function lengthOf(body: UpstreamBody, stated: string | null): number | null {
-  if (stated !== null && !/^\d{1,15}$/.test(stated)) throw new Unsendable('a length that is no number')
-  const announced = stated === null ? null : Number(stated)
-  const actual = bytesIn(body)
-  if (actual === null) return announced
-  if (announced !== null && announced !== actual) throw new Unsendable(WRONG_LENGTH)
-  return actual
-}
-
-const WRONG_LENGTH = 'the body is not as long as it says'
-
-function bytesIn(body: UpstreamBody): number | null {
-  if (body === null) return 0
-  if (Buffer.isBuffer(body)) return body.length
-  return isPieces(body) ? body.reduce((bytes, piece) => bytes + piece.length, 0) : null
-}
-
-function isPieces(body: Readable | readonly Buffer[]): body is readonly Buffer[] {
+function isPieces(body: UpstreamBody): body is readonly Buffer[] {
   return Array.isArray(body)
 }
 
@@ -117,16 +83,13 @@ export function sendRequest(
 ): Upload | null {
   const { head, body } = request
   if (body === null) socket.write(head, 'latin1')
-  else if (!Buffer.isBuffer(body))
-    return isPieces(body)
-      ? new PieceUpload(socket, head, body)
-      : new StreamUpload(socket, request, body, onFailed)
-  else if (body.length <= ONE_WRITE_BYTES) writeCoalesced(socket, head, body, '')
+  else if (!isPieces(body)) return new StreamUpload(socket, request, body, onFailed)
   else {
-    socket.cork()
-    socket.write(head, 'latin1')
-    socket.write(body)
-    socket.uncork()
+    const [first] = body
+    // One write for head and body is cheaper than two.
+    if (body.length > 1 || first === undefined || first.length > ONE_WRITE_BYTES)
+      return new PieceUpload(socket, head, body)
+    writeCoalesced(socket, head, first, '')
   }
   return null
 }
@@ -214,7 +177,7 @@ class StreamUpload implements Upload {
     const before = this.#sentBytes === 0 ? head : ''
     this.#sentBytes += chunk.length
     if (!isChunked && this.#sentBytes > lengthBytes) {
-      this.#onFailed(new Unsendable(WRONG_LENGTH))
+      this.#onFailed(wrongLength())
       return
     }
     socket.cork()
@@ -229,7 +192,7 @@ class StreamUpload implements Upload {
   readonly #onEnd = (): void => {
     const { lengthBytes, emptyHead } = this.#request
     if (lengthBytes !== null && lengthBytes !== this.#sentBytes) {
-      this.#onFailed(new Unsendable(WRONG_LENGTH))
+      this.#onFailed(wrongLength())
       return
     }
     if (this.#sentBytes === 0) this.#socket.write(emptyHead, 'latin1')
@@ -239,6 +202,14 @@ class StreamUpload implements Upload {
   }
 
   readonly #onClose = (): void => {
-    if (!this.#isOver) this.#onFailed(this.#body.errored ?? new Unsendable('the body broke off'))
+    if (!this.#isOver) this.#onFailed(this.#body.errored ?? unsendable('the body broke off'))
   }
+}
+
+function wrongLength(): Error {
+  return unsendable('the body is not as long as it says')
+}
+
+function unsendable(message: string): Error {
+  return new UpstreamBroke('UPSTREAM_UNSENDABLE', message)
 }

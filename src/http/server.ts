@@ -9,8 +9,8 @@ import { ClientConnection, type ConnectionOwner, HEAD_TIMEOUT } from './client-c
 import type { Exchange, WholeReply } from './exchange.ts'
 import type { IncomingRequest } from './incoming-request.ts'
 import { TOO_MANY_LINES, type WireError } from './message-reader.ts'
-import { serialiseHeaders, statusLine } from './message-writer.ts'
-import type { OutgoingReply } from './outgoing-reply.ts'
+import { type OutgoingReply, statusLine } from './outgoing-reply.ts'
+import { serialiseHeaders } from './raw-headers.ts'
 import { type CertificatePair, createTlsDoor } from './tls-door.ts'
 
 /**
@@ -60,8 +60,8 @@ export function createHttpServer(parts: ServerParts): HttpServer {
     },
     monotonicMs: () => parts.clock.monotonicMs(),
     nowMs: () => parts.clock.nowMs(),
-    onRequest(request, reply, expectsContinue) {
-      parts.onExchange(exchangeOf(request, reply, expectsContinue))
+    onRequest(request, reply) {
+      parts.onExchange(exchangeOf(request, reply))
     },
     onBroken(socket, error, head) {
       const refusal = explainClientError(error)
@@ -106,7 +106,8 @@ export function createHttpServer(parts: ServerParts): HttpServer {
     })
   }
 
-  function exchangeOf(request: IncomingRequest, reply: OutgoingReply, expectsContinue: boolean): Exchange {
+  function exchangeOf(request: IncomingRequest, reply: OutgoingReply): Exchange {
+    const { remoteAddress } = request.source
     return {
       req: request,
       res: reply,
@@ -115,12 +116,8 @@ export function createHttpServer(parts: ServerParts): HttpServer {
       startedMs: parts.clock.monotonicMs(),
       method: request.method,
       headers: request.headers,
-      expectsContinue,
-      memory: request.memory,
       clientIp:
-        trustedProxies === null
-          ? request.remoteAddress
-          : trustedProxies.clientOf(request.remoteAddress, request.headers),
+        trustedProxies === null ? remoteAddress : trustedProxies.clientOf(remoteAddress, request.headers),
     }
   }
 

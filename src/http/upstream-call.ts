@@ -3,13 +3,12 @@ import { connect as connectSecurely, createSecureContext } from 'node:tls'
 import type { Log } from '../kernel/log.ts'
 import type { Secret } from '../kernel/secret.ts'
 import { readInto } from './node-sockets.ts'
-import { composeRequest, type UpstreamRequest } from './send-request.ts'
+import { composeRequest, UpstreamBroke, type UpstreamRequest } from './send-request.ts'
 import {
   type Connect,
   type ConnectionPool,
   PooledCall,
   type ReplyReceiver,
-  UpstreamBroke,
   type UpstreamCall,
   UpstreamConnection,
 } from './upstream-connection.ts'
@@ -174,14 +173,8 @@ export function callUpstream(
     pool.send(call)
     return call
   } catch (error) {
-    return refusedCall(error as Error)
-  }
-}
-
-function refusedCall(error: Error): UpstreamCall {
-  return {
-    ended: Promise.resolve({ kind: 'failed', error, sent: false, whole: false }),
-    resume() {},
-    abandon() {},
+    const failed = new UpstreamBroke('UPSTREAM_UNSENDABLE', (error as Error).message)
+    const ended = Promise.resolve({ kind: 'failed', error: failed, sent: false, whole: false } as const)
+    return { ended, resume() {}, abandon() {} }
   }
 }

@@ -5,7 +5,7 @@ import { limits } from '../kernel/limits.ts'
 import { type MessageHead, MessageReader, type MessageReceiver } from './message-reader.ts'
 import { holdFailedWrites, RawConnection } from './node-sockets.ts'
 import { firstValue, hasHeader } from './raw-headers.ts'
-import { type Sendable, sendRequest, type Upload } from './send-request.ts'
+import { type Sendable, sendRequest, type Upload, UpstreamBroke } from './send-request.ts'
 
 export type Connect = (onChunk: (chunk: Buffer) => void) => Socket
 
@@ -14,16 +14,6 @@ export interface ConnectionPool {
   unsolicited(): void
   /** The connection can carry no more requests. Idempotent. */
   gone(connection: UpstreamConnection): void
-}
-
-/** The connection to upstream failed. The code distinguishes this from replies that are not HTTP. */
-export class UpstreamBroke extends Error {
-  readonly code: string
-
-  constructor(code: string, message: string) {
-    super(message)
-    this.code = code
-  }
 }
 
 /** Receives upstream's reply. If `data` returns false, call `resume()` later. */

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { didYouMean, parseOwnJson } from '../api/fields.ts'
-import { clientLeft, type Exchange, sendContinue } from '../http/exchange.ts'
-import { BodyPace, type BodyTimes } from '../http/incoming-request.ts'
+import type { Exchange } from '../http/exchange.ts'
+import type { BodyReceiver, BodyTimes } from '../http/incoming-request.ts'
 import type { Target } from '../http/judge-head.ts'
 import { firstValue, valuesOf } from '../http/raw-headers.ts'
 import { refuse } from '../kernel/errors.ts'
@@ -167,7 +167,7 @@ function readOnce(
 function receiveBody(exchange: Exchange, times: BodyTimes): Promise<OwnBody> {
   return new Promise((resolve) => {
     const { req, res, headers } = exchange
-    if (clientLeft(exchange)) return resolve({ kind: 'client_left' })
+    if (res.isOver) return resolve({ kind: 'client_left' })
     if (Number(firstValue(headers, 'content-length') ?? 0) > limits.ownBodyBytesMax) {
       return resolve(refusedTooLarge())
     }
@@ -175,36 +175,26 @@ function receiveBody(exchange: Exchange, times: BodyTimes): Promise<OwnBody> {
     let bytes = 0
 
     function finish(result: OwnBody): void {
-      pace.stop()
       req.release()
-      res.whenClosed.remove(onLeft)
       resolve(result)
     }
 
-    function tooLate(message: string): void {
-      finish({ kind: 'refused', refusal: refuse('request_timeout', message, { close: true }) })
+    const receiver: BodyReceiver = {
+      data(chunk) {
+        bytes += chunk.length
+        if (bytes > limits.ownBodyBytesMax) finish(refusedTooLarge())
+        else chunks.push(Buffer.from(chunk))
+        return true
+      },
+      end: () => finish({ kind: 'body', bytes: Buffer.concat(chunks) }),
+      broken(tooSlow) {
+        if (tooSlow === null) finish({ kind: 'client_left' })
+        else finish({ kind: 'refused', refusal: refuse('request_timeout', tooSlow, { close: true }) })
+      },
     }
 
-    const pace = new BodyPace(times, tooLate)
-    pace.watchSilence()
-
-    function onData(chunk: Buffer): boolean {
-      bytes += chunk.length
-      if (!pace.arrived(chunk.length)) return true
-      if (bytes > limits.ownBodyBytesMax) finish(refusedTooLarge())
-      else chunks.push(Buffer.from(chunk))
-      return true
-    }
-    function onEnd(): void {
-      finish({ kind: 'body', bytes: Buffer.concat(chunks) })
-    }
-    function onLeft(): void {
-      finish({ kind: 'client_left' })
-    }
-
-    res.whenClosed.add(onLeft)
-    sendContinue(exchange)
-    req.receive({ data: onData, end: onEnd })
+    res.writeContinue()
+    req.receive(receiver, times)
   })
 }
 

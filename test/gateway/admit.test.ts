@@ -86,7 +86,7 @@ class CountedListeners extends Listeners {
   }
 }
 
-const client = (destroyed: boolean) => ({ destroyed, closed: destroyed, whenClosed: new CountedListeners() })
+const client = (isOver: boolean) => ({ isOver, whenClosed: new CountedListeners() })
 const held: Extract<Admission, { kind: 'held' }> = {
   ...{ kind: 'held', by: { limit: 'credit' }, keyId: 'key_1', budgetId: 'bud_1', accountId: 'default' },
   balanceNanos: 1n,

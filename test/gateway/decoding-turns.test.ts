@@ -3,7 +3,7 @@ import { DecodingTurns, type KeyShare } from '../../src/gateway/key-shares.ts'
 import type { Exchange } from '../../src/http/exchange.ts'
 import { test } from '../support/suite.ts'
 
-const client = (hasLeft = false) => ({ res: { destroyed: false, closed: hasLeft } }) as unknown as Exchange
+const client = (hasLeft = false) => ({ res: { isOver: hasLeft } }) as unknown as Exchange
 const shareOf = (name: string): KeyShare => ({ name, calls: 0, decoding: Promise.resolve() })
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 

@@ -4,7 +4,6 @@ import { HeldBody, receiveBody } from '../../src/gateway/read.ts'
 import type { Exchange } from '../../src/http/exchange.ts'
 import type { BodyReceiver } from '../../src/http/incoming-request.ts'
 import { readBuffer } from '../../src/http/node-sockets.ts'
-import { Listeners } from '../../src/http/outgoing-reply.ts'
 import { test } from '../support/suite.ts'
 
 const MiB = 1024 * 1024
@@ -54,9 +53,9 @@ test('a body for which there is no memory is refused, to be sent again, and no b
   const sinks: BodyReceiver[] = []
   const nothing = () => undefined
   const req = { receive: (sink: BodyReceiver) => sinks.push(sink), release: nothing, pause: nothing }
-  const res = { destroyed: false, closed: false, whenClosed: new Listeners() }
+  const res = { isOver: false }
   const memory = new ByteBudget(100_000)
-  const times = { idleTimeoutMs: 60_000, bytesPerSecondMin: 1_000, monotonicMs: () => 0 }
+  const times = { idleTimeoutMs: 60_000, bytesPerSecondMin: 1_000 }
   const exchange = { req, res } as unknown as Exchange
   const received = receiveBody(
     exchange,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { parseCredential, surfaceOf } from '../../src/gateway/parse-credential.ts'
-import { ConnectionMemory } from '../../src/http/incoming-request.ts'
+import { ConnectionMemory, type IncomingRequest } from '../../src/http/incoming-request.ts'
 import { Secret } from '../../src/kernel/secret.ts'
 import { mintKey } from '../../src/keys/key-format.ts'
 import { createKeyDigest } from '../../src/keys/secrets.ts'
@@ -11,7 +11,7 @@ const bootstrap = 'the-operators-own-admin-key-of-2026'
 const parts = { servicePrefix: 'svc', digestKey, bootstrapDigest: digestKey(bootstrap) }
 const key = mintKey('svc', 'live').reveal()
 const parse = (method: string, headers: string[], given: typeof parts, memory = new ConnectionMemory()) =>
-  parseCredential({ method, headers, memory }, given)
+  parseCredential({ method, headers, req: { source: { memory } } as IncomingRequest }, given)
 const other = mintKey('svc', 'live').reveal()
 
 const accepted: readonly [name: string, lines: string[]][] = [

@@ -45,7 +45,6 @@ function openReply({ takes = true } = {}) {
     httpVersion: '1.1',
     keepAlive: true,
     expectsContinue: false,
-    keepAliveSeconds: 75,
     nowMs: () => 0,
     reset() {},
     onFinished() {},

@@ -50,7 +50,7 @@ for (const [what, unsolicited] of [
       let text = ''
       const end = await callUpstream(
         pool,
-        { method: 'POST', target, headers: ['host', 'h'], body: Buffer.from('hi') },
+        { method: 'POST', target, host: 'h', headers: [], lengthBytes: 2, body: [Buffer.from('hi')] },
         {
           head() {},
           data(chunk) {

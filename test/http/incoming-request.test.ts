@@ -14,6 +14,7 @@ const HEAD = {
 }
 const SOURCE = {
   ...{ remoteAddress: '', isEncrypted: false, memory: new ConnectionMemory() },
+  monotonicMs: () => 0,
   flowChanged() {},
   destroy() {},
 }
@@ -25,7 +26,7 @@ function keepAll(chunks: readonly Buffer[]): Buffer[] {
   const request = new IncomingRequest(HEAD, SOURCE)
   for (const chunk of chunks) request.arrived(chunk)
   const taken: Buffer[] = []
-  request.receive({ data: (chunk) => taken.push(Buffer.from(chunk)) > 0, end() {} })
+  request.receive({ data: (chunk) => taken.push(Buffer.from(chunk)) > 0, end() {}, broken() {} })
   return taken
 }
 
@@ -50,6 +51,7 @@ test('what waits is given in order, as far as it is taken, and what comes meanwh
     end() {
       ended += 1
     },
+    broken() {},
   })
   assert.equal(taken.length, 1)
   request.arrived(Buffer.from('z'))

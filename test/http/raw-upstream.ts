@@ -16,6 +16,15 @@ export interface Accepted {
   readonly closed: Promise<void>
 }
 
+const REQUEST: UpstreamRequest = {
+  method: 'POST',
+  target: '/v1/x',
+  host: 'up',
+  headers: [],
+  lengthBytes: null,
+  body: null,
+}
+
 /** An upstream that knows no HTTP: the test sends its bytes. */
 export async function startRawUpstream(t: TestContext, serve: (accepted: Accepted) => void) {
   const connections: Accepted[] = []
@@ -34,7 +43,7 @@ export async function startRawUpstream(t: TestContext, serve: (accepted: Accepte
     server.close()
   })
   const send = (parts: Partial<UpstreamRequest>, receiver: Partial<ReplyReceiver> = {}) => {
-    const request = { method: 'POST', target: '/v1/x', headers: ['host', 'up'], body: null, ...parts }
+    const request = { ...REQUEST, ...parts }
     const reply = new TakenReply(receiver)
     const call = callUpstream(pool, request, reply)
     const ended = withDeadline(call.ended, () => `the call has not ended; ${JSON.stringify(reply.lines)}`)

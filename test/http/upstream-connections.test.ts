@@ -147,7 +147,7 @@ test('a call that is abandoned ends at once, whatever it waits for, and upstream
   const upstream = await startRawUpstream(t, (accepted) => {
     accepted.saw('first').then(sawFirst.resolve, () => {})
   })
-  const connecting = upstream.send({ body: Buffer.from('whole') })
+  const connecting = upstream.send({ body: [Buffer.from('whole')] })
   connecting.call.abandon()
   assert.equal(describeEnd(await connecting.ended), 'abandoned before sending')
 

@@ -41,8 +41,9 @@ const { log } = createLogLines()
 
 function send(pool: ReturnType<typeof openUpstream>['pool']) {
   const taken = new TakenReply()
-  const body = Buffer.alloc(500_000, 'b')
-  const { ended } = callUpstream(pool, { method: 'POST', target: '/', headers: ['host', 'up'], body }, taken)
+  const body = [Buffer.alloc(500_000, 'b')]
+  const request = { method: 'POST', target: '/', host: 'up', headers: [], lengthBytes: null, body }
+  const { ended } = callUpstream(pool, request, taken)
   return { taken, ended: withDeadline(ended, () => 'the call has not ended') }
 }
 

@@ -2,7 +2,9 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import type { TestContext } from 'node:test'
-import { dateLine, serialiseHeaders, writeCoalesced } from '../../src/http/message-writer.ts'
+import { writeCoalesced } from '../../src/http/node-sockets.ts'
+import { dateLine } from '../../src/http/outgoing-reply.ts'
+import { serialiseHeaders } from '../../src/http/raw-headers.ts'
 import { test } from '../support/suite.ts'
 
 test('lines are written as they are, with every byte of Latin-1', () => {
