@@ -4,8 +4,7 @@ import { type Denial, type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Nanos } from '../kernel/money.ts'
 import { redactForeign, withoutKey } from '../kernel/secret.ts'
-import type { Surface } from '../kernel/vocabulary.ts'
-import { type Credential, refuseKey } from '../keys/credential.ts'
+import { refuseKey } from '../keys/credential.ts'
 import type { BoundedFile } from '../ledger/account.ts'
 import {
   type Admission,
@@ -14,22 +13,14 @@ import {
   HOLD_METHOD,
   unsentCall,
 } from '../ledger/call.ts'
-import { refuseSpent } from '../ledger/decide-admission.ts'
 import { namedInFile } from '../providers/named-models.ts'
 import { modelAsked } from '../providers/request-members.ts'
 import type { Held, QueueEntry } from './admission-queue.ts'
 import type { Call, IdentifiedCall, PlannedCall, ReadCall } from './call.ts'
+import { findCaller, upstreamFor } from './find-caller.ts'
 import type { Gateway } from './gateway.ts'
 import type { CallPlan } from './pricer.ts'
-import {
-  describeCall,
-  describeUnsent,
-  explainHeld,
-  explainRefusal,
-  type RefusedRequest,
-  recordable,
-  refuseSuspended,
-} from './refusals.ts'
+import { describeCall, describeUnsent, explainHeld, explainRefusal, recordable } from './refusals.ts'
 
 const SETTLEMENTS_WAITING_MAX = 20_000
 
@@ -38,76 +29,21 @@ export type AdmitResult =
   | ({ readonly kind: 'refused' } & Denial)
   | { readonly kind: 'client_left' }
 
-/** Looks up the key before the body is read. `paid`: a key whose budget or credit is exhausted is refused too. */
-export async function checkKey(
-  digest: Uint8Array,
-  paid: boolean,
-  { names }: Exchange,
-  gateway: Gateway,
-): Promise<Denial | null> {
-  const { refusal, means } = await judgeKey(digest, gateway)
-  const spent = paid && means !== null ? refuseSpent(means) : null
-  const denied = refusal ?? (spent === null ? null : explainRefusal(spent, NOTHING_READ, names))
-  return denied === null ? null : { refusal: denied, balanceNanos: means?.balanceNanos ?? null }
-}
-
-/** Refuses a body that no key may send. If the key itself is unusable, that is the refusal. */
-export async function refuseBody({ digest }: Call, detail: string, gateway: Gateway): Promise<Denial> {
-  const { refusal, means } = await judgeKey(digest, gateway)
-  return { refusal: refusal ?? refuse('bad_request', detail), balanceNanos: means?.balanceNanos ?? null }
-}
-
-async function judgeKey(digest: Uint8Array, { store, clock }: Gateway) {
-  const caller = await store.lookUpKey(digest, clock.nowMs())
-  if (caller.kind === 'api_key')
-    return { refusal: caller.isSuspended ? refuseSuspended() : null, means: caller.means }
-  return { refusal: refuseKey(caller.kind === 'refused' ? caller.reason : 'admin_key'), means: null }
-}
-
-interface FoundUpstream {
-  readonly upstream: Upstream | null
-  readonly isShared: boolean
-}
-
-/** The upstream of a call before admission. The account is looked up only if the answer depends on it. */
-export async function findUpstream(
-  credential: Credential,
-  surface: Surface,
-  lists: boolean,
-  { upstreams, ownUpstreams, store, clock }: Gateway,
-): Promise<FoundUpstream> {
-  const installed = { upstream: upstreams[surface], isShared: false }
-  if (credential.kind !== 'key' || (installed.upstream !== null && !lists)) return installed
-  const caller = await store.lookUpKey(credential.digest, clock.nowMs())
-  if (caller.kind !== 'api_key') return installed
-  const { accountId, upstreams: ofAccount, hasOthers } = caller
-  const own = ofAccount[surface]
-  if (own === null) return { ...installed, isShared: hasOthers }
-  return { upstream: ownUpstreams.open(accountId, surface, own), isShared: false }
-}
-
 /**
  * The upstream of an admitted call: the account's own, as of admission, or the installation's. The account's upstream
  * key is redacted from everything that is recorded.
  */
 export function upstreamUnder(
-  { surface, upstream, exchange }: IdentifiedCall,
+  call: IdentifiedCall,
   { accountId, terms }: Admission & { readonly kind: 'admitted' },
-  { upstreams, ownUpstreams }: Gateway,
+  gateway: Gateway,
 ): { readonly upstream: Upstream; readonly exchange: Exchange } {
   const own = terms?.upstream ?? null
-  if (own === null) return { upstream: upstreams[surface] ?? upstream, exchange }
-  const opened = ownUpstreams.open(accountId, surface, own)
-  const { names } = exchange
-  return {
-    upstream: opened,
-    exchange: { ...exchange, names: { ...names, redact: withoutKey(names.redact, opened.key) } },
-  }
-}
-
-/** Placeholder for a call whose body was not read: a refusal over budget or credit names no endpoint, model or member. */
-const NOTHING_READ: RefusedRequest = {
-  ...{ endpoint: '', model: null, closestModel: null, unmeteredMember: null, allowedModels: [] },
+  const upstream = upstreamFor(accountId, own, call.surface, gateway) ?? call.upstream
+  if (own === null) return { upstream, exchange: call.exchange }
+  const { names } = call.exchange
+  const redact = withoutKey(names.redact, upstream.key)
+  return { upstream, exchange: { ...call.exchange, names: { ...names, redact } } }
 }
 
 export function findBatchFile({ endpoint, read, digest }: ReadCall, { store }: Gateway) {
@@ -169,8 +105,8 @@ async function explain(call: PlannedCall, answer: TurnAnswer, gateway: Gateway):
       return refused(explainHeld(answer.by, exchange.names), answer.balanceNanos)
     case 'refused': {
       if (answer.refusal.reason === 'unknown_key') {
-        const caller = await gateway.store.lookUpKey(digest, gateway.clock.nowMs())
-        return refused(refuseKey(caller.kind === 'admin_key' ? 'admin_key' : 'unknown_key'))
+        const found = await findCaller(digest, false, exchange.names, gateway)
+        return refused(found.refusal ?? refuseKey('unknown_key'))
       }
       const { unpricedModel: unpriced } = plan
       const refusal = blameEndpoint(answer.refusal, call.endpoint)
@@ -180,7 +116,7 @@ async function explain(call: PlannedCall, answer: TurnAnswer, gateway: Gateway):
         unmeteredMember: plan.unmeteredMember,
         model: unpriced ?? plan.modelAsked,
         closestModel: unpriced === null ? null : gateway.pricer.closestModel(unpriced, gateway.clock.nowMs()),
-        allowedModels: isForModels ? await allowedModelsOf(digest, gateway) : [],
+        allowedModels: isForModels ? await allowedModelsOf(call, gateway) : [],
       }
       return refused(explainRefusal(refusal, asked, exchange.names), answer.balanceNanos)
     }
@@ -191,12 +127,12 @@ async function explain(call: PlannedCall, answer: TurnAnswer, gateway: Gateway):
  * The answer that an earlier call got which now waits for the same limit: a call of this key, or of another key of the
  * account.
  */
-async function heldBefore({ digest }: Call, entry: QueueEntry, gateway: Gateway): Promise<Held | null> {
-  const { queues, store, clock } = gateway
+async function heldBefore(call: Call, entry: QueueEntry, gateway: Gateway): Promise<Held | null> {
+  const { queues } = gateway
   if (entry.heldBefore !== null || !queues.hasAccountQueue) return entry.heldBefore
-  const caller = await store.lookUpKey(digest, clock.nowMs())
-  const held = caller.kind === 'api_key' ? queues.heldByAccount(caller.accountId) : null
-  return held === null || caller.kind !== 'api_key' ? null : { ...held, keyId: caller.keyId }
+  const { caller } = await findCaller(call.digest, false, call.exchange.names, gateway)
+  const held = caller && queues.heldByAccount(caller.accountId)
+  return held && { ...held, keyId: caller.keyId }
 }
 
 function blameEndpoint(refusal: CallRefusal, endpoint: PlannedCall['endpoint']): CallRefusal {
@@ -206,12 +142,11 @@ function blameEndpoint(refusal: CallRefusal, endpoint: PlannedCall['endpoint']):
 }
 
 /** Read only after a model was refused, so that admissions need not carry the list. */
-async function allowedModelsOf(digest: Uint8Array, { store, clock }: Gateway): Promise<readonly string[]> {
-  const atMs = clock.nowMs()
+async function allowedModelsOf({ digest, exchange }: Call, gateway: Gateway): Promise<readonly string[]> {
   try {
-    const caller = await store.lookUpKey(digest, atMs)
-    if (caller.kind !== 'api_key') return []
-    return (await store.getKey(caller.accountId, caller.keyId, atMs))?.allowedModels ?? []
+    const { caller } = await findCaller(digest, false, exchange.names, gateway)
+    const key = caller && (await gateway.store.getKey(caller.accountId, caller.keyId, gateway.clock.nowMs()))
+    return key?.allowedModels ?? []
   } catch {
     return []
   }

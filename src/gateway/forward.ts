@@ -25,7 +25,7 @@ import type { AdmittedCall } from './call.ts'
 import type { Gateway, OnLeave } from './gateway.ts'
 import { type PreparedBody, prepareBody, showsBatches, toUpstreamHeaders } from './permitted-changes.ts'
 import type { CallPlan } from './pricer.ts'
-import { deny, explainFailure } from './refusals.ts'
+import { deny, explainFailure, refuseRequest, refuseUnconfigured } from './refusals.ts'
 import { Reply } from './reply.ts'
 
 const NEVER_SENT: CallEnd = { kind: 'abandoned', sent: false }
@@ -152,10 +152,11 @@ const NOT_METERED = { reader: null, shows: null, origin: null, balanceNanos: nul
 /** Forwards a CORS preflight. It has no credential and no body and is not a call: nothing is held or recorded. */
 export async function passPreflight(
   preflight: Sendable,
-  upstream: Upstream,
-  { clock, inFlight, heldReplies }: Gateway,
+  { clock, inFlight, heldReplies, upstreams, counts }: Gateway,
 ): Promise<void> {
   const { exchange, surface } = preflight
+  const upstream = upstreams[surface]
+  if (upstream === null) return refuseRequest(exchange, surface, refuseUnconfigured(surface), counts)
   if (inFlight.preflights >= limits.preflightsInFlightMax) {
     return deny(exchange, surface, refuse('no_memory', 'Too many preflights are in flight. Retry soon.'))
   }

@@ -5,10 +5,12 @@ import { type Refusal, refuse } from '../kernel/errors.ts'
 import type { Credential } from '../keys/credential.ts'
 import { chooseSurface, findEndpoint, listsStored } from '../providers/find-endpoint.ts'
 import { type Audience, carriesCredential, shapeError } from '../providers/surfaces.ts'
-import { admit, checkKey, findBatchFile, findUpstream, planCall, refuseBody, upstreamUnder } from './admit.ts'
-import type { AdmittedCall, IdentifiedCall } from './call.ts'
+import { admit, findBatchFile, planCall, upstreamUnder } from './admit.ts'
+import type { AdmittedCall, Call } from './call.ts'
+import { findCaller, upstreamFor } from './find-caller.ts'
 import { forward, passPreflight } from './forward.ts'
 import type { Gateway } from './gateway.ts'
+import type { KeyShare } from './key-shares.ts'
 import { parseCredential, surfaceOf } from './parse-credential.ts'
 import { checkKeyBeforeBody, countableInput, readBody } from './read.ts'
 import {
@@ -20,7 +22,6 @@ import {
   refuseShared,
   refuseTooManyCalls,
   refuseUnconfigured,
-  refuseWebSocket,
 } from './refusals.ts'
 import { SentCall, type Switched } from './sent-call.ts'
 import { findHandshake, serveSocket, turnsOf } from './turns/serve-socket.ts'
@@ -63,7 +64,9 @@ export function openFrontDoor(gateway: Gateway, handleOwned: HandleOwned): (exch
 /**
  * The life of a proxied request, top to bottom. Only this file knows the order.
  *
- *   identify   which key, on which surface, with how many others   → 400 401 402 403 404 426 429 503
+ *   identify   which surface, endpoint and key, by form alone      → 400 401
+ *   check      what admission cannot decide: is the path served, is there an upstream, how many calls of this key
+ *              are in flight; the key itself before a large body   → 401 402 403 404 426 429 503
  *   read       find models, limits and stream flag in the body     → 400 401 402 408 413 503
  *   plan       what the call may cost, which models it names, how it is priced; a batch
  *              that is created from a file is planned by that file
@@ -83,65 +86,57 @@ export function openFrontDoor(gateway: Gateway, handleOwned: HandleOwned): (exch
 async function handleRequest(exchange: Exchange, target: Target, gateway: Gateway): Promise<void> {
   const { method, headers } = exchange
 
-  // identify
+  // identify. HEAD uses the endpoint of GET
   const surface = surfaceOf(target.path, method, headers)
   const isHandshake = exchange.res.maySwitch
   const credential = parseCredential(exchange, gateway.credentials, isHandshake)
   if (credential.kind === 'refused')
     return refuseRequest(exchange, surface, credential.refusal, gateway.counts)
-  // HEAD uses the endpoint of GET.
   const endpoint = isHandshake
     ? findHandshake(surface, target)
     : findEndpoint(surface, method === 'HEAD' ? 'GET' : method, target.path)
-  if (isHandshake && endpoint === null)
-    return refuseRequest(exchange, surface, refuseWebSocket(target.path), gateway.counts)
   const socketId = isHandshake && endpoint?.billing === 'free' ? exchange.requestId : null
   const routed = { exchange, target, surface, endpoint, socketId }
-  const lists = listsStored(endpoint, method, target.path)
-  const { upstream, isShared } = await findUpstream(credential, surface, lists, gateway)
-  const notServed =
-    refuseEndpoint(endpoint, method, target.path, gateway) ?? (lists && isShared ? refuseShared() : null)
-  const isPaid = endpoint?.billing === 'metered'
-  // A DELETE reveals whether an object is settled, which only usable keys may learn.
-  const keyFirst = method === 'DELETE' || checkKeyBeforeBody(exchange)
-  if (credential.kind === 'key' && (upstream === null || notServed !== null || keyFirst)) {
-    const denial = await checkKey(credential.digest, isPaid && keyFirst, exchange, gateway)
-    const refusal = denial?.refusal ?? notServed ?? (upstream === null ? refuseUnconfigured(surface) : null)
-    if (refusal !== null) {
-      return refuseCall({ ...routed, digest: credential.digest }, refusal, gateway, denial ?? {})
-    }
-  }
-  if (upstream === null) {
-    return refuseRequest(exchange, surface, refuseUnconfigured(surface), gateway.counts)
-  }
-  if (credential.kind === 'preflight') return await passPreflight(routed, upstream, gateway)
+  if (credential.kind === 'preflight') return await passPreflight(routed, gateway)
 
+  // From here to its end, the call counts against the key's calls in flight.
   const { digest } = credential
-  const call = { ...routed, digest }
   const share = gateway.keyShares.enter(digest)
-  if (share === null) {
-    return refuseCall(call, refuseTooManyCalls(gateway.keyShares.callsMax), gateway)
-  }
   try {
-    await serveCall({ ...call, upstream, share }, gateway)
+    await serveCall({ ...routed, digest }, share, gateway)
   } finally {
-    gateway.keyShares.leave(share)
+    if (share !== null) gateway.keyShares.leave(share)
   }
 }
 
-/** Serves a call from its body to its answer. For all of this time it counts against the key's calls in flight. */
-async function serveCall(identified: IdentifiedCall, gateway: Gateway): Promise<void> {
-  const { exchange, endpoint, share, digest } = identified
+/** A null `share`: the key has too many calls in flight. */
+async function serveCall(routed: Call, share: KeyShare | null, gateway: Gateway): Promise<void> {
+  const { exchange, target, surface, endpoint, digest } = routed
+  const { method, names } = exchange
+
+  // check. The key is looked up only if an answer depends on it, and a refusal for the key goes before all others.
+  // A DELETE reveals whether an object is settled, which only usable keys may learn
+  const lists = listsStored(endpoint, method, target.path)
+  const notServed = share === null ? refuseTooManyCalls(gateway) : refuseEndpoint(routed, gateway)
+  const keyFirst = method === 'DELETE' || checkKeyBeforeBody(exchange)
+  const installed = gateway.upstreams[surface]
+  const isPaid = endpoint?.billing === 'metered'
+  const check = (isPaid: boolean) => findCaller(digest, isPaid, names, gateway)
+  const mustCheck = keyFirst || lists || notServed !== null || installed === null
+  const found = mustCheck ? await check(isPaid && keyFirst) : null
+  const caller = found?.caller ?? null
+  const own = caller?.upstreams[surface] ?? null
+  const isShared = lists && caller?.hasOthers === true && own === null
+  const upstream = caller === null ? installed : upstreamFor(caller.accountId, own, surface, gateway)
+  const refusal = found?.refusal ?? notServed ?? (isShared ? refuseShared() : null)
+  if (refusal !== null || upstream === null || share === null)
+    return refuseCall(routed, refusal ?? refuseUnconfigured(surface), gateway, found ?? {})
+  const identified = { ...routed, upstream, share }
 
   // read
-  const check = () => checkKey(digest, endpoint?.billing === 'metered', exchange, gateway)
   const read = await readBody(exchange, endpoint, gateway.reading, share, check)
   if (read.kind === 'refused') return refuseCall(identified, read.refusal, gateway, read)
   if (read.kind === 'client_left') return
-  if (read.kind === 'ambiguous') {
-    const { refusal, balanceNanos } = await refuseBody(identified, read.detail, gateway)
-    return refuseCall(identified, refusal, gateway, { balanceNanos, modelAsked: read.modelAsked })
-  }
 
   try {
     // plan
@@ -150,8 +145,7 @@ async function serveCall(identified: IdentifiedCall, gateway: Gateway): Promise<
     const call = { ...readCall, plan: planCall(readCall, batchFile, gateway) }
 
     // admit
-    if (exchange.method === 'DELETE') {
-      const { surface, target, digest } = call
+    if (method === 'DELETE') {
       const refusal = await gateway.deferrals.refuseDelete(surface, target.path, digest)
       if (refusal !== null) return refuseCall(call, refusal, gateway)
     }

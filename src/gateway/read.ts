@@ -13,6 +13,7 @@ import type { Endpoint } from '../providers/endpoint.ts'
 import { PIECE_BYTES, RequestReader } from '../providers/read-request.ts'
 import { modelAsked } from '../providers/request-members.ts'
 import type { CountableInput } from './estimates.ts'
+import { denialOf, type FoundCaller } from './find-caller.ts'
 import type { ByteBudget, DecodingTurns, KeyShare } from './key-shares.ts'
 
 /** If a body is not complete by then, the key is checked first. */
@@ -71,9 +72,11 @@ interface ReceiveOptions {
 /** Sees each chunk as it arrives. If it returns a promise, the next chunk waits for it. */
 type Looker = Pick<RequestReader, 'write'>
 
-type NotRead = ({ readonly kind: 'refused' } & Denial) | { readonly kind: 'client_left' }
+type NotRead =
+  | ({ readonly kind: 'refused'; readonly modelAsked?: string | null } & Denial)
+  | { readonly kind: 'client_left' }
 
-type CheckKey = () => Promise<Denial | null>
+type CheckKey = (isPaid: boolean) => Promise<Pick<FoundCaller, 'refusal' | 'balanceNanos'>>
 
 type Received = { readonly kind: 'received'; readonly body: HeldBody } | NotRead
 
@@ -83,7 +86,7 @@ export function receiveBody(
   { memory, times }: ReceiveOptions,
   { name }: KeyShare,
   looker: Looker | null,
-  checkKey: CheckKey,
+  checkKey: () => ReturnType<CheckKey>,
 ): Promise<Received> {
   return new Promise((resolve, reject) => {
     const { req } = exchange
@@ -133,8 +136,8 @@ export function receiveBody(
     queueMicrotask(() => {
       if (isOver) return
       keyTimer = setTimeout(() => {
-        checkKey().then((denial) => {
-          if (denial !== null) finish({ kind: 'refused', ...denial })
+        checkKey().then(({ refusal, balanceNanos }) => {
+          if (refusal !== null) finish({ kind: 'refused', refusal, balanceNanos })
         }, fail)
       }, BODY_MS_BEFORE_KEY_CHECK)
     })
@@ -179,12 +182,6 @@ export interface ReadBody {
   readonly unreadable: string | null
 }
 
-type ReadResult =
-  | ReadBody
-  /** The body can be read in two ways. Every key is refused. */
-  | { readonly kind: 'ambiguous'; readonly detail: string; readonly modelAsked: string | null }
-  | NotRead
-
 export interface ReadOptions extends ReceiveOptions {
   readonly decoding: DecodingTurns
   readonly boundEntry: BoundEntry
@@ -227,7 +224,7 @@ export async function readBody(
   options: ReadOptions,
   share: KeyShare,
   checkKey: CheckKey,
-): Promise<ReadResult> {
+): Promise<ReadBody | NotRead> {
   const { present, lengthBytes } = announcedBody(exchange)
   if (present) exchange.res.writeContinue()
   const unread = { kind: 'read', facts: NOT_READ, unreadable: null } as const
@@ -247,7 +244,9 @@ export async function readBody(
   const watch = isBatch ? new BatchEntries(endpoint.surface, options.boundEntry) : undefined
   const reader = new RequestReader(endpoint, head, watch)
   const encoded = isEncoded(exchange)
-  const received = await receiveBody(exchange, options, share, encoded ? null : reader, checkKey)
+  const looker = encoded ? null : reader
+  const isPaid = endpoint.billing === 'metered'
+  const received = await receiveBody(exchange, options, share, looker, () => checkKey(isPaid))
   if (received.kind !== 'received') return received
   const held = received.body
   const facts = await (encoded
@@ -265,7 +264,9 @@ export async function readBody(
   }
   if (detail !== null && ambiguity?.refuse === 'always') {
     held.dispose()
-    return { kind: 'ambiguous', detail, modelAsked: modelAsked(facts) }
+    // No key may send a body that can be read in two ways. An unusable key is refused for that.
+    const denial = denialOf(await checkKey(false), refuse('bad_request', detail))
+    return { kind: 'refused', ...denial, modelAsked: modelAsked(facts) }
   }
   return { kind: 'read', body: { kind: 'held', held, lengthBytes }, facts, unreadable: detail }
 }

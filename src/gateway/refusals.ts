@@ -2,7 +2,6 @@ import { type Exchange, sendWhole } from '../http/exchange.ts'
 import { TOO_MANY_LINES } from '../http/message-reader.ts'
 import { firstValue } from '../http/raw-headers.ts'
 import { type CallEnd, HANDSHAKE_TIMEOUT } from '../http/upstream-call.ts'
-import type { Clock } from '../kernel/clock.ts'
 import { type Refusal, redactRefusal, refuse, StoreUnavailable } from '../kernel/errors.ts'
 import type { HeaderNames } from '../kernel/header-names.ts'
 import { requestInstantMs } from '../kernel/ids.ts'
@@ -12,14 +11,13 @@ import { formatUsd, type Nanos, rawNumber } from '../kernel/money.ts'
 import { redactEncoded, redactForeign } from '../kernel/secret.ts'
 import type { Surface } from '../kernel/vocabulary.ts'
 import { refuseKey } from '../keys/credential.ts'
-import { type Budget, type CallRefusal, type HeldBy, HOLD_METHOD } from '../ledger/call.ts'
-import type { RefusedCalls } from '../ledger/unsent-calls.ts'
+import { type Budget, type CallRefusal, type HeldBy, HOLD_METHOD, type SpentRefusal } from '../ledger/call.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
 import { findMeant } from '../providers/find-endpoint.ts'
 import { type Audience, SURFACES, shapeError, statusOf } from '../providers/surfaces.ts'
 import type { CallCounts } from '../telemetry/call-counts.ts'
-import type { ObserveCall } from '../telemetry/call-log.ts'
 import type { Call } from './call.ts'
+import type { Gateway } from './gateway.ts'
 import { BodyTooSlow, figureLines } from './permitted-changes.ts'
 
 /** Longer paths get no suggestion: the search is slow, and a caller needs no valid key to trigger it. */
@@ -82,17 +80,24 @@ export function explainRefusal(refusal: CallRefusal, request: RefusedRequest, na
           'gateway with this key, as JSON Lines with "url" and "body" in each line, and use that file.',
         { param: 'input_file_id' },
       )
-    case 'budget_exceeded':
-      return refuse(
-        'budget_exceeded',
-        `The ${nameOf(refusal.budget)} is spent: ${describeSpend(refusal.budget)}. It ${resetsOn(refusal.budget)}.`,
-        figuresOf(refusal.budget, names),
-      )
     case 'batch_exceeds_budget':
       return explainBatch(refusal, names)
+    case 'budget_exceeded':
     case 'credit_exhausted':
-      return creditExhausted()
+      return explainSpent(refusal, names)
   }
+}
+
+export function explainSpent(spent: SpentRefusal, names: HeaderNames): Refusal {
+  // Anthropic's clients recognise an empty account by this text.
+  if (spent.reason === 'credit_exhausted')
+    return refuse(
+      'credit_balance_exhausted',
+      'Your credit balance is too low to access this gateway. Ask its operator to add credit.',
+    )
+  const { budget } = spent
+  const message = `The ${nameOf(budget)} is spent: ${describeSpend(budget)}. It ${resetsOn(budget)}.`
+  return refuse('budget_exceeded', message, figuresOf(budget, names))
 }
 
 export function refuseSuspended(): Refusal {
@@ -132,14 +137,6 @@ function explainBatch(
 function nameOf({ scope, period }: Budget): string {
   const whose = scope === 'key' ? 'this key' : 'the account of this key'
   return `${period === 'month' ? 'monthly' : 'daily'} budget of ${whose}`
-}
-
-/** Anthropic's clients recognise an empty account by this text. */
-function creditExhausted(): Refusal {
-  return refuse(
-    'credit_balance_exhausted',
-    'Your credit balance is too low to access this gateway. Ask its operator to add credit.',
-  )
 }
 
 /** How many allowed models a refusal names: a key may have hundreds. */
@@ -199,14 +196,14 @@ function figuresOf(budget: Budget, names: HeaderNames): Pick<Refusal, 'details' 
   }
 }
 
-export function refuseWebSocket(path: string): Refusal {
+function refuseWebSocket(path: string): Refusal {
   const message = `${path.slice(0, SHOWN_PATH_CHARS_MAX)} does not support WebSockets. Use the HTTP form of this endpoint, with SSE for streams.`
   // A 426 names the protocol to use instead.
   return refuse('websocket_not_supported', message, { headers: ['upgrade', 'HTTP/1.1'] })
 }
 
-export function refuseTooManyCalls(callsMax: number): Refusal {
-  const message = `This key has ${callsMax} calls in flight on this node already. Retry when some of them have ended.`
+export function refuseTooManyCalls({ keyShares }: Pick<Gateway, 'keyShares'>): Refusal {
+  const message = `This key has ${keyShares.callsMax} calls in flight on this node already. Retry when some of them have ended.`
   return refuse('too_many_calls', message)
 }
 
@@ -228,15 +225,15 @@ export function refuseUnconfigured(surface: Surface): Refusal {
   return refuse('surface_not_configured', message)
 }
 
+/** Refuses paths that are served to no key. */
 export function refuseEndpoint(
-  endpoint: Endpoint | null,
-  method: string,
-  path: string,
-  settings: { readonly minting: 'pass' | 'refuse'; readonly stateful: 'pass' | 'refuse' },
+  { exchange, target: { path }, endpoint }: Call,
+  { minting, stateful }: Pick<Gateway, 'minting' | 'stateful'>,
 ): Refusal | null {
+  if (exchange.res.maySwitch && endpoint === null) return refuseWebSocket(path)
   const refusal =
-    endpoint === null ? refuseMisspelled(method, path) : refuseMinting(endpoint, settings.minting)
-  return refusal ?? refuseStored(endpoint, settings.stateful)
+    endpoint === null ? refuseMisspelled(exchange.method, path) : refuseMinting(endpoint, minting)
+  return refusal ?? refuseStored(endpoint, stateful)
 }
 
 const SHOWN_PATH_CHARS_MAX = 200
@@ -356,12 +353,7 @@ export function refuseRequest(
   deny(exchange, audience, refusal)
 }
 
-interface Recording {
-  readonly clock: Clock
-  readonly counts: CallCounts
-  readonly refusedCalls: RefusedCalls
-  readonly observeCall: ObserveCall | null
-}
+type Recording = Pick<Gateway, 'clock' | 'counts' | 'refusedCalls' | 'observeCall'>
 
 /** Refuses a call and records it, so that its id can be looked up. An unknown key leaves no record. */
 export function refuseCall(

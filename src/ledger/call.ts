@@ -94,10 +94,13 @@ export type CallRefusal =
   | { readonly reason: KeyRefusal | Unratable['reason'] | 'account_suspended' }
   | { readonly reason: 'ambiguous_body'; readonly detail: string }
   | LimitRefusal
-  /** The cap is spent. */
-  | { readonly reason: 'budget_exceeded'; readonly budget: Budget }
+  | SpentRefusal
   /** All lines of a batch except the most expensive need this much, which can never fit. Null budget: the credit. */
   | { readonly reason: 'batch_exceeds_budget'; readonly neededNanos: Nanos; readonly budget: Budget | null }
+
+/** The cap is spent, or the credit. */
+export type SpentRefusal =
+  | { readonly reason: 'budget_exceeded'; readonly budget: Budget }
   | { readonly reason: 'credit_exhausted' }
 
 export type { Budget }

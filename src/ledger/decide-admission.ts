@@ -2,7 +2,7 @@ import { formatUsd, NANOS_PER_USD, type Nanos, roundHalfEven } from '../kernel/m
 import { type BudgetMode, matchesPattern, type NamedModels } from '../kernel/vocabulary.ts'
 import type { KeyMeans } from '../keys/credential.ts'
 import { type KeyLimits, keyStatus, type OverLimit } from '../keys/key-store.ts'
-import type { Budget, CallOpening, CallRefusal, HeldBy, HoldFloor } from './call.ts'
+import type { Budget, CallOpening, CallRefusal, HeldBy, HoldFloor, SpentRefusal } from './call.ts'
 
 /** The state of a key and its account, read in the transaction that decides. */
 export interface KeyState extends KeyMeans, Pick<KeyLimits, 'allowedModels' | 'expiresAtMs'> {
@@ -97,7 +97,7 @@ function refuseUnratable({ unratable }: CallOpening, keyState: KeyState): CallRe
 }
 
 /** Refuses a key whose budget or credit is exhausted, whatever the call may cost. */
-export function refuseSpent(means: KeyMeans): CallRefusal | null {
+export function refuseSpent(means: KeyMeans): SpentRefusal | null {
   const { keyCeilings, accountCeilings, creditEnforced, balanceNanos } = means
   const budget = [...keyCeilings, ...accountCeilings].find(
     ({ spentNanos, capNanos }) => spentNanos >= capNanos,

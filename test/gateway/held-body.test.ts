@@ -62,7 +62,7 @@ test('a body for which there is no memory is refused, to be sent again, and no b
     { memory, times },
     { name: 'k', calls: 0, decoding: Promise.resolve() },
     null,
-    async () => null,
+    async () => ({ refusal: null, balanceNanos: null }),
   )
   for (let i = 0; i < 17; i++) sinks[0]?.data(Buffer.alloc(64 * 1024))
   const answer = await received

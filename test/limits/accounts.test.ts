@@ -4,8 +4,10 @@ import { createLog } from '../../src/kernel/log.ts'
 import { Secret } from '../../src/kernel/secret.ts'
 import { createSecretSealer } from '../../src/keys/secrets.ts'
 import { startGateway } from '../support/gateway.ts'
+import { exchange } from '../support/raw-client.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
 import { after, test } from '../support/suite.ts'
+import { message } from '../support/wire-bytes.ts'
 import { headerValues } from '../support/wire-message.ts'
 
 const [shared, own] = [await ScriptedUpstream.start(), await ScriptedUpstream.start()]
@@ -72,6 +74,10 @@ test('a suspended account is refused at once, and its keys still see their own r
     const { error } = (await response.json()) as { error: { code: string } }
     assert.equal(error.code, 'account_suspended', `${method} ${path}`)
   }
+  const upgrade = ['Connection: Upgrade', 'Upgrade: websocket', `Authorization: Bearer ${key}`]
+  const handshake = message('GET /v1/chat/completions HTTP/1.1', ['Host: h', ...upgrade])
+  const { body: refused } = await exchange(gateway, handshake)
+  assert.match(refused.toString(), /"account_suspended"/, 'an upgrade on a path without sockets')
   assert.equal(shared.requestCount, before)
   assert.equal((await call(key, '/v1/keys/me')).status, 200)
   assert.equal((await call(gateway.apiKey)).status, 200)

@@ -1,0 +1,52 @@
+import type { Upstream } from '../http/upstream-call.ts'
+import type { Denial, Refusal } from '../kernel/errors.ts'
+import type { HeaderNames } from '../kernel/header-names.ts'
+import type { Nanos } from '../kernel/money.ts'
+import type { OwnUpstream, Surface } from '../kernel/vocabulary.ts'
+import { type Caller, refuseKey } from '../keys/credential.ts'
+import { refuseSpent } from '../ledger/decide-admission.ts'
+import type { Gateway } from './gateway.ts'
+import { explainSpent, refuseSuspended } from './refusals.ts'
+
+export interface FoundCaller {
+  readonly caller: (Caller & { readonly kind: 'api_key' }) | null
+  /** The key is unusable or exhausted, or its account is suspended. */
+  readonly refusal: Refusal | null
+  readonly balanceNanos: Nanos | null
+}
+
+/**
+ * Looks up a key outside admission, where an answer depends on it. Most calls need no lookup: admission decides about all
+ * of them. `isPaid`: a key whose budget or credit is exhausted is refused too.
+ */
+export async function findCaller(
+  digest: Uint8Array,
+  isPaid: boolean,
+  names: HeaderNames,
+  { store, clock }: Gateway,
+): Promise<FoundCaller> {
+  const caller = await store.lookUpKey(digest, clock.nowMs())
+  if (caller.kind !== 'api_key') {
+    const refusal = refuseKey(caller.kind === 'refused' ? caller.reason : 'admin_key')
+    return { caller: null, refusal, balanceNanos: null }
+  }
+  const { means, isSuspended } = caller
+  const spent = isPaid ? refuseSpent(means) : null
+  const refusal = isSuspended ? refuseSuspended() : spent && explainSpent(spent, names)
+  return { caller, refusal, balanceNanos: means.balanceNanos }
+}
+
+/** What the key itself is refused for, else `refusal`. */
+export function denialOf(found: Omit<FoundCaller, 'caller'>, refusal: Refusal): Denial {
+  return { refusal: found.refusal ?? refusal, balanceNanos: found.balanceNanos }
+}
+
+/** The account's own upstream, else the installation's. */
+export function upstreamFor(
+  accountId: string,
+  own: OwnUpstream | null,
+  surface: Surface,
+  { upstreams, ownUpstreams }: Gateway,
+): Upstream | null {
+  return own === null ? upstreams[surface] : ownUpstreams.open(accountId, surface, own)
+}
