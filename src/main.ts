@@ -17,7 +17,7 @@ import type { BodyTimes } from './http/incoming-request.ts'
 import { checkNodeSockets } from './http/node-sockets.ts'
 import { createHttpServer } from './http/server.ts'
 import type { CertificatePair } from './http/tls-door.ts'
-import { openUpstream } from './http/upstream-call.ts'
+import { openUpstream } from './http/upstream-connection.ts'
 import { type Installation, openInstallation } from './installation.ts'
 import {
   atMostEvery,
@@ -33,7 +33,7 @@ import { headerNames } from './kernel/header-names.ts'
 import { createUlidSource } from './kernel/ids.ts'
 import { limits } from './kernel/limits.ts'
 import type { Log } from './kernel/log.ts'
-import { isRedactable } from './kernel/secret.ts'
+import { isRedactable, SeenSecrets } from './kernel/secret.ts'
 import { SURFACE_NAMES } from './kernel/vocabulary.ts'
 import type { CallClosing } from './ledger/call.ts'
 import { startRetention } from './ledger/retention.ts'
@@ -209,9 +209,9 @@ async function serveFrom(
   const waitingCalls = new WaitingCalls()
   const refusedCalls = new RefusedCalls(store, log)
   const open = (upstream: UpstreamConfig | null) => (upstream === null ? null : openUpstream(upstream, log))
-  const ownUpstreams = new OwnUpstreams(upstreamSealer, log)
-  const plain = headerNames(config.prefix, secretsIn(config), config.showBalance)
-  const names = { ...plain, redact: (text: string) => ownUpstreams.redact(plain.redact(text)) }
+  const seen = new SeenSecrets()
+  const ownUpstreams = new OwnUpstreams(upstreamSealer, seen, log)
+  const names = headerNames(config.prefix, secretsIn(config), config.showBalance, seen)
   await ownUpstreams.learn(store)
   const configured = { messages: open(config.messages), chat: open(config.chat) }
   const isSimulated = () => surroundings.simulator === true && !ownUpstreams.isUsed

@@ -1,5 +1,5 @@
 import type { Exchange } from '../http/exchange.ts'
-import type { Upstream } from '../http/upstream-call.ts'
+import type { Upstream } from '../http/upstream-connection.ts'
 import { type Denial, type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Nanos } from '../kernel/money.ts'

@@ -12,10 +12,10 @@ import {
   UPLOAD_REPLY_BYTES_MAX,
   uploadedFileId,
 } from '../providers/batch-requests.ts'
-import { SURFACES } from '../providers/surfaces.ts'
+import { uploadsBatches } from '../providers/surfaces.ts'
 import type { AdmittedCall } from './call.ts'
 import type { Gateway } from './gateway.ts'
-import { hasConflictingValues, type RequestBody } from './read.ts'
+import { hasConflictingValues } from './read.ts'
 import type { ReplyHead } from './reply.ts'
 
 const BODIES_BEING_LOGGED_MAX = 200
@@ -33,7 +33,6 @@ export class BodyTaps {
   readonly #all: readonly BodyTap[]
   readonly #requestId: string
   readonly #gateway: Gateway
-  #sentBytes = 0
 
   constructor(call: AdmittedCall, gateway: Gateway) {
     this.#all = tapsOf(call, gateway)
@@ -41,24 +40,11 @@ export class BodyTaps {
     this.#gateway = gateway
   }
 
-  /** Bytes of the request body sent upstream. A buffered body counts in full once `seeHeld` was called. */
-  get sentBytes(): number {
-    return this.#sentBytes
-  }
-
   get holdJson(): boolean {
     return this.#all.some((tap) => tap.beforeAnswer)
   }
 
-  /** Shows the taps a buffered body. They see a streamed body as it passes. */
-  seeHeld(body: RequestBody): void {
-    if (body.kind !== 'held') return
-    if (this.#all.length > 0) for (const piece of body.held.pieces()) this.sent(piece)
-    this.#sentBytes = body.held.length
-  }
-
   sent(chunk: Buffer): void {
-    this.#sentBytes += chunk.length
     for (const tap of this.#all) tap.sent(chunk)
   }
 
@@ -88,13 +74,9 @@ export class BodyTaps {
   }
 }
 
-const NO_TAPS: readonly BodyTap[] = []
-
 function tapsOf(call: AdmittedCall, gateway: Gateway): readonly BodyTap[] {
   const { admission, exchange, endpoint } = call
-  const uploads = endpoint?.method === 'POST' && SURFACES[endpoint.surface].batchUpload === endpoint.template
-  if (!uploads && !admission.logRequests) return NO_TAPS
-  const taps = uploads ? [watchBatchFile(call, gateway)] : []
+  const taps = uploadsBatches(endpoint) ? [watchBatchFile(call, gateway)] : []
   if (!admission.logRequests) return taps
   if (gateway.background.reserve(BODIES_BEING_LOGGED_MAX)) taps.push(logBodies(call, gateway))
   else {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { firstValue } from '../http/raw-headers.ts'
-import { callUpstream, type Upstream } from '../http/upstream-call.ts'
+import { callUpstream, type Upstream } from '../http/upstream-connection.ts'
 import { atMostEvery, createWorkLoop, WARN_INTERVAL_MS } from '../kernel/clock.ts'
 import type { Refusal } from '../kernel/errors.ts'
 import { type ObjectKind, SURFACE_NAMES, type Surface } from '../kernel/vocabulary.ts'

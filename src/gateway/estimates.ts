@@ -1,5 +1,6 @@
 import type { Quantities, Usage, UsagePart } from '../kernel/usage.ts'
 import type { Metered } from '../metering/meter.ts'
+import type { RequestFacts } from '../metering/request-reader.ts'
 import {
   countHeard,
   countSpoken,
@@ -7,7 +8,7 @@ import {
   isSoldByDuration,
   outputAudioTokens,
   PCM_BYTES_PER_MS,
-  type SpeechRequest,
+  speechRequest,
 } from '../providers/chat/audio.ts'
 import { IMAGE_TOOL_MODEL } from '../providers/chat/images.ts'
 import type { UnseenWork } from '../providers/request-limits.ts'
@@ -239,7 +240,7 @@ export interface CountableInput {
   readonly formType: string | null
   /** The plain bytes of the body; empty if it was encoded or not buffered. */
   readonly pieces: readonly Buffer[]
-  readonly speech: SpeechRequest | null
+  readonly facts: RequestFacts
 }
 
 /** How the call ended. `left`: the client left early. `broken`: upstream broke off. */
@@ -340,7 +341,7 @@ async function estimateOutput(metered: Metered, call: EstimatedCall, figures: Fi
   const { unseen, plan, endedAs } = call
   const { reader } = plan
   if (reader === 'speech') {
-    const format = call.request.speech?.format ?? null
+    const format = speechRequest(call.request.facts)?.format ?? null
     return await countSpoken(metered.audio ?? null, call.bytesOut, format)
   }
   if (reader === 'transcription' && isSoldByDuration(call.plan.modelAsked)) return {}

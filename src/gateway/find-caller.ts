@@ -1,4 +1,4 @@
-import type { Upstream } from '../http/upstream-call.ts'
+import type { Upstream } from '../http/upstream-connection.ts'
 import type { Denial, Refusal } from '../kernel/errors.ts'
 import type { HeaderNames } from '../kernel/header-names.ts'
 import type { Nanos } from '../kernel/money.ts'

@@ -2,13 +2,8 @@ import { Readable } from 'node:stream'
 import type { Exchange } from '../http/exchange.ts'
 import type { Target } from '../http/judge-head.ts'
 import { firstValue } from '../http/raw-headers.ts'
-import {
-  type CallEnd,
-  callUpstream,
-  type ReplyReceiver,
-  type Upstream,
-  type UpstreamCall,
-} from '../http/upstream-call.ts'
+import type { CallEnd, ReplyReceiver, UpstreamCall } from '../http/upstream-call.ts'
+import { callUpstream, type Upstream } from '../http/upstream-connection.ts'
 import { refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Surface } from '../kernel/vocabulary.ts'
@@ -20,26 +15,24 @@ import {
   providerCredential,
   upstreamTarget,
 } from '../providers/surfaces.ts'
-import type { BodyTaps } from './body-taps.ts'
 import type { AdmittedCall } from './call.ts'
 import type { Gateway, OnLeave } from './gateway.ts'
+import { TakenBytes } from './key-shares.ts'
 import { type PreparedBody, prepareBody, showsBatches, toUpstreamHeaders } from './permitted-changes.ts'
 import type { CallPlan } from './pricer.ts'
 import { deny, explainFailure, refuseRequest, refuseUnconfigured } from './refusals.ts'
 import { Reply } from './reply.ts'
+import type { SentCall } from './sent-call.ts'
 
 const NEVER_SENT: CallEnd = { kind: 'abandoned', sent: false }
 
-export async function forward(
-  call: AdmittedCall,
-  reply: Reply,
-  taps: BodyTaps,
-  gateway: Gateway,
-): Promise<CallEnd> {
+export async function forward(sent: SentCall, gateway: Gateway): Promise<CallEnd> {
+  const { call, reply } = sent
   const { exchange, endpoint, upstream, read } = call
   if (exchange.res.isOver) return NEVER_SENT
   const { times } = gateway.reading
-  const look = (chunk: Buffer) => taps.sent(chunk)
+  const look = (chunk: Buffer) => sent.bodySent(chunk)
+  if (read.body.kind === 'held') for (const piece of read.body.held.pieces()) look(piece)
   const settings = { injectUsage: gateway.injectUsage, times, look }
   const prepared = prepareBody(exchange, read.body, read.facts, endpoint, settings)
   const plainReply =
@@ -163,7 +156,7 @@ export async function passPreflight(
   const sentMs = clock.monotonicMs()
   const reply = new Reply(exchange, {
     ...NOT_METERED,
-    ...{ holdJson: false, memory: heldReplies, keyName: '', look() {}, onObject: null },
+    ...{ holdJson: false, memory: new TakenBytes(heldReplies, ''), look() {}, onObject: null },
     nowMs: () => clock.monotonicMs(),
     upstreamMs: () => Math.round(clock.monotonicMs() - sentMs),
   })

@@ -1,5 +1,5 @@
 import type { Exchange } from '../http/exchange.ts'
-import type { Upstream } from '../http/upstream-call.ts'
+import type { Upstream } from '../http/upstream-connection.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Log } from '../kernel/log.ts'
 import type { Nanos } from '../kernel/money.ts'

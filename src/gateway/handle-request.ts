@@ -176,8 +176,7 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<Sw
   const sent = new SentCall(call, gateway)
   try {
     // forward, and observe the reply as it passes
-    sent.taps.seeHeld(call.read.body)
-    const end = await forward(call, sent.reply, sent.taps, gateway)
+    const end = await forward(sent, gateway)
     sent.ended(end)
     if (end.kind === 'switched') {
       await sent.settleHandshake(end)

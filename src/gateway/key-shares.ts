@@ -84,6 +84,29 @@ export class ByteBudget {
   }
 }
 
+/** The memory of one body. */
+export class TakenBytes {
+  readonly #budget: ByteBudget
+  readonly #keyName: string
+  bytes = 0
+
+  constructor(budget: ByteBudget, keyName: string) {
+    this.#budget = budget
+    this.#keyName = keyName
+  }
+
+  tryTake(bytes: number, isSmall = false): boolean {
+    const isTaken = this.#budget.tryTake(bytes, this.#keyName, isSmall)
+    if (isTaken) this.bytes += bytes
+    return isTaken
+  }
+
+  giveBack(bytes = this.bytes): void {
+    if (bytes > 0) this.#budget.giveBack(bytes, this.#keyName)
+    this.bytes -= bytes
+  }
+}
+
 /** Limits decoding: one body per key at a time, and a few over all keys, first come, first served. */
 export class DecodingTurns {
   readonly #max: number

@@ -1,7 +1,7 @@
 import { type Config, PROVIDER_URLS } from '../config.ts'
-import { openUpstream, type Upstream, type UpstreamPool } from '../http/upstream-call.ts'
+import { openUpstream, type Upstream, type UpstreamPool } from '../http/upstream-connection.ts'
 import type { Log } from '../kernel/log.ts'
-import { isRedactable, Secret } from '../kernel/secret.ts'
+import { Secret, type SeenSecrets } from '../kernel/secret.ts'
 import { type OwnUpstream, SURFACE_NAMES, type Surface } from '../kernel/vocabulary.ts'
 import { type SecretSealer, upstreamKeyRecord } from '../keys/secrets.ts'
 import type { Store } from '../store/store.ts'
@@ -10,23 +10,20 @@ import type { Store } from '../store/store.ts'
 const POOLS_MAX = 1_000
 const OPENED_MAX = 10_000
 
-/** A key of fewer characters is a placeholder for a local server, and would be found in every word. */
-const KEY_START_CHARS = 8
-const REDACTED_CHARS_MAX = 16_384
-
 /** The accounts' own upstreams, as admission names them. The installation's keys are never sent there. */
 export class OwnUpstreams {
   readonly #sealer: SecretSealer
+  /** The keys that this node has seen, which are redacted everywhere. */
+  readonly #seen: SeenSecrets
   readonly #log: Log
   readonly #poolsMax: number
   readonly #opened = new Map<string, Omit<Upstream, 'pool'>>()
   readonly #pools = new Map<string, UpstreamPool>()
-  /** The keys that this node has seen, by their first characters. */
-  readonly #keys = new Map<string, Set<string>>()
   #isUsed = false
 
-  constructor(sealer: SecretSealer, log: Log, poolsMax = POOLS_MAX) {
+  constructor(sealer: SecretSealer, seen: SeenSecrets, log: Log, poolsMax = POOLS_MAX) {
     this.#sealer = sealer
+    this.#seen = seen
     this.#log = log
     this.#poolsMax = poolsMax
   }
@@ -54,16 +51,6 @@ export class OwnUpstreams {
       }
   }
 
-  /** These keys have any form, so that they are redacted by their text. Long texts are bodies, redacted for one account. */
-  redact(text: string): string {
-    if (this.#keys.size === 0 || text.length > REDACTED_CHARS_MAX) return text
-    let clean = text
-    for (let at = 0; at + KEY_START_CHARS <= text.length; at += 1)
-      for (const key of this.#keys.get(text.slice(at, at + KEY_START_CHARS)) ?? [])
-        if (text.startsWith(key, at)) clean = clean.replaceAll(key, '[redacted]')
-    return clean
-  }
-
   /** Null: no credential is sent there. Throws if the key was sealed under another pepper. */
   #unseal(accountId: string, surface: Surface, { url, sealedKey }: OwnUpstream): Secret | null {
     if (sealedKey === null) return null
@@ -71,9 +58,7 @@ export class OwnUpstreams {
       Buffer.from(sealedKey, 'base64'),
       upstreamKeyRecord(accountId, surface, url),
     )
-    const text = key.reveal()
-    const start = text.slice(0, KEY_START_CHARS)
-    if (isRedactable(text)) this.#keys.set(start, (this.#keys.get(start) ?? new Set()).add(text))
+    this.#seen.add(key.reveal())
     return key
   }
 

@@ -9,7 +9,7 @@ import {
   nominatedIn,
   type RawHeaders,
 } from '../http/raw-headers.ts'
-import type { UpstreamBody } from '../http/send-request.ts'
+import type { UpstreamBody } from '../http/upstream-call.ts'
 import type { HeaderNames } from '../kernel/header-names.ts'
 import { formatUsd, type Nanos } from '../kernel/money.ts'
 import { codingOf } from '../metering/decode-copy.ts'

@@ -8,13 +8,12 @@ import { codingOf } from '../metering/decode-copy.ts'
 import { NOT_READ, type RequestFacts } from '../metering/request-facts.ts'
 import { ambiguityFor, unreadable } from '../providers/ambiguity.ts'
 import { BatchEntries, type BoundEntry } from '../providers/batch-requests.ts'
-import { speechRequest } from '../providers/chat/audio.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
 import { PIECE_BYTES, RequestReader } from '../providers/read-request.ts'
 import { modelAsked } from '../providers/request-members.ts'
 import type { CountableInput } from './estimates.ts'
 import { denialOf, type FoundCaller } from './find-caller.ts'
-import type { ByteBudget, DecodingTurns, KeyShare } from './key-shares.ts'
+import { type ByteBudget, type DecodingTurns, type KeyShare, TakenBytes } from './key-shares.ts'
 
 /** If a body is not complete by then, the key is checked first. */
 const BODY_MS_BEFORE_KEY_CHECK = 100
@@ -23,28 +22,21 @@ const BODY_MS_BEFORE_KEY_CHECK = 100
 const SMALL_BODY_BYTES = 1024 * 1024
 
 export class HeldBody {
-  readonly #memory: ByteBudget
-  readonly #keyName: string
+  readonly #large: TakenBytes
+  /** The first part of each body of a key is counted separately, so that its large bodies cannot crowd out small ones. */
+  readonly #small: TakenBytes
   readonly #chunks = new ChunkList()
-  #disposed = false
-  #smallBytes = 0
   length = 0
 
   constructor(memory: ByteBudget, keyName: string) {
-    this.#memory = memory
-    this.#keyName = keyName
-  }
-
-  /** Small bodies of a key are counted separately, so that its large ones cannot crowd them out. */
-  get #smallName(): string {
-    return `${this.#keyName} small`
+    this.#large = new TakenBytes(memory, keyName)
+    this.#small = new TakenBytes(memory, `${keyName} small`)
   }
 
   append(chunk: Buffer): boolean {
     const length = this.length + chunk.length
     const isSmall = length <= SMALL_BODY_BYTES
-    if (!this.#memory.tryTake(chunk.length, isSmall ? this.#smallName : this.#keyName, isSmall)) return false
-    if (isSmall) this.#smallBytes = length
+    if (!(isSmall ? this.#small : this.#large).tryTake(chunk.length, isSmall)) return false
     this.length = length
     this.#chunks.append(chunk)
     return true
@@ -56,10 +48,8 @@ export class HeldBody {
 
   /** Frees the memory. Idempotent. */
   dispose(): void {
-    if (this.#disposed) return
-    this.#disposed = true
-    this.#memory.giveBack(this.#smallBytes, this.#smallName)
-    this.#memory.giveBack(this.length - this.#smallBytes, this.#keyName)
+    this.#small.giveBack()
+    this.#large.giveBack()
     this.#chunks.clear()
   }
 }
@@ -303,10 +293,13 @@ export function countableInput({ headers }: Exchange, { body, facts }: ReadBody)
     lengthBytes: isPlain || facts.kind === 'unreadable' ? held.length : facts.bytes,
     formType: facts.kind === 'form' ? (firstValue(headers, 'content-type') ?? '') : null,
     pieces: isPlain ? held.pieces() : [],
-    speech: speechRequest(facts),
+    facts,
   }
 }
 
 export const NOTHING_COUNTABLE: CountableInput = {
-  ...{ lengthBytes: 0, formType: null, pieces: [], speech: null },
+  lengthBytes: 0,
+  formType: null,
+  pieces: [],
+  facts: NOT_READ,
 }

@@ -17,7 +17,7 @@ import { cutUsage } from '../providers/chat-usage.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
 import { createMeter, isEventStream, isJsonType } from '../providers/surfaces.ts'
 import { type ReplyTimes, Silence } from './estimates.ts'
-import type { ByteBudget } from './key-shares.ts'
+import type { TakenBytes } from './key-shares.ts'
 import {
   announcedTrailers,
   type Figures,
@@ -54,8 +54,8 @@ interface ReplyParts {
   readonly balanceNanos: Nanos | null
   /** Buffer a JSON reply until the body taps are done, even if its figures are known. */
   readonly holdJson: boolean
-  readonly memory: ByteBudget
-  readonly keyName: string
+  /** For the buffered body. */
+  readonly memory: TakenBytes
   nowMs(): number
   upstreamMs(): number
   look(chunk: Buffer): void
@@ -83,7 +83,6 @@ export class Reply implements ReplyReceiver {
   /** The reply is buffered until its figures are known, which become headers. */
   #isHeld = false
   readonly #held = new ChunkList()
-  #heldBytes = 0
   /** Time to upstream's head, needed if a buffered reply has to be streamed after all. */
   #headMs: number | null = null
   #hasTrailers = false
@@ -118,7 +117,7 @@ export class Reply implements ReplyReceiver {
   }
 
   get bytesHeld(): number {
-    return this.#lastEventBytes + (this.#isHeld ? this.#heldBytes : 0)
+    return this.#lastEventBytes + (this.#isHeld ? this.#parts.memory.bytes : 0)
   }
 
   get isStreamed(): boolean {
@@ -316,10 +315,8 @@ export class Reply implements ReplyReceiver {
   /** Adds to the buffered body. False: the reply is not buffered, or has become too large for it. */
   #hold(chunk: Buffer): boolean {
     if (!this.#isHeld) return false
-    const { memory, keyName } = this.#parts
-    const bytes = this.#heldBytes + chunk.length
-    if (bytes <= limits.heldReplyBytesMax && memory.tryTake(chunk.length, keyName)) {
-      this.#heldBytes = bytes
+    const { memory } = this.#parts
+    if (memory.bytes + chunk.length <= limits.heldReplyBytesMax && memory.tryTake(chunk.length)) {
       this.#held.append(chunk)
       return true
     }
@@ -385,8 +382,7 @@ export class Reply implements ReplyReceiver {
   #onClose(): void {
     this.#takeLast()
     // Freed only when the socket closes: until then the bytes are in its buffer.
-    if (this.#heldBytes > 0) this.#parts.memory.giveBack(this.#heldBytes, this.#parts.keyName)
-    this.#heldBytes = 0
+    this.#parts.memory.giveBack()
     this.#isHeld = false
     this.#held.clear()
   }

@@ -3,6 +3,7 @@ import { StoreRefused } from '../kernel/errors.ts'
 import type { Nanos } from '../kernel/money.ts'
 import type { Settled } from '../ledger/call.ts'
 import type { Shown } from '../metering/meter.ts'
+import { uploadsBatches } from '../providers/surfaces.ts'
 import {
   type Bill,
   billCall,
@@ -18,6 +19,7 @@ import { BodyTaps } from './body-taps.ts'
 import type { AdmittedCall } from './call.ts'
 import type { Passed } from './deferrals.ts'
 import type { Gateway } from './gateway.ts'
+import { TakenBytes } from './key-shares.ts'
 import { originFor } from './permitted-changes.ts'
 import { deny, explainFailure, recordable } from './refusals.ts'
 import { Reply, type ReplyHead } from './reply.ts'
@@ -27,7 +29,9 @@ export type Switched = CallEnd & { readonly kind: 'switched' }
 /** An admitted call, over HTTP or as a turn of a socket, while upstream works on it. */
 export class OpenCall {
   call: AdmittedCall
-  readonly taps: BodyTaps
+  /** Null for most calls, of which no body is logged or recorded. */
+  protected readonly taps: BodyTaps | null
+  #sentBytes = 0
   protected readonly gateway: Gateway
   protected sentMs: number
   #objectId: string | null = null
@@ -36,8 +40,15 @@ export class OpenCall {
     this.call = call
     this.gateway = gateway
     this.sentMs = gateway.clock.monotonicMs()
-    this.taps = new BodyTaps(call, gateway)
+    const isObserved = call.admission.logRequests || uploadsBatches(call.endpoint)
+    this.taps = isObserved ? new BodyTaps(call, gateway) : null
     gateway.inFlight.count += 1
+  }
+
+  /** Call this with each piece of the body that goes upstream. */
+  bodySent(chunk: Buffer): void {
+    this.#sentBytes += chunk.length
+    this.taps?.sent(chunk)
   }
 
   /** The stream has named its response, which cannot be deleted until the call is over. */
@@ -50,7 +61,7 @@ export class OpenCall {
     return {
       requestId: this.call.exchange.requestId,
       streamed,
-      bytesIn: this.taps.sentBytes,
+      bytesIn: this.#sentBytes,
       bytesOut,
       overheadMs: Math.round(this.#overheadMs(upstreamMs)),
       upstreamMs: Math.round(upstreamMs),
@@ -100,7 +111,7 @@ export class OpenCall {
 
   protected leave(head: ReplyHead | null, isWhole: boolean): void {
     if (this.#objectId !== null) this.gateway.deferrals.streaming.delete(this.#objectId)
-    this.taps.callOver(head, isWhole)
+    this.taps?.callOver(head, isWhole)
     this.gateway.inFlight.count -= 1
   }
 }
@@ -120,14 +131,13 @@ export class SentCall extends OpenCall {
       shows: plan.shows,
       origin: originFor(exchange, endpoint?.template ?? '', gateway.isSecure),
       balanceNanos: admission.balanceNanos,
-      holdJson: this.taps.holdJson || plan.shows !== null,
-      memory: gateway.heldReplies,
-      keyName: share.name,
+      holdJson: this.taps?.holdJson === true || plan.shows !== null,
+      memory: new TakenBytes(gateway.heldReplies, share.name),
       nowMs: () => gateway.clock.monotonicMs(),
       upstreamMs: () => Math.round(this.#upstreamMs),
       look: (chunk) => {
         gateway.reached('first_byte')
-        this.taps.received(chunk)
+        this.taps?.received(chunk)
       },
       onObject: plan.reader === 'responses' ? (shown) => this.#nameObject(shown) : null,
     })
@@ -178,7 +188,7 @@ export class SentCall extends OpenCall {
     if (plan.shows !== null && metered !== null) await deferrals.shown(this.call, metered)
     const status = head?.status ?? 0
     if (exchange.method === 'DELETE' && status >= 200 && status < 300) await deferrals.deleted(this.call)
-    if (this.taps.holdJson) await this.taps.callSettled(head, end.kind === 'complete')
+    await this.taps?.callSettled(head, end.kind === 'complete')
   }
 
   answer(end: CallEnd, { bill, balanceNanos }: { bill: Bill; balanceNanos: Nanos | null }): void {

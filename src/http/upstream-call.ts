@@ -1,180 +1,356 @@
-import { connect as connectPlain, isIP } from 'node:net'
-import { connect as connectSecurely, createSecureContext } from 'node:tls'
-import type { Log } from '../kernel/log.ts'
-import type { Secret } from '../kernel/secret.ts'
-import { readInto } from './node-sockets.ts'
-import { composeRequest, UpstreamBroke, type UpstreamRequest } from './send-request.ts'
-import {
-  type Connect,
-  type ConnectionPool,
-  PooledCall,
-  type ReplyReceiver,
-  type UpstreamCall,
-  UpstreamConnection,
-} from './upstream-connection.ts'
+import type { Socket } from 'node:net'
+import { Readable } from 'node:stream'
+import { limits } from '../kernel/limits.ts'
+import type { MessageHead, MessageReceiver } from './message-reader.ts'
+import { type RawConnection, writeCoalesced } from './node-sockets.ts'
+import { serialiseHeaders } from './raw-headers.ts'
+import type { UpstreamConnection } from './upstream-connection.ts'
 
-export {
-  type CallEnd,
-  HANDSHAKE_TIMEOUT,
-  type ReplyReceiver,
-  type UpstreamCall,
-} from './upstream-connection.ts'
+/** Receives upstream's reply. If `data` returns false, call `resume()` later. */
+export type ReplyReceiver = Pick<MessageReceiver, 'head' | 'data'>
 
-export const UPSTREAM_IDLE_CONNECTIONS_MAX = 1_000
+/** How a call ended. Reported exactly once. */
+export type CallEnd =
+  | { readonly kind: 'complete'; readonly trailers: string[] }
+  | { readonly kind: 'cut'; readonly error: Error }
+  /** No response head came. `sent`: upstream may have received part of the request; `whole`: all of it. */
+  | {
+      readonly kind: 'failed'
+      readonly error: Error
+      readonly sent: boolean
+      readonly whole: boolean
+    }
+  | { readonly kind: 'switched'; readonly head: MessageHead; readonly connection: RawConnection }
+  /** We cancelled the call because the client left. `partly`: upstream cannot have received the whole request. */
+  | { readonly kind: 'abandoned'; readonly sent: boolean; readonly partly?: boolean }
 
-export interface Upstream {
-  readonly url: URL
-  readonly key: Secret | null
-  readonly pool: UpstreamPool
+export interface UpstreamCall {
+  readonly ended: Promise<CallEnd>
+  resume(): void
+  abandon(): void
 }
 
-export function openUpstream({ url, key }: Pick<Upstream, 'url' | 'key'>, log: Pick<Log, 'error'>): Upstream {
-  const onUnsolicited = () =>
-    log.error(
-      { upstream: url.host },
-      'upstream sent bytes without a request; they were dropped, and its idle connections were closed',
-    )
-  return { url, key, pool: new UpstreamPool(connectorOf(url), onUnsolicited) }
+export const HANDSHAKE_TIMEOUT = 'UPSTREAM_HANDSHAKE_TIMEOUT'
+
+/** A request with its reply, from the pool to the connection that carries it. */
+export class PooledCall implements UpstreamCall, MessageReceiver {
+  readonly ended: Promise<CallEnd>
+  readonly method: string
+  /** The request asks for an upgrade. If upstream agrees, the call ends as `switched`. */
+  readonly upgrades: boolean
+  readonly #receiver: ReplyReceiver
+  readonly #finish: (end: CallEnd) => void
+  #sendable: Sendable | null
+  #connection: UpstreamConnection | null = null
+  #handshakeTimer: NodeJS.Timeout | undefined
+  #isSent = false
+  #hasHead = false
+  #isOver = false
+
+  constructor(sendable: Sendable, receiver: ReplyReceiver) {
+    const { promise, resolve } = Promise.withResolvers<CallEnd>()
+    this.ended = promise
+    this.#finish = resolve
+    this.method = sendable.method
+    this.upgrades = sendable.upgrades
+    this.#sendable = sendable
+    this.#receiver = receiver
+    // Watch handshake and body from the start: they may fail before there is a connection.
+    if (sendable.upgrades) this.#limitHandshake()
+    if (sendable.body instanceof Readable) sendable.body.once('error', (error) => this.#breakOff(error))
+  }
+
+  /** A WebSocket handshake has a timeout: its client cannot tell a slow answer from a lost one. */
+  #limitHandshake(): void {
+    this.#handshakeTimer = setTimeout(() => {
+      this.#breakOff(new UpstreamBroke(HANDSHAKE_TIMEOUT, 'upstream did not answer the handshake'))
+    }, limits.socketHandshakeMs)
+    this.ended.then(() => clearTimeout(this.#handshakeTimer))
+  }
+
+  get isOver(): boolean {
+    return this.#isOver
+  }
+
+  /** The request, which is sent once and not retained. */
+  begin(connection: UpstreamConnection): Sendable {
+    const sendable = this.#sendable
+    if (sendable === null) throw new Error('a request is sent once')
+    this.#sendable = null
+    this.#isSent = true
+    this.assigned(connection)
+    return sendable
+  }
+
+  assigned(connection: UpstreamConnection): void {
+    this.#connection = connection
+  }
+
+  head(head: MessageHead): void {
+    this.#hasHead = head.status >= 200
+    if (this.#hasHead) clearTimeout(this.#handshakeTimer)
+    try {
+      this.#receiver.head(head)
+    } catch (error) {
+      this.#breakOff(error)
+    }
+  }
+
+  data(chunk: Buffer): boolean {
+    try {
+      return this.#receiver.data(chunk)
+    } catch (error) {
+      this.#breakOff(error)
+      return false
+    }
+  }
+
+  end(trailers: string[]): void {
+    this.#end({ kind: 'complete', trailers })
+  }
+
+  switched(head: MessageHead, connection: RawConnection): void {
+    if (this.#isOver) connection.destroy()
+    this.#end({ kind: 'switched', head, connection })
+  }
+
+  /** `whole`: the whole request was handed to the socket. */
+  broken(error: Error, whole: boolean): void {
+    if (this.#hasHead) this.#end({ kind: 'cut', error })
+    else this.#end({ kind: 'failed', error, sent: this.#isSent, whole: this.#isSent && whole })
+  }
+
+  resume(): void {
+    this.#connection?.resume(this)
+  }
+
+  abandon(): void {
+    if (this.#isOver) return
+    const partly = this.#connection?.abandon(this) === false
+    this.#end({ kind: 'abandoned', sent: this.#isSent, partly })
+  }
+
+  #breakOff(cause: unknown): void {
+    if (this.#isOver) return
+    this.#connection?.abandon(this)
+    this.broken(cause instanceof Error ? cause : new Error(String(cause)), false)
+  }
+
+  #end(end: CallEnd): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#connection = null
+    this.#finish(end)
+  }
 }
 
-/** The connections to one upstream: one per call, and idle ones for the next calls. */
-export class UpstreamPool implements ConnectionPool {
-  readonly #connect: Connect
-  readonly #onUnsolicited: () => void
-  readonly #open = new Set<UpstreamConnection>()
-  /** The connection that has been idle longest is used next: if upstream has closed it, we have probably noticed. */
-  #idle: UpstreamConnection[] = []
-  #queued: PooledCall[] = []
-  #isDestroyed = false
+/** The connection to upstream failed, or the request cannot be sent. The code distinguishes this from replies that are not HTTP. */
+export class UpstreamBroke extends Error {
+  readonly code: string
 
-  constructor(connect: Connect, onUnsolicited: () => void) {
-    this.#connect = connect
-    this.#onUnsolicited = onUnsolicited
+  constructor(code: string, message: string) {
+    super(message)
+    this.code = code
+  }
+}
+
+export interface UpstreamRequest {
+  readonly method: string
+  readonly target: string
+  readonly host: string
+  /** All other lines, without those of the hop and of the framing, which only this file writes. */
+  readonly headers: readonly string[]
+  /** The length of a stream, which is chunked if this is null. 0: written even if the method needs no body. */
+  readonly lengthBytes: number | null
+  readonly body: UpstreamBody
+  readonly upgrades?: boolean
+}
+
+export type UpstreamBody = readonly Buffer[] | Readable | null
+
+const METHOD = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
+const TARGET = /^\/[\x21-\xff]*$/
+
+const EXPECTS_BODY = /^(?:POST|PUT|PATCH|QUERY|PROPFIND|PROPPATCH)$/
+
+export interface Sendable {
+  readonly method: string
+  readonly upgrades: boolean
+  readonly head: string
+  /** The head of a stream that turns out to be empty. */
+  readonly emptyHead: string
+  readonly lengthBytes: number | null
+  readonly body: UpstreamBody
+}
+
+/** The head: host and connection first, the given lines, framing last. Throws if upstream could read it as another request. */
+export function composeRequest(request: UpstreamRequest): Sendable {
+  const { method, target, host, headers, body, upgrades = false } = request
+  if (!METHOD.test(method) || !TARGET.test(target)) throw new Error('a request line that cannot be sent')
+  let lengthBytes = body === null ? 0 : request.lengthBytes
+  if (isPieces(body)) lengthBytes = body.reduce((bytes, piece) => bytes + piece.length, 0)
+  const connection = upgrades ? 'connection: Upgrade\r\nupgrade: websocket' : 'connection: keep-alive'
+  const lines = serialiseHeaders(headers)
+  const text = `${method} ${target} HTTP/1.1\r\nhost: ${host}\r\n${connection}\r\n${lines}`
+  // An unstated length of 0 is written only for methods with a body.
+  const zero =
+    request.lengthBytes !== null || EXPECTS_BODY.test(method) ? 'content-length: 0\r\n\r\n' : '\r\n'
+  const emptyHead = text + zero
+  let head = emptyHead
+  if (lengthBytes === null) head = `${text}transfer-encoding: chunked\r\n\r\n`
+  else if (lengthBytes > 0) head = `${text}content-length: ${lengthBytes}\r\n\r\n`
+  return { method, upgrades, head, emptyHead, lengthBytes, body }
+}
+
+function isPieces(body: UpstreamBody): body is readonly Buffer[] {
+  return Array.isArray(body)
+}
+
+export interface Upload {
+  readonly isDone: boolean
+  drained(): void
+  stop(): void
+}
+
+const ONE_WRITE_BYTES = 16 * 1024
+
+const BATCH_BYTES = 256 * 1024
+
+/** Writes a request. Null: all of it was handed to the socket. */
+export function sendRequest(
+  socket: Socket,
+  request: Sendable,
+  onFailed: (error: Error) => void,
+): Upload | null {
+  const { head, body } = request
+  if (body === null) socket.write(head, 'latin1')
+  else if (!isPieces(body)) return new StreamUpload(socket, request, body, onFailed)
+  else {
+    const [first] = body
+    // One write for head and body is cheaper than two.
+    if (body.length > 1 || first === undefined || first.length > ONE_WRITE_BYTES)
+      return new PieceUpload(socket, head, body)
+    writeCoalesced(socket, head, first, '')
+  }
+  return null
+}
+
+class PieceUpload implements Upload {
+  readonly #socket: Socket
+  readonly #pieces: readonly Buffer[]
+  #next = 0
+  #isStopped = false
+
+  constructor(socket: Socket, head: string, pieces: readonly Buffer[]) {
+    this.#socket = socket
+    this.#pieces = pieces
+    socket.cork()
+    socket.write(head, 'latin1')
+    this.drained()
+    socket.uncork()
   }
 
-  send(call: PooledCall): void {
-    // Bytes, an end or a reset may have arrived on an idle connection while we were busy, and must be read first: an
-    // unsolicited reply would be taken for this call's reply. Sockets are polled once per turn of the event loop,
-    // usually before this code, so wait for one whole turn.
-    if (this.#idle.length === 0) this.#connectFor(call)
-    else if (this.#queued.push(call) === 1) setImmediate(this.#afterThisTurn)
+  get isDone(): boolean {
+    return this.#next === this.#pieces.length
   }
 
-  get connections(): { readonly busy: number; readonly idle: number } {
-    const idle = this.#idle.length
-    return { busy: this.#open.size - idle, idle }
+  drained(): void {
+    while (!this.isDone && !this.#isStopped) {
+      if (!this.#writeBatch()) return
+    }
   }
 
-  destroy(): void {
-    this.#isDestroyed = true
-    for (const connection of [...this.#open]) connection.fail(destroyed())
+  stop(): void {
+    this.#isStopped = true
   }
 
-  idle(connection: UpstreamConnection): void {
-    if (this.#idle.length >= UPSTREAM_IDLE_CONNECTIONS_MAX) connection.close()
-    else this.#idle.push(connection)
+  #writeBatch(): boolean {
+    let hasRoom = true
+    let bytes = 0
+    this.#socket.cork()
+    while (!this.isDone && bytes < BATCH_BYTES) {
+      const piece = this.#pieces[this.#next] ?? Buffer.alloc(0)
+      this.#next += 1
+      bytes += piece.length
+      hasRoom = this.#socket.write(piece)
+    }
+    this.#socket.uncork()
+    return hasRoom
+  }
+}
+
+/** Sends the head with the first body bytes, since only then is it certain that there is a body. */
+class StreamUpload implements Upload {
+  readonly #socket: Socket
+  readonly #request: Sendable
+  readonly #body: Readable
+  readonly #onFailed: (error: Error) => void
+  #sentBytes = 0
+  #isOver = false
+  isDone = false
+
+  constructor(socket: Socket, request: Sendable, body: Readable, onFailed: (error: Error) => void) {
+    this.#socket = socket
+    this.#request = request
+    this.#body = body
+    this.#onFailed = onFailed
+    body.on('data', this.#onData).on('end', this.#onEnd).on('close', this.#onClose)
+    // A body that is already closed emits no 'close'.
+    if (body.closed) process.nextTick(this.#onClose)
   }
 
-  /** An upstream that sent an unsolicited reply on one connection may do so on others, so idle ones are discarded. */
-  unsolicited(): void {
-    const idle = this.#idle
-    this.#idle = []
-    for (const connection of idle) connection.close()
-    this.#onUnsolicited()
+  drained(): void {
+    if (!this.#isOver) this.#body.resume()
   }
 
-  gone(connection: UpstreamConnection): void {
-    if (!this.#open.delete(connection)) return
-    const at = this.#idle.lastIndexOf(connection)
-    if (at !== -1) this.#idle.splice(at, 1)
+  stop(): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#body.off('data', this.#onData).off('end', this.#onEnd).off('close', this.#onClose)
+    this.#body.destroy()
   }
 
-  readonly #afterThisTurn = (): void => {
-    setImmediate(this.#assignAll, this.#queued)
-    this.#queued = []
-  }
-
-  readonly #assignAll = (calls: readonly PooledCall[]): void => {
-    for (const call of calls) this.#assignIdle(call)
-  }
-
-  #assignIdle(call: PooledCall): void {
-    if (call.isOver) return
-    const connection = this.#takeIdle()
-    if (connection === null) this.#connectFor(call)
-    else connection.carry(call)
-  }
-
-  #connectFor(call: PooledCall): void {
-    if (this.#isDestroyed) {
-      call.broken(destroyed(), false)
+  readonly #onData = (chunk: Buffer): void => {
+    if (chunk.length === 0) return
+    const { head, lengthBytes } = this.#request
+    const socket = this.#socket
+    const isChunked = lengthBytes === null
+    const before = this.#sentBytes === 0 ? head : ''
+    this.#sentBytes += chunk.length
+    if (!isChunked && this.#sentBytes > lengthBytes) {
+      this.#onFailed(wrongLength())
       return
     }
-    this.#open.add(new UpstreamConnection(this.#connect, call, this))
+    socket.cork()
+    if (before !== '' || isChunked)
+      socket.write(isChunked ? `${before}${chunk.length.toString(16)}\r\n` : before, 'latin1')
+    let hasRoom = socket.write(chunk)
+    if (isChunked) hasRoom = socket.write('\r\n', 'latin1')
+    socket.uncork()
+    if (!hasRoom) this.#body.pause()
   }
 
-  #takeIdle(): UpstreamConnection | null {
-    for (let idle = this.#idle.shift(); idle !== undefined; idle = this.#idle.shift()) {
-      if (idle.isOpen) return idle
+  readonly #onEnd = (): void => {
+    const { lengthBytes, emptyHead } = this.#request
+    if (lengthBytes !== null && lengthBytes !== this.#sentBytes) {
+      this.#onFailed(wrongLength())
+      return
     }
-    return null
+    if (this.#sentBytes === 0) this.#socket.write(emptyHead, 'latin1')
+    else if (lengthBytes === null) this.#socket.write('0\r\n\r\n', 'latin1')
+    this.isDone = true
+    this.stop()
+  }
+
+  readonly #onClose = (): void => {
+    if (!this.#isOver) this.#onFailed(this.#body.errored ?? unsendable('the body broke off'))
   }
 }
 
-function destroyed(): Error {
-  return new UpstreamBroke('UPSTREAM_LET_GO', 'the connection was let go of')
+function wrongLength(): Error {
+  return unsendable('the body is not as long as it says')
 }
 
-const KEEP_ALIVE = { keepAlive: true, keepAliveInitialDelay: 60_000, noDelay: true } as const
-
-function connectorOf(url: URL): Connect {
-  const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
-  return url.protocol === 'https:' ? secureConnector(host, url) : plainConnector(host, url)
-}
-
-function plainConnector(host: string, url: URL): Connect {
-  const port = url.port === '' ? 80 : Number(url.port)
-  return (onChunk) => connectPlain({ host, port, ...KEEP_ALIVE, onread: readInto(onChunk) })
-}
-
-function secureConnector(host: string, url: URL): Connect {
-  const port = url.port === '' ? 443 : Number(url.port)
-  // One context for all connections: creating one takes about 0.3 ms.
-  const secureContext = createSecureContext()
-  let session: Buffer | undefined
-  return (onChunk) => {
-    const socket = connectSecurely({
-      host,
-      port,
-      servername: isIP(host) === 0 ? host : '',
-      secureContext,
-      // HTTP/2 would lower-case header names and lose the reason phrase.
-      ALPNProtocols: ['http/1.1'],
-      ...(session === undefined ? {} : { session }),
-    })
-    socket.setKeepAlive(true, KEEP_ALIVE.keepAliveInitialDelay)
-    socket.setNoDelay(true)
-    socket.on('data', onChunk)
-    socket.on('session', (given: Buffer) => {
-      session = given
-    })
-    return socket
-  }
-}
-
-/** One upstream call, with back-pressure in both directions. No request is sent twice: that would be a second bill. */
-export function callUpstream(
-  pool: UpstreamPool,
-  request: UpstreamRequest,
-  receiver: ReplyReceiver,
-): UpstreamCall {
-  try {
-    const call = new PooledCall(composeRequest(request), receiver)
-    pool.send(call)
-    return call
-  } catch (error) {
-    const failed = new UpstreamBroke('UPSTREAM_UNSENDABLE', (error as Error).message)
-    const ended = Promise.resolve({ kind: 'failed', error: failed, sent: false, whole: false } as const)
-    return { ended, resume() {}, abandon() {} }
-  }
+function unsendable(message: string): Error {
+  return new UpstreamBroke('UPSTREAM_UNSENDABLE', message)
 }

@@ -1,156 +1,181 @@
-import type { Socket } from 'node:net'
-import { Readable } from 'node:stream'
-import { TLSSocket } from 'node:tls'
+import { connect as connectPlain, isIP, type Socket } from 'node:net'
+import { connect as connectSecurely, createSecureContext, TLSSocket } from 'node:tls'
 import { limits } from '../kernel/limits.ts'
+import type { Log } from '../kernel/log.ts'
+import type { Secret } from '../kernel/secret.ts'
 import { type MessageHead, MessageReader, type MessageReceiver } from './message-reader.ts'
-import { holdFailedWrites, RawConnection } from './node-sockets.ts'
+import { holdFailedWrites, RawConnection, readInto } from './node-sockets.ts'
 import { firstValue, hasHeader } from './raw-headers.ts'
-import { type Sendable, sendRequest, type Upload, UpstreamBroke } from './send-request.ts'
+import {
+  composeRequest,
+  PooledCall,
+  type ReplyReceiver,
+  sendRequest,
+  type Upload,
+  UpstreamBroke,
+  type UpstreamCall,
+  type UpstreamRequest,
+} from './upstream-call.ts'
 
-export type Connect = (onChunk: (chunk: Buffer) => void) => Socket
+export const UPSTREAM_IDLE_CONNECTIONS_MAX = 1_000
 
-export interface ConnectionPool {
-  idle(connection: UpstreamConnection): void
-  unsolicited(): void
+export interface Upstream {
+  readonly url: URL
+  readonly key: Secret | null
+  readonly pool: UpstreamPool
+}
+
+export function openUpstream({ url, key }: Pick<Upstream, 'url' | 'key'>, log: Pick<Log, 'error'>): Upstream {
+  const onUnsolicited = () =>
+    log.error(
+      { upstream: url.host },
+      'upstream sent bytes without a request; they were dropped, and its idle connections were closed',
+    )
+  return { url, key, pool: new UpstreamPool(connectorOf(url), onUnsolicited) }
+}
+
+/** The connections to one upstream: one per call, and idle ones for the next calls. */
+export class UpstreamPool {
+  readonly #connect: Connect
+  readonly #onUnsolicited: () => void
+  readonly #open = new Set<UpstreamConnection>()
+  /** The connection that has been idle longest is used next: if upstream has closed it, we have probably noticed. */
+  #idle: UpstreamConnection[] = []
+  #queued: PooledCall[] = []
+  #isDestroyed = false
+
+  constructor(connect: Connect, onUnsolicited: () => void) {
+    this.#connect = connect
+    this.#onUnsolicited = onUnsolicited
+  }
+
+  send(call: PooledCall): void {
+    // Bytes, an end or a reset may have arrived on an idle connection while we were busy, and must be read first: an
+    // unsolicited reply would be taken for this call's reply. Sockets are polled once per turn of the event loop,
+    // usually before this code, so wait for one whole turn.
+    if (this.#idle.length === 0) this.#connectFor(call)
+    else if (this.#queued.push(call) === 1) setImmediate(this.#afterThisTurn)
+  }
+
+  get connections(): { readonly busy: number; readonly idle: number } {
+    const idle = this.#idle.length
+    return { busy: this.#open.size - idle, idle }
+  }
+
+  destroy(): void {
+    this.#isDestroyed = true
+    for (const connection of [...this.#open]) connection.fail(destroyed())
+  }
+
+  idle(connection: UpstreamConnection): void {
+    if (this.#idle.length >= UPSTREAM_IDLE_CONNECTIONS_MAX) connection.close()
+    else this.#idle.push(connection)
+  }
+
+  /** An upstream that sent an unsolicited reply on one connection may do so on others, so idle ones are discarded. */
+  unsolicited(): void {
+    const idle = this.#idle
+    this.#idle = []
+    for (const connection of idle) connection.close()
+    this.#onUnsolicited()
+  }
+
   /** The connection can carry no more requests. Idempotent. */
-  gone(connection: UpstreamConnection): void
+  gone(connection: UpstreamConnection): void {
+    if (!this.#open.delete(connection)) return
+    const at = this.#idle.lastIndexOf(connection)
+    if (at !== -1) this.#idle.splice(at, 1)
+  }
+
+  readonly #afterThisTurn = (): void => {
+    setImmediate(this.#assignAll, this.#queued)
+    this.#queued = []
+  }
+
+  readonly #assignAll = (calls: readonly PooledCall[]): void => {
+    for (const call of calls) this.#assignIdle(call)
+  }
+
+  #assignIdle(call: PooledCall): void {
+    if (call.isOver) return
+    const connection = this.#takeIdle()
+    if (connection === null) this.#connectFor(call)
+    else connection.carry(call)
+  }
+
+  #connectFor(call: PooledCall): void {
+    if (this.#isDestroyed) {
+      call.broken(destroyed(), false)
+      return
+    }
+    this.#open.add(new UpstreamConnection(this.#connect, call, this))
+  }
+
+  #takeIdle(): UpstreamConnection | null {
+    for (let idle = this.#idle.shift(); idle !== undefined; idle = this.#idle.shift()) {
+      if (idle.isOpen) return idle
+    }
+    return null
+  }
 }
 
-/** Receives upstream's reply. If `data` returns false, call `resume()` later. */
-export type ReplyReceiver = Pick<MessageReceiver, 'head' | 'data'>
-
-/** How a call ended. Reported exactly once. */
-export type CallEnd =
-  | { readonly kind: 'complete'; readonly trailers: string[] }
-  | { readonly kind: 'cut'; readonly error: Error }
-  /** No response head came. `sent`: upstream may have received part of the request; `whole`: all of it. */
-  | {
-      readonly kind: 'failed'
-      readonly error: Error
-      readonly sent: boolean
-      readonly whole: boolean
-    }
-  | { readonly kind: 'switched'; readonly head: MessageHead; readonly connection: RawConnection }
-  /** We cancelled the call because the client left. `partly`: upstream cannot have received the whole request. */
-  | { readonly kind: 'abandoned'; readonly sent: boolean; readonly partly?: boolean }
-
-export interface UpstreamCall {
-  readonly ended: Promise<CallEnd>
-  resume(): void
-  abandon(): void
+function destroyed(): Error {
+  return new UpstreamBroke('UPSTREAM_LET_GO', 'the connection was let go of')
 }
 
-export const HANDSHAKE_TIMEOUT = 'UPSTREAM_HANDSHAKE_TIMEOUT'
+type Connect = (onChunk: (chunk: Buffer) => void) => Socket
 
-/** A request with its reply, from the pool to the connection that carries it. */
-export class PooledCall implements UpstreamCall, MessageReceiver {
-  readonly ended: Promise<CallEnd>
-  readonly method: string
-  /** The request asks for an upgrade. If upstream agrees, the call ends as `switched`. */
-  readonly upgrades: boolean
-  readonly #receiver: ReplyReceiver
-  readonly #finish: (end: CallEnd) => void
-  #sendable: Sendable | null
-  #connection: UpstreamConnection | null = null
-  #handshakeTimer: NodeJS.Timeout | undefined
-  #isSent = false
-  #hasHead = false
-  #isOver = false
+const KEEP_ALIVE = { keepAlive: true, keepAliveInitialDelay: 60_000, noDelay: true } as const
 
-  constructor(sendable: Sendable, receiver: ReplyReceiver) {
-    const { promise, resolve } = Promise.withResolvers<CallEnd>()
-    this.ended = promise
-    this.#finish = resolve
-    this.method = sendable.method
-    this.upgrades = sendable.upgrades
-    this.#sendable = sendable
-    this.#receiver = receiver
-    // Watch handshake and body from the start: they may fail before there is a connection.
-    if (sendable.upgrades) this.#limitHandshake()
-    if (sendable.body instanceof Readable) sendable.body.once('error', (error) => this.#breakOff(error))
+function connectorOf(url: URL): Connect {
+  const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
+  return url.protocol === 'https:' ? secureConnector(host, url) : plainConnector(host, url)
+}
+
+function plainConnector(host: string, url: URL): Connect {
+  const port = url.port === '' ? 80 : Number(url.port)
+  return (onChunk) => connectPlain({ host, port, ...KEEP_ALIVE, onread: readInto(onChunk) })
+}
+
+function secureConnector(host: string, url: URL): Connect {
+  const port = url.port === '' ? 443 : Number(url.port)
+  // One context for all connections: creating one takes about 0.3 ms.
+  const secureContext = createSecureContext()
+  let session: Buffer | undefined
+  return (onChunk) => {
+    const socket = connectSecurely({
+      host,
+      port,
+      servername: isIP(host) === 0 ? host : '',
+      secureContext,
+      // HTTP/2 would lower-case header names and lose the reason phrase.
+      ALPNProtocols: ['http/1.1'],
+      ...(session === undefined ? {} : { session }),
+    })
+    socket.setKeepAlive(true, KEEP_ALIVE.keepAliveInitialDelay)
+    socket.setNoDelay(true)
+    socket.on('data', onChunk)
+    socket.on('session', (given: Buffer) => {
+      session = given
+    })
+    return socket
   }
+}
 
-  /** A WebSocket handshake has a timeout: its client cannot tell a slow answer from a lost one. */
-  #limitHandshake(): void {
-    this.#handshakeTimer = setTimeout(() => {
-      this.#breakOff(new UpstreamBroke(HANDSHAKE_TIMEOUT, 'upstream did not answer the handshake'))
-    }, limits.socketHandshakeMs)
-    this.ended.then(() => clearTimeout(this.#handshakeTimer))
-  }
-
-  get isOver(): boolean {
-    return this.#isOver
-  }
-
-  /** The request, which is sent once and not retained. */
-  begin(connection: UpstreamConnection): Sendable {
-    const sendable = this.#sendable
-    if (sendable === null) throw new Error('a request is sent once')
-    this.#sendable = null
-    this.#isSent = true
-    this.assigned(connection)
-    return sendable
-  }
-
-  assigned(connection: UpstreamConnection): void {
-    this.#connection = connection
-  }
-
-  head(head: MessageHead): void {
-    this.#hasHead = head.status >= 200
-    if (this.#hasHead) clearTimeout(this.#handshakeTimer)
-    try {
-      this.#receiver.head(head)
-    } catch (error) {
-      this.#breakOff(error)
-    }
-  }
-
-  data(chunk: Buffer): boolean {
-    try {
-      return this.#receiver.data(chunk)
-    } catch (error) {
-      this.#breakOff(error)
-      return false
-    }
-  }
-
-  end(trailers: string[]): void {
-    this.#end({ kind: 'complete', trailers })
-  }
-
-  switched(head: MessageHead, connection: RawConnection): void {
-    if (this.#isOver) connection.destroy()
-    this.#end({ kind: 'switched', head, connection })
-  }
-
-  /** `whole`: the whole request was handed to the socket. */
-  broken(error: Error, whole: boolean): void {
-    if (this.#hasHead) this.#end({ kind: 'cut', error })
-    else this.#end({ kind: 'failed', error, sent: this.#isSent, whole: this.#isSent && whole })
-  }
-
-  resume(): void {
-    this.#connection?.resume(this)
-  }
-
-  abandon(): void {
-    if (this.#isOver) return
-    const partly = this.#connection?.abandon(this) === false
-    this.#end({ kind: 'abandoned', sent: this.#isSent, partly })
-  }
-
-  #breakOff(cause: unknown): void {
-    if (this.#isOver) return
-    this.#connection?.abandon(this)
-    this.broken(cause instanceof Error ? cause : new Error(String(cause)), false)
-  }
-
-  #end(end: CallEnd): void {
-    if (this.#isOver) return
-    this.#isOver = true
-    this.#connection = null
-    this.#finish(end)
+/** One upstream call, with back-pressure in both directions. No request is sent twice: that would be a second bill. */
+export function callUpstream(
+  pool: UpstreamPool,
+  request: UpstreamRequest,
+  receiver: ReplyReceiver,
+): UpstreamCall {
+  try {
+    const call = new PooledCall(composeRequest(request), receiver)
+    pool.send(call)
+    return call
+  } catch (error) {
+    const failed = new UpstreamBroke('UPSTREAM_UNSENDABLE', (error as Error).message)
+    const ended = Promise.resolve({ kind: 'failed', error: failed, sent: false, whole: false } as const)
+    return { ended, resume() {}, abandon() {} }
   }
 }
 
@@ -158,7 +183,7 @@ const HEAD_LIMITS = { headBytesMax: limits.upstreamHeadBytesMax, headLinesMax: l
 
 export class UpstreamConnection implements MessageReceiver {
   readonly #socket: Socket
-  readonly #owner: ConnectionPool
+  readonly #owner: UpstreamPool
   readonly #reader = new MessageReader('response', this, HEAD_LIMITS)
   #carried: PooledCall | null
   #upload: Upload | null = null
@@ -169,7 +194,7 @@ export class UpstreamConnection implements MessageReceiver {
   #reusableMs = 0
   #raw: RawConnection | null = null
 
-  constructor(connect: Connect, first: PooledCall, owner: ConnectionPool) {
+  constructor(connect: Connect, first: PooledCall, owner: UpstreamPool) {
     const socket = connect((chunk) => this.#onData(chunk))
     this.#socket = socket
     this.#owner = owner

@@ -1,4 +1,4 @@
-import { createRedact, type Redact } from './secret.ts'
+import { createRedact, type Redact, SeenSecrets } from './secret.ts'
 
 /** The headers that the gateway adds, and the redaction of their values. */
 export interface HeaderNames {
@@ -17,11 +17,12 @@ export interface HeaderNames {
   readonly redact: Redact
 }
 
-/** `secrets`: those that `redact` cannot recognise by their form. */
+/** `secrets`: those that `redact` cannot recognise by their form. `seen`: those that become known later. */
 export function headerNames(
   servicePrefix: string,
   secrets: readonly string[] = [],
   showBalance = true,
+  seen = new SeenSecrets(),
 ): HeaderNames {
   const prefix = `x-${servicePrefix}-`
   return {
@@ -35,6 +36,6 @@ export function headerNames(
     budgetCapUsd: `${prefix}budget-cap-usd`,
     budgetResetsAt: `${prefix}budget-resets-at`,
     prefix,
-    redact: createRedact(servicePrefix, secrets),
+    redact: createRedact(servicePrefix, secrets, seen),
   }
 }

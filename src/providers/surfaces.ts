@@ -12,7 +12,7 @@ import {
   StreamMeter,
 } from '../metering/meter.ts'
 import { chat } from './chat/surface.ts'
-import type { UsageReader } from './endpoint.ts'
+import type { Endpoint, UsageReader } from './endpoint.ts'
 import { messages } from './messages/surface.ts'
 import type { ReaderSpec, SurfaceSpec } from './surface.ts'
 
@@ -142,6 +142,11 @@ export function keysInProtocols(headers: RawHeaders): string[] {
   return valuesOf(headers, PROTOCOLS)
     .flatMap(protocolsIn)
     .flatMap((protocol) => KEY.exec(protocol)?.[1] ?? [])
+}
+
+/** Whether the request may upload the file of a batch. */
+export function uploadsBatches(endpoint: Endpoint | null): boolean {
+  return endpoint?.method === 'POST' && SURFACES[endpoint.surface].batchUpload === endpoint.template
 }
 
 /**

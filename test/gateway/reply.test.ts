@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { Writable } from 'node:stream'
 import { gzipSync } from 'node:zlib'
-import { ByteBudget } from '../../src/gateway/key-shares.ts'
+import { ByteBudget, TakenBytes } from '../../src/gateway/key-shares.ts'
 import {
   HELD_OBSERVER_BACKLOG_BYTES_MAX,
   LAST_EVENT_BYTES_MAX,
@@ -26,7 +26,7 @@ function replyTo(res: object, memory: ByteBudget, upstreamMs = () => 0): Reply {
   } as unknown as Exchange
   return new Reply(exchange, {
     ...{ reader: 'chat', shows: null, origin: null, balanceNanos: null, holdJson: false },
-    ...{ memory, keyName: 'k', upstreamMs, nowMs: () => 0, look() {}, onObject: null },
+    ...{ memory: new TakenBytes(memory, 'k'), upstreamMs, nowMs: () => 0, look() {}, onObject: null },
   })
 }
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { Worker } from 'node:worker_threads'
-import { callUpstream, openUpstream } from '../../src/http/upstream-call.ts'
+import { callUpstream, openUpstream } from '../../src/http/upstream-connection.ts'
 import { createLogLines } from '../support/log-lines.ts'
 import { test } from '../support/suite.ts'
 

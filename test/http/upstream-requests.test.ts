@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { Readable } from 'node:stream'
-import type { UpstreamRequest } from '../../src/http/send-request.ts'
+import type { UpstreamRequest } from '../../src/http/upstream-call.ts'
 import { test } from '../support/suite.ts'
 import { describeEnd, startRawUpstream } from './raw-upstream.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import net, { type AddressInfo } from 'node:net'
 import tls from 'node:tls'
-import { callUpstream, openUpstream } from '../../src/http/upstream-call.ts'
+import { callUpstream, openUpstream } from '../../src/http/upstream-connection.ts'
 import { limits } from '../../src/kernel/limits.ts'
 import { localPair } from '../support/certificates.ts'
 import { withDeadline } from '../support/deadline.ts'

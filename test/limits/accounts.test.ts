@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { OwnUpstreams } from '../../src/gateway/own-upstreams.ts'
 import { createLog } from '../../src/kernel/log.ts'
-import { Secret } from '../../src/kernel/secret.ts'
+import { Secret, SeenSecrets } from '../../src/kernel/secret.ts'
 import { createSecretSealer } from '../../src/keys/secrets.ts'
 import { startGateway } from '../support/gateway.ts'
 import { exchange } from '../support/raw-client.ts'
@@ -258,7 +258,8 @@ test('the simulator serves while no account has an upstream of its own', async (
 })
 
 test("the connection pools of accounts' own URLs are bounded in number", () => {
-  const pools = new OwnUpstreams(createSecretSealer(new Secret('a pepper'), 'tests'), createLog('silent'), 2)
+  const sealer = createSecretSealer(new Secret('a pepper'), 'tests')
+  const pools = new OwnUpstreams(sealer, new SeenSecrets(), createLog('silent'), 2)
   const poolOf = (name: string) =>
     pools.open(name, 'chat', { url: `http://${name}.test`, sealedKey: null }).pool
   const [first, second] = [poolOf('a'), poolOf('b')]

@@ -7,6 +7,7 @@ import { findEndpoint } from '../../providers/find-endpoint.ts'
 import { protocolsForClient, shapeError, statusOf } from '../../providers/surfaces.ts'
 import type { AdmittedCall, PlannedCall } from '../call.ts'
 import type { Gateway } from '../gateway.ts'
+import { TakenBytes } from '../key-shares.ts'
 import { withoutOurs } from '../permitted-changes.ts'
 import { deny, explainThrown } from '../refusals.ts'
 import type { Switched } from '../sent-call.ts'
@@ -73,7 +74,7 @@ export async function serveSocket(
   }
   const session = new SocketSession({
     ...{ client, upstream, turns, clock: gateway.clock },
-    ...{ memory: gateway.reading.memory, keyName: share.name },
+    memory: new TakenBytes(gateway.reading.memory, share.name),
     failed: (error) => explainThrown(error, requestId, gateway.log),
     errorEvent: (refusal, about) => errorEvent(handshake, refusal, about),
   })

@@ -1,6 +1,7 @@
 import { limits } from '../../kernel/limits.ts'
 import { ChunkList } from '../../kernel/memory.ts'
 import { type FramePart, type Message, messageOf } from '../../sockets/frames.ts'
+import type { TakenBytes } from '../key-shares.ts'
 import type { MeteredSocket, Verdict } from './socket-protocol.ts'
 
 /** Bytes and messages that are read ahead while a message is judged. Beyond either limit the client waits. */
@@ -13,8 +14,6 @@ const MEMORY_STEP_BYTES = 64 * 1024
 interface Session extends MeteredSocket {
   forward(wires: readonly Buffer[]): void
   readOn(): void
-  takeMemory(bytes: number): boolean
-  giveMemoryBack(bytes: number): void
 }
 
 interface Judge {
@@ -38,13 +37,14 @@ export class SocketInbox {
   #arrivedBytes = 0
   readonly #waiting: Waiting[] = []
   #waitingBytes = 0
-  #takenBytes = 0
+  readonly #memory: TakenBytes
   #isBusy = false
   #isStopped = false
   #isHeld = false
 
-  constructor(session: Session, turns: Judge) {
+  constructor(session: Session, turns: Judge, memory: TakenBytes) {
     this.#session = session
+    this.#memory = memory
     this.#turns = turns
   }
 
@@ -107,18 +107,13 @@ export class SocketInbox {
   }
 
   #takeMemory(): boolean {
-    while (this.#neededBytes - this.#takenBytes > MEMORY_STEP_BYTES) {
-      if (!this.#session.takeMemory(MEMORY_STEP_BYTES)) return false
-      this.#takenBytes += MEMORY_STEP_BYTES
-    }
+    while (this.#neededBytes - this.#memory.bytes > MEMORY_STEP_BYTES)
+      if (!this.#memory.tryTake(MEMORY_STEP_BYTES)) return false
     return true
   }
 
   #giveBack(neededBytes: number): void {
-    while (this.#takenBytes > neededBytes) {
-      this.#session.giveMemoryBack(MEMORY_STEP_BYTES)
-      this.#takenBytes -= MEMORY_STEP_BYTES
-    }
+    while (this.#memory.bytes > neededBytes) this.#memory.giveBack(MEMORY_STEP_BYTES)
   }
 
   /** Judges the waiting messages in order; synchronously if the verdict is synchronous. */

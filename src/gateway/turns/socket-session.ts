@@ -13,7 +13,7 @@ import {
   pongFrame,
   textFrame,
 } from '../../sockets/frames.ts'
-import type { ByteBudget } from '../key-shares.ts'
+import type { TakenBytes } from '../key-shares.ts'
 import { SocketInbox } from './socket-inbox.ts'
 import type { MeteredSocket, RefusedTurn } from './socket-protocol.ts'
 import type { SocketTurns } from './socket-turns.ts'
@@ -38,8 +38,7 @@ interface SessionParts {
   readonly turns: SocketTurns | null
   readonly clock: Clock
   /** For messages that wait. */
-  readonly memory: ByteBudget
-  readonly keyName: string
+  readonly memory: TakenBytes
   failed(error: unknown): void
   errorEvent(refusal: Refusal, about: RefusedTurn): string
 }
@@ -97,7 +96,7 @@ export class SocketSession implements MeteredSocket {
     this.#upstream = parts.upstream
     this.#turns = parts.turns
     this.#takenMs = parts.clock.monotonicMs()
-    this.#inbox = parts.turns && new SocketInbox(this, parts.turns)
+    this.#inbox = parts.turns && new SocketInbox(this, parts.turns, parts.memory)
   }
 
   start(): void {
@@ -165,14 +164,6 @@ export class SocketSession implements MeteredSocket {
     // The close frame cannot be written in the middle of an upstream frame, whose rest may never come.
     if (!this.#isClientGone) setTimeout(() => this.#client.destroy(), SOCKET_CLOSE_MS).unref()
     this.#leave()
-  }
-
-  takeMemory(bytes: number): boolean {
-    return this.#parts.memory.tryTake(bytes, this.#parts.keyName)
-  }
-
-  giveMemoryBack(bytes: number): void {
-    this.#parts.memory.giveBack(bytes, this.#parts.keyName)
   }
 
   #clientSent(bytes: Buffer): void {

@@ -143,7 +143,7 @@ export class TurnCall extends OpenCall implements LeftReply {
   constructor(call: AdmittedCall, gateway: Gateway) {
     super(call, gateway)
     this.#admittedMs = gateway.clock.nowMs()
-    this.#events = new TurnEvents(gateway.clock, (framed) => this.taps.received(framed))
+    this.#events = new TurnEvents(gateway.clock, (framed) => this.taps?.received(framed))
   }
 
   get isNearlyDone(): boolean {
@@ -186,7 +186,7 @@ export class TurnCall extends OpenCall implements LeftReply {
   /** The message that begins the turn was sent; null: upstream began the turn. `reader` reads the usage in its events. */
   sent(payload: Buffer | null, reader: UsageReader | null): void {
     this.gateway.reached('before_send')
-    if (payload !== null) this.taps.sent(payload)
+    if (payload !== null) this.bodySent(payload)
     if (reader !== null)
       this.#events.meter = createMeter(reader, { status: 200, contentType: 'text/event-stream' })
   }
