@@ -1,5 +1,5 @@
 import type { Upstream } from '../http/upstream-connection.ts'
-import type { Denial, Refusal } from '../kernel/errors.ts'
+import type { Refusal } from '../kernel/errors.ts'
 import type { HeaderNames } from '../kernel/header-names.ts'
 import type { Nanos } from '../kernel/money.ts'
 import type { OwnUpstream, Surface } from '../kernel/vocabulary.ts'
@@ -34,11 +34,6 @@ export async function findCaller(
   const spent = isPaid ? refuseSpent(means) : null
   const refusal = isSuspended ? refuseSuspended() : spent && explainSpent(spent, names)
   return { caller, refusal, balanceNanos: means.balanceNanos }
-}
-
-/** What the key itself is refused for, else `refusal`. */
-export function denialOf(found: Omit<FoundCaller, 'caller'>, refusal: Refusal): Denial {
-  return { refusal: found.refusal ?? refusal, balanceNanos: found.balanceNanos }
 }
 
 /** The account's own upstream, else the installation's. */

@@ -117,7 +117,8 @@ async function serveCall(routed: Call, share: KeyShare | null, gateway: Gateway)
   // check. The key is looked up only if an answer depends on it, and a refusal for the key goes before all others.
   // A DELETE reveals whether an object is settled, which only usable keys may learn
   const lists = listsStored(endpoint, method, target.path)
-  const notServed = share === null ? refuseTooManyCalls(gateway) : refuseEndpoint(routed, gateway)
+  const notServed =
+    share === null ? refuseTooManyCalls(gateway.keyShares.callsMax) : refuseEndpoint(routed, gateway)
   const keyFirst = method === 'DELETE' || checkKeyBeforeBody(exchange)
   const installed = gateway.upstreams[surface]
   const isPaid = endpoint?.billing === 'metered'

@@ -4,6 +4,7 @@ import { firstValue, type RawHeaders, valuesOf } from '../http/raw-headers.ts'
 import { type Denial, type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import { ChunkList } from '../kernel/memory.ts'
+import type { Nanos } from '../kernel/money.ts'
 import { codingOf } from '../metering/decode-copy.ts'
 import { NOT_READ, type RequestFacts } from '../metering/request-facts.ts'
 import { ambiguityFor, unreadable } from '../providers/ambiguity.ts'
@@ -12,7 +13,6 @@ import type { Endpoint } from '../providers/endpoint.ts'
 import { PIECE_BYTES, RequestReader } from '../providers/read-request.ts'
 import { modelAsked } from '../providers/request-members.ts'
 import type { CountableInput } from './estimates.ts'
-import { denialOf, type FoundCaller } from './find-caller.ts'
 import { type ByteBudget, type DecodingTurns, type KeyShare, TakenBytes } from './key-shares.ts'
 
 /** If a body is not complete by then, the key is checked first. */
@@ -66,7 +66,10 @@ type NotRead =
   | ({ readonly kind: 'refused'; readonly modelAsked?: string | null } & Denial)
   | { readonly kind: 'client_left' }
 
-type CheckKey = (isPaid: boolean) => Promise<Pick<FoundCaller, 'refusal' | 'balanceNanos'>>
+/** `refusal`: of the key; null if it may go on. */
+type CheckKey = (
+  isPaid: boolean,
+) => Promise<{ readonly refusal: Refusal | null; readonly balanceNanos: Nanos | null }>
 
 type Received = { readonly kind: 'received'; readonly body: HeldBody } | NotRead
 
@@ -255,8 +258,9 @@ export async function readBody(
   if (detail !== null && ambiguity?.refuse === 'always') {
     held.dispose()
     // No key may send a body that can be read in two ways. An unusable key is refused for that.
-    const denial = denialOf(await checkKey(false), refuse('bad_request', detail))
-    return { kind: 'refused', ...denial, modelAsked: modelAsked(facts) }
+    const { refusal, balanceNanos } = await checkKey(false)
+    const ambiguous = refusal ?? refuse('bad_request', detail)
+    return { kind: 'refused', refusal: ambiguous, balanceNanos, modelAsked: modelAsked(facts) }
   }
   return { kind: 'read', body: { kind: 'held', held, lengthBytes }, facts, unreadable: detail }
 }

@@ -2,6 +2,7 @@ import { type Exchange, sendWhole } from '../http/exchange.ts'
 import { TOO_MANY_LINES } from '../http/message-reader.ts'
 import { firstValue } from '../http/raw-headers.ts'
 import { type CallEnd, HANDSHAKE_TIMEOUT } from '../http/upstream-call.ts'
+import type { Clock } from '../kernel/clock.ts'
 import { type Refusal, redactRefusal, refuse, StoreUnavailable } from '../kernel/errors.ts'
 import type { HeaderNames } from '../kernel/header-names.ts'
 import { requestInstantMs } from '../kernel/ids.ts'
@@ -12,12 +13,13 @@ import { redactEncoded, redactForeign } from '../kernel/secret.ts'
 import type { Surface } from '../kernel/vocabulary.ts'
 import { refuseKey } from '../keys/credential.ts'
 import { type Budget, type CallRefusal, type HeldBy, HOLD_METHOD, type SpentRefusal } from '../ledger/call.ts'
+import type { RefusedCalls } from '../ledger/unsent-calls.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
 import { findMeant } from '../providers/find-endpoint.ts'
 import { type Audience, SURFACES, shapeError, statusOf } from '../providers/surfaces.ts'
 import type { CallCounts } from '../telemetry/call-counts.ts'
+import type { ObserveCall } from '../telemetry/call-log.ts'
 import type { Call } from './call.ts'
-import type { Gateway } from './gateway.ts'
 import { BodyTooSlow, figureLines } from './permitted-changes.ts'
 
 /** Longer paths get no suggestion: the search is slow, and a caller needs no valid key to trigger it. */
@@ -202,8 +204,8 @@ function refuseWebSocket(path: string): Refusal {
   return refuse('websocket_not_supported', message, { headers: ['upgrade', 'HTTP/1.1'] })
 }
 
-export function refuseTooManyCalls({ keyShares }: Pick<Gateway, 'keyShares'>): Refusal {
-  const message = `This key has ${keyShares.callsMax} calls in flight on this node already. Retry when some of them have ended.`
+export function refuseTooManyCalls(callsMax: number): Refusal {
+  const message = `This key has ${callsMax} calls in flight on this node already. Retry when some of them have ended.`
   return refuse('too_many_calls', message)
 }
 
@@ -228,7 +230,7 @@ export function refuseUnconfigured(surface: Surface): Refusal {
 /** Refuses paths that are served to no key. */
 export function refuseEndpoint(
   { exchange, target: { path }, endpoint }: Call,
-  { minting, stateful }: Pick<Gateway, 'minting' | 'stateful'>,
+  { minting, stateful }: { readonly minting: 'pass' | 'refuse'; readonly stateful: 'pass' | 'refuse' },
 ): Refusal | null {
   if (exchange.res.maySwitch && endpoint === null) return refuseWebSocket(path)
   const refusal =
@@ -353,7 +355,12 @@ export function refuseRequest(
   deny(exchange, audience, refusal)
 }
 
-type Recording = Pick<Gateway, 'clock' | 'counts' | 'refusedCalls' | 'observeCall'>
+interface Recording {
+  readonly clock: Clock
+  readonly counts: CallCounts
+  readonly refusedCalls: RefusedCalls
+  readonly observeCall: ObserveCall | null
+}
 
 /** Refuses a call and records it, so that its id can be looked up. An unknown key leaves no record. */
 export function refuseCall(

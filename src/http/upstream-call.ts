@@ -4,7 +4,6 @@ import { limits } from '../kernel/limits.ts'
 import type { MessageHead, MessageReceiver } from './message-reader.ts'
 import { type RawConnection, writeCoalesced } from './node-sockets.ts'
 import { serialiseHeaders } from './raw-headers.ts'
-import type { UpstreamConnection } from './upstream-connection.ts'
 
 /** Receives upstream's reply. If `data` returns false, call `resume()` later. */
 export type ReplyReceiver = Pick<MessageReceiver, 'head' | 'data'>
@@ -32,6 +31,13 @@ export interface UpstreamCall {
 
 export const HANDSHAKE_TIMEOUT = 'UPSTREAM_HANDSHAKE_TIMEOUT'
 
+/** The connection of a call. */
+interface CallCarrier {
+  resume(call: PooledCall): void
+  /** Closes the connection. Returns whether the whole request had been handed to the socket. */
+  abandon(call: PooledCall): boolean
+}
+
 /** A request with its reply, from the pool to the connection that carries it. */
 export class PooledCall implements UpstreamCall, MessageReceiver {
   readonly ended: Promise<CallEnd>
@@ -41,7 +47,7 @@ export class PooledCall implements UpstreamCall, MessageReceiver {
   readonly #receiver: ReplyReceiver
   readonly #finish: (end: CallEnd) => void
   #sendable: Sendable | null
-  #connection: UpstreamConnection | null = null
+  #connection: CallCarrier | null = null
   #handshakeTimer: NodeJS.Timeout | undefined
   #isSent = false
   #hasHead = false
@@ -73,7 +79,7 @@ export class PooledCall implements UpstreamCall, MessageReceiver {
   }
 
   /** The request, which is sent once and not retained. */
-  begin(connection: UpstreamConnection): Sendable {
+  begin(connection: CallCarrier): Sendable {
     const sendable = this.#sendable
     if (sendable === null) throw new Error('a request is sent once')
     this.#sendable = null
@@ -82,7 +88,7 @@ export class PooledCall implements UpstreamCall, MessageReceiver {
     return sendable
   }
 
-  assigned(connection: UpstreamConnection): void {
+  assigned(connection: CallCarrier): void {
     this.#connection = connection
   }
 

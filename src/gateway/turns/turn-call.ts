@@ -50,7 +50,7 @@ export class TurnAdmission {
   async admit(planned: PlannedTurn, method = 'WS'): Promise<AdmittedTurn> {
     const { keyShares, log } = this.#gateway
     const share = keyShares.enter(this.#handshake.digest)
-    if (share === null) return this.refuse(planned, refuseTooManyCalls(this.#gateway), method)
+    if (share === null) return this.refuse(planned, refuseTooManyCalls(keyShares.callsMax), method)
     const call = { ...this.#callOf(planned, method), share }
     const { requestId } = call.exchange
     const admission = await admit(call, this.#gateway).catch(
