@@ -1,6 +1,6 @@
 import type { Quantities, Usage, UsagePart } from '../kernel/usage.ts'
 import type { Metered } from '../metering/meter.ts'
-import type { RequestFacts } from '../metering/request-reader.ts'
+import type { RequestFacts } from '../metering/request-facts.ts'
 import {
   countHeard,
   countSpoken,
