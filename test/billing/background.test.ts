@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { chunked, sized } from '../support/wire-bytes.ts'
 import { startBillingBench } from './bench-of-one.ts'
 
@@ -9,11 +9,7 @@ const at = { chatUrl: `${upstream.url}/v1`, messagesUrl: upstream.url }
 /** Without the poller the cost of responses in the background is never known. */
 const bench = await startBillingBench({ ...at, settings: { deferredPoll: false } })
 const passing = await startBillingBench({ ...at, settings: { unpriced: 'pass', deferredPoll: false } })
-after(async () => {
-  await bench.close()
-  await passing.close()
-  await upstream.close()
-})
+closeAfter(bench, passing, upstream)
 
 const surface = 'chat'
 const RESPONSE = { model: 'gpt-6-luna', input: 'Hi', max_output_tokens: 100 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { exchange } from '../support/raw-client.ts'
-import { after, afterEach, test } from '../support/suite.ts'
+import { afterEach, closeAfter, test } from '../support/suite.ts'
 import { startBillingBench } from './bench-of-one.ts'
 
 const received: string[] = []
@@ -15,7 +15,7 @@ const bench = await startBillingBench(
     },
   },
 )
-after(() => bench.close())
+closeAfter(bench)
 afterEach(() => bench.assertBalanced())
 
 const body = {

@@ -4,17 +4,14 @@ import { constants, gzipSync } from 'node:zlib'
 import { OBSERVER_BACKLOG_BYTES_MAX } from '../../src/gateway/reply.ts'
 import { exchange } from '../support/raw-client.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { chunked, sized } from '../support/wire-bytes.ts'
 import { asBilled, type BilledReply, startBillingBench } from './bench-of-one.ts'
 
 const MiB = 1024 * 1024
 const upstream = await ScriptedUpstream.start()
 const bench = await startBillingBench({ chatUrl: `${upstream.url}/v1`, messagesUrl: upstream.url })
-after(async () => {
-  await bench.close()
-  await upstream.close()
-})
+closeAfter(bench, upstream)
 
 const OK = 'HTTP/1.1 200 OK'
 const JSON_IN = (coding: string) => ['Content-Type: application/json', `Content-Encoding: ${coding}`]

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { connect, type RawConnection } from '../support/raw-client.ts'
 import { openDatabaseReader } from '../support/read-database.ts'
-import { after, afterEach, test } from '../support/suite.ts'
+import { afterEach, closeAfter, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { startBillingBench } from './bench-of-one.ts'
 
 const bench = await startBillingBench()
-after(() => bench.close())
+closeAfter(bench)
 afterEach(() => bench.assertBalanced())
 
 const messages = {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { changeDatabase, readDatabase } from '../support/read-database.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { type BilledReply, startBillingBench } from './bench-of-one.ts'
 import { startShownUpstream } from './shown-upstream.ts'
@@ -8,7 +8,7 @@ import { startShownUpstream } from './shown-upstream.ts'
 /** Upstream works by this clock; the gateway polls by its own. */
 let workMs = 0
 const bench = await startBillingBench({ settings: { budgetWaitMs: 0 } }, { clock: () => workMs })
-after(() => bench.close())
+closeAfter(bench)
 
 const DAY_MS = 86_400_000
 /** The list price for a million tokens. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readOpenMetrics } from '../support/open-metrics.ts'
 import { changeDatabase } from '../support/read-database.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { type BilledReply, startBillingBench } from './bench-of-one.ts'
 import { startShownUpstream } from './shown-upstream.ts'
@@ -9,10 +9,7 @@ import { startShownUpstream } from './shown-upstream.ts'
 const upstream = await startShownUpstream()
 const { shows, wasAsked } = upstream
 const bench = await startBillingBench(upstream.urls)
-after(async () => {
-  await bench.close()
-  await upstream.close()
-})
+closeAfter(bench, upstream)
 
 const surface = 'chat'
 const seen = (id: string) => bench.gateway.manage('GET', `/gateway/v1/requests/${id}`)

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { startBillingBench } from './bench-of-one.ts'
 import { startShownUpstream } from './shown-upstream.ts'
@@ -7,7 +7,7 @@ import { startShownUpstream } from './shown-upstream.ts'
 /** Upstream works by this clock; the gateway polls by its own. */
 let workMs = 0
 const bench = await startBillingBench({}, { clock: () => workMs })
-after(() => bench.close())
+closeAfter(bench)
 
 const surface = 'chat'
 const RESPONSE = { model: 'gpt-6-luna', input: 'Write a word', max_output_tokens: 64, background: true }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { after, afterEach, test } from '../support/suite.ts'
+import { afterEach, closeAfter, test } from '../support/suite.ts'
 import type { Step } from '../support/upstream-script.ts'
 import { lastChunk, sized } from '../support/wire-bytes.ts'
 import {
@@ -19,7 +19,7 @@ import {
 } from './cut-bench.ts'
 
 const bench = await startCutBench()
-after(() => bench.close())
+closeAfter(bench)
 afterEach(async () => {
   bench.upstream.forget()
   await bench.assertBalanced()

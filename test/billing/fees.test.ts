@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { clockAt } from '../limits/clock-at.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
-import { after, afterEach, test } from '../support/suite.ts'
+import { afterEach, closeAfter, test } from '../support/suite.ts'
 import { chunked, sized } from '../support/wire-bytes.ts'
 import { startBillingBench } from './bench-of-one.ts'
 
@@ -11,10 +11,7 @@ const upstream = await ScriptedUpstream.start()
 const clock = clockAt('2026-11-12T12:00:00.000Z')
 const urls = { messagesUrl: upstream.url, chatUrl: `${upstream.url}/v1` }
 const bench = await startBillingBench({ ...urls, clock })
-after(async () => {
-  await bench.close()
-  await upstream.close()
-})
+closeAfter(bench, upstream)
 afterEach(() => bench.assertBalanced())
 
 const JSON_LINE = 'Content-Type: application/json'

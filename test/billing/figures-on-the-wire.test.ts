@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { openDatabaseReader } from '../support/read-database.ts'
-import { after, afterEach, test } from '../support/suite.ts'
+import { afterEach, closeAfter, test } from '../support/suite.ts'
 import { startBillingBench } from './bench-of-one.ts'
 
 const bench = await startBillingBench({ env: { TOLLGATE_DISCOUNT: '0.2' } })
-after(() => bench.close())
+closeAfter(bench)
 afterEach(() => bench.assertBalanced())
 
 const hello = { model: 'claude-haiku-5-5', max_tokens: 100, messages: [{ role: 'user', content: 'Hello' }] }

@@ -2,16 +2,13 @@ import assert from 'node:assert/strict'
 import net from 'node:net'
 import { withDeadline } from '../support/deadline.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { chunk, lastChunk, message } from '../support/wire-bytes.ts'
 import { startBillingBench } from './bench-of-one.ts'
 
 const upstream = await ScriptedUpstream.start()
 const bench = await startBillingBench({ messagesUrl: upstream.url, chatUrl: `${upstream.url}/v1` })
-after(async () => {
-  await bench.close()
-  await upstream.close()
-})
+closeAfter(bench, upstream)
 
 const streamHead = message('HTTP/1.1 200 OK', [
   'Content-Type: text/event-stream',

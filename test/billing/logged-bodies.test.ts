@@ -3,12 +3,12 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { readDatabase } from '../support/read-database.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { startBillingBench } from './bench-of-one.ts'
 
 const bench = await startBillingBench()
-after(() => bench.close())
+closeAfter(bench)
 
 async function own(method: string, path: string, body?: unknown) {
   const response = await fetch(bench.gateway.url + path, {

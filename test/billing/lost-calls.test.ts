@@ -1,17 +1,14 @@
 import assert from 'node:assert/strict'
 import { readDatabase } from '../support/read-database.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
-import { after, afterEach, test } from '../support/suite.ts'
+import { afterEach, closeAfter, test } from '../support/suite.ts'
 import type { Script } from '../support/upstream-script.ts'
 import { message } from '../support/wire-bytes.ts'
 import { type BilledReply, type BillingBench, startBillingBench } from './bench-of-one.ts'
 
 const upstream = await ScriptedUpstream.start()
 const bench = await startBillingBench({ messagesUrl: upstream.url, chatUrl: `${upstream.url}/v1` })
-after(async () => {
-  await bench.close()
-  await upstream.close()
-})
+closeAfter(bench, upstream)
 afterEach(() => bench.assertBalanced())
 
 const HAIKU = { model: 'claude-haiku-5-5', max_tokens: 1_000, messages: [{ role: 'user', content: 'Hi' }] }

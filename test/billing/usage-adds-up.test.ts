@@ -2,14 +2,14 @@ import assert from 'node:assert/strict'
 import { clockAt } from '../limits/clock-at.ts'
 import { nanosOf } from '../limits/read-ledger.ts'
 import { untilCounted } from '../support/simulator-counts.ts'
-import { after, afterEach, test } from '../support/suite.ts'
+import { afterEach, closeAfter, test } from '../support/suite.ts'
 import { type BilledReply, type CallOptions, startBillingBench } from './bench-of-one.ts'
 
 /** The costs that clients saw, added up, against the reports of usage. */
 
 const clock = clockAt('2026-11-29T10:00:00Z')
 const bench = await startBillingBench({ clock, env: { TOLLGATE_DISCOUNT: '0.137' } })
-after(() => bench.close())
+closeAfter(bench)
 afterEach(() => bench.assertBalanced())
 
 const keys = [await bench.gateway.createKey('one'), await bench.gateway.createKey('two')]

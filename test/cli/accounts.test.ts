@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { startCommandGateway } from './command-gateway.ts'
 
 const commands = await startCommandGateway()
-after(() => commands.close())
+closeAfter(commands)
 
 const UNKNOWN = 'acct_01JCN1ZV5M3T9Q8W7E6R5T4Y3X'
 

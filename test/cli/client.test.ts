@@ -5,11 +5,11 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { closedPort } from '../support/closed-port.ts'
 import { runInThread } from '../support/command-thread.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { startCommandGateway } from './command-gateway.ts'
 
 const commands = await startCommandGateway()
-after(() => commands.close())
+closeAfter(commands)
 
 const NO_DATA = { TOLLGATE_DATA_DIR: '/nonexistent' }
 

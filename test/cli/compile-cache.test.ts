@@ -13,7 +13,7 @@ after(() => rmSync(dir, { recursive: true }))
 /** Runs the program without NODE_COMPILE_CACHE, unless the environment has it. */
 function version(environment: Readonly<Record<string, string>>): string {
   const args = [join(root, 'src/cli/tollgate.ts'), '--version']
-  return execFileSync(process.execPath, args, { env: environment, encoding: 'utf8', timeout: 30_000 })
+  return execFileSync(process.execPath, args, { env: environment, encoding: 'utf8', timeout: 120_000 })
 }
 
 const SHOWN = `tollgate ${VERSION}\n`

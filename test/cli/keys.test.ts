@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { startCommandGateway } from './command-gateway.ts'
 
 const commands = await startCommandGateway()
-after(() => commands.close())
+closeAfter(commands)
 
 const recordOf = async (id: string) => await commands.gateway.manage('GET', `/v1/keys/${id}`)
 

@@ -1,8 +1,8 @@
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { CrashRun } from './crash-run.ts'
 
 const run = await CrashRun.start()
-after(() => run.close())
+closeAfter(run)
 
 for (const point of ['admitted', 'before_send', 'first_byte', 'before_settle', 'settled'] as const) {
   test(`kill -9 at "${point}" loses no record and no charge, and leaves nothing held`, async () => {

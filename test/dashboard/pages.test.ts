@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Page } from 'playwright-core'
 import { changeDatabase } from '../support/read-database.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { WebhookReceiver } from '../support/webhook-receiver.ts'
 import { tabTo, untilShown } from './browser.ts'
 import { bench, gateway, keys, person } from './company.ts'
@@ -18,7 +18,7 @@ const hello = { model: 'claude-haiku-5-5', max_tokens: 2_000, messages: [{ role:
 const simulate = 'usage={"input_tokens":1000,"output_tokens":200}'
 const { requestId: billed } = await bench.call('/v1/messages', hello, { simulate, key: hostile.key })
 
-after(() => receiver.close())
+closeAfter(receiver)
 
 const figuresOf = (page: Page) =>
   page.locator('.sums li data').evaluateAll((all) => all.map((each) => each.getAttribute('value')))

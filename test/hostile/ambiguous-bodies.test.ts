@@ -3,7 +3,7 @@ import { brotliCompressSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import { allEndpoints } from '../../src/providers/find-endpoint.ts'
 import { startGateway } from '../support/gateway.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 
 /** Where parsers disagree on a body, upstream may obey another reading than the one that we judge. */
 
@@ -15,10 +15,7 @@ const gateway = await startGateway({
   chatKey: 'pc',
   settings: { unpriced: 'pass' },
 })
-after(async () => {
-  await gateway.close()
-  await upstream.close()
-})
+closeAfter(gateway, upstream)
 
 const keys = {
   'without limits': gateway.apiKey,

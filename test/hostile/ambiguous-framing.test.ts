@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { startPair } from '../support/pair.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { surfaces } from '../support/surfaces.ts'
 import { message } from '../support/wire-bytes.ts'
 import { headerValues } from '../support/wire-message.ts'
 import { assertOthersServed, assertRefusedAndClosed, assertSameConnectionServed, attack } from './attack.ts'
 
 const pair = await startPair()
-after(() => pair.close())
+closeAfter(pair)
 
 const smuggled = 'GET /smuggled HTTP/1.1\r\nHost: h\r\n\r\n'
 

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { Buffer } from 'node:buffer'
 import { startPair } from '../support/pair.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { surfaces } from '../support/surfaces.ts'
 import { assertOthersServed, assertRefusedAndClosed, attack } from './attack.ts'
 
 const pair = await startPair()
-after(() => pair.close())
+closeAfter(pair)
 
 const badLines: Record<string, string> = {
   'a carriage return in a value': 'X-A: a\rb',

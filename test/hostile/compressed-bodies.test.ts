@@ -7,7 +7,7 @@ import { mintKey } from '../../src/keys/key-format.ts'
 import { assertOwnError } from '../support/own-error.ts'
 import { startPair } from '../support/pair.ts'
 import { connect, exchange } from '../support/raw-client.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { surfaces } from '../support/surfaces.ts'
 import { chunked, message, noise, sized } from '../support/wire-bytes.ts'
 import { assertOthersServed } from './attack.ts'
@@ -35,7 +35,7 @@ for (const name of DECODERS) {
 syncBuiltinESMExports()
 
 const pair = await startPair()
-after(() => pair.close())
+closeAfter(pair)
 
 function begin(): typeof work {
   return Object.assign(work, { opened: 0, openMost: work.open, bytes: 0 })

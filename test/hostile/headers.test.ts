@@ -2,14 +2,14 @@ import assert from 'node:assert/strict'
 import { Buffer } from 'node:buffer'
 import { assertOwnError } from '../support/own-error.ts'
 import { startPair } from '../support/pair.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { surfaces } from '../support/surfaces.ts'
 import { chunked, message, sized } from '../support/wire-bytes.ts'
 import { headerValues } from '../support/wire-message.ts'
 import { assertRefused, assertRefusedAndClosed, attack } from './attack.ts'
 
 const pair = await startPair()
-after(() => pair.close())
+closeAfter(pair)
 
 for (const surface of surfaces) {
   const key = pair.gateway.apiKey

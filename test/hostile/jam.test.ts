@@ -1,4 +1,4 @@
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { JamRun } from './jam-run.ts'
 
 const MB = 1_000_000
@@ -8,7 +8,7 @@ const run = await JamRun.start({
   hostileBodyBytes: 2 * MB,
   uploadBytes: 6 * MB,
 })
-after(() => run.close())
+closeAfter(run)
 
 test('under all attacks at once no call of a well-behaved key fails or waits for what others keep open', async () => {
   await run.play(4_000)

@@ -2,14 +2,15 @@ import assert from 'node:assert/strict'
 import { assertOwnError } from '../support/own-error.ts'
 import { assertOwnAnswer, startPair } from '../support/pair.ts'
 import { connect } from '../support/raw-client.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { surfaces } from '../support/surfaces.ts'
 import { message } from '../support/wire-bytes.ts'
 import { headerName, headerValues } from '../support/wire-message.ts'
+import { words } from '../support/words.ts'
 import { assertOthersServed, assertRefused, assertRefusedAndClosed, attack } from './attack.ts'
 
 const pair = await startPair()
-after(() => pair.close())
+closeAfter(pair)
 
 for (const surface of surfaces) {
   test(`${surface.name}: TRACE is refused: it would show the operator's credential to the client`, async () => {
@@ -45,16 +46,9 @@ for (const surface of surfaces) {
   })
 
   test(`${surface.name}: other versions of HTTP are refused`, async () => {
-    for (const version of [
-      'HTTP/1.2',
-      'HTTP/2.0',
-      'HTTP/0.9',
-      'HTTP/3.0',
-      'HTTP/1.10',
-      'HTTP/2',
-      'HTTPS/1.1',
-      'XTTP/1.1',
-    ]) {
+    for (const version of words(`
+      HTTP/1.2 HTTP/2.0 HTTP/0.9 HTTP/3.0 HTTP/1.10 HTTP/2 HTTPS/1.1 XTTP/1.1
+    `)) {
       await assertRefusedAndClosed(pair, pair.request(surface, { version, body: surface.jsonBody }))
     }
     await assertRefusedAndClosed(pair, 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')

@@ -8,7 +8,7 @@ import { startGateway } from '../support/gateway.ts'
 import { assertOwnError } from '../support/own-error.ts'
 import { connect, type RawConnection, type RawReply } from '../support/raw-client.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { type Surface, surfaces } from '../support/surfaces.ts'
 import { message, sized } from '../support/wire-bytes.ts'
 
@@ -24,10 +24,7 @@ const gateway = await startGateway({
   chatKey: 'pc',
   clock,
 })
-after(async () => {
-  await gateway.close()
-  await upstream.close()
-})
+closeAfter(gateway, upstream)
 
 const call = (surface: Surface, key: string, target = surface.readEndpoint) =>
   sized(`POST ${target} HTTP/1.1`, ['Host: h', ...surface.lines(key)], surface.jsonBody)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { Buffer } from 'node:buffer'
 import { assertOwnAnswer, startPair } from '../support/pair.ts'
 import { connect } from '../support/raw-client.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { type Surface, surfaceOf, surfaces } from '../support/surfaces.ts'
 import type { ReceivedRequest } from '../support/upstream-script.ts'
 import { message, sized } from '../support/wire-bytes.ts'
@@ -10,7 +10,7 @@ import { headerName, headerValues } from '../support/wire-message.ts'
 import { assertOthersServed } from './attack.ts'
 
 const pair = await startPair()
-after(() => pair.close())
+closeAfter(pair)
 
 const smuggled = 'GET /smuggled HTTP/1.1\r\nHost: h\r\nX-Ignore: '
 

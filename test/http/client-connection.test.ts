@@ -6,7 +6,7 @@ import type { IncomingRequest } from '../../src/http/incoming-request.ts'
 import type { OutgoingReply } from '../../src/http/outgoing-reply.ts'
 import { limits } from '../../src/kernel/limits.ts'
 import { withDeadline } from '../support/deadline.ts'
-import { after, before, test } from '../support/suite.ts'
+import { before, closeAfter, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 
 interface Served {
@@ -65,7 +65,7 @@ before(async () => {
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
 })
-after(() => server.close())
+closeAfter(server)
 
 async function open(): Promise<{ client: Socket; connection: ClientConnection }> {
   nowMs = 0

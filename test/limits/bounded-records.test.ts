@@ -2,12 +2,12 @@ import assert from 'node:assert/strict'
 import { limits } from '../../src/kernel/limits.ts'
 import { startPair } from '../support/pair.ts'
 import { openDatabaseReader } from '../support/read-database.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { surfaces } from '../support/surfaces.ts'
 import { sized } from '../support/wire-bytes.ts'
 
 const pair = await startPair()
-after(() => pair.close())
+closeAfter(pair)
 
 const LONG = 'x'.repeat(40_000)
 /** The limit of the columns that are kept as JSON: the rating of a call, and its usage. */

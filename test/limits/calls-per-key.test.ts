@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { type Address, connect, type RawConnection } from '../support/raw-client.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { message } from '../support/wire-bytes.ts'
 import { startGatedBench } from './gated-bench.ts'
@@ -8,7 +8,7 @@ import { startGatedBench } from './gated-bench.ts'
 const MAX = 3
 const bench = await startGatedBench({ settings: { callsInFlightPerKeyMax: MAX } })
 const { gateway, upstream } = bench
-after(() => bench.close())
+closeAfter(bench)
 
 test('a key has so many calls in flight, and the next one is refused; other keys have theirs', async () => {
   for (const surface of ['messages', 'chat'] as const) {

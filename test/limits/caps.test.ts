@@ -1,16 +1,13 @@
 import assert from 'node:assert/strict'
 import { type BillingBench, startBillingBench } from '../billing/bench-of-one.ts'
-import { after, afterEach, test } from '../support/suite.ts'
+import { afterEach, closeAfter, test } from '../support/suite.ts'
 import { startGatedBench } from './gated-bench.ts'
 import { assertCapHeld, drawCall, drawChance, type RandomCall, send, sortOut } from './random-calls.ts'
 import { nanosOf, readLedger, usdOf } from './read-ledger.ts'
 
 const bench = await startBillingBench()
 const hasty = await startBillingBench({ settings: { budgetWaitMs: 25 } })
-after(async () => {
-  await bench.close()
-  await hasty.close()
-})
+closeAfter(bench, hasty)
 afterEach(async () => {
   await bench.assertBalanced()
   await hasty.assertBalanced()

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { startBillingBench } from '../billing/bench-of-one.ts'
-import { changeDatabase } from '../support/read-database.ts'
 import { test } from '../support/suite.ts'
 import { type GatedBench, startGatedBench } from './gated-bench.ts'
 import { drawCall, drawChance, send } from './random-calls.ts'
@@ -61,27 +60,6 @@ test('before any credit was added nothing is enforced, and the balance goes belo
     assert.deepEqual([balance['balance_usd'], balance['enforced']], [-0.0002, false])
   }))
 
-test('calls of all keys wait for credit in one line, in the order in which they came', () =>
-  withBench(async (bench) => {
-    await topUp(bench, 0.0001)
-    const keys = await Promise.all(['a', 'b', 'c'].map((name) => bench.gateway.createKey(name)))
-    const names = ['a 1', 'b 1', 'c 1', 'a 2', 'b 2']
-    const sent = []
-    for (const [i, name] of names.entries()) {
-      sent.push(
-        await bench.send(name, keys[i % 3]?.key ?? '', { surface: i % 2 === 0 ? 'messages' : 'chat' }),
-      )
-      // Each call is waiting before the next one comes.
-      await bench.free(bench.gateway.apiKey)
-    }
-    for (const name of names) {
-      const call = await bench.upstream.next()
-      assert.equal(call.name, name)
-      call.finish(10)
-    }
-    for (const { reply } of sent) assert.equal((await reply).status, 200)
-  }))
-
 test('credit that is added lets those in who wait, beside the call that runs', () =>
   withBench(async (bench) => {
     await topUp(bench, 0.0001)
@@ -95,33 +73,6 @@ test('credit that is added lets those in who wait, beside the call that runs', (
     assert.deepEqual(next.map((call) => call.name).sort(), ['waits', 'waits behind'])
     for (const call of [running, ...next]) call.finish(200)
     for (const { reply } of [first, ...waiting]) assert.equal((await reply).status, 200)
-  }))
-
-test('credit that another process adds is found by whoever is first in line, and nobody goes before', () =>
-  withBench(async (bench) => {
-    await topUp(bench, 0.0001)
-    const keys = await Promise.all(['a', 'b', 'c'].map((name) => bench.gateway.createKey(name)))
-    const [a = '', b = '', c = ''] = keys.map(({ key }) => key)
-    const first = await bench.send('runs', a)
-    const running = await bench.upstream.next()
-    const second = await bench.send('waits', b)
-    await bench.storeAnswered()
-    await changeDatabase(
-      bench.gateway,
-      `INSERT INTO credit (id, account_id, kind, amount_nanos, reason, actor_kind, balance_after_nanos, at_ms)
-         VALUES ('crd_beside', 'default', 'top_up', 1000000000, 'test', 'system', 0, 1);
-       INSERT INTO event (id, account_id, type, created_at_ms, actor_kind, data)
-         VALUES ('evt_beside', 'default', 'credit.added', 1, 'system', '{"credit":{"id":"crd_beside"}}');
-       UPDATE account SET credited_nanos = credited_nanos + 1000000000`,
-    )
-    const third = await bench.send('comes later', c)
-    const next = [await bench.upstream.next(), await bench.upstream.next()]
-    assert.deepEqual(
-      next.map((call) => call.name),
-      ['waits', 'comes later'],
-    )
-    for (const call of [running, ...next]) call.finish(1)
-    for (const { reply } of [first, second, third]) assert.equal((await reply).status, 200)
   }))
 
 test('calls that wait while the credit is used up are refused, and served again after a top-up', () =>
@@ -144,22 +95,4 @@ test('calls that wait while the credit is used up are refused, and served again 
     const again = await bench.send('above zero', yours.key)
     ;(await bench.upstream.next()).finish(1)
     assert.equal((await again.reply).status, 200)
-  }))
-
-test('a key that waits for its own cap does not hold up the credit of others', () =>
-  withBench(async (bench) => {
-    await topUp(bench, 1)
-    const capped = await bench.gateway.createKey('capped', { monthly_budget_usd: 0.0001 })
-    const first = await bench.send('holds its cap', capped.key)
-    const running = await bench.upstream.next()
-    const second = await bench.send('waits for its cap', capped.key)
-    await bench.free(capped.key)
-    const other = await bench.send('has credit', bench.gateway.apiKey)
-    const theirs = await bench.upstream.next()
-    assert.equal(theirs.name, 'has credit')
-    theirs.finish(1)
-    assert.equal((await other.reply).status, 200)
-    running.finish(200)
-    assert.equal((await first.reply).status, 200)
-    assert.equal((await second.reply).status, 402)
   }))

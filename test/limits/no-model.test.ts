@@ -4,7 +4,7 @@ import { allEndpoints } from '../../src/providers/find-endpoint.ts'
 import { assertBalanced } from '../billing/bench-of-one.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { chunked, sized } from '../support/wire-bytes.ts'
 
 /**
@@ -17,11 +17,7 @@ const options = { messagesUrl: upstream.url, messagesKey: 'pm', chatUrl: `${upst
 const open = await startGateway(options)
 const enforced = await startGateway(options)
 await enforced.prepay(1_000)
-after(async () => {
-  await open.close()
-  await enforced.close()
-  await upstream.close()
-})
+closeAfter(open, enforced, upstream)
 
 const TEXT = { input_tokens: 1_000, output_tokens: 500 }
 const CHAT_TEXT = { prompt_tokens: 1_000, completion_tokens: 500 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { BilledReply } from '../billing/bench-of-one.ts'
 import { exchange } from '../support/raw-client.ts'
-import { after, afterEach, test } from '../support/suite.ts'
+import { afterEach, closeAfter, test } from '../support/suite.ts'
 import { clockAt } from './clock-at.ts'
 import { startGatedBench } from './gated-bench.ts'
 
@@ -10,7 +10,7 @@ const bench = await startGatedBench({
   settings: { budgetWaitMs: 0 },
 })
 const { gateway, upstream } = bench
-after(() => bench.close())
+closeAfter(bench)
 afterEach(() => bench.assertBalanced())
 
 type SurfaceName = 'messages' | 'chat'

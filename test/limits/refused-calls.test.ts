@@ -1,15 +1,14 @@
 import assert from 'node:assert/strict'
-import { mintKey } from '../../src/keys/key-format.ts'
 import { asBilled, type BilledReply } from '../billing/bench-of-one.ts'
 import { exchange } from '../support/raw-client.ts'
-import { after, afterEach, test } from '../support/suite.ts'
+import { afterEach, closeAfter, test } from '../support/suite.ts'
 import { clockAt } from './clock-at.ts'
 import { bodyOf, startGatedBench } from './gated-bench.ts'
 
 const clock = clockAt('2026-12-20T12:00:00.000Z')
 const bench = await startGatedBench({ clock, settings: { budgetWaitMs: 0 } })
 const { gateway } = bench
-after(() => bench.close())
+closeAfter(bench)
 afterEach(() => bench.assertBalanced())
 
 const CAP_USD = 0.0001
@@ -150,16 +149,6 @@ test('a call that waited in vain is refused, and is the same request from its ar
     [[refused.requestId, 'budget_exceeded', arrived, new Date(clock.nowMs()).toISOString()]],
   )
   await patient.assertBalanced()
-})
-
-test('keys that are none of ours leave nothing', async () => {
-  for (const key of [mintKey('svc', 'live').reveal(), gateway.adminKey]) {
-    for (const body of [LUNA, LARGE]) {
-      const reply = await post(key, CHAT, body)
-      assert.equal(reply.status, 401)
-      assert.equal((await lookUp(reply.requestId)).status, 404)
-    }
-  }
 })
 
 test('an API key looks up its own refusals and no others', async () => {

@@ -4,7 +4,7 @@ import Anthropic0 from 'anthropic-sdk-0'
 import Openai7 from 'openai'
 import Openai4 from 'openai-4'
 import { dig } from '../simulator/dig.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { startGatedBench } from './gated-bench.ts'
 
 interface ClientOptions {
@@ -75,10 +75,7 @@ const sdks: readonly Sdk[] = [
 
 const bench = await startGatedBench({ settings: { budgetWaitMs: 0 } })
 const poor = await startGatedBench({ settings: { budgetWaitMs: 0 } })
-after(async () => {
-  await bench.close()
-  await poor.close()
-})
+closeAfter(bench, poor)
 
 function clientOptions(
   sdk: Sdk,

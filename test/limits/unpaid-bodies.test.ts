@@ -2,13 +2,13 @@ import assert from 'node:assert/strict'
 import { assertOwnError } from '../support/own-error.ts'
 import { startPair } from '../support/pair.ts'
 import { connect, type RawReply } from '../support/raw-client.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { type Surface, surfaces } from '../support/surfaces.ts'
 import { chunk, message } from '../support/wire-bytes.ts'
 import { headerValues } from '../support/wire-message.ts'
 
 const pair = await startPair()
-after(() => pair.close())
+closeAfter(pair)
 
 const MB = 1_000_000
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { after, afterEach, test } from '../support/suite.ts'
+import { afterEach, closeAfter, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { clockAt } from './clock-at.ts'
 import { startGatedBench } from './gated-bench.ts'
@@ -7,10 +7,7 @@ import { startGatedBench } from './gated-bench.ts'
 const clock = clockAt('2026-12-20T12:00:00.000Z')
 const patient = await startGatedBench({ clock })
 const hasty = await startGatedBench({ clock, settings: { budgetWaitMs: 0 } })
-after(async () => {
-  await patient.close()
-  await hasty.close()
-})
+closeAfter(patient, hasty)
 afterEach(async () => {
   await patient.assertBalanced()
   await hasty.assertBalanced()

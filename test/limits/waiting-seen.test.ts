@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
-import { after, afterEach, test } from '../support/suite.ts'
+import { afterEach, closeAfter, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { startGatedBench } from './gated-bench.ts'
 
 const bench = await startGatedBench()
 const { gateway, upstream } = bench
-after(() => bench.close())
+closeAfter(bench)
 afterEach(() => bench.assertBalanced())
 
 /** A cap below the hold of any call. */

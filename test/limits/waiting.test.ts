@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { changeDatabase } from '../support/read-database.ts'
-import { after, afterEach, test } from '../support/suite.ts'
+import { afterEach, closeAfter, test } from '../support/suite.ts'
 import { clockAt } from './clock-at.ts'
 import { startGatedBench } from './gated-bench.ts'
 import { readLedger } from './read-ledger.ts'
@@ -8,7 +8,7 @@ import { readLedger } from './read-ledger.ts'
 const clock = clockAt('2026-12-20T12:00:00.000Z')
 const bench = await startGatedBench({ clock })
 const { gateway, upstream } = bench
-after(() => bench.close())
+closeAfter(bench)
 afterEach(() => bench.assertBalanced())
 
 /** A cap below the hold of any call; 200 output tokens cost as much. */

@@ -4,7 +4,7 @@ import { findRoute, routes } from '../../src/management/router.ts'
 import { startGateway } from '../support/gateway.ts'
 import { exchange } from '../support/raw-client.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { message } from '../support/wire-bytes.ts'
 import { headerValues } from '../support/wire-message.ts'
 
@@ -12,10 +12,7 @@ import { headerValues } from '../support/wire-message.ts'
 
 const upstream = await ScriptedUpstream.start()
 const gateway = await startGateway({ chatUrl: `${upstream.url}/v1`, chatKey: 'pc' })
-after(async () => {
-  await gateway.close()
-  await upstream.close()
-})
+closeAfter(gateway, upstream)
 
 async function call(method: string, path: string, lines: readonly string[], body = '') {
   const length = body === '' ? [] : [`Content-Length: ${body.length}`]
@@ -101,6 +98,18 @@ for (const { template } of withKeys.filter(({ method }) => method === 'GET')) {
     }
   })
 }
+
+test('a viewer changes nothing, and these endpoints are for operators alone', () => {
+  const named = (some: typeof routes) => some.map(({ method, template }) => `${method} ${template}`)
+  const changes = withKeys.filter(({ method }) => method !== 'GET')
+  assert.deepEqual(named(changes.filter(({ least }) => least !== 'admin' && least !== 'operator')), [])
+  assert.deepEqual(named(routes.filter(({ least }) => least === 'operator')).sort(), [
+    ...['GET /gateway/v1/accounts', 'GET /gateway/v1/accounts/{id}', 'GET /metrics'],
+    ...['PATCH /gateway/v1/accounts/{id}', 'POST /gateway/v1/accounts'],
+    ...['POST /gateway/v1/accounts/{id}/resume', 'POST /gateway/v1/accounts/{id}/suspend'],
+    'POST /gateway/v1/credits',
+  ])
+})
 
 test('an API key may call these endpoints and no others', () => {
   const open = routes.filter(({ least }) => least === 'api_key')

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { startGateway } from '../support/gateway.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 
 const gateway = await startGateway()
-after(() => gateway.close())
+closeAfter(gateway)
 
 const ACCOUNTS = '/gateway/v1/accounts'
 

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { startGateway } from '../support/gateway.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { askOf, assertRefused, assertUnstored } from './own-client.ts'
 
 const gateway = await startGateway({ messagesUrl: 'http://127.0.0.1:9' })
-after(() => gateway.close())
+closeAfter(gateway)
 const ask = askOf(gateway)
 const credit = (json: unknown, headers: Record<string, string> = {}) =>
   ask('POST', '/gateway/v1/credits', { json, headers })

@@ -1,21 +1,11 @@
 import assert from 'node:assert/strict'
-import { startSimulator } from '../../simulator/start-simulator.ts'
-import { startGateway } from '../support/gateway.ts'
-import { after, test } from '../support/suite.ts'
+import { startBillingBench } from '../billing/bench-of-one.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { askOf } from './own-client.ts'
 
-const simulator = await startSimulator({ messagesKey: 'pm', chatKey: 'pc' })
-const gateway = await startGateway({
-  messagesUrl: simulator.messagesUrl,
-  messagesKey: 'pm',
-  chatUrl: simulator.chatUrl,
-  chatKey: 'pc',
-  env: { TOLLGATE_DISCOUNT: '0.07' },
-})
-after(async () => {
-  await gateway.close()
-  await simulator.close()
-})
+const bench = await startBillingBench({ env: { TOLLGATE_DISCOUNT: '0.07' } })
+const { gateway } = bench
+closeAfter(bench)
 const ask = askOf(gateway)
 
 async function call(path: string, body: unknown, headers: Readonly<Record<string, string>> = {}) {

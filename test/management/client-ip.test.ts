@@ -2,12 +2,12 @@ import assert from 'node:assert/strict'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { exchange } from '../support/raw-client.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { message } from '../support/wire-bytes.ts'
 import { headerValues } from '../support/wire-message.ts'
 
 const upstream = await ScriptedUpstream.start()
-after(() => upstream.close())
+closeAfter(upstream)
 
 /** The client IP that the log has for a request with these lines. */
 async function recorded(gateway: TestGateway, ...lines: string[]): Promise<unknown> {

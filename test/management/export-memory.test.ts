@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { startSimulator } from '../../simulator/start-simulator.ts'
 import { fillLog } from '../support/fill-log.ts'
 import { startMeasuredGateway } from '../support/measured-gateway.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { testStore } from '../support/test-store.ts'
 
 const MiB = 1024 * 1024
@@ -18,10 +18,7 @@ const TOKENS = 400
 
 const simulator = await startSimulator({ chatKey: 'pc' })
 const gateway = await startMeasuredGateway({ TOLLGATE_CHAT_URL: simulator.chatUrl, TOLLGATE_CHAT_KEY: 'pc' })
-after(async () => {
-  await gateway.close()
-  await simulator.close()
-})
+closeAfter(gateway, simulator)
 const { id, key } = await gateway.createKey('busy')
 await fillLog(gateway, id, ROWS, Date.parse('2026-01-01T00:00:00Z'))
 

@@ -3,7 +3,7 @@ import { REQUEST_COLUMNS } from '../../src/management/requests.ts'
 import { clockAt } from '../limits/clock-at.ts'
 import { startGateway } from '../support/gateway.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { sized } from '../support/wire-bytes.ts'
 import { askOf } from './own-client.ts'
 import { readCsv } from './read-csv.ts'
@@ -11,10 +11,7 @@ import { readCsv } from './read-csv.ts'
 const clock = clockAt('2026-11-30T12:00:00Z')
 const upstream = await ScriptedUpstream.start()
 const gateway = await startGateway({ chatUrl: `${upstream.url}/v1`, chatKey: 'pc', clock })
-after(async () => {
-  await gateway.close()
-  await upstream.close()
-})
+closeAfter(gateway, upstream)
 const ask = askOf(gateway)
 const leaked = await gateway.createKey('leaked', { log_requests: false })
 

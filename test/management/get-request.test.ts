@@ -1,15 +1,11 @@
 import assert from 'node:assert/strict'
-import { startSimulator } from '../../simulator/start-simulator.ts'
-import { startGateway } from '../support/gateway.ts'
-import { after, test } from '../support/suite.ts'
+import { startBillingBench } from '../billing/bench-of-one.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { askOf, assertRefused, assertUnstored } from './own-client.ts'
 
-const simulator = await startSimulator({ messagesKey: 'pm' })
-const gateway = await startGateway({ messagesUrl: simulator.messagesUrl, messagesKey: 'pm' })
-after(async () => {
-  await gateway.close()
-  await simulator.close()
-})
+const bench = await startBillingBench()
+const { gateway } = bench
+closeAfter(bench)
 const ask = askOf(gateway)
 const other = await gateway.createKey('somebody else')
 

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { startGateway } from '../support/gateway.ts'
 import { changeDatabase } from '../support/read-database.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 
 const gateway = await startGateway({ messagesUrl: 'http://127.0.0.1:9' })
-after(() => gateway.close())
+closeAfter(gateway)
 
 for (const path of ['/healthz', '/readyz']) {
   test(`GET ${path} 200: without a key`, async () => {

@@ -1,19 +1,15 @@
 import assert from 'node:assert/strict'
-import { startSimulator } from '../../simulator/start-simulator.ts'
-import { startGateway } from '../support/gateway.ts'
+import { startBillingBench } from '../billing/bench-of-one.ts'
 import { exchange } from '../support/raw-client.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { chunked, message } from '../support/wire-bytes.ts'
 import { movableClock } from './movable-clock.ts'
 import { askOf, assertRefused, assertUnstored } from './own-client.ts'
 
 const clock = movableClock()
-const simulator = await startSimulator({ messagesKey: 'pm' })
-const gateway = await startGateway({ messagesUrl: simulator.messagesUrl, messagesKey: 'pm', clock })
-after(async () => {
-  await gateway.close()
-  await simulator.close()
-})
+const bench = await startBillingBench({ clock })
+const { gateway } = bench
+closeAfter(bench)
 const ask = askOf(gateway)
 const create = (json: unknown, headers: Record<string, string> = {}) =>
   ask('POST', '/v1/keys', { json, headers })

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { startGateway } from '../support/gateway.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { movableClock } from './movable-clock.ts'
 import { type Answer, askOf, assertUnstored } from './own-client.ts'
 
 const clock = movableClock()
 const gateway = await startGateway({ messagesUrl: 'http://127.0.0.1:9', clock })
-after(() => gateway.close())
+closeAfter(gateway)
 const ask = askOf(gateway)
 const list = (query = '') => ask('GET', `/v1/keys${query}`)
 

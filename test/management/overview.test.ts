@@ -1,26 +1,15 @@
 import assert from 'node:assert/strict'
-import { startSimulator } from '../../simulator/start-simulator.ts'
+import { startBillingBench } from '../billing/bench-of-one.ts'
 import { VERSION } from '../../src/kernel/runtime.ts'
-import { startGateway } from '../support/gateway.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { askOf } from './own-client.ts'
 
 /** Time passes between two looks, so that the gateway computes each overview anew. */
 let passedMs = 0
 const clock = { nowMs: () => Date.now(), monotonicMs: () => performance.now() + passedMs }
-const simulator = await startSimulator({ messagesKey: 'pm', chatKey: 'pc' })
-const gateway = await startGateway({
-  messagesUrl: simulator.messagesUrl,
-  messagesKey: 'pm',
-  chatUrl: simulator.chatUrl,
-  chatKey: 'pc',
-  clock,
-  env: { TOLLGATE_DISCOUNT: '0.5' },
-})
-after(async () => {
-  await gateway.close()
-  await simulator.close()
-})
+const bench = await startBillingBench({ clock, env: { TOLLGATE_DISCOUNT: '0.5' } })
+const { gateway } = bench
+closeAfter(bench)
 const ask = askOf(gateway)
 
 /** A new connection for each look: by the gateway's clock, which leaps by a minute, a kept one has been idle for too long. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { shippedBook } from '../../src/pricing/compile-version.ts'
 import { versionAt } from '../../src/pricing/price-book.ts'
 import { startGateway } from '../support/gateway.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { askOf } from './own-client.ts'
 
 const overlay = {
@@ -18,10 +18,7 @@ const gateway = await startGateway()
 const changed = await startGateway({
   settings: { prices: { file: '/etc/prices.json', text: JSON.stringify(overlay) } },
 })
-after(async () => {
-  await gateway.close()
-  await changed.close()
-})
+closeAfter(gateway, changed)
 
 interface Model {
   readonly id: string

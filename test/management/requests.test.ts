@@ -3,7 +3,7 @@ import { startSimulator } from '../../simulator/start-simulator.ts'
 import { clockAt } from '../limits/clock-at.ts'
 import { closedPort } from '../support/closed-port.ts'
 import { startGateway } from '../support/gateway.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { type Answer, askOf, assertRefused, assertUnstored, NO_SUCH_KEY } from './own-client.ts'
 import { readCsv } from './read-csv.ts'
 
@@ -11,10 +11,7 @@ const clock = clockAt('2026-11-28T00:00:00Z')
 const simulator = await startSimulator({ chatKey: 'pc' })
 const nobody = `http://127.0.0.1:${await closedPort()}`
 const gateway = await startGateway({ chatUrl: simulator.chatUrl, chatKey: 'pc', messagesUrl: nobody, clock })
-after(async () => {
-  await gateway.close()
-  await simulator.close()
-})
+closeAfter(gateway, simulator)
 const ask = askOf(gateway)
 const alpha = await gateway.createKey('alpha')
 const beta = await gateway.createKey('beta', { log_requests: true })

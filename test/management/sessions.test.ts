@@ -4,7 +4,7 @@ import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { openStoreBeside } from '../support/open-store-beside.ts'
 import { revokeAdminKeys } from '../support/revoke-admin-keys.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { movableClock } from './movable-clock.ts'
 
 const HOURS_12_MS = 12 * 3_600_000
@@ -16,10 +16,7 @@ const gateway = await startGateway({
   clock,
   settings: { trustedProxies: ['127.0.0.1'] },
 })
-after(async () => {
-  await gateway.close()
-  await upstream.close()
-})
+closeAfter(gateway, upstream)
 
 type Headers = Readonly<Record<string, string>>
 

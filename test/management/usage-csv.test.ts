@@ -1,18 +1,15 @@
 import assert from 'node:assert/strict'
-import { startSimulator } from '../../simulator/start-simulator.ts'
+import { startBillingBench } from '../billing/bench-of-one.ts'
 import { clockAt } from '../limits/clock-at.ts'
-import { startGateway } from '../support/gateway.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
+import { words } from '../support/words.ts'
 import { askOf, assertRefused } from './own-client.ts'
 import { readCsv } from './read-csv.ts'
 
 const clock = clockAt('2026-11-30T12:00:00Z')
-const simulator = await startSimulator({ chatKey: 'pc' })
-const gateway = await startGateway({ chatUrl: simulator.chatUrl, chatKey: 'pc', clock })
-after(async () => {
-  await gateway.close()
-  await simulator.close()
-})
+const bench = await startBillingBench({ clock })
+const { gateway } = bench
+closeAfter(bench)
 const ask = askOf(gateway)
 
 for (const name of ['=1+1', 'comma, "quote"']) await call((await gateway.createKey(name)).key, 'gpt-4o-mini')
@@ -35,19 +32,10 @@ async function csv(query: string, headers: Record<string, string> = {}, key = ga
   return { status: response.status, headers: response.headers, bytes, rows: readCsv(bytes.toString()) }
 }
 
-const FIGURES = [
-  'requests',
-  'input_tokens',
-  'output_tokens',
-  'cache_read_tokens',
-  'cache_write_tokens',
-  'cost_usd',
-  'list_cost_usd',
-  'savings_usd',
-  'credited_usd',
-  'unpriced_requests',
-  'estimated_requests',
-]
+const FIGURES = words(`
+  requests input_tokens output_tokens cache_read_tokens cache_write_tokens cost_usd list_cost_usd
+  savings_usd credited_usd unpriced_requests estimated_requests
+`)
 
 test('GET /v1/usage 200: as CSV it is a file of that type and name, which no cache keeps', async () => {
   const { status, headers } = await csv('?format=csv&start=2026-11-02')

@@ -1,23 +1,14 @@
 import assert from 'node:assert/strict'
-import { startSimulator } from '../../simulator/start-simulator.ts'
+import { startBillingBench } from '../billing/bench-of-one.ts'
 import { clockAt } from '../limits/clock-at.ts'
-import { startGateway } from '../support/gateway.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { type Answer, askOf, assertRefused, assertUnstored } from './own-client.ts'
 
 /** The days are chosen: two in November, one in December, which is "this month". */
 const clock = clockAt('2026-11-29T23:00:00Z')
-const simulator = await startSimulator({ chatKey: 'pc' })
-const gateway = await startGateway({
-  chatUrl: simulator.chatUrl,
-  chatKey: 'pc',
-  clock,
-  env: { TOLLGATE_DISCOUNT: '0.1' },
-})
-after(async () => {
-  await gateway.close()
-  await simulator.close()
-})
+const bench = await startBillingBench({ clock, env: { TOLLGATE_DISCOUNT: '0.1' } })
+const { gateway } = bench
+closeAfter(bench)
 const ask = askOf(gateway)
 const usage = (query = '', key = gateway.adminKey) => ask('GET', `/v1/usage${query}`, { key })
 

@@ -3,7 +3,7 @@ import { ENDPOINTS, type OperationId } from '../../src/management/endpoints.ts'
 import { routes } from '../../src/management/router.ts'
 import { startGateway } from '../support/gateway.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { Documented } from './documented.ts'
 
 /** Account A looks for what account B has: each answer must be that of an id which nobody has. */
@@ -13,10 +13,7 @@ const gateway = await startGateway({
   chatUrl: `${upstream.url}/v1`,
   settings: { webhooksAllowPrivate: true },
 })
-after(async () => {
-  await gateway.close()
-  await upstream.close()
-})
+closeAfter(gateway, upstream)
 
 const ULID = '01JCN1ZV5M3T9Q8W7E6R5T4Y3X'
 

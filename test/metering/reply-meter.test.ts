@@ -6,6 +6,7 @@ import { readJson } from '../../src/metering/reply-json.ts'
 import { createMeter } from '../../src/providers/surfaces.ts'
 import { runs } from '../support/scale.ts'
 import { test } from '../support/suite.ts'
+import { words } from '../support/words.ts'
 
 const USAGE = '"usage":{"input_tokens":7,"output_tokens":9}'
 
@@ -184,18 +185,9 @@ test('a name that is given twice is always noticed, and no other reply is suspec
 const LOOKED_FOR = [
   ...MEMBERS,
   ...MORE,
-  ...[
-    'status',
-    'duration',
-    'svg_usage',
-    'tools',
-    'tool_usage',
-    'container',
-    'delta',
-    'item',
-    'response',
-    'code',
-  ],
+  ...words(`
+    status duration svg_usage tools tool_usage container delta item response code
+  `),
   ...['background', 'index', 'finish_reason', 'name', 'input', 'action', 'seconds', 'container_id', 'speed'],
 ]
 

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import { parseUsd } from '../../src/kernel/money.ts'
 import { findModel, tariffsOf } from '../../src/pricing/price-book.ts'
 import { test } from '../support/suite.ts'
+import { words } from '../support/words.ts'
 import { shipped } from './worked-example.ts'
 
 const file = new URL('../../src/pricing/list-prices.json', import.meta.url)
@@ -47,21 +48,14 @@ test('Claude writes at 1.25 and 2 times input, and batches at half, in the whole
 
 test('the US multiplier is on Claude 4.6 and later, and on nothing else', () => {
   const withIt = shipped.models.filter(({ factors }) => factors.geography.size > 0).map(({ id }) => id)
-  assert.deepEqual(withIt.sort(), [
-    'claude-fable-5',
-    'claude-fable-5-1',
-    'claude-haiku-5-5',
-    'claude-mythos-5',
-    'claude-mythos-5-1',
-    'claude-opus-4-6',
-    'claude-opus-4-7',
-    'claude-opus-4-8',
-    'claude-opus-5',
-    'claude-opus-5-5',
-    'claude-sonnet-4-6',
-    'claude-sonnet-5',
-    'claude-sonnet-5-5',
-  ])
+  assert.deepEqual(
+    withIt.sort(),
+    words(`
+    claude-fable-5 claude-fable-5-1 claude-haiku-5-5 claude-mythos-5 claude-mythos-5-1 claude-opus-4-6
+    claude-opus-4-7 claude-opus-4-8 claude-opus-5 claude-opus-5-5 claude-sonnet-4-6 claude-sonnet-5
+    claude-sonnet-5-5
+  `),
+  )
 })
 
 const longOpenai = shipped.models.filter(

@@ -5,6 +5,7 @@ import { allEndpoints, findEndpoint, surfacesOf } from '../../src/providers/find
 import { namedModels } from '../../src/providers/named-models.ts'
 import { runs } from '../support/scale.ts'
 import { test } from '../support/suite.ts'
+import { words } from '../support/words.ts'
 
 const segment = fc.stringMatching(/^[A-Za-z0-9._~:@-]{1,40}$/)
 
@@ -78,19 +79,9 @@ test('an encoded literal cannot pass for a parameter and so for a cheaper endpoi
 })
 
 test('what a server may take for a literal cannot pass for a parameter', () => {
-  for (const id of [
-    'RUNS',
-    'Runs',
-    'runs.json',
-    'RUNS.',
-    'runs..',
-    '.json',
-    '.runs',
-    'runs;',
-    'runs;a=b',
-    ';runs',
-    'x;y',
-  ]) {
+  for (const id of words(`
+    RUNS Runs runs.json RUNS. runs.. .json .runs runs; runs;a=b ;runs x;y
+  `)) {
     assert.equal(findEndpoint('chat', 'POST', `/v1/threads/${id}`), null, id)
   }
   for (const id of ['Compact', 'compact.json', 'input_TOKENS']) {

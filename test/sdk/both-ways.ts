@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { type Simulator, startSimulator } from '../../simulator/start-simulator.ts'
 import { startGateway } from '../support/gateway.ts'
+import { words } from '../support/words.ts'
 
 /** The URLs and keys of an SDK; nothing else may differ between the two ways. */
 export interface Way {
@@ -77,22 +78,10 @@ export interface Failure {
   readonly headers: [string, string][]
 }
 
-const failureFields = [
-  'status',
-  'code',
-  'type',
-  'param',
-  'error',
-  'requestID',
-  'request_id',
-  'workspaceID',
-  'apiMessage',
-  'errorCode',
-  'details',
-  'statusCode',
-  'responseBody',
-  'isRetryable',
-]
+const failureFields = words(`
+  status code type param error requestID request_id workspaceID apiMessage errorCode details statusCode
+  responseBody isRetryable
+`)
 
 /** Runs a call that has to fail, and resolves with all members of its error. */
 export async function failureOf(call: () => PromiseLike<unknown>): Promise<Failure> {

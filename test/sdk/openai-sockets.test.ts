@@ -5,11 +5,11 @@ import { ResponsesWS } from 'openai/resources/responses/ws'
 import { startSimulator } from '../../simulator/start-simulator.ts'
 import { dig } from '../simulator/dig.ts'
 import { startGateway } from '../support/gateway.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { startBothWays, type Way } from './both-ways.ts'
 
 const both = await startBothWays()
-after(() => both.close())
+closeAfter(both)
 
 type Sent = Parameters<ResponsesWS['send']>[0]
 

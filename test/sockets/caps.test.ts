@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { nanosOf } from '../limits/read-ledger.ts'
 import { dig } from '../simulator/dig.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { refusalOf, simulated, startTurnsBench } from './turns-bench.ts'
 
 const bench = await startTurnsBench()
-after(() => bench.close())
+closeAfter(bench)
 
 const SOCKETS = 50
 /** The cost of a turn: 1,000 × $10/M of output and 10 × $2.50/M of input. */

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { create, startTurnsBench } from './turns-bench.ts'
 
 const bench = await startTurnsBench()
-after(() => bench.close())
+closeAfter(bench)
 const { gateway } = bench
 
 interface Kept {

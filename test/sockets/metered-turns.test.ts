@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { nanosOf } from '../limits/read-ledger.ts'
 import { dig, digText } from '../simulator/dig.ts'
 import { isTerminal } from '../simulator/socket-client.ts'
-import { after, afterEach, before, test } from '../support/suite.ts'
+import { afterEach, before, closeAfter, test } from '../support/suite.ts'
 import { create, simulated, startTurnsBench } from './turns-bench.ts'
 
 const bench = await startTurnsBench({ env: { TOLLGATE_DISCOUNT: '0.137' } })
-after(() => bench.close())
+closeAfter(bench)
 afterEach(() => bench.assertBalanced())
 
 type Json = Readonly<Record<string, unknown>>

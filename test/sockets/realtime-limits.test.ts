@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { dig, digList, digNumber } from '../simulator/dig.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { endedTurns, nothingHeld, say, startSocketPair } from './metered-socket.ts'
 
 const pair = await startSocketPair()
-after(() => pair.close())
+closeAfter(pair)
 
 const PATH = '/v1/realtime?model=gpt-realtime'
 const inText = { type: 'response.create', response: { output_modalities: ['text'] } }

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict'
 import { limits } from '../../src/kernel/limits.ts'
 import { dig } from '../simulator/dig.ts'
 import type { SocketClient } from '../simulator/socket-client.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { append, endedTurns, nothingHeld, priceOf, say, startSocketPair } from './metered-socket.ts'
 import { stopTime } from './stop-time.ts'
 
 const pair = await startSocketPair()
-after(() => pair.close())
+closeAfter(pair)
 
 const PATH = '/v1/realtime?model=gpt-realtime'
 

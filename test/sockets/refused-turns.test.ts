@@ -3,13 +3,13 @@ import { clockAt } from '../limits/clock-at.ts'
 import { nanosOf } from '../limits/read-ledger.ts'
 import { dig } from '../simulator/dig.ts'
 import { isTerminal } from '../simulator/socket-client.ts'
-import { after, afterEach, test } from '../support/suite.ts'
+import { afterEach, closeAfter, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { create, refusalOf, simulated, startTurnsBench } from './turns-bench.ts'
 
 const clock = clockAt('2026-11-12T12:00:00.000Z')
 const bench = await startTurnsBench({ clock })
-after(() => bench.close())
+closeAfter(bench)
 afterEach(() => bench.assertBalanced())
 const { gateway } = bench
 

@@ -3,16 +3,13 @@ import { dig, digList } from '../simulator/dig.ts'
 import { refusedSocket } from '../simulator/socket-client.ts'
 import { after, before, test } from '../support/suite.ts'
 import { type PlayedUpstream, playUpstream } from './played-upstream.ts'
+import { words } from '../support/words.ts'
 
-const PATHS = [
-  '/v1/live/sessions',
-  '/v1/live/sessions/live_1/attach',
-  '/v1/realtime/translations?model=gpt-realtime-translate',
-  '/v1/realtime?call_id=rtc_1',
-  '/v1/realtime?intent=transcription',
-  '/v1/realtime?model=gpt-realtime&call_id=rtc_1',
-  '/v1/realtime',
-]
+const PATHS = words(`
+  /v1/live/sessions /v1/live/sessions/live_1/attach
+  /v1/realtime/translations?model=gpt-realtime-translate /v1/realtime?call_id=rtc_1
+  /v1/realtime?intent=transcription /v1/realtime?model=gpt-realtime&call_id=rtc_1 /v1/realtime
+`)
 
 let upstream: PlayedUpstream
 before(async () => {

@@ -83,10 +83,10 @@ test('the commands of a batch that failed are named', async () => {
   assert.deepEqual(failed, ['a', 'b'])
 })
 
-/** Long enough for a batch to be sent on a busy machine, and short enough for a test to wait. */
 const SOON_MS = 200
 
-test('an answer that comes after its time is not given, and whoever undoes it is notified', async () => {
+test('an answer that comes after its time is not given, and whoever undoes it is notified', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
   const late: string[] = []
   const { lane, batch } = laneUnderTest({
     answerMs: SOON_MS,
@@ -94,17 +94,20 @@ test('an answer that comes after its time is not given, and whoever undoes it is
   })
   const refused = assert.rejects(lane.ask('a'), StoreUnavailable)
   const one = await batch(0)
+  t.mock.timers.tick(SOON_MS)
   await refused
   one.answer()
   await lane.close()
   assert.deepEqual(late, ['a A'])
 })
 
-test('what nobody waits for any more is not sent', async () => {
+test('what nobody waits for any more is not sent', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
   const { lane, sent, batch } = laneUnderTest({ answerMs: SOON_MS })
   const first = assert.rejects(lane.ask('a'), StoreUnavailable)
   const one = await batch(0)
   const second = assert.rejects(lane.ask('b'), StoreUnavailable)
+  t.mock.timers.tick(SOON_MS)
   await Promise.all([first, second])
   one.answer()
   await lane.close()

@@ -22,7 +22,7 @@ export async function openMortalSqlite(): Promise<MortalStore> {
   let life = await begin(first)
   let lives = 1
   const exec = (sql: string) => {
-    const writer = new DatabaseSync(life.file, { timeout: 5_000 })
+    const writer = new DatabaseSync(life.file, { timeout: 60_000 })
     writer.exec(sql)
     writer.close()
   }

@@ -24,7 +24,7 @@ export function runInThread(
 }
 
 /** How long sockets and files that a command has left open may take to close. */
-const ENDING_MS = 5_000
+const ENDING_MS = 30_000
 
 function start(): Worker {
   const worker = new Worker(new URL('command-thread-program.ts', import.meta.url))

@@ -26,7 +26,7 @@ export interface DatabaseReader {
 export function openDatabaseReader({ dataDir, databaseUrl }: DatabaseOwner): DatabaseReader {
   if (databaseUrl !== null) return openDatabase(databaseUrl)
   const file = join(dataDir, 'tollgate.db')
-  const db = new DatabaseSync(file, { readOnly: true, readBigInts: true, timeout: 5_000 })
+  const db = new DatabaseSync(file, { readOnly: true, readBigInts: true, timeout: 60_000 })
   const read: ReadRows = async (sql) => db.prepare(sql).all()
   return {
     read,
@@ -72,7 +72,7 @@ export async function changeDatabase({ dataDir, databaseUrl }: DatabaseOwner, sq
   // Statements that are sent together are one transaction.
   if (databaseUrl !== null) return await runOn(databaseUrl, sql)
   const file = join(dataDir, 'tollgate.db')
-  const db = new DatabaseSync(file, { enableForeignKeyConstraints: false, timeout: 5_000 })
+  const db = new DatabaseSync(file, { enableForeignKeyConstraints: false, timeout: 60_000 })
   try {
     db.exec(`BEGIN IMMEDIATE; ${sql}; COMMIT`)
   } finally {

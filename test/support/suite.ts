@@ -62,3 +62,14 @@ export const before = record(nodeTest.before)
 export const after = record(nodeTest.after)
 export const beforeEach = record(nodeTest.beforeEach)
 export const afterEach = record(nodeTest.afterEach)
+
+interface Closable {
+  close(): unknown
+}
+
+/** Closes these, in this order, when the tests of the file have ended. */
+export function closeAfter(...parts: readonly Closable[]): void {
+  after(async () => {
+    for (const part of parts) await part.close()
+  })
+}

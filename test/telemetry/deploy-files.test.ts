@@ -8,12 +8,12 @@ import { SURFACE_NAMES } from '../../src/kernel/vocabulary.ts'
 import { STATUS_CLASSES } from '../../src/telemetry/call-counts.ts'
 import { startBillingBench } from '../billing/bench-of-one.ts'
 import { readOpenMetrics } from '../support/open-metrics.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 
 /** The board and the alerts, checked against the metrics of a real gateway. */
 
 const bench = await startBillingBench()
-after(() => bench.close())
+closeAfter(bench)
 const { gateway } = bench
 const hello = { messages: [{ role: 'user', content: 'Hi' }], max_tokens: 5 }
 await bench.call('/v1/messages', { ...hello, model: 'claude-haiku-5-5' })

@@ -4,7 +4,7 @@ import { parseUsd } from '../../src/kernel/money.ts'
 import { METRICS } from '../../src/telemetry/metric-table.ts'
 import { assertBalanced, startBillingBench } from '../billing/bench-of-one.ts'
 import { type Family, readOpenMetrics, sumOf } from '../support/open-metrics.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 
 /** The point of the next call at which `meetDefect` throws, as a defect would. */
 let defectAt: CallPoint | null = null
@@ -19,7 +19,7 @@ const bench = await startBillingBench({
   env: { TOLLGATE_DISCOUNT: '0.137' },
   settings: { budgetWaitMs: 0 },
 })
-after(() => bench.close())
+closeAfter(bench)
 const { gateway } = bench
 
 type Json = Record<string, unknown>

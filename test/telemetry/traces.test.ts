@@ -5,7 +5,7 @@ import * as conventions from '@opentelemetry/semantic-conventions/incubating'
 import { startBillingBench } from '../billing/bench-of-one.ts'
 import { closedPort } from '../support/closed-port.ts'
 import { withDeadline } from '../support/deadline.ts'
-import { after, test } from '../support/suite.ts'
+import { after, closeAfter, test } from '../support/suite.ts'
 
 type Json = Record<string, unknown>
 
@@ -66,7 +66,7 @@ async function startCollector() {
 }
 
 const collector = await startCollector()
-after(() => collector.close())
+closeAfter(collector)
 
 /** The exporter reads these variables from the process, as an operator sets them; the gateway from its argument. */
 const env = {

@@ -3,13 +3,13 @@ import { withDeadline } from '../support/deadline.ts'
 import { startPair } from '../support/pair.ts'
 import { connect, type RawConnection } from '../support/raw-client.ts'
 import { emptyReply } from '../support/scripted-upstream.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { surfaces } from '../support/surfaces.ts'
 import { chunk, message, noise, sized } from '../support/wire-bytes.ts'
 import { goldenStreams } from './golden-streams.ts'
 
 const pair = await startPair()
-after(() => pair.close())
+closeAfter(pair)
 
 const never = new Promise<void>(() => undefined)
 const withinASecond = (event: Promise<void>) =>

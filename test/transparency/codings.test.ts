@@ -1,13 +1,13 @@
 import { Buffer } from 'node:buffer'
 import zlib from 'node:zlib'
 import { startPair } from '../support/pair.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { surfaces } from '../support/surfaces.ts'
 import { chunked, message, noise, sized } from '../support/wire-bytes.ts'
 import { eventsOf, goldenStreams } from './golden-streams.ts'
 
 const pair = await startPair()
-after(() => pair.close())
+closeAfter(pair)
 
 const codings: Record<string, (bytes: Buffer) => Buffer> = {
   gzip: (bytes) => zlib.gzipSync(bytes),

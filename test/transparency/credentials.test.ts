@@ -6,13 +6,13 @@ import { requestLinesCompared, requestLinesExpected } from '../support/permitted
 import { connect } from '../support/raw-client.ts'
 import { everyNth } from '../support/scale.ts'
 import { emptyReply } from '../support/scripted-upstream.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { type Surface, surfaceOf, surfaces } from '../support/surfaces.ts'
 import { message, sized } from '../support/wire-bytes.ts'
 import { headerName, headerValues } from '../support/wire-message.ts'
 
 const pair = await startPair()
-after(() => pair.close())
+closeAfter(pair)
 
 const key = pair.gateway.apiKey
 const keyLines = {

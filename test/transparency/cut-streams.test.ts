@@ -5,7 +5,7 @@ import { startPair } from '../support/pair.ts'
 import { connect, type RawReply } from '../support/raw-client.ts'
 import { cutsOf } from '../support/scale.ts'
 import { emptyReply } from '../support/scripted-upstream.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import type { Step } from '../support/upstream-script.ts'
 import { chunked, message } from '../support/wire-bytes.ts'
 import { headerValues, MessageReader } from '../support/wire-message.ts'
@@ -14,7 +14,7 @@ import { eventsOf, type GoldenStream, goldenStreams } from './golden-streams.ts'
 /** 32 calls at once share the store's wakes and commits, which takes a fifth of the CPU time of eight. */
 const workers = 32
 const pair = await startPair()
-after(() => pair.close())
+closeAfter(pair)
 
 /** Calls that reached upstream. */
 let calls = 0

@@ -5,13 +5,13 @@ import { assertOwnError } from '../support/own-error.ts'
 import { startPair } from '../support/pair.ts'
 import { connect, exchange } from '../support/raw-client.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { surfaces } from '../support/surfaces.ts'
 import { chunk, chunked, lastChunk, message, noise, sized } from '../support/wire-bytes.ts'
 import { headerValues } from '../support/wire-message.ts'
 
 const pair = await startPair()
-after(() => pair.close())
+closeAfter(pair)
 
 const replies: Record<string, Buffer> = {
   sized: sized('HTTP/1.1 200 OK', [], noise(3_000)),

@@ -5,7 +5,7 @@ import { startPair } from '../support/pair.ts'
 import type { RawConnection } from '../support/raw-client.ts'
 import { connect } from '../support/raw-client.ts'
 import { cutsOf } from '../support/scale.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import type { Script } from '../support/upstream-script.ts'
 import { chunk, chunked, lastChunk, message } from '../support/wire-bytes.ts'
 import { headerValues } from '../support/wire-message.ts'
@@ -15,7 +15,7 @@ import { eventsOf, type GoldenStream, goldenStreams, withCrlf, withHugeEvent } f
 const workers = 32
 const replyLines = ['Content-Type: text/event-stream; charset=utf-8', 'Cache-Control: no-cache']
 const pair = await startPair()
-after(() => pair.close())
+closeAfter(pair)
 
 /** Runs every case over a few keep-alive connections; the case number travels in a header. */
 async function runCases(

@@ -1,11 +1,11 @@
 import { startPair } from '../support/pair.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { surfaces } from '../support/surfaces.ts'
 import { chunked, message, sized } from '../support/wire-bytes.ts'
 import { eventsOf, goldenStreams } from './golden-streams.ts'
 
 const pair = await startPair()
-after(() => pair.close())
+closeAfter(pair)
 
 /** Every character a header name may have. */
 const tokenCharacters = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"

@@ -1,11 +1,11 @@
 import { Buffer } from 'node:buffer'
 import { startPair } from '../support/pair.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { surfaces } from '../support/surfaces.ts'
 import { chunk, chunked, lastChunk, noise, sized } from '../support/wire-bytes.ts'
 
 const pair = await startPair()
-after(() => pair.close())
+closeAfter(pair)
 
 const MB = 1_000_000
 const bytes = noise(20 * MB)

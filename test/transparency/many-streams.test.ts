@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { assertSameBytes } from '../support/compare.ts'
 import { startPair } from '../support/pair.ts'
 import { connect } from '../support/raw-client.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { chunk, lastChunk, message } from '../support/wire-bytes.ts'
 import { eventsOf, goldenStreams } from './golden-streams.ts'
 
@@ -10,7 +10,7 @@ const streamCount = 1_000
 /** How many streams begin at a time: a store refuses calls that wait for two seconds, and the machine may be busy. */
 const waveSize = 100
 const pair = await startPair()
-after(() => pair.close())
+closeAfter(pair)
 
 test('a thousand streams at once are all under way together and all finish complete', async () => {
   const waves = Array.from({ length: streamCount / waveSize }, () => Promise.withResolvers<void>())

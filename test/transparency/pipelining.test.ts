@@ -2,14 +2,14 @@ import assert from 'node:assert/strict'
 import { Buffer } from 'node:buffer'
 import { assertOwnAnswer, startPair } from '../support/pair.ts'
 import { connect } from '../support/raw-client.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { surfaceOf, surfaces } from '../support/surfaces.ts'
 import type { Step } from '../support/upstream-script.ts'
 import { chunked, message, sized } from '../support/wire-bytes.ts'
 import { headerValues } from '../support/wire-message.ts'
 
 const pair = await startPair()
-after(() => pair.close())
+closeAfter(pair)
 
 for (const surface of surfaces) {
   const call = (mark: number) => pair.request(surface, { lines: [`x-mark: ${mark}`], body: surface.jsonBody })

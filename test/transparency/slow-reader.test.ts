@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { startPair } from '../support/pair.ts'
 import { connect } from '../support/raw-client.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { surfaceOf, surfaces } from '../support/surfaces.ts'
 import type { ReceivedRequest } from '../support/upstream-script.ts'
 import { chunked, noise, sized } from '../support/wire-bytes.ts'
 
 const pair = await startPair()
-after(() => pair.close())
+closeAfter(pair)
 
 const MiB = 1024 * 1024
 const size = 64 * MiB

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { startPair } from '../support/pair.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { surfaces } from '../support/surfaces.ts'
 import { sized } from '../support/wire-bytes.ts'
 
 const pair = await startPair()
-after(() => pair.close())
+closeAfter(pair)
 
 const queries = [
   '?',

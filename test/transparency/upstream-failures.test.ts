@@ -7,13 +7,13 @@ import { startGateway } from '../support/gateway.ts'
 import { assertOwnError } from '../support/own-error.ts'
 import { startPair } from '../support/pair.ts'
 import { connect, exchange } from '../support/raw-client.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { providerKeys, surfaces } from '../support/surfaces.ts'
 import type { Script } from '../support/upstream-script.ts'
 import { chunk, lastChunk, message, noise, sized } from '../support/wire-bytes.ts'
 
 const pair = await startPair()
-after(() => pair.close())
+closeAfter(pair)
 
 test('an upstream that cannot be reached is a 502 in the shape of the surface, each time', async (t) => {
   const url = `http://127.0.0.1:${await closedPort()}`
@@ -140,7 +140,7 @@ for (const surface of surfaces) {
 }
 
 const gateway = await startGateway({ chatUrl: `http://127.0.0.1:${await closedPort()}/v1` })
-after(() => gateway.close())
+closeAfter(gateway)
 
 const head = (key: string, length: number) =>
   `POST /v1/files HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer ${key}\r\nContent-Length: ${length}\r\n\r\n`

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { dataOf, idOf, verified, WebhookGateway } from './webhook-gateway.ts'
 
 const hooked = await WebhookGateway.start({
   settings: { dashboardUrl: new URL('https://tollgate.example.com') },
 })
-after(() => hooked.close())
+closeAfter(hooked)
 
 /** A call that costs so many nanodollars: 500 for each token of output. */
 async function spend(key: string, nanos: number): Promise<string> {

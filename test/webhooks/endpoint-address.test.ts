@@ -7,6 +7,7 @@ import {
   permittedAddresses,
 } from '../../src/webhooks/endpoint-address.ts'
 import { test } from '../support/suite.ts'
+import { words } from '../support/words.ts'
 
 const NAMES: Readonly<Record<string, readonly string[]>> = {
   'public.example': ['93.184.216.34', '2606:2800:220:1::1'],
@@ -51,22 +52,15 @@ test('of a name with public and private addresses only the public ones are used'
   const permitted = await permittedAddresses(
     new URL('https://both.example/'),
     rules(false),
-    AbortSignal.timeout(1_000),
+    AbortSignal.timeout(60_000),
   )
   assert.ok(permitted.length > 0 && permitted.every(({ address }) => !isForbiddenAddress(address)))
 })
 
 test('every spelling of a private address is refused', async () => {
-  const hosts = [
-    '127.0.0.1',
-    '2130706433',
-    '0x7f.1',
-    '0177.0.0.1',
-    '127.1',
-    '127.0.0.1.',
-    '0',
-    '%31%32%37.0.0.1',
-  ]
+  const hosts = words(`
+    127.0.0.1 2130706433 0x7f.1 0177.0.0.1 127.1 127.0.0.1. 0 %31%32%37.0.0.1
+  `)
   const wide = ['①②⑦.0.0.1', '１２７.０.０.１']
   const bracketed = [
     '[::1]',

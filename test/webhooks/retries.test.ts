@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { pauseAfterMs } from '../../src/webhooks/deliver.ts'
 import { movableClock } from '../management/movable-clock.ts'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import type { Reply } from '../support/webhook-receiver.ts'
 import { dataOf, idOf, type Subscription, WebhookGateway } from './webhook-gateway.ts'
@@ -11,7 +11,7 @@ const [MINUTE_MS, HOUR_MS] = [60_000, 3_600_000]
 const clock = movableClock()
 const resolveHost: () => Promise<never> = () => Promise.reject(new Error('there is no such host'))
 const hooked = await WebhookGateway.start({ clock, resolveHost: () => resolveHost() })
-after(() => hooked.close())
+closeAfter(hooked)
 
 const record = async ({ path }: Subscription) => await hooked.gateway.manage('GET', path)
 

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import type { ServerResponse } from 'node:http'
-import { after, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { WebhookGateway } from './webhook-gateway.ts'
 
 const hooked = await WebhookGateway.start()
-after(() => hooked.close())
+closeAfter(hooked)
 
 const KEYS = 30
 

@@ -1,15 +1,10 @@
+import { words } from '../../support/words.ts'
 import { type Json, streamOf } from './replies.ts'
 
-const STREAM_END_MEMBERS = [
-  'input_tokens',
-  'cache_creation_input_tokens',
-  'cache_read_input_tokens',
-  'output_tokens',
-  'output_tokens_details',
-  'server_tool_use',
-  'iterations',
-  'fallback_credit',
-]
+const STREAM_END_MEMBERS = words(`
+  input_tokens cache_creation_input_tokens cache_read_input_tokens output_tokens output_tokens_details
+  server_tool_use iterations fallback_credit
+`)
 
 export interface MessageReply {
   readonly usage: Json

@@ -114,13 +114,6 @@ export function ledgerConformance(storeName: string, openStore: OpenStoreUnderTe
     assert.deepEqual(await subject.rows('call'), [])
   })
 
-  test('a key is good until the instant of its expiry, and not at it', async (subject) => {
-    await addKey(subject.store, 'soon', { expiresAtMs: NOON + 1 })
-    assert.equal((await subject.store.admit(opening('req_1', 'soon'))).kind, 'admitted')
-    const late = await subject.store.admit(opening('req_2', 'soon', { atMs: NOON + 1 }))
-    assert.equal(late.kind, 'refused')
-  })
-
   test('what cannot be rated is refused always, never, or only once credit is enforced', async (subject) => {
     const unratable = (refuse: 'always' | 'limited' | 'never') =>
       ({ unratable: { reason: 'model_not_priced', refuse } }) as const
