@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { startBillingBench } from '../billing/bench-of-one.ts'
 import { VERSION } from '../../src/kernel/runtime.ts'
+import { startBillingBench } from '../billing/bench-of-one.ts'
 import { closeAfter, test } from '../support/suite.ts'
 import { askOf } from './own-client.ts'
 

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { dig, digList } from '../simulator/dig.ts'
 import { refusedSocket } from '../simulator/socket-client.ts'
 import { after, before, test } from '../support/suite.ts'
-import { type PlayedUpstream, playUpstream } from './played-upstream.ts'
 import { words } from '../support/words.ts'
+import { type PlayedUpstream, playUpstream } from './played-upstream.ts'
 
 const PATHS = words(`
   /v1/live/sessions /v1/live/sessions/live_1/attach
