@@ -4,6 +4,7 @@ import { type Denial, type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Nanos } from '../kernel/money.ts'
 import { redactForeign, withoutKey } from '../kernel/secret.ts'
+import type { OwnUpstream, Surface } from '../kernel/vocabulary.ts'
 import { refuseKey } from '../keys/credential.ts'
 import type { BoundedFile } from '../ledger/account.ts'
 import {
@@ -17,7 +18,7 @@ import { namedInFile } from '../providers/named-models.ts'
 import { modelAsked } from '../providers/request-members.ts'
 import type { Held, QueueEntry } from './admission-queue.ts'
 import type { Call, IdentifiedCall, PlannedCall, ReadCall } from './call.ts'
-import { findCaller, upstreamFor } from './find-caller.ts'
+import { findCaller } from './find-caller.ts'
 import type { Gateway } from './gateway.ts'
 import type { CallPlan } from './pricer.ts'
 import { describeCall, describeUnsent, explainHeld, explainRefusal, recordable } from './refusals.ts'
@@ -28,6 +29,16 @@ export type AdmitResult =
   | (Admission & { readonly kind: 'admitted' })
   | ({ readonly kind: 'refused' } & Denial)
   | { readonly kind: 'client_left' }
+
+/** The account's own upstream, else the installation's. */
+export function upstreamFor(
+  accountId: string,
+  own: OwnUpstream | null,
+  surface: Surface,
+  { upstreams, ownUpstreams }: Gateway,
+): Upstream | null {
+  return own === null ? upstreams[surface] : ownUpstreams.open(accountId, surface, own)
+}
 
 /**
  * The upstream of an admitted call: the account's own, as of admission, or the installation's. The account's upstream

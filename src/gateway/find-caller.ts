@@ -1,8 +1,6 @@
-import type { Upstream } from '../http/upstream-connection.ts'
 import type { Refusal } from '../kernel/errors.ts'
 import type { HeaderNames } from '../kernel/header-names.ts'
 import type { Nanos } from '../kernel/money.ts'
-import type { OwnUpstream, Surface } from '../kernel/vocabulary.ts'
 import { type Caller, refuseKey } from '../keys/credential.ts'
 import { refuseSpent } from '../ledger/decide-admission.ts'
 import type { Gateway } from './gateway.ts'
@@ -34,14 +32,4 @@ export async function findCaller(
   const spent = isPaid ? refuseSpent(means) : null
   const refusal = isSuspended ? refuseSuspended() : spent && explainSpent(spent, names)
   return { caller, refusal, balanceNanos: means.balanceNanos }
-}
-
-/** The account's own upstream, else the installation's. */
-export function upstreamFor(
-  accountId: string,
-  own: OwnUpstream | null,
-  surface: Surface,
-  { upstreams, ownUpstreams }: Gateway,
-): Upstream | null {
-  return own === null ? upstreams[surface] : ownUpstreams.open(accountId, surface, own)
 }

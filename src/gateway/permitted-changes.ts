@@ -2,6 +2,7 @@ import { Readable } from 'node:stream'
 import { discardRest, type Exchange } from '../http/exchange.ts'
 import type { BodyTimes } from '../http/incoming-request.ts'
 import {
+  codingOf,
   firstValue,
   hasHeader,
   isHopByHop,
@@ -12,7 +13,6 @@ import {
 import type { UpstreamBody } from '../http/upstream-call.ts'
 import type { HeaderNames } from '../kernel/header-names.ts'
 import { formatUsd, type Nanos } from '../kernel/money.ts'
-import { codingOf } from '../metering/decode-copy.ts'
 import type { RequestFacts } from '../metering/request-facts.ts'
 import { applySplice, askForUsage, type Splice } from '../providers/chat-usage.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
@@ -135,42 +135,35 @@ function codingSent(value: string): string | null {
   return /^\s*identity\s*$/i.test(value) ? null : `${value}, chunked`
 }
 
-/** Headers and trailers that are wrong once a byte of the body has changed, with the reason. */
-const OUTDATED_HEADERS: Readonly<Record<string, string>> = {
-  'content-length': 'the length is another, and of a stream not known before its end',
-  'content-md5': 'a digest of the bytes as they were (RFC 1864)',
-  digest: 'a digest of the bytes as they were (RFC 3230)',
-  'content-digest': 'a digest of the bytes as they were (RFC 9530)',
-  etag: 'a strong entity tag promises these very bytes; a weak one promises their meaning, and stays',
-  'repr-digest': 'a digest of the bytes as they were (RFC 9530)',
-}
+/** Headers and trailers that are wrong once a byte of the body has changed: its length, and digests of its bytes. */
+const OUTDATED = /^(?:content-length|content-md5|digest|content-digest|repr-digest)$/
 
+/** A strong entity tag promises these very bytes; a weak one promises their meaning, and stays. */
 export function isOutdated(name: string, value: string): boolean {
-  return name === 'etag' ? !/^\s*W\//.test(value) : Object.hasOwn(OUTDATED_HEADERS, name)
+  return name === 'etag' ? !/^\s*W\//.test(value) : OUTDATED.test(name)
 }
 
 export function withoutOutdated(headers: RawHeaders): string[] {
-  const kept: string[] = []
+  return linesThat(headers, (name, value) => !isOutdated(name, value))
+}
+
+export function withoutOurs(headers: RawHeaders, prefix: string): string[] {
+  return linesThat(headers, (name) => !name.startsWith(prefix))
+}
+
+function linesThat(headers: RawHeaders, stay: (lowerName: string, value: string) => boolean): string[] {
+  const lines: string[] = []
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i] ?? ''
     const value = headers[i + 1] ?? ''
-    if (!isOutdated(name.toLowerCase(), value)) kept.push(name, value)
+    if (stay(name.toLowerCase(), value)) lines.push(name, value)
   }
-  return kept
+  return lines
 }
 
 /** A reason phrase with characters other than tabs and printable ASCII is not sent. */
 export function printable(reason: string): string {
   return /^[\t\x20-\x7e]*$/.test(reason) ? reason : ''
-}
-
-export function withoutOurs(lines: string[], prefix: string): string[] {
-  const out: string[] = []
-  for (let i = 0; i < lines.length; i += 2) {
-    const name = lines[i] ?? ''
-    if (!name.toLowerCase().startsWith(prefix)) out.push(name, lines[i + 1] ?? '')
-  }
-  return out
 }
 
 export interface Figures {

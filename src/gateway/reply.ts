@@ -1,10 +1,10 @@
 import type { Exchange } from '../http/exchange.ts'
-import { firstValue, hasHeader } from '../http/raw-headers.ts'
+import { codingOf, firstValue, hasHeader } from '../http/raw-headers.ts'
 import type { ReplyReceiver, UpstreamCall } from '../http/upstream-call.ts'
 import { limits } from '../kernel/limits.ts'
 import { ChunkList } from '../kernel/memory.ts'
 import type { Nanos } from '../kernel/money.ts'
-import { type CopyDecoder, codingOf, decodeCopy } from '../metering/decode-copy.ts'
+import { type CopyDecoder, decodeCopy } from '../metering/decode-copy.ts'
 import {
   type Meter,
   type Metered,

@@ -151,3 +151,16 @@ export class NameMemo<Known extends object | string> {
     return known
   }
 }
+
+const CODINGS = ['gzip', 'x-gzip', 'deflate', 'br', 'zstd'] as const
+
+/** The content coding of a body; `unknown`: one that cannot be decoded here. */
+export function codingOf(
+  contentEncoding: string | undefined,
+): 'identity' | 'unknown' | { readonly coding: (typeof CODINGS)[number] } {
+  const name = (contentEncoding ?? '').trim().toLowerCase()
+  if (name === '' || name === 'identity') return 'identity'
+  // A chain of codings ("gzip, gzip, …") multiplies work, and no client needs more than one.
+  const coding = CODINGS.find((known) => known === name)
+  return coding === undefined ? 'unknown' : { coding }
+}

@@ -13,23 +13,16 @@ type DecodingStream = Transform & { readonly bytesWritten: number }
 /** RFC 9659 allows a window of 8 MiB; the library would allow 128 MiB. */
 const ZSTD_LIMITS = { params: { [constants.ZSTD_d_windowLogMax]: 23 } }
 
-const CODINGS: Readonly<Record<string, (first: number) => DecodingStream>> = {
+const CODINGS = {
   gzip: () => createGunzip(),
   'x-gzip': () => createGunzip(),
   // "deflate" means the zlib format, but some senders omit its header, whose first byte has 8 in the low half.
   deflate: (first) => ((first & 0x0f) === 8 ? createInflate() : createInflateRaw()),
   br: () => createBrotliDecompress(),
   zstd: () => createZstdDecompress(ZSTD_LIMITS),
-}
+} satisfies Readonly<Record<string, (first: number) => DecodingStream>>
 
-export function codingOf(
-  contentEncoding: string | undefined,
-): 'identity' | 'unknown' | { readonly coding: string } {
-  const coding = (contentEncoding ?? '').trim().toLowerCase()
-  if (coding === '' || coding === 'identity') return 'identity'
-  // A chain of codings ("gzip, gzip, …") multiplies work, and no client needs more than one.
-  return Object.hasOwn(CODINGS, coding) ? { coding } : 'unknown'
-}
+export type Coding = keyof typeof CODINGS
 
 /** How many compressed bytes the copy may be behind. Beyond it the sender waits until half of them are decoded. */
 const REQUEST_BACKLOG_BYTES_MAX = 64 * 1024
@@ -53,7 +46,7 @@ interface CopyLimits {
 
 /** Decodes a copy of a body while the body itself passes unchanged. Bad input or too much output ends the copy. */
 export function decodeCopy(
-  coding: string,
+  coding: Coding,
   outputBytesMax: number,
   onBytes: (bytes: Buffer) => void,
   { backlogBytesMax = REQUEST_BACKLOG_BYTES_MAX, ratioMax = Infinity }: CopyLimits = {},
@@ -64,7 +57,7 @@ export function decodeCopy(
 type AllLimits = Required<CopyLimits> & { readonly outputBytesMax: number }
 
 class StreamDecoder implements CopyDecoder {
-  readonly #coding: string
+  readonly #coding: Coding
   readonly #onBytes: (bytes: Buffer) => void
   readonly #limits: AllLimits
   #stream: DecodingStream | null = null
@@ -75,7 +68,7 @@ class StreamDecoder implements CopyDecoder {
   #inputBytes = 0
   #outputBytes = 0
 
-  constructor(coding: string, onBytes: (bytes: Buffer) => void, copyLimits: AllLimits) {
+  constructor(coding: Coding, onBytes: (bytes: Buffer) => void, copyLimits: AllLimits) {
     this.#coding = coding
     this.#onBytes = onBytes
     this.#limits = copyLimits
@@ -107,8 +100,7 @@ class StreamDecoder implements CopyDecoder {
   }
 
   #open(first: number): DecodingStream {
-    const open = Object.hasOwn(CODINGS, this.#coding) ? CODINGS[this.#coding] : undefined
-    if (open === undefined) throw new Error(`no decoder for ${this.#coding}`)
+    const open: (first: number) => DecodingStream = CODINGS[this.#coding]
     const stream = open(first)
     const over = () => {
       this.#isOver = true

@@ -2,7 +2,7 @@ import { type Fraction, floorDivide, type Nanos, parseUsd, roundHalfEven } from 
 import { UNITS, type Unit } from '../kernel/usage.ts'
 import { matchesPattern } from '../kernel/vocabulary.ts'
 import { MULTIPLIER_ONE, ONE } from './modifiers.ts'
-import { UNIT_PRICES } from './rate-keys.ts'
+import { UNIT_PRICES, UNITS_OF } from './rate-keys.ts'
 
 /**
  * Amounts of one calculation share one denominator, so that adding them is adding numerators and nothing is rounded
@@ -123,4 +123,11 @@ export function payableFor(discount: Discount, modelId: string): bigint {
 function bySpecificity(a: { readonly pattern: string }, b: { readonly pattern: string }): number {
   const wild = Number(a.pattern.endsWith('*')) - Number(b.pattern.endsWith('*'))
   return wild || b.pattern.length - a.pattern.length || (a.pattern < b.pattern ? -1 : 1)
+}
+
+const TOOLS: ReadonlySet<string> = new Set(UNITS_OF.tool)
+
+/** Whether a unit is priced by the call. */
+export function isTool(unit: string): boolean {
+  return TOOLS.has(unit)
 }

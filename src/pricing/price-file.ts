@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import { parseUsd } from '../kernel/money.ts'
 import { UNITS, type Unit } from '../kernel/usage.ts'
-import { isTool, type RateKey, TEXT_MODES, UNIT_PRICES, UNITS_OF } from './rate-keys.ts'
+import { isTool } from './amounts.ts'
+import { type RateKey, TEXT_MODES, UNIT_PRICES, UNITS_OF } from './rate-keys.ts'
 
 /**
  * The format of price files. A version holds all prices of a period; an overlay changes what it names. Unknown members

@@ -10,7 +10,7 @@ import {
 import { SURFACE_NAMES, type Surface } from '../kernel/vocabulary.ts'
 import { DEFAULT_IMAGE_MODEL, IMAGE_TOOL_MODEL } from '../providers/chat/images.ts'
 import { SURFACES } from '../providers/surfaces.ts'
-import { plainAmountOf } from './amounts.ts'
+import { isTool, plainAmountOf } from './amounts.ts'
 import { MULTIPLIER_ONE, maxRate, ONE, type RatingContext, tierOf } from './modifiers.ts'
 import {
   type FoundRate,
@@ -22,7 +22,6 @@ import {
   tableFor,
 } from './price-book.ts'
 import type { Mode } from './price-file.ts'
-import { isTool } from './rate-keys.ts'
 
 /** The rates of a model for a part of the usage, with the circumstances that chose them. */
 export interface PartPrice {

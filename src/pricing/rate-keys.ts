@@ -59,10 +59,3 @@ export const UNITS_OF: Readonly<Record<Side, readonly Unit[]>> = {
 function bySide(side: Side): readonly Unit[] {
   return UNITS.filter((unit) => UNIT_PRICES[unit].side === side)
 }
-
-const TOOLS: ReadonlySet<string> = new Set(UNITS_OF.tool)
-
-/** Whether a unit is priced by the call. */
-export function isTool(unit: string): boolean {
-  return TOOLS.has(unit)
-}

@@ -3,6 +3,7 @@ import { type Quantities, UNITS, type Unit, type Usage } from '../kernel/usage.t
 import {
   AMOUNT_DENOMINATOR,
   type Discount,
+  isTool,
   payableFor,
   plainAmountOf,
   readDiscount,
@@ -11,7 +12,7 @@ import {
 import { MULTIPLIER_ONE, ONE, type RatingContext } from './modifiers.ts'
 import type { FoundRate, PriceVersion } from './price-book.ts'
 import { type PartPrice, pricedParts, quantityOf, rateOf } from './priced-parts.ts'
-import { isTool, UNIT_PRICES } from './rate-keys.ts'
+import { UNIT_PRICES } from './rate-keys.ts'
 
 interface RatedFigures {
   /** `unpriced`: no model with usage has a price. The figures are 0 and have no meaning. */

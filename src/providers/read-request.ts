@@ -1,5 +1,6 @@
+import { codingOf } from '../http/raw-headers.ts'
 import { limits } from '../kernel/limits.ts'
-import { type CopyDecoder, codingOf, decodeCopy } from '../metering/decode-copy.ts'
+import { type Coding, type CopyDecoder, decodeCopy } from '../metering/decode-copy.ts'
 import {
   eachShape,
   GLANCE,
@@ -102,7 +103,7 @@ export class RequestReader {
 
   constructor(endpoint: Endpoint, head: BodyHead, watch: ItemWatch = new ConversationItems()) {
     const { contentType = '', contentEncoding } = head
-    const boundary = boundaryOf(contentType)
+    const boundary = /multipart/i.test(contentType) ? boundaryOf(contentType) : null
     const coding = codingOf(contentEncoding)
     this.#watch = watch
     this.#isUrlencoded = /urlencoded/i.test(contentType)
@@ -129,7 +130,7 @@ export class RequestReader {
     })
   }
 
-  #decode(coding: string): CopyDecoder {
+  #decode(coding: Coding): CopyDecoder {
     const { decodedBodyBytesMax, decodedRatioMax: ratioMax } = limits
     return decodeCopy(coding, decodedBodyBytesMax, (bytes) => this.#scan(bytes), { ratioMax })
   }

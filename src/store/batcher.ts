@@ -1,4 +1,5 @@
 import { StoreGone, StoreRefused, StoreUnavailable } from '../kernel/errors.ts'
+import { Histogram } from '../kernel/histogram.ts'
 import { limits } from '../kernel/limits.ts'
 
 export type Outcome<Answer> =
@@ -151,4 +152,23 @@ export function createBatcher<Command, Answer>(
 
 function tooLate(): StoreUnavailable {
   return new StoreUnavailable('the store did not answer in time')
+}
+
+const BATCH_CALLS_BOUNDS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000]
+const COMMIT_SECONDS_BOUNDS = [
+  ...[0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05],
+  ...[0.1, 0.25, 0.5, 1, 2.5],
+]
+
+/** Counters of transactions. */
+export class CommitCounts {
+  readonly batchCalls = new Histogram(BATCH_CALLS_BOUNDS)
+  readonly commitSeconds = new Histogram(COMMIT_SECONDS_BOUNDS)
+
+  /** A transaction without a call is not counted. */
+  committed(calls: number, ms: number): void {
+    if (calls === 0) return
+    this.batchCalls.observe(calls)
+    this.commitSeconds.observe(ms / 1_000)
+  }
 }

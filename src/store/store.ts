@@ -1,4 +1,4 @@
-import { Histogram } from '../kernel/histogram.ts'
+import type { Histogram } from '../kernel/histogram.ts'
 import type { Admission, CallClosing, CallOpening, Settled } from '../ledger/call.ts'
 import { ACCOUNTS } from './operations/accounts.ts'
 import { ADMIN_KEYS } from './operations/admin-keys.ts'
@@ -76,23 +76,4 @@ export interface StoreLoad {
   readonly commitSeconds: Histogram
   readonly waiting: number
   readonly events: ReadonlyMap<string, number>
-}
-
-const BATCH_CALLS_BOUNDS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000]
-const COMMIT_SECONDS_BOUNDS = [
-  ...[0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05],
-  ...[0.1, 0.25, 0.5, 1, 2.5],
-]
-
-/** Counters of transactions. */
-export class CommitCounts {
-  readonly batchCalls = new Histogram(BATCH_CALLS_BOUNDS)
-  readonly commitSeconds = new Histogram(COMMIT_SECONDS_BOUNDS)
-
-  /** A transaction without a call is not counted. */
-  committed(calls: number, ms: number): void {
-    if (calls === 0) return
-    this.batchCalls.observe(calls)
-    this.commitSeconds.observe(ms / 1_000)
-  }
 }

@@ -9,7 +9,7 @@ import {
 } from 'node:zlib'
 import fc from 'fast-check'
 
-import { decodeCopy } from '../../src/metering/decode-copy.ts'
+import { type Coding, decodeCopy } from '../../src/metering/decode-copy.ts'
 import { findEndpoint } from '../../src/providers/find-endpoint.ts'
 import { PIECE_BYTES, RequestReader } from '../../src/providers/read-request.ts'
 import { modelAsked } from '../../src/providers/request-members.ts'
@@ -66,7 +66,7 @@ for (const [coding, body] of Object.entries(bodies)) {
     await fc.assert(
       fc.asyncProperty(body, sizes, fc.boolean(), async (texts, pieces, waits) => {
         const seen: Buffer[] = []
-        const decoder = decodeCopy(coding, 10_000_000, (bytes) => seen.push(Buffer.from(bytes)))
+        const decoder = decodeCopy(coding as Coding, 10_000_000, (bytes) => seen.push(Buffer.from(bytes)))
         for (const piece of piecesOf(Buffer.concat(texts.map((text) => text.coded)), pieces)) {
           const wait = decoder.write(piece)
           if (waits) await wait
@@ -112,7 +112,7 @@ for (const [coding, encode] of Object.entries({
       if (!isOver) setImmediate(turn)
     }
     setImmediate(turn)
-    const decoder = decodeCopy(coding, 10_000_000, (bytes) => {
+    const decoder = decodeCopy(coding as Coding, 10_000_000, (bytes) => {
       inTurn += bytes.length
       most = Math.max(most, inTurn)
     })
@@ -128,7 +128,7 @@ async function decodeAll(
   chunks: readonly Buffer[],
 ): Promise<{ text: string; state: string }> {
   let text = ''
-  const decoder = decodeCopy(coding, 1_000_000, (bytes) => {
+  const decoder = decodeCopy(coding as Coding, 1_000_000, (bytes) => {
     text += bytes.toString()
   })
   for (const chunk of chunks) await decoder.write(chunk)

@@ -5,10 +5,10 @@ import { StoreGone, StoreUnavailable } from '../../kernel/errors.ts'
 import { limits } from '../../kernel/limits.ts'
 import { startThread } from '../../kernel/runtime.ts'
 import type { Admission, Settled } from '../../ledger/call.ts'
-import { type Batcher, type Outcome as BatcherOutcome, createBatcher } from '../batcher.ts'
+import { type Batcher, type Outcome as BatcherOutcome, CommitCounts, createBatcher } from '../batcher.ts'
 import { eventCountMemory, readEventCounts } from '../operations/events.ts'
 import { type Methods, methodsOf } from '../operations/operation.ts'
-import { BODIES, BRIEF, CommitCounts, READS, REFUSED, type Store } from '../store.ts'
+import { BODIES, BRIEF, READS, REFUSED, type Store } from '../store.ts'
 import {
   type Command,
   errorOf,
