@@ -13,6 +13,7 @@ const RUNS: Readonly<Record<string, Run>> = {
   crash: ['test/crash/long-run.ts'],
   chaos: ['test/cluster/long-chaos.ts'],
   deferred: ['test/cluster/long-deferred.ts'],
+  'node-versions': ['test/docs/long-node-versions.ts'],
   jam: ['test/hostile/long-jam.ts'],
   simulation: ['test/store/long-simulation.ts'],
   'simulation-postgres': ['test/store/long-simulation.ts', { TEST_STORE: 'postgres' }],

@@ -43,7 +43,10 @@ export function openFrontDoor(gateway: Gateway, handleOwned: HandleOwned): (exch
     }
     const { target } = judged
     if (hidesOwnedPath(target.path)) {
-      const refusal = refuse('bad_request', 'Bad request target: the request path has an encoded slash.')
+      const refusal = refuse(
+        'bad_request',
+        'The path hides a path of this gateway behind an encoded slash. Send the slash as it is.',
+      )
       return refuseRequest(exchange, audienceOf(exchange, target.path), refusal, counts)
     }
     const owned = isOwnedPath(target.path) || isBrowserAtRoot(target.path, exchange)

@@ -68,7 +68,7 @@ export function explainRefusal(refusal: CallRefusal, request: RefusedRequest, na
     }
     case 'endpoint_not_metered':
       if (request.unmeteredMember !== null) {
-        const message = `This gateway cannot meter requests with "${request.unmeteredMember}" yet. Remove it, or ask the operator.`
+        const message = `This gateway cannot meter requests with "${request.unmeteredMember}" yet. Remove it, or ask the operator to allow it.`
         return refuse('endpoint_not_metered', message, { param: request.unmeteredMember })
       }
       return refuse(
@@ -255,7 +255,7 @@ function refuseMisspelled(method: string, path: string): Refusal | null {
 function refuseMinting({ billing }: Endpoint, minting: 'pass' | 'refuse'): Refusal | null {
   if (billing !== 'mints_credential' || minting === 'pass') return null
   const message =
-    'This endpoint issues an upstream credential, which would survive the revocation of your key. This gateway blocks it for every key.'
+    'This endpoint issues an upstream credential, which would survive the revocation of your key. Only the operator of this gateway can allow it.'
   return refuse('minting_refused', message)
 }
 

@@ -114,7 +114,7 @@ export class IncomingRequest {
       )
     else if (bytes * 1_000 < bytesPerSecondMin * tookMs)
       this.#receiver.broken(
-        `The request body comes too slowly: less than ${bytesPerSecondMin} bytes a second.`,
+        `The request body arrives too slowly: less than ${bytesPerSecondMin} bytes a second. Retry on a faster connection.`,
       )
   }
 

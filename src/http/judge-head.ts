@@ -10,7 +10,7 @@ export function judgeHead(httpVersion: string, method: string, headers: RawHeade
     return refuse('bad_request', 'Only HTTP/1.1 and HTTP/1.0 are supported.', { close: true })
   }
   if (method === 'TRACE' || method === 'CONNECT') {
-    return refuse('method_not_allowed', `${method} is not supported.`, { close: true })
+    return refuse('method_not_allowed', `${method} is not supported. Use the method of the endpoint.`, { close: true })
   }
   const hosts = valuesOf(headers, 'host')
   if (hosts.length > 1)
@@ -20,11 +20,17 @@ export function judgeHead(httpVersion: string, method: string, headers: RawHeade
     return refuse('bad_request', 'The Host header is missing. Send one.', { close: true })
   }
   if (host !== undefined && !HOST.test(host)) {
-    return refuse('bad_request', 'The Host header is not a host name with an optional port.', { close: true })
+    return refuse('bad_request', 'The Host header is not a host name with an optional port. Correct it.', {
+      close: true,
+    })
   }
   // Like Node, the connection accepts any value that contains `100-continue`.
   if (valuesOf(headers, 'expect').some((value) => value.trim().toLowerCase() !== '100-continue')) {
-    return refuse('expectation_failed', 'Only "Expect: 100-continue" is supported.', { close: true })
+    return refuse(
+      'expectation_failed',
+      'Only "Expect: 100-continue" is supported. Send that value or no Expect header.',
+      { close: true },
+    )
   }
   const codings = valuesOf(headers, 'transfer-encoding')
   if (codings.length === 0) return null
@@ -34,7 +40,11 @@ export function judgeHead(httpVersion: string, method: string, headers: RawHeade
     })
   }
   if (codings.length > 1 || codings[0]?.trim().toLowerCase() !== 'chunked') {
-    return refuse('bad_request', 'Only the transfer coding "chunked" is supported.', { close: true })
+    return refuse(
+      'bad_request',
+      'Only the transfer coding "chunked" is supported. Send it alone, or send Content-Length.',
+      { close: true },
+    )
   }
   return null
 }
@@ -51,11 +61,12 @@ type JudgedTarget =
 /** Validates the target before `?` without normalising it. An ambiguous path is refused, not repaired. */
 export function judgeTarget(rawTarget: string, host: string | undefined): JudgedTarget {
   const origin = toOriginForm(rawTarget, host)
-  if (origin === null) return refused('the request target must be a path, or a URL of this host')
+  if (origin === null)
+    return refused('The request target is neither a path nor a URL of this host. Send a path')
   const queryAt = origin.indexOf('?')
   const path = queryAt === -1 ? origin : origin.slice(0, queryAt)
   const problem = problemOf(path)
-  if (problem !== null) return refused(`the request path has ${problem}`)
+  if (problem !== null) return refused(`The path has ${problem}. Send the path without it`)
   return { kind: 'target', target: { path, query: queryAt === -1 ? '' : origin.slice(queryAt) } }
 }
 
@@ -64,7 +75,7 @@ function decodeSlashes(path: string): string {
 }
 
 function refused(message: string): JudgedTarget {
-  return { kind: 'refused', refusal: refuse('bad_request', `Bad request target: ${message}.`) }
+  return { kind: 'refused', refusal: refuse('bad_request', `${message}.`) }
 }
 
 function toOriginForm(target: string, host: string | undefined): string | null {

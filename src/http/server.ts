@@ -205,7 +205,10 @@ function explainClientError(error: WireError): Refusal | null {
       return refuse('request_timeout', 'The request head did not arrive in time. Retry.')
     default:
       if (!error.code.startsWith('HPE_')) return null
-      return refuse('bad_request', 'The request is not well-formed HTTP/1.1.')
+      return refuse(
+        'bad_request',
+        'The request is not well-formed HTTP/1.1. Check the client, and any proxy in front of this gateway.',
+      )
   }
 }
 

@@ -83,7 +83,7 @@ export function checkQuery(schema: z.ZodType | null, parameters: Parameters): Ch
 }
 
 function malformed(name: string): Refused {
-  return refused('bad_request', `${name} is not percent-encoded UTF-8.`, name)
+  return refused('bad_request', `${name} is not percent-encoded UTF-8. Encode it.`, name)
 }
 
 /** Decodes a parameter as in forms: a plus is a space. */
@@ -107,7 +107,7 @@ export function checkBody(schema: z.ZodType, bytes: Buffer): Checked<unknown> {
     if (bytes.length > 0) text = utf8.decode(bytes)
     json = parseOwnJson(text)
   } catch {
-    return refused('bad_request', 'The body is not JSON in UTF-8.')
+    return refused('bad_request', 'The body is not JSON in UTF-8. Send a JSON object.')
   }
   // JSON.parse uses the last of two values: `"monthly_budget_usd":5` followed by null would create a key without a cap.
   const [twice] = namesTwice(text)
@@ -153,7 +153,7 @@ function readOnce(
 ): Checked<Idempotency | null> {
   const refuseHeader = (message: string) => refused('bad_request', `${ONCE_HEADER} ${message}`, ONCE_HEADER)
   const names = new Set(valuesOf(headers, ONCE_HEADER.toLowerCase()))
-  if (names.size > 1) return refuseHeader('is given twice with different values.')
+  if (names.size > 1) return refuseHeader('is given twice with different values. Send one.')
   const [name] = names
   if (name === undefined) return NOTHING
   if (!/^[\x20-\x7e]{1,255}$/.test(name))

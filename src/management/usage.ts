@@ -118,7 +118,7 @@ const DIMENSION_COLUMNS: Readonly<Record<UsageDimension, readonly string[]>> = {
 export const usageRoute = defineRoute('get_usage', {
   summary: 'Sum up usage and cost by day, model and key',
   description:
-    'An admin key sees the whole account, an API key its own usage. A call belongs to the day on which it began; calls in ' +
+    'An admin key sees the whole account, an API key its own usage. A call belongs to the day of its admission; calls in ' +
     'flight are not included yet. `format=csv` or `Accept: text/csv` answers the buckets as CSV, complete without `limit`.',
   query: usageQuery,
   answer: usageSchema,

@@ -4,37 +4,39 @@ import { type Ambiguity, NOT_READ, type RequestFacts } from '../metering/request
 import type { Endpoint } from './endpoint.ts'
 import { INNER_NAMES, isGiven, isUnread } from './request-members.ts'
 
-/** By the reasons of the readers of JSON, forms and content codings. */
+/** What is wrong and what to do, by the reasons of the readers of JSON, forms and content codings. */
 const REASONS: Readonly<Record<string, string>> = {
-  empty: 'it is empty',
-  byte_order_mark: 'it begins with a byte order mark',
-  not_utf8: 'it is not UTF-8',
-  not_json: 'it is not JSON',
-  not_an_object: 'it is not a JSON object',
-  truncated: 'it ends too early',
-  trailing_bytes: 'bytes follow its end',
-  too_deep: 'it is nested too deeply',
-  too_large: 'it is too large',
-  name_too_long: 'the name of a member is too long',
-  ambiguous_name: 'some parsers read one of its names as another',
-  preamble: 'bytes precede the first part of its form',
-  stray_boundary: 'a boundary of its form is where no part begins',
-  no_closing_boundary: 'its form has no end',
-  bad_part_head: 'the head of a form part is ambiguous',
-  part_head_too_large: 'the head of a form part is too large',
-  too_many_parts: 'its form has too many parts',
-  ambiguous_part: 'a form field could be read as a file or decoded differently',
-  ambiguous_content_type: 'its content type is neither JSON nor multipart/form-data with one clear boundary',
+  empty: 'it is empty. Send JSON',
+  byte_order_mark: 'it begins with a byte order mark. Send it without',
+  not_utf8: 'it is not UTF-8. Encode it as UTF-8',
+  not_json: 'it is not JSON. Send JSON',
+  not_an_object: 'it is not a JSON object. Send an object',
+  truncated: 'it ends too early. Send all of it',
+  trailing_bytes: 'bytes follow its end. Send one JSON text',
+  too_deep: 'it is nested too deeply. Send fewer levels',
+  too_large: 'it is too large. Send a smaller one',
+  name_too_long: 'the name of a member is too long. Send a shorter one',
+  ambiguous_name: 'some parsers read one of its names as another. Spell names as the API does',
+  preamble: 'bytes precede the first part of its form. Begin with the boundary',
+  stray_boundary:
+    'its form has a boundary where no part begins. Choose a boundary that the parts do not contain',
+  no_closing_boundary: 'its form has no closing boundary. Send all of it',
+  bad_part_head: 'the head of a form part is ambiguous. Send each header once',
+  part_head_too_large: 'the head of a form part is too large. Send fewer headers',
+  too_many_parts: 'its form has too many parts. Send fewer',
+  ambiguous_part: 'a form field could be read as a file or decoded differently. Send fields as plain text',
+  ambiguous_content_type:
+    'its content type is neither JSON nor multipart/form-data with one clear boundary. Send one of them',
   // It could be one: `{"model":"a","x":"&model=b&"}`.
-  may_be_form: 'its content type is that of a form; send application/json',
+  may_be_form: 'its content type is that of a form. Send application/json',
   // Some servers take deflate for the zlib format and some for bare deflate, and bytes can be made that are both.
-  deflate: 'deflate is ambiguous; send it uncompressed or as gzip',
+  deflate: 'deflate is ambiguous. Send it uncompressed or as gzip',
   // Where upstream believes it, quotes may be elsewhere.
-  foreign_charset: 'its content type names a charset other than UTF-8',
-  two_content_types: 'it has two content types or encodings',
-  unknown_content_encoding: 'its content encoding is unknown',
-  corrupt: 'it does not match its content encoding',
-  too_dense: 'it decodes to far more than was sent',
+  foreign_charset: 'its content type names a charset other than UTF-8. Encode it as UTF-8',
+  two_content_types: 'it has two content types or encodings. Send one of each',
+  unknown_content_encoding: 'its content encoding is unknown. Send it uncompressed or as gzip',
+  corrupt: 'it does not match its content encoding. Send it uncompressed or as gzip',
+  too_dense: 'it decodes to far more than was sent. Send it uncompressed',
 }
 
 /** Reasons on which parsers differ. The others are for bodies that no parser can read, or that exceed our limits. */

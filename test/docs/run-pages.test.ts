@@ -27,6 +27,9 @@ const SCRIPTS: Readonly<Record<string, string>> = {
   typescript: 'mts',
 }
 
+/** The folder of the reader's Node.js: `long-node-versions.ts` sets older ones. */
+const EXAMPLE_NODE = process.env['TEST_EXAMPLE_NODE'] ?? dirname(process.execPath)
+
 /** The numbered steps of a page are the runbook of a leaked key: `test/cli/leaked-key-runbook.test.ts` runs them. */
 const isRunElsewhere = ({ section }: Block) => /^\d\. /.test(section)
 
@@ -93,7 +96,7 @@ async function runPage(page: string, blocks: readonly Block[]): Promise<void> {
       .replaceAll('svc_admin_…', gateway.adminKey)
   const script = blocks.map((block) => commandOf(block, place, spelled)).join('\n')
   const env = {
-    PATH: [curl.folder, commands, dirname(process.execPath), '/usr/bin', '/bin'].join(':'),
+    PATH: [curl.folder, commands, EXAMPLE_NODE, '/usr/bin', '/bin'].join(':'),
     HOME: place,
     TOLLGATE_URL: gateway.url,
     TMPDIR: tmpdir(),

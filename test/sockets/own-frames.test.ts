@@ -107,6 +107,6 @@ test('text that is not UTF-8 is refused as a turn that cannot be read', async ()
   assert.deepEqual([opcodeOf(first), more], [1, []])
   const { error } = JSON.parse(payloadOf(first).toString()) as { error: Record<string, string> }
   assert.equal(error['code'], 'bad_request')
-  assert.equal(error['message'], 'The body cannot be read: it is not UTF-8.')
+  assert.equal(error['message'], 'The body cannot be read: it is not UTF-8. Encode it as UTF-8.')
   client.socket.destroy()
 })
