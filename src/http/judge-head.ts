@@ -10,7 +10,9 @@ export function judgeHead(httpVersion: string, method: string, headers: RawHeade
     return refuse('bad_request', 'Only HTTP/1.1 and HTTP/1.0 are supported.', { close: true })
   }
   if (method === 'TRACE' || method === 'CONNECT') {
-    return refuse('method_not_allowed', `${method} is not supported. Use the method of the endpoint.`, { close: true })
+    return refuse('method_not_allowed', `${method} is not supported. Use the method of the endpoint.`, {
+      close: true,
+    })
   }
   const hosts = valuesOf(headers, 'host')
   if (hosts.length > 1)
