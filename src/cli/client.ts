@@ -14,7 +14,7 @@ interface Ask {
   /** Sent as JSON. */
   readonly body?: unknown
   /** Commands with the same key run once. */
-  readonly idempotencyKey?: string
+  readonly idempotencyKey?: string | undefined
 }
 
 /** An API object with numbers as text, because a double cannot hold every nanodollar. */

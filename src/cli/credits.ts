@@ -2,22 +2,14 @@ import type { Command } from 'commander'
 import type { AddedCredit, Credit } from '../api/credit.ts'
 import { limits } from '../kernel/limits.ts'
 import { formatUsd, parseUsd } from '../kernel/money.ts'
-import { connect, type Exact, type Options } from './client.ts'
-import { examples, Failure, UsageError } from './command.ts'
-import {
-  amountField,
-  type Listing,
-  onceKey,
-  printList,
-  showAnswer,
-  withConnection,
-  withFilters,
-  withOnce,
-} from './records.ts'
-import { counted, createProgress, print, printData, printUnread, shownText, shownUsd } from './terminal.ts'
+import { type FieldOption, type Listing, registerAll } from './api-command.ts'
+import { type ApiAnswer, type ApiObject, connect, type Exact, type Options } from './client.ts'
+import { Failure, UsageError } from './command.ts'
+import { counted, createProgress, print, printUnread, shownText, shownUsd } from './terminal.ts'
+
+const PATH = '/gateway/v1/credits'
 
 const LEDGER: Listing = {
-  path: '/gateway/v1/credits',
   noun: 'entries',
   columns: {
     at: 'created_at',
@@ -31,58 +23,50 @@ const LEDGER: Listing = {
   dispensable: ['entry', 'by'],
 }
 
+const REASON: FieldOption = ['--reason <text>!', 'reason', 'the reason in the ledger']
+
+const LIST = { listing: LEDGER, examples: ['tollgate credits list --limit 20'] }
+
+const ADD = {
+  options: [REASON],
+  once: true,
+  help: '\nA negative amount is a correction.',
+  examples: [
+    'tollgate credits add 500 --reason "invoice 2026-114"',
+    'tollgate credits add --reason "typo in invoice 2026-114" -- -50',
+  ],
+  show: printAdded,
+} as const
+
+const BACK = {
+  options: [REASON],
+  help: '\nWith - as the id, ids are read from standard input. An interrupted command can be repeated.',
+  examples: [
+    'tollgate credits back req_01JCN1ZV5M3T9Q8W7E6R5T4Y3X --reason "refund, ticket 4711"',
+    'tollgate credits back - --reason "leaked key" < fraud.ids',
+  ],
+}
+
 /** `tollgate credits` moves prepaid credit over HTTP, `tollgate balance` shows it. */
 export function register(group: Command): void {
   if (group.name() === 'balance') {
-    withConnection(group).action((options: Options) =>
-      showAnswer(options, 'balance', 'GET', '/gateway/v1/balance'),
-    )
+    registerAll(group, 'balance', [['', '', 'GET /gateway/v1/balance']])
     return
   }
-  withFilters(group.command('list').description('list the credit ledger, newest first'), [])
-    .addHelpText('after', examples('tollgate credits list --limit 20'))
-    .action((options: Options) => printList(LEDGER, [], options))
-
-  withOnce(withConnection(group.command('add <amount>').description('add prepaid credit, in USD')))
-    .requiredOption('--reason <text>', 'the reason in the ledger')
-    .addHelpText(
-      'after',
-      '\nA negative amount is a correction.' +
-        examples(
-          'tollgate credits add 500 --reason "invoice 2026-114"',
-          'tollgate credits add --reason "typo in invoice 2026-114" -- -50',
-        ),
-    )
-    .action(addCredit)
-
-  withConnection(group.command('back <request-id...>').description('credit calls back, each once'))
-    .requiredOption('--reason <text>', 'the reason in the ledger')
-    .addHelpText(
-      'after',
-      '\nWith - as the id, ids are read from standard input. An interrupted command can be repeated.' +
-        examples(
-          'tollgate credits back req_01JCN1ZV5M3T9Q8W7E6R5T4Y3X --reason "refund, ticket 4711"',
-          'tollgate credits back - --reason "leaked key" < fraud.ids',
-        ),
-    )
-    .action(creditBack)
+  const [, , back] = registerAll(group, 'credit', [
+    ['list', 'list the credit ledger, newest first', `GET ${PATH}`, LIST],
+    ['add <amount_usd>', 'add prepaid credit, in USD', `POST ${PATH}`, ADD],
+    ['back <request-id...>', 'credit calls back, each once', `POST ${PATH}`, BACK],
+  ])
+  back?.action(creditBack)
 }
 
-async function addCredit(amount: string, options: Options): Promise<void> {
-  const body = { amount_usd: amountField(amount), reason: options['reason'] }
-  const ask = { body, idempotencyKey: onceKey(options) }
-  const { value, text, headers } = await connect(options).ask<Exact<Credit>>(
-    'credit',
-    'POST',
-    LEDGER.path,
-    ask,
-  )
-  if (options.json) return await printData([`${text}\n`])
-  const done = value.amount_usd.startsWith('-') ? 'Removed' : 'Added'
+async function printAdded({ value, headers }: ApiAnswer<ApiObject>): Promise<void> {
+  const { amount_usd: amount, balance_after_usd: after, id } = value as Exact<Credit>
+  const done = amount.startsWith('-') ? 'Removed' : 'Added'
   const before = headers.get('idempotent-replayed') === 'true' ? ' before, and not again:' : ''
-  const sum = shownUsd(value.amount_usd.replace('-', ''))
-  const balance = shownUsd(value.balance_after_usd)
-  await print(`${done}${before} ${sum} as ${shownText(value.id)}. The balance is ${balance}.\n`)
+  const sum = shownUsd(amount.replace('-', ''))
+  await print(`${done}${before} ${sum} as ${shownText(id)}. The balance is ${shownUsd(after)}.\n`)
 }
 
 type CreditBack = Exact<AddedCredit>
@@ -102,7 +86,7 @@ async function creditBack(args: readonly string[], options: Options): Promise<vo
       progress.show(at)
       const body = { request_ids: ids.slice(at, at + limits.creditBackCallsMax), reason: options['reason'] }
       try {
-        const answer = await client.ask<CreditBack>('credit', 'POST', LEDGER.path, { body })
+        const answer = await client.ask<CreditBack>('credit', 'POST', PATH, { body })
         entries.push(answer.value)
         outcomes.push(answer.value as Outcomes)
         if (options.json) await printUnread(`${answer.text}\n`)

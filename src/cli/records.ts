@@ -1,13 +1,6 @@
-import { randomUUID } from 'node:crypto'
-import { type Command, Option } from 'commander'
-import { rawNumber } from '../kernel/money.ts'
-import { type ApiAnswer, type ApiList, type ApiObject, connect, type Options, type Query } from './client.ts'
 import {
   alignAmounts,
   type Cell,
-  outputStyle,
-  print,
-  printData,
   renderTable,
   shownCount,
   shownInstant,
@@ -15,111 +8,10 @@ import {
   type TerminalStyle,
 } from './terminal.ts'
 
-/** The commands over HTTP: options become fields and parameters of the API, and its objects become tables and lines. */
-
-// Options
-
-export function withConnection(command: Command): Command {
-  return command
-    .option('--url <url>', 'the gateway (TOLLGATE_URL, else TOLLGATE_HOST and TOLLGATE_PORT)')
-    .option(
-      '--admin-key-file <file>',
-      'file with an admin key (TOLLGATE_ADMIN_KEY, else <data dir>/admin-key)',
-    )
-    .option('--account <id>', 'the account to act in (default); lists and usage take "*" for all')
-    .option('--json', "print the API's answer")
-    .option('--no-color', 'no colour on a terminal')
-}
-
-/** An option, the field or parameter of the API that it sets, and the value of the API for a text; by default the text. */
-export type FieldOption = readonly [
-  option: string,
-  field: string,
-  help: string,
-  read?: (text: string) => unknown,
-]
-
-export function withFields(command: Command, fields: readonly FieldOption[]): Command {
-  for (const [option, , help] of fields) command.option(option, help)
-  return command
-}
-
-/** The fields whose options were given; `none` and `never` are null. The API checks the values. */
-export function fieldsOf(fields: readonly FieldOption[], options: Options): Record<string, unknown> {
-  const set = fields.flatMap(([option, field, , read]): [string, unknown][] => {
-    const given = options[new Option(option).attributeName()]
-    if (given === undefined) return []
-    if (given === 'none' || given === 'never') return [[field, null]]
-    return [[field, typeof given === 'string' && read !== undefined ? read(given) : given]]
-  })
-  return Object.fromEntries(set)
-}
-
-/** The amount exactly as typed. Text that is not a number is sent unchanged, for the API to refuse. */
-export function amountField(text: string): unknown {
-  return /^-?(?:0|[1-9]\d*)(?:\.\d+)?$/.test(text) ? rawNumber(text) : text
-}
-
-export function withOnce(command: Command): Command {
-  return command.option(
-    '--idempotency-key <text>',
-    'repeating the command with the same text does nothing more',
-  )
-}
-
-/** The idempotency key that was given, or a random one. */
-export function onceKey({ idempotencyKey }: Options): string {
-  return typeof idempotencyKey === 'string' ? idempotencyKey : randomUUID()
-}
-
-// Lists
+/** Objects of the API as tables and lines. */
 
 /** Titles, each with the field that is below it, or with several of which the first that has a value counts. */
-type Columns = Readonly<Record<string, string>>
-
-export interface Listing {
-  readonly path: string
-  /** What the rows are, in the plural. */
-  readonly noun: string
-  readonly columns: Columns
-  /** Columns to drop on a narrow terminal, in this order. */
-  readonly dispensable?: readonly string[]
-}
-
-const PAGES: readonly FieldOption[] = [
-  ['--limit <n>', 'limit', 'at most this many (100; no limit with --format)'],
-  ['--after <cursor>', 'after', 'the next page'],
-]
-
-/** Adds the options of a list to its command. Where the API has an export, `formats` are its formats. */
-export function withFilters(
-  command: Command,
-  filters: readonly FieldOption[],
-  formats: readonly string[] = [],
-): Command {
-  withFields(withConnection(command), [...filters, ...PAGES])
-  if (formats.length > 0)
-    command.addOption(new Option('--format <format>', 'export all that is recorded').choices(formats))
-  return command
-}
-
-/** Prints a page of a list as a table or as the API's answer, or exports all of it. */
-export async function printList(
-  { path, noun, columns, dispensable }: Listing,
-  filters: readonly FieldOption[],
-  options: Options,
-): Promise<void> {
-  const client = connect(options)
-  const query = fieldsOf([...filters, ...PAGES], options) as Query
-  const { format } = options
-  if (typeof format === 'string') return await printData(client.export(path, { ...query, format }))
-  const { value, text } = await client.ask<ApiList<object>>('list', 'GET', path, { query })
-  if (options.json) return await printData([`${text}\n`])
-  if (value.data.length === 0) process.stderr.write(`There are no such ${noun}.\n`)
-  else await print(renderRecords(columns, value.data, outputStyle(options), dispensable))
-  if (value.has_more)
-    process.stderr.write(`There are more ${noun}: add --after ${value.next} or a larger --limit.\n`)
-}
+export type Columns = Readonly<Record<string, string>>
 
 /** Records as rows. A column in which no record has a value is left out. */
 export function renderRecords(
@@ -173,22 +65,7 @@ function shownValue(field: string, value: unknown): string {
   return /(?:_tokens|requests)$/.test(field) ? shownCount(text) : text
 }
 
-// Records
-
-/** Sends a request that answers with a record, and prints the record. */
-export async function showAnswer(
-  options: Options,
-  ...request: Parameters<ReturnType<typeof connect>['ask']>
-): Promise<void> {
-  await printRecord(await connect(options).ask(...request), options)
-}
-
-/** Prints the fields of a record that have a value, each on a line, or, with --json, the API's reply unchanged. */
-export async function printRecord({ value, text }: ApiAnswer<ApiObject>, options: Options): Promise<void> {
-  if (options.json) return await printData([`${text}\n`])
-  await print(renderRecord(value, outputStyle(options)))
-}
-
+/** The fields of a record that have a value, each on a line. */
 export function renderRecord(record: object, style: TerminalStyle): string {
   const lines = linesOf(record, '')
   const width = Math.max(...lines.map(([name]) => name.length))

@@ -1,15 +1,6 @@
 import type { Command } from 'commander'
-import { connect, type Options } from './client.ts'
-import { examples } from './command.ts'
-import { findKey } from './find-key.ts'
-import {
-  type FieldOption,
-  type Listing,
-  printList,
-  showAnswer,
-  withConnection,
-  withFilters,
-} from './records.ts'
+import { type ApiCommand, type FieldOption, type Listing, registerAll, run } from './api-command.ts'
+import type { Options } from './client.ts'
 
 const STATES = 'waiting, in_flight, deferred, settled, released, interrupted or refused'
 const FLAGS = 'streamed, estimated, unpriced, overrun, priced_as_requested, credited or refused'
@@ -26,9 +17,7 @@ const FILTERS: readonly FieldOption[] = [
   ['--end <time>', 'end', 'calls before then; of a day, the whole day'],
 ]
 
-const PATH = '/gateway/v1/requests'
-
-const CALLS: Omit<Listing, 'path'> = {
+const CALLS: Listing = {
   noun: 'calls',
   columns: {
     began: 'started_at',
@@ -47,34 +36,49 @@ const CALLS: Omit<Listing, 'path'> = {
   dispensable: ['path', 'cached', 'state', 'key'],
 }
 
+const formats = ['csv', 'ndjson']
+
+export const KEY_REQUESTS: ApiCommand = [
+  'requests <key>',
+  'list or export the calls of a key',
+  'GET /v1/keys/<key>/requests',
+  { listing: CALLS, options: FILTERS, formats },
+]
+
+const PATH = '/gateway/v1/requests'
+
+const LIST: ApiCommand = [
+  'list',
+  'list or export calls, newest first',
+  `GET ${PATH}`,
+  {
+    listing: CALLS,
+    options: FILTERS,
+    formats,
+    isDefault: true,
+    examples: [
+      'tollgate requests --status 429 --start 2026-11-01',
+      'tollgate requests --key checkout --format csv > calls.csv',
+      'tollgate requests --state refused --key svc_live_Ab3dE9f',
+    ],
+  },
+]
+
+const SHOW: ApiCommand = [
+  'show <id>',
+  'show everything that is recorded of a call',
+  `GET ${PATH}/<id>`,
+  { examples: ['tollgate requests show req_01JCN1ZV5M3T9Q8W7E6R5T4Y3X'] },
+]
+
 /** The request log over HTTP. */
 export function register(group: Command): void {
-  withRequestFilters(
-    group.command('list', { isDefault: true }).description('list or export calls, newest first'),
-  )
-    .option('--key <key>', 'only calls of this key: its id, name, prefix or last four characters')
-    .addHelpText(
-      'after',
-      examples(
-        'tollgate requests --status 429 --start 2026-11-01',
-        'tollgate requests --key checkout --format csv > calls.csv',
-        'tollgate requests --state refused --key svc_live_Ab3dE9f',
-      ),
-    )
-    .action(printRequests)
-  withConnection(group.command('show <id>').description('show everything that is recorded of a call'))
-    .addHelpText('after', examples('tollgate requests show req_01JCN1ZV5M3T9Q8W7E6R5T4Y3X'))
-    .action((id: string, options: Options) =>
-      showAnswer(options, 'request', 'GET', `${PATH}/${encodeURIComponent(id)}`),
-    )
-}
-
-export function withRequestFilters(command: Command): Command {
-  return withFilters(command, FILTERS, ['csv', 'ndjson'])
-}
-
-export async function printRequests(options: Options): Promise<void> {
-  const { key } = options
-  const path = typeof key === 'string' ? `/v1/keys/${await findKey(connect(options), key)}/requests` : PATH
-  await printList({ ...CALLS, path }, FILTERS, options)
+  const [list] = registerAll(group, 'request', [LIST, SHOW])
+  list
+    ?.option('--key <key>', 'only calls of this key: its id, name, prefix or last four characters')
+    .action(async (options: Options) => {
+      const { key } = options
+      if (typeof key !== 'string') await run(LIST, 'request', new Map(), options)
+      else await run(KEY_REQUESTS, 'request', new Map([['key', key]]), options)
+    })
 }

@@ -1,55 +1,41 @@
 import type { Command } from 'commander'
-import { Option } from 'commander'
 import type { Usage } from '../api/usage.ts'
 import { parseUsd } from '../kernel/money.ts'
-import { connect, type Exact, type Options, type Query } from './client.ts'
-import { examples, UsageError } from './command.ts'
-import { type FieldOption, fieldsOf, renderRecords, withConnection, withFields } from './records.ts'
-import { outputStyle, print, printData, shownCount, shownText, type TerminalStyle } from './terminal.ts'
+import { type FieldOption, registerAll } from './api-command.ts'
+import type { ApiAnswer, ApiObject, Exact, Options } from './client.ts'
+import { renderRecords } from './records.ts'
+import { outputStyle, print, shownText, type TerminalStyle } from './terminal.ts'
 
-const PATH = '/v1/usage'
-
-/** The most rows that the API answers at once. */
-const ROWS_MAX = '10000'
+const GROUPS_HELP = 'day (the default), model, key, account, several with commas, or none'
 
 const PARAMETERS: readonly FieldOption[] = [
   ['--start <date>', 'start', 'first day, such as 2026-11-01 (the first of this month)'],
   ['--end <date>', 'end', 'last day (today)'],
-  [
-    '--group-by <dimensions>',
-    'group_by',
-    'day (the default), model, key, account, several with commas, or none',
-  ],
+  ['--group-by <dimensions>', 'group_by', GROUPS_HELP, (text) => (text === 'none' ? undefined : text)],
 ]
+
+const USAGE = {
+  options: PARAMETERS,
+  defaults: { group_by: 'day' },
+  formats: ['csv'],
+  help: '\nDays are in UTC; a call belongs to the day on which it began.',
+  examples: [
+    'tollgate usage --group-by model --start 2026-11-01 --end 2026-11-30',
+    'tollgate usage --group-by key,day --format csv > usage.csv',
+  ],
+  show: printUsage,
+}
 
 /** Usage and cost over HTTP, as a table, JSON or CSV. */
 export function register(command: Command): void {
-  withFields(withConnection(command), PARAMETERS)
-    .addOption(new Option('--format <format>', 'export all rows').choices(['csv']))
-    .addHelpText(
-      'after',
-      '\nDays are in UTC; a call belongs to the day on which it began.' +
-        examples(
-          'tollgate usage --group-by model --start 2026-11-01 --end 2026-11-30',
-          'tollgate usage --group-by key,day --format csv > usage.csv',
-        ),
-    )
-    .action(printUsage)
+  registerAll(command, 'usage', [['', '', 'GET /v1/usage', USAGE]])
 }
 
-async function printUsage(options: Options): Promise<void> {
-  const { json, format } = options
-  if (json && format !== undefined) throw new UsageError('--json and --format cannot be used together.')
-  const { group_by = 'day', ...days } = fieldsOf(PARAMETERS, options)
-  const query = { ...days, ...(group_by === null ? {} : { group_by }) } as Query
-  const client = connect(options)
-  if (format !== undefined) return await printData(client.export(PATH, { ...query, format: 'csv' }))
-  const ask = { query: { ...query, limit: ROWS_MAX } }
-  const { value, text } = await client.ask<Exact<Usage>>('usage', 'GET', PATH, ask)
-  if (json) await printData([`${text}\n`])
-  else await print(renderUsage(value, outputStyle(options)))
-  if (value.has_more)
-    process.stderr.write(`These are the first ${shownCount(ROWS_MAX)} rows. --format csv has all of them.\n`)
+async function printUsage(answer: ApiAnswer<ApiObject>, options: Options): Promise<void> {
+  const usage = answer.value as Exact<Usage> & ApiObject
+  await print(renderUsage(usage, outputStyle(options)))
+  if (usage.has_more)
+    process.stderr.write('These are not all rows. Choose fewer days, or --format csv, which has all.\n')
 }
 
 const DIMENSIONS = { 'day (UTC)': 'day', model: 'model', key: 'key', name: 'key_name', account: 'account' }

@@ -1,0 +1,182 @@
+import { randomUUID } from 'node:crypto'
+import { type Command, Option } from 'commander'
+import { rawNumber } from '../kernel/money.ts'
+import {
+  type ApiAnswer,
+  type ApiList,
+  type ApiObject,
+  type Client,
+  connect,
+  type Options,
+  type Query,
+} from './client.ts'
+import { collect, examples, UsageError } from './command.ts'
+import { findKey } from './find-key.ts'
+import { type Columns, renderRecord, renderRecords } from './records.ts'
+import { outputStyle, print, printData } from './terminal.ts'
+
+/**
+ * A command over HTTP as data: its name and arguments (empty: it has no subcommands), a summary, and one request. `<key>`
+ * in the path is a key named in any way, any other argument in it an id. Other arguments and options are fields of the
+ * body, or parameters of a GET.
+ */
+export type ApiCommand = readonly [
+  usage: string,
+  summary: string,
+  request: `${'GET' | 'POST' | 'PATCH'} /${string}`,
+  more?: More,
+]
+
+interface More {
+  /** How rows are printed, if the answer is a list. */
+  readonly listing?: Listing
+  readonly options?: readonly FieldOption[]
+  /** Fields that are sent unless an option sets them. */
+  readonly defaults?: Readonly<Record<string, unknown>>
+  /** The formats in which the API exports all rows. */
+  readonly formats?: readonly string[]
+  /** Whether the group alone is this command. */
+  readonly isDefault?: true
+  /** Whether it has the option --idempotency-key. */
+  readonly once?: true
+  readonly help?: string
+  readonly examples?: readonly string[]
+  /** Prints the answer, unless --json is given. By default its members are printed. */
+  show?(answer: ApiAnswer<ApiObject>, options: Options): Promise<void>
+}
+
+export interface Listing {
+  /** The name of the rows, in the plural. */
+  readonly noun: string
+  readonly columns: Columns
+  /** Columns to drop on a narrow terminal, in this order. */
+  readonly dispensable?: readonly string[]
+}
+
+/**
+ * An option, the field that it sets, its help, and the field's value for a given text; by default the text. `...` after
+ * an option: it may be repeated, and is a list. `!`: it is required.
+ */
+export type FieldOption = readonly [
+  option: string,
+  field: string,
+  help: string,
+  read?: (given: string & string[]) => unknown,
+]
+
+const PAGES: readonly FieldOption[] = [
+  ['--limit <n>', 'limit', 'at most this many (100; no limit with --format)'],
+  ['--after <cursor>', 'after', 'the next page'],
+]
+
+const ONCE = [
+  '--idempotency-key <text>',
+  'repeating the command with the same text does nothing more',
+] as const
+
+const CONNECTION = [
+  ['--url <url>', 'the gateway (TOLLGATE_URL, else TOLLGATE_HOST and TOLLGATE_PORT)'],
+  ['--admin-key-file <file>', 'file with an admin key (TOLLGATE_ADMIN_KEY, else <data dir>/admin-key)'],
+  ['--account <id>', 'the account to act in (default); lists and usage take "*" for all'],
+  ['--json', "print the API's answer"],
+  ['--no-color', 'no colour on a terminal'],
+] as const
+
+const optionsOf = ([, , , { options = [], listing } = {}]: ApiCommand) =>
+  listing === undefined ? options : [...options, ...PAGES]
+
+/** Adds commands to their group. `object` is the kind of object that they answer with, besides lists. */
+export function registerAll(group: Command, object: string, rows: readonly ApiCommand[]): Command[] {
+  return rows.map((row) => {
+    const [usage, summary, , { formats, once, isDefault = false, help = '', examples: lines = [] } = {}] = row
+    const command = usage === '' ? group : group.command(usage, { isDefault }).description(summary)
+    for (const [option, , text] of optionsOf(row))
+      if (option.endsWith('...')) command.option(flagsOf(option), text, collect)
+      else if (option.endsWith('!')) command.requiredOption(flagsOf(option), text)
+      else command.option(option, text)
+    for (const [option, text] of once ? [ONCE, ...CONNECTION] : CONNECTION) command.option(option, text)
+    if (formats !== undefined)
+      command.addOption(new Option('--format <format>', 'export all that is recorded').choices(formats))
+    command.addHelpText('after', help + (lines.length === 0 ? '' : examples(...lines)))
+    return command.action(async (...given: unknown[]) => {
+      const args = command.registeredArguments.map((arg, at) => [arg.name(), String(given[at])] as const)
+      await run(row, object, new Map(args), command.opts<Options>())
+    })
+  })
+}
+
+/** Without the mark at its end. */
+const flagsOf = (option: string) => option.replace(/(?:\.\.\.|!)$/, '')
+
+/** Sends the request of a command and prints the answer. */
+export async function run(
+  row: ApiCommand,
+  object: string,
+  args: ReadonlyMap<string, string>,
+  options: Options,
+): Promise<void> {
+  const [, , request, { listing, once, defaults, show } = {}] = row
+  const { json, format } = options
+  if (json && format !== undefined) throw new UsageError('--json and --format cannot be used together.')
+  const [method, template = ''] = request.split(' ') as ['GET' | 'POST' | 'PATCH', string]
+  const client = connect(options)
+  const fields = { ...defaults, ...fieldsOf(optionsOf(row), options, method) }
+  for (const [name, value] of args)
+    if (!template.includes(`<${name}>`)) fields[name] = name.endsWith('_usd') ? amountField(value) : value
+  if (method === 'PATCH' && Object.keys(fields).length === 0)
+    throw new UsageError('Name a change, such as --monthly-budget 200.')
+  const path = await pathOf(template, args, client)
+  const query = fields as Query
+  if (typeof format === 'string') return await printData(client.export(path, { ...query, format }))
+  const ask = method === 'GET' ? { query } : { body: fields, idempotencyKey: once && onceKey(options) }
+  const answer = await client.ask(listing === undefined ? object : 'list', method, path, ask)
+  if (json) await printData([`${answer.text}\n`])
+  else if (listing !== undefined) await printList(listing, answer.value as ApiList<object>, options)
+  else if (show !== undefined) await show(answer, options)
+  else await print(renderRecord(answer.value, outputStyle(options)))
+}
+
+async function pathOf(template: string, args: ReadonlyMap<string, string>, client: Client): Promise<string> {
+  const [, name = ''] = /<(\w+)>/.exec(template) ?? []
+  const given = args.get(name)
+  if (given === undefined) return template
+  return template.replace(
+    `<${name}>`,
+    name === 'key' ? await findKey(client, given) : encodeURIComponent(given),
+  )
+}
+
+/** A page as a table, and how to read the next one. */
+async function printList({ noun, columns, dispensable }: Listing, list: ApiList<object>, options: Options) {
+  const { data, has_more: hasMore, next } = list
+  if (data.length === 0) process.stderr.write(`There are no such ${noun}.\n`)
+  else await print(renderRecords(columns, data, outputStyle(options), dispensable))
+  if (hasMore) process.stderr.write(`There are more ${noun}: add --after ${next} or a larger --limit.\n`)
+}
+
+/** The fields whose options were given. In a change, `none` and `never` are null. The API checks the values. */
+function fieldsOf(fields: readonly FieldOption[], options: Options, method: string): Record<string, unknown> {
+  const names = new Map<string, string>()
+  const set: Record<string, unknown> = {}
+  for (const [option, field, , read] of fields) {
+    const name = new Option(flagsOf(option)).attributeName()
+    const given = options[name]
+    if (given === undefined) continue
+    if ((names.get(field) ?? name) !== name)
+      throw new UsageError(`${option} cannot be used together with another option for ${field}.`)
+    names.set(field, name)
+    if (method !== 'GET' && /^(?:none|never)$/.test(String(given))) set[field] = null
+    else set[field] = read === undefined ? given : read(given as string & string[])
+  }
+  return set
+}
+
+/** The amount exactly as typed. Text that is not a number is sent unchanged, for the API to refuse. */
+export function amountField(text: string): unknown {
+  return /^-?(?:0|[1-9]\d*)(?:\.\d+)?$/.test(text) ? rawNumber(text) : text
+}
+
+/** The idempotency key that was given, or a random one. */
+function onceKey({ idempotencyKey }: Options): string {
+  return typeof idempotencyKey === 'string' ? idempotencyKey : randomUUID()
+}
