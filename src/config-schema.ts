@@ -158,71 +158,84 @@ function isAddress(text: string): boolean {
   return family !== 0 && Number(bits) <= (family === 4 ? 32 : 128)
 }
 
-const section = <Shape extends z.ZodRawShape>(shape: Shape) =>
+const TIERS = ['default', 'flex', 'priority', 'ultrafast'] as const
+
+const discountsByModel = z.record(z.string().min(1, 'must have a name'), fraction, 'must be an object')
+
+const thresholds = z
+  .array(whole(1, 99), 'must be a list')
+  .max(limits.budgetThresholdsMax, `must have at most ${limits.budgetThresholdsMax} entries`)
+  .refine((all) => new Set(all).size === all.length, 'must not name a percentage twice')
+  .default([...DEFAULT_THRESHOLDS])
+  .transform((all) => all.toSorted((a, b) => a - b))
+
+/** Every setting: its member of `Config`, its name in the file, and its schema with bounds and default. */
+export const FILE_SETTINGS = {
+  budgetMode: ['budgets.mode', oneOf(['exact', 'settled'], 'exact')],
+  budgetWaitMs: ['budgets.wait_seconds', seconds(0, 600, limits.budgetWaitMs)],
+  unpriced: ['pricing.unpriced', oneOf(['auto', 'refuse', 'pass'], 'auto')],
+  discounts: ['pricing.discounts', discountsByModel.default({})],
+  retentionDays: ['requests.retention_days', whole(1, 3_650).default(30)],
+  bodiesBytesMax: [
+    'requests.bodies_bytes_max',
+    whole(0, Number.MAX_SAFE_INTEGER).default(limits.loggedBodiesBytesMax),
+  ],
+  bodyIdleTimeoutMs: ['requests.body_idle_seconds', seconds(0.1, 3_600, limits.bodyIdleTimeoutMs)],
+  bodyBytesPerSecondMin: [
+    'requests.body_bytes_per_second_min',
+    orNone(1_000_000, limits.bodyBytesPerSecondMin),
+  ],
+  injectUsage: ['chat.inject_usage', yesOrNo(true)],
+  chatDefaultTier: [
+    'chat.default_tier',
+    z.enum(TIERS, 'must be "default", "flex", "priority" or "ultrafast"').nullable().default(null),
+  ],
+  stateful: ['stateful', oneOf(['pass', 'refuse'], 'pass')],
+  minting: ['minting', oneOf(['pass', 'refuse'], 'refuse')],
+  onLeave: ['streams.on_leave', oneOf(['cancel', 'finish'], 'cancel')],
+  deferredPoll: ['deferred.poll', yesOrNo(true)],
+  rewriteResultsUrl: ['deferred.rewrite_results_url', yesOrNo(false)],
+  showBalance: ['headers.balance', yesOrNo(true)],
+  callsInFlightPerKeyMax: [
+    'limits.calls_in_flight_per_key',
+    whole(1, 1_000_000).default(limits.callsInFlightPerKeyMax),
+  ],
+  /** 0: no limit. */
+  connectionsPerAddressMax: [
+    'limits.connections_per_address',
+    orNone(1_000_000, limits.connectionsPerAddressMax),
+  ],
+  unboundedHoldNanos: ['limits.unbounded_hold_usd', usd.prefault(25)],
+  webhooksAllowPrivate: ['webhooks.allow_private', yesOrNo(false)],
+  balanceLowNanos: ['webhooks.balance_low_usd', usd.nullable().default(null)],
+  budgetThresholdsPercent: ['webhooks.thresholds_percent', thresholds],
+  metricsPublic: ['metrics.public', yesOrNo(false)],
+  dashboardUrl: ['dashboard_url', httpUrl().nullable().default(null)],
+  trustedProxies: [
+    'trusted_proxies',
+    z.array(z.string(ADDRESS).refine(isAddress, ADDRESS), 'must be a list').default([]),
+  ],
+  drainMs: ['shutdown.drain_seconds', seconds(0, 3_600, limits.drainMs)],
+} as const satisfies Readonly<Record<string, readonly [name: string, schema: z.ZodType]>>
+
+/** The full names of all settings. */
+export const SETTING_NAMES: readonly string[] = Object.values(FILE_SETTINGS).map(([name]) => name)
+
+const section = (shape: Record<string, z.ZodType>) =>
   z.strictObject(shape, {
     error: (issue) => (issue.code === 'invalid_type' ? 'must be an object' : undefined),
   })
 
-export const SETTINGS = section({
-  budgets: section({
-    mode: oneOf(['exact', 'settled'], 'exact'),
-    wait_seconds: seconds(0, 600, limits.budgetWaitMs),
-  }).prefault({}),
-  pricing: section({
-    unpriced: oneOf(['auto', 'refuse', 'pass'], 'auto'),
-    discounts: z.record(z.string().min(1, 'must have a name'), fraction, 'must be an object').default({}),
-  }).prefault({}),
-  requests: section({
-    retention_days: whole(1, 3_650).default(30),
-    bodies_bytes_max: whole(0, Number.MAX_SAFE_INTEGER).default(limits.loggedBodiesBytesMax),
-    body_idle_seconds: seconds(0.1, 3_600, limits.bodyIdleTimeoutMs),
-    body_bytes_per_second_min: orNone(1_000_000, limits.bodyBytesPerSecondMin),
-  }).prefault({}),
-  chat: section({
-    inject_usage: yesOrNo(true),
-    default_tier: z
-      .enum(
-        ['default', 'flex', 'priority', 'ultrafast'],
-        'must be "default", "flex", "priority" or "ultrafast"',
-      )
-      .nullable()
-      .default(null),
-  }).prefault({}),
-  stateful: oneOf(['pass', 'refuse'], 'pass'),
-  minting: oneOf(['pass', 'refuse'], 'refuse'),
-  streams: section({
-    on_leave: oneOf(['cancel', 'finish'], 'cancel'),
-  }).prefault({}),
-  deferred: section({
-    poll: yesOrNo(true),
-    rewrite_results_url: yesOrNo(false),
-  }).prefault({}),
-  headers: section({ balance: yesOrNo(true) }).prefault({}),
-  limits: section({
-    calls_in_flight_per_key: whole(1, 1_000_000).default(limits.callsInFlightPerKeyMax),
-    connections_per_address: orNone(1_000_000, limits.connectionsPerAddressMax),
-    unbounded_hold_usd: usd.prefault(25),
-  }).prefault({}),
-  webhooks: section({
-    allow_private: yesOrNo(false),
-    balance_low_usd: usd.nullable().default(null),
-    thresholds_percent: z
-      .array(whole(1, 99), 'must be a list')
-      .max(limits.budgetThresholdsMax, `must have at most ${limits.budgetThresholdsMax} entries`)
-      .refine((all) => new Set(all).size === all.length, 'must not name a percentage twice')
-      .default([...DEFAULT_THRESHOLDS])
-      .transform((all) => all.toSorted((a, b) => a - b)),
-  }).prefault({}),
-  metrics: section({ public: yesOrNo(false) }).prefault({}),
-  dashboard_url: httpUrl().nullable().default(null),
-  trusted_proxies: z.array(z.string(ADDRESS).refine(isAddress, ADDRESS), 'must be a list').default([]),
-  shutdown: section({
-    drain_seconds: seconds(0, 3_600, limits.drainMs),
-  }).prefault({}),
-})
-
-/** The full names of all settings. */
-export const SETTING_NAMES: readonly string[] = Object.entries(SETTINGS.shape).flatMap(([name, schema]) => {
-  const inner = schema instanceof z.ZodPrefault ? schema.unwrap() : schema
-  return inner instanceof z.ZodObject ? Object.keys(inner.shape).map((key) => `${name}.${key}`) : [name]
-})
+/** The file: settings with a dot in their name are members of a section. */
+export const SETTINGS = section(
+  Object.fromEntries(
+    Object.entries(Object.groupBy(Object.values(FILE_SETTINGS), ([name]) => name.split('.', 1)[0] ?? '')).map(
+      ([top, rows = []]): [string, z.ZodType] => {
+        const [first] = rows
+        if (first?.[0] === top) return [top, first[1]]
+        const inner = rows.map(([name, schema]) => [name.slice(top.length + 1), schema])
+        return [top, section(Object.fromEntries(inner)).prefault({})]
+      },
+    ),
+  ),
+)

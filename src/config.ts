@@ -1,7 +1,14 @@
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { z } from 'zod'
-import { FALLBACK_VARIABLES, SETTING_NAMES, SETTINGS, TRACE_VARIABLES, VARIABLES } from './config-schema.ts'
+import {
+  FALLBACK_VARIABLES,
+  FILE_SETTINGS,
+  SETTING_NAMES,
+  SETTINGS,
+  TRACE_VARIABLES,
+  VARIABLES,
+} from './config-schema.ts'
 import { ConfigError } from './kernel/errors.ts'
 import { Secret } from './kernel/secret.ts'
 import { nearestName } from './kernel/vocabulary.ts'
@@ -61,7 +68,7 @@ export function readConfig(environment: Environment, workingDir = process.cwd())
 }
 
 /** docs/CONFIGURATION.md describes each setting. Upstreams: null on both is the simulator, null on one answers 503. */
-export type Config = Readonly<ReturnType<typeof fromVariables> & ReturnType<typeof fromFile>> & {
+export type Config = Readonly<ReturnType<typeof fromVariables> & FileSettings> & {
   readonly dataDir: string
   /** PEM files, validated by `readCertificate`. Null: plain HTTP. */
   readonly tls: { readonly certFile: string; readonly keyFile: string } | null
@@ -91,37 +98,25 @@ function fromVariables(
   }
 }
 
-function fromFile(file: z.output<typeof SETTINGS>) {
-  return {
-    budgetMode: file.budgets.mode,
-    budgetWaitMs: file.budgets.wait_seconds,
-    unpriced: file.pricing.unpriced,
-    discounts: file.pricing.discounts,
-    retentionDays: file.requests.retention_days,
-    bodiesBytesMax: file.requests.bodies_bytes_max,
-    bodyIdleTimeoutMs: file.requests.body_idle_seconds,
-    bodyBytesPerSecondMin: file.requests.body_bytes_per_second_min,
-    injectUsage: file.chat.inject_usage,
-    chatDefaultTier: file.chat.default_tier,
-    stateful: file.stateful,
-    minting: file.minting,
-    onLeave: file.streams.on_leave,
-    deferredPoll: file.deferred.poll,
-    rewriteResultsUrl: file.deferred.rewrite_results_url,
-    showBalance: file.headers.balance,
-    callsInFlightPerKeyMax: file.limits.calls_in_flight_per_key,
-    /** 0: no limit. */
-    connectionsPerAddressMax: file.limits.connections_per_address,
-    unboundedHoldNanos: file.limits.unbounded_hold_usd,
-    webhooksAllowPrivate: file.webhooks.allow_private,
-    balanceLowNanos: file.webhooks.balance_low_usd,
-    budgetThresholdsPercent: file.webhooks.thresholds_percent,
-    metricsPublic: file.metrics.public,
-    dashboardUrl: file.dashboard_url,
-    trustedProxies: file.trusted_proxies,
-    drainMs: file.shutdown.drain_seconds,
-  }
+type FileSettings = {
+  -readonly [Member in keyof typeof FILE_SETTINGS]: z.output<(typeof FILE_SETTINGS)[Member][1]>
 }
+
+function fromFile(file: Json): FileSettings {
+  const read = Object.entries(FILE_SETTINGS).map(([member, [name]]) => [
+    member,
+    memberAt(file, name.split('.')),
+  ])
+  return Object.fromEntries(read) as FileSettings
+}
+
+type Json = Readonly<Record<string, unknown>>
+
+const memberAt = (json: unknown, path: readonly PropertyKey[]): unknown =>
+  path.reduce<unknown>(
+    (value, part) => (value as Record<PropertyKey, unknown> | null | undefined)?.[part],
+    json,
+  )
 
 /** The variables that are set, parsed. Null after a problem. */
 function readVariables<Shape extends Readonly<Record<string, z.ZodType>>>(
@@ -205,11 +200,7 @@ export function configFile(environment: Environment, workingDir = process.cwd())
   return resolve(workingDir, environment['TOLLGATE_CONFIG'] || 'tollgate.json')
 }
 
-function readFile(
-  environment: Environment,
-  workingDir: string,
-  problems: string[],
-): z.output<typeof SETTINGS> | null {
+function readFile(environment: Environment, workingDir: string, problems: string[]): Json | null {
   const file = configFile(environment, workingDir)
   let json: unknown = {}
   try {
@@ -245,10 +236,7 @@ function describeIssue(issue: z.core.$ZodIssue, json: unknown): string[] {
       const near = nearestName(full, SETTING_NAMES, Math.min(3, Math.floor(key.length / 3)))
       return `"${full}" is not a setting${near === null ? '' : ` (did you mean "${near}"?)`}`
     })
-  const given = issue.path.reduce<unknown>(
-    (value, part) => (value as Record<PropertyKey, unknown>)?.[part],
-    json,
-  )
+  const given = memberAt(json, issue.path)
   return [`"${name}" ${issue.message}${given === undefined ? '' : `, not ${kindOf(given)}`}`]
 }
 
