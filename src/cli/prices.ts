@@ -1,80 +1,69 @@
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
-import { parseTime } from '../api/fields.ts'
-import { readConfig } from '../config.ts'
-import { systemClock } from '../kernel/clock.ts'
+import type { PriceBookObject } from '../api/overview.ts'
 import { loadPrices } from '../pricing/load-book.ts'
-import {
-  findModel,
-  type PriceBook,
-  type PriceVersion,
-  suggestModel,
-  tariffsOf,
-  versionAt,
-} from '../pricing/price-book.ts'
-import type { ModelEntry } from '../pricing/price-file.ts'
-import { examples, Failure, UsageError } from './command.ts'
+import type { PriceBook } from '../pricing/price-book.ts'
+import { registerAll } from './api-command.ts'
+import { connect, type Exact, type Options } from './client.ts'
+import { examples, Failure } from './command.ts'
 import { renderRecord, renderRecords } from './records.ts'
-import { PLAIN, print, shownText } from './terminal.ts'
+import { outputStyle, PLAIN, print, printData, shownText } from './terminal.ts'
 
-interface ShowOptions {
-  readonly at?: string
-  readonly overlay?: string
-  readonly json?: true
-}
+const PATH = '/gateway/v1/prices'
+const SHOW = { examples: ['tollgate prices show', 'tollgate prices show claude-haiku-5-5'] }
+const SHOW_SUMMARY = 'show the prices in effect, or everything about one model'
 
-/** Shows prices and checks overlays, from files. Does not affect a running gateway. */
+/** Shows the prices of a running gateway, and checks a price overlay, which changes nothing. */
 export function register(group: Command): void {
-  group
-    .command('show [model]')
-    .description('show the prices of all models, or everything about one')
-    .option('--at <date>', 'the prices of another day (UTC), such as 2026-12-01')
-    .option('--overlay <file>', 'use this overlay instead of TOLLGATE_PRICES')
-    .option('--json', 'print JSON')
-    .addHelpText('after', examples('tollgate prices show claude-haiku-5-5 --at 2026-12-01'))
-    .action(showPrices)
+  const [show] = registerAll(group, 'price_book', [['show [model]', SHOW_SUMMARY, `GET ${PATH}`, SHOW]])
+  show?.action(showPrices)
   group
     .command('check <file>')
-    .description('check a price overlay, and show what it changes')
+    .description('check a price overlay, and show what it changes (local)')
     .addHelpText('after', examples('tollgate prices check overlay.json'))
     .action(checkOverlay)
 }
 
-async function showPrices(name: string | undefined, { at, overlay, json }: ShowOptions): Promise<void> {
-  const atMs = at === undefined ? systemClock.nowMs() : parseTime(at)?.fromMs
-  if (atMs === undefined) throw new UsageError('--at must be a date such as 2026-12-01.')
-  const version = versionAt(bookWith(overlay ?? readConfig(process.env).prices?.file), atMs)
-  if (name === undefined) {
-    const { id, effective_from, tools, models } = version.entry
-    return await print(json ? asJson({ id, effective_from, tools, models }) : showModels(version))
-  }
-  const model = findModel(version, name)
-  if (model === null) {
-    const meant = suggestModel(version.names.keys(), name)
-    const hint = meant === null ? '`tollgate prices show` lists the models.' : `Did you mean ${meant}?`
-    throw new Failure(`There is no price for ${shownText(name)} in ${version.id}. ${hint}`)
-  }
-  const title = `${model.id} (${model.entry.provider}), prices ${titleOf(version)}, ${RATES}`
-  await print(
-    json
-      ? asJson({ price_version: version.id, ...model.entry })
-      : `${title}\n\n${renderRecord(model.entry, PLAIN)}`,
-  )
-}
+/** One line per model: members of a price file. */
+const columnsOf = (rates: string) => ({
+  model: 'id',
+  provider: 'provider',
+  input: `${rates}.standard.input`,
+  cached: `${rates}.standard.cache_read`,
+  output: `${rates}.standard.output`,
+})
 
-const RATES = 'USD per million tokens unless a name says otherwise (`_per_…`)'
+async function showPrices(name: string | undefined, options: Options): Promise<void> {
+  const { value, text } = await connect(options).ask<Exact<PriceBookObject>>('price_book', 'GET', PATH)
+  const style = outputStyle(options)
+  if (name === undefined) {
+    if (options.json) return await printData([`${text}\n`])
+    const title = `Prices ${shownText(value.price_version)}, USD per million tokens\n\n`
+    return await print(title + renderRecords(columnsOf('prices.rates'), value.models, style))
+  }
+  const model = value.models.find(({ id, aliases }) => id === name || aliases.includes(name))
+  if (model === undefined)
+    throw new Failure(`There is no price for ${shownText(name)}. \`tollgate prices show\` lists the models.`)
+  await print(options.json ? `${JSON.stringify(model, null, 2)}\n` : renderRecord(model, style))
+}
 
 async function checkOverlay(file: string): Promise<void> {
   const book = bookWith(file)
   const last = book.versions.at(-1) ?? book.versions[0]
   const shipped = bookWith(undefined).versions[0]
-  const added = last.models.filter(({ id }) => !shipped.names.has(id)).length
+  const added = last.models.filter(({ id }) => !shipped.names.has(id))
   const changed = last.models.filter(({ id, entry }) => {
     const before = shipped.names.get(id)?.entry
     return before !== undefined && JSON.stringify(before) !== JSON.stringify(entry)
-  }).length
-  const versions = book.versions.map((version) => `  ${titleOf(version)}\n`)
-  await print(`${file} is valid. Models added: ${added}, changed: ${changed}.\n${versions.join('')}`)
+  })
+  const versions = book.versions.map(({ id, effectiveFromMs: fromMs }) => {
+    return `  ${id}${fromMs === null ? '' : `, from ${new Date(fromMs).toISOString()}`}\n`
+  })
+  const entries = [...added, ...changed].map(({ entry }) => entry)
+  await print(
+    `${file} is valid. Models added: ${added.length}, changed: ${changed.length}.\n${versions.join('')}` +
+      `USD per million tokens:\n${renderRecords(columnsOf('rates'), entries, PLAIN)}`,
+  )
 }
 
 function bookWith(overlayPath: string | undefined): PriceBook {
@@ -90,34 +79,4 @@ function readText(file: string): string {
   } catch (error) {
     throw new Failure(`${file} cannot be read: ${(error as Error).message}`)
   }
-}
-
-function asJson(value: unknown): string {
-  return `${JSON.stringify(value, null, 2)}\n`
-}
-
-const COLUMNS = {
-  model: 'id',
-  provider: 'provider',
-  input: 'rates.standard.input',
-  cached: 'rates.standard.cache_read',
-  output: 'rates.standard.output',
-  'other tiers': 'tiers',
-}
-
-/** One line per model. */
-function showModels(version: PriceVersion): string {
-  const rows = version.models.map(({ entry }) => ({ ...entry, tiers: otherTiers(entry) }))
-  return `Prices ${titleOf(version)}, USD per million tokens\n\n${renderRecords(COLUMNS, rows, PLAIN)}`
-}
-
-function otherTiers({ rates, retired }: ModelEntry): string {
-  const tiers = tariffsOf(rates).map(([tier]) => tier)
-  const long = rates.long_context_above === undefined ? [] : ['long context']
-  const all = [...tiers.filter((tier) => tier !== 'standard'), ...long, ...(retired ? ['retired'] : [])]
-  return all.join(' ')
-}
-
-function titleOf({ id, effectiveFromMs: fromMs }: PriceVersion): string {
-  return `${id}${fromMs === null ? '' : `, from ${new Date(fromMs).toISOString()}`}`
 }

@@ -26,7 +26,7 @@ const COMMANDS: readonly (readonly [name: string, summary: string, load: () => P
   ['accounts', ACCOUNTS, () => import('./accounts.ts')],
   ['balance', 'the prepaid credit of the account', () => import('./credits.ts')],
   ['admin-key', 'the keys that manage the gateway (local)', () => import('./admin-key.ts')],
-  ['prices', 'show the price book, check a price overlay (local)', () => import('./prices.ts')],
+  ['prices', 'the prices in effect; check a price overlay', () => import('./prices.ts')],
   ['audit', 'recompute every balance and bill, and compare (local)', database],
   ['rerate', 'price calls again after a price was corrected (local)', () => import('./rerate.ts')],
   ['backup', BACKUP, database],

@@ -6,7 +6,7 @@ import { COMMAND_NAMES } from '../../src/cli/program.ts'
 import { VERSION } from '../../src/kernel/runtime.ts'
 import { runInThread } from '../support/command-thread.ts'
 import { test } from '../support/suite.ts'
-import { runTollgate, startCommand } from '../support/tollgate-process.ts'
+import { runTollgate } from '../support/tollgate-process.ts'
 
 test('tollgate alone, help and --help print the commands', async () => {
   const alone = await runTollgate([])
@@ -51,13 +51,6 @@ test('a wrong command line ends with 2, prints nothing, and suggests what was me
     assert.match(stderr, message, args.join(' '))
   }
   assert.equal((await runTollgate(['kyes'])).code, 2)
-})
-
-test('a reader that goes away ends a command without a complaint', async () => {
-  const shown = startCommand(['prices', 'show', '--json'])
-  shown.stopReading()
-  const { code, stderr } = await shown.finished
-  assert.deepEqual([code, stderr], [0, ''])
 })
 
 const entryOf = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url))
