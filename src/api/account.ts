@@ -33,19 +33,15 @@ const upstreamField = (surface: string) =>
 
 const accountFields = {
   name: f.textField('name', 120, { blank: false }).describe('What people call this account.'),
-  monthly_budget_usd: f
-    .usdField('monthly_budget_usd', { min: 0n, max: 1_000_000_000n * NANOS_PER_USD })
-    .nullable()
-    .optional()
-    .describe('Maximum spend of all keys of the account per calendar month (UTC). Null: no budget.'),
-  credit_enforced: z
-    .boolean('credit_enforced must be true or false.')
-    .optional()
-    .describe('Whether calls are refused once the credit is used up. Adding credit does not turn it on.'),
-  force: z
-    .boolean('force must be true or false.')
-    .optional()
-    .describe('Turns enforcement on even if the balance is 0 or less.'),
+  monthly_budget_usd: f.budgetField(
+    'monthly_budget_usd',
+    'Maximum spend of all keys of the account per calendar month (UTC). Null: no budget.',
+  ),
+  credit_enforced: f.flagField(
+    'credit_enforced',
+    'Whether calls are refused once the credit is used up. Adding credit does not turn it on.',
+  ),
+  force: f.flagField('force', 'Turns enforcement on even if the balance is 0 or less.'),
   discount: f
     .usdField('discount', { min: 0n, max: NANOS_PER_USD })
     .nullable()
@@ -67,8 +63,7 @@ export const accountEditFields = z.strictObject({ ...accountFields, name: accoun
 export type AccountEditFields = z.infer<typeof accountEditFields>
 
 export const accountListQuery = z.strictObject({
-  limit: f.limitParameter(),
-  after: f.accountId(f.AFTER_EXPECTED).optional().describe('The `next` of the previous page.'),
+  ...f.pageOf('account'),
   status: f.wordParameter('status', ACCOUNT_STATUSES, 'Only accounts with this status.'),
   search: f.textField('search', 200).optional().describe('Part of a name in any case, or of an id.'),
 })
@@ -82,7 +77,7 @@ const upstream = z
 
 export const accountSchema = z
   .object({
-    id: f.accountId(),
+    id: f.idOf('account'),
     object: z.literal('account'),
     name: z.string(),
     status: z.enum(ACCOUNT_STATUSES).describe('Every call of a suspended account is refused.'),

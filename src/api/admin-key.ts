@@ -15,8 +15,7 @@ export const newAdminKeyFields = z.strictObject({
 })
 
 export const adminKeyListQuery = z.strictObject({
-  limit: f.limitParameter(),
-  after: f.afterParameter('admin_key'),
+  ...f.pageOf('admin_key'),
 })
 
 const adminKeyMembers = z.object({
@@ -24,7 +23,7 @@ const adminKeyMembers = z.object({
   object: z.literal('admin_key'),
   name: z.string(),
   role: z.enum(ADMIN_ROLES),
-  account_id: f.accountId().nullable().describe('Null for operators.'),
+  account_id: f.idOf('account').nullable().describe('Null for operators.'),
   prefix: f.text('The first characters of the key; empty for one that was not created here.'),
   last4: z.string(),
   status: z.enum(['usable', 'revoked']),

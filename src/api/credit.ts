@@ -60,8 +60,7 @@ export const addedCreditSchema = creditMembers
 export type AddedCredit = z.infer<typeof addedCreditSchema>
 
 export const creditListQuery = z.strictObject({
-  limit: f.limitParameter(),
-  after: f.afterParameter('credit'),
+  ...f.pageOf('credit'),
 })
 
 const listed = `request_ids must be a list of 1 to ${withCommas(limits.creditBackCallsMax)} request ids.`
@@ -94,10 +93,4 @@ export const creditFields = z
     request_ids: requestIds.optional(),
     reason: f.textField('reason', 500).describe('The reason, as recorded in the ledger.'),
   })
-  // Not a union: its error would only say that neither object matches.
-  .meta({
-    oneOf: [
-      { type: 'object', required: ['amount_usd'] },
-      { type: 'object', required: ['request_ids'] },
-    ],
-  })
+  .meta(f.oneRequired('amount_usd', 'request_ids'))

@@ -17,14 +17,7 @@ export const eventListQuery = z
     after: f.afterParameter('event'),
     format: f.wordParameter('format', ['json', 'csv'], 'The format of the answer.'),
   })
-  .refine(
-    ({ start, end }) =>
-      start === undefined || end === undefined || start.fromMs < end.fromMs + (end.lengthMs || 1),
-    {
-      error: 'start must not be after end.',
-      path: ['start'],
-    },
-  )
+  .refine(...f.ORDERED)
 export type EventListQuery = z.infer<typeof eventListQuery>
 
 export const eventSchema = z

@@ -1,5 +1,12 @@
 import { z } from 'zod'
-import { formatUsd, type Nanos, parseUsd, type RawNumber } from '../kernel/money.ts'
+import {
+  formatUsd,
+  NANOS_PER_USD,
+  type Nanos,
+  parseUsd,
+  parseWithDigits,
+  type RawNumber,
+} from '../kernel/money.ts'
 import { ACTOR_KINDS, nearestName } from '../kernel/vocabulary.ts'
 
 /** Building blocks of the API's objects: each defines the JSON, its type and its validation. */
@@ -27,14 +34,12 @@ const PATTERNS = {
   admin_key: idPattern('adm'),
   delivery: idPattern('whd'),
   event: idPattern('evt'),
+  /** The first account is `default`. */
+  account: /^(?:default|acct_[0-9A-HJKMNP-TV-Z]{26})$/,
 }
 
 export const idOf = (kind: keyof typeof PATTERNS, expected?: string) =>
   z.string().regex(PATTERNS[kind], expected)
-
-/** The first account is `default`. */
-export const accountId = (expected?: string) =>
-  z.string().regex(/^(?:default|acct_[0-9A-HJKMNP-TV-Z]{26})$/, expected)
 
 /** Members that need no more than a description. */
 export const text = (description: string) => z.string().describe(description)
@@ -245,6 +250,24 @@ export function timeParameter(name: string, description: string) {
   return parameter<Time>(`${name} ${expected}`, { type: 'string', description }, parseTime)
 }
 
+interface Period {
+  readonly start?: Time | undefined
+  readonly end?: Time | undefined
+}
+
+/** For `refine`. An empty range from a time to the same time is valid. */
+export const ORDERED: [check: (period: Period) => boolean, error: { error: string; path: string[] }] = [
+  ({ start, end }: Period) =>
+    start === undefined || end === undefined || start.fromMs < end.fromMs + (end.lengthMs || 1),
+  { error: 'start must not be after end.', path: ['start'] },
+]
+
+/** The instants of a range; `toMs` is exclusive. */
+export const rangeOf = ({ start, end }: Period) => ({
+  fromMs: start?.fromMs ?? null,
+  toMs: end === undefined ? null : end.fromMs + end.lengthMs,
+})
+
 export function dateParameter(name: string, description: string) {
   return z
     .string()
@@ -265,15 +288,12 @@ class UsdNumber {
   }
 }
 
-type Reviver = (key: string, value: unknown, context: { source?: string }) => unknown
-
 /** JSON.parse that preserves the digits of money. */
 export function parseOwnJson(text: string): unknown {
-  const revive: Reviver = (key, value, { source }) =>
-    typeof value === 'number' && (key.endsWith('_usd') || key === 'discount')
-      ? new UsdNumber(source ?? String(value))
-      : value
-  return JSON.parse(text, revive as (key: string, value: unknown) => unknown)
+  return parseWithDigits(text, (name, value, digits) => {
+    const isMoney = typeof value === 'number' && (name.endsWith('_usd') || name === 'discount')
+    return isMoney ? new UsdNumber(digits) : value
+  })
 }
 
 /** Money in a request: a JSON number with at most nine decimals within the bounds, as nanodollars. */
@@ -287,6 +307,13 @@ export function usdField(name: string, { min, max }: { readonly min: Nanos; read
     },
   )
 }
+
+/** A monthly or daily budget; null: none. */
+export const budgetField = (name: string, description: string) =>
+  usdField(name, { min: 0n, max: 1_000_000_000n * NANOS_PER_USD })
+    .nullable()
+    .optional()
+    .describe(description)
 
 /** Converts JSON's 1e2 and 1.50 to plain decimals. */
 function withoutExponent(source: string): string {
@@ -302,24 +329,39 @@ function withoutExponent(source: string): string {
   return sign + integers + (decimals === '' ? '' : `.${decimals}`)
 }
 
+export const flagField = (name: string, description: string) =>
+  z.boolean(`${name} must be true or false.`).optional().describe(description)
+
+/** A whole number in a body. */
+export function wholeField(name: string, min: number, max: number, ending = '') {
+  const expected = `${name} must be a whole number from ${min} to ${max}${ending}.`
+  return z.int(expected).min(min, expected).max(max, expected)
+}
+
+/** Exactly one of these fields is required. Not a union: its error would only say that no object matches. */
+export const oneRequired = (...names: readonly string[]) => ({
+  oneOf: names.map((name) => ({ type: 'object' as const, required: [name] })),
+})
+
 /** The message of a refusal about `after`. */
 export const AFTER_EXPECTED = 'after must be the `next` of an earlier page.'
 
 export const afterParameter = (kind: keyof typeof PATTERNS) =>
   idOf(kind, AFTER_EXPECTED).optional().describe('The `next` of the previous page.')
 
-export function limitParameter({ max = 1_000, fallback = 100 } = {}) {
-  return wholeNumber(max, `limit must be a whole number from 1 to ${max}.`)
-    .default(fallback)
-    .describe('Maximum rows per page.')
-}
+/** The parameters of a list of records with such ids. */
+export const pageOf = (kind: keyof typeof PATTERNS) => ({
+  limit: wholeParameter(1_000).default(100).describe('Maximum rows per page.'),
+  after: afterParameter(kind),
+})
 
 /** A limit whose default depends on the format: without one, streamed lists are complete. */
 export function optionalLimit(max: number, description: string) {
-  return wholeNumber(max, `limit must be a whole number from 1 to ${max}.`).optional().describe(description)
+  return wholeParameter(max).optional().describe(description)
 }
 
-function wholeNumber(max: number, expected: string) {
+function wholeParameter(max: number) {
+  const expected = `limit must be a whole number from 1 to ${max}.`
   return readField(expected, { type: 'integer', minimum: 1, maximum: max }, (value) => {
     const number = typeof value === 'string' && /^\d{1,8}$/.test(value) ? Number(value) : 0
     return number >= 1 && number <= max ? number : null

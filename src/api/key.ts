@@ -1,6 +1,5 @@
 import { z } from 'zod'
 import { limits } from '../kernel/limits.ts'
-import { NANOS_PER_USD } from '../kernel/money.ts'
 import { BUDGET_MODES, KEY_STATUSES } from '../kernel/vocabulary.ts'
 import * as f from './fields.ts'
 
@@ -9,26 +8,18 @@ import * as f from './fields.ts'
 const MODEL_CHARS_MAX = 256
 
 const capField = (name: string, period: string) =>
-  f
-    .usdField(name, { min: 0n, max: 1_000_000_000n * NANOS_PER_USD })
-    .nullable()
-    .optional()
-    .describe(
-      `Maximum spend of this key and its rotations per ${period}, in US dollars with at ` +
-        'most 9 decimals. Null: no budget. 0: every billed call is refused.',
-    )
-
-const RATE_MAX = 1_000_000
-const RATE_EXPECTED = `requests_per_minute must be a whole number from 1 to ${RATE_MAX}, or null.`
+  f.budgetField(
+    name,
+    `Maximum spend of this key and its rotations per ${period}, in US dollars with at ` +
+      'most 9 decimals. Null: no budget. 0: every billed call is refused.',
+  )
 
 const keyFields = {
   name: f.textField('name', 120, { blank: false }).describe('What people call this key.'),
   monthly_budget_usd: capField('monthly_budget_usd', 'calendar month (UTC)'),
   daily_budget_usd: capField('daily_budget_usd', 'day (UTC)'),
-  requests_per_minute: z
-    .int(RATE_EXPECTED)
-    .min(1, RATE_EXPECTED)
-    .max(RATE_MAX, RATE_EXPECTED)
+  requests_per_minute: f
+    .wholeField('requests_per_minute', 1, 1_000_000, ', or null')
     .nullable()
     .optional()
     .describe(
@@ -62,10 +53,10 @@ const keyFields = {
       'The models that this key may call: exact ids, or patterns that end in `*`. Each must match an id or alias of the ' +
         'price book. Null: every model.',
     ),
-  log_requests: z
-    .boolean('log_requests must be true or false.')
-    .optional()
-    .describe('Whether the bodies of calls with this key are stored with their records.'),
+  log_requests: f.flagField(
+    'log_requests',
+    'Whether the bodies of calls with this key are stored with their records.',
+  ),
   expires_at: f
     .instantField('expires_at')
     .nullable()
@@ -87,20 +78,16 @@ export const keyEditFields = z.strictObject({ ...keyFields, name: keyFields.name
 export type KeyEditFields = z.infer<typeof keyEditFields>
 
 const YEAR_SECONDS = 31_536_000
-const secondsExpected = `old_expires_in_seconds must be a whole number from 0 to ${YEAR_SECONDS}.`
 
 export const rotateFields = z.strictObject({
-  old_expires_in_seconds: z
-    .int(secondsExpected)
-    .min(0, secondsExpected)
-    .max(YEAR_SECONDS, secondsExpected)
+  old_expires_in_seconds: f
+    .wholeField('old_expires_in_seconds', 0, YEAR_SECONDS)
     .optional()
     .describe('Ends the old key this many seconds from now, unless it expires earlier. Absent: no change.'),
 })
 
 export const keyListQuery = z.strictObject({
-  limit: f.limitParameter(),
-  after: f.afterParameter('key'),
+  ...f.pageOf('key'),
   status: f.wordParameter('status', KEY_STATUSES, 'Only keys with this status.'),
   search: f
     .textField('search', 200)

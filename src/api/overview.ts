@@ -23,12 +23,7 @@ export const signInFields = z
     admin_key: signInKey('admin_key', 'an admin key').describe('The admin key of the session.'),
     key: signInKey('key', 'an API key').describe('The API key of the session.'),
   })
-  .meta({
-    oneOf: [
-      { type: 'object', required: ['admin_key'] },
-      { type: 'object', required: ['key'] },
-    ],
-  })
+  .meta(f.oneRequired('admin_key', 'key'))
 
 export const sessionSchema = z
   .object({

@@ -218,15 +218,14 @@ export const requestListQuery = z
       .default('json')
       .describe('A page as JSON, or a complete export: one JSON object per line, or CSV.'),
   })
-  .superRefine(({ start, end, limit, format, state, flag }, context) => {
-    const refuseField = (field: string, message: string) =>
-      context.addIssue({ code: 'custom', path: [field], message })
-    if (flag === 'refused' && state !== undefined && state !== 'refused')
-      refuseField('flag', 'flag=refused must not be combined with another state.')
-    if (start !== undefined && end !== undefined && isAfter(start, end))
-      refuseField('start', 'start must not be after end.')
-    if (format === 'json' && limit !== undefined && limit > PAGE_MAX)
-      refuseField('limit', `limit must be a whole number from 1 to ${PAGE_MAX}.`)
+  .refine(({ flag, state = 'refused' }) => flag !== 'refused' || state === 'refused', {
+    error: 'flag=refused must not be combined with another state.',
+    path: ['flag'],
+  })
+  .refine(...f.ORDERED)
+  .refine(({ format, limit = 0 }) => format !== 'json' || limit <= PAGE_MAX, {
+    error: `limit must be a whole number from 1 to ${PAGE_MAX}.`,
+    path: ['limit'],
   })
 
 export type RequestListQuery = z.infer<typeof requestListQuery>
@@ -237,11 +236,6 @@ function requestIdParameter(name: string, description: string) {
     { type: 'string', pattern: f.REQUEST_ID.source, description },
     (text) => (f.REQUEST_ID.test(text) ? text : null),
   )
-}
-
-/** An empty range from a time to the same time is valid. */
-function isAfter(start: f.Time, end: f.Time): boolean {
-  return start.fromMs > end.fromMs && start.fromMs >= end.fromMs + end.lengthMs
 }
 
 /** Encoded as base64url, so that clients treat it as opaque. */

@@ -79,7 +79,7 @@ export const usageBucketSchema = z
     key: f.idOf('key').optional(),
     key_name: f.optionalText('The current name of the key.'),
     metadata: f.metadata().optional().describe('The current metadata of the key.'),
-    account: f.accountId().optional(),
+    account: f.idOf('account').optional(),
     account_name: f.optionalText('The current name of the account.'),
     ...sums,
   })

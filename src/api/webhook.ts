@@ -38,21 +38,19 @@ export const webhookEditFields = z.strictObject({
   ...webhookFields,
   url: webhookFields.url.optional(),
   events: webhookFields.events.optional(),
-  enabled: z
-    .boolean('enabled must be true or false.')
-    .optional()
-    .describe('While false, nothing is queued. Setting it to true also clears `disabled_reason`.'),
+  enabled: f.flagField(
+    'enabled',
+    'While false, nothing is queued. Setting it to true also clears `disabled_reason`.',
+  ),
 })
 export type WebhookEditFields = z.infer<typeof webhookEditFields>
 
 export const webhookListQuery = z.strictObject({
-  limit: f.limitParameter(),
-  after: f.afterParameter('webhook'),
+  ...f.pageOf('webhook'),
 })
 
 export const deliveryListQuery = z.strictObject({
-  limit: f.limitParameter(),
-  after: f.afterParameter('delivery'),
+  ...f.pageOf('delivery'),
   status: f.wordParameter('status', DELIVERY_STATUSES, 'Only deliveries with this status.'),
 })
 

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import type { ListOf } from '../api/fields.ts'
 import type { Environment } from '../config.ts'
+import { parseWithDigits } from '../kernel/money.ts'
 import { Secret } from '../kernel/secret.ts'
 import { Failure, UsageError } from './command.ts'
 
@@ -162,14 +163,10 @@ function repeat(idempotencyKey: string): string {
   return `The command may have taken effect. Repeat it with --idempotency-key ${idempotencyKey}: it runs only once.`
 }
 
-type Reviver = (key: string, value: unknown, context: { source?: string }) => unknown
-
 /** Parses JSON with numbers as text; undefined if it is not JSON. */
 function parseExact(text: string): unknown {
-  const revive: Reviver = (_, value, { source }) =>
-    typeof value === 'number' ? (source ?? String(value)) : value
   try {
-    return JSON.parse(text, revive as (key: string, value: unknown) => unknown)
+    return parseWithDigits(text, (_, value, digits) => (typeof value === 'number' ? digits : value))
   } catch {
     return undefined
   }

@@ -98,6 +98,18 @@ export function rawNumber(text: string): RawNumber {
   return (JSON as unknown as { rawJSON(text: string): RawNumber }).rawJSON(text)
 }
 
+type Reviver = (name: string, value: unknown, context: { readonly source?: string }) => unknown
+
+/** JSON.parse with a reviver that gets the digits of numbers, because a double cannot hold every nanodollar. */
+export function parseWithDigits(
+  text: string,
+  revive: (name: string, value: unknown, digits: string) => unknown,
+): unknown {
+  const reviver: Reviver = (name, value, { source = '' }) => revive(name, value, source)
+  // TypeScript's library does not know the third argument yet.
+  return JSON.parse(text, reviver as (name: string, value: unknown) => unknown)
+}
+
 /** An integer as text: sums can exceed the exact range of doubles. */
 export function rawInteger(value: bigint): RawNumber {
   return rawNumber(String(value))

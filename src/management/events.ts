@@ -1,12 +1,10 @@
 import { type EventListQuery, type EventObject, eventListQuery, eventSchema } from '../api/event.ts'
-import { listOf, type Written } from '../api/fields.ts'
-import { rawNumber } from '../kernel/money.ts'
+import { listOf, rangeOf, type Written } from '../api/fields.ts'
+import { parseWithDigits, rawNumber } from '../kernel/money.ts'
 import type { EventQuery, EventRecord } from '../webhooks/webhook-store.ts'
 import { formatOf, replyExport } from './csv.ts'
 import type { Role } from './endpoints.ts'
 import { defineRoute, formatInstant, pageObject } from './route.ts'
-
-type Reviver = (key: string, value: unknown, context: { source?: string }) => unknown
 
 /**
  * The data of an event as its reader may see it: the upstreams and the metadata of an account are the operator's. Numbers
@@ -14,11 +12,10 @@ type Reviver = (key: string, value: unknown, context: { source?: string }) => un
  */
 function dataOf({ type, dataJson }: EventRecord, role: Role): EventObject['data'] {
   const isOwn = role !== 'operator' && type.startsWith('account.')
-  const revive: Reviver = (name, value, { source }) => {
+  return parseWithDigits(dataJson, (name, value, digits) => {
     if (isOwn && /^(?:upstreams|metadata)\b/.test(name)) return undefined
-    return typeof value === 'number' && source !== undefined ? rawNumber(source) : value
-  }
-  return JSON.parse(dataJson, revive as (name: string, value: unknown) => unknown)
+    return typeof value === 'number' ? rawNumber(digits) : value
+  }) as EventObject['data']
 }
 
 function eventObject(event: EventRecord, role: Role): Written<EventObject> {
@@ -43,12 +40,13 @@ function eventRow(event: EventRecord, role: Role) {
 }
 
 function queryOf(query: EventListQuery, accountId: string | null): Omit<EventQuery, 'limit'> {
+  const { fromMs, toMs } = rangeOf(query)
   return {
     accountId,
     type: query.type ?? null,
     actorId: query.actor ?? null,
-    startMs: query.start?.fromMs ?? null,
-    endMs: query.end === undefined ? null : query.end.fromMs + query.end.lengthMs,
+    startMs: fromMs,
+    endMs: toMs,
     after: query.after ?? null,
   }
 }

@@ -1,6 +1,6 @@
 import { promisify } from 'node:util'
 import { zstdDecompress } from 'node:zlib'
-import { listOf, type Written } from '../api/fields.ts'
+import { listOf, rangeOf, type Written } from '../api/fields.ts'
 import {
   formatCursor,
   type LoggedBodyObject,
@@ -130,8 +130,7 @@ function filterOf(query: RequestListQuery, accountId: string | null, keyId: stri
   return {
     accountId,
     keyId,
-    fromMs: query.start?.fromMs ?? null,
-    toMs: query.end === undefined ? null : query.end.fromMs + query.end.lengthMs,
+    ...rangeOf(query),
     model: query.model ?? null,
     status: query.status ?? null,
     state: flag === 'refused' ? flag : (query.state ?? null),

@@ -1,17 +1,16 @@
+import { parseWithDigits } from '../kernel/money.ts'
+
 /**
  * An event as a chat message. Slack, Mattermost, Rocket.Chat and others accept `{"text"}`. Amounts are shortened for
  * reading, with a link to the dashboard if its URL is configured.
  */
 export function slackBody(payload: string, dashboardUrl: URL | null): string {
-  const event = JSON.parse(payload, amountsAsText as (key: string, value: unknown) => unknown) as Payload
+  // Amounts stay text with all digits; `dollars` truncates them.
+  const event = parseWithDigits(payload, (name, value, digits) =>
+    typeof value === 'number' && name.endsWith('_usd') ? digits : value,
+  ) as Payload
   return JSON.stringify({ text: sentenceOf(event) + linkOf(event.data, dashboardUrl) })
 }
-
-type Reviver = (key: string, value: unknown, context: { source?: string }) => unknown
-
-/** Amounts stay text with all digits; `dollars` truncates them. */
-const amountsAsText: Reviver = (key, value, { source }) =>
-  typeof value === 'number' && key.endsWith('_usd') ? (source ?? String(value)) : value
 
 interface ShownKey {
   readonly id: string
