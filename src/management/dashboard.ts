@@ -1,8 +1,9 @@
 import { readdir, readFile } from 'node:fs/promises'
-import { extname } from 'node:path'
+import { extname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { type Exchange, sendWhole } from '../http/exchange.ts'
 import type { Target } from '../http/judge-head.ts'
-import { type RawHeaders, weightsOf } from '../http/raw-headers.ts'
+import { weightsOf } from '../http/raw-headers.ts'
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import { shapeError } from '../providers/surfaces.ts'
 
@@ -12,29 +13,15 @@ export const DASHBOARD_DIR = new URL(
   import.meta.url,
 )
 
-/** A file of the dashboard, plain and precompressed, best coding first. */
-interface Served {
-  readonly contentType: string
-  readonly plain: Representation
-  readonly compressed: readonly Representation[]
-}
+/** All files by their path in the build; those that are compressed have a second ending. */
+export type DashboardFiles = ReadonlyMap<string, Buffer>
 
-interface Representation {
-  readonly coding: string
-  readonly bytes: Buffer
-}
+const PAGE = 'index.html'
 
-export interface DashboardFiles {
-  readonly page: Served
-  readonly assets: ReadonlyMap<string, Served>
-}
+/** Content codings, best first, with the endings of their files. */
+const CODINGS = { br: '.br', gzip: '.gz' } as const
 
-/** Content codings, best first, with their file extensions. */
-const CODINGS = [
-  ['br', '.br'],
-  ['gzip', '.gz'],
-] as const
-
+/** Files of other types are not served. */
 const CONTENT_TYPES: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',
   '.js': 'text/javascript; charset=utf-8',
@@ -50,26 +37,12 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
  * the dashboard was not built.
  */
 export async function readDashboard(dir: URL): Promise<DashboardFiles> {
-  const assetsDir = new URL('assets/', dir)
-  const isCompressed = (name: string) => CODINGS.some(([, ending]) => name.endsWith(ending))
-  const names = (await readdir(assetsDir)).filter((name) => !isCompressed(name))
-  const assets = await Promise.all(names.map(async (name) => [name, await read(assetsDir, name)] as const))
-  return { page: await read(dir, 'index.html'), assets: new Map(assets) }
-}
-
-async function read(dir: URL, name: string): Promise<Served> {
-  const bytes = await readFile(new URL(name, dir))
-  const compressed = await Promise.all(
-    CODINGS.map(async ([coding, ending]) => {
-      const smaller = await readFile(new URL(name + ending, dir)).catch(() => null)
-      return smaller === null ? [] : [{ coding, bytes: smaller }]
-    }),
-  )
-  return {
-    contentType: CONTENT_TYPES[extname(name)] ?? 'application/octet-stream',
-    plain: { coding: 'identity', bytes },
-    compressed: compressed.flat(),
-  }
+  const root = fileURLToPath(dir)
+  const names = (await readdir(root, { recursive: true })).filter((name) => extname(name) !== '')
+  const read = names.map(async (name) => [name, await readFile(join(root, name))] as const)
+  const files = new Map(await Promise.all(read))
+  if (!files.has(PAGE)) throw new Error(`There is no ${PAGE} in ${root}.`)
+  return files
 }
 
 const PAGE_PATH = '/dashboard'
@@ -122,27 +95,31 @@ export async function answerDashboard(
   }
   const found = await files().catch(() => null)
   if (found === null) return deny(exchange, refuse('not_found', UNBUILT))
-  if (!path.startsWith(ASSETS_PATH)) return sendFile(exchange, found.page, ASKED_ANEW)
-  const asset = found.assets.get(path.slice(ASSETS_PATH.length))
-  if (asset === undefined) deny(exchange, refuse('not_found', 'The dashboard has no such file.'))
-  else sendFile(exchange, asset, KEPT_FOR_EVER)
+  if (!path.startsWith(ASSETS_PATH)) return sendFile(exchange, found, PAGE, ASKED_ANEW)
+  sendFile(exchange, found, path.slice(`${PAGE_PATH}/`.length), KEPT_FOR_EVER)
 }
 
-function sendFile(exchange: Exchange, file: Served, caching: string): void {
-  const { coding, bytes } = representationFor(exchange.headers, file)
-  const headers = ['cache-control', caching, 'vary', 'accept-encoding', ...SAFE_HEADERS]
-  const coded = coding === 'identity' ? [] : ['content-encoding', coding]
-  const described = ['content-type', file.contentType, 'content-length', String(bytes.length), ...coded]
-  sendWhole(exchange, { status: 200, headers: [...described, ...headers], body: bytes })
+/** Sends the smallest form of the file that the client accepts. */
+function sendFile(exchange: Exchange, files: DashboardFiles, name: string, caching: string): void {
+  const plain = files.get(name)
+  const contentType = CONTENT_TYPES[extname(name)]
+  if (plain === undefined || contentType === undefined) {
+    deny(exchange, refuse('not_found', 'The dashboard has no such file.'))
+    return
+  }
+  const weights = weightsOf(exchange.headers, 'accept-encoding')
+  const accepted = Object.entries(CODINGS).filter(
+    ([coding, ending]) => files.has(name + ending) && (weights.get(coding) ?? weights.get('*') ?? 0) > 0,
+  )
+  const [coding, ending = ''] = accepted[0] ?? []
+  const body = files.get(name + ending) ?? plain
+  const coded = coding === undefined ? [] : ['content-encoding', coding]
+  const described = ['content-type', contentType, 'content-length', String(body.length), ...coded]
+  const headers = [...described, 'cache-control', caching, 'vary', 'accept-encoding', ...SAFE_HEADERS]
+  sendWhole(exchange, { status: 200, headers, body })
 }
 
 const NOTHING = Buffer.alloc(0)
-
-/** The smallest representation that the client accepts, else the plain file. */
-function representationFor(headers: RawHeaders, { plain, compressed }: Served): Representation {
-  const weights = weightsOf(headers, 'accept-encoding')
-  return compressed.find(({ coding }) => (weights.get(coding) ?? weights.get('*') ?? 0) > 0) ?? plain
-}
 
 function redirect(exchange: Exchange): void {
   const headers = ['location', PAGE_PATH, 'content-length', '0', 'cache-control', 'no-store']

@@ -14,46 +14,31 @@ type Labels = Readonly<Record<string, string>>
 
 export interface Sample {
   readonly labels: Labels
-  readonly value: number
-}
-
-/** A histogram with its labels. */
-export interface HistogramSample {
-  readonly labels: Labels
-  readonly histogram: Histogram
-}
-
-interface Described {
-  readonly name: string
-  readonly labels: readonly string[]
-  readonly help: string
-}
-
-export type Metric =
-  | (Described & { readonly type: 'counter' | 'gauge'; read(from: MetricSources): Samples })
-  | (Described & { readonly type: 'histogram'; read(from: MetricSources): readonly HistogramSample[] })
-
-type ReadSamples = (from: MetricSources) => Samples
-type ReadHistograms = (from: MetricSources) => readonly HistogramSample[]
-
-const counter = (name: string, help: string, read: ReadSamples): Metric => ({
-  ...{ ...named(name), type: 'counter', help, read },
-})
-const gauge = (name: string, help: string, read: ReadSamples): Metric => ({
-  ...{ ...named(name), type: 'gauge', help, read },
-})
-const histogram = (name: string, help: string, read: ReadHistograms): Metric => ({
-  ...{ ...named(name), type: 'histogram', help, read },
-})
-
-/** A name with its labels, as in `tollgate_calls_total{surface,model}`. */
-function named(text: string): Pick<Described, 'name' | 'labels'> {
-  const [name = '', labels = ''] = text.split(/[{}]/)
-  return { name, labels: labels === '' ? [] : labels.split(',') }
+  readonly value: number | Histogram
 }
 
 /** Null: the source did not answer in time, so this scrape has no sample of the metric. */
 type Samples = readonly Sample[] | Promise<readonly Sample[] | null>
+
+export interface Metric {
+  readonly name: string
+  readonly labels: readonly string[]
+  readonly type: 'counter' | 'gauge' | 'histogram'
+  readonly help: string
+  read(from: MetricSources): Samples
+}
+
+/** `described`: a name with its labels, as in `tollgate_calls_total{surface,model}`. */
+const metricOf =
+  (type: Metric['type']) =>
+  (described: string, help: string, read: Metric['read']): Metric => {
+    const [name = '', labels = ''] = described.split(/[{}]/)
+    return { name, labels: labels === '' ? [] : labels.split(','), type, help, read }
+  }
+
+const counter = metricOf('counter')
+const gauge = metricOf('gauge')
+const histogram = metricOf('histogram')
 
 /** The sources of the metrics: in memory, except those that return a promise. */
 export interface MetricSources {
@@ -74,16 +59,22 @@ export interface MetricSources {
   eventLoopDelay(): number
 }
 
-const only = (value: number): Sample[] => [{ labels: {}, value }]
+const only = (value: number | Histogram): Sample[] => [{ labels: {}, value }]
+
+const onlyIfKnown = (value: Promise<number | null>) =>
+  value.then((known) => (known === null ? null : only(known)))
+
+/** A sample for each value of one label. */
+const by = (label: string, values: Iterable<readonly [text: string, value: number | Histogram]>): Sample[] =>
+  Array.from(values, ([text, value]) => ({ labels: { [label]: text }, value }))
 
 /** The decimal text is exact and parses to the nearest double, so nothing is rounded twice. */
 const usd = (nanos: Nanos): number => Number(formatUsd(nanos))
 
-/** A sample for each model that had a call, on each surface. */
-function ofModels(
-  { counts }: MetricSources,
-  samples: (counts: ModelCounts) => readonly Sample[],
-): readonly Sample[] {
+type ModelCounts = CallCounts['surfaces'][Surface]['models'] extends ReadonlyMap<string, infer C> ? C : never
+
+/** The samples of each model that had a call, on each surface. */
+function ofModels({ counts }: MetricSources, samples: (counts: ModelCounts) => readonly Sample[]): Sample[] {
   return SURFACE_NAMES.flatMap((surface) =>
     [...counts.surfaces[surface].models.values()].flatMap((model) =>
       samples(model).map(({ labels, value }) => ({
@@ -94,17 +85,11 @@ function ofModels(
   )
 }
 
-type ModelCounts = CallCounts['surfaces'][Surface]['models'] extends ReadonlyMap<string, infer C> ? C : never
-
-function ofSurfaces(histogram: (surface: Surface) => Histogram): readonly HistogramSample[] {
-  return SURFACE_NAMES.map((surface) => ({ labels: { surface }, histogram: histogram(surface) }))
-}
-
-/** Null: the source did not answer in time. */
-const onlyIfKnown = async (value: Promise<number | null>): Promise<readonly Sample[] | null> => {
-  const known = await value
-  return known === null ? null : only(known)
-}
+const ofSurfaces = (histogram: (surface: Surface) => Histogram) =>
+  by(
+    'surface',
+    SURFACE_NAMES.map((surface) => [surface, histogram(surface)]),
+  )
 
 export const METRICS: readonly Metric[] = [
   counter(
@@ -112,8 +97,9 @@ export const METRICS: readonly Metric[] = [
     "Calls that this node admitted and closed, by upstream's status (none: no answer).",
     (from) =>
       ofModels(from, ({ calls }) =>
-        STATUS_CLASSES.map((status_class, i) => ({ labels: { status_class }, value: calls[i] ?? 0 })).filter(
-          ({ value }) => value > 0,
+        by(
+          'status_class',
+          STATUS_CLASSES.map((name, i) => [name, calls[i] ?? 0] as const).filter(([, count]) => count > 0),
         ),
       ),
   ),
@@ -122,9 +108,7 @@ export const METRICS: readonly Metric[] = [
     'Tokens of those calls: input, output, cache_read or cache_write. Each token is of one kind.',
     (from) =>
       ofModels(from, ({ input, output, cacheRead, cacheWrite }) =>
-        Object.entries({ input, output, cache_read: cacheRead, cache_write: cacheWrite }).map(
-          ([kind, value]) => ({ labels: { kind }, value }),
-        ),
+        by('kind', Object.entries({ input, output, cache_read: cacheRead, cache_write: cacheWrite })),
       ),
   ),
   counter('tollgate_cost_usd_total{surface,model}', 'Cost of those calls.', (from) =>
@@ -143,13 +127,13 @@ export const METRICS: readonly Metric[] = [
       for (const surface of SURFACE_NAMES)
         for (const { model, unpriced } of counts.surfaces[surface].models.values())
           byModel.set(model, (byModel.get(model) ?? 0) + unpriced)
-      return [...byModel].map(([model, value]) => ({ labels: { model }, value }))
+      return by('model', byModel)
     },
   ),
   counter(
     'tollgate_refusals_total{code}',
     'Proxied requests that the gateway refused or broke off with this error code.',
-    ({ counts }) => [...counts.refusals].map(([code, value]) => ({ labels: { code }, value })),
+    ({ counts }) => by('code', counts.refusals),
   ),
   histogram(
     'tollgate_overhead_seconds{surface}',
@@ -192,7 +176,7 @@ export const METRICS: readonly Metric[] = [
     ({ webhookFailures }) => only(webhookFailures()),
   ),
   counter('tollgate_events_total{type}', 'Events that this node has recorded.', ({ load }) =>
-    [...load.events].map(([type, value]) => ({ labels: { type }, value })),
+    by('type', load.events),
   ),
   gauge(
     'tollgate_store_queue',
@@ -202,12 +186,12 @@ export const METRICS: readonly Metric[] = [
   histogram(
     'tollgate_store_batch_calls',
     'Admissions and settlements that shared one transaction.',
-    ({ load }) => [{ labels: {}, histogram: load.batchCalls }],
+    ({ load }) => only(load.batchCalls),
   ),
   histogram(
     'tollgate_store_commit_seconds',
     'Duration of such a transaction: with SQLite its fsync, with PostgreSQL the round trip and its locks.',
-    ({ load }) => [{ labels: {}, histogram: load.commitSeconds }],
+    ({ load }) => only(load.commitSeconds),
   ),
   gauge(
     'tollgate_event_loop_delay_seconds',
@@ -225,10 +209,8 @@ export const METRICS: readonly Metric[] = [
         })),
       ),
   ),
-  gauge(
-    'tollgate_price_book_info{version}',
-    'The price version in use on this node.',
-    ({ counts, nowMs }) => [{ labels: { version: counts.priceVersionAt(nowMs()).id }, value: 1 }],
+  gauge('tollgate_price_book_info{version}', 'The price version in use on this node.', ({ counts, nowMs }) =>
+    by('version', [[counts.priceVersionAt(nowMs()).id, 1]]),
   ),
   gauge(
     'tollgate_build_info{version,node}',

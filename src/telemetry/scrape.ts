@@ -1,5 +1,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { collectDefaultMetrics, Registry } from 'prom-client'
+import { shareWork } from '../kernel/clock.ts'
+import type { Histogram } from '../kernel/histogram.ts'
 import { METRICS, type Metric, type MetricSources, type Sample } from './metric-table.ts'
 
 export interface Scraped {
@@ -32,13 +34,7 @@ export function createScraper(sources: Omit<MetricSources, 'eventLoopDelay'>): (
     // The registry's text ends with the end-of-file marker.
     return { contentType: registry.contentType, text: own.join('') + (await registry.metrics()) }
   }
-  let scraping: Promise<Scraped> | null = null
-  return () => {
-    scraping ??= scrape().finally(() => {
-      scraping = null
-    })
-    return scraping
-  }
+  return shareWork(scrape, { monotonicMs: () => performance.now() }, () => 0)
 }
 
 /**
@@ -55,37 +51,25 @@ async function familyOf(metric: Metric, from: MetricSources): Promise<string> {
   const { name, type, help } = metric
   // A counter's family name has no `_total`; its samples do.
   const family = type === 'counter' ? name.replace(/_total$/, '') : name
-  const lines =
-    type === 'histogram'
-      ? metric
-          .read(from)
-          .flatMap((sample) =>
-            histogramLines(name, sample.labels, sample.histogram.read(), sample.histogram.bounds),
-          )
-      : ((await metric.read(from)) ?? []).map((sample) => lineOf(name, sample))
+  const samples = (await metric.read(from)) ?? []
+  const lines = samples.map(({ labels, value }) =>
+    typeof value === 'number' ? lineOf(name, labels, value) : histogramLines(name, labels, value),
+  )
   return `# HELP ${family} ${escaped(help)}\n# TYPE ${family} ${type}\n${lines.join('')}`
 }
 
-function histogramLines(
-  name: string,
-  labels: Sample['labels'],
-  {
-    atMost,
-    count,
-    sum,
-  }: { readonly atMost: readonly number[]; readonly count: number; readonly sum: number },
-  bounds: readonly number[],
-): string[] {
-  const bucket = (le: string, value: number) => lineOf(`${name}_bucket`, { labels: { ...labels, le }, value })
+function histogramLines(name: string, labels: Sample['labels'], histogram: Histogram): string {
+  const { atMost, count, sum } = histogram.read()
+  const bucket = (le: string, value: number) => lineOf(`${name}_bucket`, { ...labels, le }, value)
   return [
-    ...bounds.map((bound, i) => bucket(floatText(bound), atMost[i] ?? 0)),
+    ...histogram.bounds.map((bound, i) => bucket(floatText(bound), atMost[i] ?? 0)),
     bucket('+Inf', count),
-    lineOf(`${name}_sum`, { labels, value: sum }),
-    lineOf(`${name}_count`, { labels, value: count }),
-  ]
+    lineOf(`${name}_sum`, labels, sum),
+    lineOf(`${name}_count`, labels, count),
+  ].join('')
 }
 
-function lineOf(name: string, { labels, value }: Sample): string {
+function lineOf(name: string, labels: Sample['labels'], value: number): string {
   const pairs = Object.entries(labels).map(
     ([label, text]) => `${label}="${escaped(text).replaceAll('"', '\\"')}"`,
   )
