@@ -26,9 +26,11 @@ function quoted(text: string): string {
   return `"${text.replaceAll('"', '""')}"`
 }
 
-/** Rows as objects; `next` is null on the last page. */
+type Row = Readonly<Record<string, unknown>>
+
+/** `next` is null on the last page. */
 interface Page<Cursor> {
-  readonly rows: readonly object[]
+  readonly rows: readonly Row[]
   readonly next: Cursor | null
 }
 
@@ -60,14 +62,14 @@ export function replyExport<Cursor>(format: keyof typeof CONTENT_TYPES, parts: E
 async function* chunksOf<Cursor>(
   { after, limit, pageMax, read }: Export<Cursor>,
   head: string,
-  line: (row: Readonly<Record<string, unknown>>) => string,
+  line: (row: Row) => string,
 ): AsyncGenerator<Buffer, void, undefined> {
   let left = limit ?? Number.POSITIVE_INFINITY
   let text = head
   let next = after
   do {
     const page = await read(next, Math.min(left, pageMax))
-    yield Buffer.from(text + page.rows.map((row) => line({ ...row })).join(''))
+    yield Buffer.from(text + page.rows.map(line).join(''))
     text = ''
     left -= page.rows.length
     next = page.next
