@@ -18,6 +18,9 @@ export type AccountRule = 'installation' | 'one' | 'many' | 'of_id'
 
 export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE'
 
+/** With `metrics.public` it needs no key. */
+export const METRICS_PATH = '/metrics'
+
 /** Every own endpoint by its operation name: method and path, who may call it, and the account that it acts in. */
 export const ENDPOINTS = {
   // Keys
@@ -70,7 +73,7 @@ export const ENDPOINTS = {
   get_overview: ['GET /gateway/v1/overview', 'viewer', 'one'],
   get_prices: ['GET /gateway/v1/prices', 'viewer', 'installation'],
   get_openapi: ['GET /gateway/openapi.json', 'viewer', 'installation'],
-  get_metrics: ['GET /metrics', 'operator', 'installation'],
+  get_metrics: [`GET ${METRICS_PATH}`, 'operator', 'installation'],
 
   // Sessions
   open_session: ['POST /gateway/v1/session', 'anyone', 'installation'],

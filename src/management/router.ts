@@ -6,7 +6,7 @@ import { carriesCredential, shapeError } from '../providers/surfaces.ts'
 import { accountRoutes } from './accounts.ts'
 import { adminKeyRoutes } from './admin-keys.ts'
 import { creditRoutes } from './credits.ts'
-import { isAtLeast, type Least, nounsIn, roleOf } from './endpoints.ts'
+import { isAtLeast, METRICS_PATH, nounsIn, roleOf } from './endpoints.ts'
 import { eventRoutes } from './events.ts'
 import { keyRoutes } from './keys.ts'
 import { openApiRoute } from './openapi.ts'
@@ -97,7 +97,8 @@ export async function handleOwned(
   management: Management,
 ): Promise<void> {
   const found = findRoute(exchange.method, target.path)
-  const least = found.kind === 'route' ? leastOf(found.route, management) : null
+  const isPublic = management.metricsPublic && target.path === METRICS_PATH
+  const least = isPublic ? 'anyone' : found.kind === 'route' ? found.route.least : null
   const recognised = least === 'anyone' ? ANYONE : await recognise(exchange, credential, management)
   if (recognised.kind === 'refused') return deny(exchange, recognised.refusal)
   // Refuse an API key before answering 404: it must not learn which admin endpoints exist.
@@ -118,10 +119,6 @@ export async function handleOwned(
   function refuseIt(code: ErrorCode, message: string): void {
     deny(exchange, refuse(code, message))
   }
-}
-
-function leastOf({ operationId, least }: Route, { metricsPublic }: Management): Least {
-  return operationId === 'get_metrics' && metricsPublic ? 'anyone' : least
 }
 
 /** If a client sends both a key and a session, the key counts. */
