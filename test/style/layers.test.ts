@@ -77,6 +77,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'store',
     'webhooks',
     'config.ts',
+    'config-descriptions.json',
     'installation.ts',
     'read-pricing.ts',
     'read-certificate.ts',
