@@ -5,15 +5,18 @@ const DAY_MS = 86_400_000
 /** Cache: nearly every call has the same day as the one before it. */
 let lastDay = Number.NaN
 let lastDayText = ''
+let lastMonthText = ''
 
 export function monthOf(atMs: number): string {
-  return dayOf(atMs).slice(0, 7)
+  dayOf(atMs)
+  return lastMonthText
 }
 
 export function dayOf(atMs: number): string {
   const day = Math.floor(atMs / DAY_MS)
   if (day !== lastDay) {
     lastDayText = new Date(atMs).toISOString().slice(0, 10)
+    lastMonthText = lastDayText.slice(0, 7)
     lastDay = day
   }
   return lastDayText

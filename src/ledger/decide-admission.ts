@@ -20,19 +20,19 @@ export interface KeyState extends KeyMeans, Pick<KeyLimits, 'allowedModels' | 'e
   readonly holdFloor: HoldFloor | null
 }
 
+interface Admitted {
+  readonly kind: 'admit'
+  readonly holdNanos: Nanos
+  readonly holdListNanos: Nanos
+  readonly accountHoldNanos: Nanos
+}
+
 export type Decision =
-  | {
-      readonly kind: 'admit'
-      readonly holdNanos: Nanos
-      readonly holdListNanos: Nanos
-      readonly accountHoldNanos: Nanos
-    }
+  | Admitted
   | { readonly kind: 'refuse'; readonly refusal: CallRefusal }
   | { readonly kind: 'wait'; readonly by: HeldBy }
 
-const HOLDS_NOTHING: Decision = {
-  ...{ kind: 'admit', holdNanos: 0n, holdListNanos: 0n, accountHoldNanos: 0n },
-}
+const HOLDS_NOTHING = { kind: 'admit', holdNanos: 0n, holdListNanos: 0n, accountHoldNanos: 0n } as const
 
 /** The checks of an admission, in order. The first that fails is the answer. */
 export function decideAdmission(opening: CallOpening, keyState: KeyState): Decision {
@@ -46,12 +46,11 @@ export function decideAdmission(opening: CallOpening, keyState: KeyState): Decis
   if (refusal !== null) return { kind: 'refuse', refusal }
   if (opening.isRequest && keyState.overLimit !== null) return { kind: 'refuse', refusal: keyState.overLimit }
   if (opening.hold.kind === 'none') return HOLDS_NOTHING
-  const holds = holdsOf(opening, keyState)
   const spent = refuseSpent(keyState) ?? refuseBatch(opening, keyState)
   if (spent !== null) return { kind: 'refuse', refusal: spent }
   if (opening.hasHold) return HOLDS_NOTHING
   const by = heldBy(opening, keyState)
-  return by !== null ? { kind: 'wait', by } : { kind: 'admit', ...holds }
+  return by === null ? holdsOf(opening, keyState) : { kind: 'wait', by }
 }
 
 /** Keys without limits may send anything: upstream decides. */
@@ -99,17 +98,13 @@ function refuseUnratable({ unratable }: CallOpening, keyState: KeyState): CallRe
 /** Refuses a key whose budget or credit is exhausted, whatever the call may cost. */
 export function refuseSpent(means: KeyMeans): SpentRefusal | null {
   const { keyCeilings, accountCeilings, creditEnforced, balanceNanos } = means
-  const budget = [...keyCeilings, ...accountCeilings].find(
-    ({ spentNanos, capNanos }) => spentNanos >= capNanos,
-  )
+  const budget = keyCeilings.find(isSpent) ?? accountCeilings.find(isSpent)
   if (budget !== undefined) return { reason: 'budget_exceeded', budget }
   return creditEnforced && balanceNanos <= 0n ? { reason: 'credit_exhausted' } : null
 }
 
-interface Holds {
-  readonly holdNanos: Nanos
-  readonly holdListNanos: Nanos
-  readonly accountHoldNanos: Nanos
+function isSpent({ spentNanos, capNanos }: Budget): boolean {
+  return spentNanos >= capNanos
 }
 
 /** The amount that must fit under a ceiling: 0 for a single call; for a batch, all lines except the most expensive. */
@@ -122,6 +117,7 @@ function refuseBatch(opening: CallOpening, keyState: KeyState): CallRefusal | nu
   const { keyCeilings, accountCeilings, creditEnforced, balanceNanos } = keyState
   const reason = 'batch_exceeds_budget'
   const neededNanos = neededOf(opening)
+  if (neededNanos === 0n) return null
   const ceilings = [...keyCeilings, ...accountCeilings]
   const budget = ceilings.find(({ spentNanos, capNanos }) => spentNanos + neededNanos >= capNanos)
   if (budget !== undefined) return { reason, neededNanos, budget }
@@ -167,18 +163,19 @@ export const HOLD_NANOS_MAX = 100_000n * NANOS_PER_USD
  * that no key can block the account beyond its own budget. An unbounded call holds the rest of its key's ceilings, and
  * the key's other calls wait until it settles.
  */
-function holdsOf(opening: CallOpening, keyState: KeyState): Holds {
+function holdsOf(opening: CallOpening, keyState: KeyState): Admitted {
   const { hold, unboundedNanos } = opening
   const leftNanos = leastLeft(keyState.keyCeilings)
   const ownNanos = leftNanos === null ? null : within(leftNanos, 0n, HOLD_NANOS_MAX)
   if (hold.kind !== 'bound') {
     const holdNanos = ownNanos ?? within(leftOfAccount(keyState) ?? unboundedNanos, 0n, unboundedNanos)
     const accountHoldNanos = within(holdNanos, 0n, unboundedNanos)
-    return { holdNanos, holdListNanos: accountHoldNanos, accountHoldNanos }
+    return { kind: 'admit', holdNanos, holdListNanos: accountHoldNanos, accountHoldNanos }
   }
   const { nanos = 0n, listNanos = 0n } = keyState.holdFloor ?? {}
   const holdNanos = larger(hold.nanos, nanos)
   return {
+    kind: 'admit',
     holdNanos,
     holdListNanos: larger(hold.listNanos, listNanos),
     accountHoldNanos:

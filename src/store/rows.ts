@@ -4,7 +4,7 @@ import { TABLES } from './schema.ts'
 /** A row of either store: integers are bigint, JSON of PostgreSQL is parsed, a flag is a boolean or 0 and 1. */
 export type Row = Readonly<Record<string, unknown>>
 
-export function present(row: Row | undefined): Row {
+export function present<T = Row>(row: T | undefined): T {
   if (row === undefined) throw new Error('a row that must be there is not')
   return row
 }

@@ -4,7 +4,7 @@ import { dayOf, monthOf } from '../../ledger/calendar.ts'
 import { type Admission, type CallOpening, type CallRefusal, requestsOf } from '../../ledger/call.ts'
 import { columnOf, OPENING_NAMES } from '../../ledger/call-columns.ts'
 import { decideAdmission, type KeyState, underDiscount } from '../../ledger/decide-admission.ts'
-import { bool, namesOf, nanos, numberOrNull, type Row, text } from '../rows.ts'
+import { namesOf, nanos, text } from '../rows.ts'
 import { type BatchRows, digestName } from './batch-rows.ts'
 import {
   type AccountState,
@@ -15,7 +15,7 @@ import {
   upstreamOf,
 } from './money-rows.ts'
 import { type Batch, step } from './operation.ts'
-import { type Filled, prepare, prepareInsert } from './sql.ts'
+import { type Filled, type PreparedValue, prepare, prepareInsert } from './sql.ts'
 
 /** Admits the calls of a batch in order, because each decision depends on the holds of the calls before it. */
 
@@ -40,31 +40,43 @@ export function admitCalls(
   nodeId: string,
 ): { readonly admitted: readonly Admission[]; readonly writes: readonly Filled[] } {
   const uses = new Map<string, number>()
-  const inserts: Filled[] = []
+  const writes: Filled[] = []
 
   const admitted = openings.map((asked, n): Admission => {
     const key = keys.get(digestName(asked.digest))
     if (key === undefined) return refused({ reason: 'unknown_key' }, null)
+    const { id: keyId, budgetId, accountId, logRequests } = key
+    const budget = money.budget(budgetId)
+    const account = money.account(accountId)
     const dated = nowMs === null ? asked : { ...asked, atMs: nowMs }
-    const [keyId, budgetId, accountId] = ['id', 'budget_id', 'account_id'].map((column) =>
-      text(key, column),
-    ) as [string, string, string]
-    const [budget, account] = [money.budget(budgetId), money.account(accountId)]
     const opening = underDiscount(dated, account.discountBillionths)
-    const countedMs = countedAt(opening.atMs, budget)
-    const [month, day] = [monthOf(countedMs), dayOf(countedMs)]
+    const { atMs } = opening
+    const countedMs = countedAt(atMs, budget)
+    const month = monthOf(countedMs)
+    const day = dayOf(countedMs)
     const balanceNanos = account.creditedNanos - account.chargedNanos
+    const floor = floors[n] ?? null
     const decision = decideAdmission(opening, {
-      ...stateOf(key, budget, account, day, opening.atMs),
-      batchModels: namesOf(files.get(asked)?.['models'] ?? null),
+      revokedAtMs: key.revokedAtMs,
+      isSuspended: account.status === 'suspended',
+      expiresAtMs: key.expiresAtMs,
+      allowedModels: key.allowedModels,
+      keyCeilings: keyCeilings(budget, day, atMs),
+      mode: budget.budgetMode,
+      overLimit: overLimit(budget, atMs),
+      accountCeilings: accountCeilings(account, day, atMs),
+      creditEnforced: account.creditEnforced,
+      balanceNanos,
+      accountHeldNanos: account.heldNanos,
+      batchModels: files.size === 0 ? null : namesOf(files.get(asked)?.['models'] ?? null),
       // The calls before it may have begun a new month since the floors were read.
-      holdFloor: floors[n]?.month === month ? floors[n] : null,
+      holdFloor: floor?.month === month ? floor : null,
     })
     // The holder of a revoked or expired key must learn nothing about the account.
     if (decision.kind === 'refuse' && isKeyRefusal(decision.refusal)) return refused(decision.refusal, null)
     // An admitted call records the time of use itself.
     if (!opening.askedBefore && decision.kind !== 'admit')
-      uses.set(keyId, Math.max(opening.atMs, uses.get(keyId) ?? 0))
+      uses.set(keyId, Math.max(atMs, uses.get(keyId) ?? 0))
     if (decision.kind === 'refuse') return refused(decision.refusal, balanceNanos)
     if (decision.kind === 'wait')
       return { kind: 'held', by: decision.by, keyId, budgetId, accountId, balanceNanos }
@@ -72,24 +84,26 @@ export function admitCalls(
     // After this point the call is admitted.
     const { holdNanos, holdListNanos, accountHoldNanos } = decision
     if (!opening.hasHold) {
-      inserts.push(
-        INSERT_CALL(
-          ...[accountId, keyId, nodeId, opening.atMs, month, day],
-          ...[holdNanos, holdListNanos, accountHoldNanos, requestsOf(opening), 'in_flight'],
-          ...[opening.endpoint, ...OPENING_NAMES.map((name) => opening[name])],
-        ),
-      )
-      const moved = { heldNanos: holdNanos, accountHeldNanos: accountHoldNanos, costNanos: 0n, lostNanos: 0n }
-      money.move(budgetId, accountId, { month, day, ...moved })
+      const values: PreparedValue[] = [accountId, keyId, nodeId, atMs, month, day, holdNanos, holdListNanos]
+      values.push(accountHoldNanos, requestsOf(opening), 'in_flight', opening.endpoint)
+      for (const name of OPENING_NAMES) values.push(opening[name])
+      writes.push(INSERT_CALL(values))
+      money.move(budgetId, accountId, {
+        month,
+        day,
+        heldNanos: holdNanos,
+        accountHeldNanos: accountHoldNanos,
+        costNanos: 0n,
+        lostNanos: 0n,
+      })
     }
-    if (opening.isRequest) money.countRequest(budgetId, opening.atMs)
-    const logRequests = bool(key, 'log_requests')
+    if (opening.isRequest) money.countRequest(budgetId, atMs)
     const { hasOthers } = account
     const terms = termsOf(account, opening.surface)
     return { kind: 'admitted', keyId, budgetId, accountId, logRequests, balanceNanos, hasOthers, terms }
   })
-  const marks = [...uses].map(([keyId, atMs]) => MARK_USED(atMs, keyId, atMs))
-  return { admitted, writes: [...inserts, ...marks] }
+  for (const [keyId, atMs] of uses) writes.push(MARK_USED([atMs, keyId, atMs]))
+  return { admitted, writes }
 }
 
 function termsOf(account: AccountState, surface: Surface): AccountTerms | null {
@@ -108,10 +122,10 @@ export function* readFloors(
   const asked = openings.map((opening) => {
     const key = keys.get(digestName(opening.digest))
     if (key === undefined || opening.hold.kind !== 'bound') return null
-    const budget = money.budget(text(key, 'budget_id'))
+    const budget = money.budget(key.budgetId)
     const { id, month, hasFloors } = budget
     if (!hasFloors || month !== monthOf(countedAt(nowMs ?? opening.atMs, budget))) return null
-    return READ_FLOOR(id, month, opening.endpoint, opening.modelAsked ?? '')
+    return READ_FLOOR([id, month, opening.endpoint, opening.modelAsked ?? ''])
   })
   const statements = asked.filter((statement) => statement !== null)
   if (statements.length === 0) return []
@@ -123,32 +137,10 @@ export function* readFloors(
   })
 }
 
-function stateOf(
-  key: Row,
-  budget: BudgetState,
-  account: AccountState,
-  day: string,
-  atMs: number,
-): Omit<KeyState, 'batchModels' | 'holdFloor'> {
-  return {
-    revokedAtMs: numberOrNull(key, 'revoked_at_ms'),
-    isSuspended: account.status === 'suspended',
-    expiresAtMs: numberOrNull(key, 'expires_at_ms'),
-    allowedModels: namesOf(key['allowed_models']),
-    keyCeilings: keyCeilings(budget, day, atMs),
-    mode: budget.budgetMode,
-    overLimit: overLimit(budget, atMs),
-    accountCeilings: accountCeilings(account, day, atMs),
-    creditEnforced: account.creditEnforced,
-    balanceNanos: account.creditedNanos - account.chargedNanos,
-    accountHeldNanos: account.heldNanos,
-  }
-}
-
 /** The time that decides the month and day of a call. If the clock has stepped back, the current period continues. */
 function countedAt(atMs: number, { month, day, dailyBudgetNanos }: BudgetState): number {
-  const begun = dailyBudgetNanos === null ? `${month}-01` : day
-  return dayOf(atMs) < begun ? Date.parse(begun) : atMs
+  if (dailyBudgetNanos !== null) return dayOf(atMs) < day ? Date.parse(day) : atMs
+  return monthOf(atMs) < month ? Date.parse(month) : atMs
 }
 
 function isKeyRefusal({ reason }: CallRefusal): boolean {

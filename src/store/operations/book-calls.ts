@@ -32,7 +32,7 @@ export function* bookCalls(batch: CallBatch, parts: BatchParts): Batch<BookedCal
   yield* raiseFloors(settlement.bookings, rows.money)
   const floors = yield* readFloors(batch.openings, rows)
   const admission = admitCalls(batch.openings, rows, floors, parts.node?.id ?? LOCAL_NODE)
-  const writes = [...rows.money.writes(), ...settlement.writes, ...admission.writes]
+  const writes = rows.money.writes().concat(settlement.writes, admission.writes)
   const events = settlementEvents(settlement.bookings, rows.settings)
   yield events.length === 0 ? lastStep(writes) : step(writes)
   if (events.length > 0) {
@@ -52,7 +52,7 @@ export function* interruptCalls(
   atMs: number,
   parts: BatchParts,
 ): Batch<number | 'fenced'> {
-  const [open = []] = yield step([READ_OPEN(nodeId, limit)])
+  const [open = []] = yield step([READ_OPEN([nodeId, limit])])
   const state = 'interrupted'
   const closings = open.map((row) => ({ ...NOTHING_USED, requestId: text(row, 'id'), state, atMs }) as const)
   const booked = yield* bookCalls({ closings, openings: [] }, parts)

@@ -16,17 +16,21 @@ export function thresholdsOf(percents: readonly number[]): readonly number[] {
   return [...new Set([...percents, CAP_PERCENT])].sort((a, b) => a - b)
 }
 
-/** The thresholds that a cost crosses. Spend only grows, so each threshold is crossed once per period and cap. */
+/** The thresholds that a cost crosses, of these in ascending order. Spend only grows, so each threshold is crossed once per period and cap. */
 export function crossedPercents(
   { spentNanos, capNanos }: Budget,
   costNanos: Nanos,
   thresholds: readonly number[],
 ): readonly number[] {
   const before = (spentNanos - costNanos) * 100n
-  return thresholds.filter((percent) => {
+  const after = spentNanos * 100n
+  const crossed: number[] = []
+  for (const percent of thresholds) {
     const threshold = capNanos * BigInt(percent)
-    return before < threshold && threshold <= spentNanos * 100n
-  })
+    if (threshold > after) break
+    if (before < threshold) crossed.push(percent)
+  }
+  return crossed
 }
 
 export interface Crossing {

@@ -123,17 +123,14 @@ export class MoneyRows {
 
   /** Writes the sums from memory, because the rows have been locked since they were read. */
   writes(): Filled[] {
-    return [
-      ...[...this.#changedBudgets].map((b) =>
-        WRITE_BUDGET(
-          ...[b.month, b.spentNanos, b.heldNanos, b.lostNanos, b.hasFloors, b.day, b.daySpentNanos],
-          ...[b.minute, b.minuteRequests, b.id],
-        ),
-      ),
-      ...[...this.#changedAccounts].map((a) =>
-        WRITE_ACCOUNT(a.heldNanos, a.chargedNanos, a.month, a.spentNanos, a.id),
-      ),
-    ]
+    const writes: Filled[] = []
+    for (const b of this.#changedBudgets) {
+      const ofMonth = [b.month, b.spentNanos, b.heldNanos, b.lostNanos, b.hasFloors]
+      writes.push(WRITE_BUDGET([...ofMonth, b.day, b.daySpentNanos, b.minute, b.minuteRequests, b.id]))
+    }
+    for (const a of this.#changedAccounts)
+      writes.push(WRITE_ACCOUNT([a.heldNanos, a.chargedNanos, a.month, a.spentNanos, a.id]))
+    return writes
   }
 }
 
@@ -188,16 +185,22 @@ export function keyCeilings(budget: BudgetState, day: string, atMs = startOfDayM
   const ceilings: Budget[] = []
   if (monthlyBudgetNanos !== null)
     ceilings.push({
-      ...{ scope: 'key', period: 'month', spentNanos: isNow ? budget.spentNanos : 0n, heldNanos },
-      ...{ capNanos: monthlyBudgetNanos, resetsAtMs: nextMonthMs(atMs) },
+      scope: 'key',
+      period: 'month',
+      spentNanos: isNow ? budget.spentNanos : 0n,
+      heldNanos,
+      capNanos: monthlyBudgetNanos,
+      resetsAtMs: nextMonthMs(atMs),
     })
-  if (dailyBudgetNanos !== null) {
-    const spentNanos = budget.day === day ? budget.daySpentNanos : 0n
+  if (dailyBudgetNanos !== null)
     ceilings.push({
-      ...{ scope: 'key', period: 'day', spentNanos, heldNanos },
-      ...{ capNanos: dailyBudgetNanos, resetsAtMs: nextDayMs(atMs) },
+      scope: 'key',
+      period: 'day',
+      spentNanos: budget.day === day ? budget.daySpentNanos : 0n,
+      heldNanos,
+      capNanos: dailyBudgetNanos,
+      resetsAtMs: nextDayMs(atMs),
     })
-  }
   return ceilings
 }
 
@@ -231,8 +234,9 @@ export const accountState = recordOf<AccountState>
 
 /** The account's own upstream on this surface. */
 export function upstreamOf(account: AccountState, surface: Surface): OwnUpstream | null {
-  const url = account[`${surface}Url`]
-  return url === null ? null : { url, sealedKey: account[`${surface}Key`] }
+  const isChat = surface === 'chat'
+  const url = isChat ? account.chatUrl : account.messagesUrl
+  return url === null ? null : { url, sealedKey: isChat ? account.chatKey : account.messagesKey }
 }
 
 /** The columns of `account a` for a record; the caller adds `now_ms`. */

@@ -5,6 +5,7 @@ import type { Balance } from '../../ledger/account.ts'
 import type { Budget, CallClosing } from '../../ledger/call.ts'
 import { number, present, type Row, text } from '../rows.ts'
 import { getAccount } from './accounts.ts'
+import type { CallRow } from './batch-rows.ts'
 import { balanceEvents, crossedPercents, recordCrossing, thresholdsOf } from './budget-events.ts'
 import { BALANCE_LOW, BUDGET_THRESHOLDS, recordEvent } from './events.ts'
 import { getKey } from './keys.ts'
@@ -20,9 +21,7 @@ import { prepare, raw, sql } from './sql.ts'
 /** A booked closing, with its call and the sums after it. */
 export interface Booking {
   readonly closing: CallClosing
-  readonly call: Row
-  readonly budgetId: string
-  readonly accountId: string
+  readonly call: CallRow
   readonly model: string
   /** By the database's clock if that decides, else the closing's own time. */
   readonly atMs: number
@@ -35,19 +34,15 @@ export const READ_EVENT_SETTINGS = prepare`
 
 /** The ceilings of the call's admission periods, including its cost. A period that is over has none. */
 export function ceilingsOf(
-  call: Row,
-  budgetId: string,
-  accountId: string,
+  { budgetId, accountId, month, day }: CallRow,
   money: MoneyRows,
 ): readonly Budget[] {
-  const [budget, account] = [money.budget(budgetId), money.account(accountId)]
-  const [month, day] = [text(call, 'month'), text(call, 'day')]
-  return [
-    ...keyCeilings(budget, day).filter(({ period }) =>
-      period === 'month' ? budget.month === month : budget.day === day,
-    ),
-    ...(account.month === month ? accountCeilings(account, day) : []),
-  ]
+  const budget = money.budget(budgetId)
+  const account = money.account(accountId)
+  const ceilings = keyCeilings(budget, day).filter(({ period }) =>
+    period === 'month' ? budget.month === month : budget.day === day,
+  )
+  return account.month === month ? ceilings.concat(accountCeilings(account, day)) : ceilings
 }
 
 /** The operations that record the events of the bookings, in their order; nearly always none. */
@@ -62,16 +57,17 @@ export function settlementEvents(
   )
   const low = byName.get(BALANCE_LOW)
   const lowNanos = low === undefined ? null : BigInt(low)
-  return [
-    ...bookings
-      .filter(({ closing }) => closing.costNanos > 0n)
-      .flatMap((booking) => [...crossings(booking, percents), ...balanceCrossings(booking, lowNanos)]),
-    ...firstUnpriced(bookings).map((booking) => () => recordUnpriced(booking)),
-  ]
+  const events: (() => Operation<void>)[] = []
+  for (const booking of bookings)
+    if (booking.closing.costNanos > 0n)
+      events.push(...crossings(booking, percents), ...balanceCrossings(booking, lowNanos))
+  for (const booking of firstUnpriced(bookings)) events.push(() => recordUnpriced(booking))
+  return events
 }
 
 function crossings(booking: Booking, thresholds: readonly number[]): readonly (() => Operation<void>)[] {
-  const { ceilings, closing, accountId, budgetId, atMs } = booking
+  const { ceilings, closing, atMs } = booking
+  const { accountId, budgetId } = booking.call
   return ceilings.flatMap((ceiling) =>
     crossedPercents(ceiling, closing.costNanos, thresholds).map(
       (percent) =>
@@ -87,14 +83,17 @@ function crossings(booking: Booking, thresholds: readonly number[]): readonly ((
 }
 
 function balanceCrossings(booking: Booking, lowNanos: bigint | null): readonly (() => Operation<void>)[] {
-  const { accountId, balance, closing, atMs } = booking
+  const { call, balance, closing, atMs } = booking
   // An account that never had credit has no balance to watch.
   if (balance.creditedNanos === 0n) return []
   return balanceEvents(balance, -closing.costNanos, lowNanos).map(
     (type) =>
       function* () {
         const { actor } = yield* callerOf(booking)
-        yield* recordEvent({ accountId, type, actor, data: { balance: balanceObject(balance) } }, atMs)
+        yield* recordEvent(
+          { accountId: call.accountId, type, actor, data: { balance: balanceObject(balance) } },
+          atMs,
+        )
       },
   )
 }
@@ -106,9 +105,9 @@ function* accountOf(id: string, atMs: number) {
 }
 
 /** The current record of the call's key, and the key as actor of the events. */
-function* callerOf({ accountId, call, atMs }: Booking) {
-  const key = yield* getKey(accountId, text(call, 'key_id'), atMs)
-  if (key === null) throw new Error(`there is no key ${text(call, 'key_id')}`)
+function* callerOf({ call, atMs }: Booking) {
+  const key = yield* getKey(call.accountId, call.keyId, atMs)
+  if (key === null) throw new Error(`there is no key ${call.keyId}`)
   const actor = { kind: 'api_key', id: key.id, name: key.name } as const
   return { actor, key: eventKey(key, atMs) }
 }
@@ -116,22 +115,23 @@ function* callerOf({ accountId, call, atMs }: Booking) {
 /** A digest of the model, because an entry of a PostgreSQL index has at most 2,704 bytes. */
 const unpricedOnce = ({ call, model }: Booking) =>
   `${unpricedPrefix(call)}${createHash('sha256').update(model).digest('base64url')}`
-const unpricedPrefix = (call: Row) => `unpriced/${text(call, 'day')}/`
+const unpricedPrefix = ({ day }: CallRow) => `unpriced/${day}/`
 
 /** The first unpriced call of each account, day and model, always in the same order, so that batches do not deadlock. */
 function firstUnpriced(bookings: readonly Booking[]): readonly Booking[] {
   const firsts = new Map<string, Booking>()
   for (const booking of bookings) {
-    const { closing, accountId } = booking
+    const { closing, call } = booking
     if (!closing.unpriced || closing.state !== 'settled') continue
-    const name = `${accountId} ${unpricedOnce(booking)}`
+    const name = `${call.accountId} ${unpricedOnce(booking)}`
     if (!firsts.has(name)) firsts.set(name, booking)
   }
   return [...firsts].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, booking]) => booking)
 }
 
 function* recordUnpriced(booking: Booking): Operation<void> {
-  const { accountId, call, model, closing, atMs } = booking
+  const { call, model, closing, atMs } = booking
+  const { accountId } = call
   const [prefix, once] = [unpricedPrefix(call), unpricedOnce(booking)]
   const [row] = yield sql`
     SELECT count(*) AS models, coalesce(max(CASE WHEN once = ${once} THEN 1 ELSE 0 END), 0) AS known FROM event

@@ -1,12 +1,13 @@
+import type { Balance } from '../../ledger/account.ts'
 import type { CallClosing, Settled } from '../../ledger/call.ts'
 import { CLOSING_NAMES, columnOf, TOKEN_COLUMNS } from '../../ledger/call-columns.ts'
 import { HOLD_NANOS_MAX } from '../../ledger/decide-admission.ts'
-import { nanos, nanosOrNull, number, present, type Row, text, textOrNull } from '../rows.ts'
-import type { BatchRows } from './batch-rows.ts'
+import { number, present } from '../rows.ts'
+import type { BatchRows, CallRow } from './batch-rows.ts'
 import type { MoneyRows } from './money-rows.ts'
 import { type Batch, step } from './operation.ts'
 import { type Booking, ceilingsOf } from './settlement-events.ts'
-import { type Filled, prepare, prepareInsert, prepareUpdate } from './sql.ts'
+import { type Filled, type PreparedValue, prepare, prepareInsert, prepareUpdate } from './sql.ts'
 
 /** Settles the calls of a batch: each is closed once, and its cost is booked to the budget, the account and the day. */
 
@@ -41,102 +42,151 @@ export function settleCalls(
   readonly bookings: readonly Booking[]
   readonly writes: readonly Filled[]
 } {
-  const booked = choose(closings, calls)
-  const bookings = booked.map((closing) => book(closing, present(calls.get(closing.requestId)), money, nowMs))
-  const balances = new Map(bookings.map((booking) => [booking.closing.requestId, balanceOf(booking)]))
+  const booked = new Map<string, Booking>()
+  for (const [id, closing] of choose(closings, calls))
+    booked.set(id, book(closing, present(calls.get(id)), money, nowMs))
   const settled = closings.map((closing): Settled | null => {
     const call = calls.get(closing.requestId)
     if (call === undefined) return null
-    const balanceNanos = balances.get(closing.requestId) ?? nanosOrNull(call, 'balance_nanos')
-    const { creditedNanos, chargedNanos } = money.account(text(call, 'account_id'))
-    return { balanceNanos: balanceNanos ?? creditedNanos - chargedNanos, booked: booked.includes(closing) }
+    const booking = booked.get(closing.requestId)
+    if (booking !== undefined)
+      return { balanceNanos: balanceOf(booking.balance), booked: booking.closing === closing }
+    return { balanceNanos: call.balanceNanos ?? balanceOf(money.account(call.accountId)), booked: false }
   })
-  const closes = bookings.map((booking) => closeCall(booking, endOf(booking, nowMs)))
-  return { settled, bookings, writes: [...addToDays(bookings), ...closes] }
+  const bookings = [...booked.values()]
+  const writes = addToDays(bookings)
+  for (const booking of bookings) writes.push(closeCall(booking, endOf(booking, nowMs)))
+  return { settled, bookings, writes }
 }
 
 /** The first closing of a call wins. `interrupted` counts only if there is no other. */
-function choose(closings: readonly CallClosing[], calls: ReadonlyMap<string, Row>): readonly CallClosing[] {
+function choose(
+  closings: readonly CallClosing[],
+  calls: ReadonlyMap<string, CallRow>,
+): ReadonlyMap<string, CallClosing> {
   const chosen = new Map<string, CallClosing>()
   for (const closing of closings) {
-    const state = calls.get(closing.requestId)?.['state']
+    const state = calls.get(closing.requestId)?.state
     // An interrupted call whose cost becomes known is booked. Interrupting it again changes nothing.
     if (state !== 'in_flight' && (state !== 'interrupted' || closing.state === 'interrupted')) continue
     const before = chosen.get(closing.requestId)
     if (before === undefined || (before.state === 'interrupted' && closing.state !== 'interrupted'))
       chosen.set(closing.requestId, closing)
   }
-  return [...chosen.values()]
+  return chosen
 }
 
-function book(closing: CallClosing, call: Row, money: MoneyRows, nowMs: number | null): Booking {
-  const [budgetId, accountId] = [text(call, 'budget_id'), text(call, 'account_id')]
-  const account = money.account(accountId)
+function book(closing: CallClosing, call: CallRow, money: MoneyRows, nowMs: number | null): Booking {
+  const { budgetId, accountId, month, day } = call
   // The hold of an interrupted call is already released.
-  const isOpen = call['state'] === 'in_flight'
+  const isOpen = call.state === 'in_flight'
   money.move(budgetId, accountId, {
-    ...{ month: text(call, 'month'), day: text(call, 'day'), costNanos: closing.costNanos },
-    heldNanos: isOpen ? -nanos(call, 'hold_nanos') : 0n,
-    accountHeldNanos: isOpen ? -nanos(call, 'account_hold_nanos') : 0n,
-    lostNanos: lostOf(closing, call) - nanos(call, 'lost_list_nanos'),
+    month,
+    day,
+    heldNanos: isOpen ? -call.holdNanos : 0n,
+    accountHeldNanos: isOpen ? -call.accountHoldNanos : 0n,
+    costNanos: closing.costNanos,
+    lostNanos: lostOf(closing, call) - call.lostListNanos,
   })
-  const { creditedNanos, chargedNanos, heldNanos, creditEnforced } = account
+  const { creditedNanos, chargedNanos, heldNanos, creditEnforced } = money.account(accountId)
   return {
-    ...{ closing, call, budgetId, accountId, atMs: nowMs ?? closing.atMs },
-    model: closing.modelServed ?? textOrNull(call, 'model_asked') ?? '',
-    ceilings: ceilingsOf(call, budgetId, accountId, money),
+    closing,
+    call,
+    atMs: nowMs ?? closing.atMs,
+    model: closing.modelServed ?? call.modelAsked ?? '',
+    ceilings: ceilingsOf(call, money),
     balance: { creditedNanos, chargedNanos, heldNanos, enforced: creditEnforced },
   }
 }
 
-const balanceOf = ({ balance }: Booking) => balance.creditedNanos - balance.chargedNanos
+function balanceOf({ creditedNanos, chargedNanos }: Pick<Balance, 'creditedNanos' | 'chargedNanos'>): bigint {
+  return creditedNanos - chargedNanos
+}
 
 /** The operator's loss at list price: the whole hold of an interrupted call, or the rest of it if upstream broke off. */
-function lostOf({ state, listNanos, losesRest }: CallClosing, call: Row): bigint {
-  const holdNanos = nanos(call, 'hold_list_nanos')
-  if (state === 'interrupted') return holdNanos
-  return state === 'settled' && losesRest === true && listNanos < holdNanos ? holdNanos - listNanos : 0n
+function lostOf({ state, listNanos, losesRest }: CallClosing, { holdListNanos }: CallRow): bigint {
+  if (state === 'interrupted') return holdListNanos
+  return state === 'settled' && losesRest === true && listNanos < holdListNanos
+    ? holdListNanos - listNanos
+    : 0n
 }
 
 /** Nodes only estimate the database's clock, so clamp the end of a call between its start and now. */
 function endOf({ closing, call }: Booking, nowMs: number | null): number {
-  return Math.max(number(call, 'started_at_ms'), Math.min(closing.atMs, nowMs ?? closing.atMs))
+  return Math.max(call.startedAtMs, Math.min(closing.atMs, nowMs ?? closing.atMs))
 }
 
-function closeCall(booking: Booking, endedAtMs: number): Filled {
-  const { closing, call } = booking
+function closeCall({ closing, call, balance }: Booking, endedAtMs: number): Filled {
   const { input, output, cacheRead, cacheWrite } = closing.tokens
-  return CLOSE_CALL(
-    ...[closing.state, endedAtMs, isOverrun(closing, call), lostOf(closing, call), balanceOf(booking)],
-    ...CLOSING_NAMES.map((name) => closing[name]),
-    ...[input, output, cacheRead, cacheWrite],
-    ...[closing.requestId, text(call, 'state')],
-  )
+  const values: PreparedValue[] = [closing.state, endedAtMs, isOverrun(closing, call), lostOf(closing, call)]
+  values.push(balanceOf(balance))
+  for (const name of CLOSING_NAMES) values.push(closing[name])
+  values.push(input, output, cacheRead, cacheWrite, call.id, call.state)
+  return CLOSE_CALL(values)
 }
 
-function isOverrun({ costNanos }: CallClosing, call: Row): boolean {
-  return nanos(call, 'hold_nanos') < costNanos
+function isOverrun({ costNanos }: CallClosing, { holdNanos }: CallRow): boolean {
+  return holdNanos < costNanos
 }
 
-function addToDays(bookings: readonly Booking[]): readonly Filled[] {
-  const days = new Map<string, { of: readonly string[]; sums: bigint[] }>()
-  for (const { closing, call, accountId, model } of bookings) {
-    const requests = BigInt(number(call, 'requests'))
-    if (closing.state !== 'settled' || requests === 0n) continue
-    const of = [accountId, text(call, 'day'), model, text(call, 'key_id')]
-    const { tokens, costNanos, listNanos, unpriced, estimated } = closing
-    const { input, output, cacheRead, cacheWrite } = tokens
-    const added = [
-      ...[requests, ...[input, output, cacheRead, cacheWrite].map(BigInt), costNanos, listNanos],
-      ...[unpriced ? requests : 0n, estimated ? requests : 0n],
-    ]
-    const name = of.join('\0')
-    const known = days.get(name)
-    if (known === undefined) days.set(name, { of, sums: added })
-    else known.sums = known.sums.map((sum, i) => sum + (added[i] ?? 0n))
+/** The additions of a batch to a row of `rollup`. */
+interface DaySums {
+  readonly of: readonly [accountId: string, day: string, model: string, keyId: string]
+  requests: number
+  input: number
+  output: number
+  cacheRead: number
+  cacheWrite: number
+  costNanos: bigint
+  listNanos: bigint
+  unpriced: number
+  estimated: number
+}
+
+function addToDays(bookings: readonly Booking[]): Filled[] {
+  const days = new Map<string, DaySums>()
+  for (const { closing, call, model } of bookings) {
+    const { accountId, day, keyId, requests } = call
+    if (closing.state !== 'settled' || requests === 0) continue
+    const name = `${accountId}\0${day}\0${model}\0${keyId}`
+    let sums = days.get(name)
+    if (sums === undefined) {
+      const none = {
+        requests: 0,
+        input: 0,
+        output: 0,
+        cacheRead: 0,
+        cacheWrite: 0,
+        unpriced: 0,
+        estimated: 0,
+      }
+      sums = { of: [accountId, day, model, keyId], ...none, costNanos: 0n, listNanos: 0n }
+      days.set(name, sums)
+    }
+    const { input, output, cacheRead, cacheWrite } = closing.tokens
+    sums.requests += requests
+    sums.input += input
+    sums.output += output
+    sums.cacheRead += cacheRead
+    sums.cacheWrite += cacheWrite
+    sums.costNanos += closing.costNanos
+    sums.listNanos += closing.listNanos
+    if (closing.unpriced) sums.unpriced += requests
+    if (closing.estimated) sums.estimated += requests
   }
   const inOrder = [...days].sort(([a], [b]) => (a < b ? -1 : 1))
-  return inOrder.map(([, { of, sums }]) => ADD_TO_DAY(...of, ...sums))
+  return inOrder.map(([, { of, requests, ...sums }]) => {
+    const tokens = [sums.input, sums.output, sums.cacheRead, sums.cacheWrite]
+    return ADD_TO_DAY([
+      ...of,
+      requests,
+      ...tokens,
+      sums.costNanos,
+      sums.listNanos,
+      sums.unpriced,
+      sums.estimated,
+    ])
+  })
 }
 
 /** Floors of a budget in a month. Clients choose the names of models, so all further ones share one floor. */
@@ -156,17 +206,17 @@ const RAISE_FLOOR = prepare`
 
 /** Raises the hold floors of calls that cost more than their hold. */
 export function* raiseFloors(bookings: readonly Booking[], money: MoneyRows): Batch<void> {
-  const over = bookings.filter(({ closing, call }) => isOverrun(closing, call) && call['endpoint'] !== null)
+  const over = bookings.filter(({ closing, call }) => isOverrun(closing, call) && call.endpoint !== null)
   if (over.length === 0) return
-  const pairOf = ({ call }: Booking) => [text(call, 'endpoint'), textOrNull(call, 'model_asked') ?? '']
+  const pairOf = ({ call }: Booking) => [call.endpoint ?? '', call.modelAsked ?? '']
   const rows = yield step(
-    over.map((booking) => READ_FLOORS(...pairOf(booking), booking.budgetId, text(booking.call, 'month'))),
+    over.map((booking) => READ_FLOORS([...pairOf(booking), booking.call.budgetId, booking.call.month])),
   )
   const made = new Map<string, Set<string>>()
   yield step(
     over.map((booking, n) => {
-      const { budgetId, call, closing } = booking
-      const month = text(call, 'month')
+      const { closing } = booking
+      const { budgetId, month } = booking.call
       const found = present(rows[n]?.[0])
       const name = pairOf(booking).join('\0')
       const ofMonth = made.get(`${budgetId} ${month}`) ?? new Set()
@@ -175,10 +225,10 @@ export function* raiseFloors(bookings: readonly Booking[], money: MoneyRows): Ba
       const hasOwn = isKnown || number(found, 'floors') + ofMonth.size < HOLD_FLOORS_MAX
       if (hasOwn && !isKnown) ofMonth.add(name)
       const pair = hasOwn ? pairOf(booking) : ['', '']
-      return RAISE_FLOOR(budgetId, month, ...pair, atMost(closing.costNanos), atMost(closing.listNanos))
+      return RAISE_FLOOR([budgetId, month, ...pair, atMost(closing.costNanos), atMost(closing.listNanos)])
     }),
   )
-  for (const { budgetId, call } of over) money.markFloors(budgetId, text(call, 'month'))
+  for (const { call } of over) money.markFloors(call.budgetId, call.month)
 }
 
 function atMost(nanos: bigint): bigint {

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
+import { DatabaseSync, type SQLInputValue, type SQLOutputValue, type StatementSync } from 'node:sqlite'
 import type { Answers, Batch, Operation, Operations, Snapshot } from '../operations/operation.ts'
 import { type Dialect, type Runnable, render } from '../operations/sql.ts'
 import type { Row } from '../rows.ts'
@@ -14,13 +14,15 @@ const PREPARED_CHARACTERS_MAX = 4_000
 
 export type RunStatement = (statement: Runnable) => readonly Row[]
 
-export function statementRunner(db: DatabaseSync): RunStatement {
-  const prepared = new Map<string, StatementSync>()
+type RunPrepared = (values: readonly SQLInputValue[]) => readonly Row[]
 
-  function prepare(text: string): StatementSync {
+export function statementRunner(db: DatabaseSync): RunStatement {
+  const prepared = new Map<string, RunPrepared>()
+
+  function prepare(text: string): RunPrepared {
     const known = prepared.get(text)
     if (known !== undefined) return known
-    const made = db.prepare(text)
+    const made = runPrepared(db.prepare(text))
     if (prepared.size >= PREPARED_MAX) prepared.clear()
     if (text.length <= PREPARED_CHARACTERS_MAX) prepared.set(text, made)
     return made
@@ -28,8 +30,23 @@ export function statementRunner(db: DatabaseSync): RunStatement {
 
   return (statement) => {
     const { text, values } = render(statement, SQLITE)
-    return text === '' ? [] : prepare(text).all(...(values as SQLInputValue[]))
+    return text === '' ? [] : prepare(text)(values as readonly SQLInputValue[])
   }
+}
+
+/** Rows are read as arrays and copied into objects here: objects of SQLite's own are slow to make and to read. */
+function runPrepared(statement: StatementSync): RunPrepared {
+  const names = statement.columns().map(({ name }) => name)
+  const blank = Object.fromEntries(names.map((name) => [name, null]))
+  statement.setReturnArrays(true)
+
+  function rowOf(cells: readonly SQLOutputValue[]): Row {
+    const row: Record<string, unknown> = { ...blank }
+    for (const [i, name] of names.entries()) row[name] = cells[i]
+    return row
+  }
+
+  return (values) => (statement.all(...values) as unknown as SQLOutputValue[][]).map(rowOf)
 }
 
 /** Runs a batch in the current transaction. The caller commits. */

@@ -111,25 +111,29 @@ const BLANK_OPENING = blank(OPENING_PLAIN) as CallOpening
 function openingList(opening: CallOpening): List {
   const { digest, hold, models } = opening
   const { nanos, listNanos, neededNanos } = hold as Partial<Extract<Hold, { kind: 'bound' }>>
-  const { names, unknown, batchFile } = models
   const list: List = ['a', bytesText(digest), hold.kind, amountText(nanos), amountText(listNanos)]
-  list.push(amountText(neededNanos), String(opening.unboundedNanos), names, unknown, batchFile)
+  list.push(amountText(neededNanos), String(opening.unboundedNanos))
+  list.push(models.names, models.unknown, models.batchFile)
   for (const name of OPENING_PLAIN) list.push(opening[name])
   return list
 }
 
 function openingOf(list: List): CallOpening {
-  const [, digest, kind, nanos, listNanos, neededNanos, unboundedNanos] = list as string[]
-  const [names, unknown, batchFile] = list.slice(7) as [readonly string[], string | null, string | null]
-  const hold = {
-    kind,
-    ...(kind === 'bound' ? { nanos: BigInt(nanos ?? ''), listNanos: BigInt(listNanos ?? '') } : null),
-    ...(neededNanos ? { neededNanos: BigInt(neededNanos) } : null),
-  } as Hold
+  const [, digest = '', kind, nanos = '', listNanos = '', neededNanos, unboundedNanos = ''] = list as string[]
+  const names = list[7] as readonly string[]
+  const unknown = list[8] as string | null
+  const batchFile = list[9] as string | null
+  const needed = neededNanos ? { neededNanos: BigInt(neededNanos) } : null
+  const hold =
+    kind === 'bound'
+      ? { kind, nanos: BigInt(nanos), listNanos: BigInt(listNanos), ...needed }
+      : { kind, ...needed }
   const opening: CallOpening = {
     ...BLANK_OPENING,
-    ...{ digest: Buffer.from(digest ?? '', 'latin1'), hold, models: { names, unknown, batchFile } },
-    unboundedNanos: BigInt(unboundedNanos ?? ''),
+    digest: Buffer.from(digest, 'latin1'),
+    hold: hold as Hold,
+    models: { names, unknown, batchFile },
+    unboundedNanos: BigInt(unboundedNanos),
   }
   return setValues(opening, OPENING_PLAIN, list, 10)
 }
@@ -149,15 +153,18 @@ function closingList(closing: CallClosing): List {
 }
 
 function closingOf(list: List): CallClosing {
-  const [, costNanos, listNanos] = list as string[]
-  const [input, output, cacheRead, cacheWrite] = list.slice(4) as [number, number, number, number]
+  const input = list[4] as number
+  const output = list[5] as number
+  const cacheRead = list[6] as number
+  const cacheWrite = list[7] as number
   const closing: CallClosing = {
     ...BLANK_CLOSING,
-    ...{ costNanos: BigInt(costNanos ?? ''), listNanos: BigInt(listNanos ?? '') },
+    costNanos: BigInt(list[1] as string),
+    listNanos: BigInt(list[2] as string),
     tokens: { input, output, cacheRead, cacheWrite },
-    ...(list[3] === true ? { losesRest: true } : null),
   }
-  return setValues(closing, CLOSING_PLAIN, list, 8)
+  setValues(closing, CLOSING_PLAIN, list, 8)
+  return list[3] === true ? { ...closing, losesRest: true } : closing
 }
 
 /** A template object with all members, to be copied: adding members one by one takes three times as long. */
