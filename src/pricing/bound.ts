@@ -130,7 +130,8 @@ function highestRatesFor(model: ModelPrice, request: BoundRequest, promptTokensM
   const { tiers, longContextAbove } = tableFor(model, request.endpoint)
   const mayBeLong = longContextAbove !== null && promptTokensMax > longContextAbove
   const speed = request.mayBeFast ? 'fast' : null
-  const { tier, known } = tierOf(request.surface, { ...request, speed })
+  const { surface, serviceTier, batch } = request
+  const { tier, known } = tierOf(surface, { serviceTier, speed, batch })
   const usual = highestOf(tiers.standard, mayBeLong)
   // A single request does not get the batch price, even if it names that tier.
   const own = tier === 'batch' && !request.batch ? usual : highestOf(tiers[tier], mayBeLong)

@@ -11,17 +11,8 @@ interface WriteSplit {
   readonly oneHour: number
 }
 
-/** The members of a usage object by our names for them. A `message_delta` states totals of the whole message so far. */
-const MEMBERS = {
-  input: 'input_tokens',
-  written: 'cache_creation_input_tokens',
-  read: 'cache_read_input_tokens',
-  output: 'output_tokens',
-  searches: 'web_search_requests',
-} as const
-
-type Total = keyof typeof MEMBERS
-type MessageTokens = Readonly<Record<Total, number | null>>
+/** The totals of a usage object. A `message_delta` states totals of the whole message so far. */
+type MessageTokens = Readonly<Record<'input' | 'written' | 'read' | 'output' | 'searches', number | null>>
 
 const NO_TOKENS: MessageTokens = { input: null, written: null, read: null, output: null, searches: null }
 
@@ -32,15 +23,15 @@ function readMessageTokens(
   before = NO_TOKENS,
   mayFall = false,
 ): MessageTokens {
-  const { web_search_requests } = objectAt(usage['server_tool_use'])
-  const members: JsonObject = { ...usage, web_search_requests }
-  const totals = { ...before }
-  for (const name in MEMBERS) {
-    const total = name as Total
-    const value = members[MEMBERS[total]]
-    totals[total] = mayFall ? (counts.read(value) ?? before[total]) : counts.readRising(value, before[total])
+  const next = (value: unknown, total: number | null) =>
+    mayFall ? (counts.read(value) ?? total) : counts.readRising(value, total)
+  return {
+    input: next(usage['input_tokens'], before.input),
+    written: next(usage['cache_creation_input_tokens'], before.written),
+    read: next(usage['cache_read_input_tokens'], before.read),
+    output: next(usage['output_tokens'], before.output),
+    searches: next(objectAt(usage['server_tool_use'])['web_search_requests'], before.searches),
   }
-  return totals
 }
 
 function readSplit({ cache_creation: value }: JsonObject, counts: Counts): WriteSplit | null {
@@ -71,16 +62,18 @@ function splitWrites(
 }
 
 function messagePart(model: string | null, tokens: MessageTokens, writes: WriteSplit): UsagePart {
-  const prompt = {
-    input_tokens: tokens.input ?? 0,
-    cache_read_tokens: tokens.read ?? 0,
-    cache_write_5m_tokens: writes.fiveMinutes,
-    cache_write_1h_tokens: writes.oneHour,
-  }
+  const input = tokens.input ?? 0
+  const read = tokens.read ?? 0
   return {
     model,
-    quantities: quantitiesOf({ ...prompt, output_tokens: tokens.output }),
-    promptTokens: Object.values(prompt).reduce((sum, count) => sum + count, 0),
+    quantities: quantitiesOf({
+      input_tokens: input,
+      cache_read_tokens: read,
+      cache_write_5m_tokens: writes.fiveMinutes,
+      cache_write_1h_tokens: writes.oneHour,
+      output_tokens: tokens.output,
+    }),
+    promptTokens: input + read + writes.fiveMinutes + writes.oneHour,
   }
 }
 
