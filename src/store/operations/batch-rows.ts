@@ -1,9 +1,9 @@
 import type { CallClosing, CallOpening } from '../../ledger/call.ts'
 import { nanos, nanosOrNull, number, present, type Row, recordOf, text, textOrNull } from '../rows.ts'
+import { BALANCE_LOW, BUDGET_THRESHOLDS } from './events.ts'
 import { ACCOUNT_COLUMNS, BUDGET_COLUMNS, MoneyRows } from './money-rows.ts'
 import { type Batch, step } from './operation.ts'
-import { READ_EVENT_SETTINGS } from './settlement-events.ts'
-import { FOR_UPDATE, oneOf, onPostgres, prepare, prepareLists } from './sql.ts'
+import { FOR_UPDATE, oneOf, onPostgres, prepare, prepareLists, raw } from './sql.ts'
 
 /** Calls to settle and calls to admit in one transaction. */
 export interface CallBatch {
@@ -111,6 +111,9 @@ const READ_ACCOUNTS = prepareLists`
     SELECT account_id FROM api_key WHERE ${oneOf('digest', 'bytea')} UNION ALL
     SELECT account_id FROM call WHERE ${oneOf('id', 'text')})
   ORDER BY a.id ${FOR_UPDATE}`
+
+const READ_EVENT_SETTINGS = prepare`
+  SELECT name, value FROM setting WHERE name IN (${raw(`'${BUDGET_THRESHOLDS}', '${BALANCE_LOW}'`)})`
 
 const READ_FILE = prepare`
   SELECT f.models FROM batch_file f JOIN api_key k ON k.id = f.key_id AND k.account_id = f.account_id

@@ -11,7 +11,7 @@ import { BALANCE_LOW, BUDGET_THRESHOLDS, recordEvent } from './events.ts'
 import { getKey } from './keys.ts'
 import { accountCeilings, keyCeilings, type MoneyRows } from './money-rows.ts'
 import type { Operation } from './operation.ts'
-import { prepare, raw, sql } from './sql.ts'
+import { sql } from './sql.ts'
 
 /**
  * The events of a settlement, recorded in its transaction. Budgets and accounts are locked, so that the sums before and
@@ -28,9 +28,6 @@ export interface Booking {
   readonly ceilings: readonly Budget[]
   readonly balance: Balance
 }
-
-export const READ_EVENT_SETTINGS = prepare`
-  SELECT name, value FROM setting WHERE name IN (${raw(`'${BUDGET_THRESHOLDS}', '${BALANCE_LOW}'`)})`
 
 /** The ceilings of the call's admission periods, including its cost. A period that is over has none. */
 export function ceilingsOf(
