@@ -194,20 +194,36 @@ for (const [what, ahead] of [
   })
 }
 
-test('a client that takes nothing of a finished reply is cut off after a while', async () => {
+for (const send of ['write', 'end'] as const) {
+  test(`a client that takes nothing of a reply is cut off after a while (${send})`, async () => {
+    const { client, connection } = await open()
+    client.pause()
+    client.write(GET)
+    const { reply } = await served.take()
+    reply.writeHead(200, undefined, [])
+    reply[send](Buffer.alloc(64 * 1024 * 1024))
+    connection.checkTime(1_000)
+    connection.checkTime(1_000 + limits.replyStallTimeoutMs - 1)
+    assert.equal(connection.socket.destroyed, false)
+    connection.checkTime(1_000 + limits.replyStallTimeoutMs)
+    assert.equal(connection.socket.destroyed, true)
+    await closed.take()
+    client.destroy()
+  })
+}
+
+test('a reply of which nothing waits to be sent is not cut off, however long it is silent', async () => {
   const { client, connection } = await open()
-  client.pause()
   client.write(GET)
   const { reply } = await served.take()
   reply.writeHead(200, undefined, [])
-  reply.end(Buffer.alloc(64 * 1024 * 1024))
+  reply.write(Buffer.from('first'))
+  await once(client, 'data')
   connection.checkTime(1_000)
-  connection.checkTime(1_000 + limits.replyStallTimeoutMs - 1)
+  connection.checkTime(1_000 + 2 * limits.replyStallTimeoutMs)
   assert.equal(connection.socket.destroyed, false)
-  connection.checkTime(1_000 + limits.replyStallTimeoutMs)
-  assert.equal(connection.socket.destroyed, true)
-  await closed.take()
   client.destroy()
+  await closed.take()
 })
 
 for (const httpVersion of ['1.1', '1.0']) {
