@@ -65,6 +65,9 @@ test('before the first call the page teaches it, and shows it when it comes', as
   await page.locator('pre', { hasText: /svc_live_[0-9A-Za-z]{49}/ }).waitFor()
   await page.getByText('waiting for the first call…').waitFor()
   const key = /svc_live_[0-9A-Za-z]{49}/.exec((await page.locator('pre').textContent()) ?? '')?.[0]
+  const unknown = { model: 'nothing', max_tokens: 1, messages: [{ role: 'user', content: 'Hello' }] }
+  await bench.call('/v1/messages', unknown, { key: key ?? '' })
+  await page.getByRole('region', { name: 'Refused calls' }).getByText('model_not_priced').waitFor()
   await fetch(`${gateway.url}/v1/models`, { headers: { authorization: `Bearer ${key}` } })
   await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor()
 })
@@ -73,7 +76,7 @@ test('with nothing in them, pages say what would be here and how it gets there',
   for (const [path, words] of [
     ['/dashboard/keys?status=revoked', 'No key matches.'],
     ['/dashboard/usage?start=2020-01-01&end=2020-01-31', 'No settled calls in this period.'],
-    ['/dashboard/requests?state=refused', 'No call matches.'],
+    ['/dashboard/requests?state=interrupted', 'No call matches.'],
     ['/dashboard/webhooks', 'Get notified when a budget is nearly spent'],
     ['/dashboard/nowhere', 'There is no such page.'],
   ] as const) {
