@@ -137,10 +137,21 @@ test('a call that finds the queue full does not overtake the calls in it', async
   for (const entry of entries) entry.done(false)
 })
 
-test('nothing is admitted while settlements wait that would be lost with the process', async () => {
-  const gateway = gatewayWith([])
-  Object.assign(gateway.settler, { isSound: false })
-  const answer = await admit(callOf(client(false)), gateway)
-  assert.equal(answer.kind === 'refused' && answer.refusal.code, 'store_unavailable')
-  assert.equal(gateway.asked, 0)
-})
+for (const [what, part, state, code] of [
+  [
+    'settlements wait that would be lost with the process',
+    'settler',
+    { isSound: false },
+    'store_unavailable',
+  ],
+  ['too many settlements wait', 'settler', { waiting: 20_000 }, 'store_unavailable'],
+  ['as many calls as may be are in flight', 'inFlight', { count: limits.callsInFlightMax }, 'no_memory'],
+] as const) {
+  test(`nothing is admitted while ${what}`, async () => {
+    const gateway = gatewayWith([])
+    Object.assign(gateway[part], state)
+    const answer = await admit(callOf(client(false)), gateway)
+    assert.equal(answer.kind === 'refused' && answer.refusal.code, code)
+    assert.equal(gateway.asked, 0)
+  })
+}

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
-import { dayOf, monthOf } from '../../src/ledger/calendar.ts'
+import { dayOf, monthOf, nextDayMs, nextMonthMs, startOfDayMs } from '../../src/ledger/calendar.ts'
 import { test } from '../support/suite.ts'
 
 test('days and months are those of UTC, in whatever order they are asked for', () => {
@@ -17,7 +17,15 @@ test('days and months are those of UTC, in whatever order they are asked for', (
     fc.property(fc.array(instant, { minLength: 2 }), (instants) => {
       for (const atMs of instants) {
         const text = new Date(atMs).toISOString()
-        assert.deepEqual([dayOf(atMs), monthOf(atMs)], [text.slice(0, 10), text.slice(0, 7)])
+        const [day, month] = [text.slice(0, 10), text.slice(0, 7)]
+        assert.deepEqual([dayOf(atMs), monthOf(atMs)], [day, month])
+        const [startMs, nextMs] = [startOfDayMs(day), nextDayMs(atMs)]
+        assert.deepEqual([startMs, nextMs], [Date.parse(day), Date.parse(day) + dayMs])
+        // The next month begins with a first day, and its last millisecond before belongs to this month.
+        const nextMonth = nextMonthMs(atMs)
+        assert.equal(new Date(nextMonth - 1).toISOString().slice(0, 7), month)
+        assert.match(new Date(nextMonth).toISOString(), /-01T00:00:00.000Z$/)
+        assert.notEqual(new Date(nextMonth).toISOString().slice(0, 7), month)
       }
     }),
   )
