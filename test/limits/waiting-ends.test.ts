@@ -52,6 +52,7 @@ test('calls that wait get 401 when their key is revoked, and the one that runs i
   const first = await patient.send('runs on', key)
   const running = await patient.upstream.next()
   const waiting = [await patient.send('waits', key), await patient.send('waits behind', key)]
+  await patient.storeAnswered()
   await patient.gateway.revokeKey(id)
   for (const { reply } of waiting) {
     const refused = await reply
