@@ -203,7 +203,7 @@ async function ensurePepper(config: Config, store: Store): Promise<Secret> {
   if (known !== null) return known
   // If the database was used with a pepper that the directory has lost, do not silently create a new one.
   if ((await store.readSetting('pepper')) !== null) {
-    throw databaseUrl === null ? lostPepper(file) : strangePepper('This node has no pepper, and so another')
+    throw databaseUrl === null ? lostPepper(file) : pepperMismatch('This node has no pepper, and so another')
   }
   const pepper = randomBytes(32).toString('base64url')
   writePrivateFile(file, `${pepper}\n`)
@@ -214,7 +214,7 @@ async function checkPepper(store: Store, digestKey: DigestKey, shared: boolean):
   const fingerprint = pepperFingerprint(digestKey)
   // If several nodes start on an empty database, the first sets the pepper, and the others must have the same.
   if ((await store.getOrCreateSetting('pepper', fingerprint)) === fingerprint) return
-  throw shared ? strangePepper('This node has another pepper') : lostPepper('the configured pepper')
+  throw shared ? pepperMismatch('This node has another pepper') : lostPepper('the configured pepper')
 }
 
 function lostPepper(what: string): InstallationError {
@@ -224,7 +224,7 @@ function lostPepper(what: string): InstallationError {
   )
 }
 
-function strangePepper(what: string): InstallationError {
+function pepperMismatch(what: string): InstallationError {
   return new InstallationError(
     `${what} than the keys in the database were created with, so none of them would be recognised. Set ` +
       'TOLLGATE_PEPPER to the same value on every node; the first one may have left it in the file "pepper" of its ' +

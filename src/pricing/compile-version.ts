@@ -104,7 +104,7 @@ function compileTable(table: RateTableEntry, isText: boolean, usualRatio: (tier:
   const standard = compileTariff(short)
   const standardLong = long === undefined ? null : compileTariff(long)
   const writesCost = CHAT_CACHE_WRITES.some((unit) => standard.has(unit))
-  // A model that embeds, or that is paid by the hour of audio, is not sold by its output.
+  // Embeddings, and models with a price per hour of audio, have no output rates.
   const outputCosts = isText || UNITS_OF.output.some((unit) => standard.has(unit))
   const complete = (tariff: Map<Unit, bigint>) => addImplied(tariff, { isText, writesCost, outputCosts })
   const tierOf = (tier: Tier): TierRates => {

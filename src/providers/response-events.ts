@@ -44,11 +44,11 @@ export function withSteer(request: RequestFacts, steer: RequestFacts): RequestFa
     ...request,
     body: before === undefined ? request.body : { ...request.body, previous_response_id: before },
     marks: request.marks | steer.marks,
-    items: inBoth(request.items, steer.items),
+    items: mergeItems(request.items, steer.items),
   }
 }
 
-function inBoth(one: ItemFacts, other: ItemFacts): ItemFacts {
+function mergeItems(one: ItemFacts, other: ItemFacts): ItemFacts {
   return {
     ...one,
     models: [...new Set([...one.models, ...other.models])],

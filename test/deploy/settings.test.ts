@@ -153,7 +153,11 @@ test('kubernetes.yaml: probes, ports, secrets and volumes are those of the gatew
       template.spec.enableServiceLinks === false
         ? {}
         : { [`${prefix}_SERVICE_HOST`]: '10.96.0.10', [`${prefix}_PORT`]: 'tcp://10.96.0.10:80' }
-    const read = readConfig({ ...links, ...named('Secret').stringData }, folder)
+    const environment = { ...links, ...named('Secret').stringData }
+    // Nobody may run with a published admin key or pepper.
+    assert.throws(() => readConfig(environment, folder), /TOLLGATE_ADMIN_KEY[\s\S]*TOLLGATE_PEPPER/)
+    const secret = '0'.repeat(64)
+    const read = readConfig({ ...environment, TOLLGATE_PEPPER: secret, TOLLGATE_ADMIN_KEY: secret }, folder)
     assert.deepEqual(read.trustedProxies, ['10.0.0.0/8'])
     assert.ok(read.databaseUrl !== null && read.pepper !== null && read.adminKey !== null)
   } finally {

@@ -16,7 +16,7 @@ test('until the database has said the time it is the time of the machine', () =>
 test('the time of the database goes on by the clock that never steps', () => {
   const { own, clock } = clockUnderTest()
   own.sinceMs = 120
-  clock.heard(9_000_000, 100)
+  clock.sync(9_000_000, 100)
   assert.equal(clock.nowMs(), 9_000_010, 'it was said in the middle of question and answer')
   own.wallMs = 1
   own.sinceMs += 500
@@ -25,10 +25,10 @@ test('the time of the database goes on by the clock that never steps', () => {
 
 test('a later word of the database counts, unless it took long to come', () => {
   const { own, clock } = clockUnderTest()
-  clock.heard(9_000_000, 100)
+  clock.sync(9_000_000, 100)
   own.sinceMs = 2_000
-  clock.heard(9_500_000, 100)
+  clock.sync(9_500_000, 100)
   assert.equal(clock.nowMs(), 9_001_900)
-  clock.heard(9_500_000, 2_000)
+  clock.sync(9_500_000, 2_000)
   assert.equal(clock.nowMs(), 9_500_000)
 })

@@ -31,7 +31,7 @@ function nodeUnderTest() {
     {
       db,
       nextUlid: () => 'ULID',
-      clock: { monotonicMs: () => state.nowMs, heard: (databaseMs) => state.heard.push(databaseMs) },
+      clock: { monotonicMs: () => state.nowMs, sync: (databaseMs) => state.heard.push(databaseMs) },
       log: createLog('silent'),
     },
     { name: 'test', alone: false, beatEveryMs: 1, silentMs: SILENT_MS },

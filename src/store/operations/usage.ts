@@ -166,9 +166,19 @@ function* readOverview({ accountId, atMs, namedMax }: OverviewQuery): Operation<
     creditedNanos: sums.creditedNanos,
     balance: yield* getBalance(accountId),
     inFlight: yield* countInFlight(accountId),
-    nearCap: yield* keysThat(cappedKeys(accountId, nowMs), NEAR_CAP, sql`spent_nanos DESC`, namedMax),
-    exhausted: yield* keysThat(cappedKeys(accountId, nowMs), EXHAUSTED, sql`spent_nanos DESC`, namedMax),
-    expiring: yield* keysThat(
+    nearCap: yield* listAttentionKeys(
+      cappedKeys(accountId, nowMs),
+      NEAR_CAP,
+      sql`spent_nanos DESC`,
+      namedMax,
+    ),
+    exhausted: yield* listAttentionKeys(
+      cappedKeys(accountId, nowMs),
+      EXHAUSTED,
+      sql`spent_nanos DESC`,
+      namedMax,
+    ),
+    expiring: yield* listAttentionKeys(
       expiringKeys(accountId, nowMs, nowMs + 7 * DAY_MS),
       sql`true`,
       sql`expires_at_ms`,
@@ -240,7 +250,12 @@ function expiringKeys(accountId: string, nowMs: number, untilMs: number): Sql {
       AND expires_at_ms > ${nowMs} AND expires_at_ms <= ${untilMs}`
 }
 
-function* keysThat(from: Sql, condition: Sql, order: Sql, namedMax: number): Operation<AttentionKeys> {
+function* listAttentionKeys(
+  from: Sql,
+  condition: Sql,
+  order: Sql,
+  namedMax: number,
+): Operation<AttentionKeys> {
   const rows = yield sql`
     SELECT id, name, period, cap_nanos, expires_at_ms, spent_nanos, count(*) OVER () AS all_keys
     FROM (${from}) AS k WHERE ${condition} ORDER BY ${join([order, sql`id, period`])} LIMIT ${namedMax}`

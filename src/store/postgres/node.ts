@@ -13,7 +13,7 @@ import { dialectOf, runBatch } from './run-operation.ts'
  */
 export interface DatabaseClock extends Clock {
   /** Call this with the database's time. `askedAtMs` is the monotonic time of the query. */
-  heard(databaseMs: number, askedAtMs: number): void
+  sync(databaseMs: number, askedAtMs: number): void
 }
 
 export function createDatabaseClock(own: Clock): DatabaseClock {
@@ -22,7 +22,7 @@ export function createDatabaseClock(own: Clock): DatabaseClock {
   return {
     monotonicMs: () => own.monotonicMs(),
     nowMs: () => (aheadMs === null ? own.nowMs() : Math.floor(own.monotonicMs() + aheadMs)),
-    heard(databaseMs, askedAtMs) {
+    sync(databaseMs, askedAtMs) {
       // The database read its clock between query and answer. A slow answer may be less exact than the previous
       // estimate.
       const answeredAtMs = own.monotonicMs()
@@ -65,7 +65,7 @@ export interface NodeParts {
   /** A separate connection: a heartbeat must not wait for anything else. */
   readonly db: Pool
   readonly nextUlid: IdSource
-  readonly clock: Pick<DatabaseClock, 'monotonicMs' | 'heard'>
+  readonly clock: Pick<DatabaseClock, 'monotonicMs' | 'sync'>
   readonly log: Log
 }
 
@@ -139,7 +139,7 @@ export function createNode(parts: NodeParts, options: NodeOptions): Node {
         [id],
       )
       if (seen === undefined) refused(id, epoch)
-      else clock.heard(number(seen, 'seen_at_ms'), askedAtMs)
+      else clock.sync(number(seen, 'seen_at_ms'), askedAtMs)
       noteBeat()
       if (isSound()) await sweep()
     } catch (error) {

@@ -128,7 +128,7 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
   try {
     const askedAtMs = ownClock.monotonicMs()
     const [row] = await life.query('SELECT now_ms() AS now_ms')
-    databaseClock.heard(number(present(row), 'now_ms'), askedAtMs)
+    databaseClock.sync(number(present(row), 'now_ms'), askedAtMs)
   } catch (error) {
     await close()
     throw error

@@ -72,7 +72,7 @@ port.postMessage('ready')
 /** Last uses of keys that are not written yet. */
 const uses = new Map<string, number>()
 
-let heard = 0
+let seenRings = 0
 serve(port)
 
 /**
@@ -98,8 +98,8 @@ function serve(asked: NonNullable<typeof parentPort>): void {
 }
 
 function waitForBell(): void {
-  const woken = Atomics.wait(rings, 0, heard, uses.size > 0 ? USE_WAITS_MS : Infinity)
-  heard = Atomics.load(rings, 0)
+  const woken = Atomics.wait(rings, 0, seenRings, uses.size > 0 ? USE_WAITS_MS : Infinity)
+  seenRings = Atomics.load(rings, 0)
   if (woken === 'timed-out') writeUses()
 }
 
