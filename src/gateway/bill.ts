@@ -194,7 +194,7 @@ function rateSaid({ plan, request, admission }: BilledCall, metered: Metered): R
     if (speech === null) return null
     const part = { model: null, quantities: { input_characters: speech.characters }, promptTokens: 0 }
     const usage = { ...metered.usage, parts: [part] }
-    return { usage, rated: plan.rate(usage, terms), estimated: !speech.exact }
+    return { usage, rated: plan.rate(usage, terms), estimated: false }
   }
   if (!metered.outputKnown) return null
   const { usage } = metered

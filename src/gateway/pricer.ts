@@ -179,11 +179,11 @@ function requestPlan(
   context: RatingContext,
   modelDefault: string | null,
 ) {
-  const { modelAsked, endpoint, surface, method, path, facts, query } = call
+  const { modelAsked, endpoint, path, facts, query } = call
   return {
     modelAsked,
     modelDefault,
-    models: namedModels(endpoint, surface, method, path, facts, query, modelDefault),
+    models: namedModels(endpoint, path, facts, query, modelDefault),
     priceVersion: version.id,
     rating: writeRating(context, settings.discount),
     shows: endpoint?.shows ?? null,

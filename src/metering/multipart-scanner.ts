@@ -114,7 +114,7 @@ export function boundaryOf(contentType: string): string | null {
   return BOUNDARY.test(boundary) ? boundary : null
 }
 
-type State = 'content' | 'delimiter' | 'head' | 'closed'
+type State = 'content' | 'head' | 'closed'
 
 const LINE_BREAK = '\r\n'
 const EMPTY_LINE = Buffer.from('\r\n\r\n')
@@ -191,8 +191,6 @@ export class MultipartScanner {
     switch (this.#state) {
       case 'content':
         return this.#crossContent(bytes)
-      case 'delimiter':
-        return this.#crossDelimiter(bytes)
       case 'head':
         return this.#crossHead(bytes)
       case 'closed':
@@ -215,23 +213,17 @@ export class MultipartScanner {
     const end = hit - LINE_BREAK.length
     if (end < from || bytes.toString('latin1', end, hit) !== LINE_BREAK) return this.#fail('stray_boundary')
     this.#show(bytes.subarray(from, end))
-    return this.#endPart() && this.#go('delimiter', hit + this.#needle.length)
+    return this.#endPart() && this.#go('head', hit + this.#needle.length)
   }
 
-  /** After a boundary comes a line break and a part, or two dashes. */
-  #crossDelimiter(bytes: Buffer): boolean {
-    if (bytes.length - this.#at < 2) return false
-    const behind = bytes.toString('latin1', this.#at, this.#at + 2)
-    if (behind === '--') return this.#go('closed', this.#at + 2)
-    if (behind !== LINE_BREAK) return this.#fail('stray_boundary')
-    this.#parts++
-    if (this.#parts > MULTIPART_LIMITS.partsMax) return this.#fail('too_many_parts')
-    // The delimiter's own line break is the first half of the empty line if the head is empty.
-    return this.#go('head', this.#at)
-  }
-
+  /** After a boundary comes a line break and the head of a part, or two dashes. */
   #crossHead(bytes: Buffer): boolean {
     const start = this.#at + LINE_BREAK.length
+    if (bytes.length < start) return false
+    const behind = bytes.toString('latin1', this.#at, start)
+    if (behind === '--') return this.#go('closed', start)
+    if (behind !== LINE_BREAK) return this.#fail('stray_boundary')
+    // The delimiter's own line break is the first half of the empty line if the head is empty.
     const end = bytes.indexOf(EMPTY_LINE, this.#at)
     const known = end < 0 ? bytes.length : end + EMPTY_LINE.length
     if (known - start > MULTIPART_LIMITS.partHeadBytesMax) return this.#fail('part_head_too_large')
@@ -242,6 +234,8 @@ export class MultipartScanner {
   }
 
   #openPart(head: PartHead | null): boolean {
+    this.#parts++
+    if (this.#parts > MULTIPART_LIMITS.partsMax) return this.#fail('too_many_parts')
     if (head === null) return this.#fail('bad_part_head')
     const name = this.#names.findText(head.name)
     if (name === null || name === AMBIGUOUS) {

@@ -1,10 +1,9 @@
 import { limits } from '../kernel/limits.ts'
-import type { NamedModels, Surface } from '../kernel/vocabulary.ts'
+import type { NamedModels } from '../kernel/vocabulary.ts'
 import { isObject, type JsonObject } from '../metering/json-shape.ts'
 import { MARKS } from '../metering/json-tokens.ts'
 import { MODEL_NAME_CHARS_MAX, type OtherModels, type RequestFacts } from '../metering/request-facts.ts'
 import type { Endpoint } from './endpoint.ts'
-import { findEndpoint } from './find-endpoint.ts'
 import { isGiven, toolModel, typeOf } from './request-members.ts'
 import { SURFACES } from './surfaces.ts'
 
@@ -16,15 +15,12 @@ const NOTHING: NamedModels = { names: [], unknown: null, batchFile: null }
  * `byDefault` is upstream's model for requests that name none, if known.
  */
 export function namedModels(
-  endpoint: Endpoint | null,
-  surface: Surface,
-  method: string,
+  found: Endpoint | null,
   path: string,
   facts: RequestFacts,
   query = '',
   byDefault: string | null = null,
 ): NamedModels {
-  const found = endpoint ?? (method === 'HEAD' ? findEndpoint(surface, 'GET', path) : null)
   if (found === null) return unknown('This endpoint is not one that the gateway knows.')
   if (found.billing === 'mints_credential')
     return unknown('This endpoint hands out a credential that reaches every model.')

@@ -112,7 +112,7 @@ async function read(
     piece.fill(0x22)
   }
   const facts = await reader.end()
-  const models = namedModels(endpoint, 'messages', 'POST', '/v1/messages/batches', facts)
+  const models = namedModels(endpoint, '/v1/messages/batches', facts)
   return { ...models, ambiguity: facts.ambiguity?.detail ?? null, items: facts.items }
 }
 

@@ -122,7 +122,7 @@ test('the model in a path is its own segment, wherever that stands', () => {
   const modelOf = (path: string): string | null => {
     const endpoint = findEndpoint('chat', 'GET', path)
     assert.ok(endpoint !== null)
-    return namedModels(endpoint, 'chat', 'GET', path, NOT_READ).names[0] ?? null
+    return namedModels(endpoint, path, NOT_READ).names[0] ?? null
   }
   assert.equal(modelOf('/v1/models/ft:gpt-4.1:acme::x1'), 'ft:gpt-4.1:acme::x1')
   assert.equal(modelOf('/v1/fine_tuning/checkpoints/ft:gpt-4.1:acme::x1/permissions'), 'ft:gpt-4.1:acme::x1')

@@ -38,9 +38,9 @@ export async function modelsOf(
 ): Promise<NamedModels> {
   const [, method = '', path = '', query = ''] = /^(\S+) ([^?]+)(.*)$/.exec(request) ?? []
   assert.notEqual(path, '')
-  const endpoint = findEndpoint(surface, method, path)
+  const endpoint = findEndpoint(surface, method === 'HEAD' ? 'GET' : method, path)
   const facts = await factsOf(endpoint, body, contentType)
-  return namedModels(endpoint, surface, method, path, facts, query, byDefault)
+  return namedModels(endpoint, path, facts, query, byDefault)
 }
 
 export function form(fields: Readonly<Record<string, string | Blob>>): FormData {

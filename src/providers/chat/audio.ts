@@ -133,19 +133,15 @@ const SOLD_BY_CHARACTER = /^tts-1(?:-hd)?(?:-\d{4})?$/
 export interface SpeechRequest {
   /** Code points, not UTF-16 units. */
   readonly characters: number
-  /** False: the text was too long to store, and `characters` is an upper bound. No known upstream accepts such a text. */
-  readonly exact: boolean
   readonly format: string | null
 }
 
-/** Null if this is not a speech request. */
-export function speechRequest({ body, spans }: RequestFacts): SpeechRequest | null {
-  const { input, response_format: named } = body
-  const span = spans.get('input')
-  if (span === undefined || typeof input === 'object') return null
-  const format = typeof named === 'string' ? named : null
-  if (typeof input === 'string') return { characters: [...input].length, exact: true, format }
-  return { characters: span.end - span.start, exact: false, format }
+/** Null if this is not a speech request, or its text is too long to be read, as no upstream accepts. */
+export function speechRequest({
+  body: { input, response_format: format },
+}: RequestFacts): SpeechRequest | null {
+  if (typeof input !== 'string') return null
+  return { characters: [...input].length, format: typeof format === 'string' ? format : null }
 }
 
 export function soldByCharacter(model: string | null, speech: SpeechRequest | null): SpeechRequest | null {
