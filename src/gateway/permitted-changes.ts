@@ -230,8 +230,7 @@ function usageSplice({ headers }: Exchange, facts: RequestFacts, endpoint: Endpo
   if (facts.kind !== 'json' || endpoint?.billing !== 'metered') return null
   if (READERS[endpoint.usage]?.usageOnRequest !== true) return null
   if (codingOf(firstValue(headers, 'content-encoding')) !== 'identity') return null
-  const ask = askForUsage(facts)
-  return ask.kind === 'edit' ? ask.splice : null
+  return askForUsage(facts)
 }
 
 /** The client was too slow while its body was streamed upstream. The message is for the client. */

@@ -1,21 +1,7 @@
-import { createRedact, type Redact, SeenSecrets } from './secret.ts'
+import { createRedact, SeenSecrets } from './secret.ts'
 
 /** The headers that the gateway adds, and the redaction of their values. */
-export interface HeaderNames {
-  readonly requestId: string
-  readonly upstreamMs: string
-  readonly costUsd: string
-  readonly listCostUsd: string
-  /** Null: the balance is not shown. */
-  readonly balanceUsd: string | null
-  readonly budgetSpentUsd: string
-  readonly budgetHeldUsd: string
-  readonly budgetCapUsd: string
-  readonly budgetResetsAt: string
-  /** The common prefix. Incoming headers with it are dropped on both sides, so that none can be forged. */
-  readonly prefix: string
-  readonly redact: Redact
-}
+export type HeaderNames = Readonly<ReturnType<typeof headerNames>>
 
 /** `secrets`: those that `redact` cannot recognise by their form. `seen`: those that become known later. */
 export function headerNames(
@@ -23,18 +9,20 @@ export function headerNames(
   secrets: readonly string[] = [],
   showBalance = true,
   seen = new SeenSecrets(),
-): HeaderNames {
+) {
   const prefix = `x-${servicePrefix}-`
   return {
     requestId: `${prefix}request-id`,
     upstreamMs: `${prefix}upstream-ms`,
     costUsd: `${prefix}cost-usd`,
     listCostUsd: `${prefix}list-cost-usd`,
+    /** Null: the balance is not shown. */
     balanceUsd: showBalance ? `${prefix}balance-usd` : null,
     budgetSpentUsd: `${prefix}budget-spent-usd`,
     budgetHeldUsd: `${prefix}budget-held-usd`,
     budgetCapUsd: `${prefix}budget-cap-usd`,
     budgetResetsAt: `${prefix}budget-resets-at`,
+    /** The common prefix. Incoming headers with it are dropped on both sides, so that none can be forged. */
     prefix,
     redact: createRedact(servicePrefix, secrets, seen),
   }

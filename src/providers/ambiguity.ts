@@ -1,8 +1,9 @@
-import { AMBIGUOUS, isObject, NameTable, type Skimmed } from '../metering/json-shape.ts'
+import { AMBIGUOUS, isObject, NameTable, type Skimmed, UNREAD } from '../metering/json-shape.ts'
 import type { MultipartScan } from '../metering/multipart-scanner.ts'
 import { type Ambiguity, NOT_READ, type RequestFacts } from '../metering/request-facts.ts'
 import type { Endpoint } from './endpoint.ts'
-import { INNER_NAMES, isGiven, isUnread } from './request-members.ts'
+import { listAt } from './reading.ts'
+import { INNER_NAMES, isGiven } from './request-members.ts'
 
 /** What is wrong and what to do, by the reasons of the readers of JSON, forms and content codings. */
 const REASONS: Readonly<Record<string, string>> = {
@@ -59,15 +60,11 @@ export function ambiguityOf(scanned: Skimmed | MultipartScan, doubt: string | nu
       const { duplicates, twiceInside, value } = scanned
       const twice = duplicates[0] ?? twiceInside.find((name) => INNER_NAMES.has(name))
       if (twice !== undefined) return givenTwice(twice)
-      const members = [value['stream_options'], ...listed(value['tools']), ...listed(value['fallbacks'])]
+      const members = [value['stream_options'], ...listAt(value['tools']), ...listAt(value['fallbacks'])]
       if (members.some(hasLookalike)) return unreadable('ambiguous_name')
     }
   }
   return doubt === null ? null : unreadable(doubt)
-}
-
-function listed(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : []
 }
 
 function hasLookalike(value: unknown): boolean {
@@ -108,14 +105,14 @@ export function ambiguityFor(endpoint: Endpoint | null, facts: RequestFacts): Am
 /** Some servers convert 1, "true" or [] to the member's type and others refuse it, so we cannot know what is metered. */
 function oddMember({ kind, body }: RequestFacts, hasBackground: boolean): string | null {
   const { model, stream, background, stream_options: options } = body
-  if (kind === 'json' && isGiven(model) && typeof model !== 'string' && !isUnread(model))
+  if (kind === 'json' && isGiven(model) && typeof model !== 'string' && model !== UNREAD)
     return '"model" must be a string.'
   if (!isFlag(stream)) return '"stream" must be a boolean.'
   // On the images endpoints, `background` is a string.
   if (hasBackground && !isFlag(background)) return '"background" must be a boolean.'
   if (!isGiven(options)) return null
   if (kind === 'form') return 'The field "stream_options" must be an object in a JSON body.'
-  if (isUnread(options)) return '"stream_options" is too long.'
+  if (options === UNREAD) return '"stream_options" is too long.'
   if (!isObject(options)) return '"stream_options" must be an object.'
   return isFlag(options['include_usage']) ? null : '"stream_options.include_usage" must be a boolean.'
 }

@@ -3,7 +3,6 @@ import { skimWhole } from '../metering/json-skim.ts'
 import { BLANKS } from '../metering/json-tokens.ts'
 import type { RequestFacts } from '../metering/request-facts.ts'
 import type { EventCut } from '../metering/sse-events.ts'
-import { isGiven } from './request-members.ts'
 
 export interface Splice {
   readonly at: number
@@ -11,39 +10,32 @@ export interface Splice {
   readonly insert: Buffer
 }
 
-export type UsageAsk =
-  /** `stream` is not true: the JSON reply always has usage, or the request is refused. */
-  | { readonly kind: 'not_streaming' }
-  /** The client itself asked for usage, so the stream stays unchanged. */
-  | { readonly kind: 'asked' }
-  | { readonly kind: 'edit'; readonly splice: Splice }
-
 const ASKING = '"include_usage":true'
 
 /**
- * How to change a request to /chat/completions or /completions so that its stream reports usage: at most one splice, by
- * offsets in the decoded body. A request whose `stream_options` cannot take `include_usage` was refused as ambiguous
- * before.
+ * How to change a request to /chat/completions or /completions so that its stream reports usage, by offsets in the decoded
+ * body. Null: the reply has usage anyway. A request whose `stream_options` cannot take `include_usage` was refused as
+ * ambiguous before.
  */
 export function askForUsage({
   body,
   spans,
   objectEnd,
-}: Pick<RequestFacts, 'body' | 'spans' | 'objectEnd'>): UsageAsk {
+}: Pick<RequestFacts, 'body' | 'spans' | 'objectEnd'>): Splice | null {
   const { stream, stream_options: options } = body
-  if (stream !== true) return { kind: 'not_streaming' }
+  if (stream !== true) return null
   const span = spans.get('stream_options')
   // A comma is always needed, because the object has `stream`.
-  if (span === undefined) return edit(objectEnd, 0, `,"stream_options":{${ASKING}}`)
-  if (!isObject(options)) return edit(span.start, span.end - span.start, `{${ASKING}}`)
-  if (options['include_usage'] === true) return { kind: 'asked' }
-  if (isGiven(options['include_usage']) || options['include_usage'] === null)
-    return edit(span.start, span.end - span.start, JSON.stringify({ ...options, include_usage: true }))
-  return edit(span.start + 1, 0, Object.keys(options).length === 0 ? ASKING : `${ASKING},`)
+  if (span === undefined) return splice(objectEnd, 0, `,"stream_options":{${ASKING}}`)
+  if (!isObject(options)) return splice(span.start, span.end - span.start, `{${ASKING}}`)
+  if (options['include_usage'] === true) return null
+  if (options['include_usage'] !== undefined)
+    return splice(span.start, span.end - span.start, JSON.stringify({ ...options, include_usage: true }))
+  return splice(span.start + 1, 0, Object.keys(options).length === 0 ? ASKING : `${ASKING},`)
 }
 
-function edit(at: number, deleteBytes: number, insert: string): UsageAsk {
-  return { kind: 'edit', splice: { at, deleteBytes, insert: Buffer.from(insert) } }
+function splice(at: number, deleteBytes: number, insert: string): Splice {
+  return { at, deleteBytes, insert: Buffer.from(insert) }
 }
 
 export function applySplice(pieces: readonly Buffer[], { at, deleteBytes, insert }: Splice): Buffer[] {

@@ -1,4 +1,4 @@
-import { isObject, type JsonObject } from '../metering/json-shape.ts'
+import { isObject, type JsonObject, UNREAD } from '../metering/json-shape.ts'
 import { MARKS } from '../metering/json-tokens.ts'
 import type { RequestFacts } from '../metering/request-facts.ts'
 import { imageTokens } from './chat/images.ts'
@@ -7,7 +7,6 @@ import { asksForSvg } from './named-models.ts'
 import {
   count,
   isGiven,
-  isUnread,
   LIMITLESS,
   listOf,
   type RequestTools,
@@ -73,7 +72,7 @@ export function readLimits(endpoint: Endpoint, facts: RequestFacts): RequestLimi
     others.unknown !== null ||
     items.unknown !== null ||
     (SURFACES[endpoint.surface].toolsInConversation && (facts.marks & MARKS.tool) !== 0) ||
-    (usage === 'completions' && isUnread(body['prompt'])) ||
+    (usage === 'completions' && body['prompt'] === UNREAD) ||
     drawsMore(body)
   const isExotic = passes > 0 || compacts || others.names.length > 0
   const limits: RequestLimits = {

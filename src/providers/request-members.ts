@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, UNREAD } from '../metering/json-shape.ts'
+import { isObject, type JsonObject } from '../metering/json-shape.ts'
 import { MODEL_NAME_CHARS_MAX, type RequestFacts } from '../metering/request-facts.ts'
 import { DEFAULT_IMAGE_MODEL } from './chat/images.ts'
 import type { ToolRules } from './surface.ts'
@@ -47,10 +47,6 @@ export function wordOf(value: unknown): string | null {
 export function listOf(value: unknown): readonly unknown[] | null {
   if (!isGiven(value)) return []
   return Array.isArray(value) ? value : null
-}
-
-export function isUnread(value: unknown): boolean {
-  return value === UNREAD
 }
 
 export const USES_WITHOUT_LIMIT = 8

@@ -141,16 +141,10 @@ export class ClosingUsageReader implements ReplyReader {
     if (!isObject(usage)) return
     if (usage['type'] === 'duration') this.#audio = audioOf(usage['seconds']) ?? this.#audio
     const result = this.#kind.readUsage(usage, counts)
-    const isOneTooMany = this.#results.length === (this.#kind.closesEachResult ? RESULTS_MAX : 1)
-    const before = isOneTooMany ? this.#results.pop() : undefined
-    if (before !== undefined) counts.doubt()
-    this.#results.push(before !== undefined && sizeOf(before) > sizeOf(result) ? before : result)
+    if (this.#results.length === (this.#kind.closesEachResult ? RESULTS_MAX : 1)) counts.doubt()
+    else this.#results.push(result)
     if (this.#svgParts.length < RESULTS_MAX) this.#svgParts.push(...svgParts(object['svg_usage'], counts))
   }
-}
-
-function sizeOf(tokens: ReportedTokens): number {
-  return Object.values(partOf(null, tokens).quantities).reduce((sum, count) => sum + count, 0)
 }
 
 /** The duration is a number; older documentation says string. Implausible durations are ignored. */
