@@ -5,7 +5,8 @@ import { clockAt } from './clock-at.ts'
 import { startGatedBench } from './gated-bench.ts'
 
 const clock = clockAt('2026-12-20T12:00:00.000Z')
-const patient = await startGatedBench({ clock })
+/** Its calls wait longer than any test: a wait that ends does so for its reason. */
+const patient = await startGatedBench({ clock, settings: { budgetWaitMs: 600_000 } })
 const hasty = await startGatedBench({ clock, settings: { budgetWaitMs: 0 } })
 closeAfter(patient, hasty)
 afterEach(async () => {
