@@ -90,7 +90,7 @@ export function balanceObject(balance: Balance): Written<BalanceObject> {
     held_usd: usd(balance.heldNanos),
     credited_usd: usd(balance.creditedNanos),
     charged_usd: usd(balance.chargedNanos),
-    enforced: balance.enforced,
+    enforced: balance.creditEnforced,
   }
 }
 

@@ -39,6 +39,7 @@ export interface AccountChanges {
   readonly force?: boolean
   readonly discountBillionths?: number | null
   readonly upstreams?: Readonly<Partial<Record<Surface, OwnUpstream | null>>>
+  readonly status?: AccountStatus
   readonly metadata?: Readonly<Record<string, string>>
 }
 
@@ -77,11 +78,9 @@ export interface AccountList {
 export const CREDITED_MAX: Nanos = 9_000_000_000n * NANOS_PER_USD
 
 /** The account's money. `balance = credited - charged`, always. */
-export interface Balance {
+export interface Balance extends Pick<AccountRecord, 'heldNanos' | 'creditEnforced'> {
   readonly creditedNanos: Nanos
   readonly chargedNanos: Nanos
-  readonly heldNanos: Nanos
-  readonly enforced: boolean
 }
 
 export interface NewCredit {

@@ -144,9 +144,10 @@ const updateAccount = defineRoute('update_account', {
 
 function setStatus(status: AccountStatus) {
   return async ({ id, actor, atMs }: OwnRequest, { store, limitsMoved }: Management) => {
-    const account = await store.setAccountStatus(id, status, actor, atMs)
-    if (account !== null) limitsMoved()
-    return account && accountObject(account, atMs)
+    const edit = await store.updateAccount(id, { status }, actor, atMs)
+    if (edit.kind !== 'done') return null
+    limitsMoved()
+    return accountObject(edit.account, atMs)
   }
 }
 

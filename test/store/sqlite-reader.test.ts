@@ -159,7 +159,7 @@ test('the thread of the store runs a batch with a failing command one by one, an
     ['fulfilled', 'fulfilled', 'rejected', 'rejected', 'fulfilled'],
   )
   await store.settle(closing('req_b'))
-  const balance = { creditedNanos: 0n, chargedNanos: 800n, heldNanos: 1_000n, enforced: false }
+  const balance = { creditedNanos: 0n, chargedNanos: 800n, heldNanos: 1_000n, creditEnforced: false }
   assert.deepEqual(await store.getBalance('default'), balance)
   await store.close()
   rmSync(folder, { recursive: true })

@@ -13,6 +13,7 @@ import { recordEvent } from './events.ts'
 import { endSessionsOfRevokedKeys } from './key-lookup.ts'
 import { atomic, listNewest, type Operation } from './operation.ts'
 import { now, onPostgres, raw, type Sql, sql } from './sql.ts'
+import { insertInto } from './write-rows.ts'
 
 const COLUMNS = raw(
   'id, role, account_id, name, prefix, last4, created_at_ms, revoked_at_ms, last_used_at_ms, bootstrap',
@@ -32,11 +33,7 @@ const createAdminKey = atomic(function* (key: NewAdminKey, actor: Actor): Operat
   const again = key.bootstrap
     ? sql`ON CONFLICT (digest) DO UPDATE SET revoked_at_ms = NULL, bootstrap = true`
     : sql``
-  const [row] = yield sql`
-    INSERT INTO admin_key (id, role, account_id, name, digest, prefix, last4, created_at_ms, bootstrap)
-    VALUES (${key.id}, ${key.role}, ${key.accountId}, ${key.name}, ${key.digest}, ${key.prefix}, ${key.last4},
-      ${key.createdAtMs}, ${key.bootstrap})
-    ${again} RETURNING ${COLUMNS}`
+  const [row] = yield insertInto('admin_key', [key], sql`${again} RETURNING ${COLUMNS}`)
   const record = adminRecord(present(row))
   const isNew = former === undefined || former['revoked_at_ms'] !== null
   if (isNew) yield* recordChange('admin_key.created', record, actor, key.createdAtMs)

@@ -18,8 +18,9 @@ import { bool, nanos, present, type Row, readWideSum, recordOf, text, wideSum } 
 import { recordBalanceChange } from './budget-events.ts'
 import { actorOf, recordEvent } from './events.ts'
 import { atomic, listNewest, matching, type Operation } from './operation.ts'
-import { claimKey, giveUpKey } from './settings.ts'
+import { once } from './settings.ts'
 import { FOR_UPDATE, join, onPostgres, raw, type Sql, sql } from './sql.ts'
+import { insertInto } from './write-rows.ts'
 
 /**
  * The account's balance and the credit ledger. Every operation that changes a balance locks calls first, then the
@@ -31,7 +32,7 @@ const BALANCE = raw('credited_nanos, charged_nanos, held_nanos, credit_enforced'
 
 export function* getBalance(accountId: string): Operation<Balance> {
   const [row] = yield sql`SELECT ${BALANCE} FROM account WHERE id = ${accountId}`
-  return balanceOf(present(row))
+  return recordOf(present(row))
 }
 
 function* sumHeld(): Operation<Nanos> {
@@ -39,36 +40,33 @@ function* sumHeld(): Operation<Nanos> {
   return readWideSum(present(row), 'held')
 }
 
+type AddedCredit = IdempotentResult<CreditEntry> | { readonly kind: 'too_much' }
+
 const addCredit = atomic(function* (
   credit: NewCredit,
   idempotency: Idempotency | null,
-): Operation<IdempotentResult<CreditEntry> | { readonly kind: 'too_much' }> {
+): Operation<AddedCredit> {
   const { id, accountId, amountNanos } = credit
-  const replay = yield* claimKey(idempotency, id, (booked) => readEntry(accountId, booked))
-  if (replay !== null) return replay
-  const [account] = yield sql`SELECT credited_nanos FROM account WHERE id = ${accountId} ${FOR_UPDATE}`
-  const creditedNanos = nanos(present(account), 'credited_nanos') + amountNanos
-  if (creditedNanos > CREDITED_MAX || creditedNanos < -CREDITED_MAX) {
-    yield* giveUpKey(idempotency)
-    return { kind: 'too_much' }
-  }
-  const entry = yield* bookEntry({ ...credit, kind: amountNanos < 0n ? 'correction' : 'top_up' })
-  return { kind: 'done', value: entry }
+  const read = (booked: string) => readEntry(accountId, booked)
+  return yield* once(idempotency, id, read, function* (): Operation<AddedCredit> {
+    const [account] = yield sql`SELECT credited_nanos FROM account WHERE id = ${accountId} ${FOR_UPDATE}`
+    const creditedNanos = nanos(present(account), 'credited_nanos') + amountNanos
+    if (creditedNanos > CREDITED_MAX || creditedNanos < -CREDITED_MAX) return { kind: 'too_much' }
+    const entry = yield* bookEntry({ ...credit, kind: amountNanos < 0n ? 'correction' : 'top_up' })
+    return { kind: 'done', value: entry }
+  })
 })
 
-export function* bookEntry(credit: NewCredit & { readonly kind: CreditKind }): Operation<CreditEntry> {
+function* bookEntry(credit: NewCredit & { readonly kind: CreditKind }): Operation<CreditEntry> {
   const { id, accountId, kind, amountNanos, reason, actor, atMs } = credit
   const [account] = yield sql`
     UPDATE account SET credited_nanos = credited_nanos + ${amountNanos} WHERE id = ${accountId}
     RETURNING ${BALANCE}`
-  const balance = balanceOf(present(account))
+  const balance = recordOf<Balance>(present(account))
   const balanceAfterNanos = balance.creditedNanos - balance.chargedNanos
   const entry = { ...credit, balanceAfterNanos }
-  yield sql`
-    INSERT INTO credit (id, account_id, kind, amount_nanos, reason, actor_kind, actor_id, actor_name, balance_after_nanos,
-      at_ms)
-    VALUES (${id}, ${accountId}, ${kind}, ${amountNanos}, ${reason}, ${actor.kind}, ${actor.id}, ${actor.name},
-      ${balanceAfterNanos}, ${atMs})`
+  const row = { id, accountId, kind, amountNanos, reason, balanceAfterNanos, atMs }
+  yield insertInto('credit', [{ ...row, actorKind: actor.kind, actorId: actor.id, actorName: actor.name }])
   const data = { credit: creditObject(entry), balance: balanceObject(balance) }
   yield* recordEvent({ accountId, type: 'credit.added', actor, data }, atMs)
   yield* recordBalanceChange({ accountId, after: balance, movedNanos: amountNanos, actor }, atMs)
@@ -90,45 +88,56 @@ function entryOf(row: Row): CreditEntry {
   return { ...entry, actor: actorOf(row) } as CreditEntry
 }
 
-/**
- * Refunds calls. The call and its key's month stay as billed: a refund makes no room under a cap. The ledger entry, the
- * account's credit, the flag on the call and the credited sum of its day change together.
- */
+type CreditedOrNot = IdempotentResult<CreditedBack> | ({ readonly kind: 'nothing' } & CreditBackOutcomes)
+
+/** Refunds calls. The call and its key's month stay as billed: a refund makes no room under a cap. */
 const creditBack = atomic(function* (
   command: CreditBack,
   idempotency: Idempotency | null,
-): Operation<IdempotentResult<CreditedBack> | ({ readonly kind: 'nothing' } & CreditBackOutcomes)> {
-  const { accountId } = command
-  const replay = yield* claimKey(idempotency, command.id, (id) => readCreditedBack(id, command))
-  if (replay !== null) return replay
-  const found = yield* lockCalls(command)
-  const outcomes = outcomesOf(command, found, (call) => bool(call, 'credited'))
-  const { credited } = outcomes
-  if (credited.length === 0) {
-    yield* giveUpKey(idempotency)
-    return { kind: 'nothing', ...outcomes }
-  }
-
-  // From here on the calls count as credited. A second row for a call would violate the primary key and fail the whole
-  // command.
-  const parts = credited.map((requestId) => {
-    const call = present(found.get(requestId))
-    const [day, model, keyId] = [text(call, 'day'), text(call, 'model'), text(call, 'key_id')]
-    return { requestId, accountId, day, model, keyId, amountNanos: nanos(call, 'paid_nanos') }
-  })
-  const rows = parts.map(
-    ({ requestId, amountNanos }) => sql`(${requestId}, ${CREDIT_BACK}, ${command.id}, ${amountNanos})`,
-  )
-  yield sql`INSERT INTO credit_call (call_id, once, credit_id, amount_nanos) VALUES ${join(rows)}`
-  yield sql`
-    UPDATE call SET credited = true WHERE id IN (${join(credited)})
-      AND month IN (${join([...new Set(parts.map(({ day }) => day.slice(0, 7)))])})`
+): Operation<CreditedOrNot> {
   const { requestIds: _, ...credit } = command
-  const amountNanos = parts.reduce((sum, part) => sum + part.amountNanos, 0n)
-  const entry = yield* bookEntry({ ...credit, kind: CREDIT_BACK, amountNanos })
-  yield* creditDays(parts)
-  return { kind: 'done', value: { entry, ...outcomes } }
+  const read = (id: string) => readCreditedBack(id, command)
+  return yield* once(idempotency, command.id, read, function* (): Operation<CreditedOrNot> {
+    const found = yield* lockCalls(command)
+    const outcomes = outcomesOf(command, found, (call) => bool(call, 'credited'))
+    const { credited } = outcomes
+    if (credited.length === 0) return { kind: 'nothing', ...outcomes }
+    const parts = credited.map((requestId): CallPart => {
+      const call = present(found.get(requestId))
+      const [day, model, keyId] = [text(call, 'day'), text(call, 'model'), text(call, 'key_id')]
+      return { callId: requestId, day, model, keyId, amountNanos: nanos(call, 'paid_nanos') }
+    })
+    // A second row for a call would violate the primary key and fail the whole command.
+    const rows = parts.map(({ callId, amountNanos }) => ({ callId, amountNanos }))
+    yield insertInto(
+      'credit_call',
+      rows.map((row) => ({ ...row, once: CREDIT_BACK, creditId: command.id })),
+    )
+    yield sql`UPDATE call SET credited = true WHERE id IN (${join(credited)})`
+    const entry = yield* bookForCalls({ ...credit, kind: CREDIT_BACK }, parts)
+    return { kind: 'done', value: { entry, ...outcomes } }
+  })
 })
+
+/** Part of a ledger entry: what it moves for one call. */
+export interface CallPart {
+  readonly callId: string
+  readonly day: string
+  readonly model: string
+  readonly keyId: string
+  readonly amountNanos: Nanos
+}
+
+/** Books one ledger entry for calls: the account's credit and the credited sums of the calls' days change with it. */
+export function* bookForCalls(
+  credit: Omit<NewCredit, 'amountNanos'> & { readonly kind: CreditKind },
+  parts: readonly CallPart[],
+): Operation<CreditEntry> {
+  const amountNanos = parts.reduce((sum, part) => sum + part.amountNanos, 0n)
+  const entry = yield* bookEntry({ ...credit, amountNanos })
+  yield* creditDays(credit.accountId, parts)
+  return entry
+}
 
 /** The calls by id, with their cost minus earlier credits. Once the calls are locked, that amount cannot change. */
 function* lockCalls({ accountId, requestIds }: CreditBack): Operation<ReadonlyMap<string, Row>> {
@@ -184,43 +193,21 @@ function* readCreditedBack(id: string, command: CreditBack): Operation<CreditedB
   return { entry, ...outcomesOf(command, found, (call) => call['credit_id'] !== id) }
 }
 
-/** The change of the credited sum of a call's day. */
-interface DayPart {
-  readonly accountId: string
-  readonly day: string
-  readonly model: string
-  readonly keyId: string
-  readonly amountNanos: Nanos
-}
-
 /** The account's lock also protects its days: settlement locks the account first. */
-export function* creditDays(parts: readonly DayPart[]): Operation<void> {
-  const days = new Map<string, DayPart>()
-  for (const part of parts) {
-    const name = JSON.stringify([part.accountId, part.day, part.model, part.keyId])
-    const amountNanos = (days.get(name)?.amountNanos ?? 0n) + part.amountNanos
-    days.set(name, { ...part, amountNanos })
-  }
-  const rows = [...days.values()].map(
-    ({ accountId, day, model, keyId, amountNanos }) =>
-      sql`(${accountId}, ${day}, ${model}, ${keyId}, ${amountNanos})`,
-  )
+function* creditDays(accountId: string, parts: readonly CallPart[]): Operation<void> {
+  const days = Map.groupBy(parts, ({ day, model, keyId }) => JSON.stringify([day, model, keyId]))
+  const rows = [...days.values()].map((ofDay) => {
+    const { day, model, keyId } = ofDay[0] as CallPart
+    const amountNanos = ofDay.reduce((sum, part) => sum + part.amountNanos, 0n)
+    return sql`(${day}, ${model}, ${keyId}, ${amountNanos})`
+  })
   const moved = yield sql`
-    WITH part (account_id, day, model, key_id, nanos) AS (VALUES ${join(rows)})
+    WITH part (day, model, key_id, nanos) AS (VALUES ${join(rows)})
     UPDATE rollup SET credited_nanos = credited_nanos + part.nanos FROM part
-    WHERE rollup.account_id = part.account_id AND rollup.day = part.day AND rollup.model = part.model
+    WHERE rollup.account_id = ${accountId} AND rollup.day = part.day AND rollup.model = part.model
       AND rollup.key_id = part.key_id RETURNING 1 AS moved`
   if (moved.length !== rows.length)
     throw new Error('there is no rollup for a call; run tollgate audit to find the difference')
-}
-
-function balanceOf(row: Row): Balance {
-  return {
-    creditedNanos: nanos(row, 'credited_nanos'),
-    chargedNanos: nanos(row, 'charged_nanos'),
-    heldNanos: nanos(row, 'held_nanos'),
-    enforced: bool(row, 'credit_enforced'),
-  }
 }
 
 export const CREDITS = { brief: { getBalance, sumHeld, addCredit, creditBack }, reads: { listCredits } }

@@ -7,7 +7,8 @@ import type { EventQuery, EventRecord } from '../../webhooks/webhook-store.ts'
 import { namesOf, number, type Row, text, textOrNull } from '../rows.ts'
 import { atomic, currentTime, listNewest, matching, type Operation } from './operation.ts'
 import { readSetting, writeSetting } from './settings.ts'
-import { FOR_DELETE, join, onPostgres, raw, type Sql, sql } from './sql.ts'
+import { FOR_DELETE, onPostgres, raw, type Sql, sql } from './sql.ts'
+import { insertInto } from './write-rows.ts'
 
 /** Events: one row per change or crossing. They form the activity log, and webhooks deliver them. */
 
@@ -28,31 +29,27 @@ interface NewEvent {
  * transaction that causes the event. Returns the id; null if an event with the same `once` exists.
  */
 export function* recordEvent(event: NewEvent, atMs: number): Operation<string | null> {
-  const { accountId, type, actor, data, once = null, onlyWebhookId } = event
+  const { accountId, type, actor, data, once, onlyWebhookId } = event
   const nowMs = yield* currentTime(atMs)
   const id = `evt_${nextUlid(nowMs)}`
-  const recorded = yield sql`
-    INSERT INTO event (id, account_id, type, created_at_ms, actor_kind, actor_id, actor_name, data, once)
-    VALUES (${id}, ${accountId}, ${type}, ${nowMs}, ${actor.kind}, ${actor.id}, ${actor.name}, ${JSON.stringify(data)},
-      ${once})
-    ON CONFLICT DO NOTHING RETURNING id`
-  if (recorded.length === 0) return null
+  const by = { actorKind: actor.kind, actorId: actor.id, actorName: actor.name }
+  const row = { id, accountId, type, createdAtMs: nowMs, ...by, data: JSON.stringify(data), once }
+  if ((yield insertInto('event', [row], sql`ON CONFLICT DO NOTHING RETURNING id`)).length === 0) return null
   count(type)
   const webhooks = yield sql`
     SELECT id, events FROM webhook WHERE account_id = ${accountId} AND enabled ORDER BY id`
-  const subscribed = webhooks.filter((row) => {
-    if (onlyWebhookId !== undefined) return text(row, 'id') === onlyWebhookId
-    const names = namesOf(row['events']) ?? []
+  const subscribed = webhooks.filter((webhook) => {
+    if (onlyWebhookId !== undefined) return text(webhook, 'id') === onlyWebhookId
+    const names = namesOf(webhook['events']) ?? []
     return names.includes('*') || names.includes(type)
   })
-  if (subscribed.length > 0) {
-    const deliveries = subscribed.map(
-      (row) => sql`(${`whd_${nextUlid(nowMs)}`}, ${text(row, 'id')}, ${id}, 'pending', ${nowMs}, ${nowMs})`,
-    )
-    yield sql`
-      INSERT INTO webhook_delivery (id, webhook_id, event_id, status, next_attempt_at_ms, created_at_ms)
-      VALUES ${join(deliveries)}`
-  }
+  const due = { eventId: id, status: 'pending', nextAttemptAtMs: nowMs, createdAtMs: nowMs }
+  const deliveries = subscribed.map((webhook) => ({
+    id: `whd_${nextUlid(nowMs)}`,
+    webhookId: text(webhook, 'id'),
+    ...due,
+  }))
+  if (deliveries.length > 0) yield insertInto('webhook_delivery', deliveries)
   return id
 }
 
@@ -156,6 +153,7 @@ const pruneEvents = atomic(function* (atMs: number): Operation<number> {
   const pruned = [
     yield deleteSome('webhook_delivery', sql`id < ${oldDelivery} AND status <> 'pending'`),
     yield deleteSome('event', sql`id < ${oldEvent}`),
+    yield deleteSome('idempotency', sql`at_ms <= ${nowMs - limits.onceMs}`, 'account_id, name'),
     yield failPending(
       sql`NOT EXISTS (SELECT 1 FROM webhook w WHERE w.id = webhook_id AND w.enabled)`,
       'the webhook was disabled before it was sent',
@@ -179,11 +177,11 @@ export function failPending(which: Sql, why: string, keptMax = 0): Sql {
     RETURNING id`
 }
 
-function deleteSome(table: string, where: Sql): Sql {
+function deleteSome(table: string, where: Sql, key = 'id'): Sql {
   return sql`
-    DELETE FROM ${raw(table)} WHERE id IN (
-      SELECT id FROM ${raw(table)} WHERE ${where} LIMIT ${PRUNED_AT_ONCE} ${FOR_DELETE})
-    RETURNING id`
+    DELETE FROM ${raw(table)} WHERE (${raw(key)}) IN (
+      SELECT ${raw(key)} FROM ${raw(table)} WHERE ${where} LIMIT ${PRUNED_AT_ONCE} ${FOR_DELETE})
+    RETURNING 1 AS deleted`
 }
 
 export const EVENTS = { brief: { setBudgetThresholds, setBalanceLow, pruneEvents }, reads: { listEvents } }

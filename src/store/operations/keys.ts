@@ -5,7 +5,6 @@ import {
   type KeyChanges,
   type KeyCreation,
   type KeyEdit,
-  type KeyLimits,
   type KeyMonth,
   type KeyQuery,
   type KeyRecord,
@@ -15,26 +14,15 @@ import {
   type Page,
   type Rotation,
 } from '../../keys/key-store.ts'
-import { dayOf, monthOf } from '../../ledger/calendar.ts'
-import { number, pageOf, present, type Row, recordOf, text } from '../rows.ts'
+import { dayOf, monthOf, nextDayMs, nextMonthMs } from '../../ledger/calendar.ts'
+import type { Budget } from '../../ledger/call.ts'
+import { number, pageOf, type Row, recordOf, text } from '../rows.ts'
 import { recordCapEdit } from './budget-events.ts'
 import { recordEvent } from './events.ts'
-import { BUDGET_COLUMNS, budgetState, keyCeilings } from './money-rows.ts'
 import { atomic, currentTime, type Operation } from './operation.ts'
-import { claimKey, findReplay, readSetting, writeSetting } from './settings.ts'
-import {
-  and,
-  byStore,
-  FOR_UPDATE,
-  join,
-  json,
-  now,
-  onPostgres,
-  raw,
-  type Sql,
-  type SqlValue,
-  sql,
-} from './sql.ts'
+import { once, readSetting, writeSetting } from './settings.ts'
+import { and, byStore, join, now, onPostgres, raw, type Sql, sql } from './sql.ts'
+import { insertInto, updateRow } from './write-rows.ts'
 
 /** API keys. Every statement that changes a key is in this file, except the one that records its use. */
 
@@ -43,17 +31,18 @@ const createKey = atomic(function* (
   idempotency: Idempotency | null,
   actor: Actor,
 ): Operation<KeyCreation> {
-  const readNow = (id: string) => getKey(key.accountId, id, idempotency?.atMs ?? key.createdAtMs)
-  const bornExpired = key.expiresAtMs !== null && key.expiresAtMs <= (yield* currentTime(key.createdAtMs))
-  // A replay must find its key even if it has expired since.
-  const replay = bornExpired
-    ? yield* findReplay(idempotency, readNow)
-    : yield* claimKey(idempotency, key.id, readNow)
-  if (replay !== null) return replay
-  if (bornExpired) return { kind: 'born_expired' }
-  const value = yield* insertKey(key, null, null)
-  yield* recordKey('key.created', value, actor, key.createdAtMs)
-  return { kind: 'done', value }
+  const { id, accountId, createdAtMs } = key
+  const readNow = (known: string) => getKey(accountId, known, createdAtMs)
+  return yield* once(idempotency, id, readNow, function* (): Operation<KeyCreation> {
+    const nowMs = yield* currentTime(createdAtMs)
+    if (key.expiresAtMs !== null && key.expiresAtMs <= nowMs) return { kind: 'born_expired' }
+    // A key and its budget have the same ULID.
+    const budgetId = id.replace(/^key_/, 'bud_')
+    yield insertInto('budget', [{ ...key, id: budgetId }])
+    const value = yield* insertKey({ ...key, budgetId })
+    yield* recordKey('key.created', value, actor, createdAtMs)
+    return { kind: 'done', value }
+  })
 })
 
 export function* getKey(accountId: string, id: string, atMs: number): Operation<KeyRecord | null> {
@@ -89,18 +78,14 @@ const updateKey = atomic(function* (
   const locked = yield* lockKey(accountId, id, atMs)
   if (locked === null) return { kind: 'none' }
   if (!locked.isUsable) return { kind: 'final', key: locked.key }
-  const { budgetId } = locked.key
-  const [ofKey, ofBudget] = [changesSql(changes, 'api_key'), changesSql(changes, 'budget')]
-  if (ofKey !== null) yield sql`UPDATE api_key SET ${ofKey} WHERE id = ${id}`
-  if (ofBudget !== null) {
-    yield onPostgres(sql`SELECT id FROM budget WHERE id = ${budgetId} ${FOR_UPDATE}`)
-    yield sql`UPDATE budget SET ${ofBudget} WHERE id = ${budgetId}`
-  }
+  yield updateRow('api_key', id, { ...changes, nameUpper: changes.name?.toUpperCase() })
+  // Locks the budget, as settlement does before it reads the cap: one of the two sees the other's change.
+  yield updateRow('budget', locked.key.budgetId, changes)
   const key = yield* readKey(accountId, id, atMs)
   const changed = keyChangesOf(locked.key, key, atMs)
   if (changed !== null) {
     yield* recordKey('key.updated', key, actor, atMs, { changes: changed })
-    if (ofBudget !== null) yield* recordCaps(key, changes, actor, atMs)
+    yield* recordCaps(key, changes, actor, locked.nowMs)
   }
   return { kind: 'changed', key }
 })
@@ -137,54 +122,59 @@ function* recordKey(
   yield* recordEvent({ accountId: key.accountId, type, actor, data }, atMs)
 }
 
-/** Lock the budget, as settlement does before it reads the cap: one of the two sees the other's change. */
-function* recordCaps(key: KeyRecord, changes: KeyChanges, actor: Actor, atMs: number): Operation<void> {
-  const [row] = yield sql`
-    SELECT ${BUDGET_COLUMNS} FROM budget b WHERE id = ${key.budgetId}`
-  const budget = budgetState(present(row))
-  const nowMs = yield* currentTime(atMs)
-  const isSet = { month: changes.monthlyBudgetNanos != null, day: changes.dailyBudgetNanos != null }
-  const ceilings = keyCeilings(budget, dayOf(nowMs))
-  const subject = { key: eventKey(key, atMs) }
-  const edit = { accountId: key.accountId, budgetId: budget.id, subject, actor }
-  yield* recordCapEdit(
-    edit,
-    ceilings.filter(({ period }) => isSet[period]),
-    atMs,
-  )
+/** Setting a cap at or below the spend exceeds the budget. */
+function* recordCaps(key: KeyRecord, changes: KeyChanges, actor: Actor, nowMs: number): Operation<void> {
+  const { accountId, budgetId, month } = key
+  const { spentNanos, daySpentNanos, heldNanos } = month
+  const [ofMonth, ofDay] = [changes.monthlyBudgetNanos ?? null, changes.dailyBudgetNanos ?? null]
+  const ceilings: Budget[] = []
+  const shared = { scope: 'key', heldNanos } as const
+  if (ofMonth !== null)
+    ceilings.push({
+      ...shared,
+      period: 'month',
+      spentNanos,
+      capNanos: ofMonth,
+      resetsAtMs: nextMonthMs(nowMs),
+    })
+  if (ofDay !== null)
+    ceilings.push({
+      ...shared,
+      period: 'day',
+      spentNanos: daySpentNanos,
+      capNanos: ofDay,
+      resetsAtMs: nextDayMs(nowMs),
+    })
+  const subject = { key: eventKey(key, nowMs) }
+  yield* recordCapEdit({ accountId, budgetId, subject, actor }, ceilings, nowMs)
 }
 
 const rotateKey = atomic(function* (
   accountId: string,
   id: string,
-  successor: KeySuccessor,
+  { oldExpiresAtMs, ...made }: KeySuccessor,
   idempotency: Idempotency | null,
   actor: Actor,
 ): Operation<Rotation> {
-  const { oldExpiresAtMs, ...made } = successor
   const { createdAtMs } = made
-  const readNow = (newId: string) => getKey(accountId, newId, idempotency?.atMs ?? createdAtMs)
-  const locked = yield* lockKey(accountId, id, createdAtMs)
-  // A replayed rotation must find its new key even if the old one has ended since, perhaps by this rotation.
-  const replay = locked?.isUsable
-    ? yield* claimKey(idempotency, made.id, readNow)
-    : yield* findReplay(idempotency, readNow)
-  if (replay !== null) return replay
-  if (locked === null) return { kind: 'none' }
-  const { key: old, nowMs } = locked
-  if (!locked.isUsable) return { kind: 'final', key: old }
-
-  // From here on the key is rotated. The new key gets the expiry that the old key had before.
-  const key = yield* insertKey({ ...old, ...made }, id, old.budgetId)
-  if (oldExpiresAtMs !== null) {
-    // The old key's remaining time counts from the store's clock, not from the node's.
-    const endMs = nowMs + oldExpiresAtMs - createdAtMs
-    if (endMs < (old.expiresAtMs ?? Number.POSITIVE_INFINITY))
-      yield sql`UPDATE api_key SET expires_at_ms = ${endMs} WHERE id = ${id}`
-  }
-  const old_key = eventKey(yield* readKey(accountId, id, createdAtMs), createdAtMs)
-  yield* recordKey('key.rotated', key, actor, createdAtMs, { old_key })
-  return { kind: 'done', value: key }
+  const readNow = (newId: string) => getKey(accountId, newId, createdAtMs)
+  return yield* once(idempotency, made.id, readNow, function* (): Operation<Rotation> {
+    const locked = yield* lockKey(accountId, id, createdAtMs)
+    if (locked === null) return { kind: 'none' }
+    const { key: old, nowMs } = locked
+    if (!locked.isUsable) return { kind: 'final', key: old }
+    // The new key gets the expiry that the old key had before.
+    const value = yield* insertKey({ ...old, ...made, lastUsedAtMs: null, rotatedFrom: id })
+    if (oldExpiresAtMs !== null) {
+      // The old key's remaining time counts from the store's clock, not from the node's.
+      const expiresAtMs = nowMs + oldExpiresAtMs - createdAtMs
+      if (expiresAtMs < (old.expiresAtMs ?? Number.POSITIVE_INFINITY))
+        yield updateRow('api_key', id, { expiresAtMs })
+    }
+    const old_key = eventKey(yield* readKey(accountId, id, createdAtMs), createdAtMs)
+    yield* recordKey('key.rotated', value, actor, createdAtMs, { old_key })
+    return { kind: 'done', value }
+  })
 })
 
 function* listKeys(query: KeyQuery): Operation<Page<KeyRecord>> {
@@ -248,51 +238,9 @@ function withMonth(keys: Sql, atMs: number): Sql {
     ON b.its_id = k.budget_id`
 }
 
-function* insertKey(
-  key: NewKey,
-  rotatedFrom: string | null,
-  sharedBudgetId: string | null,
-): Operation<KeyRecord> {
-  // The key and its budget have the same ULID.
-  const budgetId = sharedBudgetId ?? key.id.replace(/^key_/, 'bud_')
-  const [ofBudget, ofKey] = (['budget', 'api_key'] as const).map((table) => {
-    const limits = KEY_LIMITS.filter((limit) => limit.table === table)
-    return {
-      columns: raw(limits.map(({ column }) => column).join(', ')),
-      values: join(limits.map(({ name }) => limitValue(key[name]))),
-    }
-  }) as [LimitColumns, LimitColumns]
-  if (sharedBudgetId === null)
-    yield sql`
-      INSERT INTO budget (id, account_id, ${ofBudget.columns})
-      VALUES (${budgetId}, ${key.accountId}, ${ofBudget.values})`
-  yield sql`
-    INSERT INTO api_key (id, account_id, budget_id, name, name_upper, digest, prefix, last4, created_at_ms, rotated_from,
-      ${ofKey.columns})
-    VALUES (${key.id}, ${key.accountId}, ${budgetId}, ${key.name}, ${key.name.toUpperCase()}, ${key.digest},
-      ${key.prefix}, ${key.last4}, ${key.createdAtMs}, ${rotatedFrom}, ${ofKey.values})`
+function* insertKey(key: NewKey & { readonly budgetId: string } & Partial<KeyRecord>): Operation<KeyRecord> {
+  yield insertInto('api_key', [{ ...key, nameUpper: key.name.toUpperCase() }])
   return yield* readKey(key.accountId, key.id, key.createdAtMs)
-}
-
-interface LimitColumns {
-  readonly columns: Sql
-  readonly values: Sql
-}
-
-/** Names of models and metadata are stored as JSON. */
-function limitValue(value: KeyLimits[keyof KeyLimits]): SqlValue {
-  return typeof value === 'object' ? json(value) : value
-}
-
-/** The assignments of a change in one table; absent members stay. Null: there are none. */
-function changesSql({ name, ...limits }: KeyChanges, table: 'api_key' | 'budget'): Sql | null {
-  const set = KEY_LIMITS.filter((limit) => limit.table === table).flatMap((limit) => {
-    const value = limits[limit.name]
-    return value === undefined ? [] : [sql`${raw(limit.column)} = ${limitValue(value)}`]
-  })
-  if (name !== undefined && table === 'api_key')
-    set.push(sql`name = ${name}, name_upper = ${name.toUpperCase()}`)
-  return set.length === 0 ? null : join(set)
 }
 
 function keyRecord(row: Row): KeyRecord {

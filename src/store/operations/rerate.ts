@@ -8,7 +8,7 @@ import {
   type RerateCandidate,
 } from '../../ledger/rerate.ts'
 import { recordOf, text } from '../rows.ts'
-import { bookEntry, creditDays, PAID_NANOS } from './credits.ts'
+import { bookForCalls, PAID_NANOS } from './credits.ts'
 import { nextUlid } from './events.ts'
 import { atomic, currentTime, type Operation } from './operation.ts'
 import { FOR_UPDATE, join, onPostgres, type Sql, sql } from './sql.ts'
@@ -40,20 +40,17 @@ const bookRerates = atomic(function* (changed: readonly ChangedCall[], atMs: num
   const accountIds = [...new Set(changed.map(({ call }) => call.accountId))].sort()
   const creditIds = new Map(accountIds.map((accountId) => [accountId, `crd_${nextUlid(nowMs)}`]))
   const inserted = yield insertCalls(changed, creditIds)
-  const byCall = new Map(changed.map((one) => [one.call.id, one]))
-  const booked = inserted.flatMap((row) => byCall.get(text(row, 'call_id')) ?? [])
-  const parts = booked.map((one) => ({ ...one.call, amountNanos: creditOf(one) }))
+  const ids = new Set(inserted.map((row) => text(row, 'call_id')))
+  const booked = changed.filter(({ call }) => ids.has(call.id))
   for (const [accountId, id] of creditIds) {
-    const own = parts.filter((part) => part.accountId === accountId)
-    if (own.length === 0) continue
-    const amountNanos = own.reduce((sum, part) => sum + part.amountNanos, 0n)
-    const reason = `${own.length} calls priced again`
-    yield* bookEntry({
-      ...{ id, accountId, kind: 'correction', amountNanos, reason, actor: COMMAND_LINE, atMs },
-    })
+    const parts = booked
+      .filter(({ call }) => call.accountId === accountId)
+      .map((one) => ({ ...one.call, callId: one.call.id, amountNanos: creditOf(one) }))
+    if (parts.length === 0) continue
+    const reason = `${parts.length} calls priced again`
+    yield* bookForCalls({ id, accountId, kind: 'correction', reason, actor: COMMAND_LINE, atMs }, parts)
   }
-  if (parts.length > 0) yield* creditDays(parts)
-  return { calls: parts.length, nanos: parts.reduce((sum, { amountNanos }) => sum + amountNanos, 0n) }
+  return { calls: booked.length, nanos: booked.reduce((sum, one) => sum + creditOf(one), 0n) }
 })
 
 /** The condition skips calls that were credited since they were read; the primary key prevents a second run. */

@@ -2,9 +2,10 @@ import { limits } from '../../kernel/limits.ts'
 import type { Bound } from '../../kernel/money.ts'
 import type { Idempotency, IdempotentResult } from '../../kernel/vocabulary.ts'
 import type { BatchFile, BoundedFile } from '../../ledger/account.ts'
-import { bool, namesOf, present, type Row, text } from '../rows.ts'
+import { namesOf, present, text } from '../rows.ts'
 import type { Operation } from './operation.ts'
-import { FOR_DELETE, json, now, raw, type Sql, sql } from './sql.ts'
+import { now, sql } from './sql.ts'
+import { insertInto } from './write-rows.ts'
 
 /** Small records that are written once and looked up: settings, price versions, batch files. */
 
@@ -46,12 +47,12 @@ function* readPriceVersion(id: string): Operation<string | null> {
 }
 
 function* storeBatchFile(file: BatchFile): Operation<void> {
-  const { accountId, keyId, fileId, models, bound, atMs } = file
-  yield sql`
-    INSERT INTO batch_file (account_id, key_id, file_id, models, bound, at_ms)
-    VALUES (${accountId}, ${keyId}, ${fileId}, ${json(models)}, ${writeBound(bound)}, ${atMs})
-    ON CONFLICT (account_id, file_id) DO UPDATE SET key_id = excluded.key_id, models = excluded.models,
-      bound = excluded.bound, at_ms = excluded.at_ms`
+  yield insertInto(
+    'batch_file',
+    [{ ...file, bound: writeBound(file.bound) }],
+    sql`ON CONFLICT (account_id, file_id) DO UPDATE SET key_id = excluded.key_id, models = excluded.models,
+      bound = excluded.bound, at_ms = excluded.at_ms`,
+  )
 }
 
 function* findBatchFile(digest: Buffer, fileId: string): Operation<BoundedFile | null> {
@@ -86,77 +87,36 @@ export const SETTINGS = {
   reads: {},
 }
 
-/** Runs a command at most once per idempotency key, and finds its answer for replays. */
-
-type Read<T> = (subject: string) => Operation<T | null>
-
 /**
- * Claims the key in the transaction of the command. Null: claimed, run the command now. Otherwise the command was run
- * before: return this answer and do nothing. If another transaction is claiming the key, this one waits for it without
- * locks of its own, so that many replays can read the answer at once.
+ * Runs a command at most once per idempotency key. A repeated command does nothing and answers the record that the first
+ * one made, as `read` finds it now. A command that was refused gives its key up. Claim the key before any other lock, so
+ * that repeated commands wait for each other here.
  */
-export function* claimKey<T>(
+export function* once<T, R extends { readonly kind: string }>(
   idempotency: Idempotency | null,
   subject: string,
-  read: Read<T>,
-): Operation<IdempotentResult<T> | null> {
-  if (idempotency === null) return null
+  read: (subject: string) => Operation<T | null>,
+  run: () => Operation<R>,
+): Operation<R | IdempotentResult<T>> {
+  if (idempotency === null) return yield* run()
   const { accountId, name, fingerprint } = idempotency
-  const outdated = sql`at_ms <= (SELECT ${now(idempotency.atMs)} - ${AGE})`
-  for (;;) {
-    const [claimed] = yield sql`
-      INSERT INTO idempotency (account_id, name, fingerprint, subject, at_ms)
-      VALUES (${accountId}, ${name}, ${fingerprint}, ${subject}, ${now(idempotency.atMs)})
-      ON CONFLICT (account_id, name) DO NOTHING
-      RETURNING EXISTS (SELECT 1 FROM idempotency AS old WHERE old.${outdated}) AS has_outdated`
-    if (claimed !== undefined) {
-      if (bool(claimed, 'has_outdated')) yield forgetSome(outdated)
-      return null
-    }
-    const replay = yield* findReplay(idempotency, read)
-    if (replay !== null) return replay
-    // Delete a key that has expired, and try the claim again.
-    yield sql`DELETE FROM idempotency WHERE account_id = ${accountId} AND name = ${name} AND ${outdated}`
+  const isThis = sql`account_id = ${accountId} AND name = ${name}`
+  const claim = { accountId, name, fingerprint, subject, atMs: now(idempotency.atMs) }
+  const claimed = yield insertInto(
+    'idempotency',
+    [claim],
+    sql`ON CONFLICT (account_id, name) DO UPDATE SET fingerprint = excluded.fingerprint, subject = excluded.subject,
+      at_ms = excluded.at_ms WHERE idempotency.at_ms <= excluded.at_ms - ${limits.onceMs} RETURNING name`,
+  )
+  if (claimed.length > 0) {
+    const result = yield* run()
+    if (result.kind !== 'done') yield sql`DELETE FROM idempotency WHERE ${isThis}`
+    return result
   }
-}
-
-const AGE = raw(`${limits.onceMs}`)
-
-/** Expired keys deleted with each new key: more than one, so that a backlog shrinks, and few, so that no command takes long. */
-const FORGOTTEN_AT_ONCE_MAX = 100
-
-function forgetSome(outdated: Sql): Sql {
-  return sql`
-    WITH old AS MATERIALIZED (
-      SELECT account_id, name FROM idempotency WHERE ${outdated}
-      ORDER BY at_ms LIMIT ${FORGOTTEN_AT_ONCE_MAX} ${FOR_DELETE}
-    )
-    DELETE FROM idempotency WHERE (account_id, name) IN (SELECT account_id, name FROM old)`
-}
-
-/** The replay of a command that cannot run, perhaps because it ran before. Null: it did not. */
-export function* findReplay<T>(
-  idempotency: Idempotency | null,
-  read: Read<T>,
-): Operation<IdempotentResult<T> | null> {
-  if (idempotency === null) return null
-  const [row] = yield sql`
-    SELECT subject, fingerprint FROM idempotency
-    WHERE account_id = ${idempotency.accountId} AND name = ${idempotency.name} AND at_ms > ${now(idempotency.atMs)} - ${AGE}`
-  return row === undefined ? null : yield* replay(row, idempotency, read)
-}
-
-/** The command did nothing, so its key may be used again. */
-export function* giveUpKey(idempotency: Idempotency | null): Operation<void> {
-  if (idempotency === null) return
-  yield sql`
-    DELETE FROM idempotency WHERE account_id = ${idempotency.accountId} AND name = ${idempotency.name}`
-}
-
-function* replay<T>(row: Row, idempotency: Idempotency, read: Read<T>): Operation<IdempotentResult<T>> {
-  if (Buffer.compare(row['fingerprint'] as Uint8Array, idempotency.fingerprint) !== 0)
-    return { kind: 'conflict' }
+  const [row] = yield sql`SELECT subject, fingerprint FROM idempotency WHERE ${isThis}`
+  const first = present(row)
+  if (Buffer.compare(first['fingerprint'] as Uint8Array, fingerprint) !== 0) return { kind: 'conflict' }
   // If the subject is not a record of this kind, another kind of command used the key.
-  const value = yield* read(text(row, 'subject'))
+  const value = yield* read(text(first, 'subject'))
   return value === null ? { kind: 'conflict' } : { kind: 'repeated', value }
 }

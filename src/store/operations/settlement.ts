@@ -95,7 +95,7 @@ function book(closing: CallClosing, call: CallRow, money: MoneyRows, nowMs: numb
     atMs: nowMs ?? closing.atMs,
     model: closing.modelServed ?? call.modelAsked ?? '',
     ceilings: ceilingsOf(call, money),
-    balance: { creditedNanos, chargedNanos, heldNanos, enforced: creditEnforced },
+    balance: { creditedNanos, chargedNanos, heldNanos, creditEnforced },
   }
 }
 

@@ -25,8 +25,9 @@ import type {
 import { number, numberOrNull, present, recordOf, text } from '../rows.ts'
 import { EVENT, eventRecord, failPending, recordEvent } from './events.ts'
 import { atomic, currentTime, listNewest, matching, type Operation } from './operation.ts'
-import { claimKey, findReplay } from './settings.ts'
-import { FOR_UPDATE, join, json, onPostgres, raw, type Sql, sql } from './sql.ts'
+import { once } from './settings.ts'
+import { FOR_UPDATE, join, onPostgres, raw, type Sql, sql } from './sql.ts'
+import { insertInto, updateRow } from './write-rows.ts'
 
 /** Webhook endpoints. Every statement that changes one is in this file, except for delivery outcomes. */
 
@@ -42,29 +43,22 @@ const createWebhook = atomic(function* (
   idempotency: Idempotency | null,
   actor: Actor,
 ): Operation<WebhookCreation> {
-  const { id, accountId, url, events, description, format, secret, createdAtMs } = webhook
-  // Serialise concurrent creations, or the account could exceed its limit.
-  yield onPostgres(sql`SELECT pg_advisory_xact_lock(${WEBHOOKS_LOCK})`)
-  const [row] = yield sql`SELECT count(*) AS count FROM webhook WHERE account_id = ${accountId}`
-  const isFull = number(present(row), 'count') >= limits.webhooksMax
-  const read = (made: string) => getWebhook(accountId, made)
-  const replay = isFull ? yield* findReplay(idempotency, read) : yield* claimKey(idempotency, id, read)
-  if (replay !== null) return replay
-  if (isFull) return { kind: 'too_many' }
-  const value: WebhookRecord = {
-    ...{ id, accountId, url, events, description, format, createdAtMs },
-    ...{ enabled: true, disabledReason: null, lastDeliveryAtMs: null, lastStatus: null },
-  }
-  // The new endpoint does not receive the event of its own creation.
-  yield* recordWebhook('webhook.created', value, actor, createdAtMs)
-  yield sql`
-    INSERT INTO webhook (id, account_id, url, events, description, format, created_at_ms, secret)
-    VALUES (${id}, ${accountId}, ${url}, ${json(events)}, ${description}, ${format}, ${createdAtMs}, ${secret})`
-  return { kind: 'done', value }
+  const { id, accountId, createdAtMs } = webhook
+  const read = (known: string) => getWebhook(accountId, known)
+  return yield* once(idempotency, id, read, function* (): Operation<WebhookCreation> {
+    // Serialises creations, or the account could exceed its limit.
+    yield onPostgres(sql`SELECT id FROM account WHERE id = ${accountId} ${FOR_UPDATE}`)
+    const [row] = yield sql`SELECT count(*) AS count FROM webhook WHERE account_id = ${accountId}`
+    if (number(present(row), 'count') >= limits.webhooksMax) return { kind: 'too_many' }
+    const { secret: _, ...shown } = webhook
+    const initial = { enabled: true, disabledReason: null, lastDeliveryAtMs: null, lastStatus: null }
+    const value: WebhookRecord = { ...shown, ...initial }
+    // The new endpoint does not receive the event of its own creation.
+    yield* recordWebhook('webhook.created', value, actor, createdAtMs)
+    yield insertInto('webhook', [webhook])
+    return { kind: 'done', value }
+  })
 })
-
-/** Any number that nothing else in the database uses. */
-const WEBHOOKS_LOCK = 746_003
 
 function* recordWebhook(
   type: EventType & `webhook.${string}`,
@@ -102,19 +96,15 @@ const updateWebhook = atomic(function* (
 ): Operation<WebhookRecord | null> {
   const before = yield* readWebhook(accountId, id, FOR_UPDATE)
   if (before === null) return null
-  const { url, events, description, format, enabled } = changes
-  const set: Sql[] = [sql`id = webhook.id`]
-  if (url !== undefined) set.push(sql`url = ${url}`)
-  if (events !== undefined) set.push(sql`events = ${json(events)}`)
-  if (description !== undefined) set.push(sql`description = ${description}`)
-  if (format !== undefined) set.push(sql`format = ${format}`)
-  if (enabled === true) set.push(sql`enabled = true, disabled_reason = NULL`)
-  if (enabled === false)
-    set.push(sql`enabled = false, disabled_reason = CASE WHEN enabled THEN 'manual' ELSE disabled_reason END`)
-  // Earlier failures say nothing about a new URL or a re-enabled endpoint.
-  if (url !== undefined || enabled === true) set.push(sql`failing_since_ms = NULL`)
-  const [row] = yield sql`UPDATE webhook SET ${join(set)} WHERE id = ${id} RETURNING ${WEBHOOK}`
-  const after = webhookRecord(present(row))
+  const { url, enabled } = changes
+  const reason = enabled === false && before.enabled ? 'manual' : before.disabledReason
+  yield updateRow('webhook', id, {
+    ...changes,
+    disabledReason: enabled === true ? null : reason,
+    // Earlier failures say nothing about a new URL or a re-enabled endpoint.
+    failingSinceMs: url !== undefined || enabled === true ? null : undefined,
+  })
+  const after = (yield* getWebhook(accountId, id)) ?? before
   if (before.enabled && !after.enabled) yield* giveUpDeliveries(id)
   const changed = changesOf(webhookObject(before), webhookObject(after))
   if (changed !== null) yield* recordWebhook('webhook.updated', after, actor, atMs, { changes: changed })

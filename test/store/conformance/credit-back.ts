@@ -77,7 +77,7 @@ export function creditBackConformance(storeName: string, openStore: OpenStoreUnd
     )
     const page = await store.listCredits({ accountId: null, after: 'crd_4', limit: 2 })
     assert.deepEqual([page.rows.map(({ id }) => id), page.more], [['crd_3', 'crd_2'], true])
-    assert.equal((await store.getBalance('default')).enforced, false)
+    assert.equal((await store.getBalance('default')).creditEnforced, false)
     const events = (await subject.rows('event')).filter(({ type }) => type === 'credit.added')
     assert.equal(events.length, 4, 'each entry is an event')
   })
@@ -90,7 +90,7 @@ export function creditBackConformance(storeName: string, openStore: OpenStoreUnd
     const month = await subject.rows('budget')
     const { entry, credited } = doneValue(await store.creditBack(back(['req_1']), null))
     assert.deepEqual([credited, entry.amountNanos, entry.balanceAfterNanos], [['req_1'], 800n, 0n])
-    const balance = { creditedNanos: 800n, chargedNanos: 800n, heldNanos: 0n, enforced: false }
+    const balance = { creditedNanos: 800n, chargedNanos: 800n, heldNanos: 0n, creditEnforced: false }
     assert.deepEqual(await store.getBalance('default'), balance)
     assert.deepEqual(await store.getCall('req_1'), { ...billed, credited: true })
     assert.deepEqual(await subject.rows('budget'), month, 'what was spent was spent')
@@ -190,7 +190,7 @@ export function creditBackConformance(storeName: string, openStore: OpenStoreUnd
     await addKey(store, 'a')
     await settle(store, 'req_1', 800n)
     await store.creditBack(back(['req_1']), null)
-    assert.equal((await store.getBalance('default')).enforced, false)
+    assert.equal((await store.getBalance('default')).creditEnforced, false)
     await addCredit(store, 1_000n)
     await settle(store, 'req_2', 1_000n)
     const refused = await store.admit(opening('req_3', 'a'))

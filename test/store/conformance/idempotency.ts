@@ -61,7 +61,7 @@ export function onceConformance(storeName: string, openStore: OpenStoreUnderTest
     assert.deepEqual(await store.addCredit(credit('crd_1', 5n), once('n', 'credit')), { kind: 'conflict' })
     assert.equal((await subject.rows('api_key')).length, 1)
     assert.deepEqual(await subject.rows('credit'), [])
-    assert.equal((await store.getBalance('default')).enforced, false)
+    assert.equal((await store.getBalance('default')).creditEnforced, false)
   })
 
   test('a name is not taken for a command of another kind, even if their fingerprints agree', async (subject) => {
@@ -112,10 +112,9 @@ export function onceConformance(storeName: string, openStore: OpenStoreUnderTest
     for (const from of [0, 50, 100]) await Promise.all(Array.from({ length: 50 }, (_, i) => add(from + i)))
     assert.equal((await subject.rows('idempotency')).length, 150)
     const late = NOON + 100 + limits.onceMs
-    await store.addCredit(credit('crd_late', 1n), once('late', 'credit', { atMs: late }))
-    await store.addCredit(credit('crd_later', 1n), once('later', 'credit', { atMs: late }))
+    await store.pruneEvents(late)
     // The names of the last 49 ms are younger than a day.
-    assert.equal((await subject.rows('idempotency')).length, 49 + 2)
+    assert.equal((await subject.rows('idempotency')).length, 49)
   })
 
   test('a command that fails does not use up its name', async ({ store }) => {
@@ -185,7 +184,7 @@ export function onceConformance(storeName: string, openStore: OpenStoreUnderTest
     const change = [
       () => store.createAccount({ id, name: 'one', createdAtMs: NOON }, SYSTEM, null),
       () => store.updateAccount(id, { name: 'two', monthlyBudgetNanos: 5n }, SYSTEM, NOON),
-      () => store.setAccountStatus(id, 'suspended', SYSTEM, NOON),
+      () => store.updateAccount(id, { status: 'suspended' }, SYSTEM, NOON),
     ]
     for (const [at, work] of change.entries()) {
       const before = await rows('account')

@@ -128,7 +128,7 @@ export function ledgerConformance(storeName: string, openStore: OpenStoreUnderTe
   })
 
   test('credit raises the balance and turns no enforcement on', async (subject) => {
-    assert.equal((await subject.store.getBalance('default')).enforced, false)
+    assert.equal((await subject.store.getBalance('default')).creditEnforced, false)
     const credit = {
       ...{ id: 'crd_1', accountId: 'default', amountNanos: 10_000n, reason: 'top-up' },
       ...{ actor: SYSTEM, atMs: NOON },
@@ -137,7 +137,7 @@ export function ledgerConformance(storeName: string, openStore: OpenStoreUnderTe
       kind: 'done',
       value: { ...credit, kind: 'top_up', balanceAfterNanos: 10_000n },
     })
-    const balance = { creditedNanos: 10_000n, chargedNanos: 0n, heldNanos: 0n, enforced: false }
+    const balance = { creditedNanos: 10_000n, chargedNanos: 0n, heldNanos: 0n, creditEnforced: false }
     assert.deepEqual(await subject.store.getBalance('default'), balance)
     await subject.store.admit(opening('req_1', 'a'))
     assert.equal((await subject.store.settle(closing('req_1'))).balanceNanos, 9_200n)

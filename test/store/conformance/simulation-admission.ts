@@ -41,7 +41,7 @@ function judge(world: World, key: KeyModel, opening: CallOpening): Admission {
   const balanceNanos = account.creditedNanos - account.chargedNanos
   const refused = (refusal: CallRefusal): Admission => ({ kind: 'refused', refusal, balanceNanos })
   const capNanos = key.monthlyBudgetNanos
-  const underMoney = capNanos !== null || account.enforced
+  const underMoney = capNanos !== null || account.creditEnforced
 
   if (opening.ambiguity !== null && (underMoney || key.allowedModels !== null)) {
     return refused({ reason: 'ambiguous_body', detail: opening.ambiguity })
@@ -74,7 +74,7 @@ function judge(world: World, key: KeyModel, opening: CallOpening): Admission {
     resetsAtMs: monthAt(opening.atMs).endMs,
   }
   if (capNanos !== null && spentNanos >= capNanos) return refused({ reason: 'budget_exceeded', budget })
-  if (account.enforced && account.chargedNanos >= account.creditedNanos) {
+  if (account.creditEnforced && account.chargedNanos >= account.creditedNanos) {
     return refused({ reason: 'credit_exhausted' })
   }
 
@@ -90,7 +90,7 @@ function judge(world: World, key: KeyModel, opening: CallOpening): Admission {
       balanceNanos,
     }
   }
-  if (account.enforced && account.chargedNanos + heldThere >= account.creditedNanos) {
+  if (account.creditEnforced && account.chargedNanos + heldThere >= account.creditedNanos) {
     const held = { keyId: key.id, budgetId: budgetIdOf(world, key.id), accountId: key.accountId }
     return { kind: 'held', by: { limit: 'credit' }, ...held, balanceNanos }
   }
@@ -138,7 +138,7 @@ function open(world: World, key: KeyModel, opening: CallOpening): void {
   }
   const account = accountOf(world, key.accountId)
   if (opening.hold.kind !== 'none') {
-    const creditNanos = account.enforced ? account.creditedNanos : null
+    const creditNanos = account.creditEnforced ? account.creditedNanos : null
     world.events.push({ kind: 'admitted', call, capNanos: key.monthlyBudgetNanos, creditNanos })
   }
   world.calls.set(call.id, call)
@@ -169,7 +169,7 @@ function holdFor(world: World, key: KeyModel, opening: CallOpening): Holds {
   }
   const account = accountOf(world, key.accountId)
   const credit = account.creditedNanos - (account.chargedNanos + account.heldNanos)
-  const shared = account.enforced ? smaller(unboundedNanos, larger(0n, credit)) : unboundedNanos
+  const shared = account.creditEnforced ? smaller(unboundedNanos, larger(0n, credit)) : unboundedNanos
   const holdNanos = left ?? shared
   const accountHoldNanos = smaller(holdNanos, unboundedNanos)
   return { holdNanos, holdListNanos: accountHoldNanos, accountHoldNanos }

@@ -134,7 +134,7 @@ function leftOf(
   const account = accountOf(world, key.accountId)
   const unspent: readonly (readonly [bigint | null, bigint])[] = [
     [key.monthlyBudgetNanos === null ? null : key.monthlyBudgetNanos - month.spentNanos, month.heldNanos],
-    [account.enforced ? account.creditedNanos - account.chargedNanos : null, account.heldNanos],
+    [account.creditEnforced ? account.creditedNanos - account.chargedNanos : null, account.heldNanos],
   ]
   return unspent.flatMap(([unspentNanos, heldNanos]) =>
     unspentNanos === null ? [] : [{ unspentNanos, unheldNanos: unspentNanos - heldNanos }],

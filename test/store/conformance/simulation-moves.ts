@@ -197,7 +197,7 @@ export function enforceMove(accountId: string): Move {
       return { kind }
     },
     play(world) {
-      const balance = { ...accountOf(world, accountId), enforced: true }
+      const balance = { ...accountOf(world, accountId), creditEnforced: true }
       world.accounts.set(accountId, balance)
       return { kind: 'done' }
     },

@@ -131,11 +131,11 @@ export class Player {
 
   /** Credit comes late and is enforced later still: the states before are to be tested too. */
   #credit(world: World): moves.Move {
-    const started = ACCOUNTS.filter((id) => accountOf(world, id).enforced || this.#random.oneIn(8))
+    const started = ACCOUNTS.filter((id) => accountOf(world, id).creditEnforced || this.#random.oneIn(8))
     if (started.length === 0) return this.#edit(world, choices.chooseKey(this.#random, world))
     const accountId = this.#random.pick(started)
-    const { creditedNanos, enforced } = accountOf(world, accountId)
-    if (creditedNanos > 0n && !enforced) return moves.enforceMove(accountId)
+    const { creditedNanos, creditEnforced } = accountOf(world, accountId)
+    if (creditedNanos > 0n && !creditEnforced) return moves.enforceMove(accountId)
     const amountNanos = choices.chooseCredit(this.#random, world, accountId)
     const id = `crd_${++this.#credits}`
     return moves.creditMove({

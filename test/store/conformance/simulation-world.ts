@@ -83,7 +83,7 @@ export type MoneyEvent =
     }
 
 const NOTHING: MonthModel = { spentNanos: 0n, heldNanos: 0n, lostNanos: 0n }
-const EMPTY: Balance = { creditedNanos: 0n, chargedNanos: 0n, heldNanos: 0n, enforced: false }
+const EMPTY: Balance = { creditedNanos: 0n, chargedNanos: 0n, heldNanos: 0n, creditEnforced: false }
 
 export function createWorld(nowMs: number, accounts: readonly string[]): World {
   return {

@@ -1,0 +1,40 @@
+import { columnOf } from '../../ledger/call-columns.ts'
+import { TABLES } from '../schema.ts'
+import { join, json, raw, type Sql, type SqlValue, sql } from './sql.ts'
+
+/** Statements that write records as `recordOf` reads them: each member is a column, in camel case. */
+
+const KINDS = new Map(
+  TABLES.flatMap(({ name: table, columns }) =>
+    columns.map(({ name, kind }) => [`${table}.${name}`, kind] as const),
+  ),
+)
+
+interface Cell {
+  readonly column: string
+  readonly value: SqlValue
+}
+
+/** Leaves out members that are undefined, or not a column of this table. */
+function cellsOf(table: string, record: object): readonly Cell[] {
+  return Object.entries(record).flatMap(([name, value]) => {
+    const column = columnOf(name)
+    const kind = KINDS.get(`${table}.${column}`)
+    if (kind === undefined || value === undefined) return []
+    return [{ column, value: kind === 'json' ? json(value) : value }]
+  })
+}
+
+/** An INSERT of records with the same members. `rest` follows the values. */
+export function insertInto(table: string, records: readonly object[], rest: Sql = sql``): Sql {
+  const rows = records.map((record) => cellsOf(table, record))
+  const columns = (rows[0] ?? []).map(({ column }) => column)
+  const values = rows.map((cells) => sql`(${join(cells.map(({ value }) => value))})`)
+  return sql`INSERT INTO ${raw(`${table} (${columns.join(', ')})`)} VALUES ${join(values)} ${rest}`
+}
+
+/** An UPDATE of the row with this id. Empty, and so not run, if there is nothing to change. */
+export function updateRow(table: string, id: string, changes: object): Sql {
+  const set = cellsOf(table, changes).map(({ column, value }) => sql`${raw(column)} = ${value}`)
+  return set.length === 0 ? sql`` : sql`UPDATE ${raw(table)} SET ${join(set)} WHERE id = ${id}`
+}
