@@ -41,44 +41,34 @@ const REFUSED_FILE = 'refused.jsonl'
 const RETRY_MS = 1_000
 
 export interface SpoolOptions {
-  openFile(path: string): SpoolFile
+  replaceFile(path: string, content: string): Promise<void>
   readonly bytesMax: number
-}
-
-/** The spool's file, with one line per settlement. A change is on disk once it resolves. One change at a time. */
-export interface SpoolFile {
-  append(lines: string): Promise<void>
-  /** Replaces the whole content of the file. */
-  replace(lines: string): Promise<void>
 }
 
 /** Opens the spool in `dir` and reads the settlements in it. Throws if the directory cannot be created or read. */
 export async function openSettlementSpool(
   dir: string,
   log: Log,
-  { openFile = openSpoolFile, bytesMax = SPOOL_BYTES_MAX }: Partial<SpoolOptions> = {},
+  options: Partial<SpoolOptions> = {},
 ): Promise<SettlementSpool> {
   // Without syncing the parent, a crash might lose the new directory entry.
   if ((await mkdir(dir, { recursive: true, mode: 0o700 })) !== undefined) await syncDirectory(dirname(dir))
   const path = join(dir, FILE)
-  const { left, state, bytes } = await readSpool(path)
-  if (state === 'damaged') {
+  const { left, isDamaged } = await readSpool(path)
+  if (isDamaged) {
     const damagedFile = `${path}.${randomUUID()}.damaged`
     await rename(path, damagedFile)
     log.error({ damagedFile }, 'the settlement spool was damaged and has been renamed')
   }
-  return new Spool({ dir, log, bytesMax, file: openFile(path) }, left, state === 'whole' ? bytes : null)
+  const parts = { dir, log, replaceFile, bytesMax: SPOOL_BYTES_MAX, ...options }
+  return new Spool(parts, left, isDamaged)
 }
 
-export function openSpoolFile(path: string): SpoolFile {
-  return {
-    append: (lines) => appendFile(path, lines, { mode: 0o600, flush: true }),
-    async replace(lines) {
-      await writeFile(`${path}.new`, lines, { mode: 0o600, flush: true })
-      await rename(`${path}.new`, path)
-      await syncDirectory(dirname(path))
-    },
-  }
+/** Replaces the content of a file. It is on disk once this resolves, and the old content stays until then. */
+export async function replaceFile(path: string, content: string): Promise<void> {
+  await writeFile(`${path}.new`, content, { mode: 0o600, flush: true })
+  await rename(`${path}.new`, path)
+  await syncDirectory(dirname(path))
 }
 
 async function syncDirectory(path: string): Promise<void> {
@@ -106,29 +96,22 @@ function readLine(line: string): CallClosing | null {
   return written as unknown as CallClosing
 }
 
-/** `torn`: the process ended during a write on which nothing relied yet. */
 export async function readSpool(path: string) {
   const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return ''
     throw error
   })
-  const lines = text.split('\n')
-  const isTorn = lines.pop() !== ''
-  const left = new Map<string, CallClosing>()
-  let isDamaged = false
-  for (const line of lines) {
-    const closing = readLine(line)
-    if (closing === null) isDamaged = true
-    else if (!left.has(closing.requestId)) left.set(closing.requestId, closing)
-  }
-  const state: 'whole' | 'torn' | 'damaged' = isDamaged ? 'damaged' : isTorn ? 'torn' : 'whole'
-  return { left: [...left.values()], state, bytes: text.length }
+  const closings = text
+    .split('\n')
+    .filter((line) => line !== '')
+    .map(readLine)
+  const left = closings.filter((closing) => closing !== null)
+  return { left, isDamaged: left.length < closings.length }
 }
 
-interface SpoolParts extends Omit<SpoolOptions, 'openFile'> {
+interface SpoolParts extends SpoolOptions {
   readonly dir: string
   readonly log: Log
-  readonly file: SpoolFile
 }
 
 interface Spooled {
@@ -138,24 +121,27 @@ interface Spooled {
   readonly stored: PromiseWithResolvers<void>
 }
 
+/**
+ * Every write replaces the whole file with the settlements that wait then. There are at most as many as calls in flight,
+ * because nothing is admitted while the store is away, and all that arrive during a write share the next one.
+ */
 class Spool implements SettlementSpool {
   readonly #parts: SpoolParts
   /** All settlements that the store does not have, on disk or not, oldest first. */
   readonly #waiting = new Map<string, Spooled>()
   #waitingBytes = 0
-  /** Settlements that are not in the file: of `#waiting`, and some that the store has since. */
-  #unwritten: Spooled[] = []
-  /** The length of the file; null if it must be rewritten, because it may have partial lines. */
-  #fileBytes: number | null
+  /** Whether a waiting settlement is not in the file. */
+  #hasNew: boolean
+  /** Whether the file has settlements that the store has meanwhile. Replaying them is harmless, so they are not urgent. */
+  #hasOld = false
   #writing: Promise<void> | null = null
-  #failed = false
-  /** A write takes so long that answers no longer wait for it. */
-  #stuck = false
+  /** The disk fails, or a write takes so long that answers no longer wait for it. */
+  #isFailing = false
   readonly #closed = new AbortController()
 
-  constructor(parts: SpoolParts, left: readonly CallClosing[], fileBytes: number | null) {
+  constructor(parts: SpoolParts, left: readonly CallClosing[], isDamaged: boolean) {
     this.#parts = parts
-    this.#fileBytes = fileBytes
+    this.#hasNew = isDamaged
     for (const closing of left) this.#add(closing).stored.resolve()
   }
 
@@ -165,7 +151,7 @@ class Spool implements SettlementSpool {
 
   get isSound(): boolean {
     const isFull = this.#waitingBytes > this.#parts.bytesMax
-    return this.#waiting.size === 0 || !(this.#failed || this.#stuck || isFull)
+    return this.#waiting.size === 0 || !(this.#isFailing || isFull)
   }
 
   left(): readonly CallClosing[] {
@@ -181,8 +167,8 @@ class Spool implements SettlementSpool {
       return
     }
     const spooled = this.#add(closing)
-    this.#unwritten.push(spooled)
-    if (this.#failed || this.#stuck) return
+    this.#hasNew = true
+    if (this.#isFailing) return
     this.#write()
     await spooled.stored.promise
   }
@@ -192,6 +178,7 @@ class Spool implements SettlementSpool {
     if (spooled === undefined) return
     this.#waiting.delete(requestId)
     this.#waitingBytes -= spooled.line.length
+    this.#hasOld = true
     spooled.stored.resolve()
     if (!this.#closed.signal.aborted) this.#write()
   }
@@ -223,8 +210,6 @@ class Spool implements SettlementSpool {
 
   async #finish(): Promise<void> {
     await this.#writing
-    // The next process need not replay what the store already has.
-    if (this.#fileBytes !== this.#waitingBytes) this.#fileBytes = null
     this.#write()
     await this.#writing
   }
@@ -236,34 +221,36 @@ class Spool implements SettlementSpool {
     return spooled
   }
 
-  /** One write at a time. Settlements that arrive meanwhile share the next write. */
   #write(): void {
     if (this.#writing === null && this.#isBehind()) this.#writing = this.#writeAll()
   }
 
   #isBehind(): boolean {
-    return this.#unwritten.length > 0 || this.#isWorthReplacing()
-  }
-
-  /** Settlements that the store already has stay in the file until none waits or most of the file is theirs. */
-  #isWorthReplacing(): boolean {
-    if (this.#fileBytes === null) return true
-    const enough = this.#waiting.size === 0 ? 0 : Math.max(this.#parts.bytesMax / 4, this.#waitingBytes * 2)
-    return this.#fileBytes > enough
+    return this.#hasNew || (this.#hasOld && (this.#waiting.size === 0 || this.#closed.signal.aborted))
   }
 
   /** A failed write is retried later, with everything that waits by then. */
   async #writeAll(): Promise<void> {
     while (this.#isBehind()) {
+      const late = setTimeout(
+        () => this.#fail({}, 'the disk of the settlement spool does not answer'),
+        SPOOL_WRITE_MS,
+      )
       try {
-        await this.#inTime(this.#writeOnce())
-        if (this.#failed)
+        await this.#writeOnce()
+        if (this.#isFailing)
           this.#parts.log.info({ settlements: this.waiting }, 'the settlement spool works again')
-        this.#failed = false
+        this.#isFailing = false
       } catch (error) {
-        this.#fail(error as Error)
+        this.#hasNew = true
+        this.#fail(
+          { cause: (error as Error).message },
+          'the settlement spool cannot be written; no new call is admitted while settlements wait',
+        )
         if (this.#closed.signal.aborted) break
         await sleep(RETRY_MS, undefined, { ref: false, signal: this.#closed.signal }).catch(() => {})
+      } finally {
+        clearTimeout(late)
       }
     }
     // Clear it in the same turn as the last check of `#isBehind`, or a settlement that arrives in between would not be
@@ -271,48 +258,18 @@ class Spool implements SettlementSpool {
     this.#writing = null
   }
 
-  async #inTime(write: Promise<void>): Promise<void> {
-    const timer = setTimeout(() => {
-      this.#stuck = true
-      this.#parts.log.error({ settlements: this.waiting }, 'the disk of the settlement spool does not answer')
-      this.#releaseAll()
-    }, SPOOL_WRITE_MS)
-    await write.finally(() => {
-      clearTimeout(timer)
-      this.#stuck = false
-    })
-  }
-
-  #releaseAll(): void {
-    for (const { stored } of this.#waiting.values()) stored.resolve()
-  }
-
   async #writeOnce(): Promise<void> {
-    const { file } = this.#parts
-    const fileBytes = this.#fileBytes ?? 0
-    // The first line also needs a durable directory entry.
-    const isRewritten = fileBytes === 0 || this.#isWorthReplacing()
-    // Settlements that the store has meanwhile need no line.
-    const come = this.#unwritten.filter(({ closing }) => this.#waiting.has(closing.requestId))
-    const written = isRewritten ? [...this.#waiting.values()] : come
-    const lines = written.map(({ line }) => line).join('')
-    this.#unwritten = []
-    if (isRewritten) await file.replace(lines)
-    else if (lines !== '') await file.append(lines)
-    this.#fileBytes = lines.length + (isRewritten ? 0 : fileBytes)
+    const { dir, replaceFile } = this.#parts
+    const written = [...this.#waiting.values()]
+    this.#hasNew = false
+    this.#hasOld = false
+    await replaceFile(join(dir, FILE), written.map(({ line }) => line).join(''))
     for (const { stored } of written) stored.resolve()
   }
 
-  /** After a failed fsync the file's content is unknown: write every waiting settlement again. */
-  #fail(error: Error): void {
-    if (!this.#failed) {
-      this.#parts.log.error(
-        { settlements: this.waiting, cause: error.message },
-        'the settlement spool cannot be written; no new call is admitted while settlements wait',
-      )
-    }
-    this.#failed = true
-    this.#fileBytes = null
-    this.#releaseAll()
+  #fail(about: object, message: string): void {
+    if (!this.#isFailing) this.#parts.log.error({ settlements: this.waiting, ...about }, message)
+    this.#isFailing = true
+    for (const { stored } of this.#waiting.values()) stored.resolve()
   }
 }

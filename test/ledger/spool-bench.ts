@@ -5,10 +5,9 @@ import { join } from 'node:path'
 import type { CallClosing } from '../../src/ledger/call.ts'
 import {
   openSettlementSpool,
-  openSpoolFile,
   readSpool,
+  replaceFile,
   type SettlementSpool,
-  type SpoolFile,
 } from '../../src/ledger/settlement-spool.ts'
 import { createLogLines } from '../support/log-lines.ts'
 
@@ -37,7 +36,7 @@ export async function bench(): Promise<Bench> {
   const file = join(dir, 'settlements.jsonl')
   return {
     ...{ dir, file, lines, disk },
-    open: () => openSettlementSpool(dir, log, { openFile: disk.open, bytesMax: BYTES_MAX }),
+    open: () => openSettlementSpool(dir, log, { replaceFile: disk.replaceFile, bytesMax: BYTES_MAX }),
     async onDisk() {
       const copy = await mkdtemp(join(parent, 'copy-'))
       await cp(dir, copy, { recursive: true })
@@ -46,32 +45,30 @@ export async function bench(): Promise<Bench> {
   }
 }
 
-/** The changes that were made to the file of a spool, each by the ids in it, and the fault of the next change. */
+/** The contents that a spool gave its file, each by the ids in it, and the fault of the next change. */
 export interface DiskWatch {
   readonly changes: (readonly string[])[]
   /** While a fault is set changes fail: before anything is in the file, or with the change in it. */
   fault: 'no room' | 'failed fsync' | 'written and not acknowledged' | null
   /** Changes wait for the gate, while it is set. */
   gate: Promise<void> | null
-  open(path: string): SpoolFile
+  replaceFile(path: string, content: string): Promise<void>
 }
 
 export function watchDisk(): DiskWatch {
-  const watch: DiskWatch = { changes: [], fault: null, gate: null, open }
-
-  function open(path: string): SpoolFile {
-    const file = openSpoolFile(path)
-    const watched = (change: (lines: string) => Promise<void>) => async (lines: string) => {
+  const watch: DiskWatch = {
+    changes: [],
+    fault: null,
+    gate: null,
+    async replaceFile(path, content) {
       const { fault } = watch
-      watch.changes.push([...lines.matchAll(/"requestId":"(\w+)"/g)].map(([, id = '']) => id))
+      watch.changes.push([...content.matchAll(/"requestId":"(\w+)"/g)].map(([, id = '']) => id))
       if (fault === 'failed fsync' || fault === 'no room') throw new Error(fault)
       await watch.gate
-      await change(lines)
+      await replaceFile(path, content)
       if (fault !== null) throw new Error(fault)
-    }
-    return { append: watched(file.append), replace: watched(file.replace) }
+    },
   }
-
   return watch
 }
 
