@@ -1,3 +1,4 @@
+import { InstallationError } from '../kernel/errors.ts'
 import { TABLE_PARTS, type TableParts } from './tables.ts'
 
 /** The parsed tables of `tables.ts`, and the statements that create them. Export and import use them too. */
@@ -58,7 +59,7 @@ export const SCHEMA_VERSION = 1
 /** Migration statements for each store, by the version they lead to. */
 const UPGRADES: Readonly<Record<number, Readonly<Record<'sqlite' | 'postgres', string>>>> = {}
 
-export class NewerSchema extends Error {
+export class NewerSchema extends InstallationError {
   constructor(version: number) {
     super(
       `The database has schema version ${version}, this Tollgate knows up to ${SCHEMA_VERSION}. ` +

@@ -15,11 +15,11 @@ const UNKEPT = /[\0\u0001]/g
 const KEPT = /\u0001([\u0001\u0002])/g
 
 /** A text as it is stored. A lone surrogate becomes the replacement character, as in UTF-8. */
-export function toKept(text: string): string {
+function toKept(text: string): string {
   return text.replace(UNKEPT, (character) => (character === '\0' ? '\u0001\u0001' : '\u0001\u0002'))
 }
 
-export function fromKept(text: string): string {
+function fromKept(text: string): string {
   return text.includes('\u0001')
     ? text.replace(KEPT, (_, second) => (second === '\u0001' ? '\0' : '\u0001'))
     : text
@@ -31,7 +31,7 @@ export function toKeptJson(value: unknown): string {
 }
 
 /** JSON that came from a column of type jsonb. */
-export function fromKeptJson(json: string): unknown {
+function fromKeptJson(json: string): unknown {
   return JSON.parse(json, (_, part) => (typeof part === 'string' ? fromKept(part) : part))
 }
 
@@ -120,7 +120,8 @@ export function openPool(options: PoolOptions): Pool {
     application_name: 'tollgate',
     max: connectionsMax,
     connectionTimeoutMillis: Math.max(CONNECT_MS, connectMs ?? 0),
-    idleTimeoutMillis: 30_000,
+    // A single connection stays, because a transaction may span its statements.
+    idleTimeoutMillis: connectionsMax === 1 ? 0 : 30_000,
     keepAlive: true,
     types: { getTypeParser },
     // The database's timeout is slightly shorter than ours, because a statement that the database has ended leaves no
@@ -235,7 +236,7 @@ async function inTransaction<T>(
 /** Other errors thrown by `work` are defects, or commands that cannot be run. */
 async function rolledBack(lease: Lease, error: unknown): Promise<Error> {
   if (!lease.broken) await run(lease, { text: 'ROLLBACK' })
-  // An InstallationError is a message to the operator, of an import.
+  // An InstallationError is a message to the operator, of an import or a migration.
   const isKnown = [StoreUnavailable, StoreRefused, InstallationError].some((kind) => error instanceof kind)
   if (isKnown) return error as Error
   return new StoreRefused(error instanceof Error ? error.message : String(error), { cause: error })
@@ -376,7 +377,7 @@ function leavesSound(error: unknown): boolean {
 }
 
 /** Maps the failure of a sent statement to an error of the store interface. */
-export function failureOf(error: unknown): Error {
+function failureOf(error: unknown): Error {
   if (error instanceof StoreRefused || error instanceof StoreUnavailable) return error
   const { message } = error instanceof Error ? error : new Error(String(error))
   if (!(error instanceof pg.DatabaseError)) return new StoreInDoubt(message, { cause: error })
@@ -389,7 +390,7 @@ export function failureOf(error: unknown): Error {
 }
 
 /** No connection: nothing was sent. */
-export function unconnected(error: unknown): StoreUnavailable {
+function unconnected(error: unknown): StoreUnavailable {
   // For a host with several addresses, the error has one error per address and no message of its own.
   const [first] = error instanceof AggregateError ? error.errors : [error]
   const message = first instanceof Error ? first.message : String(first)

@@ -1,35 +1,34 @@
-import pg from 'pg'
 import type { Ask, Snapshot } from '../operations/operation.ts'
 import { bool, number, present } from '../rows.ts'
-import { NewerSchema, postgresSchema, SCHEMA_VERSION, upgradesFrom } from '../schema.ts'
-import { type Database, failureOf, openPool, type Pool, unconnected } from './database.ts'
+import { postgresSchema, SCHEMA_VERSION, upgradesFrom } from '../schema.ts'
+import { type Database, openPool, type Pool } from './database.ts'
 import { dialectOf, runStatement } from './run-operation.ts'
 
 /** The only deadline of a command, longer than any should take. */
 const COMMAND_MS = 7 * 24 * 60 * 60 * 1000
 
+/** One connection, without deadlines: a transaction may span statements of it. */
+function openConnection(url: string): Pool {
+  const settings = { deadlines: false }
+  return openPool({ url, connectionsMax: 1, connectMs: 5_000, statementMs: COMMAND_MS, settings })
+}
+
 /** Connects a command-line tool, also while nodes run. Null: this database has no Tollgate tables. */
 export async function openLedger(url: string): Promise<Pool | null> {
-  const pool = openPool({
-    url,
-    connectionsMax: 1,
-    statementMs: COMMAND_MS,
-    settings: { deadlines: false },
-  })
+  const db = openConnection(url)
   try {
-    const [row] = await pool.query(
+    const [row] = await db.query(
       "SELECT to_regclass('schema_version') IS NOT NULL AND to_regclass('call') IS NOT NULL AS there",
     )
     if (bool(present(row), 'there')) {
-      const [schema] = await pool.query('SELECT version FROM schema_version')
-      upgradesFrom(number(present(schema), 'version'), 'postgres')
-      return pool
+      upgradesFrom(await versionOf(db), 'postgres')
+      return db
     }
   } catch (error) {
-    await pool.close()
+    await db.close()
     throw error
   }
-  await pool.close()
+  await db.close()
   return null
 }
 
@@ -38,27 +37,14 @@ export async function openLedger(url: string): Promise<Pool | null> {
  * changes: audit a large installation on a restored copy. Null: this database has no Tollgate tables.
  */
 export async function openSnapshot(url: string): Promise<Snapshot | null> {
-  const pool = await openLedger(url)
-  if (pool === null) return null
-  const opened = Promise.withResolvers<Database>()
-  const ended = Promise.withResolvers<void>()
-  const running = pool.transaction(async (tx) => {
-    await tx.query('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY')
-    await liftDeadlines(tx)
-    opened.resolve(tx)
-    await ended.promise
-  })
-  running.catch(opened.reject)
-  const close = async (): Promise<void> => {
-    ended.resolve()
-    // The caller of the statement already got the failure.
-    await running.catch(() => {})
-    await pool.close()
-  }
+  const db = await openLedger(url)
+  if (db === null) return null
   try {
-    return { ask: askOn(await opened.promise), close }
+    await db.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY')
+    await liftDeadlines(db)
+    return { ask: askOn(db), close: () => db.close() }
   } catch (error) {
-    await close()
+    await db.close()
     throw error
   }
 }
@@ -79,8 +65,10 @@ export async function liftDeadlines(tx: Database): Promise<void> {
 /** Any number that nothing else in the database uses. */
 const MIGRATION_LOCK = 746_001
 
-interface SchemaRow {
-  readonly version: number
+/** 0: there are no tables yet. */
+async function versionOf(db: Database): Promise<number> {
+  const [row] = await db.query('SELECT version FROM schema_version')
+  return row === undefined ? 0 : number(row, 'version')
 }
 
 /**
@@ -89,28 +77,19 @@ interface SchemaRow {
  * session, so it works behind a pooler.
  */
 export async function migrate(url: string): Promise<void> {
-  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5_000 })
-  client.on('error', () => {})
-  await client.connect().catch((error: unknown) => {
-    throw unconnected(error)
-  })
+  const db = openConnection(url)
   try {
-    await client.query('BEGIN')
-    await client.query(`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`)
-    await client.query('CREATE TABLE IF NOT EXISTS schema_version (version integer NOT NULL)')
-    const { rows } = await client.query<SchemaRow>('SELECT version FROM schema_version')
-    const version = rows[0]?.version ?? 0
-    const statements = version === 0 ? [postgresSchema()] : upgradesFrom(version, 'postgres')
-    for (const statement of statements) await client.query(statement)
-    if (version < SCHEMA_VERSION) {
-      await client.query('DELETE FROM schema_version')
-      await client.query('INSERT INTO schema_version (version) VALUES ($1)', [SCHEMA_VERSION])
-    }
-    await client.query('COMMIT')
-  } catch (error) {
-    throw error instanceof NewerSchema ? error : failureOf(error)
+    await db.transaction(async (tx) => {
+      await tx.query(`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`)
+      await tx.query('CREATE TABLE IF NOT EXISTS schema_version (version integer NOT NULL)')
+      const version = await versionOf(tx)
+      for (const statement of version === 0 ? [postgresSchema()] : upgradesFrom(version, 'postgres'))
+        await tx.query(statement)
+      if (version === SCHEMA_VERSION) return
+      await tx.query('DELETE FROM schema_version')
+      await tx.query('INSERT INTO schema_version (version) VALUES ($1)', [SCHEMA_VERSION])
+    })
   } finally {
-    // Closing the connection rolls back an uncommitted transaction.
-    await client.end().catch(() => {})
+    await db.close()
   }
 }
