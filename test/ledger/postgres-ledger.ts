@@ -1,6 +1,6 @@
 import { type AuditReport, audit } from '../../src/store/operations/audit.ts'
 import type { Snapshot } from '../../src/store/operations/operation.ts'
-import type { Database } from '../../src/store/postgres/database.ts'
+import type { Pool } from '../../src/store/postgres/database.ts'
 import { askOn, openSnapshot } from '../../src/store/postgres/ledger.ts'
 import type { Store } from '../../src/store/store.ts'
 import type { Rows } from '../store/conformance/fixtures.ts'
@@ -79,7 +79,7 @@ export class PostgresLedger implements TestLedger {
     return this.#database.drop()
   }
 
-  async #work<T>(work: (db: Database) => Promise<T>): Promise<T> {
+  async #work<T>(work: (db: Pool) => Promise<T>): Promise<T> {
     const pool = openPatientPool(this.url)
     try {
       return await work(pool)

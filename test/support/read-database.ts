@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import type { Database } from '../../src/store/postgres/database.ts'
+import type { Queries } from '../../src/store/postgres/database.ts'
 import { openPatientPool, runOn } from './postgres.ts'
 import type { DatabasePlace } from './test-store.ts'
 
@@ -44,7 +44,7 @@ export function openDatabaseReader({ dataDir, databaseUrl }: DatabaseOwner): Dat
 function openDatabase(url: string): DatabaseReader {
   const reader = openPatientPool(url)
   const readOn =
-    (db: Database): ReadRows =>
+    (db: Queries): ReadRows =>
     async (sql) =>
       (await db.query(sql)).map(asInSqlite)
   return {

@@ -42,18 +42,21 @@ function fromKeptJson(json: string): unknown {
  * A connection has no state outside a transaction: behind a pooler in transaction mode, the next statement may run on
  * another connection.
  */
-export interface Database {
-  /** One statement; inside `transaction`, part of that transaction. */
+export interface Queries {
   query(text: string, values?: readonly unknown[]): Promise<readonly Row[]>
+}
+
+export interface Pool extends Queries {
   /**
    * Runs `work` between BEGIN and COMMIT, at READ COMMITTED. Each statement sees what was committed before it began, so
    * rows that a decision depends on must be locked first, and read in that statement or a later one. After a deadlock
-   * or serialization failure, `work` is retried once. A nested transaction is part of the outer one.
+   * or serialization failure, `work` is retried once.
    */
   transaction<T>(work: (tx: Transaction) => Promise<T>, limits?: TransactionLimits): Promise<T>
+  close(): Promise<void>
 }
 
-export interface Transaction extends Database {
+export interface Transaction extends Queries {
   /**
    * Pipelines statements, with BEGIN before the first and `end` after the last, and returns their rows. Rejects with
    * the first failure.
@@ -96,10 +99,6 @@ function batchSettings(statementMs: number): readonly (readonly [name: string, v
       (plan) => [plan, 'off'] as const,
     ),
   ]
-}
-
-export interface Pool extends Database {
-  close(): Promise<void>
 }
 
 /** How long a statement waits for an idle or new connection. Then: StoreUnavailable, and nothing was sent. */
@@ -222,7 +221,6 @@ async function inTransaction<T>(
     fly,
     query: async (text, values = []) =>
       (await fly([{ text, values: values as BoundValue[] }], null))[0] ?? [],
-    transaction: (inner) => inner(tx),
   }
   try {
     const result = await work(tx)
@@ -321,27 +319,16 @@ export interface SessionSettings {
  * node enforces deadlines; the operator may set `statement_timeout` on the role.
  */
 export async function probeSettings(url: string): Promise<SessionSettings> {
-  for (const deadlines of [true, false]) {
-    const settings = { statement_timeout: 60_000, idle_in_transaction_session_timeout: 60_000 }
-    try {
-      await connectOnce(url, deadlines ? settings : {})
-      return { deadlines }
-    } catch (error) {
-      const isRefused =
-        error instanceof pg.DatabaseError && /unsupported startup parameter/i.test(error.message)
-      if (!deadlines || !isRefused) throw unconnected(error)
-    }
-  }
-  return { deadlines: false }
-}
-
-async function connectOnce(url: string, settings: pg.ClientConfig): Promise<void> {
-  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5_000, ...settings })
-  client.on('error', () => {})
+  const settings = { deadlines: true }
+  const pool = openPool({ url, settings, connectionsMax: 1, connectMs: 5_000, statementMs: 60_000 })
   try {
-    await client.connect()
+    await pool.query('SELECT 1')
+    return settings
+  } catch (error) {
+    if (/unsupported startup parameter/i.test((error as Error).message)) return { deadlines: false }
+    throw error
   } finally {
-    await client.end()
+    await pool.close()
   }
 }
 

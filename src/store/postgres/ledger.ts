@@ -1,7 +1,7 @@
 import type { Ask, Snapshot } from '../operations/operation.ts'
 import { bool, number, present } from '../rows.ts'
 import { postgresSchema, SCHEMA_VERSION, upgradesFrom } from '../schema.ts'
-import { type Database, openPool, type Pool } from './database.ts'
+import { openPool, type Pool, type Queries } from './database.ts'
 import { dialectOf, runStatement } from './run-operation.ts'
 
 /** The only deadline of a command, longer than any should take. */
@@ -51,12 +51,12 @@ export async function openSnapshot(url: string): Promise<Snapshot | null> {
 
 const DIALECT = dialectOf('database')
 
-export function askOn(db: Database): Ask {
+export function askOn(db: Queries): Ask {
   return (statement) => runStatement(db, statement, DIALECT)
 }
 
 /** Lifts the timeouts for this transaction. Timeouts set on the role or database are meant for nodes. */
-export async function liftDeadlines(tx: Database): Promise<void> {
+export async function liftDeadlines(tx: Queries): Promise<void> {
   await tx.query(
     `SELECT set_config('statement_timeout', '0', true), set_config('idle_in_transaction_session_timeout', '0', true)`,
   )
@@ -66,7 +66,7 @@ export async function liftDeadlines(tx: Database): Promise<void> {
 const MIGRATION_LOCK = 746_001
 
 /** 0: there are no tables yet. */
-async function versionOf(db: Database): Promise<number> {
+async function versionOf(db: Queries): Promise<number> {
   const [row] = await db.query('SELECT version FROM schema_version')
   return row === undefined ? 0 : number(row, 'version')
 }

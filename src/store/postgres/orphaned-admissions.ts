@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import { createWorkLoop } from '../../kernel/clock.ts'
 import { StoreRefused } from '../../kernel/errors.ts'
 import { limits } from '../../kernel/limits.ts'
 import type { Log } from '../../kernel/log.ts'
@@ -22,32 +22,17 @@ export interface OrphanParts {
   readonly log: Log
 }
 
-const RETRY_FIRST_MS = 50
-const RETRY_MAX_MS = 2_000
+/** A pause without orphans, which `add` ends, and the pause after a failure. */
+const IDLE_MS = 60_000
+const RETRY_MS = 500
 
 export function createOrphanedAdmissions({ node, settle, log }: OrphanParts): OrphanedAdmissions {
   const open = new Map<string, CallOpening>()
-  const closing = new AbortController()
-  let working: Promise<void> | null = null
+  const stopping = new AbortController()
 
-  async function releaseAll(): Promise<void> {
-    for (let waitMs = RETRY_FIRST_MS; open.size > 0; waitMs = Math.min(waitMs * 2, RETRY_MAX_MS)) {
-      try {
-        await releaseOnce()
-        waitMs = RETRY_FIRST_MS
-      } catch (error) {
-        if (closing.signal.aborted) return
-        log.warn(
-          { calls: open.size, cause: (error as Error).message },
-          'admissions with an unknown outcome wait for the store',
-        )
-        await sleep(waitMs, undefined, { signal: closing.signal }).catch(() => {})
-      }
-    }
-  }
-
-  async function releaseOnce(): Promise<void> {
+  async function release(): Promise<number> {
     const openings = [...open.values()]
+    if (openings.length === 0) return IDLE_MS
     // Raise the epoch first, so that no such admission can take effect after its release was tried.
     await node.raiseEpoch()
     const outcomes = await Promise.allSettled(openings.map((opening) => settle(releaseOf(opening))))
@@ -56,11 +41,22 @@ export function createOrphanedAdmissions({ node, settle, log }: OrphanParts): Or
       if (outcome.status === 'rejected' && !(outcome.reason instanceof StoreRefused)) throw outcome.reason
       open.delete(openings[i]?.requestId ?? '')
     }
+    return 0
   }
+
+  const loop = createWorkLoop({
+    look: release,
+    onFailure(error) {
+      const about = { calls: open.size, cause: (error as Error).message }
+      log.warn(about, 'admissions with an unknown outcome wait for the store')
+      return RETRY_MS
+    },
+    stopping: stopping.signal,
+  })
+  loop.start()
 
   return {
     add(openings) {
-      if (closing.signal.aborted) return
       for (const opening of openings) {
         if (open.size < limits.storeQueueMax) open.set(opening.requestId, opening)
         else
@@ -69,13 +65,11 @@ export function createOrphanedAdmissions({ node, settle, log }: OrphanParts): Or
             'an admission with an unknown outcome holds until this node ends',
           )
       }
-      working ??= releaseAll().finally(() => {
-        working = null
-      })
+      if (openings.length > 0) loop.wake()
     },
     async close() {
-      closing.abort()
-      await working
+      stopping.abort()
+      await loop.ended()
     },
   }
 }

@@ -8,7 +8,7 @@ import {
 } from '../operations/operation.ts'
 import { type Dialect, type Runnable, render, type StoreClock } from '../operations/sql.ts'
 import type { Row } from '../rows.ts'
-import { type Database, toKeptJson } from './database.ts'
+import { type Pool, type Queries, toKeptJson } from './database.ts'
 
 /** A node that is paused in a transaction must lose its locks soon, because admissions may wait for them. */
 const IDLE_MS_MAX = 2_000
@@ -24,7 +24,7 @@ export function dialectOf(clock: StoreClock): Dialect {
 }
 
 export async function runStatement(
-  db: Database,
+  db: Queries,
   statement: Runnable,
   dialect: Dialect,
 ): Promise<readonly Row[]> {
@@ -32,40 +32,30 @@ export async function runStatement(
   return text === '' ? [] : await db.query(text, values)
 }
 
-export async function runToEnd<T>(db: Database, operation: Operation<T>, dialect: Dialect): Promise<T> {
+export async function runToEnd<T>(db: Queries, operation: Operation<T>, dialect: Dialect): Promise<T> {
   let step = operation.next()
   while (!step.done) step = operation.next(await runStatement(db, step.value, dialect))
   return step.value
 }
 
-/** Retries the whole operation after a deadlock or serialization failure. */
-export function runAtomically<T>(
-  db: Database,
-  operate: () => Operation<T>,
-  dialect: Dialect,
-  answerMs = 0,
-): Promise<T> {
-  const limits = { idleMs: Math.max(IDLE_MS_MAX, answerMs), totalMs: Math.max(ATOMIC_MS_MAX, answerMs) }
-  return db.transaction((tx) => runToEnd(tx, operate(), dialect), limits)
-}
-
 export function operationsOn<O extends Operations>(
-  db: Database,
+  db: Pool,
   operations: O,
   clock: StoreClock,
   answerMs = 0,
 ): Methods<O> {
   const dialect = dialectOf(clock)
+  const limits = { idleMs: Math.max(IDLE_MS_MAX, answerMs), totalMs: Math.max(ATOMIC_MS_MAX, answerMs) }
   return methodsOf(operations, (name, args) => {
     const operate = operations[name] as Operations[string]
     return isAtomic(operate, args)
-      ? runAtomically(db, () => operate(...args), dialect, answerMs)
+      ? db.transaction((tx) => runToEnd(tx, operate(...args), dialect), limits)
       : runToEnd(db, operate(...args), dialect)
   })
 }
 
 /** Runs a batch in one transaction: each step is one round trip, the first with BEGIN and the last with COMMIT. */
-export function runBatch<T>(db: Database, operate: () => Batch<T>, dialect: Dialect): Promise<T> {
+export function runBatch<T>(db: Pool, operate: () => Batch<T>, dialect: Dialect): Promise<T> {
   return db.transaction(async ({ fly }) => {
     const batch = operate()
     let result = batch.next()
