@@ -77,12 +77,9 @@ export class RefusedCalls {
   readonly #log: Log
   readonly #callsMax: number
   readonly #queue: RefusedCall[] = []
-  /** Records queued so far, and how many of them were written or dropped. */
-  #added = 0
-  #done = 0
   #dropped = 0
   #timer: NodeJS.Timeout | null = null
-  #writing: Promise<void> | null = null
+  #writing: Promise<void> = Promise.resolve()
 
   constructor(
     store: Pick<Store, 'storeRefused' | 'deleteRefused'>,
@@ -100,29 +97,27 @@ export class RefusedCalls {
       return
     }
     this.#queue.push(call)
-    this.#added += 1
-    if (this.#queue.length >= REFUSED_CALLS_AT_ONCE && this.#writing === null) void this.written()
-    else if (this.#timer === null) {
-      this.#timer = setTimeout(() => void this.written(), REFUSED_CALLS_EVERY_MS)
-      this.#timer.unref()
-    }
+    this.#timer ??= setTimeout(() => void this.written(), REFUSED_CALLS_EVERY_MS).unref()
+    if (this.#queue.length === REFUSED_CALLS_AT_ONCE) void this.written()
   }
 
   /** Writes the queue now. Resolves when every earlier record is stored or dropped. Never rejects. */
-  async written(): Promise<void> {
+  written(): Promise<void> {
     if (this.#timer !== null) clearTimeout(this.#timer)
     this.#timer = null
-    const last = this.#added
-    while (this.#done < last) {
-      this.#writing ??= this.#writeBatch().finally(() => {
-        this.#writing = null
-      })
-      await this.#writing
-    }
+    this.#writing = this.#writing.then(() => this.#writeAll())
+    return this.#writing
   }
 
-  async #writeBatch(): Promise<void> {
-    const batch = this.#queue.splice(0, REFUSED_CALLS_AT_ONCE)
+  async #writeAll(): Promise<void> {
+    for (let left = this.#queue.length; left > 0; left -= REFUSED_CALLS_AT_ONCE)
+      await this.#writeBatch(this.#queue.splice(0, Math.min(left, REFUSED_CALLS_AT_ONCE)))
+    if (this.#dropped === 0) return
+    this.#log.warn({ calls: this.#dropped }, 'too many calls were refused at once to record all of them')
+    this.#dropped = 0
+  }
+
+  async #writeBatch(batch: readonly RefusedCall[]): Promise<void> {
     try {
       await this.#store.storeRefused(batch)
       // Delete twice as many records as were added, so that a lowered limit is reached too.
@@ -131,9 +126,5 @@ export class RefusedCalls {
       const about = { calls: batch.length, cause: (error as Error).message }
       this.#log.warn(about, 'refused calls could not be recorded')
     }
-    this.#done += batch.length
-    if (this.#dropped === 0) return
-    this.#log.warn({ calls: this.#dropped }, 'too many calls were refused at once to record all of them')
-    this.#dropped = 0
   }
 }

@@ -52,6 +52,7 @@ test('refused calls go in batches of a bounded size, in their order, one batch a
   const store = heldStore()
   const calls = create(store, fakeLog(), 7)
   add(calls, REFUSED_CALLS_AT_ONCE)
+  await Promise.resolve()
   assert.equal(store.batches.length, 1, 'a full batch waits for no timer')
   add(calls, REFUSED_CALLS_AT_ONCE + 5)
   assert.equal(store.batches.length, 1)
@@ -75,7 +76,9 @@ test('beyond the queue refused calls are dropped, and the log says how many', as
   const log = fakeLog()
   const calls = create(store, log)
   // One batch is under way and no longer in the queue.
-  add(calls, REFUSED_CALLS_AT_ONCE + REFUSED_CALLS_WAITING_MAX + 3)
+  add(calls, REFUSED_CALLS_AT_ONCE)
+  await Promise.resolve()
+  add(calls, REFUSED_CALLS_WAITING_MAX + 3)
   store.take()
   await calls.written()
   assert.equal(store.batches.flat().length, REFUSED_CALLS_AT_ONCE + REFUSED_CALLS_WAITING_MAX)
@@ -88,6 +91,7 @@ test('a store that cannot take them loses them, is reported in the log, and is a
   const calls = create(store, log)
   add(calls, 2)
   const first = calls.written()
+  await Promise.resolve()
   store.fail('no disk')
   await first
   assert.deepEqual(log.lines, [[{ calls: 2, cause: 'no disk' }, 'refused calls could not be recorded']])
