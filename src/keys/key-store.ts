@@ -123,16 +123,19 @@ export type Rotation =
   | { readonly kind: 'final'; readonly key: KeyRecord }
   | { readonly kind: 'none' }
 
-export interface KeyQuery {
-  /** Null: all accounts. */
-  readonly accountId: string | null
+export interface KeyQuery extends ListQuery {
   readonly status: KeyStatus | null
   /** Part of a name (case-insensitive), id, prefix or last four characters; or a pair such as `metadata.team:web`. */
   readonly search: string | null
-  /** Only keys that come after this id in the list. */
+  readonly atMs: number
+}
+
+export interface ListQuery {
+  /** Null: all accounts. */
+  readonly accountId: string | null
+  /** Only rows that come after this id in the list. */
   readonly after: string | null
   readonly limit: number
-  readonly atMs: number
 }
 
 /** A page of a list, newest first. */
@@ -167,10 +170,8 @@ export interface AdminScope {
   readonly operators: boolean
 }
 
-export interface AdminKeyQuery {
+export interface AdminKeyQuery extends Omit<ListQuery, 'accountId'> {
   readonly scope: AdminScope
-  readonly after: string | null
-  readonly limit: number
 }
 
 /** `configured`: the key is that of TOLLGATE_ADMIN_KEY. */

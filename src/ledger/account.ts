@@ -7,6 +7,7 @@ import type {
   OwnUpstream,
   Surface,
 } from '../kernel/vocabulary.ts'
+import type { ListQuery, Page } from '../keys/key-store.ts'
 
 /** The account's terms for a call, read from the row that admission locks. */
 export interface AccountTerms {
@@ -58,18 +59,14 @@ export type AccountCreation =
   | IdempotentResult<AccountRecord>
   | { readonly kind: 'balance_not_positive'; readonly balanceNanos: Nanos }
 
-export interface AccountQuery {
+export interface AccountQuery extends Omit<ListQuery, 'accountId'> {
   readonly status: AccountStatus | null
   /** Part of a name (case-insensitive) or of an id. */
   readonly search: string | null
-  readonly after: string | null
-  readonly limit: number
   readonly atMs: number
 }
 
-export interface AccountList {
-  readonly rows: readonly AccountRecord[]
-  readonly more: boolean
+export interface AccountList extends Page<AccountRecord> {
   /** Over all accounts that match, not only those of the page. */
   readonly total: { readonly spentNanos: Nanos; readonly heldNanos: Nanos; readonly balanceNanos: Nanos }
 }
@@ -96,14 +93,6 @@ export interface NewCredit {
 export interface CreditEntry extends NewCredit {
   readonly kind: CreditKind
   readonly balanceAfterNanos: Nanos
-}
-
-export interface CreditQuery {
-  /** Null: all accounts. */
-  readonly accountId: string | null
-  /** Only entries that come after this id in the list. */
-  readonly after: string | null
-  readonly limit: number
 }
 
 /** A file of requests that a key uploaded through the gateway. */

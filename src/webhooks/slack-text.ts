@@ -140,14 +140,10 @@ function dollars(amount: string | undefined): string {
   return `${sign}$${whole}${shown === '' ? '' : `.${shown.padEnd(2, '0')}`}`
 }
 
-const MONTHS = ['January', 'February', 'March', 'April', 'May', 'June', 'July', 'August', 'September'].concat(
-  ['October', 'November', 'December'],
-)
-
 /** The budget of a month resets at the beginning of the next one. */
 function monthBefore(instant: string | undefined): string {
-  const next = Number(instant?.slice(5, 7) ?? 1) - 1
-  return MONTHS[(next + 11) % 12] ?? ''
+  const last = new Date(Date.parse(instant ?? '') - 1)
+  return last.toLocaleString('en', { month: 'long', timeZone: 'UTC' })
 }
 
 function dayOf(instant: string | null | undefined): string {

@@ -6,6 +6,7 @@ import type {
   IdempotentResult,
   WebhookFormat,
 } from '../kernel/vocabulary.ts'
+import type { ListQuery } from '../keys/key-store.ts'
 
 /**
  * Records of events and webhooks. The transaction that causes an event writes its row and one delivery per subscribed
@@ -22,15 +23,11 @@ export interface EventRecord {
   readonly dataJson: string
 }
 
-export interface EventQuery {
-  /** Null: of all accounts. */
-  readonly accountId: string | null
+export interface EventQuery extends ListQuery {
   readonly type: EventType | null
   readonly actorId: string | null
   readonly startMs: number | null
   readonly endMs: number | null
-  readonly after: string | null
-  readonly limit: number
 }
 
 /** An endpoint, without its secret. */
@@ -73,14 +70,6 @@ export type SecretRotation =
   | { readonly kind: 'too_soon'; readonly untilMs: number }
   | { readonly kind: 'none' }
 
-export interface WebhookQuery {
-  /** Null: of all accounts. */
-  readonly accountId: string | null
-  /** Only endpoints that come after this id in the list. */
-  readonly after: string | null
-  readonly limit: number
-}
-
 export interface DeliveryRecord {
   readonly id: string
   readonly webhookId: string
@@ -97,12 +86,10 @@ export interface DeliveryRecord {
   readonly createdAtMs: number
 }
 
-export interface DeliveryQuery {
+export interface DeliveryQuery extends ListQuery {
   readonly accountId: string
   readonly webhookId: string
   readonly status: DeliveryStatus | null
-  readonly after: string | null
-  readonly limit: number
 }
 
 /** `disabled`: nothing is sent to this endpoint until it is enabled. */

@@ -1,7 +1,7 @@
 import { balanceObject, creditObject } from '../../api/objects.ts'
 import type { Nanos } from '../../kernel/money.ts'
 import type { CreditKind, Idempotency, IdempotentResult } from '../../kernel/vocabulary.ts'
-import type { Page } from '../../keys/key-store.ts'
+import type { ListQuery, Page } from '../../keys/key-store.ts'
 import {
   type Balance,
   CREDITED_MAX,
@@ -9,7 +9,6 @@ import {
   type CreditBackOutcomes,
   type CreditEntry,
   type CreditedBack,
-  type CreditQuery,
   type NewCredit,
   type NotCredited,
 } from '../../ledger/account.ts'
@@ -73,7 +72,7 @@ function* bookEntry(credit: NewCredit & { readonly kind: CreditKind }): Operatio
   return entry
 }
 
-function* listCredits(query: CreditQuery): Operation<Page<CreditEntry>> {
+function* listCredits(query: ListQuery): Operation<Page<CreditEntry>> {
   const where = matching({ account_id: query.accountId })
   return yield* listNewest({ select: raw('*'), from: raw('credit'), where }, query, entryOf)
 }

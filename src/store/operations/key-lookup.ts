@@ -14,6 +14,7 @@ import {
 } from './money-rows.ts'
 import { atomic, type Operation } from './operation.ts'
 import { now, onPostgres, raw, type Sql, sql } from './sql.ts'
+import { insertInto } from './write-rows.ts'
 
 const KEY = raw('id, account_id, budget_id, name, expires_at_ms, revoked_at_ms')
 
@@ -23,8 +24,7 @@ const KEY = raw('id, account_id, budget_id, name, expires_at_ms, revoked_at_ms')
  * for the disk.
  */
 function* lookUpKey(digest: Uint8Array, atMs: number, by: LookUpBy = 'call'): Operation<KeyLookup> {
-  const [key] = yield sql`SELECT ${KEY}, ${now(atMs)} AS now_ms FROM api_key WHERE digest = ${digest}`
-  const caller = key === undefined ? yield* lookUpAdminKey(sql`digest = ${digest}`) : yield* apiCaller(key)
+  const caller = yield* findCaller(sql`digest = ${digest}`, atMs)
   if (isUse(caller, by)) {
     const table = raw(caller.kind)
     yield onPostgres(sql`
@@ -49,10 +49,10 @@ function* mayCall(keyId: string, atMs: number): Operation<boolean> {
   return rows.length > 0
 }
 
-/** The key of a session. Does not count as a use of the key. */
-function* lookUpKeyById(id: string, atMs: number): Operation<KeyLookup> {
-  const [key] = yield sql`SELECT ${KEY}, ${now(atMs)} AS now_ms FROM api_key WHERE id = ${id}`
-  return key === undefined ? yield* lookUpAdminKey(sql`id = ${id}`) : yield* apiCaller(key)
+/** Does not count as a use of the key. */
+function* findCaller(which: Sql, atMs: number): Operation<KeyLookup> {
+  const [key] = yield sql`SELECT ${KEY}, ${now(atMs)} AS now_ms FROM api_key WHERE ${which}`
+  return key === undefined ? yield* lookUpAdminKey(which) : yield* apiCaller(key)
 }
 
 function* apiCaller(key: Row): Operation<KeyLookup> {
@@ -67,25 +67,21 @@ function* apiCaller(key: Row): Operation<KeyLookup> {
   const [account] = yield sql`SELECT ${ACCOUNT_COLUMNS} FROM account a WHERE a.id = ${accountId}`
   if (budget === undefined || account === undefined) return { kind: 'refused', reason: 'unknown_key' }
   const state = accountState(account)
+  const day = dayOf(nowMs)
   return {
     kind: 'api_key',
     keyId,
     name,
     accountId,
-    means: meansOf(budget, account, nowMs),
+    means: {
+      keyCeilings: keyCeilings(budgetState(budget), day),
+      accountCeilings: accountCeilings(state, day),
+      creditEnforced: state.creditEnforced,
+      balanceNanos: state.creditedNanos - state.chargedNanos,
+    },
     isSuspended: state.status === 'suspended',
     hasOthers: state.hasOthers,
     upstreams: { messages: upstreamOf(state, 'messages'), chat: upstreamOf(state, 'chat') },
-  }
-}
-
-function meansOf(budgetRow: Row, accountRow: Row, nowMs: number) {
-  const account = accountState(accountRow)
-  return {
-    keyCeilings: keyCeilings(budgetState(budgetRow), dayOf(nowMs)),
-    accountCeilings: accountCeilings(account, dayOf(nowMs)),
-    creditEnforced: account.creditEnforced,
-    balanceNanos: account.creditedNanos - account.chargedNanos,
   }
 }
 
@@ -112,9 +108,8 @@ export function* markUses(uses: ReadonlyMap<string, number>): Operation<void> {
 
 const openSession = atomic(function* (session: NewSession): Operation<SessionRecord | null> {
   const { digest, keyId, atMs, lifeMs, sessionsMax } = session
-  if ((yield* lookUpKeyById(keyId, atMs)).kind === 'refused') return null
-  yield sql`
-    INSERT INTO session (digest, key_id, expires_at_ms) VALUES (${digest}, ${keyId}, ${now(atMs)} + ${lifeMs})`
+  if ((yield* findCaller(sql`id = ${keyId}`, atMs)).kind === 'refused') return null
+  yield insertInto('session', [{ digest, keyId, expiresAtMs: sql`${now(atMs)} + ${lifeMs}` }])
   // Expired sessions are deleted when a new one is opened, which bounds their number.
   yield sql`DELETE FROM session WHERE expires_at_ms <= (SELECT ${now(atMs)})`
   yield sql`
@@ -128,7 +123,7 @@ function* findSession(digest: Uint8Array, atMs: number): Operation<SessionRecord
   const [row] = yield sql`
     SELECT key_id, expires_at_ms FROM session WHERE digest = ${digest} AND expires_at_ms > (SELECT ${now(atMs)})`
   if (row === undefined) return null
-  const caller = yield* lookUpKeyById(text(row, 'key_id'), atMs)
+  const caller = yield* findCaller(sql`id = ${text(row, 'key_id')}`, atMs)
   return caller.kind === 'refused' ? null : { caller, expiresAtMs: number(row, 'expires_at_ms') }
 }
 

@@ -10,8 +10,10 @@ import type {
   RefusedCall,
 } from '../../ledger/request-log.ts'
 import { bool, number, present, type Row, readValue, recordOf, text, textOrNull } from '../rows.ts'
+import { digestName } from './batch-rows.ts'
 import { atomic, type Operation } from './operation.ts'
 import { and, byStore, FOR_DELETE, join, onPostgres, raw, type Sql, type SqlValue, sql } from './sql.ts'
+import { insertInto } from './write-rows.ts'
 
 /** Records that one query of the request log scans. The next query continues there, so that others can run in between. */
 export const LOG_LOOK_RECORDS_MAX = 10_000
@@ -170,29 +172,20 @@ function earlierOf(cursor: CallCursor, end: CallCursor): CallCursor {
 }
 
 const storeRefused = atomic(function* (calls: readonly RefusedCall[]): Operation<void> {
-  if (calls.length === 0) return
-  // If a batch has two records of one call, the first wins, as across batches.
-  const first = new Map(calls.toReversed().map((call) => [call.requestId, call]))
-  const rows = [...first.values()].map(
-    (call) => sql`(${call.requestId}, ${call.digest}, ${call.startedAtMs}, ${call.endedAtMs}, ${call.method},
-      ${call.path}, ${call.surface}, ${call.modelAsked}, ${call.status}, ${call.code}, ${call.clientIp},
-      ${call.userAgent}, ${call.socketId})`,
-  )
-  const kept = yield sql`
-    WITH refused (request_id, digest, started_at_ms, ended_at_ms, method, path, surface, model_asked, status, code,
-      client_ip, user_agent, socket_id) AS (VALUES ${join(rows)})
-    INSERT INTO refused_call (id, account_id, key_id, started_at_ms, ended_at_ms, method, path, surface, model_asked,
-      status, code, client_ip, user_agent, socket_id)
-    SELECT request_id, account_id, id, started_at_ms, ended_at_ms, method, path, surface, model_asked, status, code,
-      client_ip, user_agent, socket_id
-    FROM refused JOIN api_key ON api_key.digest = refused.digest WHERE true
-    ON CONFLICT DO NOTHING RETURNING account_id`
+  const found = yield sql`
+    SELECT id, account_id, digest FROM api_key WHERE digest IN (${join([null, ...calls.map(({ digest }) => digest)])})`
+  const keys = new Map(found.map((key) => [digestName(key['digest'] as Uint8Array), key]))
+  const rows = calls.flatMap(({ digest, ...call }) => {
+    const key = keys.get(digestName(digest))
+    return key === undefined ? [] : [{ ...call, accountId: text(key, 'account_id'), keyId: text(key, 'id') }]
+  })
+  if (rows.length === 0) return
+  const kept = yield insertInto('refused_call', rows, sql`ON CONFLICT DO NOTHING RETURNING account_id`)
   const totals = Map.groupBy(kept, (row) => text(row, 'account_id'))
-  for (const [account, rows] of [...totals].sort(([a], [b]) => (a < b ? -1 : 1))) {
+  for (const [account, ofAccount] of [...totals].sort(([a], [b]) => (a < b ? -1 : 1)))
     yield sql`
-      INSERT INTO refused_total (account_id, calls) VALUES (${account}, ${rows.length})
+      INSERT INTO refused_total (account_id, calls) VALUES (${account}, ${ofAccount.length})
       ON CONFLICT (account_id) DO UPDATE SET calls = refused_total.calls + excluded.calls`
-  }
 })
 
 const deleteRefused = atomic(function* (

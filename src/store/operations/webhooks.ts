@@ -8,7 +8,7 @@ import {
   SYSTEM,
   type WebhookFormat,
 } from '../../kernel/vocabulary.ts'
-import type { Page } from '../../keys/key-store.ts'
+import type { ListQuery, Page } from '../../keys/key-store.ts'
 import type {
   ClaimedDelivery,
   DeliveryAttempt,
@@ -19,7 +19,6 @@ import type {
   SecretRotation,
   WebhookChanges,
   WebhookCreation,
-  WebhookQuery,
   WebhookRecord,
 } from '../../webhooks/webhook-store.ts'
 import { number, numberOrNull, present, recordOf, text } from '../rows.ts'
@@ -82,7 +81,7 @@ function* readWebhook(accountId: string, id: string, lock: Sql): Operation<Webho
   return row === undefined ? null : webhookRecord(row)
 }
 
-function* listWebhooks(query: WebhookQuery): Operation<Page<WebhookRecord>> {
+function* listWebhooks(query: ListQuery): Operation<Page<WebhookRecord>> {
   const where = matching({ account_id: query.accountId })
   return yield* listNewest({ select: WEBHOOK, from: raw('webhook'), where }, query, webhookRecord)
 }
