@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import type { ClientRequest, IncomingMessage, RequestOptions } from 'node:http'
 import { limits } from '../kernel/limits.ts'
 import { VERSION } from '../kernel/runtime.ts'
@@ -27,17 +28,12 @@ export async function sendWebhook(
   stop: AbortSignal,
   tryMs: number = limits.webhookTryMs,
 ): Promise<TryOutcome> {
-  const aborter = new AbortController()
-  const { signal } = aborter
-  const timer = setTimeout(() => aborter.abort(new Error(`no answer within ${tryMs / 1_000} s`)), tryMs)
-  const onStop = () => aborter.abort(new Error('the gateway stopped'))
-  stop.addEventListener('abort', onStop)
+  const signal = AbortSignal.any([stop, AbortSignal.timeout(tryMs)])
   try {
-    if (stop.aborted) onStop()
     const url = new URL(request.url)
     // The endpoint may have been created before the configuration forbade http.
     if (url.protocol !== 'https:' && !rules.allowPrivate) throw new Error('http is not permitted any more')
-    const addresses = await whileNotAborted(permittedAddresses(url, rules, signal), signal)
+    const addresses = await Promise.race([permittedAddresses(url, rules, signal), abortOf(signal)])
     const options = {
       method: 'POST',
       host: hostOf(url),
@@ -61,11 +57,18 @@ export async function sendWebhook(
     } satisfies RequestOptions & { rejectUnauthorized: boolean }
     return { kind: 'answered', status: await statusOf(await openRequest(url, options), request.body) }
   } catch (error) {
-    return { kind: 'failed', reason: reasonOf(error, signal) }
-  } finally {
-    clearTimeout(timer)
-    stop.removeEventListener('abort', onStop)
+    if (stop.aborted) return { kind: 'failed', reason: 'the gateway stopped' }
+    if (signal.aborted) return { kind: 'failed', reason: `no answer within ${tryMs / 1_000} s` }
+    // With several addresses, the error has one error per address and no message of its own.
+    const cause = error instanceof AggregateError ? error.errors[0] : error
+    return { kind: 'failed', reason: (cause as Error).message }
   }
+}
+
+/** Rejects when the signal aborts: a lookup of a name does not always end then. */
+async function abortOf(signal: AbortSignal): Promise<never> {
+  if (!signal.aborted) await once(signal, 'abort')
+  throw signal.reason
 }
 
 /** Loads the HTTP client with the first webhook. A separate agent has no proxy and reuses no connection. */
@@ -96,19 +99,4 @@ function statusOf(request: ClientRequest, body: string): Promise<number> {
     })
     request.end(body)
   })
-}
-
-function whileNotAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const abort = () => reject(signal.reason)
-    if (signal.aborted) abort()
-    signal.addEventListener('abort', abort, { once: true })
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
-  })
-}
-
-function reasonOf(error: unknown, signal: AbortSignal): string {
-  const cause = signal.aborted ? signal.reason : error
-  // With several addresses, the error has one error per address and no message of its own.
-  return (cause instanceof AggregateError ? cause.errors[0] : cause).message
 }
