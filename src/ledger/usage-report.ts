@@ -100,10 +100,10 @@ export interface Overview {
   readonly nearCap: AttentionKeys
   readonly exhausted: AttentionKeys
   readonly expiring: AttentionKeys
-  readonly unpricedModels: readonly { readonly model: string; readonly requests: bigint }[]
+  readonly unpricedModels: readonly { readonly model: string; readonly requests: number }[]
   /** Deliveries of the last 24 hours that failed for good, and webhooks that were disabled by failures or a 410. */
   readonly failedDeliveries: number
   readonly disabledWebhooks: number
   /** Refused calls of the last 24 hours, by code. */
-  readonly refusals: readonly { readonly code: string; readonly calls: bigint }[]
+  readonly refusals: readonly { readonly code: string; readonly calls: number }[]
 }

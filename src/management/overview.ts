@@ -67,11 +67,8 @@ function overviewObject(of: Overview, node: Load): Written<OverviewObject> {
           expires_at: formatInstant(expiresAtMs),
         })),
       },
-      unpriced_models: of.unpricedModels.map(({ model, requests }) => ({
-        model,
-        requests: rawInteger(requests),
-      })),
-      refusals: of.refusals.map(({ code, calls }) => ({ code, calls: rawInteger(calls) })),
+      unpriced_models: of.unpricedModels,
+      refusals: of.refusals,
       webhooks_failed_deliveries: of.failedDeliveries,
       webhooks_disabled: of.disabledWebhooks,
     },

@@ -1,7 +1,7 @@
 import { InstallationError } from '../kernel/errors.ts'
 import type { Ask, Snapshot } from './operations/operation.ts'
 import { join, onPostgres, raw, sql } from './operations/sql.ts'
-import { bool, number, present, type Row, readValue, text } from './rows.ts'
+import { number, present, type Row, readValue, text } from './rows.ts'
 import { type Column, FIRST_ROWS, SCHEMA_VERSION, TABLES, type Table } from './schema.ts'
 
 /**
@@ -51,25 +51,15 @@ export async function whyNotExported({ ask }: Snapshot): Promise<string | null> 
     : 'A gateway ended without closing its calls. Start it once and stop it, so that they are closed, then export.'
 }
 
-/** The name of a table that has rows; null if the store is as empty as a new one. */
-async function findRows(ask: Ask): Promise<string | null> {
-  for (const { name } of EXPORTED_TABLES) {
-    const first = FIRST_ROWS[name] === undefined ? 0 : 1
-    const [row] = await ask(
-      sql`SELECT count(*) > ${first} AS used FROM (SELECT 1 FROM ${raw(name)} LIMIT 2) AS first`,
-    )
-    if (bool(present(row), 'used')) return name
-  }
-  return null
-}
-
 /** Throws if the store has rows other than a new store's, which it deletes. Runs in the transaction of the import. */
 export async function emptyStore(ask: Ask): Promise<void> {
-  const used = await findRows(ask)
-  if (used !== null)
-    throw new InstallationError(
-      `The store is not empty: "${used}" has rows. Import into a new database or a new data directory.`,
-    )
+  for (const { name } of EXPORTED_TABLES) {
+    const rows = await ask(sql`SELECT 1 AS used FROM ${raw(name)} LIMIT 2`)
+    if (rows.length > (FIRST_ROWS[name] === undefined ? 0 : 1))
+      throw new InstallationError(
+        `The store is not empty: "${name}" has rows. Import into a new database or a new data directory.`,
+      )
+  }
   for (const name of Object.keys(FIRST_ROWS)) await ask(sql`DELETE FROM ${raw(name)}`)
 }
 

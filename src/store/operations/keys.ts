@@ -47,8 +47,8 @@ const createKey = atomic(function* (
 
 export function* getKey(accountId: string, id: string, atMs: number): Operation<KeyRecord | null> {
   const [row] = yield sql`
-    SELECT ${COLUMNS} FROM ${withMonth(sql`api_key`, atMs)} WHERE k.account_id = ${accountId} AND k.id = ${id}`
-  return row === undefined ? null : keyRecord(row)
+    SELECT ${COLUMNS} FROM ${withBudget(sql`api_key`)} WHERE k.account_id = ${accountId} AND k.id = ${id}`
+  return row === undefined ? null : keyRecord(row, atMs)
 }
 
 /**
@@ -125,26 +125,15 @@ function* recordKey(
 /** Setting a cap at or below the spend exceeds the budget. */
 function* recordCaps(key: KeyRecord, changes: KeyChanges, actor: Actor, nowMs: number): Operation<void> {
   const { accountId, budgetId, month } = key
-  const { spentNanos, daySpentNanos, heldNanos } = month
-  const [ofMonth, ofDay] = [changes.monthlyBudgetNanos ?? null, changes.dailyBudgetNanos ?? null]
-  const ceilings: Budget[] = []
-  const shared = { scope: 'key', heldNanos } as const
-  if (ofMonth !== null)
-    ceilings.push({
-      ...shared,
-      period: 'month',
-      spentNanos,
-      capNanos: ofMonth,
-      resetsAtMs: nextMonthMs(nowMs),
-    })
-  if (ofDay !== null)
-    ceilings.push({
-      ...shared,
-      period: 'day',
-      spentNanos: daySpentNanos,
-      capNanos: ofDay,
-      resetsAtMs: nextDayMs(nowMs),
-    })
+  const caps = [
+    ['month', changes.monthlyBudgetNanos ?? null, month.spentNanos, nextMonthMs(nowMs)],
+    ['day', changes.dailyBudgetNanos ?? null, month.daySpentNanos, nextDayMs(nowMs)],
+  ] as const
+  const ceilings = caps.flatMap(([period, capNanos, spentNanos, resetsAtMs]): readonly Budget[] =>
+    capNanos === null
+      ? []
+      : [{ scope: 'key', period, spentNanos, heldNanos: month.heldNanos, capNanos, resetsAtMs }],
+  )
   const subject = { key: eventKey(key, nowMs) }
   yield* recordCapEdit({ accountId, budgetId, subject, actor }, ceilings, nowMs)
 }
@@ -183,10 +172,10 @@ function* listKeys(query: KeyQuery): Operation<Page<KeyRecord>> {
   if (status !== null) where.push(sql`${statusSql(sql`(SELECT ${now(atMs)})`)} = ${status}`)
   if (search !== null) where.push(found(search))
   if (after !== null) where.push(sql`id < ${after}`)
-  // Limit the page before joining the months.
+  // Limit the page before joining the budgets.
   const page = sql`(SELECT * FROM api_key WHERE ${and(where)} ORDER BY id DESC LIMIT ${limit + 1})`
-  const rows = yield sql`SELECT ${COLUMNS} FROM ${withMonth(page, atMs)} ORDER BY id DESC`
-  return pageOf(rows, limit, keyRecord)
+  const rows = yield sql`SELECT ${COLUMNS} FROM ${withBudget(page)} ORDER BY k.id DESC`
+  return pageOf(rows, limit, (row) => keyRecord(row, atMs))
 }
 
 type KeyName = Pick<KeyRecord, 'id' | 'name'>
@@ -224,18 +213,11 @@ const LAST_USED = raw(`(SELECT max(at_ms) FROM (SELECT k.last_used_at_ms AS at_m
 
 const COLUMNS = sql`k.id, k.account_id, k.budget_id, name, prefix, last4,
   ${raw(KEY_LIMITS.map(({ column }) => column).join(', '))}, created_at_ms, revoked_at_ms, rotated_from,
-  ${LAST_USED} AS last_used_at_ms, spent_nanos, held_nanos, lost_nanos, day_spent_nanos`
+  ${LAST_USED} AS last_used_at_ms, month, day, spent_nanos, held_nanos, lost_nanos, day_spent_nanos`
 
-/** Keys, from the table or from a subquery of it, with the figures of their budget for the month and the day. */
-function withMonth(keys: Sql, atMs: number): Sql {
-  const [ofMonth, ofDay] = [sql`month = ${monthOf(atMs)}`, sql`day = ${dayOf(atMs)}`]
-  const figures = ['spent_nanos', 'held_nanos', 'lost_nanos', 'day_spent_nanos'].map(
-    (column) => sql`CASE WHEN ${column.startsWith('day') ? ofDay : ofMonth} THEN ${raw(column)} ELSE 0 END
-      AS ${raw(column)}`,
-  )
-  const limits = KEY_LIMITS.filter(({ table }) => table === 'budget').map(({ column }) => raw(column))
-  return sql`${keys} AS k JOIN (SELECT id AS its_id, ${join([...limits, ...figures])} FROM budget) AS b
-    ON b.its_id = k.budget_id`
+/** Keys, from the table or from a subquery of it, with their budgets. */
+function withBudget(keys: Sql): Sql {
+  return sql`${keys} AS k JOIN budget AS b ON b.id = k.budget_id`
 }
 
 function* insertKey(key: NewKey & { readonly budgetId: string } & Partial<KeyRecord>): Operation<KeyRecord> {
@@ -243,10 +225,17 @@ function* insertKey(key: NewKey & { readonly budgetId: string } & Partial<KeyRec
   return yield* readKey(key.accountId, key.id, key.createdAtMs)
 }
 
-function keyRecord(row: Row): KeyRecord {
-  const { spentNanos, heldNanos, lostNanos, daySpentNanos, ...key } = recordOf<KeyRecord & KeyMonth>(row)
-  return { ...key, month: { spentNanos, heldNanos, lostNanos, daySpentNanos } }
+type KeyRow = Omit<KeyRecord, 'month'> & KeyMonth & { readonly month: string; readonly day: string }
+
+/** The figures of another month or day count as 0. */
+function keyRecord(row: Row, atMs: number): KeyRecord {
+  const { month, day, spentNanos, heldNanos, lostNanos, daySpentNanos, ...key } = recordOf<KeyRow>(row)
+  const isMonth = month === monthOf(atMs)
+  const ofMonth = isMonth ? { spentNanos, heldNanos, lostNanos } : NOTHING_SPENT
+  return { ...key, month: { ...ofMonth, daySpentNanos: day === dayOf(atMs) ? daySpentNanos : 0n } }
 }
+
+const NOTHING_SPENT = { spentNanos: 0n, heldNanos: 0n, lostNanos: 0n }
 
 const DAY_MS = 24 * 60 * 60 * 1000
 

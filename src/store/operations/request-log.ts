@@ -12,7 +12,18 @@ import type {
 import { bool, number, present, type Row, readValue, recordOf, text, textOrNull } from '../rows.ts'
 import { digestName } from './batch-rows.ts'
 import { atomic, type Operation } from './operation.ts'
-import { and, byStore, FOR_DELETE, join, onPostgres, raw, type Sql, type SqlValue, sql } from './sql.ts'
+import {
+  and,
+  byStore,
+  FOR_DELETE,
+  FOR_UPDATE,
+  join,
+  onPostgres,
+  raw,
+  type Sql,
+  type SqlValue,
+  sql,
+} from './sql.ts'
 import { insertInto } from './write-rows.ts'
 
 /** Records that one query of the request log scans. The next query continues there, so that others can run in between. */
@@ -250,34 +261,36 @@ function* getBodies(requestId: string): Operation<CallBodies | null> {
 }
 
 const deleteBodies = atomic(function* (beforeMs: number, limit: number): Operation<number> {
-  const deleted = yield sql`
-    WITH old AS MATERIALIZED (
-      SELECT call_id FROM call_body WHERE at_ms < ${beforeMs} ORDER BY at_ms LIMIT ${limit} ${FOR_DELETE}
-    )
-    DELETE FROM call_body WHERE call_id IN (SELECT call_id FROM old) RETURNING ${BYTES} AS bytes`
-  yield* moveTotal(deleted, -1)
-  return deleted.length
+  yield* lockTotal()
+  return yield* deleteThose(sql`
+    SELECT call_id FROM call_body WHERE at_ms < ${beforeMs} ORDER BY at_ms LIMIT ${limit}`)
 })
 
 const trimBodies = atomic(function* (bytesMax: number, limit: number): Operation<number> {
-  const [total] = yield sql`SELECT bytes FROM body_total`
-  if (number(present(total), 'bytes') <= bytesMax) return 0
-  // Nodes that trim at the same time serialise on the row of the total, or each would delete the whole excess.
-  const deleted = yield sql`
-    WITH total AS MATERIALIZED (
-      SELECT bytes - ${bytesMax} AS beyond FROM body_total ${onPostgres('FOR UPDATE')}
-    ), oldest AS MATERIALIZED (
-      SELECT call_id, at_ms, ${BYTES} AS bytes FROM call_body WHERE (SELECT beyond FROM total) > 0
-      ORDER BY at_ms, call_id LIMIT ${limit} ${FOR_DELETE}
-    ), older AS (
-      SELECT call_id, sum(bytes) OVER (ORDER BY at_ms, call_id) - bytes AS older_bytes FROM oldest
-    )
-    DELETE FROM call_body
-    WHERE call_id IN (SELECT call_id FROM older WHERE older_bytes < (SELECT beyond FROM total))
-    RETURNING ${BYTES} AS bytes`
+  let beyond = (yield* lockTotal()) - bytesMax
+  if (beyond <= 0) return 0
+  const oldest = yield sql`
+    SELECT call_id, ${BYTES} AS bytes FROM call_body ORDER BY at_ms, call_id LIMIT ${limit}`
+  const ids: string[] = []
+  for (const row of oldest) {
+    if (beyond <= 0) break
+    ids.push(text(row, 'call_id'))
+    beyond -= number(row, 'bytes')
+  }
+  return yield* deleteThose(join(['', ...ids]))
+})
+
+/** Nodes that delete at the same time wait for each other here, or each would delete the whole excess. */
+function* lockTotal(): Operation<number> {
+  const [total] = yield sql`SELECT bytes FROM body_total ${FOR_UPDATE}`
+  return number(present(total), 'bytes')
+}
+
+function* deleteThose(ids: Sql): Operation<number> {
+  const deleted = yield sql`DELETE FROM call_body WHERE call_id IN (${ids}) RETURNING ${BYTES} AS bytes`
   yield* moveTotal(deleted, -1)
   return deleted.length
-})
+}
 
 function columnsOf(body: LoggedBody | null): SqlValue[] {
   if (body === null) return [null, null, null, null]

@@ -1,5 +1,6 @@
 import { USAGE_DIMENSIONS, type UsageDimension } from '../../kernel/vocabulary.ts'
 import { dayOf, monthOf } from '../../ledger/calendar.ts'
+import { columnOf } from '../../ledger/call-columns.ts'
 import type {
   AttentionKey,
   AttentionKeys,
@@ -11,7 +12,7 @@ import type {
   UsageReport,
   UsageSums,
 } from '../../ledger/usage-report.ts'
-import { nanos, number, present, type Row, readValue, recordOf, sum, text, textOrNull } from '../rows.ts'
+import { number, present, type Row, readValue, recordOf, sum, textOrNull } from '../rows.ts'
 import { getBalance } from './credits.ts'
 import { currentTime, type Operation } from './operation.ts'
 import { byStore, join, raw, type Sql, sql } from './sql.ts'
@@ -21,25 +22,17 @@ const COLUMN = { day: 'day', model: 'model', key: 'key_id', account: 'account_id
   string
 >
 
-const SUM_COLUMNS = {
-  requests: 'requests',
-  inputTokens: 'input_tokens',
-  outputTokens: 'output_tokens',
-  cacheReadTokens: 'cache_read_tokens',
-  cacheWriteTokens: 'cache_write_tokens',
-  costNanos: 'cost_nanos',
-  listNanos: 'list_nanos',
-  creditedNanos: 'credited_nanos',
-  unpricedRequests: 'unpriced_requests',
-  estimatedRequests: 'estimated_requests',
-} as const satisfies Record<keyof UsageSums, string>
+const SUM_NAMES = [
+  ...(['requests', 'inputTokens', 'outputTokens', 'cacheReadTokens', 'cacheWriteTokens'] as const),
+  ...(['costNanos', 'listNanos', 'creditedNanos', 'unpricedRequests', 'estimatedRequests'] as const),
+] satisfies (keyof UsageSums)[]
 
 /**
  * SQLite's sum() of integers fails on 64-bit overflow; it never wraps or becomes a double. PostgreSQL's is numeric and
  * unlimited.
  */
 const SUMS = raw(
-  Object.values(SUM_COLUMNS)
+  SUM_NAMES.map(columnOf)
     .map((column) => `CAST(coalesce(sum(${column}), 0) AS text) AS ${column}`)
     .join(', '),
 )
@@ -49,29 +42,21 @@ function* readUsage(query: UsageQuery): Operation<UsageReport> {
   const { after, limit } = query
   const dimensions = USAGE_DIMENSIONS.filter((dimension) => query.groupBy.includes(dimension))
   if (dimensions.length === 0) {
-    const total = yield* readTotal(query)
-    const ungrouped = { keyName: null, accountName: null, metadata: null }
-    const only: UsageBucket = {
-      day: null,
-      model: null,
-      keyId: null,
-      ofAccountId: null,
-      ...ungrouped,
-      ...total,
-    }
-    return { buckets: after === null ? [only] : [], more: false, total }
+    const [row] = yield totalSql(query)
+    const only = bucketOf(present(row))
+    return { buckets: after === null ? [only] : [], more: false, total: totalOf([only]) }
   }
   const rows = yield pageSql(query, dimensions)
   const buckets = rows.slice(0, limit).map(bucketOf)
   const more = rows.length > limit
   // If all buckets are on this page, the total is their sum, from the same snapshot.
-  const total = after === null && !more ? totalOf(buckets) : yield* readTotal(query)
-  return { buckets, more, total }
+  if (after === null && !more) return { buckets, more, total: totalOf(buckets) }
+  const [row] = yield totalSql(query)
+  return { buckets, more, total: sumsOf(present(row)) }
 }
 
-function* readTotal(query: UsageQuery): Operation<UsageSums> {
-  const [row] = yield sql`SELECT ${SUMS} FROM ${source(query, query.startDay)}`
-  return sumsOf(present(row))
+function totalSql(query: UsageQuery): Sql {
+  return sql`SELECT ${SUMS} FROM ${source(query, query.startDay)}`
 }
 
 /** Without the hint SQLite would scan the days of the whole account and filter by key. */
@@ -128,7 +113,7 @@ function bucketOf(row: Row): UsageBucket {
 }
 
 function sumsOf(row: Row): UsageSums {
-  return eachSum((name) => sum(row, SUM_COLUMNS[name]))
+  return eachSum((name) => sum(row, columnOf(name)))
 }
 
 function totalOf(buckets: readonly UsageSums[]): UsageSums {
@@ -136,8 +121,7 @@ function totalOf(buckets: readonly UsageSums[]): UsageSums {
 }
 
 function eachSum(sumOf: (name: keyof UsageSums) => bigint): UsageSums {
-  const names = Object.keys(SUM_COLUMNS) as (keyof UsageSums)[]
-  return Object.fromEntries(names.map((name) => [name, sumOf(name)])) as Record<keyof UsageSums, bigint>
+  return Object.fromEntries(SUM_NAMES.map((name) => [name, sumOf(name)])) as Record<keyof UsageSums, bigint>
 }
 
 const DAY_MS = 86_400_000
@@ -185,21 +169,19 @@ function* readOverview({ accountId, atMs, namedMax }: OverviewQuery): Operation<
       namedMax,
     ),
     unpricedModels: (yield sql`
-      SELECT model, CAST(sum(unpriced_requests) AS text) AS unpriced_requests FROM rollup
+      SELECT model, CAST(sum(unpriced_requests) AS bigint) AS requests FROM rollup
       WHERE account_id = ${accountId} AND day >= ${dayOf(nowMs - 6 * DAY_MS)} AND day <= ${today}
         AND unpriced_requests > 0
-      GROUP BY model ORDER BY sum(unpriced_requests) DESC, model LIMIT ${namedMax}`).map((row) => ({
-      model: text(row, 'model'),
-      requests: sum(row, 'unpriced_requests'),
-    })),
+      GROUP BY model ORDER BY sum(unpriced_requests) DESC, model LIMIT ${namedMax}`).map(
+      recordOf<Overview['unpricedModels'][number]>,
+    ),
     ...(yield* webhookTrouble(accountId, nowMs - DAY_MS)),
     refusals: (yield sql`
       SELECT code, count(*) AS calls FROM refused_call
       WHERE account_id = ${accountId} AND started_at_ms >= ${nowMs - DAY_MS}
-      GROUP BY code ORDER BY count(*) DESC, code LIMIT ${namedMax}`).map((row) => ({
-      code: text(row, 'code'),
-      calls: nanos(row, 'calls'),
-    })),
+      GROUP BY code ORDER BY count(*) DESC, code LIMIT ${namedMax}`).map(
+      recordOf<Overview['refusals'][number]>,
+    ),
   }
 }
 

@@ -72,12 +72,7 @@ function* recordWebhook(
 }
 
 function* getWebhook(accountId: string, id: string): Operation<WebhookRecord | null> {
-  return yield* readWebhook(accountId, id, sql``)
-}
-
-function* readWebhook(accountId: string, id: string, lock: Sql): Operation<WebhookRecord | null> {
-  const [row] =
-    yield sql`SELECT ${WEBHOOK} FROM webhook WHERE account_id = ${accountId} AND id = ${id} ${lock}`
+  const [row] = yield sql`SELECT ${WEBHOOK} FROM webhook WHERE account_id = ${accountId} AND id = ${id}`
   return row === undefined ? null : webhookRecord(row)
 }
 
@@ -93,7 +88,8 @@ const updateWebhook = atomic(function* (
   atMs: number,
   actor: Actor,
 ): Operation<WebhookRecord | null> {
-  const before = yield* readWebhook(accountId, id, FOR_UPDATE)
+  yield onPostgres(sql`SELECT id FROM webhook WHERE id = ${id} ${FOR_UPDATE}`)
+  const before = yield* getWebhook(accountId, id)
   if (before === null) return null
   const { url, enabled } = changes
   const reason = enabled === false && before.enabled ? 'manual' : before.disabledReason
