@@ -25,7 +25,7 @@ import { number, numberOrNull, present, recordOf, text } from '../rows.ts'
 import { EVENT, eventRecord, failPending, recordEvent } from './events.ts'
 import { atomic, currentTime, listNewest, matching, type Operation } from './operation.ts'
 import { once } from './settings.ts'
-import { FOR_UPDATE, join, onPostgres, raw, type Sql, sql } from './sql.ts'
+import { FOR_UPDATE, join, onPostgres, raw, sql } from './sql.ts'
 import { insertInto, updateRow } from './write-rows.ts'
 
 /** Webhook endpoints. Every statement that changes one is in this file, except for delivery outcomes. */
