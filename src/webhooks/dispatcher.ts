@@ -22,7 +22,7 @@ export interface DispatcherParts
     Partial<Pick<Deliverer, 'tryMs' | 'chance'>> {
   readonly store: Pick<
     Store,
-    'claimDeliveries' | 'countWaiting' | 'pruneEvents' | 'recordAttempt' | 'releaseDeliveries' | 'sweepEvents'
+    'claimDeliveries' | 'countWaiting' | 'pruneEvents' | 'recordAttempt' | 'releaseDelivery' | 'sweepEvents'
   >
   readonly failingPauseMs?: number
 }
@@ -72,7 +72,7 @@ export function createWebhookDispatcher(parts: DispatcherParts): WebhookDispatch
   async function deliver(delivery: ClaimedDelivery): Promise<void> {
     const { attemptDelivery } = await import('./deliver.ts')
     const attempt = await attemptDelivery(delivery, deliverer, stopped.signal)
-    if (attempt === null) return await store.releaseDeliveries([delivery.id], clock.nowMs())
+    if (attempt === null) return await store.releaseDelivery(delivery.id, clock.nowMs())
     await store.recordAttempt(attempt, clock.nowMs())
     if (attempt.outcome.kind === 'succeeded') return
     failures += 1

@@ -25,7 +25,7 @@ import { number, numberOrNull, present, recordOf, text } from '../rows.ts'
 import { EVENT, eventRecord, failPending, recordEvent } from './events.ts'
 import { atomic, currentTime, listNewest, matching, type Operation } from './operation.ts'
 import { once } from './settings.ts'
-import { FOR_UPDATE, join, onPostgres, raw, sql } from './sql.ts'
+import { FOR_UPDATE, join, now, onPostgres, raw, type Sql, sql } from './sql.ts'
 import { insertInto, updateRow } from './write-rows.ts'
 
 /** Webhook endpoints. Every statement that changes one is in this file, except for delivery outcomes. */
@@ -176,19 +176,14 @@ const redeliver = atomic(function* (
   deliveryId: string,
   atMs: number,
 ): Operation<Queued> {
-  const webhook = yield* getWebhook(accountId, webhookId)
-  if (webhook === null) return { kind: 'none' }
-  const isIts = sql`id = ${deliveryId} AND webhook_id = ${webhookId}`
-  if (!webhook.enabled) {
-    const found = yield sql`SELECT id FROM webhook_delivery WHERE ${isIts}`
-    return { kind: found.length === 0 ? 'none' : 'disabled' }
-  }
-  const nowMs = yield* currentTime(atMs)
-  yield sql`
-    UPDATE webhook_delivery SET status = 'pending', next_attempt_at_ms = ${nowMs},
-      attempts = CASE WHEN status = 'pending' THEN attempts ELSE 0 END
-    WHERE ${isIts}`
-  return yield* queued(sql`d.id = ${deliveryId} AND d.webhook_id = ${webhookId}`)
+  return yield* queue(accountId, webhookId, function* () {
+    const nowMs = yield* currentTime(atMs)
+    yield sql`
+      UPDATE webhook_delivery SET status = 'pending', next_attempt_at_ms = ${nowMs},
+        attempts = CASE WHEN status = 'pending' THEN attempts ELSE 0 END
+      WHERE id = ${deliveryId} AND webhook_id = ${webhookId}`
+    return sql`d.id = ${deliveryId} AND d.webhook_id = ${webhookId}`
+  })
 })
 
 const queueTest = atomic(function* (
@@ -197,14 +192,21 @@ const queueTest = atomic(function* (
   atMs: number,
   actor: Actor,
 ): Operation<Queued> {
+  return yield* queue(accountId, webhookId, function* (webhook) {
+    return sql`d.event_id = ${yield* recordWebhook('webhook.test', webhook, actor, atMs)}`
+  })
+})
+
+/** Queues a delivery to an endpoint, unless it is disabled. `work` returns the condition that finds the delivery. */
+function* queue(
+  accountId: string,
+  webhookId: string,
+  work: (webhook: WebhookRecord) => Operation<Sql>,
+): Operation<Queued> {
   const webhook = yield* getWebhook(accountId, webhookId)
   if (webhook === null) return { kind: 'none' }
   if (!webhook.enabled) return { kind: 'disabled' }
-  const eventId = yield* recordWebhook('webhook.test', webhook, actor, atMs)
-  return yield* queued(sql`d.event_id = ${eventId}`)
-})
-
-function* queued(where: ReturnType<typeof sql>): Operation<Queued> {
+  const where = yield* work(webhook)
   const [row] = yield sql`SELECT ${DELIVERY} FROM ${WITH_EVENT} WHERE ${where}`
   return row === undefined ? { kind: 'none' } : { kind: 'done', value: recordOf(row) }
 }
@@ -261,11 +263,9 @@ const claimDeliveries = atomic(function* (
   }))
 })
 
-function* releaseDeliveries(ids: readonly string[], atMs: number): Operation<void> {
-  if (ids.length === 0) return
-  const nowMs = yield* currentTime(atMs)
+function* releaseDelivery(id: string, atMs: number): Operation<void> {
   yield sql`
-    UPDATE webhook_delivery SET next_attempt_at_ms = ${nowMs} WHERE status = 'pending' AND id IN (${join(ids)})`
+    UPDATE webhook_delivery SET next_attempt_at_ms = ${now(atMs)} WHERE status = 'pending' AND id = ${id}`
 }
 
 const recordAttempt = atomic(function* (attempt: DeliveryAttempt, atMs: number): Operation<void> {
@@ -274,7 +274,7 @@ const recordAttempt = atomic(function* (attempt: DeliveryAttempt, atMs: number):
   if (endpoint === undefined) return
   const isSuccess = outcome.kind === 'succeeded'
   // A failure at a previous URL does not count: the delivery is sent to the new one.
-  if (!isSuccess && text(endpoint, 'url') !== url) return yield* releaseDeliveries([id], atMs)
+  if (!isSuccess && text(endpoint, 'url') !== url) return yield* releaseDelivery(id, atMs)
   const nowMs = yield* currentTime(atMs)
   const status = outcome.kind === 'retry' ? 'pending' : isSuccess ? 'succeeded' : 'failed'
   const nextMs = outcome.kind === 'retry' ? nowMs + outcome.inMs : null
@@ -318,7 +318,7 @@ export const WEBHOOKS = {
     redeliver,
     queueTest,
     claimDeliveries,
-    releaseDeliveries,
+    releaseDelivery,
     recordAttempt,
   },
   reads: { listDeliveries, countWaiting },

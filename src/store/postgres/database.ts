@@ -173,8 +173,9 @@ export function openPool(options: PoolOptions): Pool {
         limits === undefined
           ? ''
           : `; SET LOCAL idle_in_transaction_session_timeout = ${limits.idleMs}; SET LOCAL statement_timeout = ${Math.round(0.9 * totalMs)}`
-      const manner = { begin: begin + deadlines, isPipelined: isHot, keepsNames: keepsSettings }
-      return twice(() => withLease((lease) => inTransaction(lease, work, manner), totalMs))
+      return twice(() =>
+        withLease((lease) => inTransaction(lease, work, begin + deadlines, keepsSettings), totalMs),
+      )
     },
     close() {
       closed = true
@@ -190,17 +191,12 @@ interface Lease {
   broken: boolean
 }
 
-interface TransactionManner {
-  readonly begin: string
-  readonly isPipelined: boolean
-  /** Whether the connection caches prepared statements by their names. */
-  readonly keepsNames: boolean
-}
-
+/** `keepsNames`: the connection caches prepared statements by their names. */
 async function inTransaction<T>(
   lease: Lease,
   work: (tx: Transaction) => Promise<T>,
-  { begin, isPipelined, keepsNames }: TransactionManner,
+  begin: string,
+  keepsNames: boolean,
 ): Promise<T> {
   let before: readonly Sent[] = [{ text: begin }]
   let isOpen = true
@@ -208,7 +204,7 @@ async function inTransaction<T>(
   const fly: Transaction['fly'] = async (statements, end) => {
     const named = keepsNames ? statements : statements.map(({ text, values }) => ({ text, values }))
     const sent = [...before, ...named, ...(end === null ? [] : [{ text: end }])]
-    const results = await (isPipelined ? runTogether(lease, sent) : runInTurn(lease, sent))
+    const results = await runTogether(lease, sent)
     const rows = results.slice(before.length, before.length + statements.length)
     before = []
     if (end !== null) isOpen = false
@@ -242,12 +238,7 @@ async function rolledBack(lease: Lease, error: unknown): Promise<Error> {
 
 const IN_FAILED_TRANSACTION = '25P02'
 
-async function runInTurn(lease: Lease, sent: readonly Sent[]): Promise<pg.QueryResult<Row>[]> {
-  const results: pg.QueryResult<Row>[] = []
-  for (const each of sent) results.push(await run(lease, each))
-  return results
-}
-
+/** Sends statements without waiting for each other's rows. After a failure the database refuses the later ones. */
 async function runTogether(lease: Lease, sent: readonly Sent[]): Promise<pg.QueryResult<Row>[]> {
   const outcomes = await Promise.allSettled(sent.map((each) => run(lease, each)))
   const failures = outcomes.filter((outcome) => outcome.status === 'rejected').map(({ reason }) => reason)

@@ -130,7 +130,7 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
     assert.deepEqual([shown?.status, shown?.attempts, shown?.responseStatus], ['pending', 1, 503])
     // A node that stops gives its claims back.
     const [given] = await claim(store, over + 5_000)
-    await store.releaseDeliveries([given?.id ?? ''], over + 5_000)
+    await store.releaseDelivery(given?.id ?? '', over + 5_000)
     assert.equal((await claim(store, over + 5_000)).length, 1)
     assert.equal(await store.countWaiting(), 1)
   })
