@@ -45,7 +45,7 @@ export function createOrphanedAdmissions({ node, settle, log }: OrphanParts): Or
   }
 
   const loop = createWorkLoop({
-    look: release,
+    poll: release,
     onFailure(error) {
       const about = { calls: open.size, cause: (error as Error).message }
       log.warn(about, 'admissions with an unknown outcome wait for the store')
