@@ -32,12 +32,21 @@ export interface UpstreamConfig {
   readonly key: Secret | null
 }
 
-/** Sampling of traces, from OpenTelemetry's variables. */
+/** Sampling and batching of traces, from OpenTelemetry's variables. */
 export interface TraceConfig {
   readonly sampler: z.output<(typeof TRACE_VARIABLES)['OTEL_TRACES_SAMPLER']>
   /** The ratio of the ratio-based samplers. */
   readonly ratio: number
+  /** The `OTEL_BSP_…` variables that are set; the SDK has defaults for the others. */
+  readonly batches: { readonly [Option in keyof typeof BATCH_VARIABLES]?: number }
 }
+
+const BATCH_VARIABLES = {
+  scheduledDelayMillis: 'OTEL_BSP_SCHEDULE_DELAY',
+  exportTimeoutMillis: 'OTEL_BSP_EXPORT_TIMEOUT',
+  maxQueueSize: 'OTEL_BSP_MAX_QUEUE_SIZE',
+  maxExportBatchSize: 'OTEL_BSP_MAX_EXPORT_BATCH_SIZE',
+} as const
 
 export { ConfigError }
 
@@ -132,7 +141,12 @@ function readTraces(environment: Environment, problems: string[]): TraceConfig |
   if (environment['OTEL_TRACES_EXPORTER'] === 'none') return null
   const otel = readVariables(environment, TRACE_VARIABLES, problems)
   if (otel === null) return null
-  return { sampler: otel.OTEL_TRACES_SAMPLER, ratio: Number(otel.OTEL_TRACES_SAMPLER_ARG) }
+  const set = Object.entries(BATCH_VARIABLES).filter(([, name]) => otel[name] !== undefined)
+  return {
+    sampler: otel.OTEL_TRACES_SAMPLER,
+    ratio: Number(otel.OTEL_TRACES_SAMPLER_ARG),
+    batches: Object.fromEntries(set.map(([option, name]) => [option, otel[name]])),
+  }
 }
 
 function upstream(url: URL | undefined, key: Secret | undefined, defaultUrl: string): UpstreamConfig | null {

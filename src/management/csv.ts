@@ -26,11 +26,9 @@ function quoted(text: string): string {
   return `"${text.replaceAll('"', '""')}"`
 }
 
-type Row = Readonly<Record<string, unknown>>
-
-/** `next` is null on the last page. */
+/** Rows as objects; `next` is null on the last page. */
 interface Page<Cursor> {
-  readonly rows: readonly Row[]
+  readonly rows: readonly object[]
   readonly next: Cursor | null
 }
 
@@ -62,14 +60,14 @@ export function replyExport<Cursor>(format: keyof typeof CONTENT_TYPES, parts: E
 async function* chunksOf<Cursor>(
   { after, limit, pageMax, read }: Export<Cursor>,
   head: string,
-  line: (row: Row) => string,
+  line: (row: Readonly<Record<string, unknown>>) => string,
 ): AsyncGenerator<Buffer, void, undefined> {
   let left = limit ?? Number.POSITIVE_INFINITY
   let text = head
   let next = after
   do {
     const page = await read(next, Math.min(left, pageMax))
-    yield Buffer.from(text + page.rows.map(line).join(''))
+    yield Buffer.from(text + page.rows.map((row) => line({ ...row })).join(''))
     text = ''
     left -= page.rows.length
     next = page.next

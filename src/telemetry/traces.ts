@@ -43,7 +43,10 @@ export interface Traces {
  * The exporter reads URL, headers, service name and timeout from the `OTEL_…` variables. If the receiver is too slow,
  * spans are dropped with a warning. Loaded only if an endpoint is set, because its packages take 0.1 s to load.
  */
-export function openTraces({ sampler, ratio }: TraceConfig, warn: (problem: string) => void): Traces {
+export function openTraces(
+  { sampler, ratio, batches }: TraceConfig,
+  warn: (problem: string) => void,
+): Traces {
   const warnShort = (problem: string) => warn(inShort(problem))
   const logger = { error: warnShort, warn: warnShort, info() {}, debug() {}, verbose() {} }
   diag.setLogger(logger, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true })
@@ -53,7 +56,7 @@ export function openTraces({ sampler, ratio }: TraceConfig, warn: (problem: stri
     resource: defaultResource().merge(own).merge(detectResources({ detectors })),
     sampler: samplerOf(sampler, ratio),
     // By default the queue holds 2,048 spans. Spans beyond that are dropped.
-    spanProcessors: [new BatchSpanProcessor({ exporter: new OTLPTraceExporter() })],
+    spanProcessors: [new BatchSpanProcessor({ exporter: new OTLPTraceExporter(), ...batches })],
   })
   const tracer = provider.getTracer('tollgate', VERSION)
   return {
