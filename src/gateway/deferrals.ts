@@ -34,7 +34,7 @@ const FAILED_MS = 60_000
 const LIFETIME_MS = 30 * 24 * 60 * 60 * 1000
 const UNSHOWN_MS = 10_000
 const RESULTS_AGAIN_MS = 3_000
-/** When the object of a stream is polled, if the stream has not ended before. */
+/** The object of a stream is polled after this time, unless the stream has ended. */
 const STREAM_MS = 600_000
 const SHOWN_MS = 5_000
 

@@ -25,7 +25,7 @@ import { partOf, ReplyFacts, type ReportedTokens, readTokens, type TokenSide } f
 /** A kind of reply that states its usage once, at the end: in the body, or in the closing event. */
 interface ClosingKind {
   readonly closingEvents: readonly string[]
-  /** True: several closing events are several results, each with its own usage. Otherwise one result was stated twice. */
+  /** Whether each closing event is a result with its own usage. If not, all of them state the same result. */
   readonly closesEachResult?: true
   readonly readUsage: (usage: JsonObject, counts: Counts) => ReportedTokens
 }

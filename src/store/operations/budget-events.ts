@@ -35,14 +35,14 @@ export function crossedPercents(
 
 export interface Crossing {
   readonly accountId: string
-  /** With the spend after the crossing. */
+  /** Its spend is that after the crossing. */
   readonly ceiling: Budget
   readonly percent: number
   readonly budgetId: string
   /** The API object of the key or the account, by its name in `data`. */
   readonly subject: Readonly<Record<string, unknown>>
   readonly actor: Actor
-  /** Null: a change of the cap crossed it. */
+  /** The call that crossed the threshold; null if a change of the cap did. */
   readonly requestId: string | null
 }
 
