@@ -11,28 +11,30 @@ import type { Row } from '../rows.ts'
  * does not see.
  */
 
-const UNKEPT = /[\0\u0001]/g
-const KEPT = /\u0001([\u0001\u0002])/g
+const ESCAPABLE = /[\0\u0001]/g
+const ESCAPED = /\u0001([\u0001\u0002])/g
 
 /** A text as it is stored. A lone surrogate becomes the replacement character, as in UTF-8. */
-function toKept(text: string): string {
-  return text.replace(UNKEPT, (character) => (character === '\0' ? '\u0001\u0001' : '\u0001\u0002'))
+function escapeNul(text: string): string {
+  return text.replace(ESCAPABLE, (character) => (character === '\0' ? '\u0001\u0001' : '\u0001\u0002'))
 }
 
-function fromKept(text: string): string {
+function unescapeNul(text: string): string {
   return text.includes('\u0001')
-    ? text.replace(KEPT, (_, second) => (second === '\u0001' ? '\0' : '\u0001'))
+    ? text.replace(ESCAPED, (_, second) => (second === '\u0001' ? '\0' : '\u0001'))
     : text
 }
 
 /** JSON for a parameter of type jsonb. */
-export function toKeptJson(value: unknown): string {
-  return JSON.stringify(value, (_, part) => (typeof part === 'string' ? toKept(part.toWellFormed()) : part))
+export function escapeNulInJson(value: unknown): string {
+  return JSON.stringify(value, (_, part) =>
+    typeof part === 'string' ? escapeNul(part.toWellFormed()) : part,
+  )
 }
 
 /** JSON that came from a column of type jsonb. */
-function fromKeptJson(json: string): unknown {
-  return JSON.parse(json, (_, part) => (typeof part === 'string' ? fromKept(part) : part))
+function unescapeNulInJson(json: string): unknown {
+  return JSON.parse(json, (_, part) => (typeof part === 'string' ? unescapeNul(part) : part))
 }
 
 /**
@@ -257,7 +259,7 @@ async function run(lease: Lease, { text, values = [], name }: Sent): Promise<pg.
   // 0 would mean no deadline.
   const query_timeout = Math.max(1, lease.dueMs - performance.now())
   const statement: TimedStatement = {
-    ...{ text, values: values.map(asKept), query_timeout },
+    ...{ text, values: values.map(toParameter), query_timeout },
     ...(name === undefined ? {} : { name }),
   }
   try {
@@ -273,9 +275,9 @@ interface TimedStatement extends pg.QueryConfig {
   readonly query_timeout: number
 }
 
-function asKept(value: unknown): unknown {
-  if (typeof value === 'string') return toKept(value)
-  return Array.isArray(value) ? value.map(asKept) : value
+function toParameter(value: unknown): unknown {
+  if (typeof value === 'string') return escapeNul(value)
+  return Array.isArray(value) ? value.map(toParameter) : value
 }
 
 const { builtins } = pg.types
@@ -287,7 +289,7 @@ function getTypeParser(oid: number, format?: 'text' | 'binary'): (value: string)
       return BigInt
     case builtins.TEXT:
     case builtins.VARCHAR:
-      return fromKept
+      return unescapeNul
     case builtins.JSONB:
     case builtins.JSON:
       return parseJson
@@ -297,7 +299,7 @@ function getTypeParser(oid: number, format?: 'text' | 'binary'): (value: string)
 }
 
 function parseJson(json: string): unknown {
-  return json.includes('\\u0001') ? fromKeptJson(json) : JSON.parse(json)
+  return json.includes('\\u0001') ? unescapeNulInJson(json) : JSON.parse(json)
 }
 
 export interface SessionSettings {

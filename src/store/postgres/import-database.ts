@@ -1,7 +1,7 @@
 import { type Cell, emptyStore } from '../export-rows.ts'
 import type { ImportInto } from '../import-rows.ts'
 import type { Column } from '../schema.ts'
-import { toKeptJson } from './database.ts'
+import { escapeNulInJson } from './database.ts'
 import { askOn, liftDeadlines, migrate, openLedger } from './ledger.ts'
 
 export async function importIntoDatabase(url: string): Promise<ImportInto> {
@@ -36,7 +36,7 @@ function recordsOf(columns: readonly Column[], rows: readonly (readonly Cell[])[
   )
   const json = JSON.stringify(records)
   // PostgreSQL accepts none of the JSON escapes for U+0000, U+0001 and lone surrogates.
-  return /\\u(?:000[01]|d[89a-f])/.test(json) ? toKeptJson(records) : json
+  return /\\u(?:000[01]|d[89a-f])/.test(json) ? escapeNulInJson(records) : json
 }
 
 function jsonOf(cell: Cell, { kind }: Column): unknown {

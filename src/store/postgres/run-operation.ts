@@ -8,7 +8,7 @@ import {
 } from '../operations/operation.ts'
 import { type Dialect, type Runnable, render, type StoreClock } from '../operations/sql.ts'
 import type { Row } from '../rows.ts'
-import { type Pool, type Queries, toKeptJson } from './database.ts'
+import { type Pool, type Queries, escapeNulInJson } from './database.ts'
 
 /** A node that is paused in a transaction must lose its locks soon, because admissions may wait for them. */
 const IDLE_MS_MAX = 2_000
@@ -20,7 +20,7 @@ const IDLE_MS_MAX = 2_000
 const ATOMIC_MS_MAX = 8_000
 
 export function dialectOf(clock: StoreClock): Dialect {
-  return { store: 'postgres', clock, toJson: toKeptJson }
+  return { store: 'postgres', clock, toJson: escapeNulInJson }
 }
 
 export async function runStatement(
