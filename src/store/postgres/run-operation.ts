@@ -8,7 +8,7 @@ import {
 } from '../operations/operation.ts'
 import { type Dialect, type Runnable, render, type StoreClock } from '../operations/sql.ts'
 import type { Row } from '../rows.ts'
-import { type Pool, type Queries, escapeNulInJson } from './database.ts'
+import { escapeNulInJson, type Pool, type Queries } from './database.ts'
 
 /** A node that is paused in a transaction must lose its locks soon, because admissions may wait for them. */
 const IDLE_MS_MAX = 2_000
