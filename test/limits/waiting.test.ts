@@ -14,7 +14,9 @@ afterEach(() => bench.assertBalanced())
 /** A cap below the hold of any call; 200 output tokens cost as much. */
 const CAP = { monthly_budget_usd: 0.0001 }
 
-test('calls that wait are served in the order in which they came', async () => {
+test('calls that wait are served in the order in which they came', async (t) => {
+  // Each settlement wakes the next call; the poll of the queue does not run.
+  t.mock.timers.enable({ apis: ['setInterval'] })
   const { key } = await gateway.createKey('in line', CAP)
   const names = ['first', 'second', 'third', 'fourth', 'fifth']
   const sent = []
