@@ -156,7 +156,7 @@ function* recordChange(
 }
 
 /** Sort key of accounts. The first account, whose id is not a ULID, comes last. */
-const PLACE = "coalesce(nullif(id, 'default'), '')"
+const SORT_KEY = "coalesce(nullif(id, 'default'), '')"
 
 function* listAccounts({ status, search, after, limit, atMs }: AccountQuery): Operation<AccountList> {
   const nowMs = yield* currentTime(atMs)
@@ -164,7 +164,7 @@ function* listAccounts({ status, search, after, limit, atMs }: AccountQuery): Op
   if (search !== null)
     where.push(sql`(${POSITION}(name_upper, ${search.toUpperCase()}) > 0 OR ${POSITION}(id, ${search}) > 0)`)
   const select = sql`${ACCOUNT_RECORD}, ${now(atMs)} AS now_ms`
-  const parts = { select, from: raw('account a'), where, id: PLACE }
+  const parts = { select, from: raw('account a'), where, id: SORT_KEY }
   const page = yield* listNewest(parts, { after: after === 'default' ? '' : after, limit }, accountRecord)
   const spent = sql`CASE WHEN month = ${monthOf(nowMs)} THEN spent_nanos ELSE 0 END`
   const [total] = yield sql`
