@@ -11,7 +11,7 @@ export interface BodyReceiver {
   broken(tooSlow: string | null): void
 }
 
-/** How slowly a body may arrive: at least one byte, and the minimum rate, in each period of `idleTimeoutMs`. */
+/** How slowly a body may arrive: no silence of `idleTimeoutMs`, and the minimum rate in each period of that length. */
 export interface BodyTimes {
   readonly idleTimeoutMs: number
   /** 0: no limit. */
@@ -42,12 +42,16 @@ export class IncomingRequest {
   #ended = false
   #receiver: BodyReceiver | null = null
   #paused = false
+  #pausedMs = 0
   #waiting: ChunkList | null = null
   #given = 0
   #waitingBytes = 0
   #times: BodyTimes | null = null
   #periodSinceMs = 0
   #bytesInPeriod = 0
+  /** Of them, at the last check. */
+  #bytesSeen = 0
+  #silentSinceMs = 0
   #discardUntilMs = Infinity
 
   constructor(head: MessageHead, source: RequestSource) {
@@ -72,7 +76,10 @@ export class IncomingRequest {
   receive(receiver: BodyReceiver, times: BodyTimes | null = null): void {
     this.#receiver = receiver
     this.#times = times
-    if (times !== null) this.#beginPeriod(this.source.monotonicMs())
+    if (times !== null) {
+      this.#silentSinceMs = this.source.monotonicMs()
+      this.#beginPeriod(this.#silentSinceMs)
+    }
     this.#paused = false
     this.#flow()
   }
@@ -82,14 +89,16 @@ export class IncomingRequest {
   }
 
   pause(): void {
-    this.#paused = true
+    this.#stop()
     this.source.flowChanged()
   }
 
   resume(): void {
     if (!this.#paused) return
-    // While we did not read, the client could not send.
-    this.#beginPeriod(this.source.monotonicMs())
+    // While we did not read, the client could not send, so the clock stopped.
+    const pausedMs = this.source.monotonicMs() - this.#pausedMs
+    this.#periodSinceMs += pausedMs
+    this.#silentSinceMs += pausedMs
     this.#paused = false
     this.#flow()
   }
@@ -106,13 +115,17 @@ export class IncomingRequest {
     const { idleTimeoutMs, bytesPerSecondMin } = this.#times
     const tookMs = nowMs - this.#periodSinceMs
     const bytes = this.#bytesInPeriod
-    if (tookMs < idleTimeoutMs) return
-    this.#beginPeriod(nowMs)
-    if (bytes === 0)
+    if (bytes !== this.#bytesSeen) this.#silentSinceMs = nowMs
+    this.#bytesSeen = bytes
+    if (nowMs - this.#silentSinceMs >= idleTimeoutMs) {
       this.#receiver.broken(
         `No byte of the request body arrived for ${Math.round(idleTimeoutMs / 1_000)} s. Retry.`,
       )
-    else if (bytes * 1_000 < bytesPerSecondMin * tookMs)
+      return
+    }
+    if (tookMs < idleTimeoutMs) return
+    this.#beginPeriod(nowMs)
+    if (bytes * 1_000 < bytesPerSecondMin * tookMs)
       this.#receiver.broken(
         `The request body arrives too slowly: less than ${bytesPerSecondMin} bytes a second. Retry on a faster connection.`,
       )
@@ -149,7 +162,7 @@ export class IncomingRequest {
       }
       this.#given += 1
       this.#waitingBytes -= chunk.length
-      if (!this.#receiver.data(chunk)) this.#paused = true
+      if (!this.#receiver.data(chunk)) this.#stop()
     }
     if (this.#waiting === null) this.#end()
     this.source.flowChanged()
@@ -161,9 +174,15 @@ export class IncomingRequest {
     this.#receiver.end()
   }
 
+  #stop(): void {
+    if (!this.#paused) this.#pausedMs = this.source.monotonicMs()
+    this.#paused = true
+  }
+
   #beginPeriod(nowMs: number): void {
     this.#periodSinceMs = nowMs
     this.#bytesInPeriod = 0
+    this.#bytesSeen = 0
   }
 }
 

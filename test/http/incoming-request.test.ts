@@ -61,3 +61,48 @@ test('what waits is given in order, as far as it is taken, and what comes meanwh
   assert.equal(ended, 1)
   assert.ok(Buffer.concat(taken).equals(Buffer.concat([Buffer.from('a'), large(1), Buffer.from('z')])))
 })
+
+/** A body that may be silent for a minute and needs 100 bytes a second, with the time that passes and what became of it. */
+function timedBody(data: () => boolean = () => true) {
+  let nowMs = 0
+  const request = new IncomingRequest(HEAD, { ...SOURCE, monotonicMs: () => nowMs })
+  const broken: (string | null)[] = []
+  const receiver = { data, end() {}, broken: (why: string | null) => broken.push(why) }
+  request.receive(receiver, { idleTimeoutMs: 60_000, bytesPerSecondMin: 100 })
+  const pass = (ms: number) => {
+    for (const untilMs = nowMs + ms; nowMs < untilMs; ) {
+      nowMs += 1_000
+      request.checkTime(nowMs)
+    }
+  }
+  return { request, broken, pass }
+}
+
+test('a body that is too slow on average is refused, however often the gateway pauses it for a moment', () => {
+  const { request, broken, pass } = timedBody(() => false)
+  for (let second = 0; second < 60; second += 10) {
+    request.arrived(Buffer.alloc(100))
+    request.resume()
+    pass(10_000)
+  }
+  assert.match(broken[0] ?? '', /too slowly/)
+})
+
+test('time in which the gateway does not read a body does not count', () => {
+  const { request, broken, pass } = timedBody(() => false)
+  request.arrived(Buffer.alloc(10_000))
+  pass(600_000)
+  request.resume()
+  pass(59_000)
+  assert.deepEqual(broken, [])
+})
+
+test('a body that is silent for the idle time is refused then, even if it was fast before', () => {
+  const { request, broken, pass } = timedBody()
+  pass(1_000)
+  request.arrived(Buffer.alloc(100_000))
+  pass(60_000)
+  assert.deepEqual(broken, [])
+  pass(1_000)
+  assert.match(broken[0] ?? '', /^No byte/)
+})
