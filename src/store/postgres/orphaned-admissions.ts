@@ -70,6 +70,8 @@ export function createOrphanedAdmissions({ node, settle, log }: OrphanParts): Or
     async close() {
       stopping.abort()
       await loop.ended()
+      // The pause after a failure may have ended early: try once more, while the store may answer again.
+      await release().catch(() => {})
     },
   }
 }
