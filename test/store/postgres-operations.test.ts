@@ -235,3 +235,21 @@ test('a database without our tables has no snapshot', async () => {
   assert.equal(await openSnapshot(database.url), null)
   await database.drop()
 })
+
+test('a snapshot whose connection is lost fails, instead of reading a later state on another connection', async () => {
+  const database = await createDatabase()
+  const snapshot = await openSnapshot(database.url)
+  assert.ok(snapshot)
+  try {
+    const [own] = await snapshot.ask(sql`SELECT pg_backend_pid() AS pid`)
+    await runOn(database.url, `SELECT pg_terminate_backend(${Number(own?.['pid'])}, 10000)`)
+    const readOn = async () => {
+      for (let i = 0; i < 1_000; i += 1) await snapshot.ask(sql`SELECT 1 AS one`)
+    }
+    await assert.rejects(readOn(), StoreUnavailable)
+    await assert.rejects(snapshot.ask(sql`SELECT 1 AS one`), StoreUnavailable)
+  } finally {
+    await snapshot.close()
+    await database.drop()
+  }
+})

@@ -121,8 +121,7 @@ export function openPool(options: PoolOptions): Pool {
     application_name: 'tollgate',
     max: connectionsMax,
     connectionTimeoutMillis: Math.max(CONNECT_MS, connectMs ?? 0),
-    // A single connection stays, because a transaction may span its statements.
-    idleTimeoutMillis: connectionsMax === 1 ? 0 : 30_000,
+    idleTimeoutMillis: 30_000,
     keepAlive: true,
     types: { getTypeParser },
     // The database's timeout is slightly shorter than ours, because a statement that the database has ended leaves no

@@ -7,7 +7,7 @@ import { dialectOf, runStatement } from './run-operation.ts'
 /** The only deadline of a command, longer than any should take. */
 const COMMAND_MS = 7 * 24 * 60 * 60 * 1000
 
-/** One connection, without deadlines: a transaction may span statements of it. */
+/** One connection, without deadlines. */
 function openConnection(url: string): Pool {
   const settings = { deadlines: false }
   return openPool({ url, connectionsMax: 1, connectMs: 5_000, statementMs: COMMAND_MS, settings })
@@ -39,12 +39,26 @@ export async function openLedger(url: string): Promise<Pool | null> {
 export async function openSnapshot(url: string): Promise<Snapshot | null> {
   const db = await openLedger(url)
   if (db === null) return null
-  try {
-    await db.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY')
-    await liftDeadlines(db)
-    return { ask: askOn(db), close: () => db.close() }
-  } catch (error) {
+  // In one transaction of the pool, because the pool would replace a lost connection, and reads on another are another state.
+  const opened = Promise.withResolvers<Queries>()
+  const ended = Promise.withResolvers<void>()
+  const running = db.transaction(async (tx) => {
+    await tx.query('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY')
+    await liftDeadlines(tx)
+    opened.resolve(tx)
+    await ended.promise
+  })
+  running.catch(opened.reject)
+  const close = async (): Promise<void> => {
+    ended.resolve()
+    // The caller of the statement already got the failure.
+    await running.catch(() => {})
     await db.close()
+  }
+  try {
+    return { ask: askOn(await opened.promise), close }
+  } catch (error) {
+    await close()
     throw error
   }
 }
