@@ -1,6 +1,7 @@
-import type { Quantities, Usage, UsagePart } from '../kernel/usage.ts'
+import type { Quantities, Unit, Usage, UsagePart } from '../kernel/usage.ts'
 import type { Metered } from '../metering/meter.ts'
 import type { RequestFacts } from '../metering/request-facts.ts'
+import { UNIT_PRICES } from '../pricing/rate-keys.ts'
 import {
   countHeard,
   countSpoken,
@@ -282,7 +283,7 @@ export async function estimateUsage(
   const input = metered.inputKnown ? null : await estimateInput(metered, call, figures, estimates)
   const output = metered.outputKnown ? {} : await estimateOutput(metered, call, figures)
   const drawn = metered.outputKnown ? [] : drawnImages(metered, call)
-  const quantities = { ...part.quantities, ...input, ...output }
+  const quantities = { ...unitsOfKnownSides(part.quantities, metered), ...input, ...output }
   const promptTokens = input === null ? part.promptTokens : sum(input)
   return {
     ...usage,
@@ -290,6 +291,15 @@ export async function estimateUsage(
     speed: usage.speed ?? asked.speed,
     parts: [{ ...part, quantities, promptTokens }, ...others, ...drawn],
   }
+}
+
+/** The estimate of an unknown side replaces all of its units. Tool calls are known once seen. */
+function unitsOfKnownSides(quantities: Quantities, { inputKnown, outputKnown }: Metered): Quantities {
+  const isKnown = (unit: string): boolean => {
+    const { side } = UNIT_PRICES[unit as Unit]
+    return side === 'tool' || (side === 'output' ? outputKnown : inputKnown)
+  }
+  return Object.fromEntries(Object.entries(quantities).filter(([unit]) => isKnown(unit)))
 }
 
 function sum({ audio_input_milliseconds: _ms, ...tokens }: Quantities): number {

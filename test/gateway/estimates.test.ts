@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict'
-import { type CompleteCall, Estimates, Silence } from '../../src/gateway/estimates.ts'
+import { type CompleteCall, Estimates, estimateUsage, Silence } from '../../src/gateway/estimates.ts'
+import { NO_USAGE } from '../../src/kernel/usage.ts'
+import { SilentMeter } from '../../src/metering/meter.ts'
+import { NOT_READ } from '../../src/metering/request-facts.ts'
 import { test } from '../support/suite.ts'
 
 function call(changes: Partial<CompleteCall> = {}): CompleteCall {
@@ -114,4 +117,29 @@ test('a reply counts as stalled while its client does not read, and for 5 s afte
   silence.resume(8_100)
   assert.equal(stalledMs(8_200), 8_000)
   assert.equal(stalledMs(13_101), 0)
+})
+
+test('the estimate of a side replaces all that was stated of it, so that no token counts twice', async () => {
+  const stated = { cache_read_tokens: 1_000, output_tokens: 40, audio_output_tokens: 60, web_searches: 1 }
+  const parts = [{ model: null, quantities: stated, promptTokens: 1_000 }]
+  const metered = { ...new SilentMeter().end(false), usage: { ...NO_USAGE, parts }, outputTokensSeen: 100 }
+  const cut = {
+    plan: {
+      asked: {},
+      reader: 'chat',
+      answers: 1,
+      tokensHeld: () => ({ contextWindow: null, output: null }),
+    },
+    request: { lengthBytes: 400, formType: null, pieces: [], facts: NOT_READ },
+    unseen: { continues: null },
+    ...{ keyId: 'k', endedAs: 'left', bytesOut: 0, times: { silentMs: 0 }, isDocument: false, elapsedMs: 0 },
+  } as unknown as Parameters<typeof estimateUsage>[1]
+  const usage = await estimateUsage(metered, cut, new Estimates())
+  assert.deepEqual(usage.parts, [
+    {
+      model: null,
+      quantities: { web_searches: 1, input_tokens: 100, output_tokens: 100 },
+      promptTokens: 100,
+    },
+  ])
 })
