@@ -187,7 +187,7 @@ const METADATA_PAIRS_MAX = 16
 const METADATA_NAME = textField('A name in metadata', 64)
 const METADATA_VALUE = textField('A value in metadata', 512, { empty: true })
 
-/** Pairs of strings attached to an object; null: none. Errors always name the field itself. */
+/** Pairs of strings attached to an object; null if there are none. Errors are reported for `metadata`, not for a pair in it. */
 export function metadataField() {
   return z
     .unknown()
@@ -296,7 +296,7 @@ export function parseOwnJson(text: string): unknown {
   })
 }
 
-/** Money in a request: a JSON number with at most nine decimals within the bounds, as nanodollars. */
+/** Money in a request: a JSON number from `min` to `max` with at most nine decimals. It is read as nanodollars. */
 export function usdField(name: string, { min, max }: { readonly min: Nanos; readonly max: Nanos }) {
   return readField(
     `${name} must be a number from ${formatUsd(min)} to ${formatUsd(max)} with at most 9 decimals.`,

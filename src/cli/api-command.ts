@@ -85,7 +85,7 @@ const CONNECTION = [
 const optionsOf = ([, , , { options = [], listing } = {}]: ApiCommand) =>
   listing === undefined ? options : [...options, ...PAGES]
 
-/** Adds commands to their group. `object` is the kind of object that they answer with, besides lists. */
+/** Adds commands to their group. `object` is the type of object that commands without a `listing` receive. */
 export function registerAll(group: Command, object: string, rows: readonly ApiCommand[]): Command[] {
   return rows.map((row) => {
     const [usage, summary, , { formats, once, isDefault = false, help = '', examples: lines = [] } = {}] = row

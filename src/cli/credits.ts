@@ -146,10 +146,11 @@ const REQUEST_ID = /^req_[0-9A-HJKMNP-TV-Z]{26}$/
 /** Checks all ids before sending any: a wrong list must not move money. */
 function checkedIds(ids: readonly string[]): readonly string[] {
   if (ids.length === 0)
-    throw new UsageError('Name calls by their request id, or - to read ids from standard input.')
+    throw new UsageError('Give the request ids of the calls, or - to read them from standard input.')
   const wrong = ids.find((id) => !REQUEST_ID.test(id))
-  if (wrong !== undefined) throw new UsageError(`${shownText(wrong)} is no request id: \`req_\` and a ULID.`)
-  if (new Set(ids).size < ids.length) throw new UsageError('A request id is there twice.')
+  if (wrong !== undefined)
+    throw new UsageError(`${shownText(wrong)} is not a request id. It must be \`req_\` followed by a ULID.`)
+  if (new Set(ids).size < ids.length) throw new UsageError('A request id occurs twice. Give each only once.')
   return ids
 }
 

@@ -66,7 +66,9 @@ const SECONDS = { s: 1, m: 60, h: 3_600, d: 86_400 } as const
 function secondsOf(text: string): number {
   const [, count, unit = 's'] = /^(\d{1,9})([smhd])?$/.exec(text) ?? []
   if (count === undefined)
-    throw new UsageError('--old-expires-in must be seconds, or a time such as 90s, 15m, 24h or 7d.')
+    throw new UsageError(
+      '--old-expires-in must be a number of seconds, or a duration such as 90s, 15m, 24h or 7d.',
+    )
   return Number(count) * SECONDS[unit as keyof typeof SECONDS]
 }
 

@@ -64,7 +64,10 @@ export function register(command: Command): void {
 async function rerate(options: Options): Promise<void> {
   const selection = selectionOf(options)
   const { apply = false, charge = false, yes = false } = options
-  if (apply && !yes) throw new UsageError('Read the differences first; then book them with --apply --yes.')
+  if (apply && !yes)
+    throw new UsageError(
+      '--apply also needs --yes. Run the command without --apply first to check the differences.',
+    )
   const config = readConfig(process.env)
   const prices = await currentPrices(config)
   const { store } = await openDatabase(config)
@@ -95,7 +98,9 @@ function selectionOf({ from, to, model, unpricedOnly }: Options): Selection {
 function timeOf(option: string, text: string): Time {
   const time = parseTime(text)
   if (time === null)
-    throw new UsageError(`${option} must be a date such as 2026-11-01 or a time such as 2026-11-01T12:00:00Z`)
+    throw new UsageError(
+      `${option} must be a date such as 2026-11-01 or a time such as 2026-11-01T12:00:00Z.`,
+    )
   return time
 }
 

@@ -218,7 +218,7 @@ function refuseOverload({ inFlight, settler }: Gateway): Refusal | null {
   if (settler.waiting >= SETTLEMENTS_WAITING_MAX) {
     return refuse(
       'store_unavailable',
-      'Too many finished calls wait for the store. Nothing was sent; retry soon.',
+      'Too many finished calls are waiting to be written to the database. Nothing was sent; retry soon.',
     )
   }
   if (!settler.isSound) {

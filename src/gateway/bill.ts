@@ -85,10 +85,10 @@ export function billCall(call: BilledCall, seen: CallOutcome, billing: Billing):
   const charged =
     head === null
       ? metered
-      : { ...metered, usage: withContainers(plan.withFees(metered.usage), metered, billing) }
+      : { ...metered, usage: withNewContainers(plan.withFees(metered.usage), metered, billing) }
   const said = rateSaid(call, charged)
   if (said !== null) {
-    if (end.kind === 'complete') learnFrom(metered, factsOf(call, outcome), billing.estimates)
+    if (end.kind === 'complete') learnFrom(metered, estimateInputs(call, outcome), billing.estimates)
     return billOf(plan, head, said)
   }
   if (plan.counts) return estimateAndBill(call, outcome, charged, billing.estimates)
@@ -96,7 +96,8 @@ export function billCall(call: BilledCall, seen: CallOutcome, billing: Billing):
   return plan.makes === null ? freeBill(plan, head) : LOST
 }
 
-export function withContainers(
+/** Counts only the containers of a call that were not charged in the last 20 minutes. */
+export function withNewContainers(
   usage: Usage,
   { containerIds }: Pick<Metered, 'containerIds'>,
   { estimates, clock }: Billing,
@@ -104,8 +105,8 @@ export function withContainers(
   if (containerIds.length === 0) return usage
   const containers = estimates.chargeContainers(containerIds, clock.nowMs())
   const parts = usage.parts.map((part) => {
-    const { containers: _all, ...quantities } = part.quantities
-    if (_all === undefined) return part
+    const { containers: stated, ...quantities } = part.quantities
+    if (stated === undefined) return part
     return { ...part, quantities: containers === 0 ? quantities : { ...quantities, containers } }
   })
   return { ...usage, parts }
@@ -215,7 +216,7 @@ function endedAs({ end, head, metered, times, stored }: CallOutcome): EndedAs {
   return head !== null && times.stalledMs >= STALLED_MS ? 'left' : 'broken'
 }
 
-function factsOf(
+function estimateInputs(
   { plan, request, admission }: BilledCall,
   { head, elapsedMs, times, bytesOut }: CallOutcome,
 ) {
@@ -234,7 +235,7 @@ async function estimateAndBill(
   estimates: Estimates,
 ): Promise<Bill> {
   const { plan, admission } = call
-  const facts = { ...factsOf(call, outcome), endedAs: endedAs(outcome) }
+  const facts = { ...estimateInputs(call, outcome), endedAs: endedAs(outcome) }
   const estimate = async (reading: Metered): Promise<RatedUsage> => {
     const usage = await estimateUsage(reading, facts, estimates)
     return { usage, rated: plan.rate(usage, admission.terms), estimated: true }

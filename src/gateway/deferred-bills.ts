@@ -21,7 +21,7 @@ import {
   isPlausible,
   LOST,
   NOTHING_BILLED,
-  withContainers,
+  withNewContainers,
   withoutSecrets,
 } from './bill.ts'
 import type { Estimates } from './estimates.ts'
@@ -140,7 +140,7 @@ export function createDeferredBills(parts: DeferredBillParts) {
       const { call } = object
       if (!statesUsage(metered)) throw new Error(`${call.requestId} has ended and states no usage`)
       const version = await versionOf(call)
-      const usage = withContainers(metered.usage, metered, parts)
+      const usage = withNewContainers(metered.usage, metered, parts)
       return await closeAll(object, billOf(call, usage, ratingOf(call), version))
     },
     /** Bills the lines of the results, with one record per model. */

@@ -279,7 +279,7 @@ export function refuseShared(): Refusal {
 export function refuseDelete(what: 'object' | 'file'): Refusal {
   const message =
     what === 'object'
-      ? 'The cost of this object is not settled yet. Retry once it has ended and is settled.'
+      ? 'The cost of this object is not known yet. Retry once the object is complete and its cost is settled.'
       : 'A batch is open, and this file may hold its results. Retry once the batch is settled.'
   return refuse('not_settled', message)
 }
@@ -314,7 +314,7 @@ export function explainThrown(error: unknown, request: string, log: Log, isOwn =
     return refuse(
       'store_unavailable',
       isOwn
-        ? 'The store of the gateway does not answer. The command may have taken effect: repeat it with the ' +
+        ? "The gateway's database does not answer. The command may have taken effect: repeat it with the " +
             'same Idempotency-Key, or check first.'
         : 'The gateway cannot check the key right now. Nothing was sent upstream, so you can retry.',
     )

@@ -3,7 +3,7 @@ import { InstallationError } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 
 /*
- * Sockets as this room uses them, with all that it uses of Node and that Node does not promise:
+ * Sockets as `src/http` uses them, with all that it uses of Node and that Node does not promise:
  *
  *   _handle           of an accepted socket, and the option `handle` of a new one: clearing away a buffer for each read was
  *                     a third of all work with bodies of 1 MB

@@ -77,7 +77,8 @@ export class Counts {
     return null
   }
 
-  readSeconds(value: unknown): number | null {
+  /** Reads a number of seconds as milliseconds. */
+  readSecondsAsMs(value: unknown): number | null {
     if (value === null || value === undefined) return null
     if (typeof value === 'number' && value >= 0 && value <= COUNT_MAX / 1000) return Math.round(value * 1000)
     this.#suspect = true

@@ -132,12 +132,12 @@ export const METRICS: readonly Metric[] = [
   ),
   counter(
     'tollgate_refusals_total{code}',
-    'Proxied requests that the gateway refused or broke off with this error code.',
+    'Proxied requests that the gateway refused or aborted with this error code.',
     ({ counts }) => by('code', counts.refusals),
   ),
   histogram(
     'tollgate_overhead_seconds{surface}',
-    'Time of a call besides its time upstream: reading, waiting for a budget, admission and settlement.',
+    'Time of a call that it does not spend upstream: reading, waiting for a budget, admission and settlement.',
     ({ counts }) => ofSurfaces((surface) => counts.surfaces[surface].overheadSeconds),
   ),
   histogram(
@@ -172,7 +172,7 @@ export const METRICS: readonly Metric[] = [
   ),
   counter(
     'tollgate_webhook_failures_total',
-    'Attempts of this node to deliver a webhook that failed.',
+    'Webhook delivery attempts of this node that failed.',
     ({ webhookFailures }) => only(webhookFailures()),
   ),
   counter('tollgate_events_total{type}', 'Events that this node has recorded.', ({ load }) =>
@@ -180,7 +180,7 @@ export const METRICS: readonly Metric[] = [
   ),
   gauge(
     'tollgate_store_queue',
-    'Commands of this node that wait for the batch before them. At the limit calls are refused with store_unavailable.',
+    'Commands of this node that wait for the previous batch. When the queue is full, calls are refused with store_unavailable.',
     ({ load }) => only(load.waiting),
   ),
   histogram(
@@ -190,7 +190,7 @@ export const METRICS: readonly Metric[] = [
   ),
   histogram(
     'tollgate_store_commit_seconds',
-    'Duration of such a transaction: with SQLite its fsync, with PostgreSQL the round trip and its locks.',
+    'Duration of a transaction of admissions and settlements: with SQLite its fsync, with PostgreSQL the round trip and its locks.',
     ({ load }) => only(load.commitSeconds),
   ),
   gauge(

@@ -145,7 +145,7 @@ test('a value that is refused ends with 2 and is named', async () => {
     [['create', '--name', 'x', '--expires-at', '2001-01-01T00:00:00Z'], /expires_at/],
     [['update', 'test'], /Name a change, such as --monthly-budget 200/],
     [['update', 'test', '--allow-model', 'x', '--all-models'], /cannot be used together/],
-    [['rotate', 'test', '--old-expires-in', 'soon'], /--old-expires-in must be seconds/],
+    [['rotate', 'test', '--old-expires-in', 'soon'], /--old-expires-in must be a number of seconds/],
     [['list', '--limit', '0'], /limit must be/],
     [['list', '--status', 'odd'], /status must be/],
   ]

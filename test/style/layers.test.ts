@@ -3,11 +3,11 @@ import { test } from '../support/suite.ts'
 import { readSourceTree, type SourceFile } from './source-tree.ts'
 
 /**
- * The rooms of src/ and which rooms each may import from. Dependencies point one way:
+ * The folders of src/ and which folders each may import from. Dependencies point one way:
  * kernel ← http, keys, ledger, metering, sockets ← providers ← pricing ← telemetry ← gateway, management ← main ← cli;
  * the store is above ledger and webhooks; its type `Store` is for all, from a file of types.
  */
-const ROOMS: Readonly<Record<string, readonly string[]>> = {
+const FOLDERS: Readonly<Record<string, readonly string[]>> = {
   kernel: [],
   api: ['kernel', 'keys', 'ledger', 'webhooks'],
   http: ['kernel'],
@@ -85,25 +85,27 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   ],
 }
 
-/** The type of the store follows from its operations; rooms below the store take a store as an argument. */
+/** The type of the store follows from its operations; folders below the store take a store as an argument. */
 const STORE_TYPE = 'src/store/store.ts'
 
-const roomOf = (path: string): string => path.split('/')[1] ?? ''
+const folderOf = (path: string): string => path.split('/')[1] ?? ''
 
-test('every room of src imports only from the rooms below it', () => {
+test('every folder of src imports only from the folders below it', () => {
   const wrong: string[] = []
   for (const file of readSourceTree('src')) {
-    const room = roomOf(file.path)
-    const allowed = ROOMS[room]
+    const folder = folderOf(file.path)
+    const allowed = FOLDERS[folder]
     if (allowed === undefined) {
-      wrong.push(`${file.path}: "${room}" is no room; put the file into one, or name the room in this test`)
+      wrong.push(`${file.path}: "${folder}" is not in FOLDERS: add it there, or move the file`)
       continue
     }
     for (const imported of file.imports) {
       if (!imported.startsWith('src/') || imported === STORE_TYPE) continue
-      const target = roomOf(imported)
-      if (target === room || allowed.includes(target)) continue
-      wrong.push(`${file.path} imports ${imported}; from ${room} only ${allowed.join(', ')} may be imported`)
+      const target = folderOf(imported)
+      if (target === folder || allowed.includes(target)) continue
+      wrong.push(
+        `${file.path} imports ${imported}; from ${folder} only ${allowed.join(', ')} may be imported`,
+      )
     }
   }
   assert.deepEqual(wrong, [])

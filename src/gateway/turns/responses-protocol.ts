@@ -136,6 +136,6 @@ function refuseAsked(asked: ResponseAsked, facts: RequestFacts, { plan }: Planne
   if (ambiguity !== null && (ambiguity.refuse === 'always' || asked.kind === 'steer'))
     return refuse('bad_request', ambiguity.detail)
   if (plan.makes === null) return null
-  const message = '"background" is not served over a WebSocket. Send it to POST /v1/responses.'
+  const message = '"background" is not supported over a WebSocket. Send the request to POST /v1/responses.'
   return refuse('bad_request', message, { param: 'background' })
 }

@@ -64,7 +64,7 @@ const CLOSING_KINDS = {
 /** A transcription states the length of the recording, or tokens: without details they are those of the recording. */
 export function readTranscription(usage: JsonObject, counts: Counts): ReportedTokens {
   if (usage['type'] !== 'duration') return readTokens(usage, counts, { input: 'audio_input_tokens' })
-  const milliseconds = counts.readSeconds(usage['seconds'])
+  const milliseconds = counts.readSecondsAsMs(usage['seconds'])
   const quantities = quantitiesOf({ audio_input_milliseconds: milliseconds })
   return { input: milliseconds === null ? null : { total: 0, quantities }, output: NO_OUTPUT }
 }
