@@ -154,8 +154,8 @@ export class SilentMeter implements Meter {
 }
 
 /**
- * The meter of a reply that has a reader. A defect in the reader must neither fail nor change the reply: usage that it
- * did not read is estimated.
+ * The meter of a reply that has a reader. A defect in the reader, or in reading JSON, must neither fail nor change the
+ * reply: usage that was not read is estimated.
  */
 class ReaderMeter {
   protected readonly reader: ReplyReader
@@ -212,13 +212,15 @@ export class BodyMeter extends ReaderMeter implements Meter {
   readonly #json = new ReplyJson(this.reader.layout.body)
 
   write(chunk: Buffer): Buffer {
-    this.#json.write(chunk)
+    this.read(() => this.#json.write(chunk))
     return chunk
   }
 
   end(): Metered {
-    const document = this.#json.end()
-    if (document !== null) this.read(() => this.reader.readBody(document))
+    this.read(() => {
+      const document = this.#json.end()
+      if (document !== null) this.reader.readBody(document)
+    })
     return this.metered()
   }
 }
@@ -261,23 +263,29 @@ export class StreamMeter extends ReaderMeter implements Meter, EventSink {
       this.read(() => this.reader.readDone())
       return 'pass'
     }
-    const document = readJson(this.reader.layout.event, data)
-    this.#readEvent(document, name)
-    return this.#cut === null || data.length > EVENT_BYTES_MAX ? 'pass' : this.#cut(document, data, isLast)
+    let cut: EventCut = 'pass'
+    this.read(() => {
+      const document = readJson(this.reader.layout.event, data)
+      if (this.#cut !== null && data.length <= EVENT_BYTES_MAX) cut = this.#cut(document, data, isLast)
+      if (document !== null) this.reader.readEvent(document, name)
+    })
+    return cut
   }
 
   longData(bytes: Buffer): void {
-    this.#long ??= new ReplyJson(this.reader.layout.event)
-    this.#long.write(bytes)
+    this.read(() => {
+      this.#long ??= new ReplyJson(this.reader.layout.event)
+      this.#long.write(bytes)
+    })
   }
 
   longEvent(name: string): void {
     this.hasBegun = true
-    this.#readEvent(this.#long?.end() ?? null, name)
+    const long = this.#long
     this.#long = null
-  }
-
-  #readEvent(document: ReplyDocument | null, name: string): void {
-    if (document !== null) this.read(() => this.reader.readEvent(document, name))
+    this.read(() => {
+      const document = long?.end() ?? null
+      if (document !== null) this.reader.readEvent(document, name)
+    })
   }
 }

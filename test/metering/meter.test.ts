@@ -11,12 +11,18 @@ import {
 } from '../../src/metering/meter.ts'
 import { test } from '../support/suite.ts'
 
-function failingAt(failing: 'read' | 'reading'): ReplyReader {
+function failingAt(failing: 'read' | 'reading' | 'look'): ReplyReader {
   const read = () => {
     if (failing === 'read') throw new Error('a fault of ours')
   }
   return {
-    layout: { body: GLANCE, event: GLANCE },
+    layout: {
+      body: GLANCE,
+      get event() {
+        if (failing === 'look') throw new Error('a fault of ours')
+        return GLANCE
+      },
+    },
     stage: 'closing',
     shown: NOTHING_SHOWN,
     readEvent: read,
@@ -42,3 +48,18 @@ for (const failing of ['read', 'reading'] as const) {
     }
   })
 }
+
+test('a fault before the reader, or in the cut of an event, breaks no stream either', () => {
+  const cut = () => {
+    throw new Error('a fault of ours')
+  }
+  for (const meter of [
+    new StreamMeter(failingAt('look'), nothingDelivered()),
+    new StreamMeter(failingAt('reading'), nothingDelivered(), cut),
+  ])
+    for (const length of [2, 300 * 1024]) {
+      const chunk = Buffer.from(`data: "${'a'.repeat(length)}"\n\n`)
+      assert.ok(meter.write(chunk)?.equals(chunk), 'the bytes pass')
+      assert.equal(meter.end().fault, 'failed')
+    }
+})
