@@ -5,14 +5,26 @@ import { readTranscription } from './chat/closing-usage.ts'
 import { partOf, type ReportedTokens, readTokens } from './chat/tokens.ts'
 import { Counts, objectAt, quantitiesOf, tokensInBytes } from './reading.ts'
 
-/** `response.usage` of a `response.done`, whatever its status. Without details all tokens are audio, the most expensive kind. */
+/** `response.usage` of a `response.done`, whatever its status. Tokens that no detail explains are audio, the most expensive kind. */
 export function realtimeUsage(usage: unknown, model: string | null): Usage {
   const counts = new Counts()
   const stated = objectAt(usage)
   const { input_token_details: input, output_token_details: output } = stated
   if (!isObject(input) || !isObject(output)) counts.doubt()
   const plain = { input: 'audio_input_tokens', output: 'audio_output_tokens' } as const
-  return usageOf(readTokens(stated, counts, plain), model, counts)
+  const details = {
+    input_token_details: withRest(input, stated['input_tokens'], counts),
+    output_token_details: withRest(output, stated['output_tokens'], counts),
+  }
+  return usageOf(readTokens({ ...stated, ...details }, counts, plain), model, counts)
+}
+
+function withRest(details: unknown, total: unknown, counts: Counts): unknown {
+  if (!isObject(details)) return details
+  const of = (name: string) => counts.read(details[`${name}_tokens`]) ?? 0
+  const rest = (counts.read(total) ?? 0) - of('text') - of('audio') - of('image')
+  if (rest > 0) counts.doubt()
+  return rest > 0 ? { ...details, audio_tokens: of('audio') + rest } : details
 }
 
 /** Usage events do not name a model. */

@@ -66,6 +66,17 @@ const contradictions: readonly Contradiction[] = [
     quantities: { audio_input_tokens: 100, audio_output_tokens: 50 },
   },
   {
+    says: 'with details that explain a part is audio in the rest',
+    usage: {
+      ...{ input_tokens: 100, input_token_details: details(20, 30, 10) },
+      ...{ output_tokens: 50, output_token_details: { text_tokens: 40 } },
+    },
+    quantities: {
+      ...{ input_tokens: 20, audio_input_tokens: 70, image_input_tokens: 10 },
+      ...{ output_tokens: 40, audio_output_tokens: 10 },
+    },
+  },
+  {
     says: 'without a total on one side is the other side',
     usage: { total_tokens: 90, output_tokens: 30, output_token_details: details(30, 0) },
     quantities: { output_tokens: 30 },
