@@ -329,7 +329,13 @@ async function serveFrom(
     isSecure,
     metricsPublic: config.metricsPublic,
     settlements,
-    upstreamKeys: upstreamKeys(config, upstreamSealer, ownUpstreams, store),
+    // The simulator's URL changes with every start, and no account's key belongs there.
+    upstreamKeys: upstreamKeys(
+      surroundings.simulator === true ? { messages: null, chat: null } : config,
+      upstreamSealer,
+      ownUpstreams,
+      store,
+    ),
     waitingCalls,
     refusedCalls,
     node,

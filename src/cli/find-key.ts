@@ -40,8 +40,11 @@ async function searchKeys(client: Client, named: string): Promise<readonly KeyRe
 function matches({ name, prefix, last4 }: KeyRecord, named: string): boolean {
   if (name === named || last4 === named) return true
   if (isWhole(named)) return named.startsWith(prefix) && named.endsWith(last4)
-  return named.includes('_live_') && prefix.startsWith(named)
+  return PART_OF_KEY.test(named) && prefix.startsWith(named)
 }
+
+/** Some characters after the prefix that all keys share: an empty variable in a script must not name a key. */
+const PART_OF_KEY = /_live_.{3,}/
 
 /** Whether the text is a key as lists show it, `prefix…last4`, or a whole key. */
 function isWhole(named: string): boolean {

@@ -236,8 +236,18 @@ function usageSplice({ headers }: Exchange, facts: RequestFacts, endpoint: Endpo
 /** The client was too slow while its body was streamed upstream. The message is for the client. */
 export class BodyTooSlow extends Error {}
 
-/** A separate stream for the request body, which can be destroyed while the request survives to be answered. */
+/**
+ * A separate stream for the request body, which can be destroyed while the request survives to be answered. Chunks of one
+ * socket read leave as one: a client may send a byte in each.
+ */
 function bridge({ req }: Exchange, times: BodyTimes, look: (chunk: Buffer) => void): Readable {
+  let chunks: Buffer[] = []
+  let bytes = 0
+  const pushChunks = () => {
+    if (bytes > 0 && !out.destroyed) out.push(Buffer.concat(chunks))
+    chunks = []
+    bytes = 0
+  }
   const out = new Readable({
     highWaterMark: 64 * 1024,
     read: () => req.resume(),
@@ -252,9 +262,15 @@ function bridge({ req }: Exchange, times: BodyTimes, look: (chunk: Buffer) => vo
     {
       data(chunk) {
         look(chunk)
-        return out.push(Buffer.from(chunk))
+        if (bytes === 0) queueMicrotask(pushChunks)
+        chunks.push(Buffer.from(chunk))
+        bytes += chunk.length
+        return out.readableLength + bytes < out.readableHighWaterMark
       },
-      end: () => out.push(null),
+      end() {
+        pushChunks()
+        out.push(null)
+      },
       // If the client left in mid-upload, upstream must not see a body that looks complete.
       broken: (tooSlow) =>
         out.destroy(tooSlow === null ? new Error('the client left') : new BodyTooSlow(tooSlow)),

@@ -1,22 +1,9 @@
 import { type EventListQuery, type EventObject, eventListQuery, eventSchema } from '../api/event.ts'
 import { listOf, rangeOf, type Written } from '../api/fields.ts'
-import { parseWithDigits, rawNumber } from '../kernel/money.ts'
-import type { EventQuery, EventRecord } from '../webhooks/webhook-store.ts'
+import { type EventQuery, type EventRecord, readEventData } from '../webhooks/webhook-store.ts'
 import { formatOf, replyExport } from './csv.ts'
 import type { Role } from './endpoints.ts'
 import { defineRoute, formatInstant, pageObject } from './route.ts'
-
-/**
- * The data of an event as its reader may see it: the upstreams and the metadata of an account are the operator's. Numbers
- * stay as they were written, because a double cannot hold every amount.
- */
-function dataOf({ type, dataJson }: EventRecord, role: Role): EventObject['data'] {
-  const isOwn = role !== 'operator' && type.startsWith('account.')
-  return parseWithDigits(dataJson, (name, value, digits) => {
-    if (isOwn && /^(?:upstreams|metadata)\b/.test(name)) return undefined
-    return typeof value === 'number' ? rawNumber(digits) : value
-  }) as EventObject['data']
-}
 
 function eventObject(event: EventRecord, role: Role): Written<EventObject> {
   return {
@@ -26,7 +13,7 @@ function eventObject(event: EventRecord, role: Role): Written<EventObject> {
     created_at: formatInstant(event.createdAtMs),
     account_id: event.accountId,
     actor: event.actor,
-    data: dataOf(event, role),
+    data: readEventData(event, role === 'operator') as EventObject['data'],
   }
 }
 

@@ -144,8 +144,10 @@ export interface SkimmedElement {
 }
 
 export const SKIM_LIMITS = {
-  /** Common parsers stop between 64 (.NET) and 10,000 (Go). */
+  /** For requests: common parsers stop between 64 (.NET) and 10,000 (Go). */
   depthMax: 512,
+  /** For replies, whose usage must be found whatever tool input or schema they contain. */
+  replyDepthMax: 2 ** 20,
   copiedBytesMax: 256 * 1024,
   glanceBytesMax: 256,
   nameBytesMax: 1024,

@@ -61,6 +61,7 @@ const [AFTER_ROOT, IN_NAME, IN_STRING, IN_SCALAR] = [6, 7, 8, 9]
 export class JsonSkim {
   readonly #root: Shape
   readonly #onElement: ((element: SkimmedElement) => void) | null
+  readonly #depthMax: number
   readonly #utf8 = new Utf8Check()
   readonly #string = new JsonString()
   #stack = new Uint8Array(64)
@@ -93,9 +94,14 @@ export class JsonSkim {
   #failure: UnreadableJson | null = null
   #turns = 0
 
-  constructor(shape: Shape, onElement: ((element: SkimmedElement) => void) | null = null) {
+  constructor(
+    shape: Shape,
+    onElement: ((element: SkimmedElement) => void) | null = null,
+    depthMax: number = SKIM_LIMITS.depthMax,
+  ) {
     this.#root = shape
     this.#onElement = onElement
+    this.#depthMax = depthMax
   }
 
   get failed(): boolean {
@@ -218,7 +224,7 @@ export class JsonSkim {
   }
 
   #open(i: number, isObject: boolean, isSeen: boolean): number {
-    if (this.#depth === SKIM_LIMITS.depthMax) return this.#fail('too_deep')
+    if (this.#depth === this.#depthMax) return this.#fail('too_deep')
     if (this.#depth === this.#stack.length) this.#deepen()
     const shape = isSeen ? this.#shape : null
     const kind = isObject ? 'object' : 'array'
@@ -233,7 +239,7 @@ export class JsonSkim {
   }
 
   #deepen(): void {
-    const deeper = new Uint8Array(SKIM_LIMITS.depthMax)
+    const deeper = new Uint8Array(this.#stack.length * 2)
     deeper.set(this.#stack)
     this.#stack = deeper
   }
@@ -375,8 +381,8 @@ function markIn(written: Buffer): number {
   return markOf(bytes, 0, bytes.length)
 }
 
-export function skimWhole(text: Buffer, shape: Shape): Skimmed {
-  const skim = new JsonSkim(shape)
+export function skimWhole(text: Buffer, shape: Shape, depthMax?: number): Skimmed {
+  const skim = new JsonSkim(shape, null, depthMax)
   skim.write(text)
   return skim.end()
 }

@@ -1,4 +1,4 @@
-import type { ReplyDocument, Shape, Skimmed } from './json-shape.ts'
+import { type ReplyDocument, type Shape, SKIM_LIMITS, type Skimmed } from './json-shape.ts'
 import { JsonSkim, skimWhole } from './json-skim.ts'
 import { oddNames } from './parse-slice.ts'
 
@@ -16,7 +16,7 @@ const BYTE_ORDER_MARK = '\ufeff'
 export function readJson(shape: Shape, text: Buffer): ReplyDocument | null {
   const parsed = text.length > PARSED_BYTES_MAX ? null : parse(text.toString())
   // Some servers write control characters into strings unescaped. The skim accepts them in strings that it does not read.
-  return parsed ?? documentOf(skimWhole(text, shape))
+  return parsed ?? documentOf(skimWhole(text, shape, SKIM_LIMITS.replyDepthMax))
 }
 
 /** Reads a JSON text that arrives in pieces. */
@@ -36,7 +36,7 @@ export class ReplyJson {
     if (this.#skim === null && this.#bytes <= HELD_BYTES_MAX) this.#pieces.push(Buffer.from(piece))
     else {
       if (this.#skim === null) {
-        this.#skim = new JsonSkim(this.#shape)
+        this.#skim = new JsonSkim(this.#shape, null, SKIM_LIMITS.replyDepthMax)
         for (const held of this.#pieces) this.#skim.write(held)
         this.#pieces = []
       }

@@ -6,7 +6,13 @@ import type { SecretSealer } from '../keys/secrets.ts'
 import type { EndpointRules } from './endpoint-address.ts'
 import { sendWebhook, type TryOutcome } from './send-webhook.ts'
 import { slackBody } from './slack-text.ts'
-import type { ClaimedDelivery, DeliveryAttempt, DeliveryTarget, EventRecord } from './webhook-store.ts'
+import {
+  type ClaimedDelivery,
+  type DeliveryAttempt,
+  type DeliveryTarget,
+  type EventRecord,
+  readEventData,
+} from './webhook-store.ts'
 
 /** Length limit of a delivery's `error`. */
 const ERROR_CHARS_MAX = 200
@@ -47,11 +53,11 @@ async function send(
   }
 }
 
-/** The signed payload, the same at every attempt. */
-export function payloadOf({ type, createdAtMs, accountId, actor, dataJson }: EventRecord): string {
+/** The signed payload, the same at every attempt. The account's admins read it. */
+export function payloadOf(event: EventRecord): string {
+  const { type, createdAtMs, accountId, actor } = event
   const timestamp = new Date(createdAtMs).toISOString()
-  const head = JSON.stringify({ type, timestamp, account_id: accountId, actor })
-  return `${head.slice(0, -1)},"data":${dataJson}}`
+  return JSON.stringify({ type, timestamp, account_id: accountId, actor, data: readEventData(event, false) })
 }
 
 /** The attempt as the store records it. Logs only ids, because an endpoint's URL is often a secret. */

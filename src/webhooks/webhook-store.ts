@@ -1,3 +1,4 @@
+import { parseWithDigits, rawNumber } from '../kernel/money.ts'
 import type {
   Actor,
   DeliveryStatus,
@@ -21,6 +22,18 @@ export interface EventRecord {
   readonly actor: Actor
   /** The JSON text of `data`. */
   readonly dataJson: string
+}
+
+/**
+ * The data of an event. The upstreams and the metadata of an account are for operators only. Numbers stay as they were
+ * written, because a double cannot hold every amount.
+ */
+export function readEventData({ type, dataJson }: EventRecord, isForOperator: boolean): unknown {
+  const hidesMembers = !isForOperator && type.startsWith('account.')
+  return parseWithDigits(dataJson, (name, value, digits) => {
+    if (hidesMembers && /^(?:upstreams|metadata)\b/.test(name)) return undefined
+    return typeof value === 'number' ? rawNumber(digits) : value
+  })
 }
 
 export interface EventQuery extends ListQuery {

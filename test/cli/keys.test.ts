@@ -116,6 +116,8 @@ test('a key is found by its id, name, prefix or last four characters, and a near
   await commands.gateway.createKey(key.slice(0, 16))
   const trap = await run('keys', 'revoke', key.slice(0, 16))
   assert.deepEqual([trap.code, trap.stdout], [1, ''])
+  const shared = await run('keys', 'revoke', 'svc_live_')
+  assert.match(shared.stderr, /There is no key "svc_live_"/)
   const near = await run('keys', 'show', 'found')
   assert.match(near.stderr, /There is no key "found"\. Did you mean:\n {2}key_.* found, by name\n$/)
   const none = await run('keys', 'show', 'nothing like it')

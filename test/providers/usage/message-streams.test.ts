@@ -128,3 +128,39 @@ test('a reply without usage leaves both sides to be counted and names what it ca
   assert.equal(metered.usage.modelServed, 'claude-sonnet-5')
   assert.equal(metered.output.text, 12)
 })
+
+test('a redeemed fallback credit moves tokens from cache writes to cache reads', () => {
+  const { usage } = meterStream(
+    'messages',
+    streamOf([
+      {
+        type: 'message_start',
+        message: messageBody({ usage: { ...plain, cache_creation_input_tokens: 1_000 } }),
+      },
+      { type: 'message_delta', delta: { stop_reason: null }, usage: { output_tokens: 5 } },
+      {
+        type: 'message_delta',
+        delta: { stop_reason: 'end_turn' },
+        usage: {
+          cache_creation_input_tokens: 0,
+          cache_read_input_tokens: 1_000,
+          output_tokens: 9,
+          fallback_credit: { status: 'redeemed' },
+        },
+      },
+      { type: 'message_stop' },
+    ]),
+  )
+  assert.deepEqual(usage.parts, [words('in 100 read 1000 out 9')])
+})
+
+test('usage is read however deep the tool input of a long reply is nested', () => {
+  const input = `${'{"a":'.repeat(600)}"${'x'.repeat(50_000)}"${'}'.repeat(600)}`
+  const body = JSON.stringify(messageBody({ usage: { ...plain, output_tokens: 4_000 } }))
+  const { usage, outputKnown } = meterBody(
+    'messages',
+    `{"content":[{"type":"tool_use","input":${input}}],${body.slice(1)}`,
+  )
+  assert.deepEqual(usage.parts, [words('in 100 out 4000')])
+  assert.equal(outputKnown, true)
+})
