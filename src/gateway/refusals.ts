@@ -12,6 +12,7 @@ import { formatUsd, type Nanos, rawNumber } from '../kernel/money.ts'
 import { redactEncoded, redactForeign } from '../kernel/secret.ts'
 import type { Surface } from '../kernel/vocabulary.ts'
 import { refuseKey } from '../keys/credential.ts'
+import { MONTHS } from '../ledger/calendar.ts'
 import { type Budget, type CallRefusal, type HeldBy, HOLD_METHOD, type SpentRefusal } from '../ledger/call.ts'
 import type { RefusedCalls } from '../ledger/unsent-calls.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
@@ -159,11 +160,6 @@ function describeSpend({ spentNanos, heldNanos, capNanos }: Budget): string {
   const held = heldNanos === 0n ? '' : ` and ${formatUsd(heldNanos)} held`
   return `${formatUsd(spentNanos)} spent${held} of ${formatUsd(capNanos)} USD`
 }
-
-const MONTHS = [
-  ...['January', 'February', 'March', 'April', 'May', 'June', 'July'],
-  ...['August', 'September', 'October', 'November', 'December'],
-]
 
 function resetsOn({ resetsAtMs }: Budget): string {
   const at = new Date(resetsAtMs)

@@ -1,4 +1,5 @@
 import { parseWithDigits } from '../kernel/money.ts'
+import { MONTHS } from '../ledger/calendar.ts'
 
 /**
  * An event as a chat message. Slack, Mattermost, Rocket.Chat and others accept `{"text"}`. Amounts are shortened for
@@ -142,8 +143,7 @@ function dollars(amount: string | undefined): string {
 
 /** The budget of a month resets at the beginning of the next one. */
 function monthBefore(instant: string | undefined): string {
-  const last = new Date(Date.parse(instant ?? '') - 1)
-  return last.toLocaleString('en', { month: 'long', timeZone: 'UTC' })
+  return MONTHS[new Date(Date.parse(instant ?? '') - 1).getUTCMonth()] ?? ''
 }
 
 function dayOf(instant: string | null | undefined): string {
