@@ -56,7 +56,7 @@ function cellOf(field: string, text: string): Cell {
   return /^(?:status|state)$/.test(field) ? { text: shown, style: GOOD.test(text) ? 'green' : 'red' } : shown
 }
 
-/** Counts of tokens and calls have commas. Numbers of the API are texts, so that others cannot be told from names. */
+/** Counts of tokens and calls have commas. Numbers arrive as texts here, so the name of the field decides. */
 function shownValue(field: string, value: unknown): string {
   if (typeof value === 'boolean') return value ? 'yes' : 'no'
   if (Array.isArray(value)) return value.join(', ')

@@ -8,7 +8,7 @@ interface ChoicesProps<Option extends string> {
   /** The subject of the choice, for screen readers. */
   readonly title: string
   readonly options: readonly Option[]
-  /** How an option is written; as it is, unless told. */
+  /** How an option is written; unchanged by default. */
   nameOf?(option: Option): string
   isChosen(option: Option): boolean
   onChoose(option: Option): void
@@ -149,7 +149,7 @@ interface SearchProps {
 /** A new search begins on the first page. */
 const searchInUrl = (search: string) => setQuery({ search, after: null, page: null }, 'replace')
 
-/** The search of a page, in the URL unless told. The key `/` leads to it. */
+/** The search of a page, in the URL by default. The key `/` leads to it. */
 export function Search({ title, placeholder, value, onInput = searchInUrl }: SearchProps) {
   return (
     <span class="search">
