@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
+import { curlStandIn } from '../support/curl-stand-in.ts'
 import { test } from '../support/suite.ts'
 import { signIn, untilShown, violationsOf } from './browser.ts'
 import { account, bench, gateway, keys, person } from './company.ts'
@@ -102,8 +103,10 @@ test('the lines for curl and both SDKs run as they are', async () => {
     await page.getByRole('button', { name: client, exact: true }).click()
     return (await page.locator('.clients pre').textContent()) ?? ''
   }
-  const curl = await run('sh', ['-c', await linesOf('curl')])
-  assert.equal(JSON.parse(curl.stdout).type, 'message')
+  const curl = curlStandIn()
+  const env = { ...process.env, PATH: `${curl.folder}:${process.env['PATH']}` }
+  const { stdout: reply } = await run('sh', ['-c', await linesOf('curl')], { env }).finally(curl.dispose)
+  assert.equal(JSON.parse(reply).type, 'message')
   for (const client of ['Anthropic SDK', 'OpenAI SDK']) {
     const { stdout } = await run(process.execPath, ['--input-type=module', '-e', await linesOf(client)])
     assert.ok(stdout.trim().length > 0, client)
