@@ -120,6 +120,11 @@ async function compileGateway(environment: Environment): Promise<void> {
   await gateway.dispose()
 }
 
+function giveUp(error: unknown): never {
+  process.stderr.write(`${(error as Error).message}\n`)
+  return process.exit(1)
+}
+
 useMemoryForFiles()
 const [first = '', ...others] = process.argv.slice(2)
 const chosen = (['sqlite', 'postgres'] as const).filter((store) => store === first)
@@ -143,14 +148,9 @@ const given = process.env['TEST_POSTGRES_URL']
 // Sources are compiled once, not in each process and thread.
 const { directory: NODE_COMPILE_CACHE } = enableCompileCache()
 // The search for a browser comes first: without one the run ends here, with one message.
-const browser = needsBrowser
-  ? await searchBrowser().catch((error: unknown) => {
-      process.stderr.write(`${(error as Error).message}\n`)
-      return process.exit(1)
-    })
-  : null
+const browser = needsBrowser ? await searchBrowser().catch(giveUp) : null
 const [server] = await Promise.all([
-  given === undefined && needsPostgres ? startPostgres() : null,
+  given === undefined && needsPostgres ? startPostgres().catch(giveUp) : null,
   isWhole ? compileGateway({ NODE_COMPILE_CACHE }) : null,
 ])
 const postgresUrl = server?.url ?? given

@@ -10,6 +10,8 @@ import type { Store } from '../store/store.ts'
 const POOLS_MAX = 1_000
 const OPENED_MAX = 10_000
 
+type OwnUpstreamStore = Pick<Store, 'hasOwnUpstreams' | 'readOwnUpstreams'>
+
 /** The accounts' own upstreams, as admission names them. The installation's keys are never sent there. */
 export class OwnUpstreams {
   readonly #sealer: SecretSealer
@@ -34,10 +36,11 @@ export class OwnUpstreams {
   }
 
   /** Learns all upstreams that accounts have, from the store. */
-  async learn(store: Pick<Store, 'readOwnUpstreams'>): Promise<void> {
-    const accounts = await store.readOwnUpstreams()
-    this.#isUsed = accounts.length > 0
-    for (const { id, upstreams } of accounts)
+  async learn(store: OwnUpstreamStore): Promise<void> {
+    // Most installations have none: SQLite then need not start a thread for long reads.
+    this.#isUsed = await store.hasOwnUpstreams()
+    if (!this.#isUsed) return
+    for (const { id, upstreams } of await store.readOwnUpstreams())
       for (const surface of SURFACE_NAMES) {
         const own = upstreams[surface]
         try {
@@ -120,7 +123,7 @@ export function upstreamKeys(
   config: Pick<Config, Surface>,
   sealer: SecretSealer,
   own: OwnUpstreams,
-  store: Pick<Store, 'readOwnUpstreams'>,
+  store: OwnUpstreamStore,
 ) {
   return {
     urlOf: (surface: Surface) => (config[surface]?.url.href ?? PROVIDER_URLS[surface]).replace(/\/$/, ''),

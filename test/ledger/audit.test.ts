@@ -12,6 +12,7 @@ import {
   billed,
   DataDir,
   fillLedger,
+  fillStore,
   rateAgain,
   rated,
   type TestLedger,
@@ -139,8 +140,8 @@ for (const [store, create] of BOTH) {
     test('a call that was charged at its hold is no difference, and at any other sum is one', async () => {
       const ledger = await create()
       try {
-        await fillLedger(ledger)
         await withStore(ledger, async (store) => {
+          await fillStore(store)
           const { holdNanos, holdListNanos } = (await store.getCall('req_10')) ?? assert.fail()
           const figures = { costNanos: holdNanos, listNanos: holdListNanos, usage: null, estimated: true }
           await store.settle(closing('req_10', { ...figures, modelServed: null, tokens: NO_TOKENS }))
@@ -156,13 +157,11 @@ for (const [store, create] of BOTH) {
     test('a call that was closed as interrupted is no difference, whatever becomes of it', async () => {
       const ledger = await create()
       try {
-        await fillLedger(ledger)
         const nothing = { usage: null, costNanos: 0n, listNanos: 0n, modelServed: null }
         await withStore(ledger, async (store) => {
+          await fillStore(store)
           await store.settle(closing('req_10', { ...nothing, state: 'interrupted' }))
-        })
-        assert.equal((await audit(ledger)).difference, null)
-        await withStore(ledger, async (store) => {
+          assert.equal((await audit(ledger)).difference, null)
           await store.settle(billed('req_10', 12))
         })
         assert.equal((await audit(ledger)).difference, null)
@@ -174,9 +173,9 @@ for (const [store, create] of BOTH) {
     test('a socket is no difference, and a handshake that is counted as a call is one', async () => {
       const ledger = await create()
       try {
-        await fillLedger(ledger)
         const nothing = { usage: null, costNanos: 0n, listNanos: 0n, modelServed: null }
         await withStore(ledger, async (store) => {
+          await fillStore(store)
           const handshake = { socketId: 'req_11', modelAsked: null, hold: { kind: 'none' } } as const
           await store.admit(rated('req_11', 'a', handshake))
           await store.settle(closing('req_11', nothing))

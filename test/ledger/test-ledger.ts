@@ -1,4 +1,4 @@
-import { copyFileSync, mkdtempSync, rmSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -86,7 +86,8 @@ export class DataDir implements TestLedger {
   async auditAfter(sql: string): Promise<AuditReport> {
     const copy = new DataDir()
     try {
-      copyFileSync(this.file, copy.file)
+      for (const part of ['', '-wal'])
+        if (existsSync(this.file + part)) copyFileSync(this.file + part, copy.file + part)
       await copy.tamper(sql)
       return await audit(copy)
     } finally {
@@ -139,8 +140,9 @@ export async function withStore(ledger: TestLedger, work: (store: Store) => Prom
   }
 }
 
-/** The store, as `tollgate rerate` uses it. */
+/** The open store of a ledger, and what `tollgate rerate` does with it. */
 export interface RerateWriter {
+  readonly store: Store
   read(afterId?: string): Promise<readonly RerateCandidate[]>
   changes(prices: CurrentPrices): Promise<ChangedCall[]>
   book(changed: readonly ChangedCall[]): ReturnType<Store['bookRerates']>
@@ -152,8 +154,8 @@ export async function withRerates(
 ): Promise<void> {
   const ledger = await create()
   try {
-    await fillLedger(ledger)
     await withStore(ledger, async (store) => {
+      await fillStore(store)
       const read = (afterId = '') => store.readSettledCalls(afterId)
       const changes = async (prices: CurrentPrices): Promise<ChangedCall[]> => {
         const { id, json } = prices.versionAt(NOON)
@@ -162,7 +164,7 @@ export async function withRerates(
           .map((call) => rerateCall(call, prices))
           .filter((each) => typeof each !== 'string')
       }
-      await work(ledger, { read, changes, book: (changed) => store.bookRerates(changed, NOON) })
+      await work(ledger, { store, read, changes, book: (changed) => store.bookRerates(changed, NOON) })
     })
   } finally {
     await ledger.remove()
@@ -170,44 +172,47 @@ export async function withRerates(
 }
 
 /** Keys a and b, a top-up of 1 USD, and ten calls, of every kind and end, one still in flight. */
-export function fillLedger(ledger: TestLedger): Promise<void> {
-  return withStore(ledger, async (store) => {
-    await addKey(store, 'a')
-    await addKey(store, 'b')
-    await store.storePriceVersion('v1', V1)
-    const topUp = {
-      id: 'crd_1',
-      accountId: 'default',
-      amountNanos: 1_000_000_000n,
-      reason: 'x',
-      actor: SYSTEM,
-      atMs: NOON,
-    }
-    await store.addCredit(topUp, null)
-    await store.updateAccount('default', { creditEnforced: true }, SYSTEM, NOON)
-    const admit = (id: string, key: string, more: Partial<CallOpening> = {}) =>
-      store.admit(rated(id, key, more))
-    const october = { atMs: Date.UTC(2026, 9, 31, 23, 59, 59, 999) }
-    const nothing = { usage: null, costNanos: 0n, listNanos: 0n, modelServed: null }
+export async function fillStore(store: Store): Promise<void> {
+  await addKey(store, 'a')
+  await addKey(store, 'b')
+  await store.storePriceVersion('v1', V1)
+  const topUp = {
+    id: 'crd_1',
+    accountId: 'default',
+    amountNanos: 1_000_000_000n,
+    reason: 'x',
+    actor: SYSTEM,
+    atMs: NOON,
+  }
+  await store.addCredit(topUp, null)
+  await store.updateAccount('default', { creditEnforced: true }, SYSTEM, NOON)
+  const admit = (id: string, key: string, more: Partial<CallOpening> = {}) =>
+    store.admit(rated(id, key, more))
+  const october = { atMs: Date.UTC(2026, 9, 31, 23, 59, 59, 999) }
+  const nothing = { usage: null, costNanos: 0n, listNanos: 0n, modelServed: null }
 
-    await admit('req_08', 'a', october)
-    await store.settle(billed('req_08', 10_000))
-    await admit('req_01', 'a')
-    await store.settle(billed('req_01', 10))
-    await admit('req_02', 'b', { modelAsked: 'gpt-6-luna' })
-    await store.settle(billed('req_02', 7, { model: 'gpt-6-luna', estimated: true }))
-    await admit('req_03', 'a')
-    await store.settle(closing('req_03', { ...nothing, state: 'released' }))
-    await admit('req_04', 'a')
-    await admit('req_05', 'b')
-    await store.interruptOpenCalls(NOON + 9_000)
-    await store.settle(billed('req_05', 3))
-    await admit('req_06', 'b', { modelAsked: 'unheard-of' })
-    await store.settle(billed('req_06', 5, { model: 'unheard-of' }))
-    await admit('req_07', 'a', { hold: { kind: 'none' } })
-    await store.settle(closing('req_07', nothing))
-    await admit('req_09', 'b')
-    await store.settle(billed('req_09', 10))
-    await admit('req_10', 'a')
-  })
+  await admit('req_08', 'a', october)
+  await store.settle(billed('req_08', 10_000))
+  await admit('req_01', 'a')
+  await store.settle(billed('req_01', 10))
+  await admit('req_02', 'b', { modelAsked: 'gpt-6-luna' })
+  await store.settle(billed('req_02', 7, { model: 'gpt-6-luna', estimated: true }))
+  await admit('req_03', 'a')
+  await store.settle(closing('req_03', { ...nothing, state: 'released' }))
+  await admit('req_04', 'a')
+  await admit('req_05', 'b')
+  await store.interruptOpenCalls(NOON + 9_000)
+  await store.settle(billed('req_05', 3))
+  await admit('req_06', 'b', { modelAsked: 'unheard-of' })
+  await store.settle(billed('req_06', 5, { model: 'unheard-of' }))
+  await admit('req_07', 'a', { hold: { kind: 'none' } })
+  await store.settle(closing('req_07', nothing))
+  await admit('req_09', 'b')
+  await store.settle(billed('req_09', 10))
+  await admit('req_10', 'a')
+}
+
+/** A ledger that no store uses. */
+export function fillLedger(ledger: TestLedger): Promise<void> {
+  return withStore(ledger, fillStore)
 }

@@ -5,6 +5,7 @@ import type { Store } from '../../src/store/store.ts'
 import { createDatabase, openPatientPool } from '../support/postgres.ts'
 import type { Rows, StoreUnderTest } from './conformance/fixtures.ts'
 import type { MortalStore } from './conformance/simulation-run.ts'
+import { emptyTables } from './empty-tables.ts'
 
 /** A long timeout: the suite asks for thousands of calls at once, on machines that have other things to do. */
 const PATIENCE_MS = 60_000
@@ -37,6 +38,9 @@ export async function openMortalPostgres(): Promise<MortalStore> {
     rows: database.rows,
     addAccount: database.addAccount,
     exec: database.exec,
+    async empty() {
+      await database.exec(emptyTables('main', 'bodies'))
+    },
     async die() {
       await cutConnections(database.url)
       dead.push(store)

