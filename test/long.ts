@@ -8,15 +8,17 @@ import { FULL_SCALE } from './support/scale.ts'
  */
 type Run = readonly [file: string, env?: Readonly<Record<string, string>>]
 
+const FULL = { TEST_SCALE: String(FULL_SCALE) }
+
 const RUNS: Readonly<Record<string, Run>> = {
-  suite: ['test/run.ts', { TEST_SCALE: String(FULL_SCALE) }],
+  suite: ['test/run.ts', FULL],
   crash: ['test/crash/long-run.ts'],
   chaos: ['test/cluster/long-chaos.ts'],
   deferred: ['test/cluster/long-deferred.ts'],
   'node-versions': ['test/docs/long-node-versions.ts'],
   jam: ['test/hostile/long-jam.ts'],
-  simulation: ['test/store/long-simulation.ts'],
-  'simulation-postgres': ['test/store/long-simulation.ts', { TEST_STORE: 'postgres' }],
+  simulation: ['test/store/long-simulation.ts', FULL],
+  'simulation-postgres': ['test/store/long-simulation.ts', { ...FULL, TEST_STORE: 'postgres' }],
 }
 
 async function play([file, env]: Run, args: readonly string[]): Promise<boolean> {

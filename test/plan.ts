@@ -27,8 +27,8 @@ export const OWN_PROCESS: readonly RegExp[] = [
 /** Areas are split into processes of at most this many files, so that no process outlasts the others. */
 export const FILES_MAX = 12
 
-/** Areas whose files start many processes or a browser: one process for all of them, so that they run one at a time. */
-export const ONE_AT_A_TIME: readonly string[] = ['cluster', 'crash', 'dashboard', 'deploy']
+/** Areas whose files start many processes or a browser: so many of their files run at a time. */
+export const AT_A_TIME: Readonly<Record<string, number>> = { cluster: 1, crash: 1, dashboard: 3, deploy: 1 }
 
 /**
  * Parts of the names of the processes that take longest, which start first: the end of the run then has short processes

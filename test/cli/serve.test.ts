@@ -9,8 +9,8 @@ import OpenAI from 'openai'
 import { banner } from '../../src/cli/serve-output.ts'
 import { readConfig } from '../../src/config.ts'
 import { curlStandIn } from '../support/curl-stand-in.ts'
-import { test } from '../support/suite.ts'
-import { runTollgate, serveTollgate } from '../support/tollgate-process.ts'
+import { after, before, test } from '../support/suite.ts'
+import { runTollgate, type ServingProcess, serveTollgate } from '../support/tollgate-process.ts'
 
 const execute = promisify(execFile)
 const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8)
@@ -25,8 +25,13 @@ async function createKey(url: string, adminKey: string): Promise<string> {
   return ((await response.json()) as { key: string }).key
 }
 
+let tollgate: ServingProcess
+before(async () => {
+  tollgate = await serveTollgate()
+})
+after(() => tollgate.dispose())
+
 test('a first start creates an admin key, names its file, and leads to a first call with either SDK', async () => {
-  await using tollgate = await serveTollgate()
   assert.match(tollgate.banner, /THE BUILT-IN SIMULATOR/)
   assert.ok(tollgate.banner.includes(`Dashboard  ${tollgate.url}/dashboard\n`))
   assert.doesNotMatch(tollgate.banner, /svc_admin_/)
@@ -51,7 +56,6 @@ test('a first start creates an admin key, names its file, and leads to a first c
 })
 
 test('the commands that the banner prints work as they stand', async () => {
-  const tollgate = await serveTollgate()
   const curl = curlStandIn()
   try {
     const commands = tollgate.banner.slice(
@@ -66,7 +70,6 @@ test('the commands that the banner prints work as they stand', async () => {
     assert.match(output, /"type":"message"/)
   } finally {
     curl.dispose()
-    await tollgate.dispose()
   }
 })
 
@@ -79,12 +82,25 @@ test('the first admin key is shown on a terminal only; in a pipe or a log the ba
   assert.match(piped, /Admin key {2}in data\/admin-key/)
 })
 
+test('one data directory serves one gateway: a second one says so and ends with 1', async () => {
+  const second = await runTollgate(['serve'], { TOLLGATE_PORT: '0', ...tollgate.environment })
+  assert.equal(second.code, 1)
+  assert.match(second.stderr, /Another Tollgate already serves from .*\. Stop it, or set TOLLGATE_DATA_DIR/)
+})
+
+test('a taken port is explained', async () => {
+  const { port } = new URL(tollgate.url)
+  const dataDir = `${tollgate.dataDir}-2`
+  const end = await runTollgate(['serve'], { TOLLGATE_PORT: port, TOLLGATE_DATA_DIR: dataDir })
+  assert.equal(end.code, 1)
+  assert.match(end.stderr, new RegExp(`Port ${port} on 127\\.0\\.0\\.1 is taken`))
+})
+
 test('a second start on the same data keeps keys and does not print the admin key again', async () => {
-  await using first = await serveTollgate()
-  const apiKey = await first.createKey()
-  first.signal('SIGTERM')
-  assert.equal((await first.finished).code, 0)
-  await using second = await serveTollgate(first.environment)
+  const apiKey = await tollgate.createKey()
+  tollgate.signal('SIGTERM')
+  assert.equal((await tollgate.finished).code, 0)
+  await using second = await serveTollgate(tollgate.environment)
   assert.doesNotMatch(second.banner, /svc_admin_/)
   const response = await fetch(`${second.url}/v1/models`, {
     headers: { authorization: `Bearer ${apiKey}` },
@@ -93,42 +109,33 @@ test('a second start on the same data keeps keys and does not print the admin ke
   await response.body?.cancel()
 })
 
-test('one data directory serves one gateway: a second one says so and ends with 1', async () => {
-  await using first = await serveTollgate()
-  const second = await runTollgate(['serve'], { TOLLGATE_PORT: '0', ...first.environment })
-  assert.equal(second.code, 1)
-  assert.match(second.stderr, /Another Tollgate already serves from .*\. Stop it, or set TOLLGATE_DATA_DIR/)
-})
-
 test('a start that was cut off before its pepper was written is made up for: keys are never digested without one', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'tollgate-pepper-'))
   writeFileSync(join(dataDir, 'pepper'), '', { mode: 0o600 })
-  const tollgate = await serveTollgate({ TOLLGATE_DATA_DIR: dataDir })
+  const started = await serveTollgate({ TOLLGATE_DATA_DIR: dataDir })
   try {
     assert.match(readFileSync(join(dataDir, 'pepper'), 'utf8'), /^[\w-]{43}\n$/)
   } finally {
-    await tollgate.dispose()
+    await started.dispose()
     rmSync(dataDir, { recursive: true, force: true })
   }
 })
 
-test('a taken port is explained', async () => {
-  await using first = await serveTollgate()
-  const port = new URL(first.url).port
-  const end = await runTollgate(['serve'], { TOLLGATE_PORT: port, TOLLGATE_DATA_DIR: `${first.dataDir}-2` })
-  assert.equal(end.code, 1)
-  assert.match(end.stderr, new RegExp(`Port ${port} on 127\\.0\\.0\\.1 is taken`))
-})
+async function assertRefused(url: string, adminKey: string): Promise<void> {
+  const headers = { authorization: `Bearer ${adminKey}` }
+  const response = await fetch(`${url}/v1/keys`, { method: 'POST', headers, body: '{"name":"x"}' })
+  assert.equal(response.status, 401)
+  await response.body?.cancel()
+}
 
-test('with one surface configured the other answers 503 and names the variable', async () => {
-  await using tollgate = await serveTollgate({
-    TOLLGATE_MESSAGES_URL: 'http://127.0.0.1:9/',
-    TOLLGATE_ADMIN_KEY: 'an-admin-key-of-the-operator-2026',
-  })
-  assert.match(tollgate.banner, /Chat +not configured/)
-  assert.doesNotMatch(tollgate.banner, /SIMULATOR|an-admin-key/)
-  const apiKey = await createKey(tollgate.url, 'an-admin-key-of-the-operator-2026')
-  const response = await fetch(`${tollgate.url}/v1/chat/completions`, {
+test('with one surface configured the other answers 503; a changed or removed TOLLGATE_ADMIN_KEY stops working', async () => {
+  const [former, latter] = ['the-former-admin-key-of-the-operator', 'the-latter-admin-key-of-the-operator']
+  const upstream = { TOLLGATE_MESSAGES_URL: 'http://127.0.0.1:9/' }
+  await using first = await serveTollgate({ ...upstream, TOLLGATE_ADMIN_KEY: former })
+  assert.match(first.banner, /Chat +not configured/)
+  assert.doesNotMatch(first.banner, /SIMULATOR|the-former-admin-key/)
+  const apiKey = await createKey(first.url, former)
+  const response = await fetch(`${first.url}/v1/chat/completions`, {
     method: 'POST',
     headers: { authorization: `Bearer ${apiKey}` },
     body: '{}',
@@ -138,31 +145,17 @@ test('with one surface configured the other answers 503 and names the variable',
   const { error } = (await response.json()) as { error: { code: string; message: string } }
   assert.equal(error.code, 'surface_not_configured')
   assert.match(error.message, /TOLLGATE_CHAT_KEY/)
-})
-
-test('a changed TOLLGATE_ADMIN_KEY replaces the former one', async () => {
-  const [former, latter] = ['the-former-admin-key-of-the-operator', 'the-latter-admin-key-of-the-operator']
-  await using first = await serveTollgate({ TOLLGATE_ADMIN_KEY: former })
-  await createKey(first.url, former)
   first.signal('SIGTERM')
   await first.finished
+
   await using second = await serveTollgate({ TOLLGATE_ADMIN_KEY: latter, ...first.environment })
   await createKey(second.url, latter)
-  const headers = { authorization: `Bearer ${former}` }
-  const response = await fetch(`${second.url}/v1/keys`, { method: 'POST', headers, body: '{"name":"x"}' })
-  assert.equal(response.status, 401)
-  await response.body?.cancel()
-})
+  await assertRefused(second.url, former)
+  second.signal('SIGTERM')
+  await second.finished
 
-test('without TOLLGATE_ADMIN_KEY its key stops working, and a start that leaves no admin key makes one', async () => {
-  const own = 'the-only-admin-key-of-the-operator-2026'
-  await using first = await serveTollgate({ TOLLGATE_ADMIN_KEY: own })
-  first.signal('SIGTERM')
-  await first.finished
-  await using second = await serveTollgate(first.environment)
-  assert.match(await second.createKey(), /^svc_live_/)
-  const headers = { authorization: `Bearer ${own}` }
-  const response = await fetch(`${second.url}/v1/keys`, { method: 'POST', headers, body: '{"name":"x"}' })
-  assert.equal(response.status, 401)
-  await response.body?.cancel()
+  // No admin key is left, so this start makes one.
+  await using third = await serveTollgate(first.environment)
+  assert.match(await third.createKey(), /^svc_live_/)
+  await assertRefused(third.url, latter)
 })
