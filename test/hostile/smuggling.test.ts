@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { Buffer } from 'node:buffer'
 import { assertOwnAnswer, startPair } from '../support/pair.ts'
 import { connect } from '../support/raw-client.ts'
+import { everyNth } from '../support/scale.ts'
 import { closeAfter, test } from '../support/suite.ts'
 import { type Surface, surfaceOf, surfaces } from '../support/surfaces.ts'
 import type { ReceivedRequest } from '../support/upstream-script.ts'
@@ -123,7 +124,9 @@ for (const surface of surfaces) {
   const target = surface.name === 'messages' ? surface.readEndpoint : surface.streamedEndpoint
 
   test(`${surface.name} ${target}: no spelling of the transfer coding hides a request from us`, async () => {
-    for (const line of mutations()) {
+    const isDue = everyNth(3)
+    for (const [at, line] of [...mutations()].entries()) {
+      if (!isDue(at)) continue
       for (const bytes of templates(surface, target, line)) await assertNotSmuggled(surface, bytes, line)
       await assertOthersServed(pair, [surface])
     }

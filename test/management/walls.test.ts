@@ -114,9 +114,9 @@ for (const { name, method, path } of operations.filter(({ path }) => path.includ
       for (const id of b.ids) {
         const first = (each: string) => path.replace('{id}', each).replace(/\{\w+\}/, 'x')
         assert.ok((await assertAlike(key, method, first, id)) >= 400)
-        // The id of the other account behind an id of the own account.
+        // The id of the other account behind that of the own webhook.
         if (path.split('{').length > 2)
-          for (const own of a.ids)
+          for (const own of a.ids.filter((each) => each.startsWith('wh_')))
             await assertAlike(key, method, (each) => path.replace('{id}', own).replace(/\{\w+\}/, each), id)
       }
   })
