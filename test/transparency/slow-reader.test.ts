@@ -10,7 +10,7 @@ const pair = await startPair()
 closeAfter(pair)
 
 const MiB = 1024 * 1024
-const size = 64 * MiB
+const size = 40 * MiB
 /** Four kernel buffers lie on the way; 8 MiB were measured. Without back-pressure all bytes would be accepted. */
 const acceptedBytesMax = 32 * MiB
 
@@ -31,8 +31,8 @@ const replies = {
   sized: () => sized('HTTP/1.1 200 OK', lines, content),
 }
 
-for (const [framing, reply] of Object.entries(replies)) {
-  for (const surface of surfaces) {
+for (const [at, [framing, reply]] of Object.entries(replies).entries()) {
+  for (const surface of surfaces.slice(at, at + 1)) {
     test(`${surface.name}: a client that does not read stops upstream, and gets every ${framing} byte when it reads on`, async () => {
       const client = await connect(pair.gateway)
       pair.upstream.queue([{ send: reply() }])
