@@ -8,7 +8,7 @@ import { NOTHING_USED, type TokenCounts } from '../ledger/call-columns.ts'
 import type { Metered } from '../metering/meter.ts'
 import { MODEL_NAME_CHARS_MAX } from '../metering/request-facts.ts'
 import { soldByCharacter, speechRequest } from '../providers/chat/audio.ts'
-import { isObjectId } from '../providers/deferred-kinds.ts'
+import { isFinal, isObjectId, statesUsage } from '../providers/deferred-kinds.ts'
 import { isJsonType } from '../providers/surfaces.ts'
 import type { AdmittedCall } from './call.ts'
 import { type EndedAs, type Estimates, estimateUsage, learnFrom, type ReplyTimes } from './estimates.ts'
@@ -92,8 +92,12 @@ export function billCall(call: BilledCall, seen: CallOutcome, billing: Billing):
     return billOf(plan, head, said)
   }
   if (plan.counts) return estimateAndBill(call, outcome, charged, billing.estimates)
+  if (plan.makes === null) return freeBill(plan, head)
   // Upstream works on an object whose id we do not know, so we cannot poll for it: its cost is lost.
-  return plan.makes === null ? freeBill(plan, head) : LOST
+  if (!isFinal(metered)) return LOST
+  return statesUsage(metered)
+    ? freeBill(plan, head)
+    : estimateAndBill(call, outcome, charged, billing.estimates)
 }
 
 /** Counts only the containers of a call that were not charged in the last 20 minutes. */

@@ -159,10 +159,11 @@ export function createDeferrals(parts: DeferralParts) {
     if (objectId === null || (metered.objectId !== null && !isFinal(metered))) return
     const object = await store.findDeferred({ surface, scope: scopeOf(call), objectId })
     if (object === null) return
-    if (DEFERRED_KINDS[object.kind].results === undefined) {
-      // The reply to a HEAD, a range of the body or a stream that was left states nothing.
-      if (isFinal(metered)) await bills.settle(object, metered)
-    } else if (await store.claimOne(object, clock.nowMs()))
+    const isOfBatch = DEFERRED_KINDS[object.kind].results !== undefined
+    if (!isOfBatch && isFinal(metered) && statesUsage(metered)) await bills.settle(object, metered)
+    // The reply to a HEAD, a range of the body or a stream that was left states nothing.
+    else if (!isOfBatch && !isFinal(metered)) return
+    else if (await store.claimOne(object, clock.nowMs()))
       await Promise.race([startPoll(object), pause(SHOWN_MS)])
   }
 
@@ -196,7 +197,7 @@ export function createDeferrals(parts: DeferralParts) {
       if (objectId === null || !isObjectId(objectId)) return 'no'
       const { results, pausesMs } = DEFERRED_KINDS[kind]
       // Record it even if its cost is known: upstream may return the same object to a repeated request.
-      const isStated = results === undefined && isFinal(metered) && statesUsage(metered)
+      const isStated = results === undefined && isFinal(metered)
       const deferral = deferralOf(call, { kind, objectId, head }, passed, pausesMs[0])
       const recorded = await store.deferCall({ ...deferral, atMs: clock.nowMs() }).catch((error: unknown) => {
         if (isStated) return 'closed'

@@ -3,6 +3,7 @@ import { StoreRefused } from '../kernel/errors.ts'
 import type { HeaderNames } from '../kernel/header-names.ts'
 import { childIdOf } from '../kernel/ids.ts'
 import type { Log } from '../kernel/log.ts'
+import type { Usage } from '../kernel/usage.ts'
 import type { CallClosing, CallRecord, Settled } from '../ledger/call.ts'
 import type { DeferredObject, OpenChild } from '../ledger/deferred.ts'
 import type { Metered } from '../metering/meter.ts'
@@ -11,6 +12,8 @@ import { rateFigures, readRating, type StoredRating, writeRating } from '../pric
 import { BatchResults } from '../providers/batch-results.ts'
 import { statesUsage } from '../providers/deferred-kinds.ts'
 import { findEndpoint } from '../providers/find-endpoint.ts'
+import { tokensInBytes } from '../providers/reading.ts'
+import { NOTHING_UNSEEN } from '../providers/request-limits.ts'
 import type { Store } from '../store/store.ts'
 import type { CallCounts } from '../telemetry/call-counts.ts'
 import type { AdmissionQueues } from './admission-queue.ts'
@@ -24,7 +27,8 @@ import {
   withNewContainers,
   withoutSecrets,
 } from './bill.ts'
-import type { Estimates } from './estimates.ts'
+import { type Estimates, estimateUsage } from './estimates.ts'
+import { NOTHING_COUNTABLE } from './read.ts'
 import type { Settler } from './settle.ts'
 
 export interface DeferredBillParts {
@@ -138,10 +142,13 @@ export function createDeferredBills(parts: DeferredBillParts) {
   return {
     async settle(object: DeferredObject, metered: Metered): Promise<boolean> {
       const { call } = object
-      if (!statesUsage(metered)) throw new Error(`${call.requestId} has ended and states no usage`)
       const version = await versionOf(call)
-      const usage = withNewContainers(metered.usage, metered, parts)
-      return await closeAll(object, billOf(call, usage, ratingOf(call), version))
+      const rating = ratingOf(call)
+      const stated = statesUsage(metered)
+        ? metered.usage
+        : await estimateStored(metered, call, rating, parts.estimates)
+      const usage = withNewContainers(stated, metered, parts)
+      return await closeAll(object, billOf(call, usage, rating, version))
     },
     /** Bills the lines of the results, with one record per model. */
     async settleBatch(
@@ -161,8 +168,8 @@ export function createDeferredBills(parts: DeferredBillParts) {
       if (read === null || endpoint?.billing === 'free') return await closeAll(object, done)
       if (endpoint?.billing !== 'metered') return await closeAll(object, { ...done, unpriced: true })
       const used = new BatchUsage(context, version)
-      const results = new BatchResults(endpoint.usage, ({ usage, inputKnown, outputKnown }) =>
-        used.add(usage, inputKnown && outputKnown),
+      const results = new BatchResults(endpoint.usage, (line) =>
+        used.add(line.outputKnown ? line.usage : withVisible(line), line.inputKnown && line.outputKnown),
       )
       const outcome = await read((chunk) => results.write(chunk))
       if (outcome === 'gone') return await settleAtHold(object)
@@ -190,5 +197,41 @@ export function createDeferredBills(parts: DeferredBillParts) {
       log.warn(about, 'the object of a call cannot be polled any more; its cost is lost')
       return await closeBy(object, () => LOST)
     },
+  }
+}
+
+/** The usage of a response that has ended and does not state it, by the size of the request and the output it shows. */
+async function estimateStored(
+  metered: Metered,
+  { keyId, modelAsked, bytesIn }: CallRecord,
+  { context }: StoredRating,
+  estimates: Estimates,
+): Promise<Usage> {
+  const unlimited = { input: null, output: null, contextWindow: null }
+  const asked = { serviceTier: context.tierAsked ?? null, speed: null }
+  const hold = { kind: 'none' } as const
+  const call = {
+    keyId,
+    plan: { modelAsked, reader: 'responses', answers: 1, hold, asked, tokensHeld: () => unlimited },
+    request: { ...NOTHING_COUNTABLE, lengthBytes: bytesIn },
+    unseen: NOTHING_UNSEEN,
+    endedAs: 'whole',
+    isDocument: true,
+    bytesOut: 0,
+    elapsedMs: 0,
+    times: { silentMs: 0, generatedMs: null, stalledMs: 0 },
+  } as const
+  return { ...(await estimateUsage(metered, call, estimates)), suspect: true }
+}
+
+/** A line of a batch that does not state its output counts the text that it shows. */
+function withVisible({ usage, outputTokensSeen, output: { text, thinking, tool } }: Metered): Usage {
+  const output_tokens = Math.max(outputTokensSeen, tokensInBytes(text + thinking + tool))
+  const parts = usage.parts.length > 0 ? usage.parts : [{ model: null, quantities: {}, promptTokens: 0 }]
+  return {
+    ...usage,
+    parts: parts.map((part, i) =>
+      i === 0 ? { ...part, quantities: { ...part.quantities, output_tokens } } : part,
+    ),
   }
 }

@@ -75,8 +75,8 @@ function leaveWithClient(
 export function readOnMs(reply: LeftReply, plan: CallPlan, onLeave: OnLeave): number {
   // Free calls and errors cost nothing, so the rest of the reply does not matter.
   if (!plan.metered || reply.isError) return 0
-  // The reply names the created object, for which upstream can then be polled.
-  if (plan.makes !== null) return reply.isStreamed ? limits.readOnMs : limits.finishMs
+  // Once the reply has named the created object, upstream can be polled for it.
+  if (plan.makes !== null) return (reply.shown.objectId ?? null) === null ? limits.finishMs : limits.readOnMs
   if (onLeave === 'finish' || isUsageUnknown(reply, plan.unseen())) return limits.finishMs
   return reply.isNearlyDone ? limits.readOnMs : 0
 }

@@ -94,6 +94,7 @@ export class BatchResults {
   readonly #lines: JsonLines<ReplyJson>
   readonly #createReader: ((output: Delivered) => ReplyReader) | null
   readonly #onSucceeded: (metered: Metered) => void
+  #defect: unknown = null
 
   constructor(reader: UsageReader, onSucceeded: (metered: Metered) => void) {
     this.#createReader = READERS[reader]?.create ?? null
@@ -105,11 +106,17 @@ export class BatchResults {
     )
   }
 
+  /** Never throws: an error in a socket's callback would end the process. */
   write(chunk: Buffer): void {
-    this.#lines.write(chunk)
+    try {
+      this.#lines.write(chunk)
+    } catch (error) {
+      this.#defect ??= error
+    }
   }
 
   end(): boolean {
+    if (this.#defect !== null) throw this.#defect
     return this.#lines.end()
   }
 

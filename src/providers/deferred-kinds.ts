@@ -50,11 +50,13 @@ export function isFinal({ usage }: Metered): boolean {
   return FINAL.has(usage.stopReason)
 }
 
-/** Final states in which work was done. In others an object may have used nothing and state nothing. */
+/** Final states in which work was done. In others an object that shows no output may have used nothing. */
 const HAS_USED: ReadonlySet<string | null> = new Set(['completed', 'incomplete'])
 
-export function statesUsage({ usage, inputKnown, outputKnown }: Metered): boolean {
-  return (inputKnown && outputKnown) || !HAS_USED.has(usage.stopReason)
+/** Whether a final object states its usage, or used nothing. If not, its usage is estimated. */
+export function statesUsage({ usage, inputKnown, outputKnown, output }: Metered): boolean {
+  if (inputKnown && outputKnown) return true
+  return !HAS_USED.has(usage.stopReason) && output.text + output.thinking + output.tool === 0
 }
 
 export function isObjectId(id: string): boolean {

@@ -39,9 +39,7 @@ export function namedModels(
     case 'batch_file':
       return namedInFile(facts)
     case 'elsewhere':
-      return found.billing === 'free'
-        ? NOTHING
-        : unknown('This endpoint names its models where the gateway does not read them.')
+      return unknown('This endpoint names its models where the gateway does not read them.')
   }
 }
 

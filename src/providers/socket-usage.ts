@@ -13,7 +13,7 @@ export function realtimeUsage(usage: unknown, model: string | null): Usage {
   if (!isObject(input) || !isObject(output)) counts.doubt()
   const plain = { input: 'audio_input_tokens', output: 'audio_output_tokens' } as const
   const details = {
-    input_token_details: withRest(input, stated['input_tokens'], counts),
+    input_token_details: withCached(withRest(input, stated['input_tokens'], counts), counts),
     output_token_details: withRest(output, stated['output_tokens'], counts),
   }
   return usageOf(readTokens({ ...stated, ...details }, counts, plain), model, counts)
@@ -25,6 +25,16 @@ function withRest(details: unknown, total: unknown, counts: Counts): unknown {
   const rest = (counts.read(total) ?? 0) - of('text') - of('audio') - of('image')
   if (rest > 0) counts.doubt()
   return rest > 0 ? { ...details, audio_tokens: of('audio') + rest } : details
+}
+
+/** Cached tokens of unstated kind are text, which saves least, and beyond the text audio. */
+function withCached(details: unknown, counts: Counts): unknown {
+  if (!isObject(details) || isObject(details['cached_tokens_details'])) return details
+  const cached = counts.read(details['cached_tokens']) ?? 0
+  if (cached === 0) return details
+  counts.doubt()
+  const audio = cached - (counts.read(details['text_tokens']) ?? 0)
+  return { ...details, cached_tokens_details: { audio_tokens: Math.max(0, audio) } }
 }
 
 /** Usage events do not name a model. */

@@ -262,6 +262,44 @@ test('a batch that has ended when it is answered, and when it is first polled, i
   await quick.assertBalanced()
 })
 
+test('a tool input that is nested deeper than the stack does not make the results unreadable', async () => {
+  await using upstream = await startShownUpstream()
+  await using quick = await startBillingBench(upstream.urls)
+  const ended = { id: 'msgbatch_1', processing_status: 'ended' }
+  const path = `/v1/messages/batches/${ended.id}`
+  upstream.shows('POST /v1/messages/batches', ended)
+  upstream.shows(`GET ${path}`, ended)
+  const usage = { input_tokens: 1000, output_tokens: 1000 }
+  const content = [{ type: 'tool_use', input: { a: 'nested' } }]
+  const result = { type: 'succeeded', message: { model: 'claude-haiku-5-5', content, usage } }
+  const nested = '['.repeat(8_000) + ']'.repeat(8_000)
+  const line = JSON.stringify({ custom_id: 'a', result }).replace('"nested"', nested)
+  upstream.showsText(`GET ${path}/results`, line)
+  const { requestId } = await quick.call('/v1/messages/batches', { requests: [entry('a')] })
+  await quick.call(path, undefined, { method: 'GET' })
+  assert.equal((await quick.record(requestId))['state'], 'settled')
+  assert.equal((await quick.balance())['balance_usd'], (-1000 * (HAIKU.input + HAIKU.output)) / 2e6)
+})
+
+test('a line that succeeded without usage is estimated by the text that it shows', async () => {
+  await using upstream = await startShownUpstream()
+  await using quick = await startBillingBench(upstream.urls)
+  const ended = { id: 'msgbatch_1', processing_status: 'ended' }
+  const path = `/v1/messages/batches/${ended.id}`
+  upstream.shows('POST /v1/messages/batches', ended)
+  upstream.shows(`GET ${path}`, ended)
+  const content = [{ type: 'text', text: 'x'.repeat(4_000) }]
+  const result = { type: 'succeeded', message: { model: 'claude-haiku-5-5', content } }
+  upstream.shows(`GET ${path}/results`, { custom_id: 'a', result })
+  const { requestId } = await quick.call('/v1/messages/batches', { requests: [entry('a')] })
+  await quick.call(path, undefined, { method: 'GET' })
+  const { state, children_cost_usd } = await quick.record(requestId)
+  assert.deepEqual([state, children_cost_usd], ['settled', (1_000 * HAIKU.output) / 2e6])
+  const usage = await quick.gateway.manage('GET', '/v1/usage')
+  assert.equal((usage['total'] as Record<string, number>)['estimated_requests'], 1)
+  await quick.assertBalanced()
+})
+
 test('results that can never be asked for cost nothing for now, and are given up after 30 days', async () => {
   const upstream = await startShownUpstream()
   const odd = await startBillingBench(upstream.urls)

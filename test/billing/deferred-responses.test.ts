@@ -130,28 +130,38 @@ test('what upstream has made for an earlier call, and names again for a repetiti
   await again.assertBalanced()
 })
 
-test('a response that is done and does not say what it has used stays open until it does', async () => {
-  const upstream = await startShownUpstream()
-  const odd = await startBillingBench(upstream.urls)
-  try {
-    const id = 'resp_1'
-    upstream.shows('POST /v1/responses', { id, status: 'queued', usage: null })
-    const { requestId } = await odd.call('/v1/responses', RESPONSE, { surface })
-    const usage = { input_tokens: 10, output_tokens: 10, total_tokens: 20 }
-    for (const [status, more, expected] of [
-      ['completed', { usage: null }, 'deferred'],
-      ['incomplete', {}, 'deferred'],
-      ['completed', { usage: { input_tokens: 'ten', output_tokens: 10 } }, 'deferred'],
-      ['completed', { usage }, 'settled'],
-    ] as const) {
-      upstream.shows(`GET /v1/responses/${id}`, { id, model: 'gpt-6-luna', status, ...more })
-      await odd.call(`/v1/responses/${id}`, undefined, { method: 'GET', surface })
-      const { state } = await odd.gateway.manage('GET', `/gateway/v1/requests/${requestId}`)
-      assert.equal(state, expected, JSON.stringify(more))
-    }
-    assert.ok(Number((await odd.record(requestId))['cost_usd']) > 0)
-  } finally {
-    await odd.close()
-    await upstream.close()
-  }
+test('a finished response that does not state its usage is estimated by the output it shows', async () => {
+  await using upstream = await startShownUpstream()
+  await using odd = await startBillingBench(upstream.urls)
+  const shown = { id: 'resp_1', model: 'gpt-6-luna', usage: null }
+  const text = 'x'.repeat(400)
+  const output = [{ type: 'message', content: [{ type: 'output_text', text }] }]
+  upstream.shows('POST /v1/responses', { ...shown, status: 'queued' })
+  const { requestId } = await odd.call('/v1/responses', RESPONSE, { surface })
+  const look = () => odd.call('/v1/responses/resp_1', undefined, { method: 'GET', surface })
+  upstream.shows('GET /v1/responses/resp_1', { ...shown, status: 'in_progress' })
+  await look()
+  assert.equal((await odd.gateway.manage('GET', `/gateway/v1/requests/${requestId}`))['state'], 'deferred')
+  upstream.shows('GET /v1/responses/resp_1', { ...shown, status: 'completed', output })
+  await look()
+  const { state, estimated, usage, cost_usd } = await odd.record(requestId)
+  assert.deepEqual([state, estimated], ['settled', true])
+  assert.equal((usage as Record<string, number>)['output_tokens'], 100)
+  assert.ok(Number((usage as Record<string, number>)['input_tokens']) > 0)
+  assert.ok(Number(cost_usd) > 0)
+  await odd.assertBalanced()
+})
+
+test('a background stream that is cancelled without stated usage costs what it delivered', async () => {
+  await using upstream = await startShownUpstream()
+  await using odd = await startBillingBench(upstream.urls)
+  const delta = { type: 'response.output_text.delta', delta: 'x'.repeat(400), response: null }
+  const response = { id: 'resp_1', model: 'gpt-6-luna', status: 'cancelled', usage: null, output: [] }
+  const last = { type: 'response.cancelled', response }
+  upstream.streams('POST /v1/responses', delta, Promise.resolve(), last)
+  const { requestId } = await odd.call('/v1/responses', { ...RESPONSE, stream: true }, { surface })
+  const { state, estimated, usage } = await odd.record(requestId)
+  assert.deepEqual([state, estimated], ['settled', true])
+  assert.equal((usage as Record<string, number>)['output_tokens'], 100)
+  await odd.assertBalanced()
 })

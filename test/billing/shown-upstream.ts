@@ -13,13 +13,17 @@ const written = (event: StreamEvent) => `event: ${event.type}\ndata: ${JSON.stri
 export async function startShownUpstream() {
   const shown = new Map<string, readonly Step[]>()
   const upstream = await ScriptedUpstream.start()
-  const answer = (status: number, body: unknown) =>
-    sized(`HTTP/1.1 ${status} Said`, ['Content-Type: application/json'], JSON.stringify(body))
+  const answerText = (status: number, text: string) =>
+    sized(`HTTP/1.1 ${status} Said`, ['Content-Type: application/json'], text)
+  const answer = (status: number, body: unknown) => answerText(status, JSON.stringify(body))
   upstream.answer(({ method, target }) => shown.get(`${method} ${target}`) ?? [{ send: answer(404, {}) }])
   return {
     urls: { messagesUrl: upstream.url, chatUrl: `${upstream.url}/v1` },
     shows(what: string, body: unknown, status = 200) {
       shown.set(what, [{ send: answer(status, body) }])
+    },
+    showsText(what: string, text: string) {
+      shown.set(what, [{ send: answerText(200, text) }])
     },
     /** Begins a stream with an event. `rest` ends it, with the last event if there is one: nothing more comes before. */
     streams(what: string, event: StreamEvent, rest: Promise<unknown>, last: StreamEvent | null = null) {

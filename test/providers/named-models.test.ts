@@ -87,7 +87,11 @@ messages POST /v1/sessions
 chat POST /v1/fine_tuning/alpha/graders/run
   a grader | {"grader":{"model":"a"}} | ~ does not read them
 chat POST /v1/fine_tuning/alpha/graders/validate
-  a grader that is only validated | {"grader":{"model":"a"}} | =
+  a grader that is only validated | {"grader":{"model":"a"}} | ~ does not read them
+chat POST /v1/evals
+  an eval, whose graders name models | {"testing_criteria":[{"type":"label_model","model":"a"}]} | ~ does not read them
+chat POST /v1/agents/sessions/sess_1
+  a session whose model changes | {"agent":{"model":"a"}} | ~ does not read them
 chat POST /v1/realtime/sessions
   a credential | {"model":"a"} | ~ credential
 messages POST /v1/oauth/token

@@ -77,6 +77,16 @@ const contradictions: readonly Contradiction[] = [
     },
   },
   {
+    says: 'with cached tokens of unstated kind counts them as text and then as audio, never as more than there is',
+    usage: {
+      ...{ input_tokens: 100, input_token_details: { ...details(20, 80), cached_tokens: 50 } },
+      ...{ output_tokens: 50, output_token_details: { text_tokens: 50 } },
+    },
+    quantities: {
+      ...{ cache_read_tokens: 20, audio_cache_read_tokens: 30, audio_input_tokens: 50, output_tokens: 50 },
+    },
+  },
+  {
     says: 'without a total on one side is the other side',
     usage: { total_tokens: 90, output_tokens: 30, output_token_details: details(30, 0) },
     quantities: { output_tokens: 30 },

@@ -101,14 +101,14 @@ test('a session with transcription near its cap goes on: it never waits for a ho
   await leave(socket, id)
 })
 
-test('a transcript is billed once, and without usage not at all', async () => {
+test('each transcript that states its usage is billed, two parts of one item included', async () => {
   const { id, socket } = await open({ monthly_budget_usd: 50 })
   const usage = { type: 'duration', seconds: 60 }
   say({ type: TRANSCRIBED, item_id: 'item_a' })
-  for (let i = 0; i < 2; i++) say({ type: TRANSCRIBED, item_id: 'item_b', usage })
-  await until('one is billed', async () => (await upstream.costs(id)).length === 1)
+  for (let i = 0; i < 2; i++) say({ type: TRANSCRIBED, item_id: 'item_b', content_index: i, usage })
+  await until('both are billed', async () => (await upstream.costs(id)).length === 2)
   await leave(socket, id)
-  assert.deepEqual(await upstream.costs(id), [['whisper-1', 0.006]])
+  assert.deepEqual(await upstream.costs(id), Array(2).fill(['whisper-1', 0.006]))
 })
 
 test('transcripts that upstream makes by itself pass a cap by at most one, and then the socket closes', async () => {

@@ -77,12 +77,12 @@ export class RealtimeProtocol implements SocketProtocol {
   server(payload: Buffer): ServerSays {
     const event = sessionEvent(payload)
     if (event === null) return SAYS_NOTHING
-    const { type, responseId, session, usage, itemId } = event
+    const { type, responseId, session, usage } = event
     this.#bytesPerMs = session?.bytesPerMs ?? this.#bytesPerMs
     this.#spokenBytesPerMs = session?.spokenBytesPerMs ?? this.#spokenBytesPerMs
     if (session?.transcription !== undefined) this.#transcribedBy = session.transcription?.model ?? null
     if (type === 'error') return { ...SAYS_NOTHING, kind: 'failed', tag: event.aboutEventId }
-    if (type === TRANSCRIBED && usage !== null) return { ...SAYS_NOTHING, kind: 'transcribed', usage, itemId }
+    if (type === TRANSCRIBED && usage !== null) return { ...SAYS_NOTHING, kind: 'transcribed', usage }
     if (responseId === null) return SAYS_NOTHING
     const says = { ...SAYS_NOTHING, responseId, usage, stopReason: event.status }
     if (type === 'response.created') return { ...says, kind: 'began' }

@@ -31,7 +31,6 @@ export interface ServerSays {
   readonly status: number
   readonly usage: unknown
   readonly stopReason: string | null
-  readonly itemId: string | null
 }
 
 /** The tag of a turn that adds input to a running response. All waiting steers of a lane become one successor. */
@@ -41,7 +40,7 @@ export const NO_LANE = ''
 
 export const SAYS_NOTHING: ServerSays = {
   ...{ kind: 'other', lane: NO_LANE, responseId: null, tag: null },
-  ...{ status: 400, usage: null, stopReason: null, itemId: null },
+  ...{ status: 400, usage: null, stopReason: null },
 }
 
 /** A turn from the moment its message was sent until it settles. */

@@ -38,7 +38,7 @@ export class SocketTurns {
   /** Settlements under way. */
   readonly #settling = new Set<Promise<void>>()
   #open: OpenTurn[] = []
-  /** Billed responses and transcripts, since upstream may name them again. */
+  /** Billed responses, since upstream may name them again. */
   readonly #billedIds = new Set<string>()
   /** A response that began without a hold is being admitted; events wait in the backlog. */
   #adopting: Promise<void> | null = null
@@ -335,10 +335,8 @@ export class SocketTurns {
   }
 
   #transcribed(says: ServerSays): void {
-    const { itemId } = says
     const found = this.#protocol.transcriptionOf?.(says)
-    if (found === undefined || (itemId !== null && this.#billedIds.has(itemId))) return
-    this.#markBilled(itemId)
+    if (found === undefined) return
     const billed = this.#admission.admitBegun(found.planned)
     const settled = billed.then((turn) => turn?.endWith(found.usage))
     this.#watch(settled)

@@ -137,9 +137,7 @@ export class MessagesReader implements ReplyReader {
       const block = objectAt(value)
       this.#noteBlock(block)
       for (const [kind, member] of DELTAS.values()) this.#output[kind] += bytesWritten(block[member])
-      const { input } = block
-      if (input instanceof Sized) this.#output.tool += input.bytes
-      else this.#output.tool += bytesWritten(isObject(input) ? JSON.stringify(input) : input)
+      this.#output.tool += inputBytes(block['input'])
     }
   }
 
@@ -211,5 +209,16 @@ export class MessagesReader implements ReplyReader {
 
   #readError(event: JsonObject): void {
     this.#error = nameAt(objectAt(event['error'])['type']) ?? 'error'
+  }
+}
+
+function inputBytes(input: unknown): number {
+  if (input instanceof Sized) return input.bytes
+  if (!isObject(input)) return bytesWritten(input)
+  try {
+    return Buffer.byteLength(JSON.stringify(input))
+  } catch {
+    // A model can be asked for an input that is nested too deeply for the stack.
+    return 0
   }
 }
