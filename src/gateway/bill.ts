@@ -157,10 +157,10 @@ export function withoutSecrets(bill: Bill, redact: Redact): Bill {
 /** No error is this long: a longer event stream has delivered audio or an image. */
 const ERROR_BYTES_MAX = 16 * 1024
 
-/** A stream with status 200 that contains only an error is free, like every error. */
+/** An error before any output is free, although a stream states its input first. */
 function failedAtOnce(metered: Metered, mediaBytes: number): boolean {
-  const { error, inputKnown, outputTokensSeen, output, shown } = metered
-  if (error === null || inputKnown || outputTokensSeen > 0) return false
+  const { error, inputKnown, outputKnown, output, shown } = metered
+  if (error === null || (inputKnown && outputKnown)) return false
   const hasMedia = mediaBytes > ERROR_BYTES_MAX
   if (isBrokenOff(metered) && (shown.toolsRan || shown.reasons || hasMedia)) return false
   return output.text + output.thinking + output.tool === 0

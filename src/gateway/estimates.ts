@@ -134,25 +134,24 @@ class Ratio {
   }
 }
 
-/** An LRU map. */
+/** The entries that were used last: two maps, because deleting the oldest entry of one map takes 10 µs at this size. */
 class Recent<Value> {
-  readonly #entries = new Map<string, Value>()
+  #young = new Map<string, Value>()
+  #old = new Map<string, Value>()
 
   get(name: string): Value | undefined {
-    const value = this.#entries.get(name)
-    if (value === undefined) return undefined
-    this.#entries.delete(name)
-    this.#entries.set(name, value)
-    return value
+    const young = this.#young.get(name)
+    if (young !== undefined) return young
+    const old = this.#old.get(name)
+    return old === undefined ? undefined : this.set(name, old)
   }
 
   set(name: string, value: Value): Value {
-    this.#entries.delete(name)
-    if (this.#entries.size >= ENTRIES_MAX) {
-      const [oldest] = this.#entries.keys()
-      if (oldest !== undefined) this.#entries.delete(oldest)
+    if (this.#young.size >= ENTRIES_MAX / 2 && !this.#young.has(name)) {
+      this.#old = this.#young
+      this.#young = new Map()
     }
-    this.#entries.set(name, value)
+    this.#young.set(name, value)
     return value
   }
 }

@@ -110,16 +110,19 @@ export function createPricer(firstBook: PriceBook, settings: PricerSettings) {
   /** `stated`: limits that do not follow from the request. */
   function begin(call: PricedRequest, stated: RequestLimits | null, batch = false): PlanParts {
     const version = versionAt(book, call.atMs)
+    const limits = stated ?? limitsOf(call, version)
+    const tierAsked = tierFor(call.surface, limits, settings)
     const context = {
       surface: call.surface,
       modelAsked: call.modelAsked,
       endpoint: call.endpoint?.template ?? recorded(call.path),
       regional: call.surface === 'chat' && settings.chatRegional,
       batch,
-      imageToolModel: null,
+      imageToolModel: recorded(limits.tools.imageModel),
+      tierAsked: recorded(tierAsked),
     }
-    const limits = stated ?? limitsOf(call, version)
-    return { call, limits, modelDefault: defaultModel(call, limits, version), version, context, settings }
+    const modelDefault = defaultModel(call, limits, version)
+    return { call, limits, tierAsked, modelDefault, version, context, settings }
   }
 
   return {
@@ -151,10 +154,7 @@ export function createPricer(firstBook: PriceBook, settings: PricerSettings) {
       const { endpoint } = call
       if (endpoint?.billing === 'metered') {
         const parts = begin(call, null)
-        const { limits, context } = parts
-        const imageToolModel = recorded(limits.tools.imageModel)
-        const tierAsked = recorded(tierFor(call.surface, limits, settings))
-        return meteredPlan({ ...parts, context: { ...context, imageToolModel, tierAsked } }, boundFor(parts))
+        return meteredPlan(parts, boundFor(parts))
       }
       const parts = begin(call, TURN_LIMITS)
       const makes = endpoint?.makes
@@ -167,6 +167,7 @@ export function createPricer(firstBook: PriceBook, settings: PricerSettings) {
 interface PlanParts {
   readonly call: PricedRequest
   readonly limits: RequestLimits
+  readonly tierAsked: string | null
   /** The model that upstream uses if the request names none. */
   readonly modelDefault: string | null
   readonly version: PriceVersion
@@ -315,12 +316,11 @@ function limitsOf({ endpoint, facts, modelAsked }: PricedRequest, version: Price
 }
 
 function boundFor(
-  { call, limits, modelDefault, version, context, settings }: PlanParts,
+  { call, limits, tierAsked: serviceTier, modelDefault, version, context, settings }: PlanParts,
   model = call.modelAsked ?? modelDefault,
 ): Bound {
   const { surface, bodyBytes } = call
   const { endpoint, regional, batch } = context
-  const serviceTier = tierFor(surface, limits, settings)
   const request = { ...limits, surface, endpoint, regional, batch, model, bodyBytes, serviceTier }
   return boundOf(request, version, settings.discount)
 }

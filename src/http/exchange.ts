@@ -29,7 +29,33 @@ export function sendWhole(exchange: Exchange, reply: WholeReply, options?: { clo
   if (options?.close === true) res.shouldKeepAlive = false
   res.writeHead(reply.status, undefined, [...reply.headers, exchange.names.requestId, exchange.requestId])
   res.end(reply.body)
+  if (!res.isOver) {
+    countUnread(res, reply.body.length)
+    res.whenClosed.add(() => forget(res))
+  }
   discardRest(req)
+}
+
+/** Memory of our own replies whose clients have not read them yet. */
+export const UNREAD_BYTES_MAX = 128 * 1024 ** 2
+
+const unread = new Map<OutgoingReply, number>()
+let unreadBytes = 0
+
+/** Beyond the limit, the connection whose reply has waited longest is closed: a client that reads nothing costs only itself. */
+function countUnread(res: OutgoingReply, bytes: number): void {
+  unread.set(res, bytes)
+  unreadBytes += bytes
+  for (const oldest of unread.keys()) {
+    if (unreadBytes <= UNREAD_BYTES_MAX) return
+    forget(oldest)
+    oldest.destroy()
+  }
+}
+
+function forget(res: OutgoingReply): void {
+  unreadBytes -= unread.get(res) ?? 0
+  unread.delete(res)
 }
 
 /**
@@ -63,7 +89,11 @@ export async function sendStream(exchange: Exchange, reply: StreamedReply): Prom
     for await (const chunk of reply.chunks) {
       if (res.isOver) return
       begin()
-      if (chunk.length > 0 && !res.write(chunk)) await untilRoom(exchange)
+      if (chunk.length > 0 && !res.write(chunk)) {
+        countUnread(res, chunk.length)
+        await untilRoom(exchange)
+        forget(res)
+      }
       if (res.isOver) return
     }
     begin()

@@ -280,6 +280,7 @@ export class JsonSkim {
     if (text === null) return unread
     if (this.#shape?.kind === 'value') this.#copiedBytes += bytes
     if (isText) return parseString(text) ?? unread
+    if (this.#firstByte !== OPEN_BRACE && this.#firstByte !== OPEN_BRACKET) return JSON.parse(text)
     this.#turns += text.length
     for (const name of oddNames(text)) this.#twiceInside.add(name)
     return JSON.parse(text)

@@ -1,7 +1,7 @@
-import { TIERS, type Tier, type Unit } from '../kernel/usage.ts'
+import type { Tier, Unit } from '../kernel/usage.ts'
 import { nearestName } from '../kernel/vocabulary.ts'
 import { type ModelFactors, maxRate } from './modifiers.ts'
-import type { BookVersionEntry, Mode, ModelEntry, RateTableEntry, TariffEntry } from './price-file.ts'
+import type { BookVersionEntry, Mode, ModelEntry } from './price-file.ts'
 import { type Side, UNIT_PRICES, UNITS_OF } from './rate-keys.ts'
 
 /** Nanodollars per the number of units in UNIT_PRICES. A missing unit has no price. */
@@ -85,14 +85,6 @@ export function suggestModel(names: Iterable<string>, name: string): string | nu
 
 export function tableFor(model: ModelPrice, endpoint: string): RateTable {
   return model.endpoints.get(endpoint) ?? model.rates
-}
-
-/** The tariffs of a table with their names. */
-export function tariffsOf(table: RateTableEntry): readonly (readonly [tier: Tier, TariffEntry])[] {
-  return TIERS.flatMap((tier) => {
-    const entry = table[tier]
-    return entry === undefined ? [] : [[tier, entry] as const]
-  })
 }
 
 /**

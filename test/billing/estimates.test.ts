@@ -174,6 +174,26 @@ test('a stream that says nothing but an error costs nothing', async () => {
   assert.equal(usd(await call.record()), 0)
 })
 
+test('an error event before any output is free although the stream stated its input; a broken connection is not', async () => {
+  const start = event({
+    type: 'message_start',
+    message: { id: 'm', model: 'claude-haiku-5-5', usage: { input_tokens: 1_000, output_tokens: 1 } },
+  })
+  const block = event({ type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } })
+  const text = event({ type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'Hello' } })
+  for (const [steps, isFree] of [
+    [[start, ...givesUp], true],
+    [[start, block, ...givesUp], true],
+    [[start, block, text, ...givesUp], false],
+    [[start, { reset: true }], false],
+  ] as const) {
+    const body = { model: 'claude-haiku-5-5', max_tokens: 9, messages: hi, stream: true }
+    const call = await bench.begin('/v1/messages', body, [{ send: streamHead }, ...steps])
+    const record = await call.record()
+    assert.deepEqual([usd(record) === 0, record['estimated']], [isFree, !isFree], JSON.stringify(steps))
+  }
+})
+
 test('a message that ends in an error while it thinks is not charged for the silence', async () => {
   const thought = Promise.withResolvers<void>()
   const body = { model: 'claude-opus-5-5', max_tokens: 50_000, messages: hi, stream: true }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { type Exchange, sendStream, sendWhole } from '../../src/http/exchange.ts'
+import { createConnection } from 'node:net'
+import { type Exchange, sendStream, sendWhole, UNREAD_BYTES_MAX } from '../../src/http/exchange.ts'
 import { createHttpServer } from '../../src/http/server.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { headerNames } from '../../src/kernel/header-names.ts'
@@ -24,13 +25,13 @@ async function answer(exchange: Exchange): Promise<void> {
   }
 }
 
-const server = createHttpServer({
+const PARTS = {
   clock: systemClock,
   nextUlid: createUlidSource(systemClock),
   names: headerNames('svc'),
-  onExchange: (exchange) => void answer(exchange),
   shapeBroken: () => WHOLE,
-})
+}
+const server = createHttpServer({ ...PARTS, onExchange: (exchange) => void answer(exchange) })
 const address = { host: '127.0.0.1', port: (await server.listen('127.0.0.1', 0)).port }
 after(() => server.drain(0))
 
@@ -118,3 +119,35 @@ for (const [how, leave] of [
     await stopped
   })
 }
+
+test('replies that no client reads take bounded memory: the connection that has waited longest is closed', async () => {
+  const body = Buffer.alloc(UNREAD_BYTES_MAX / 8)
+  const sent: Exchange[] = []
+  let onSent = () => {}
+  const large = createHttpServer({
+    ...PARTS,
+    onExchange(exchange) {
+      sent.push(exchange)
+      sendWhole(exchange, { status: 200, headers: ['content-length', String(body.length)], body })
+      onSent()
+    },
+  })
+  const where = { host: '127.0.0.1', port: (await large.listen('127.0.0.1', 0)).port }
+  const clients = Array.from({ length: 10 }, () => createConnection(where).pause())
+  try {
+    for (const client of clients) {
+      const isSent = new Promise<void>((resolve) => {
+        onSent = resolve
+      })
+      client.on('error', () => {}).write(get('/large'))
+      await isSent
+    }
+    assert.deepEqual(
+      sent.map(({ res }) => res.destroyed),
+      [true, true, ...Array(8).fill(false)],
+    )
+  } finally {
+    for (const client of clients) client.destroy()
+    await large.drain(0)
+  }
+})

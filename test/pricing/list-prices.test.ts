@@ -2,7 +2,9 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { parseUsd } from '../../src/kernel/money.ts'
-import { findModel, tariffsOf } from '../../src/pricing/price-book.ts'
+import { TIERS } from '../../src/kernel/usage.ts'
+import { findModel } from '../../src/pricing/price-book.ts'
+import type { RateTableEntry } from '../../src/pricing/price-file.ts'
 import { test } from '../support/suite.ts'
 import { words } from '../support/words.ts'
 import { shipped } from './worked-example.ts'
@@ -27,6 +29,9 @@ test('a price that changes gets a new version id', () => {
 function nanos(text: string | null | undefined): bigint {
   return parseUsd(text ?? '') ?? -1n
 }
+
+const tariffsOf = (table: RateTableEntry) =>
+  TIERS.flatMap((tier) => (table[tier] === undefined ? [] : [[tier, table[tier]] as const]))
 
 const claude = shipped.models.filter(({ provider }) => provider === 'anthropic').map(({ entry }) => entry)
 

@@ -141,10 +141,19 @@ export class ClosingUsageReader implements ReplyReader {
     if (!isObject(usage)) return
     if (usage['type'] === 'duration') this.#audio = audioOf(usage['seconds']) ?? this.#audio
     const result = this.#kind.readUsage(usage, counts)
-    if (this.#results.length === (this.#kind.closesEachResult ? RESULTS_MAX : 1)) counts.doubt()
-    else this.#results.push(result)
+    if (this.#results.length < (this.#kind.closesEachResult ? RESULTS_MAX : 1)) this.#results.push(result)
+    else {
+      counts.doubt()
+      const last = this.#results.pop() ?? result
+      this.#results.push(unitsIn(result) > unitsIn(last) ? result : last)
+    }
     if (this.#svgParts.length < RESULTS_MAX) this.#svgParts.push(...svgParts(object['svg_usage'], counts))
   }
+}
+
+function unitsIn({ input, output }: ReportedTokens): number {
+  const counts = [input, output].flatMap((side) => Object.values(side?.quantities ?? {}))
+  return counts.reduce((sum, count) => sum + count, 0)
 }
 
 /** The duration is a number; older documentation says string. Implausible durations are ignored. */

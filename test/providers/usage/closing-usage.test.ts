@@ -133,12 +133,12 @@ test('transcriptions are paid by tokens or by the length of the recording, whole
   assert.equal(seconds.inputKnown && seconds.outputKnown, true)
 })
 
-test('what should be said once and is said twice counts once, the first one, and is suspect', () => {
+test('what should be said once and is said twice counts once, the largest one, and is suspect', () => {
   const done = (seconds: number): Json => ({
     type: 'transcript.text.done',
     usage: { type: 'duration', seconds },
   })
   const metered = meterStream('transcription', streamOf([done(3), done(5), done(4)]))
-  assert.deepEqual(metered.usage.parts, [part({ audio_input_milliseconds: 3000 }, 0)])
+  assert.deepEqual(metered.usage.parts, [part({ audio_input_milliseconds: 5000 }, 0)])
   assert.equal(metered.usage.suspect, true)
 })
