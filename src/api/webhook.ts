@@ -97,6 +97,9 @@ export const deliverySchema = z
     status: z.enum(DELIVERY_STATUSES),
     attempts: f.count(),
     response_status: z.int().nullable().describe('The HTTP status of the last answer; null if none came.'),
+    response_body: f.textOrNull(
+      'The first 2,048 bytes of the last answer as text; null if none came. Control characters are replaced.',
+    ),
     error: f.textOrNull('Why the last attempt failed; null after a success.'),
     last_attempt_at: f.instant().nullable(),
     next_attempt_at: f.instant().nullable().describe('Null if there will be none.'),

@@ -35,6 +35,7 @@ function deliveryObject(delivery: DeliveryRecord): Written<Delivery> {
     status: delivery.status,
     attempts: delivery.attempts,
     response_status: delivery.responseStatus,
+    response_body: delivery.responseBody,
     error: delivery.error,
     last_attempt_at: formatInstant(delivery.lastAttemptAtMs),
     next_attempt_at: formatInstant(delivery.nextAttemptAtMs),

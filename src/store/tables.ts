@@ -263,7 +263,7 @@ export const TABLE_PARTS: Readonly<Record<string, TableParts>> = {
   webhook_delivery: {
     columns: `
       id text, webhook_id text, event_id text, status text, attempts integer = 0,
-      response_status integer?, error text?, last_attempt_at_ms integer?,
+      response_status integer?, response_body text?, error text?, last_attempt_at_ms integer?,
       -- While a node has claimed the delivery: when it is due again if that node never reports.
       next_attempt_at_ms integer?, created_at_ms integer`,
     key: 'id',

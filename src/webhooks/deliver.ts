@@ -67,7 +67,8 @@ function attemptOf(
   { log, chance }: Deliverer,
 ): DeliveryAttempt {
   const responseStatus = outcome.kind === 'answered' ? outcome.status : null
-  const attempt = { id, webhookId: webhook.id, url: webhook.url, attempts, responseStatus }
+  const responseBody = outcome.kind === 'answered' ? outcome.body : null
+  const attempt = { id, webhookId: webhook.id, url: webhook.url, attempts, responseStatus, responseBody }
   if (responseStatus !== null && responseStatus >= 200 && responseStatus < 300)
     return { ...attempt, error: null, outcome: { kind: 'succeeded' } }
   const error = errorOf(outcome)

@@ -5,6 +5,8 @@ import { VERSION } from '../kernel/runtime.ts'
 import { type EndpointRules, hostOf, permittedAddresses } from './endpoint-address.ts'
 
 const WEBHOOK_ANSWER_BYTES_MAX = 64 * 1024
+/** The part of an answer that is stored. */
+const STORED_ANSWER_BYTES = 2_048
 
 export interface WebhookRequest {
   readonly url: string
@@ -12,9 +14,9 @@ export interface WebhookRequest {
   readonly body: string
 }
 
-/** The outcome of an attempt: the status of the answer, or why there was none. */
+/** The outcome of an attempt: the answer's status and the beginning of its body, or why there was none. */
 export type TryOutcome =
-  | { readonly kind: 'answered'; readonly status: number }
+  | { readonly kind: 'answered'; readonly status: number; readonly body: string }
   | { readonly kind: 'failed'; readonly reason: string }
 
 /**
@@ -55,7 +57,7 @@ export async function sendWebhook(
       // Verify certificates even if NODE_TLS_REJECT_UNAUTHORIZED turns that off.
       rejectUnauthorized: true,
     } satisfies RequestOptions & { rejectUnauthorized: boolean }
-    return { kind: 'answered', status: await statusOf(await openRequest(url, options), request.body) }
+    return await answerOf(await openRequest(url, options), request.body)
   } catch (error) {
     if (stop.aborted) return { kind: 'failed', reason: 'the gateway stopped' }
     if (signal.aborted) return { kind: 'failed', reason: `no answer within ${tryMs / 1_000} s` }
@@ -78,12 +80,13 @@ async function openRequest(url: URL, options: RequestOptions): Promise<ClientReq
 }
 
 /** The status decides the outcome. The rest of the answer is read so that the receiver can finish it without an error. */
-function statusOf(request: ClientRequest, body: string): Promise<number> {
+function answerOf(request: ClientRequest, body: string): Promise<TryOutcome> {
   return new Promise((resolve, reject) => {
     let status: number | null = null
+    const stored: Buffer[] = []
     const end = (error: Error) => {
       if (status === null) reject(error)
-      else resolve(status)
+      else resolve({ kind: 'answered', status, body: storedText(Buffer.concat(stored)) })
       request.destroy()
     }
     request.on('error', end)
@@ -92,6 +95,7 @@ function statusOf(request: ClientRequest, body: string): Promise<number> {
       status = answer.statusCode ?? 0
       let bytes = 0
       answer.on('data', (chunk: Buffer) => {
+        if (bytes < STORED_ANSWER_BYTES) stored.push(chunk.subarray(0, STORED_ANSWER_BYTES - bytes))
         bytes += chunk.length
         if (bytes > WEBHOOK_ANSWER_BYTES_MAX) request.destroy()
       })
@@ -99,4 +103,11 @@ function statusOf(request: ClientRequest, body: string): Promise<number> {
     })
     request.end(body)
   })
+}
+
+/** UTF-8 without control characters other than tabs and line feeds: PostgreSQL stores no NUL, and people read it. */
+function storedText(bytes: Buffer): string {
+  // As a stream, so that a character cut at the end is left out.
+  const text = new TextDecoder().decode(bytes, { stream: true })
+  return text.replaceAll('\r\n', '\n').replaceAll(/[^\P{C}\n\t]/gu, '\ufffd')
 }

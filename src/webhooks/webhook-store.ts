@@ -91,6 +91,8 @@ export interface DeliveryRecord {
   readonly status: DeliveryStatus
   readonly attempts: number
   readonly responseStatus: number | null
+  /** The beginning of the last answer's body; null if none came. */
+  readonly responseBody: string | null
   /** Why the last attempt failed; null after a success, and before the first. */
   readonly error: string | null
   readonly lastAttemptAtMs: number | null
@@ -136,6 +138,7 @@ export interface DeliveryAttempt {
   readonly attempts: number
   /** Null if no answer came. */
   readonly responseStatus: number | null
+  readonly responseBody: string | null
   /** Why the attempt failed, on one line; null if it succeeded. */
   readonly error: string | null
   readonly outcome:

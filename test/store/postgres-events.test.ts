@@ -53,7 +53,7 @@ test('two nodes that look at the same instant claim a delivery once, and one tha
       assert.equal(new Set(ids).size, ids.length)
       for (const { id, webhook, attempts } of claims.flat()) {
         const { id: webhookId, url } = webhook
-        const attempt = { id, webhookId, url, attempts, responseStatus: 204, error: null }
+        const attempt = { id, webhookId, url, attempts, responseStatus: 204, responseBody: '', error: null }
         const done = { ...attempt, outcome: { kind: 'succeeded' } } as const
         await Promise.all(nodes.map((node) => node.recordAttempt(done, NOON + 1_000 + i)))
       }

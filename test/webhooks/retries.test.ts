@@ -63,6 +63,7 @@ for (const [what, reply, error] of troubles) {
     await hooked.gateway.manage('POST', `${subscription.path}/test`)
     const failed = await tried(subscription, 1)
     assert.match(failed.error ?? '', error)
+    assert.equal(failed.response_body, failed.response_status === null ? null : '')
     subscription.receiver.reply = () => 204
     await hooked.gateway.manage('POST', `${subscription.path}/deliveries/${failed.id}/redeliver`)
     assert.equal((await tried(subscription, 2)).error, null)
@@ -73,9 +74,10 @@ for (const [what, reply, error] of troubles) {
 test('a delivery that has failed is redelivered as the same event, and succeeds', async () => {
   const subscription = await hooked.subscribe()
   const { receiver, path } = subscription
+  receiver.reply = () => (response) => response.end('received')
   await hooked.gateway.manage('POST', `${path}/test`)
   const first = await tried(subscription, 1)
-  assert.equal(first.status, 'succeeded')
+  assert.deepEqual([first.status, first.response_body], ['succeeded', 'received'])
   await hooked.gateway.manage('POST', `${path}/deliveries/${first.id}/redeliver`)
   const messages = await receiver.until((came) => came.length === 2)
   assert.equal(new Set(messages.map(idOf)).size, 1)

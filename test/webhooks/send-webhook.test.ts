@@ -25,7 +25,7 @@ const send = (url: string, { rules = permissive, stop = never, tryMs = 10_000 } 
 test('a message is posted as it is, with its headers, and the status is what came of it', async () => {
   receiver.reply = () => 200
   const url = `http://hooks.example:${receiver.port}/a?b=c`
-  assert.deepEqual(await send(url), { kind: 'answered', status: 200 })
+  assert.deepEqual(await send(url), { kind: 'answered', status: 200, body: '' })
   const { path, headers, body } = receiver.messages.at(-1) ?? assert.fail()
   assert.deepEqual([path, body], ['/a?b=c', '{"type":"x"}'])
   assert.equal(headers['host'], `hooks.example:${receiver.port}`)
@@ -37,7 +37,7 @@ test('a message is posted as it is, with its headers, and the status is what cam
 test('a redirect is an answer and is not followed', async () => {
   const before = receiver.messages.length
   receiver.reply = () => (response) => response.writeHead(307, { location: receiver.url }).end()
-  assert.deepEqual(await send(receiver.url), { kind: 'answered', status: 307 })
+  assert.deepEqual(await send(receiver.url), { kind: 'answered', status: 307, body: '' })
   assert.equal(receiver.messages.length, before + 1)
 })
 
@@ -59,7 +59,21 @@ test('an answer without end is read to its limit, and its status counts', async 
     })
     more()
   }
-  assert.deepEqual(await send(receiver.url), { kind: 'answered', status: 200 })
+  const body = '\ufffd'.repeat(2_048)
+  assert.deepEqual(await send(receiver.url), { kind: 'answered', status: 200, body })
+})
+
+test('the first 2,048 bytes of an answer are text, without a cut character or control characters', async () => {
+  const answers = [
+    ['{"ok":true}\r\n\tdone', '{"ok":true}\n\tdone'],
+    ['a\0b\x1b[31mc\u202ed', 'a\ufffdb\ufffd[31mc\ufffdd'],
+    [`${'x'.repeat(2_047)}é and more`, 'x'.repeat(2_047)],
+    [Buffer.from([0x6f, 0x6b, 0xff]), 'ok\ufffd'],
+  ] as const
+  for (const [sent, body] of answers) {
+    receiver.reply = () => (response) => response.writeHead(500).end(sent)
+    assert.deepEqual(await send(receiver.url), { kind: 'answered', status: 500, body })
+  }
 })
 
 test('a connection that is refused or cut, and what is no HTTP, have failed', async () => {
@@ -85,9 +99,9 @@ test('a certificate has to be valid and for the name of the host; the name is as
   const usual = tls.getCACertificates('default')
   tls.setDefaultCACertificates([localPair.cert])
   try {
-    assert.deepEqual(await send(`https://localhost:${port}/`), { kind: 'answered', status: 200 })
+    assert.deepEqual(await send(`https://localhost:${port}/`), { kind: 'answered', status: 200, body: '' })
     assert.deepEqual(names, ['localhost', `localhost:${port}`])
-    assert.deepEqual(await send(`https://127.0.0.1:${port}/`), { kind: 'answered', status: 200 })
+    assert.deepEqual(await send(`https://127.0.0.1:${port}/`), { kind: 'answered', status: 200, body: '' })
     assert.match(JSON.stringify(await send(`https://hooks.example:${port}/`)), /does not match certificate/)
   } finally {
     tls.setDefaultCACertificates(usual)

@@ -20,6 +20,7 @@ export interface Delivery {
   readonly status: string
   readonly attempts: number
   readonly response_status: number | null
+  readonly response_body: string | null
   readonly error: string | null
   readonly last_attempt_at: string
   readonly next_attempt_at: string | null

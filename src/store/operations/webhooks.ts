@@ -155,8 +155,8 @@ const rotateWebhookSecret = atomic(function* (
 /** Deliveries: claiming due ones, and recording outcomes. */
 
 const DELIVERY = raw(
-  `d.id, d.webhook_id, d.event_id, e.type AS event_type, d.status, d.attempts, d.response_status, d.error,
-   d.last_attempt_at_ms, d.next_attempt_at_ms, d.created_at_ms`,
+  `d.id, d.webhook_id, d.event_id, e.type AS event_type, d.status, d.attempts, d.response_status, d.response_body,
+   d.error, d.last_attempt_at_ms, d.next_attempt_at_ms, d.created_at_ms`,
 )
 const WITH_EVENT = raw('webhook_delivery d JOIN event e ON e.id = d.event_id')
 
@@ -269,7 +269,7 @@ function* releaseDelivery(id: string, atMs: number): Operation<void> {
 }
 
 const recordAttempt = atomic(function* (attempt: DeliveryAttempt, atMs: number): Operation<void> {
-  const { id, webhookId, url, attempts, responseStatus, error, outcome } = attempt
+  const { id, webhookId, url, attempts, responseStatus, responseBody, error, outcome } = attempt
   const [endpoint] = yield sql`SELECT url FROM webhook WHERE id = ${webhookId} ${FOR_UPDATE}`
   if (endpoint === undefined) return
   const isSuccess = outcome.kind === 'succeeded'
@@ -280,7 +280,7 @@ const recordAttempt = atomic(function* (attempt: DeliveryAttempt, atMs: number):
   const nextMs = outcome.kind === 'retry' ? nowMs + outcome.inMs : null
   const recorded = yield sql`
     UPDATE webhook_delivery SET status = ${status}, attempts = attempts + 1, response_status = ${responseStatus},
-      error = ${error}, last_attempt_at_ms = ${nowMs}, next_attempt_at_ms = ${nextMs}
+      response_body = ${responseBody}, error = ${error}, last_attempt_at_ms = ${nowMs}, next_attempt_at_ms = ${nextMs}
     WHERE id = ${id} AND status = 'pending' AND attempts = ${attempts} RETURNING id`
   if (recorded.length === 0) return
   const failing = isSuccess ? sql`NULL` : sql`coalesce(failing_since_ms, ${nowMs})`

@@ -82,5 +82,6 @@ export const attempt = (
   responseStatus: number | null = 200,
 ): DeliveryAttempt => ({
   ...{ id, attempts, webhookId: webhook.id, url: webhook.url, outcome, responseStatus },
+  responseBody: `answer ${responseStatus}`,
   error: outcome.kind === 'succeeded' ? null : `it answered ${responseStatus}`,
 })

@@ -412,7 +412,15 @@ export function eventConformance(storeName: string, openStore: OpenStoreUnderTes
     await store.queueTest('default', 'wh_a', NOON, SYSTEM)
     for (const delivery of await store.claimDeliveries([], NOON)) {
       const { id, attempts, webhook } = delivery
-      const of = { id, attempts, webhookId: webhook.id, url: webhook.url, responseStatus: 204, error: null }
+      const of = {
+        id,
+        attempts,
+        webhookId: webhook.id,
+        url: webhook.url,
+        responseStatus: 204,
+        responseBody: '',
+        error: null,
+      }
       await store.recordAttempt({ ...of, outcome: { kind: 'succeeded' } }, NOON)
     }
     const counts = async () => [(await rows('event')).length, (await rows('webhook_delivery')).length]

@@ -72,6 +72,7 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
       ...{ webhookId: 'wh_all', eventType: 'key.created', status: 'pending', attempts: 0 },
       ...{
         responseStatus: null,
+        responseBody: null,
         error: null,
         lastAttemptAtMs: null,
         nextAttemptAtMs: NOON,
@@ -107,10 +108,10 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
     await store.recordAttempt(attempt(again, { kind: 'succeeded' }, 204), SOON + 5_000)
     assert.deepEqual(await claim(store, SOON + 86_400_000), [])
     const [shown] = await deliveriesOf(store, 'a')
-    const { status, attempts, responseStatus, error, nextAttemptAtMs } = shown ?? assert.fail()
+    const { status, attempts, responseStatus, responseBody, error, nextAttemptAtMs } = shown ?? assert.fail()
     assert.deepEqual(
-      [status, attempts, responseStatus, error, nextAttemptAtMs],
-      [...['succeeded', 2, 204, null, null]],
+      [status, attempts, responseStatus, responseBody, error, nextAttemptAtMs],
+      [...['succeeded', 2, 204, 'answer 204', null, null]],
     )
     const webhook = await store.getWebhook('default', 'wh_a')
     assert.deepEqual([webhook?.lastStatus, webhook?.lastDeliveryAtMs], [204, SOON + 5_000])
