@@ -8,11 +8,20 @@ import type { ClaimedDelivery } from './webhook-store.ts'
 /** How long shutdown waits for running deliveries. They are then released to another node or the next start. */
 const STOP_MS = 2_000
 
-/** How often a node polls for due deliveries: of settlements, of other nodes, and retries. Its own API wakes it. */
-const LOOK_MS = 1_000
+/** How often a node checks, in memory, whether it has recorded an event. Its own API wakes it. */
+const TICK_MS = 1_000
 
-const SWEEP_MS = 5_000
+/**
+ * How often an idle node claims deliveries, which reads the first delivery of every endpoint: retries, and those that
+ * other processes left.
+ */
+const IDLE_CLAIM_MS = 15_000
+
+const SWEEP_MS = 15_000
 const PRUNE_MS = 60_000
+
+/** A claim that finds nothing is repeated once: PostgreSQL's transaction of a counted event may not have ended. */
+const CLAIMS_PER_CHANGE = 2
 
 /** Pause of an endpoint's slot after a failed attempt: thousands of deliveries to a dead receiver would keep a core busy. */
 const FAILING_PAUSE_MS = 1_000
@@ -22,9 +31,16 @@ export interface DispatcherParts
     Partial<Pick<Deliverer, 'tryMs' | 'chance'>> {
   readonly store: Pick<
     Store,
-    'claimDeliveries' | 'countWaiting' | 'pruneEvents' | 'recordAttempt' | 'releaseDelivery' | 'sweepEvents'
+    | 'claimDeliveries'
+    | 'countWaiting'
+    | 'load'
+    | 'pruneEvents'
+    | 'recordAttempt'
+    | 'releaseDelivery'
+    | 'sweepEvents'
   >
   readonly failingPauseMs?: number
+  readonly tickMs?: number
 }
 
 export interface WebhookDispatcher {
@@ -40,7 +56,7 @@ export interface WebhookDispatcher {
  * receiver occupies a few slots and delays only its own messages. No call waits for it.
  */
 export function createWebhookDispatcher(parts: DispatcherParts): WebhookDispatcher {
-  const { store, clock, log, failingPauseMs = FAILING_PAUSE_MS } = parts
+  const { store, clock, log, failingPauseMs = FAILING_PAUSE_MS, tickMs = TICK_MS } = parts
   const deliverer: Deliverer = { tryMs: limits.webhookTryMs, chance: Math.random, ...parts }
   const stopping = new AbortController()
   const stopped = new AbortController()
@@ -49,6 +65,9 @@ export function createWebhookDispatcher(parts: DispatcherParts): WebhookDispatch
   let failures = 0
   let sweptMs = -Infinity
   let prunedMs = -Infinity
+  let claimedMs = -Infinity
+  let eventsSeen = 0
+  let claimsLeft = 0
 
   const logTrouble = atMostEvery(WARN_INTERVAL_MS, clock, (error: unknown) => {
     log.warn({ cause: (error as Error).message }, 'webhooks wait: the store did not answer')
@@ -74,8 +93,10 @@ export function createWebhookDispatcher(parts: DispatcherParts): WebhookDispatch
     const attempt = await attemptDelivery(delivery, deliverer, stopped.signal)
     if (attempt === null) return await store.releaseDelivery(delivery.id, clock.nowMs())
     await store.recordAttempt(attempt, clock.nowMs())
-    if (attempt.outcome.kind === 'succeeded') return
+    const { outcome } = attempt
+    if (outcome.kind === 'succeeded') return
     failures += 1
+    if (outcome.kind === 'retry' && outcome.inMs < IDLE_CLAIM_MS) setTimeout(claimSoon, outcome.inMs).unref()
     await sleep(failingPauseMs, undefined, { ref: false, signal: stopping.signal }).catch(() => {})
   }
 
@@ -89,7 +110,7 @@ export function createWebhookDispatcher(parts: DispatcherParts): WebhookDispatch
         const left = (slots.get(id) ?? 1) - 1
         if (left === 0) slots.delete(id)
         else slots.set(id, left)
-        loop.wake()
+        claimSoon()
       })
     underWay.add(work)
   }
@@ -97,16 +118,33 @@ export function createWebhookDispatcher(parts: DispatcherParts): WebhookDispatch
   async function poll(): Promise<number> {
     // A failed sweep must not delay due deliveries.
     await sweep().catch(logTrouble)
+    if (!mayBeDue()) return tickMs
+    claimedMs = clock.monotonicMs()
     const claimed = await store.claimDeliveries([...slots], clock.nowMs())
     for (const delivery of claimed) begin(delivery)
-    return claimed.length > 0 ? 0 : LOOK_MS
+    if (claimed.length > 0) return 0
+    if (claimsLeft > 0) claimsLeft -= 1
+    return tickMs
+  }
+
+  function mayBeDue(): boolean {
+    const events = [...store.load.events.values()].reduce((sum, count) => sum + count, 0)
+    if (events !== eventsSeen) claimsLeft = CLAIMS_PER_CHANGE
+    eventsSeen = events
+    return claimsLeft > 0 || isDue(claimedMs, IDLE_CLAIM_MS)
+  }
+
+  function claimSoon(): void {
+    claimsLeft = CLAIMS_PER_CHANGE
+    loop.wake()
   }
 
   const loop = createWorkLoop({
     poll,
     onFailure(error) {
       logTrouble(error)
-      return LOOK_MS
+      claimsLeft = CLAIMS_PER_CHANGE
+      return tickMs
     },
     stopping: stopping.signal,
   })
@@ -116,7 +154,7 @@ export function createWebhookDispatcher(parts: DispatcherParts): WebhookDispatch
     wake() {
       // A key's expiry may have changed.
       sweptMs = -Infinity
-      loop.wake()
+      claimSoon()
     },
     get failures() {
       return failures
