@@ -69,6 +69,8 @@ export interface RunningTollgate {
   /** Reloads the certificate files, or returns their problems and continues with the old certificate. */
   reloadCertificate(): readonly string[]
   readonly certificate: Certificate | null
+  /** Whether the built-in simulator is the upstream. */
+  readonly isSimulated: boolean
   readonly host: string
   readonly port: number
   /** The first admin key, if this start created it. */
@@ -319,6 +321,9 @@ async function serveFrom(
     async () => (await import('./telemetry/scrape.ts')).createScraper(metricSources),
     null,
   )
+  // The simulator's URL changes with every start, and no account's key belongs there.
+  const installed = surroundings.simulator === true ? { messages: null, chat: null } : config
+  const accountKeys = upstreamKeys(installed, upstreamSealer, ownUpstreams, store)
   const parts: Management = {
     clock,
     nextUlid,
@@ -329,13 +334,19 @@ async function serveFrom(
     isSecure,
     metricsPublic: config.metricsPublic,
     settlements,
-    // The simulator's URL changes with every start, and no account's key belongs there.
-    upstreamKeys: upstreamKeys(
-      surroundings.simulator === true ? { messages: null, chat: null } : config,
-      upstreamSealer,
-      ownUpstreams,
-      store,
-    ),
+    upstreamKeys: {
+      ...accountKeys,
+      async changed() {
+        const wasSimulated = isSimulated()
+        await accountKeys.changed()
+        if (wasSimulated === isSimulated()) return
+        log.warn(
+          wasSimulated
+            ? 'an account has an upstream of its own: the built-in simulator serves no account any more'
+            : 'no account has an upstream of its own any more: the built-in simulator serves again',
+        )
+      },
+    },
     waitingCalls,
     refusedCalls,
     node,
@@ -408,6 +419,9 @@ async function serveFrom(
       }
     },
     certificate,
+    get isSimulated() {
+      return isSimulated()
+    },
     host: address.address,
     port: address.port,
     firstAdminKey: installation.firstAdminKey,

@@ -11,7 +11,10 @@ export const newAdminKeyFields = z.strictObject({
     .string('account_id must be the id of an account.')
     .nullable()
     .optional()
-    .describe('The account of an admin or viewer. Absent: the account that the request acts in.'),
+    .describe(
+      'The account of an admin or viewer, required for these roles. It may be left out with `account=`, and by admins, who ' +
+        'create keys of their own account only.',
+    ),
 })
 
 export const adminKeyListQuery = z.strictObject({

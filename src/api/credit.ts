@@ -10,8 +10,11 @@ export const balanceSchema = z
     object: z.literal('balance'),
     balance_usd: f.usdAmount('Credit minus charges; may be negative.'),
     held_usd: f.usdAmount('The most that calls in flight may still cost.'),
-    credited_usd: f.usdAmount('All credit ever added.'),
-    charged_usd: f.usdAmount('The cost of all calls.'),
+    credited_usd: f.usdAmount(
+      'All entries of the credit ledger added up: top-ups, corrections and credit-backs. (In usage, `credited_usd` is only ' +
+        'what was credited back for the calls of a bucket.)',
+    ),
+    charged_usd: f.usdAmount('The cost of all calls, as billed.'),
     enforced: f.flag('Whether calls are refused once the credit is used up.'),
   })
   .meta({ id: 'balance', description: 'The prepaid credit of the account.' })

@@ -67,7 +67,7 @@ export const overviewSchema = z
     cost_usd: f.usdAmount('The cost of the calls of the month.'),
     list_cost_usd: f.usdAmount('Their cost at list price.'),
     savings_usd: f.usdAmount('List cost minus cost.'),
-    credited_usd: f.usdAmount('Amount credited back.'),
+    credited_usd: f.usdAmount('Credited back for the calls of the month; `cost_usd` still includes it.'),
     balance: balanceSchema,
     version: f.text('The version of the gateway.'),
     store: z.enum(['sqlite', 'postgres']),

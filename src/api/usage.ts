@@ -63,7 +63,8 @@ const sums = {
   list_cost_usd: f.usdAmount('Their cost at list price.'),
   savings_usd: f.usdAmount('List cost minus cost.'),
   credited_usd: f.usdAmount(
-    'Credited back later; `cost_usd` still includes it. Negative if a rerate raised the cost.',
+    'Credited back for these calls; `cost_usd` still includes it. Negative if a rerate raised the cost. (In a balance, ' +
+      '`credited_usd` is all credit ever added.)',
   ),
   unpriced_requests: sum('Calls with usage that has no price of its own.'),
   estimated_requests: sum('Calls for which upstream reported no usage, or only part of it.'),

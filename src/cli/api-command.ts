@@ -30,6 +30,8 @@ export type ApiCommand = readonly [
 interface More {
   /** How rows are printed, if the answer is a list. */
   readonly listing?: Listing
+  /** The name of the rows of an answer that has pages and is not a list. */
+  readonly rows?: string
   readonly options?: readonly FieldOption[]
   /** Fields that are sent unless an option sets them. */
   readonly defaults?: Readonly<Record<string, unknown>>
@@ -65,7 +67,7 @@ export type FieldOption = readonly [
 ]
 
 const PAGES: readonly FieldOption[] = [
-  ['--limit <n>', 'limit', 'at most this many (100; no limit with --format)'],
+  ['--limit <n>', 'limit', 'at most this many; with --format, by default all'],
   ['--after <cursor>', 'after', 'the next page'],
 ]
 
@@ -82,8 +84,12 @@ const CONNECTION = [
   ['--no-color', 'no colour on a terminal'],
 ] as const
 
-const optionsOf = ([, , , { options = [], listing } = {}]: ApiCommand) =>
-  listing === undefined ? options : [...options, ...PAGES]
+const rowsOf = ([, , , { listing, rows } = {}]: ApiCommand) => listing?.noun ?? rows
+
+const optionsOf = (row: ApiCommand): readonly FieldOption[] => [
+  ...(row[3]?.options ?? []),
+  ...(rowsOf(row) === undefined ? [] : PAGES),
+]
 
 /** Adds commands to their group. `object` is the type of object that commands without a `listing` receive. */
 export function registerAll(group: Command, object: string, rows: readonly ApiCommand[]): Command[] {
@@ -131,9 +137,12 @@ export async function run(
   const ask = method === 'GET' ? { query } : { body: fields, idempotencyKey: once && onceKey(options) }
   const answer = await client.ask(listing === undefined ? object : 'list', method, path, ask)
   if (json) await printData([`${answer.text}\n`])
-  else if (listing !== undefined) await printList(listing, answer.value as ApiList<object>, options)
+  else if (listing !== undefined) await printRows(listing, answer.value as ApiList<object>, options)
   else if (show !== undefined) await show(answer, options)
   else await print(renderRecord(answer.value, outputStyle(options)))
+  const { has_more: hasMore, next } = answer.value as Partial<ApiList<object>>
+  if (hasMore)
+    process.stderr.write(`There are more ${rowsOf(row)}: add --after ${next} or a larger --limit.\n`)
 }
 
 async function pathOf(template: string, args: ReadonlyMap<string, string>, client: Client): Promise<string> {
@@ -146,12 +155,13 @@ async function pathOf(template: string, args: ReadonlyMap<string, string>, clien
   )
 }
 
-/** A page as a table, and how to read the next one. */
-async function printList({ noun, columns, dispensable }: Listing, list: ApiList<object>, options: Options) {
-  const { data, has_more: hasMore, next } = list
+async function printRows(
+  { noun, columns, dispensable }: Listing,
+  { data }: ApiList<object>,
+  options: Options,
+) {
   if (data.length === 0) process.stderr.write(`There are no such ${noun}.\n`)
   else await print(renderRecords(columns, data, outputStyle(options), dispensable))
-  if (hasMore) process.stderr.write(`There are more ${noun}: add --after ${next} or a larger --limit.\n`)
 }
 
 /** The fields whose options were given. In a change, `none` and `never` are null. The API checks the values. */

@@ -152,7 +152,8 @@ async function exportStore(path: string): Promise<void> {
   try {
     const reason = await whyNotExported(snapshot)
     if (reason !== null) throw new Failure(reason)
-    const file = await open(path, 'wx', 0o600).catch((error: Error) => {
+    const file = await open(path, 'wx', 0o600).catch((error: NodeJS.ErrnoException) => {
+      if (error.code === 'EEXIST') throw new Failure(`${path} exists already. Name a new file.`)
       throw new Failure(`${path} cannot be created: ${error.message}`)
     })
     let rows = 0

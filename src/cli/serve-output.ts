@@ -10,7 +10,8 @@ import { shownText, type TerminalStyle } from './terminal.ts'
 export interface BannerFacts {
   readonly url: string
   readonly config: Config
-  readonly simulated: boolean
+  /** Whether the built-in simulator is the upstream. */
+  readonly isSimulated: boolean
   readonly firstAdminKey: string | null
   /** Whether stdout is a terminal. Otherwise it may be a log, which must not contain a key. */
   readonly isTerminal: boolean
@@ -20,11 +21,11 @@ export interface BannerFacts {
 
 /** The banner of a gateway that has started: its address, its upstreams, and the commands for a first call. */
 export function banner(facts: BannerFacts): string {
-  const { url, config, simulated, firstAdminKey, isTerminal, certificate } = facts
+  const { url, config, isSimulated, firstAdminKey, isTerminal, certificate } = facts
   const near = relative(process.cwd(), config.dataDir) || '.'
   const dataDir = near.startsWith('..') ? config.dataDir : near
   const lines = [`Tollgate ${VERSION} serves ${url}`, '', `  Dashboard  ${url}/dashboard`]
-  if (simulated) {
+  if (isSimulated) {
     lines.push(
       '  Upstream   *** THE BUILT-IN SIMULATOR *** No provider is configured, so every answer is made up.',
       '             Set ANTHROPIC_API_KEY and/or OPENAI_API_KEY and start again to reach the real ones.',
@@ -32,6 +33,11 @@ export function banner(facts: BannerFacts): string {
   } else {
     lines.push(`  Messages   ${describe(config.messages, 'TOLLGATE_MESSAGES_KEY or ANTHROPIC_API_KEY')}`)
     lines.push(`  Chat       ${describe(config.chat, 'TOLLGATE_CHAT_KEY or OPENAI_API_KEY')}`)
+    if (config.messages === null && config.chat === null) {
+      lines.push(
+        '  Note       An account has an upstream of its own, so the built-in simulator serves no account.',
+      )
+    }
     if (config.stateful === 'pass') {
       lines.push(
         '  Note       All keys share the upstream account, and so its stored objects (files, batches, responses).',
@@ -63,7 +69,7 @@ export function banner(facts: BannerFacts): string {
   }
   const adminKey = config.adminKey === null ? `$(cat ${dataDir}/admin-key)` : '$TOLLGATE_ADMIN_KEY'
   const curl = certificate?.isSelfSigned === true ? `curl --cacert ${certificate.file}` : 'curl'
-  const surface = config.messages !== null ? MESSAGES_CALL : CHAT_CALL
+  const surface = config.messages === null && config.chat !== null ? CHAT_CALL : MESSAGES_CALL
   lines.push(
     '',
     'First call, from another terminal in this folder:',

@@ -76,7 +76,7 @@ async function serve({ maintenance = false }: { readonly maintenance?: boolean }
     process.stdout.write(
       maintenance
         ? `Tollgate ${VERSION} in maintenance on ${url}: own paths only, no polls, no webhooks.\n`
-        : banner({ url, config: served, simulated, firstAdminKey, isTerminal, certificate }),
+        : banner({ url, config, firstAdminKey, isTerminal, certificate, isSimulated: running.isSimulated }),
     )
     setTimeout(endStart, STARTED_AFTER_MS).unref()
     if (!maintenance) void checkLater(config, log)

@@ -15,6 +15,7 @@ const PARAMETERS: readonly FieldOption[] = [
 ]
 
 const USAGE = {
+  rows: 'rows',
   options: PARAMETERS,
   defaults: { group_by: 'day' },
   formats: ['csv'],
@@ -34,11 +35,16 @@ export function register(command: Command): void {
 async function printUsage(answer: ApiAnswer<ApiObject>, options: Options): Promise<void> {
   const usage = answer.value as Exact<Usage> & ApiObject
   await print(renderUsage(usage, outputStyle(options)))
-  if (usage.has_more)
-    process.stderr.write('These are not all rows. Choose fewer days, or --format csv, which has all.\n')
 }
 
-const DIMENSIONS = { 'day (UTC)': 'day', model: 'model', key: 'key', name: 'key_name', account: 'account' }
+const DIMENSIONS = {
+  'day (UTC)': 'day',
+  model: 'model',
+  key: 'key',
+  name: 'key_name',
+  account: 'account',
+  'account name': 'account_name',
+}
 
 /** A column of zeros is left out, except the calls and the cost. */
 const FIGURES = {
@@ -53,7 +59,7 @@ const FIGURES = {
 } as const
 
 /** Columns to drop on a narrow terminal, in this order. */
-const DISPENSABLE = ['credited', 'list cost', 'cache write', 'cache read', 'key']
+const DISPENSABLE = ['credited', 'list cost', 'cache write', 'cache read', 'key', 'account']
 
 function renderUsage({ data, total, start, end }: Exact<Usage>, style: TerminalStyle): string {
   const title = style.paint(

@@ -18,7 +18,9 @@ function scopeOf({ role }: OwnRequest, accountId: string | null): AdminScope {
 
 const createAdminKey = defineRoute('create_admin_key', {
   summary: 'Create an admin key',
-  description: 'Only this answer has the secret. Only operators create operator keys.',
+  description:
+    'Only this answer has the secret. Only operators create operator keys. For the other roles an operator names the account ' +
+    'in `account_id`, or with `account=`.',
   body: newAdminKeyFields,
   status: 201,
   answer: createdAdminKeySchema,
@@ -30,6 +32,12 @@ const createAdminKey = defineRoute('create_admin_key', {
       return refused(
         'bad_request',
         'An operator key belongs to no account: leave account_id out.',
+        'account_id',
+      )
+    if (role !== 'operator' && named === null && !request.isAccountNamed)
+      return refused(
+        'bad_request',
+        `account_id is required for the role ${role}. Send the id of an account, such as default.`,
         'account_id',
       )
     const isForeign = request.role !== 'operator' && named !== null && named !== request.accountId

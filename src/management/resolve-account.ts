@@ -9,6 +9,8 @@ export const DEFAULT_ACCOUNT = 'default'
 export interface AccountScope {
   readonly kind: 'scope'
   readonly accountId: string
+  /** False: an operator named no account, and `accountId` is a default. */
+  readonly isNamed: boolean
   readonly listedAccountId: string | null
   /** The query without `account`. */
   readonly parameters: Parameters
@@ -23,7 +25,7 @@ export async function resolveAccount(
   management: Management,
 ): Promise<AccountScope | Refused> {
   const own = caller.accountId
-  if (rule === 'installation' || caller.kind === 'api_key') return scopeOf(own ?? DEFAULT_ACCOUNT, query)
+  if (rule === 'installation' || caller.kind === 'api_key') return scopeOf(own, query)
   const named = query.get('account')
   const parameters = new Map([...query].filter(([name]) => name !== 'account'))
   if (named === '*') return allAccounts(rule, own, parameters)
@@ -32,16 +34,16 @@ export async function resolveAccount(
   if (named !== undefined)
     return (await management.store.hasAccount(named)) ? scopeOf(named, parameters) : refusedMissingAccount()
   const found = rule === 'of_id' ? await accountOf(params[0] ?? '', management) : null
-  return scopeOf(found ?? DEFAULT_ACCOUNT, parameters)
+  return scopeOf(found, parameters)
 }
 
-function scopeOf(accountId: string, parameters: Parameters): AccountScope {
-  return { kind: 'scope', accountId, listedAccountId: accountId, parameters }
+function scopeOf(found: string | null, parameters: Parameters): AccountScope {
+  const accountId = found ?? DEFAULT_ACCOUNT
+  return { kind: 'scope', accountId, isNamed: found !== null, listedAccountId: accountId, parameters }
 }
 
 function allAccounts(rule: AccountRule, own: string | null, parameters: Parameters): AccountScope | Refused {
-  if (rule === 'many' && own === null)
-    return { kind: 'scope', accountId: DEFAULT_ACCOUNT, listedAccountId: null, parameters }
+  if (rule === 'many' && own === null) return { ...scopeOf(null, parameters), listedAccountId: null }
   const why = own === null ? 'This endpoint acts in one account' : 'This key acts in its own account'
   return refused('bad_request', `account must be the id of an account, not *. ${why}.`, 'account')
 }

@@ -95,6 +95,8 @@ export interface OwnRequest<Query = unknown, Body = unknown> {
   readonly actor: Actor
   /** The account that the request acts in; see `AccountRule`. */
   readonly accountId: string
+  /** False: an operator named no account, and `accountId` is `default`. */
+  readonly isAccountNamed: boolean
   /** The account whose records a list shows; null: all accounts. */
   readonly listedAccountId: string | null
   /** The session of the caller; null if the request came with a key. */

@@ -153,7 +153,7 @@ async function answerRoute(
   if (query.kind === 'refused') return deny(exchange, query.refusal)
   const scope = await resolveAccount(route, caller, params, query.value, management)
   if (scope.kind === 'refused') return deny(exchange, scope.refusal)
-  const { accountId, listedAccountId, parameters } = scope
+  const { accountId, isNamed: isAccountNamed, listedAccountId, parameters } = scope
   const sender = { accountId, atMs: management.clock.nowMs() }
   const request = await readRequest(exchange, target, route, parameters, sender, management.bodyTimes)
   if (request.kind === 'client_left') return
@@ -170,6 +170,7 @@ async function answerRoute(
     id: params[0] ?? '',
     atMs: management.clock.nowMs(),
     accountId,
+    isAccountNamed,
     listedAccountId,
   }
   const answer = () => route.handle(own, management).then((given) => replyOf(given, route))

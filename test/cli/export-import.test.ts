@@ -56,6 +56,8 @@ before(async () => {
   serving.signal('SIGTERM')
   await serving.finished
   await done(['export', file], { TOLLGATE_DATA_DIR: source })
+  const again = await runTollgate(['export', file], { TOLLGATE_DATA_DIR: source })
+  assert.deepEqual([again.code, again.stderr], [1, `tollgate: ${file} exists already. Name a new file.\n`])
 })
 after(async () => {
   await database.drop()

@@ -75,7 +75,7 @@ test('the commands that the banner prints work as they stand', async () => {
 
 test('the first admin key is shown on a terminal only; in a pipe or a log the banner names its file', () => {
   const config = readConfig({ TOLLGATE_DATA_DIR: './data' })
-  const facts = { url: '', config, simulated: true, firstAdminKey: 'svc_admin_first', certificate: null }
+  const facts = { url: '', config, isSimulated: true, firstAdminKey: 'svc_admin_first', certificate: null }
   assert.match(banner({ ...facts, isTerminal: true }), /Admin key {2}svc_admin_first\n.*data\/admin-key/)
   const piped = banner({ ...facts, isTerminal: false })
   assert.doesNotMatch(piped, /svc_admin_first/)
@@ -127,6 +127,23 @@ async function assertRefused(url: string, adminKey: string): Promise<void> {
   assert.equal(response.status, 401)
   await response.body?.cancel()
 }
+
+test('a banner does not name the simulator once an account has an upstream of its own', async () => {
+  await using first = await serveTollgate()
+  assert.match(first.banner, /THE BUILT-IN SIMULATOR/)
+  const adminKey = readFileSync(join(first.dataDir, 'admin-key'), 'utf8').trim()
+  const { ok } = await fetch(`${first.url}/gateway/v1/accounts`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${adminKey}` },
+    body: '{"name":"own","upstreams":{"chat":{"url":"http://127.0.0.1:9/v1"}}}',
+  })
+  assert.ok(ok)
+  first.signal('SIGTERM')
+  assert.match((await first.finished).stderr, /the built-in simulator serves no account any more/)
+  await using second = await serveTollgate(first.environment)
+  assert.doesNotMatch(second.banner, /THE BUILT-IN SIMULATOR/)
+  assert.match(second.banner, /Chat +not configured[\s\S]*An account has an upstream of its own/)
+})
 
 test('with one surface configured the other answers 503; a changed or removed TOLLGATE_ADMIN_KEY stops working', async () => {
   const [former, latter] = ['the-former-admin-key-of-the-operator', 'the-latter-admin-key-of-the-operator']

@@ -33,6 +33,22 @@ test('usage is a table by day, model or key, with the total and what was saved',
   assert.match(sum, /\n\ncalls +input +cost +list cost\n +2 +2,001,000 /)
 })
 
+test('accounts are named, and a page that is not the last says how to read the next one', async () => {
+  const { done, run } = commands
+  assert.match(
+    await done('usage', '--group-by', 'account', '--account', '*'),
+    /\naccount +account name +calls .*\ndefault +default +2 /,
+  )
+  for (const format of [[], ['--json']]) {
+    const page = await run('usage', '--group-by', 'model', '--limit', '1', ...format)
+    const [, next = ''] =
+      /^There are more rows: add --after (\S+) or a larger --limit\.\n$/.exec(page.stderr) ?? []
+    const last = await run('usage', '--group-by', 'model', '--after', next, ...format)
+    assert.match(last.stdout, /claude-opus-4-8/)
+    assert.equal(last.stderr, '')
+  }
+})
+
 test("JSON and CSV are the API's", async () => {
   const { done } = commands
   const json = await done('usage', '--group-by', 'key,model', '--json')

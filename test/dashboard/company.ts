@@ -46,7 +46,7 @@ for (const [name, tokens] of [
   await bench.call('/v1/messages', question, { key: String(key), simulate })
 }
 await manage('POST', '/gateway/v1/accounts', { name: 'Globex', discount: 0.1 })
-await manage('POST', '/gateway/v1/admin-keys', { name: 'auditor', role: 'viewer' })
+await manage('POST', '/gateway/v1/admin-keys', { name: 'auditor', role: 'viewer', account_id: 'default' })
 await manage('POST', '/gateway/v1/credits', { amount_usd: -12.5, reason: 'booked twice' })
 
 /** Every page, with data: its path, and a text that only its data has. */

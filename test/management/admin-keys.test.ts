@@ -24,7 +24,8 @@ async function send(key: string, method: string, path: string, body?: unknown): 
 const ADMIN_KEYS = '/gateway/v1/admin-keys'
 
 async function create(role: string, by = gateway.adminKey): Promise<{ id: string; key: string }> {
-  const { status, json } = await send(by, 'POST', ADMIN_KEYS, { name: `a ${role}`, role })
+  const account = role === 'operator' ? {} : { account_id: 'default' }
+  const { status, json } = await send(by, 'POST', ADMIN_KEYS, { name: `a ${role}`, role, ...account })
   assert.equal(status, 201)
   assert.match(String(json['key']), /^svc_admin_/)
   return { id: String(json['id']), key: String(json['key']) }
@@ -57,6 +58,25 @@ test('an admin creates admins and viewers of its own account, and no operator', 
   const { json } = await send(admin.key, 'GET', ADMIN_KEYS)
   const roles = (json['data'] as { role: string }[]).map(({ role }) => role)
   assert.ok(!roles.includes('operator') && roles.includes('viewer'))
+})
+
+test('an operator names the account of an admin or viewer; an admin creates them in its own', async () => {
+  const viewer = { name: 'v', role: 'viewer' }
+  const { status, json } = await send(gateway.adminKey, 'POST', ADMIN_KEYS, viewer)
+  assert.equal(status, 400)
+  assert.deepEqual(json['error'], {
+    message: 'account_id is required for the role viewer. Send the id of an account, such as default.',
+    type: 'invalid_request_error',
+    ...{ param: 'account_id', code: 'bad_request' },
+  })
+  const { key } = await create('admin')
+  for (const [by, query] of [
+    [gateway.adminKey, '?account=default'],
+    [key, ''],
+  ] as const) {
+    const created = await send(by, 'POST', `${ADMIN_KEYS}${query}`, viewer)
+    assert.deepEqual([created.status, created.json['account_id']], [201, 'default'])
+  }
 })
 
 test('a revoked admin key and its use are shown; operator keys are not found by admins', async () => {

@@ -144,14 +144,18 @@ function Gateway({ of: overview, role }: { readonly of: Overview | null; readonl
 function AdminKeyForm({ isOperator, onClose, onDone }: Ends<NewAdminKey> & { readonly isOperator: boolean }) {
   const [name, setName] = useState('')
   const [role, setRole] = useState<Role>('viewer')
+  const { value: account } = useAccount(10_000)
+  const account_id = role === 'operator' ? undefined : account?.id
   const offered = (Object.keys(ROLES) as Role[]).filter((each) => isOperator || each !== 'operator')
   return (
     <FormDialog
       title="New admin key"
       submit="Create admin key"
-      isReady={name.trim() !== ''}
+      isReady={name.trim() !== '' && (role === 'operator' || account !== null)}
       onClose={onClose}
-      onSubmit={async () => onDone(await send<NewAdminKey>('POST', '/gateway/v1/admin-keys', { name, role }))}
+      onSubmit={async () =>
+        onDone(await send<NewAdminKey>('POST', '/gateway/v1/admin-keys', { name, role, account_id }))
+      }
     >
       <TextField
         label="Name"
