@@ -221,6 +221,11 @@ export const FILE_SETTINGS = {
 /** The full names of all settings. */
 export const SETTING_NAMES: readonly string[] = Object.values(FILE_SETTINGS).map(([name]) => name)
 
+/** The sections of the file. */
+export const SECTION_NAMES: readonly string[] = [
+  ...new Set(SETTING_NAMES.filter((name) => name.includes('.')).map((name) => name.split('.')[0] ?? '')),
+]
+
 const section = (shape: Record<string, z.ZodType>) =>
   z.strictObject(shape, {
     error: (issue) => (issue.code === 'invalid_type' ? 'must be an object' : undefined),

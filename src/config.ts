@@ -4,12 +4,13 @@ import { z } from 'zod'
 import {
   FALLBACK_VARIABLES,
   FILE_SETTINGS,
+  SECTION_NAMES,
   SETTING_NAMES,
   SETTINGS,
   TRACE_VARIABLES,
   VARIABLES,
 } from './config-schema.ts'
-import { ConfigError } from './kernel/errors.ts'
+import { ConfigError, fileProblem } from './kernel/errors.ts'
 import { Secret } from './kernel/secret.ts'
 import { nearestName } from './kernel/vocabulary.ts'
 
@@ -59,8 +60,8 @@ export function readConfig(environment: Environment, workingDir = process.cwd())
   const traces = readTraces(environment, problems)
   refuseUnknownVariables(environment, problems)
   const file = readFile(environment, workingDir, problems)
-  const tls = tlsFiles(env?.TOLLGATE_TLS_CERT, env?.TOLLGATE_TLS_KEY, workingDir, problems)
-  const prices = readPrices(env?.TOLLGATE_PRICES, workingDir, problems)
+  const tls = tlsFiles(environment, workingDir, problems)
+  const prices = readPrices(environment['TOLLGATE_PRICES'], workingDir, problems)
   if (problems.length > 0 || env === null || fallback === null || file === null)
     throw new ConfigError(problems)
   const dataDir = resolve(workingDir, env.TOLLGATE_DATA_DIR)
@@ -154,17 +155,11 @@ function upstream(url: URL | undefined, key: Secret | undefined, defaultUrl: str
   return { url: url ?? new URL(defaultUrl), key: key ?? null }
 }
 
-function tlsFiles(
-  cert: string | undefined,
-  key: string | undefined,
-  workingDir: string,
-  problems: string[],
-): Config['tls'] {
-  if (cert !== undefined && key !== undefined)
-    return { certFile: resolve(workingDir, cert), keyFile: resolve(workingDir, key) }
-  const [given, missing, what] =
-    cert === undefined ? ['KEY', 'CERT', 'certificate'] : ['CERT', 'KEY', 'private key']
-  if (cert !== key)
+function tlsFiles(environment: Environment, workingDir: string, problems: string[]): Config['tls'] {
+  const { TOLLGATE_TLS_CERT: cert, TOLLGATE_TLS_KEY: key } = environment
+  if (cert && key) return { certFile: resolve(workingDir, cert), keyFile: resolve(workingDir, key) }
+  const [given, missing, what] = key ? ['KEY', 'CERT', 'certificate'] : ['CERT', 'KEY', 'private key']
+  if (cert || key)
     problems.push(
       `TOLLGATE_TLS_${missing} is missing: name the file with the ${what} of TOLLGATE_TLS_${given}, or unset both`,
     )
@@ -172,12 +167,12 @@ function tlsFiles(
 }
 
 function readPrices(path: string | undefined, workingDir: string, problems: string[]): Config['prices'] {
-  if (path === undefined) return null
+  if (!path) return null
   const file = resolve(workingDir, path)
   try {
     return { file, text: readFileSync(file, 'utf8') }
   } catch (error) {
-    problems.push(`TOLLGATE_PRICES: ${file} cannot be read: ${(error as Error).message}`)
+    problems.push(`TOLLGATE_PRICES: ${file} cannot be read: ${fileProblem(error)}`)
     return null
   }
 }
@@ -209,7 +204,9 @@ function readFile(environment: Environment, workingDir: string, problems: string
     const isMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT'
     if (error instanceof SyntaxError) problems.push(`${file} is not JSON: ${error.message}`)
     else if (!isMissing || environment['TOLLGATE_CONFIG'])
-      problems.push(`${file} cannot be read: ${(error as Error).message}`)
+      problems.push(
+        `${environment['TOLLGATE_CONFIG'] ? 'TOLLGATE_CONFIG: ' : ''}${file} cannot be read: ${fileProblem(error)}`,
+      )
   }
   const read = SETTINGS.safeParse(json)
   if (read.success) return read.data
@@ -233,7 +230,11 @@ function describeIssue(issue: z.core.$ZodIssue, json: unknown): string[] {
     return issue.keys.map((key) => {
       const full = name === '' ? key : `${name}.${key}`
       // Short names are close to almost any other name.
-      const near = nearestName(full, SETTING_NAMES, Math.min(3, Math.floor(key.length / 3)))
+      const near = nearestName(
+        full,
+        [...SETTING_NAMES, ...SECTION_NAMES],
+        Math.min(3, Math.floor(key.length / 3)),
+      )
       return `"${full}" is not a setting${near === null ? '' : ` (did you mean "${near}"?)`}`
     })
   const given = memberAt(json, issue.path)

@@ -2,6 +2,7 @@ import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
 import { type Config, ConfigError } from './config.ts'
+import { fileProblem } from './kernel/errors.ts'
 import { Secret } from './kernel/secret.ts'
 
 type TlsFiles = NonNullable<Config['tls']>
@@ -68,7 +69,7 @@ function readPem<T>(
   try {
     text = readFileSync(file, 'utf8')
   } catch (error) {
-    problems.push(`${variable}: ${file} cannot be read: ${(error as Error).message}`)
+    problems.push(`${variable}: ${file} cannot be read: ${fileProblem(error)}`)
     return null
   }
   try {

@@ -7,7 +7,7 @@ import * as f from './fields.ts'
 
 // The record
 
-export const tokensSchema = z.object({
+const tokensSchema = z.object({
   input_tokens: f.count(),
   output_tokens: f.count(),
   cache_read_tokens: f.count(),

@@ -40,7 +40,6 @@ export const usageQuery = z.strictObject({
     'Overrides the header `Accept`, which can ask for `text/csv`.',
   ),
 })
-export type UsageListQuery = z.infer<typeof usageQuery>
 
 function readDimensions(text: string): readonly UsageDimension[] | null {
   const named = text.split(',').map((name) => USAGE_DIMENSIONS.find((dimension) => dimension === name))

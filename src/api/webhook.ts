@@ -43,7 +43,6 @@ export const webhookEditFields = z.strictObject({
     'While false, nothing is queued. Setting it to true also clears `disabled_reason`.',
   ),
 })
-export type WebhookEditFields = z.infer<typeof webhookEditFields>
 
 export const webhookListQuery = z.strictObject({
   ...f.pageOf('webhook'),
@@ -86,7 +85,6 @@ export const webhookWithSecretSchema = webhookMembers
     ),
   })
   .meta({ id: 'webhook_with_secret', description: 'A webhook with its new secret.' })
-export type WebhookWithSecret = z.infer<typeof webhookWithSecretSchema>
 
 export const deliverySchema = z
   .object({

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import type { ListOf } from '../api/fields.ts'
 import type { Environment } from '../config.ts'
+import { fileProblem } from '../kernel/errors.ts'
 import { parseWithDigits } from '../kernel/money.ts'
 import { Secret } from '../kernel/secret.ts'
 import { Failure, UsageError } from './command.ts'
@@ -220,7 +221,7 @@ function trust(file: string): void {
   try {
     setDefaultCACertificates([...getCACertificates(), readFileSync(file, 'utf8')])
   } catch (error) {
-    throw new Failure(`TOLLGATE_TLS_CERT: ${file} cannot be used: ${(error as Error).message}`)
+    throw new Failure(`TOLLGATE_TLS_CERT: ${file} cannot be used: ${fileProblem(error)}.`)
   }
 }
 
@@ -235,11 +236,11 @@ function adminKey(named: string | undefined, environment: Environment): Secret {
     if (statSync(file).size > KEY_BYTES_MAX) throw new Error('it is too large for a key')
     text = readFileSync(file, 'utf8').trim()
   } catch (error) {
-    const { message } = error as Error
-    if (named !== undefined) throw new Failure(`--admin-key-file: ${file} cannot be read: ${message}`)
+    const why = `${file} cannot be read: ${fileProblem(error)}`
+    if (named !== undefined) throw new Failure(`--admin-key-file: ${why}.`)
     throw new UsageError(
-      `There is no admin key: ${file} cannot be read (${message}). ` +
-        'Set TOLLGATE_ADMIN_KEY or --admin-key-file; `tollgate admin-key create` creates one on the host.',
+      `There is no admin key: ${why}. Set TOLLGATE_ADMIN_KEY or --admin-key-file; \`tollgate admin-key create\` creates a ` +
+        'key on the host.',
     )
   }
   if (!/^[\x21-\x7e]+$/.test(text)) throw new Failure(`There is no key in ${file}.`)

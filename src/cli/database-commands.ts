@@ -13,6 +13,7 @@ import { createInterface } from 'node:readline'
 import { backup, DatabaseSync } from 'node:sqlite'
 import type { Command } from 'commander'
 import { type Config, configFile, readConfig, readPepper } from '../config.ts'
+import { fileProblem } from '../kernel/errors.ts'
 import { createKeyDigest, pepperFingerprint } from '../keys/secrets.ts'
 import { createRateAgain } from '../pricing/load-book.ts'
 import { makePrivateDir } from '../store/data-dir.ts'
@@ -152,9 +153,8 @@ async function exportStore(path: string): Promise<void> {
   try {
     const reason = await whyNotExported(snapshot)
     if (reason !== null) throw new Failure(reason)
-    const file = await open(path, 'wx', 0o600).catch((error: NodeJS.ErrnoException) => {
-      if (error.code === 'EEXIST') throw new Failure(`${path} exists already. Name a new file.`)
-      throw new Failure(`${path} cannot be created: ${error.message}`)
+    const file = await open(path, 'wx', 0o600).catch((error: Error) => {
+      throw new Failure(`${path} cannot be created: ${fileProblem(error)}. Name a new file.`)
     })
     let rows = 0
     try {
@@ -182,7 +182,7 @@ async function exportStore(path: string): Promise<void> {
 async function importStore(path: string): Promise<void> {
   const config = readConfig(process.env)
   await access(path).catch((error: Error) => {
-    throw new Failure(`${path} cannot be read: ${error.message}`)
+    throw new Failure(`${path} cannot be read: ${fileProblem(error)}.`)
   })
   const pepper = readPepper(config)
   if (pepper === null)

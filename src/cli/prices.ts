@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import type { PriceBookObject } from '../api/overview.ts'
+import { fileProblem } from '../kernel/errors.ts'
 import { loadPrices } from '../pricing/load-book.ts'
 import type { PriceBook } from '../pricing/price-book.ts'
 import { registerAll } from './api-command.ts'
@@ -77,6 +78,6 @@ function readText(file: string): string {
   try {
     return readFileSync(file, 'utf8')
   } catch (error) {
-    throw new Failure(`${file} cannot be read: ${(error as Error).message}`)
+    throw new Failure(`${file} cannot be read: ${fileProblem(error)}.`)
   }
 }

@@ -6,8 +6,6 @@ import { systemClock } from '../kernel/clock.ts'
 import { firstUlid } from '../kernel/ids.ts'
 import { formatUsd, type Nanos } from '../kernel/money.ts'
 import {
-  type Booked,
-  type ChangedCall,
   type CurrentPrices,
   creditOf,
   type RerateCandidate,
@@ -20,16 +18,8 @@ import { readPricing } from '../read-pricing.ts'
 import type { Store } from '../store/store.ts'
 import { examples, UsageError } from './command.ts'
 import { openDatabase } from './open-database.ts'
-import {
-  counted,
-  createProgress,
-  PLAIN,
-  print,
-  printUnread,
-  renderTable,
-  shownCount,
-  shownText,
-} from './terminal.ts'
+import { renderRecords } from './records.ts'
+import { counted, createProgress, PLAIN, print, printUnread } from './terminal.ts'
 
 interface Options {
   readonly from: string
@@ -72,7 +62,13 @@ async function rerate(options: Options): Promise<void> {
   const prices = await currentPrices(config)
   const { store } = await openDatabase(config)
   try {
-    await rerateCalls({ apply, charge, selection }, prices, store)
+    const summary = new Summary()
+    for await (const calls of selectedCalls('Calls priced', selection, store))
+      for (const call of calls) summary.add(call, prices)
+    // What was asked for is booked although the reader has gone.
+    await (apply ? printUnread : print)(summary.describe(charge))
+    if (summary.credits.calls + (charge ? summary.charges.calls : 0) === 0) return
+    await print(apply ? await book(selection, charge, prices, store) : 'Nothing is booked without --apply.\n')
   } finally {
     await store.close()
   }
@@ -104,28 +100,38 @@ function timeOf(option: string, text: string): Time {
   return time
 }
 
-interface Request {
-  readonly selection: Selection
-  readonly apply: boolean
-  readonly charge: boolean
-}
-
 type RerateStore = Pick<Store, 'readSettledCalls' | 'bookRerates' | 'storePriceVersion'>
 
-async function rerateCalls(request: Request, prices: CurrentPrices, store: RerateStore): Promise<void> {
-  const { selection, apply, charge } = request
-  const summary = createSummary()
-  await passOver('Calls priced', selection, store, async (calls) => {
-    for (const call of calls) summary.add(call, rerateCall(call, prices))
-  })
-  // What was asked for is booked although the reader has gone.
-  await (apply ? printUnread : print)(summary.describe(charge))
-  if (!summary.isAnyBooked(charge)) return
-  if (!apply) {
-    await print('Nothing is booked without --apply.\n')
-    return
+/** A call may start long after its id was created: a slow body, a wait for budget. */
+const START_AFTER_ID_MS = 24 * 60 * 60 * 1_000
+
+/** The selected calls in batches, by id. Prices them twice instead of storing the result, so that memory stays bounded. */
+async function* selectedCalls(
+  label: string,
+  { fromMs, toMs, model, unpricedOnly }: Selection,
+  store: RerateStore,
+): AsyncGenerator<readonly RerateCandidate[]> {
+  const progress = createProgress(label)
+  let done = 0
+  try {
+    for (let after = `req_${firstUlid(fromMs - START_AFTER_ID_MS)}`; ; ) {
+      const calls = await store.readSettledCalls(after)
+      const last = calls.at(-1)
+      if (last === undefined) return
+      yield calls.filter(
+        (call) =>
+          call.startedAtMs >= fromMs &&
+          call.startedAtMs < toMs &&
+          (model === null || call.model === model || call.modelAsked === model) &&
+          (!unpricedOnly || call.unpriced),
+      )
+      done += calls.length
+      progress.show(done)
+      after = last.id
+    }
+  } finally {
+    progress.end()
   }
-  await print(describeBooked(await book(request, prices, store)))
 }
 
 /** The pause between batches lets a gateway get the locks that it waits for: SQLite's lock has no queue. */
@@ -134,21 +140,21 @@ const PAUSE_MS = 20
 /** Calls per transaction: few enough that a slow database books them within the deadline of a statement. */
 const BOOKED_AT_ONCE = 200
 
-/** Prices the calls a second time instead of storing the first result, so that memory stays bounded. */
+/** Books the differences, and describes what was booked. */
 async function book(
-  { selection, charge }: Request,
+  selection: Selection,
+  charge: boolean,
   prices: CurrentPrices,
   store: RerateStore,
-): Promise<Booked> {
+): Promise<string> {
   let calls = 0
   let nanos = 0n
   const stored = new Set<string>()
-  await passOver('Calls booked', selection, store, async (candidates) => {
+  for await (const candidates of selectedCalls('Calls booked', selection, store)) {
     const changed = candidates
       .map((call) => rerateCall(call, prices))
       .filter((rerated) => typeof rerated !== 'string')
       .filter((rerated) => charge || creditOf(rerated) > 0n)
-    if (changed.length === 0) return
     for (const { call } of changed) {
       const { id, json } = prices.versionAt(call.startedAtMs)
       if (!stored.has(id)) await store.storePriceVersion(id, json)
@@ -160,100 +166,76 @@ async function book(
       nanos += booked.nanos
       await pause(PAUSE_MS)
     }
-  })
-  return { calls, nanos }
+  }
+  if (calls === 0) return 'Nothing was booked: all of it had been booked before.\n'
+  const net = nanos < 0n ? `${formatUsd(-nanos)} USD charged` : `${formatUsd(nanos)} USD credited`
+  return `Booked ${counted(calls, 'call')}: ${net} in all.\n`
 }
 
-/** A call may start long after its id was created: a slow body, a wait for budget. */
-const START_AFTER_ID_MS = 24 * 60 * 60 * 1_000
+/** Calls whose cost changes, and their cost before and after. */
+class Change {
+  calls = 0
+  #oldNanos = 0n
+  #newNanos = 0n
 
-async function passOver(
-  label: string,
-  { fromMs, toMs, model, unpricedOnly }: Selection,
-  store: RerateStore,
-  work: (calls: readonly RerateCandidate[]) => Promise<void>,
-): Promise<void> {
-  const progress = createProgress(label)
-  let done = 0
-  try {
-    for (let after = `req_${firstUlid(fromMs - START_AFTER_ID_MS)}`; ; ) {
-      const calls = await store.readSettledCalls(after)
-      const last = calls.at(-1)
-      if (last === undefined) return
-      await work(
-        calls.filter(
-          (call) =>
-            call.startedAtMs >= fromMs &&
-            call.startedAtMs < toMs &&
-            (model === null || call.model === model || call.modelAsked === model) &&
-            (!unpricedOnly || call.unpriced),
-        ),
-      )
-      done += calls.length
-      progress.show(done)
-      after = last.id
+  add(oldNanos: Nanos, newNanos: Nanos): void {
+    this.calls += 1
+    this.#oldNanos += oldNanos
+    this.#newNanos += newNanos
+  }
+
+  row(model: string) {
+    const difference_usd = formatUsd(this.#newNanos - this.#oldNanos)
+    const amounts = { old_usd: formatUsd(this.#oldNanos), new_usd: formatUsd(this.#newNanos), difference_usd }
+    return { model, requests: this.calls, ...amounts }
+  }
+
+  get amount(): string {
+    const nanos = this.#newNanos - this.#oldNanos
+    return `${formatUsd(nanos < 0n ? -nanos : nanos)} USD for ${counted(this.calls, 'call')}`
+  }
+}
+
+const COLUMNS = {
+  model: 'model',
+  calls: 'requests',
+  'old cost': 'old_usd',
+  'new cost': 'new_usd',
+  difference: 'difference_usd',
+}
+
+class Summary {
+  readonly credits = new Change()
+  readonly charges = new Change()
+  readonly #total = new Change()
+  readonly #models = new Map<string, Change>()
+  readonly #unchanged = new Map<UnchangedBecause, number>()
+
+  add(call: RerateCandidate, prices: CurrentPrices): void {
+    const rerated = rerateCall(call, prices)
+    if (typeof rerated === 'string') {
+      this.#unchanged.set(rerated, (this.#unchanged.get(rerated) ?? 0) + 1)
+      return
     }
-  } finally {
-    progress.end()
+    const ofModel = this.#models.get(call.model) ?? new Change()
+    this.#models.set(call.model, ofModel)
+    const side = creditOf(rerated) > 0n ? this.credits : this.charges
+    for (const change of [ofModel, this.#total, side]) change.add(call.paidNanos, rerated.newCostNanos)
   }
-}
 
-/** Summary of the changes. Amounts are USD. */
-function createSummary() {
-  const models = new Map<string, RerateLine>()
-  const total = emptyLine()
-  const unchanged = new Map<UnchangedBecause, number>()
-  const credits = { calls: 0, nanos: 0n }
-  const charges = { calls: 0, nanos: 0n }
-
-  return {
-    add(call: RerateCandidate, rerated: ChangedCall | UnchangedBecause): void {
-      if (typeof rerated === 'string') {
-        unchanged.set(rerated, (unchanged.get(rerated) ?? 0) + 1)
-        return
-      }
-      const ofModel = models.get(call.model) ?? emptyLine()
-      models.set(call.model, ofModel)
-      for (const line of [ofModel, total]) {
-        line.calls += 1
-        line.oldCostNanos += call.paidNanos
-        line.newCostNanos += rerated.newCostNanos
-      }
-      const nanos = creditOf(rerated)
-      const side = nanos > 0n ? credits : charges
-      side.calls += 1
-      side.nanos += nanos > 0n ? nanos : -nanos
-    },
-
-    isAnyBooked: (charge: boolean) => credits.calls + (charge ? charges.calls : 0) > 0,
-
-    describe(charge: boolean): string {
-      const amountOf = ({ nanos, calls }: typeof credits) =>
-        `${formatUsd(nanos)} USD for ${counted(calls, 'call')}`
-      const byName = [...models].sort(([a], [b]) => (a < b ? -1 : 1))
-      const rows = [...byName, ['total', total] as const].map(([model, line]) => cells(model, line))
-      let text = total.calls === 0 ? 'No cost changes.\n' : renderTable(COLUMNS, rows, PLAIN)
-      if (credits.calls > 0) text += `To credit: ${amountOf(credits)}.\n`
-      if (charges.calls > 0) {
-        const amount = amountOf(charges)
-        text += charge
-          ? `To charge: ${amount}.\n`
-          : `Not charged: ${amount} that cost more. --charge posts it.\n`
-      }
-      for (const [why, calls] of unchanged) text += `${UNCHANGED[why]}: ${counted(calls, 'call')}.\n`
-      return text
-    },
+  describe(charge: boolean): string {
+    const { credits, charges } = this
+    const byName = [...this.#models].sort(([a], [b]) => (a < b ? -1 : 1))
+    const rows = [...byName, ['total', this.#total] as const].map(([model, change]) => change.row(model))
+    let text = rows.length === 1 ? 'No cost changes.\n' : renderRecords(COLUMNS, rows, PLAIN)
+    if (credits.calls > 0) text += `To credit: ${credits.amount}.\n`
+    if (charges.calls > 0)
+      text += charge
+        ? `To charge: ${charges.amount}.\n`
+        : `Not charged: ${charges.amount} that cost more. --charge posts it.\n`
+    for (const [why, calls] of this.#unchanged) text += `${UNCHANGED[why]}: ${counted(calls, 'call')}.\n`
+    return text
   }
-}
-
-interface RerateLine {
-  calls: number
-  oldCostNanos: Nanos
-  newCostNanos: Nanos
-}
-
-function emptyLine(): RerateLine {
-  return { calls: 0, oldCostNanos: 0n, newCostNanos: 0n }
 }
 
 const UNCHANGED: Readonly<Record<UnchangedBecause, string>> = {
@@ -263,19 +245,6 @@ const UNCHANGED: Readonly<Record<UnchangedBecause, string>> = {
   credited_back: 'Left as they are, credited back before',
   rerated_before: 'Left as they are, priced with this version once before',
   unreadable: 'Left as they are, not readable (tollgate audit names the first)',
-}
-
-function describeBooked({ calls: count, nanos }: Booked): string {
-  if (count === 0) return 'Nothing was booked: all of it had been booked before.\n'
-  const net = nanos < 0n ? `${formatUsd(-nanos)} USD charged` : `${formatUsd(nanos)} USD credited`
-  return `Booked ${counted(count, 'call')}: ${net} in all.\n`
-}
-
-const COLUMNS = ['model', 'calls', 'old cost', 'new cost', 'difference']
-
-function cells(model: string, { calls, oldCostNanos, newCostNanos }: RerateLine): string[] {
-  const amounts = [oldCostNanos, newCostNanos, newCostNanos - oldCostNanos]
-  return [shownText(model), shownCount(calls), ...amounts.map(formatUsd)]
 }
 
 /** The configured price book. */

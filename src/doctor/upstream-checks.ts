@@ -72,12 +72,14 @@ async function checkUpstream(
   { subject, url: urlSetting, key: keySetting }: Settings,
 ): Promise<Result> {
   const host = subject + upstream.url.host
-  const answer = await listModels(surface, upstream).catch((error: NodeJS.ErrnoException) => error)
-  if (answer instanceof Error)
+  const answer = await listModels(surface, upstream).catch((error: Error) => error)
+  if (answer instanceof Error) {
+    const { code, message } = (answer.cause ?? answer) as NodeJS.ErrnoException
     return problem(
-      `${host} cannot be reached: ${answer.code ?? answer.message}`,
+      `${host} cannot be reached: ${code ?? message}`,
       `Check ${urlSetting}, and that this machine may reach that host. The gateway uses no proxy.`,
     )
+  }
   if (answer === 200)
     return ok(upstream.key === null ? `${host} answers, no key is set` : `${host} accepts the key`)
   if (answer === 401 || answer === 403)
@@ -93,28 +95,19 @@ async function checkUpstream(
 /** The status of the answer. Follows no redirects: the key must not be sent elsewhere. */
 async function listModels(surface: Surface, { url, key }: UpstreamConfig): Promise<number> {
   const { ownHeaders, modelListQuery: query } = SURFACES[surface].upstream
-  const { promise, resolve, reject } = Promise.withResolvers<number>()
-  const client = url.protocol === 'https:' ? await import('node:https') : await import('node:http')
-  const request = client.request({
-    agent: false,
-    hostname: url.hostname.replace(/^\[(.*)\]$/, '$1'),
-    port: url.port,
-    path: upstreamTarget(surface, url, { path: '/v1/models', query }),
+  const target = upstreamTarget(surface, url, { path: '/v1/models', query })
+  const { status, body } = await fetch(new URL(target, url), {
     headers: {
       accept: 'application/json',
       'user-agent': `tollgate/${VERSION}`,
       ...ownHeaders,
       ...Object.fromEntries(key === null ? [] : [providerCredential(surface, key)]),
     },
+    redirect: 'manual',
     signal: AbortSignal.timeout(ANSWER_MS),
   })
-  request.on('error', reject)
-  request.on('response', (response) => {
-    resolve(response.statusCode ?? 0)
-    response.destroy()
-  })
-  request.end()
-  return await promise
+  await body?.cancel()
+  return status
 }
 
 const WEEK_MS = 7 * 86_400_000

@@ -149,6 +149,22 @@ export class StoreGone extends StoreUnavailable {
 }
 
 /** A problem that the operator of the installation can fix; the message says how. */
+/** Why a file operation failed, without Node's code and path. */
+export function fileProblem(error: unknown): string {
+  const { code = '', message } = error as NodeJS.ErrnoException
+  return FILE_PROBLEMS[code] ?? message
+}
+
+const FILE_PROBLEMS: Readonly<Record<string, string>> = {
+  ENOENT: 'there is no such file or folder',
+  EEXIST: 'it exists already',
+  EACCES: 'this user has no permission',
+  EISDIR: 'it is a folder',
+  ENOTDIR: 'part of the path is not a folder',
+  ENOSPC: 'the disk is full',
+  EROFS: 'the file system is read-only',
+}
+
 export class InstallationError extends Error {
   override readonly name = 'InstallationError'
 }

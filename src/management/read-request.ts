@@ -120,14 +120,15 @@ function checkInput<T>(schema: z.ZodType<T>, input: unknown, unknownField: strin
   const parsed = schema.safeParse(input)
   if (parsed.success) return { kind: 'ok', value: parsed.data }
   const [issue] = parsed.error.issues
+  const path = issue?.path ?? []
   if (issue?.code === 'unrecognized_keys') {
-    const [field = ''] = issue.keys
-    const known = schema instanceof z.ZodObject ? Object.keys(schema.shape) : []
+    const field = [...path, issue.keys[0]].join('.')
+    const known = path.length === 0 && schema instanceof z.ZodObject ? Object.keys(schema.shape) : []
     return refused('bad_request', `${field} ${unknownField}.${didYouMean(field, known)}`, field)
   }
-  const path = issue?.path ?? []
   if (path.length === 0) return refused('bad_request', 'The body must be a JSON object.')
-  const field = path.join('.')
+  // A wrong entry of a list is reported for the list.
+  const field = path.filter((part) => typeof part !== 'number').join('.')
   const message = isMissing(input, path) ? `${field} is required.` : (issue?.message ?? '')
   return refused('bad_request', message, field)
 }

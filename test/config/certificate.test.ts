@@ -63,8 +63,8 @@ test('files that are not there are named, both at once', () => {
   assert.throws(
     () => readCertificate(config.tls ?? assert.fail('no TLS')),
     (error: Error) =>
-      error.message.includes(`TOLLGATE_TLS_CERT: ${cert} cannot be read: ENOENT`) &&
-      error.message.includes(`TOLLGATE_TLS_KEY: ${key} cannot be read: ENOENT`),
+      error.message.includes(`TOLLGATE_TLS_CERT: ${cert} cannot be read: there is no such file`) &&
+      error.message.includes(`TOLLGATE_TLS_KEY: ${key} cannot be read: there is no such file`),
   )
 })
 

@@ -91,8 +91,19 @@ for (const [name, value, message] of bad) {
 }
 
 test('all problems are reported at once', () => {
-  const problems = problemsOf({ TOLLGATE_PORT: 'x', TOLLGATE_PREFIX: '9', TOLLGATE_TYPO: '1' })
-  assert.equal(problems.length, 3)
+  const files = { TOLLGATE_TLS_CERT: 'cert.pem', TOLLGATE_PRICES: 'nowhere.json', TOLLGATE_CONFIG: 'nowhere' }
+  const problems = problemsOf({ TOLLGATE_PORT: 'x', TOLLGATE_PREFIX: '9', TOLLGATE_TYPO: '1', ...files })
+  const names = problems.map((problem) => /^TOLLGATE_[A-Z_]+/.exec(problem)?.[0])
+  assert.deepEqual(names.toSorted(), [
+    ...[
+      'TOLLGATE_CONFIG',
+      'TOLLGATE_PORT',
+      'TOLLGATE_PREFIX',
+      'TOLLGATE_PRICES',
+      'TOLLGATE_TLS_KEY',
+      'TOLLGATE_TYPO',
+    ],
+  ])
 })
 
 test('the file sets what variables do not', () => {
@@ -114,6 +125,10 @@ test('an unknown or misspelt setting is refused by its full name', () => {
   assert.match(
     problem,
     /"shutdown\.drain_secs" is not a setting \(did you mean "shutdown\.drain_seconds"\?\)$/,
+  )
+  assert.match(
+    withFile('{"pricng":{}}', problemsOf)[0] ?? '',
+    /"pricng" is not a setting \(did you mean "pricing"\?\)$/,
   )
 })
 
