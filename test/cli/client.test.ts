@@ -49,7 +49,10 @@ test('the admin key is that of --admin-key-file, else TOLLGATE_ADMIN_KEY, else o
   assert.match(refused.stderr, /refused the admin key: .* Check --admin-key-file or TOLLGATE_ADMIN_KEY\.\n$/)
   const none = await run([], {})
   assert.equal(none.code, 2)
-  assert.match(none.stderr, /There is no admin key: .*there is no such file.* Set TOLLGATE_ADMIN_KEY or --admin-key-file/)
+  assert.match(
+    none.stderr,
+    /There is no admin key: .*there is no such file.* Set TOLLGATE_ADMIN_KEY or --admin-key-file/,
+  )
   const unread = await run(['--admin-key-file', '/nonexistent/key'], {})
   assert.deepEqual([unread.code, unread.stderr.includes('/nonexistent/key cannot be read')], [1, true])
   const apiKey = await run([], { TOLLGATE_ADMIN_KEY: gateway.apiKey })
