@@ -59,7 +59,7 @@ export async function openInstallation(
   const lock = lockDataDir(config.dataDir)
   if (lock === null) {
     throw new InstallationError(
-      `Another Tollgate already serves from ${config.dataDir}. Stop it, or set TOLLGATE_DATA_DIR to another folder.`,
+      `Another Tollgate process already uses ${config.dataDir}. Stop it, or set TOLLGATE_DATA_DIR to another folder.`,
     )
   }
   let store: Store | null = null
@@ -168,8 +168,7 @@ async function refuseUpgradeBeside(dataDir: string): Promise<void> {
   lock?.release()
   if (lock !== null) return
   throw new InstallationError(
-    `The gateway that serves from ${dataDir} is of an older version than this command. Restart it with this ` +
-      'version first, or ask it over HTTP with --url.',
+    `The running gateway that uses ${dataDir} is older than this command. Restart the gateway with this version first.`,
   )
 }
 
@@ -178,7 +177,7 @@ function keepPrivate(dataDir: string, log: Log): void {
   for (const path of tightenFiles(dataDir)) {
     log.warn(
       { file: path },
-      `other users may read this file, and this user cannot change its mode; run: chmod go= ${path}`,
+      `other users can read this file, and the gateway cannot change its mode; run: chmod go= ${path}`,
     )
   }
 }
@@ -203,7 +202,7 @@ async function ensurePepper(config: Config, store: Store): Promise<Secret> {
   if (known !== null) return known
   // If the database was used with a pepper that the directory has lost, do not silently create a new one.
   if ((await store.readSetting('pepper')) !== null) {
-    throw databaseUrl === null ? lostPepper(file) : pepperMismatch('This node has no pepper, and so another')
+    throw databaseUrl === null ? lostPepper(`${file} is missing`) : pepperMismatch('This node has no pepper')
   }
   const pepper = randomBytes(32).toString('base64url')
   writePrivateFile(file, `${pepper}\n`)
@@ -214,21 +213,22 @@ async function checkPepper(store: Store, digestKey: DigestKey, shared: boolean):
   const fingerprint = pepperFingerprint(digestKey)
   // If several nodes start on an empty database, the first sets the pepper, and the others must have the same.
   if ((await store.getOrCreateSetting('pepper', fingerprint)) === fingerprint) return
-  throw shared ? pepperMismatch('This node has another pepper') : lostPepper('the configured pepper')
+  throw shared
+    ? pepperMismatch('This node has a different pepper')
+    : lostPepper('The pepper is not the one that the keys were created with')
 }
 
-function lostPepper(what: string): InstallationError {
+function lostPepper(problem: string): InstallationError {
   return new InstallationError(
-    `The keys in the database were created with another pepper than ${what}, so none of them would be recognised. ` +
-      'Restore the file "pepper" of the data directory from its backup, or set TOLLGATE_PEPPER to the former value.',
+    `${problem}, so no key in the database would be recognised. Restore the file "pepper" of the data directory from a ` +
+      'backup, or set TOLLGATE_PEPPER to its former value.',
   )
 }
 
-function pepperMismatch(what: string): InstallationError {
+function pepperMismatch(problem: string): InstallationError {
   return new InstallationError(
-    `${what} than the keys in the database were created with, so none of them would be recognised. Set ` +
-      'TOLLGATE_PEPPER to the same value on every node; the first one may have left it in the file "pepper" of its ' +
-      'data directory.',
+    `${problem}, so no key in the database would be recognised. Set TOLLGATE_PEPPER to the same value on every node. ` +
+      'The first node may have stored the value in the file "pepper" of its data directory.',
   )
 }
 

@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { amountField, type FieldOption, type Listing, registerAll } from './api-command.ts'
 import { UsageError } from './command.ts'
 
-const DISCOUNT_HELP = 'off the list price, such as 0.1; `none`: that of the installation'
+const DISCOUNT_HELP = 'fraction of the list price, such as 0.1; `none`: the discount of the installation'
 
 const FIELDS: readonly FieldOption[] = [
   ['--monthly-budget <usd>', 'monthly_budget_usd', 'budget of each month, or `none`', amountField],

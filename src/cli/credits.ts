@@ -131,7 +131,7 @@ async function report(
   if (!json) await print(lines.join(''))
   for (const [label, ids = []] of [
     ['Still in flight, repeat the command when they have ended', inFlight],
-    ['There is no such call', missing],
+    ['Not found', missing],
   ] as const) {
     if (ids.length === 0) continue
     const more = ids.length > NAMED_MAX ? `  and ${ids.length - NAMED_MAX} more\n` : ''
@@ -150,7 +150,8 @@ function checkedIds(ids: readonly string[]): readonly string[] {
   const wrong = ids.find((id) => !REQUEST_ID.test(id))
   if (wrong !== undefined)
     throw new UsageError(`${shownText(wrong)} is not a request id. It must be \`req_\` followed by a ULID.`)
-  if (new Set(ids).size < ids.length) throw new UsageError('A request id occurs twice. Give each only once.')
+  if (new Set(ids).size < ids.length)
+    throw new UsageError('A request id occurs twice. List each request id once.')
   return ids
 }
 

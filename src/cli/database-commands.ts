@@ -44,7 +44,7 @@ export function register(command: Command): void {
       break
     default:
       command
-        .argument('<file>', 'a file of tollgate export')
+        .argument('<file>', 'a file that tollgate export wrote')
         .addHelpText('after', examples(IMPORT))
         .action(importStore)
   }
@@ -77,7 +77,7 @@ function describeAudit({ calls, credits, difference }: AuditReport): string {
     `  where    ${shownText(difference.where)}`,
     `  stored   ${shownText(difference.stored)}`,
     `  derived  ${shownText(difference.derived)}`,
-    `This is the first one; there may be more in ${all}.\n`,
+    `This is the first difference; there may be more in ${all}.\n`,
   ].join('\n')
 }
 
@@ -136,11 +136,11 @@ function copyFiles(config: Config, dir: string, copied: string[]): void {
 
 function nextStep({ databaseUrl }: Config, dir: string): string {
   if (databaseUrl === null)
-    return `Check it with: TOLLGATE_DATA_DIR=${dir} tollgate audit\nEnvironment variables are not in it.\n`
+    return `Check the copy with: TOLLGATE_DATA_DIR=${dir} tollgate audit\nThe copy does not contain environment variables.\n`
   return (
-    'The database is PostgreSQL. Copy it with its own tools, while the gateway runs or not:\n' +
+    'The copy does not contain the PostgreSQL database. Dump it with this command, also while the gateway runs:\n' +
     `  pg_dump --format=custom --file=${join(dir, 'tollgate.dump')} "$TOLLGATE_DATABASE_URL"\n` +
-    'Environment variables are not in it.\n'
+    'The copy does not contain environment variables.\n'
   )
 }
 
@@ -169,7 +169,7 @@ async function exportStore(path: string): Promise<void> {
     }
     progress.end()
     await print(
-      `Exported ${counted(rows, 'row')} to ${path}. Import it with the same pepper: copy the file "pepper" too.\n`,
+      `Exported ${counted(rows, 'row')} to ${path}. The import needs the same pepper, so copy the file "pepper" too.\n`,
     )
   } finally {
     progress.end()

@@ -42,7 +42,7 @@ export async function openDatabase(config: Config): ReturnType<typeof openStore>
 export function holdDataDir({ dataDir, databaseUrl }: Config): DataDirLock | null {
   if (databaseUrl !== null) return null
   const lock = lockDataDir(dataDir)
-  if (lock === null) throw new Failure(`A gateway serves from ${dataDir}. Stop it first.`)
+  if (lock === null) throw new Failure(`A running gateway uses ${dataDir}. Stop it first.`)
   return lock
 }
 

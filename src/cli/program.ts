@@ -9,7 +9,7 @@ interface CommandModule {
   register(command: Command): void
 }
 
-const CREDITS = 'the ledger of prepaid credit: list, add, correct, credit calls back'
+const CREDITS = 'prepaid credit: list the ledger, add, correct, credit calls back'
 const ACCOUNTS = 'customers or teams: budgets, credit, discounts, suspension'
 const BACKUP = 'copy database, pepper and configuration, also while the gateway runs (local)'
 const EXPORT = 'write all tables to a file; the gateway must be stopped (local)'
@@ -27,12 +27,12 @@ const COMMANDS: readonly (readonly [name: string, summary: string, load: () => P
   ['balance', 'the prepaid credit of the account', () => import('./credits.ts')],
   ['admin-key', 'the keys that manage the gateway (local)', () => import('./admin-key.ts')],
   ['prices', 'the prices in effect; check a price overlay', () => import('./prices.ts')],
-  ['audit', 'recompute every balance and bill, and compare (local)', database],
+  ['audit', 'recompute every balance and bill, and report differences (local)', database],
   ['rerate', 'price calls again after a price was corrected (local)', () => import('./rerate.ts')],
   ['backup', BACKUP, database],
   ['export', EXPORT, database],
-  ['import', 'fill an empty store from an export (local)', database],
-  ['doctor', 'check the installation and say what to do (local)', () => import('./doctor.ts')],
+  ['import', 'fill an empty database from an export (local)', database],
+  ['doctor', 'check the installation and say how to fix it (local)', () => import('./doctor.ts')],
 ]
 
 export const COMMAND_NAMES: readonly string[] = COMMANDS.map(([name]) => name)
@@ -47,7 +47,7 @@ Commands marked (local) work on the data directory. The others call a running ga
 
 ${ENVIRONMENT_HELP}
 
-Exit codes: 0 done, 1 failed, 2 the command line or the configuration is wrong.`
+Exit codes: 0 success, 1 failure, 2 wrong command line or configuration.`
 
 /** Parses the command line and runs its command. Sets the exit code: 1 failed, 2 wrong command line or configuration. */
 export async function runCommandLine(args: readonly string[]): Promise<void> {

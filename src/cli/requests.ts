@@ -6,14 +6,14 @@ const STATES = 'waiting, in_flight, deferred, settled, released, interrupted or 
 const FLAGS = 'streamed, estimated, unpriced, overrun, priced_as_requested, credited or refused'
 
 const FILTERS: readonly FieldOption[] = [
-  ['--model <model>', 'model', 'only calls that asked for this model or were served by it'],
+  ['--model <model>', 'model', 'only calls that requested this model or were served by it'],
   ['--status <status>', 'status', 'an HTTP status such as 429'],
   ['--state <state>', 'state', STATES],
   ['--min-cost <usd>', 'min_cost_usd', 'only calls that cost this much or more'],
   ['--parent <id>', 'parent_id', 'only the records of this batch'],
   ['--socket <id>', 'socket', 'only the turns of this WebSocket'],
   ['--flag <flag>', 'flag', FLAGS],
-  ['--start <time>', 'start', 'calls from then on (UTC): 2026-11-01 or 2026-11-01T12:00:00Z'],
+  ['--start <time>', 'start', 'calls at this time or later (UTC): 2026-11-01 or 2026-11-01T12:00:00Z'],
   ['--end <time>', 'end', 'calls before then; of a day, the whole day'],
 ]
 

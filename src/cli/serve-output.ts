@@ -28,7 +28,7 @@ export function banner(facts: BannerFacts): string {
   if (isSimulated) {
     lines.push(
       '  Upstream   *** THE BUILT-IN SIMULATOR *** No provider is configured, so every answer is made up.',
-      '             Set ANTHROPIC_API_KEY and/or OPENAI_API_KEY and start again to reach the real ones.',
+      '             To use real providers, set ANTHROPIC_API_KEY, OPENAI_API_KEY or both, and start again.',
     )
   } else {
     lines.push(`  Messages   ${describe(config.messages, 'TOLLGATE_MESSAGES_KEY or ANTHROPIC_API_KEY')}`)
@@ -40,13 +40,13 @@ export function banner(facts: BannerFacts): string {
     }
     if (config.stateful === 'pass') {
       lines.push(
-        '  Note       All keys share the upstream account, and so its stored objects (files, batches, responses).',
-        '             "stateful": "refuse" in the configuration file refuses the endpoints that show them.',
+        '  Note       All keys share the objects stored in the upstream account (files, batches, responses).',
+        '             To refuse the endpoints that show them, set "stateful": "refuse" in the configuration file.',
       )
     }
     if (config.minting === 'pass') {
       lines.push(
-        '  Note       "minting" is "pass": keys can have upstream hand out credentials that outlive their revocation.',
+        '  Note       "minting" is "pass": a key can obtain upstream credentials that still work after it is revoked.',
       )
     }
   }
@@ -88,8 +88,8 @@ export function banner(facts: BannerFacts): string {
 }
 
 function describe(upstream: UpstreamConfig | null, variable: string): string {
-  if (upstream === null) return `not configured: answers 503 until ${variable} is set`
-  return upstream.url.href + (upstream.key === null ? ' (no key: nothing is sent as credential)' : '')
+  if (upstream === null) return `not configured: calls get 503 until ${variable} is set`
+  return upstream.url.href + (upstream.key === null ? ' (no key: no credential is sent)' : '')
 }
 
 const MESSAGES_CALL = (curl: string, url: string): string[] => [

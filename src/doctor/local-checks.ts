@@ -20,12 +20,12 @@ export const checkConfiguration: Check = async ({ config }) => {
   }
   const { messages, chat } = config
   if (messages === null && chat === null)
-    return ok('no upstream is configured: the built-in simulator makes every answer up')
+    return ok('no upstream is configured, so the built-in simulator answers every call')
   const inClear = [messages, chat].find((upstream) => upstream !== null && sendsKeyInClear(upstream))
   if (inClear)
     return warning(
       `the upstream key goes to ${inClear.url.host} unencrypted`,
-      'Use https:// unless you trust the network between.',
+      'Use https://, unless you trust the network.',
     )
   return ok('all variables and settings are valid')
 }
@@ -33,7 +33,9 @@ export const checkConfiguration: Check = async ({ config }) => {
 /** Every problem of a ConfigError as a finding. */
 export function configurationProblems(error: unknown): Result[] {
   if (!(error instanceof ConfigError)) throw error
-  return error.problems.map((found) => problem(found, 'Correct it: the gateway does not start with it.'))
+  return error.problems.map((found) =>
+    problem(found, 'Correct this. The gateway does not start until you do.'),
+  )
 }
 
 function sendsKeyInClear({ url, key }: UpstreamConfig): boolean {
@@ -55,7 +57,7 @@ export const checkDataDirectory: Check = async ({ config: { dataDir } }) => {
   if (!(await isWritable(dataDir)))
     return problem(
       `${dataDir} is not writable by this user`,
-      'Run this as the user of the gateway, and make the folder belong to that user.',
+      'Run doctor as the user that runs the gateway, and make that user the owner of the folder.',
     )
   const openFiles = ['pepper', 'admin-key'].map((name) => join(dataDir, name)).filter(isOpen)
   if (openFiles.length > 0)
@@ -91,11 +93,11 @@ export const checkPepper: Check = async ({ config, snapshot }) => {
   try {
     pepper = readPepper(config)
   } catch (error) {
-    return problem(`${file} cannot be read: ${(error as Error).message}`, 'Make it readable for this user.')
+    return problem(`${file} cannot be read: ${(error as Error).message}`, 'Allow this user to read the file.')
   }
   if (pepper === null)
     return known === undefined
-      ? ok('there is none yet: the first start creates it')
+      ? ok('there is no pepper yet: the first start creates it')
       : problem(`${file} is missing, so no key in the database is recognised`, RESTORE_PEPPER)
   const fingerprint = pepperFingerprint(createKeyDigest(pepper))
   if (known !== undefined && text(known, 'value') !== fingerprint)
@@ -108,7 +110,7 @@ export const checkPepper: Check = async ({ config, snapshot }) => {
 
 const PEPPER = sql`SELECT value FROM setting WHERE name = 'pepper'`
 const RESTORE_PEPPER =
-  'Restore the file "pepper" from a backup, or set TOLLGATE_PEPPER to its former value, the same on every node.'
+  'Restore the file "pepper" from a backup, or set TOLLGATE_PEPPER to its former value on every node.'
 
 export const checkStore: Check = async ({ config: { dataDir, databaseUrl }, snapshot }) => {
   const location = databaseUrl === null ? join(dataDir, 'tollgate.db') : shownDatabase(databaseUrl)
@@ -137,7 +139,7 @@ export const checkDiskSpace: Check = async ({ config: { dataDir } }) => {
 
 export function judgeSpace(freeBytes: number): Result {
   const found = `${Math.floor(freeBytes / MB)} MB free`
-  const todo = 'Make room, or move the data directory: with a full disk no call is admitted.'
+  const todo = 'Free disk space, or move the data directory. When the disk is full, every call is refused.'
   if (freeBytes < FREE_BYTES_PROBLEM) return problem(found, todo)
   return freeBytes < FREE_BYTES_WARNING ? warning(found, todo) : ok(found)
 }
@@ -146,15 +148,15 @@ const DAY_MS = 86_400_000
 const RENEW_BEFORE_MS = 14 * DAY_MS
 
 export const checkCertificate: Check = async ({ config: { tls }, nowMs }) => {
-  if (tls === null) return skipped('none: the gateway serves plain HTTP')
+  if (tls === null) return skipped('no certificate is set, so the gateway serves plain HTTP')
   try {
     const certificate = readCertificate(tls)
     const { file, names, untilMs } = certificate
-    const renew = 'Put a new one in its place and send the gateway SIGHUP.'
+    const renew = 'Replace the certificate file and send the gateway SIGHUP.'
     const refused = outOfDate(certificate, nowMs)
     if (refused !== null) return warning(refused, renew)
     if (names.length === 0)
-      return warning(`${file} names no host: clients refuse it`, 'Create one with subjectAltName.')
+      return warning(`${file} names no host, so clients refuse it`, 'Create one with subjectAltName.')
     const found = `for ${names.join(', ')}, until ${dayOf(untilMs)}`
     return [untilMs - nowMs > RENEW_BEFORE_MS ? ok(found) : warning(found, renew)]
   } catch (error) {

@@ -212,19 +212,19 @@ function refuseOverload({ inFlight, settler }: Gateway): Refusal | null {
   if (inFlight.count >= limits.callsInFlightMax) {
     return refuse(
       'no_memory',
-      `This node has ${limits.callsInFlightMax} calls in flight already. Nothing was sent; retry soon.`,
+      `This node already has ${limits.callsInFlightMax} calls in flight, its maximum. Nothing was sent upstream; retry in a second.`,
     )
   }
   if (settler.waiting >= SETTLEMENTS_WAITING_MAX) {
     return refuse(
       'store_unavailable',
-      'Too many finished calls are waiting to be written to the database. Nothing was sent; retry soon.',
+      'Too many finished calls are waiting to be written to the database. Nothing was sent upstream; retry in a second.',
     )
   }
   if (!settler.isSound) {
     return refuse(
       'store_unavailable',
-      'Finished calls can be written neither to the store nor to the spool. Nothing was sent; retry soon.',
+      'The gateway can record finished calls neither in its database nor on its disk. Nothing was sent upstream; retry in a second.',
     )
   }
   return null

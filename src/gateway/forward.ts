@@ -151,7 +151,11 @@ export async function passPreflight(
   const upstream = upstreams[surface]
   if (upstream === null) return refuseRequest(exchange, surface, refuseUnconfigured(surface), counts)
   if (inFlight.preflights >= limits.preflightsInFlightMax) {
-    return deny(exchange, surface, refuse('no_memory', 'Too many preflights are in flight. Retry soon.'))
+    return deny(
+      exchange,
+      surface,
+      refuse('no_memory', 'Too many CORS preflights are in flight. Retry in a second.'),
+    )
   }
   const sentMs = clock.monotonicMs()
   const reply = new Reply(exchange, {

@@ -45,7 +45,7 @@ export function openFrontDoor(gateway: Gateway, handleOwned: HandleOwned): (exch
     if (hidesOwnedPath(target.path)) {
       const refusal = refuse(
         'bad_request',
-        'The path hides a path of this gateway behind an encoded slash. Send the slash as it is.',
+        'The path contains an encoded slash (%2f) and decodes to a path of the gateway itself. Send a plain slash.',
       )
       return refuseRequest(exchange, audienceOf(exchange, target.path), refusal, counts)
     }

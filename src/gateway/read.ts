@@ -149,7 +149,7 @@ function refused(refusal: Refusal): NotRead {
 function noMemory(): Refusal {
   return refuse(
     'no_memory',
-    'Too many large request bodies are waiting, so there is no memory for this one. Retry soon.',
+    'The gateway has no memory left for this request body, because other large bodies are waiting. Retry in a second.',
   )
 }
 
@@ -282,7 +282,7 @@ async function readEncoded(
 }
 
 function tooDense(): Refusal {
-  const message = `The request body decodes to more than ${limits.decodedRatioMax} times its size. Send it uncompressed.`
+  const message = `The request body decompresses to more than ${limits.decodedRatioMax} times its size. Send it uncompressed.`
   return refuse('body_too_large', message)
 }
 

@@ -53,7 +53,7 @@ export function explainRefusal(refusal: CallRefusal, request: RefusedRequest, na
     case 'models_unknown':
       return refuse(
         'model_not_allowed',
-        `${refusal.detail} This key has a list of allowed models, so its requests must name their models. ` +
+        `${refusal.detail} This key has allowed_models, so each of its requests must name every model that it uses. ` +
           mayUse(request.allowedModels),
       )
     case 'over_limit':
@@ -69,18 +69,18 @@ export function explainRefusal(refusal: CallRefusal, request: RefusedRequest, na
     }
     case 'endpoint_not_metered':
       if (request.unmeteredMember !== null) {
-        const message = `This gateway cannot meter requests with "${request.unmeteredMember}" yet. Remove it, or ask the operator to allow it.`
+        const message = `This gateway cannot meter requests with "${request.unmeteredMember}". Send the request without it, or ask the operator to allow it.`
         return refuse('endpoint_not_metered', message, { param: request.unmeteredMember })
       }
       return refuse(
         'endpoint_not_metered',
-        `This gateway cannot meter ${request.endpoint} yet. Ask the operator to allow it.`,
+        `This gateway cannot meter ${request.endpoint}. Ask its operator to allow this endpoint.`,
       )
     case 'batch_file_unknown':
       return refuse(
         'batch_file_unknown',
-        'This gateway does not know the file of this batch, and this key has a limit. Upload the file through this ' +
-          'gateway with this key, as JSON Lines with "url" and "body" in each line, and use that file.',
+        'This key has limits, and it did not upload the file of this batch through this gateway. Upload the file here with ' +
+          'this key, as JSON Lines with "url" and "body" in each line, and create the batch from the new file.',
         { param: 'input_file_id' },
       )
     case 'batch_exceeds_budget':
@@ -99,7 +99,7 @@ export function explainSpent(spent: SpentRefusal, names: HeaderNames): Refusal {
       'Your credit balance is too low to access this gateway. Ask its operator to add credit.',
     )
   const { budget } = spent
-  const message = `The ${nameOf(budget)} is spent: ${describeSpend(budget)}. It ${resetsOn(budget)}.`
+  const message = `The ${nameOf(budget)} is exhausted: ${describeSpend(budget)}. Wait until it ${resetsOn(budget)}, or ask the operator for a larger budget.`
   return refuse('budget_exceeded', message, figuresOf(budget, names))
 }
 
@@ -117,7 +117,7 @@ export function explainHeld(by: HeldBy, names: HeaderNames): Refusal {
   return refuse(
     'budget_held',
     `Calls in flight have reserved the rest of the ${nameOf(by.budget)}: ${describeSpend(by.budget)}. Retry when they have ended, ` +
-      'send a smaller max_tokens, or ask the operator for a larger cap or for budgets.mode "settled". ' +
+      'or send a smaller max_tokens. The operator can set a larger cap, or budgets.mode "settled". ' +
       `The budget ${resetsOn(by.budget)}.`,
     figuresOf(by.budget, names),
   )
@@ -132,7 +132,7 @@ function explainBatch(
   return refuse(
     'batch_exceeds_budget',
     `Even without its most expensive line, this batch may cost ${formatUsd(neededNanos)} USD, more than is left of ${limit}. ` +
-      'Split it into smaller batches, or state a smaller max_tokens in its lines.',
+      'Split the batch, or set a smaller max_tokens in its lines.',
     { ...figures, details: { needed_usd: rawNumber(formatUsd(neededNanos)), ...figures.details } },
   )
 }
@@ -149,7 +149,9 @@ function mayUse(models: readonly string[]): string {
   if (models.length === 0) return 'Use one of its allowed_models.'
   const named = models.slice(0, MODELS_NAMED_MAX).map(quoted).join(', ')
   const others = models.length - MODELS_NAMED_MAX
-  return others > 0 ? `It may use ${named} and ${others} more.` : `It may use ${named}.`
+  return others > 0
+    ? `Its allowed_models are ${named} and ${others} more.`
+    : `Its allowed_models are ${named}.`
 }
 
 function quoted(model: string): string {
@@ -157,8 +159,8 @@ function quoted(model: string): string {
 }
 
 function describeSpend({ spentNanos, heldNanos, capNanos }: Budget): string {
-  const held = heldNanos === 0n ? '' : ` and ${formatUsd(heldNanos)} held`
-  return `${formatUsd(spentNanos)} spent${held} of ${formatUsd(capNanos)} USD`
+  const held = heldNanos === 0n ? '' : `, ${formatUsd(heldNanos)} USD reserved`
+  return `${formatUsd(spentNanos)} of ${formatUsd(capNanos)} USD spent${held}`
 }
 
 function resetsOn({ resetsAtMs }: Budget): string {
@@ -201,12 +203,12 @@ function refuseWebSocket(path: string): Refusal {
 }
 
 export function refuseTooManyCalls(callsMax: number): Refusal {
-  const message = `This key has ${callsMax} calls in flight on this node already. Retry when some of them have ended.`
+  const message = `This key already has ${callsMax} calls in flight on this node. Retry when some of them have ended.`
   return refuse('too_many_calls', message)
 }
 
 export function refuseTooManyTurns(): Refusal {
-  const message = `This WebSocket already has ${limits.turnsPerSocketMax} responses in progress. Retry when some have ended.`
+  const message = `This WebSocket already has ${limits.turnsPerSocketMax} responses in progress. Retry when some of them have ended.`
   return refuse('too_many_calls', message)
 }
 
@@ -244,14 +246,14 @@ function refuseMisspelled(method: string, path: string): Refusal | null {
   }
   const meant = findMeant(method, path)
   if (meant === null) return null
-  const message = `There is no endpoint ${shown}. Did you mean ${meant.template}? A wrong base URL is the usual cause.`
+  const message = `There is no endpoint ${shown}. Did you mean ${meant.template}? The usual cause is a wrong base URL.`
   return refuse('endpoint_not_metered', message)
 }
 
 function refuseMinting({ billing }: Endpoint, minting: 'pass' | 'refuse'): Refusal | null {
   if (billing !== 'mints_credential' || minting === 'pass') return null
   const message =
-    'This endpoint issues an upstream credential, which would survive the revocation of your key. Only the operator of this gateway can allow it.'
+    'This endpoint issues an upstream credential, which would still work after your key is revoked. Only the operator of this gateway can allow this endpoint.'
   return refuse('minting_refused', message)
 }
 
@@ -275,8 +277,8 @@ export function refuseShared(): Refusal {
 export function refuseDelete(what: 'object' | 'file'): Refusal {
   const message =
     what === 'object'
-      ? 'The cost of this object is not known yet. Retry once the object is complete and its cost is settled.'
-      : 'A batch is open, and this file may hold its results. Retry once the batch is settled.'
+      ? 'This object cannot be deleted until its cost is known. Retry when it has finished.'
+      : 'This file cannot be deleted yet, because it may hold the results of an open batch. Retry when the batch has finished.'
   return refuse('not_settled', message)
 }
 
@@ -296,7 +298,10 @@ export function explainFailure(end: CallEnd & { kind: 'failed' }): Refusal {
     )
   }
   if (!end.sent)
-    return refuse('upstream_unreachable', 'Upstream cannot be reached. Nothing was sent, so you can retry.')
+    return refuse(
+      'upstream_unreachable',
+      'Upstream cannot be reached. Nothing was sent to it, so you can retry.',
+    )
   return refuse(
     'upstream_unreachable',
     'Upstream closed the connection before it answered. It may have received the request, so a retry may cost twice.',
@@ -311,12 +316,15 @@ export function explainThrown(error: unknown, request: string, log: Log, isOwn =
       'store_unavailable',
       isOwn
         ? "The gateway's database does not answer. The command may have taken effect: repeat it with the " +
-            'same Idempotency-Key, or check first.'
+            'same Idempotency-Key, or check whether it did.'
         : 'The gateway cannot check the key right now. Nothing was sent upstream, so you can retry.',
     )
   }
   log.error({ request, err: error }, 'unexpected error')
-  return refuse('internal_error', 'The gateway failed. Report this with the request id.')
+  return refuse(
+    'internal_error',
+    'The gateway failed with an internal error. Report it to the operator with the request id.',
+  )
 }
 
 export function deny(

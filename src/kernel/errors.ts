@@ -27,38 +27,39 @@ const ROWS = {
   invalid_api_key:
     '401 client never: The key is missing, malformed, unknown, revoked, expired, or of the wrong kind.',
   budget_exceeded:
-    '402 client never: A budget of the key or of its account is exhausted. `error.details` has the figures and the time of the reset.',
+    '402 client never: A budget of the key or of its account is exhausted. `error.details` says how much was spent and when the budget resets.',
   batch_exceeds_budget:
-    '402 client never: All lines of the batch except the most expensive one must fit into every budget and the credit. `error.details.needed_usd` is what they need. Split the batch.',
+    '402 client never: The batch is too expensive: all of its lines except the most expensive one must fit into every budget and the credit. `error.details.needed_usd` is the amount that they need. Split the batch.',
   model_not_allowed:
-    '403 client never: The key may not use this model, or the models of the request cannot be known before it runs. The message names allowed models.',
+    '403 client never: The key may not use this model, or the request does not say which models it will use. The message names the allowed models.',
   account_suspended: '403 client never: The account of the key is suspended. The operator can resume it.',
   shared_upstream:
     '403 operator never: The endpoint lists objects that several accounts store under one upstream credential. Give the account its own credential.',
   admin_key_required: '403 client never: This endpoint needs an admin key, not an API key.',
   insufficient_role:
-    '403 client never: The role of the admin key does not permit this. The message names the role that does.',
+    '403 client never: The role of the admin key does not permit this request. The message names the role that does.',
   endpoint_not_allowed:
     '403 operator never: The operator refuses endpoints that show objects of the shared upstream account (`stateful`).',
-  not_found: '404 client never: The gateway has no such endpoint or object.',
+  not_found: '404 client never: The endpoint or the object does not exist.',
   model_not_priced:
-    '404 operator never: The model has no price in this gateway yet, so the limits of the key cannot be applied. Add a price overlay.',
+    '404 operator never: The model has no price in this gateway yet, so it cannot apply the limits of the key. Add the price in a price overlay.',
   endpoint_not_metered:
-    '404 operator never: Replies of the endpoint do not state its cost, so the limits of the key cannot be applied. Or the path is another spelling of a paid endpoint, which the message names.',
+    '404 operator never: The gateway cannot meter the endpoint, so it cannot apply the limits of the key. Or the path misspells a paid endpoint, which the message names.',
   batch_file_unknown:
-    '404 client never: This key did not upload the file of the batch here, or its lines could not be read, so the limits of the key cannot be applied.',
+    '404 client never: This key did not upload the file of the batch through this gateway, or the gateway could not read its lines. So it cannot apply the limits of the key.',
   minting_refused:
-    '404 operator never: The endpoint issues an upstream credential, which would survive the revocation of the key.',
-  method_not_allowed: '405 client never: TRACE, CONNECT, or a method that the endpoint does not support.',
+    '404 operator never: The endpoint issues an upstream credential, which would still work after the key is revoked.',
+  method_not_allowed:
+    '405 client never: The endpoint does not support this method. No endpoint supports TRACE or CONNECT.',
   request_timeout: '408 client safe: The head or body of the request stalled or was too slow.',
   conflict:
-    '409 client never: The state of the object does not permit this: a revoked or expired key, a disabled webhook, too many webhooks, a third rotation of a secret within a day, or an `Idempotency-Key` of another request. The message names the reason.',
+    '409 client never: The request conflicts with the current state, for example because the key is revoked or expired, the webhook is disabled, or the `Idempotency-Key` belongs to another request. The message names the reason.',
   balance_not_positive:
     '409 operator never: Enforcing credit while the balance is 0 or less would refuse every call. Add credit first, or send `force`.',
   last_operator_key: '409 operator never: The last operator key cannot be revoked. Create another one first.',
   not_settled:
-    '409 client safe 1: The batch or response is not settled yet, or the file may hold the results of an open batch. Nothing was sent upstream.',
-  body_too_large: '413 client never: The request body is too large, or decodes to far more than was sent.',
+    '409 client safe 1: The batch or response cannot be deleted until its cost is known, or the file may hold the results of an open batch. Nothing was sent upstream.',
+  body_too_large: '413 client never: The request body is too large, or its decompressed size is.',
   expectation_failed: '417 client never: The header `Expect` has a value other than `100-continue`.',
   websocket_not_supported: '426 gateway never: The endpoint does not support WebSockets. Use HTTP.',
   budget_held:
@@ -68,17 +69,17 @@ const ROWS = {
   rate_limit_exceeded:
     '429 client safe: The key has reached its `requests_per_minute`. Nothing was sent upstream. `retry-after` is the time to the next minute.',
   too_many_calls:
-    '429 client safe 1: The key has too many calls in flight on this node. Nothing was sent upstream.',
+    '429 client safe 1: The key has too many calls in flight on this node. Nothing was sent upstream. Retry when some of them have ended.',
   credit_balance_exhausted: "429 operator never: The account's credit is exhausted. Add credit.",
   head_too_large: `431 client never: The request head is larger than ${limits.headBytesMax / 1024} KiB or has more than ${withCommas(limits.headLinesMax)} lines.`,
-  internal_error: '500 gateway unknown: A defect of the gateway. Report it with the request id.',
+  internal_error: '500 gateway unknown: The gateway has a defect. Report it with the request id.',
   upstream_unreachable:
     '502 upstream unknown: Upstream cannot be reached, or closed the connection before it answered.',
   upstream_invalid_response: '502 upstream unknown: Upstream sent an invalid HTTP response.',
   store_unavailable:
-    '503 gateway safe 1: The store does not answer. Nothing was sent upstream. A management command may have taken effect: repeat it with the same `Idempotency-Key`.',
+    '503 gateway safe 1: The database of the gateway does not answer. Nothing was sent upstream. A management request may have taken effect: repeat it with the same `Idempotency-Key`.',
   no_memory:
-    '503 gateway safe 1: Too many calls are in flight, or there is no memory for the request body. Nothing was sent upstream.',
+    '503 gateway safe 1: Too many calls are in flight, or the gateway has no memory left for the request body. Nothing was sent upstream.',
   surface_not_configured:
     '503 operator never: No upstream is configured for this API. The message names the variable to set.',
   upstream_timeout: '504 upstream unknown: Upstream did not answer a WebSocket handshake in time.',

@@ -75,7 +75,8 @@ function refuseByBody({ ambiguity }: CallOpening, keyState: KeyState): CallRefus
   return { reason: 'ambiguous_body', detail: ambiguity }
 }
 
-export const FOREIGN_FILE = 'The batch is not made of a file that this key uploaded here in one request.'
+export const FOREIGN_FILE =
+  'This key did not upload the input file of the batch through this gateway in one request.'
 
 function refuseByModel(models: NamedModels, { allowedModels, batchModels }: KeyState): CallRefusal | null {
   if (allowedModels === null) return null

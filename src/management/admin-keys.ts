@@ -27,11 +27,15 @@ const createAdminKey = defineRoute('create_admin_key', {
   async handle(request, { store, nextUlid, digestKey, servicePrefix }) {
     const { name, role, account_id: named = null } = request.body
     if (role === 'operator' && request.role !== 'operator')
-      return refused('insufficient_role', 'Only an operator creates operator keys.', 'role')
+      return refused(
+        'insufficient_role',
+        'Only an operator can create operator keys. Choose the role admin or viewer.',
+        'role',
+      )
     if (role === 'operator' && named !== null)
       return refused(
         'bad_request',
-        'An operator key belongs to no account: leave account_id out.',
+        'An operator key does not belong to an account. Leave account_id out.',
         'account_id',
       )
     if (role !== 'operator' && named === null && !request.isAccountNamed)

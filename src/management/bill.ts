@@ -56,8 +56,8 @@ function whyHeld({ state, holdNanos, costNanos, overrun }: CallRecord): string {
   if (state === 'refused') return 'Nothing: the call was refused.'
   if (holdNanos === 0n) return 'Nothing: the call could not cost anything.'
   const bound =
-    'The most that the call could cost: all of its body as input, and as much output as the request and the model allow; ' +
-    'or the rest of the budgets, if it has no upper bound.'
+    'The maximum cost of the call: its whole body as input, and the most output that the request and the model allow. ' +
+    'A call without such a maximum reserves the rest of the budgets.'
   if (costNanos === null) return bound
   return overrun
     ? `${bound} It cost more, so later calls of this kind reserve more.`
@@ -71,7 +71,7 @@ function noteOf({ state, usage, costNanos, objectId }: CallRecord): string | nul
   if (state === 'released') return 'Nothing was used: the call did not reach upstream.'
   if (state === 'interrupted') return 'The usage is unknown, so nothing is charged.'
   if (usage === null && objectId !== null && state === 'settled')
-    return 'The cost of its requests is in one record for each model.'
+    return 'The cost of the batch is in its child records, one for each model.'
   if (usage === null) return 'The endpoint is free, or upstream answered with an error, which costs nothing.'
   return null
 }

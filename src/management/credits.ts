@@ -44,7 +44,11 @@ export const addCredit = defineRoute('add_credit', {
     const { amount_usd: amountNanos, request_ids: requestIds, reason } = body
     const command = { id: `crd_${management.nextUlid()}`, accountId, reason, actor, atMs }
     if (amountNanos !== undefined && requestIds !== undefined) {
-      return refused('bad_request', 'request_ids and amount_usd cannot be used together.', 'request_ids')
+      return refused(
+        'bad_request',
+        'request_ids and amount_usd cannot be used together. Send one of them.',
+        'request_ids',
+      )
     }
     if (amountNanos !== undefined) return move({ ...command, amountNanos }, idempotency, management)
     if (requestIds !== undefined) return creditBack({ ...command, requestIds }, idempotency, management)
@@ -59,7 +63,7 @@ async function move(
 ): Promise<OwnReply> {
   const result = await store.addCredit(credit, idempotency)
   if (result.kind === 'too_much') {
-    const message = `amount_usd would move the account's total credit beyond ${formatUsd(CREDITED_MAX)} US dollars.`
+    const message = `amount_usd is too large: all credit of an account together is at most ${formatUsd(CREDITED_MAX)} US dollars.`
     return refused('bad_request', message, 'amount_usd')
   }
   limitsMoved()
@@ -75,7 +79,7 @@ async function creditBack(
   const result = await store.creditBack(command, idempotency)
   if (result.kind === 'nothing') {
     const message =
-      'None of these calls is left to credit: they were credited before, cost nothing, or have not ended.'
+      'There is nothing to credit back: each of these calls was credited before, cost nothing, or has not ended.'
     return { kind: 'refused', refusal: refuse('conflict', message, { details: outcomesObject(result) }) }
   }
   limitsMoved()

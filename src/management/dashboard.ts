@@ -131,4 +131,4 @@ function deny(exchange: Exchange, refusal: Refusal): void {
 }
 
 const UNBUILT =
-  'The dashboard is not built. Run `npm run build:dashboard` in the checkout and reload. The API is served all the same.'
+  'The dashboard is not built. Run `npm run build:dashboard` in the checkout and reload. The API works without it.'

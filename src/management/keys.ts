@@ -36,8 +36,8 @@ function keyChanges(fields: KeyEditFields): KeyChanges {
 // Refusals
 
 function refusedFinalKey(key: KeyRecord): Refused {
-  const how = key.revokedAtMs === null ? 'has expired' : 'is revoked'
-  return refused('conflict', `This key ${how} and can no longer be changed.`)
+  const state = key.revokedAtMs === null ? 'has expired' : 'is revoked'
+  return refused('conflict', `This key ${state} and can no longer be changed. Create a new key.`)
 }
 
 function refusedPastExpiry(): Refused {
@@ -136,7 +136,7 @@ const getOwnKey = defineRoute('get_own_key', {
     if (caller.kind === 'admin_key') {
       return refused(
         'not_found',
-        'This endpoint is for API keys. GET /v1/keys/{id} shows a key to an admin key.',
+        'This endpoint shows the API key that sends the request. With an admin key, use GET /v1/keys/{id}.',
       )
     }
     return await showKey(caller.accountId, caller.keyId, atMs, management)

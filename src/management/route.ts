@@ -208,7 +208,11 @@ export function replyOnce<T>(
   show: (value: T, isNew: boolean) => ApiObject,
 ): OwnReply {
   if (result.kind === 'conflict')
-    return refused('conflict', `This ${ONCE_HEADER} was used for another request.`, ONCE_HEADER)
+    return refused(
+      'conflict',
+      `This ${ONCE_HEADER} was used for another request. Choose a new one.`,
+      ONCE_HEADER,
+    )
   const isNew = result.kind === 'done'
   const headers = isNew ? UNSTORED : [...UNSTORED, 'idempotent-replayed', 'true']
   return replyJson(201, show(result.value, isNew), headers)

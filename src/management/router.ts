@@ -105,14 +105,20 @@ export async function handleOwned(
   const role = roleOf(recognised.caller)
   const isOpen = least === 'api_key' || (least === 'session' && recognised.session !== null)
   if (role === 'api_key' && !isOpen)
-    return refuseIt('admin_key_required', 'This endpoint needs an admin key. An API key cannot call it.')
+    return refuseIt(
+      'admin_key_required',
+      'This endpoint needs an admin key, but the request has an API key. Send an admin key.',
+    )
   if (found.kind === 'none')
-    return refuseIt('not_found', 'There is no such endpoint. GET /gateway/openapi.json lists them.')
+    return refuseIt(
+      'not_found',
+      'This endpoint does not exist. GET /gateway/openapi.json lists all endpoints.',
+    )
   if (found.kind === 'other_methods') return deny(exchange, refuseMethod(exchange, found.allowed))
   if (least !== null && least !== 'anyone' && least !== 'session' && !isAtLeast(role, least))
     return refuseIt(
       'insufficient_role',
-      `This endpoint needs the role ${least}; this admin key has the role ${role}.`,
+      `This admin key has the role ${role}, but this endpoint needs the role ${least}. Use an admin key with that role.`,
     )
   await answerRoute(exchange, target, found, recognised, management)
 

@@ -146,7 +146,11 @@ export const usageRoute = defineRoute('get_usage', {
     if (range.kind === 'refused') return range
     const { startDay, endDay } = range
     if (caller.kind === 'api_key' && query.key !== undefined && query.key !== caller.keyId) {
-      return refused('bad_request', 'key must be the id of this key; others need an admin key.', 'key')
+      return refused(
+        'bad_request',
+        'key must be the id of the key that sends the request. For other keys, use an admin key.',
+        'key',
+      )
     }
     const asked = {
       accountId,

@@ -8,17 +8,18 @@ import { INNER_NAMES, isGiven } from './request-members.ts'
 /** What is wrong and what to do, by the reasons of the readers of JSON, forms and content codings. */
 const REASONS: Readonly<Record<string, string>> = {
   empty: 'it is empty. Send JSON',
-  byte_order_mark: 'it begins with a byte order mark. Send it without',
+  byte_order_mark: 'it begins with a byte order mark. Send it without the mark',
   not_utf8: 'it is not UTF-8. Encode it as UTF-8',
   not_json: 'it is not JSON. Send JSON',
   not_an_object: 'it is not a JSON object. Send an object',
-  truncated: 'it ends too early. Send all of it',
+  truncated: 'it is incomplete. Send all of it',
   trailing_bytes: 'bytes follow its end. Send one JSON text',
   too_deep: 'it is nested too deeply. Send fewer levels',
   too_large: 'it is too large. Send a smaller one',
   name_too_long: 'the name of a member is too long. Send a shorter one',
-  ambiguous_name: 'some parsers read one of its names as another. Spell names as the API does',
-  preamble: 'bytes precede the first part of its form. Begin with the boundary',
+  ambiguous_name:
+    'two JSON parsers may read one of its member names differently. Spell member names as the API does',
+  preamble: 'its form has bytes before the first part. Begin the body with the boundary',
   stray_boundary:
     'its form has a boundary where no part begins. Choose a boundary that the parts do not contain',
   no_closing_boundary: 'its form has no closing boundary. Send all of it',
@@ -29,15 +30,15 @@ const REASONS: Readonly<Record<string, string>> = {
   ambiguous_content_type:
     'its content type is neither JSON nor multipart/form-data with one clear boundary. Send one of them',
   // It could be one: `{"model":"a","x":"&model=b&"}`.
-  may_be_form: 'its content type is that of a form. Send application/json',
+  may_be_form: 'its content type says that it is a form. Send it as application/json',
   // Some servers take deflate for the zlib format and some for bare deflate, and bytes can be made that are both.
-  deflate: 'deflate is ambiguous. Send it uncompressed or as gzip',
+  deflate: 'the content encoding "deflate" is ambiguous. Send it uncompressed or as gzip',
   // Where upstream believes it, quotes may be elsewhere.
   foreign_charset: 'its content type names a charset other than UTF-8. Encode it as UTF-8',
   two_content_types: 'it has two content types or encodings. Send one of each',
   unknown_content_encoding: 'its content encoding is unknown. Send it uncompressed or as gzip',
   corrupt: 'it does not match its content encoding. Send it uncompressed or as gzip',
-  too_dense: 'it decodes to far more than was sent. Send it uncompressed',
+  too_dense: 'it decompresses to far more than was sent. Send it uncompressed',
 }
 
 /** Reasons on which parsers differ. The others are for bodies that no parser can read, or that exceed our limits. */

@@ -42,13 +42,13 @@ export async function whyNotExported({ ask }: Snapshot): Promise<string | null> 
       AND seen_at_ms > extract(epoch FROM clock_timestamp()) * 1000 - 10000`),
   )
   if (nodes.length > 0)
-    return `The node ${text(present(nodes[0]), 'name')} serves from this database. Stop every node, then export.`
+    return `The node ${text(present(nodes[0]), 'name')} is running on this database. Stop every node, then export.`
   const [open] = await ask(
     sql`SELECT count(*) AS calls FROM call WHERE state = 'in_flight' AND object_id IS NULL AND parent_id IS NULL`,
   )
   return number(present(open), 'calls') === 0
     ? null
-    : 'A gateway ended without closing its calls. Start it once and stop it, so that they are closed, then export.'
+    : 'A gateway ended without closing its calls. Start and stop it once, which closes the calls, then export.'
 }
 
 /** Throws if the store has rows other than a new store's, which it deletes. Runs in the transaction of the import. */
@@ -57,7 +57,7 @@ export async function emptyStore(ask: Ask): Promise<void> {
     const rows = await ask(sql`SELECT 1 AS used FROM ${raw(name)} LIMIT 2`)
     if (rows.length > (FIRST_ROWS[name] === undefined ? 0 : 1))
       throw new InstallationError(
-        `The store is not empty: "${name}" has rows. Import into a new database or a new data directory.`,
+        `The database is not empty: the table "${name}" has rows. Import into a new database or a new data directory.`,
       )
   }
   for (const name of Object.keys(FIRST_ROWS)) await ask(sql`DELETE FROM ${raw(name)}`)

@@ -92,15 +92,15 @@ export async function judgeEndpointUrl(text: string, rules: EndpointRules): Prom
   const url = URL.parse(text)
   if (url === null || !/^https?:$/.test(url.protocol)) return 'url must be an absolute https:// URL.'
   if (url.protocol === 'http:' && !rules.allowPrivate)
-    return 'url must be https; "webhooks": {"allow_private": true} in the configuration permits http.'
+    return 'url must begin with https://. The operator can allow http with "webhooks": {"allow_private": true}.'
   if (url.username !== '' || url.password !== '')
-    return 'url must have no user and no password: they would be in every list.'
-  if (url.hash !== '') return 'url must have no fragment: it is not sent.'
+    return 'url must not contain a user or password, because lists show the url.'
+  if (url.hash !== '') return 'url must not have a fragment (#…), because HTTP does not send it.'
   try {
     await permittedAddresses(url, rules, AbortSignal.timeout(WEBHOOK_LOOKUP_MS))
   } catch (error) {
     if (!(error instanceof ForbiddenAddress)) return null
-    return `url must lead to a public address: ${error.message}. "webhooks": {"allow_private": true} in the configuration permits others.`
+    return `url must lead to a public address: ${error.message}. The operator can allow private addresses with "webhooks": {"allow_private": true}.`
   }
   return null
 }

@@ -48,7 +48,7 @@ function sentenceOf({ type, timestamp, data }: Payload): string {
   const verb = type.replace(/^.*\./, '').replace('updated', 'changed')
   const period = data.period === 'day' ? 'today' : monthBefore(data.resets_at)
   const figures = `${dollars(data.spent_usd)} of ${dollars(data.cap_usd)}`
-  const held = data.held_usd === '0' ? '' : `, ${dollars(data.held_usd)} more are held by calls in flight`
+  const held = data.held_usd === '0' ? '' : `, and calls in flight have reserved ${dollars(data.held_usd)}`
   const resets = ` The budget resets on ${dayOf(data.resets_at)}.`
   const { balance_usd, held_usd } = data.balance ?? {}
   const balance = `${dollars(balance_usd)}, of which calls in flight have reserved ${dollars(held_usd)}`
@@ -62,9 +62,9 @@ function sentenceOf({ type, timestamp, data }: Payload): string {
     case 'balance.low':
       return `The prepaid credit is low: ${balance}.`
     case 'balance.exhausted':
-      return `The prepaid credit is used up: ${balance}. Calls are refused until there is more.`
+      return `The prepaid credit is used up: ${balance}. Calls are refused until credit is added.`
     case 'credit.added':
-      return `Credit of ${dollars(data.credit?.amount_usd)} was booked (${quoted(data.credit?.reason)}). The balance is ${dollars(balance_usd)}.`
+      return `Credit of ${dollars(data.credit?.amount_usd)} was added (${quoted(data.credit?.reason)}). The balance is ${dollars(balance_usd)}.`
     case 'account.created':
     case 'account.updated':
     case 'account.suspended':
@@ -77,13 +77,13 @@ function sentenceOf({ type, timestamp, data }: Payload): string {
     case 'admin_key.revoked':
       return `The admin key ${quoted(data.admin_key?.name)} was ${verb}.`
     case 'key.rotated':
-      return `${name} was rotated: a new key takes the place of \`${data.old_key?.id}\`, which ${endOf(data.old_key)}.`
+      return `${name} was rotated: a new key replaces \`${data.old_key?.id}\`, which ${endOf(data.old_key)}.`
     case 'key.expired':
       return `${name} has expired.`
     case 'key.expiring':
       return `${name} expires on ${dayOf(data.key?.expires_at)}, in ${inDays(timestamp, data.key?.expires_at)}.`
     case 'call.unpriced':
-      return `A call of the model ${quoted(data.model)} has no price (\`${data.request_id}\`): its upstream cost is not counted.`
+      return `The model ${quoted(data.model)} has no price, so the gateway did not count the cost of the call \`${data.request_id}\`.`
     case 'webhook.disabled':
       return `The webhook \`${data.webhook?.id}\` was disabled: ${DISABLED[data.webhook?.disabled_reason ?? ''] ?? 'by an edit'}.`
     case 'webhook.created':
@@ -99,7 +99,7 @@ function sentenceOf({ type, timestamp, data }: Payload): string {
 
 const DISABLED: Readonly<Record<string, string>> = {
   gone: 'it answered 410 Gone',
-  failing: 'nothing but failures for five days',
+  failing: 'every delivery failed for five days',
 }
 
 function linkOf({ key }: Payload['data'], dashboardUrl: URL | null): string {

@@ -128,7 +128,7 @@ test("accounts' own keys are checked by the doctor, and named by account without
     [
       `ok ${new URL(messagesUrl).host} accepts the key`,
       `ok ${right} (right): ${host} accepts the key`,
-      `problem ${wrong} (wrong): ${new URL(messagesUrl).host} asks for a key (401), and none is set`,
+      `problem ${wrong} (wrong): ${new URL(messagesUrl).host} requires a key (401), but none is set`,
       `problem ${wrong} (wrong): ${host} refuses the key (401)`,
     ],
   )

@@ -52,7 +52,7 @@ before(async () => {
   await send('/v1/chat/completions', String(logged['key']), { ...hello, model: 'a\u0000b\u0001c' })
   const while_serving = await runTollgate(['export', file], { TOLLGATE_DATA_DIR: source })
   assert.equal(while_serving.code, 1)
-  assert.match(while_serving.stderr, /A gateway serves from .* Stop it first/)
+  assert.match(while_serving.stderr, /A running gateway uses .* Stop it first/)
   serving.signal('SIGTERM')
   await serving.finished
   await done(['export', file], { TOLLGATE_DATA_DIR: source })
@@ -123,7 +123,7 @@ test('SQLite moves to PostgreSQL and back, and every row of every table is the s
   for (const store of [inPostgres, inSqlite]) {
     const again = await runTollgate(['import', file], store)
     assert.equal(again.code, 1)
-    assert.match(again.stderr, /The store is not empty/)
+    assert.match(again.stderr, /The database is not empty/)
     assert.doesNotMatch(again.stderr, /cannot be opened/)
   }
 })

@@ -135,7 +135,7 @@ test('lists are paged, filtered, and printed as the API answers them', async () 
   assert.deepEqual(json, await gateway.manage('GET', '/v1/keys?status=usable'))
   const none = await run('keys', 'list', '--search', 'no such name')
   assert.deepEqual([none.code, none.stdout], [0, ''])
-  assert.equal(none.stderr, 'There are no such keys.\n')
+  assert.equal(none.stderr, 'No keys match.\n')
 })
 
 test('a value that is refused ends with 2 and is named', async () => {

@@ -37,7 +37,7 @@ test('calls are a table, newest first, with the name of their key', async () => 
   const more = await run('requests', '--limit', '1')
   assert.match(more.stderr, /There are more calls: add --after \S+ or a larger --limit\.\n$/)
   const none = await run('requests', '--model', 'none')
-  assert.deepEqual([none.code, none.stdout, none.stderr], [0, '', 'There are no such calls.\n'])
+  assert.deepEqual([none.code, none.stdout, none.stderr], [0, '', 'No calls match.\n'])
 })
 
 test("filters and exports are the API's, for the account and for one key", async () => {

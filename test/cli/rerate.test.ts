@@ -44,7 +44,7 @@ test('calls are priced again beside the running gateway, shown, credited and cha
       'claude-haiku-5-5      2     0.006    0.0024     -0.0036',
       'total                 2     0.006    0.0024     -0.0036',
       'To credit: 0.0036 USD for 2 calls.',
-      'Nothing is booked without --apply.',
+      'This was a dry run. To apply it, add --apply --yes.',
       '',
     ].join('\n'),
     stderr: '',

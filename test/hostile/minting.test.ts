@@ -63,7 +63,7 @@ for (const [unpriced, gateway] of Object.entries(gateways)) {
           endpoint.surface === 'messages' ? 'not_found_error' : 'invalid_request_error',
           endpoint.template,
         )
-        assert.match(error.message, /survive the revocation/)
+        assert.match(error.message, /still work after your key is revoked/)
       }
     }
     assert.equal(upstream.requestCount, before)

@@ -107,7 +107,7 @@ for (const [what, gateway] of [
 
 test('the refusal names the path that was sent and the one that was meant, in the shape of the surface', async () => {
   const message = (sent: string, meant: string) =>
-    `There is no endpoint ${sent}. Did you mean ${meant}? A wrong base URL is the usual cause.`
+    `There is no endpoint ${sent}. Did you mean ${meant}? The usual cause is a wrong base URL.`
   const chat = await ask(open, 'POST', '/chat/completions')
   assert.equal(chat.status, 404)
   assert.deepEqual(JSON.parse(chat.body), {

@@ -95,8 +95,8 @@ for (const surface of surfaces) {
       type: 'billing_error',
       code: 'budget_exceeded',
       message:
-        'The monthly budget of this key is spent: 0.000125 spent of 0.0001 USD. ' +
-        'It resets on 1 January (UTC).',
+        'The monthly budget of this key is exhausted: 0.000125 of 0.0001 USD spent. ' +
+        'Wait until it resets on 1 January (UTC), or ask the operator for a larger budget.',
       details: budgetDetails('0.000125', '0'),
       lines: [...budgetLines('0.000125', '0'), 'x-should-retry: false'],
     })
@@ -114,9 +114,9 @@ for (const surface of surfaces) {
       type: isMessages ? 'rate_limit_error' : 'budget',
       code: 'budget_held',
       message:
-        `Calls in flight have reserved the rest of the monthly budget of this key: 0 spent and ${held} held of 0.0001 USD. ` +
-        'Retry when they have ended, send a smaller max_tokens, or ask the operator for a larger cap or for ' +
-        'budgets.mode "settled". ' +
+        `Calls in flight have reserved the rest of the monthly budget of this key: 0 of 0.0001 USD spent, ${held} USD reserved. ` +
+        'Retry when they have ended, or send a smaller max_tokens. ' +
+        'The operator can set a larger cap, or budgets.mode "settled". ' +
         'The budget resets on 1 January (UTC).',
       details: budgetDetails('0', held),
       lines: [...budgetLines('0', held), 'retry-after: 2'],
@@ -133,7 +133,7 @@ for (const surface of surfaces) {
       status: 403,
       type: isMessages ? 'permission_error' : 'invalid_request_error',
       code: 'model_not_allowed',
-      message: `This key may not use the model "${model}". It may use "gpt-4o", "claude-opus*".`,
+      message: `This key may not use the model "${model}". Its allowed_models are "gpt-4o", "claude-opus*".`,
       param: 'model',
       lines: ['x-should-retry: false'],
     })
@@ -148,7 +148,7 @@ for (const surface of surfaces) {
       assert.equal(code, 'endpoint_not_metered')
       assert.equal(
         message,
-        'This gateway cannot meter POST /v1/of-tomorrow yet. Ask the operator to allow it.',
+        'This gateway cannot meter POST /v1/of-tomorrow. Ask its operator to allow this endpoint.',
       )
     }
   })

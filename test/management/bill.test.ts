@@ -75,7 +75,7 @@ test('the lines of a bill are quantity times rate, and add up to its totals to t
     assert.equal(bill['list_cost_usd'], request['list_cost_usd'])
     assert.equal(bill['price_version'], request['price_version'])
     assert.ok(amount(bill, 'held_usd') >= amount(bill, 'cost_usd'))
-    assert.match(String(bill['held_because']), /most that the call could cost.*was released/)
+    assert.match(String(bill['held_because']), /maximum cost of the call.*was released/)
     assert.equal(bill['note'], null)
   }
 })

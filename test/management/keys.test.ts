@@ -203,7 +203,7 @@ test('GET /v1/keys/{id} 200: the record with spend and last use, without the sec
 test('GET /v1/keys/me 404 and 405: admin keys have no record there, and "me" is the id of no key', async () => {
   assertRefused(await ask('GET', '/v1/keys/me'), 404, {
     code: 'not_found',
-    message: /This endpoint is for API keys/,
+    message: /This endpoint shows the API key that sends the request/,
   })
   for (const method of ['PATCH', 'DELETE', 'POST']) {
     const answer = await ask(method, '/v1/keys/me')

@@ -47,7 +47,7 @@ const cases: readonly Case[] = [
   ['an entry with a list for params', { requests: [entry([{ model: 'a' }])] }, /"requests" (?:cannot|must)/],
   ['an entry that is a string', { requests: ['a'] }, /"requests" (?:cannot|must)/],
   ['an entry with an unreadable tool', batch({ model: 'a', tools: [{ model: {} }] }), /"tools" cannot/],
-  ['an entry with fallbacks of upstream', batch({ model: 'a', fallbacks: 'default' }), /left to upstream/],
+  ['an entry with fallbacks of upstream', batch({ model: 'a', fallbacks: 'default' }), /Upstream chooses/],
   ['no requests', {}, /names no models/],
   ['an empty list of requests', { requests: [] }, /names no models/],
   ['an object for requests', { requests: { params: { model: 'a' } } }, /names no models/],
@@ -71,7 +71,7 @@ const cases: readonly Case[] = [
   [
     'a name that some parsers take for "model"',
     '{"requests":[{"params":{"model":"a","MODEL":"b"}}]}',
-    /read one of its names as another/,
+    /read one of its member names differently/,
   ],
   ['a control character in a model', '{"requests":[{"params":{"model":"a\u0001"}}]}', /not JSON/],
   [

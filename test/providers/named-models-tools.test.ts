@@ -15,7 +15,7 @@ messages POST /v1/messages
   a tool that a message defines | {"model":"a","messages":[{"role":"user","content":[{"type":"tool_addition","tool":{"type":"tool_definition","definition":{"model":"b"}}}]}]} | ~ defines tools
   fallbacks | {"model":"a","fallbacks":[{"model":"b","max_tokens":1},"c"]} | = a, b, c
   no fallbacks | {"model":"a","fallbacks":null} | = a
-  fallbacks that upstream chooses | {"model":"a","fallbacks":"default"} | ~ left to upstream
+  fallbacks that upstream chooses | {"model":"a","fallbacks":"default"} | ~ Upstream chooses
   a fallback without a model | {"model":"a","fallbacks":[{}]} | ~ "fallbacks" cannot
   a fallback with a number | {"model":"a","fallbacks":[{"model":1}]} | ~ "fallbacks" cannot
   an object for fallbacks | {"model":"a","fallbacks":{"model":"b"}} | ~ "fallbacks" cannot
@@ -41,7 +41,7 @@ chat POST /v1/responses
   a tool that is a string | {"model":"a","tools":["image_generation"]} | ~ "tools" cannot
   an object for tools | {"model":"a","tools":{"type":"x"}} | ~ "tools" cannot
   a tool with two models | {"model":"a","tools":[{"model":"a","model":"b"}]} | ~ "model" is given twice
-  a tool with a name like another | {"model":"a","tools":[{"Model":"b"}]} | ~ read one of its names as another
+  a tool with a name like another | {"model":"a","tools":[{"Model":"b"}]} | ~ read one of its member names differently
   two members of one name in a schema | {"model":"a","tools":[{"parameters":{"x":1,"x":2,"name":1,"name":2}}]} | = a
   an item with tools | {"model":"a","input":[{"role":"user","content":"x"},{"type":"additional_tools","tools":[{"type":"image_generation","model":"b"}]}]} | = a, b
   an item with tools that name none | {"model":"a","input":[{"type":"tool_search_output","tools":[{"type":"image_generation"}]}]} | = a, gpt-image-2

@@ -75,11 +75,11 @@ chat POST /v1/batches
   a batch of an empty name | {"input_file_id":""} | ~ which file
   a batch without a body | - | ~ which file
 chat POST /v1/chat/completions2
-  a path that is not in the table | {"model":"a"} | ~ not one that the gateway knows
+  a path that is not in the table | {"model":"a"} | ~ does not know this endpoint
 messages PUT /v1/messages
-  a method that is not in the table | {"model":"a"} | ~ not one that the gateway knows
+  a method that is not in the table | {"model":"a"} | ~ does not know this endpoint
 messages HEAD /v1/messages
-  HEAD of what has no GET | - | ~ not one that the gateway knows
+  HEAD of what has no GET | - | ~ does not know this endpoint
 messages HEAD /v1/models
   HEAD of what has a GET | - | =
 messages POST /v1/sessions

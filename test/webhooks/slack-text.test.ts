@@ -51,7 +51,12 @@ for (const [what, name, shown] of names) {
       `Key ${shown} was created.`,
     )
     const unpriced = textOf('call.unpriced', JSON.stringify({ model: name, request_id: 'req_1' }))
-    assert.ok(unpriced.startsWith(`A call of the model ${shown} has no price (\`req_1\`)`), unpriced)
+    assert.ok(
+      unpriced.startsWith(
+        `The model ${shown} has no price, so the gateway did not count the cost of the call \`req_1\``,
+      ),
+      unpriced,
+    )
   })
 }
 

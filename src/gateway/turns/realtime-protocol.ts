@@ -145,7 +145,7 @@ export class RealtimeProtocol implements SocketProtocol {
     if (others.length === 0 && !isChanged) return null
     const planned = this.#plan('transcription', named)
     const [other = null] = others
-    const message = `This session uses the model ${this.#model}, and cannot change to ${other}. Open another socket for it.`
+    const message = `This session uses the model ${this.#model} and cannot change to ${other}. Open another WebSocket for ${other}.`
     return {
       tag,
       limited: other === null ? null : refuse('model_not_allowed', message),

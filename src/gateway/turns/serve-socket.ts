@@ -60,7 +60,7 @@ export async function serveSocket(
   if (hasHeader(head.headers, 'sec-websocket-extensions')) {
     upstream.destroy()
     const message =
-      'Upstream chose a WebSocket extension that was not offered to it. Report this to the operator of the gateway.'
+      'Upstream chose a WebSocket extension that the gateway did not offer. Report this to the operator of the gateway.'
     return deny(exchange, surface, refuse('upstream_invalid_response', message))
   }
   // Pass all of upstream's headers, hop-by-hop ones included: a 101 consists of them.

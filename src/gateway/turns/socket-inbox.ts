@@ -66,7 +66,7 @@ export class SocketInbox {
     if (this.#arrivedBytes > limits.socketMessageBytesMax)
       this.#session.close(1009, `A message has more than ${limits.socketMessageBytesMax} bytes.`)
     else if (!this.#takeMemory())
-      this.#session.close(1013, 'There is no room to hold this message. Try again.')
+      this.#session.close(1013, 'The gateway has no memory left for this message. Retry later.')
     else if (this.#add(part) && !this.#isBusy) this.#work()
   }
 
@@ -138,7 +138,7 @@ export class SocketInbox {
         this.#work()
         this.#session.readOn()
       },
-      () => this.#session.close(1011, 'The gateway could not decide about a message.'),
+      () => this.#session.close(1011, 'The gateway failed to process a message.'),
     )
   }
 

@@ -300,7 +300,7 @@ export class SocketTurns {
       this.#adopting = null
       for (const event of this.#backlog.splice(0)) this.observe(event)
       if (this.#standing === null)
-        this.#socket?.close(1008, 'Upstream began a response that was not asked for.')
+        this.#socket?.close(1008, 'Upstream began a response that nobody requested.')
     }
     this.#adopting = adopt()
   }

@@ -209,7 +209,7 @@ export function overLimit(budget: BudgetState, atMs: number): OverLimit | null {
   const { requestsPerMinute: most, minute, minuteRequests } = budget
   if (most === null || minute !== minuteOf(budget, atMs) || minuteRequests < most) return null
   const retryAfterSeconds = Math.ceil(((minute + 1) * MINUTE_MS - atMs) / 1_000)
-  const message = `This key may make ${most} requests a minute and has made them. Try again in ${retryAfterSeconds} s, or ask its operator for a higher requests_per_minute.`
+  const message = `This key has reached its limit of ${most} requests per minute. Retry in ${retryAfterSeconds} s, or ask the operator for a higher requests_per_minute.`
   return { reason: 'over_limit', code: 'rate_limit_exceeded', message, retryAfterSeconds }
 }
 

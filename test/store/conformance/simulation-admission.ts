@@ -114,7 +114,7 @@ function judgeModels(
   if (models.batchFile === null || file !== null) return null
   return {
     reason: 'models_unknown',
-    detail: 'The batch is not made of a file that this key uploaded here in one request.',
+    detail: 'This key did not upload the input file of the batch through this gateway in one request.',
   }
 }
 
