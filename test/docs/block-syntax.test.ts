@@ -78,7 +78,7 @@ test('docs/OPERATIONS.md: the checklist is complete, and the commands for system
     page.split(`\n## ${title}\n`)[1]?.split('\n## ')[0] ?? assert.fail(`no section ${title}`)
   const checklist = sectionOf('Production checklist')
   for (const item of ['TLS', 'Pepper', 'Backup', 'Trusted proxies', 'Alerts', 'Upgrades'])
-    assert.match(checklist, new RegExp(`^- \\[ \\] \\*\\*${item}\\*\\*`, 'm'))
+    assert.match(checklist, new RegExp(`^- \\[ \\] \\*\\*${item}\\.\\*\\*`, 'm'))
   const rows = [...sectionOf('The command line').matchAll(/^\| ([^|]+) \| ([^|]+) \| ([^|]+) \|$/gm)].slice(1)
   assert.deepEqual(
     rows.map(([, where]) => where),

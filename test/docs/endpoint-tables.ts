@@ -23,37 +23,39 @@ const SURFACE_TITLES: Readonly<Record<Surface, string>> = {
 const KINDS: readonly (readonly [title: string, about: string, has: (endpoint: Endpoint) => boolean])[] = [
   [
     'Metered',
-    'Charged by the usage in the reply ([details](BILLING.md#every-paid-endpoint)).',
+    'These calls cost what the usage in the reply costs ([details](BILLING.md#every-paid-endpoint)).',
     ({ billing, method }) => billing === 'metered' && method !== 'WS',
   ],
   [
     'Metered later',
-    'These calls create a batch, which is charged when it ends ([costs that come later](BILLING.md#costs-that-come-later)). With ' +
-      '`"deferred": {"poll": false}` it is not metered. A Chat batch of a limited key needs a file that this key uploaded here in ' +
-      'one request (else 404 `batch_file_unknown`).',
+    'These calls create a batch, which is charged when it has ended ([costs that come later](BILLING.md#costs-that-come-later)). With ' +
+      '`"deferred": {"poll": false}`, batches are not metered. A limited key can create a Chat batch only from a file that it ' +
+      'uploaded through this gateway in one request; otherwise it gets 404 `batch_file_unknown`.',
     ({ makes }) => makes !== undefined,
   ],
   [
     'Not metered',
-    'Replies of these endpoints do not state the cost. Keys with limits get 404 `endpoint_not_metered`; other keys are served at cost 0, flagged `unpriced` ' +
-      '([`pricing.unpriced`](CONFIGURATION.md#the-configuration-file) changes both). Upstream shut down videos on 2026-09-24 and ' +
-      'Assistants on 2026-08-26.',
+    'The replies of these endpoints do not state their cost. Limited keys get 404 `endpoint_not_metered`. Other keys are served at ' +
+      'cost 0, and the call is flagged `unpriced`. To change this, set ' +
+      '[`pricing.unpriced`](CONFIGURATION.md#the-configuration-file). Upstream shut down videos on 2026-09-24 and Assistants on ' +
+      '2026-08-26.',
     ({ billing, method, makes }) =>
       makes === undefined && (billing === 'deferred' || billing === 'unmeterable') && method !== 'WS',
   ],
   [
     'Refused to every key',
-    'Issues upstream credentials: 404 `minting_refused` unless `"minting": "pass"`.',
+    'These endpoints issue upstream credentials. Every key gets 404 `minting_refused`, unless you set `"minting": "pass"`.',
     ({ billing }) => billing === 'mints_credential',
   ],
   [
     'Sockets',
-    'See [WebSockets](TRANSPARENCY.md#websockets). `/v1/realtime` is metered with `?model=` and without `call_id` and `intent`.',
+    'These paths accept [WebSockets](TRANSPARENCY.md#websockets). `/v1/realtime` is metered with `?model=` and without `call_id` and `intent`.',
     ({ method }) => method === 'WS',
   ],
   [
     'Free',
-    'No cost, also with an exhausted budget. *Stored*: shows or changes objects under the upstream credential.',
+    'These calls cost nothing, and work with an exhausted budget. *Stored* means that the endpoint shows or changes objects under the ' +
+      'upstream credential.',
     ({ billing }) => billing === 'free',
   ],
 ]
@@ -71,9 +73,9 @@ export function endpointTables(): string {
   const lines = [
     '## Every endpoint',
     '',
-    `These are the ${templates.size} paths that the official SDKs call. A path of both surfaces goes to Messages if the request has`,
-    '`anthropic-version` or `x-api-key`, else to Chat. A path in no table is served to keys without limits; limited keys get 404',
-    '`endpoint_not_metered`, unless the method is GET, HEAD or OPTIONS.',
+    `These are the ${templates.size} paths that the official SDKs call. Some paths exist in both APIs: such a request goes to Messages if it`,
+    'has `anthropic-version` or `x-api-key`, else to Chat. Keys without limits can also call paths that are in no table. Limited keys',
+    'get 404 `endpoint_not_metered` for these paths, unless the method is GET, HEAD or OPTIONS.',
     '',
   ]
   for (const [title, about, has] of KINDS) {

@@ -42,7 +42,7 @@ test('POST /gateway/v1/credits 400: what would take the credit beyond what the l
         headers: name === undefined ? {} : { 'idempotency-key': name },
       })
     for (let i = 0; i < 9; i++) assert.equal((await add(1_000_000_000, `billion ${i}`)).status, 201)
-    const wanted = { code: 'bad_request', param: 'amount_usd', message: /beyond 9000000000 US dollars/ }
+    const wanted = { code: 'bad_request', param: 'amount_usd', message: /at most 9000000000 US dollars/ }
     assertRefused(await add(0.000000001), 400, wanted)
     // A command under a name may be a repetition, so the store is asked.
     assertRefused(await add(1_000_000_000, 'billion 9'), 400, wanted)

@@ -15,9 +15,9 @@ messages POST /v1/messages
   a model with escapes | {"\u006dodel":"\u0061\u00e4"} | = aä
   no model on a paid endpoint | {"max_tokens":1} | ~ names no model
   no body on a paid endpoint | - | ~ names no model
-  a list for a model | {"model":["a"]} | ~ "model" cannot be read
-  a number for a model | {"model":1} | ~ "model" cannot be read
-  an object for a model, where it is a string | {"model":{"id":"a"}} | ~ "model" cannot be read
+  a list for a model | {"model":["a"]} | ~ model names in "model"
+  a number for a model | {"model":1} | ~ model names in "model"
+  an object for a model, where it is a string | {"model":{"id":"a"}} | ~ model names in "model"
   two models | {"model":"a","model":"b"} | ~ "model" is given twice
   a body that is no JSON | model=a | ~ not JSON
   the shape of an answer | {"model":"a","output_format":{"type":"json_schema"}} | = a
@@ -28,12 +28,12 @@ chat POST /v1/moderations
   no model on a free endpoint | {"input":"x"} | =
   no body on a free endpoint | - | =
   a model on a free endpoint | {"model":"omni"} | = omni
-  a model that is none on a free endpoint | {"model":7} | ~ "model" cannot be read
-  an unreadable body on a free endpoint | { | ~ ends too early
+  a model that is none on a free endpoint | {"model":7} | ~ model names in "model"
+  an unreadable body on a free endpoint | { | ~ is incomplete
 messages POST /v1/messages/count_tokens
   counting tokens | {"model":"a"} | = a
 messages POST /v1/agents
-  an agent with its model as an object | {"model":{"id":"a"}} | ~ "model" cannot
+  an agent with its model as an object | {"model":{"id":"a"}} | ~ model names in "model"
 messages POST /v1/agents/ag_1
   an agent with its model as a string | {"model":"a"} | = a
 messages POST /v1/dreams
@@ -43,7 +43,7 @@ chat POST /v1/completions
   a prompt of tokens | {"model":"a","prompt":[1,2]} | = a
 chat POST /v1/chat/completions
   moderation by a model | {"model":"a","moderation":{"model":"b"}} | = a, b
-  moderation by nobody knows what | {"model":"a","moderation":{"model":5}} | ~ "moderation" cannot
+  moderation by nobody knows what | {"model":"a","moderation":{"model":5}} | ~ model names in "moderation"
 chat POST /v1/images/generations
   moderation of images, which is a word | {"model":"a","moderation":"low"} | = a
   an SVG | {"model":"a","output_format":"svg","svg":{"model":"b"}} | = a, b
@@ -69,11 +69,11 @@ chat WS /v1/realtime?model=a&model=a
 chat WS /v1/realtime?model=a&call_id=c
   a call that is joined | - | ~ query does not name
 chat POST /v1/batches
-  a batch of a file | {"endpoint":"/v1/responses"} | ~ which file
+  a batch of a file | {"endpoint":"/v1/responses"} | ~ input file
   a batch of two files | {"input_file_id":"a","input_file_id":"b"} | ~ "input_file_id" is given twice
-  a batch of a number | {"input_file_id":1} | ~ which file
-  a batch of an empty name | {"input_file_id":""} | ~ which file
-  a batch without a body | - | ~ which file
+  a batch of a number | {"input_file_id":1} | ~ input file
+  a batch of an empty name | {"input_file_id":""} | ~ input file
+  a batch without a body | - | ~ input file
 chat POST /v1/chat/completions2
   a path that is not in the table | {"model":"a"} | ~ does not know this endpoint
 messages PUT /v1/messages
@@ -83,9 +83,9 @@ messages HEAD /v1/messages
 messages HEAD /v1/models
   HEAD of what has a GET | - | =
 messages POST /v1/sessions
-  a session | - | ~ does not read them
+  a session | - | ~ cannot tell which models
 chat POST /v1/fine_tuning/alpha/graders/run
-  a grader | {"grader":{"model":"a"}} | ~ does not read them
+  a grader | {"grader":{"model":"a"}} | ~ cannot tell which models
 chat POST /v1/fine_tuning/alpha/graders/validate
   a grader that is only validated | {"grader":{"model":"a"}} | ~ does not read them
 chat POST /v1/evals
@@ -103,7 +103,7 @@ chat POST /v1/containers
 `)
 
 const cases: readonly ModelsCase[] = [
-  ['a name longer than any model has', 'messages', MESSAGES, { model: LONG }, /"model" cannot be read/],
+  ['a name longer than any model has', 'messages', MESSAGES, { model: LONG }, /model names in "model"/],
   ['a form where JSON is read', 'messages', MESSAGES, form({ model: 'a' }), /is a form/],
   [
     'a stored prompt that is long',
@@ -125,7 +125,7 @@ const cases: readonly ModelsCase[] = [
     'chat',
     'POST /v1/images/edits',
     form({ model: 'm'.repeat(2000) }),
-    /"model" cannot be read/,
+    /model names in "model"/,
   ],
 ]
 
@@ -155,9 +155,9 @@ test('a model that upstream takes by itself counts as named where none is, and n
     assert.deepEqual(await drawn(left), { names: ['d'], ...known })
   assert.deepEqual(await drawn({ prompt: 'x', model: 'a' }), { names: ['a'], ...known })
   for (const model of [7, {}, [], LONG])
-    assert.match((await drawn({ prompt: 'x', model })).unknown ?? '', /"model" cannot be read/)
+    assert.match((await drawn({ prompt: 'x', model })).unknown ?? '', /model names in "model"/)
   assert.match((await drawn({ prompt: { id: 'p' } })).unknown ?? '', /stored prompt/)
-  assert.match((await drawn('{')).unknown ?? '', /ends too early/)
+  assert.match((await drawn('{')).unknown ?? '', /is incomplete/)
   const edited = await modelsOf('chat', 'POST /v1/images/edits', form({ prompt: 'x', image }), undefined, 'd')
   assert.deepEqual(edited, { names: ['d'], ...known })
 })

@@ -80,7 +80,7 @@ test('http, another scheme, credentials, a fragment and what is no URL are refus
     assert.match((await judge(url)) ?? '', /^url must be an absolute https:\/\/ URL\.$/, url)
   for (const url of ['https://user@public.example/', 'https://user:pass@public.example/'])
     assert.match((await judge(url)) ?? '', /not contain a user or password/)
-  assert.match((await judge('https://public.example/#part')) ?? '', /no fragment/)
+  assert.match((await judge('https://public.example/#part')) ?? '', /must not have a fragment/)
 })
 
 test('with webhooks.allow_private, http and private addresses are accepted, and nothing else that is wrong', async () => {
