@@ -9,7 +9,7 @@ import {
 } from '../kernel/money.ts'
 import { ACTOR_KINDS, nearestName } from '../kernel/vocabulary.ts'
 
-/** Building blocks of the API's objects: each defines the JSON, its type and its validation. */
+/** Building blocks of the API's objects. Each one defines the JSON, its type and its validation. */
 
 // Values of answers
 
@@ -34,14 +34,14 @@ const PATTERNS = {
   admin_key: idPattern('adm'),
   delivery: idPattern('whd'),
   event: idPattern('evt'),
-  /** The first account is `default`. */
+  /** The id of the first account is `default`; all others have a ULID. */
   account: /^(?:default|acct_[0-9A-HJKMNP-TV-Z]{26})$/,
 }
 
 export const idOf = (kind: keyof typeof PATTERNS, expected?: string) =>
   z.string().regex(PATTERNS[kind], expected)
 
-/** Members that need no more than a description. */
+/** Schemas of simple members, which need only a description. */
 export const text = (description: string) => z.string().describe(description)
 export const flag = (description: string) => z.boolean().describe(description)
 export const textOrNull = (description = '') => describedBy(z.string().nullable(), description)
@@ -76,7 +76,7 @@ export interface ListOf<Row> {
   readonly next: string | null
 }
 
-/** The cause of a change. */
+/** Who or what made a change. */
 export const actorSchema = z
   .object({
     kind: z.enum(ACTOR_KINDS),
@@ -129,14 +129,14 @@ export function parameter<T>(
   return readField(expected, schema, (value) => (typeof value === 'string' ? read(value) : null)).optional()
 }
 
-/** The end of a refusal of an unknown name; empty if no known one is near. */
+/** The last sentence of the refusal of an unknown name. Empty if no known name is similar. */
 export function didYouMean(name: unknown, known: readonly string[]): string {
   if (typeof name !== 'string') return ''
   const nearest = nearestName(name, known, Math.max(2, Math.floor(name.length / 2)))
   return nearest === null ? '' : ` Did you mean ${nearest}?`
 }
 
-/** One of some words. `expected` is a sentence; a refusal adds the nearest word. */
+/** One of the given words. `expected` is the message of the refusal, to which the closest word is added. */
 export function word<const Word extends string>(words: readonly Word[], expected: string) {
   return z.enum(words, { error: ({ input }) => expected + didYouMean(input, words) })
 }
@@ -187,7 +187,7 @@ const METADATA_PAIRS_MAX = 16
 const METADATA_NAME = textField('A name in metadata', 64)
 const METADATA_VALUE = textField('A value in metadata', 512, { empty: true })
 
-/** Pairs of strings attached to an object; null if there are none. Errors are reported for `metadata`, not for a pair in it. */
+/** Pairs of strings that belong to an object, or null. An error names the field `metadata`, not a pair in it. */
 export function metadataField() {
   return z
     .unknown()
@@ -214,7 +214,7 @@ export const metadata = () => z.record(z.string(), z.string())
 
 const INSTANT = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(?:Z|[+-]00:00)$/
 
-/** A UTC timestamp as milliseconds. Finer digits are truncated, so that a key never outlives its expiry. */
+/** A UTC timestamp as milliseconds. Digits beyond milliseconds are cut off, so that a key never works after its expiry. */
 export function instantField(name: string) {
   return readField(
     `${name} must be a UTC timestamp such as 2030-01-31T00:00:00Z.`,
@@ -231,7 +231,7 @@ export function parseInstant(text: string): number | null {
   return Number.isNaN(ms) || !new Date(ms).toISOString().startsWith(seconds) ? null : ms
 }
 
-/** A UTC day, or a timestamp without duration. */
+/** A UTC day, or an instant. */
 export interface Time {
   readonly fromMs: number
   readonly lengthMs: number
@@ -255,7 +255,7 @@ interface Period {
   readonly end?: Time | undefined
 }
 
-/** For `refine`. An empty range from a time to the same time is valid. */
+/** Arguments for `refine` that require `start` to be before or equal to `end`. */
 export const ORDERED: [check: (period: Period) => boolean, error: { error: string; path: string[] }] = [
   ({ start, end }: Period) =>
     start === undefined || end === undefined || start.fromMs < end.fromMs + (end.lengthMs || 1),
@@ -279,7 +279,7 @@ export function dateParameter(name: string, description: string) {
     .meta({ format: 'date', pattern: DATE.source, description })
 }
 
-/** The digits of a `…_usd` number, because a double cannot hold every nanodollar. */
+/** A `…_usd` number as its digits, because a double cannot hold every amount of nanodollars. */
 class UsdNumber {
   readonly source: string
 
@@ -338,24 +338,24 @@ export function wholeField(name: string, min: number, max: number, ending = '') 
   return z.int(expected).min(min, expected).max(max, expected)
 }
 
-/** Exactly one of these fields is required. Not a union: its error would only say that no object matches. */
+/** Exactly one of these fields is required. This is not a union, whose error would only say that no object matches. */
 export const oneRequired = (...names: readonly string[]) => ({
   oneOf: names.map((name) => ({ type: 'object' as const, required: [name] })),
 })
 
-/** The message of a refusal about `after`. */
+/** The error message for an invalid `after`. */
 export const AFTER_EXPECTED = 'after must be the `next` of an earlier page.'
 
 export const afterParameter = (kind: keyof typeof PATTERNS) =>
   idOf(kind, AFTER_EXPECTED).optional().describe('The `next` of the previous page.')
 
-/** The parameters of a list of records with such ids. */
+/** The parameters of a list of records, whose ids are of this kind. */
 export const pageOf = (kind: keyof typeof PATTERNS) => ({
   limit: wholeParameter(1_000).default(100).describe('Maximum rows per page.'),
   after: afterParameter(kind),
 })
 
-/** A limit whose default depends on the format: without one, streamed lists are complete. */
+/** A `limit` whose default depends on the format: a streamed list without `limit` is complete. */
 export function optionalLimit(max: number, description: string) {
   return wholeParameter(max).optional().describe(description)
 }

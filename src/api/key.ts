@@ -73,7 +73,7 @@ const keyFields = {
 
 export const newKeyFields = z.strictObject(keyFields)
 
-/** All optional; null removes a limit. */
+/** The fields of a PATCH. All are optional, and null removes a limit. */
 export const keyEditFields = z.strictObject({ ...keyFields, name: keyFields.name.optional() })
 export type KeyEditFields = z.infer<typeof keyEditFields>
 

@@ -40,7 +40,7 @@ function limitsObject(key: KeyRecord): Pick<Written<Key>, LimitField> {
   return Object.fromEntries(shown) as Pick<Written<Key>, LimitField>
 }
 
-/** `waiting`: the key's waiting calls on this node. */
+/** `waiting`: the number of the key's waiting calls on this node. */
 export function keyObject(key: KeyRecord, nowMs: number, waiting: number): Written<Key> {
   return {
     id: key.id,
@@ -65,13 +65,13 @@ export function keyObject(key: KeyRecord, nowMs: number, waiting: number): Writt
   }
 }
 
-/** A key in an event: without `month_waiting`, which only one node knows. */
+/** A key as it appears in events, without `month_waiting`, which differs between nodes. */
 export function eventKey(key: KeyRecord, nowMs: number): Omit<Written<Key>, 'month_waiting'> {
   const { month_waiting: _, ...object } = keyObject(key, nowMs, 0)
   return object
 }
 
-/** The fields that a PATCH changed, without figures, which change by themselves. Null: none. */
+/** The fields that a PATCH changed, or null. Figures such as spend are left out, because they also change without a PATCH. */
 export function keyChangesOf(before: KeyRecord, after: KeyRecord, nowMs: number): Changes | null {
   return changesOf(editable(before), editable(after))
 

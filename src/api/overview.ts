@@ -3,10 +3,10 @@ import { ADMIN_ROLES } from '../kernel/vocabulary.ts'
 import { balanceSchema } from './credit.ts'
 import * as f from './fields.ts'
 
-/** How many keys each list of the overview names. All are counted. */
+/** Maximum number of keys in each list of the overview. The count beside the list includes all keys. */
 export const NAMED_KEYS_MAX = 20
 
-/** The objects that only the dashboard needs: its session, its first page and the price book. */
+/** Objects that only the dashboard uses: its session, its first page and the price book. */
 
 // The session
 
@@ -17,7 +17,7 @@ const signInKey = (name: string, expected: string) =>
     .max(1_024, `${name} must be ${expected}.`)
     .optional()
 
-/** The key to sign in with: one of the two. */
+/** The key to sign in with: exactly one of the two fields. */
 export const signInFields = z
   .strictObject({
     admin_key: signInKey('admin_key', 'an admin key').describe('The admin key of the session.'),

@@ -11,7 +11,7 @@ import { sql } from '../store/operations/sql.ts'
 import { text } from '../store/rows.ts'
 import { type Check, ok, problem, type Result, skipped, warning } from './check.ts'
 
-/** The configuration was already read. Checks the files that it names, and its consequences. */
+/** The configuration has already been read. Checks the price files that it names, and warns about risky settings. */
 export const checkConfiguration: Check = async ({ config }) => {
   try {
     await readPricing(config)

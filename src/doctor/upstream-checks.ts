@@ -23,7 +23,7 @@ export const checkUpstreamKeys: Check = async ({ config }) => {
   return await Promise.all(checks)
 }
 
-/** The same for accounts' own upstreams, with their keys. */
+/** Requests the model list of each account's own upstreams, with the account's keys. */
 export const checkAccountKeys: Check = async ({ config, snapshot }) => {
   const opened = await snapshot.catch(() => null)
   const accounts = opened === null ? [] : await opened.ask(OWN_UPSTREAMS)
@@ -59,7 +59,7 @@ const OWN_UPSTREAMS = sql`
   SELECT id, name, messages_url, messages_key, chat_url, chat_key FROM account
   WHERE messages_url IS NOT NULL OR chat_url IS NOT NULL ORDER BY id`
 
-/** The owner of the upstream, and the names of its settings. */
+/** The account that an upstream belongs to, and the names of the settings to fix. */
 interface Settings {
   readonly subject: string
   readonly url: string
@@ -92,7 +92,7 @@ async function checkUpstream(
   return warning(`${host} answers ${answer} to GET /v1/models`, `Check that ${urlSetting} is its base URL.`)
 }
 
-/** The status of the answer. Follows no redirects: the key must not be sent elsewhere. */
+/** Returns the status of the answer. Does not follow redirects, because the key must not be sent to another host. */
 async function listModels(surface: Surface, { url, key }: UpstreamConfig): Promise<number> {
   const { ownHeaders, modelListQuery: query } = SURFACES[surface].upstream
   const target = upstreamTarget(surface, url, { path: '/v1/models', query })

@@ -26,7 +26,7 @@ import { refuseDelete } from './refusals.ts'
 import type { ReplyHead } from './reply.ts'
 
 /** How often due objects are claimed, and how many polls run at once: per node, and per key or account over all nodes. */
-const LOOK_MS = 1_000
+const POLL_MS = 1_000
 const CLAIM = { max: 100, perKeyMax: 20, perAccountMax: 50 } as const
 
 const FAILED_MS = 60_000
@@ -135,11 +135,11 @@ export function createDeferrals(parts: DeferralParts) {
       if (max > 0)
         for (const object of await store.claimDeferred(surfaces(), { ...CLAIM, max }, clock.nowMs()))
           startPoll(object)
-      return LOOK_MS
+      return POLL_MS
     },
     onFailure(error) {
       logTrouble(error)
-      return LOOK_MS
+      return POLL_MS
     },
     stopping: stopping.signal,
   })
@@ -147,7 +147,7 @@ export function createDeferrals(parts: DeferralParts) {
   /** Retries until the object is recorded or the gateway stops. In that case the next start closes the call as interrupted. */
   async function recordAtLast(deferral: Omit<Deferral, 'atMs'>): Promise<void> {
     while (!stopping.signal.aborted) {
-      await pause(LOOK_MS)
+      await pause(POLL_MS)
       const recorded = await store.deferCall({ ...deferral, atMs: clock.nowMs() }).catch(() => null)
       if (recorded !== null) return
     }

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Time is injected: tests move it, the store compares against it, and nothing else calls Date.now(). */
+/** Time is injected, so that tests can move it. No other code calls Date.now(). */
 export interface Clock {
   /** Wall-clock time, for records and display. */
   nowMs(): number
-  /** Monotonic time, for durations: a wall clock that steps must not cause a negative latency. */
+  /** Monotonic time, for durations. A wall clock can be set back, which would make a duration negative. */
   monotonicMs(): number
 }
 
@@ -13,7 +13,7 @@ export const systemClock: Clock = {
   monotonicMs: () => performance.now(),
 }
 
-/** If a poll was woken while it ran, the next one follows after this time. */
+/** If `wake` is called while a poll runs, the next poll begins this long after it. */
 const WOKEN_POLL_MS = 50
 
 /** Minimum interval between log lines about the same problem. */
@@ -29,7 +29,7 @@ export function atMostEvery<T>(ms: number, clock: Clock, notify: (what: T) => vo
   }
 }
 
-/** The result; null if it fails or takes too long. */
+/** Resolves to the result, or to null if it fails or takes too long. */
 export function unlessLate<T>(result: Promise<T>, withinMs: number): Promise<T | null> {
   return Promise.race([result.catch(() => null), sleep(withinMs, null, { ref: false })])
 }
@@ -42,7 +42,7 @@ export async function untilQuiet(isQuiet: () => boolean, withinMs: number): Prom
 
 export interface WorkLoop {
   start(): void
-  /** There may be new work: ends the pause. */
+  /** Ends the pause, because there may be new work. */
   wake(): void
   /** Resolves when the running poll has ended, after `stopping`. */
   ended(): Promise<void>
@@ -51,7 +51,7 @@ export interface WorkLoop {
 export interface WorkLoopOptions {
   /** Does the available work and returns how long to pause; 0: no pause. */
   poll(): Promise<number>
-  /** A poll has failed. Returns how long to pause. */
+  /** Called when a poll has failed. Returns how long to pause. */
   onFailure(error: unknown): number
   readonly stopping: AbortSignal
 }
@@ -67,7 +67,7 @@ export function createWorkLoop({ poll, onFailure, stopping }: WorkLoopOptions): 
       isWoken = false
       const pauseMs = await poll().catch(onFailure)
       if (pauseMs === 0 || stopping.aborted) continue
-      // The poll may have run too early for the work it was woken for. Many wakes in a row share one poll.
+      // The running poll may have missed the new work. One more poll serves all wakes during the pause.
       if (isWoken) await sleep(WOKEN_POLL_MS)
       else await pause(pauseMs)
     }
@@ -106,7 +106,7 @@ export interface Later<T> {
   leave(): void
 }
 
-/** Loads a part on demand, or after `afterMs`, because files may be replaced by an upgrade while the gateway runs. */
+/** Loads a part of the program on demand, or after `afterMs`: later, an upgrade may have replaced its files. */
 export function loadLater<T>(load: () => Promise<T>, afterMs: number | null): Later<T> {
   let loading: Promise<T> | null = null
   const get = (): Promise<T> => {
@@ -124,8 +124,8 @@ export function loadLater<T>(load: () => Promise<T>, afterMs: number | null): La
 }
 
 /**
- * Runs the work once for all callers that come while it runs, and while its result is fresh: `freshMs` after its end. A
- * failure is not fresh.
+ * Runs the work once, and gives its result to all callers that arrive while it runs or within `freshMs` after its end. A
+ * failure is given only to callers that arrived while it ran.
  */
 export function shareWork<T>(
   work: () => Promise<T>,

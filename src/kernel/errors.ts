@@ -6,10 +6,10 @@ import type { Redact } from './secret.ts'
  * Every error that the gateway itself can return: status, fault, whether to retry, and meaning. The `type` of an error
  * depends on the surface (`errors` of its SurfaceSpec). A test compares this table with `docs/ERRORS.md`.
  *
- * fault   client: the request must change · operator: the configuration must change
- *         gateway: our own trouble · upstream: the provider's trouble
- * retry   never: the same request fails again, which `x-should-retry: false` says · safe: nothing was sent upstream,
- *         try again · unknown: the request may have reached upstream, a retry may be a second bill
+ * fault   client: the client must change the request · operator: the operator must change the configuration
+ *         gateway: the gateway has a problem · upstream: the provider has a problem
+ * retry   never: the same request fails again, so the answer has `x-should-retry: false` · safe: nothing was sent
+ *         upstream · unknown: upstream may have received the request, and a retry may be billed again
  */
 export interface ErrorRow {
   readonly status: number
@@ -96,19 +96,19 @@ export const ERRORS = Object.fromEntries(
   }),
 ) as Readonly<Record<ErrorCode, ErrorRow>>
 
-/** Why a request is refused. A value that phases return, not an exception. */
+/** Why a request is refused. Phases return it as a value; they do not throw it. */
 export interface Refusal {
   readonly code: ErrorCode
-  /** For the client. Names the field and the fix, and contains no secret. */
+  /** The message for the client. It names the field and the fix, and contains no secret. */
   readonly message: string
   /** The field at fault, if any. */
   readonly param?: string
   /** Figures for programs: members of `error.details`, and the headers that repeat them. */
   readonly details?: Readonly<Record<string, unknown>>
   readonly headers?: readonly string[]
-  /** What follows this request on the connection cannot be trusted: close it. */
+  /** Closes the connection, because bytes after this request cannot be trusted. */
   readonly close?: true
-  /** The key is unknown, so no key can look up this refusal. */
+  /** The key is unknown. No record is written, because no key could look it up. */
   readonly unknownKey?: boolean
 }
 
@@ -134,17 +134,17 @@ export function redactRefusal(refusal: Refusal, redact: Redact): Refusal {
     : { ...refusal, message, param: redact(refusal.param) }
 }
 
-/** The store cannot answer. All other failures of a store are named results. */
+/** The database does not answer. The store returns all other failures as named results. */
 export class StoreUnavailable extends Error {
   override readonly name: string = 'StoreUnavailable'
 }
 
-/** The store rejects this command permanently: a bug in the gateway. A retry does not help. */
+/** The database rejects this command because of a bug in the gateway. A retry does not help. */
 export class StoreRefused extends Error {
   override readonly name = 'StoreRefused'
 }
 
-/** The store will not answer again in this process. */
+/** The store is closed or broken, and will not answer again in this process. */
 export class StoreGone extends StoreUnavailable {
   override readonly name = 'StoreGone'
 }

@@ -3,7 +3,7 @@ import { createRedact, SeenSecrets } from './secret.ts'
 /** The headers that the gateway adds, and the redaction of their values. */
 export type HeaderNames = Readonly<ReturnType<typeof headerNames>>
 
-/** `secrets`: those that `redact` cannot recognise by their form. `seen`: those that become known later. */
+/** `secrets`: values that `redact` cannot recognise by their form. `seen`: secrets that become known later. */
 export function headerNames(
   servicePrefix: string,
   secrets: readonly string[] = [],
@@ -22,7 +22,7 @@ export function headerNames(
     budgetHeldUsd: `${prefix}budget-held-usd`,
     budgetCapUsd: `${prefix}budget-cap-usd`,
     budgetResetsAt: `${prefix}budget-resets-at`,
-    /** The common prefix. Incoming headers with it are dropped on both sides, so that none can be forged. */
+    /** The common prefix. The gateway drops such headers from requests and from upstream's replies, so that nobody can forge them. */
     prefix,
     redact: createRedact(servicePrefix, secrets, seen),
   }

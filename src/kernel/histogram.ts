@@ -1,4 +1,4 @@
-/** Observations counted by bucket, in plain doubles: each takes a few nanoseconds and no memory. */
+/** Counts observations by bucket. An observation takes a few nanoseconds and allocates nothing. */
 export class Histogram {
   readonly bounds: readonly number[]
   /** One count per bucket, one for larger observations, then the sum of all. */

@@ -13,7 +13,7 @@ const RANDOM_CHARS = 16
 
 export type IdSource = () => string
 
-/** Random bytes are drawn for this many ids at once: the native call costs more than the bytes. */
+/** Random bytes are generated for this many ids at once, because the native call costs more than the bytes. */
 const DRAWN_IDS = 256
 
 export function createUlidSource(clock: Clock): IdSource {
@@ -33,7 +33,7 @@ export function createUlidSource(clock: Clock): IdSource {
         used = 0
       }
       for (let i = 0; i < RANDOM_CHARS; i++) random[i] = (drawn[used++] ?? 0) & 31
-      // The top bit starts at zero, so 2^79 increments fit before the count could wrap.
+      // The top bits start at zero, so the number cannot overflow when it is incremented.
       random[0] = (random[0] ?? 0) & 15
     } else {
       countUp(random)
@@ -44,7 +44,7 @@ export function createUlidSource(clock: Clock): IdSource {
   }
 }
 
-/** A deterministic id for a part of the object with this id, with the same timestamp. */
+/** A deterministic id, with the same timestamp, for a part of the object with the given id. */
 export function childIdOf(id: string, name: string): string {
   const digest = createHash('sha256').update(`${id} ${name}`).digest()
   let text = id.slice(0, -RANDOM_CHARS)

@@ -21,7 +21,7 @@ export type Bound =
 
 export const NO_COST: Bound = { kind: 'bound', listNanos: 0n, costNanos: 0n }
 
-/** The sum of two bounds of one call. An unpriced bound wins, because it decides whether the call may be sent at all. */
+/** The sum of two bounds of one call. If one of them is unpriced, so is the sum, because such a call may be refused. */
 export function addBounds(one: Bound, other: Bound): Bound {
   if (one.kind === 'bound' && other.kind === 'bound') {
     const listNanos = one.listNanos + other.listNanos
@@ -43,7 +43,7 @@ export function addLine(lines: Bound, line: Bound): Bound {
   return { ...sum, othersNanos: before + (line.kind === 'bound' ? line.costNanos : UNFITTING_NANOS) }
 }
 
-/** A second unbounded line fits under no cap. */
+/** The cost of a batch with two unbounded lines: more than any cap. */
 const UNFITTING_NANOS = 1_000_000_000n * NANOS_PER_USD
 
 const PLACES = 9
@@ -74,7 +74,7 @@ export interface Fraction {
   readonly denominator: bigint
 }
 
-/** Rounds to the nearest integer, halves to even, so that rounding favours neither side. */
+/** Rounds to the nearest integer, and halves to the even one, so that rounding favours neither side. */
 export function roundHalfEven({ numerator, denominator }: Fraction): bigint {
   const floor = floorDivide(numerator, denominator)
   const twiceRest = (numerator - floor * denominator) * 2n
@@ -88,7 +88,7 @@ export function floorDivide(numerator: bigint, denominator: bigint): bigint {
   return numerator % denominator !== 0n && numerator < 0n !== denominator < 0n ? quotient - 1n : quotient
 }
 
-/** A number as text, which JSON prints unchanged, without a double in between. */
+/** A number as text, which JSON.stringify prints unchanged. */
 export interface RawNumber {
   readonly rawJSON: string
 }

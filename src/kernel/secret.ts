@@ -31,8 +31,8 @@ export type Redact = (text: string) => string
 const UNDERSCORE = '(?:_|%5[Ff]|\\\\u005[Ff])'
 
 /**
- * Our own keys are recognised by their form, and their first characters stay visible. `secrets` are all others; `seen`
- * are those that become known later.
+ * Recognises the gateway's keys by their form, and leaves their first characters visible. `secrets` are other secrets;
+ * `seen` are secrets that become known later.
  */
 export function createRedact(
   servicePrefix: string,
@@ -57,7 +57,7 @@ export const isRedactable = (secret: string): boolean => secret.length >= 8
 const START_CHARS = 8
 const SEARCHED_CHARS_MAX = 16_384
 
-/** Secrets of any form, found by their first characters. Long texts are bodies, which `withoutKey` redacts. */
+/** Secrets that became known while the gateway runs. Not for bodies, which `withoutKey` redacts. */
 export class SeenSecrets {
   readonly #byStart = new Map<string, Set<string>>()
 
@@ -95,7 +95,7 @@ export function redactEncoded(text: string, redact: Redact): string {
   return clean === decoded ? redact(text) : clean
 }
 
-/** Credentials of other services, by member name or form. The patterns err on the side of removing too much. */
+/** Patterns of other services' credentials, by member name or form. They rather remove too much than too little. */
 const FOREIGN_MEMBER =
   /("(?:authorization_token|authorization|access_token|refresh_token|client_secret|api[_-]?key|x-api-key|password)"\s*:\s*")(?!")[^"\\]*(?:\\.[^"\\]*)*/gi
 const FOREIGN_KEY =

@@ -1,7 +1,7 @@
 /**
  * The units of usage, shared by usage readers and pricing.
  *
- * They are disjoint: a token is counted in exactly one, however many totals and details upstream reports. Details of
+ * Each token is counted in exactly one unit, however many totals and details upstream reports. Details of
  * output (reasoning, thinking, predictions) are part of `output_tokens` and not units.
  */
 export const UNITS = [
@@ -25,7 +25,7 @@ export const UNITS = [
   'web_searches_high',
   'file_searches',
   'containers',
-  /** 1 if code ran whose container is billed by time, which upstream does not state. */
+  /** 1 if code was executed. Its container is billed by time, which upstream does not state. */
   'code_executions',
   'input_characters',
   'audio_input_milliseconds',
@@ -48,7 +48,7 @@ export type Quantities = { readonly [U in Unit]?: number }
 export interface UsagePart {
   readonly model: string | null
   readonly quantities: Quantities
-  /** All input of this part, cached or not, which long-context thresholds apply to. */
+  /** All input of this part, cached or not. Long-context thresholds apply to this number. */
   readonly promptTokens: number
 }
 
@@ -61,7 +61,7 @@ export interface Usage {
   readonly geography: string | null
   /** stop_reason, finish_reason, or the status of a response or batch. */
   readonly stopReason: string | null
-  /** Upstream generated nothing and charges nothing, though it reports tokens. */
+  /** Upstream refused before any output. It reports tokens, but charges nothing. */
   readonly freeRefusal: boolean
   /** A reported figure was impossible (negative, fractional, too large, decreasing) and was dropped or clamped. */
   readonly suspect: boolean

@@ -1,4 +1,4 @@
-/** The enumerations of the API and the store. A value never changes once it is recorded. */
+/** The enumerations of the API and the database. Never rename a value: databases contain it. */
 
 export const KEY_STATUSES = ['usable', 'revoked', 'expired'] as const
 export type KeyStatus = (typeof KEY_STATUSES)[number]
@@ -153,8 +153,8 @@ function changesBetween(a: string, b: string): number {
 /** The models that a request can use, as far as known before it runs. */
 export interface NamedModels {
   readonly names: readonly string[]
-  /** Why there may be further models; null if not. Keys with an allowlist are refused for it. */
+  /** Why the request may use further models, or null. Keys with an allowlist are refused for this reason. */
   readonly unknown: string | null
-  /** A batch file, whose models the store knows if this key uploaded it here. */
+  /** The input file of a batch. The database has its models if this key uploaded it here. */
   readonly batchFile: string | null
 }

@@ -2,7 +2,7 @@ import { type Refusal, refuse } from '../kernel/errors.ts'
 import type { Nanos } from '../kernel/money.ts'
 import type { AdminRole, OwnUpstream, Surface } from '../kernel/vocabulary.ts'
 
-/** The credential of a request, judged by its form. The store decides whether the key is usable. */
+/** The credential of a request, recognised by its form. The database decides later whether the key is usable. */
 export type Credential =
   | { readonly kind: 'key'; readonly digest: Buffer }
   /** A browser's preflight before the real request. It never carries a credential. */
@@ -19,13 +19,13 @@ const MESSAGES: Readonly<Record<KeyRefusal | 'admin_key', string>> = {
     'This is an admin key: it manages API keys and cannot call models. Create one with POST /v1/keys.',
 }
 
-/** Tells the holder whether the key was revoked or has expired, and nothing about other keys. */
+/** The message says whether this key was revoked or has expired. It reveals nothing about other keys. */
 export function refuseKey(reason: KeyRefusal | 'admin_key'): Refusal {
   const unknownKey = reason === 'unknown_key' || reason === 'admin_key'
   return refuse('invalid_api_key', MESSAGES[reason], { unknownKey })
 }
 
-/** A ceiling for a key or its account in a period, and how much of it is used. */
+/** A budget of a key or its account for a period, and how much of it is used. */
 export interface Budget {
   readonly scope: 'key' | 'account'
   readonly period: 'month' | 'day'
@@ -35,7 +35,7 @@ export interface Budget {
   readonly resetsAtMs: number
 }
 
-/** The ceilings and credit of a key at the time of the lookup. */
+/** The budgets and credit of a key at the time of the lookup. */
 export interface KeyMeans {
   readonly keyCeilings: readonly Budget[]
   readonly accountCeilings: readonly Budget[]
@@ -52,7 +52,7 @@ export type Caller =
       readonly means: KeyMeans
       /** Whether the account is suspended. Its keys then work only on own paths. */
       readonly isSuspended: boolean
-      /** Whether there is another account, so that the installation's credential is shared. */
+      /** Whether there are other accounts, which share the installation's credential. */
       readonly hasOthers: boolean
       readonly upstreams: Readonly<Record<Surface, OwnUpstream | null>>
     }

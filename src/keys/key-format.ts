@@ -15,7 +15,7 @@ const RANDOM_CHARS = 43
 const CHECKSUM_CHARS = 6
 const OPAQUE = new RegExp(`^[0-9A-Za-z]{${RANDOM_CHARS + CHECKSUM_CHARS}}$`)
 
-/** How much of a key may be shown: the marker and a few characters, too few to guess the rest. */
+/** How many characters of a key may be shown: its prefix and a few more, too few to guess the rest. */
 const SHOWN_PREFIX_CHARS = 16
 const SHOWN_LAST_CHARS = 4
 
@@ -34,7 +34,7 @@ export function keyKindOf(text: string, servicePrefix: string): KeyKind | null {
   return text.endsWith(checksum(body)) ? kind : null
 }
 
-/** Whether the text has our prefix, well-formed or not. Matters when a request has several credentials. */
+/** Whether the text begins like one of our keys, even if it is malformed. Used when a request has several credentials. */
 export function claimsToBeOurs(text: string, servicePrefix: string): boolean {
   return kindClaimed(text, servicePrefix) !== null
 }

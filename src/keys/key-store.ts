@@ -63,7 +63,7 @@ export type LimitRefusal =
   | { readonly reason: 'models_unknown'; readonly detail: string }
   | OverLimit
 
-/** A call above the rate limit. It contains everything the refusal needs, so that no other file has to know the limit. */
+/** A call above the rate limit, with everything that the refusal needs. */
 export interface OverLimit {
   readonly reason: 'over_limit'
   readonly code: ErrorCode
@@ -71,7 +71,7 @@ export interface OverLimit {
   readonly retryAfterSeconds: number
 }
 
-/** The sums of the calls of a key's budget in one month, and on its current day. `lost` is at list price. */
+/** Sums over the calls of a key's budget, for one month and for the current day. `lost` is at list price. */
 export interface KeyMonth {
   readonly spentNanos: Nanos
   readonly heldNanos: Nanos
@@ -101,7 +101,7 @@ export interface NewKey
   readonly digest: Uint8Array
 }
 
-/** `born_expired`: the expiry is in the past and this is no replay, so nothing was created. */
+/** `born_expired`: the expiry is in the past, so nothing was created. A replay of an earlier request is answered nevertheless. */
 export type KeyCreation = IdempotentResult<KeyRecord> | { readonly kind: 'born_expired' }
 
 /** The members that a PATCH may change; absent members stay. */
@@ -155,7 +155,7 @@ export interface AdminKeyRecord {
   readonly createdAtMs: number
   readonly revokedAtMs: number | null
   readonly lastUsedAtMs: number | null
-  /** True for the admin key of the configuration, which a new value there replaces. */
+  /** True for the key of TOLLGATE_ADMIN_KEY. A new value of this variable replaces the key. */
   readonly bootstrap: boolean
 }
 
@@ -203,7 +203,7 @@ export interface SessionRecord {
 
 type LimitField = (typeof KEY_LIMITS)[number]['field']
 
-/** The options of `tollgate keys create` and `update` for limits of one value: option, field, help, kind of value. */
+/** The options of `tollgate keys create` and `update` that set one limit each: option, field, help, kind of value. */
 export const KEY_OPTIONS = [
   [
     '--monthly-budget <usd>',

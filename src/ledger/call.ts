@@ -113,7 +113,7 @@ export type Admission =
       readonly accountId: string
       readonly logRequests: boolean
       readonly balanceNanos: Nanos
-      /** Whether there is another account, so that the installation's credential is shared. */
+      /** Whether there are other accounts, which share the installation's credential. */
       readonly hasOthers: boolean
       /** Null: the installation's. */
       readonly terms: AccountTerms | null

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { randomBytes } from 'node:crypto'
 import { ChunkList } from '../kernel/memory.ts'
 
-/** A piece of one frame. All `wire`s in order are exactly the bytes received. */
+/** A piece of one frame. The `wire` bytes of all parts, in order, are exactly the bytes received. */
 export interface FramePart {
   readonly kind: 'data' | 'control'
   /** Data: 1 or 2, the message's opcode, also on continuation frames. Control: 8, 9 or 10. */
@@ -12,7 +12,7 @@ export interface FramePart {
   /** The payload bytes of this part: a view if the frame is unmasked, else a copy. */
   readonly payload: Buffer
   readonly endsFrame: boolean
-  /** This part ends its message. A control frame ends no message, even between frames of one. */
+  /** Whether this part ends a message. False for control frames, which may arrive between the frames of a message. */
   readonly endsMessage: boolean
 }
 
@@ -200,7 +200,7 @@ function isControl(bytes: Buffer, at: number): boolean {
   return ((bytes[at] ?? 0) & 0x08) !== 0
 }
 
-/** Codes that may be sent: not 1004 to 1006 and 1015, nor codes that are not registered. */
+/** Whether a close frame may have this code. 1004 to 1006, 1015 and unregistered codes are not allowed. */
 function isCloseCode(code: number): boolean {
   if (code >= 1000 && code <= 1014) return code < 1004 || code > 1006
   return code >= 3000 && code <= 4999
@@ -290,7 +290,7 @@ export function textFrame(payload: string): Buffer {
   return Buffer.concat([headerOf(OPCODE.text, bytes.length), bytes])
 }
 
-/** `masked` for upstream, whose client we are. A long reason is truncated at a character boundary. */
+/** Frames to upstream must be `masked`, because the gateway is upstream's client. A long reason is truncated at a character boundary. */
 export function closeFrame(code: number, reason: string, masked: boolean): Buffer {
   const bytes = Buffer.from(reason)
   let end = Math.min(bytes.length, REASON_BYTES_MAX)
@@ -303,7 +303,7 @@ export function closeFrame(code: number, reason: string, masked: boolean): Buffe
     : Buffer.concat([headerOf(OPCODE.close, payload.length), payload])
 }
 
-/** Answers upstream's ping for a client that is gone. */
+/** The answer to upstream's ping after the client has left. */
 export function pongFrame(ping: Buffer): Buffer {
   return maskedFrame(OPCODE.pong, ping)
 }

@@ -28,7 +28,7 @@ class ModelCounts {
   }
 }
 
-/** Buckets of overhead: from 50 µs, less than any call takes, to one second, which means that the call waited. */
+/** Buckets of overhead, from 50 µs (less than any call takes) to one second (the call has waited for a budget). */
 const OVERHEAD_SECONDS = [
   ...[0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05],
   ...[0.1, 0.25, 0.5, 1],
@@ -71,7 +71,7 @@ export class CallCounts {
     this.#book = book
   }
 
-  /** Counts further calls under the models of this book. Earlier counts stay. */
+  /** Counts further calls under the models of this price book. Earlier counts do not change. */
   use(book: PriceBook): void {
     this.#book = book
     for (const surface of SURFACE_NAMES) this.surfaces[surface].named.clear()
@@ -113,7 +113,7 @@ export class CallCounts {
     this.refusals.set(code, (this.refusals.get(code) ?? 0) + 1)
   }
 
-  /** A model of any version of the book counts under its id, also if the call used an alias or a fine-tuned name. */
+  /** Counts a model of any version of the price book under its id, even if the call used an alias or a fine-tuned name. */
   #findCounts(surface: SurfaceCounts, name: string): ModelCounts {
     for (const version of this.#book.versions) {
       const model = findModel(version, name)

@@ -28,7 +28,7 @@ export interface Metric {
   read(from: MetricSources): Samples
 }
 
-/** `described`: a name with its labels, as in `tollgate_calls_total{surface,model}`. */
+/** `described`: a name with its labels, such as `tollgate_calls_total{surface,model}`. */
 const metricOf =
   (type: Metric['type']) =>
   (described: string, help: string, read: Metric['read']): Metric => {

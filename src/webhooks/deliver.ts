@@ -28,7 +28,7 @@ export interface Deliverer {
   chance(): number
 }
 
-/** Attempts a delivery. Null: `stop` cut it off, with unknown outcome. */
+/** Attempts a delivery. Null: `stop` aborted the attempt, so its outcome is unknown. */
 export async function attemptDelivery(
   delivery: ClaimedDelivery,
   deliverer: Deliverer,
@@ -53,14 +53,14 @@ async function send(
   }
 }
 
-/** The signed payload, the same at every attempt. The account's admins read it. */
+/** The signed payload, which is the same at every attempt. */
 export function payloadOf(event: EventRecord): string {
   const { type, createdAtMs, accountId, actor } = event
   const timestamp = new Date(createdAtMs).toISOString()
   return JSON.stringify({ type, timestamp, account_id: accountId, actor, data: readEventData(event, false) })
 }
 
-/** The attempt as the store records it. Logs only ids, because an endpoint's URL is often a secret. */
+/** The attempt as the database records it. The log gets only ids, because the URL of an endpoint is often a secret. */
 function attemptOf(
   { id, attempts, event, webhook }: ClaimedDelivery,
   outcome: TryOutcome,

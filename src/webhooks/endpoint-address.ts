@@ -87,7 +87,7 @@ export class ForbiddenAddress extends Error {
   }
 }
 
-/** What is wrong with an endpoint's URL; null: nothing. A name that does not resolve is accepted: it may do so later. */
+/** Returns what is wrong with an endpoint's URL, or null. Accepts a name that does not resolve, because it may do so later. */
 export async function judgeEndpointUrl(text: string, rules: EndpointRules): Promise<string | null> {
   const url = URL.parse(text)
   if (url === null || !/^https?:$/.test(url.protocol)) return 'url must be an absolute https:// URL.'
@@ -131,7 +131,7 @@ const FORBIDDEN_IPV4 = [
 /** Global unicast and NAT64. Addresses in neither (loopback, unique-local, link-local, multicast …) are forbidden. */
 const PERMITTED_IPV6 = ['2000::/3', '64:ff9b::/96']
 
-/** Forbidden ranges of global unicast. 6to4 and Teredo embed another address and are obsolete. */
+/** Forbidden ranges of global unicast. 6to4 and Teredo are obsolete, and embed another address. */
 const FORBIDDEN_IPV6 = [
   '2001::/23', // protocol assignments: Teredo, benchmarks, ORCHID
   '2001:db8::/32', // documentation

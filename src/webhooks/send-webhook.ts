@@ -20,7 +20,7 @@ export type TryOutcome =
   | { readonly kind: 'failed'; readonly reason: string }
 
 /**
- * One attempt. The host is resolved once, its addresses are checked, and the connection uses only those, so that DNS
+ * Makes one attempt. The host is resolved once, its addresses are checked, and the connection uses only them, so that DNS
  * rebinding leads nowhere else. No redirects, no proxies of the environment, no reused connections. The attempt has a
  * timeout, the answer a size limit.
  */
@@ -67,7 +67,7 @@ export async function sendWebhook(
   }
 }
 
-/** Rejects when the signal aborts: a lookup of a name does not always end then. */
+/** Rejects when the signal aborts, because a DNS lookup may not end then. */
 async function abortOf(signal: AbortSignal): Promise<never> {
   if (!signal.aborted) await once(signal, 'abort')
   throw signal.reason

@@ -116,7 +116,7 @@ function escaped(text: string): string {
 const QUOTED_MAX = 100
 
 /**
- * A name chosen by a client, as code, in which Slack links and formats nothing. Line breaks, bidirectional marks and
+ * A name chosen by a client, as inline code, in which Slack does not create links or formatting. Line breaks, bidirectional marks and
  * backticks are removed, so that it cannot break out of the code.
  */
 function quoted(text: string | null | undefined): string {
@@ -141,7 +141,7 @@ function dollars(amount: string | undefined): string {
   return `${sign}$${whole}${shown === '' ? '' : `.${shown.padEnd(2, '0')}`}`
 }
 
-/** The budget of a month resets at the beginning of the next one. */
+/** The name of the month before this instant: the budget of a month resets at the beginning of the next month. */
 function monthBefore(instant: string | undefined): string {
   return MONTHS[new Date(Date.parse(instant ?? '') - 1).getUTCMonth()] ?? ''
 }

@@ -77,7 +77,7 @@ export type WebhookChanges = Partial<
   Pick<WebhookRecord, 'url' | 'events' | 'description' | 'format' | 'enabled'>
 >
 
-/** `too_soon`: too many previous secrets still sign. Try again after `untilMs`. */
+/** `too_soon`: two previous secrets still sign. Another rotation is possible after `untilMs`. */
 export type SecretRotation =
   | { readonly kind: 'done'; readonly value: WebhookRecord }
   | { readonly kind: 'too_soon'; readonly untilMs: number }
@@ -132,9 +132,9 @@ export interface DeliveryTarget extends Pick<WebhookRecord, 'id' | 'url' | 'form
 export interface DeliveryAttempt {
   readonly id: string
   readonly webhookId: string
-  /** The URL of the attempt. A failure does not count if the endpoint's URL has changed since. */
+  /** The URL of the attempt. A failure does not count against the endpoint if its URL has changed since. */
   readonly url: string
-  /** Attempts before this one. If another node has taken over the claim, nothing is recorded. */
+  /** The number of attempts before this one. If another node has taken over the delivery since, nothing is recorded. */
   readonly attempts: number
   /** Null if no answer came. */
   readonly responseStatus: number | null

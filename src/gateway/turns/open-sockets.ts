@@ -4,7 +4,7 @@ import type { Store } from '../../store/store.ts'
 /** How many keys of open sockets are checked at once, and how often. */
 const SOCKET_KEYS_AT_ONCE = 16
 
-export const SOCKET_KEY_LOOK_MS = 2_000
+export const SOCKET_KEY_POLL_MS = 2_000
 
 /** Sockets are closed this long before the drain time ends, so that the close frame is sent before connections are cut. */
 const CLOSE_BEFORE_MS = 250
@@ -86,7 +86,7 @@ export class OpenSockets {
   }
 
   #scheduleSweep(): void {
-    this.#sweep = setTimeout(() => this.#look(), SOCKET_KEY_LOOK_MS).unref()
+    this.#sweep = setTimeout(() => this.#look(), SOCKET_KEY_POLL_MS).unref()
   }
 
   /** While the store is unavailable, sockets stay open: no turn is admitted without it anyway. */

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { OpenSockets, SOCKET_KEY_LOOK_MS } from '../../../src/gateway/turns/open-sockets.ts'
+import { OpenSockets, SOCKET_KEY_POLL_MS } from '../../../src/gateway/turns/open-sockets.ts'
 import { systemClock } from '../../../src/kernel/clock.ts'
 import { test } from '../../support/suite.ts'
 
@@ -43,7 +43,7 @@ test('a store that cannot be asked closes no socket, and is asked again', async 
   const [one, another] = [pretendSocket(), pretendSocket()]
   for (const socket of [one, another]) sockets.add(socket, OWNER)
   const look = async () => {
-    t.mock.timers.tick(SOCKET_KEY_LOOK_MS)
+    t.mock.timers.tick(SOCKET_KEY_POLL_MS)
     await new Promise((resolve) => setImmediate(resolve))
   }
   await look()
