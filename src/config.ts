@@ -249,7 +249,9 @@ function kindOf(given: unknown): string {
   return typeof given === 'boolean' ? 'true or false' : 'an object'
 }
 
-/** The pepper of the configuration, or of the data directory; null if there is none. Throws if its file cannot be read. */
+/**
+ * The pepper of the configuration, or of the data directory; null if there is none. Throws if its file cannot be read.
+ */
 export function readPepper({ pepper, dataDir }: Config): Secret | null {
   if (pepper !== null) return pepper
   try {

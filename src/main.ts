@@ -161,7 +161,9 @@ async function openSpool({ databaseUrl, dataDir }: Config, log: Log): Promise<Se
   }
 }
 
-/** Counts a replayed call of an earlier process. Reads its record, because a closing has no surface or requested model. */
+/**
+ * Counts a replayed call of an earlier process. Reads its record, because a closing has no surface or requested model.
+ */
 async function countReplayed(
   closing: CallClosing,
   store: Pick<Installation['store'], 'getCall'>,

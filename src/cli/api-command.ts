@@ -16,9 +16,9 @@ import { type Columns, renderRecord, renderRecords } from './records.ts'
 import { outputStyle, print, printData } from './terminal.ts'
 
 /**
- * A command over HTTP as data: its name and arguments (empty: it has no subcommands), a summary, and one request. `<key>`
- * in the path is a key named in any way, any other argument in it an id. Other arguments and options are fields of the
- * body, or parameters of a GET.
+ * A command over HTTP as data: its name and arguments (empty: it has no subcommands), a summary, and one request.
+ * `<key>` in the path is a key named in any way, any other argument in it an id. Other arguments and options are fields
+ * of the body, or parameters of a GET.
  */
 export type ApiCommand = readonly [
   usage: string,

@@ -44,7 +44,10 @@ export interface ApiAnswer<T = ApiObject> {
 
 const TIMEOUT_MS = 60_000
 
-/** Client of a running gateway's management API. Refusals are thrown as failures, those about a parameter as usage errors. */
+/**
+ * Client of a running gateway's management API. Refusals are thrown as failures, those about a parameter as usage
+ * errors.
+ */
 export class Client {
   readonly url: string
   readonly #adminKey: Secret

@@ -81,7 +81,10 @@ function describeAudit({ calls, credits, difference }: AuditReport): string {
   ].join('\n')
 }
 
-/** Copies an installation, also while its gateway runs. The copy is a data directory that can be audited and served from. */
+/**
+ * Copies an installation, also while its gateway runs. The copy is a data directory that can be audited and served
+ * from.
+ */
 async function backUp(dir: string): Promise<void> {
   const config = readConfig(process.env)
   // A directory without a database means a wrong TOLLGATE_DATA_DIR: do not create something that looks like a backup.

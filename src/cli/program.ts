@@ -49,7 +49,9 @@ ${ENVIRONMENT_HELP}
 
 Exit codes: 0 success, 1 failure, 2 wrong command line or configuration.`
 
-/** Parses the command line and runs its command. Sets the exit code: 1 failed, 2 wrong command line or configuration. */
+/**
+ * Parses the command line and runs its command. Sets the exit code: 1 failed, 2 wrong command line or configuration.
+ */
 export async function runCommandLine(args: readonly string[]): Promise<void> {
   // A reader that goes away must not crash the process: print() reports it to the command.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})

@@ -31,7 +31,9 @@ interface Options {
   readonly yes?: true
 }
 
-/** Rerates settled calls with the current price book, and shows or posts the differences. Records of calls never change. */
+/**
+ * Rerates settled calls with the current price book, and shows or posts the differences. Records of calls never change.
+ */
 export function register(command: Command): void {
   command
     .requiredOption('--from <time>', 'calls admitted then or later (UTC): 2026-11-01 or 2026-11-01T12:00:00Z')

@@ -94,8 +94,8 @@ const textOf = (cell: Cell): string => (typeof cell === 'string' ? cell : cell.t
 const isFigure = (cell: Cell): boolean => /^(?:-|-?[\d,]+(?:\.\d+)?)?$/.test(textOf(cell))
 
 /**
- * Rows under their titles, each column as wide as it needs to be and numbers right-aligned. Where a terminal is too narrow,
- * the `dispensable` columns are dropped one at a time.
+ * Rows under their titles, each column as wide as it needs to be and numbers right-aligned. Where a terminal is too
+ * narrow, the `dispensable` columns are dropped one at a time.
  */
 export function renderTable(
   titles: readonly string[],

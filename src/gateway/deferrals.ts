@@ -25,7 +25,9 @@ import type { OwnUpstreams } from './own-upstreams.ts'
 import { refuseDelete } from './refusals.ts'
 import type { ReplyHead } from './reply.ts'
 
-/** How often due objects are claimed, and how many polls run at once: per node, and per key or account over all nodes. */
+/**
+ * How often due objects are claimed, and how many polls run at once: per node, and per key or account over all nodes.
+ */
 const POLL_MS = 1_000
 const CLAIM = { max: 100, perKeyMax: 20, perAccountMax: 50 } as const
 
@@ -50,7 +52,9 @@ export type Passed = Omit<
   'surface' | 'scope' | 'objectId' | 'kind' | 'dueInMs' | 'atMs' | 'status' | 'upstreamRequestId'
 >
 
-/** `deferred`: the call stays open because its cost comes later. `known`: an earlier call already pays for this object. */
+/**
+ * `deferred`: the call stays open because its cost comes later. `known`: an earlier call already pays for this object.
+ */
 export type Deferred = 'deferred' | 'known' | 'no'
 
 export type Deferrals = ReturnType<typeof createDeferrals>
@@ -144,7 +148,10 @@ export function createDeferrals(parts: DeferralParts) {
     stopping: stopping.signal,
   })
 
-  /** Retries until the object is recorded or the gateway stops. In that case the next start closes the call as interrupted. */
+  /**
+   * Retries until the object is recorded or the gateway stops. In that case the next start closes the call as
+   * interrupted.
+   */
   async function recordAtLast(deferral: Omit<Deferral, 'atMs'>): Promise<void> {
     while (!stopping.signal.aborted) {
       await pause(POLL_MS)
@@ -187,7 +194,9 @@ export function createDeferrals(parts: DeferralParts) {
   }
 
   return {
-    /** Ids of responses that are streaming here, or whose client left before they were billed. They cannot be deleted. */
+    /**
+     * Ids of responses that are streaming here, or whose client left before they were billed. They cannot be deleted.
+     */
     streaming,
     /** Leaves the call open until its object states its cost. `no`: bill the call now. Never rejects. */
     async defer(call: AdmittedCall, { head, metered }: CallOutcome, passed: Passed): Promise<Deferred> {
@@ -308,7 +317,9 @@ interface AnswerHead {
   readonly retryAfterMs: number | null
 }
 
-/** The gateway's own GET for billing, to the configured upstream. No key pays for it. Null if no complete answer came. */
+/**
+ * The gateway's own GET for billing, to the configured upstream. No key pays for it. Null if no complete answer came.
+ */
 async function ask({ surface, upstream, path, idleMs, totalMs, take }: Question): Promise<AnswerHead | null> {
   const { url, key, pool } = upstream
   let head: AnswerHead | null = null

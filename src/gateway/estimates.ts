@@ -173,7 +173,10 @@ const PAUSE_MS_MAX = 1_000
 /** A reply that ends this soon after a pause may have ended during the pause. */
 const AFTER_PAUSE_MS = 5_000
 
-/** Sums the time without visible output since the first event: until the first output, and every gap of more than a second. */
+/**
+ * Sums the time without visible output since the first event: until the first output, and every gap of more than a
+ * second.
+ */
 export class Silence {
   #visibleBytes = 0
   #firstMs: number | null = null

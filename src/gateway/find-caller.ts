@@ -14,8 +14,8 @@ export interface FoundCaller {
 }
 
 /**
- * Looks up a key outside admission, where an answer depends on it. Most calls need no lookup: admission decides about all
- * of them. `isPaid`: a key whose budget or credit is exhausted is refused too.
+ * Looks up a key outside admission, where an answer depends on it. Most calls need no lookup: admission decides about
+ * all of them. `isPaid`: a key whose budget or credit is exhausted is refused too.
  */
 export async function findCaller(
   digest: Uint8Array,

@@ -71,7 +71,9 @@ function leaveWithClient(
   })
 }
 
-/** How long to keep reading a reply after its client left; 0 cancels it. Cancelling does not undo work that was done. */
+/**
+ * How long to keep reading a reply after its client left; 0 cancels it. Cancelling does not undo work that was done.
+ */
 export function readOnMs(reply: LeftReply, plan: CallPlan, onLeave: OnLeave): number {
   // Free calls and errors cost nothing, so the rest of the reply does not matter.
   if (!plan.metered || reply.isError) return 0

@@ -61,7 +61,9 @@ export interface Gateway {
   reached(point: CallPoint): void
 }
 
-/** `cancel`: a call whose client left is cancelled if its usage can be derived. `finish`: every call is read to its end. */
+/**
+ * `cancel`: a call whose client left is cancelled if its usage can be derived. `finish`: every call is read to its end.
+ */
 export type OnLeave = 'cancel' | 'finish'
 
 export type CallPoint = 'admitted' | 'before_send' | 'first_byte' | 'before_settle' | 'settled'

@@ -83,8 +83,9 @@ export function openFrontDoor(gateway: Gateway, handleOwned: HandleOwned): (exch
  *              later (a batch, a background response) is deferred instead: deferrals.ts settles it
  *   answer     upstream's reply, with the figures as headers or trailers
  *
- * The handshake of a metered WebSocket is a free call. After upstream's 101 each of its turns is a call (turns/). The standing
- * hold of a Realtime socket is placed before the handshake is sent. Any other WebSocket is one call that cannot be metered.
+ * The handshake of a metered WebSocket is a free call. After upstream's 101 each of its turns is a call (turns/). The
+ * standing hold of a Realtime socket is placed before the handshake is sent. Any other WebSocket is one call that
+ * cannot be metered.
  */
 async function handleRequest(exchange: Exchange, target: Target, gateway: Gateway): Promise<void> {
   const { method, headers } = exchange
@@ -203,7 +204,9 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<Sw
   }
 }
 
-/** Whether a browser opened the gateway's URL. `/` belongs to upstream, but no SDK requests HTML there without a key. */
+/**
+ * Whether a browser opened the gateway's URL. `/` belongs to upstream, but no SDK requests HTML there without a key.
+ */
 function isBrowserAtRoot(path: string, { method, headers }: Exchange): boolean {
   if (path !== '/' || method !== 'GET' || carriesCredential(headers)) return false
   const weights = weightsOf(headers, 'accept')

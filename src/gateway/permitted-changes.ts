@@ -33,7 +33,10 @@ interface UpstreamHeaders {
   readonly plainReply: boolean
   /** Rewrites the subprotocols of a handshake, which may contain a credential; null for other requests. */
   readonly protocols: ((value: string) => string | null) | null
-  /** Prefix for `Idempotency-Key`, so that accounts on one credential do not collide. Empty: the header passes unchanged. */
+  /**
+   * Prefix for `Idempotency-Key`, so that accounts on one credential do not collide. Empty: the header passes
+   * unchanged.
+   */
   readonly idempotencyPrefix: string
 }
 
@@ -237,8 +240,8 @@ function usageSplice({ headers }: Exchange, facts: RequestFacts, endpoint: Endpo
 export class BodyTooSlow extends Error {}
 
 /**
- * A separate stream for the request body, which can be destroyed while the request survives to be answered. Chunks of one
- * socket read leave as one: a client may send a byte in each.
+ * A separate stream for the request body, which can be destroyed while the request survives to be answered. Chunks of
+ * one socket read leave as one: a client may send a byte in each.
  */
 function bridge({ req }: Exchange, times: BodyTimes, look: (chunk: Buffer) => void): Readable {
   let chunks: Buffer[] = []

@@ -22,7 +22,9 @@ const SMALL_BODY_BYTES = 1024 * 1024
 
 export class HeldBody {
   readonly #large: TakenBytes
-  /** The first part of each body of a key is counted separately, so that its large bodies cannot crowd out small ones. */
+  /**
+   * The first part of each body of a key is counted separately, so that its large bodies cannot crowd out small ones.
+   */
   readonly #small: TakenBytes
   readonly #chunks = new ChunkList()
   length = 0

@@ -301,7 +301,10 @@ export class Reply implements ReplyReceiver {
     this.#meter = null
   }
 
-  /** False: the client applies back-pressure. The last event of a stream is buffered for the figures; everything else passes. */
+  /**
+   * False: the client applies back-pressure. The last event of a stream is buffered for the figures; everything else
+   * passes.
+   */
   #deliver(bytes: Buffer): boolean {
     // The client has left: no back-pressure, the rest of the reply is only observed.
     if (this.#exchange.res.destroyed) return true

@@ -19,7 +19,9 @@ export function serialiseHeaders(lines: readonly string[]): string {
   return text
 }
 
-/** Headers are sent as Latin-1: characters above 0xff would lose their upper byte, and some would become line breaks. */
+/**
+ * Headers are sent as Latin-1: characters above 0xff would lose their upper byte, and some would become line breaks.
+ */
 const UNSENDABLE = /[^\t\x20-\x7e\x80-\xff]/
 
 const SMALL = 0x20
@@ -99,7 +101,9 @@ function bestMatch(weights: ReadonlyMap<string, number>, type: string) {
   return { weight: 0, vagueness: ranges.length }
 }
 
-/** Headers of the connection, not of the message. `te` and `trailer` are among them: trailers are negotiated per hop. */
+/**
+ * Headers of the connection, not of the message. `te` and `trailer` are among them: trailers are negotiated per hop.
+ */
 const HOP_BY_HOP: ReadonlySet<string> = new Set([
   ...'connection keep-alive proxy-connection proxy-authenticate te trailer'.split(' '),
   ...'transfer-encoding upgrade http2-settings'.split(' '),

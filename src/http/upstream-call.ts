@@ -150,7 +150,10 @@ export class PooledCall implements UpstreamCall, MessageReceiver {
   }
 }
 
-/** The connection to upstream failed, or the request cannot be sent. The code distinguishes this from replies that are not HTTP. */
+/**
+ * The connection to upstream failed, or the request cannot be sent. The code distinguishes this from replies that are
+ * not HTTP.
+ */
 export class UpstreamBroke extends Error {
   readonly code: string
 
@@ -189,7 +192,10 @@ export interface Sendable {
   readonly body: UpstreamBody
 }
 
-/** The head: host and connection first, the given lines, framing last. Throws if upstream could read it as another request. */
+/**
+ * The head: host and connection first, the given lines, framing last. Throws if upstream could read it as another
+ * request.
+ */
 export function composeRequest(request: UpstreamRequest): Sendable {
   const { method, target, host, headers, body, upgrades = false } = request
   if (!METHOD.test(method) || !TARGET.test(target)) throw new Error('a request line that cannot be sent')

@@ -372,7 +372,10 @@ function reusableMs(head: MessageHead, method: string): number {
   return Math.max(0, Math.min(Number(timeout) * 1_000 - MARGIN_MS, IDLE_MS_MAX))
 }
 
-/** 204 and 304 have no body. If their headers announce one, upstream may send it, and it would be read as the next reply. */
+/**
+ * 204 and 304 have no body. If their headers announce one, upstream may send it, and it would be read as the next
+ * reply.
+ */
 function mayHaveUnannouncedBody({ status, headers }: MessageHead): boolean {
   if (status !== 204 && status !== 304) return false
   return Number(firstValue(headers, 'content-length') ?? 0) > 0 || hasHeader(headers, 'transfer-encoding')

@@ -124,8 +124,8 @@ export function loadLater<T>(load: () => Promise<T>, afterMs: number | null): La
 }
 
 /**
- * Runs the work once, and gives its result to all callers that arrive while it runs or within `freshMs` after its end. A
- * failure is given only to callers that arrived while it ran.
+ * Runs the work once, and gives its result to all callers that arrive while it runs or within `freshMs` after its end.
+ * A failure is given only to callers that arrived while it ran.
  */
 export function shareWork<T>(
   work: () => Promise<T>,

@@ -101,7 +101,10 @@ export interface NewKey
   readonly digest: Uint8Array
 }
 
-/** `born_expired`: the expiry is in the past, so nothing was created. A replay of an earlier request is answered nevertheless. */
+/**
+ * `born_expired`: the expiry is in the past, so nothing was created. A replay of an earlier request is answered
+ * nevertheless.
+ */
 export type KeyCreation = IdempotentResult<KeyRecord> | { readonly kind: 'born_expired' }
 
 /** The members that a PATCH may change; absent members stay. */

@@ -50,7 +50,9 @@ export interface CallOpening extends OpeningColumns {
   readonly hasHold: boolean
 }
 
-/** Method of a socket's standing hold. It appears in the log, as `WS`, only after a turn has taken it over and settled. */
+/**
+ * Method of a socket's standing hold. It appears in the log, as `WS`, only after a turn has taken it over and settled.
+ */
 export const HOLD_METHOD = 'HOLD'
 
 /** How many requests a call counts as in usage. A WebSocket handshake is a record but in no sum. */

@@ -3,8 +3,8 @@ import type { ObjectKind, Surface } from '../kernel/vocabulary.ts'
 import type { CallRecord } from './call.ts'
 
 /**
- * Calls whose cost comes later. The batch or background response that such a call creates upstream is its **object**. Until
- * the object states its cost, the call is `deferred`: open, with its hold.
+ * Calls whose cost comes later. The batch or background response that such a call creates upstream is its **object**.
+ * Until the object states its cost, the call is `deferred`: open, with its hold.
  */
 
 /** An object by upstream's id. It belongs to one call: a second call that gets the same id defers nothing. */

@@ -10,7 +10,9 @@ import { CLOSING_AMOUNTS, NOTHING_USED } from './call-columns.ts'
 /** Bytes of waiting settlements beyond which no new call is admitted. */
 const SPOOL_BYTES_MAX = 64 * 1024 ** 2
 
-/** How long an answer waits for the spool's disk. It is then sent, and no new call is admitted until the disk responds. */
+/**
+ * How long an answer waits for the spool's disk. It is then sent, and no new call is admitted until the disk responds.
+ */
 export const SPOOL_WRITE_MS = 5_000
 
 /**
@@ -25,7 +27,10 @@ export interface SettlementSpool {
   append(closing: CallClosing): Promise<void>
   /** The store has the settlement. Does nothing if it is not in the spool. */
   done(requestId: string): void
-  /** The store refused the settlement for good. Writes it to a separate file for the operator, whether it was spooled or not. */
+  /**
+   * The store refused the settlement for good. Writes it to a separate file for the operator, whether it was spooled or
+   * not.
+   */
   refuse(closing: CallClosing, reason: string): Promise<void>
   /** The waiting settlements, oldest first. After a start, those that an earlier process left. */
   left(): readonly CallClosing[]
@@ -122,8 +127,8 @@ interface Spooled {
 }
 
 /**
- * Every write replaces the whole file with the settlements that wait then. There are at most as many as calls in flight,
- * because nothing is admitted while the store is away, and all that arrive during a write share the next one.
+ * Every write replaces the whole file with the settlements that wait then. There are at most as many as calls in
+ * flight, because nothing is admitted while the store is away, and all that arrive during a write share the next one.
  */
 class Spool implements SettlementSpool {
   readonly #parts: SpoolParts
@@ -132,7 +137,9 @@ class Spool implements SettlementSpool {
   #waitingBytes = 0
   /** Whether a waiting settlement is not in the file. */
   #hasNew: boolean
-  /** Whether the file has settlements that the store has meanwhile. Replaying them is harmless, so they are not urgent. */
+  /**
+   * Whether the file has settlements that the store has meanwhile. Replaying them is harmless, so they are not urgent.
+   */
   #hasOld = false
   #writing: Promise<void> | null = null
   /** The disk fails, or a write takes so long that answers no longer wait for it. */

@@ -30,7 +30,10 @@ function lineObject(line: Line, discount: bigint): Written<BillLine> {
   }
 }
 
-/** Exact amounts are in 1e-18 dollars, three digits more than the cost of a token at a price with nine decimals per million. */
+/**
+ * Exact amounts are in 1e-18 dollars, three digits more than the cost of a token at a price with nine decimals per
+ * million.
+ */
 const EXACT_PER_NANO = 1_000_000_000n
 
 function exactOf({ numerator, denominator }: Fraction): bigint {

@@ -8,7 +8,8 @@ export type Role = (typeof RANKS)[number]
 export type Least = Role | 'session' | 'anyone'
 
 /**
- * The account that an endpoint acts in. Admins and viewers act in their own; operators may name another with `account=`.
+ * The account that an endpoint acts in. Admins and viewers act in their own; operators may name another with
+ * `account=`.
  * - `installation`: none, `account=` is refused
  * - `one`: the named account, else `default`
  * - `many`: as `one`, and `account=*` is all accounts
@@ -91,7 +92,10 @@ export function isAtLeast(role: Role, least: Role): boolean {
   return RANKS.indexOf(role) >= RANKS.indexOf(least)
 }
 
-/** The collections in a path whose records are named: `webhook` and `delivery` in `/webhooks/{id}/deliveries/{delivery_id}`. */
+/**
+ * The collections in a path whose records are named: `webhook` and `delivery` in
+ * `/webhooks/{id}/deliveries/{delivery_id}`.
+ */
 export function nounsIn(template: string): string[] {
   return Array.from(template.matchAll(/([\w-]+)\/(?:\{\w+\}|me|self)(?![\w-])/g), ([, collection = '']) =>
     collection.replace('-', ' ').replace(/ies$/, 'y').replace(/s$/, ''),

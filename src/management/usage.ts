@@ -44,8 +44,8 @@ function dayRange(start: string | undefined, end: string | undefined, nowMs: num
 // The cursor
 
 /**
- * A cursor has the days, since this month may be over before its last page, and the values of the last bucket by dimension,
- * so that it fits no other grouping.
+ * A cursor has the days, since this month may be over before its last page, and the values of the last bucket by
+ * dimension, so that it fits no other grouping.
  */
 function formatUsageCursor(dimensions: readonly UsageDimension[], cursor: UsageGroup & Days): string {
   const { startDay, endDay, day, model, keyId, ofAccountId } = cursor

@@ -6,9 +6,9 @@ import { isUtf8 } from 'node:buffer'
  * 0.9. The code is written here instruction by instruction, so that no build step is needed and no opaque bytes have to
  * be trusted.
  *
- * In memory, the first 256 bytes say of each byte whether it makes an escape of one character behind a backslash, the next
- * 256 whether it is a hexadecimal digit; the bytes to be searched follow. Up to fifteen bytes behind their end are looked
- * at, and do not count.
+ * In memory, the first 256 bytes say of each byte whether it makes an escape of one character behind a backslash, the
+ * next 256 whether it is a hexadecimal digit; the bytes to be searched follow. Up to fifteen bytes behind their end are
+ * looked at, and do not count.
  */
 const DIGITS_AT = 256
 const RUN_BYTES_AT = 512
@@ -209,7 +209,10 @@ export function endOfShort(bytes: Buffer, start: number): number {
 
 const NOTHING = Buffer.alloc(0)
 
-/** Verifies UTF-8 that arrives in pieces, natively. A sequence cut off by the end of a piece is verified once it is complete. */
+/**
+ * Verifies UTF-8 that arrives in pieces, natively. A sequence cut off by the end of a piece is verified once it is
+ * complete.
+ */
 export class Utf8Check {
   #open = NOTHING
   #missing = 0

@@ -105,8 +105,8 @@ const FORM_TYPE =
 const BOUNDARY = /^[0-9A-Za-z'()+_,./:=?-]{1,70}$/
 
 /**
- * The boundary of a `multipart/form-data` content type, written as clients write it; null for any other. RFC 2046 allows
- * 70 characters; we exclude the space, which some parsers trim, and unquoted characters that need quotes.
+ * The boundary of a `multipart/form-data` content type, written as clients write it; null for any other. RFC 2046
+ * allows 70 characters; we exclude the space, which some parsers trim, and unquoted characters that need quotes.
  */
 export function boundaryOf(contentType: string): string | null {
   const [, quoted, bare] = FORM_TYPE.exec(contentType) ?? []

@@ -43,7 +43,9 @@ function findNames(text: string, withEscapedWords: boolean): ReadonlySet<string>
 /** Names and other short strings are shorter than this. */
 const SHORT_CHARS = 32
 
-/** The index of the quote that ends a string. A native search is faster than a loop for long strings, slower for short. */
+/**
+ * The index of the quote that ends a string. A native search is faster than a loop for long strings, slower for short.
+ */
 function closingQuote(text: string, from: number): number {
   let i = from
   for (; i < from + SHORT_CHARS; i++) {

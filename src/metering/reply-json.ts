@@ -15,7 +15,8 @@ const BYTE_ORDER_MARK = '\ufeff'
 /** Reads a complete JSON text; null if it is not JSON. */
 export function readJson(shape: Shape, text: Buffer): ReplyDocument | null {
   const parsed = text.length > PARSED_BYTES_MAX ? null : parse(text.toString())
-  // Some servers write control characters into strings unescaped. The skim accepts them in strings that it does not read.
+  // Some servers write control characters into strings unescaped. The skim accepts them in strings that it does not
+  // read.
   return parsed ?? documentOf(skimWhole(text, shape, SKIM_LIMITS.replyDepthMax))
 }
 

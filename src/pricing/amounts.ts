@@ -6,8 +6,8 @@ import { UNIT_PRICES, UNITS_OF } from './rate-keys.ts'
 
 /**
  * Amounts of one calculation share one denominator, so that adding them is adding numerators and nothing is rounded
- * before the end. 18,000,000 is the least common multiple of the units that prices are for (a thousand, a million, an hour
- * of milliseconds).
+ * before the end. 18,000,000 is the least common multiple of the units that prices are for (a thousand, a million, an
+ * hour of milliseconds).
  */
 const PER_UNITS = 18_000_000n
 
@@ -25,9 +25,9 @@ const FACTORS = Object.fromEntries(
 ) as Readonly<Record<Unit, bigint>>
 
 /**
- * The exact sums of several amounts, at list price and after discounts. The denominator grows with the first multiplier,
- * and the cost has a sum of its own from the first discount on: most calls have neither, and dividing numbers of several
- * machine words took 6 µs of a call.
+ * The exact sums of several amounts, at list price and after discounts. The denominator grows with the first
+ * multiplier, and the cost has a sum of its own from the first discount on: most calls have neither, and dividing
+ * numbers of several machine words took 6 µs of a call.
  */
 export class Totals {
   #list = 0n

@@ -11,8 +11,8 @@ type LoadedBook =
   | { readonly kind: 'refused'; readonly problems: readonly string[] }
 
 /**
- * The list prices with the overlays of a file on top. A new version begins wherever either changes something. One problem
- * refuses the file, and all problems are reported at once.
+ * The list prices with the overlays of a file on top. A new version begins wherever either changes something. One
+ * problem refuses the file, and all problems are reported at once.
  */
 export function loadPrices(
   overlayText = '[]',

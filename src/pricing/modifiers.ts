@@ -75,7 +75,10 @@ export interface ModelFactors {
 /** The one geography that does not cost more; another name may be another spelling of one that does. */
 const ANYWHERE = 'global'
 
-/** The largest factors that may apply to a call, multiplied: over `MULTIPLIER_ONE`. A workspace may choose the geography. */
+/**
+ * The largest factors that may apply to a call, multiplied: over `MULTIPLIER_ONE`. A workspace may choose the
+ * geography.
+ */
 export function multiplierMax({ geography, regional }: ModelFactors, request: BoundRequest): bigint {
   const most = request.geography === ANYWHERE ? ONE : [...geography.values()].reduce(maxRate, ONE)
   return most * (request.regional ? regional : ONE)

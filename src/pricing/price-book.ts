@@ -73,7 +73,10 @@ export function findModel(version: PriceVersion, name: string | null): ModelPric
   return fineTuned === undefined ? null : (version.names.get(fineTuned) ?? null)
 }
 
-/** The model, or the pattern with `*` at its end, that a name without a price was probably meant to be; null if none is near. */
+/**
+ * The model, or the pattern with `*` at its end, that a name without a price was probably meant to be; null if none is
+ * near.
+ */
 export function suggestModel(names: Iterable<string>, name: string): string | null {
   const isPattern = name.endsWith('*')
   const text = isPattern ? name.slice(0, -1) : name

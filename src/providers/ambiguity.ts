@@ -103,7 +103,9 @@ export function ambiguityFor(endpoint: Endpoint | null, facts: RequestFacts): Am
   return odd === null ? ambiguity : always(odd)
 }
 
-/** Some servers convert 1, "true" or [] to the member's type and others refuse it, so we cannot know what is metered. */
+/**
+ * Some servers convert 1, "true" or [] to the member's type and others refuse it, so we cannot know what is metered.
+ */
 function oddMember({ kind, body }: RequestFacts, hasBackground: boolean): string | null {
   const { model, stream, background, stream_options: options } = body
   if (kind === 'json' && isGiven(model) && typeof model !== 'string' && model !== UNREAD)

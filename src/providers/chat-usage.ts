@@ -13,9 +13,9 @@ export interface Splice {
 const ASKING = '"include_usage":true'
 
 /**
- * How to change a request to /chat/completions or /completions so that its stream reports usage, by offsets in the decoded
- * body. Null: the reply has usage anyway. A request whose `stream_options` cannot take `include_usage` was refused as
- * ambiguous before.
+ * How to change a request to /chat/completions or /completions so that its stream reports usage, by offsets in the
+ * decoded body. Null: the reply has usage anyway. A request whose `stream_options` cannot take `include_usage` was
+ * refused as ambiguous before.
  */
 export function askForUsage({
   body,

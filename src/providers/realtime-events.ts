@@ -189,7 +189,9 @@ export function turnRequest({ atMs }: SocketTurn) {
 /** The audio that a standing hold covers. Speech is rarely longer without a pause; the rest is an overrun. */
 const TRANSCRIBED_MS_MAX = 15 * 60_000
 
-/** A turn may read a full context window, because upstream stores the conversation, and write up to the model's limit. */
+/**
+ * A turn may read a full context window, because upstream stores the conversation, and write up to the model's limit.
+ */
 export const TURN_LIMITS: RequestLimits = {
   ...readLimits(REALTIME, NOT_READ),
   audioMsMax: TRANSCRIBED_MS_MAX,

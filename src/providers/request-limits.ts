@@ -189,7 +189,9 @@ function asksToCompact(value: unknown): boolean {
   return edits.some((edit) => !isObject(edit) || !String(edit['type']).startsWith('clear_'))
 }
 
-/** Work that the reply does not show while it streams. Decides whether a call is read to its end after its client left. */
+/**
+ * Work that the reply does not show while it streams. Decides whether a call is read to its end after its client left.
+ */
 export interface UnseenWork {
   readonly media: boolean
   /** The context is stored upstream or referenced, so its tokens cannot be estimated from the request. */

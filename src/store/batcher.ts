@@ -15,7 +15,7 @@ export interface BatcherParts<Command, Answer> {
   /** Maximum commands per batch: statements must be short, because others wait for the rows they lock. */
   readonly batchMax: number
   readonly waitingMax?: number
-  /** How long a command may take, including its time in the queue. Then: StoreUnavailable. */
+  /** How long a command may take, including its time in the queue. After that, it fails with StoreUnavailable. */
   readonly answerMs?: number
   /** If the previous command was sent alone, send this one at once, without waiting for others of the same turn. */
   readonly isEager?: boolean
@@ -38,7 +38,7 @@ interface Waiting<Command, Answer> {
 export interface Batcher<Command, Answer> {
   ask(command: Command): Promise<Answer>
   readonly waiting: number
-  /** Earlier commands are still answered. */
+  /** Refuses new commands. Earlier commands are still answered. */
   close(): Promise<void>
 }
 
@@ -52,7 +52,7 @@ export function createBatcher<Command, Answer>(
   type Item = Waiting<Command, Answer>
   const { send, batchMax, waitingMax = limits.storeQueueMax, answerMs, isEager = false } = parts
   let queue: Item[] = []
-  /** Halves of a rejected batch, to be sent before the queue. */
+  /** Halves of a rejected batch. They are sent before the queue. */
   let halves: Item[][] = []
   let isBusy = false
   let wasAlone = true
@@ -78,7 +78,7 @@ export function createBatcher<Command, Answer>(
     } catch (error) {
       isBusy = false
       if (error instanceof StoreRefused && batch.length > 1) {
-        // Split it in half until the offending command is alone and fails alone.
+        // Split the batch in half, again and again, until the failing command is alone in its batch.
         const half = batch.length >> 1
         halves = [batch.slice(0, half), batch.slice(half), ...halves]
       } else {
@@ -97,7 +97,7 @@ export function createBatcher<Command, Answer>(
   }
 
   function answer(item: Item, outcome: Outcome<Answer> | undefined): void {
-    // After a suspension of the process, an answer may be out of date.
+    // If the process was suspended, the answer may have come too late.
     if (item.answered || (answerMs !== undefined && performance.now() > item.dueMs)) {
       if (outcome?.ok) parts.onLate?.(item.command, outcome.value)
       finish(item, () => item.reject(tooLate()))

@@ -13,7 +13,7 @@ const FILES = [
 ]
 const FOLDERS = ['spool']
 
-/** The data directory is private: its files reveal which key made which call. */
+/** Makes the data directory private, because its files reveal which key made which call. */
 export function makePrivateDir(dataDir: string): void {
   // SQLite creates its files with the umask of the process, which a worker thread cannot change.
   if (isMainThread) process.umask(0o077)
@@ -42,13 +42,13 @@ export function tightenFiles(dataDir: string): readonly string[] {
   return stillOpen
 }
 
-/** Null if there is no such file. */
+/** The mode of a file; null if the file does not exist. */
 export function modeOf(path: string): number | null {
   const stat = statSync(path, { throwIfNoEntry: false })
   return stat === undefined ? null : stat.mode & 0o777
 }
 
-/** Windows has no such bits; the mode that Node reports there means nothing. */
+/** False on Windows, where Node reports a mode without meaning. */
 export function isOpenToOthers(mode: number): boolean {
   return process.platform !== 'win32' && (mode & 0o077) !== 0
 }
@@ -79,7 +79,7 @@ export interface StoreLocation {
   readonly databaseUrl: Secret | null
 }
 
-/** Opens the database for reading, with or without running gateways. Null: there is none yet. */
+/** Opens the database for reading, while gateways run or not. Null: there is no database yet. */
 export async function openSnapshot({ dataDir, databaseUrl }: StoreLocation): Promise<Snapshot | null> {
   // Load only the driver that is needed.
   if (databaseUrl === null)

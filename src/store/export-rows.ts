@@ -30,12 +30,12 @@ export type Cell = string | number | boolean | null
 /** The exported tables. Each comes after the tables that it references. */
 export const EXPORTED_TABLES: readonly Table[] = TABLES.filter(({ isExported }) => isExported)
 
-/** The node of a call has no meaning in another installation. */
+/** The columns to export: all except the node of a call, which has no meaning in another installation. */
 export function exportedColumns({ columns }: Table): readonly Column[] {
   return columns.filter(({ name }) => name !== 'node_id')
 }
 
-/** Why an export is not possible now: running nodes, or calls that a crashed process left open. Null: it is possible. */
+/** Why an export is not possible now (running nodes, or calls that a crashed process left open), or null. */
 export async function whyNotExported({ ask }: Snapshot): Promise<string | null> {
   const nodes = await ask(
     onPostgres(`SELECT name FROM node WHERE fenced_at_ms IS NULL
@@ -51,7 +51,9 @@ export async function whyNotExported({ ask }: Snapshot): Promise<string | null> 
     : 'A gateway ended without closing its calls. Start and stop it once, which closes the calls, then export.'
 }
 
-/** Throws if the store has rows other than a new store's, which it deletes. Runs in the transaction of the import. */
+/**
+ * Deletes the rows that every new database has, and throws if there are others. Runs in the transaction of the import.
+ */
 export async function emptyStore(ask: Ask): Promise<void> {
   for (const { name } of EXPORTED_TABLES) {
     const rows = await ask(sql`SELECT 1 AS used FROM ${raw(name)} LIMIT 2`)

@@ -9,14 +9,14 @@ import {
 } from './export-rows.ts'
 import { type Column, SCHEMA_VERSION } from './schema.ts'
 
-/** Writes rows into the store, in the transaction of the import. */
+/** Writes rows into the database, in the transaction of the import. */
 export type InsertRows = (
   table: string,
   columns: readonly Column[],
   rows: readonly (readonly Cell[])[],
 ) => Promise<void>
 
-/** Runs the work in one transaction on an empty store. If it fails, the store stays empty. */
+/** Runs the work in one transaction on an empty database. If the work fails, the database stays empty. */
 export type ImportInto = <T>(work: (insert: InsertRows) => Promise<T>) => Promise<T>
 
 const BATCH_ROWS = 1_000

@@ -62,7 +62,7 @@ export function bool(row: Row, column: string): boolean {
   return value === true || value === 1n
 }
 
-/** A JSON list of strings, which SQLite returns as text. */
+/** Reads a JSON list of strings, which SQLite returns as text. */
 export function namesOf(column: unknown): readonly string[] | null {
   return typeof column === 'string' ? (JSON.parse(column) as string[]) : (column as readonly string[] | null)
 }

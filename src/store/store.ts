@@ -45,7 +45,10 @@ export const READS = {
   ...WEBHOOKS.reads,
 }
 
-/** Operations on refused calls are brief on SQLite; on PostgreSQL they must not take the connections of other operations. */
+/**
+ * Operations on refused calls are brief on SQLite; on PostgreSQL they must not take the connections of other
+ * operations.
+ */
 export const REFUSED = REQUEST_LOG.refused
 
 /** Operations on bodies, for which SQLite has a file and a thread of its own. */
@@ -61,18 +64,21 @@ export interface Store extends Methods<typeof BRIEF & typeof REFUSED & typeof RE
    * upstream.
    */
   admit(opening: CallOpening): Promise<Admission>
-  /** Closes the call's hold and adds its cost to the key's month, the balance and the day's rollup. Once. */
+  /** Closes the call's hold, once, and adds its cost to the key's month, the balance and the day's rollup. */
   settle(closing: CallClosing): Promise<Settled>
-  /** After a crash: closes every open call of the process that died as interrupted. Returns how many there were. */
+  /** Closes every open call of a process that crashed as interrupted. Returns their number. */
   interruptOpenCalls(atMs: number): Promise<number>
   readonly load: StoreLoad
   close(): Promise<void>
 }
 
-/** The load of the store, for the metrics. Counted since the start, by this process alone. */
+/** The load of the store since the start of this process, for the metrics. */
 export interface StoreLoad {
   readonly batchCalls: Histogram
-  /** Duration of such a transaction: with SQLite its fsync, with PostgreSQL the round trip and all locks. */
+  /**
+   * Duration of these transactions: with SQLite mainly the fsync, with PostgreSQL the round trip and all waits for
+   * locks.
+   */
   readonly commitSeconds: Histogram
   readonly waiting: number
   readonly events: ReadonlyMap<string, number>

@@ -6,14 +6,14 @@ export interface TableParts {
    */
   readonly columns: string
   readonly key: string
-  /** Columns by index name; `unique` and `where` as in SQL. */
+  /** The columns of each index, by its name. `unique` and `where` are as in SQL. */
   readonly indexes?: Readonly<Record<string, string>>
   readonly checks?: readonly string[]
-  /** Rows are updated often: PostgreSQL leaves free space in their pages, so that updates need not touch indexes. */
+  /** Rows are updated often, so PostgreSQL leaves free space in their pages. Then updates need not change indexes. */
   readonly isHot?: boolean
   /** Rows may be large: SQLite stores them outside the primary key's index. */
   readonly isWide?: boolean
-  /** `main`: the database. `bodies`: a file of its own in SQLite. `postgres`: a table that SQLite does not have. */
+  /** `main`: the database. `bodies`: a separate file in SQLite. `postgres`: a table that SQLite does not have. */
   readonly location?: 'main' | 'bodies' | 'postgres'
   /** False for rows that have no meaning in another installation. They are not exported. */
   readonly isExported?: boolean
@@ -45,7 +45,7 @@ export const TABLE_PARTS: Readonly<Record<string, TableParts>> = {
     isHot: true,
   },
 
-  /** The ceilings of a key and of those that it was rotated into, with their counters. */
+  /** The limits of a key and its rotations, with their counters. */
   budget: {
     columns: `
       id text, account_id text -> account, monthly_budget_nanos integer?, daily_budget_nanos integer?,
@@ -109,8 +109,8 @@ export const TABLE_PARTS: Readonly<Record<string, TableParts>> = {
   price_version: { columns: 'id text, json text', key: 'id', isWide: true },
 
   /**
-   * A process that serves. A fenced node admits and settles nothing, and is removed once it has no open call. The epoch
-   * rises when the node no longer knows what became of an admission.
+   * A process that serves calls. A fenced node cannot admit or settle calls, and is removed once it has no open call. A
+   * node raises its epoch when it does not know the outcome of an admission.
    */
   node: {
     columns: `
@@ -154,7 +154,7 @@ export const TABLE_PARTS: Readonly<Record<string, TableParts>> = {
     ],
   },
 
-  /** The largest costs that exceeded their hold. */
+  /** The largest costs that exceeded their holds. Later holds are at least as large. */
   hold_floor: {
     columns: 'budget_id text, month text, endpoint text, model text, nanos integer, list_nanos integer',
     key: 'budget_id, month, endpoint, model',
@@ -214,7 +214,10 @@ export const TABLE_PARTS: Readonly<Record<string, TableParts>> = {
     indexes: { deferred_object_due: 'due_at_ms' },
   },
 
-  /** Refused calls: in no sum, and not in the table that every admission writes. */
+  /**
+   * Refused calls. They have their own table, because no sum includes them, and every admission writes the table of
+   * calls.
+   */
   refused_call: {
     columns: `
       id text, account_id text, key_id text, started_at_ms integer, ended_at_ms integer, method text,
@@ -242,7 +245,7 @@ export const TABLE_PARTS: Readonly<Record<string, TableParts>> = {
     indexes: { webhook_enabled: 'account_id where enabled' },
   },
 
-  /** Changes and crossings, written in the transactions that cause them; also the activity log. */
+  /** Changes and crossed thresholds, written in the transactions that cause them. This table is the activity log. */
   event: {
     columns: `
       id text, account_id text, type text, created_at_ms integer, actor_kind text, actor_id text?,
@@ -287,7 +290,7 @@ export const TABLE_PARTS: Readonly<Record<string, TableParts>> = {
     location: 'bodies',
   },
 
-  /** The size of all bodies in one row: adding them up would read the whole file. */
+  /** The total size of all bodies, in one row. Adding the sizes up would read the whole file. */
   body_total: {
     columns: 'id integer, bytes integer',
     key: 'id',

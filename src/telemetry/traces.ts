@@ -73,7 +73,10 @@ export function openTraces(
 
 const PROBLEM_CHARS_MAX = 300
 
-/** The SDK writes an error as JSON, with its stack and the collector's whole answer. Only its message and code are logged. */
+/**
+ * The SDK writes an error as JSON, with its stack and the collector's whole answer. Only its message and code are
+ * logged.
+ */
 function inShort(problem: string): string {
   let text = String(problem)
   try {

@@ -116,8 +116,8 @@ function escaped(text: string): string {
 const QUOTED_MAX = 100
 
 /**
- * A name chosen by a client, as inline code, in which Slack does not create links or formatting. Line breaks, bidirectional marks and
- * backticks are removed, so that it cannot break out of the code.
+ * A name chosen by a client, as inline code, in which Slack does not create links or formatting. Line breaks,
+ * bidirectional marks and backticks are removed, so that it cannot break out of the code.
  */
 function quoted(text: string | null | undefined): string {
   const characters = [

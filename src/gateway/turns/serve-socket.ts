@@ -17,7 +17,9 @@ import { NO_LANE, type RefusedTurn } from './socket-protocol.ts'
 import { SocketSession } from './socket-session.ts'
 import { SocketTurns } from './socket-turns.ts'
 
-/** The endpoint of a handshake: free if its turns are metered, else one unmetered call. Null if the path has no sockets. */
+/**
+ * The endpoint of a handshake: free if its turns are metered, else one unmetered call. Null if the path has no sockets.
+ */
 export function findHandshake(surface: Surface, { path, query }: Target): Endpoint | null {
   const endpoint = findEndpoint(surface, 'WS', path)
   if (endpoint === null) return null
@@ -48,7 +50,10 @@ export function turnsOf(handshake: PlannedCall, gateway: Gateway): SocketTurns |
   return new SocketTurns(handshake, gateway, protocol)
 }
 
-/** From upstream's 101 to the end of both connections. Resolves when every turn is settled. `turns`: null on an unmetered socket. */
+/**
+ * From upstream's 101 to the end of both connections. Resolves when every turn is settled. `turns`: null on an
+ * unmetered socket.
+ */
 export async function serveSocket(
   handshake: AdmittedCall,
   { head, connection: upstream }: Switched,
@@ -84,7 +89,10 @@ export async function serveSocket(
   await session.ended
 }
 
-/** A refusal in the shape of upstream's error events. Realtime events have ids, and an error names that of the client's event. */
+/**
+ * A refusal in the shape of upstream's error events. Realtime events have ids, and an error names that of the client's
+ * event.
+ */
 function errorEvent(
   { exchange, surface, endpoint }: AdmittedCall,
   refusal: Refusal,

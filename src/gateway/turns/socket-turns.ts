@@ -28,7 +28,10 @@ const DROPPED: Verdict = { kind: 'dropped' }
 /** Status of a turn that upstream never began, if upstream states none. */
 const UNANSWERED = 400
 
-/** The turns of a metered socket. Upstream answers in order within a lane, so a response belongs to the oldest waiting turn. */
+/**
+ * The turns of a metered socket. Upstream answers in order within a lane, so a response belongs to the oldest waiting
+ * turn.
+ */
 export class SocketTurns {
   readonly #handshake: PlannedCall
   readonly #gateway: Gateway
@@ -87,7 +90,9 @@ export class SocketTurns {
     return this.#decide(says, payload)
   }
 
-  /** Observes an upstream message that was forwarded. If it returns a promise, do not read upstream before it resolves. */
+  /**
+   * Observes an upstream message that was forwarded. If it returns a promise, do not read upstream before it resolves.
+   */
   observe(payload: Buffer): Promise<void> | null {
     if (this.#isOver) return null
     if (this.#adopting === null) this.#follow(payload)
@@ -117,7 +122,9 @@ export class SocketTurns {
     }
   }
 
-  /** The socket has ended. `abandoned`: the client left, upstream did not break. Resolves when all turns are settled. */
+  /**
+   * The socket has ended. `abandoned`: the client left, upstream did not break. Resolves when all turns are settled.
+   */
   end(abandoned: boolean): Promise<void> {
     this.#ended ??= this.#end(abandoned)
     return this.#ended
@@ -321,7 +328,10 @@ export class SocketTurns {
     this.#socket?.turnEnded()
   }
 
-  /** Ends a turn if the error can refer to nothing else. If in doubt, its hold stays until no event has arrived for a while. */
+  /**
+   * Ends a turn if the error can refer to nothing else. If in doubt, its hold stays until no event has arrived for a
+   * while.
+   */
   #fail(open: OpenTurn, status: number, isNamed: boolean): void {
     const isCertain = isNamed || (this.#open.length === 1 && !this.#hasStrays)
     open.failed = { atMs: this.#gateway.clock.monotonicMs(), status }

@@ -2,7 +2,10 @@ import type { Refusal } from '../../kernel/errors.ts'
 import { HOLD_METHOD } from '../../ledger/call.ts'
 import type { AdmittedTurn, PlannedTurn, TurnAdmission, TurnCall, UnadmittedTurn } from './turn-call.ts'
 
-/** The hold of a socket on which upstream may begin turns. A turn that begins takes it over; it is renewed after settlement. */
+/**
+ * The hold of a socket on which upstream may begin turns. A turn that begins takes it over; it is renewed after
+ * settlement.
+ */
 export class StandingHold {
   readonly #admission: TurnAdmission
   readonly #plan: () => PlannedTurn
@@ -30,7 +33,9 @@ export class StandingHold {
     return null
   }
 
-  /** Hands the hold to a turn that the client begins, if all limits still permit the turn. Null: another turn has it. */
+  /**
+   * Hands the hold to a turn that the client begins, if all limits still permit the turn. Null: another turn has it.
+   */
   async takeFor(planned: PlannedTurn): Promise<AdmittedTurn | null> {
     const turn = this.#take()
     if (turn === null) return null

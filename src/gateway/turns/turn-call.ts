@@ -46,7 +46,9 @@ export class TurnAdmission {
     this.#gateway = gateway
   }
 
-  /** `HOLD_METHOD`: a hold for a turn that has not begun. Neither the hold nor its refusal appears in the request log. */
+  /**
+   * `HOLD_METHOD`: a hold for a turn that has not begun. Neither the hold nor its refusal appears in the request log.
+   */
   async admit(planned: PlannedTurn, method = 'WS'): Promise<AdmittedTurn> {
     const { keyShares, log } = this.#gateway
     const share = keyShares.enter(this.#handshake.digest)
@@ -183,7 +185,9 @@ export class TurnCall extends OpenCall implements LeftReply {
     this.call = { ...this.call, exchange }
   }
 
-  /** The message that begins the turn was sent; null: upstream began the turn. `reader` reads the usage in its events. */
+  /**
+   * The message that begins the turn was sent; null: upstream began the turn. `reader` reads the usage in its events.
+   */
   sent(payload: Buffer | null, reader: UsageReader | null): void {
     this.gateway.reached('before_send')
     if (payload !== null) this.bodySent(payload)

@@ -18,8 +18,8 @@ export interface ReportedTokens {
 const NO_TOKENS: ReportedTokens = { input: null, output: null }
 
 /**
- * The tokens of a usage object of Chat, Responses, images, audio or Realtime; no object mixes their names. `plain` has the
- * unit of all tokens of a side without details, where that is not text.
+ * The tokens of a usage object of Chat, Responses, images, audio or Realtime; no object mixes their names. `plain` has
+ * the unit of all tokens of a side without details, where that is not text.
  */
 export function readTokens(
   usage: JsonObject,
@@ -51,7 +51,9 @@ export function readTokens(
 
 type Split = (total: number, details: JsonObject) => Quantities
 
-/** Merges a later usage report of the same reply. Reports are running totals, so a lower total is ignored and flagged. */
+/**
+ * Merges a later usage report of the same reply. Reports are running totals, so a lower total is ignored and flagged.
+ */
 function mergeTokens(before: ReportedTokens, now: ReportedTokens, counts: Counts): ReportedTokens {
   return {
     input: laterSide(before.input, now.input, counts),

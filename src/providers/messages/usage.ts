@@ -16,7 +16,10 @@ type MessageTokens = Readonly<Record<'input' | 'written' | 'read' | 'output' | '
 
 const NO_TOKENS: MessageTokens = { input: null, written: null, read: null, output: null, searches: null }
 
-/** The tokens of a message or of an `iterations` entry. Totals continue from `before` and only rise, unless they `mayFall`. */
+/**
+ * The tokens of a message or of an `iterations` entry. Totals continue from `before` and only rise, unless they
+ * `mayFall`.
+ */
 function readMessageTokens(
   usage: JsonObject,
   counts: Counts,
@@ -208,8 +211,8 @@ export class MessageUsage {
     const iterations = readIterations(usage['iterations'], this.#counts)
     if (iterations.length > 0) this.#iterations = iterations
     if (isObject(usage['fallback_credit']) || this.fallbackModel() !== null) this.noteFallback()
-    // Another attempt took over: the first totals after `message_start` are that attempt's. A redeemed credit moves tokens
-    // from cache writes to cache reads.
+    // Another attempt took over: the first totals after `message_start` are that attempt's. A redeemed credit moves
+    // tokens from cache writes to cache reads.
     const isRedeemed = objectAt(usage['fallback_credit'])['status'] === 'redeemed'
     const mayFall = isRedeemed || (this.#hasFallback && this.#tokens.output === null)
     const tokens = readMessageTokens(usage, this.#counts, this.#tokens, mayFall)

@@ -77,7 +77,7 @@ const createAccount = atomic(function* (
       return { kind: 'balance_not_positive', balanceNanos: 0n }
     const columns = columnsOf({ name, ...changes })
     yield insertInto('account', [{ id, createdAtMs: now(createdAtMs), hasOthers: true, ...columns }])
-    // There is now more than one account. This waits for admissions that still read the first as the only one.
+    // There is now more than one account. The update waits for admissions that have read otherwise.
     yield sql`UPDATE account SET has_others = true WHERE NOT has_others`
     const value = yield* readAccount(id, createdAtMs)
     const data = { account: accountObject(value, createdAtMs) }
@@ -122,7 +122,7 @@ const updateAccount = atomic(function* (
   return { kind: 'done', account }
 })
 
-/** An account that exists. */
+/** Reads an account that must exist. */
 function* readAccount(id: string, atMs: number): Operation<AccountRecord> {
   const account = yield* getAccount(id, atMs)
   if (account === null) throw new Error(`there is no account ${id}`)

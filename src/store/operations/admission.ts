@@ -69,10 +69,10 @@ export function admitCalls(
       balanceNanos,
       accountHeldNanos: account.heldNanos,
       batchModels: files.size === 0 ? null : namesOf(files.get(asked)?.['models'] ?? null),
-      // The calls before it may have begun a new month since the floors were read.
+      // An earlier call of this batch may have begun a new month, and the floors belong to the old one.
       holdFloor: floor?.month === month ? floor : null,
     })
-    // The holder of a revoked or expired key must learn nothing about the account.
+    // Do not reveal anything about the account to the holder of a revoked or expired key.
     if (decision.kind === 'refuse' && isKeyRefusal(decision.refusal)) return refused(decision.refusal, null)
     // An admitted call records the time of use itself.
     if (!opening.askedBefore && decision.kind !== 'admit')
@@ -114,7 +114,7 @@ function termsOf(account: AccountState, surface: Surface): AccountTerms | null {
 
 type MonthFloor = NonNullable<KeyState['holdFloor']> & { readonly month: string }
 
-/** Nearly all budgets have no hold floors. Then there is no step. */
+/** Reads the hold floors of budgets that have some. Nearly always there are none, and no statement is sent. */
 export function* readFloors(
   openings: readonly CallOpening[],
   { keys, money, nowMs }: BatchRows,

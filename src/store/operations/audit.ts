@@ -4,7 +4,7 @@ import { bool, nanos, nanosOrNull, number, present, type Row, sum, text, textOrN
 import type { Ask } from './operation.ts'
 import { raw, type Sql, sql } from './sql.ts'
 
-/** A stored figure that differs from the one derived from the records. Both are text for display. */
+/** A stored figure that differs from the figure derived from the records. Both are text for display. */
 export interface Difference {
   readonly what: string
   readonly where: string
@@ -47,7 +47,7 @@ async function count(ask: Ask, table: string): Promise<number> {
   return number(present(row), 'count')
 }
 
-/** Invariants of single rows: the rule, and the condition that breaks it. */
+/** Rules for single rows: each rule in words, and the SQL condition of rows that break it. */
 interface Rules {
   readonly label: string
   readonly from: string
@@ -165,7 +165,7 @@ async function checkPrices(
   }
 }
 
-/** The cost of a call; null if it has no usage or its version no price. A string says why it cannot be derived. */
+/** The cost of a call; null if the call has no usage or no price. A string says why the cost cannot be derived. */
 function rateRow(row: Row, json: string | null, rateAgain: RateAgain): ReturnType<RateAgain> | string {
   if (json === null) return 'no such price version'
   if (row['usage'] === null) return null
@@ -188,7 +188,7 @@ function priceVersions(ask: Ask): (id: string) => Promise<string | null> {
   }
 }
 
-/** A table of sums, with the query that derives its rows. A row of zeros equals no row. */
+/** A table of sums, with the query that derives its rows from the records. A row of zeros counts as no row. */
 interface Sums {
   readonly table: string
   readonly key: readonly string[]

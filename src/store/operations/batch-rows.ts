@@ -22,7 +22,7 @@ export interface BatchRows {
   readonly keys: ReadonlyMap<string, KeyRow>
   readonly calls: ReadonlyMap<string, CallRow>
   readonly money: MoneyRows
-  /** The batch files that openings name, if the same key uploaded them. */
+  /** The batch files that the calls name, if the same key uploaded them. */
   readonly files: ReadonlyMap<CallOpening, Row | undefined>
   readonly settings: readonly Row[]
   /** The database's clock, for all calls; null if each call brings its own time. */
@@ -60,7 +60,7 @@ export interface CallRow {
   readonly requests: number
 }
 
-/** Written out, because there is one for each settled call: `recordOf` takes four times as long. */
+/** Written without `recordOf`, which takes four times as long and would run for each settled call. */
 function callRow(row: Row): CallRow {
   return {
     id: text(row, 'id'),
@@ -82,13 +82,13 @@ function callRow(row: Row): CallRow {
   }
 }
 
-/** Conflicts only with fencing, which waits for this lock. A heartbeat does not. */
+/** Locks the node, so that fencing waits for the batch. A heartbeat does not wait. */
 const LOCK_NODE = prepare`
   SELECT id FROM node WHERE id = ${'text'} AND epoch = ${'bigint'} AND fenced_at_ms IS NULL FOR KEY SHARE`
 
 /**
- * A revocation waits for admissions that hold this lock, and later admissions see it. Admissions do not block each
- * other here.
+ * Locks and reads the keys. A revocation waits for this lock, and later admissions see the revocation. Admissions do
+ * not block each other here.
  */
 const READ_KEYS = prepareLists`
   SELECT id, account_id, budget_id, digest, revoked_at_ms, expires_at_ms, allowed_models, log_requests FROM api_key

@@ -19,8 +19,8 @@ export interface BookedCalls {
 export const LOCAL_NODE = 'local'
 
 /**
- * Settles and admits calls in one transaction: the first step locks and reads, the last one writes. Settlements go
- * first, since they make room under the limits. `fenced`: nothing was done, because the node was fenced.
+ * Settles and admits calls in one transaction. The first step locks and reads, the last step writes. Settlements come
+ * first, because they free parts of budgets. `fenced`: nothing was done, because the node was fenced.
  */
 export function* bookCalls(batch: CallBatch, parts: BatchParts): Batch<BookedCalls | 'fenced'> {
   const rows = yield* readBatch(batch, parts)
@@ -45,7 +45,7 @@ export function* bookCalls(batch: CallBatch, parts: BatchParts): Batch<BookedCal
 const READ_OPEN = prepare`
   SELECT id FROM call WHERE node_id = ${'text'} AND state = 'in_flight' ORDER BY id LIMIT ${'bigint'}`
 
-/** Closes open calls of a node as interrupted. Returns how many there were. */
+/** Closes open calls of a node as interrupted. Returns their number. */
 export function* interruptCalls(
   nodeId: string,
   limit: number,

@@ -16,7 +16,10 @@ export function thresholdsOf(percents: readonly number[]): readonly number[] {
   return [...new Set([...percents, CAP_PERCENT])].sort((a, b) => a - b)
 }
 
-/** The thresholds that a cost crosses, of these in ascending order. Spend only grows, so each threshold is crossed once per period and cap. */
+/**
+ * The thresholds (in ascending order) that a cost crosses. Spend only grows, so each is crossed once per period and
+ * cap.
+ */
 export function crossedPercents(
   { spentNanos, capNanos }: Budget,
   costNanos: Nanos,
@@ -35,11 +38,11 @@ export function crossedPercents(
 
 export interface Crossing {
   readonly accountId: string
-  /** Its spend is that after the crossing. */
+  /** The budget, with its spend after the crossing. */
   readonly ceiling: Budget
   readonly percent: number
   readonly budgetId: string
-  /** The API object of the key or the account, by its name in `data`. */
+  /** The API object of the key or account, under its name in `data`. */
   readonly subject: Readonly<Record<string, unknown>>
   readonly actor: Actor
   /** The call that crossed the threshold; null if a change of the cap did. */
@@ -65,7 +68,7 @@ export function* recordCrossing(crossing: Crossing, atMs: number): Operation<voi
   yield* recordEvent({ accountId, type, actor, data, once }, atMs)
 }
 
-/** Setting a cap at or below the spend exceeds the budget. `ceilings`: those whose cap was set. */
+/** Records an event if a cap was set at or below the spend. `ceilings`: the budgets whose cap was set. */
 export function* recordCapEdit(
   edit: Omit<Crossing, 'ceiling' | 'percent' | 'requestId'>,
   ceilings: readonly Budget[],

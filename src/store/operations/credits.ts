@@ -89,7 +89,7 @@ function entryOf(row: Row): CreditEntry {
 
 type CreditedOrNot = IdempotentResult<CreditedBack> | ({ readonly kind: 'nothing' } & CreditBackOutcomes)
 
-/** Refunds calls. The call and its key's month stay as billed: a refund makes no room under a cap. */
+/** Refunds calls. The call and its key's month stay as billed, so a refund frees nothing of a budget. */
 const creditBack = atomic(function* (
   command: CreditBack,
   idempotency: Idempotency | null,
@@ -118,7 +118,7 @@ const creditBack = atomic(function* (
   })
 })
 
-/** Part of a ledger entry: what it moves for one call. */
+/** The part of a ledger entry that belongs to one call. */
 export interface CallPart {
   readonly callId: string
   readonly day: string
@@ -127,7 +127,7 @@ export interface CallPart {
   readonly amountNanos: Nanos
 }
 
-/** Books one ledger entry for calls: the account's credit and the credited sums of the calls' days change with it. */
+/** Writes one ledger entry for calls, and changes the account's credit and the credited sums of the calls' days. */
 export function* bookForCalls(
   credit: Omit<NewCredit, 'amountNanos'> & { readonly kind: CreditKind },
   parts: readonly CallPart[],
@@ -138,9 +138,9 @@ export function* bookForCalls(
   return entry
 }
 
-/** The calls by id, with their cost minus earlier credits. Once the calls are locked, that amount cannot change. */
+/** Locks the calls, and returns their cost minus earlier credits, by id. */
 function* lockCalls({ accountId, requestIds }: CreditBack): Operation<ReadonlyMap<string, Row>> {
-  // The comparison is written so that no index applies: the index by account would read all of its calls.
+  // The account is compared in a way that no index supports, because the index by account would read all of its calls.
   const these = sql`FROM call WHERE id IN (${join(['', ...requestIds])}) AND account_id IS NOT DISTINCT FROM ${accountId}`
   yield onPostgres(sql`SELECT id ${these} ORDER BY id ${FOR_UPDATE}`)
   const rows = yield sql`
@@ -192,7 +192,7 @@ function* readCreditedBack(id: string, command: CreditBack): Operation<CreditedB
   return { entry, ...outcomesOf(command, found, (call) => call['credit_id'] !== id) }
 }
 
-/** The account's lock also protects its days: settlement locks the account first. */
+/** Needs no lock of its own: the account is locked, and settlement also locks it before it changes days. */
 function* creditDays(accountId: string, parts: readonly CallPart[]): Operation<void> {
   const days = Map.groupBy(parts, ({ day, model, keyId }) => JSON.stringify([day, model, keyId]))
   const rows = [...days.values()].map((ofDay) => {

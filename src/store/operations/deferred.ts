@@ -21,13 +21,13 @@ import { byStore, FOR_UPDATE, join, now, raw, type Sql, sql } from './sql.ts'
  */
 
 /**
- * If a node was fenced while upstream answered, its call is `interrupted`. The cost is still booked when it becomes
- * known, like a settlement from the spool; only the hold is gone.
+ * If a node was fenced while upstream answered, its call is `interrupted` and its hold is released. When the cost
+ * becomes known, it is still charged, like a late settlement from the spool.
  */
 const OPEN = raw("state IN ('in_flight', 'interrupted')")
 const CALL_IS_OPEN = sql`EXISTS (SELECT 1 FROM call WHERE call.id = deferred_object.call_id AND ${OPEN})`
 
-/** A claim lasts longer than a poll: an answer takes seconds, the results of a batch may take minutes. */
+/** How long a claim lasts. A poll takes seconds, but reading the results of a batch may take minutes. */
 const CLAIM_MS = raw("CASE kind WHEN 'response' THEN 60000 ELSE 600000 END")
 
 /** A batch itself does not count as a request; its children count its lines. */
@@ -80,7 +80,7 @@ const claimDeferred = atomic(function* (
   const isFree = sql`claimed_until_ms <= ${now(atMs)}`
   // Sorts first, because running polls count against the limits.
   const isClaimed = sql`CASE WHEN ${isFree} THEN 1 ELSE 0 END`
-  // Closed by the call itself, or by a process that ended before it deleted the row.
+  // These calls were closed otherwise, or by a process that ended before it deleted the row.
   yield sql`DELETE FROM deferred_object WHERE ${isDue} AND NOT ${CALL_IS_OPEN}`
   const rows = yield sql`
     SELECT o.surface AS object_surface, o.scope, o.object_id AS name, o.kind, call.* FROM (
@@ -163,8 +163,8 @@ const mayBeResults = atomic(function* (
 })
 
 /**
- * Each child takes its cost out of the batch's hold, as far as it suffices, so the sum of holds does not change. A
- * batch that was interrupted meanwhile has no hold left.
+ * Each child takes its cost out of the hold of the batch until nothing is left of it, so the sum of holds does not
+ * change. A batch that was interrupted meanwhile has no hold left.
  */
 const openChildren = atomic(function* (children: readonly ChildCall[]): Operation<void> {
   for (const { requestId, parentId, model, rating, requests, costNanos, listNanos } of children) {

@@ -18,9 +18,9 @@ interface NewEvent {
   readonly actor: Actor
   /** API objects, as `api/objects.ts` writes them; never a secret. */
   readonly data: Readonly<Record<string, unknown>>
-  /** For crossings: an event with this text is recorded only once per account. */
+  /** For events that must occur only once: a second event of the account with this text is not recorded. */
   readonly once?: string
-  /** Only this webhook receives the event, whatever it subscribes to. */
+  /** If set, only this webhook receives the event, whatever it subscribes to. */
   readonly onlyWebhookId?: string
 }
 
@@ -62,7 +62,10 @@ function newUlids(): IdSource {
 
 const CLOCK_STEP_MS = 10_000
 
-/** Ids ascend within a transaction, so its events are listed in order. If the clock was set back, ids follow it. */
+/**
+ * Ids ascend within a transaction, so that its events are listed in order. If the clock was set back, later ids are
+ * smaller.
+ */
 export function nextUlid(nowMs: number): string {
   if (nowMs < ulidMs - CLOCK_STEP_MS) ulids = newUlids()
   ulidMs = nowMs
@@ -139,8 +142,8 @@ export function* readBalanceLow(): Operation<Nanos | null> {
 const PRUNED_AT_ONCE = 1_000
 
 /**
- * Deletes some expired rows and fails some deliveries that will not be sent. Returns how many; 0 means done. Ids begin
- * with their timestamp, so no index by age is needed.
+ * Deletes some expired rows, and fails some deliveries that will not be sent. Returns their number; 0 means that
+ * nothing is left. Ids begin with their timestamp, so no index by age is needed.
  */
 const pruneEvents = atomic(function* (atMs: number): Operation<number> {
   const nowMs = yield* currentTime(atMs)
@@ -167,7 +170,7 @@ const pruneEvents = atomic(function* (atMs: number): Operation<number> {
   return pruned.reduce((sum, rows) => sum + rows.length, 0)
 })
 
-/** Fails some pending deliveries, except the `keptMax` whose next attempt is soonest. */
+/** Marks pending deliveries as failed, except the `keptMax` whose next attempt is soonest. */
 export function failPending(which: Sql, why: string, keptMax = 0): Sql {
   return sql`
     UPDATE webhook_delivery SET status = 'failed', next_attempt_at_ms = NULL, error = coalesce(error, ${why}) WHERE id IN (

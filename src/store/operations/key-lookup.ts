@@ -49,7 +49,7 @@ function* mayCall(keyId: string, atMs: number): Operation<boolean> {
   return rows.length > 0
 }
 
-/** Does not count as a use of the key. */
+/** Finds the holder of a key. Does not count as a use of the key. */
 function* findCaller(which: Sql, atMs: number): Operation<KeyLookup> {
   const [key] = yield sql`SELECT ${KEY}, ${now(atMs)} AS now_ms FROM api_key WHERE ${which}`
   return key === undefined ? yield* lookUpAdminKey(which) : yield* apiCaller(key)
@@ -131,7 +131,7 @@ function* endSession(digest: Uint8Array): Operation<void> {
   yield sql`DELETE FROM session WHERE digest = ${digest}`
 }
 
-/** If a bootstrap key becomes usable again, sessions from before its revocation must not. */
+/** Otherwise, if a bootstrap key became usable again, so would its sessions from before the revocation. */
 export function* endSessionsOfRevokedKeys(): Operation<void> {
   yield sql`DELETE FROM session WHERE key_id IN (SELECT id FROM admin_key WHERE revoked_at_ms IS NOT NULL)`
 }

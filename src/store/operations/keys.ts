@@ -24,7 +24,7 @@ import { once, readSetting, writeSetting } from './settings.ts'
 import { and, byStore, join, now, onPostgres, raw, type Sql, sql } from './sql.ts'
 import { insertInto, updateRow } from './write-rows.ts'
 
-/** API keys. Every statement that changes a key is in this file, except the one that records its use. */
+/** API keys. Every statement that changes a key is in this file, except the statement that records the use of a key. */
 
 const createKey = atomic(function* (
   key: NewKey,
@@ -79,7 +79,7 @@ const updateKey = atomic(function* (
   if (locked === null) return { kind: 'none' }
   if (!locked.isUsable) return { kind: 'final', key: locked.key }
   yield updateRow('api_key', id, { ...changes, nameUpper: changes.name?.toUpperCase() })
-  // Locks the budget, as settlement does before it reads the cap: one of the two sees the other's change.
+  // Settlement also locks the budget before it reads the cap, so one of the two sees the other's change.
   yield updateRow('budget', locked.key.budgetId, changes)
   const key = yield* readKey(accountId, id, atMs)
   const changed = keyChangesOf(locked.key, key, atMs)
@@ -104,7 +104,7 @@ const revokeKey = atomic(function* (
   return key
 })
 
-/** A key that exists. */
+/** Reads a key that must exist. */
 function* readKey(accountId: string, id: string, atMs: number): Operation<KeyRecord> {
   const key = yield* getKey(accountId, id, atMs)
   if (key === null) throw new Error(`there is no key ${id}`)
@@ -122,7 +122,7 @@ function* recordKey(
   yield* recordEvent({ accountId: key.accountId, type, actor, data }, atMs)
 }
 
-/** Setting a cap at or below the spend exceeds the budget. */
+/** Records an event if a cap was set at or below the spend. */
 function* recordCaps(key: KeyRecord, changes: KeyChanges, actor: Actor, nowMs: number): Operation<void> {
   const { accountId, budgetId, month } = key
   const caps = [
@@ -180,7 +180,7 @@ function* listKeys(query: KeyQuery): Operation<Page<KeyRecord>> {
 
 type KeyName = Pick<KeyRecord, 'id' | 'name'>
 
-/** The names of keys, in any order. Keys that do not exist are left out. */
+/** The names of keys, in any order. Skips keys that do not exist. */
 function* readKeyNames(ids: readonly string[]): Operation<readonly KeyName[]> {
   return (yield sql`SELECT id, name FROM api_key WHERE id IN (${join(ids)})`).map(recordOf<KeyName>)
 }
@@ -207,7 +207,7 @@ function statusSql(at: Sql): Sql {
     ELSE 'usable' END`
 }
 
-/** The last use of a key: its last call, or a use that left no call, which the column has. */
+/** The last use of a key: the start of its last call, or the time in its column, which has uses without a call. */
 const LAST_USED = raw(`(SELECT max(at_ms) FROM (SELECT k.last_used_at_ms AS at_ms UNION ALL SELECT * FROM (
   SELECT started_at_ms FROM call WHERE key_id = k.id ORDER BY started_at_ms DESC LIMIT 1) AS last) AS used)`)
 
@@ -227,7 +227,7 @@ function* insertKey(key: NewKey & { readonly budgetId: string } & Partial<KeyRec
 
 type KeyRow = Omit<KeyRecord, 'month'> & KeyMonth & { readonly month: string; readonly day: string }
 
-/** The figures of another month or day count as 0. */
+/** The record of a key. Sums of an earlier month or day are 0. */
 function keyRecord(row: Row, atMs: number): KeyRecord {
   const { month, day, spentNanos, heldNanos, lostNanos, daySpentNanos, ...key } = recordOf<KeyRow>(row)
   const isMonth = month === monthOf(atMs)
@@ -244,19 +244,21 @@ const EXPIRING_DAYS = [7, 1]
 
 const SWEPT_TO = 'events_swept_to_ms'
 
-/** A transaction that commits after the last sweep may have set an expiry before it. */
-const LOOK_BACK_MS = 60_000
+/**
+ * How far a sweep overlaps the previous one: a transaction that commits after a sweep may have set an earlier expiry.
+ */
+const OVERLAP_MS = 60_000
 
 export const SWEPT_MAX = 500
 
 const sweepEvents = atomic(function* (atMs: number): Operation<boolean> {
   const nowMs = yield* currentTime(atMs)
   const sweptToMs = Number((yield* readSetting(SWEPT_TO)) ?? nowMs)
-  const fromMs = sweptToMs - LOOK_BACK_MS
+  const fromMs = sweptToMs - OVERLAP_MS
   let isMore = yield* sweepExpiry(null, fromMs, nowMs)
   for (const days of EXPIRING_DAYS) isMore = (yield* sweepExpiry(days, fromMs, nowMs)) || isMore
-  // Events are not recorded twice, so this setting need not be exact; writing it each time would cost an fsync.
-  if (!isMore && (sweptToMs === nowMs || nowMs - sweptToMs >= LOOK_BACK_MS))
+  // This setting need not be exact, because no event is recorded twice. Writing it each time would cost an fsync.
+  if (!isMore && (sweptToMs === nowMs || nowMs - sweptToMs >= OVERLAP_MS))
     yield* writeSetting(SWEPT_TO, String(nowMs))
   return isMore
 })

@@ -56,7 +56,7 @@ export interface AccountState {
   heldNanos: bigint
 }
 
-/** The amounts that a call moves, in the month and on the day of its admission. */
+/** Amounts by which a call changes the sums of the month and day of its admission. */
 export interface Move {
   readonly month: string
   readonly day: string
@@ -149,7 +149,7 @@ const WRITE_ACCOUNT = prepareUpdate(
   ['id'],
 )
 
-/** A later month resets the sums to 0. */
+/** Resets the sums to 0 when a new month begins. */
 function enterMonth(sums: Pick<AccountState, 'month' | 'spentNanos'>, month: string): boolean {
   if (sums.month >= month) return false
   sums.month = month
@@ -157,7 +157,7 @@ function enterMonth(sums: Pick<AccountState, 'month' | 'spentNanos'>, month: str
   return true
 }
 
-/** A move in a month or day that is over changes nothing. */
+/** Changes the sums of the current month and day. Amounts of an earlier period are ignored. */
 function moveBudget(budget: BudgetState, move: Move): void {
   const { month, day, costNanos } = move
   if (enterMonth(budget, month)) {
@@ -176,7 +176,10 @@ function moveBudget(budget: BudgetState, move: Move): void {
   if (budget.day === day) budget.daySpentNanos += costNanos
 }
 
-/** The ceilings of a key on this day. They reset after `atMs`, which a clock stepped back leaves before the day. */
+/**
+ * The budgets of a key on this day. `atMs` may be before this day if the clock was set back; their reset is always
+ * after it.
+ */
 export function keyCeilings(budget: BudgetState, day: string, atMs = startOfDayMs(day)): Budget[] {
   const { monthlyBudgetNanos, dailyBudgetNanos } = budget
   if (monthlyBudgetNanos === null && dailyBudgetNanos === null) return []

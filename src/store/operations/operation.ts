@@ -22,12 +22,12 @@ export type Operations = Readonly<Record<string, Operate>>
 
 export type AnswerOf<O extends Operate> = O extends (...args: never[]) => Operation<infer T> ? T : never
 
-/** Operations by name, as called synchronously on the thread that runs them. */
+/** The operations as synchronous functions, for the thread that runs them. */
 export type Answers<O extends Operations> = {
   [Name in keyof O]: (...args: Parameters<O[Name]>) => AnswerOf<O[Name]>
 }
 
-/** Operations by name, as called from elsewhere: the answer is a promise. */
+/** The operations as methods that return promises, for callers on other threads or connections. */
 export type Methods<O extends Operations> = {
   [Name in keyof O]: (...args: Parameters<O[Name]>) => Promise<AnswerOf<O[Name]>>
 }
@@ -42,7 +42,7 @@ export function methodsOf<O extends Operations>(
   ) as unknown as Methods<O>
 }
 
-/** Marks an operation as atomic. `isAtomic` decides per command: one with a single statement need not be. */
+/** Marks an operation as atomic. `isAtomic` can exclude commands that need only one statement. */
 export function atomic<O extends Operate>(
   operate: O,
   isAtomic: (...args: Parameters<O>) => boolean = () => true,
@@ -69,7 +69,7 @@ export interface Step {
 
 export type StepRows = readonly (readonly Row[])[]
 
-/** Hot-path commands in one transaction: yields steps and receives the rows of their statements. */
+/** Admissions and settlements in one transaction. Yields steps, and receives the rows of their statements. */
 export type Batch<T> = Generator<Step, T, StepRows>
 
 export function step(statements: readonly Runnable[]): Step {

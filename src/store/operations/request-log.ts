@@ -26,8 +26,11 @@ import {
 } from './sql.ts'
 import { insertInto } from './write-rows.ts'
 
-/** Records that one query of the request log scans. The next query continues there, so that others can run in between. */
-export const LOG_LOOK_RECORDS_MAX = 10_000
+/**
+ * Maximum number of records that one query of the request log scans. Another query continues there, so that others can
+ * run in between.
+ */
+export const LOG_SCAN_RECORDS_MAX = 10_000
 
 const { tokens: _tokens, code: _code, ...NO_COLUMNS } = NOTHING_RECORDED
 const COLUMNS = Object.keys(NO_COLUMNS).map((name) => [name, columnOf(name)] as const)
@@ -59,7 +62,10 @@ function* getCall(requestId: string): Operation<CallRecord | null> {
   return refused === undefined ? null : refusedRecord(refused)
 }
 
-/** All accounts together are listed by id, which begins with the arrival time: no index has their start times. */
+/**
+ * The order of a list. A list of all accounts is ordered by id, which begins with the arrival time, because no index
+ * has their start times.
+ */
 function newestFirst(filter: CallFilter): Sql {
   return raw(isById(filter) ? 'ORDER BY id DESC' : 'ORDER BY started_at_ms DESC, id DESC')
 }
@@ -68,7 +74,9 @@ function isById({ accountId, keyId, socketId = null, state }: CallFilter): boole
   return accountId === null && keyId === null && (socketId === null || state === 'refused')
 }
 
-/** A call may start long after it arrived: a slow body, a wait for budget. Clocks may differ. */
+/**
+ * How long after its arrival a call may start: its body may be slow, it may wait for a budget, and clocks may differ.
+ */
 const START_AFTER_ID_MS = 24 * 60 * 60 * 1000
 
 /**
@@ -103,7 +111,7 @@ const listCalls = atomic(function* (
 /** Selects the last record of one scan and the one after it, which shows whether to continue. */
 export function edgeSql(filter: CallFilter, before: CallCursor, from: CallCursor): Sql {
   return sql`SELECT started_at_ms, id FROM ${source(filter, before, from)} ${newestFirst(filter)}
-    LIMIT 2 OFFSET ${LOG_LOOK_RECORDS_MAX - 1}`
+    LIMIT 2 OFFSET ${LOG_SCAN_RECORDS_MAX - 1}`
 }
 
 /**
@@ -112,7 +120,7 @@ export function edgeSql(filter: CallFilter, before: CallCursor, from: CallCursor
  */
 export function matchingSql(filter: CallFilter, before: CallCursor, from: CallCursor, limit: number): Sql {
   return sql`SELECT * FROM (
-      SELECT * FROM ${source(filter, before, from)} ${newestFirst(filter)} LIMIT ${LOG_LOOK_RECORDS_MAX}) AS look
+      SELECT * FROM ${source(filter, before, from)} ${newestFirst(filter)} LIMIT ${LOG_SCAN_RECORDS_MAX}) AS look
     WHERE ${and([sql`true`, ...matchesSql(filter)])} ${onPostgres(newestFirst(filter))} LIMIT ${limit + 1}`
 }
 
@@ -168,7 +176,7 @@ function matchesSql(filter: CallFilter): Sql[] {
   else if (state !== null) parts.push(sql`state = ${state}`)
   if (parentId !== null) parts.push(sql`parent_id = ${parentId}`)
   if (minCostNanos !== null) parts.push(sql`cost_nanos >= ${minCostNanos}`)
-  // A flag is named like its column.
+  // The name of a flag is also the name of its column.
   if (flag !== null) parts.push(raw(flag))
   return parts
 }
@@ -177,7 +185,7 @@ function cursorOf(row: Row): CallCursor {
   return { startedAtMs: number(row, 'started_at_ms'), requestId: text(row, 'id') }
 }
 
-/** If a cursor and an end name the same instant, the end sorts first: it has no id. */
+/** The earlier of a cursor and the end of a period. With the same instant it is the end, which has no id. */
 function earlierOf(cursor: CallCursor, end: CallCursor): CallCursor {
   return cursor.startedAtMs < end.startedAtMs ? cursor : end
 }
@@ -227,7 +235,7 @@ function* deleteOldest(account: string, those: Sql, limit: number): Operation<nu
   return deleted.length
 }
 
-/** Overhead of a row, which counts too: a megabyte of zeros compresses to a hundred bytes. */
+/** Added to the size of each row, because even a megabyte of zeros compresses to a hundred bytes. */
 const ROW_BYTES = 256
 
 const BYTES = raw(`coalesce(octet_length(request), 0) + coalesce(octet_length(response), 0) + ${ROW_BYTES}`)
@@ -280,7 +288,7 @@ const trimBodies = atomic(function* (bytesMax: number, limit: number): Operation
   return yield* deleteThose(join(['', ...ids]))
 })
 
-/** Nodes that delete at the same time wait for each other here, or each would delete the whole excess. */
+/** Locks the total. Without this lock, nodes that delete at the same time would each delete the whole excess. */
 function* lockTotal(): Operation<number> {
   const [total] = yield sql`SELECT bytes FROM body_total ${FOR_UPDATE}`
   return number(present(total), 'bytes')

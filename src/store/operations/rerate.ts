@@ -13,7 +13,7 @@ import { nextUlid } from './events.ts'
 import { atomic, currentTime, type Operation } from './operation.ts'
 import { FOR_UPDATE, join, onPostgres, type Sql, sql } from './sql.ts'
 
-/** Calls read at once. */
+/** Number of calls that are read at once. */
 const BATCH_CALLS = 2_000
 
 /** The settled calls after an id, ordered by id. An empty id starts at the beginning. */

@@ -20,7 +20,7 @@ export function* writeSetting(name: string, value: string): Operation<void> {
     ON CONFLICT (name) DO UPDATE SET value = excluded.value`
 }
 
-/** The value that was there first stays. */
+/** Stores the value if the setting has none yet, and returns the setting. */
 function* getOrCreateSetting(name: string, value: string): Operation<string> {
   // Rewrite an existing row unchanged, because only written rows are returned.
   const [row] = yield sql`
@@ -88,8 +88,8 @@ export const SETTINGS = {
 }
 
 /**
- * Runs a command at most once per idempotency key. A repeated command does nothing and answers the record that the first
- * one made, as `read` finds it now. A command that was refused gives its key up. Claim the key before any other lock, so
+ * Runs a command at most once per idempotency key. A repeated command does nothing and answers the record that the
+ * first one made, as `read` finds it now. A refused command releases its key. Claim the key before any other lock, so
  * that repeated commands wait for each other here.
  */
 export function* once<T, R extends { readonly kind: string }>(

@@ -14,22 +14,25 @@ import type { Operation } from './operation.ts'
 import { sql } from './sql.ts'
 
 /**
- * The events of a settlement, recorded in its transaction. Budgets and accounts are locked, so that the sums before and
+ * Records the events of settlements, in their transaction. Budgets and accounts are locked, so the sums before and
  * after each call are exact.
  */
 
-/** A booked closing, with its call and the sums after it. */
+/** An applied closing, with its call and the sums after it. */
 export interface Booking {
   readonly closing: CallClosing
   readonly call: CallRow
   readonly model: string
-  /** By the database's clock if that decides, else the closing's own time. */
+  /** The time by the database's clock, or the closing's own time if the store has no clock. */
   readonly atMs: number
   readonly ceilings: readonly Budget[]
   readonly balance: Balance
 }
 
-/** The ceilings of the call's admission periods, including its cost. A period that is over has none. */
+/**
+ * The budgets of the month and day in which the call was admitted, including its cost. Periods that are over are left
+ * out.
+ */
 export function ceilingsOf(
   { budgetId, accountId, month, day }: CallRow,
   money: MoneyRows,
@@ -42,7 +45,7 @@ export function ceilingsOf(
   return account.month === month ? ceilings.concat(accountCeilings(account, day)) : ceilings
 }
 
-/** The operations that record the events of the bookings, in their order; nearly always none. */
+/** The operations that record the events of these settlements, in order. Nearly always there are none. */
 export function settlementEvents(
   bookings: readonly Booking[],
   settings: readonly Row[],
@@ -81,7 +84,7 @@ function crossings(booking: Booking, thresholds: readonly number[]): readonly ((
 
 function balanceCrossings(booking: Booking, lowNanos: bigint | null): readonly (() => Operation<void>)[] {
   const { call, balance, closing, atMs } = booking
-  // An account that never had credit has no balance to watch.
+  // An account that never had credit gets no balance events.
   if (balance.creditedNanos === 0n) return []
   return balanceEvents(balance, -closing.costNanos, lowNanos).map(
     (type) =>
@@ -114,7 +117,9 @@ const unpricedOnce = ({ call, model }: Booking) =>
   `${unpricedPrefix(call)}${createHash('sha256').update(model).digest('base64url')}`
 const unpricedPrefix = ({ day }: CallRow) => `unpriced/${day}/`
 
-/** The first unpriced call of each account, day and model, always in the same order, so that batches do not deadlock. */
+/**
+ * The first unpriced call of each account, day and model, always in the same order, so that batches do not deadlock.
+ */
 function firstUnpriced(bookings: readonly Booking[]): readonly Booking[] {
   const firsts = new Map<string, Booking>()
   for (const booking of bookings) {

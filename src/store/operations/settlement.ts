@@ -9,7 +9,7 @@ import { type Batch, step } from './operation.ts'
 import { type Booking, ceilingsOf } from './settlement-events.ts'
 import { type Filled, type PreparedValue, prepare, prepareInsert, prepareUpdate } from './sql.ts'
 
-/** Settles the calls of a batch: each is closed once, and its cost is booked to the budget, the account and the day. */
+/** Settles the calls of a batch: closes each call once, and adds its cost to the budget, the account and the day. */
 
 const CLOSE_CALL = prepareUpdate(
   'call',
@@ -67,7 +67,7 @@ function choose(
   const chosen = new Map<string, CallClosing>()
   for (const closing of closings) {
     const state = calls.get(closing.requestId)?.state
-    // An interrupted call whose cost becomes known is booked. Interrupting it again changes nothing.
+    // If the cost of an interrupted call becomes known, it is charged. Interrupting the call again changes nothing.
     if (state !== 'in_flight' && (state !== 'interrupted' || closing.state === 'interrupted')) continue
     const before = chosen.get(closing.requestId)
     if (before === undefined || (before.state === 'interrupted' && closing.state !== 'interrupted'))
@@ -103,7 +103,10 @@ function balanceOf({ creditedNanos, chargedNanos }: Pick<Balance, 'creditedNanos
   return creditedNanos - chargedNanos
 }
 
-/** The operator's loss at list price: the whole hold of an interrupted call, or the rest of it if upstream broke off. */
+/**
+ * The operator's loss at list price: the whole hold of an interrupted call, or the rest of the hold if upstream broke
+ * the reply.
+ */
 function lostOf({ state, listNanos, losesRest }: CallClosing, { holdListNanos }: CallRow): bigint {
   if (state === 'interrupted') return holdListNanos
   return state === 'settled' && losesRest === true && listNanos < holdListNanos
@@ -189,7 +192,10 @@ function addToDays(bookings: readonly Booking[]): Filled[] {
   })
 }
 
-/** Floors of a budget in a month. Clients choose the names of models, so all further ones share one floor. */
+/**
+ * Maximum number of floors of a budget in a month. Clients choose the names of models, so all further models share one
+ * floor.
+ */
 export const HOLD_FLOORS_MAX = 100
 
 const READ_FLOORS = prepare`

@@ -15,7 +15,10 @@ export class Sql {
   }
 }
 
-/** A number is truncated to an integer: SQLite would bind a JS number as REAL, and sums would become floats. */
+/**
+ * A value of a statement. Numbers are truncated to integers: SQLite would bind them as REAL, and sums would become
+ * floats.
+ */
 export type SqlValue = Sql | ByStore | Now | Json | Uint8Array | string | number | bigint | boolean | null
 
 export function sql(texts: TemplateStringsArray, ...values: SqlValue[]): Sql {
@@ -53,7 +56,7 @@ export function byStore(texts: { readonly sqlite: Sql | string; readonly postgre
   return sql`${new ByStore(sqlite, postgres)}`
 }
 
-/** Text that is empty in SQLite. If it is the whole statement, it is not run there and returns no rows. */
+/** Text that only PostgreSQL gets. A statement of only such text is not run on SQLite, and returns no rows. */
 export function onPostgres(text: Sql | string): Sql {
   return byStore({ sqlite: '', postgres: text })
 }
@@ -128,7 +131,10 @@ export class Filled {
 
 let preparedStatements = 0
 
-/** A statement whose text is rendered once per store, for the hot path: rendering a template takes longer than running it. */
+/**
+ * A statement whose text is rendered once per store, for the hot path: rendering a template takes longer than running
+ * it.
+ */
 export class Prepared {
   readonly name: string
   readonly types: readonly ParameterType[]

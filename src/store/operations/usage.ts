@@ -185,7 +185,7 @@ function* readOverview({ accountId, atMs, namedMax }: OverviewQuery): Operation<
   }
 }
 
-/** Longer than all attempts of a delivery take together, which is more than a day. */
+/** Longer than all attempts of a delivery together can take (28 hours). */
 const TRIES_MS = 3 * DAY_MS
 
 function* webhookTrouble(
@@ -203,7 +203,7 @@ function* webhookTrouble(
   }
 }
 
-/** Keys that have spent 80 % of their cap, written so that 64 bits cannot overflow. */
+/** Keys that have spent 80 % of their cap. The expression cannot overflow 64 bits. */
 const NEAR_CAP = sql`spent_nanos < cap_nanos AND spent_nanos >= cap_nanos - cap_nanos / 5`
 const EXHAUSTED = sql`spent_nanos >= cap_nanos`
 

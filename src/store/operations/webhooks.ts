@@ -96,7 +96,7 @@ const updateWebhook = atomic(function* (
   yield updateRow('webhook', id, {
     ...changes,
     disabledReason: enabled === true ? null : reason,
-    // Earlier failures say nothing about a new URL or a re-enabled endpoint.
+    // Earlier failures do not count for a new URL or a re-enabled endpoint.
     failingSinceMs: url !== undefined || enabled === true ? null : undefined,
   })
   const after = (yield* getWebhook(accountId, id)) ?? before
@@ -114,7 +114,7 @@ function* giveUpDeliveries(webhookId: string): Operation<void> {
   yield failPending(sql`webhook_id = ${webhookId}`, 'the webhook was disabled before it was sent')
 }
 
-/** Deliveries of a deleted endpoint are deleted by age: they may be many, and nothing shows them any more. */
+/** Leaves the endpoint's deliveries, which may be many. No list shows them, and they are deleted when they expire. */
 const deleteWebhook = atomic(function* (
   accountId: string,
   id: string,
@@ -197,7 +197,10 @@ const queueTest = atomic(function* (
   })
 })
 
-/** Queues a delivery to an endpoint, unless it is disabled. `work` returns the condition that finds the delivery. */
+/**
+ * Queues a delivery to an endpoint, unless the endpoint is disabled. `work` returns the condition that finds the
+ * delivery.
+ */
 function* queue(
   accountId: string,
   webhookId: string,
@@ -273,7 +276,7 @@ const recordAttempt = atomic(function* (attempt: DeliveryAttempt, atMs: number):
   const [endpoint] = yield sql`SELECT url FROM webhook WHERE id = ${webhookId} ${FOR_UPDATE}`
   if (endpoint === undefined) return
   const isSuccess = outcome.kind === 'succeeded'
-  // A failure at a previous URL does not count: the delivery is sent to the new one.
+  // The URL has changed since the attempt, so this failure does not count. The delivery is sent to the new URL.
   if (!isSuccess && text(endpoint, 'url') !== url) return yield* releaseDelivery(id, atMs)
   const nowMs = yield* currentTime(atMs)
   const status = outcome.kind === 'retry' ? 'pending' : isSuccess ? 'succeeded' : 'failed'

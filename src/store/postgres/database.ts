@@ -78,12 +78,17 @@ export interface TransactionLimits {
 export interface PoolOptions {
   readonly url: string
   readonly connectionsMax: number
-  /** How long a statement or transaction may take, including the wait for a connection. Then: StoreInDoubt. */
+  /**
+   * How long a statement or transaction may take, including the wait for a connection. After that, it fails with
+   * StoreInDoubt.
+   */
   readonly statementMs: number
   /** Timeout for getting a connection, if longer than CONNECT_MS. */
   readonly connectMs?: number
   readonly settings: SessionSettings
-  /** For batches of calls: statements are pipelined and prepared by name, with the planner settings of `batchSettings`. */
+  /**
+   * For batches of calls: statements are pipelined and prepared by name, with the planner settings of `batchSettings`.
+   */
   readonly isHot?: boolean
 }
 
@@ -103,7 +108,7 @@ function batchSettings(statementMs: number): readonly (readonly [name: string, v
   ]
 }
 
-/** How long a statement waits for an idle or new connection. Then: StoreUnavailable, and nothing was sent. */
+/** How long a statement waits for a connection. After that, it fails with StoreUnavailable; nothing was sent. */
 const CONNECT_MS = 1_800
 
 /** A pool of connections, opened on demand. A connection that fails or hangs is discarded. */
@@ -124,7 +129,7 @@ export function openPool(options: PoolOptions): Pool {
     idleTimeoutMillis: 30_000,
     keepAlive: true,
     types: { getTypeParser },
-    // The database's timeout is slightly shorter than ours, because a statement that the database has ended leaves no
+    // The database's timeout is slightly shorter than ours: if the database has ended a statement, there is no
     // doubt.
     ...(settings.deadlines
       ? { statement_timeout: 0.9 * statementMs, idle_in_transaction_session_timeout: 2 * statementMs }
@@ -350,7 +355,7 @@ function gaveWay(error: unknown): boolean {
   return GAVE_WAY.has(sqlState(error) ?? '')
 }
 
-/** Whether the connection can be reused: after an error of a statement yes, after any other error no. */
+/** Whether the connection can be reused. It can after an error of a statement, but not after any other error. */
 function leavesSound(error: unknown): boolean {
   return error instanceof pg.DatabaseError && error.severity === 'ERROR'
 }

@@ -4,7 +4,7 @@ import { postgresSchema, SCHEMA_VERSION, upgradesFrom } from '../schema.ts'
 import { openPool, type Pool, type Queries } from './database.ts'
 import { dialectOf, runStatement } from './run-operation.ts'
 
-/** The only deadline of a command, longer than any should take. */
+/** The only timeout of a command-line tool, longer than any of them takes. */
 const COMMAND_MS = 7 * 24 * 60 * 60 * 1000
 
 /** One connection, without deadlines. */
@@ -13,7 +13,7 @@ function openConnection(url: string): Pool {
   return openPool({ url, connectionsMax: 1, connectMs: 5_000, statementMs: COMMAND_MS, settings })
 }
 
-/** Connects a command-line tool, also while nodes run. Null: this database has no Tollgate tables. */
+/** Connects a command-line tool, while nodes run or not. Null: this database has no Tollgate tables. */
 export async function openLedger(url: string): Promise<Pool | null> {
   const db = openConnection(url)
   try {
@@ -39,7 +39,7 @@ export async function openLedger(url: string): Promise<Pool | null> {
 export async function openSnapshot(url: string): Promise<Snapshot | null> {
   const db = await openLedger(url)
   if (db === null) return null
-  // In one transaction of the pool, because the pool would replace a lost connection, and reads on another are another state.
+  // Use one transaction: the pool would replace a lost connection, and reads on another connection see another state.
   const opened = Promise.withResolvers<Queries>()
   const ended = Promise.withResolvers<void>()
   const running = db.transaction(async (tx) => {
@@ -76,10 +76,10 @@ export async function liftDeadlines(tx: Queries): Promise<void> {
   )
 }
 
-/** Any number that nothing else in the database uses. */
+/** The number of the advisory lock. Nothing else in the database may use it. */
 const MIGRATION_LOCK = 746_001
 
-/** 0: there are no tables yet. */
+/** The schema version of the database; 0 if it has no tables yet. */
 async function versionOf(db: Queries): Promise<number> {
   const [row] = await db.query('SELECT version FROM schema_version')
   return row === undefined ? 0 : number(row, 'version')

@@ -36,7 +36,7 @@ const USABLE_WITHIN_MS = 500
 
 export interface NodeOptions {
   readonly name: string
-  /** No other process uses this name: a previous node with it is dead, and is fenced at once. */
+  /** No other process uses this name, so a previous node with the name is dead and is fenced at once. */
   readonly alone: boolean
   /** Interval of the heartbeat, at which this node also checks for silent nodes. Null: never, for tests. */
   readonly beatEveryMs: number | null

@@ -33,7 +33,7 @@ export function createOrphanedAdmissions({ node, settle, log }: OrphanParts): Or
   async function release(): Promise<number> {
     const openings = [...open.values()]
     if (openings.length === 0) return IDLE_MS
-    // Raise the epoch first, so that no such admission can take effect after its release was tried.
+    // Raise the epoch first, so that none of these admissions can take effect after the attempt to release it.
     await node.raiseEpoch()
     const outcomes = await Promise.allSettled(openings.map((opening) => settle(releaseOf(opening))))
     for (const [i, outcome] of outcomes.entries()) {

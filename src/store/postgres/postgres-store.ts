@@ -30,18 +30,18 @@ type CallCommand =
   | { readonly opening: CallOpening; readonly closing?: undefined }
   | { readonly closing: CallClosing; readonly opening?: undefined }
 
-/** A store with a clock: the database's, or the caller's if that one decides. */
+/** A store that also has a clock: the database's, or the caller's in tests. */
 export interface PostgresStore extends Store {
   readonly clock: Clock
 }
 
-/** Timeout of an answer. A call is refused after 2 s, so 0.3 s remain for the way to the store and back. */
+/** Timeout of an answer. A call is refused after 2 s, so 0.3 s remain for sending the command and the answer. */
 const ANSWER_MS = 1_700
 const STATEMENT_MS = 1_800
 
 const READ_MS = 10_000
 
-/** If a node is fenced this often in a row, another attempt will not help. */
+/** Maximum number of attempts in a row that fail because the node was fenced. */
 const TRIES_MAX = 3
 
 /** A batch of 200 calls takes about 20 ms, during which other nodes with the same keys wait. */
@@ -78,7 +78,7 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
   )
   const dialect = dialectOf(clock)
 
-  /** Books the calls as this node. If the node was fenced, it registers again. */
+  /** Settles and admits the calls as this node. If the node was fenced, it registers again. */
   async function book(calls: CallBatch): Promise<BookedCalls> {
     for (let tries = 1; tries <= TRIES_MAX; tries++) {
       const registration = await node.registered()

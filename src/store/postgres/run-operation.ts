@@ -10,7 +10,7 @@ import { type Dialect, type Runnable, render, type StoreClock } from '../operati
 import type { Row } from '../rows.ts'
 import { escapeNulInJson, type Pool, type Queries } from './database.ts'
 
-/** A node that is paused in a transaction must lose its locks soon, because admissions may wait for them. */
+/** How long a transaction may be idle. A paused node must lose its locks soon, because admissions may wait for them. */
 const IDLE_MS_MAX = 2_000
 
 /**

@@ -8,7 +8,10 @@ import { NewerSchema, SCHEMA_VERSION, sqliteSchema, upgradesFrom } from '../sche
 
 const SQLITE: Dialect = { store: 'sqlite', clock: 'caller', toJson: JSON.stringify }
 
-/** Preparing a statement costs six times as much as running it. Most operations have few texts; lists of values cause many. */
+/**
+ * Preparing a statement costs six times as much as running it. Most operations have few texts; lists of values cause
+ * many.
+ */
 const PREPARED_MAX = 200
 const PREPARED_CHARACTERS_MAX = 4_000
 
@@ -34,7 +37,7 @@ export function statementRunner(db: DatabaseSync): RunStatement {
   }
 }
 
-/** Rows are read as arrays and copied into objects here: objects of SQLite's own are slow to make and to read. */
+/** Reads rows as arrays and copies them into objects, because SQLite's own objects are slow to create and to read. */
 function runPrepared(statement: StatementSync): RunPrepared {
   const names = statement.columns().map(({ name }) => name)
   const blank = Object.fromEntries(names.map((name) => [name, null]))
@@ -85,7 +88,9 @@ function versionOf(db: DatabaseSync): number {
   return Number(db.prepare('PRAGMA user_version').get()?.['user_version'] ?? 0)
 }
 
-/** Creates the tables of a new database, or upgrades an earlier version, in one transaction. A newer version is refused. */
+/**
+ * Creates the tables of a new database, or upgrades an earlier version, in one transaction. A newer version is refused.
+ */
 export function migrate(db: DatabaseSync, location: 'main' | 'bodies' = 'main'): void {
   // Read the version under the write lock: a command and a gateway may start on a new directory at the same time.
   db.exec('BEGIN IMMEDIATE')

@@ -6,8 +6,8 @@ import type { Column } from '../schema.ts'
 import { migrate, statementRunner } from './database.ts'
 
 /**
- * Imports into the files of a data directory. With a rollback journal a transaction over both files is atomic, which it is
- * not with write-ahead logs.
+ * Imports into the files of a data directory. With a rollback journal a transaction over both files is atomic, which it
+ * is not with write-ahead logs.
  */
 export function importIntoFile(dataDir: string): ImportInto {
   return async (work) => {

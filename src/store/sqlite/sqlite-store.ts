@@ -60,7 +60,7 @@ export async function openSqliteStore(
     ...methodsOf({ ...BRIEF, ...REFUSED }, askOf(writer)),
     ...methodsOf(READS, askOf(reader)),
     ...methodsOf(BODIES, async (name, args) => {
-      // If no body was ever logged, do not start a thread to look for one.
+      // If no body was ever logged, there is nothing to read: do not start the thread.
       if (name === 'storeBodies' || existsSync(bodiesFile)) return await askOf(bodies)(name, args)
       return name === 'getBodies' ? null : 0
     }),
@@ -83,7 +83,10 @@ export function createSqliteReader(
   return { ...methodsOf(READS, askOf(reader)), close: reader.close }
 }
 
-/** A side thread answers commands one by one. If it dies, waiting commands fail; no booking depends on it. */
+/**
+ * A side thread answers commands one by one. If it dies, its waiting commands fail. Admission and settlement do not
+ * depend on it.
+ */
 function createSideThread(parts: SideParts, waitingMax: number = limits.storeQueueMax): ThreadClient {
   const thread = () => startThread(import.meta.url, 'side-worker', parts)
   return createThreadClient({ name: parts.kind, thread, batchMax: 1, waitingMax })
@@ -114,7 +117,9 @@ interface ThreadParts {
   /** Incremented when a message is sent to a thread that waits on it instead of in its event loop. */
   readonly bell?: Int32Array
   onCommit?(commands: readonly Command[], ms: number): void
-  /** Called if the thread ends, which closes the store. Without this callback, the next command starts another thread. */
+  /**
+   * Called if the thread ends, which closes the store. Without this callback, the next command starts another thread.
+   */
   onGone?(error: Error): void
 }
 

@@ -97,7 +97,9 @@ export function readBatch(message: BatchMessage): readonly Command[] {
   )
 }
 
-/** A command or an answer; the first element is a letter for its kind. The list is flat: nesting takes a sixth longer. */
+/**
+ * A command or an answer; the first element is a letter for its kind. The list is flat: nesting takes a sixth longer.
+ */
 type List = unknown[]
 
 /** The members that JSON can represent directly. Digest, hold and nested objects are converted. */

@@ -37,7 +37,7 @@ const STORE_LOG_PAGES = 8_000
  * commands that arrive together share one durable write.
  */
 
-/** How long the use of a key may wait for another write. */
+/** How long the use of a key waits for another write before it is written by itself. */
 const USE_WAITS_MS = 100
 
 const NOTED_USES_MAX = 1_000
@@ -69,7 +69,7 @@ const begin = db.prepare('BEGIN IMMEDIATE')
 const commit = db.prepare('COMMIT')
 port.postMessage('ready')
 
-/** Last uses of keys that are not written yet. */
+/** The last uses of keys that are not written yet. */
 const uses = new Map<string, number>()
 
 let seenRings = 0
@@ -133,8 +133,8 @@ function answerBatch(commands: readonly Command[]): Outcome[] {
 }
 
 /**
- * Commands of a batch are concurrent, so we may reorder them: between two other commands, all settlements run first,
- * since they make room, then all admissions.
+ * The commands of a batch are concurrent, so their order is free. Between two other commands, all settlements run
+ * first, because they free parts of budgets, and then all admissions.
  */
 function runCommands(commands: readonly Command[]): Outcome[] {
   const outcomes = new Map<Command, Outcome>()
@@ -186,7 +186,7 @@ function interruptAll(atMs: number): number {
   }
 }
 
-/** Notes a use of a key, to be written with something else. A crash may lose it. */
+/** Remembers a use of a key, to be written with another transaction. A crash may lose it. */
 function noteUse(lookup: KeyLookup, atMs: number, by: LookUpBy = 'call'): void {
   if (isUse(lookup, by)) uses.set(lookup.keyId, Math.max(atMs, uses.get(lookup.keyId) ?? 0))
 }
@@ -202,7 +202,7 @@ function attempt(work: () => unknown): Outcome {
 function inTransaction<T>(work: () => T): T {
   begin.run()
   try {
-    // Before and after the work, because its commands see earlier uses and may note more.
+    // Write uses before and after the work: its commands must see earlier uses, and may add more.
     runToEnd(markUses(uses), run)
     const result = work()
     runToEnd(markUses(uses), run)
@@ -217,7 +217,7 @@ function inTransaction<T>(work: () => T): T {
   }
 }
 
-/** Fails the commit as the disk would, if a test has asked for it. */
+/** Makes the commit fail as if the disk had failed, if a test requests it. */
 function meetDiskFault(): void {
   const errcode = fault === null ? 0 : Atomics.load(fault, 0)
   if (errcode !== 0) throw Object.assign(new Error(`disk fault ${errcode}`), { errcode })

@@ -4,7 +4,7 @@ import { firstUlid } from '../../../src/kernel/ids.ts'
 import { CALL_FLAGS, SYSTEM } from '../../../src/kernel/vocabulary.ts'
 import type { CallRecord } from '../../../src/ledger/call.ts'
 import type { CallCursor, CallFilter } from '../../../src/ledger/request-log.ts'
-import { LOG_LOOK_RECORDS_MAX } from '../../../src/store/operations/request-log.ts'
+import { LOG_SCAN_RECORDS_MAX } from '../../../src/store/operations/request-log.ts'
 import type { Store } from '../../../src/store/store.ts'
 import { runs } from '../../support/scale.ts'
 import { addKey, closing, NOON, type OpenStoreUnderTest, opening } from './fixtures.ts'
@@ -192,7 +192,7 @@ export function requestLogConformance(storeName: string, openStore: OpenStoreUnd
   })
 
   test('one look goes through so many records and no more, and says where to go on', async ({ store }) => {
-    const looked = LOG_LOOK_RECORDS_MAX
+    const looked = LOG_SCAN_RECORDS_MAX
     await addKey(store, 'a')
     await admitAt(
       store,
