@@ -73,7 +73,7 @@ const PAGES: readonly FieldOption[] = [
 
 const ONCE = [
   '--idempotency-key <text>',
-  'repeating the command with the same text does nothing more',
+  'repeating the command with the same text has no further effect',
 ] as const
 
 const CONNECTION = [
@@ -102,7 +102,7 @@ export function registerAll(group: Command, object: string, rows: readonly ApiCo
       else command.option(option, text)
     for (const [option, text] of once ? [ONCE, ...CONNECTION] : CONNECTION) command.option(option, text)
     if (formats !== undefined)
-      command.addOption(new Option('--format <format>', 'export all that is recorded').choices(formats))
+      command.addOption(new Option('--format <format>', 'export all matching rows').choices(formats))
     command.addHelpText('after', help + (lines.length === 0 ? '' : examples(...lines)))
     return command.action(async (...given: unknown[]) => {
       const args = command.registeredArguments.map((arg, at) => [arg.name(), String(given[at])] as const)
@@ -160,7 +160,7 @@ async function printRows(
   { data }: ApiList<object>,
   options: Options,
 ) {
-  if (data.length === 0) process.stderr.write(`There are no such ${noun}.\n`)
+  if (data.length === 0) process.stderr.write(`No ${noun} match.\n`)
   else await print(renderRecords(columns, data, outputStyle(options), dispensable))
 }
 

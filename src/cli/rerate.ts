@@ -36,11 +36,14 @@ interface Options {
  */
 export function register(command: Command): void {
   command
-    .requiredOption('--from <time>', 'calls admitted then or later (UTC): 2026-11-01 or 2026-11-01T12:00:00Z')
-    .option('--to <time>', 'calls admitted before then; of a day, the whole day (now)')
-    .option('--model <id>', 'only calls that asked for this model or were served by it')
-    .option('--unpriced-only', 'only calls that had no price, or not for everything')
-    .option('--apply', 'book the difference of each call, once: lower costs are credited')
+    .requiredOption(
+      '--from <time>',
+      'calls admitted at this time or later (UTC): 2026-11-01 or 2026-11-01T12:00:00Z',
+    )
+    .option('--to <time>', 'calls admitted before this time; a date includes the whole day (now)')
+    .option('--model <id>', 'only calls that requested this model or were served by it')
+    .option('--unpriced-only', 'only calls that could not be priced, or only in part')
+    .option('--apply', 'credit the difference of each call that costs less now, once')
     .option('--charge', 'also charge higher costs; without it they are only reported')
     .option('--yes', 'confirms --apply')
     .addHelpText(
@@ -70,7 +73,11 @@ async function rerate(options: Options): Promise<void> {
     // What was asked for is booked although the reader has gone.
     await (apply ? printUnread : print)(summary.describe(charge))
     if (summary.credits.calls + (charge ? summary.charges.calls : 0) === 0) return
-    await print(apply ? await book(selection, charge, prices, store) : 'Nothing is booked without --apply.\n')
+    await print(
+      apply
+        ? await book(selection, charge, prices, store)
+        : 'This was a dry run. To apply it, add --apply --yes.\n',
+    )
   } finally {
     await store.close()
   }
@@ -107,7 +114,9 @@ type RerateStore = Pick<Store, 'readSettledCalls' | 'bookRerates' | 'storePriceV
 /** A call may start long after its id was created: a slow body, a wait for budget. */
 const START_AFTER_ID_MS = 24 * 60 * 60 * 1_000
 
-/** The selected calls in batches, by id. Prices them twice instead of storing the result, so that memory stays bounded. */
+/**
+ * The selected calls in batches, by id. Prices them twice instead of storing the result, so that memory stays bounded.
+ */
 async function* selectedCalls(
   label: string,
   { fromMs, toMs, model, unpricedOnly }: Selection,
@@ -169,7 +178,7 @@ async function book(
       await pause(PAUSE_MS)
     }
   }
-  if (calls === 0) return 'Nothing was booked: all of it had been booked before.\n'
+  if (calls === 0) return 'Nothing was applied: every difference had been applied before.\n'
   const net = nanos < 0n ? `${formatUsd(-nanos)} USD charged` : `${formatUsd(nanos)} USD credited`
   return `Booked ${counted(calls, 'call')}: ${net} in all.\n`
 }
@@ -242,11 +251,11 @@ class Summary {
 
 const UNCHANGED: Readonly<Record<UnchangedBecause, string>> = {
   same_price: 'Unchanged',
-  no_usage: 'Left as they are, without usage',
-  no_price: 'Left as they are, still without a price',
-  credited_back: 'Left as they are, credited back before',
-  rerated_before: 'Left as they are, priced with this version once before',
-  unreadable: 'Left as they are, not readable (tollgate audit names the first)',
+  no_usage: 'Unchanged: without usage',
+  no_price: 'Unchanged: still without a price',
+  credited_back: 'Unchanged: credited back before',
+  rerated_before: 'Unchanged: priced with this version before',
+  unreadable: 'Unchanged: not readable (tollgate audit names the first)',
 }
 
 /** The configured price book. */

@@ -77,14 +77,14 @@ async function checkUpstream(
     const { code, message } = (answer.cause ?? answer) as NodeJS.ErrnoException
     return problem(
       `${host} cannot be reached: ${code ?? message}`,
-      `Check ${urlSetting}, and that this machine may reach that host. The gateway uses no proxy.`,
+      `Check ${urlSetting}, and whether this machine can connect to that host. The gateway does not use a proxy.`,
     )
   }
   if (answer === 200)
-    return ok(upstream.key === null ? `${host} answers, no key is set` : `${host} accepts the key`)
+    return ok(upstream.key === null ? `${host} answers without a key` : `${host} accepts the key`)
   if (answer === 401 || answer === 403)
     return upstream.key === null
-      ? problem(`${host} asks for a key (${answer}), and none is set`, `Set ${keySetting}.`)
+      ? problem(`${host} requires a key (${answer}), but none is set`, `Set ${keySetting}.`)
       : problem(
           `${host} refuses the key (${answer})`,
           `Check ${keySetting}; a restricted key must be allowed to list models.`,
@@ -127,6 +127,6 @@ export const checkUnpricedModels: Check = async ({ config, nowMs, snapshot }) =>
   const more = missing.length > NAMES_SHOWN_MAX ? ` and ${missing.length - NAMES_SHOWN_MAX} more` : ''
   return warning(
     `models of the last week without a price: ${missing.slice(0, NAMES_SHOWN_MAX).join(', ')}${more}`,
-    'Add them to a price overlay (docs/BILLING.md) and set TOLLGATE_PRICES to it.',
+    'Add their prices to a price overlay (docs/BILLING.md), and set TOLLGATE_PRICES to its path.',
   )
 }

@@ -42,7 +42,10 @@ export const UNREAD_BYTES_MAX = 128 * 1024 ** 2
 const unread = new Map<OutgoingReply, number>()
 let unreadBytes = 0
 
-/** Beyond the limit, the connection whose reply has waited longest is closed: a client that reads nothing costs only itself. */
+/**
+ * Beyond the limit, the connection whose reply has waited longest is closed: a client that reads nothing costs only
+ * itself.
+ */
 function countUnread(res: OutgoingReply, bytes: number): void {
   unread.set(res, bytes)
   unreadBytes += bytes

@@ -21,9 +21,9 @@ export function namedModels(
   query = '',
   byDefault: string | null = null,
 ): NamedModels {
-  if (found === null) return unknown('This endpoint is not one that the gateway knows.')
+  if (found === null) return unknown('The gateway does not know this endpoint.')
   if (found.billing === 'mints_credential')
-    return unknown('This endpoint hands out a credential that reaches every model.')
+    return unknown('This endpoint issues a credential that works for every model.')
   switch (found.model) {
     case 'none':
       return NOTHING
@@ -39,7 +39,7 @@ export function namedModels(
     case 'batch_file':
       return namedInFile(facts)
     case 'elsewhere':
-      return unknown('This endpoint names its models where the gateway does not read them.')
+      return unknown('The gateway cannot tell which models this endpoint uses.')
   }
 }
 
@@ -69,7 +69,7 @@ function modelInQuery(query: string): string | null {
 function namedInBody(endpoint: Endpoint, facts: RequestFacts, byDefault: string | null): NamedModels {
   if (facts.ambiguity !== null) return unknown(facts.ambiguity.detail)
   if (facts.kind === 'form' && endpoint.model === 'json')
-    return unknown('The body is a form, and this endpoint reads JSON.')
+    return unknown('The body is a form, but this endpoint expects JSON.')
   const names = new ModelNames()
   readModels(facts, names, byDefault)
   const { model } = facts.body
@@ -82,20 +82,20 @@ function namedInBody(endpoint: Endpoint, facts: RequestFacts, byDefault: string 
 /** A tool defined inside a conversation can be an advisor with its own model. */
 function unseenTools({ surface, billing }: Endpoint, { marks }: RequestFacts): string | null {
   if (!SURFACES[surface].toolsInConversation || billing === 'free' || (marks & MARKS.tool) === 0) return null
-  return 'The conversation defines tools, which may name models of their own.'
+  return 'The conversation may contain tools that use other models.'
 }
 
 function namedInEntries(endpoint: Endpoint, facts: RequestFacts): NamedModels {
   const { ambiguity, items } = facts
   if (ambiguity !== null) return unknown(ambiguity.detail)
-  if (facts.kind !== 'json') return unknown('The requests of the batch were not read.')
+  if (facts.kind !== 'json') return unknown('The gateway could not read the requests of the batch.')
   return { names: items.models, unknown: items.unknown ?? unseenTools(endpoint, facts), batchFile: null }
 }
 
 export function namedInFile({ ambiguity, body }: RequestFacts): NamedModels {
   if (ambiguity !== null) return unknown(ambiguity.detail)
   const file = body['input_file_id']
-  if (!isFileId(file)) return unknown('The batch does not say which file it is made of.')
+  if (!isFileId(file)) return unknown('The batch does not name its input file.')
   return { ...NOTHING, batchFile: file }
 }
 
@@ -116,7 +116,7 @@ export class ModelNames implements OtherModels {
   /** `what`: where the name is, for the reason if it is unreadable. */
   name(name: unknown, what: string): void {
     if (typeof name !== 'string' || name.length > MODEL_NAME_CHARS_MAX)
-      this.leaveOpen(`What the request says under ${what} cannot be read as the name of a model.`)
+      this.leaveOpen(`The value of ${what} is not a model name.`)
     else if (this.#names.size < limits.batchModelsMax || this.#names.has(name)) this.#names.add(name)
     else this.leaveOpen(`The request names more than ${limits.batchModelsMax} models.`)
   }
@@ -143,7 +143,7 @@ export function readModels(
   names.add(others.names, others.unknown)
   names.add(items.models, items.unknown)
   if (isGiven(body['prompt']) && typeof body['prompt'] !== 'string' && !Array.isArray(body['prompt']))
-    names.leaveOpen('The stored prompt may bring a model and tools of its own.')
+    names.leaveOpen('The stored prompt may use a model and tools that the request does not name.')
 }
 
 export function otherModels(body: JsonObject, tools: readonly JsonObject[] | null): OtherModels {
@@ -169,7 +169,7 @@ export function readToolModels(tools: readonly JsonObject[] | null, names: Model
 function readFallbacks(fallbacks: unknown, names: ModelNames): void {
   if (!isGiven(fallbacks)) return
   if (typeof fallbacks === 'string') {
-    names.leaveOpen('The fallbacks are left to upstream to choose.')
+    names.leaveOpen('Upstream chooses the fallback models of this request.')
     return
   }
   for (const entry of Array.isArray(fallbacks) ? (fallbacks as readonly unknown[]) : [null])
@@ -188,7 +188,7 @@ function readSvg(owner: JsonObject, names: ModelNames): void {
   const { svg } = owner
   const author = isObject(svg) ? svg['model'] : svg
   if (isGiven(author)) names.name(author, '"svg"')
-  else names.leaveOpen('The model that writes the SVG is left to upstream to choose.')
+  else names.leaveOpen('Upstream chooses the model that writes the SVG.')
 }
 
 export function asksForSvg(owner: JsonObject): boolean {

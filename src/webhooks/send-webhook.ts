@@ -20,9 +20,9 @@ export type TryOutcome =
   | { readonly kind: 'failed'; readonly reason: string }
 
 /**
- * Makes one attempt. The host is resolved once, its addresses are checked, and the connection uses only them, so that DNS
- * rebinding leads nowhere else. No redirects, no proxies of the environment, no reused connections. The attempt has a
- * timeout, the answer a size limit.
+ * Makes one attempt. The host is resolved once, its addresses are checked, and the connection uses only them, so that
+ * DNS rebinding leads nowhere else. No redirects, no proxies of the environment, no reused connections. The attempt has
+ * a timeout, the answer a size limit.
  */
 export async function sendWebhook(
   request: WebhookRequest,
@@ -79,7 +79,9 @@ async function openRequest(url: URL, options: RequestOptions): Promise<ClientReq
   return request({ ...options, agent: new Agent({ keepAlive: false }) })
 }
 
-/** The status decides the outcome. The rest of the answer is read so that the receiver can finish it without an error. */
+/**
+ * The status decides the outcome. The rest of the answer is read so that the receiver can finish it without an error.
+ */
 function answerOf(request: ClientRequest, body: string): Promise<TryOutcome> {
   return new Promise((resolve, reject) => {
     let status: number | null = null

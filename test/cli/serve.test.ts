@@ -85,7 +85,7 @@ test('the first admin key is shown on a terminal only; in a pipe or a log the ba
 test('one data directory serves one gateway: a second one says so and ends with 1', async () => {
   const second = await runTollgate(['serve'], { TOLLGATE_PORT: '0', ...tollgate.environment })
   assert.equal(second.code, 1)
-  assert.match(second.stderr, /Another Tollgate already serves from .*\. Stop it, or set TOLLGATE_DATA_DIR/)
+  assert.match(second.stderr, /Another Tollgate process already uses .*\. Stop it, or set TOLLGATE_DATA_DIR/)
 })
 
 test('a taken port is explained', async () => {
