@@ -137,9 +137,10 @@ export function holdFloorConformance(storeName: string, openStore: OpenStoreUnde
   test('beyond so many endpoints and models, all further ones of a key learn together', async (subject) => {
     await addKey(subject.store, 'a')
     await addKey(subject.store, 'b')
-    for (let i = 0; i < HOLD_FLOORS_MAX; i++) {
-      await overrun(subject, 'a', BigInt(2_000 + i), { modelAsked: `model-${i}` })
-    }
+    const models = Array.from({ length: HOLD_FLOORS_MAX }, (_, i) => i)
+    await Promise.all(
+      models.map((i) => overrun(subject, 'a', BigInt(2_000 + i), { modelAsked: `model-${i}` })),
+    )
     assert.deepEqual(await nextHold(subject, 'a', { modelAsked: 'new' }), OWN)
     await overrun(subject, 'a', 1_500n, { modelAsked: 'one-too-many' })
     await overrun(subject, 'a', 1_600n, { modelAsked: 'two-too-many' })

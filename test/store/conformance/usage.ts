@@ -194,14 +194,15 @@ export function usageConformance(storeName: string, openStore: OpenStoreUnderTes
     const { store } = subject
     for (const name of ['a', 'b', 'c']) await addKey(store, name)
     const models = Array.from({ length: 9 }, (_, i) => `m${i * 2}`)
-    for (const key of ['a', 'b', 'c']) for (const model of models) await use(store, { key, model })
+    const used = ['a', 'b', 'c'].flatMap((key) => models.map((model) => use(store, { key, model })))
+    await Promise.all(used)
     for (const groupBy of GROUPINGS) {
       const before = places((await store.readUsage({ ...ALL, groupBy })).buckets)
       let added = 0
       const pages = await readPages(store, { ...ALL, groupBy, limit: 2 }, async () => {
         // Calls are added to buckets that were shown, to buckets that will be, and to buckets between them.
         added += 1
-        for (const model of ['m0', 'm16', `m${added}`]) await use(store, { key: 'b', model })
+        await Promise.all(['m0', 'm16', `m${added}`].map((model) => use(store, { key: 'b', model })))
       })
       const seen = places(pages)
       assert.deepEqual(seen, [...new Set(seen)], 'none twice')
