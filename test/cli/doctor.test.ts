@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { type Simulator, startSimulator } from '../../simulator/start-simulator.ts'
-import type { Environment } from '../../src/config.ts'
+import { type Environment, readConfig } from '../../src/config.ts'
 import type { Finding } from '../../src/doctor/check.ts'
 import { judgeSpace } from '../../src/doctor/local-checks.ts'
+import { checkUpstreamKeys } from '../../src/doctor/upstream-checks.ts'
 import { startGateway } from '../support/gateway.ts'
 import { after, test } from '../support/suite.ts'
 import { runTollgate, serveTollgate } from '../support/tollgate-process.ts'
@@ -103,6 +106,22 @@ test('a refused upstream key is a problem of the doctor, and a warning of a gate
   assert.equal((await fetch(`${serving.url}/healthz`)).status, 200)
 })
 
+test('upstream that answers 401 or 403 refuses the key; any other answer but 200 is a warning', async () => {
+  let status = 200
+  const upstream = createServer((_request, response) => response.writeHead(status).end())
+  await new Promise<void>((resolve) => upstream.listen(0, '127.0.0.1', resolve))
+  const { port } = upstream.address() as AddressInfo
+  const url = { TOLLGATE_CHAT_URL: `http://127.0.0.1:${port}/v1`, TOLLGATE_CHAT_KEY: 'k' }
+  const config = readConfig(url, folder)
+  const states: unknown[] = []
+  for (status of [200, 401, 403, 404, 503]) {
+    const results = await checkUpstreamKeys({ config, nowMs: 0, snapshot: Promise.resolve(null) })
+    states.push(...[results].flat().map(({ state }) => state))
+  }
+  upstream.close()
+  assert.deepEqual(states, ['ok', 'problem', 'problem', 'warning', 'warning'])
+})
+
 test("accounts' own keys are checked by the doctor, and named by account without the key", async () => {
   const simulator = await startSimulator({ messagesKey: 'installation-key', chatKey: 'the-chat-key' })
   opened.push(simulator)
@@ -147,8 +166,10 @@ test('models of the last week that have no price are named', async () => {
     body: JSON.stringify({ model: 'gpt-6-cyber', messages: [{ role: 'user', content: 'Hello' }] }),
   })
   assert.equal(reply.status, 200, await reply.text())
+  // A call without a model needs no price.
+  await (await fetch(`${gateway.url}/v1/models`, { headers: { 'x-api-key': gateway.apiKey } })).text()
   const store = gateway.databaseUrl === null ? {} : { TOLLGATE_DATABASE_URL: gateway.databaseUrl }
   const { of } = await doctor({ TOLLGATE_DATA_DIR: gateway.dataDir, ...store })
   assert.equal(of('prices')?.state, 'warning')
-  assert.match(of('prices')?.found ?? '', /without a price: gpt-6-cyber/)
+  assert.match(of('prices')?.found ?? '', /without a price: gpt-6-cyber$/)
 })

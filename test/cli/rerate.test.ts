@@ -7,12 +7,15 @@ import { type SmallGateway, startSmallGateway } from './small-gateway.ts'
 
 /** The listed price is 0.1 USD per million input tokens. */
 const folder = mkdtempSync(join(tmpdir(), 'tollgate-rerate-'))
-const CHEAPER = overlayOf('0.04')
-const DEARER = overlayOf('0.3')
+const CHEAPER = overlayOf({ 'claude-haiku-5-5': '0.04' })
+const DEARER = overlayOf({ 'claude-haiku-5-5': '0.3' })
 
-function overlayOf(input: string): Readonly<Record<string, string>> {
-  const file = join(folder, `${input}.json`)
-  const models = [{ id: 'claude-haiku-5-5', rates: { standard: { input, output: '0' } } }]
+function overlayOf(inputs: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  const file = join(folder, `${Object.values(inputs).join('-')}.json`)
+  const models = Object.entries(inputs).map(([id, input]) => ({
+    id,
+    rates: { standard: { input, output: '0' } },
+  }))
   writeFileSync(file, JSON.stringify({ models }))
   return { TOLLGATE_PRICES: file }
 }
@@ -79,7 +82,7 @@ test('calls are priced again beside the running gateway, shown, credited and cha
 test('the calls are chosen by date, instant and model', async () => {
   const today = new Date().toISOString().slice(0, 10)
   // The price was not booked before, since a version can be applied to a call only once.
-  const prices = overlayOf('0.05')
+  const prices = overlayOf({ 'claude-haiku-5-5': '0.05' })
   const counted = async (...args: string[]): Promise<boolean> =>
     (await gateway.run(['rerate', ...args], prices)).stdout.includes('claude-haiku-5-5      2 ')
   assert.equal(await counted('--from', DAY, '--to', today), true)
@@ -87,4 +90,33 @@ test('the calls are chosen by date, instant and model', async () => {
   assert.equal(await counted('--from', DAY, '--model', 'claude-haiku-5-5'), true)
   assert.equal(await counted('--from', DAY, '--model', 'claude-haiku'), false)
   assert.equal(await counted('--from', DAY, '--unpriced-only'), false)
+
+  const { stdout } = await gateway.run(['requests', '--format', 'ndjson'])
+  const starts = stdout
+    .trim()
+    .split('\n')
+    .map((line) => String(JSON.parse(line).started_at))
+  const [first = ''] = starts.sort()
+  const before = await gateway.run(['rerate', '--from', '2026-01-01', '--to', first], prices)
+  assert.equal(before.stdout, 'No cost changes.\n', 'the end is exclusive')
+  assert.equal(await counted('--from', first), true, 'the start is inclusive')
+
+  // A call may start long after its id was created: a slow body, a wait for budget.
+  const later = (ms: number) => new Date(Date.parse(first) + ms).toISOString()
+  const move = (by: string) =>
+    gateway.tamper(
+      `UPDATE call SET started_at_ms = started_at_ms ${by} WHERE id = (SELECT min(id) FROM call)`,
+    )
+  await move('+ 3600000')
+  const moved = await gateway.run(['rerate', '--from', later(1_800_000), '--to', later(7_200_000)], prices)
+  assert.match(moved.stdout, /claude-haiku-5-5 {6}1 /)
+  await move('- 3600000')
+})
+
+test('without --charge only the calls that cost less are booked', async () => {
+  await gateway.call(10_000, 'claude-opus-4-8')
+  const prices = overlayOf({ 'claude-haiku-5-5': '0.01', 'claude-opus-4-8': '1000' })
+  const { stdout } = await gateway.run([...FROM, '--apply', '--yes'], prices)
+  assert.match(stdout, /\nTo credit: \S+ USD for 2 calls\.\nNot charged: \S+ USD for 1 call that cost more\./)
+  assert.match(stdout, /\nBooked 2 calls: \S+ USD credited in all\.\n$/)
 })
