@@ -10,6 +10,7 @@ import { type Environment, readConfig } from '../../src/config.ts'
 import type { Finding } from '../../src/doctor/check.ts'
 import { judgeSpace } from '../../src/doctor/local-checks.ts'
 import { checkUpstreamKeys } from '../../src/doctor/upstream-checks.ts'
+import { runCommand } from '../support/command-thread.ts'
 import { startGateway } from '../support/gateway.ts'
 import { after, test } from '../support/suite.ts'
 import { runTollgate, serveTollgate } from '../support/tollgate-process.ts'
@@ -22,7 +23,7 @@ after(async () => {
 })
 
 async function doctor(environment: Environment, ...args: string[]) {
-  const run = await runTollgate(['doctor', '--json', ...args], environment, folder)
+  const run = await runCommand(['doctor', '--json', ...args], environment, folder)
   const { ok, checks } = JSON.parse(run.stdout) as { ok: boolean; checks: Finding[] }
   assert.equal(run.code, ok ? 0 : 1, run.stdout)
   return { checks, of: (name: string) => checks.find((check) => check.name === name) }

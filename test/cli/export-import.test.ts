@@ -16,9 +16,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import type { Environment } from '../../src/config.ts'
+import { runCommand } from '../support/command-thread.ts'
 import { createEmptyDatabase, openPatientPool, stopPostgres, type TestDatabase } from '../support/postgres.ts'
 import { after, before, test } from '../support/suite.ts'
-import { runTollgate, serveTollgate, startCommand } from '../support/tollgate-process.ts'
+import { serveTollgate, startCommand } from '../support/tollgate-process.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'tollgate-export-'))
 const file = join(folder, 'export.ndjson')
@@ -50,7 +51,7 @@ before(async () => {
   for (let i = 0; i < 5; i++) await send('/v1/chat/completions', String(logged['key']), hello)
   await send('/v1/chat/completions', String(poor['key']), hello)
   await send('/v1/chat/completions', String(logged['key']), { ...hello, model: 'a\u0000b\u0001c' })
-  const while_serving = await runTollgate(['export', file], { TOLLGATE_DATA_DIR: source })
+  const while_serving = await runCommand(['export', file], { TOLLGATE_DATA_DIR: source })
   assert.equal(while_serving.code, 1)
   assert.match(while_serving.stderr, /A running gateway uses .* Stop it first/)
   serving.signal('SIGTERM')
@@ -69,7 +70,7 @@ after(async () => {
 })
 
 async function done(args: readonly string[], environment: Environment): Promise<string> {
-  const { code, stdout, stderr } = await runTollgate(args, environment)
+  const { code, stdout, stderr } = await runCommand(args, environment)
   assert.equal(code, 0, stderr)
   return stdout
 }
@@ -121,7 +122,7 @@ test('SQLite moves to PostgreSQL and back, and every row of every table is the s
   await serving.dispose()
 
   for (const store of [inPostgres, inSqlite]) {
-    const again = await runTollgate(['import', file], store)
+    const again = await runCommand(['import', file], store)
     assert.equal(again.code, 1)
     assert.match(again.stderr, /The database is not empty/)
     assert.doesNotMatch(again.stderr, /cannot be opened/)
@@ -164,7 +165,7 @@ for (const store of ['SQLite', 'PostgreSQL'] as const) {
 
 test('a file that is cut short, damaged, of another pepper or none is refused, and nothing is imported', async () => {
   const refused = async (path: string, dataDir: string, reason: RegExp) => {
-    const { code, stderr } = await runTollgate(['import', path], { TOLLGATE_DATA_DIR: dataDir })
+    const { code, stderr } = await runCommand(['import', path], { TOLLGATE_DATA_DIR: dataDir })
     assert.equal(code, 1)
     assert.match(stderr, reason)
     const database = join(dataDir, 'tollgate.db')

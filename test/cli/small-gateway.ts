@@ -1,13 +1,8 @@
 import assert from 'node:assert/strict'
 import { startSimulator } from '../../simulator/start-simulator.ts'
-import { runInThread } from '../support/command-thread.ts'
+import { runCommand } from '../support/command-thread.ts'
 import { changeDatabase } from '../support/read-database.ts'
-import {
-  type Finished,
-  runTollgate,
-  type ServingProcess,
-  serveTollgate,
-} from '../support/tollgate-process.ts'
+import { type Finished, type ServingProcess, serveTollgate } from '../support/tollgate-process.ts'
 
 /** A served gateway with one key, whose calls have the usage that a test names. */
 export interface SmallGateway extends AsyncDisposable {
@@ -20,8 +15,6 @@ export interface SmallGateway extends AsyncDisposable {
   tamper(sql: string): Promise<void>
   close(): Promise<void>
 }
-
-const known = new Set<string>()
 
 export async function startSmallGateway(): Promise<SmallGateway> {
   const simulator = await startSimulator()
@@ -42,12 +35,7 @@ export async function startSmallGateway(): Promise<SmallGateway> {
       await response.text()
       assert.equal(response.status, 200)
     },
-    run(args, environment = {}) {
-      const [command = ''] = args
-      const run = known.has(command) ? runInThread : runTollgate
-      known.add(command)
-      return run(args, { ...tollgate.environment, ...environment })
-    },
+    run: (args, environment = {}) => runCommand(args, { ...tollgate.environment, ...environment }),
     tamper: (sql) => changeDatabase(tollgate, sql),
     async close() {
       await tollgate.dispose()

@@ -15,11 +15,12 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { type Simulator, startSimulator } from '../../simulator/start-simulator.ts'
 import { root } from '../style/source-tree.ts'
+import { runCommand } from '../support/command-thread.ts'
 import { readBlocks } from '../support/document-blocks.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { createDatabase, stopPostgres } from '../support/postgres.ts'
 import { after, before, test } from '../support/suite.ts'
-import { cleanEnvironment, runTollgate, serveTollgate, startCommand } from '../support/tollgate-process.ts'
+import { cleanEnvironment, serveTollgate, startCommand } from '../support/tollgate-process.ts'
 
 const execute = promisify(execFile)
 const blocks = readBlocks('docs/OPERATIONS.md').filter(
@@ -102,7 +103,7 @@ test('the backup of docs/OPERATIONS.md, made while calls are under way, balances
 /** Revokes the key in maintenance, where no call is served. */
 async function maintain(dataDir: string): Promise<void> {
   const environment = { TOLLGATE_DATA_DIR: dataDir, TOLLGATE_HOST: '0.0.0.0', TOLLGATE_PORT: '0' }
-  const { code, stdout: adminKey } = await runTollgate(['admin-key', 'create'], environment)
+  const { code, stdout: adminKey } = await runCommand(['admin-key', 'create'], environment)
   assert.equal(code, 0)
   const serving = startCommand(['serve', '--maintenance'], {
     ...environment,
@@ -132,7 +133,7 @@ test('the configuration and a pepper of the environment are copied; PostgreSQL h
   const database = await createDatabase()
   const to = join(folder, 'of-postgres')
   try {
-    const { code, stdout, stderr } = await runTollgate(
+    const { code, stdout, stderr } = await runCommand(
       ['backup', to],
       { TOLLGATE_DATABASE_URL: database.url, TOLLGATE_PEPPER: pepper },
       working,

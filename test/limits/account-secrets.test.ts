@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { runCommand } from '../support/command-thread.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
 import { test } from '../support/suite.ts'
-import { runTollgate, serveTollgate } from '../support/tollgate-process.ts'
+import { serveTollgate } from '../support/tollgate-process.ts'
 import { sized } from '../support/wire-bytes.ts'
 import { headerValues } from '../support/wire-message.ts'
 import { columnsOf, filesOf, findLeaks, type Place } from './canaries.ts'
@@ -91,7 +92,7 @@ test("an account's own key is in no log, answer, export or column, though its up
     note('stderr', stderr)
     const file = join(tollgate.dataDir, 'export.ndjson')
     for (const args of [['export', file], ['doctor'], ['audit']]) {
-      const run = await runTollgate(args, tollgate.environment)
+      const run = await runCommand(args, tollgate.environment)
       assert.equal(run.code, 0, run.stderr)
       note(args.join(' '), run.stdout + run.stderr)
     }

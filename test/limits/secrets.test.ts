@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startSimulator } from '../../simulator/start-simulator.ts'
 import { closedPort } from '../support/closed-port.ts'
+import { runCommand } from '../support/command-thread.ts'
 import { test } from '../support/suite.ts'
 import { runTollgate, type ServingProcess, serveTollgate } from '../support/tollgate-process.ts'
 import { columnsOf, filesOf, findLeaks, type Place } from './canaries.ts'
@@ -109,9 +110,9 @@ test('an admin key and a pepper that the gateway makes itself are in their files
     readFileSync(join(tollgate.dataDir, name), 'utf8').trim(),
   )
   const environment = { ...tollgate.environment, TOLLGATE_LOG_LEVEL: 'debug' }
-  const created = await runTollgate(['admin-key', 'create', '--name', 'second'], environment)
+  const created = await runCommand(['admin-key', 'create', '--name', 'second'], environment)
   const second = created.stdout.trim()
-  const listed = await runTollgate(['admin-key', 'list'], environment)
+  const listed = await runCommand(['admin-key', 'list'], environment)
   const visitor = new Visitor(tollgate)
   const { id, key } = await visitor.manage(second, 'POST', '/v1/keys', { name: 'x' })
   await visitor.manage(adminKey, 'POST', `/v1/keys/${id}/revoke`)

@@ -2,7 +2,7 @@ import { Worker } from 'node:worker_threads'
 import type { Environment } from '../../src/config.ts'
 import type { CommandLine } from './command-thread-program.ts'
 import { withDeadline } from './deadline.ts'
-import { cleanEnvironment, type Finished } from './tollgate-process.ts'
+import { cleanEnvironment, type Finished, runTollgate } from './tollgate-process.ts'
 
 /**
  * The program in a thread that stays: for command lines whose output and exit code are looked at. A process for each
@@ -21,6 +21,20 @@ export function runInThread(
   const finished = former.then(run)
   former = finished.catch(() => {})
   return finished
+}
+
+const known = new Set<string>()
+
+/** The first command of each name runs as a process, with real pipes and a real exit code, and later ones in the thread. */
+export function runCommand(
+  args: readonly string[],
+  environment: Environment = {},
+  cwd?: string,
+): Promise<Finished> {
+  const [command = ''] = args
+  const run = known.has(command) ? runInThread : runTollgate
+  known.add(command)
+  return run(args, environment, cwd)
 }
 
 /** How long sockets and files that a command has left open may take to close. */
