@@ -1,9 +1,9 @@
 import { stopPostgres } from '../support/postgres.ts'
 import { after } from '../support/suite.ts'
-import { simulationConformance } from './conformance/simulation.ts'
+import { SEEDS_OF_RULES, simulationConformance } from './conformance/simulation.ts'
 import { openMortalPostgres } from './postgres-under-test.ts'
 
 after(stopPostgres)
 
-/** One new run, with other rules each time: a run takes some eight seconds, and the long simulation plays all rules. */
-simulationConformance('PostgreSQL', openMortalPostgres, 1)
+/** Fewer runs than on SQLite, since a run takes some eight seconds. The long simulation plays more of them. */
+simulationConformance('PostgreSQL', openMortalPostgres, { seeds: SEEDS_OF_RULES, newRuns: 1 })
