@@ -57,7 +57,7 @@ before(async () => {
   serving.signal('SIGTERM')
   await serving.finished
   await done(['export', file], { TOLLGATE_DATA_DIR: source })
-  const again = await runTollgate(['export', file], { TOLLGATE_DATA_DIR: source })
+  const again = await runCommand(['export', file], { TOLLGATE_DATA_DIR: source })
   assert.deepEqual(
     [again.code, again.stderr],
     [1, `tollgate: ${file} cannot be created: it exists already. Name a new file.\n`],
