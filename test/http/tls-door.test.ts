@@ -221,5 +221,17 @@ test('a new certificate is for new connections; those that are open live on', as
   assert.ok(await isServed(after))
   // The protocols that the server was given at the start hold for the new certificate too.
   await assert.rejects(enter({ ALPNProtocols: ['h2'] }, at), { code: /NO_APPLICATION_PROTOCOL/ })
+  await assertNoRenegotiation(at)
   await changed.drain(0)
 })
+
+/** A renegotiation costs the server far more than the client. */
+async function assertNoRenegotiation(at: AddressInfo): Promise<void> {
+  const socket = await enter({ maxVersion: 'TLSv1.2' }, at)
+  const failed = once(socket, 'error')
+  socket.renegotiate({}, () => {})
+  const [error] = await withDeadline(failed, () => 'it renegotiates')
+  assert.match(String((error as NodeJS.ErrnoException).code), /NO_RENEGOTIATION/)
+}
+
+test('a renegotiation is refused', () => assertNoRenegotiation(address))
