@@ -48,12 +48,13 @@ export function simulationConformance(
       play(seed))
   }
 
-  test(`${storeName}: the fixed simulations meet every answer that a store can give`, () => {
-    assert.deepEqual(
-      EVERY_ANSWER.filter((answer) => !answered.has(answer)),
-      [],
-    )
-  })
+  if (seeds === FIXED_SEEDS)
+    test(`${storeName}: the fixed simulations meet every answer that a store can give`, () => {
+      assert.deepEqual(
+        EVERY_ANSWER.filter((answer) => !answered.has(answer)),
+        [],
+      )
+    })
 
   const given = Number(process.env['SIMULATION_SEED'] ?? Math.floor(Math.random() * 1_000_000_000))
   for (const seed of Array.from({ length: newRuns }, (_, i) => given + i)) {
