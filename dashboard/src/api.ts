@@ -77,7 +77,8 @@ export async function fetchJson<T>(
   }
   const text = await response.text()
   if (!response.ok) throw errorOf(response, text)
-  return (text === '' ? null : JSON.parse(text)) as T
+  const isLines = response.headers.get('content-type')?.includes('ndjson')
+  return JSON.parse(isLines ? `[${text.trim().replaceAll('\n', ',')}]` : text || 'null')
 }
 
 function errorOf(response: Response, text: string): ApiError {
@@ -103,6 +104,10 @@ function errorOf(response: Response, text: string): ApiError {
 export async function send<T>(method: string, path: string, body?: unknown, name?: string): Promise<T> {
   return await fetchJson<T>(method, path, { body, name })
 }
+
+/** Creates a record below the path, or changes the one that is edited. */
+export const save = <T>(path: string, edited: { readonly id: string } | null, body: object) =>
+  edited === null ? send<T>('POST', path, body) : send<T>('PATCH', `${path}/${edited.id}`, body)
 
 export type NewKey = Key & { readonly key: string }
 

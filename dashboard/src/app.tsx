@@ -1,20 +1,11 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import {
-  type Account,
-  ApiError,
-  actIn,
-  fetchJson,
-  type Overview,
-  type Session,
-  send,
-  watchSession,
-} from './api.ts'
+import { type Account, actIn, type Overview, type Session, send, watchSession } from './api.ts'
 import { SignedIn, usePermissions, useResource } from './data.ts'
 import { count } from './format.ts'
 import { Habits } from './habits.tsx'
 import mark from './mark.svg'
-import { AccountsPage } from './pages/accounts.tsx'
+import { AccountPage, AccountsPage } from './pages/accounts.tsx'
 import { ActivityPage } from './pages/activity.tsx'
 import { CreditsPage } from './pages/credits.tsx'
 import { DeveloperPage } from './pages/developer.tsx'
@@ -31,7 +22,7 @@ import { WebhooksPage } from './pages/webhooks.tsx'
 import { BASE, Link, type Place, usePlace } from './router.tsx'
 import { useTheme } from './theme.ts'
 import { Button } from './ui/button.tsx'
-import { Empty, Failure } from './ui/states.tsx'
+import { Empty, Heading } from './ui/states.tsx'
 
 /** The pages of the rail, the most visited first. A phone has room for the first five; the others are below "More". */
 const PAGES = [
@@ -55,59 +46,40 @@ const DEVELOPER_PAGES = [
   { path: '/requests', title: 'Requests' },
 ] as const
 
-/** The mark that there may be a session, whose cookie scripts cannot see. Without the mark a first visit sends no request. */
-const SIGNED_IN = 'tollgate-signed-in'
+/**
+ * The session as the gateway described it at sign-in, so that a page is painted before any answer. The cookie, which
+ * scripts cannot see, is what proves it: an answer of 401 ends the session here too.
+ */
+const SESSION = 'tollgate-session'
 
-type State =
-  | { readonly kind: 'asking' }
-  | { readonly kind: 'out'; readonly hasEnded: boolean }
-  | { readonly kind: 'in'; readonly session: Session }
-  | { readonly kind: 'failed'; readonly error: ApiError }
+function storedSession(): Session | null {
+  const session: Session | null = JSON.parse(localStorage.getItem(SESSION) ?? 'null')
+  return session !== null && Date.parse(session.expires_at) > Date.now() ? session : null
+}
 
 export function App() {
-  const [state, setState] = useState<State>({ kind: 'asking' })
+  const [session, setSession] = useState(storedSession)
+  const [hasEnded, setEnded] = useState(() => session === null && localStorage.getItem(SESSION) !== null)
   const place = usePlace()
-  actIn(place.query.get('account'))
+  const account = place.query.get('account')
+  actIn(account)
 
   function enter(session: Session): void {
-    localStorage.setItem(SIGNED_IN, '1')
-    watchSession(() => leave(true))
-    setState({ kind: 'in', session })
+    localStorage.setItem(SESSION, JSON.stringify(session))
+    setSession(session)
   }
   function leave(hasEnded: boolean): void {
-    localStorage.removeItem(SIGNED_IN)
-    watchSession(null)
-    setState({ kind: 'out', hasEnded })
+    localStorage.removeItem(SESSION)
+    setEnded(hasEnded)
+    setSession(null)
   }
-  async function ask(): Promise<void> {
-    if (localStorage.getItem(SIGNED_IN) === null) return leave(false)
-    setState({ kind: 'asking' })
-    try {
-      enter(await fetchJson<Session>('GET', '/gateway/v1/session'))
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error
-      if (error.status === 401) leave(true)
-      else setState({ kind: 'failed', error })
-    }
-  }
-  // The session is asked for once; afterwards answers and commands change the state.
-  useEffect(() => void ask(), [])
+  useEffect(() => watchSession(session === null ? null : () => leave(true)), [session])
 
-  if (state.kind === 'asking') return null
-  if (state.kind === 'failed')
-    return (
-      <main class="alone">
-        <h1>
-          <img src={mark} alt="" width={28} height={28} /> Tollgate
-        </h1>
-        <Failure error={state.error} onRetry={() => void ask()} />
-      </main>
-    )
-  if (state.kind === 'out') return <SignIn hasEnded={state.hasEnded} onSession={enter} />
+  if (session === null) return <SignIn hasEnded={hasEnded} onSession={enter} />
   return (
-    <SignedIn.Provider value={state.session}>
+    <SignedIn.Provider value={session}>
       <Frame
-        key={place.query.get('account') ?? ''}
+        key={account ?? ''}
         place={place}
         onSignOut={() => void send('DELETE', '/gateway/v1/session').finally(() => leave(false))}
       >
@@ -118,19 +90,17 @@ export function App() {
 }
 
 function Page({ place }: { readonly place: Place }): ComponentChildren {
-  const { isDeveloper } = usePermissions()
+  const { isDeveloper, isOperator } = usePermissions()
   const [, section = '', id = ''] = place.path.split('/')
   if (isDeveloper && !DEVELOPER_PAGES.some(({ path }) => path === `/${section}`))
     return (
-      <>
-        <h1>Not for API keys</h1>
-        <Empty
-          title="This page needs an admin key."
-          action={<Link to="/">My key</Link>}
-          words="You are signed in with an API key, which sees only its own spend, limits and calls."
-        />
-      </>
+      <Nothing
+        title="Not for API keys"
+        words="This page needs an admin key. You are signed in with an API key, which sees its own spend, limits and calls."
+      />
     )
+  if (section === 'accounts' && !isOperator)
+    return <Nothing title="Accounts" words="Only operators manage accounts. Your key acts in one account." />
   const query = place.query
   const pages: Readonly<Record<string, () => ComponentChildren>> = {
     '': () => (isDeveloper ? <DeveloperPage /> : <OverviewPage />),
@@ -138,21 +108,22 @@ function Page({ place }: { readonly place: Place }): ComponentChildren {
     usage: () => <UsagePage query={query} />,
     requests: () => (id === '' ? <RequestsPage query={query} /> : <RequestPage key={id} id={id} />),
     credits: () => <CreditsPage query={query} />,
-    accounts: () => <AccountsPage id={id} query={query} />,
+    accounts: () => (id === '' ? <AccountsPage query={query} /> : <AccountPage key={id} id={id} />),
     settings: () => <SettingsPage query={query} />,
     activity: () => <ActivityPage query={query} />,
     webhooks: () => <WebhooksPage query={query} />,
     prices: () => <PricesPage query={query} />,
   }
-  return (
-    pages[section]?.() ?? (
-      <>
-        <h1>Not found</h1>
-        <Empty title="There is no such page." action={<Link to="/">Overview</Link>} />
-      </>
-    )
-  )
+  return pages[section]?.() ?? <Nothing title="Not found" words="There is no such page." />
 }
+
+/** A page without content, and the way to the first page. */
+const Nothing = ({ title, words }: { readonly title: string; readonly words: string }) => (
+  <>
+    <Heading title={title} />
+    <Empty title={words} action={<Link to="/">Go to the first page</Link>} />
+  </>
+)
 
 /** The node that answers: its version, its store, and the calls in flight. */
 function Node({ of: { version, store, calls_in_flight: inFlight } }: { readonly of: Overview }) {

@@ -75,11 +75,12 @@ export function useResource<T>(path: string | null, everyMs: number | null = nul
   return { value: state.value, error: state.error, isLoading: path !== null && state.path !== path, refresh }
 }
 
+export const OWN_ACCOUNT = '/gateway/v1/accounts/self'
+
 export type OwnAccount = Omit<Account, 'upstreams' | 'metadata'>
 
 /** The account that the pages are about: that of the key, or the one in which an operator acts. */
-export const useAccount = (everyMs: number | null = null) =>
-  useResource<OwnAccount>('/gateway/v1/accounts/self', everyMs)
+export const useAccount = (everyMs: number | null = null) => useResource<OwnAccount>(OWN_ACCOUNT, everyMs)
 
 /** The present time, updated every few seconds, for times in words. */
 export function useNow(everyMs = 5_000): number {

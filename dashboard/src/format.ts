@@ -128,3 +128,16 @@ export const weekday = formatter({ weekday: 'short' })
 export const dayAndMonth = formatter({ day: 'numeric', month: 'short' })
 export const monthShort = formatter({ month: 'short' })
 export const monthInWords = formatter({ month: 'long', year: 'numeric' })
+/** The day of a time: "Today, 2026-11-16", "Sun 2026-11-15". */
+export function dayInWords(at: string): string {
+  const day = at.slice(0, 10)
+  const today = dayOf(Date.now())
+  return `${day === today ? 'Today,' : day === addDays(today, -1) ? 'Yesterday,' : weekday(day)} ${day}`
+}
+
+/** "1 Nov", "1 – 19 Nov", "28 Oct – 3 Nov". */
+export function daysInWords(start: string, end: string): string {
+  const isOneMonth = start.slice(0, 7) === end.slice(0, 7)
+  const first = isOneMonth ? String(Number(start.slice(8))) : dayAndMonth(start)
+  return start === end ? dayAndMonth(start) : `${first} – ${dayAndMonth(end)}`
+}

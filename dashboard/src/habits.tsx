@@ -1,21 +1,7 @@
 import { useEffect, useState } from 'preact/hooks'
-import { go } from './router.tsx'
 import { Button } from './ui/button.tsx'
 import { Dialog } from './ui/dialog.tsx'
 import { Fact, Facts } from './ui/facts.tsx'
-
-/** The pages after `g`. */
-const PAGES: Readonly<Record<string, string>> = {
-  o: '/',
-  k: '/keys',
-  u: '/usage',
-  r: '/requests',
-  c: '/credits',
-  a: '/activity',
-  w: '/webhooks',
-  p: '/prices',
-  s: '/settings',
-}
 
 /** Moves the focus to the first link of the next row, or of the one before. */
 function moveByRows(step: 1 | -1): void {
@@ -36,14 +22,18 @@ function openRow(event: MouseEvent): void {
   target.closest('tr')?.querySelector<HTMLAnchorElement>('a.opens')?.click()
 }
 
-/**
- * Keys that work on every page, except while a field has the focus: `/`, `?`, `j` and `k`, and `g` with the letter of a
- * page.
- */
+const KEYS = [
+  ['/', 'Search this page'],
+  ['j', 'Next row'],
+  ['k', 'Previous row'],
+  ['Esc', 'Close a dialog'],
+  ['?', 'Show this list'],
+] as const
+
+/** Keys that work on every page, except while a field has the focus. */
 export function Habits() {
   const [isShown, show] = useState(false)
   useEffect(() => {
-    let isGoing = false
     function pressed(event: KeyboardEvent): void {
       if (event.ctrlKey || event.metaKey || event.altKey) return
       const target = event.target as HTMLElement
@@ -56,10 +46,7 @@ export function Habits() {
         search.select()
       } else if (event.key === '?') show(true)
       else if (event.key === 'j') moveByRows(1)
-      else if (event.key === 'k' && !isGoing) moveByRows(-1)
-      else if (event.key === 'g') isGoing = true
-      else if (isGoing && event.key in PAGES) go(PAGES[event.key] ?? '/')
-      if (event.key !== 'g') isGoing = false
+      else if (event.key === 'k') moveByRows(-1)
     }
     addEventListener('keydown', pressed)
     addEventListener('click', openRow)
@@ -73,27 +60,8 @@ export function Habits() {
   return (
     <Dialog title="Keyboard shortcuts" onClose={() => show(false)}>
       <Facts>
-        <Fact title={<kbd>/</kbd>} value="Search this page" />
-        <Fact
-          title={
-            <>
-              <kbd>j</kbd> <kbd>k</kbd>
-            </>
-          }
-          value="Next row, previous row"
-        />
-        <Fact title={<kbd>Esc</kbd>} value="Close a dialog" />
-        <Fact title={<kbd>?</kbd>} value="Show this list" />
-        {Object.entries(PAGES).map(([letter, path]) => (
-          <Fact
-            key={letter}
-            title={
-              <>
-                <kbd>g</kbd> <kbd>{letter}</kbd>
-              </>
-            }
-            value={`Go to ${path.slice(1) || 'overview'}`}
-          />
+        {KEYS.map(([key, words]) => (
+          <Fact key={key} title={<kbd>{key}</kbd>} value={words} />
         ))}
       </Facts>
       <div class="actions">

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { changeDatabase } from '../support/read-database.ts'
 import { test } from '../support/suite.ts'
 import { signIn, untilShown, violationsOf } from './browser.ts'
-import { account, bench, gateway, keys, person, webhook } from './company.ts'
+import { account, bench, callId, gateway, keys, person, webhook } from './company.ts'
 
 /** Details of pages that were wrong once, and the view of a developer. */
 
@@ -97,6 +97,40 @@ test('the hours of a day, stacked by model, sum up to the day', async () => {
   const sum = costs.reduce((all, usd) => all + usd, 0)
   assert.equal(sum.toFixed(9), (total as { cost_usd: number }).cost_usd.toFixed(9))
   assert.ok((await page.locator('.labels li').count()) >= 6)
+})
+
+test('the bar of an hour opens its calls', async () => {
+  const day = new Date(Date.now() - 86_400_000).toISOString().slice(0, 10)
+  const page = await person.visit(`/dashboard/usage?start=${day}&end=${day}`)
+  await page.locator('.plot').click({ position: { x: 2, y: 60 } })
+  await page.waitForURL((url) => url.searchParams.get('start') === `${day}T00:00:00Z`)
+  await untilShown(page)
+  const times = await page.locator('tbody tr td:first-child').allTextContents()
+  assert.ok(times.length > 0 && times.every((time) => time.startsWith(`${day} 00:`)), `${times}`)
+})
+
+test('the costs of some days stand beside those of the days before them', async () => {
+  const page = await person.visit('/dashboard/usage?start=2026-10-05&end=2026-10-11')
+  const { total } = await manage('GET', '/v1/usage?start=2026-09-28&end=2026-10-04')
+  const cost = page.locator('.sums li').first()
+  await cost.getByText('28 Sept – 4 Oct').waitFor()
+  assert.equal(
+    await cost.locator('span data').getAttribute('value'),
+    String((total as { cost_usd: number }).cost_usd),
+  )
+})
+
+test('the timeline of a call has the moments of its record', async () => {
+  const page = await person.visit(`/dashboard/requests/${callId}`)
+  const { started_at, ended_at, status } = await manage('GET', `/gateway/v1/requests/${callId}`)
+  const moments = page.getByRole('region', { name: 'Timeline' }).getByRole('listitem')
+  const shown = await moments.allTextContents()
+  assert.match(shown.join('\n'), /^Admitted.*\nReserved \$.*\nUpstream answered .*\nSettled.* released$/)
+  assert.ok(shown[2]?.startsWith(`Upstream answered ${status}`))
+  const times = await moments
+    .locator('time')
+    .evaluateAll((all) => all.map((each) => each.getAttribute('datetime')))
+  assert.deepEqual(times, [started_at, ended_at])
 })
 
 test('a refused call says why, and nothing about free endpoints', async () => {
@@ -227,7 +261,7 @@ test('prices: current models come first, of one provider if asked, with the rate
   await page.waitForURL(/sort=-output/)
   const rates = await page
     .getByRole('region', { name: 'Prices' })
-    .locator('td:nth-child(4)')
+    .locator('td:nth-child(3)')
     .allTextContents()
   const shown = rates.map(Number).filter((rate) => !Number.isNaN(rate))
   assert.ok(shown.length > 20)

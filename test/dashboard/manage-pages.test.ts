@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { startGateway } from '../support/gateway.ts'
+import { changeDatabase } from '../support/read-database.ts'
 import { after, before, test } from '../support/suite.ts'
 import { openBrowser, type Person, signIn, tabTo, untilShown, violationsOf } from './browser.ts'
 
@@ -56,6 +57,22 @@ test('activity: rows are read by the hundred', async () => {
   await untilShown(page)
 })
 
+test('activity: each day stands once above its events', async () => {
+  await changeDatabase(
+    gateway,
+    "UPDATE event SET created_at_ms = created_at_ms - 86400000 WHERE type = 'admin_key.created'",
+  )
+  for (const name of ['one', 'other'])
+    await manage('POST', '/gateway/v1/admin-keys', { name, role: 'operator' })
+  const page = await person.visit('/dashboard/activity?type=admin_key.created')
+  await page.locator('tbody tr', { hasText: 'one' }).waitFor()
+  const dayOf = (ms: number) => new Date(ms).toISOString().slice(0, 10)
+  assert.deepEqual(await page.getByRole('rowheader').allTextContents(), [
+    `Today, ${dayOf(Date.now())}`,
+    `Yesterday, ${dayOf(Date.now() - 86_400_000)}`,
+  ])
+})
+
 const balanceOf = async (account: string) =>
   (await manage('GET', `/gateway/v1/balance?account=${account}`))['balance_usd']
 
@@ -90,8 +107,9 @@ test('accounts: one is created, limited, used by its operator, suspended by its 
   const { monthly_budget_usd, discount } = await manage('GET', `/gateway/v1/accounts/${id}`)
   assert.deepEqual([monthly_budget_usd, discount], [500, 0.125])
 
-  await page.getByRole('main').getByRole('link', { name: 'Credits' }).click()
+  await page.getByRole('link', { name: 'Open its pages' }).click()
   await page.getByText('Acting in account Acme').waitFor()
+  await page.getByRole('navigation').getByRole('link', { name: 'Credits' }).click()
   await page.getByRole('button', { name: 'Top up' }).click()
   await page.getByLabel('Amount, USD').fill('20')
   await page.getByLabel('Reason').fill('start')
@@ -153,8 +171,12 @@ test('the keyboard alone tops up, creates an account, an admin key and an endpoi
     }
     await page.keyboard.press('Enter')
   }
-  const open = async (letters: string, button: string) => {
-    for (const letter of letters) await page.keyboard.press(letter)
+  const open = async (title: string, button: string) => {
+    if (title !== '') {
+      await tabTo(page, title)
+      await page.keyboard.press('Enter')
+      await page.getByRole('heading', { level: 1, name: title }).waitFor()
+    }
     await untilShown(page)
     await tabTo(page, button)
     await page.keyboard.press('Enter')
@@ -171,20 +193,17 @@ test('the keyboard alone tops up, creates an account, an admin key and an endpoi
   await open('', 'Top up')
   await type('7', 'by hand')
   await page.locator('tbody tr', { hasText: 'by hand' }).waitFor()
-  await open('gs', 'New admin key')
+  await open('Settings', 'New admin key')
   await type('typist')
   await closeSecret()
   await open('', 'Revoke typist')
   await type('typist')
   await page.locator('tbody tr', { hasText: 'typist' }).getByText('revoked').waitFor()
-  await open('gw', 'New endpoint')
+  await open('Webhooks', 'New endpoint')
   await type('https://example.com/typed')
   await closeSecret()
   await page.getByRole('link', { name: 'https://example.com/typed' }).waitFor()
-  await tabTo(page, 'Accounts')
-  await page.keyboard.press('Enter')
-  await page.getByRole('heading', { level: 1, name: 'Accounts' }).waitFor()
-  await open('', 'New account')
+  await open('Accounts', 'New account')
   await type('Typed')
   await page.getByRole('heading', { level: 1, name: 'Typed' }).waitFor()
   await open('', 'Suspend')

@@ -1,17 +1,25 @@
 import { Fragment } from 'preact'
 import { useState } from 'preact/hooks'
-import { type Account, type ListOf, send } from '../api.ts'
-import { useCommand, usePermissions, useResource } from '../data.ts'
+import { type Account, type ListOf, save, send } from '../api.ts'
+import { useCommand, useResource } from '../data.ts'
 import { amountOf, capital, count, plural } from '../format.ts'
 import { go, Link, setQuery, withQuery } from '../router.tsx'
 import { Button } from '../ui/button.tsx'
 import { Choices, Search } from '../ui/choices.tsx'
 import { ConfirmByName, type Ends, FormDialog } from '../ui/dialog.tsx'
 import { Fact, Facts, Metadata } from '../ui/facts.tsx'
-import { AmountField, CheckField, MetadataField, metadataOf, pairsOf, TextField } from '../ui/fields.tsx'
-import { BudgetBar, Id, Money, MoneyLink, Raw, Spent, When } from '../ui/figures.tsx'
-import { Crumbs, Empty, Failure, Heading, Show, Tag } from '../ui/states.tsx'
-import { nameColumn, Table } from '../ui/table.tsx'
+import {
+  AmountField,
+  CheckField,
+  MetadataField,
+  metadataOf,
+  pairsOf,
+  TextField,
+  useFields,
+} from '../ui/fields.tsx'
+import { Budget, Id, Money, Raw, When } from '../ui/figures.tsx'
+import { Empty, Failure, Heading, Show, Tag } from '../ui/states.tsx'
+import { nameColumn, Table, usdColumn } from '../ui/table.tsx'
 import { Spend } from './key.tsx'
 
 const BASE = '/gateway/v1/accounts'
@@ -25,20 +33,8 @@ type AccountList = ListOf<Account> & {
   }
 }
 
-/** Accounts belong to operators. Others see a page that says so. */
-export function AccountsPage({ id, query }: { readonly id: string; readonly query: URLSearchParams }) {
-  const { isOperator } = usePermissions()
-  if (isOperator) return id === '' ? <List query={query} /> : <One key={id} id={id} />
-  return (
-    <>
-      <Heading title="Accounts" />
-      <Empty title="Only operators manage accounts." words="Your key acts in one account." />
-    </>
-  )
-}
-
 /** What does each customer or team spend, and what is left? */
-function List({ query }: { readonly query: URLSearchParams }) {
+export function AccountsPage({ query }: { readonly query: URLSearchParams }) {
   const [isCreating, setCreating] = useState(false)
   const search = query.get('search') ?? ''
   const status = query.get('status') ?? 'all'
@@ -79,7 +75,8 @@ function List({ query }: { readonly query: URLSearchParams }) {
                   to: ({ id }) => `/accounts/${id}`,
                   tag: ({ status }) => status === 'suspended' && <Tag kind="bad">suspended</Tag>,
                 }),
-                { title: 'This month', cell: (account) => <BudgetBar budget={account} /> },
+                usdColumn<Account>('This month, USD', ({ month_spend_usd }) => month_spend_usd),
+                { title: 'Budget', cell: (account) => <Budget of={account} /> },
                 {
                   title: 'Discount',
                   isFigure: true,
@@ -96,18 +93,17 @@ function List({ query }: { readonly query: URLSearchParams }) {
                   title: 'Balance',
                   isFigure: true,
                   lead: 'right',
-                  cell: ({ id, balance_usd }) => (
-                    <MoneyLink to={withQuery('/credits', { account: id })} usd={balance_usd} />
+                  cell: ({ id, balance_usd: usd }) => (
+                    <Money usd={usd} to={id === '' ? undefined : withQuery('/credits', { account: id })} />
                   ),
                 },
               ]}
-              footer={[
-                next === null && after === null ? plural(data.length, 'account') : 'All that match',
-                <Spent key="spend" usd={total.month_spend_usd} />,
-                '',
-                '',
-                <Money key="balance" usd={total.balance_usd} />,
-              ]}
+              total={
+                data[0] && [
+                  next === null && after === null ? plural(data.length, 'account') : 'All that match',
+                  { ...data[0], ...total, id: '', discount: null },
+                ]
+              }
             />
           )
         }
@@ -125,19 +121,8 @@ function List({ query }: { readonly query: URLSearchParams }) {
 
 const ACCOUNTS = { to: '/accounts', title: 'Accounts' }
 
-const PARTS = [
-  ['Overview', '/'],
-  ['Keys', '/keys'],
-  ['Usage', '/usage'],
-  ['Requests', '/requests'],
-  ['Credits', '/credits'],
-  ['Activity', '/activity'],
-  ['Webhooks', '/webhooks'],
-  ['Admin keys', '/settings'],
-] as const
-
-/** One account: its limits, and the pages of what belongs to it. */
-function One({ id }: { readonly id: string }) {
+/** One account: its limits and spend. Its keys, calls and credit are on the pages that all accounts have. */
+export function AccountPage({ id }: { readonly id: string }) {
   const [dialog, setDialog] = useState<'edit' | 'suspend' | null>(null)
   const account = useResource<Account>(`${BASE}/${id}`, 5_000)
   const command = useCommand()
@@ -149,8 +134,14 @@ function One({ id }: { readonly id: string }) {
     <Show resource={account} lines={6} of={ACCOUNTS}>
       {(value) => (
         <>
-          <Crumbs of={ACCOUNTS} name={value.name} />
-          <Heading title={value.name} state={value.status === 'suspended' && <Tag kind="bad">suspended</Tag>}>
+          <Heading
+            of={ACCOUNTS}
+            title={value.name}
+            state={value.status === 'suspended' && <Tag kind="bad">suspended</Tag>}
+          >
+            <Link to={withQuery('/', { account: id })} class="button">
+              Open its pages
+            </Link>
             <Button title="Change account" onClick={() => setDialog('edit')} />
             {value.status === 'active' ? (
               <Button title="Suspend" kind="danger" onClick={() => setDialog('suspend')} />
@@ -160,17 +151,19 @@ function One({ id }: { readonly id: string }) {
           </Heading>
           {command.error !== null && <Failure error={command.error} />}
           <Facts>
-            <Fact title="This month" value={<BudgetBar budget={value} />} />
+            <Fact title="This month">
+              <Money usd={value.month_spend_usd} /> <Budget of={value} />
+            </Fact>
             <Fact title="Resets" value={<When at={value.budget_resets_at} />} />
             <Fact title="Balance">
-              <MoneyLink to={withQuery('/credits', { account: id })} usd={value.balance_usd} />{' '}
+              <Money to={withQuery('/credits', { account: id })} usd={value.balance_usd} />{' '}
               <span class="quiet">{value.credit_enforced ? 'calls are refused at $0' : 'not enforced'}</span>
             </Fact>
             <Fact
               title="Discount"
               value={value.discount === null ? 'installation default' : `${percentOf(value.discount)}%`}
             />
-            {(['messages', 'chat'] as const).map((surface) => {
+            {SURFACES.map((surface) => {
               const own = value.upstreams[surface]
               return (
                 <Fact key={surface} title={`${capital(surface)} upstream`}>
@@ -182,14 +175,6 @@ function One({ id }: { readonly id: string }) {
             <Fact title="Id" value={<Id id={value.id} />} />
             <Metadata of={value.metadata} />
           </Facts>
-          <h2>In this account</h2>
-          <p class="buttons">
-            {PARTS.map(([title, to]) => (
-              <Link key={to} to={withQuery(to, { account: id })} class="button">
-                {title}
-              </Link>
-            ))}
-          </p>
           <Spend asked={{ account: id }} by="key" shown={{ account: id }} />
           <Raw of={value} />
           {dialog === 'edit' && (
@@ -231,47 +216,48 @@ const createdAt = ({ created_at }: Account) => (Date.parse(created_at) === 0 ? n
 const percentOf = (fraction: number) => count(Number((fraction * 100).toFixed(7)))
 
 const SURFACES = ['messages', 'chat'] as const
-type Surface = (typeof SURFACES)[number]
 
-interface UpstreamText {
-  readonly url: string
-  readonly key: string
-}
+const fieldsOf = (edited: Account | null) => ({
+  name: edited?.name ?? '',
+  budget: edited?.monthly_budget_usd?.toString() ?? '',
+  discount: edited?.discount == null ? '' : percentOf(edited.discount),
+  isEnforced: edited?.credit_enforced ?? false,
+  isForced: false,
+  metadata: pairsOf(edited?.metadata),
+  messagesUrl: edited?.upstreams.messages?.url ?? '',
+  messagesKey: '',
+  chatUrl: edited?.upstreams.chat?.url ?? '',
+  chatKey: '',
+})
+
+/** An upstream without URL and key is removed. */
+const upstreamOf = (url: string, key: string) =>
+  url === '' && key === '' ? null : { ...(url === '' ? {} : { url }), ...(key === '' ? {} : { key }) }
 
 function AccountForm({ edited, onClose, onDone }: Ends<Account> & { readonly edited: Account | null }) {
-  const [name, setName] = useState(edited?.name ?? '')
-  const [budget, setBudget] = useState(edited?.monthly_budget_usd?.toString() ?? '')
-  const [discount, setDiscount] = useState(edited?.discount == null ? '' : percentOf(edited.discount))
-  const [isEnforced, setEnforced] = useState(edited?.credit_enforced ?? false)
-  const [isForced, setForced] = useState(false)
-  const [metadata, setMetadata] = useState(pairsOf(edited?.metadata))
-  const urlOf = (surface: Surface) => edited?.upstreams[surface]?.url ?? ''
-  const [upstreams, setUpstreams] = useState<Readonly<Record<Surface, UpstreamText>>>({
-    messages: { url: urlOf('messages'), key: '' },
-    chat: { url: urlOf('chat'), key: '' },
-  })
-  const setUpstream = (surface: Surface, change: Partial<UpstreamText>) =>
-    setUpstreams((before) => ({ ...before, [surface]: { ...before[surface], ...change } }))
+  const { fields, bind } = useFields(() => fieldsOf(edited))
+  const { name, budget, discount, isEnforced, isForced, metadata } = fields
   const mustForce = isEnforced && !edited?.credit_enforced && (edited?.balance_usd ?? 0) <= 0
-  /** An upstream without URL and key is removed; one that was not changed is not sent. */
+  /** An upstream that was not changed is not sent. */
   const changed = SURFACES.filter(
-    (surface) => upstreams[surface].key !== '' || upstreams[surface].url !== urlOf(surface),
+    (surface) =>
+      fields[`${surface}Key`] !== '' || fields[`${surface}Url`] !== (edited?.upstreams[surface]?.url ?? ''),
   )
-  const upstreamOf = ({ url, key }: UpstreamText) =>
-    url === '' && key === '' ? null : { ...(url === '' ? {} : { url }), ...(key === '' ? {} : { key }) }
-  const body = () => ({
+  const upstreams = Object.fromEntries(
+    changed.map((surface) => [
+      surface,
+      upstreamOf(fields[`${surface}Url`].trim(), fields[`${surface}Key`].trim()),
+    ]),
+  )
+  const body = {
     name,
     monthly_budget_usd: amountOf(budget),
-    discount: discount === '' ? null : Number((Number(discount) / 100).toFixed(9)),
+    discount: discount.trim() === '' ? null : Number((Number(discount) / 100).toFixed(9)),
     credit_enforced: isEnforced,
     metadata: metadataOf(metadata),
     ...(mustForce && isForced ? { force: true } : {}),
-    ...(changed.length === 0
-      ? {}
-      : {
-          upstreams: Object.fromEntries(changed.map((surface) => [surface, upstreamOf(upstreams[surface])])),
-        }),
-  })
+    ...(changed.length === 0 ? {} : { upstreams }),
+  }
   return (
     <FormDialog
       title={edited === null ? 'New account' : 'Change account'}
@@ -279,27 +265,19 @@ function AccountForm({ edited, onClose, onDone }: Ends<Account> & { readonly edi
       isReady={name.trim() !== '' && !Number.isNaN(amountOf(budget))}
       isWide
       onClose={onClose}
-      onSubmit={async () =>
-        onDone(
-          edited === null
-            ? await send<Account>('POST', BASE, body())
-            : await send<Account>('PATCH', `${BASE}/${edited.id}`, body()),
-        )
-      }
+      onSubmit={async () => onDone(await save(BASE, edited, body))}
     >
-      <TextField label="Name" value={name} maxLength={120} isRequired onInput={setName} />
+      <TextField label="Name" maxLength={120} isRequired {...bind('name')} />
       <div class="columns">
         <AmountField
           label="Budget per month, USD"
           hint="The most that all of its keys may spend in a month, UTC. Empty: no cap."
-          value={budget}
-          onInput={setBudget}
+          {...bind('budget')}
         />
         <TextField
           label="Discount, %"
           hint="Of the list price, for calls from now on. Empty: the installation's."
-          value={discount}
-          onInput={(text) => setDiscount(text.trim())}
+          {...bind('discount')}
         />
         {SURFACES.map((surface) => (
           <Fragment key={surface}>
@@ -307,31 +285,21 @@ function AccountForm({ edited, onClose, onDone }: Ends<Account> & { readonly edi
               label={`Upstream URL of ${surface}`}
               type="url"
               placeholder="empty: the installation's"
-              value={upstreams[surface].url}
-              onInput={(url) => setUpstream(surface, { url: url.trim() })}
+              {...bind(`${surface}Url`)}
             />
             <TextField
               label={`Upstream key of ${surface}`}
               type="password"
               placeholder={edited?.upstreams[surface]?.has_key ? 'unchanged' : 'of the provider'}
-              value={upstreams[surface].key}
-              onInput={(key) => setUpstream(surface, { key: key.trim() })}
+              {...bind(`${surface}Key`)}
             />
           </Fragment>
         ))}
-        <MetadataField pairs={metadata} onInput={setMetadata} />
+        <MetadataField {...bind('metadata')} />
       </div>
-      <CheckField
-        label="Refuse calls once its credit is used up"
-        isChecked={isEnforced}
-        onChange={setEnforced}
-      />
+      <CheckField label="Refuse calls once its credit is used up" {...bind('isEnforced')} />
       {mustForce && (
-        <CheckField
-          label="Even though it has no credit: its next call is refused"
-          isChecked={isForced}
-          onChange={setForced}
-        />
+        <CheckField label="Even though it has no credit: its next call is refused" {...bind('isForced')} />
       )}
     </FormDialog>
   )

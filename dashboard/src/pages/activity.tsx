@@ -1,10 +1,10 @@
 import type { ComponentChildren } from 'preact'
 import { type ActivityEvent, type Key, type ListOf, WEBHOOK_EVENTS } from '../api.ts'
 import { useResource } from '../data.ts'
-import { exactTime, money, monthInWords } from '../format.ts'
+import { dayInWords, exactTime, money, monthInWords } from '../format.ts'
 import { Link, withQuery } from '../router.tsx'
 import { DateRange, Download, Select } from '../ui/choices.tsx'
-import { AccountLine, At, KeyLink, When } from '../ui/figures.tsx'
+import { At, KeyLink, When } from '../ui/figures.tsx'
 import { Empty, Heading, Show } from '../ui/states.tsx'
 import { type Column, Table } from '../ui/table.tsx'
 
@@ -31,7 +31,6 @@ export function ActivityPage({ query }: { readonly query: URLSearchParams }) {
       <Heading title="Activity">
         <Download path={withQuery(path, { ...filters, format: 'csv' })} name="events.csv" />
       </Heading>
-      <AccountLine />
       <div class="filters">
         <Select name="type" title="Type" options={TYPES.map((type) => [type, type] as const)} query={query} />
         <DateRange start={filters.start} end={filters.end} />
@@ -53,7 +52,14 @@ export function ActivityPage({ query }: { readonly query: URLSearchParams }) {
               />
             )
           ) : (
-            <Table caption="Activity" columns={COLUMNS} rows={data} after={after} next={next} />
+            <Table
+              caption="Activity"
+              columns={COLUMNS}
+              rows={data}
+              groupOf={({ created_at }) => dayInWords(created_at)}
+              after={after}
+              next={next}
+            />
           )
         }
       </Show>
@@ -73,7 +79,7 @@ const COLUMNS: readonly Column<ActivityEvent>[] = [
     ),
   },
   { title: 'By', cell: ({ actor }) => <Who actor={actor} /> },
-  { title: 'Time, UTC', cell: ({ created_at }) => <At at={created_at} /> },
+  { title: 'Time, UTC', cell: ({ created_at }) => <At at={created_at} isOfDay /> },
   { title: 'Type', isMinor: true, cell: ({ type }) => <code class="quiet">{type}</code> },
 ]
 
@@ -102,35 +108,32 @@ const dataOf = ({ data }: ActivityEvent) => data as Data
 
 function Sentence({ of: event }: { readonly of: ActivityEvent }) {
   const data = dataOf(event)
+  const { balance, credit } = data
   const verb = event.type.slice(event.type.lastIndexOf('.') + 1)
+  if (event.type.includes('.budget.'))
+    return (
+      <>
+        <Subject of={data} />
+        {verb === 'exceeded'
+          ? ' has spent its budget'
+          : ` has spent ${data.threshold_percent}% of its budget`}
+        {data.period === 'day' ? ' of the day' : ` of ${monthInWords(monthBefore(data.resets_at))}`}:{' '}
+        {money(data.spent_usd ?? 0)} of {money(data.cap_usd ?? 0)}
+      </>
+    )
   switch (event.type) {
-    case 'key.budget.threshold':
-    case 'key.budget.exceeded':
-    case 'account.budget.threshold':
-    case 'account.budget.exceeded':
-      return (
-        <>
-          <Subject of={data} />{' '}
-          {verb === 'exceeded'
-            ? 'has spent its budget'
-            : `has spent ${data.threshold_percent}% of its budget`}
-          {data.period === 'day' ? ' of the day' : ` of ${monthInWords(monthBefore(data.resets_at))}`}:{' '}
-          {money(data.spent_usd ?? 0)} of {money(data.cap_usd ?? 0)}
-        </>
-      )
     case 'balance.low':
-      return <>Credit is low: {money(data.balance?.balance_usd ?? 0)} left</>
+      return <>Credit is low: {money(balance?.balance_usd ?? 0)} left</>
     case 'balance.exhausted':
-      return <>Credit is used up: the balance is {money(data.balance?.balance_usd ?? 0)}</>
-    case 'credit.added': {
-      const usd = data.credit?.amount_usd ?? 0
+      return <>Credit is used up: the balance is {money(balance?.balance_usd ?? 0)}</>
+    case 'credit.added':
       return (
         <>
-          Credit {usd < 0 ? 'corrected by' : 'added:'} <Link to="/credits">{money(usd)}</Link>,{' '}
-          <span class="name">{data.credit?.reason}</span>
+          Credit {(credit?.amount_usd ?? 0) < 0 ? 'corrected by' : 'added:'}{' '}
+          <Link to="/credits">{money(credit?.amount_usd ?? 0)}</Link>,{' '}
+          <span class="name">{credit?.reason}</span>
         </>
       )
-    }
     case 'call.unpriced':
       return (
         <>
@@ -138,18 +141,11 @@ function Sentence({ of: event }: { readonly of: ActivityEvent }) {
           {data.request_id != null && <Link to={`/requests/${data.request_id}`}>View request</Link>}
         </>
       )
-    case 'key.expired':
-    case 'key.expiring':
+    default:
       return (
         <>
-          <Subject of={data} /> {verb === 'expired' ? 'has expired' : 'expires'}{' '}
-          {verb === 'expiring' && <When at={data.key?.expires_at ?? null} />}
-        </>
-      )
-    case 'key.rotated':
-      return (
-        <>
-          <Subject of={data} /> rotated
+          <Subject of={data} /> {VERBS[event.type] ?? verb}
+          {event.type === 'key.expiring' && <When at={data.key?.expires_at ?? null} />}
           {data.old_key !== undefined && (
             <>
               , in place of <Link to={`/keys/${data.old_key.id}`}>{`…${data.old_key.last4}`}</Link>
@@ -157,19 +153,16 @@ function Sentence({ of: event }: { readonly of: ActivityEvent }) {
           )}
         </>
       )
-    case 'webhook.test':
-      return (
-        <>
-          <Subject of={data} /> was sent a test
-        </>
-      )
-    default:
-      return (
-        <>
-          <Subject of={data} /> {verb === 'updated' ? 'changed' : verb}
-        </>
-      )
   }
+}
+
+const VERBS: Readonly<Record<string, string>> = {
+  'key.expired': 'has expired',
+  'key.expiring': 'expires ',
+  'webhook.test': 'was sent a test',
+  'account.updated': 'changed',
+  'key.updated': 'changed',
+  'webhook.updated': 'changed',
 }
 
 /** The record that an event is about. */

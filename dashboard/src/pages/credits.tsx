@@ -6,10 +6,10 @@ import { withQuery } from '../router.tsx'
 import { Button } from '../ui/button.tsx'
 import { type Ends, FormDialog } from '../ui/dialog.tsx'
 import { Sum } from '../ui/facts.tsx'
-import { AmountField, TextField } from '../ui/fields.tsx'
-import { At, Figure, Money, MoneyLink } from '../ui/figures.tsx'
+import { AmountField, TextField, useFields } from '../ui/fields.tsx'
+import { At, Money } from '../ui/figures.tsx'
 import { Empty, Heading, Show } from '../ui/states.tsx'
-import { type Column, Table } from '../ui/table.tsx'
+import { type Column, Table, usdColumn } from '../ui/table.tsx'
 import { Who } from './activity.tsx'
 
 const ROWS = 100
@@ -77,11 +77,11 @@ function Sums({ of: balance }: { readonly of: Balance }) {
       />
       <Sum
         title="Reserved"
-        value={<MoneyLink to="/requests?state=in_flight" usd={balance.held_usd} />}
+        value={<Money to="/requests?state=in_flight" usd={balance.held_usd} />}
         note="by calls in flight"
       />
       <Sum title="Added" value={<Money usd={balance.credited_usd} />} note="in total" />
-      <Sum title="Charged" value={<MoneyLink to="/usage" usd={balance.charged_usd} />} note="for all calls" />
+      <Sum title="Charged" value={<Money to="/usage" usd={balance.charged_usd} />} note="for all calls" />
     </ul>
   )
 }
@@ -101,17 +101,8 @@ const COLUMNS: readonly Column<Credit>[] = [
     ),
   },
   { title: 'By', isMinor: true, cell: ({ actor }) => <Who actor={actor} /> },
-  {
-    title: 'Amount, USD',
-    isFigure: true,
-    lead: 'right',
-    cell: ({ amount_usd }) => <Figure usd={amount_usd} />,
-  },
-  {
-    title: 'Balance after, USD',
-    isFigure: true,
-    cell: ({ balance_after_usd }) => <Figure usd={balance_after_usd} />,
-  },
+  usdColumn('Amount, USD', ({ amount_usd }) => amount_usd, { lead: 'right' }),
+  usdColumn('Balance after, USD', ({ balance_after_usd }) => balance_after_usd),
 ]
 
 function CreditForm({
@@ -120,35 +111,32 @@ function CreditForm({
   onClose,
   onDone,
 }: Ends<void> & { readonly kind: 'top_up' | 'correction'; readonly balance: number }) {
-  const [amount, setAmount] = useState('')
-  const [reason, setReason] = useState('')
+  const { fields, bind } = useFields(() => ({ amount: '', reason: '' }))
   // An attempt that is repeated after a failure is booked once.
-  const name = useMemo(() => crypto.getRandomValues(new Uint32Array(4)).join('-'), [amount, reason])
-  const size = amountOf(amount)
+  const name = useMemo(() => crypto.getRandomValues(new Uint32Array(4)).join('-'), [fields])
+  const size = amountOf(fields.amount)
   const moved = (kind === 'correction' ? -1 : 1) * (size || 0)
   return (
     <FormDialog
       title={kind === 'correction' ? 'Deduct credit' : 'Top up'}
       submit={kind === 'correction' ? 'Deduct' : 'Add credit'}
-      isReady={(size ?? 0) > 0 && reason.trim() !== ''}
+      isReady={(size ?? 0) > 0 && fields.reason.trim() !== ''}
       onClose={onClose}
       onSubmit={async () => {
-        await send('POST', '/gateway/v1/credits', { amount_usd: moved, reason }, name)
+        await send('POST', '/gateway/v1/credits', { amount_usd: moved, reason: fields.reason }, name)
         onDone()
       }}
     >
       <AmountField
         label={kind === 'correction' ? 'Amount to deduct, USD' : 'Amount, USD'}
-        value={amount}
-        onInput={setAmount}
+        {...bind('amount')}
       />
       <TextField
         label="Reason"
         hint="Shown in the ledger. For example, an invoice number."
         isRequired
         maxLength={500}
-        value={reason}
-        onInput={setReason}
+        {...bind('reason')}
       />
       <p role="status">
         Balance: {exactMoney(balance)}

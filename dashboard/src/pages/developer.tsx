@@ -44,9 +44,9 @@ export function DeveloperPage() {
 
 /** Why calls with the key are refused now, as far as its record and its last call say. */
 function Stopped({ of: key, last }: { readonly of: Key; readonly last: Call | undefined }) {
-  const { cap, share, period } = tightestOf(key)
-  if (cap !== null && (cap === 0 || share >= 1))
-    return <p class="bad">It has spent its budget of the {period}: paid calls are refused.</p>
+  const cap = tightestOf(key)
+  if (cap?.isSpent)
+    return <p class="bad">It has spent its budget of the {cap.period}: paid calls are refused.</p>
   if (last?.state !== 'refused') return null
   if (last.code === 'credit_balance_exhausted')
     return <p class="bad">The account is out of credit: paid calls are refused.</p>

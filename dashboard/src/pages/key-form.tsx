@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import { type Key, type NewKey, send } from '../api.ts'
+import { type Key, type NewKey, save, send } from '../api.ts'
 import { amountOf } from '../format.ts'
 import { Button } from '../ui/button.tsx'
 import { ClientSetup } from '../ui/clients.tsx'
@@ -10,64 +10,60 @@ import {
   MetadataField,
   ModelsField,
   metadataOf,
-  type Pairs,
   pairsOf,
   SelectField,
   TextField,
+  useFields,
 } from '../ui/fields.tsx'
 import { Snippet } from '../ui/figures.tsx'
 
-interface Fields {
-  readonly name: string
-  readonly budget: string
-  readonly daily: string
-  readonly rate: string
-  readonly mode: string
-  readonly metadata: Pairs
-  readonly models: readonly string[]
-  readonly expires: string
-  readonly isLogged: boolean
-}
-
-function fieldsOf(key: Key | null): Fields {
-  return {
-    name: key?.name ?? '',
-    budget: key?.monthly_budget_usd?.toString() ?? '',
-    daily: key?.daily_budget_usd?.toString() ?? '',
-    rate: key?.requests_per_minute?.toString() ?? '',
-    mode: key?.budget_mode ?? '',
-    metadata: pairsOf(key?.metadata),
-    models: key?.allowed_models ?? [],
-    expires: key?.expires_at?.slice(0, 16) ?? '',
-    isLogged: key?.log_requests ?? false,
-  }
-}
+const fieldsOf = (key: Key | null) => ({
+  name: key?.name ?? '',
+  budget: key?.monthly_budget_usd?.toString() ?? '',
+  daily: key?.daily_budget_usd?.toString() ?? '',
+  rate: key?.requests_per_minute?.toString() ?? '',
+  mode: key?.budget_mode ?? '',
+  metadata: pairsOf(key?.metadata),
+  models: key?.allowed_models ?? [],
+  expires: key?.expires_at?.slice(0, 16) ?? '',
+  isLogged: key?.log_requests ?? false,
+})
 
 /** The time of a field for dates, in UTC; null if it is empty. */
-export const instantOf = (text: string) => (text === '' ? null : `${text}:00Z`)
+const instantOf = (text: string) => (text === '' ? null : `${text}:00Z`)
 
-const bodyOf = ({ name, budget, daily, rate, mode, metadata, models, expires, isLogged }: Fields) => ({
-  name,
-  monthly_budget_usd: amountOf(budget),
-  daily_budget_usd: amountOf(daily),
-  requests_per_minute: amountOf(rate),
-  budget_mode: mode === '' ? null : mode,
-  metadata: metadataOf(metadata),
-  allowed_models: models.length === 0 ? null : models,
-  expires_at: instantOf(expires),
-  log_requests: isLogged,
+const bodyOf = (fields: ReturnType<typeof fieldsOf>) => ({
+  name: fields.name,
+  monthly_budget_usd: amountOf(fields.budget),
+  daily_budget_usd: amountOf(fields.daily),
+  requests_per_minute: amountOf(fields.rate),
+  budget_mode: fields.mode || null,
+  metadata: metadataOf(fields.metadata),
+  allowed_models: fields.models.length === 0 ? null : fields.models,
+  expires_at: instantOf(fields.expires),
+  log_requests: fields.isLogged,
 })
 
 /** A new key, or other limits for one that exists. */
-export function KeyForm({ edited, onClose, onDone }: Ends<Key | NewKey> & { readonly edited: Key | null }) {
-  const [fields, setFields] = useState(() => fieldsOf(edited))
-  const set = (changes: Partial<Fields>) => setFields((before) => ({ ...before, ...changes }))
-  /** The value of a field that is text, and its change. */
-  const bound = (name: 'name' | 'budget' | 'daily' | 'rate' | 'expires' | 'mode') => ({
-    value: fields[name],
-    onInput: (text: string) => set({ [name]: text }),
-  })
+export function KeyForm({ edited, onClose, onDone }: Ends<Key> & { readonly edited: Key | null }) {
+  const { fields, bind } = useFields(() => fieldsOf(edited))
+  const [made, setMade] = useState<NewKey | null>(null)
   const isNumeric = [fields.budget, fields.daily, fields.rate].every((text) => !Number.isNaN(amountOf(text)))
+  async function submit(): Promise<void> {
+    const key = await save<NewKey>('/v1/keys', edited, bodyOf(fields))
+    if (edited === null) setMade(key)
+    else onDone(key)
+  }
+  if (made !== null)
+    return (
+      <SecretDialog
+        title={`Key “${made.name}” created`}
+        secret={made.key}
+        hint="Put it where your client reads its API key."
+        isApiKey
+        onClose={() => onDone(made)}
+      />
+    )
   return (
     <FormDialog
       title={edited === null ? 'New key' : 'Limits'}
@@ -75,70 +71,58 @@ export function KeyForm({ edited, onClose, onDone }: Ends<Key | NewKey> & { read
       isReady={fields.name.trim() !== '' && isNumeric}
       isWide
       onClose={onClose}
-      onSubmit={async () => {
-        const body = bodyOf(fields)
-        onDone(
-          edited === null
-            ? await send<NewKey>('POST', '/v1/keys', body)
-            : await send<Key>('PATCH', `/v1/keys/${edited.id}`, body),
-        )
-      }}
+      onSubmit={submit}
     >
       <TextField
         label="Name"
         hint="One key per service and environment: a leaked key with a small cap is a small problem."
         maxLength={240}
         isRequired
-        {...bound('name')}
+        {...bind('name')}
       />
       <div class="columns">
         <AmountField
           label="Budget per month, USD"
           hint="A hard cap from the first of the month, UTC. Empty: none."
-          {...bound('budget')}
+          {...bind('budget')}
         />
         <AmountField
           label="Budget per day, USD"
           hint="A hard cap per UTC day. Empty: none."
-          {...bound('daily')}
+          {...bind('daily')}
         />
-        <TextField label="Requests per minute" hint="Over all nodes. Empty: no limit." {...bound('rate')} />
-        <TextField label="Expires, UTC" hint="Empty: never." type="datetime-local" {...bound('expires')} />
+        <TextField label="Requests per minute" hint="Over all nodes. Empty: no limit." {...bind('rate')} />
+        <TextField label="Expires, UTC" hint="Empty: never." type="datetime-local" {...bind('expires')} />
       </div>
-      <ModelsField chosen={fields.models} onInput={(models) => set({ models })} />
+      <ModelsField {...bind('models')} />
       <div class="columns">
-        <MetadataField pairs={fields.metadata} onInput={(metadata) => set({ metadata })} />
+        <MetadataField {...bind('metadata')} />
         <SelectField
           label="Budget mode"
           hint="Exact: calls wait while others have reserved the rest of the budget. Settled: calls never wait, but may together exceed it."
           options={{ '': 'gateway default', exact: 'exact', settled: 'settled' }}
-          {...bound('mode')}
+          {...bind('mode')}
         />
       </div>
-      <CheckField
-        label="Log the bodies of its requests"
-        isChecked={fields.isLogged}
-        onChange={(isLogged) => set({ isLogged })}
-      />
+      <CheckField label="Log the bodies of its requests" {...bind('isLogged')} />
     </FormDialog>
   )
 }
 
 /** Other limits for many keys. A field that is empty changes nothing. */
 export function BulkForm({ keys, onClose, onDone }: Ends<void> & { readonly keys: readonly Key[] }) {
-  const [how, setHow] = useState('raise')
-  const [budget, setBudget] = useState('')
-  const [expires, setExpires] = useState('')
+  const { fields, bind } = useFields(() => ({ how: 'raise', budget: '', expires: '' }))
   const [done, setDone] = useState(0)
-  const usd = amountOf(budget)
+  const usd = amountOf(fields.budget)
+  const isRaised = fields.how === 'raise'
   /** The keys of a rotation share a budget, which is raised once. */
   const changes = keys.flatMap((key, i) => {
     const isFirst = keys.findIndex(({ budget_id }) => budget_id === key.budget_id) === i
-    const cap = how === 'set' ? usd : (key.monthly_budget_usd ?? 0) + (usd ?? 0)
-    const hasBudget = usd !== null && isFirst && (how === 'set' || key.monthly_budget_usd !== null)
+    const cap = isRaised ? (key.monthly_budget_usd ?? 0) + (usd ?? 0) : usd
+    const hasBudget = usd !== null && isFirst && (!isRaised || key.monthly_budget_usd !== null)
     const body = {
       ...(hasBudget ? { monthly_budget_usd: cap } : {}),
-      ...(expires === '' ? {} : { expires_at: instantOf(expires) }),
+      ...(fields.expires === '' ? {} : { expires_at: instantOf(fields.expires) }),
     }
     return Object.keys(body).length === 0 ? [] : [{ key, body }]
   })
@@ -150,34 +134,23 @@ export function BulkForm({ keys, onClose, onDone }: Ends<void> & { readonly keys
       onClose={onClose}
       onSubmit={async () => {
         for (const { key, body } of changes.slice(done)) {
-          await send('PATCH', `/v1/keys/${key.id}`, body)
+          await save('/v1/keys', key, body)
           setDone((n) => n + 1)
         }
         onDone()
       }}
     >
-      <SelectField
-        label="Budget per month"
-        value={how}
-        options={{ raise: 'Raise by', set: 'Set to' }}
-        onInput={setHow}
-      />
+      <SelectField label="Budget per month" options={{ raise: 'Raise by', set: 'Set to' }} {...bind('how')} />
       <AmountField
         label="Amount, USD"
-        hint={
-          how === 'raise'
-            ? 'Keys without a cap stay without one. Leave empty to keep the current value.'
-            : 'Leave empty to keep the current value.'
-        }
-        value={budget}
-        onInput={setBudget}
+        hint={`${isRaised ? 'Keys without a cap stay without one. ' : ''}Leave empty to keep the current value.`}
+        {...bind('budget')}
       />
       <TextField
         label="Expires, UTC"
         hint="Leave empty to keep the current value."
         type="datetime-local"
-        value={expires}
-        onInput={setExpires}
+        {...bind('expires')}
       />
     </FormDialog>
   )
@@ -191,8 +164,19 @@ const OLD_KEY = {
 } as const
 
 /** Rotation creates a second key; the form says what happens to the first one. */
-export function RotateForm({ of: key, onClose, onDone }: Ends<NewKey> & { readonly of: Key }) {
+export function RotateForm({ of: key, onClose, onDone }: Ends<Key> & { readonly of: Key }) {
   const [end, setEnd] = useState('')
+  const [made, setMade] = useState<NewKey | null>(null)
+  if (made !== null)
+    return (
+      <SecretDialog
+        title={`The new key ${made.name}`}
+        secret={made.key}
+        hint="Put it where your client reads its API key. The old one keeps working until it is revoked or expires."
+        isApiKey
+        onClose={() => onDone(made)}
+      />
+    )
   return (
     <FormDialog
       title="Rotate this key"
@@ -200,7 +184,7 @@ export function RotateForm({ of: key, onClose, onDone }: Ends<NewKey> & { readon
       onClose={onClose}
       onSubmit={async () => {
         const body = end === '' ? {} : { old_expires_in_seconds: Number(end) }
-        onDone(await send<NewKey>('POST', `/v1/keys/${key.id}/rotate`, body))
+        setMade(await send<NewKey>('POST', `/v1/keys/${key.id}/rotate`, body))
       }}
     >
       <p>

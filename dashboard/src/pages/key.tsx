@@ -1,15 +1,16 @@
 import { useState } from 'preact/hooks'
-import { type Call, type Key, type ListOf, type NewKey, send, type Usage } from '../api.ts'
+import { type Call, type Key, type ListOf, send, type Usage } from '../api.ts'
 import { useNow, usePermissions, useResource } from '../data.ts'
 import { addDays, count, dayOf, duration, exactTime, inWords, plural } from '../format.ts'
 import { go, Link, type Query, setQuery, usePlace, withQuery } from '../router.tsx'
 import { Button } from '../ui/button.tsx'
 import { Bars, daySlots } from '../ui/chart.tsx'
 import { ConfirmByName } from '../ui/dialog.tsx'
+import { Doors } from '../ui/doors.tsx'
 import { Fact, Facts, Metadata } from '../ui/facts.tsx'
-import { BudgetBar, Id, Money, MoneyLink, Raw, When } from '../ui/figures.tsx'
-import { Crumbs, Heading, Show, Tag } from '../ui/states.tsx'
-import { KeyForm, RotateForm, SecretDialog } from './key-form.tsx'
+import { Budget, Id, Money, Raw, When } from '../ui/figures.tsx'
+import { Heading, Show, Tag } from '../ui/states.tsx'
+import { KeyForm, RotateForm } from './key-form.tsx'
 import { CallTable } from './requests.tsx'
 
 const KEYS = { to: '/keys', title: 'Keys' }
@@ -17,7 +18,6 @@ const KEYS = { to: '/keys', title: 'Keys' }
 /** Can I revoke this key now? When it was last used, by which client, and the steps of rotating it. */
 export function KeyPage({ id }: { readonly id: string }) {
   const [dialog, setDialog] = useState<'edit' | 'rotate' | 'revoke' | null>(null)
-  const [made, setMade] = useState<NewKey | null>(null)
   const key = useResource<Key>(`/v1/keys/${id}`, 3_000)
   const calls = useResource<ListOf<Call>>(`/v1/keys/${id}/requests?limit=10`, 3_000)
   const { mayManage } = usePermissions()
@@ -33,8 +33,7 @@ export function KeyPage({ id }: { readonly id: string }) {
         const last = calls.value?.data[0]
         return (
           <>
-            <Crumbs of={KEYS} name={value.name} />
-            <Heading title={value.name} state={!isUsable && <Tag kind="bad">{value.status}</Tag>}>
+            <Heading of={KEYS} title={value.name} state={!isUsable && <Tag kind="bad">{value.status}</Tag>}>
               {mayChange && <Button title="Change limits" onClick={() => setDialog('edit')} />}
               {mayChange && <Button title="Rotate" onClick={() => setDialog('rotate')} />}
               {mayChange && <Button title="Revoke" kind="danger" onClick={() => setDialog('revoke')} />}
@@ -66,9 +65,9 @@ export function KeyPage({ id }: { readonly id: string }) {
               <RotateForm
                 of={value}
                 onClose={() => setDialog(null)}
-                onDone={(created) => {
-                  setMade(created)
+                onDone={(successor) => {
                   done()
+                  go(withQuery(`/keys/${id}`, { successor: successor.id }))
                 }}
               />
             )}
@@ -88,18 +87,6 @@ export function KeyPage({ id }: { readonly id: string }) {
                   undone.
                 </p>
               </ConfirmByName>
-            )}
-            {made !== null && (
-              <SecretDialog
-                title={`The new key ${made.name}`}
-                secret={made.key}
-                hint="Put it where your client reads its API key. The old one keeps working until it is revoked or expires."
-                isApiKey
-                onClose={() => {
-                  setMade(null)
-                  go(withQuery(`/keys/${id}`, { successor: made.id }))
-                }}
-              />
             )}
           </>
         )
@@ -128,10 +115,21 @@ export function KeyLimits({ of: value }: { readonly of: Key }) {
   const month = `${dayOf(Date.now()).slice(0, 8)}01`
   const { daily_budget_usd: daily } = value
   const own = useResource<Usage>(withQuery('/v1/usage', { start: month, key: value.id }), 10_000).value?.total
+  const isShared = own !== undefined && own.cost_usd !== value.month_spend_usd
+  const ownCalls = own !== undefined && (
+    <>
+      <Money
+        to={withQuery('/requests', { key: isDeveloper ? null : value.id, start: month })}
+        usd={own.cost_usd}
+      />{' '}
+      <span class="quiet">in {plural(own.requests, 'call')}</span>
+    </>
+  )
   return (
     <Facts>
       <Fact title="This month">
-        <BudgetBar budget={{ ...value, daily_budget_usd: null }} />
+        {isShared ? <Money usd={value.month_spend_usd} /> : ownCalls}{' '}
+        <Budget of={{ ...value, daily_budget_usd: null }} />
         {value.month_waiting > 0 && (
           <Tag kind="look">{count(value.month_waiting)} wait for room under the cap</Tag>
         )}
@@ -142,20 +140,10 @@ export function KeyLimits({ of: value }: { readonly of: Key }) {
         )}
       </Fact>
       <Fact title="Resets" value={<When at={value.budget_resets_at} />} />
-      {own !== undefined && (
-        <Fact title="Its calls">
-          <MoneyLink
-            to={withQuery('/requests', { key: isDeveloper ? null : value.id, start: month })}
-            usd={own.cost_usd}
-          />{' '}
-          <span class="quiet">in {plural(own.requests, 'call')} this month</span>
-        </Fact>
-      )}
+      {isShared && <Fact title="Its own calls" value={ownCalls} />}
       {daily !== null && (
         <Fact title="Today">
-          <BudgetBar
-            budget={{ monthly_budget_usd: daily, month_spend_usd: value.day_spend_usd, month_held_usd: 0 }}
-          />
+          <Budget of={{ ...value, monthly_budget_usd: null }} />
         </Fact>
       )}
       {value.requests_per_minute !== null && (
@@ -310,20 +298,17 @@ export function Spend({ asked, by, shown }: SpendProps) {
             <Link to={withQuery('/usage', { ...shown, start, end, by })}>{`All ${shares.length}`}</Link>
           )}
         </h2>
-        <ul class="doors">
-          {shares
+        <Doors
+          of={shares
             .toSorted((a, b) => b.cost_usd - a.cost_usd)
             .slice(0, SHARES_SHOWN)
-            .map(({ model, key, key_name, cost_usd, requests }) => (
-              <li key={key ?? model}>
-                <Link to={callsOf(by === 'model' ? { model } : { key })}>
-                  <span>{(by === 'model' ? model : key_name) || 'no model'}</span>
-                  <span class="quiet">{plural(requests, 'call')}</span>
-                  <Money usd={cost_usd} />
-                </Link>
-              </li>
-            ))}
-        </ul>
+            .map(({ model, key, key_name, cost_usd, requests }) => ({
+              name: (by === 'model' ? model : key_name) || 'no model',
+              to: callsOf(by === 'model' ? { model } : { key }),
+              note: plural(requests, 'call'),
+              usd: cost_usd,
+            }))}
+        />
       </section>
     </div>
   )

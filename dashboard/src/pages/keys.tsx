@@ -1,14 +1,14 @@
 import { useState } from 'preact/hooks'
-import type { Key, ListOf, NewKey } from '../api.ts'
+import type { Key, ListOf } from '../api.ts'
 import { usePermissions, useResource } from '../data.ts'
 import { capital, dayOf, money, plural } from '../format.ts'
 import { go, Link, setQuery, withQuery } from '../router.tsx'
 import { Button } from '../ui/button.tsx'
 import { Choices, Search } from '../ui/choices.tsx'
-import { BudgetBar, tightestOf, When } from '../ui/figures.tsx'
+import { Budget, Figure, tightestOf, When } from '../ui/figures.tsx'
 import { Empty, Heading, Show, Tag } from '../ui/states.tsx'
-import { type Column, inShort, nameColumn, Table } from '../ui/table.tsx'
-import { BulkForm, KeyForm, SecretDialog } from './key-form.tsx'
+import { type Column, inShort, nameColumn, Pages, Table } from '../ui/table.tsx'
+import { BulkForm, KeyForm } from './key-form.tsx'
 
 /** As many keys are read at once, and as many rows shown. Only if all keys are read can the page sort them. */
 const READ = 1_000
@@ -21,7 +21,6 @@ const FIRST_PAGE = { after: null, page: null }
 export function KeysPage({ query }: { readonly query: URLSearchParams }) {
   const { mayManage } = usePermissions()
   const [dialog, setDialog] = useState<'create' | 'bulk' | null>(null)
-  const [made, setMade] = useState<NewKey | null>(null)
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
   const status = query.get('status') ?? 'usable'
   const search = query.get('search') ?? ''
@@ -94,7 +93,16 @@ export function KeysPage({ query }: { readonly query: URLSearchParams }) {
                 sorted={sorted}
                 rowClass={({ status }) => (status === 'usable' ? undefined : 'dead')}
               />
-              <KeyPages page={page} after={after} next={next} read={data.length} />
+              <Pages
+                first={page === 0 && after === null ? null : FIRST_PAGE}
+                next={
+                  (page + 1) * ROWS < data.length
+                    ? { page: page + 1 }
+                    : next === null
+                      ? null
+                      : { after: next, page: null }
+                }
+              />
               {dialog === 'bulk' && (
                 <BulkForm
                   keys={selected}
@@ -111,24 +119,7 @@ export function KeysPage({ query }: { readonly query: URLSearchParams }) {
         }}
       </Show>
       {dialog === 'create' && (
-        <KeyForm
-          edited={null}
-          onClose={() => setDialog(null)}
-          onDone={(key) => {
-            setDialog(null)
-            setMade(key as NewKey)
-            keys.refresh()
-          }}
-        />
-      )}
-      {made !== null && (
-        <SecretDialog
-          title={`Key “${made.name}” created`}
-          secret={made.key}
-          hint="Put it where your client reads its API key."
-          isApiKey
-          onClose={() => go(`/keys/${made.id}`)}
-        />
+        <KeyForm edited={null} onClose={() => setDialog(null)} onDone={({ id }) => go(`/keys/${id}`)} />
       )}
     </>
   )
@@ -174,37 +165,11 @@ function selectColumn(
   }
 }
 
-interface Pages {
-  readonly page: number
-  readonly after: string | null
-  readonly next: string | null
-  /** The number of keys that were read. */
-  readonly read: number
-}
-
-/** The pages of the keys that were read, then those after them. */
-function KeyPages({ page, after, next, read }: Pages) {
-  const isLast = (page + 1) * ROWS >= read
-  const isFirst = page === 0 && after === null
-  if (isFirst && isLast && next === null) return null
-  return (
-    <nav class="pages" aria-label="More rows">
-      {!isFirst && <Button title="First page" onClick={() => setQuery(FIRST_PAGE)} />}
-      {!(isLast && next === null) && (
-        <Button
-          title="Next page"
-          onClick={() => setQuery(isLast ? { after: next, page: null } : { page: page + 1 })}
-        />
-      )}
-    </nav>
-  )
-}
-
 /** Spent caps first, then caps that are nearly spent, keys that expire within a week, the rest by the part of the cap spent. */
 function attentionRank(key: Key): number {
   if (key.status !== 'usable') return -1
-  const { share, cap } = tightestOf(key)
-  if (cap !== null && share >= 1) return 4
+  const { share = 0, isSpent = false } = tightestOf(key) ?? {}
+  if (isSpent) return 4
   if (share >= 0.8) return 2 + share
   const leftMs = key.expires_at === null ? Infinity : Date.parse(key.expires_at) - Date.now()
   return leftMs < SOON_MS ? 2 - leftMs / SOON_MS / 10 : share
@@ -216,6 +181,7 @@ const timeOf = (at: string | null, never: number) => (at === null ? never : Date
 const SORTS: Readonly<Record<string, (key: Key) => number | string>> = {
   name: ({ name }) => name.toLowerCase(),
   spend: ({ month_spend_usd }) => month_spend_usd,
+  budget: (key) => tightestOf(key)?.share ?? -1,
   used: ({ last_used_at }) => timeOf(last_used_at, 0),
   expires: ({ expires_at }) => timeOf(expires_at, Number.MAX_SAFE_INTEGER),
   models: ({ allowed_models }) => allowed_models?.length ?? Number.MAX_SAFE_INTEGER,
@@ -254,10 +220,14 @@ const columnsOf = (keys: readonly Key[]): readonly Column<Key>[] => [
       ),
   }),
   {
-    title: 'This month',
+    title: 'This month, USD',
     sort: 'spend',
-    cell: (key) => <BudgetBar budget={key} to={sharesBudget(key, keys) ? undefined : callsOf(key)} />,
+    isFigure: true,
+    cell: (key) => (
+      <Figure usd={key.month_spend_usd} to={sharesBudget(key, keys) ? undefined : callsOf(key)} />
+    ),
   },
+  { title: 'Budget', sort: 'budget', cell: (key) => <Budget of={key} /> },
   { title: 'Last used', sort: 'used', lead: 'right', cell: ({ last_used_at }) => <When at={last_used_at} /> },
   {
     title: 'Models',
@@ -277,11 +247,9 @@ const columnsOf = (keys: readonly Key[]): readonly Column<Key>[] => [
 const sharesBudget = (key: Key, keys: readonly Key[]) =>
   key.rotated_from !== null || keys.some(({ id, budget_id }) => id !== key.id && budget_id === key.budget_id)
 
-/** The calls of the period whose spend the bar shows. */
-function callsOf(key: Key): string {
+function callsOf({ id }: Key): string {
   const today = dayOf(Date.now())
-  const start = tightestOf(key).period === 'day' ? today : `${today.slice(0, 8)}01`
-  return withQuery('/requests', { key: key.id, start, end: today })
+  return withQuery('/requests', { key: id, start: `${today.slice(0, 8)}01`, end: today })
 }
 
 function Expiry({ of: { expires_at, status } }: { readonly of: Key }) {

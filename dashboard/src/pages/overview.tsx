@@ -1,10 +1,10 @@
+import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { type Bucket, type Call, type ListOf, type NewKey, type Overview, send, type Usage } from '../api.ts'
 import { type OwnAccount, useAccount, useCommand, usePermissions, useResource } from '../data.ts'
 import {
   addDays,
   count,
-  dayAndMonth,
   dayOf,
   daysBetween,
   money,
@@ -17,11 +17,13 @@ import { go, Link, withQuery } from '../router.tsx'
 import { Button } from '../ui/button.tsx'
 import { Bars, daySlots } from '../ui/chart.tsx'
 import { ClientSetup } from '../ui/clients.tsx'
+import { Doors } from '../ui/doors.tsx'
 import { Sum } from '../ui/facts.tsx'
-import { AccountLine, Money, MoneyLink, tightestOf, When } from '../ui/figures.tsx'
+import { Budget, Money, tightestOf, When } from '../ui/figures.tsx'
 import { Failure, Heading, Show } from '../ui/states.tsx'
 import { RefusedCalls } from './key.tsx'
 import { CallTable } from './requests.tsx'
+import { Compared } from './usage.tsx'
 
 /** Is everything all right, and what is it costing me? */
 export function OverviewPage() {
@@ -31,19 +33,22 @@ export function OverviewPage() {
   const start = addDays(today, isNarrow ? -83 : -364)
   const month = `${today.slice(0, 8)}01`
   const overview = useResource<Overview>('/gateway/v1/overview', 3_000)
+  const { value: account } = useAccount(10_000)
   const year = useResource<Usage>(withQuery('/v1/usage', { start, end: today, group_by: 'day' }), 15_000)
   const latest = useResource<ListOf<Call>>('/gateway/v1/requests?limit=8', 3_000)
   if (latest.value?.data.length === 0) return <FirstRun />
   return (
     <>
-      <Heading title="Overview" />
-      <AccountLine hasBudget />
+      <Heading
+        title="Overview"
+        state={account !== null && <span class="name quiet">Account: {account.name}</span>}
+      />
       <Show resource={overview} lines={3}>
         {(value) => (
           <>
-            <Sums of={value} days={year.value?.data ?? null} today={today} month={month} />
+            <Sums of={value} account={account} days={year.value?.data ?? null} today={today} month={month} />
             <div class="thirds">
-              <NeedsAttention of={value} />
+              <NeedsAttention notices={noticesOf(value, account)} />
               <Top by="key" start={month} end={today} />
               <Top by="model" start={month} end={today} />
             </div>
@@ -71,21 +76,29 @@ export function OverviewPage() {
 
 interface SumsProps {
   readonly of: Overview
+  readonly account: OwnAccount | null
   readonly days: readonly Bucket[] | null
   readonly today: string
   readonly month: string
 }
 
-function Sums({ of: value, days, today, month }: SumsProps) {
+function Sums({ of: value, account, days, today, month }: SumsProps) {
   const { balance } = value
   const isPrepaid = balance.enforced || balance.credited_usd !== 0
   return (
     <ul class="sums">
       <Sum
         title={monthInWords(month)}
-        value={<MoneyLink to={withQuery('/requests', { start: month, end: today })} usd={value.cost_usd} />}
-        note={<Compared days={days} of={value} today={today} month={month} />}
+        value={<Money to={withQuery('/requests', { start: month, end: today })} usd={value.cost_usd} />}
+        note={<Compared cost={value.cost_usd} start={month} end={today} />}
       />
+      {account !== null && account.monthly_budget_usd !== null && (
+        <Sum
+          title="Left of the budget"
+          value={<Money usd={account.monthly_budget_usd - account.month_spend_usd} />}
+          note={<Budget of={account} />}
+        />
+      )}
       <Sum
         title="Forecast for the month"
         value={days === null ? '–' : <Money usd={value.cost_usd + restOfMonth(days, today)} />}
@@ -93,12 +106,12 @@ function Sums({ of: value, days, today, month }: SumsProps) {
       />
       <Sum
         title="Saved against list price"
-        value={<MoneyLink to={withQuery('/usage', { start: month, end: today })} usd={value.savings_usd} />}
+        value={<Money to={withQuery('/usage', { start: month, end: today })} usd={value.savings_usd} />}
         note={`${percent(value.savings_usd, value.list_cost_usd)} of the list price`}
       />
       <Sum
         title="Credit left"
-        value={isPrepaid ? <MoneyLink to="/credits" usd={balance.balance_usd} /> : '–'}
+        value={isPrepaid ? <Money to="/credits" usd={balance.balance_usd} /> : '–'}
         note={
           balance.enforced
             ? `${money(balance.held_usd)} reserved`
@@ -119,32 +132,6 @@ function Sums({ of: value, days, today, month }: SumsProps) {
         }
       />
     </ul>
-  )
-}
-
-/** Rounded to nanodollars, as sums of the API are. */
-const sumOf = (days: readonly Bucket[], from: string, to: string) =>
-  Number(
-    days
-      .reduce((sum, { day = '', cost_usd }) => (day >= from && day <= to ? sum + cost_usd : sum), 0)
-      .toFixed(9),
-  )
-
-/** The month to date beside the same days of the month before. */
-function Compared({ days, of: { cost_usd: cost }, today, month }: SumsProps) {
-  if (days === null) return <>&nbsp;</>
-  const lastOfBefore = addDays(month, -1)
-  const from = `${lastOfBefore.slice(0, 8)}01`
-  const same = `${lastOfBefore.slice(0, 8)}${today.slice(8)}`
-  const to = same < lastOfBefore ? same : lastOfBefore
-  const before = sumOf(days, from, to)
-  if (before === 0) return <>no spend on the same days last month</>
-  const change = cost >= before ? `+${percent(cost - before, before)}` : `−${percent(before - cost, before)}`
-  return (
-    <>
-      {change} against 1 to {dayAndMonth(to)},{' '}
-      <MoneyLink to={withQuery('/usage', { start: from, end: to })} usd={before} />
-    </>
   )
 }
 
@@ -179,121 +166,92 @@ function Top({ by, start, end }: TopProps) {
   const { value } = useResource<Usage>(path, 60_000)
   const title = by === 'key' ? 'Top keys' : 'Top models'
   const top = (value?.data ?? []).toSorted((a, b) => b.cost_usd - a.cost_usd).slice(0, TOP)
-  const most = top[0]?.cost_usd ?? 0
   return (
     <section aria-label={title}>
       <h2>
         {title} <Link to={`/usage?by=${by}`}>All</Link>
       </h2>
       {value?.has_more && <p class="quiet">More than {count(READ_MAX)}: Usage has all of them.</p>}
-      <ul class="doors">
-        {(value?.has_more ? [] : top).map(({ key, key_name, model = '', cost_usd }) => (
-          <li key={key ?? model}>
-            <Link
-              to={by === 'key' ? `/keys/${key}` : withQuery('/requests', { start, end, model: model ?? '' })}
-            >
-              <span class="name">{by === 'key' ? (key_name ?? key) : model || 'no model'}</span>
-              <span class="bar">
-                <span class="spent" style={{ width: `${most === 0 ? 0 : (cost_usd / most) * 100}%` }} />
-              </span>
-              <Money usd={cost_usd} />
-            </Link>
-          </li>
-        ))}
-      </ul>
+      <Doors
+        of={(value?.has_more ? [] : top).map(({ key, key_name, model, cost_usd }) => ({
+          name: (by === 'key' ? (key_name ?? key) : model) || 'no model',
+          to: by === 'key' ? `/keys/${key}` : withQuery('/requests', { start, end, model }),
+          usd: cost_usd,
+        }))}
+        hasBars
+      />
     </section>
   )
 }
 
 interface Notice {
-  readonly to: string
-  readonly title: preact.ComponentChildren
   readonly kind: 'bad' | 'high'
+  readonly to: string
+  /** The key, account or model that the words are about. */
+  readonly name?: string
+  readonly words: ComponentChildren
 }
+
+const noticeOf = (kind: Notice['kind'], to: string, words: ComponentChildren, name?: string): Notice => ({
+  kind,
+  to,
+  words,
+  ...(name === undefined ? {} : { name }),
+})
 
 /** The findings that a person should act on, the gravest first. Empty on a good day. */
 function noticesOf({ attention }: Overview, account: OwnAccount | null): readonly Notice[] {
   const { keys_exhausted, keys_near_cap, keys_expiring, unpriced_models, refusals } = attention
   const { webhooks_disabled: disabled, webhooks_failed_deliveries: failed } = attention
-  const ofKey = (
-    kind: Notice['kind'],
-    { id, name }: { readonly id: string; readonly name: string },
-    words: preact.ComponentChildren,
-  ): Notice => ({ kind, to: `/keys/${id}`, title: <Of name={name}>{words}</Of> })
-  const more = ({ count: all, data }: { count: number; data: readonly unknown[] }, words: string) =>
-    when(all > data.length, 'high', '/keys', `${count(all - data.length)} more keys ${words}`)
   const budgetOf = (period: 'month' | 'day') => (period === 'day' ? 'budget of the day' : 'budget')
+  const yesterday = addDays(dayOf(Date.now()), -1)
+  const refused = withQuery('/requests', { state: 'refused', start: yesterday })
+  const more = ({ count: all, data }: { count: number; data: readonly unknown[] }, words: string) =>
+    all > data.length ? [noticeOf('high', '/keys', `${count(all - data.length)} more keys ${words}`)] : []
   return [
     ...(account === null ? [] : accountNoticesOf(account)),
-    ...keys_exhausted.data.map((key) => ofKey('bad', key, `has spent its ${budgetOf(key.period)}`)),
-    ...more(keys_exhausted, 'have spent their budget'),
-    ...unpriced_models.map(
-      ({ model, requests }): Notice => ({
-        kind: 'bad',
-        to: withQuery('/requests', { flag: 'unpriced', model }),
-        title: <Of name={model}>has no price: {plural(requests, 'call')} in 7 days</Of>,
-      }),
+    ...keys_exhausted.data.map(({ id, name, period }) =>
+      noticeOf('bad', `/keys/${id}`, `has spent its ${budgetOf(period)}`, name),
     ),
-    ...when(disabled > 0, 'bad', '/webhooks', `${plural(disabled, 'webhook')} turned off`),
-    ...when(failed > 0, 'bad', '/webhooks', `${plural(failed, 'delivery', 'deliveries')} failed`),
-    ...keys_near_cap.data.map((key) =>
-      ofKey('high', key, `is at ${key.percent}% of its ${budgetOf(key.period)}`),
+    ...more(keys_exhausted, 'have spent their budget'),
+    ...unpriced_models.map(({ model, requests }) => {
+      const to = withQuery('/requests', { flag: 'unpriced', model })
+      return noticeOf('bad', to, `has no price: ${plural(requests, 'call')} in 7 days`, model)
+    }),
+    ...(disabled > 0 ? [noticeOf('bad', '/webhooks', `${plural(disabled, 'webhook')} turned off`)] : []),
+    ...(failed > 0
+      ? [noticeOf('bad', '/webhooks', `${plural(failed, 'delivery', 'deliveries')} failed`)]
+      : []),
+    ...keys_near_cap.data.map(({ id, name, period, percent }) =>
+      noticeOf('high', `/keys/${id}`, `is at ${percent}% of its ${budgetOf(period)}`, name),
     ),
     ...more(keys_near_cap, 'are near their budget'),
-    ...keys_expiring.data.map((key) =>
-      ofKey(
-        'high',
-        key,
-        <>
-          expires <When at={key.expires_at} />
-        </>,
-      ),
+    ...keys_expiring.data.map(({ id, name, expires_at }) =>
+      noticeOf('high', `/keys/${id}`, ['expires ', <When key="when" at={expires_at} />], name),
     ),
     ...more(keys_expiring, 'expire within a week'),
-    ...refusals.map(
-      ({ code, calls }): Notice => ({
-        kind: 'high',
-        to: withQuery('/requests', { state: 'refused', start: addDays(dayOf(Date.now()), -1) }),
-        title: (
-          <>
-            {plural(calls, 'call')} refused with <code>{code}</code> in 24 h
-          </>
-        ),
-      }),
-    ),
+    ...refusals.map(({ code, calls }) => {
+      const words = [`${plural(calls, 'call')} refused with `, <code key="code">{code}</code>, ' in 24 h']
+      return noticeOf('high', refused, words)
+    }),
   ]
 }
 
 /** The account's own ceiling and credit: they stop all of its keys. */
-function accountNoticesOf(account: OwnAccount): readonly Notice[] {
-  const { cap, share } = tightestOf(account)
-  const isSpent = cap !== null && (share >= 1 || cap === 0)
-  const isNear = !isSpent && share >= 0.8
-  const isOut = account.credit_enforced && account.balance_usd <= 0
-  const of = (words: string) => <Of name={account.name}>{words}</Of>
+function accountNoticesOf({ name, credit_enforced, balance_usd, ...budget }: OwnAccount): readonly Notice[] {
+  const { share = 0, isSpent = false } = tightestOf(budget) ?? {}
+  const part = `is at ${percent(share, 1)} of its budget`
   return [
-    ...when(isSpent, 'bad', '/settings', of('has spent its budget')),
-    ...when(isOut, 'bad', '/credits', of('has no credit left')),
-    ...when(isNear, 'high', '/settings', of(`is at ${percent(share, 1)} of its budget`)),
+    ...(isSpent ? [noticeOf('bad', '/settings', 'has spent its budget', name)] : []),
+    ...(credit_enforced && balance_usd <= 0 ? [noticeOf('bad', '/credits', 'has no credit left', name)] : []),
+    ...(!isSpent && share >= 0.8 ? [noticeOf('high', '/settings', part, name)] : []),
   ]
-}
-
-const when = (is: boolean, kind: Notice['kind'], to: string, title: Notice['title']): readonly Notice[] =>
-  is ? [{ kind, to, title }] : []
-
-function Of({ name, children }: { readonly name: string; readonly children: preact.ComponentChildren }) {
-  return (
-    <>
-      <b class="name">{name}</b> {children}
-    </>
-  )
 }
 
 const NOTICES_SHOWN = 5
 
-function NeedsAttention({ of }: { readonly of: Overview }) {
+function NeedsAttention({ notices }: { readonly notices: readonly Notice[] }) {
   const [isWhole, showWhole] = useState(false)
-  const notices = noticesOf(of, useAccount(10_000).value)
   const shown = isWhole ? notices : notices.slice(0, NOTICES_SHOWN)
   return (
     <section aria-label="Needs attention">
@@ -311,9 +269,11 @@ function NeedsAttention({ of }: { readonly of: Overview }) {
         </p>
       )}
       <ul class="notices">
-        {shown.map(({ to, title, kind }, i) => (
+        {shown.map(({ kind, to, name, words }, i) => (
           <li key={i} class={kind}>
-            <Link to={to}>{title}</Link>
+            <Link to={to}>
+              {name !== undefined && <b class="name">{name}</b>} {words}
+            </Link>
           </li>
         ))}
       </ul>

@@ -1,8 +1,10 @@
+import { Fragment } from 'preact'
 import type { PriceBook, PricedModel } from '../api.ts'
 import { useResource } from '../data.ts'
 import { capital, exactMoney, exactTime, shortCount } from '../format.ts'
 import { setQuery } from '../router.tsx'
 import { Choices, Search } from '../ui/choices.tsx'
+import { Fact, Facts } from '../ui/facts.tsx'
 import { Empty, Heading, Show, Tag } from '../ui/states.tsx'
 import { type Column, Table } from '../ui/table.tsx'
 
@@ -37,7 +39,7 @@ export function PricesPage({ query }: { readonly query: URLSearchParams }) {
           return (
             <>
               <p class="quiet">
-                List prices of {price_version}, per million tokens
+                List prices of {price_version}, USD per million tokens where no other unit is named
                 {overlay !== null && (
                   <>
                     , changed by <code>{overlay}</code>
@@ -70,10 +72,11 @@ export function PricesPage({ query }: { readonly query: URLSearchParams }) {
                   columns={columnsOf(found)}
                   rows={found}
                   sorted={sorted}
+                  {...(sorted === undefined ? { groupOf } : {})}
                   rowClass={({ retired }) => (retired ? 'dead' : undefined)}
                 />
               )}
-              {search === '' && <Tools of={toolsOf(tools, provider)} />}
+              {search === '' && <Tools of={tools} provider={provider} />}
             </>
           )
         }}
@@ -84,57 +87,55 @@ export function PricesPage({ query }: { readonly query: URLSearchParams }) {
 
 const providerName = (provider: string) => (provider === 'openai' ? 'OpenAI' : capital(provider))
 
-interface Tool {
-  readonly id: string
+/** Tools are paid by the call or by the hour, whichever model uses them. Their names say the unit. */
+function Tools({
+  of: tools,
+  provider: chosen,
+}: {
+  readonly of: PriceBook['tools']
   readonly provider: string
-  readonly usd: number
-}
-
-function toolsOf(tools: PriceBook['tools'], chosen: string): readonly Tool[] {
-  return Object.entries(tools)
-    .filter(([provider]) => chosen === 'all' || provider === chosen)
-    .flatMap(([provider, rates]) =>
-      Object.entries(rates as Readonly<Record<string, string>>).map(([id, usd]) => ({
-        id,
-        provider,
-        usd: Number(usd),
-      })),
-    )
-}
-
-/** Tools that are paid by the call or by the hour, whichever model uses them. Their names say the unit. */
-function Tools({ of: tools }: { readonly of: readonly Tool[] }) {
+}) {
   const words = (text = '') => text.replaceAll('_', ' ').replace('1000', '1,000 calls')
   return (
     <>
       <h2>Tools</h2>
-      <Table
-        caption="Tools"
-        rows={tools}
-        columns={[
-          {
-            title: 'Tool',
-            isWide: true,
-            lead: 'left',
-            cell: ({ id }) => capital(words(id.split('_per_')[0])),
-          },
-          { title: 'Provider', cell: ({ provider }) => providerName(provider) },
-          { title: 'USD', isFigure: true, lead: 'right', cell: ({ usd }) => dollars(usd) },
-          { title: 'Per', cell: ({ id }) => words(id.split('_per_')[1]) },
-        ]}
-      />
+      <Facts>
+        {Object.entries(tools as Readonly<Record<string, Readonly<Record<string, string>>>>)
+          .filter(([provider]) => chosen === 'all' || provider === chosen)
+          .flatMap(([provider, rates]) =>
+            Object.entries(rates).map(([id, usd]) => (
+              <Fact key={provider + id} title={capital(words(id.split('_per_')[0]))}>
+                {exactMoney(Number(usd))} per {words(id.split('_per_')[1])}{' '}
+                <span class="quiet">{providerName(provider)}</span>
+              </Fact>
+            )),
+          )}
+      </Facts>
     </>
   )
 }
 
-const isText = ({ mode }: PricedModel) => mode === 'chat' || mode === 'responses'
+/** The uses of models in the order of their groups. Other uses than these are text. */
+const USES: Readonly<Record<string, string>> = {
+  image: 'images',
+  realtime: 'realtime',
+  audio_speech: 'speech',
+  audio_transcription: 'transcription',
+  audio_translation: 'translation',
+  embedding: 'embeddings',
+  moderation: 'moderation',
+}
+const useRank = ({ mode }: PricedModel) => Object.keys(USES).indexOf(mode)
 
-/** Current models first, of text before others, the latest version first. */
+const groupOf = ({ provider, mode, retired }: PricedModel) =>
+  `${providerName(provider)}, ${retired ? 'retired' : (USES[mode] ?? 'text')}`
+
+/** Current models first, by their use, the latest version first. */
 function newestFirst(a: PricedModel, b: PricedModel): number {
   return (
     Number(a.retired) - Number(b.retired) ||
     a.provider.localeCompare(b.provider) ||
-    Number(isText(b)) - Number(isText(a)) ||
+    (a.retired ? 0 : useRank(a) - useRank(b)) ||
     versionOf(b.id) - versionOf(a.id) ||
     a.id.localeCompare(b.id)
   )
@@ -180,8 +181,8 @@ function moreRatesOf({ prices: { rates = {} } }: PricedModel): readonly (readonl
     rate === undefined ? [] : [[words, dollars(rate)] as const]
   return [
     ...pair(`above ${above}`, long['input'], long['output']),
-    ...pair('audio', tier['audio_input'], tier['audio_output']),
-    ...pair('images', tier['image_input'], tier['image_output']),
+    ...pair('audio tokens', tier['audio_input'], tier['audio_output']),
+    ...pair('image tokens', tier['image_input'], tier['image_output']),
     ...single('an hour of audio', tier['audio_input_per_hour']),
     ...single('a million characters', tier['input_per_million_characters']),
   ]
@@ -223,22 +224,25 @@ const columnsOf = (models: readonly PricedModel[]): readonly Column<PricedModel>
       </>
     ),
   },
-  { title: 'Provider', isMinor: true, cell: ({ provider }) => providerName(provider) },
   rateColumn('Input, USD', ['input'], models, { sort: 'input' }),
   rateColumn('Output, USD', ['output'], models, { sort: 'output' }),
   rateColumn('Cache read', ['cache_read'], models, { isMinor: true }),
   rateColumn('Cache write', ['cache_write_5m', 'cache_write_30m'], models, { isMinor: true }),
   {
-    title: 'Long prompts, audio, images',
+    title: 'Other rates, input / output',
     cell(model) {
       const all = moreRatesOf(model)
       if (all.length === 0) return <span class="quiet minor">–</span>
-      return all.map(([words, rates], i) => (
-        <span key={words} title={`${words}, USD`}>
-          {i > 0 && ' · '}
-          {rates} <span class="quiet">{words}</span>
+      return (
+        <span class="words">
+          {all.map(([words, rates], i) => (
+            <Fragment key={words}>
+              {i > 0 && ' · '}
+              {rates} <span class="quiet">{words}</span>
+            </Fragment>
+          ))}
         </span>
-      ))
+      )
     },
   },
   {

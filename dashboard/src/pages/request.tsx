@@ -1,16 +1,16 @@
 import { useState } from 'preact/hooks'
 import { ERRORS, type ErrorCode } from '../../../src/kernel/errors.ts'
 import { type Bill, type Call, type Key, type ListOf, send } from '../api.ts'
-import { useAccount, usePermissions, useResource } from '../data.ts'
+import { OWN_ACCOUNT, type OwnAccount, usePermissions, useResource } from '../data.ts'
 import { bytes, count, duration, exactMoney, exactTime, money, plural } from '../format.ts'
-import { Link } from '../router.tsx'
+import { Link, withQuery } from '../router.tsx'
 import { Button } from '../ui/button.tsx'
 import { FormDialog } from '../ui/dialog.tsx'
 import { Fact, Facts as FactList } from '../ui/facts.tsx'
 import { TextField } from '../ui/fields.tsx'
-import { BudgetBar, Id, KeyLink, Money, Raw, Snippet, TimeBar, When } from '../ui/figures.tsx'
-import { Crumbs, Heading, Show } from '../ui/states.tsx'
-import { Scroller } from '../ui/table.tsx'
+import { Budget, Id, KeyLink, Money, Raw, Snippet, TimeBar, When } from '../ui/figures.tsx'
+import { Heading, Show } from '../ui/states.tsx'
+import { Table } from '../ui/table.tsx'
 import { costOf, Outcome } from './requests.tsx'
 
 type BilledCall = Call & { readonly bill?: Bill | null }
@@ -35,8 +35,12 @@ export function RequestPage({ id }: { readonly id: string }) {
     <Show resource={{ ...call, value, isLoading: value === null }} lines={8} of={REQUESTS}>
       {(value) => (
         <>
-          <Crumbs of={REQUESTS} name={value.id} />
-          <Heading title={value.model_served ?? value.model ?? value.path} state={<Outcome of={value} />}>
+          <Heading
+            of={REQUESTS}
+            name={value.id}
+            title={value.model_served ?? value.model ?? value.path}
+            state={<Outcome of={value} />}
+          >
             {isOperator && value.state === 'settled' && (value.cost_usd ?? 0) > 0 && !value.credited && (
               <Button title="Credit back" onClick={() => setCrediting(true)} />
             )}
@@ -45,11 +49,14 @@ export function RequestPage({ id }: { readonly id: string }) {
             <Summary of={value} />
           </p>
           {(value.state === 'waiting' || value.state === 'in_flight') && <Ceilings keyId={value.key_id} />}
-          {value.bill != null && value.state !== 'refused' && value.children === undefined && (
-            <BillTable bill={value.bill} />
+          {value.state !== 'refused' && (
+            <div class="beside">
+              <div>
+                {value.bill != null && value.children === undefined && <BillTable bill={value.bill} />}
+              </div>
+              <Timeline of={value} />
+            </div>
           )}
-          {value.object_id !== null && value.state === 'settled' && <Parts of={value} />}
-          {value.state !== 'refused' && <Times of={value} />}
           <h2>Call</h2>
           <Facts of={value} />
           {!isDeveloper && <Bodies id={id} />}
@@ -67,6 +74,10 @@ export function RequestPage({ id }: { readonly id: string }) {
 const meaningOf = (code: string | null) =>
   /^.*?\.(?= |$)/.exec(ERRORS[code as ErrorCode]?.meaning ?? '')?.[0].replaceAll('`', '')
 
+/** The records of a batch, one for each model, have its start, so the log is read for one millisecond only. */
+const partsOf = ({ id, started_at: start }: Call) =>
+  withQuery('/requests', { parent_id: id, start, end: new Date(Date.parse(start) + 1).toISOString() })
+
 /** How the call ended, in a sentence. */
 function Summary({ of: call }: { readonly of: Call }) {
   const { state, code, children } = call
@@ -74,12 +85,18 @@ function Summary({ of: call }: { readonly of: Call }) {
     settled: (
       <>
         Cost <b>{exactMoney(costOf(call))}</b>
-        {children !== undefined && `, as the sum of ${plural(children, 'part')}`}.
+        {children !== undefined && (
+          <>
+            , as the sum of <Link to={partsOf(call)}>{plural(children, 'part')}</Link>
+          </>
+        )}
+        .
       </>
     ),
     refused: (
       <>
-        Refused with <code>{code}</code>: nothing was sent upstream, and nothing is billed. {meaningOf(code)}
+        Refused with <code>{code}</code>: nothing was sent upstream, and nothing is billed. {meaningOf(code)}{' '}
+        {ERRORS[code as ErrorCode]?.retry === 'safe' && 'It can be sent again.'}
       </>
     ),
     released: 'Nothing was billed: the endpoint is free, or upstream answered with an error.',
@@ -99,109 +116,93 @@ function Summary({ of: call }: { readonly of: Call }) {
 function Ceilings({ keyId }: { readonly keyId: string }) {
   const { isDeveloper } = usePermissions()
   const { value: key } = useResource<Key>(isDeveloper ? '/v1/keys/me' : `/v1/keys/${keyId}`, 2_000)
+  const { value: account } = useResource<OwnAccount>(isDeveloper ? null : OWN_ACCOUNT, 2_000)
+  const isEnforced = account?.credit_enforced === true
   return (
     <FactList>
-      {key !== null && key.monthly_budget_usd !== null && (
-        <Fact title="Budget of the key" value={<BudgetBar budget={{ ...key, daily_budget_usd: null }} />} />
-      )}
-      {key !== null && key.daily_budget_usd !== null && (
-        <Fact title="Its budget today">
-          <BudgetBar budget={{ ...key, monthly_budget_usd: null }} />
-        </Fact>
-      )}
-      {!isDeveloper && <AccountLimits />}
+      <Fact title="Budget of the key" value={key && <Budget of={key} />} />
+      <Fact title="Budget of the account" value={account && <Budget of={account} />} />
+      <Fact title="Credit left" value={isEnforced && <Money usd={account.balance_usd} />} />
     </FactList>
-  )
-}
-
-function AccountLimits() {
-  const { value: account } = useAccount(2_000)
-  if (account === null) return null
-  return (
-    <>
-      {account.monthly_budget_usd !== null && (
-        <Fact title="Budget of the account" value={<BudgetBar budget={account} />} />
-      )}
-      {account.credit_enforced && (
-        <Fact title="Credit left">
-          <Money usd={account.balance_usd} />
-        </Fact>
-      )}
-    </>
   )
 }
 
 /** The price as arithmetic, which a customer can check with a pencil. */
 function BillTable({ bill }: { readonly bill: Bill }) {
   const { isDeveloper } = usePermissions()
-  const { lines, discount_usd: discount } = bill
+  const { lines, discount_usd: discount, rounding_usd: rounding } = bill
   if (lines.length === 0)
     return (
       <p class="quiet">
         {bill.note} {bill.held_usd > 0 && bill.cost_usd === null && <Reserved of={bill} />}
       </p>
     )
-  const amounts = [
-    ...lines.map((line) => line.amount_usd),
-    bill.rounding_usd,
-    discount ?? 0,
-    bill.cost_usd ?? 0,
-  ]
-  const decimals = Math.max(...amounts.map(lineDecimals))
-  const aligned = (usd: number) => money(usd, decimals)
   const models = [...new Set(lines.map(({ model }) => model))]
-  const detailsOf = ({ model, modifiers }: Bill['lines'][number]) =>
-    [...(models.length > 1 ? [model] : []), ...modifiers].join(', ')
   const fractions = [...new Set(lines.map((line) => line.discount))]
+  const sum = (id: string, usd: number): BillRow => ({ id, title: id, usd })
+  const rows: readonly BillRow[] = [
+    ...lines.map((line) => ({
+      id: `${line.model} ${line.label}`,
+      title: line.label,
+      details: [...(models.length > 1 ? [line.model] : []), ...line.modifiers].join(', '),
+      quantity: count(line.quantity),
+      rate: `× ${exactMoney(line.rate_usd)} ${line.rate_per === 1 ? 'each' : `per ${rateUnit(line.rate_per)}`}`,
+      usd: line.amount_usd,
+    })),
+    ...(rounding === 0 ? [] : [sum('rounding, once', rounding)]),
+    ...(discount === null || discount === 0
+      ? []
+      : [
+          sum('at list price', bill.list_cost_usd ?? 0),
+          sum(`discount of ${fractions.map(shownFraction).join(' and ')}`, -discount),
+        ]),
+  ]
+  // Points stand below each other.
+  const decimals = Math.max(...[bill.cost_usd ?? 0, ...rows.map(({ usd }) => usd)].map(lineDecimals))
   return (
     <>
       <h2>Bill</h2>
-      <Scroller title="Bill" kind="bill">
-        <table>
-          <tbody>
-            {lines.map((line) => (
-              <tr key={`${line.model} ${line.label}`} class="line">
-                <td>
-                  {line.label} <span class="quiet">{detailsOf(line)}</span>
-                </td>
-                <td class="figure">{count(line.quantity)}</td>
-                <td class="figure quiet">
-                  × {exactMoney(line.rate_usd)}{' '}
-                  {line.rate_per === 1 ? 'each' : `per ${rateUnit(line.rate_per)}`}
-                </td>
-                <td class="figure">
-                  <span class="quiet">= </span>
-                  {aligned(line.amount_usd)}
-                </td>
-              </tr>
-            ))}
-            {bill.rounding_usd !== 0 && <Row title="rounding, once" amount={aligned(bill.rounding_usd)} />}
-            {discount !== null && discount !== 0 && (
+      <Table
+        caption="Bill"
+        kind="bill"
+        rows={rows}
+        rowClass={({ rate }) => (rate === undefined ? undefined : 'line')}
+        columns={[
+          {
+            title: 'Used',
+            cell: ({ title, details }) => (
               <>
-                <Row title="at list price" amount={aligned(bill.list_cost_usd ?? 0)} />
-                <Row
-                  title={`discount of ${fractions.map(shownFraction).join(' and ')}`}
-                  amount={aligned(-discount)}
-                />
+                {title} <span class="quiet">{details}</span>
               </>
-            )}
-          </tbody>
-          <tfoot>
-            <Row title="Total" amount={aligned(bill.cost_usd ?? 0)} />
-          </tfoot>
-        </table>
-      </Scroller>
+            ),
+          },
+          { title: 'Quantity', isFigure: true, cell: ({ quantity }) => quantity },
+          { title: 'Rate', isFigure: true, cell: ({ rate }) => <span class="quiet">{rate}</span> },
+          { title: 'Amount', isFigure: true, cell: ({ usd }) => money(usd, decimals) },
+        ]}
+        total={['Total', sum('Total', bill.cost_usd ?? 0)]}
+      />
       <p class="quiet">
         Prices of {isDeveloper ? bill.price_version : <Link to="/prices">{bill.price_version}</Link>}
         {models.length === 1 && ` for ${models[0]}`}. We reserved {money(bill.held_usd)} while it ran, the
         most this request could cost, and released the rest.
       </p>
-      <details class="why-reserved quiet">
+      <details class="quiet">
         <summary>Why {money(bill.held_usd)}</summary>
         <p>{bill.held_because}</p>
       </details>
     </>
   )
+}
+
+/** A line of a bill, or a sum, which has neither quantity nor rate. */
+interface BillRow {
+  readonly id: string
+  readonly title: string
+  readonly details?: string
+  readonly quantity?: string
+  readonly rate?: string
+  readonly usd: number
 }
 
 /** What a call that has not ended has reserved. */
@@ -210,17 +211,6 @@ const Reserved = ({ of: bill }: { readonly of: Bill }) => (
     <b>{money(bill.held_usd)}</b> is reserved. {bill.held_because}
   </>
 )
-
-function Row({ title, amount }: { readonly title: string; readonly amount: string }) {
-  return (
-    <tr>
-      <td>{title}</td>
-      <td />
-      <td />
-      <td class="figure">{amount}</td>
-    </tr>
-  )
-}
 
 function rateUnit(per: number): string {
   return per === 1_000_000 ? 'M' : count(per)
@@ -236,28 +226,63 @@ function lineDecimals(usd: number): number {
   return Math.max(2, text.length - text.indexOf('.') - 1)
 }
 
-interface TimesProps {
-  readonly of: Call
+interface Moment {
+  readonly title: string
+  readonly at?: string | null
+  readonly note?: string
+  readonly isUpstream?: boolean
 }
 
-function Times({ of: { upstream_ms: upstream, overhead_ms: overhead, started_at, ended_at } }: TimesProps) {
-  if (upstream === null) return null
+const ENDINGS: Partial<Record<Call['state'], string>> = {
+  settled: 'Settled',
+  released: 'Released, nothing billed',
+  interrupted: 'Interrupted',
+}
+
+/** The course of a call, as far as its record states it. */
+function momentsOf(call: BilledCall): readonly Moment[] {
+  const { state, started_at: at, ended_at, upstream_ms: upstream, overhead_ms: overhead } = call
+  if (state === 'waiting') return [{ title: 'Waiting for room under a budget', at }]
+  const held = call.bill?.held_usd ?? 0
+  const unused = held - costOf(call)
+  const times = `${duration(upstream ?? 0)} upstream, ${duration(overhead ?? 0)} in the gateway`
+  const ending = ENDINGS[state]
+  return [
+    { title: 'Admitted', at, note: `${bytes(call.bytes_in)} sent by the client` },
+    ...(held > 0 ? [{ title: `Reserved ${money(held)}` }] : []),
+    ...(upstream === null
+      ? []
+      : [{ title: `Upstream answered ${call.status ?? ''}`, note: times, isUpstream: true }]),
+    ending === undefined
+      ? { title: state === 'deferred' ? 'Waiting for its cost' : 'In flight' }
+      : {
+          title: ending,
+          at: ended_at,
+          ...(state === 'settled' && held > 0 && unused > 0 ? { note: `${money(unused)} released` } : {}),
+        },
+    ...(call.credited ? [{ title: 'Credited back' }] : []),
+  ]
+}
+
+function Timeline({ of: call }: { readonly of: BilledCall }) {
   return (
-    <>
-      <h2>Time</h2>
-      <p class="wide-bar">
-        <TimeBar upstreamMs={upstream} overheadMs={overhead ?? 0} />
-      </p>
-      <p>
-        <span class="swatch upstream" /> {duration(upstream)} upstream <span class="swatch overhead" />{' '}
-        {duration(overhead ?? 0)} in the gateway
-        <span class="quiet">
-          {' · '}
-          {exactTime(started_at)}
-          {ended_at !== null && ` – ${exactTime(ended_at).slice(11)}`}
-        </span>
-      </p>
-    </>
+    <section aria-label="Timeline">
+      <h2>Timeline</h2>
+      <ol class="timeline">
+        {momentsOf(call).map(({ title, at, note, isUpstream }) => (
+          <li key={title}>
+            {title}
+            {at != null && (
+              <time dateTime={at} title={exactTime(at)}>
+                {exactTime(at).slice(11)}
+              </time>
+            )}
+            {isUpstream && <TimeBar upstreamMs={call.upstream_ms ?? 0} overheadMs={call.overhead_ms ?? 0} />}
+            {note !== undefined && <span class="quiet">{note}</span>}
+          </li>
+        ))}
+      </ol>
+    </section>
   )
 }
 
@@ -290,33 +315,6 @@ function Facts({ of: call }: { readonly of: Call }) {
       />
       <Fact title="Balance after" value={call.balance_usd !== null && <Money usd={call.balance_usd} />} />
     </FactList>
-  )
-}
-
-/** The cost of a batch, model by model. Its records have its start, so the log is read for one millisecond only. */
-function Parts({ of: { id, started_at } }: { readonly of: Call }) {
-  const end = new Date(Date.parse(started_at) + 1).toISOString()
-  const query = new URLSearchParams({ parent_id: id, start: started_at, end })
-  const parts = useResource<{ data: readonly Call[] }>(`/gateway/v1/requests?${query}`)
-  if (parts.value?.data.length === 0) return null
-  return (
-    <Show resource={parts}>
-      {({ data }) => (
-        <>
-          <h2>By model</h2>
-          <ul class="doors">
-            {data.map((part) => (
-              <li key={part.id}>
-                <Link to={`/requests/${part.id}`}>
-                  <span>{part.model ?? 'unknown'}</span>
-                  <data value={part.cost_usd ?? 0}>{exactMoney(part.cost_usd ?? 0)}</data>
-                </Link>
-              </li>
-            ))}
-          </ul>
-        </>
-      )}
-    </Show>
   )
 }
 

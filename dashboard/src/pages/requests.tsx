@@ -1,18 +1,27 @@
 import { useState } from 'preact/hooks'
+import { CALL_FLAGS, CALL_STATES } from '../../../src/kernel/vocabulary.ts'
 import type { Call, Key, ListOf, Usage } from '../api.ts'
 import { usePermissions, useResource } from '../data.ts'
 import { CALL_DECIMALS, count, duration, plural, shortCount } from '../format.ts'
 import { go, Link, setQuery, withQuery } from '../router.tsx'
 import { Button } from '../ui/button.tsx'
-import { DateRange, Download, Filters, Search, Select, TextFilter } from '../ui/choices.tsx'
+import { DateRange, Download, Filters, inWords, Search, Select, TextFilter } from '../ui/choices.tsx'
 import { At, Figure, KeyLink, Money, TimeBar } from '../ui/figures.tsx'
 import { Empty, Heading, Show, Tag } from '../ui/states.tsx'
 import { type Column, Table } from '../ui/table.tsx'
 
 const ROWS = 100
-const STATES = ['waiting', 'in_flight', 'deferred', 'settled', 'released', 'interrupted', 'refused'] as const
-const FLAGS = ['streamed', 'estimated', 'unpriced', 'overrun', 'priced_as_requested', 'credited'] as const
-const FILTERS = ['start', 'end', 'model', 'state', 'flag', 'status', 'min_cost_usd', 'socket'] as const
+const FILTERS = [
+  'start',
+  'end',
+  'model',
+  'state',
+  'flag',
+  'status',
+  'min_cost_usd',
+  'socket',
+  'parent_id',
+] as const
 
 /** What happened to this call? The box takes any id; the filters are the URL. */
 export function RequestsPage({ query }: { readonly query: URLSearchParams }) {
@@ -44,8 +53,8 @@ export function RequestsPage({ query }: { readonly query: URLSearchParams }) {
       <FindById />
       <Filters set={Number(key !== null) + set.length}>
         {!isDeveloper && <KeyFilter query={query} />}
-        <Select name="state" title="State" options={STATES} query={query} />
-        <Select name="flag" title="Flag" options={FLAGS} query={query} />
+        <Select name="state" title="State" options={inWords(CALL_STATES)} query={query} />
+        <Select name="flag" title="Flag" options={inWords(CALL_FLAGS)} query={query} />
         <TextFilter name="model" title="Model" query={query} />
         <TextFilter name="status" title="HTTP status" query={query} />
         <TextFilter name="min_cost_usd" title="At least, USD" query={query} />
@@ -108,7 +117,7 @@ function KeyFilter({ query }: { readonly query: URLSearchParams }) {
   const isListed = chosen === null || named.some(([id]) => id === chosen)
   const options = [...named, ...(isListed ? [] : [[chosen, chosen] as const])]
   return (
-    <span class="clearable">
+    <span class="buttons">
       <Select
         name="key"
         title="Key"
@@ -133,12 +142,12 @@ interface SumOfProps {
  * Calls that were opened from a figure by day, model or key have the sum of that figure.
  */
 function SumOf({ filters, keyId, keyName }: SumOfProps) {
-  const { start, end, model, state, flag, status, min_cost_usd: least, socket } = filters
+  const { start, end, model, state, flag, status, min_cost_usd: least, socket, parent_id: parent } = filters
   const isDays = [start, end].every((day) => day == null || /^\d{4}-\d\d-\d\d$/.test(day))
   const isKnown =
     isDays &&
     (start !== null || end === null) &&
-    [flag, status, least, socket].every((value) => value === null) &&
+    [flag, status, least, socket, parent].every((value) => value === null) &&
     (state === null || state === 'settled')
   const usage = useResource<Usage>(isKnown ? withQuery('/v1/usage', { start, end, model, key: keyId }) : null)
   const total = isKnown ? usage.value?.total : undefined
@@ -148,6 +157,11 @@ function SumOf({ filters, keyId, keyName }: SumOfProps) {
       {socket != null && (
         <>
           Calls on <Link to={`/requests/${socket}`}>one WebSocket</Link>
+        </>
+      )}
+      {parent != null && (
+        <>
+          Parts of <Link to={`/requests/${parent}`}>one batch</Link>
         </>
       )}
       {total !== undefined && (

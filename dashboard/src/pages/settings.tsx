@@ -6,8 +6,8 @@ import { Link, withQuery } from '../router.tsx'
 import { Button } from '../ui/button.tsx'
 import { ConfirmByName, type Ends, FormDialog } from '../ui/dialog.tsx'
 import { Fact, Facts } from '../ui/facts.tsx'
-import { SelectField, TextField } from '../ui/fields.tsx'
-import { BudgetBar, Id, When } from '../ui/figures.tsx'
+import { SelectField, TextField, useFields } from '../ui/fields.tsx'
+import { Id, When } from '../ui/figures.tsx'
 import { Heading, Show, Tag } from '../ui/states.tsx'
 import { actionColumn, nameColumn, Table } from '../ui/table.tsx'
 import { SecretDialog } from './key-form.tsx'
@@ -25,7 +25,6 @@ type Role = keyof typeof ROLES
 /** Who may manage this gateway, and when does it alert? */
 export function SettingsPage({ query }: { readonly query: URLSearchParams }) {
   const [isCreating, setCreating] = useState(false)
-  const [created, setCreated] = useState<NewAdminKey | null>(null)
   const [revoked, setRevoked] = useState<AdminKey | null>(null)
   const { mayManage, isOperator } = usePermissions()
   const role = useContext(SignedIn)?.role
@@ -43,7 +42,10 @@ export function SettingsPage({ query }: { readonly query: URLSearchParams }) {
       <Heading title="Settings">
         {mayManage && <Button title="New admin key" kind="primary" onClick={() => setCreating(true)} />}
       </Heading>
-      <Gateway of={overview.value} role={role ?? ''} />
+      <Facts>
+        <Fact title="Base URL" value={<Id id={location.origin} />} />
+        <Fact title="Your role" value={`${capital(role ?? '')}: ${ROLES[role as Role]}`} />
+      </Facts>
       <h2>Admin keys</h2>
       <Show resource={keys} lines={3}>
         {({ data, next }) => (
@@ -81,9 +83,9 @@ export function SettingsPage({ query }: { readonly query: URLSearchParams }) {
         {({ alert_thresholds_percent: percents }) => (
           <p class="measure">
             An event is emitted when a key or account has spent{' '}
-            <b class="nowrap">{percents.map((percent) => `${percent}%`).join(', ')}</b> or all of a budget. It
-            is listed in <Link to="/activity">Activity</Link>, and <Link to="/webhooks">webhooks</Link>{' '}
-            deliver it. The percentages are <code>webhooks.thresholds_percent</code> of the configuration.
+            <b>{percents.map((percent) => `${percent}%`).join(', ')}</b> or all of a budget. It is listed in{' '}
+            <Link to="/activity">Activity</Link>, and <Link to="/webhooks">webhooks</Link> deliver it. The
+            percentages are <code>webhooks.thresholds_percent</code> of the configuration.
           </p>
         )}
       </Show>
@@ -92,19 +94,10 @@ export function SettingsPage({ query }: { readonly query: URLSearchParams }) {
         <AdminKeyForm
           isOperator={isOperator}
           onClose={() => setCreating(false)}
-          onDone={(key) => {
+          onDone={() => {
             setCreating(false)
-            setCreated(key)
             keys.refresh()
           }}
-        />
-      )}
-      {created !== null && (
-        <SecretDialog
-          title={`Admin key “${created.name}” created`}
-          secret={created.key}
-          hint="It signs in here and is the bearer token of the management API."
-          onClose={() => setCreated(null)}
         />
       )}
       {revoked !== null && (
@@ -126,27 +119,22 @@ export function SettingsPage({ query }: { readonly query: URLSearchParams }) {
   )
 }
 
-/** The facts that clients and people need: the URL, the account, the role of this session. */
-function Gateway({ of: overview, role }: { readonly of: Overview | null; readonly role: string }) {
-  const { value: account } = useAccount(10_000)
-  const store = overview?.store === 'sqlite' ? 'SQLite' : 'PostgreSQL'
-  return (
-    <Facts>
-      <Fact title="Base URL" value={<Id id={location.origin} />} />
-      <Fact title="Version" value={overview !== null && `${overview.version} on ${store}`} />
-      <Fact title="Account" value={account !== null && <span class="name">{account.name}</span>} />
-      <Fact title="Budget" value={account !== null && <BudgetBar budget={account} />} />
-      <Fact title="Your role" value={`${capital(role)}: ${ROLES[role as Role]}`} />
-    </Facts>
-  )
-}
-
-function AdminKeyForm({ isOperator, onClose, onDone }: Ends<NewAdminKey> & { readonly isOperator: boolean }) {
-  const [name, setName] = useState('')
-  const [role, setRole] = useState<Role>('viewer')
-  const { value: account } = useAccount(10_000)
+function AdminKeyForm({ isOperator, onClose, onDone }: Ends<void> & { readonly isOperator: boolean }) {
+  const [made, setMade] = useState<NewAdminKey | null>(null)
+  const { fields, bind } = useFields(() => ({ name: '', role: 'viewer' as Role }))
+  const { value: account } = useAccount()
+  const { name, role } = fields
   const account_id = role === 'operator' ? undefined : account?.id
   const offered = (Object.keys(ROLES) as Role[]).filter((each) => isOperator || each !== 'operator')
+  if (made !== null)
+    return (
+      <SecretDialog
+        title={`Admin key “${made.name}” created`}
+        secret={made.key}
+        hint="It signs in here and is the bearer token of the management API."
+        onClose={onDone}
+      />
+    )
   return (
     <FormDialog
       title="New admin key"
@@ -154,7 +142,7 @@ function AdminKeyForm({ isOperator, onClose, onDone }: Ends<NewAdminKey> & { rea
       isReady={name.trim() !== '' && (role === 'operator' || account !== null)}
       onClose={onClose}
       onSubmit={async () =>
-        onDone(await send<NewAdminKey>('POST', '/gateway/v1/admin-keys', { name, role, account_id }))
+        setMade(await send<NewAdminKey>('POST', '/gateway/v1/admin-keys', { ...fields, account_id }))
       }
     >
       <TextField
@@ -162,15 +150,13 @@ function AdminKeyForm({ isOperator, onClose, onDone }: Ends<NewAdminKey> & { rea
         hint="The person or system that uses it; Activity names it."
         maxLength={120}
         isRequired
-        value={name}
-        onInput={setName}
+        {...bind('name')}
       />
       <SelectField
         label="Role"
-        hint={`A key of this role: ${ROLES[role]}.`}
-        value={role}
+        hint={`A key of this role: ${ROLES[fields.role]}.`}
         options={Object.fromEntries(offered.map((each) => [each, each]))}
-        onInput={(text) => setRole(text as Role)}
+        {...bind('role')}
       />
     </FormDialog>
   )

@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks'
 import { type Session, send } from '../api.ts'
 import { useCommand } from '../data.ts'
 import mark from '../mark.svg'
-import { Field } from '../ui/dialog.tsx'
+import { TextField } from '../ui/fields.tsx'
 import { Failure } from '../ui/states.tsx'
 
 /** The key is exchanged for a session and then forgotten: it is in no storage of the browser. */
@@ -32,7 +32,7 @@ export function SignIn({
           void command.run(async () => onSession(await send<Session>('POST', '/gateway/v1/session', body())))
         }}
       >
-        <Field
+        <TextField
           label="Admin key or API key"
           hint={
             <>
@@ -40,18 +40,12 @@ export function SignIn({
               spend and calls.
             </>
           }
-        >
-          {(id) => (
-            <input
-              id={id}
-              type="password"
-              autoComplete="current-password"
-              required
-              value={key}
-              onInput={(event) => setKey(event.currentTarget.value)}
-            />
-          )}
-        </Field>
+          type="password"
+          autoComplete="current-password"
+          isRequired
+          value={key}
+          onInput={setKey}
+        />
         {command.error !== null && <Failure error={command.error} />}
         <button type="submit" class="primary" disabled={command.isBusy}>
           Sign in

@@ -1,35 +1,33 @@
-import { useEffect, useState } from 'preact/hooks'
-import { type Bucket, type Call, inAccount, type Usage } from '../api.ts'
+import type { Bucket, Call, Usage } from '../api.ts'
 import { usePermissions, useResource } from '../data.ts'
-import { addDays, count, dayOf, daysBetween, percent, shortCount } from '../format.ts'
-import { Link, setQuery, withQuery } from '../router.tsx'
+import { addDays, count, dayOf, daysBetween, daysInWords, percent, shortCount } from '../format.ts'
+import { go, Link, setQuery, withQuery } from '../router.tsx'
 import { Bars, stack } from '../ui/chart.tsx'
-import { Choices, DateRange, Download, Labelled } from '../ui/choices.tsx'
+import { Choices, DateRange, Download } from '../ui/choices.tsx'
 import { Sum } from '../ui/facts.tsx'
-import { Figure, KeyLink, MoneyLink } from '../ui/figures.tsx'
+import { Figure, KeyLink, Money } from '../ui/figures.tsx'
 import { Empty, Heading, Show, Tag } from '../ui/states.tsx'
-import { type Column, Table } from '../ui/table.tsx'
+import { type Column, Table, usdColumn } from '../ui/table.tsx'
 
 const DIMENSIONS = ['day', 'model', 'key'] as const
 type Dimension = (typeof DIMENSIONS)[number]
 const ROWS = 200
 
-interface Range {
-  readonly title: string
+interface Days {
   readonly start: string
   readonly end: string
 }
 
-function rangesOf(today: string): readonly Range[] {
+function rangesOf(today: string) {
   const month = `${today.slice(0, 8)}01`
   const lastOfBefore = addDays(month, -1)
-  return [
-    { title: 'This month', start: month, end: today },
-    { title: 'Last month', start: `${lastOfBefore.slice(0, 8)}01`, end: lastOfBefore },
-    { title: '7 days', start: addDays(today, -6), end: today },
-    { title: '30 days', start: addDays(today, -29), end: today },
-    { title: 'A year', start: addDays(today, -364), end: today },
-  ]
+  return {
+    'This month': { start: month, end: today },
+    'Last month': { start: `${lastOfBefore.slice(0, 8)}01`, end: lastOfBefore },
+    '7 days': { start: addDays(today, -6), end: today },
+    '30 days': { start: addDays(today, -29), end: today },
+    'A year': { start: addDays(today, -364), end: today },
+  }
 }
 
 /** Where did the money go? The same sums as `GET /v1/usage`, each with a link to its calls. */
@@ -37,7 +35,7 @@ export function UsagePage({ query }: { readonly query: URLSearchParams }) {
   const { isDeveloper } = usePermissions()
   const offered = DIMENSIONS.filter((each) => !isDeveloper || each !== 'key')
   const ranges = rangesOf(dayOf(Date.now()))
-  const [thisMonth] = ranges as [Range]
+  const thisMonth = ranges['This month']
   const start = query.get('start') ?? thisMonth.start
   const end = query.get('end') ?? thisMonth.end
   const by = (query.get('by') ?? 'model')
@@ -62,39 +60,32 @@ export function UsagePage({ query }: { readonly query: URLSearchParams }) {
         />
       </Heading>
       <div class="filters">
-        <Labelled title="Time">
-          <Choices
-            title="Time"
-            options={ranges.map(({ title }) => title)}
-            isChosen={(title) =>
-              ranges.some((range) => range.title === title && range.start === start && range.end === end)
-            }
-            onChoose={(title) => {
-              const range = ranges.find((range) => range.title === title) ?? thisMonth
-              setQuery({ start: range.start, end: range.end, after: null })
-            }}
-          />
-        </Labelled>
+        <Choices
+          title="Time"
+          isTitled
+          options={Object.keys(ranges) as (keyof typeof ranges)[]}
+          isChosen={(title) => ranges[title].start === start && ranges[title].end === end}
+          onChoose={(title) => setQuery({ ...ranges[title], after: null })}
+        />
         <DateRange start={start} end={end} />
-        <Labelled title="Group by">
-          <Choices
-            title="Group by"
-            options={offered}
-            nameOf={(each) => TITLES[each]}
-            isChosen={(each) => by.includes(each)}
-            onChoose={toggle}
-          />
-        </Labelled>
+        <Choices
+          title="Group by"
+          isTitled
+          options={offered}
+          nameOf={(each) => TITLES[each]}
+          isChosen={(each) => by.includes(each)}
+          onChoose={toggle}
+        />
       </div>
       <Show resource={days} lines={5}>
         {({ data, total }) => (
           <>
-            {total.requests > 0 && <Sums of={total} calls={withQuery('/requests', { start, end })} />}
+            {total.requests > 0 && <Sums of={total} start={start} end={end} />}
             {total.requests > 0 &&
-              (start === end ? (
-                <Hours key={start} day={start} by={stackedBy(by)} calls={total.requests} />
+              (daysBetween(start, end).length <= HOURLY_DAYS_MAX ? (
+                <HourBars start={start} end={end} by={stackedBy(by)} calls={total.requests} />
               ) : (
-                <Days start={start} end={end} by={stackedBy(by)} buckets={data} />
+                <DayBars start={start} end={end} by={stackedBy(by)} buckets={data} />
               ))}
           </>
         )}
@@ -112,7 +103,7 @@ export function UsagePage({ query }: { readonly query: URLSearchParams }) {
               caption="Usage"
               columns={columnsOf(by, start, end)}
               rows={identified(after === null && next === null ? inOrder(by, data) : data)}
-              footer={footerOf(by, total)}
+              total={['Total', { ...total, id: 'total' }]}
               after={after}
               next={next}
             />
@@ -124,24 +115,52 @@ export function UsagePage({ query }: { readonly query: URLSearchParams }) {
 }
 
 /** The sums of the report, with links to the calls that they are of. */
-function Sums({ of: total, calls }: { readonly of: Bucket; readonly calls: string }) {
+function Sums({ of: total, start, end }: Days & { readonly of: Bucket }) {
+  const calls = withQuery('/requests', { start, end })
   return (
     <ul class="sums">
-      <Sum title="Cost" value={<MoneyLink to={calls} usd={total.cost_usd} />} />
-      <Sum title="At list price" value={<MoneyLink to={calls} usd={total.list_cost_usd} />} />
+      <Sum
+        title="Cost"
+        value={<Money to={calls} usd={total.cost_usd} />}
+        note={<Compared cost={total.cost_usd} start={start} end={end} />}
+      />
+      <Sum title="At list price" value={<Money to={calls} usd={total.list_cost_usd} />} />
       <Sum
         title="Saved"
-        value={<MoneyLink to={calls} usd={total.savings_usd} />}
+        value={<Money to={calls} usd={total.savings_usd} />}
         note={`${percent(total.savings_usd, total.list_cost_usd)} of the list price`}
       />
       {total.credited_usd > 0 && (
-        <Sum
-          title="Credited back"
-          value={<MoneyLink to={`${calls}&flag=credited`} usd={total.credited_usd} />}
-        />
+        <Sum title="Credited back" value={<Money to={`${calls}&flag=credited`} usd={total.credited_usd} />} />
       )}
       <Sum title="Calls" value={<Link to={calls}>{count(total.requests)}</Link>} />
     </ul>
+  )
+}
+
+/** The days to compare a range with: of a month the same days of the one before, of other ranges as many days before. */
+function daysBefore({ start, end }: Days): Days {
+  const last = addDays(start, -1)
+  if (!start.endsWith('-01') || end.slice(0, 7) !== start.slice(0, 7))
+    return { start: addDays(start, -daysBetween(start, end).length), end: last }
+  const same = `${last.slice(0, 8)}${end.slice(8)}`
+  const isWhole = addDays(end, 1).endsWith('-01')
+  return { start: `${last.slice(0, 8)}01`, end: isWhole || same > last ? last : same }
+}
+
+/** The cost of some days beside that of the days before them. */
+export function Compared({ cost, ...days }: Days & { readonly cost: number }) {
+  const { start, end } = daysBefore(days)
+  const { value } = useResource<Usage>(withQuery('/v1/usage', { start, end }), 60_000)
+  if (value === null) return <>&nbsp;</>
+  const before = value.total.cost_usd
+  const named = daysInWords(start, end)
+  if (before === 0) return <>nothing spent {named}</>
+  const change = cost >= before ? `+${percent(cost - before, before)}` : `−${percent(before - cost, before)}`
+  return (
+    <>
+      {change} against {named}: <Money to={withQuery('/usage', { start, end })} usd={before} />
+    </>
   )
 }
 
@@ -155,12 +174,7 @@ interface StackProps {
 const STACKED_MAX = 10_000
 
 /** Cost per day, stacked by model or key; of more groups than can be read at once the plain days. */
-function Days({
-  start,
-  end,
-  by,
-  buckets,
-}: StackProps & { readonly start: string; readonly end: string; readonly buckets: readonly Bucket[] }) {
+function DayBars({ start, end, by, buckets }: StackProps & Days & { readonly buckets: readonly Bucket[] }) {
   const path = withQuery('/v1/usage', { start, end, group_by: `day,${by}`, limit: STACKED_MAX })
   const parts = useResource<Usage>(by === null ? null : path, 15_000)
   const isStacked = by !== null && parts.value !== null && !parts.value.has_more && !parts.isLoading
@@ -190,46 +204,43 @@ function Days({
 }
 
 const HOURS = Array.from({ length: 24 }, (_, hour) => `${String(hour).padStart(2, '0')}:00`)
+/** Of so many days the hours are shown. Usage has no hours: they are read from the calls, of which there may be so many. */
+const HOURLY_DAYS_MAX = 3
 const CALLS_MAX = 5_000
 
-/** The hours of a single day, from its calls. Usage has no hours, so a day of very many calls has no chart. */
-function Hours({ day, by, calls: expected }: StackProps & { readonly day: string; readonly calls: number }) {
-  const [calls, setCalls] = useState<readonly Call[] | null>(null)
-  useEffect(() => {
-    if (expected > CALLS_MAX) return
-    const abort = new AbortController()
-    async function read(): Promise<void> {
-      const query = { start: day, end: day, state: 'settled', format: 'ndjson' }
-      const reply = await fetch(inAccount(withQuery('/gateway/v1/requests', query)), { signal: abort.signal })
-      if (reply.ok)
-        setCalls(
-          (await reply.text())
-            .trim()
-            .split('\n')
-            .map((line) => JSON.parse(line)),
-        )
-    }
-    // The sums above and the table below show a failure of the gateway; the chart just stays away.
-    read().catch(() => {})
-    return () => abort.abort()
-  }, [day, expected])
-  if (expected > CALLS_MAX)
-    return <p class="quiet">The hourly chart is available for days with at most {count(CALLS_MAX)} calls.</p>
-  if (calls === null) return null
+function HourBars({ start, end, by, calls: expected }: StackProps & Days & { readonly calls: number }) {
+  const query = { start, end, state: 'settled', format: 'ndjson' }
+  const isFew = expected <= CALLS_MAX
+  const { value } = useResource<readonly Call[]>(isFew ? withQuery('/gateway/v1/requests', query) : null)
+  if (!isFew) return <p class="quiet">The hourly chart is available for at most {count(CALLS_MAX)} calls.</p>
+  if (value === null) return null
   const { slots, series } = stack(
-    HOURS,
-    calls.map((call) => ({
+    daysBetween(start, end).flatMap((day) => HOURS.map((hour) => `${day} ${hour}`)),
+    value.map((call) => ({
       ...call,
       cost_usd: call.cost_usd ?? 0,
       list_cost_usd: call.list_cost_usd ?? 0,
       requests: 1,
     })),
-    ({ started_at }) => `${started_at.slice(11, 13)}:00`,
+    ({ started_at }) => `${started_at.slice(0, 10)} ${started_at.slice(11, 13)}:00`,
     ({ model_served, model, key_name }) => ({
       name: by === 'key' ? key_name : by === 'model' ? (model_served ?? model ?? 'no model') : 'Cost',
     }),
   )
-  return <Bars title={`Cost per hour of ${day}, UTC`} slots={slots} series={series} />
+  const callsOf = (first: string, last = first) => {
+    const hourMs = 3_600_000
+    const after = new Date(Date.parse(`${last.replace(' ', 'T')}Z`) + hourMs).toISOString()
+    go(withQuery('/requests', { start: `${first.replace(' ', 'T')}:00Z`, end: after }))
+  }
+  return (
+    <Bars
+      title={`Cost per hour${start === end ? ` of ${start}` : ''}, UTC`}
+      slots={slots}
+      series={series}
+      onPick={callsOf}
+      onBrush={callsOf}
+    />
+  )
 }
 
 const TOKENS = [
@@ -266,24 +277,10 @@ function columnsOf(by: readonly Dimension[], start: string, end: string): Column
       title: 'Cost, USD',
       isFigure: true,
       lead: 'right',
-      cell: (bucket) => (
-        <Link to={callsOf(bucket)}>
-          <Figure usd={bucket.cost_usd} />
-        </Link>
-      ),
+      cell: (bucket) => <Figure usd={bucket.cost_usd} to={callsOf(bucket)} />,
     },
-    {
-      title: 'List',
-      isFigure: true,
-      isMinor: true,
-      cell: ({ list_cost_usd }) => <Figure usd={list_cost_usd} />,
-    },
-    {
-      title: 'Saved',
-      isFigure: true,
-      isMinor: true,
-      cell: ({ savings_usd }) => <Figure usd={savings_usd} />,
-    },
+    usdColumn('List', ({ list_cost_usd }) => list_cost_usd, { isMinor: true }),
+    usdColumn('Saved', ({ savings_usd }) => savings_usd, { isMinor: true }),
     {
       title: 'Calls',
       isFigure: true,
@@ -320,18 +317,6 @@ function Doubts({
 /** Buckets of a list that has one page only, the most expensive first; days stay in their order. */
 function inOrder(by: readonly Dimension[], buckets: readonly Bucket[]): readonly Bucket[] {
   return by.includes('day') ? buckets : [...buckets].sort((a, b) => b.cost_usd - a.cost_usd)
-}
-
-function footerOf(by: readonly Dimension[], total: Bucket) {
-  return [
-    'Total',
-    ...Array<string>(Math.max(0, by.length - 1)).fill(''),
-    <Figure key="cost" usd={total.cost_usd} />,
-    <Figure key="list" usd={total.list_cost_usd} />,
-    <Figure key="saved" usd={total.savings_usd} />,
-    count(total.requests),
-    ...TOKENS.map(([, name]) => tokens(total[name])),
-  ]
 }
 
 function tokens(n: number) {

@@ -1,13 +1,21 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
-import { type ActivityEvent, type Delivery, type ListOf, send, WEBHOOK_EVENTS, type Webhook } from '../api.ts'
+import {
+  type ActivityEvent,
+  type Delivery,
+  type ListOf,
+  save,
+  send,
+  WEBHOOK_EVENTS,
+  type Webhook,
+} from '../api.ts'
 import { type Resource, useCommand, usePermissions, useResource } from '../data.ts'
-import { addDays, capital, count } from '../format.ts'
+import { addDays, capital, count, plural } from '../format.ts'
 import { Link, setQuery, withQuery } from '../router.tsx'
 import { Button } from '../ui/button.tsx'
 import { ConfirmByName, Dialog, type Ends, FormDialog } from '../ui/dialog.tsx'
 import { Fact, Facts } from '../ui/facts.tsx'
-import { CheckField, SelectField, TextField } from '../ui/fields.tsx'
+import { CheckField, SelectField, TextField, useFields } from '../ui/fields.tsx'
 import { At, Id, Snippet, When } from '../ui/figures.tsx'
 import { Empty, Failure, Heading, Show, Tag } from '../ui/states.tsx'
 import { actionColumn, inShort, nameColumn, Table } from '../ui/table.tsx'
@@ -174,11 +182,12 @@ function OneWebhook({ of: webhook, onChanged, onSecret }: OneWebhookProps) {
         <Fact title="Events" value={webhook.events.includes('*') ? 'all' : webhook.events.join(', ')} />
         <Fact title="Description" value={webhook.description} />
       </Facts>
+      <Show resource={deliveries}>{({ data }) => <Failures of={data} />}</Show>
       <h2>Deliveries</h2>
       <Show resource={deliveries}>
         {({ data }) =>
           data.length === 0 ? (
-            <p class="quiet">None yet.</p>
+            <p class="quiet">None yet. A test is delivered within a second.</p>
           ) : (
             <Table
               caption="Deliveries"
@@ -252,15 +261,39 @@ function OneWebhook({ of: webhook, onChanged, onSecret }: OneWebhookProps) {
   )
 }
 
+const reasonOf = ({ error, response_status: status }: Delivery) =>
+  error ?? (status === null ? 'no answer' : `it answered ${status}`)
+
 function DeliveryState({ of: delivery }: { readonly of: Delivery }) {
-  const { status, attempts, response_status: answer, error } = delivery
+  const { status, attempts, response_status: answer } = delivery
   if (status === 'succeeded') return <span>Delivered, {answer}</span>
   if (attempts === 0) return <Tag kind="plain">queued</Tag>
   return (
-    <>
-      {status === 'failed' ? <Tag kind="bad">given up</Tag> : <Tag kind="look">retrying</Tag>}
-      <span class="why quiet">{error ?? (answer === null ? 'no answer' : `it answered ${answer}`)}</span>
-    </>
+    <span class="words">
+      {status === 'failed' ? <Tag kind="bad">given up</Tag> : <Tag kind="look">retrying</Tag>}{' '}
+      <span class="quiet">{reasonOf(delivery)}</span>
+    </span>
+  )
+}
+
+/** The deliveries that have failed, by their cause, with the reply that the endpoint gave last. */
+function Failures({ of: deliveries }: { readonly of: readonly Delivery[] }) {
+  const failed = deliveries.filter(({ status, attempts }) => status !== 'succeeded' && attempts > 0)
+  const causes = Object.entries(Object.groupBy(failed, reasonOf))
+  if (causes.length === 0) return null
+  return (
+    <section aria-label="Failures">
+      <h2>Failures</h2>
+      <ul class="notices">
+        {causes.map(([reason, some = []]) => (
+          <li key={reason} class="bad">
+            <b>{plural(some.length, 'delivery', 'deliveries')}</b>: {reason}, last{' '}
+            <When at={some[0]?.last_attempt_at ?? null} />
+            {some[0]?.response_body && <Snippet text={some[0].response_body} what="the reply" />}
+          </li>
+        ))}
+      </ul>
+    </section>
   )
 }
 
@@ -271,10 +304,7 @@ interface DeliveryDialogProps {
   readonly onRetry: (() => void) | null
 }
 
-/**
- * The payload of a delivery is its event, which the list of events has for as long. Of the reply the API has the
- * status, and why an attempt failed.
- */
+/** A delivery with its payload, which is an event of the list of events, and the last reply. */
 function DeliveryDialog({ of: delivery, format, onClose, onRetry }: DeliveryDialogProps) {
   const day = delivery.created_at.slice(0, 10)
   const events = useResource<ListOf<ActivityEvent>>(
@@ -309,6 +339,12 @@ function DeliveryDialog({ of: delivery, format, onClose, onRetry }: DeliveryDial
           return <Snippet text={text} what="the payload" />
         }}
       </Show>
+      {delivery.response_body && (
+        <>
+          <h2>Reply</h2>
+          <Snippet text={delivery.response_body} what="the reply" />
+        </>
+      )}
       <div class="actions">
         {onRetry !== null && <Button title="Redeliver" onClick={onRetry} />}
         <Button title="Close" kind="primary" onClick={onClose} />
@@ -322,67 +358,48 @@ function WebhookForm({
   onClose,
   onDone,
 }: Ends<Webhook & { secret?: string }> & { readonly edited: Webhook | null }) {
-  const [url, setUrl] = useState(edited?.url ?? '')
-  const [description, setDescription] = useState(edited?.description ?? '')
-  const [format, setFormat] = useState<string>(edited?.format ?? 'standard')
-  const [events, setEvents] = useState<ReadonlySet<string>>(
-    new Set(edited?.events ?? ['key.budget.threshold', 'key.budget.exceeded']),
-  )
-  function toggle(event: string): void {
-    const chosen = new Set(events)
-    if (!chosen.delete(event)) chosen.add(event)
-    setEvents(chosen)
-  }
-  const isAll = events.has('*')
+  const { fields, bind } = useFields(() => ({
+    url: edited?.url ?? '',
+    description: edited?.description ?? '',
+    format: edited?.format ?? 'standard',
+    events: edited?.events ?? ['key.budget.threshold', 'key.budget.exceeded'],
+  }))
+  const { value: events, onInput: setEvents } = bind('events')
+  const isAll = events.includes('*')
   return (
     <FormDialog
       title={edited === null ? 'New endpoint' : 'Edit endpoint'}
       submit={edited === null ? 'Create endpoint' : 'Save'}
-      isReady={url !== '' && events.size > 0}
+      isReady={fields.url !== '' && events.length > 0}
       isWide
       onClose={onClose}
-      onSubmit={async () => {
-        const body = { url, description, format, events: isAll ? ['*'] : [...events] }
-        onDone(
-          edited === null
-            ? await send('POST', '/gateway/v1/webhooks', body)
-            : await send('PATCH', `/gateway/v1/webhooks/${edited.id}`, body),
-        )
-      }}
+      onSubmit={async () =>
+        onDone(await save('/gateway/v1/webhooks', edited, { ...fields, url: fields.url.trim() }))
+      }
     >
-      <TextField
-        label="URL"
-        type="url"
-        placeholder="https://…"
-        isRequired
-        value={url}
-        onInput={(text) => setUrl(text.trim())}
-      />
+      <TextField label="URL" type="url" placeholder="https://…" isRequired {...bind('url')} />
       <div class="columns">
         <SelectField
           label="Format"
           hint="Slack also works for services that accept Slack's incoming webhooks."
-          value={format}
           options={{ standard: 'JSON, signed (Standard Webhooks)', slack: 'A message for Slack' }}
-          onInput={setFormat}
+          {...bind('format')}
         />
-        <TextField label="Description" maxLength={200} value={description} onInput={setDescription} />
+        <TextField label="Description" maxLength={200} {...bind('description')} />
       </div>
       <fieldset>
         <legend>Events</legend>
-        <CheckField
-          label="All events"
-          isChecked={isAll}
-          onChange={(isChecked) => setEvents(new Set(isChecked ? ['*'] : []))}
-        />
+        <CheckField label="All events" value={isAll} onInput={(isOn) => setEvents(isOn ? ['*'] : [])} />
         <div class="columns checks">
           {!isAll &&
             WEBHOOK_EVENTS.map((event) => (
               <CheckField
                 key={event}
                 label={event}
-                isChecked={events.has(event)}
-                onChange={() => toggle(event)}
+                value={events.includes(event)}
+                onInput={(isOn) =>
+                  setEvents(isOn ? [...events, event] : events.filter((each) => each !== event))
+                }
               />
             ))}
         </div>

@@ -2,12 +2,11 @@ import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { count, dayAndMonth, daysBetween, figure, money, monthShort, plural, weekday } from '../format.ts'
 import { Link } from '../router.tsx'
 import { Button } from './button.tsx'
-import { Figure } from './figures.tsx'
-import { Table } from './table.tsx'
+import { Table, usdColumn } from './table.tsx'
 
 /** A bar of a chart: a day or an hour. */
 export interface Slot {
-  /** `2026-11-16`, or an hour of a day: `14:00`. */
+  /** `2026-11-16`, or an hour: `2026-11-16 14:00`. */
   readonly id: string
   /** The cost of each series, in the order of `series`. */
   readonly costs: readonly number[]
@@ -151,17 +150,15 @@ export function Bars({ title, slots, series, onPick, onBrush }: BarsProps) {
           rows={slots.filter(({ requests }) => requests > 0).toReversed()}
           columns={[
             {
-              title: slots[0]?.id.includes(':') ? 'Hour, UTC' : 'Day',
+              title: isHour(slots[0]?.id) ? 'Hour, UTC' : 'Day',
               cell: ({ id }) =>
                 onPick === undefined ? id : <Button title={id} kind="link" onClick={() => onPick(id)} />,
             },
-            ...(series.length < 2 ? [] : series).map(({ name }, i) => ({
-              title: name,
-              isFigure: true,
-              cell: ({ costs }: Slot) => <Figure usd={costs[i] ?? 0} />,
-            })),
-            { title: 'Cost, USD', isFigure: true, cell: (slot) => <Figure usd={costOf(slot)} /> },
-            { title: 'List, USD', isFigure: true, cell: ({ list }) => <Figure usd={list} /> },
+            ...(series.length < 2 ? [] : series).map(({ name }, i) =>
+              usdColumn<Slot>(name, ({ costs }) => costs[i] ?? 0),
+            ),
+            usdColumn('Cost, USD', costOf),
+            usdColumn<Slot>('List, USD', ({ list }) => list),
             { title: 'Calls', isFigure: true, cell: ({ requests }) => count(requests) },
           ]}
         />
@@ -221,7 +218,7 @@ function readingOf(slot: Slot, series: readonly Series[]): string {
 function mostOf(slots: readonly Slot[]): string {
   const most = slots.toSorted((a, b) => costOf(b) - costOf(a))[0]
   if (most === undefined || costOf(most) === 0 || slots.length === 1) return ''
-  return `most ${most.id.includes(':') ? 'at' : 'on'} ${most.id}: ${money(costOf(most))}`
+  return `most ${isHour(most.id) ? 'at' : 'on'} ${most.id}: ${money(costOf(most))}`
 }
 
 /** The names of the series beside the chart, in the order of the stack, with their sums. */
@@ -322,19 +319,22 @@ function tickLabel(usd: number, ticks: readonly number[]): string {
   return `$${figure(usd, decimals === 0 ? 0 : Math.max(2, decimals))}`
 }
 
-const slotInWords = (id: string) => (id.includes(':') ? `${id} UTC` : `${weekday(id)} ${id}`)
+const isHour = (id = '') => id.includes(':')
+
+const slotInWords = (id: string) => (isHour(id) ? `${id} UTC` : `${weekday(id)} ${id}`)
 
 /** At least this far apart. */
 const LABEL_PX = 64
 
-/** The labels of the axis, no two alike: hours, days, or the months of a long range. */
+/** The labels of the axis, no two alike: the hours of a day, days, or the months of a long range. */
 function labelsOf(slots: readonly Slot[], step: number): readonly (readonly [number, string])[] {
   const isLong = slots.length > 92
   const every = Math.max(1, Math.ceil(LABEL_PX / step))
-  return slots.flatMap(({ id }, i) => {
-    if (id.includes(':')) return i % (every <= 2 ? 2 : every <= 3 ? 3 : 6) === 0 ? [[i, id] as const] : []
-    if (isLong)
-      return id.endsWith('-01') && (slots.length - i) * step > 20 ? [[i, monthShort(id)] as const] : []
-    return (slots.length - 1 - i) % every === 0 ? [[i, dayAndMonth(id)] as const] : []
+  const hours = [2, 3, 6].find((n) => n >= every) ?? 12
+  return slots.flatMap(({ id }, i): (readonly [number, string])[] => {
+    if (isHour(id) && slots.length === 24) return i % hours === 0 ? [[i, id.slice(11)]] : []
+    if (isHour(id)) return i % 24 === 0 ? [[i, dayAndMonth(id.slice(0, 10))]] : []
+    if (isLong) return id.endsWith('-01') && (slots.length - i) * step > 20 ? [[i, monthShort(id)]] : []
+    return (slots.length - 1 - i) % every === 0 ? [[i, dayAndMonth(id)]] : []
   })
 }

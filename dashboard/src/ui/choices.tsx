@@ -3,10 +3,12 @@ import { useState } from 'preact/hooks'
 import { inAccount } from '../api.ts'
 import { capital } from '../format.ts'
 import { setQuery } from '../router.tsx'
+import { Field, SelectField } from './fields.tsx'
 
 interface ChoicesProps<Option extends string> {
-  /** The subject of the choice, for screen readers. */
   readonly title: string
+  /** The title stands above the options; otherwise it is for screen readers. */
+  readonly isTitled?: boolean
   readonly options: readonly Option[]
   /** How an option is written; unchanged by default. */
   nameOf?(option: Option): string
@@ -17,14 +19,15 @@ interface ChoicesProps<Option extends string> {
 /** A few words of which one is chosen, or several. */
 export function Choices<Option extends string>({
   title,
+  isTitled = false,
   options,
   nameOf = (option) => option,
   isChosen,
   onChoose,
 }: ChoicesProps<Option>) {
   return (
-    <fieldset class="choice">
-      <legend class="unseen">{title}</legend>
+    <fieldset class={isTitled ? 'choice field' : 'choice'}>
+      <legend class={isTitled ? undefined : 'unseen'}>{title}</legend>
       {options.map((option) => (
         <button key={option} type="button" aria-pressed={isChosen(option)} onClick={() => onChoose(option)}>
           {nameOf(option)}
@@ -53,22 +56,6 @@ export function Filters({ set, children }: FiltersProps) {
   )
 }
 
-/** A control of a filter with its title above it. */
-export function Labelled({
-  title,
-  children,
-}: {
-  readonly title: string
-  readonly children: ComponentChildren
-}) {
-  return (
-    <div class="labelled">
-      <span aria-hidden="true">{title}</span>
-      {children}
-    </div>
-  )
-}
-
 /** Two days in the URL. */
 export function DateRange({ start, end }: { readonly start: string | null; readonly end: string | null }) {
   const day = (name: string, title: string, value: string | null) => (
@@ -80,13 +67,14 @@ export function DateRange({ start, end }: { readonly start: string | null; reado
     />
   )
   return (
-    <Labelled title="Days, UTC">
+    <fieldset class="field">
+      <legend>Days, UTC</legend>
       <span class="dates">
         {day('start', 'From', start)}
         {' – '}
         {day('end', 'To', end)}
       </span>
-    </Labelled>
+    </fieldset>
   )
 }
 
@@ -102,40 +90,33 @@ export function Select({
   title,
   options,
   query,
-}: FilterProps & { readonly options: readonly (string | readonly [string, string])[] }) {
+}: FilterProps & { readonly options: readonly (readonly [value: string, words: string])[] }) {
   return (
-    <label class="labelled">
-      <span>{title}</span>
-      <select
-        value={query.get(name) ?? ''}
-        onChange={(event) => setQuery({ [name]: event.currentTarget.value, after: null })}
-      >
-        <option value="">Any</option>
-        {options.map((option) => {
-          const [value, words] =
-            typeof option === 'string' ? [option, capital(option.replaceAll('_', ' '))] : option
-          return (
-            <option key={value} value={value}>
-              {words}
-            </option>
-          )
-        })}
-      </select>
-    </label>
+    <SelectField
+      label={title}
+      value={query.get(name) ?? ''}
+      options={{ '': 'Any', ...Object.fromEntries(options) }}
+      onInput={(value) => setQuery({ [name]: value, after: null })}
+    />
   )
 }
 
-/** A filter of a list, in the URL: a text. */
+/** Values of the API as options: `in_flight` is "In flight". */
+export const inWords = (values: readonly string[]) =>
+  values.map((value) => [value, capital(value.replaceAll('_', ' '))] as const)
+
+/** A filter of a list, in the URL: a text, which counts when it is complete. */
 export function TextFilter({ name, title, query }: FilterProps) {
   return (
-    <label class="labelled">
-      <span>{title}</span>
-      <input
-        class="short"
-        value={query.get(name) ?? ''}
-        onChange={(event) => setQuery({ [name]: event.currentTarget.value.trim(), after: null })}
-      />
-    </label>
+    <Field label={title}>
+      {(id) => (
+        <input
+          id={id}
+          value={query.get(name) ?? ''}
+          onChange={(event) => setQuery({ [name]: event.currentTarget.value.trim(), after: null })}
+        />
+      )}
+    </Field>
   )
 }
 

@@ -2,6 +2,7 @@ import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { useCommand } from '../data.ts'
 import { Button } from './button.tsx'
+import { TextField } from './fields.tsx'
 import { Failure } from './states.tsx'
 
 interface DialogProps {
@@ -87,65 +88,23 @@ export function FormDialog({
   )
 }
 
-interface ConfirmByNameProps {
-  readonly title: string
+type ConfirmByNameProps = Omit<FormDialogProps, 'isDangerous' | 'isReady' | 'isWide'> & {
   readonly name: string
-  readonly submit: string
-  onClose(): void
-  onSubmit(): Promise<void>
-  readonly children: ComponentChildren
 }
 
 /** A dialog for commands that cannot be undone: the name has to be typed. */
-export function ConfirmByName({ title, name, submit, onClose, onSubmit, children }: ConfirmByNameProps) {
+export function ConfirmByName({ name, children, ...form }: ConfirmByNameProps) {
   const [typed, setTyped] = useState('')
-  return (
-    <FormDialog
-      title={title}
-      submit={submit}
-      isDangerous
-      isReady={typed.trim() === name.trim()}
-      onClose={onClose}
-      onSubmit={onSubmit}
-    >
-      {children}
-      <Field
-        label={
-          <>
-            Type <b class="name">{name}</b> to confirm
-          </>
-        }
-      >
-        {(id) => (
-          <input
-            id={id}
-            value={typed}
-            autoComplete="off"
-            spellcheck={false}
-            onInput={(event) => setTyped(event.currentTarget.value)}
-          />
-        )}
-      </Field>
-    </FormDialog>
+  const label = (
+    <>
+      Type <b class="name">{name}</b> to confirm
+    </>
   )
-}
-
-let fields = 0
-
-interface FieldProps {
-  readonly label: ComponentChildren
-  readonly hint?: ComponentChildren
-  children(id: string): ComponentChildren
-}
-
-export function Field({ label, hint, children }: FieldProps) {
-  const [id] = useState(() => `field-${++fields}`)
   return (
-    <div class="field">
-      <label htmlFor={id}>{label}</label>
-      {children(id)}
-      {hint !== undefined && <small class="quiet">{hint}</small>}
-    </div>
+    <FormDialog {...form} isDangerous isReady={typed.trim() === name.trim()}>
+      {children}
+      <TextField label={label} value={typed} onInput={setTyped} />
+    </FormDialog>
   )
 }
 

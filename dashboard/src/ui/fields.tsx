@@ -3,14 +3,43 @@ import { useState } from 'preact/hooks'
 import type { PriceBook } from '../api.ts'
 import { useResource } from '../data.ts'
 import { amountOf } from '../format.ts'
-import { Field } from './dialog.tsx'
 
-interface TextProps {
-  readonly label: string
-  readonly hint?: ComponentChildren
-  readonly value: string
-  onInput(text: string): void
+/** The value of a field, and its change. */
+interface Bound<Value> {
+  readonly value: Value
+  onInput(value: Value): void
 }
+
+/** The values of a form; `bind` connects one of them with its field. */
+export function useFields<Fields extends object>(initial: () => Fields) {
+  const [fields, setFields] = useState(initial)
+  const bind = <Name extends keyof Fields>(name: Name): Bound<Fields[Name]> => ({
+    value: fields[name],
+    onInput: (value) => setFields((before) => ({ ...before, [name]: value })),
+  })
+  return { fields, bind }
+}
+
+let fields = 0
+
+interface FieldProps {
+  readonly label: ComponentChildren
+  readonly hint?: ComponentChildren
+}
+
+/** A control with its label above it and a hint below. */
+export function Field({ label, hint, children }: FieldProps & { children(id: string): ComponentChildren }) {
+  const [id] = useState(() => `field-${++fields}`)
+  return (
+    <div class="field">
+      <label htmlFor={id}>{label}</label>
+      {children(id)}
+      {hint !== undefined && <small class="quiet">{hint}</small>}
+    </div>
+  )
+}
+
+type TextProps = FieldProps & Bound<string>
 
 interface LineProps extends TextProps {
   readonly type?: 'text' | 'url' | 'password' | 'datetime-local'
@@ -18,32 +47,26 @@ interface LineProps extends TextProps {
   readonly isWrong?: boolean
   readonly placeholder?: string
   readonly maxLength?: number
+  readonly autoComplete?: 'current-password'
 }
 
 /** A line of text. */
-export function TextField({ label, hint, value, onInput, type, isRequired, isWrong, ...rest }: LineProps) {
-  const common = {
-    ...rest,
-    required: isRequired ?? false,
-    'aria-invalid': isWrong ?? false,
-    value,
-    autoComplete: 'off',
-    spellcheck: false,
-    onInput: (event: { readonly currentTarget: HTMLInputElement }) => onInput(event.currentTarget.value),
-  }
+export function TextField({ label, hint, onInput, type, isRequired, isWrong, ...rest }: LineProps) {
   return (
     <Field label={label} hint={hint}>
-      {(id) =>
-        type === 'datetime-local' ? (
-          <input {...common} id={id} type="datetime-local" />
-        ) : type === 'url' ? (
-          <input {...common} id={id} type="url" />
-        ) : type === 'password' ? (
-          <input {...common} id={id} type="password" />
-        ) : (
-          <input {...common} id={id} />
-        )
-      }
+      {(id) => (
+        <input
+          autoComplete="off"
+          spellcheck={false}
+          {...rest}
+          id={id}
+          // Preact declares the attributes of each type apart; these are the same for all of them.
+          type={type as 'text'}
+          required={isRequired ?? false}
+          aria-invalid={isWrong ?? false}
+          onInput={(event) => onInput(event.currentTarget.value)}
+        />
+      )}
     </Field>
   )
 }
@@ -80,20 +103,10 @@ export function SelectField({ label, hint, value, options, onInput }: SelectProp
   )
 }
 
-interface CheckFieldProps {
-  readonly label: string
-  readonly isChecked: boolean
-  onChange(isChecked: boolean): void
-}
-
-export function CheckField({ label, isChecked, onChange }: CheckFieldProps) {
+export function CheckField({ label, value, onInput }: Bound<boolean> & { readonly label: string }) {
   return (
     <label class="check">
-      <input
-        type="checkbox"
-        checked={isChecked}
-        onChange={(event) => onChange(event.currentTarget.checked)}
-      />{' '}
+      <input type="checkbox" checked={value} onChange={(event) => onInput(event.currentTarget.checked)} />{' '}
       {label}
     </label>
   )
@@ -109,7 +122,7 @@ export const metadataOf = (pairs: Pairs): Record<string, string> =>
   )
 
 /** Pairs of name and value; there is always room for one more. */
-export function MetadataField({ pairs, onInput }: { readonly pairs: Pairs; onInput(pairs: Pairs): void }) {
+export function MetadataField({ value: pairs, onInput }: Bound<Pairs>) {
   const rows: Pairs = [...pairs, ['', '']]
   const set = (at: number, pair: readonly [string, string]) =>
     onInput(
@@ -140,13 +153,7 @@ export function MetadataField({ pairs, onInput }: { readonly pairs: Pairs; onInp
 }
 
 /** Models and patterns of the price book. None chosen is every model. */
-export function ModelsField({
-  chosen,
-  onInput,
-}: {
-  readonly chosen: readonly string[]
-  onInput(models: readonly string[]): void
-}) {
+export function ModelsField({ value: chosen, onInput }: Bound<readonly string[]>) {
   const [search, setSearch] = useState('')
   const { value: book } = useResource<PriceBook>('/gateway/v1/prices')
   const models = (book?.models ?? []).filter(({ retired }) => !retired).map(({ id }) => id)

@@ -1,27 +1,33 @@
-import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import type { Account, Key } from '../api.ts'
-import { useAccount, useNow, usePermissions } from '../data.ts'
+import { useNow, usePermissions } from '../data.ts'
 import { exactMoney, exactTime, figure, inWords, isoTime, money, percent } from '../format.ts'
 import { Link } from '../router.tsx'
 
-/** An amount in cents; the exact amount on hover. */
-export function Money({ usd, decimals }: { readonly usd: number; readonly decimals?: number }) {
-  return (
-    <data value={usd} title={exactMoney(usd)}>
-      {money(usd, decimals)}
-    </data>
-  )
+interface AmountProps {
+  readonly usd: number
+  readonly decimals?: number | undefined
+  /** The page of the calls that the amount is of. */
+  readonly to?: string | undefined
 }
 
-/** An amount of a column whose header names the unit. All have as many decimals, so that points stand below each other. */
-export function Figure({ usd, decimals = 2 }: { readonly usd: number; readonly decimals?: number }) {
-  const least = 10 ** -decimals
-  return (
+function Amount({ usd, to, text }: AmountProps & { readonly text: string }) {
+  const data = (
     <data value={usd} title={exactMoney(usd)}>
-      {usd > 0 && usd < least ? `<${least.toFixed(decimals)}` : figure(usd, decimals)}
+      {text}
     </data>
   )
+  return to === undefined ? data : <Link to={to}>{data}</Link>
+}
+
+/** An amount in cents; the exact amount on hover. */
+export const Money = (amount: AmountProps) => <Amount {...amount} text={money(amount.usd, amount.decimals)} />
+
+/** An amount of a column whose header names the unit. All have as many decimals, so that points stand below each other. */
+export function Figure({ decimals = 2, ...amount }: AmountProps) {
+  const least = 10 ** -decimals
+  const isTiny = amount.usd > 0 && amount.usd < least
+  return <Amount {...amount} text={isTiny ? `<${least.toFixed(decimals)}` : figure(amount.usd, decimals)} />
 }
 
 /** A time in words; the exact time on hover. */
@@ -35,11 +41,11 @@ export function When({ at, never = 'never' }: { readonly at: string | null; read
   )
 }
 
-/** A time of a table; the exact time and how long ago it was on hover. */
-export function At({ at }: { readonly at: string }) {
+/** A time of a table; the exact time and how long ago it was on hover. Rows that are grouped by day need the hour alone. */
+export function At({ at, isOfDay = false }: { readonly at: string; readonly isOfDay?: boolean }) {
   return (
     <time dateTime={at} title={`${exactTime(at)}, ${inWords(Date.parse(at), Date.now())}`}>
-      {isoTime(at)}
+      {isOfDay ? isoTime(at).slice(11) : isoTime(at)}
     </time>
   )
 }
@@ -109,15 +115,6 @@ export function Raw({ of: record }: { readonly of: object }) {
   )
 }
 
-/** The sum of some calls, with a link to them. */
-export function MoneyLink({ to, usd }: { readonly to: string; readonly usd: number }) {
-  return (
-    <Link to={to}>
-      <Money usd={usd} />
-    </Link>
-  )
-}
-
 /** Browsers have a clipboard for pages of https: and localhost alone; elsewhere the old command still copies. */
 async function writeToClipboard(text: string): Promise<void> {
   if (navigator.clipboard !== undefined) return await navigator.clipboard.writeText(text)
@@ -130,100 +127,44 @@ async function writeToClipboard(text: string): Promise<void> {
   area.remove()
 }
 
-type Budget = Pick<Account, 'monthly_budget_usd' | 'month_spend_usd' | 'month_held_usd'> &
+type Capped = Pick<Account, 'monthly_budget_usd' | 'month_spend_usd' | 'month_held_usd'> &
   Partial<Pick<Key, 'daily_budget_usd' | 'day_spend_usd'>>
 
-/** The part of a cap that is spent, of the month or of the day, whichever is closer to its cap. */
-export function tightestOf(budget: Budget): {
-  readonly period: 'month' | 'day'
-  readonly spent: number
-  readonly cap: number | null
-  readonly share: number
-} {
-  const share = (spent: number, cap: number) => (cap === 0 ? (spent > 0 ? 1 : 0) : spent / cap)
-  const { monthly_budget_usd: cap, month_spend_usd: spent } = budget
-  const month = { period: 'month', spent, cap, share: cap === null ? 0 : share(spent, cap) } as const
-  const { daily_budget_usd: dayCap = null, day_spend_usd: daySpent = 0 } = budget
-  if (dayCap === null) return month
-  const day = { period: 'day', spent: daySpent, cap: dayCap, share: share(daySpent, dayCap) } as const
-  return cap === null || day.share > month.share ? day : month
-}
-
-interface BudgetBarProps {
-  readonly budget: Budget
-  /** The page of the calls that the spend is of. */
-  readonly to?: string | undefined
-}
-
-/** The spend and what is reserved, against the cap that is closer. */
-export function BudgetBar({ budget, to }: BudgetBarProps) {
-  const { period, spent, cap, share } = tightestOf(budget)
-  const held = budget.month_held_usd
-  if (cap === null) {
-    return (
-      <Spent usd={spent} to={to}>
-        <span class="quiet">no cap</span>
-      </Spent>
-    )
+/** The cap that is closer: that of the month or that of the day. Null without a cap. */
+export function tightestOf(budget: Capped) {
+  const capOf = (period: 'month' | 'day', spent: number, cap: number) => {
+    const share = cap === 0 ? (spent > 0 ? 1 : 0) : spent / cap
+    return { period, spent, cap, share, isSpent: spent >= cap }
   }
+  const { monthly_budget_usd: monthly, daily_budget_usd: daily } = budget
+  const month = monthly === null ? null : capOf('month', budget.month_spend_usd, monthly)
+  const day = daily == null ? null : capOf('day', budget.day_spend_usd ?? 0, daily)
+  return month === null || (day !== null && day.share > month.share) ? day : month
+}
+
+/** What is spent and reserved of the cap that is closer. */
+export function Budget({ of: budget }: { readonly of: Capped }) {
+  const tightest = tightestOf(budget)
+  if (tightest === null) return <span class="quiet">no cap</span>
+  const { period, spent, cap, share, isSpent } = tightest
+  const held = budget.month_held_usd
   const spentPercent = Math.min(100, share * 100)
   const heldPercent = cap === 0 ? 0 : Math.min((held / cap) * 100, 100 - spentPercent)
-  const level = spent >= cap ? 'full' : share >= 0.8 ? 'high' : 'fine'
-  return (
-    <Spent
-      usd={spent}
-      to={to}
-      bar={
-        <span class={`bar ${level}`} aria-hidden="true">
-          <span class="spent" style={{ width: `${spentPercent}%` }} />
-          <span class="held" style={{ width: `${heldPercent}%` }} />
-        </span>
-      }
-    >
-      <span>
-        <span class="quiet">of</span> <Money usd={cap} decimals={cap % 1 === 0 ? 0 : 2} />
-        {period === 'day' && <span class="quiet"> today</span>}
-        {held > 0 && (
-          <span class="quiet" title={`${exactMoney(held)} is reserved for calls in flight`}>
-            {' '}
-            + {money(held)} reserved
-          </span>
-        )}
-      </span>
-      {level !== 'fine' && <b class={level}>{spent >= cap ? 'spent' : percent(spent, cap)}</b>}
-    </Spent>
-  )
-}
-
-interface SpentProps {
-  readonly usd: number
-  readonly to?: string | undefined
-  readonly bar?: ComponentChildren
-  readonly children?: ComponentChildren
-}
-
-/** A spend in a column of bars: without a bar it has the room of one. */
-export function Spent({ usd, to, bar, children }: SpentProps) {
+  const level = isSpent ? 'full' : share >= 0.8 ? 'high' : 'fine'
   return (
     <span class="budget">
-      {bar ?? <span class="bar none" />}
-      <span class="spent-figure">
-        {to === undefined ? <Money usd={usd} /> : <MoneyLink to={to} usd={usd} />}
+      <span class={`bar ${level}`} aria-hidden="true">
+        <span class="spent" style={{ width: `${spentPercent}%` }} />
+        <span class="held" style={{ width: `${heldPercent}%` }} />
       </span>
-      {children}
+      <span>
+        {period === 'day' && <Money usd={spent} />} <span class="quiet">of</span>{' '}
+        <Money usd={cap} decimals={cap % 1 === 0 ? 0 : 2} />
+        {period === 'day' && <span class="quiet"> today</span>}
+        {held > 0 && <span class="quiet" title={exactMoney(held)}>{` + ${money(held)} reserved`}</span>}
+      </span>
+      {level !== 'fine' && <b class={level}>{isSpent ? 'spent' : percent(spent, cap)}</b>}
     </span>
-  )
-}
-
-/** The account that a page is about, and its ceiling if it has one. */
-export function AccountLine({ hasBudget = false }: { readonly hasBudget?: boolean }) {
-  const { value } = useAccount(hasBudget ? 10_000 : null)
-  if (value === null) return null
-  return (
-    <p class="quiet">
-      Account: <b class="name">{value.name}</b>{' '}
-      {hasBudget && value.monthly_budget_usd !== null && <BudgetBar budget={value} />}
-    </p>
   )
 }
 

@@ -55,8 +55,7 @@ export function Show<T>({ resource, lines = 3, of: list, children }: ShowProps<T
   if (list !== undefined && error?.status === 404)
     return (
       <>
-        <Crumbs of={list} name="Not found" />
-        <Heading title="Not found" />
+        <Heading of={list} title="Not found" />
         <Empty title={error.message} action={<Link to={list.to}>{`All ${list.title.toLowerCase()}`}</Link>} />
       </>
     )
@@ -94,28 +93,33 @@ export function Empty({ title, words, action }: Slots<'words' | 'action'>) {
     <div class="empty">
       <h2>{title}</h2>
       {words !== undefined && <p>{words}</p>}
-      {action !== undefined && action !== false && <p class="action">{action}</p>}
+      {action !== undefined && action !== false && <p>{action}</p>}
     </div>
   )
 }
 
-/** The title of a page, its state beside it, and its actions at the far right. */
-export function Heading({ title, state, children }: Slots<'state' | 'children'>) {
-  return (
-    <header class="page">
-      <h1 class="name">{title}</h1>
-      {state}
-      <span class="buttons">{children}</span>
-    </header>
-  )
+interface HeadingProps extends Slots<'state' | 'children'> {
+  /** The list that a record belongs to. */
+  readonly of?: Origin
+  /** The name of the record in that list; by default its title. */
+  readonly name?: string
 }
 
-/** Where a page belongs: the list that leads to it. */
-export function Crumbs({ of: { to, title }, name }: { readonly of: Origin; readonly name: string }) {
+/** The title of a page with the way back above it, its state beside it, and its actions at the far right. */
+export function Heading({ of: list, title, name = title, state, children }: HeadingProps) {
   return (
-    <nav class="crumbs" aria-label="Breadcrumb">
-      <Link to={to}>{title}</Link> / <span class="name">{name}</span>
-    </nav>
+    <>
+      {list !== undefined && (
+        <nav class="crumbs" aria-label="Breadcrumb">
+          <Link to={list.to}>{list.title}</Link> / <span class="name">{name}</span>
+        </nav>
+      )}
+      <header class="page">
+        <h1 class="name">{title}</h1>
+        {state}
+        <span class="buttons">{children}</span>
+      </header>
+    </>
   )
 }
 

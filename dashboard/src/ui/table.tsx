@@ -1,7 +1,7 @@
-import type { ComponentChildren } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
-import { Link, setQuery } from '../router.tsx'
+import { type ComponentChildren, Fragment } from 'preact'
+import { Link, type Query, setQuery } from '../router.tsx'
 import { Button } from './button.tsx'
+import { Figure } from './figures.tsx'
 
 export interface Column<Row> {
   readonly title: ComponentChildren
@@ -21,11 +21,14 @@ export interface Column<Row> {
 interface TableProps<Row> {
   /** The caption is for screen readers. */
   readonly caption: string
+  readonly kind?: 'bill'
   readonly columns: readonly Column<Row>[]
   readonly rows: readonly Row[]
-  /** One cell per column. */
-  readonly footer?: readonly ComponentChildren[]
+  /** The last row: its title, and the amounts of its record. */
+  readonly total?: readonly [title: string, row: Row] | undefined
   rowClass?(row: Row): string | undefined
+  /** Rows that follow each other with the same title have it above them. */
+  groupOf?(row: Row): string
   /** The column by which the rows are sorted, with `-` before it from the largest. */
   readonly sorted?: string | undefined
   /** The cursors of this page and of the next one. */
@@ -35,10 +38,12 @@ interface TableProps<Row> {
 
 export function Table<Row extends { readonly id: string }>({
   caption,
+  kind,
   columns,
   rows,
-  footer,
+  total,
   rowClass,
+  groupOf,
   sorted,
   after = null,
   next = null,
@@ -58,7 +63,7 @@ export function Table<Row extends { readonly id: string }>({
     typeof title === 'string' ? title.replace(', USD', '') : undefined
   const isStacked = columns.some(({ lead }) => lead !== undefined)
   const table = (
-    <Scroller title={caption}>
+    <section class={`table ${kind ?? ''}`} aria-label={caption}>
       <table class={isStacked ? 'stacked' : undefined}>
         <thead>
           <tr>
@@ -80,34 +85,48 @@ export function Table<Row extends { readonly id: string }>({
           </tr>
         </thead>
         <tbody>
-          {rows.map((row) => (
-            <tr key={row.id} class={rowClass?.(row)}>
-              {columns.map((column, i) => (
-                <td key={i} class={classOf(column)} data-title={titleOf(column)}>
-                  {column.cell(row)}
-                </td>
-              ))}
-            </tr>
-          ))}
+          {rows.map((row, at) => {
+            const group = groupOf?.(row)
+            const before = rows[at - 1]
+            const isFirst = group !== undefined && (before === undefined || groupOf?.(before) !== group)
+            return (
+              <Fragment key={row.id}>
+                {isFirst && (
+                  <tr class="group">
+                    <th colSpan={columns.length} scope="rowgroup">
+                      {group}
+                    </th>
+                  </tr>
+                )}
+                <tr class={rowClass?.(row)}>
+                  {columns.map((column, i) => (
+                    <td key={i} class={classOf(column)} data-title={titleOf(column)}>
+                      {column.cell(row)}
+                    </td>
+                  ))}
+                </tr>
+              </Fragment>
+            )
+          })}
         </tbody>
-        {footer !== undefined && (
+        {total !== undefined && (
           <tfoot>
             <tr>
               {columns.map((column, i) => (
                 <td key={i} class={classOf(column)} data-title={titleOf(column)}>
-                  {footer[i]}
+                  {i === 0 ? total[0] : column.isFigure && column.cell(total[1])}
                 </td>
               ))}
             </tr>
           </tfoot>
         )}
       </table>
-    </Scroller>
+    </section>
   )
   return (
     <>
       {table}
-      <Pages after={after} next={next} />
+      <Pages first={after === null ? null : { after: null }} next={next === null ? null : { after: next }} />
     </>
   )
 }
@@ -122,39 +141,19 @@ function nextSort(sort: string, sorted = ''): string | null {
   return sorted === `-${sort}` ? sort : sorted === sort ? null : `-${sort}`
 }
 
-interface ScrollerProps {
-  readonly title: string
-  readonly kind?: string
-  readonly children: ComponentChildren
+interface PagesProps {
+  /** The query of the first page, and that of the next one; null where there is none. */
+  readonly first: Query | null
+  readonly next: Query | null
 }
 
-/** A box that scrolls sideways where its content is wider. Only then the Tab key stops at it, so that arrow keys scroll it. */
-export function Scroller({ title, kind = '', children }: ScrollerProps) {
-  const section = useRef<HTMLElement>(null)
-  const [isScrolling, setScrolling] = useState(false)
-  useEffect(() => {
-    const element = section.current
-    if (element === null) return
-    const measure = () => setScrolling(element.scrollWidth > element.clientWidth)
-    const resized = new ResizeObserver(measure)
-    resized.observe(element)
-    if (element.firstElementChild !== null) resized.observe(element.firstElementChild)
-    return () => resized.disconnect()
-  }, [])
-  return (
-    <section ref={section} class={`table ${kind}`} tabIndex={isScrolling ? 0 : undefined} aria-label={title}>
-      {children}
-    </section>
-  )
-}
-
-/** The pages before and after, by cursor: `after` in the URL, and the browser's own way back. */
-function Pages({ after, next }: { readonly after: string | null; readonly next: string | null }) {
-  if (after === null && next === null) return null
+/** The way to other pages of a list; the browser's own leads to the one before. */
+export function Pages({ first, next }: PagesProps) {
+  if (first === null && next === null) return null
   return (
     <nav class="pages" aria-label="More rows">
-      {after !== null && <Button title="First page" onClick={() => setQuery({ after: null })} />}
-      {next !== null && <Button title="Next page" onClick={() => setQuery({ after: next })} />}
+      {first !== null && <Button title="First page" onClick={() => setQuery(first)} />}
+      {next !== null && <Button title="Next page" onClick={() => setQuery(next)} />}
     </nav>
   )
 }
@@ -189,6 +188,13 @@ export function nameColumn<Row>({ title = 'Name', name, to, tag, ...rest }: Name
     ),
   }
 }
+
+/** A column of amounts. The unit is in its title, or in that of a column before it. */
+export const usdColumn = <Row,>(
+  title: string,
+  usdOf: (row: Row) => number,
+  more: Partial<Column<Row>> = {},
+): Column<Row> => ({ title, isFigure: true, cell: (row) => <Figure usd={usdOf(row)} />, ...more })
 
 /** The column of a command at the end of a row. */
 export function actionColumn<Row>(
