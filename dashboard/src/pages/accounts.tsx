@@ -1,12 +1,11 @@
 import { Fragment } from 'preact'
-import { useState } from 'preact/hooks'
 import { type Account, type ListOf, save, send } from '../api.ts'
 import { useCommand, useResource } from '../data.ts'
 import { amountOf, capital, count, plural } from '../format.ts'
 import { go, Link, setQuery, withQuery } from '../router.tsx'
 import { Button } from '../ui/button.tsx'
 import { Choices, Search } from '../ui/choices.tsx'
-import { ConfirmByName, type Ends, FormDialog } from '../ui/dialog.tsx'
+import { ConfirmByName, DialogButton, type Ends, FormDialog } from '../ui/dialog.tsx'
 import { Fact, Facts, Metadata } from '../ui/facts.tsx'
 import {
   AmountField,
@@ -35,7 +34,6 @@ type AccountList = ListOf<Account> & {
 
 /** What does each customer or team spend, and what is left? */
 export function AccountsPage({ query }: { readonly query: URLSearchParams }) {
-  const [isCreating, setCreating] = useState(false)
   const search = query.get('search') ?? ''
   const status = query.get('status') ?? 'all'
   const after = query.get('after')
@@ -46,7 +44,11 @@ export function AccountsPage({ query }: { readonly query: URLSearchParams }) {
   return (
     <>
       <Heading title="Accounts">
-        <Button title="New account" kind="primary" onClick={() => setCreating(true)} />
+        <DialogButton title="New account" kind="primary">
+          {(close) => (
+            <AccountForm edited={null} onClose={close} onDone={({ id }) => go(`/accounts/${id}`)} />
+          )}
+        </DialogButton>
       </Heading>
       <div class="filters">
         <Search title="Search accounts" placeholder="Name or id" value={search} />
@@ -108,13 +110,6 @@ export function AccountsPage({ query }: { readonly query: URLSearchParams }) {
           )
         }
       </Show>
-      {isCreating && (
-        <AccountForm
-          edited={null}
-          onClose={() => setCreating(false)}
-          onDone={({ id }) => go(`/accounts/${id}`)}
-        />
-      )}
     </>
   )
 }
@@ -123,7 +118,6 @@ const ACCOUNTS = { to: '/accounts', title: 'Accounts' }
 
 /** One account: its limits and spend. Its keys, calls and credit are on the pages that all accounts have. */
 export function AccountPage({ id }: { readonly id: string }) {
-  const [dialog, setDialog] = useState<'edit' | 'suspend' | null>(null)
   const account = useResource<Account>(`${BASE}/${id}`, 5_000)
   const command = useCommand()
   const resume = async () => {
@@ -142,9 +136,36 @@ export function AccountPage({ id }: { readonly id: string }) {
             <Link to={withQuery('/', { account: id })} class="button">
               Open its pages
             </Link>
-            <Button title="Change account" onClick={() => setDialog('edit')} />
+            <DialogButton title="Change account">
+              {(close) => (
+                <AccountForm
+                  edited={value}
+                  onClose={close}
+                  onDone={() => {
+                    close()
+                    account.refresh()
+                  }}
+                />
+              )}
+            </DialogButton>
             {value.status === 'active' ? (
-              <Button title="Suspend" kind="danger" onClick={() => setDialog('suspend')} />
+              <DialogButton title="Suspend" kind="danger">
+                {(close) => (
+                  <ConfirmByName
+                    title="Suspend this account"
+                    name={value.name}
+                    submit="Suspend"
+                    onClose={close}
+                    onSubmit={async () => {
+                      await send('POST', `${BASE}/${id}/suspend`)
+                      close()
+                      account.refresh()
+                    }}
+                  >
+                    <p>Every new call with its keys is refused until the account is resumed.</p>
+                  </ConfirmByName>
+                )}
+              </DialogButton>
             ) : (
               <Button title="Resume" isDisabled={command.isBusy} onClick={() => void command.run(resume)} />
             )}
@@ -177,33 +198,6 @@ export function AccountPage({ id }: { readonly id: string }) {
           </Facts>
           <Spend asked={{ account: id }} by="key" shown={{ account: id }} />
           <Raw of={value} />
-          {dialog === 'edit' && (
-            <AccountForm
-              edited={value}
-              onClose={() => setDialog(null)}
-              onDone={() => {
-                setDialog(null)
-                account.refresh()
-              }}
-            />
-          )}
-          {dialog === 'suspend' && (
-            <ConfirmByName
-              title="Suspend this account"
-              name={value.name}
-              submit="Suspend"
-              onClose={() => setDialog(null)}
-              onSubmit={async () => {
-                await send('POST', `${BASE}/${id}/suspend`)
-                setDialog(null)
-                account.refresh()
-              }}
-            >
-              <p>
-                Every new call with its keys is refused until the account is resumed. Running streams finish.
-              </p>
-            </ConfirmByName>
-          )}
         </>
       )}
     </Show>

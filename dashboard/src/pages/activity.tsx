@@ -108,61 +108,40 @@ const dataOf = ({ data }: ActivityEvent) => data as Data
 
 function Sentence({ of: event }: { readonly of: ActivityEvent }) {
   const data = dataOf(event)
-  const { balance, credit } = data
-  const verb = event.type.slice(event.type.lastIndexOf('.') + 1)
-  if (event.type.includes('.budget.'))
-    return (
-      <>
-        <Subject of={data} />
-        {verb === 'exceeded'
-          ? ' has spent its budget'
-          : ` has spent ${data.threshold_percent}% of its budget`}
-        {data.period === 'day' ? ' of the day' : ` of ${monthInWords(monthBefore(data.resets_at))}`}:{' '}
-        {money(data.spent_usd ?? 0)} of {money(data.cap_usd ?? 0)}
-      </>
-    )
-  switch (event.type) {
-    case 'balance.low':
-      return <>Credit is low: {money(balance?.balance_usd ?? 0)} left</>
-    case 'balance.exhausted':
-      return <>Credit is used up: the balance is {money(balance?.balance_usd ?? 0)}</>
-    case 'credit.added':
-      return (
+  return (
+    <>
+      <Subject of={data} /> {wordsOf(event.type, data)}
+      {event.type === 'key.expiring' && <When at={data.key?.expires_at ?? null} />}
+      {data.old_key !== undefined && (
         <>
-          Credit {(credit?.amount_usd ?? 0) < 0 ? 'corrected by' : 'added:'}{' '}
-          <Link to="/credits">{money(credit?.amount_usd ?? 0)}</Link>,{' '}
-          <span class="name">{credit?.reason}</span>
+          , in place of <Link to={`/keys/${data.old_key.id}`}>{`…${data.old_key.last4}`}</Link>
         </>
-      )
-    case 'call.unpriced':
-      return (
-        <>
-          <b class="name">{data.model}</b> has no price.{' '}
-          {data.request_id != null && <Link to={`/requests/${data.request_id}`}>View request</Link>}
-        </>
-      )
-    default:
-      return (
-        <>
-          <Subject of={data} /> {VERBS[event.type] ?? verb}
-          {event.type === 'key.expiring' && <When at={data.key?.expires_at ?? null} />}
-          {data.old_key !== undefined && (
-            <>
-              , in place of <Link to={`/keys/${data.old_key.id}`}>{`…${data.old_key.last4}`}</Link>
-            </>
-          )}
-        </>
-      )
-  }
+      )}
+      {data.request_id != null && <Link to={`/requests/${data.request_id}`}>View request</Link>}
+    </>
+  )
 }
 
-const VERBS: Readonly<Record<string, string>> = {
-  'key.expired': 'has expired',
-  'key.expiring': 'expires ',
-  'webhook.test': 'was sent a test',
-  'account.updated': 'changed',
-  'key.updated': 'changed',
-  'webhook.updated': 'changed',
+/** What happened to the subject of an event. */
+function wordsOf(type: string, { credit, balance, period, model, ...data }: Data): string {
+  const verb = type.slice(type.lastIndexOf('.') + 1)
+  const left = money(balance?.balance_usd ?? 0)
+  const added = credit?.amount_usd ?? 0
+  if (type.includes('.budget.')) {
+    const part = verb === 'exceeded' ? '' : `${data.threshold_percent}% of `
+    const days = period === 'day' ? 'the day' : monthInWords(monthBefore(data.resets_at))
+    return `has spent ${part}its budget of ${days}: ${money(data.spent_usd ?? 0)} of ${money(data.cap_usd ?? 0)}`
+  }
+  const words: Readonly<Record<string, string>> = {
+    'balance.low': `is low on credit: ${left} left`,
+    'balance.exhausted': `has used up its credit: the balance is ${left}`,
+    'credit.added': `got ${added < 0 ? 'a correction of' : 'credit of'} ${money(added)}: ${credit?.reason}`,
+    'call.unpriced': `used ${model}, which has no price. `,
+    'key.expired': 'has expired',
+    'key.expiring': 'expires ',
+    'webhook.test': 'was sent a test',
+  }
+  return words[type] ?? verb.replace('updated', 'changed')
 }
 
 /** The record that an event is about. */

@@ -1,10 +1,9 @@
-import { useMemo, useState } from 'preact/hooks'
+import { useMemo } from 'preact/hooks'
 import { type Balance, type Credit, type ListOf, send } from '../api.ts'
 import { usePermissions, useResource } from '../data.ts'
 import { amountOf, exactMoney, money } from '../format.ts'
 import { withQuery } from '../router.tsx'
-import { Button } from '../ui/button.tsx'
-import { type Ends, FormDialog } from '../ui/dialog.tsx'
+import { DialogButton, type Ends, FormDialog } from '../ui/dialog.tsx'
 import { Sum } from '../ui/facts.tsx'
 import { AmountField, TextField, useFields } from '../ui/fields.tsx'
 import { At, Money } from '../ui/figures.tsx'
@@ -16,7 +15,6 @@ const ROWS = 100
 
 /** How much credit is left, and which entries moved it? */
 export function CreditsPage({ query }: { readonly query: URLSearchParams }) {
-  const [dialog, setDialog] = useState<'top_up' | 'correction' | null>(null)
   const { isOperator } = usePermissions()
   const after = query.get('after')
   const balance = useResource<Balance>('/gateway/v1/balance', 5_000)
@@ -24,11 +22,28 @@ export function CreditsPage({ query }: { readonly query: URLSearchParams }) {
     withQuery('/gateway/v1/credits', { limit: ROWS, after }),
     after === null ? 5_000 : null,
   )
+  const form = (kind: 'top_up' | 'correction', close: () => void) =>
+    balance.value !== null && (
+      <CreditForm
+        kind={kind}
+        balance={balance.value.balance_usd}
+        onClose={close}
+        onDone={() => {
+          close()
+          balance.refresh()
+          credits.refresh()
+        }}
+      />
+    )
   return (
     <>
       <Heading title="Credits">
-        {isOperator && <Button title="Correct" onClick={() => setDialog('correction')} />}
-        {isOperator && <Button title="Top up" kind="primary" onClick={() => setDialog('top_up')} />}
+        {isOperator && <DialogButton title="Correct">{(close) => form('correction', close)}</DialogButton>}
+        {isOperator && (
+          <DialogButton title="Top up" kind="primary">
+            {(close) => form('top_up', close)}
+          </DialogButton>
+        )}
       </Heading>
       <Show resource={balance} lines={3}>
         {(value) => <Sums of={value} />}
@@ -46,18 +61,6 @@ export function CreditsPage({ query }: { readonly query: URLSearchParams }) {
           )
         }
       </Show>
-      {dialog !== null && balance.value !== null && (
-        <CreditForm
-          kind={dialog}
-          balance={balance.value.balance_usd}
-          onClose={() => setDialog(null)}
-          onDone={() => {
-            setDialog(null)
-            balance.refresh()
-            credits.refresh()
-          }}
-        />
-      )}
     </>
   )
 }

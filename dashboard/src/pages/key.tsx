@@ -1,11 +1,10 @@
-import { useState } from 'preact/hooks'
+import type { ComponentChildren } from 'preact'
 import { type Call, type Key, type ListOf, send, type Usage } from '../api.ts'
 import { useNow, usePermissions, useResource } from '../data.ts'
 import { addDays, count, dayOf, duration, exactTime, inWords, plural } from '../format.ts'
 import { go, Link, type Query, setQuery, usePlace, withQuery } from '../router.tsx'
-import { Button } from '../ui/button.tsx'
 import { Bars, daySlots } from '../ui/chart.tsx'
-import { ConfirmByName } from '../ui/dialog.tsx'
+import { ConfirmByName, DialogButton } from '../ui/dialog.tsx'
 import { Doors } from '../ui/doors.tsx'
 import { Fact, Facts, Metadata } from '../ui/facts.tsx'
 import { Budget, Id, Money, Raw, When } from '../ui/figures.tsx'
@@ -17,14 +16,9 @@ const KEYS = { to: '/keys', title: 'Keys' }
 
 /** Can I revoke this key now? When it was last used, by which client, and the steps of rotating it. */
 export function KeyPage({ id }: { readonly id: string }) {
-  const [dialog, setDialog] = useState<'edit' | 'rotate' | 'revoke' | null>(null)
   const key = useResource<Key>(`/v1/keys/${id}`, 3_000)
   const calls = useResource<ListOf<Call>>(`/v1/keys/${id}/requests?limit=10`, 3_000)
   const { mayManage } = usePermissions()
-  const done = () => {
-    setDialog(null)
-    key.refresh()
-  }
   return (
     <Show resource={key} lines={6} of={KEYS}>
       {(value) => {
@@ -34,9 +28,7 @@ export function KeyPage({ id }: { readonly id: string }) {
         return (
           <>
             <Heading of={KEYS} title={value.name} state={!isUsable && <Tag kind="bad">{value.status}</Tag>}>
-              {mayChange && <Button title="Change limits" onClick={() => setDialog('edit')} />}
-              {mayChange && <Button title="Rotate" onClick={() => setDialog('rotate')} />}
-              {mayChange && <Button title="Revoke" kind="danger" onClick={() => setDialog('revoke')} />}
+              {mayChange && <KeyActions of={value} onDone={key.refresh} />}
             </Heading>
             <p class="lead">
               {value.last_used_at === null ? (
@@ -51,7 +43,7 @@ export function KeyPage({ id }: { readonly id: string }) {
                 </>
               )}
             </p>
-            <Rotation of={value} onRevoke={mayManage ? () => setDialog('revoke') : null} />
+            <Rotation of={value} revoke={mayManage && <Revoke of={value} onDone={key.refresh} />} />
             <KeyLimits of={value} />
             <KeySpend id={id} />
             <RefusedCalls path={`/v1/keys/${id}/requests`} keyId={id} />
@@ -60,38 +52,63 @@ export function KeyPage({ id }: { readonly id: string }) {
             </h2>
             <Show resource={calls}>{({ data }) => <CallTable calls={data} without="key" />}</Show>
             <Raw of={value} />
-            {dialog === 'edit' && <KeyForm edited={value} onClose={() => setDialog(null)} onDone={done} />}
-            {dialog === 'rotate' && (
-              <RotateForm
-                of={value}
-                onClose={() => setDialog(null)}
-                onDone={(successor) => {
-                  done()
-                  go(withQuery(`/keys/${id}`, { successor: successor.id }))
-                }}
-              />
-            )}
-            {dialog === 'revoke' && (
-              <ConfirmByName
-                title="Revoke this key"
-                name={value.name}
-                submit="Revoke"
-                onClose={() => setDialog(null)}
-                onSubmit={async () => {
-                  await send('POST', `/v1/keys/${id}/revoke`)
-                  done()
-                }}
-              >
-                <p>
-                  Every new call with it gets 401, on all nodes. Running streams finish. This cannot be
-                  undone.
-                </p>
-              </ConfirmByName>
-            )}
           </>
         )
       }}
     </Show>
+  )
+}
+
+interface ActionProps {
+  readonly of: Key
+  onDone(): void
+}
+
+function KeyActions({ of: key, onDone }: ActionProps) {
+  const finish = (close: () => void) => () => {
+    close()
+    onDone()
+  }
+  return (
+    <>
+      <DialogButton title="Change limits">
+        {(close) => <KeyForm edited={key} onClose={close} onDone={finish(close)} />}
+      </DialogButton>
+      <DialogButton title="Rotate">
+        {(close) => (
+          <RotateForm
+            of={key}
+            onClose={close}
+            onDone={({ id: successor }) => {
+              finish(close)()
+              go(withQuery(`/keys/${key.id}`, { successor }))
+            }}
+          />
+        )}
+      </DialogButton>
+      <Revoke of={key} onDone={onDone} title="Revoke" />
+    </>
+  )
+}
+
+function Revoke({ of: { id, name }, onDone, title }: ActionProps & { readonly title?: string }) {
+  return (
+    <DialogButton title={title ?? 'Revoke the old key'} kind="danger">
+      {(close) => (
+        <ConfirmByName
+          title="Revoke this key"
+          name={name}
+          submit="Revoke"
+          onClose={close}
+          onSubmit={async () => {
+            await send('POST', `/v1/keys/${id}/revoke`)
+            onDone()
+          }}
+        >
+          <p>Every new call with it gets 401, on all nodes. Running streams finish. This cannot be undone.</p>
+        </ConfirmByName>
+      )}
+    </DialogButton>
   )
 }
 
@@ -191,7 +208,7 @@ const QUIET_CHOICES_MS = [60_000, 3_600_000, 86_400_000, 7 * 86_400_000]
  * Rotating a key, in steps that can be left and taken up again: the successor and how long the old key has to be quiet
  * are in the URL. No step is refused; the page only warns.
  */
-function Rotation({ of: key, onRevoke }: { readonly of: Key; readonly onRevoke: (() => void) | null }) {
+function Rotation({ of: key, revoke }: { readonly of: Key; readonly revoke: ComponentChildren }) {
   const { query } = usePlace()
   const now = useNow(1_000)
   const successorId = query.get('successor')
@@ -228,10 +245,7 @@ function Rotation({ of: key, onRevoke }: { readonly of: Key; readonly onRevoke: 
         </label>
       </Step>
       <Step title="The old key is revoked" isDone={key.status !== 'usable'}>
-        {key.status !== 'usable' && 'Done.'}
-        {key.status === 'usable' && onRevoke !== null && (
-          <Button title="Revoke the old key" onClick={onRevoke} />
-        )}
+        {key.status === 'usable' ? revoke : 'Done.'}
         {key.status === 'usable' && !isQuiet && <span class="high">Something still uses it.</span>}
       </Step>
     </ol>
@@ -241,7 +255,7 @@ function Rotation({ of: key, onRevoke }: { readonly of: Key; readonly onRevoke: 
 interface StepProps {
   readonly title: string
   readonly isDone: boolean
-  readonly children: preact.ComponentChildren
+  readonly children: ComponentChildren
 }
 
 function Step({ title, isDone, children }: StepProps) {

@@ -5,6 +5,7 @@ import { capital, dayOf, money, plural } from '../format.ts'
 import { go, Link, setQuery, withQuery } from '../router.tsx'
 import { Button } from '../ui/button.tsx'
 import { Choices, Search } from '../ui/choices.tsx'
+import { DialogButton } from '../ui/dialog.tsx'
 import { Budget, Figure, tightestOf, When } from '../ui/figures.tsx'
 import { Empty, Heading, Show, Tag } from '../ui/states.tsx'
 import { type Column, inShort, nameColumn, Pages, Table } from '../ui/table.tsx'
@@ -20,7 +21,6 @@ const FIRST_PAGE = { after: null, page: null }
 /** Which keys can spend, how much is left of each, and which are dead? */
 export function KeysPage({ query }: { readonly query: URLSearchParams }) {
   const { mayManage } = usePermissions()
-  const [dialog, setDialog] = useState<'create' | 'bulk' | null>(null)
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
   const status = query.get('status') ?? 'usable'
   const search = query.get('search') ?? ''
@@ -38,9 +38,7 @@ export function KeysPage({ query }: { readonly query: URLSearchParams }) {
   }
   return (
     <>
-      <Heading title="Keys">
-        {mayManage && <Button title="New key" kind="primary" onClick={() => setDialog('create')} />}
-      </Heading>
+      <Heading title="Keys">{mayManage && <NewKey title="New key" />}</Heading>
       <div class="filters">
         <Search title="Search keys" placeholder="Name, id, last four or metadata.team:web" value={search} />
         <Choices
@@ -60,11 +58,7 @@ export function KeysPage({ query }: { readonly query: URLSearchParams }) {
               <Empty
                 title="No key yet."
                 words="A client sends a key instead of the provider's. Each has its own budget, models and expiry."
-                action={
-                  mayManage && (
-                    <Button title="Create the first key" kind="primary" onClick={() => setDialog('create')} />
-                  )
-                }
+                action={mayManage && <NewKey title="Create the first key" />}
               />
             )
           const isAll = after === null && next === null
@@ -78,7 +72,18 @@ export function KeysPage({ query }: { readonly query: URLSearchParams }) {
                 ) : (
                   <span class="buttons">
                     <b>{plural(selected.length, 'key')} selected</b>
-                    <Button title="Change budget or expiry" onClick={() => setDialog('bulk')} />
+                    <DialogButton title="Change budget or expiry">
+                      {(close) => (
+                        <BulkForm
+                          keys={selected}
+                          onClose={close}
+                          onDone={() => {
+                            setChosen(new Set())
+                            keys.refresh()
+                          }}
+                        />
+                      )}
+                    </DialogButton>
                     <Button title="Clear selection" kind="link" onClick={() => setChosen(new Set())} />
                   </span>
                 )}
@@ -103,27 +108,19 @@ export function KeysPage({ query }: { readonly query: URLSearchParams }) {
                       : { after: next, page: null }
                 }
               />
-              {dialog === 'bulk' && (
-                <BulkForm
-                  keys={selected}
-                  onClose={() => setDialog(null)}
-                  onDone={() => {
-                    setDialog(null)
-                    setChosen(new Set())
-                    keys.refresh()
-                  }}
-                />
-              )}
             </>
           )
         }}
       </Show>
-      {dialog === 'create' && (
-        <KeyForm edited={null} onClose={() => setDialog(null)} onDone={({ id }) => go(`/keys/${id}`)} />
-      )}
     </>
   )
 }
+
+const NewKey = ({ title }: { readonly title: string }) => (
+  <DialogButton title={title} kind="primary">
+    {(close) => <KeyForm edited={null} onClose={close} onDone={({ id }) => go(`/keys/${id}`)} />}
+  </DialogButton>
+)
 
 /** Keys of a rotation share a budget, whose spend counts once. */
 function Total({ of: keys, isAll }: { readonly of: readonly Key[]; readonly isAll: boolean }) {

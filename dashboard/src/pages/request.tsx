@@ -4,8 +4,7 @@ import { type Bill, type Call, type Key, type ListOf, send } from '../api.ts'
 import { OWN_ACCOUNT, type OwnAccount, usePermissions, useResource } from '../data.ts'
 import { bytes, count, duration, exactMoney, exactTime, money, plural } from '../format.ts'
 import { Link, withQuery } from '../router.tsx'
-import { Button } from '../ui/button.tsx'
-import { FormDialog } from '../ui/dialog.tsx'
+import { DialogButton, FormDialog } from '../ui/dialog.tsx'
 import { Fact, Facts as FactList } from '../ui/facts.tsx'
 import { TextField } from '../ui/fields.tsx'
 import { Budget, Id, KeyLink, Money, Raw, Snippet, TimeBar, When } from '../ui/figures.tsx'
@@ -22,7 +21,6 @@ const OPEN_STATES: readonly string[] = ['waiting', 'in_flight', 'deferred']
 export function RequestPage({ id }: { readonly id: string }) {
   const [isOpen, setOpen] = useState(true)
   const { isOperator, isDeveloper } = usePermissions()
-  const [isCrediting, setCrediting] = useState(false)
   const call = useResource<BilledCall>(`/gateway/v1/requests/${id}?expand=bill`, isOpen ? 2_000 : null)
   const state = call.value?.state
   // The API answers for a call in flight when it has settled. Until then the list of such calls has its record.
@@ -42,7 +40,9 @@ export function RequestPage({ id }: { readonly id: string }) {
             state={<Outcome of={value} />}
           >
             {isOperator && value.state === 'settled' && (value.cost_usd ?? 0) > 0 && !value.credited && (
-              <Button title="Credit back" onClick={() => setCrediting(true)} />
+              <DialogButton title="Credit back">
+                {(close) => <CreditBack call={value} onClose={close} onDone={call.refresh} />}
+              </DialogButton>
             )}
           </Heading>
           <p class="lead">
@@ -61,9 +61,6 @@ export function RequestPage({ id }: { readonly id: string }) {
           <Facts of={value} />
           {!isDeveloper && <Bodies id={id} />}
           <Raw of={{ ...value, bill: undefined }} />
-          {isCrediting && (
-            <CreditBack call={value} onClose={() => setCrediting(false)} onDone={call.refresh} />
-          )}
         </>
       )}
     </Show>

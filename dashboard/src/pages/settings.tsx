@@ -3,8 +3,7 @@ import { type AdminKey, type ListOf, type Overview, send, type Webhook } from '.
 import { SignedIn, useAccount, usePermissions, useResource } from '../data.ts'
 import { capital } from '../format.ts'
 import { Link, withQuery } from '../router.tsx'
-import { Button } from '../ui/button.tsx'
-import { ConfirmByName, type Ends, FormDialog } from '../ui/dialog.tsx'
+import { ConfirmByName, DialogButton, type Ends, FormDialog } from '../ui/dialog.tsx'
 import { Fact, Facts } from '../ui/facts.tsx'
 import { SelectField, TextField, useFields } from '../ui/fields.tsx'
 import { Id, When } from '../ui/figures.tsx'
@@ -24,7 +23,6 @@ type Role = keyof typeof ROLES
 
 /** Who may manage this gateway, and when does it alert? */
 export function SettingsPage({ query }: { readonly query: URLSearchParams }) {
-  const [isCreating, setCreating] = useState(false)
   const [revoked, setRevoked] = useState<AdminKey | null>(null)
   const { mayManage, isOperator } = usePermissions()
   const role = useContext(SignedIn)?.role
@@ -40,7 +38,20 @@ export function SettingsPage({ query }: { readonly query: URLSearchParams }) {
   return (
     <>
       <Heading title="Settings">
-        {mayManage && <Button title="New admin key" kind="primary" onClick={() => setCreating(true)} />}
+        {mayManage && (
+          <DialogButton title="New admin key" kind="primary">
+            {(close) => (
+              <AdminKeyForm
+                isOperator={isOperator}
+                onClose={close}
+                onDone={() => {
+                  close()
+                  keys.refresh()
+                }}
+              />
+            )}
+          </DialogButton>
+        )}
       </Heading>
       <Facts>
         <Fact title="Base URL" value={<Id id={location.origin} />} />
@@ -90,16 +101,6 @@ export function SettingsPage({ query }: { readonly query: URLSearchParams }) {
         )}
       </Show>
       <EndpointTable webhooks={webhooks} />
-      {isCreating && (
-        <AdminKeyForm
-          isOperator={isOperator}
-          onClose={() => setCreating(false)}
-          onDone={() => {
-            setCreating(false)
-            keys.refresh()
-          }}
-        />
-      )}
       {revoked !== null && (
         <ConfirmByName
           title="Revoke this admin key"

@@ -39,6 +39,24 @@ export function Dialog({ title, isWide = false, onClose, mayClose, children }: D
   )
 }
 
+interface DialogButtonProps {
+  readonly title: string
+  readonly kind?: 'primary' | 'danger'
+  /** The dialog; `close` removes it. */
+  children(close: () => void): ComponentChildren
+}
+
+/** A button that opens a dialog. */
+export function DialogButton({ title, kind, children }: DialogButtonProps) {
+  const [isOpen, setOpen] = useState(false)
+  return (
+    <>
+      <Button title={title} {...(kind === undefined ? {} : { kind })} onClick={() => setOpen(true)} />
+      {isOpen && children(() => setOpen(false))}
+    </>
+  )
+}
+
 interface FormDialogProps {
   readonly title: string
   /** The label of the button. */
