@@ -74,10 +74,11 @@ test('a new key comes with the lines of six clients, and its copy button works w
   assert.equal(await page.getByLabel('Search keys').inputValue(), secret)
 })
 
-test('no label of an axis stands there twice: of a day, of days, of a year', async () => {
+test('no label of an axis stands there twice: of the hours of one day and of three, of days, of a year', async () => {
   const day = new Date(Date.now() - 86_400_000).toISOString().slice(0, 10)
   const page = await person.visit(`/dashboard/usage?start=${day}&end=${day}`)
-  for (const path of ['', '?start=2026-01-01&end=2026-01-05', '/dashboard']) {
+  const hours = `?start=${new Date(Date.now() - 3 * 86_400_000).toISOString().slice(0, 10)}&end=${day}`
+  for (const path of ['', hours, '?start=2026-01-01&end=2026-01-05', '/dashboard']) {
     if (path !== '') await page.goto(gateway.url + (path.startsWith('?') ? `/dashboard/usage${path}` : path))
     await page.locator('.plot text.slot').first().waitFor()
     const labels = await page.locator('.plot text.slot').allTextContents()

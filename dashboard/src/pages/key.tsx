@@ -102,6 +102,7 @@ function Revoke({ of: { id, name }, onDone, title }: ActionProps & { readonly ti
           onClose={close}
           onSubmit={async () => {
             await send('POST', `/v1/keys/${id}/revoke`)
+            close()
             onDone()
           }}
         >

@@ -249,7 +249,13 @@ function momentsOf(call: BilledCall): readonly Moment[] {
     ...(held > 0 ? [{ title: `Reserved ${money(held)}` }] : []),
     ...(upstream === null
       ? []
-      : [{ title: `Upstream answered ${call.status ?? ''}`, note: times, isUpstream: true }]),
+      : [
+          {
+            title: call.status === null ? 'Sent upstream' : `Upstream answered ${call.status}`,
+            note: times,
+            isUpstream: true,
+          },
+        ]),
     ending === undefined
       ? { title: state === 'deferred' ? 'Waiting for its cost' : 'In flight' }
       : {
