@@ -4,15 +4,11 @@ import { type Account, ApiError, fetchJson, type Session } from './api.ts'
 
 export const SignedIn = createContext<Session | null>(null)
 
-interface Permissions {
-  readonly mayManage: boolean
-  readonly isOperator: boolean
-  /** Signed in with an API key, which reads its own record, usage and calls. */
-  readonly isDeveloper: boolean
-}
-
-/** Pages offer only what the API would permit: viewers read, admins manage one account, operators all of them. */
-export function usePermissions(): Permissions {
+/**
+ * Pages offer only what the API would permit: viewers read, admins manage one account, operators all of them, and a
+ * developer, who signed in with an API key, reads its own record, usage and calls.
+ */
+export function usePermissions() {
   const role = useContext(SignedIn)?.role
   const isOperator = role === 'operator'
   return { mayManage: role === 'admin' || isOperator, isOperator, isDeveloper: role === 'api_key' }

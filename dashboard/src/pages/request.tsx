@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks'
+import type { LoggedBodyObject } from '../../../src/api/request.ts'
 import { ERRORS, type ErrorCode } from '../../../src/kernel/errors.ts'
 import { type Bill, type Call, type Key, type ListOf, send } from '../api.ts'
 import { OWN_ACCOUNT, type OwnAccount, usePermissions, useResource } from '../data.ts'
@@ -321,17 +322,10 @@ function Facts({ of: call }: { readonly of: Call }) {
   )
 }
 
-interface KeptBody {
-  readonly length_bytes: number
-  readonly truncated: boolean
-  readonly encoding: 'utf-8' | 'base64'
-  readonly content: string
-}
-
 /** The bodies of a call, only of keys that keep bodies; read when the section is opened. */
 function Bodies({ id }: { readonly id: string }) {
   const [isOpen, setOpen] = useState(false)
-  const bodies = useResource<{ request: KeptBody | null; response: KeptBody | null }>(
+  const bodies = useResource<{ request: LoggedBodyObject | null; response: LoggedBodyObject | null }>(
     isOpen ? `/gateway/v1/requests/${id}/bodies` : null,
   )
   return (
@@ -353,7 +347,7 @@ function Bodies({ id }: { readonly id: string }) {
   )
 }
 
-function Body({ title, of: body }: { readonly title: string; readonly of: KeptBody | null }) {
+function Body({ title, of: body }: { readonly title: string; readonly of: LoggedBodyObject | null }) {
   return (
     <>
       <h2>
@@ -369,7 +363,7 @@ function Body({ title, of: body }: { readonly title: string; readonly of: KeptBo
 }
 
 /** JSON is set in lines; anything else stands as it was sent. */
-function readable({ content, encoding }: KeptBody): string {
+function readable({ content, encoding }: LoggedBodyObject): string {
   if (encoding === 'base64') return `base64: ${content}`
   try {
     return JSON.stringify(JSON.parse(content), null, 2)
