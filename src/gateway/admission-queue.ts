@@ -2,12 +2,12 @@ import { limits } from '../kernel/limits.ts'
 import type { Admission } from '../ledger/call.ts'
 
 /**
- * The first call in a queue polls at this interval: another node or the command line may free budget without notifying
+ * How often the first call of a queue asks again. Other nodes and the command line can free budget without notifying
  * this node.
  */
 const POLL_MS = 1_000
 
-/** How many calls may ask at once. The store decides them in order, in one batch. */
+/** How many calls of a queue may ask at the same time. The database decides about them in order, in one batch. */
 const FRONT_MAX = 256
 
 export type Turn = 'ask' | 'timed_out' | 'full' | 'left'
@@ -51,7 +51,7 @@ export class AdmissionQueues {
     this.#accounts.get(accountId)?.signal()
   }
 
-  /** Call this when limits or credit change: the first call of every queue asks again. */
+  /** Makes the first call of every queue ask again. Call it when limits or credit have changed. */
   signalAll(): void {
     for (const queue of [...this.#budgets.values(), ...this.#accounts.values()]) queue.signal()
   }
@@ -69,10 +69,10 @@ export class AdmissionQueues {
   }
 }
 
-/** A call's position in the order of arrival. Most calls never wait: they only take a number. */
+/** A call's place in the order of arrival. Most calls never wait; they only take a number. */
 export class QueueEntry {
   readonly ticket: number
-  /** Woken to retry admission, and not queued again yet. */
+  /** Whether the call was woken to ask again, and has no answer yet. */
   asking = false
   readonly #all: AdmissionQueues
   readonly #digest: Buffer
@@ -126,7 +126,7 @@ export class QueueEntry {
     this.#wake = null
   }
 
-  /** Leaves the queue. If this call was admitted, there may be room for the next one. */
+  /** Leaves the queue. If this call was admitted, the next one may be admitted too, so it is woken. */
   done(admitted: boolean): void {
     if (this.#deadline !== null) clearTimeout(this.#deadline)
     this.#queue?.remove(this, admitted)
@@ -161,13 +161,13 @@ export class QueueEntry {
   }
 }
 
-/** Exists while calls wait in it. */
+/** The calls that wait for one budget or account. The queue exists only while it has calls. */
 class Queue {
   held: Held | null = null
   readonly #all: Map<string, Queue>
   readonly #id: string
   readonly #entries: QueueEntry[] = []
-  /** Calls admitted since one was last held back. That many may ask at once. */
+  /** Calls admitted since the last answer "wait". As many calls may ask at the same time. */
   #admitted = 0
   #signalled = false
   #poll: NodeJS.Timeout | null = null
@@ -190,7 +190,7 @@ class Queue {
     if (this.#poll === null) {
       this.#all.set(this.#id, this)
       this.#poll = setInterval(() => this.signal(), POLL_MS).unref()
-      // Signals sent between the store's answer and the creation of this queue were missed.
+      // A settlement may have been signalled after the database answered, but before this queue existed: ask once more.
       this.#signalled = true
     }
     const at = this.#entries.findLastIndex((other) => other.ticket < entry.ticket)
@@ -210,7 +210,10 @@ class Queue {
     clearInterval(this.#poll ?? undefined)
   }
 
-  /** Also call this when a call has just begun to wait: its answer may already be stale. */
+  /**
+   * Wakes the calls at the front. Call it also when a call has just begun to wait, because its answer may be out of
+   * date.
+   */
   wakeFront(): void {
     if (!this.#signalled) return
     // Calls at the front are being decided. Their answers will signal again.

@@ -99,7 +99,7 @@ export async function admit(call: PlannedCall, gateway: Gateway): Promise<AdmitR
   )
 }
 
-/** Like `admit`, for a call that takes over a hold or needs none. Never waits, and writes no row. */
+/** Checks a call that takes over a hold or needs none. Never waits, and writes no row. */
 export async function checkCall(call: PlannedCall, gateway: Gateway): Promise<AdmitResult> {
   return await explain(call, await ask(call, { ...FIRST, hasHold: true }, gateway), gateway)
 }
@@ -135,7 +135,7 @@ async function explain(call: PlannedCall, answer: TurnAnswer, gateway: Gateway):
 }
 
 /**
- * The answer that an earlier call got which now waits for the same limit: a call of this key, or of another key of the
+ * The last answer to a call that waits for the same limit: an earlier call of this key, or of another key of the
  * account.
  */
 async function heldBefore(call: Call, entry: QueueEntry, gateway: Gateway): Promise<Held | null> {
@@ -152,7 +152,7 @@ function blameEndpoint(refusal: CallRefusal, endpoint: PlannedCall['endpoint']):
     : refusal
 }
 
-/** Read only after a model was refused, so that admissions need not carry the list. */
+/** Reads the allowlist only after a model was refused, so that admissions need not carry it. */
 async function allowedModelsOf({ digest, exchange }: Call, gateway: Gateway): Promise<readonly string[]> {
   try {
     const { caller } = await findCaller(digest, false, exchange.names, gateway)
@@ -192,7 +192,7 @@ async function askInTurn(
     for (;;) {
       const turn = await entry.turn(held)
       if (turn === 'left') return CLIENT_LEFT
-      // Do not ask again: room that has become free since belongs to the calls that wait.
+      // Do not ask again. If budget has become free meanwhile, it belongs to the calls that wait.
       if (turn === 'full') return held
       const refusal = refuseOverload(gateway)
       if (refusal !== null) return { kind: 'overloaded', refusal }
@@ -239,7 +239,7 @@ type Asking = Pick<CallOpening, 'askedBefore' | 'hasBegun' | 'hasHold'>
 
 const FIRST: Asking = { askedBefore: false, hasBegun: false, hasHold: false }
 
-/** The admission time is the time of this attempt, not of arrival: a wait may cross into the next month. */
+/** Asks the database. The call belongs to the month of this attempt, not of its arrival, because it may have waited. */
 function ask(call: PlannedCall, asking: Asking, gateway: Gateway): Promise<Admission> {
   const { exchange, plan } = call
   const described = describeCall(call, plan.modelAsked)

@@ -18,7 +18,7 @@ import type { ReplyHead } from './reply.ts'
 export interface CallOutcome {
   readonly end: CallEnd
   readonly head: ReplyHead | null
-  /** What the meter found, for a success or no answer at all; null for an error or a reply without a cost. */
+  /** The result of the meter. Null for an error, and for a reply that costs nothing. */
   readonly metered: Metered | null
   readonly bytesOut: number
   readonly times: ReplyTimes
@@ -93,7 +93,7 @@ export function billCall(call: BilledCall, seen: CallOutcome, billing: Billing):
   }
   if (plan.counts) return estimateAndBill(call, outcome, charged, billing.estimates)
   if (plan.makes === null) return freeBill(plan, head)
-  // Upstream works on an object whose id we do not know, so we cannot poll for it: its cost is lost.
+  // Upstream works on an object whose id we do not know. We cannot poll for it, so its cost is lost.
   if (!isFinal(metered)) return LOST
   return statesUsage(metered)
     ? freeBill(plan, head)
@@ -154,10 +154,10 @@ export function withoutSecrets(bill: Bill, redact: Redact): Bill {
   }
 }
 
-/** No error is this long: a longer event stream has delivered audio or an image. */
+/** The longest error. A longer event stream has delivered audio or an image. */
 const ERROR_BYTES_MAX = 16 * 1024
 
-/** An error before any output is free, although a stream states its input first. */
+/** Whether the reply is an error before any output. It is free, although a stream states its input first. */
 function failedAtOnce(metered: Metered, mediaBytes: number): boolean {
   const { error, inputKnown, outputKnown, output, shown } = metered
   if (error === null || (inputKnown && outputKnown)) return false
@@ -170,7 +170,7 @@ function isBrokenOff({ error, stage }: Metered): boolean {
   return error !== null && stage !== 'over'
 }
 
-/** The id of a stored response that was cut before it stated its usage: upstream can be asked for it. */
+/** The id of a stored response that was cut before it stated its usage. It can be fetched from upstream. */
 export function storedId({ plan }: AdmittedCall, observed: Metered | null, end: CallEnd): string | null {
   if (observed === null || observed.objectId === null || observed.outputKnown) return null
   if (end.kind === 'complete' && !isBrokenOff(observed)) return null
@@ -178,7 +178,7 @@ export function storedId({ plan }: AdmittedCall, observed: Metered | null, end: 
   return isObjectId(observed.objectId) ? observed.objectId : null
 }
 
-/** Larger figures are errors of upstream, and would not fit the columns. */
+/** A larger cost is an error of upstream, and would not fit the column. */
 const PLAUSIBLE_NANOS_MAX = 1_000_000n * NANOS_PER_USD
 const PLAUSIBLE_TOKENS_MAX = 1_000_000_000_000
 

@@ -52,12 +52,14 @@ export class BodyTaps {
     for (const tap of this.#all) tap.received(chunk)
   }
 
-  /** The call is settled but not answered yet. Taps on which the client's next request may depend run now. */
+  /**
+   * Runs the taps on which the client's next request may depend. Call it when the call is settled, before the answer.
+   */
   async callSettled(head: ReplyHead | null, whole: boolean): Promise<void> {
     for (const tap of this.#all) if (tap.beforeAnswer) await this.#notify(tap, head, whole)
   }
 
-  /** The call is over, however it ended. The other taps run in the background. */
+  /** Runs the other taps in the background. Call it when the call is over, however it ended. */
   callOver(head: ReplyHead | null, whole: boolean): void {
     for (const tap of this.#all) {
       if (!tap.beforeAnswer) this.#gateway.background.add(() => this.#notify(tap, head, whole))
@@ -146,14 +148,16 @@ function logBodies({ exchange }: AdmittedCall, { store, bodiesBytesMax, clock }:
       ])
       if (sent === null && received === null) return
       await store.storeBodies({ requestId, request: sent, response: received, atMs })
-      // One step only. If many small bodies must make room for a large one, the next call or the hourly retention
-      // deletes the rest.
+      // Delete only some bodies. If many small bodies have to go, the next call or the hourly retention deletes the
+      // rest.
       await store.trimBodies(bodiesBytesMax, BODIES_DELETED_AT_ONCE)
     },
   }
 }
 
-/** Bytes dropped at the end of a truncated body, where a secret could be cut in half and escape redaction. */
+/**
+ * How many bytes to drop at the end of a truncated body: they may contain half of a secret, which redaction would miss.
+ */
 const EDGE_BYTES = 512
 
 function withoutEdge(bytes: Buffer): Buffer {

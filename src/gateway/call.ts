@@ -9,7 +9,7 @@ import type { KeyShare } from './key-shares.ts'
 import type { CallPlan } from './pricer.ts'
 import type { ReadBody } from './read.ts'
 
-/** A request with a key, from its head to its bill. Each phase adds what it finds. */
+/** A request with a key, from its head to its bill. Each phase adds its results. */
 export interface Call {
   readonly exchange: Exchange
   readonly target: Target
@@ -34,7 +34,7 @@ export interface PlannedCall extends ReadCall {
   readonly plan: CallPlan
 }
 
-/** After `admit`: there is a hold, and every path closes it. */
+/** A call after `admit`. It has a hold, which must be closed however the call ends. */
 export interface AdmittedCall extends PlannedCall {
   readonly admission: Admission & { readonly kind: 'admitted' }
 }

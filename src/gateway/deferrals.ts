@@ -53,7 +53,8 @@ export type Passed = Omit<
 >
 
 /**
- * `deferred`: the call stays open because its cost comes later. `known`: an earlier call already pays for this object.
+ * `deferred`: the call stays open, because its cost comes later. `known`: an earlier call pays for this object. `no`:
+ * the call is billed now.
  */
 export type Deferred = 'deferred' | 'known' | 'no'
 
@@ -149,8 +150,7 @@ export function createDeferrals(parts: DeferralParts) {
   })
 
   /**
-   * Retries until the object is recorded or the gateway stops. In that case the next start closes the call as
-   * interrupted.
+   * Retries until the object is recorded. If the gateway stops first, the next start closes the call as interrupted.
    */
   async function recordAtLast(deferral: Omit<Deferral, 'atMs'>): Promise<void> {
     while (!stopping.signal.aborted) {
@@ -168,7 +168,7 @@ export function createDeferrals(parts: DeferralParts) {
     if (object === null) return
     const isOfBatch = DEFERRED_KINDS[object.kind].results !== undefined
     if (!isOfBatch && isFinal(metered) && statesUsage(metered)) await bills.settle(object, metered)
-    // The reply to a HEAD, a range of the body or a stream that was left states nothing.
+    // The reply to a HEAD, a range of the body, or a stream that the client has left does not state the usage.
     else if (!isOfBatch && !isFinal(metered)) return
     else if (await store.claimOne(object, clock.nowMs()))
       await Promise.race([startPoll(object), pause(SHOWN_MS)])
@@ -182,7 +182,9 @@ export function createDeferrals(parts: DeferralParts) {
     )
   }
 
-  /** The hold of a call whose response a client may have deleted, on any node; null if none did. */
+  /**
+   * The record of a call whose response a client may have deleted on any node, with its hold. Null if no client did.
+   */
   async function findDeleted(call: AdmittedCall, id: string) {
     const { surface, exchange } = call
     const since = { requestId: exchange.requestId, surface, scope: scopeOf(call) }
@@ -198,14 +200,14 @@ export function createDeferrals(parts: DeferralParts) {
      * Ids of responses that are streaming here, or whose client left before they were billed. They cannot be deleted.
      */
     streaming,
-    /** Leaves the call open until its object states its cost. `no`: bill the call now. Never rejects. */
+    /** Leaves the call open until its object states the cost. Never rejects. */
     async defer(call: AdmittedCall, { head, metered }: CallOutcome, passed: Passed): Promise<Deferred> {
       const kind = call.plan.makes
       if (kind === null || metered === null || head === null || head.status >= 300) return 'no'
       const { objectId } = metered
       if (objectId === null || !isObjectId(objectId)) return 'no'
       const { results, pausesMs } = DEFERRED_KINDS[kind]
-      // Record it even if its cost is known: upstream may return the same object to a repeated request.
+      // Record the object even if its cost is known, because upstream may return the same object to a repeated request.
       const isStated = results === undefined && isFinal(metered)
       const deferral = deferralOf(call, { kind, objectId, head }, passed, pausesMs[0])
       const recorded = await store.deferCall({ ...deferral, atMs: clock.nowMs() }).catch((error: unknown) => {
@@ -230,7 +232,7 @@ export function createDeferrals(parts: DeferralParts) {
       if (stored !== 'running') return { kind: 'stated', metered: stored }
       const object = { kind: 'response', objectId: id, head } as const
       const dueInMs = DEFERRED_KINDS.response.pausesMs[0]
-      // If nothing will poll for it later, settle it now.
+      // If polling is off, settle the call now.
       return { kind: polls && (await record(call, object, passed, dueInMs)) ? 'deferred' : 'silent' }
     },
     /**
@@ -279,7 +281,10 @@ export function createDeferrals(parts: DeferralParts) {
   }
 }
 
-/** An object can be fetched only with the credential that created it. */
+/**
+ * The account whose own credential created the object; empty for the installation's. Only this credential can fetch the
+ * object.
+ */
 function scopeOf({ admission }: AdmittedCall): string {
   return (admission.terms?.upstream ?? null) === null ? '' : admission.accountId
 }
@@ -317,9 +322,7 @@ interface AnswerHead {
   readonly retryAfterMs: number | null
 }
 
-/**
- * The gateway's own GET for billing, to the configured upstream. No key pays for it. Null if no complete answer came.
- */
+/** Sends a GET of the gateway to the configured upstream. No key pays for it. Null if there was no complete answer. */
 async function ask({ surface, upstream, path, idleMs, totalMs, take }: Question): Promise<AnswerHead | null> {
   const { url, key, pool } = upstream
   let head: AnswerHead | null = null
@@ -359,7 +362,7 @@ async function ask({ surface, upstream, path, idleMs, totalMs, take }: Question)
   return end.kind === 'complete' ? (head as AnswerHead | null) : null
 }
 
-/** `metered` only on success. Status 0: no complete answer. */
+/** The answer to such a GET. `metered` is set only on success. Status 0 means that there was no complete answer. */
 export type UpstreamAnswer = AnswerHead & { readonly metered: Metered | null }
 
 const NO_ANSWER: UpstreamAnswer = { status: 0, retryAfterMs: null, metered: null }

@@ -57,7 +57,7 @@ function passed({ upstreamMs, overheadMs, bytesIn, bytesOut }: CallRecord) {
 export function createDeferredBills(parts: DeferredBillParts) {
   const { store, settler, counts, queues, clock, log, names } = parts
 
-  /** False: the settlement waits for the store, perhaps only in memory. */
+  /** Returns false if the settlement still waits for the database. */
   async function close(call: CallRecord, requestId: string, bill: Bill): Promise<boolean> {
     const isParent = requestId === call.requestId
     const closing: CallClosing = {
@@ -75,8 +75,7 @@ export function createDeferredBills(parts: DeferredBillParts) {
     try {
       return (await settler.settle(closing, onSettled)) !== null
     } catch (error) {
-      // The settler has saved the rejected bill. If the object stayed open, every poll would be rejected again for 30
-      // days.
+      // The settler has saved the rejected bill. Close the object, or every poll would be rejected again for 30 days.
       if (error instanceof StoreRefused && bill !== LOST) return await close(call, requestId, LOST)
       throw error
     }
@@ -200,7 +199,10 @@ export function createDeferredBills(parts: DeferredBillParts) {
   }
 }
 
-/** The usage of a response that has ended and does not state it, by the size of the request and the output it shows. */
+/**
+ * Estimates the usage of a response that has ended and does not state it, from the size of the request and the output
+ * in the reply.
+ */
 async function estimateStored(
   metered: Metered,
   { keyId, modelAsked, bytesIn }: CallRecord,
@@ -224,7 +226,7 @@ async function estimateStored(
   return { ...(await estimateUsage(metered, call, estimates)), suspect: true }
 }
 
-/** A line of a batch that does not state its output counts the text that it shows. */
+/** If a line of a batch does not state its output tokens, they are estimated from its text. */
 function withVisible({ usage, outputTokensSeen, output: { text, thinking, tool } }: Metered): Usage {
   const output_tokens = Math.max(outputTokensSeen, tokensInBytes(text + thinking + tool))
   const parts = usage.parts.length > 0 ? usage.parts : [{ model: null, quantities: {}, promptTokens: 0 }]

@@ -15,14 +15,14 @@ import { IMAGE_TOOL_MODEL } from '../providers/chat/images.ts'
 import type { UnseenWork } from '../providers/request-limits.ts'
 import type { CallPlan } from './pricer.ts'
 
-/** Weight of everything learned so far when a call is added, so that recent calls count most. */
+/** The weight of all earlier calls when a call is added, so that recent calls count most. */
 const DECAY = 0.8
 
 /** Bounds for learned values, so that a customer cannot train estimates far down. */
 const TOKENS_PER_BYTE = { least: 1 / 8, most: 1, unknown: 1 / 4 }
 const TOKENS_PER_MS = { least: 0.01, most: 0.5, unknown: 0.05 }
 
-/** With fewer tokens, the time to the first token dominates. */
+/** Calls with fewer tokens do not teach a speed, because the time to the first token dominates. */
 const SPEED_TOKENS_MIN = 16
 
 const CACHED_CALLS = 3
@@ -134,7 +134,10 @@ class Ratio {
   }
 }
 
-/** The entries that were used last: two maps, because deleting the oldest entry of one map takes 10 µs at this size. */
+/**
+ * A cache of the entries that were used last. It uses two maps, because deleting the oldest entry of one map takes 10
+ * µs at this size.
+ */
 class Recent<Value> {
   #young = new Map<string, Value>()
   #old = new Map<string, Value>()
@@ -257,7 +260,7 @@ interface EstimatedCall {
   readonly unseen: UnseenWork
   readonly bytesOut: number
   readonly times: ReplyTimes
-  /** The reply is one JSON document: nothing of it is visible before its end. */
+  /** Whether the reply is one JSON document, of which the client sees nothing before its end. */
   readonly isDocument: boolean
   readonly elapsedMs: number
 }
@@ -295,7 +298,9 @@ export async function estimateUsage(
   }
 }
 
-/** The estimate of an unknown side replaces all of its units. Tool calls are known once seen. */
+/**
+ * The known units. If the input or output is unknown, all of its units are replaced by an estimate, except tool calls.
+ */
 function unitsOfKnownSides(quantities: Quantities, { inputKnown, outputKnown }: Metered): Quantities {
   const isKnown = (unit: string): boolean => {
     const { side } = UNIT_PRICES[unit as Unit]
@@ -334,7 +339,7 @@ async function estimateInput(
   return { input_tokens: tokens - cached, ...(cached > 0 ? { cache_read_tokens: cached } : {}) }
 }
 
-/** Text has blanks: a longer run without any is an image, audio or a document in base64. */
+/** A run without blanks that is too long for text: an image, audio or a document in base64. */
 const MEDIA_RUN = /[A-Za-z0-9+/_-]{1024,}/g
 const SEARCHED_BYTES_MAX = 16 * 1024 * 1024
 
@@ -388,7 +393,7 @@ function imagesMade({ endedAs, isDocument, unseen, bytesOut }: EstimatedCall): n
   return bytesOut > IMAGE_BYTES_MIN ? 1 : 0
 }
 
-/** Images that a tool has begun. Upstream completes them and charges the tool's model. */
+/** The images that a tool has begun. Upstream completes them, and charges the tool's model. */
 function drawnImages({ imagesBegun }: Metered, { unseen }: EstimatedCall): readonly UsagePart[] {
   if (imagesBegun === 0) return []
   const quantities = { image_output_tokens: imagesBegun * unseen.imageTokens() }

@@ -8,14 +8,14 @@ import { explainSpent, refuseSuspended } from './refusals.ts'
 
 export interface FoundCaller {
   readonly caller: (Caller & { readonly kind: 'api_key' }) | null
-  /** The key is unusable or exhausted, or its account is suspended. */
+  /** Set if the key is unusable or exhausted, or its account is suspended. */
   readonly refusal: Refusal | null
   readonly balanceNanos: Nanos | null
 }
 
 /**
- * Looks up a key outside admission, where an answer depends on it. Most calls need no lookup: admission decides about
- * all of them. `isPaid`: a key whose budget or credit is exhausted is refused too.
+ * Looks up a key outside admission, if an answer depends on it. Most calls need no lookup, because admission checks
+ * their keys. `isPaid`: also refuse a key whose budget or credit is exhausted.
  */
 export async function findCaller(
   digest: Uint8Array,

@@ -72,10 +72,11 @@ function leaveWithClient(
 }
 
 /**
- * How long to keep reading a reply after its client left; 0 cancels it. Cancelling does not undo work that was done.
+ * How long to read a reply after its client has left; 0 cancels the call. Cancelling does not undo the work of
+ * upstream.
  */
 export function readOnMs(reply: LeftReply, plan: CallPlan, onLeave: OnLeave): number {
-  // Free calls and errors cost nothing, so the rest of the reply does not matter.
+  // Free calls and errors cost nothing, so the rest of the reply is not needed.
   if (!plan.metered || reply.isError) return 0
   // Once the reply has named the created object, upstream can be polled for it.
   if (plan.makes !== null) return (reply.shown.objectId ?? null) === null ? limits.finishMs : limits.readOnMs
@@ -104,7 +105,7 @@ interface Sendable {
 
 type Sent = PreparedBody & { readonly plainReply: boolean; readonly idempotencyPrefix: string }
 
-/** Accounts on one credential must not collide in an `Idempotency-Key`. */
+/** The prefix that keeps the `Idempotency-Key`s of accounts on one credential apart. */
 function idempotencyPrefix({ admission: { accountId, hasOthers, terms } }: AdmittedCall): string {
   return hasOthers && (terms?.upstream ?? null) === null ? `${accountId}-` : ''
 }

@@ -57,7 +57,7 @@ export interface Gateway {
   readonly injectUsage: boolean
   readonly onLeave: OnLeave
   readonly estimates: Estimates
-  /** For tests that kill the process at a given point of a call. Does nothing otherwise. */
+  /** Called at the given points of a call. Only tests, which kill the process there, make it do something. */
   reached(point: CallPoint): void
 }
 
@@ -68,7 +68,10 @@ export type OnLeave = 'cancel' | 'finish'
 
 export type CallPoint = 'admitted' | 'before_send' | 'first_byte' | 'before_settle' | 'settled'
 
-/** Calls and preflights that are upstream now. Bounds the connections that a flood can open. */
+/**
+ * The calls and preflights that are upstream now. Their number is limited, and so are the connections that a flood can
+ * open.
+ */
 export interface InFlight {
   count: number
   preflights: number

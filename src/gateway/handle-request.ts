@@ -26,7 +26,7 @@ import {
 import { SentCall, type Switched } from './sent-call.ts'
 import { findHandshake, serveSocket, turnsOf } from './turns/serve-socket.ts'
 
-/** Answers requests to own paths. Injected by the composition root: the data plane does not know what they do. */
+/** Answers requests to own paths. `main.ts` passes it in, because the data plane must not depend on management. */
 export type HandleOwned = (exchange: Exchange, target: Target, credential: Credential) => Promise<void>
 
 /** Every request enters here, own or proxied. An exception becomes an answer, never an unhandled rejection. */
@@ -219,7 +219,7 @@ function audienceOf(exchange: Exchange, rawTarget: string): Audience {
   return isOwnedPath(path) ? 'own' : surfaceOf(path, exchange.method, exchange.headers)
 }
 
-/** The error for bytes that are not a valid request, in the error shape of the surface they seem meant for. */
+/** The error for bytes that are not a valid request, in the shape of the surface that the client probably means. */
 export function shapeBroken(refusal: Refusal, head: string, requestId: string): WholeReply {
   const target = /^[A-Za-z]+ ([^ ?]+)/.exec(head)?.[1] ?? ''
   if (isOwnedPath(target)) return shapeError('own', refusal, requestId)

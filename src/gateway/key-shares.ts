@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Exchange } from '../http/exchange.ts'
 
-/** The bodies of one key may take this part of the memory that other keys leave free. */
+/** The part of the free memory (which other keys do not use) that the bodies of one key may take. */
 const BODIES_PART_PER_KEY_MAX = 0.5
 
 /** Reserved for the small bodies of one key, whatever other bodies take. */
@@ -17,7 +17,7 @@ export interface KeyShare {
 
 const DONE = Promise.resolve()
 
-/** The keys with calls in flight. An unknown or revoked key counts like any other until the store rejects it. */
+/** The keys with calls in flight, including unknown and revoked keys that the database has not rejected yet. */
 export class KeyShares {
   readonly callsMax: number
   readonly #shares = new Map<string, KeyShare>()
@@ -137,7 +137,7 @@ export class DecodingTurns {
   }
 }
 
-/** Runs work after the answer, one job at a time, yielding to the event loop in between. Shutdown waits for it. */
+/** Runs jobs after the answer, one at a time, and lets the event loop run in between. Shutdown waits for them. */
 export class BackgroundQueue {
   #reserved = 0
   #last: Promise<void> = Promise.resolve()
@@ -146,7 +146,7 @@ export class BackgroundQueue {
     return this.#reserved
   }
 
-  /** True: the call may add a job when it is over, and must then call `add`. */
+  /** Reserves a place in the queue. If it returns true, the call must call `add` when it is over. */
   reserve(most: number): boolean {
     if (this.#reserved >= most) return false
     this.#reserved += 1

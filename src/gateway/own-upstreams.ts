@@ -35,7 +35,7 @@ export class OwnUpstreams {
     return this.#isUsed
   }
 
-  /** Learns all upstreams that accounts have, from the store. */
+  /** Reads the upstreams of all accounts from the database. */
   async learn(store: OwnUpstreamStore): Promise<void> {
     // Most installations have none: SQLite then need not start a thread for long reads.
     this.#isUsed = await store.hasOwnUpstreams()

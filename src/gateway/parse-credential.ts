@@ -68,7 +68,10 @@ export function parseCredential(
   )
 }
 
-/** Null if this is not one of our keys. A wrong checksum is answered like an unknown key, without a lookup. */
+/**
+ * The digest of one of our keys; null for any other text. A key with a wrong checksum is refused like an unknown key,
+ * without a lookup.
+ */
 function digestOf(key: string, parts: CredentialParts): Buffer | null {
   const wellFormed = keyKindOf(key, parts.servicePrefix) !== null
   const digest = parts.digestKey(key)

@@ -22,7 +22,7 @@ import type { RequestBody } from './read.ts'
 /** Headers that describe the path of a request. They are removed: upstream sees the gateway as its client. */
 const PATH_TRACES = /^(?:x-forwarded-.*|forwarded|via|x-real-ip|cf-connecting-ip)$/
 
-/** Headers that make some servers apply another method than the one checked here. */
+/** Headers that make some servers use another method than the one that was checked. */
 const METHOD_OVERRIDES = /^x-(?:http-method(?:-override)?|method-override)$/
 
 interface UpstreamHeaders {
@@ -59,7 +59,10 @@ function requestFate(lower: string): RequestLine['fate'] {
   return CLIENT_ACCOUNT_HEADERS.has(lower) || isHopByHop(lower) ? 'stays' : 'goes'
 }
 
-/** The client's header lines with the permitted changes: case, order, duplicates and the credential's position stay. */
+/**
+ * The client's header lines with the permitted changes. The case, order and duplicates of headers stay, and so does the
+ * position of the credential.
+ */
 export function toUpstreamHeaders(headers: RawHeaders, upstream: UpstreamHeaders): string[] {
   const { ownPrefix, bodyEdited } = upstream
   let plainReply = upstream.plainReply
@@ -91,7 +94,7 @@ export function toUpstreamHeaders(headers: RawHeaders, upstream: UpstreamHeaders
 }
 
 interface ReplyFraming {
-  /** HTTP/1.1 client and a reply with a body: the only case with chunked coding and trailers. */
+  /** Whether the client uses HTTP/1.1 and the reply has a body. Only then are chunked coding and trailers possible. */
   readonly chunkable: boolean
   readonly ownPrefix: string
 }
@@ -138,10 +141,10 @@ function codingSent(value: string): string | null {
   return /^\s*identity\s*$/i.test(value) ? null : `${value}, chunked`
 }
 
-/** Headers and trailers that are wrong once a byte of the body has changed: its length, and digests of its bytes. */
+/** Headers and trailers that are wrong after a change of the body: its length, and digests of its bytes. */
 const OUTDATED = /^(?:content-length|content-md5|digest|content-digest|repr-digest)$/
 
-/** A strong entity tag promises these very bytes; a weak one promises their meaning, and stays. */
+/** Whether a header is wrong after a change of the body. A weak entity tag only promises the meaning, so it stays. */
 export function isOutdated(name: string, value: string): boolean {
   return name === 'etag' ? !/^\s*W\//.test(value) : OUTDATED.test(name)
 }
@@ -240,8 +243,8 @@ function usageSplice({ headers }: Exchange, facts: RequestFacts, endpoint: Endpo
 export class BodyTooSlow extends Error {}
 
 /**
- * A separate stream for the request body, which can be destroyed while the request survives to be answered. Chunks of
- * one socket read leave as one: a client may send a byte in each.
+ * A separate stream for the request body. It can be destroyed while the request stays open for an answer. All chunks of
+ * one socket read are sent as one, because a client may send one byte in each.
  */
 function bridge({ req }: Exchange, times: BodyTimes, look: (chunk: Buffer) => void): Readable {
   let chunks: Buffer[] = []
@@ -274,7 +277,7 @@ function bridge({ req }: Exchange, times: BodyTimes, look: (chunk: Buffer) => vo
         pushChunks()
         out.push(null)
       },
-      // If the client left in mid-upload, upstream must not see a body that looks complete.
+      // If the client left during the upload, upstream must not see a body that looks complete.
       broken: (tooSlow) =>
         out.destroy(tooSlow === null ? new Error('the client left') : new BodyTooSlow(tooSlow)),
     },

@@ -35,10 +35,13 @@ import {
 import { isGiven, modelAsked } from '../providers/request-members.ts'
 import { SURFACES } from '../providers/surfaces.ts'
 
-/** Everything decided about a call before admission: bound, models, pricing. Later price changes do not apply to it. */
+/**
+ * Everything that is decided about a call before admission: its bound, models and pricing. Later price changes do not
+ * affect it.
+ */
 export interface CallPlan {
   readonly modelAsked: string | null
-  /** The endpoint's default model, if the request names none and refers to nothing stored that could. */
+  /** The endpoint's default model, if the request names none and refers to no stored object that could name one. */
   readonly modelDefault: string | null
   readonly models: NamedModels
   readonly hold: Hold
@@ -53,7 +56,7 @@ export interface CallPlan {
   readonly metered: boolean
   /** Reads the usage in the reply; null if the reply is free or its events are read elsewhere. */
   readonly reader: UsageReader | null
-  /** Reads the cost of an earlier call, if the reply shows the object that this call created. */
+  /** Reads the cost of an earlier call, if the reply shows an object that the earlier call created. */
   readonly shows: UsageReader | null
   /** The kind of upstream object that states the cost later; null if this reply states it. */
   readonly makes: ObjectKind | null
@@ -107,7 +110,7 @@ export type Pricer = ReturnType<typeof createPricer>
 export function createPricer(firstBook: PriceBook, settings: PricerSettings) {
   let book = firstBook
 
-  /** `stated`: limits that do not follow from the request. */
+  /** `stated`: limits that are given, and not read from the request. */
   function begin(call: PricedRequest, stated: RequestLimits | null, batch = false): PlanParts {
     const version = versionAt(book, call.atMs)
     const limits = stated ?? limitsOf(call, version)
@@ -126,7 +129,7 @@ export function createPricer(firstBook: PriceBook, settings: PricerSettings) {
   }
 
   return {
-    /** Calls planned from now on use this book; calls in flight use the one they were planned with. */
+    /** Plans further calls with this price book. Calls in flight keep the book that they were planned with. */
     use(next: PriceBook): void {
       book = next
     },
@@ -207,7 +210,7 @@ function unmeteredPlan(parts: PlanParts, unratable: Unratable | null): CallPlan 
   return {
     ...requestPlan(parts, parts.context, null),
     ...NOT_RATED,
-    // An unpriced call is not a free call: even if it may pass, an exhausted budget refuses it.
+    // A call without a price is not free: even if it may pass, it is refused when the budget is exhausted.
     hold: unratable === null ? { kind: 'none' } : NO_HOLD,
     unratable,
     ...{ unpricedModel: null, metered: false, reader: null, makes: null },
@@ -288,7 +291,7 @@ function refusal(reason: Unratable['reason'], { unpriced }: PricerSettings): Unr
 
 const NO_HOLD: Hold = { kind: 'bound', nanos: 0n, listNanos: 0n }
 
-/** The cost of a batch is stated later, so only limited keys need its bound in advance. */
+/** A batch without a known bound is refused only to limited keys, because its cost is stated later. */
 const UNKNOWN_BATCH: Unratable = { reason: 'batch_file_unknown', refuse: 'limited' }
 
 function holdOf(bound: Exclude<Bound, { kind: 'unpriced' }>): Hold {

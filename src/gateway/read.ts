@@ -14,7 +14,7 @@ import { modelAsked } from '../providers/request-members.ts'
 import type { CountableInput } from './estimates.ts'
 import { type ByteBudget, type DecodingTurns, type KeyShare, TakenBytes } from './key-shares.ts'
 
-/** If a body is not complete by then, the key is checked first. */
+/** If a body is not complete after this time, the key is checked before the rest is read. */
 const BODY_MS_BEFORE_KEY_CHECK = 100
 
 /** Bodies up to this size always fit, unless the same key already has many of them. */
@@ -60,14 +60,14 @@ interface ReceiveOptions {
   readonly times: BodyTimes
 }
 
-/** Sees each chunk as it arrives. If it returns a promise, the next chunk waits for it. */
+/** Called with each chunk as it arrives. If it returns a promise, the next chunk waits for it. */
 type Looker = Pick<RequestReader, 'write'>
 
 type NotRead =
   | ({ readonly kind: 'refused'; readonly modelAsked?: string | null } & Denial)
   | { readonly kind: 'client_left' }
 
-/** `refusal`: of the key; null if it may go on. */
+/** Checks the key of a call. `refusal` is null if the call may continue. */
 type CheckKey = (
   isPaid: boolean,
 ) => Promise<{ readonly refusal: Refusal | null; readonly balanceNanos: Nanos | null }>
@@ -205,7 +205,9 @@ function isEncoded({ headers }: Exchange): boolean {
   return codingOf(firstValue(headers, 'content-encoding')) !== 'identity'
 }
 
-/** Whether a repeated header has different values: we would use the first, and upstream may use the last. */
+/**
+ * Whether a repeated header has different values. The gateway would use the first value, and upstream may use the last.
+ */
 export function hasConflictingValues(headers: RawHeaders, name: string): boolean {
   const values = valuesOf(headers, name)
   return values.length > 1 && new Set(values).size > 1
@@ -258,7 +260,7 @@ export async function readBody(
   }
   if (detail !== null && ambiguity?.refuse === 'always') {
     held.dispose()
-    // No key may send a body that can be read in two ways. An unusable key is refused for that.
+    // A body that can be read in two ways is refused to every key. But if the key is unusable, refuse it for that.
     const { refusal, balanceNanos } = await checkKey(false)
     const ambiguous = refusal ?? refuse('bad_request', detail)
     return { kind: 'refused', refusal: ambiguous, balanceNanos, modelAsked: modelAsked(facts) }

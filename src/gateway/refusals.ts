@@ -142,7 +142,7 @@ function nameOf({ scope, period }: Budget): string {
   return `${period === 'month' ? 'monthly' : 'daily'} budget of ${whose}`
 }
 
-/** How many allowed models a refusal names: a key may have hundreds. */
+/** Maximum number of models that a refusal names, because a key may have hundreds. */
 const MODELS_NAMED_MAX = 10
 
 function mayUse(models: readonly string[]): string {
@@ -198,7 +198,7 @@ function figuresOf(budget: Budget, names: HeaderNames): Pick<Refusal, 'details' 
 
 function refuseWebSocket(path: string): Refusal {
   const message = `${path.slice(0, SHOWN_PATH_CHARS_MAX)} does not support WebSockets. Use the HTTP form of this endpoint, with SSE for streams.`
-  // A 426 names the protocol to use instead.
+  // A 426 response must name the protocol to use.
   return refuse('websocket_not_supported', message, { headers: ['upgrade', 'HTTP/1.1'] })
 }
 
@@ -238,7 +238,7 @@ export function refuseEndpoint(
 
 const SHOWN_PATH_CHARS_MAX = 200
 
-/** Upstream may accept a spelling that our tables do not have, and the call would go unmetered. */
+/** Refuses a path that resembles a metered one: upstream may accept the spelling, and the call would not be metered. */
 function refuseMisspelled(method: string, path: string): Refusal | null {
   const shown = path.length > SHOWN_PATH_CHARS_MAX ? `${path.slice(0, SHOWN_PATH_CHARS_MAX)}…` : path
   if (path.length > UNKNOWN_PATH_CHARS_MAX) {
@@ -265,7 +265,7 @@ function refuseStored(endpoint: Endpoint | null, stateful: 'pass' | 'refuse'): R
   return refuse('endpoint_not_allowed', message)
 }
 
-/** Accounts on one upstream credential must not see each other's stored objects. */
+/** The refusal of lists of stored objects, which would show the objects of other accounts on the credential. */
 export function refuseShared(): Refusal {
   return refuse(
     'shared_upstream',
@@ -273,7 +273,7 @@ export function refuseShared(): Refusal {
   )
 }
 
-/** Upstream does not report the cost of a deleted object. */
+/** The refusal of a DELETE before settlement: upstream would no longer report the cost. */
 export function refuseDelete(what: 'object' | 'file'): Refusal {
   const message =
     what === 'object'
@@ -333,7 +333,7 @@ export function deny(
   refusal: Refusal,
   known: { readonly balanceNanos?: Nanos | null; readonly upstreamMs?: number } = {},
 ): void {
-  // A response that has begun cannot become an error: the connection breaks instead.
+  // A response that has begun cannot become an error response, so break the connection.
   if (exchange.res.headersSent) {
     exchange.res.destroy()
     return

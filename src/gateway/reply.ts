@@ -32,7 +32,7 @@ import {
 /** Beyond this size the decoded copy is no longer read, and the rest of the usage is estimated. */
 const DECODED_REPLY_BYTES_MAX = 1024 * 1024 ** 2
 
-/** How far the decoded copy may be behind. A buffered reply may wait for it; a stream waits only to bound memory. */
+/** How far the decoded copy may lag behind. A buffered reply may wait for it; a stream waits only to limit memory. */
 export const OBSERVER_BACKLOG_BYTES_MAX = 16 * 1024 ** 2
 export const HELD_OBSERVER_BACKLOG_BYTES_MAX = 256 * 1024
 
@@ -63,8 +63,8 @@ interface ReplyParts {
 }
 
 /**
- * Carries a reply from upstream to the client: observes it, removes injected usage, and writes it chunk by chunk, or
- * buffers it until its figures are known. A slow client pauses upstream.
+ * Passes a reply from upstream to the client. It lets the meter observe the reply, removes injected usage, and writes
+ * it chunk by chunk, or buffers it until its figures are known. If the client is slow, upstream is paused.
  */
 export class Reply implements ReplyReceiver {
   readonly #exchange: Exchange
@@ -80,7 +80,7 @@ export class Reply implements ReplyReceiver {
   #isStreamed = false
   #isDocument = false
   #hasObject = false
-  /** The reply is buffered until its figures are known, which become headers. */
+  /** Whether the reply is buffered until its figures are known, so that they can be headers. */
   #isHeld = false
   readonly #held = new ChunkList()
   /** Time to upstream's head, needed if a buffered reply has to be streamed after all. */
@@ -92,7 +92,8 @@ export class Reply implements ReplyReceiver {
   #lastEventBytes = 0
   #lastEventTimer: NodeJS.Timeout | null = null
   #bytesOut = 0
-  // While either is true, upstream is not read: the client is full, or the decoded copy is behind.
+  // While one of these is true, upstream is not read: the client does not accept bytes, or the decoded copy lags
+  // behind.
   #isClientFull = false
   #behind: Promise<void> | null = null
 
@@ -238,7 +239,7 @@ export class Reply implements ReplyReceiver {
     onObject(shown)
   }
 
-  /** The copy catches up even if client or upstream are gone, so this always ends. */
+  /** Waits until the copy has caught up. This always ends, even if the client or upstream has gone. */
   #waitForCopy(behind: Promise<void>): void {
     this.#behind = behind
     behind.then(() => {
@@ -261,7 +262,7 @@ export class Reply implements ReplyReceiver {
 
   async observed(whole: boolean): Promise<Metered | null> {
     const meter = this.#meter
-    // The client left before upstream answered: there is a bill, but no reply to read.
+    // The client left before upstream answered, so there is no reply to read.
     if (meter === null)
       return this.#head === null && this.#parts.reader !== null ? new SilentMeter().end(false) : null
     if (this.#decoder === null) return meter.end(whole)
@@ -306,7 +307,7 @@ export class Reply implements ReplyReceiver {
    * passes.
    */
   #deliver(bytes: Buffer): boolean {
-    // The client has left: no back-pressure, the rest of the reply is only observed.
+    // The client has left, so there is no back-pressure. The rest of the reply is only observed.
     if (this.#exchange.res.destroyed) return true
     if (!this.#keepsLast || this.#stage !== 'over') return this.#hold(bytes) || this.#write(bytes)
     const at = this.#isLast ? 0 : lastEventAt(bytes)
@@ -315,7 +316,7 @@ export class Reply implements ReplyReceiver {
     return this.#keepLast(bytes.subarray(at)) && hasRoom
   }
 
-  /** Adds to the buffered body. False: the reply is not buffered, or has become too large for it. */
+  /** Adds to the buffered body. Returns false if the reply is not buffered, or has become too large. */
   #hold(chunk: Buffer): boolean {
     if (!this.#isHeld) return false
     const { memory } = this.#parts

@@ -29,7 +29,7 @@ export type Switched = CallEnd & { readonly kind: 'switched' }
 /** An admitted call, over HTTP or as a turn of a socket, while upstream works on it. */
 export class OpenCall {
   call: AdmittedCall
-  /** Null for most calls, of which no body is logged or recorded. */
+  /** Null for most calls: their bodies are neither logged nor recorded. */
   protected readonly taps: BodyTaps | null
   #sentBytes = 0
   protected readonly gateway: Gateway
@@ -51,7 +51,7 @@ export class OpenCall {
     this.taps?.sent(chunk)
   }
 
-  /** The stream has named its response, which cannot be deleted until the call is over. */
+  /** Prevents a DELETE of the response that the stream has named, until the call is over. */
   protected streams(objectId: string): void {
     this.#objectId = objectId
     this.gateway.deferrals.streaming.add(objectId)
@@ -120,7 +120,7 @@ export class OpenCall {
 export class SentCall extends OpenCall {
   readonly reply: Reply
   #end: { readonly atMs: number; readonly isWhole: boolean } | null = null
-  /** `recorded`: the poller closes the hold if this process does not. `deferred`: the poller closes it. */
+  /** `recorded`: the poller closes the hold if this process ends before. `deferred`: the poller closes the hold. */
   #hold: 'open' | 'recorded' | 'deferred' | 'closed' = 'open'
 
   constructor(call: AdmittedCall, gateway: Gateway) {
@@ -179,8 +179,8 @@ export class SentCall extends OpenCall {
   }
 
   /**
-   * Work on which the client's next request may depend is done before the answer: objects of earlier calls, and
-   * uploaded files.
+   * Does work on which the client's next request may depend before the answer: settles objects of earlier calls, and
+   * records uploaded files.
    */
   async settleEarlier({ metered, head, end }: CallOutcome): Promise<void> {
     const { plan, exchange } = this.call

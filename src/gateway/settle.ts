@@ -20,7 +20,7 @@ type OnSettled = (settled: Settled) => void
 interface SettlerParts {
   readonly store: Pick<Store, 'settle'>
   readonly watch: SettlementWatch
-  /** Null if the store is on the same disk: if that disk is full, a spool does not help. */
+  /** Null if the database is on the same disk: when this disk is full, a spool does not help. */
   readonly spool: SettlementSpool | null
   readonly log: Log
   readonly waitMs?: number
@@ -30,7 +30,7 @@ const RETRY_FIRST_MS = 50
 const RETRY_MAX_MS = 2_000
 
 interface Late {
-  /** Resolves when the spool has the settlement, or needs none. Never rejects. */
+  /** Resolves when the settlement is in the spool, or does not need it. Never rejects. */
   readonly spooled: Promise<void>
   /** Rejects only if the store refused the settlement or is closed. A spooled settlement is not lost then. */
   readonly atLast: Promise<Settled>
@@ -66,7 +66,7 @@ export function createSettler(parts: SettlerParts) {
     try {
       onSettled(settled)
     } catch (err) {
-      // The settlement is stored. If this error escaped, it would be retried forever as a store failure.
+      // The settlement is stored. Do not let this error escape, or the settlement would be retried forever.
       log.error({ request, err }, 'unexpected error')
     }
     return settled
@@ -78,7 +78,7 @@ export function createSettler(parts: SettlerParts) {
     const atLast = spooled
       .then(() => settleAtLast(closing, onSettled, failure))
       .finally(() => pending.delete(closing.requestId))
-    // Callers that await `atLast` still see the error; without one it would be an unhandled rejection.
+    // Prevents an unhandled rejection if nobody awaits `atLast`. Callers that do still see the error.
     atLast.catch(() => {})
     return { spooled, atLast }
   }
@@ -120,7 +120,7 @@ export function createSettler(parts: SettlerParts) {
     get waiting(): number {
       return pending.size + replaysToCome
     },
-    /** False while a crash would lose settlements: no new call may be admitted. */
+    /** Whether settlements would survive a crash. If not, no new call may be admitted. */
     get isSound(): boolean {
       return spool?.isSound ?? true
     },
@@ -163,7 +163,7 @@ export function createSettler(parts: SettlerParts) {
   }
 }
 
-/** A settlement that the store refuses for good is a bug, and the caller must handle it. */
+/** Rethrows the error of a settlement that the database refuses, which is a bug. Other errors become null. */
 function unlessRefused(error: unknown): null {
   if (error instanceof StoreRefused) throw error
   return null

@@ -1,7 +1,7 @@
 import { BlockList, isIP } from 'node:net'
 import { type RawHeaders, tokensOf, valuesOf } from './raw-headers.ts'
 
-/** How many addresses of `X-Forwarded-For` are read, from the last backwards. */
+/** Maximum number of addresses of `X-Forwarded-For` that are read, starting with the last. */
 export const FORWARDED_ADDRESSES_MAX = 32
 
 /** A set of addresses and ranges. An IPv4-mapped IPv6 address is compared with the IPv4 ranges. */
@@ -24,7 +24,9 @@ export class AddressRanges {
 }
 
 export class TrustedProxies extends AddressRanges {
-  /** Whether a trusted proxy says that the client uses TLS. Of several values, the first describes the client. */
+  /**
+   * Whether a trusted proxy says that the client uses TLS. If there are several values, the first describes the client.
+   */
   isForwardedTls(peer: string, headers: RawHeaders): boolean {
     return this.has(plain(peer)) && tokensOf(headers, 'x-forwarded-proto')[0] === 'https'
   }
@@ -86,7 +88,10 @@ function plain(address: string): string {
   return mapped?.[1] ?? address
 }
 
-/** Some proxies add the port. An address with a zone is rejected: zones have any length and mean nothing here. */
+/**
+ * An address without its port, which some proxies add. An address with a zone is rejected, because zones have no
+ * meaning here.
+ */
 function addressIn(text: string): string | null {
   const [, bracketed, v4, bare = ''] =
     /^\s*(?:\[([^\]%]+)\](?::\d+)?|([\d.]+):\d+|([^\s%]+))\s*$/.exec(text) ?? []

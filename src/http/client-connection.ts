@@ -13,7 +13,7 @@ export interface ConnectionOwner {
   monotonicMs(): number
   nowMs(): number
   onRequest(request: IncomingRequest, reply: OutgoingReply): void
-  /** The bytes are not a request, and no reply has begun for them. The owner must end the connection. */
+  /** Called for bytes that are not a request, before a reply has begun. The owner must end the connection. */
   onBroken(socket: Socket, error: WireError, head: string): void
   onClosed(connection: ClientConnection): void
 }
@@ -30,10 +30,10 @@ const NOTHING = Buffer.alloc(0)
 
 export const HEAD_TIMEOUT = 'TOLLGATE_HEAD_TIMEOUT'
 
-/** Any `Expect` that contains this counts. The head is validated as a whole later. */
+/** Matches any `Expect` that contains `100-continue`. The head is validated as a whole later. */
 const CONTINUE = /(?:^|\W)100-continue(?:$|\W)/i
 
-/** A client's connection. Bytes after a request wait, unparsed, until its reply was sent. */
+/** A client's connection. Bytes after a request wait, without being parsed, until its reply was sent. */
 export class ClientConnection implements MessageReceiver, RequestSource {
   readonly socket: Socket
   readonly #wire: Socket
@@ -48,11 +48,13 @@ export class ClientConnection implements MessageReceiver, RequestSource {
   #isLast = false
   /** Receives the bytes after the last request, if it asked for an upgrade. */
   #raw: RawConnection | null = null
-  /** Since when the connection waits for a head; null while a request is being answered. */
+  /** When the connection began to wait for a head; null while a request is being answered. */
   #waitingSinceMs: number | null
   #headBegun = false
   #isNew = true
-  /** Bytes sent so far of a reply of which more waits to be sent; null if there is none. */
+  /**
+   * How many bytes of the current reply the client has accepted at the last check; null if nothing waits to be sent.
+   */
   #takenBytes: number | null = null
   #takenSinceMs = 0
   readonly remoteAddress: string
@@ -85,10 +87,10 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     return this.#turn?.reply ?? null
   }
 
-  /** Every time limit of the connection, once a second. */
+  /** Checks all timeouts of the connection. Called once a second. */
   checkTime(nowMs: number): void {
     const { reply } = this
-    // A client that takes nothing of its reply is disconnected. A slow reader is not.
+    // Disconnect a client that reads nothing of its reply. A slow reader may continue.
     const takenBytes = reply !== null && this.socket.writableLength > 0 ? reply.bytesTaken : null
     if (takenBytes === null || takenBytes !== this.#takenBytes) this.#takenSinceMs = nowMs
     this.#takenBytes = takenBytes
@@ -97,8 +99,8 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     if (this.#waitingSinceMs === null) return
     const waitedMs = nowMs - this.#waitingSinceMs
     if (this.#headBegun && waitedMs >= limits.headTimeoutMs) this.#onBroken(headTimeout(), null)
-    // A connection that never sent a byte was opened in advance by a browser or a pool, which would read a 408 as the
-    // answer to its next request.
+    // A connection that never sent a byte was opened in advance by a browser or a pool. Send no 408, which it would
+    // read as the answer to its next request.
     const idleMs = this.#isNew ? limits.headTimeoutMs : limits.keepAliveTimeoutMs
     if (!this.#headBegun && waitedMs >= idleMs) this.socket.destroy()
   }
@@ -193,7 +195,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     const error = this.#isLast ? null : this.#reader.finish()
     this.#isLast = true
     if (error !== null && (this.#arriving !== null || this.#headBegun)) this.#onBroken(error, null)
-    // A half-closed client counts as gone: otherwise a client that left would look like one that waits.
+    // A half-closed client counts as gone, because a client that has left looks the same.
     else if (this.reply?.ended !== true) this.socket.destroy()
   }
 
@@ -225,10 +227,10 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     if (!reusable) this.#isLast = true
     if (request?.complete === false) request.discard(limits.earlyAnswerDrainMs)
     if (reusable) this.#goOn()
-    // Read frames that were sent before the answer, or a reset would overtake the answer.
+    // Read the frames that the client sent before the answer. Otherwise a reset could overtake the answer.
     else if (this.#raw !== null) this.#raw.end(limits.earlyAnswerDrainMs)
     else if (request?.complete === true) this.socket.destroySoon()
-    // Read the rest of a request that was answered early, or a reset would overtake the answer.
+    // Read the rest of a request that was answered early. Otherwise a reset could overtake the answer.
     else this.socket.end()
   }
 
@@ -262,7 +264,10 @@ export class ClientConnection implements MessageReceiver, RequestSource {
   }
 }
 
-/** A request with a body is not an upgrade: a server that accepts it would read the body as frames. */
+/**
+ * Whether the request asks for a WebSocket. With a body it does not: a server that accepts the upgrade would read the
+ * body as frames.
+ */
 function asksForWebSocket({ isUpgrade, method, httpVersion, headers }: MessageHead): boolean {
   if (!isUpgrade || method !== 'GET' || httpVersion !== '1.1') return false
   const hasBody =
@@ -274,7 +279,7 @@ function headTimeout(): WireError {
   return Object.assign(new Error('the head did not arrive in time'), { code: HEAD_TIMEOUT })
 }
 
-/** Enough of a parsed head to choose the surface whose error shape to use. */
+/** The parts of a parsed head that decide the surface, whose error shape is used. */
 function headTextOf({ method, target, httpVersion, headers }: IncomingRequest): string {
   const lines = [`${method} ${target} HTTP/${httpVersion}`]
   for (let i = 0; i < headers.length; i += 2) lines.push(`${headers[i]}: ${headers[i + 1]}`)

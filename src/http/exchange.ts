@@ -36,15 +36,15 @@ export function sendWhole(exchange: Exchange, reply: WholeReply, options?: { clo
   discardRest(req)
 }
 
-/** Memory of our own replies whose clients have not read them yet. */
+/** Maximum memory of our own replies that clients have not read yet. */
 export const UNREAD_BYTES_MAX = 128 * 1024 ** 2
 
 const unread = new Map<OutgoingReply, number>()
 let unreadBytes = 0
 
 /**
- * Beyond the limit, the connection whose reply has waited longest is closed: a client that reads nothing costs only
- * itself.
+ * Counts the memory of an unread reply. Beyond the limit, the connection whose reply has waited longest is closed, so
+ * that clients that read nothing cannot use up the memory.
  */
 function countUnread(res: OutgoingReply, bytes: number): void {
   unread.set(res, bytes)
@@ -61,10 +61,7 @@ function forget(res: OutgoingReply): void {
   unread.delete(res)
 }
 
-/**
- * Reads and drops the rest of an upload. Closing instead would reset the connection, and the reset could overtake the
- * answer.
- */
+/** Reads and drops the rest of an upload. If the connection were closed instead, a reset could overtake the answer. */
 export function discardRest(req: IncomingRequest): void {
   req.discard(limits.earlyAnswerDrainMs)
 }
@@ -72,7 +69,7 @@ export function discardRest(req: IncomingRequest): void {
 export interface StreamedReply {
   readonly status: number
   readonly headers: readonly string[]
-  /** Consumed only while the client reads. Empty chunks are not sent. */
+  /** The body. Chunks are requested only while the client reads, and empty chunks are not sent. */
   readonly chunks: AsyncIterable<Buffer>
 }
 

@@ -4,17 +4,20 @@ import type { MessageHead } from './message-reader.ts'
 import { ownText } from './raw-headers.ts'
 
 export interface BodyReceiver {
-  /** The chunk is valid until this returns. If this returns false, call `resume()` later. */
+  /** Called with each chunk, which is valid until this returns. If this returns false, call `resume()` later. */
   data(chunk: Buffer): boolean
   end(): void
-  /** The client left, or was too slow: then there is a message for it. Nothing follows. */
+  /** Called when the client has left or was too slow (then with a message for it). No data follows. */
   broken(tooSlow: string | null): void
 }
 
-/** How slowly a body may arrive: no silence of `idleTimeoutMs`, and the minimum rate in each period of that length. */
+/**
+ * How slowly a body may arrive. It must not pause for `idleTimeoutMs`, and must reach the minimum rate in each period
+ * of this length.
+ */
 export interface BodyTimes {
   readonly idleTimeoutMs: number
-  /** 0: no limit. */
+  /** The minimum rate; 0 means no limit. */
   readonly bytesPerSecondMin: number
 }
 
@@ -23,14 +26,14 @@ export interface RequestSource {
   readonly isEncrypted: boolean
   readonly memory: ConnectionMemory
   monotonicMs(): number
-  /** Call this when `isFull` may have changed. */
+  /** Called when `isFull` may have changed. */
   flowChanged(): void
   destroy(): void
 }
 
 const NOWHERE: BodyReceiver = { data: () => true, end() {}, broken() {} }
 
-/** An incoming request: the head at once, the body once there is a receiver. */
+/** An incoming request. The head is available at once; the body is passed to a receiver. */
 export class IncomingRequest {
   readonly method: string
   readonly target: string
@@ -49,7 +52,7 @@ export class IncomingRequest {
   #times: BodyTimes | null = null
   #periodSinceMs = 0
   #bytesInPeriod = 0
-  /** Of them, at the last check. */
+  /** The number of body bytes at the last check. */
   #bytesSeen = 0
   #silentSinceMs = 0
   #discardUntilMs = Infinity
@@ -72,7 +75,7 @@ export class IncomingRequest {
     return this.#paused || this.#waitingBytes >= limits.bodyBytesAheadMax
   }
 
-  /** From now on the body goes to the receiver. Bytes that have already arrived are passed before this returns. */
+  /** Passes the body to the receiver. Bytes that have already arrived are passed before this returns. */
   receive(receiver: BodyReceiver, times: BodyTimes | null = null): void {
     this.#receiver = receiver
     this.#times = times
@@ -95,7 +98,7 @@ export class IncomingRequest {
 
   resume(): void {
     if (!this.#paused) return
-    // While we did not read, the client could not send, so the clock stopped.
+    // The client could not send while we did not read, so this time does not count.
     const pausedMs = this.source.monotonicMs() - this.#pausedMs
     this.#periodSinceMs += pausedMs
     this.#silentSinceMs += pausedMs

@@ -31,7 +31,7 @@ export const PAUSED = 21
 export const PAUSED_UPGRADE = 22
 export const STOPPED = 24
 
-/** Return values of `onHead` besides `OK`: no body follows, or the parser does not read the body. */
+/** Return values of `onHead` besides `OK`: no body follows, or the parser must not read the body. */
 export const NO_BODY = 1
 export const BODY_ELSEWHERE = 2
 
@@ -42,10 +42,12 @@ export const VALUE = 3
 export const BODY = 4
 export type SpanKind = typeof TARGET | typeof REASON | typeof FIELD | typeof VALUE | typeof BODY
 
-/** Callbacks must not throw or run a parser: WebAssembly is below them on the stack. */
+/** Callbacks of the parser. They must not throw or run a parser, because WebAssembly is below them on the stack. */
 interface ParserCallbacks {
   onBegin(): void
-  /** The input from `from` to `to` is of this kind. Another span of the same kind continues it. */
+  /**
+   * Called for a part of the input (from `from` to `to`) of one kind. The next part of the same kind may continue it.
+   */
   onSpan(kind: SpanKind, from: number, to: number): number
   onHead(status: number, isUpgrade: boolean, keepAlive: boolean): number
   onEnd(): number
@@ -121,7 +123,7 @@ export class Llhttp {
     return this.#cString(this.exports.llhttp_errno_name(code))
   }
 
-  /** If the memory grows for another parser between two runs, the old view is detached. */
+  /** The parser's input buffer. When the memory grows for another parser, the old view is detached. */
   get #input(): Buffer {
     if (this.#view.length === 0) this.#view = this.#makeView()
     return this.#view

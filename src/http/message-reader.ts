@@ -31,9 +31,9 @@ export interface MessageHead {
 
 /** Receives a message. Its methods must not throw. */
 export interface MessageReceiver {
-  /** Interim responses (1xx) are separate messages. */
+  /** Called with each head. Interim responses (1xx) are separate messages. */
   head(head: MessageHead): void
-  /** The chunk is valid until this returns. Returns whether more may follow at once. */
+  /** Called with each chunk, which is valid until this returns. Returns whether more chunks may follow at once. */
   readonly data: (chunk: Buffer) => boolean
   end(trailers: string[]): void
   readonly beyond?: (chunk: Buffer) => void
@@ -44,7 +44,7 @@ interface HeadLimits {
   readonly headLinesMax: number
 }
 
-/** The bytes are not HTTP, or a head is too large. The code is llhttp's, or one of this file. */
+/** An error for bytes that are not HTTP, or for a head that is too large. The code is llhttp's, or one of this file. */
 export interface WireError extends Error {
   readonly code: string
 }
@@ -52,7 +52,10 @@ export interface WireError extends Error {
 export const TOO_MANY_LINES = 'TOLLGATE_TOO_MANY_LINES'
 const HEADER_OVERFLOW = 'HPE_HEADER_OVERFLOW'
 
-/** Slicing one string takes a third of the time of separate strings, but retains the whole string. */
+/**
+ * Heads up to this size are sliced from one string, which takes a third of the time of separate strings but retains the
+ * whole string.
+ */
 const SLICED_HEAD_BYTES_MAX = 4 * 1024
 
 /** The reader whose parser runs now, and the spans of this run: kind, from, to. */
@@ -79,7 +82,7 @@ export class MessageReader {
   readonly #limits: HeadLimits
   readonly #isRequest: boolean
   readonly #parser: number
-  /** Nothing more is parsed, for now or forever: the bytes after a CONNECT or an upgrade are not HTTP. */
+  /** Whether parsing has stopped, for now or forever. The bytes after a CONNECT or an upgrade are not HTTP. */
   #isOver = false
   #isClosed = false
   #hasBegun = false
@@ -116,7 +119,7 @@ export class MessageReader {
     return null
   }
 
-  /** Call this when the connection has ended. Returns an error if it ended mid-message. */
+  /** Ends the reading when the connection has ended. Returns an error if a message was incomplete. */
   finish(): WireError | null {
     if (!this.#hasBegun || this.#isOver) return null
     if (this.#sizedLeft > 0) return wireError('HPE_INVALID_EOF_STATE')
@@ -127,7 +130,7 @@ export class MessageReader {
     return null
   }
 
-  /** The bytes after the current message go to the receiver's `beyond`, until `start`. */
+  /** Stops parsing. Bytes after the current message go to the receiver's `beyond`, until `start` is called. */
   stop(): void {
     this.#isOver = true
   }
@@ -163,7 +166,7 @@ export class MessageReader {
     return null
   }
 
-  /** The parser need not see a body whose length is known. */
+  /** Passes a body whose length is known, without the parser. */
   #readSized(piece: Buffer, from: number): number {
     const to = Math.min(piece.length, from + this.#sizedLeft)
     this.#sizedLeft -= to - from
@@ -279,7 +282,7 @@ export class MessageReader {
       const kind = spans[i]
       const from = spans[i + 1] ?? 0
       const to = spans[i + 2] ?? 0
-      // Records of calls retain the target longer than the head.
+      // Copy the target, because records of calls retain it longer than the head.
       const text =
         whole === null || kind === TARGET
           ? MessageReader.#llhttp.text(from, to)
@@ -292,7 +295,7 @@ export class MessageReader {
     if (this.#lines.length > 2 * this.#limits.headLinesMax) this.#error ??= wireError(TOO_MANY_LINES)
   }
 
-  /** Names have even indexes. A text at the wrong index continues the previous one. */
+  /** Adds a name or a value. Names have even indexes; a text at the wrong index continues the previous one. */
   #addLine(kind: typeof FIELD | typeof VALUE, text: string): void {
     const lines = this.#lines
     const isNext = lines.length % 2 === (kind === FIELD ? 0 : 1)
@@ -308,7 +311,7 @@ export class MessageReader {
   }
 }
 
-/** The body size if it is certain; otherwise llhttp decides. It has already refused conflicting lengths. */
+/** The body size if it is certain; otherwise llhttp finds the end. llhttp has already refused conflicting lengths. */
 function sizeOf({ method, status, headers }: MessageHead): number {
   const mayLack = status === 0 ? method === 'CONNECT' : status < 200 || status === 204 || status === 304
   const length = mayLack ? undefined : firstValue(headers, 'content-length')
@@ -316,7 +319,7 @@ function sizeOf({ method, status, headers }: MessageHead): number {
   return Number.isSafeInteger(bytes) ? bytes : 0
 }
 
-/** A regular expression would be quadratic in the number of spaces. */
+/** The value without trailing spaces. A regular expression would take quadratic time for many spaces. */
 function withoutBlanksBehind(value: string): string {
   let end = value.length
   while (end > 0 && ' \t'.includes(value.charAt(end - 1))) end -= 1

@@ -21,7 +21,7 @@ type WriteDone = (error?: NodeJS.ErrnoException | null) => void
 /** All plain sockets read into this buffer. A chunk is valid until the function that receives it returns. */
 export const readBuffer = Buffer.allocUnsafeSlow(64 * 1024)
 
-/** The same bytes for a socket that may send them later. Copies only if the memory will be reused. */
+/** The bytes in memory that stays unchanged until a socket has sent them. Copies only if the memory will be reused. */
 export function lasting(chunk: Buffer): Buffer {
   return chunk.buffer === readBuffer.buffer ? Buffer.from(chunk) : chunk
 }
@@ -66,7 +66,7 @@ export function readInto(onChunk: (chunk: Buffer) => void) {
   }
 }
 
-/** How long a failed write waits for an answer that may already be on its way. */
+/** How long a failed write waits for an answer of upstream that may be arriving. */
 const FAILED_WRITE_GRACE_MS = 250
 
 /**
@@ -126,7 +126,7 @@ const KEEP_ALIVE_MS = 60_000
 export class RawConnection {
   readonly #socket: Socket
   #receiver: RawReceiver | null = null
-  /** Bytes that arrived before there was a receiver. */
+  /** The bytes that arrived before there was a receiver. */
   #ahead = Buffer.alloc(0)
   #isDiscarding = false
   #isClosed = false
@@ -143,7 +143,7 @@ export class RawConnection {
     return this.#socket.writableLength
   }
 
-  /** From now on chunks go to the receiver. Those that have already arrived are passed before this returns. */
+  /** Passes chunks to the receiver. Chunks that have already arrived are passed before this returns. */
   receive(receiver: RawReceiver): void {
     this.#receiver = receiver
     // TCP keep-alive detects a vanished peer. There is no idle timeout: a peer may be silent for any time.

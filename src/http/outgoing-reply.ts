@@ -11,7 +11,7 @@ interface ReplySetting {
   readonly expectsContinue: boolean
   nowMs(): number
   reset(): void
-  /** The reply was sent. If not `reusable`, the connection ends. */
+  /** Called when the reply was sent. If it is not `reusable`, the connection ends. */
   onFinished(reusable: boolean): void
   /** The raw connection, for upgrade requests; null for others. */
   readonly raw: RawConnection | null
@@ -26,7 +26,7 @@ const EMPTY = Buffer.alloc(0)
 
 export class OutgoingReply {
   readonly whenDrained = new Listeners()
-  /** The reply is over, whether or not all of it was sent. Fires once. */
+  /** Fires once when the reply is over, even if not all of it was sent. */
   readonly whenClosed = new Listeners()
   shouldKeepAlive: boolean
   sendDate = true
@@ -50,7 +50,7 @@ export class OutgoingReply {
     this.shouldKeepAlive = setting.keepAlive
   }
 
-  /** The client has left, or the reply was sent. */
+  /** Whether the reply was sent, or the client has left. */
   get isOver(): boolean {
     return this.destroyed || this.closed
   }
@@ -63,12 +63,12 @@ export class OutgoingReply {
     return this.#socket.bytesWritten - this.#socket.writableLength
   }
 
-  /** The whole reply was written, though perhaps not sent yet. */
+  /** Whether the whole reply was written. It may not have been sent yet. */
   get ended(): boolean {
     return this.#ended || this.#isCut
   }
 
-  /** Lets a client that waits for it send its body. */
+  /** Sends `100 Continue` to a client that waits for it before it sends the body. */
   writeContinue(): void {
     if (!this.expectsContinue || this.destroyed || this.headersSent) return
     this.#hasContinued = true
@@ -86,7 +86,7 @@ export class OutgoingReply {
     const hasCoding = hasHeader(lines, 'transfer-encoding')
     const speaks11 = httpVersion === '1.1'
     const hasBody = method !== 'HEAD' && status !== 204 && status !== 304
-    // Without the 100 the client may or may not send its body, so the next request's start is unknown.
+    // Without the 100, the client may send its body or not, so the start of the next request is unknown.
     if (expectsContinue && !this.#hasContinued) this.shouldKeepAlive = false
     if (!hasBody) this.#framing = 'none'
     else if (hasCoding) this.#framing = 'chunked'
@@ -108,7 +108,7 @@ export class OutgoingReply {
     return this.#setting.raw !== null
   }
 
-  /** Answers 101 with exactly these lines. What follows on the connection is not HTTP. */
+  /** Answers 101 with exactly these lines. The bytes that follow on the connection are not HTTP. */
   switchProtocols(reason: string | undefined, lines: readonly string[]): RawConnection | null {
     const { raw } = this.#setting
     if (this.destroyed || this.headersSent || raw === null) return null
@@ -129,14 +129,17 @@ export class OutgoingReply {
     if (this.#head !== '' && !this.destroyed) this.#send('', EMPTY, '')
   }
 
-  /** False: wait for `drain`. Chunks in the shared read buffer may be reused when this returns; others may not. */
+  /**
+   * Writes a chunk. Returns false if the caller must wait for `drain`. Chunks in the shared read buffer may be reused
+   * when this returns; others may not.
+   */
   write(chunk: Buffer): boolean {
     if (this.destroyed || this.#ended || this.#framing === 'none' || chunk.length === 0) return true
     if (this.#framing !== 'chunked') return this.#send('', chunk, '')
     return this.#send(`${chunk.length.toString(16)}\r\n`, chunk, '\r\n')
   }
 
-  /** Trailers; only a chunked body can have them. */
+  /** Adds trailers, which only a chunked body can have. */
   addTrailers(lines: readonly string[]): void {
     this.#trailers += serialiseHeaders(lines)
   }
@@ -153,8 +156,8 @@ export class OutgoingReply {
   }
 
   /**
-   * Closes the connection mid-body, so that the client gets the sent part but cannot mistake it for the whole. If the
-   * end of the connection marks the end of the body, only a reset shows that it was cut.
+   * Closes the connection before the body is complete, so that the client cannot mistake the sent part for the whole.
+   * If the end of the connection is the end of the body, only a reset shows that it was cut.
    */
   cut(): void {
     const socket = this.#socket
@@ -179,7 +182,7 @@ export class OutgoingReply {
     this.whenDrained.fire()
   }
 
-  /** Another reply replaces this one. */
+  /** Gives this reply up, because another reply replaces it. */
   supersede(): void {
     this.destroyed = true
   }
@@ -236,7 +239,7 @@ export function dateLine(nowMs: number): string {
   return dateText
 }
 
-/** Not STATUS_CODES of node:http, a module that nothing else loads at startup. */
+/** Reason phrases. node:http has them too, but nothing else loads this module at startup. */
 const REASONS = new Map(
   [
     '200 OK|201 Created|202 Accepted|204 No Content|302 Found|303 See Other|304 Not Modified',
@@ -254,7 +257,9 @@ export function statusLine(status: number, reason: string | undefined): string {
   return `HTTP/1.1 ${status} ${reason ?? REASONS.get(status) ?? 'unknown'}\r\n`
 }
 
-/** Node's EventEmitter takes four times as long to create, fill and call, and every call has a few. */
+/**
+ * A list of listeners. Node's EventEmitter takes four times as long to create, fill and call, and every call has a few.
+ */
 export class Listeners {
   #all: readonly (() => void)[] = NONE
 

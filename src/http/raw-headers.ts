@@ -1,12 +1,12 @@
 /** Header lines as received: name, value, name, value …, with order, case and duplicates. */
 export type RawHeaders = readonly string[]
 
-/** Copies a string that is retained for long: a slice would retain the whole head. */
+/** Copies a string that is retained for long. A slice would retain the whole head. */
 export function ownText(part: string): string {
   return Buffer.from(part, 'latin1').toString('latin1')
 }
 
-/** Serialises header lines. A value with a line break would become two lines, and is a defect of the caller. */
+/** Serialises header lines. Throws if a value has a line break, which would begin another line. */
 export function serialiseHeaders(lines: readonly string[]): string {
   let text = ''
   for (let i = 0; i < lines.length; i += 2) {
@@ -35,7 +35,7 @@ export function isNamed(line: string, name: string): boolean {
   )
 }
 
-/** All values of a header, in order. `name` is lower case here and below, and begins with a letter. */
+/** All values of a header, in order. Here and in the functions below, `name` is lower case and begins with a letter. */
 export function valuesOf(headers: RawHeaders, name: string): string[] {
   const values: string[] = []
   for (let i = 0; i < headers.length; i += 2) {
@@ -80,7 +80,7 @@ export function weightsOf(headers: RawHeaders, name: string): ReadonlyMap<string
     const weight = parameters.find((parameter) => parameter.startsWith('q='))
     return [value, weight === undefined ? 1 : Number(weight.slice(2)) || 0]
   })
-  // If a member appears twice, its first weight counts.
+  // The first weight of a member counts, so insert it last.
   return new Map(members.reverse())
 }
 
@@ -102,14 +102,15 @@ function bestMatch(weights: ReadonlyMap<string, number>, type: string) {
 }
 
 /**
- * Headers of the connection, not of the message. `te` and `trailer` are among them: trailers are negotiated per hop.
+ * Headers that belong to the connection and not to the message. `te` and `trailer` are among them, because trailers are
+ * negotiated per hop.
  */
 const HOP_BY_HOP: ReadonlySet<string> = new Set([
   ...'connection keep-alive proxy-connection proxy-authenticate te trailer'.split(' '),
   ...'transfer-encoding upgrade http2-settings'.split(' '),
 ])
 
-/** Headers that a `Connection` line cannot remove, because the request's meaning or our checks depend on them. */
+/** Headers that a `Connection` line cannot remove, because our checks or the meaning of the request depend on them. */
 const END_TO_END =
   /^(?:host|date|age|vary|etag|range|cookie|set-cookie|origin|expect|user-agent|authorization|x-api-key|api-key|x-request-id|request-id|retry-after|cache-control|content-.*|accept.*|anthropic-.*|openai-.*|x-stainless-.*|x-ratelimit-.*|idempotency-key)$/
 
@@ -119,7 +120,7 @@ export function isHopByHop(lowerName: string): boolean {
 
 const NOTHING: ReadonlySet<string> = new Set()
 
-/** Further hop-by-hop names in a message's `Connection` lines. Usually there is only `keep-alive`, which adds none. */
+/** Further hop-by-hop headers that the `Connection` lines of a message name. Usually there are none. */
 export function nominatedIn(headers: RawHeaders): ReadonlySet<string> {
   let names: string[] | null = null
   for (let i = 0; i < headers.length; i += 2) {
@@ -158,13 +159,13 @@ export class NameMemo<Known extends object | string> {
 
 const CODINGS = ['gzip', 'x-gzip', 'deflate', 'br', 'zstd'] as const
 
-/** The content coding of a body; `unknown`: one that cannot be decoded here. */
+/** The content coding of a body; `unknown` if the gateway cannot decode it. */
 export function codingOf(
   contentEncoding: string | undefined,
 ): 'identity' | 'unknown' | { readonly coding: (typeof CODINGS)[number] } {
   const name = (contentEncoding ?? '').trim().toLowerCase()
   if (name === '' || name === 'identity') return 'identity'
-  // A chain of codings ("gzip, gzip, …") multiplies work, and no client needs more than one.
+  // Do not decode a chain of codings ("gzip, gzip, …"). It multiplies the work, and no client needs it.
   const coding = CODINGS.find((known) => known === name)
   return coding === undefined ? 'unknown' : { coding }
 }

@@ -37,7 +37,10 @@ export interface ServerParts {
 export interface HttpServer {
   listen(host: string, port: number): Promise<AddressInfo>
   useCertificate(certificate: CertificatePair): void
-  /** Stops accepting, lets running exchanges finish for up to `drainMs`, then cuts them. Returns how many were cut. */
+  /**
+   * Stops accepting connections, lets running exchanges finish for up to `drainMs`, then cuts them. Returns how many
+   * were cut.
+   */
   drain(drainMs: number): Promise<number>
 }
 
@@ -80,7 +83,7 @@ export function createHttpServer(parts: ServerParts): HttpServer {
     if (connections.size === 0) onNoneLeft()
   }
 
-  /** The connection counts from now on, even if its handshake never completes. */
+  /** Begins a TLS handshake. The connection counts from now on, even if the handshake never completes. */
   function shakeHands(accepted: Socket, network: string | null): void {
     const acceptedMs = parts.clock.monotonicMs()
     const handshake: Connection = {
@@ -98,7 +101,8 @@ export function createHttpServer(parts: ServerParts): HttpServer {
         connections.set(new ClientConnection(secure, owner, accepted), network)
       },
       onPlain(head) {
-        // Read pending bytes: closing with unread bytes would reset the connection and lose the answer.
+        // Read the pending bytes first. Closing with unread bytes would reset the connection, and the answer would be
+        // lost.
         accepted.resume()
         answerBroken(accepted, refuse('bad_request', SPEAK_TLS), head.toString('latin1'))
       },
@@ -177,7 +181,7 @@ export function createHttpServer(parts: ServerParts): HttpServer {
       let cut = 0
       const deadline = setTimeout(() => {
         for (const connection of connections.keys()) {
-          // An interrupted WebSocket loses turns, not its handshake, so it is not counted here.
+          // Do not count WebSockets here: their turns are cut, and each turn is counted as a call.
           if (connection.reply?.maySwitch === false) cut += 1
           connection.destroy()
         }
@@ -221,7 +225,7 @@ function writeRawReply(socket: Socket, reply: WholeReply, requestIdName: string,
   const lines = [...reply.headers, requestIdName, requestId, 'connection', 'close']
   const head = `${statusLine(reply.status, undefined)}${serialiseHeaders(lines)}\r\n`
   socket.end(Buffer.concat([Buffer.from(head, 'latin1'), reply.body]))
-  // A peer that neither reads nor closes must not hold the socket forever.
+  // Destroy the socket of a peer that neither reads nor closes.
   const timer = setTimeout(() => socket.destroy(), 1_000)
   timer.unref()
   socket.once('close', () => clearTimeout(timer))

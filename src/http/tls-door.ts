@@ -9,7 +9,7 @@ export interface CertificatePair {
 }
 
 export interface Arriving {
-  /** The handshake is done: requests arrive on `secure`, which wraps the accepted socket. */
+  /** Called when the handshake has completed. Requests arrive on `secure`, which wraps the accepted socket. */
   onSecure(secure: TLSSocket): void
   onPlain(head: Buffer): void
   onGone(): void
@@ -24,8 +24,8 @@ export interface TlsDoor {
 const PROTOCOL = { minVersion: 'TLSv1.2', secureOptions: constants.SSL_OP_NO_RENEGOTIATION } as const
 
 /**
- * Node's TLS server only does handshakes. Connections are accepted elsewhere, where they are counted and timed from the
- * start.
+ * Creates a TLS server that only does handshakes. Connections are accepted elsewhere, where they are counted and timed
+ * from the start.
  */
 export function createTlsDoor(pair: CertificatePair): TlsDoor {
   const handshakes = new Map<string, Handshake>()
@@ -82,7 +82,7 @@ function endsOf({ remoteAddress, remotePort, localAddress }: Socket): string {
   return `${remoteAddress} ${remotePort} ${localAddress}`
 }
 
-/** A request begins with a letter or with an empty line, a handshake with 0x16. */
+/** Whether the first byte is that of a plain HTTP request (a letter or a line break) and not of a handshake (0x16). */
 function isPlainHttp(first: Buffer): boolean {
   return /^[A-Za-z\r\n]/.test(first.toString('latin1', 0, 1))
 }

@@ -12,7 +12,10 @@ export type ReplyReceiver = Pick<MessageReceiver, 'head' | 'data'>
 export type CallEnd =
   | { readonly kind: 'complete'; readonly trailers: string[] }
   | { readonly kind: 'cut'; readonly error: Error }
-  /** No response head came. `sent`: upstream may have received part of the request; `whole`: all of it. */
+  /**
+   * There was no response head. `sent`: upstream may have received part of the request. `whole`: it may have received
+   * all of it.
+   */
   | {
       readonly kind: 'failed'
       readonly error: Error
@@ -20,7 +23,9 @@ export type CallEnd =
       readonly whole: boolean
     }
   | { readonly kind: 'switched'; readonly head: MessageHead; readonly connection: RawConnection }
-  /** We cancelled the call because the client left. `partly`: upstream cannot have received the whole request. */
+  /**
+   * The gateway cancelled the call because the client left. `partly`: upstream cannot have received the whole request.
+   */
   | { readonly kind: 'abandoned'; readonly sent: boolean; readonly partly?: boolean }
 
 export interface UpstreamCall {
@@ -66,7 +71,7 @@ export class PooledCall implements UpstreamCall, MessageReceiver {
     if (sendable.body instanceof Readable) sendable.body.once('error', (error) => this.#breakOff(error))
   }
 
-  /** A WebSocket handshake has a timeout: its client cannot tell a slow answer from a lost one. */
+  /** Sets the timeout of a WebSocket handshake, whose client cannot tell a slow answer from a lost one. */
   #limitHandshake(): void {
     this.#handshakeTimer = setTimeout(() => {
       this.#breakOff(new UpstreamBroke(HANDSHAKE_TIMEOUT, 'upstream did not answer the handshake'))
@@ -169,7 +174,7 @@ export interface UpstreamRequest {
   readonly host: string
   /** All other lines, without those of the hop and of the framing, which only this file writes. */
   readonly headers: readonly string[]
-  /** The length of a stream, which is chunked if this is null. 0: written even if the method needs no body. */
+  /** The length of a stream; null if it is chunked. 0 is written even if the method needs no body. */
   readonly lengthBytes: number | null
   readonly body: UpstreamBody
   readonly upgrades?: boolean
@@ -228,7 +233,7 @@ const ONE_WRITE_BYTES = 16 * 1024
 
 const BATCH_BYTES = 256 * 1024
 
-/** Writes a request. Null: all of it was handed to the socket. */
+/** Writes a request. Returns null if all of it was handed to the socket. */
 export function sendRequest(
   socket: Socket,
   request: Sendable,

@@ -39,7 +39,10 @@ export class UpstreamPool {
   readonly #connect: Connect
   readonly #onUnsolicited: () => void
   readonly #open = new Set<UpstreamConnection>()
-  /** The connection that has been idle longest is used next: if upstream has closed it, we have probably noticed. */
+  /**
+   * Idle connections. The one that has been idle longest is used next: if upstream has closed it, we have probably
+   * noticed.
+   */
   #idle: UpstreamConnection[] = []
   #queued: PooledCall[] = []
   #isDestroyed = false
@@ -72,7 +75,10 @@ export class UpstreamPool {
     else this.#idle.push(connection)
   }
 
-  /** An upstream that sent an unsolicited reply on one connection may do so on others, so idle ones are discarded. */
+  /**
+   * Discards the idle connections, because an upstream that sent an unsolicited reply on one connection may do so on
+   * others.
+   */
   unsolicited(): void {
     const idle = this.#idle
     this.#idle = []
@@ -80,7 +86,7 @@ export class UpstreamPool {
     this.#onUnsolicited()
   }
 
-  /** The connection can carry no more requests. Idempotent. */
+  /** Forgets a connection that cannot carry more requests. Can be called again. */
   gone(connection: UpstreamConnection): void {
     if (!this.#open.delete(connection)) return
     const at = this.#idle.lastIndexOf(connection)
@@ -162,7 +168,10 @@ function secureConnector(host: string, url: URL): Connect {
   }
 }
 
-/** One upstream call, with back-pressure in both directions. No request is sent twice: that would be a second bill. */
+/**
+ * Makes one upstream call, with back-pressure in both directions. No request is sent twice, because upstream would bill
+ * both.
+ */
 export function callUpstream(
   pool: UpstreamPool,
   request: UpstreamRequest,
@@ -358,7 +367,7 @@ export class UpstreamConnection implements MessageReceiver {
 const IDLE_MS = 4_000
 const IDLE_MS_MAX = 600_000
 
-/** We close idle connections this long before upstream would, so that no request crosses upstream's close. */
+/** How long before upstream's timeout we close an idle connection, so that no request crosses upstream's close. */
 const MARGIN_MS = 2_000
 
 function reusableMs(head: MessageHead, method: string): number {
@@ -373,8 +382,8 @@ function reusableMs(head: MessageHead, method: string): number {
 }
 
 /**
- * 204 and 304 have no body. If their headers announce one, upstream may send it, and it would be read as the next
- * reply.
+ * Whether upstream may send a body that the protocol forbids. If the headers of a 204 or 304 announce a body, upstream
+ * may send it, and it would be read as the next reply.
  */
 function mayHaveUnannouncedBody({ status, headers }: MessageHead): boolean {
   if (status !== 204 && status !== 304) return false

@@ -11,7 +11,7 @@ import type { ListQuery, Page } from '../keys/key-store.ts'
 
 /** The account's terms for a call, read from the row that admission locks. */
 export interface AccountTerms {
-  /** In billionths of the list cost; null: the installation's discount. */
+  /** The account's discount in billionths of the list cost; null if the installation's discount applies. */
   readonly discountBillionths: number | null
   readonly upstream: OwnUpstream | null
 }
@@ -31,7 +31,7 @@ export interface AccountRecord {
   readonly createdAtMs: number
 }
 
-/** Absent members stay. */
+/** The members to change. Absent members stay as they are. */
 export interface AccountChanges {
   readonly name?: string
   readonly monthlyBudgetNanos?: Nanos | null
@@ -67,11 +67,11 @@ export interface AccountQuery extends Omit<ListQuery, 'accountId'> {
 }
 
 export interface AccountList extends Page<AccountRecord> {
-  /** Over all accounts that match, not only those of the page. */
+  /** The sums over all accounts that match, not only those of this page. */
   readonly total: { readonly spentNanos: Nanos; readonly heldNanos: Nanos; readonly balanceNanos: Nanos }
 }
 
-/** Maximum total credit of an account: beyond it 64-bit columns would overflow. */
+/** Maximum total credit of an account. A larger amount could overflow 64-bit columns. */
 export const CREDITED_MAX: Nanos = 9_000_000_000n * NANOS_PER_USD
 
 /** The account's money. `balance = credited - charged`, always. */
@@ -100,9 +100,9 @@ export interface BatchFile {
   readonly accountId: string
   readonly keyId: string
   readonly fileId: string
-  /** Null: not a batch file, or an unreadable one. */
+  /** The models that its requests name; null if it is not a batch file, or is unreadable. */
   readonly models: readonly string[] | null
-  /** Upper bound of its requests at batch prices; null if the file was unreadable. */
+  /** The upper bound of its requests at batch prices; null if the file is unreadable. */
   readonly bound: Bound | null
   readonly atMs: number
 }
@@ -125,7 +125,7 @@ export type NotCredited =
   /** The call cost nothing, or a rerate has already credited its cost. */
   | 'nothing_to_credit'
 
-/** The outcome for each call, in the order asked. */
+/** The outcome for each call, in the order of the request. */
 export interface CreditBackOutcomes {
   readonly credited: readonly string[]
   readonly alreadyCredited: readonly string[]

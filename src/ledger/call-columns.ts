@@ -1,7 +1,7 @@
 import type { Nanos } from '../kernel/money.ts'
 import type { CallState, Surface } from '../kernel/vocabulary.ts'
 
-/** Tokens are one member of a closing or record, and one column each. */
+/** The columns of the token counts, which are one member of a closing or record. */
 export const TOKEN_COLUMNS = {
   input: 'input_tokens',
   output: 'output_tokens',
@@ -28,7 +28,7 @@ export const NOTHING_RECORDED = {
   keyId: '',
   state: 'in_flight' as CallState,
   objectId: null as Text,
-  /** The call that created the batch, of which this record is one model's part. */
+  /** For the part of a batch that one model served: the call that created the batch. */
   parentId: null as Text,
   /** For a call that created a batch: the number of its parts and their total cost. */
   children: null as Count,

@@ -20,33 +20,33 @@ import {
 
 export interface CallOpening extends OpeningColumns {
   readonly digest: Uint8Array
-  /** Decides the call's month and day. */
+  /** The time that decides the call's month and day. */
   readonly atMs: number
   /** The path template if the endpoint table has one, else the path. */
   readonly endpoint: string
   readonly hold: Hold
   readonly models: NamedModels
-  /** Why the body is ambiguous or unreadable. Limited keys are refused for it. */
+  /** Why the body is ambiguous or unreadable; limited keys are refused for this reason. */
   readonly ambiguity: string | null
   /** Why the call cannot be rated, and which keys are refused for it; null if it can be rated. */
   readonly unratable: Unratable | null
   /**
-   * False: only settled costs count against limits, so calls never wait and caps are not exact. A budget's own mode
-   * overrides it.
+   * Whether holds count against limits. If not, calls never wait and caps are not exact. The mode of a budget overrides
+   * this.
    */
   readonly heldCounts: boolean
-  /** The most that an unbounded call holds of its account. */
+  /** How much of its account's budget and credit an unbounded call holds at most. */
   readonly unboundedNanos: Nanos
-  /** This call has asked before and was held back, so it is not another use of the key. */
+  /** Whether this call has asked before and had to wait, so it is not another use of the key. */
   readonly askedBefore: boolean
   /**
-   * Whether the call counts towards the request rate: not if it is free, a handshake, a standing hold or a turn begun
-   * by upstream.
+   * Whether the call counts towards the request rate. Free calls, handshakes, standing holds and turns that upstream
+   * began do not.
    */
   readonly isRequest: boolean
-  /** Upstream already works on the call, so it is charged even if the key was revoked since. */
+  /** Whether upstream already works on the call. Then it is charged even if the key was revoked since. */
   readonly hasBegun: boolean
-  /** The call takes over a hold or needs none: it is checked and counted, and nothing else is written. */
+  /** Whether the call takes over a hold or needs none. Then it is checked and counted, and nothing else is written. */
   readonly hasHold: boolean
 }
 
@@ -55,7 +55,7 @@ export interface CallOpening extends OpeningColumns {
  */
 export const HOLD_METHOD = 'HOLD'
 
-/** How many requests a call counts as in usage. A WebSocket handshake is a record but in no sum. */
+/** How many requests a call counts as in usage. A WebSocket handshake has a record, but counts as none. */
 export function requestsOf({ requestId, socketId }: Pick<CallOpening, 'requestId' | 'socketId'>): 0 | 1 {
   return socketId === requestId ? 0 : 1
 }
@@ -65,7 +65,7 @@ export function requestsOf({ requestId, socketId }: Pick<CallOpening, 'requestId
  * expensive one, which must fit under every limit.
  */
 export type Hold =
-  /** A free call holds nothing, and no cap or credit applies to it. */
+  /** A free call. It holds nothing, and no cap or credit applies to it. */
   | { readonly kind: 'none' }
   | {
       readonly kind: 'bound'
@@ -73,7 +73,7 @@ export type Hold =
       readonly listNanos: Nanos
       readonly neededNanos?: Nanos
     }
-  /** An unbounded call holds the rest of its key's ceilings. */
+  /** An unbounded call. It holds the rest of its key's budgets. */
   | { readonly kind: 'unbounded'; readonly neededNanos?: Nanos }
 
 /**
@@ -87,20 +87,26 @@ export interface HoldFloor {
 
 export interface Unratable {
   readonly reason: 'model_not_priced' | 'endpoint_not_metered' | 'batch_file_unknown'
-  /** `limited`: keys under a cap or enforced credit; for an unmetered endpoint also keys with an allowlist. */
+  /**
+   * Which keys are refused. `limited`: keys with a cap or enforced credit and, for an unmetered endpoint, keys with an
+   * allowlist.
+   */
   readonly refuse: 'always' | 'limited' | 'never'
 }
 
-/** Why a call is refused for good, whatever the calls in flight will cost. */
+/** Why a call is refused and does not wait, whatever the calls in flight will cost. */
 export type CallRefusal =
   | { readonly reason: KeyRefusal | Unratable['reason'] | 'account_suspended' }
   | { readonly reason: 'ambiguous_body'; readonly detail: string }
   | LimitRefusal
   | SpentRefusal
-  /** All lines of a batch except the most expensive need this much, which can never fit. Null budget: the credit. */
+  /**
+   * All lines of a batch except the most expensive one need this amount, which can never fit. If `budget` is null, the
+   * credit is too small.
+   */
   | { readonly reason: 'batch_exceeds_budget'; readonly neededNanos: Nanos; readonly budget: Budget | null }
 
-/** The cap is spent, or the credit. */
+/** The refusal of a call whose cap or credit is used up. */
 export type SpentRefusal =
   | { readonly reason: 'budget_exceeded'; readonly budget: Budget }
   | { readonly reason: 'credit_exhausted' }
@@ -117,7 +123,7 @@ export type Admission =
       readonly balanceNanos: Nanos
       /** Whether there are other accounts, which share the installation's credential. */
       readonly hasOthers: boolean
-      /** Null: the installation's. */
+      /** The account's terms; null if the installation's apply. */
       readonly terms: AccountTerms | null
     }
   | {
@@ -126,7 +132,7 @@ export type Admission =
       /** The account's balance; null for a revoked or expired key, whose holder must not learn it. */
       readonly balanceNanos: Nanos | null
     }
-  /** Calls in flight hold the rest. There may be room once they settle. */
+  /** Calls in flight hold the rest of the limit. Parts of it may become free when they settle. */
   | {
       readonly kind: 'held'
       readonly by: HeldBy
@@ -144,13 +150,13 @@ export interface CallClosing extends ClosingColumns {
   readonly state: 'settled' | 'released' | 'interrupted'
   readonly atMs: number
   readonly tokens: TokenCounts
-  /** Upstream broke off: the rest of the hold, beyond the list cost, counts as lost. */
+  /** Upstream broke the reply, so the rest of the hold, beyond the list cost, counts as lost. */
   readonly losesRest?: boolean
 }
 
 export interface Settled {
   readonly balanceNanos: Nanos
-  /** False: the call was already closed, and nothing was booked. */
+  /** False if the call was already closed, so that nothing changed. */
   readonly booked: boolean
 }
 

@@ -4,11 +4,11 @@ import type { KeyMeans } from '../keys/credential.ts'
 import { type KeyLimits, keyStatus, type OverLimit } from '../keys/key-store.ts'
 import type { Budget, CallOpening, CallRefusal, HeldBy, HoldFloor, SpentRefusal } from './call.ts'
 
-/** The state of a key and its account, read in the transaction that decides. */
+/** The state of a key and its account, as the deciding transaction reads it. */
 export interface KeyState extends KeyMeans, Pick<KeyLimits, 'allowedModels' | 'expiresAtMs'> {
   readonly revokedAtMs: number | null
   readonly isSuspended: boolean
-  /** Overrides `heldCounts` of the opening for the ceilings of the key. */
+  /** Overrides `heldCounts` of the opening for the key's own budgets. */
   readonly mode: BudgetMode | null
   /** Why another request would exceed the rate limit; null if it would not. */
   readonly overLimit: OverLimit | null
@@ -34,7 +34,7 @@ export type Decision =
 
 const HOLDS_NOTHING = { kind: 'admit', holdNanos: 0n, holdListNanos: 0n, accountHoldNanos: 0n } as const
 
-/** The checks of an admission, in order. The first that fails is the answer. */
+/** Runs the checks of an admission in order. The first check that fails gives the answer. */
 export function decideAdmission(opening: CallOpening, keyState: KeyState): Decision {
   const unratable = refuseUnratable(opening, keyState)
   const refusal =
@@ -53,7 +53,7 @@ export function decideAdmission(opening: CallOpening, keyState: KeyState): Decis
   return by === null ? holdsOf(opening, keyState) : { kind: 'wait', by }
 }
 
-/** Keys without limits may send anything: upstream decides. */
+/** Whether the key is limited. Other keys may send anything that upstream accepts. */
 function isLimited(keyState: KeyState): boolean {
   return keyState.allowedModels !== null || isCapped(keyState)
 }
@@ -69,7 +69,7 @@ function refuseByKey({ atMs, hasBegun }: CallOpening, keyState: KeyState): CallR
   return { reason: status === 'revoked' ? 'revoked_key' : 'expired_key' }
 }
 
-/** Parsers disagree on ambiguous bodies: upstream may read them differently than we do. */
+/** Refuses ambiguous bodies, because upstream may read them differently than the gateway. */
 function refuseByBody({ ambiguity }: CallOpening, keyState: KeyState): CallRefusal | null {
   if (ambiguity === null || !isLimited(keyState)) return null
   return { reason: 'ambiguous_body', detail: ambiguity }
@@ -108,7 +108,9 @@ function isSpent({ spentNanos, capNanos }: Budget): boolean {
   return spentNanos >= capNanos
 }
 
-/** The amount that must fit under a ceiling: 0 for a single call; for a batch, all lines except the most expensive. */
+/**
+ * The amount that must fit under a budget: 0 for a single call; for a batch, all lines except the most expensive one.
+ */
 function neededOf({ hold }: CallOpening): Nanos {
   return (hold.kind === 'none' ? null : hold.neededNanos) ?? 0n
 }
@@ -125,7 +127,7 @@ function refuseBatch(opening: CallOpening, keyState: KeyState): CallRefusal | nu
   return creditEnforced && neededNanos >= balanceNanos ? { reason, neededNanos, budget: null } : null
 }
 
-/** The limit that has no room for the call now but may have later; null if there is room. */
+/** The limit that does not admit the call now, but may admit it later; null if there is none. */
 function heldBy(opening: CallOpening, keyState: KeyState): HeldBy | null {
   const { keyCeilings, accountCeilings, creditEnforced, balanceNanos } = keyState
   const neededNanos = neededOf(opening)
@@ -148,7 +150,7 @@ function leftOf({ capNanos, spentNanos, heldNanos }: Budget): Nanos {
   return capNanos - spentNanos - heldNanos
 }
 
-/** The smallest remainder of these ceilings; null if there are none. */
+/** The smallest amount that is left of these budgets; null if there are none. */
 function leastLeft(ceilings: readonly Budget[]): Nanos | null {
   return ceilings.reduce<Nanos | null>((least, ceiling) => {
     const left = leftOf(ceiling)
@@ -156,12 +158,12 @@ function leastLeft(ceilings: readonly Budget[]): Nanos | null {
   }, null)
 }
 
-/** Ten thousand holds of this size still fit a 64-bit column. */
+/** The largest hold. The sum of ten thousand such holds still fits a 64-bit column. */
 export const HOLD_NANOS_MAX = 100_000n * NANOS_PER_USD
 
 /**
- * The hold of a call, and how much of it counts against the account: at most the rest of the key's own ceilings, so
- * that no key can block the account beyond its own budget. An unbounded call holds the rest of its key's ceilings, and
+ * The hold of a call, and the part of it that counts against the account: at most the rest of the key's own budgets, so
+ * that no key can block the account beyond its own budget. An unbounded call holds the rest of its key's budgets, and
  * the key's other calls wait until it settles.
  */
 function holdsOf(opening: CallOpening, keyState: KeyState): Admitted {

@@ -4,9 +4,9 @@ import type { CallRecord } from './call.ts'
 
 /** The log of calls: a metadata record of every call, stored as long as the ledger. */
 
-/** Selects calls. A null member filters nothing. */
+/** Selects calls. A member that is null does not filter. */
 export interface CallFilter {
-  /** Null: all accounts. */
+  /** The account; null for all accounts. */
   readonly accountId: string | null
   readonly keyId: string | null
   /** Time of admission: from `fromMs`, before `toMs`. */
@@ -50,15 +50,15 @@ export interface CallBodies {
 
 export interface LoggedBody {
   readonly contentType: string | null
-  /** zstd. */
+  /** The body, compressed with zstd. */
   readonly compressed: Uint8Array
   /** The length of the whole body, before it was cut and compressed. */
   readonly lengthBytes: number
-  /** Only the beginning was stored. */
+  /** Whether only the beginning was stored. */
   readonly truncated: boolean
 }
 
-/** A refused call. The store finds the key by its digest, and stores nothing for an unknown key. */
+/** A refused call. The database finds the key by its digest, and stores nothing for an unknown key. */
 export interface RefusedCall {
   readonly requestId: string
   readonly digest: Uint8Array

@@ -1,8 +1,8 @@
 import type { Nanos } from '../kernel/money.ts'
 
 /**
- * Prices a call from its record alone. Null: the version has no price for it. Throws if the record is unreadable. The
- * same version is always the same string, so the parsed version can be cached by it.
+ * Prices a call from its record alone. Returns null if the price version has no price for it, and throws if the record
+ * is unreadable. The JSON of a version is always the same string, so a cache can compare strings.
  */
 export type RateAgain = (call: {
   readonly usage: string
@@ -13,12 +13,12 @@ export type RateAgain = (call: {
 /** Prefix of `credit_call.once` for a rerate, followed by the price version's id. */
 export const RERATE = 'rerate:'
 
-/** `credit_call.once` of a credit-back. A call has at most one, and no later rows. */
+/** The `credit_call.once` of a credit-back. A call has at most one credit-back, and no rerate after it. */
 export const CREDIT_BACK = 'credit_back' as const
 
 /** The current price book, to price past calls as if it had applied then. */
 export interface CurrentPrices {
-  /** The version for calls of that time. `json` is the same string for the same version. */
+  /** The price version for calls of this time. `json` is the same string whenever the version is the same. */
   versionAt(atMs: number): { readonly id: string; readonly json: string }
   readonly rateAgain: RateAgain
 }
@@ -50,7 +50,10 @@ export type UnchangedBecause =
   | 'no_price'
   | 'credited_back'
   | 'unreadable'
-  /** The call was rerated with this version before, and again with another since. A version can be booked only once. */
+  /**
+   * The call was rerated with this version before, and with another version since. Each version can be applied only
+   * once.
+   */
   | 'rerated_before'
 
 export interface ChangedCall {

@@ -7,7 +7,7 @@ import type { Log } from '../kernel/log.ts'
 import type { CallClosing } from './call.ts'
 import { CLOSING_AMOUNTS, NOTHING_USED } from './call-columns.ts'
 
-/** Bytes of waiting settlements beyond which no new call is admitted. */
+/** Maximum size of waiting settlements. Beyond it, no new call is admitted. */
 const SPOOL_BYTES_MAX = 64 * 1024 ** 2
 
 /**
@@ -25,17 +25,17 @@ export interface SettlementSpool {
    * log says why, and `isSound` is false until every waiting settlement is on disk or in the store.
    */
   append(closing: CallClosing): Promise<void>
-  /** The store has the settlement. Does nothing if it is not in the spool. */
+  /** Removes a settlement that the database has received. Does nothing if it is not in the spool. */
   done(requestId: string): void
   /**
-   * The store refused the settlement for good. Writes it to a separate file for the operator, whether it was spooled or
+   * Writes a settlement that the database has refused to a separate file for the operator, whether it was spooled or
    * not.
    */
   refuse(closing: CallClosing, reason: string): Promise<void>
-  /** The waiting settlements, oldest first. After a start, those that an earlier process left. */
+  /** The waiting settlements, oldest first. After a start, these are the settlements that an earlier process left. */
   left(): readonly CallClosing[]
   readonly waiting: number
-  /** False while too many settlements wait, or some that are not on disk. */
+  /** False while too many settlements wait, or some of them are not on disk. */
   readonly isSound: boolean
   close(): Promise<void>
 }
@@ -91,7 +91,7 @@ function toLine(closing: CallClosing): string {
   return `${crc32(json)} ${json}\n`
 }
 
-/** Null if the line is damaged. */
+/** Reads a line of the spool; null if it is damaged. */
 function readLine(line: string): CallClosing | null {
   const json = line.slice(line.indexOf(' ') + 1)
   if (`${crc32(json)}` !== line.slice(0, line.indexOf(' '))) return null
@@ -122,7 +122,7 @@ interface SpoolParts extends SpoolOptions {
 interface Spooled {
   readonly closing: CallClosing
   readonly line: string
-  /** Resolved when the settlement is on disk, or need not be waited for. */
+  /** Resolves when the settlement is on disk, or when callers need not wait for it. */
   readonly stored: PromiseWithResolvers<void>
 }
 
@@ -142,7 +142,7 @@ class Spool implements SettlementSpool {
    */
   #hasOld = false
   #writing: Promise<void> | null = null
-  /** The disk fails, or a write takes so long that answers no longer wait for it. */
+  /** Whether the disk fails, or a write takes so long that answers no longer wait for it. */
   #isFailing = false
   readonly #closed = new AbortController()
 

@@ -49,7 +49,9 @@ export class WaitingCalls {
     return this.#ofKey.get(keyId) ?? 0
   }
 
-  /** Newest first. A filter on a figure that only ended calls have matches no waiting call. */
+  /**
+   * Lists the waiting calls, newest first. Waiting calls have no figures, so a filter on a figure matches none of them.
+   */
   list(filter: CallFilter): readonly CallRecord[] {
     const { accountId, keyId, fromMs, toMs, model, status, minCostNanos, flag } = filter
     const { parentId = null, socketId = null } = filter

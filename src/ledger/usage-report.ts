@@ -6,16 +6,16 @@ import type { Balance } from './account.ts'
 /** Usage is read from daily sums that settlement updates, so its cost does not grow with the number of calls. */
 
 export interface UsageQuery {
-  /** Null: all accounts. */
+  /** The account; null for all accounts. */
   readonly accountId: string | null
-  /** Only this key; null: the whole account. */
+  /** The key; null for the whole account. */
   readonly keyId: string | null
-  /** Only this model, by its name in buckets. */
+  /** The model, by its name in buckets. */
   readonly model?: string | undefined
   /** UTC dates, both inclusive. */
   readonly startDay: string
   readonly endDay: string
-  /** An empty list gives one bucket over everything. */
+  /** The dimensions. With an empty list, there is one bucket for everything. */
   readonly groupBy: readonly UsageDimension[]
   /** Only buckets that come after this one. */
   readonly after: UsageGroup | null
@@ -57,7 +57,7 @@ export interface UsageReport {
   /** Buckets in the order of day, model and key id. */
   readonly buckets: readonly UsageBucket[]
   readonly more: boolean
-  /** Over the whole query, not only this page. */
+  /** The sums over all pages of the query. */
   readonly total: UsageSums
 }
 
@@ -66,7 +66,7 @@ export interface UsageReport {
 export interface OverviewQuery {
   readonly accountId: string
   readonly atMs: number
-  /** How many keys and models are named per kind. All are counted. */
+  /** Maximum number of keys and models in each list. The counts include all. */
   readonly namedMax: number
 }
 
@@ -94,8 +94,8 @@ export interface Overview {
   readonly balance: Balance
   readonly inFlight: number
   /**
-   * Keys that have spent at least 80 % of a monthly or daily cap, but not all of it. A cap of 0 does not count: it is
-   * meant to refuse everything.
+   * Keys that have spent at least 80 % of a monthly or daily cap, but not all of it. Keys with a cap of 0 are left out,
+   * because the cap is meant to refuse everything.
    */
   readonly nearCap: AttentionKeys
   readonly exhausted: AttentionKeys

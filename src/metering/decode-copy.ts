@@ -24,15 +24,17 @@ const CODINGS = {
 
 export type Coding = keyof typeof CODINGS
 
-/** How many compressed bytes the copy may be behind. Beyond it the sender waits until half of them are decoded. */
+/** How many compressed bytes the copy may lag behind. Beyond that, the sender waits until half of them are decoded. */
 const REQUEST_BACKLOG_BYTES_MAX = 64 * 1024
 
 const DECODED_BYTES_OF_ANY_RATIO = 1024 ** 2
 
 export interface CopyDecoder {
-  /** If it returns a promise, the copy is behind: wait for it before the next chunk. */
+  /** Decodes a copy of the chunk. If it returns a promise, the copy lags behind: wait for it before the next chunk. */
   write(chunk: Buffer): Promise<void> | null
-  /** Resolves when all output was delivered: the whole body, or its start if bad input or a limit ended the copy. */
+  /**
+   * Resolves when all output was delivered. This is only the start of the body if bad input or a limit ended the copy.
+   */
   end(): Promise<DecodedState>
 }
 
@@ -93,7 +95,7 @@ class StreamDecoder implements CopyDecoder {
     if (stream === null) return this.#state
     if (!this.#isOver) stream.end()
     await this.#over.promise
-    // Bytes after the end: some decoders skip padding and continue, so another reader may see a different body.
+    // There are bytes after the end. Some decoders skip padding and continue, so upstream may see a different body.
     if (this.#state === 'whole' && stream.bytesWritten < this.#inputBytes) this.#state = 'corrupt'
     stream.destroy()
     return this.#state

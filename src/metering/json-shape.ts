@@ -1,13 +1,13 @@
-/** A name that is not read, but that some server may treat as one that is. */
+/** Marks a name that the gateway does not read, but that some servers may treat as a name that it reads. */
 export const AMBIGUOUS: unique symbol = Symbol('ambiguous')
 
 /** Names without these characters are plain ASCII without escapes. */
 const ODD = /[\\\0\x80-\xff]/
 
 /**
- * The names that are read, and names that some servers treat as one of them: Go's encoding/json and .NET's web defaults
- * ignore case (Go even equates U+017F with `s` and U+212A with `k`), C parsers end a name at U+0000, and parsers differ
- * on lone surrogates.
+ * Names that are read, and other spellings that some servers treat like them. Go's encoding/json and .NET's web
+ * defaults ignore case (Go even equates U+017F with `s` and U+212A with `k`), C parsers end a name at U+0000, and
+ * parsers differ on lone surrogates.
  */
 export class NameTable<Entry> {
   readonly #exact = new Map<string, Entry>()
@@ -47,9 +47,12 @@ export interface Shape {
   readonly kind: 'value' | 'glance' | 'size' | 'object' | 'array'
   readonly names: NameTable<NamedShape> | null
   readonly each: Shape | null
-  /** Array elements are stored instead of passed on one by one. */
+  /** Whether array elements are stored. If not, they are passed to a callback one by one. */
   readonly listed: boolean
-  /** Strings in this value set no marks, because tool schemas have properties called `url` or `id`. */
+  /**
+   * Whether strings in this value are not searched for marks, because tool schemas have properties called `url` or
+   * `id`.
+   */
   readonly unmarked: boolean
 }
 
@@ -81,7 +84,7 @@ export function listShape(each: Shape): Shape {
   return { ...LEAF, kind: 'array', each, listed: true }
 }
 
-/** A long string, an object or an array, of which only the raw size is known. */
+/** Stands for a long string, an object or an array that was not read. Only its raw size is known. */
 export class Sized {
   readonly bytes: number
   readonly isText: boolean
@@ -92,7 +95,10 @@ export class Sized {
   }
 }
 
-/** A value that was present but not read: too long, of another type, or an array whose elements were passed on. */
+/**
+ * Stands for a value that was present but not read: it was too long or of another type, or its elements were passed to
+ * a callback.
+ */
 export const UNREAD: unique symbol = Symbol('unread')
 
 export type JsonObject = Readonly<Record<string, unknown>>
@@ -130,7 +136,7 @@ export type Skimmed =
       /** The marks of all strings at any depth, escaped or not: bits of json-tokens.ts. */
       readonly marks: number
       readonly bytes: number
-      /** A list had too many elements and is truncated in `value`. */
+      /** Whether a list had too many elements, and is truncated in `value`. */
       readonly overflow: boolean
       /** The offset of the closing brace, before which a member can be inserted. */
       readonly objectEnd: number
@@ -174,7 +180,7 @@ export function openFrame(outer: Frame | null, shape: Shape, start: number): Fra
   return { outer, shape, object, list, start, member: null, ...before }
 }
 
-/** A parsed body or event. `value` has all of it, or only what the layout reads. */
+/** A parsed body or event. `value` has either the whole document or only the members of the shape. */
 export interface ReplyDocument {
   readonly value: unknown
   readonly repeatsNames: () => boolean

@@ -69,14 +69,14 @@ export class JsonSkim {
   #state = BEFORE_VALUE
   #offset = 0
   #frame: Frame | null = null
-  /** Number of open frames, and the depth of the innermost one's values. */
+  /** The number of open frames, and the depth of values in the innermost frame. */
   #level = 0
 
   #shape: Shape | null = null
   #valueStart = 0
   #firstByte = 0
   #marksBefore = 0
-  /** The current name or value if it is read, and the total size of read values. */
+  /** The current name or value if it is read, and the total size of all read values. */
   readonly #kept = new TextPart()
   #copiedBytes = 0
 
@@ -108,7 +108,9 @@ export class JsonSkim {
     return this.#failure !== null
   }
 
-  /** Steps taken and bytes copied or searched, for tests: at most a constant times the input. */
+  /**
+   * The number of steps, and of bytes copied or searched. Tests check that it is at most a constant times the input.
+   */
   get work(): number {
     return this.#turns + this.#string.work
   }
@@ -152,7 +154,7 @@ export class JsonSkim {
     }
   }
 
-  /** Like the others, returns the offset of the next byte to read. */
+  /** Reads a token. Like the other methods, returns the offset of the next byte to read. */
   #token(bytes: Buffer, i: number): number {
     const byte = bytes[i] as number
     switch (this.#state) {
@@ -301,7 +303,10 @@ export class JsonSkim {
     }
   }
 
-  /** The opening quote is at `i`. Nearly all strings are short and whole in the chunk, with simple escapes or none. */
+  /**
+   * Reads a string whose opening quote is at `i`. Nearly all strings are short, complete in the chunk, and have at most
+   * simple escapes.
+   */
   #startString(bytes: Buffer, i: number, isName: boolean): number {
     const isRead = isName && this.#depth === this.#level
     const stop = endOfShort(bytes, i)
@@ -338,7 +343,7 @@ export class JsonSkim {
     return at + 1
   }
 
-  /** The name of a member of the innermost frame is between `from` and `to`. */
+  /** Handles the name of a member of the innermost frame, between `from` and `to`. */
   #endName(bytes: Buffer, from: number, to: number): void {
     const frame = this.#frame as Frame
     this.#state = BEFORE_COLON
@@ -365,7 +370,7 @@ export class JsonSkim {
     return bytes.length
   }
 
-  /** Returns an offset that ends the scan. */
+  /** Records the failure, and returns an offset that ends the scan. */
   #fail(reason: UnreadableJson): number {
     this.#failure ??= reason
     this.#frame = null

@@ -107,12 +107,15 @@ const DIGITS = memory.subarray(DIGITS_AT, DIGITS_AT + 256)
 for (const byte of Buffer.from('"\\/bfnrt')) ESCAPES[byte] = 1
 for (const byte of Buffer.from('0123456789abcdefABCDEF')) DIGITS[byte] = 1
 
-/** All instances share the memory, and reload their bytes after another used it. */
+/**
+ * The instance whose bytes are in the memory. All instances share this memory, and reload their bytes when it has
+ * changed.
+ */
 let owner: JsonString | null = null
 
 const ESCAPE_BYTES_MAX = 6
 
-/** What comes next in a string: a character, the byte after a backslash, or one of 1 to 4 hexadecimal digits. */
+/** The next part of a string: a character, the byte after a backslash, or one of 1 to 4 hexadecimal digits. */
 const CHARACTER = 0
 const ESCAPED = 5
 

@@ -38,7 +38,7 @@ for (const state of ENDS)
 
 const NOWHERE = -1
 
-/** A name or value that may span pieces. `offset`: where the current piece begins in the text. */
+/** A name or value that may span pieces of the text. `offset`: where the current piece begins in the text. */
 export class TextPart {
   #start = NOWHERE
   #bytesMax = 0
@@ -59,7 +59,7 @@ export class TextPart {
     else this.#copies.push(Buffer.from(chunk.subarray(Math.max(0, this.#start - offset))))
   }
 
-  /** The bytes of the part, to be used at once; null if none is open or it is too long. */
+  /** The bytes of the part, valid only until the next piece; null if no part is open or it is too long. */
   take(chunk: Buffer, offset: number, end: number): Buffer | null {
     if (this.#start === NOWHERE) return null
     const from = this.#start - offset
@@ -80,10 +80,10 @@ export class TextPart {
 
 /** Strings whose presence in a body matters. They are bits, so one number collects the marks of a whole body. */
 export const MARKS = {
-  /** Content whose tokens do not follow from the body's bytes: references, pages, pixels, seconds. */
+  /** Content whose tokens cannot be estimated from the bytes of the body: references, pages, pixels, seconds. */
   elsewhere: 1,
   tool: 2,
-  /** Together these may be audio of an earlier answer, referenced by id. */
+  /** A body with both marks may refer to the audio of an earlier answer by its id. */
   audio: 4,
   id: 8,
 } as const
@@ -103,10 +103,10 @@ const STRINGS: readonly Mark[] = [
   { bytes: Buffer.from('audio'), bit: MARKS.audio },
   { bytes: Buffer.from('id'), bit: MARKS.id },
 ]
-/** A name that ends like this also marks content elsewhere, for example `image_url`. */
+/** A name with this ending, such as `image_url`, also marks content elsewhere. */
 const ENDING = Buffer.from('_url')
 
-/** A longer string is not a mark: no name that ends in `_url` is this long, nor a mark with all letters escaped. */
+/** The longest mark: a name that ends in `_url`, or a mark with all letters escaped. */
 export const MARK_BYTES_MAX = 96
 
 /** 1 for every byte that a mark can end with, so that most strings need a single check. */

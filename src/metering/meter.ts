@@ -12,10 +12,10 @@ import { EVENT_BYTES_MAX, type EventCut, type EventSink, SseEvents } from './sse
  */
 export type Stage = 'content' | 'closing' | 'over'
 
-/** What a reply has shown so far. Decides how the call is handled if the client leaves now. */
+/** What the client has seen of a reply so far. It decides how the call ends if the client leaves now. */
 export interface Shown {
   readonly inputKnown: boolean
-  /** Tools have run upstream. The model reads their results, and some charge per use. */
+  /** Whether tools have run upstream. The model reads their results, and some charge per use. */
   readonly toolsRan: boolean
   readonly reasons: boolean
   readonly objectId?: string | null
@@ -23,7 +23,7 @@ export interface Shown {
 
 export const NOTHING_SHOWN: Shown = { inputKnown: false, toolsRan: false, reasons: false }
 
-/** Reads the usage in a reply from views of its chunks. Never throws, retains no chunk. */
+/** Reads the usage in a reply from views of its chunks. Never throws, and does not retain chunks. */
 export interface Meter {
   readonly stage: Stage
   readonly shown: Shown
@@ -31,12 +31,12 @@ export interface Meter {
   /** Bytes of the answer that a stream has shown, without thinking. */
   readonly visibleBytes: number
   /**
-   * The next decoded bytes of the reply. Returns the bytes for the client, which differ only if a stream removes
+   * Reads the next decoded bytes of the reply. Returns the bytes for the client, which differ only if a stream removes
    * injected usage.
    */
   readonly write: (chunk: Buffer) => Buffer | null
   rest?(): Buffer | null
-  /** The reply ended: `whole`, or cut by upstream or the client. Call once. */
+  /** Ends the reading. Call it once, with `whole` false if upstream or the client cut the reply. */
   end(whole: boolean): Metered
 }
 
@@ -55,7 +55,7 @@ export function nothingDelivered(): Delivered {
 
 export interface AudioSeen {
   readonly milliseconds: number | null
-  /** The audio is at least this long, by the last timestamp of subtitles. */
+  /** The minimum length of the audio: the last timestamp of subtitles. */
   readonly leastMilliseconds: number
   /** Size of the audio in the reply, and its first bytes, which may state the bit rate. */
   readonly bytes: number
@@ -70,13 +70,13 @@ export const NOTHING_HEARD: AudioSeen = {
 }
 
 export interface Reading {
-  /** As stated by upstream. A part without a model is of the response's own. */
+  /** The usage as upstream states it. A part without a model belongs to the response's own model. */
   readonly usage: Usage
-  /** Upstream stated a plausible amount of input. If not, it is estimated. */
+  /** Whether upstream stated a plausible amount of input. If not, the input is estimated. */
   readonly inputKnown: boolean
-  /** Upstream stated a plausible final amount of output. If not, it is estimated. */
+  /** Whether upstream stated a plausible final amount of output. If not, the output is estimated. */
   readonly outputKnown: boolean
-  /** The last amount of output that upstream stated, final or not: a lower bound. */
+  /** The last amount of output that upstream stated, final or not. It is a lower bound. */
   readonly outputTokensSeen: number
   readonly error: string | null
   /** Id of the message, completion or response, which a later GET of the object shows too. */
@@ -86,9 +86,9 @@ export interface Reading {
   readonly reasoningTokens: number | null
   readonly containerIds: readonly string[]
   readonly audio?: AudioSeen
-  /** Only for a batch: its results file, if it has one. */
+  /** For a batch: its results file, if it has one. */
   readonly resultsFile?: string | null
-  /** Only for a batch: the endpoint of its requests, if stated. */
+  /** For a batch: the endpoint of its requests, if upstream states it. */
   readonly requestsFor?: string | null
 }
 
@@ -125,7 +125,7 @@ export interface ReplyReader {
   readonly stage: Stage
   readonly shown: Shown
   readEvent(document: ReplyDocument, name: string): void
-  /** The marker `[DONE]`, which is not JSON. */
+  /** Handles the marker `[DONE]`, which is not JSON. */
   readDone(): void
   readBody(document: ReplyDocument): void
   reading(): Reading

@@ -92,7 +92,7 @@ function readPartHead(bytes: Buffer): PartHead | null {
   }
 }
 
-/** The name as read by parsers that decode percent escapes, trim, and treat `a[]` as a list `a`. */
+/** The name as the most lenient parsers read it: they decode percent escapes, trim, and treat `a[]` as a list `a`. */
 export function looseName(name: string): string {
   return name
     .replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
@@ -186,7 +186,7 @@ export class MultipartScanner {
     this.#pending = hasRest ? [Buffer.from(bytes.subarray(this.#at))] : []
   }
 
-  /** False if more bytes are needed. */
+  /** Takes one step. Returns false if more bytes are needed. */
   #step(bytes: Buffer): boolean {
     switch (this.#state) {
       case 'content':
@@ -223,7 +223,7 @@ export class MultipartScanner {
     const behind = bytes.toString('latin1', this.#at, start)
     if (behind === '--') return this.#go('closed', start)
     if (behind !== LINE_BREAK) return this.#fail('stray_boundary')
-    // The delimiter's own line break is the first half of the empty line if the head is empty.
+    // If the head is empty, the line break of the delimiter is the first half of the empty line.
     const end = bytes.indexOf(EMPTY_LINE, this.#at)
     const known = end < 0 ? bytes.length : end + EMPTY_LINE.length
     if (known - start > MULTIPART_LIMITS.partHeadBytesMax) return this.#fail('part_head_too_large')
@@ -249,7 +249,7 @@ export class MultipartScanner {
     return true
   }
 
-  /** The next bytes of the content of a part. */
+  /** Handles the next bytes of the content of a part. */
   #show(bytes: Buffer): void {
     if (this.#isSunk && bytes.length > 0) this.#sink?.write(bytes)
     if (this.#field === null) return

@@ -44,7 +44,8 @@ function findNames(text: string, withEscapedWords: boolean): ReadonlySet<string>
 const SHORT_CHARS = 32
 
 /**
- * The index of the quote that ends a string. A native search is faster than a loop for long strings, slower for short.
+ * The index of the quote that ends a string. A native search is faster than a loop for long strings, and slower for
+ * short ones.
  */
 function closingQuote(text: string, from: number): number {
   let i = from
@@ -61,7 +62,7 @@ function closingQuote(text: string, from: number): number {
   return text.length
 }
 
-/** Few strings have escapes. Null for a string with a control character. */
+/** The value of a string; null if it has a control character. Few strings have escapes. */
 export function parseString(text: string): string | null {
   if (!text.includes('\\')) return text.slice(1, -1)
   try {

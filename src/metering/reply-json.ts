@@ -25,7 +25,7 @@ export class ReplyJson {
   readonly #shape: Shape
   #pieces: Buffer[] = []
   #bytes = 0
-  /** Takes over when the text becomes too long to buffer. */
+  /** Reads the text when it becomes too long to buffer. */
   #skim: JsonSkim | null = null
 
   constructor(shape: Shape) {

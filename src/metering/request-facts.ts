@@ -1,7 +1,10 @@
 import type { Bound } from '../kernel/money.ts'
 import type { JsonObject, Span } from './json-shape.ts'
 
-/** What was read of a request, the same for JSON bodies, forms, socket messages and batch lines. */
+/**
+ * The facts that were read from a request. They have the same form for JSON bodies, forms, socket messages and batch
+ * lines.
+ */
 export interface RequestFacts {
   /** `not_read`: no body, or the endpoint does not need it. `unreadable`: `ambiguity` says why. */
   readonly kind: 'not_read' | 'json' | 'form' | 'unreadable'
@@ -21,7 +24,7 @@ export interface RequestFacts {
 
 export interface OtherModels {
   readonly names: readonly string[]
-  /** Why there may be more models than the names, or null. */
+  /** Why the request may use more models than it names, or null. */
   readonly unknown: string | null
 }
 
@@ -51,7 +54,10 @@ export const NO_ITEMS: ItemFacts = {
 
 export interface Ambiguity {
   readonly detail: string
-  /** `always`: parsers differ on the meaning of a metered body. `limited`: it could not be read here. */
+  /**
+   * `always`: refused to every key, because parsers differ on the meaning. `limited`: refused to limited keys, because
+   * the body could not be read.
+   */
   readonly refuse: 'always' | 'limited'
 }
 
@@ -70,5 +76,5 @@ export const NOT_READ: RequestFacts = {
   ambiguity: null,
 }
 
-/** No model name is longer, so longer texts are not stored. */
+/** The longest model name. Longer texts are not stored. */
 export const MODEL_NAME_CHARS_MAX = 256

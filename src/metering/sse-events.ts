@@ -9,13 +9,19 @@ const NAME = Buffer.from('event')
 /** Events up to this size are parsed whole. Longer ones are skimmed as they arrive and always pass unchanged. */
 export const EVENT_BYTES_MAX = 256 * 1024
 
-/** What the client gets of an event: all, nothing, or its data without these ranges (start, end, start, end …). */
+/**
+ * Which part of an event the client gets: all of it, nothing, or its data without these ranges (start, end, start, end
+ * …).
+ */
 export type EventCut = 'pass' | 'remove' | readonly number[]
 
 export interface EventSink {
-  /** A complete event. `data` is a view; do not retain it. `isLast`: the stream ended before the event's blank line. */
+  /**
+   * Called with each complete event. `data` is a view; do not retain it. `isLast`: the stream ended before the event's
+   * blank line.
+   */
   event(name: string, data: Buffer, isLast: boolean): EventCut
-  /** The next bytes of the data of an event that is longer than EVENT_BYTES_MAX. A view; do not retain it. */
+  /** Called with the next bytes of an event that is longer than EVENT_BYTES_MAX. They are a view; do not retain it. */
   longData(bytes: Buffer): void
   longEvent(name: string): void
 }
@@ -26,7 +32,7 @@ const LEADS_TO_DATA =
 const NOTHING = Buffer.alloc(0)
 
 const NONE = -1
-/** The current line began in bytes that were already passed on. */
+/** The start of a line that began in bytes that were already passed on. */
 const BEGUN = -1
 
 /**
@@ -46,7 +52,7 @@ export class SseEvents {
   /** Offsets in the current bytes: of the current line and of the event. */
   #lineStart = 0
   #eventStart = NONE
-  /** The current event is too long to buffer, so its lines pass. `isData`: the current line is its data. */
+  /** Set if the current event is too long to buffer, so that its lines pass. `isData`: the current line is its data. */
   #long: { readonly name: string; isData: boolean } | null = null
   /** The ranges to leave out of the current bytes: start, end, start, end … */
   #cuts: number[] = []
@@ -63,7 +69,7 @@ export class SseEvents {
     return this.#leave(bytes, end)
   }
 
-  /** The stream is over, whole or cut. Returns the rest of it. */
+  /** Ends the stream, whole or cut. Returns the rest of it. */
   end(): Buffer | null {
     const bytes = this.#held?.bytes() ?? null
     this.#held = null
@@ -87,7 +93,7 @@ export class SseEvents {
     }
   }
 
-  /** The current line ends at `end`, and the next one begins at `next`. */
+  /** Handles a line that ends at `end`. The next line begins at `next`. */
   #endLine(bytes: Buffer, end: number, next: number): void {
     const start = this.#lineStart
     this.#lineStart = next
@@ -105,7 +111,7 @@ export class SseEvents {
     if (this.#eventStart === NONE && line !== BEGUN && bytes[line] !== COLON) this.#eventStart = line
   }
 
-  /** The lines of the event end at `end`, and the event with its blank line before `next`. */
+  /** Handles an event whose lines end at `end`, and whose blank line ends before `next`. */
   #endEvent(bytes: Buffer, end: number, next: number, isLast: boolean): void {
     const start = this.#eventStart
     const lines = bytes.subarray(start, end)
@@ -117,7 +123,7 @@ export class SseEvents {
     else if (cut !== 'pass' && dataFrom !== NONE) for (const at of cut) this.#cuts.push(start + dataFrom + at)
   }
 
-  /** The end of a chunk: buffers the unfinished event and returns everything before it. */
+  /** Handles the end of a chunk: buffers the unfinished event, and returns everything before it. */
   #leave(bytes: Buffer, end: number): Buffer | null {
     const line = this.#lineStart
     if (line < end && this.#long === null) this.#beginEvent(bytes, line)
@@ -225,7 +231,7 @@ class LineBreaks {
 
 const HELD_BYTES_MIN = 1024
 
-/** A growing copy: a slice of the chunk would retain the whole read buffer. */
+/** A growing copy of bytes. A slice of the chunk would retain the whole read buffer. */
 class HeldBytes {
   #bytes: Buffer
   #length: number

@@ -35,7 +35,7 @@ export class Totals {
   #cost: bigint | null = null
   #scale = 1n
 
-  /** `amount` is a plain amount, of which `payable` billionths are charged. */
+  /** Adds a plain amount, of which `payable` billionths are charged. */
   add(amount: bigint, multiplier: bigint, payable: bigint): void {
     if (multiplier !== MULTIPLIER_ONE && this.#scale === 1n) {
       this.#scale = MULTIPLIER_ONE
@@ -53,7 +53,7 @@ export class Totals {
     return this.#divided(roundHalfEven)
   }
 
-  /** The totals rounded up, because a hold must not be below the cost. */
+  /** The totals, rounded up. For holds, which must not be below the cost. */
   raised(): { readonly listNanos: Nanos; readonly costNanos: Nanos } {
     return this.#divided(({ numerator, denominator }) => -floorDivide(-numerator, denominator))
   }
@@ -73,7 +73,7 @@ export class Totals {
 export interface Discount {
   /** The fraction that is charged, in billionths of the list cost. */
   readonly payable: bigint
-  /** The most specific pattern first. */
+  /** Discounts by pattern, the most specific first. */
   readonly overrides: readonly { readonly pattern: string; readonly payable: bigint }[]
 }
 
@@ -119,7 +119,7 @@ export function payableFor(discount: Discount, modelId: string): bigint {
   )
 }
 
-/** Names first, then longer patterns. Ties are alphabetical. */
+/** Sorts exact names first, then longer patterns; equal ones alphabetically. */
 function bySpecificity(a: { readonly pattern: string }, b: { readonly pattern: string }): number {
   const wild = Number(a.pattern.endsWith('*')) - Number(b.pattern.endsWith('*'))
   return wild || b.pattern.length - a.pattern.length || (a.pattern < b.pattern ? -1 : 1)

@@ -9,7 +9,7 @@ interface ModelUsage {
   readonly model: string | null
   readonly requests: number
   readonly usage: Usage
-  /** Unique within the batch, and the same each time the results are read. */
+  /** A name that is unique within the batch, and the same each time the results are read. */
   readonly name: string
 }
 
@@ -41,7 +41,7 @@ export class BatchUsage {
     this.#thresholds = new Set(tables.flatMap(({ longContextAbove }) => longContextAbove ?? []))
   }
 
-  /** `isKnown`: upstream stated the usage in full. */
+  /** Adds the usage of a request. `isKnown`: upstream stated all of it. */
   add(usage: Usage, isKnown: boolean): void {
     const key = JSON.stringify([usage.modelServed, this.#factorOf(usage)])
     let sum = this.#sums.get(key)

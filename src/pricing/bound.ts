@@ -100,7 +100,10 @@ export function inputTokensMax(model: ModelPrice, endpoint: string, prompts: num
   return window === null ? null : window * prompts
 }
 
-/** A token has at least one byte, so the body's size bounds its tokens, and so does the context window. */
+/**
+ * The maximum input tokens. A token has at least one byte, so they are limited by the body's size and by the context
+ * window.
+ */
 function inputLimit(
   model: ModelPrice,
   { boundClass, bodyBytes, endpoint, prompts }: BoundRequest,
@@ -109,7 +112,7 @@ function inputLimit(
   return boundClass === 'plain' ? Math.min(bodyBytes, most ?? bodyBytes) : most
 }
 
-/** The output must fit the context window: upstream refuses or reduces a larger limit. */
+/** The maximum output tokens. The output must fit the context window: upstream refuses or reduces a larger limit. */
 export function outputTokensMax(model: ModelPrice, stated: number | null): number | null {
   const { contextWindowTokens, maxOutputTokens } = model
   const limit = stated ?? maxOutputTokens ?? contextWindowTokens
@@ -149,7 +152,7 @@ function highestOf({ short, long }: TierRates, mayBeLong: boolean): HighestRates
   return mayBeLong && long !== null ? highestOfBoth(highestIn(short), highestIn(long)) : highestIn(short)
 }
 
-/** Cached: rates never change, and searching them took a third of the time of a bound. */
+/** A cache of the highest rates. Rates never change, and finding them took a third of the time of a bound. */
 const highestKnown = new WeakMap<Tariff, HighestRates>()
 
 function highestIn(tariff: Tariff): HighestRates {

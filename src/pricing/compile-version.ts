@@ -7,8 +7,8 @@ import type { BookVersionEntry, ModelEntry, RateTableEntry } from './price-file.
 import { TEXT_MODES, UNIT_PRICES, UNITS_OF } from './rate-keys.ts'
 
 /**
- * The list prices that come with the product. A test checks them, not every start: the check took a sixth of the time
- * until the gateway served, most of it to load the code that checks.
+ * The list prices that come with the product. A test validates them, not every start: validation took a sixth of the
+ * startup time, mostly to load its code.
  */
 export const LIST_PRICES = listPrices.versions as readonly BookVersionEntry[]
 
@@ -23,7 +23,7 @@ export function shippedBook(): PriceBook {
   }
 }
 
-/** Prices change at an instant; a date means its first instant in UTC. */
+/** The time from which prices apply. A date means its first instant in UTC. */
 export function instantMs(text: string): number {
   return Date.parse(text.includes('T') ? text : `${text}T00:00:00Z`)
 }
@@ -98,7 +98,7 @@ function tierRatios({ models }: BookVersionEntry): UsualRatio {
   }
 }
 
-/** 6.1 of `gpt-6.1-sol`, 5.5 of `claude-opus-5-5`, 4 of `o4-mini`. */
+/** The version number in a model id: 6.1 in `gpt-6.1-sol`, 5.5 in `claude-opus-5-5`, 4 in `o4-mini`. */
 function versionIn(id: string): number {
   const [, major = '0', minor = '0'] = /(\d+)(?:[.-](\d)(?!\d))?/.exec(id) ?? []
   return Number(`${major}.${minor}`)
@@ -126,7 +126,7 @@ function compileTable(table: RateTableEntry, isText: boolean, usualRatio: (tier:
   return { longContextAbove: table.long_context_above ?? null, tiers: tiers as RateTable['tiers'] }
 }
 
-/** The factor of the rates that a tier lists. */
+/** The factor between the rates that a tier lists and the standard rates. */
 function ratioOf(own: Tariff, standard: Tariff): Ratio | null {
   for (const [unit, over] of own) {
     const under = standard.get(unit) ?? 0n
@@ -135,12 +135,12 @@ function ratioOf(own: Tariff, standard: Tariff): Ratio | null {
   return null
 }
 
-/** A rate that is not a whole number of nanodollars is rounded up. */
+/** The rates multiplied by the factor. A rate that is not a whole number of nanodollars is rounded up. */
 function times(tariff: Tariff, [over, under]: Ratio): Tariff {
   return new Map(Array.from(tariff, ([unit, nanos]) => [unit, (nanos * over + under - 1n) / under]))
 }
 
-/** Cache writes of OpenAI, whose models before gpt-5.6 report writes and charge nothing extra for them. */
+/** The units of OpenAI's cache writes. Its models before gpt-5.6 report writes, but charge nothing extra for them. */
 const CHAT_CACHE_WRITES: readonly Unit[] = ['cache_write_30m_tokens', 'cache_write_12h_tokens']
 
 /** Adds the rates that a list leaves out because they follow from the others. */

@@ -47,7 +47,7 @@ function startOf({ effective_from: from }: { readonly effective_from?: string | 
   return from === undefined ? -Infinity : instantMs(from)
 }
 
-/** A digest of the overlays' content, not layout: the same prices have the same id. */
+/** A digest of the overlays' content, which does not depend on their layout: the same prices have the same id. */
 function digestOf(applied: readonly OverlayEntry[]): string {
   if (applied.length === 0) return ''
   return `+${createHash('sha256').update(JSON.stringify(applied)).digest('hex').slice(0, 8)}`

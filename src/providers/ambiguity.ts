@@ -5,7 +5,7 @@ import type { Endpoint } from './endpoint.ts'
 import { listAt } from './reading.ts'
 import { INNER_NAMES, isGiven } from './request-members.ts'
 
-/** What is wrong and what to do, by the reasons of the readers of JSON, forms and content codings. */
+/** The message for each reason why a body cannot be read: the problem, and what to do. */
 const REASONS: Readonly<Record<string, string>> = {
   empty: 'it is empty. Send JSON',
   byte_order_mark: 'it begins with a byte order mark. Send it without the mark',
@@ -31,9 +31,9 @@ const REASONS: Readonly<Record<string, string>> = {
     'its content type is neither JSON nor multipart/form-data with one clear boundary. Send one of them',
   // It could be one: `{"model":"a","x":"&model=b&"}`.
   may_be_form: 'its content type says that it is a form. Send it as application/json',
-  // Some servers take deflate for the zlib format and some for bare deflate, and bytes can be made that are both.
+  // Some servers expect the zlib format and others bare deflate, and some bytes are valid as both.
   deflate: 'the content encoding "deflate" is ambiguous. Send it uncompressed or as gzip',
-  // Where upstream believes it, quotes may be elsewhere.
+  // If upstream decodes this charset, the quotes of the JSON text may be elsewhere.
   foreign_charset: 'its content type names a charset other than UTF-8. Encode it as UTF-8',
   two_content_types: 'it has two content types or encodings. Send one of each',
   unknown_content_encoding: 'its content encoding is unknown. Send it uncompressed or as gzip',
@@ -41,12 +41,15 @@ const REASONS: Readonly<Record<string, string>> = {
   too_dense: 'it decompresses to far more than was sent. Send it uncompressed',
 }
 
-/** Reasons on which parsers differ. The others are for bodies that no parser can read, or that exceed our limits. */
+/**
+ * The reasons of bodies that parsers read differently. The other reasons are of bodies that no parser can read, or that
+ * exceed our limits.
+ */
 const ALWAYS: ReadonlySet<string> = new Set(['ambiguous_name', 'name_too_long', 'ambiguous_part'])
 
 const INNER = new NameTable(Array.from(INNER_NAMES, (name) => [name, name] as const))
 
-/** `doubt`: why upstream may read something else, although the body can be read. */
+/** Why a body is refused. `doubt`: why upstream may read it differently, although the gateway can read it. */
 export function ambiguityOf(scanned: Skimmed | MultipartScan, doubt: string | null): Ambiguity | null {
   switch (scanned.kind) {
     case 'unreadable':
@@ -104,7 +107,8 @@ export function ambiguityFor(endpoint: Endpoint | null, facts: RequestFacts): Am
 }
 
 /**
- * Some servers convert 1, "true" or [] to the member's type and others refuse it, so we cannot know what is metered.
+ * A member of a type that only some servers accept, or null. Some servers convert 1, "true" or [], so we cannot know
+ * what would be metered.
  */
 function oddMember({ kind, body }: RequestFacts, hasBackground: boolean): string | null {
   const { model, stream, background, stream_options: options } = body

@@ -31,7 +31,7 @@ export const ENTRIES_MAX = 100_000
 
 export type BoundEntry = (endpoint: Endpoint, facts: RequestFacts) => Bound
 
-/** Sums the requests of a batch. Each is read like a single request; only the sum is stored. */
+/** Adds up the requests of a batch. Each request is read like a single call; only the sum is stored. */
 export class EntrySum {
   readonly #surface: Surface
   readonly #boundEntry: BoundEntry
@@ -140,11 +140,11 @@ export class BatchFileScanner {
     }
   }
 
-  /** Call it once the whole body has passed. The bound is null if a request is ambiguous. */
+  /** Returns the result; call it when the whole body has passed. The bound is null if a request is ambiguous. */
   end(): { readonly models: readonly string[]; readonly bound: Bound | null } | null {
     if (this.#failed || this.#form === null) return null
     const form = this.#form.end()
-    // The end of the form may open its last parts.
+    // The end of the form may complete its last parts.
     if (this.#failed || form.kind === 'unreadable' || form.duplicates.length > 0 || this.#files !== 1)
       return null
     if (form.fields.get('purpose') !== 'batch' || !this.#lines.end()) return null

@@ -25,7 +25,7 @@ export function askForUsage({
   const { stream, stream_options: options } = body
   if (stream !== true) return null
   const span = spans.get('stream_options')
-  // A comma is always needed, because the object has `stream`.
+  // The comma is always needed, because the object has the member `stream`.
   if (span === undefined) return splice(objectEnd, 0, `,"stream_options":{${ASKING}}`)
   if (!isObject(options)) return splice(span.start, span.end - span.start, `{${ASKING}}`)
   if (options['include_usage'] === true) return null
@@ -110,13 +110,13 @@ function skipBack(data: Buffer, to: number): number {
   return i
 }
 
-/** A chunk with a choice or an error is not the one that reports usage. */
+/** Matches chunks with a choice or an error. They are not the chunk that reports usage. */
 const ORDINARY = /"choices"\s*:\s*\[\s*[^\s\]]|"error"\s*:/
 
 /** The start of a `usage` member, escaped or not, or of an incomplete name. */
 const USAGE_BEGINS = /(?:\s*,|(?<=\{))\s*"(?:usage"|[^"]*\\u00)|\s*(?:,\s*(?:"[^"]*"?\s*)?)?$/
 
-/** The stream broke within a chunk: the client gets everything before what may be usage. */
+/** The cut of a chunk in which the stream broke: the client gets everything before the part that may be usage. */
 function cutUnfinished(data: Buffer): EventCut {
   const text = data.toString('latin1')
   if (!/^\s*(?:\{|$)/.test(text)) return 'pass'

@@ -50,7 +50,7 @@ export function isFinal({ usage }: Metered): boolean {
   return FINAL.has(usage.stopReason)
 }
 
-/** Final states in which work was done. In others an object that shows no output may have used nothing. */
+/** Final states in which work was done. In other final states, an object that shows no output may have used nothing. */
 const HAS_USED: ReadonlySet<string | null> = new Set(['completed', 'incomplete'])
 
 /** Whether a final object states its usage, or used nothing. If not, its usage is estimated. */
@@ -67,7 +67,7 @@ export function pathOf(kind: ObjectKind, id: string): string {
   return `${DEFERRED_KINDS[kind].collection}/${id}`
 }
 
-/** The pause before the next poll. It is proportional to the object's age, so it doubles each time. */
+/** The pause before the next poll. It grows with the object's age, so it doubles each time. */
 export function pauseMs(kind: ObjectKind, ageMs: number): number {
   const [shortest, longest] = DEFERRED_KINDS[kind].pausesMs
   return Math.min(longest, Math.max(shortest, ageMs))

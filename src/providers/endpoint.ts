@@ -3,7 +3,7 @@ import type { ObjectKind, Surface } from '../kernel/vocabulary.ts'
 /** `WS` is a GET with an upgrade to WebSocket, which is a different endpoint than a plain GET. */
 export type Method = 'GET' | 'POST' | 'DELETE' | 'WS'
 
-/** For each location of the model: which body must be read. */
+/** Where a request names its model, and which kind of body must be read to find it. */
 const MODEL_PLACES = {
   /** Top-level member `model` of a JSON body. Optional on some endpoints. */
   json: 'json',
@@ -59,7 +59,10 @@ export type Endpoint = Billing & {
   readonly reads: BodyReading
   readonly stateful: boolean
   readonly shows?: UsageReader
-  /** The reply names an object whose cost is stated later. For other deferred endpoints it is never known. */
+  /**
+   * The kind of object in the reply that states the cost later. Endpoints that are `deferred` without it never state
+   * their cost.
+   */
   readonly makes?: ObjectKind
 }
 

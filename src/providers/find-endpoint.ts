@@ -29,7 +29,7 @@ for (const { fixed } of Object.values(directories)) {
   for (const path of fixed.keys()) surfacesOfFixed.set(path, walkForSurfaces(path))
 }
 
-/** Decided by the path if only one surface has it, else by the headers that identify a surface's clients. */
+/** The surface of a request: by the path if only one surface has it, else by the headers of the surfaces' clients. */
 export function chooseSurface(path: string, hasHeader: (name: string) => boolean): Surface {
   const surfaces = surfacesOf(path)
   const [only] = surfaces
@@ -40,7 +40,10 @@ export function chooseSurface(path: string, hasHeader: (name: string) => boolean
 
 const DEFAULT_SURFACE: Surface = 'chat'
 
-/** The endpoint that matches byte for byte. Null means unknown, not permitted. */
+/**
+ * The endpoint whose template matches the path byte for byte. Null means that the endpoint is unknown, not that it may
+ * be called.
+ */
 export function findEndpoint(surface: Surface, method: string, path: string): Endpoint | null {
   const directory = directories[surface]
   const methods = directory.fixed.get(path) ?? walk(directory, path)
@@ -173,11 +176,11 @@ function foldSegment(segment: string): string {
   return /^[a-z0-9_-]*/.exec(text)?.[0] ?? ''
 }
 
-/** A server decodes a path once or twice; more levels than this are no request that any server understands. */
+/** How often a path is decoded. Servers decode a path once or twice. */
 const DECODED_LEVELS = 4
 
 function decode(text: string): string {
-  // A percent sign that was itself encoded, however often.
+  // First decode percent signs that were themselves encoded, perhaps several times.
   let decoded = text.replaceAll(/%(?:25)+/g, '%')
   for (let level = 0; level < DECODED_LEVELS && decoded.includes('%'); level++)
     decoded = decoded.replaceAll(/%([0-9a-f]{2})/gi, (_, hex: string) =>

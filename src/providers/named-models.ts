@@ -56,7 +56,10 @@ function modelInPath({ template }: Endpoint, path: string): string | null {
   return path.split('/')[template.split('/').indexOf('{model}')] ?? null
 }
 
-/** With `call_id` or `intent` in the query, a socket joins a call or gets its model from an event. */
+/**
+ * The model in the query of a socket. With `call_id` or `intent`, the socket joins a call or gets its model from an
+ * event.
+ */
 function modelInQuery(query: string): string | null {
   const models: string[] = []
   for (const [name, value] of new URLSearchParams(query)) {
@@ -113,7 +116,7 @@ export class ModelNames implements OtherModels {
     return [...this.#names]
   }
 
-  /** `what`: where the name is, for the reason if it is unreadable. */
+  /** Adds a model name. `what`: the member with the name, for the reason if the name is unreadable. */
   name(name: unknown, what: string): void {
     if (typeof name !== 'string' || name.length > MODEL_NAME_CHARS_MAX)
       this.leaveOpen(`The value of ${what} is not a model name.`)
@@ -165,7 +168,7 @@ export function readToolModels(tools: readonly JsonObject[] | null, names: Model
   }
 }
 
-/** A string requests a chain of models that only upstream knows. */
+/** Adds the models of fallbacks. If `fallbacks` is a string, only upstream knows the models. */
 function readFallbacks(fallbacks: unknown, names: ModelNames): void {
   if (!isGiven(fallbacks)) return
   if (typeof fallbacks === 'string') {

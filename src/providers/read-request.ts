@@ -79,7 +79,7 @@ export interface ItemWatch {
 export interface BodyHead {
   readonly contentType: string | undefined
   readonly contentEncoding: string | undefined
-  /** Header lines disagree: we would use the first, and upstream may use the last. */
+  /** Whether header lines contradict each other: the gateway would use the first, and upstream may use the last. */
   readonly isDoubtful?: boolean
 }
 
@@ -94,7 +94,7 @@ const [AMPERSAND, SEMICOLON] = [0x26, 0x3b]
  */
 export class RequestReader {
   readonly #watch: ItemWatch
-  /** Null: the body is unreadable. */
+  /** Null if the body is unreadable. */
   readonly #scanner: JsonSkim | MultipartScanner | null
   readonly #decoder: CopyDecoder | null
   readonly #isUrlencoded: boolean
@@ -115,7 +115,7 @@ export class RequestReader {
     this.#decoder = typeof coding === 'string' ? null : this.#decode(coding.coding)
   }
 
-  /** If it returns a promise, the decoded copy is behind: wait for it before the next chunk. */
+  /** Reads a chunk. If it returns a promise, the decoded copy lags behind: wait for it before the next chunk. */
   write(chunk: Buffer): Promise<void> | null {
     if (this.#decoder !== null) return this.#decoder.write(chunk)
     this.#scan(chunk)
@@ -170,7 +170,7 @@ function whyUnreadable({ contentType = '', contentEncoding, isDoubtful = false }
   return /multipart/i.test(contentType) && boundaryOf(contentType) === null ? 'ambiguous_content_type' : null
 }
 
-/** Why upstream may read something else, even if the body can be read. */
+/** Why upstream may read the body differently, even if the gateway can read it; null if there is no doubt. */
 function doubtAbout({ contentType = '', contentEncoding }: BodyHead): string | null {
   const coding = codingOf(contentEncoding)
   if (typeof coding === 'object' && coding.coding === 'deflate') return 'deflate'
@@ -252,7 +252,7 @@ export function factsOfEntry(
   return requestOf(body, { kind: 'json', bytes, marks, items })
 }
 
-/** How much text is read at a time before other work gets its turn. */
+/** How much text is read before other work may run. */
 export const PIECE_BYTES = 64 * 1024
 
 export async function writeInPieces(text: Buffer, write: (piece: Buffer) => unknown): Promise<void> {

@@ -42,12 +42,14 @@ export function bytesWritten(value: unknown): number {
   return value instanceof Sized && value.isText ? value.bytes : 0
 }
 
-/** Text of known size only: about 4 bytes per token. */
+/** The tokens of a text of this size: about one per 4 bytes. */
 export function tokensInBytes(bytes: number): number {
   return Math.ceil(bytes / 4)
 }
 
-/** No real count is near a trillion, and sums of thousands of such numbers are still exact. */
+/**
+ * The largest plausible count. No real count is near a trillion, and sums of thousands of such numbers are still exact.
+ */
 const COUNT_MAX = 1e12
 
 /**

@@ -18,10 +18,10 @@ import { PIECE_BYTES, writeInPieces } from './read-request.ts'
 import { bytesWritten, nameAt, objectAt } from './reading.ts'
 import { type RequestLimits, readLimits } from './request-limits.ts'
 
-/** Session settings that affect the cost. Undefined: not in this message or event. */
+/** Session settings that affect the cost. Undefined: the message or event does not have the setting. */
 export interface RealtimeSettings {
   readonly model: string | undefined
-  /** Null: input audio is not transcribed. A null model: upstream chooses. */
+  /** Null: input audio is not transcribed. If the model is null, upstream chooses it. */
   readonly transcription: { readonly model: string | null } | null | undefined
   readonly bytesPerMs: number | undefined
   readonly spokenBytesPerMs: number | undefined
@@ -34,7 +34,7 @@ export type SessionMessage =
       readonly eventId: string | null
       readonly session: RealtimeSettings | null
       readonly responseModel: string | null
-      /** Length of its base64 audio. Images count too: they cost about as much per byte. */
+      /** The number of base64 bytes of audio. Images count too, because they cost about as much per byte. */
       readonly audioBytes: number
     }
   | { readonly kind: 'unreadable'; readonly detail: string }
@@ -186,7 +186,10 @@ export function turnRequest({ atMs }: SocketTurn) {
   return { ...request, bodyBytes: 0, atMs }
 }
 
-/** The audio that a standing hold covers. Speech is rarely longer without a pause; the rest is an overrun. */
+/**
+ * How much audio a standing hold covers. Speech rarely has no pause for so long; if it does, the call costs more than
+ * its hold.
+ */
 const TRANSCRIBED_MS_MAX = 15 * 60_000
 
 /**

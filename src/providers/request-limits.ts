@@ -28,7 +28,7 @@ export type BoundClass = 'plain' | 'elsewhere' | 'exotic' | 'unknown'
 
 export interface RequestLimits {
   readonly boundClass: BoundClass
-  /** The output limit that the request states, the largest of several; null: the model's. */
+  /** The largest output limit that the request states; null if it states none and the model's limit applies. */
   readonly maxOutputTokens: number | null
   /** Maximum length of audio that is priced by length, if the body size does not bound it. */
   readonly audioMsMax?: number
@@ -42,7 +42,7 @@ export interface RequestLimits {
   readonly refersElsewhere: boolean
   readonly compacts: boolean
   readonly background: boolean
-  /** A stored prompt, response or conversation is used, which may set its own model. */
+  /** Whether the request uses a stored prompt, response or conversation, which may set another model. */
   readonly stored: boolean
   readonly tools: RequestTools
   /** The passes that upstream may run after the first: tool uses and fallbacks. */
@@ -132,25 +132,28 @@ function namesStored(body: JsonObject): boolean {
   return isGiven(body['previous_response_id']) || isGiven(body['conversation'])
 }
 
-/** A new thread is entirely in the request; a continued one is stored upstream. */
+/** Whether the thread continues. A new thread is entirely in the request; a continued one is stored upstream. */
 function goesOn(thread: unknown): boolean {
   if (!isGiven(thread)) return false
   return !isObject(thread) || thread['type'] !== 'create' || isGiven(thread['previous_message_id'])
 }
 
-/** A second model writes SVGs; animations and partial images are extra images; chunked audio has no known length. */
+/**
+ * Whether an image request causes more than its images: SVGs are written by a second model, animations and partial
+ * images are extra images, and chunked audio has no known length.
+ */
 function drawsMore(body: JsonObject): boolean {
   if (asksForSvg(body) || body['output_format'] === 'gif' || isGiven(body['partial_images'])) return true
   // A form has one field per member of an object.
   return Object.keys(body).some((name) => name.startsWith('chunking_strategy') && isGiven(body[name]))
 }
 
-/** Any value other than `standard` may be another name for fast. */
+/** Whether a fast speed is requested. Any value other than `standard` may be another name for it. */
 function isFast(speed: unknown): boolean {
   return isGiven(speed) && speed !== 'standard'
 }
 
-/** Of several output limits the largest is safe. A fallback may have its own. */
+/** The output limit of the request. If there are several, for example of a fallback, the largest is safe. */
 function outputLimit(
   usage: UsageReader | null,
   body: JsonObject,
@@ -194,13 +197,13 @@ function asksToCompact(value: unknown): boolean {
  */
 export interface UnseenWork {
   readonly media: boolean
-  /** The context is stored upstream or referenced, so its tokens cannot be estimated from the request. */
+  /** Whether the context is stored upstream or referenced, so that its tokens cannot be estimated from the request. */
   readonly context: boolean
   readonly continues: string | null
   readonly streams: boolean
   readonly reasoning: boolean
   readonly stored: boolean
-  /** The body was unreadable, so nothing about the request is known. */
+  /** Whether the body was unreadable, so that nothing about the request is known. */
   readonly request: boolean
   /** Output tokens of one image, by the size and quality that the request asks for. */
   imageTokens(): number

@@ -24,7 +24,10 @@ interface Owner {
   readonly keyId: string
 }
 
-/** The open WebSockets of this node. Their keys are checked regularly: no socket may outlive its key. */
+/**
+ * The open WebSockets of this node. Their keys are checked regularly, because no socket may stay open after its key was
+ * revoked.
+ */
 export class OpenSockets {
   readonly #store: Pick<Store, 'mayCall'>
   readonly #clock: Clock
@@ -53,7 +56,7 @@ export class OpenSockets {
     return this.#turnsCut
   }
 
-  /** From now on a socket closes after its last turn, or shortly before the drain time ends. */
+  /** Begins the shutdown: each socket closes after its last turn, or shortly before the drain time ends. */
   drain(drainMs: number): void {
     this.#isDraining = true
     for (const session of this.#sessions.keys()) session.drain()
@@ -65,7 +68,7 @@ export class OpenSockets {
     ).unref()
   }
 
-  /** Polls a few keys at a time: all at once would delay calls that wait for the store. */
+  /** Checks the keys, a few at a time. Checking all at once would delay calls that wait for the database. */
   async #look(): Promise<void> {
     const nowMs = this.#clock.monotonicMs()
     const byKey = new Map<string, { readonly owner: Owner; readonly sessions: OpenSocket[] }>()
@@ -91,7 +94,7 @@ export class OpenSockets {
     this.#sweep = setTimeout(() => this.#look(), SOCKET_KEY_POLL_MS).unref()
   }
 
-  /** While the store is unavailable, sockets stay open: no turn is admitted without it anyway. */
+  /** While the database is unavailable, sockets stay open. No turn is admitted without the database. */
   async #mayCall({ keyId }: Owner): Promise<boolean> {
     try {
       return await this.#store.mayCall(keyId, this.#clock.nowMs())

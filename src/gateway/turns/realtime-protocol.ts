@@ -42,7 +42,7 @@ type ClientEvent = SessionMessage & { readonly kind: 'event' }
 const TRANSCRIBED = 'conversation.item.input_audio_transcription.completed'
 const MODEL_UNKNOWN = 'The session does not say which model transcribes its audio.'
 
-/** A socket of `/v1/realtime`: either side begins a response. Only the transcription model can change. */
+/** The protocol of `/v1/realtime`, where both sides can begin a response. Only the transcription model can change. */
 export class RealtimeProtocol implements SocketProtocol {
   readonly reader = null
   readonly #gateway: Gateway
@@ -136,7 +136,9 @@ export class RealtimeProtocol implements SocketProtocol {
     return { kind: 'begins', lane: NO_LANE, tag, planned: this.standing(), check }
   }
 
-  /** The models in a message that must be on the key's allowlist; null if they are the session's. */
+  /**
+   * The models in a message that the key's allowlist must allow; null if the message names only the session's models.
+   */
   #check({ session, responseModel, eventId: tag }: ClientEvent): ModelCheck | null {
     const others = [session?.model, responseModel].filter((name) => (name ?? this.#model) !== this.#model)
     const transcription = session?.transcription ?? null

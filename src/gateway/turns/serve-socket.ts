@@ -31,8 +31,8 @@ export function findHandshake(surface: Surface, { path, query }: Target): Endpoi
 }
 
 /**
- * The model in the query, if nothing else there can choose the session. With two values or spellings, upstream may use
- * the other one.
+ * The model in the query. Null if another parameter may choose the session, or if there are two values or spellings, of
+ * which upstream may use the other.
  */
 function modelNamed(query: string): string | null {
   const parameters = new URLSearchParams(query)
@@ -51,8 +51,8 @@ export function turnsOf(handshake: PlannedCall, gateway: Gateway): SocketTurns |
 }
 
 /**
- * From upstream's 101 to the end of both connections. Resolves when every turn is settled. `turns`: null on an
- * unmetered socket.
+ * Serves a socket from upstream's 101 to the end of both connections. Resolves when every turn is settled. `turns`:
+ * null on an unmetered socket.
  */
 export async function serveSocket(
   handshake: AdmittedCall,
@@ -90,7 +90,7 @@ export async function serveSocket(
 }
 
 /**
- * A refusal in the shape of upstream's error events. Realtime events have ids, and an error names that of the client's
+ * A refusal in the shape of upstream's error events. Realtime events have ids: the error names the id of the client's
  * event.
  */
 function errorEvent(

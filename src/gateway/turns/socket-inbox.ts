@@ -4,7 +4,7 @@ import { type FramePart, type Message, messageOf } from '../../sockets/frames.ts
 import type { TakenBytes } from '../key-shares.ts'
 import type { MeteredSocket, Verdict } from './socket-protocol.ts'
 
-/** Bytes and messages that are read ahead while a message is judged. Beyond either limit the client waits. */
+/** How many bytes and messages are read ahead while a message is checked. Beyond either limit, the client waits. */
 const AHEAD_BYTES_MAX = 1024 ** 2
 const AHEAD_MESSAGES_MAX = 64
 
@@ -20,7 +20,7 @@ interface Judge {
   judge(message: Message): Verdict | Promise<Verdict>
 }
 
-/** A complete message. If it came in parts, they are concatenated only when it is next. */
+/** A complete message. If it arrived in parts, they are joined when its turn comes. */
 interface Waiting {
   readonly opcode: number
   readonly wires: readonly Buffer[]
@@ -52,7 +52,7 @@ export class SocketInbox {
     return this.#isBusy
   }
 
-  /** Messages behind the one being judged can wait in the kernel's buffers. */
+  /** Whether enough messages are waiting. Further messages can wait in the kernel's buffers. */
   get isFull(): boolean {
     if (!this.#isBusy && !this.#isHeld) return false
     return (
@@ -116,7 +116,7 @@ export class SocketInbox {
     while (this.#memory.bytes > neededBytes) this.#memory.giveBack(MEMORY_STEP_BYTES)
   }
 
-  /** Judges the waiting messages in order; synchronously if the verdict is synchronous. */
+  /** Checks the waiting messages in order. It is synchronous if every verdict is. */
   #work(): void {
     for (let next = this.#waiting[0]; next !== undefined && !this.#isHeld; next = this.#waiting[0]) {
       const payload = next.payload instanceof ChunkList ? next.payload.joined() : next.payload

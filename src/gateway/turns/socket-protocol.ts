@@ -51,7 +51,7 @@ export interface OpenTurn {
   readonly sentMs: number
   responseId: string | null
   hasBegun: boolean
-  /** An error that may have ended the turn. */
+  /** Set when an error may have ended the turn. */
   failed: { readonly atMs: number; readonly status: number } | null
 }
 
@@ -64,12 +64,15 @@ export interface SocketProtocol {
   unreadable(why: string): ClientSays & { readonly kind: 'refused' }
   /** `isAlone`: only one turn runs, so events need no id. */
   server(payload: Buffer, isAlone: boolean): ServerSays
-  /** The plan of a response that upstream began without a waiting turn. */
+  /** The plan of a response that upstream began by itself. */
   planUnasked(): PlannedTurn
   began?(open: OpenTurn): void
-  /** The usage of a turn that ended or was cut (`says` is null). Null: use the usage in its events. */
+  /**
+   * The usage of a turn that has ended, or was cut (then `says` is null). Returns null if the events of the turn state
+   * the usage.
+   */
   usageOf(open: OpenTurn, says: ServerSays | null): Usage | null
-  /** A transcription that is billed as a call of its own. */
+  /** A transcription that is billed as a separate call. */
   transcriptionOf?(says: ServerSays): { readonly planned: PlannedTurn; readonly usage: Usage }
 }
 
@@ -89,7 +92,7 @@ export interface RefusedTurn {
   readonly tag: string | null
 }
 
-/** The socket, as far as its turns act on it. */
+/** The methods of the socket that its turns use. */
 export interface MeteredSocket {
   close(code: number, reason: string): void
   refuse(refusal: Refusal, about: RefusedTurn): void

@@ -20,10 +20,10 @@ import type { SocketTurns } from './socket-turns.ts'
 
 const SOCKET_CLOSE_MS = 2_000
 
-/** Why we close a socket ourselves, by the codes of RFC 6455 and those registered since. */
+/** The codes with which the gateway closes a socket. */
 const CLOSE = { policy: 1008, failed: 1011, restart: 1012 } as const
 
-/** Close codes with which upstream blames the client's messages. */
+/** Close codes by which upstream says that the client's messages were invalid. */
 const BLAMES_CLIENT: ReadonlySet<number> = new Set([1002, 1003, 1007, 1008, 1009])
 
 const RESTARTING = 'The gateway is restarting.'
@@ -37,7 +37,7 @@ interface SessionParts {
   /** Null on a socket that is not metered. */
   readonly turns: SocketTurns | null
   readonly clock: Clock
-  /** For messages that wait. */
+  /** The memory for waiting messages. */
   readonly memory: TakenBytes
   failed(error: unknown): void
   errorEvent(refusal: Refusal, about: RefusedTurn): string
@@ -64,7 +64,7 @@ export class SocketSession implements MeteredSocket {
   #notices: Buffer[] = []
   /** The close frame for the client, after which nothing is written. */
   #closing: Buffer | null = null
-  /** The client has left: it closed the socket, its connection is gone, or we close it. */
+  /** Whether the client has left: it closed the socket, its connection ended, or the gateway closes the socket. */
   #hasLeft = false
   #isClientGone = false
   #isCloseSent = false
@@ -73,16 +73,16 @@ export class SocketSession implements MeteredSocket {
   #isOver = false
   #isSettled = false
   #isClientFull = false
-  /** The client does not read the gateway's own messages. */
+  /** Whether the client does not read the gateway's own messages. */
   #areNoticesBlocked = false
   #isUpstreamFull = false
-  /** The client left with unread data, so turns may have begun that were not observed yet. */
+  /** Whether the client left with unread data. Then turns may have begun that were not observed yet. */
   #isBehind = false
   #observing = 0
   #isPaused = false
   #leaveTimer: NodeJS.Timeout | null = null
   #hasDrained = false
-  /** When the client last took bytes, or had none to take. */
+  /** When the client last read bytes, or had nothing to read. */
   #takenMs: number
   #isDraining = false
   #isRevoked = false
@@ -145,7 +145,7 @@ export class SocketSession implements MeteredSocket {
   }
 
   checkTime(nowMs: number): void {
-    // A client that trickles reads counts as not reading: upstream cannot be observed while data waits.
+    // A client that reads only a little at a time counts as not reading: upstream cannot be observed while data waits.
     if (this.#client.bytesWaiting === 0 || this.#hasDrained) this.#takenMs = nowMs
     this.#hasDrained = false
     if (nowMs - this.#takenMs >= limits.replyStallTimeoutMs) this.#client.destroy()
@@ -171,7 +171,7 @@ export class SocketSession implements MeteredSocket {
     this.readOn()
   }
 
-  /** Call this when there may be room for more of the client's bytes. */
+  /** Reads the client again. Call it when there may be memory for more of its bytes. */
   readOn(): void {
     this.#readClient()
     this.#flow()
@@ -230,7 +230,7 @@ export class SocketSession implements MeteredSocket {
     this.#flow()
   }
 
-  /** Fast path for a chunk that is one whole message. Between messages no notice is pending. */
+  /** The fast path for a chunk that is one whole message. Notices are never pending between messages. */
   #passWhole(bytes: Buffer): boolean {
     if (this.#isClientGone) return false
     const payloadAt = this.#fromUpstream.wholeText(bytes)
@@ -309,11 +309,11 @@ export class SocketSession implements MeteredSocket {
   }
 
   #flow(): void {
-    // Every refusal is answered, so stop reading a client that does not read its answers.
+    // Every refusal is answered, so stop reading a client that does not read these answers.
     const isBlocked = this.#areNoticesBlocked || this.#notices.length > 0
     const isAhead = this.#clientBytes.length > 0 || this.#inbox?.isFull === true || this.#isUpstreamFull
     const isSlow = this.#isClientFull && !this.#isClientGone
-    // Also stop reading a client that blocks upstream: turns begun by its messages would go unobserved.
+    // Also stop reading a client that blocks upstream: turns that its messages begin could not be observed.
     const isUnseen = isSlow && this.#turns?.upstreamBegins === true
     if (!this.#isClientGone && (isAhead || isBlocked || isUnseen)) this.#client.pause()
     else this.#client.resume()
@@ -346,7 +346,7 @@ export class SocketSession implements MeteredSocket {
     this.#endIfOver()
   }
 
-  /** The client has left. Upstream is read for as long as the bill needs it. */
+  /** Handles the end of the client. Upstream is read for as long as the bill needs it. */
   #leave(): void {
     this.#hasLeft = true
     this.#isBehind ||= this.#isClientFull
@@ -372,7 +372,7 @@ export class SocketSession implements MeteredSocket {
     this.#finish(true)
   }
 
-  /** Upstream sends nothing more, and the client answers its close frame. */
+  /** Handles upstream's close frame. Upstream sends nothing more, and the client answers the frame. */
   #upstreamCloses({ payload }: FramePart): void {
     this.#isUpstreamClosing = true
     this.#inbox?.stop()

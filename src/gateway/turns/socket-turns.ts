@@ -38,16 +38,16 @@ export class SocketTurns {
   readonly #protocol: SocketProtocol
   readonly #admission: TurnAdmission
   readonly #standing: StandingHold | null
-  /** Settlements under way. */
+  /** Settlements that are not finished yet. */
   readonly #settling = new Set<Promise<void>>()
   #open: OpenTurn[] = []
-  /** Billed responses, since upstream may name them again. */
+  /** The ids of billed responses, because upstream may name them again. */
   readonly #billedIds = new Set<string>()
-  /** A response that began without a hold is being admitted; events wait in the backlog. */
+  /** The admission of a response that began without a hold. Events wait in the backlog meanwhile. */
   #adopting: Promise<void> | null = null
   #backlog: Buffer[] = []
   #admitting = 0
-  /** Messages that begin no turn were forwarded. An error may refer to one of them. */
+  /** Whether messages that begin no turn were forwarded. An error may refer to one of them. */
   #hasStrays = false
   #socket: MeteredSocket | null = null
   #isOver = false
@@ -62,7 +62,7 @@ export class SocketTurns {
     this.#standing = protocol.standing && new StandingHold(this.#admission, protocol.standing, onRefused)
   }
 
-  /** Open turns. One that upstream does not begin stops counting after a while. */
+  /** The number of open turns. A turn that upstream does not begin stops counting after a while. */
   get running(): number {
     const sinceMs = this.#gateway.clock.monotonicMs() - SILENT_TURN_MS
     const isRunning = ({ failed, hasBegun, sentMs }: OpenTurn) => !failed && (hasBegun || sentMs > sinceMs)
@@ -139,7 +139,7 @@ export class SocketTurns {
     const begunIn = new Set<string>()
     for (const open of this.#open.splice(0)) {
       const { turn, lane, failed, hasBegun } = open
-      // In a lane upstream works on one response at a time.
+      // Upstream works on one response at a time in each lane.
       const isNext = !begunIn.has(lane) && failed === null
       const usage = hasBegun || abandoned ? this.#protocol.usageOf(open, null) : null
       if (hasBegun || isNext) begunIn.add(lane)
@@ -252,7 +252,9 @@ export class SocketTurns {
     open.turn.observe(payload)
   }
 
-  /** The turn of a response that begins or already runs. Null: already billed, or being admitted. */
+  /**
+   * The turn of a response that begins or already runs. Null if the response is already billed, or is being admitted.
+   */
   #began(says: ServerSays, payload: Buffer): OpenTurn | null {
     const { responseId, lane } = says
     const known = this.#find(responseId)
@@ -265,7 +267,7 @@ export class SocketTurns {
       return null
     }
     const before = this.#standing === null ? this.#runningIn(lane) : null
-    // One response runs at a time in a lane: no more events should come for the previous one.
+    // Only one response runs in a lane at a time, so no more events should come for the previous one.
     if (before !== null) before.failed ??= { atMs: this.#gateway.clock.monotonicMs(), status: UNANSWERED }
     this.#begin(next, responseId)
     if (next.tag !== STEER) return next
@@ -328,10 +330,7 @@ export class SocketTurns {
     this.#socket?.turnEnded()
   }
 
-  /**
-   * Ends a turn if the error can refer to nothing else. If in doubt, its hold stays until no event has arrived for a
-   * while.
-   */
+  /** Ends a turn if the error can only refer to it. Otherwise its hold stays until no event has arrived for a while. */
   #fail(open: OpenTurn, status: number, isNamed: boolean): void {
     const isCertain = isNamed || (this.#open.length === 1 && !this.#hasStrays)
     open.failed = { atMs: this.#gateway.clock.monotonicMs(), status }
@@ -403,7 +402,10 @@ export class SocketTurns {
     this.#settling.add(watched)
   }
 
-  /** Not while a turn is open or being admitted: the new hold could wait for that turn, and the client for both. */
+  /**
+   * Renews the standing hold, but not while a turn is open or being admitted: the new hold could wait for that turn,
+   * and the client for both.
+   */
   #renew(): void {
     if (this.#open.length === 0 && this.#admitting === 0)
       this.#standing?.renew(Promise.allSettled([...this.#settling]))

@@ -58,7 +58,7 @@ export class StandingHold {
     return isUpToDate ? turn : null
   }
 
-  /** Takes back the hold of a turn that did not begin. False: the socket gets another, or is over. */
+  /** Takes back the hold of a turn that did not begin. Returns false if the socket gets another hold, or is closed. */
   putBack(turn: TurnCall): boolean {
     if (this.#isOver || this.#turn !== null || this.#pending !== null) return false
     this.#turn = turn
@@ -77,7 +77,7 @@ export class StandingHold {
     })
   }
 
-  /** Checks the limits after a settlement without a hold, such as a turn or transcript that upstream began. */
+  /** Checks the limits after a turn or transcript without a hold was settled. */
   check(settled: Promise<unknown>): void {
     this.#queue(async () => {
       await settled.catch(() => {})
@@ -127,7 +127,7 @@ export class StandingHold {
     this.#pending = pending
   }
 
-  /** The first refusal closes the socket; later ones would only repeat it. */
+  /** Reports the first refusal, which closes the socket. Later refusals are ignored. */
   #refuse(refusal: Refusal): void {
     if (this.#isOver || this.#isRefused) return
     this.#isRefused = true

@@ -36,7 +36,7 @@ export type UnadmittedTurn =
 
 export type AdmittedTurn = { readonly kind: 'admitted'; readonly turn: TurnCall } | UnadmittedTurn
 
-/** Admits the turns of a socket as calls of their own, each with an id, a hold and a record. */
+/** Admits the turns of a socket as separate calls, each with an id, a hold and a record. */
 export class TurnAdmission {
   readonly #handshake: PlannedCall
   readonly #gateway: Gateway
@@ -47,7 +47,8 @@ export class TurnAdmission {
   }
 
   /**
-   * `HOLD_METHOD`: a hold for a turn that has not begun. Neither the hold nor its refusal appears in the request log.
+   * With the method `HOLD_METHOD`, takes a hold for a turn that has not begun. The request log shows neither the hold
+   * nor its refusal.
    */
   async admit(planned: PlannedTurn, method = 'WS'): Promise<AdmittedTurn> {
     const { keyShares, log } = this.#gateway
@@ -56,7 +57,7 @@ export class TurnAdmission {
     const call = { ...this.#callOf(planned, method), share }
     const { requestId } = call.exchange
     const admission = await admit(call, this.#gateway).catch(
-      // A socket survives a store outage.
+      // A socket stays open while the database is unavailable.
       (error: unknown) => refused(explainThrown(error, requestId, log)),
     )
     if (admission.kind === 'admitted') {
@@ -87,7 +88,7 @@ export class TurnAdmission {
     return null
   }
 
-  /** The call goes on to the upstream of its account, as that of an HTTP request does. */
+  /** The call goes to the upstream of its account, like an HTTP request. */
   #turnOf(call: Omit<AdmittedCall, 'admission'>, admission: AdmittedCall['admission']): TurnCall {
     const upstream = upstreamUnder(call, admission, this.#gateway)
     return new TurnCall({ ...call, admission, ...upstream }, this.#gateway)
@@ -207,7 +208,7 @@ export class TurnCall extends OpenCall implements LeftReply {
   }
 
   end(end: CallEnd = COMPLETE): Promise<void> {
-    // Upstream has answered once the response begins.
+    // If the response has begun, upstream has answered.
     const head = end.kind === 'complete' || this.#hasResponse ? OK_HEAD : null
     return this.#close(end, head, async () => {
       const { metered, times } = this.#events.end(end.kind === 'complete')

@@ -21,7 +21,7 @@ export const PCM_BYTES_PER_MS = 48
 const HEARD_MS_PER_TOKEN = 100
 const SPOKEN_MS_PER_TOKEN = 50
 
-/** An upload of unknown format counts as a voice note of 16 kbit/s. Speech rarely uses less. */
+/** The assumed bit rate of an upload of unknown format: that of a voice note, 16 kbit/s. Speech rarely uses less. */
 const UNKNOWN_UPLOAD_BYTES_PER_MS = 2
 
 /** Bounds for the length that a file's header states, which could be anything. */
@@ -46,7 +46,7 @@ export function outputAudioTokens(milliseconds: number): number {
   return Math.ceil(milliseconds / SPOKEN_MS_PER_TOKEN)
 }
 
-/** `audio` is null for speech as events, whose bytes are base64: 3 in 4 are audio. */
+/** The tokens of generated speech. `audio` is null for speech as events, whose bytes are base64: 3 in 4 are audio. */
 export async function countSpoken(
   audio: AudioSeen | null,
   bytesOut: number,
@@ -131,12 +131,12 @@ export function isSoldByDuration(model: string | null): boolean {
 const SOLD_BY_CHARACTER = /^tts-1(?:-hd)?(?:-\d{4})?$/
 
 export interface SpeechRequest {
-  /** Code points, not UTF-16 units. */
+  /** The number of code points, which differs from the number of UTF-16 units. */
   readonly characters: number
   readonly format: string | null
 }
 
-/** Null if this is not a speech request, or its text is too long to be read, as no upstream accepts. */
+/** The text of a speech request; null for other requests, or if the text is longer than any upstream accepts. */
 export function speechRequest({
   body: { input, response_format: format },
 }: RequestFacts): SpeechRequest | null {
@@ -171,7 +171,7 @@ export class SpeechMeter extends SilentMeter {
 const TIME_STAMPS = /^\s*(?:\d+:)?\d\d:\d\d[.,]\d{3}\s+-->\s+(?:(\d+):)?(\d\d):(\d\d)[.,](\d{3})/
 /** Other subtitle lines that are not spoken text. */
 const UNSPOKEN = /^\s*(?:\d+|WEBVTT.*)?\s*$/
-/** A longer line is text, and is counted before its end. */
+/** The longest line that may be a timing line. A longer line is counted as text before its end. */
 const LINE_CHARS_MAX = 1_024
 
 /** The meter of a transcript as plain text or as subtitles. */

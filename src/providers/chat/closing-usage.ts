@@ -22,7 +22,7 @@ import { bytesWritten, type Counts, nameAt, objectAt, quantitiesOf } from '../re
 import { readImageTokens, svgParts } from './images.ts'
 import { partOf, ReplyFacts, type ReportedTokens, readTokens, type TokenSide } from './tokens.ts'
 
-/** A kind of reply that states its usage once, at the end: in the body, or in the closing event. */
+/** A kind of reply that states its usage once: in the body, or in the closing event of a stream. */
 interface ClosingKind {
   readonly closingEvents: readonly string[]
   /** Whether each closing event is a result with its own usage. If not, all of them state the same result. */
@@ -156,7 +156,10 @@ function unitsIn({ input, output }: ReportedTokens): number {
   return counts.reduce((sum, count) => sum + count, 0)
 }
 
-/** The duration is a number; older documentation says string. Implausible durations are ignored. */
+/**
+ * The duration of the audio. It is a number, or a string according to older documentation. Implausible durations are
+ * ignored.
+ */
 function audioOf(stated: unknown): AudioSeen | null {
   const seconds = typeof stated === 'string' && stated !== '' ? Number(stated) : stated
   if (typeof seconds !== 'number' || !(seconds >= 0 && seconds <= SECONDS_MAX)) return null

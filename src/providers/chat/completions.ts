@@ -46,7 +46,7 @@ export class ChatReader implements ReplyReader {
   readonly #facts = new ReplyFacts()
   readonly #openChoices = new Set<number>()
   readonly #finishedChoices = new Set<number>()
-  /** The usage came after all choices finished, or in the last chunk, which has no choices. */
+  /** Whether the usage is final: it came after all choices had finished, or in the last chunk, which has no choices. */
   #isFinal = false
   stage: Stage = 'content'
   #stopReason: string | null = null

@@ -238,7 +238,7 @@ class SeenTools {
     return [...this.#containers]
   }
 
-  /** Upstream's own count of charged searches wins: it excludes free ones. */
+  /** The tool calls. Upstream's own count of searches is preferred, because it excludes free searches. */
   calls(webSearches: number | null): Quantities {
     return quantitiesOf({
       web_searches: webSearches ?? this.#webSearches,

@@ -8,7 +8,7 @@ export interface TokenSide {
   readonly quantities: Quantities
 }
 
-/** Null for a side that upstream did not state plausibly. */
+/** The input and output tokens; null for the one that upstream did not state plausibly. */
 export interface ReportedTokens {
   readonly input: TokenSide | null
   readonly output: TokenSide | null
@@ -135,10 +135,10 @@ export function partOf(model: string | null, tokens: ReportedTokens): UsagePart 
 }
 
 /**
- * Details are parts of the total and may overlap: upstream does not say whether a token can be both read from and
- * written to the cache, and often not whether cached tokens were text or audio. So each detail is taken from the
- * remaining total, writes first because they cost most, and text gets the rest: no token is counted twice, and the
- * details never exceed the total.
+ * Splits the input total by its details. Details may overlap: upstream does not say whether a token can be both read
+ * from and written to the cache, and often not whether cached tokens were text or audio. So each detail is taken from
+ * the remaining total, cache writes first because they cost most, and text gets the rest. No token is counted twice,
+ * and the details never exceed the total.
  */
 function splitInput(total: number, usage: JsonObject, details: JsonObject, counts: Counts): Quantities {
   let rest = total

@@ -76,7 +76,7 @@ export class MessagesReader implements ReplyReader {
   stage: Stage = 'content'
   #id: string | null = null
   #model: string | null = null
-  /** The model that a fallback took over from. The first is the requested model. */
+  /** The model before a fallback. The first one is the requested model. */
   #modelAsked: string | null = null
   #stopReason: string | null = null
   #hasContent = false
@@ -218,7 +218,7 @@ function inputBytes(input: unknown): number {
   try {
     return Buffer.byteLength(JSON.stringify(input))
   } catch {
-    // A model can be asked for an input that is nested too deeply for the stack.
+    // The input of a tool may be nested too deeply for the stack.
     return 0
   }
 }

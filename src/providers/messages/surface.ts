@@ -92,7 +92,7 @@ export const messages: SurfaceSpec = {
   },
 }
 
-/** Whether thinking is requested. If a model thinks unasked, its blocks show it. */
+/** Whether the request asks for thinking. If a model thinks without being asked, the reply has thinking blocks. */
 function mayReason({ thinking }: JsonObject): boolean {
   return isGiven(thinking) && !(isObject(thinking) && thinking['type'] === 'disabled')
 }

@@ -172,7 +172,7 @@ export class MessageUsage {
   #splitIsOlder = false
   #iterations: readonly Iteration[] = []
   #isFinal = false
-  /** A fallback, or a credit for one, changed the figures: later totals may be lower than at the start. */
+  /** Whether a fallback, or a credit for one, changed the totals. Later totals may then be lower than at the start. */
   #hasFallback = false
   stated: Usage = NO_USAGE
 
