@@ -89,9 +89,9 @@ export function createBatcher<Command, Answer>(
       return
     }
     const ms = performance.now() - begunMs
-    // The next batch may start while this one's answers are delivered.
     isBusy = false
-    sendNext()
+    // Not at once: commands of this turn of the event loop join the next batch, and few large batches cost less than many.
+    if (queue.length > 0 || halves.length > 0) setImmediate(sendNext)
     parts.onCommit?.(commands, ms)
     for (const [i, item] of batch.entries()) answer(item, outcomes[i])
   }

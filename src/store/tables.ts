@@ -56,7 +56,7 @@ export const TABLE_PARTS: Readonly<Record<string, TableParts>> = {
       month text = '', spent_nanos integer = 0, held_nanos integer = 0, lost_nanos integer = 0,
       -- Whether hold_floor has rows of this month.
       has_floors flag = false, day text = '', day_spent_nanos integer = 0,
-      -- The minute, counted from 1970, that minute_requests were admitted in; counted only under a rate.
+      -- The minute, counted from 1970, that minute_requests were admitted in.
       minute integer = 0, minute_requests integer = 0`,
     key: 'id',
     indexes: {

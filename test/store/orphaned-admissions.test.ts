@@ -27,3 +27,34 @@ test('a store that closes after a failed release tries once more, so that the ho
   await orphans.close()
   assert.deepEqual(released, ['req_1 released'])
 })
+
+test('an outage is logged once, however often the release is tried', async () => {
+  const orphan = { requestId: 'req_1', atMs: 0 } as CallOpening
+  const released = Promise.withResolvers<void>()
+  let tries = 0
+  let lines = 0
+  const orphans = createOrphanedAdmissions({
+    node: {
+      async raiseEpoch() {
+        tries += 1
+        if (tries === 3) return
+        // Another orphan ends the pause after a failure.
+        setImmediate(() => orphans.add([orphan]))
+        throw new StoreUnavailable('not now')
+      },
+    },
+    async settle(): Promise<Settled> {
+      released.resolve()
+      return { balanceNanos: 0n, booked: true }
+    },
+    log: {
+      warn() {
+        lines += 1
+      },
+    } as unknown as Log,
+  })
+  orphans.add([orphan])
+  await released.promise
+  await orphans.close()
+  assert.deepEqual([tries, lines], [3, 1])
+})

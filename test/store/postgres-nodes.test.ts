@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import pg from 'pg'
 import { createLog } from '../../src/kernel/log.ts'
 import { SYSTEM } from '../../src/kernel/vocabulary.ts'
+import { createBatchMemory } from '../../src/store/operations/batch-rows.ts'
 import { bookCalls } from '../../src/store/operations/book-calls.ts'
 import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts'
 import { dialectOf, runBatch } from '../../src/store/postgres/run-operation.ts'
@@ -246,7 +247,7 @@ for (const [what, change] of [
     const [node] = await database.query('SELECT id, epoch FROM node')
     const pool = openPatientPool(database.url)
     const stale = { id: String(node?.['id']), epoch: BigInt(String(node?.['epoch'])) }
-    const parts = { node: stale, clock: 'caller' } as const
+    const parts = { node: stale, clock: 'caller', memory: createBatchMemory() } as const
     await database.query(`UPDATE node SET ${change}`)
     const calls = { openings: [opening('req_2', 'a')], closings: [closing('req_1')] }
     assert.equal(await runBatch(pool, () => bookCalls(calls, parts), dialectOf('caller')), 'fenced')

@@ -39,6 +39,8 @@ export async function openMortalPostgres(): Promise<MortalStore> {
     addAccount: database.addAccount,
     exec: database.exec,
     async empty() {
+      // The store forgets what it remembers of the rows.
+      await store.setBalanceLow(null)
       await database.exec(emptyTables('main', 'bodies'))
     },
     async die() {

@@ -36,8 +36,8 @@ export async function openMortalSqlite(): Promise<MortalStore> {
     addAccount: (id) => exec(`INSERT INTO account (id, created_at_ms) VALUES ('${id}', 0)`),
     exec,
     async empty() {
-      // The thread writes the last uses of keys with its next write.
-      await life.store.probeWrite()
+      // The thread writes the last uses of keys with this write, and forgets what it remembers of the rows.
+      await life.store.setBalanceLow(null)
       exec(emptyTables('main'))
       const bodies = join(folder, 'bodies.db')
       if (existsSync(bodies)) execIn(bodies, emptyTables('bodies'))

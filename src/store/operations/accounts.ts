@@ -160,17 +160,23 @@ function* recordChange(
   }
 }
 
-/** Sort key of accounts. The first account, whose id is not a ULID, comes last. */
-const SORT_KEY = "coalesce(nullif(id, 'default'), '')"
+const NO_ACCOUNTS = { rows: [], more: false }
 
+/** Newest first, read in the order of the primary key. The first account, whose id is not a ULID, comes last. */
 function* listAccounts({ status, search, after, limit, atMs }: AccountQuery): Operation<AccountList> {
   const nowMs = yield* currentTime(atMs)
   const where = matching({ status })
   if (search !== null)
     where.push(sql`(${POSITION}(name_upper, ${search.toUpperCase()}) > 0 OR ${POSITION}(id, ${search}) > 0)`)
   const select = sql`${ACCOUNT_RECORD}, ${now(atMs)} AS now_ms`
-  const parts = { select, from: raw('account a'), where, id: SORT_KEY }
-  const page = yield* listNewest(parts, { after: after === 'default' ? '' : after, limit }, accountRecord)
+  const parts = { select, from: raw('account a'), where: [sql`id <> 'default'`, ...where] }
+  const isEnd = after === 'default'
+  const others = isEnd ? NO_ACCOUNTS : yield* listNewest(parts, { after, limit }, accountRecord)
+  const first =
+    isEnd || others.more
+      ? []
+      : yield sql`SELECT ${select} FROM account a WHERE ${and([sql`id = 'default'`, ...where])}`
+  const rows = [...others.rows, ...first.map(accountRecord)]
   const spent = sql`CASE WHEN month = ${monthOf(nowMs)} THEN spent_nanos ELSE 0 END`
   const [total] = yield sql`
     SELECT ${raw(`${wideSum('spent_nanos', 'spent')}, ${wideSum('held_nanos', 'held')}`)},
@@ -179,7 +185,8 @@ function* listAccounts({ status, search, after, limit, atMs }: AccountQuery): Op
       WHERE ${and([sql`true`, ...where])}) AS a`
   const sumOf = (name: string) => readWideSum(present(total), name)
   return {
-    ...page,
+    rows: rows.slice(0, limit),
+    more: others.more || rows.length > limit,
     total: { spentNanos: sumOf('spent'), heldNanos: sumOf('held'), balanceNanos: sumOf('balance') },
   }
 }

@@ -5,7 +5,7 @@ import { type Admission, type CallOpening, type CallRefusal, requestsOf } from '
 import { columnOf, OPENING_NAMES } from '../../ledger/call-columns.ts'
 import { decideAdmission, type KeyState, underDiscount } from '../../ledger/decide-admission.ts'
 import { namesOf, nanos, text } from '../rows.ts'
-import { type BatchRows, digestName } from './batch-rows.ts'
+import type { BatchRows, CallRow } from './batch-rows.ts'
 import {
   type AccountState,
   accountCeilings,
@@ -15,7 +15,8 @@ import {
   upstreamOf,
 } from './money-rows.ts'
 import { type Batch, step } from './operation.ts'
-import { type Filled, type PreparedValue, prepare, prepareInsert } from './sql.ts'
+import { type Filled, type ForEach, prepare, prepareInserts } from './prepared.ts'
+import type { BoundValue } from './sql.ts'
 
 /** Admits the calls of a batch in order, because each decision depends on the holds of the calls before it. */
 
@@ -24,7 +25,7 @@ const READ_FLOOR = prepare`
   WHERE budget_id = ${'text'} AND month = ${'text'}
     AND ((endpoint = ${'text'} AND model = ${'text'}) OR (endpoint = '' AND model = ''))`
 
-const INSERT_CALL = prepareInsert('call', [
+const INSERT_CALLS = prepareInserts('call', [
   ...['account_id', 'key_id', 'node_id', 'started_at_ms', 'month', 'day', 'hold_nanos', 'hold_list_nanos'],
   ...['account_hold_nanos', 'requests', 'state', 'endpoint', ...OPENING_NAMES.map(columnOf)],
 ])
@@ -32,18 +33,23 @@ const INSERT_CALL = prepareInsert('call', [
 const MARK_USED = prepare`
   UPDATE api_key SET last_used_at_ms = ${'bigint'} WHERE id = ${'text'} AND coalesce(last_used_at_ms, 0) < ${'bigint'}`
 
-/** Places the holds in `rows.money`. Returns the answers, and the statements that write the calls. */
+/** Places the holds in `rows.money`. Returns the answers, the calls, and the statements that write them. */
 export function admitCalls(
   openings: readonly CallOpening[],
   { keys, money, files, nowMs }: BatchRows,
   floors: readonly (MonthFloor | null)[],
   nodeId: string,
-): { readonly admitted: readonly Admission[]; readonly writes: readonly Filled[] } {
+): {
+  readonly admitted: readonly Admission[]
+  readonly opened: readonly CallRow[]
+  readonly writes: readonly (ForEach | Filled)[]
+} {
   const uses = new Map<string, number>()
-  const writes: Filled[] = []
+  const opened: CallRow[] = []
+  const values: BoundValue[][] = []
 
   const admitted = openings.map((asked, n): Admission => {
-    const key = keys.get(digestName(asked.digest))
+    const key = keys[n]
     if (key === undefined) return refused({ reason: 'unknown_key' }, null)
     const { id: keyId, budgetId, accountId, logRequests } = key
     const budget = money.budget(budgetId)
@@ -84,10 +90,17 @@ export function admitCalls(
     // After this point the call is admitted.
     const { holdNanos, holdListNanos, accountHoldNanos } = decision
     if (!opening.hasHold) {
-      const values: PreparedValue[] = [accountId, keyId, nodeId, atMs, month, day, holdNanos, holdListNanos]
-      values.push(accountHoldNanos, requestsOf(opening), 'in_flight', opening.endpoint)
-      for (const name of OPENING_NAMES) values.push(opening[name])
-      writes.push(INSERT_CALL(values))
+      const { requestId: id, modelAsked, endpoint } = opening
+      const requests = requestsOf(opening)
+      const row: BoundValue[] = [accountId, keyId, nodeId, atMs, month, day, holdNanos, holdListNanos]
+      row.push(accountHoldNanos, requests, 'in_flight', endpoint)
+      for (const name of OPENING_NAMES) row.push(opening[name])
+      values.push(row)
+      opened.push({
+        ...{ id, accountId, budgetId, keyId, state: 'in_flight', startedAtMs: atMs, month, day, modelAsked },
+        ...{ endpoint, holdNanos, holdListNanos, accountHoldNanos, lostListNanos: 0n, balanceNanos: null },
+        requests,
+      })
       money.move(budgetId, accountId, {
         month,
         day,
@@ -102,8 +115,8 @@ export function admitCalls(
     const terms = termsOf(account, opening.surface)
     return { kind: 'admitted', keyId, budgetId, accountId, logRequests, balanceNanos, hasOthers, terms }
   })
-  for (const [keyId, atMs] of uses) writes.push(MARK_USED([atMs, keyId, atMs]))
-  return { admitted, writes }
+  const marked = [...uses].map(([keyId, atMs]) => MARK_USED([atMs, keyId, atMs]))
+  return { admitted, opened, writes: [INSERT_CALLS(values), ...marked] }
 }
 
 function termsOf(account: AccountState, surface: Surface): AccountTerms | null {
@@ -119,8 +132,8 @@ export function* readFloors(
   openings: readonly CallOpening[],
   { keys, money, nowMs }: BatchRows,
 ): Batch<readonly (MonthFloor | null)[]> {
-  const asked = openings.map((opening) => {
-    const key = keys.get(digestName(opening.digest))
+  const asked = openings.map((opening, n) => {
+    const key = keys[n]
     if (key === undefined || opening.hold.kind !== 'bound') return null
     const budget = money.budget(key.budgetId)
     const { id, month, hasFloors } = budget

@@ -1,9 +1,10 @@
 import type { CallClosing, CallOpening } from '../../ledger/call.ts'
-import { nanos, nanosOrNull, number, present, type Row, recordOf, text, textOrNull } from '../rows.ts'
+import { number, present, type Row, recordOf } from '../rows.ts'
 import { BALANCE_LOW, BUDGET_THRESHOLDS } from './events.ts'
 import { ACCOUNT_COLUMNS, BUDGET_COLUMNS, MoneyRows } from './money-rows.ts'
 import { type Batch, step } from './operation.ts'
-import { FOR_UPDATE, oneOf, onPostgres, prepare, prepareLists, raw } from './sql.ts'
+import { NOTHING, prepare, prepareReads } from './prepared.ts'
+import { raw } from './sql.ts'
 
 /** Calls to settle and calls to admit in one transaction. */
 export interface CallBatch {
@@ -15,12 +16,46 @@ export interface BatchParts {
   /** The node that sends the batch, which must not be fenced. Null: no node. */
   readonly node: { readonly id: string; readonly epoch: bigint } | null
   readonly clock: 'database' | 'caller'
+  readonly memory: BatchMemory
 }
 
+/** The account and the budget of a key, which never change. */
+interface Owners {
+  readonly accountId: string
+  readonly budgetId: string
+}
+
+/** Facts of this process that a batch need not read again. No decision depends on a fact that may have changed. */
+export interface BatchMemory {
+  /** By the digest of the key, as text. */
+  readonly owners: Map<string, Owners>
+  /**
+   * The calls that this process has admitted and not settled. The statement that closes one of them fails if the call is
+   * no longer in flight, or was deferred, and the batch must be run again without this memory.
+   */
+  readonly openCalls: Map<string, CallRow>
+  /** The settings of events; null: not read yet. */
+  settings: readonly Row[] | null
+}
+
+export function createBatchMemory(): BatchMemory {
+  return { owners: new Map(), openCalls: new Map(), settings: null }
+}
+
+export function forgetAll(memory: BatchMemory): void {
+  memory.owners.clear()
+  memory.openCalls.clear()
+  memory.settings = null
+}
+
+/** Beyond it the memory is emptied, and fills again. */
+export const REMEMBERED_MAX = 50_000
+
 export interface BatchRows {
-  /** The keys of the openings, by `digestName`. */
-  readonly keys: ReadonlyMap<string, KeyRow>
+  /** The keys of the openings, in their order; undefined if there is no key with the digest. */
+  readonly keys: readonly (KeyRow | undefined)[]
   readonly calls: ReadonlyMap<string, CallRow>
+  readonly memory: BatchMemory
   readonly money: MoneyRows
   /** The batch files that the calls name, if the same key uploaded them. */
   readonly files: ReadonlyMap<CallOpening, Row | undefined>
@@ -29,10 +64,8 @@ export interface BatchRows {
   readonly nowMs: number | null
 }
 
-export interface KeyRow {
+export interface KeyRow extends Owners {
   readonly id: string
-  readonly accountId: string
-  readonly budgetId: string
   readonly digest: Uint8Array
   readonly revokedAtMs: number | null
   readonly expiresAtMs: number | null
@@ -41,11 +74,9 @@ export interface KeyRow {
 }
 
 /** A call to settle, as its admission or an earlier closing left it. */
-export interface CallRow {
+export interface CallRow extends Owners {
   readonly id: string
-  readonly accountId: string
   readonly keyId: string
-  readonly budgetId: string
   readonly state: string
   readonly startedAtMs: number
   readonly month: string
@@ -60,28 +91,6 @@ export interface CallRow {
   readonly requests: number
 }
 
-/** Written without `recordOf`, which takes four times as long and would run for each settled call. */
-function callRow(row: Row): CallRow {
-  return {
-    id: text(row, 'id'),
-    accountId: text(row, 'account_id'),
-    keyId: text(row, 'key_id'),
-    budgetId: text(row, 'budget_id'),
-    state: text(row, 'state'),
-    startedAtMs: number(row, 'started_at_ms'),
-    month: text(row, 'month'),
-    day: text(row, 'day'),
-    modelAsked: textOrNull(row, 'model_asked'),
-    endpoint: textOrNull(row, 'endpoint'),
-    holdNanos: nanos(row, 'hold_nanos'),
-    holdListNanos: nanos(row, 'hold_list_nanos'),
-    accountHoldNanos: nanos(row, 'account_hold_nanos'),
-    lostListNanos: nanos(row, 'lost_list_nanos'),
-    balanceNanos: nanosOrNull(row, 'balance_nanos'),
-    requests: number(row, 'requests'),
-  }
-}
-
 /** Locks the node, so that fencing waits for the batch. A heartbeat does not wait. */
 const LOCK_NODE = prepare`
   SELECT id FROM node WHERE id = ${'text'} AND epoch = ${'bigint'} AND fenced_at_ms IS NULL FOR KEY SHARE`
@@ -90,27 +99,43 @@ const LOCK_NODE = prepare`
  * Locks and reads the keys. A revocation waits for this lock, and later admissions see the revocation. Admissions do
  * not block each other here.
  */
-const READ_KEYS = prepareLists`
-  SELECT id, account_id, budget_id, digest, revoked_at_ms, expires_at_ms, allowed_models, log_requests FROM api_key
-  WHERE ${oneOf('digest', 'bytea')} ${onPostgres('FOR KEY SHARE')}`
+const READ_KEYS = prepareReads(
+  `SELECT id, account_id, budget_id, digest, revoked_at_ms, expires_at_ms, allowed_models, log_requests FROM api_key`,
+  'digest',
+  'bytea',
+  'FOR KEY SHARE',
+)
 
-const READ_CALLS = prepareLists`
-  SELECT c.id, c.account_id, c.key_id, k.budget_id, c.state, c.started_at_ms, c.month, c.day, c.model_asked, c.endpoint,
+const READ_OWNERS = prepareReads('SELECT digest, account_id, budget_id FROM api_key', 'digest', 'bytea')
+
+const READ_OWNERS_OF_CALLS = prepareReads(
+  'SELECT c.account_id, k.budget_id FROM call c JOIN api_key k ON k.id = c.key_id',
+  'c.id',
+  'text',
+)
+
+const READ_CALLS = prepareReads(
+  `SELECT c.id, c.account_id, c.key_id, k.budget_id, c.state, c.started_at_ms, c.month, c.day, c.model_asked, c.endpoint,
     c.hold_nanos, c.hold_list_nanos, c.account_hold_nanos, c.lost_list_nanos, c.balance_nanos, c.requests
-  FROM call c JOIN api_key k ON k.id = c.key_id WHERE ${oneOf('c.id', 'text')} ORDER BY c.id
-  ${onPostgres('FOR NO KEY UPDATE OF c')}`
+  FROM call c JOIN api_key k ON k.id = c.key_id`,
+  'c.id',
+  'text',
+  'FOR NO KEY UPDATE OF c',
+)
 
-const READ_BUDGETS = prepareLists`
-  SELECT ${BUDGET_COLUMNS} FROM budget b WHERE b.id IN (
-    SELECT budget_id FROM api_key WHERE ${oneOf('digest', 'bytea')} UNION ALL
-    SELECT k.budget_id FROM call c JOIN api_key k ON k.id = c.key_id WHERE ${oneOf('c.id', 'text')})
-  ORDER BY b.id ${FOR_UPDATE}`
+const READ_BUDGETS = prepareReads(
+  `SELECT ${BUDGET_COLUMNS} FROM budget b`,
+  'b.id',
+  'text',
+  'FOR NO KEY UPDATE',
+)
 
-const READ_ACCOUNTS = prepareLists`
-  SELECT ${ACCOUNT_COLUMNS} FROM account a WHERE a.id IN (
-    SELECT account_id FROM api_key WHERE ${oneOf('digest', 'bytea')} UNION ALL
-    SELECT account_id FROM call WHERE ${oneOf('id', 'text')})
-  ORDER BY a.id ${FOR_UPDATE}`
+const READ_ACCOUNTS = prepareReads(
+  `SELECT ${ACCOUNT_COLUMNS} FROM account a`,
+  'a.id',
+  'text',
+  'FOR NO KEY UPDATE',
+)
 
 const READ_EVENT_SETTINGS = prepare`
   SELECT name, value FROM setting WHERE name IN (${raw(`'${BUDGET_THRESHOLDS}', '${BALANCE_LOW}'`)})`
@@ -121,35 +146,72 @@ const READ_FILE = prepare`
 
 const READ_CLOCK = prepare`SELECT now_ms() AS now_ms`
 
-/** Locks and reads everything that the decisions of a batch depend on, in one step. Null: the node was fenced. */
+/**
+ * Locks and reads everything that the decisions of a batch depend on, in one step, after one that finds the owners of
+ * keys and calls that are not in memory. Null: the node was fenced.
+ */
 export function* readBatch(
   { closings, openings }: CallBatch,
-  { node, clock }: BatchParts,
+  { node, clock, memory }: BatchParts,
 ): Batch<BatchRows | null> {
   const ids = [...new Set(closings.map(({ requestId }) => requestId))]
-  const digests = [...new Map(openings.map(({ digest }) => [digestName(digest), digest])).values()]
+  const remembered = ids.flatMap((id) => memory.openCalls.get(id) ?? [])
+  const unread = remembered.length === ids.length ? [] : ids.filter((id) => !memory.openCalls.has(id))
+  const names = openings.map(({ digest }) => digestName(digest))
+  const digests = new Map(openings.map(({ digest }, n) => [names[n] ?? '', digest]))
+  const owners = [...(yield* readOwners(digests, unread, memory)), ...remembered]
   const withFile = openings.filter(({ models }) => models.batchFile !== null)
-  const read = (yield step([
-    ...(node === null ? [] : [LOCK_NODE([node.id, node.epoch])]),
-    ...(digests.length === 0 ? [] : [READ_KEYS(digests)]),
-    ...(ids.length === 0 ? [] : [READ_CALLS(ids), READ_EVENT_SETTINGS([])]),
-    READ_BUDGETS(digests, ids),
-    READ_ACCOUNTS(digests, ids),
+  const [
+    locked = [],
+    keys = [],
+    calls = [],
+    budgets = [],
+    accounts = [],
+    settings = [],
+    clocks = [],
+    ...files
+  ] = yield step([
+    node === null ? NOTHING : LOCK_NODE([node.id, node.epoch]),
+    READ_KEYS([...digests.values()]),
+    READ_CALLS(unread),
+    READ_BUDGETS([...new Set(owners.map(({ budgetId }) => budgetId))]),
+    READ_ACCOUNTS([...new Set(owners.map(({ accountId }) => accountId))]),
+    memory.settings === null ? READ_EVENT_SETTINGS([]) : NOTHING,
+    clock === 'database' ? READ_CLOCK([]) : NOTHING,
     ...withFile.map(({ digest, models }) => READ_FILE([digest, models.batchFile])),
-    ...(clock === 'database' ? [READ_CLOCK([])] : []),
-  ])).values()
-  const next = (): readonly Row[] => read.next().value ?? []
-  if (node !== null && next().length === 0) return null
-  const keys = digests.length === 0 ? [] : next()
-  const [calls, settings] = ids.length === 0 ? [[], []] : [next(), next()]
+  ])
+  if (node !== null && locked.length === 0) return null
+  memory.settings ??= settings
+  const byName = new Map(keys.map((row) => [digestName(row['digest'] as Uint8Array), recordOf<KeyRow>(row)]))
+  const all = [...calls.map(recordOf<CallRow>), ...remembered]
   return {
-    keys: new Map(keys.map((row) => [digestName(row['digest'] as Uint8Array), recordOf<KeyRow>(row)])),
-    calls: new Map(calls.map((row) => [text(row, 'id'), callRow(row)])),
-    money: new MoneyRows(next(), next()),
-    files: new Map(withFile.map((opening) => [opening, next()[0]])),
-    settings,
-    nowMs: clock === 'database' ? number(present(next()[0]), 'now_ms') : null,
+    // A key that was created since the owners were read is not known yet.
+    keys: names.map((name) => (memory.owners.has(name) ? byName.get(name) : undefined)),
+    calls: new Map(all.map((call) => [call.id, call])),
+    memory,
+    money: new MoneyRows(budgets, accounts),
+    files: new Map(withFile.map((opening, n) => [opening, files[n]?.[0]])),
+    settings: memory.settings,
+    nowMs: clock === 'database' ? number(present(clocks[0]), 'now_ms') : null,
   }
+}
+
+/** The owners of the keys, and of the calls that are not in memory. A digest without a key has none. */
+function* readOwners(
+  digests: ReadonlyMap<string, Uint8Array>,
+  callIds: readonly string[],
+  { owners }: BatchMemory,
+): Batch<readonly Owners[]> {
+  if (owners.size > REMEMBERED_MAX) owners.clear()
+  const unknown = [...digests].filter(([name]) => !owners.has(name)).map(([, digest]) => digest)
+  let ofCalls: readonly Row[] = []
+  if (unknown.length > 0 || callIds.length > 0) {
+    const [ofKeys = [], found = []] = yield step([READ_OWNERS(unknown), READ_OWNERS_OF_CALLS(callIds)])
+    for (const row of ofKeys) owners.set(digestName(row['digest'] as Uint8Array), recordOf<Owners>(row))
+    ofCalls = found
+  }
+  const ofKeys = [...digests.keys()].flatMap((name) => owners.get(name) ?? [])
+  return [...ofKeys, ...ofCalls.map(recordOf<Owners>)]
 }
 
 export function digestName({ buffer, byteOffset, length }: Uint8Array): string {

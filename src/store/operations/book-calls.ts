@@ -1,18 +1,53 @@
-import type { Admission, Settled } from '../../ledger/call.ts'
+import { StoreRefused } from '../../kernel/errors.ts'
+import type { Admission, CallClosing, CallOpening, Settled } from '../../ledger/call.ts'
 import { NOTHING_USED } from '../../ledger/call-columns.ts'
 import { text } from '../rows.ts'
 import { admitCalls, readFloors } from './admission.ts'
-import { type BatchParts, type CallBatch, readBatch } from './batch-rows.ts'
+import {
+  type BatchMemory,
+  type BatchParts,
+  type CallBatch,
+  type CallRow,
+  REMEMBERED_MAX,
+  readBatch,
+} from './batch-rows.ts'
 import { ABANDON, type Batch, inBatch, lastStep, step } from './operation.ts'
+import { prepare } from './prepared.ts'
 import { raiseFloors, settleCalls } from './settlement.ts'
 import { settlementEvents } from './settlement-events.ts'
-import { prepare } from './sql.ts'
 
 /** The answers in the order of the batch. */
-export interface BookedCalls {
+interface BookedCalls {
   /** Null for a closing whose call does not exist. */
   readonly settled: readonly (Settled | null)[]
   readonly admitted: readonly Admission[]
+}
+
+export type CallCommand = readonly ['admit', opening: CallOpening] | readonly ['settle', closing: CallClosing]
+
+export function batchOf(commands: readonly CallCommand[]): CallBatch {
+  const closings: CallClosing[] = []
+  const openings: CallOpening[] = []
+  for (const command of commands)
+    if (command[0] === 'settle') closings.push(command[1])
+    else openings.push(command[1])
+  return { closings, openings }
+}
+
+/** The answers in the order of the commands. Null for a settlement of a call that does not exist. */
+export function answersOf(
+  commands: readonly CallCommand[],
+  { settled, admitted }: BookedCalls,
+): readonly (Admission | Settled | null)[] {
+  let settlements = 0
+  let admissions = 0
+  return commands.map(
+    ([name]) => (name === 'settle' ? settled[settlements++] : admitted[admissions++]) ?? null,
+  )
+}
+
+export function noCall([, { requestId }]: CallCommand): StoreRefused {
+  return new StoreRefused(`there is no call ${requestId} to settle`)
 }
 
 /** The node of all calls that SQLite admits. Deferred calls belong to no node. */
@@ -32,14 +67,25 @@ export function* bookCalls(batch: CallBatch, parts: BatchParts): Batch<BookedCal
   yield* raiseFloors(settlement.bookings, rows.money)
   const floors = yield* readFloors(batch.openings, rows)
   const admission = admitCalls(batch.openings, rows, floors, parts.node?.id ?? LOCAL_NODE)
-  const writes = rows.money.writes().concat(settlement.writes, admission.writes)
+  const writes = [...rows.money.writes(), ...settlement.writes, ...admission.writes]
   const events = settlementEvents(settlement.bookings, rows.settings)
   yield events.length === 0 ? lastStep(writes) : step(writes)
   if (events.length > 0) {
     for (const record of events) yield* inBatch(record())
     yield lastStep([])
   }
+  remember(admission.opened, batch.closings, parts.memory)
   return { settled: settlement.settled, admitted: admission.admitted }
+}
+
+function remember(
+  opened: readonly CallRow[],
+  closings: readonly CallClosing[],
+  { openCalls }: BatchMemory,
+): void {
+  for (const { requestId } of closings) openCalls.delete(requestId)
+  if (openCalls.size > REMEMBERED_MAX) openCalls.clear()
+  for (const call of opened) openCalls.set(call.id, call)
 }
 
 const READ_OPEN = prepare`

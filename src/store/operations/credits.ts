@@ -24,7 +24,8 @@ import { insertInto } from './write-rows.ts'
 /**
  * The account's balance and the credit ledger. Every operation that changes a balance locks calls first, then the
  * account, then the days, as settlement does. It locks the account as late as possible, because all admissions wait for
- * it.
+ * it. A settlement from memory locks its call last: if a command credits a call in the instant it settles, PostgreSQL
+ * ends one of the two as a deadlock, and it runs again.
  */
 
 const BALANCE = raw('credited_nanos, charged_nanos, held_nanos, credit_enforced')

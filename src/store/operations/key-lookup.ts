@@ -63,8 +63,9 @@ function* apiCaller(key: Row): Operation<KeyLookup> {
   )
   if (status !== 'usable') return { kind: 'refused', reason: `${status}_key` }
   const [keyId, accountId, name] = [text(key, 'id'), text(key, 'account_id'), text(key, 'name')]
-  const [budget] = yield sql`SELECT ${BUDGET_COLUMNS} FROM budget b WHERE b.id = ${text(key, 'budget_id')}`
-  const [account] = yield sql`SELECT ${ACCOUNT_COLUMNS} FROM account a WHERE a.id = ${accountId}`
+  const [budget] =
+    yield sql`SELECT ${raw(BUDGET_COLUMNS)} FROM budget b WHERE b.id = ${text(key, 'budget_id')}`
+  const [account] = yield sql`SELECT ${raw(ACCOUNT_COLUMNS)} FROM account a WHERE a.id = ${accountId}`
   if (budget === undefined || account === undefined) return { kind: 'refused', reason: 'unknown_key' }
   const state = accountState(account)
   const day = dayOf(nowMs)

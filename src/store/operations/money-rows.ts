@@ -4,21 +4,21 @@ import type { AccountRecord } from '../../ledger/account.ts'
 import { monthOf, nextDayMs, nextMonthMs, startOfDayMs } from '../../ledger/calendar.ts'
 import type { Budget } from '../../ledger/call.ts'
 import { type Row, recordOf, text } from '../rows.ts'
-import { type Filled, prepareUpdate, raw, sql } from './sql.ts'
+import { type ForEach, prepareUpdates } from './prepared.ts'
+import { raw } from './sql.ts'
 
 /**
  * The budgets and accounts that the calls of a batch share: locked and read once, changed in memory call by call,
  * written once. Every transaction locks them in this order: budgets, then accounts, each by id.
  */
 
-export const BUDGET_COLUMNS =
-  raw(`b.id, b.account_id, b.monthly_budget_nanos, b.daily_budget_nanos, b.requests_per_minute,
+export const BUDGET_COLUMNS = `b.id, b.account_id, b.monthly_budget_nanos, b.daily_budget_nanos, b.requests_per_minute,
   b.budget_mode, b.month, b.spent_nanos, b.held_nanos, b.lost_nanos, b.has_floors, b.day, b.day_spent_nanos, b.minute,
-  b.minute_requests`)
+  b.minute_requests`
 
-export const ACCOUNT_COLUMNS = raw(`a.id, a.credited_nanos, a.charged_nanos, a.held_nanos, a.credit_enforced,
+export const ACCOUNT_COLUMNS = `a.id, a.credited_nanos, a.charged_nanos, a.held_nanos, a.credit_enforced,
   a.monthly_budget_nanos, a.month, a.spent_nanos, a.status, a.has_others, a.discount_billionths,
-  a.messages_url, a.messages_key, a.chat_url, a.chat_key`)
+  a.messages_url, a.messages_key, a.chat_url, a.chat_key`
 
 export interface BudgetState {
   readonly id: string
@@ -105,10 +105,9 @@ export class MoneyRows {
     this.#changedAccounts.add(account)
   }
 
-  /** Counts an admitted request, if its budget limits requests. */
+  /** Counts an admitted request, also without a rate, so that a rate applies to the minute in which it is set. */
   countRequest(budgetId: string, atMs: number): void {
     const budget = this.budget(budgetId)
-    if (budget.requestsPerMinute === null) return
     const minute = minuteOf(budget, atMs)
     budget.minuteRequests = budget.minute === minute ? budget.minuteRequests + 1 : 1
     budget.minute = minute
@@ -121,20 +120,20 @@ export class MoneyRows {
     if (budget.month === month) budget.hasFloors = true
   }
 
-  /** Writes the sums from memory, because the rows have been locked since they were read. */
-  writes(): Filled[] {
-    const writes: Filled[] = []
-    for (const b of this.#changedBudgets) {
-      const ofMonth = [b.month, b.spentNanos, b.heldNanos, b.lostNanos, b.hasFloors]
-      writes.push(WRITE_BUDGET([...ofMonth, b.day, b.daySpentNanos, b.minute, b.minuteRequests, b.id]))
-    }
-    for (const a of this.#changedAccounts)
-      writes.push(WRITE_ACCOUNT([a.heldNanos, a.chargedNanos, a.month, a.spentNanos, a.id]))
-    return writes
+  /** Writes the sums as they are here, because the rows have been locked since they were read. */
+  writes(): ForEach[] {
+    const budgets = [...this.#changedBudgets].map((b) => [
+      ...[b.month, b.spentNanos, b.heldNanos, b.lostNanos, b.hasFloors],
+      ...[b.day, b.daySpentNanos, b.minute, b.minuteRequests, b.id],
+    ])
+    const accounts = [...this.#changedAccounts].map((a) => [
+      ...[a.heldNanos, a.chargedNanos, a.month, a.spentNanos, a.id],
+    ])
+    return [WRITE_BUDGETS(budgets), WRITE_ACCOUNTS(accounts)]
   }
 }
 
-const WRITE_BUDGET = prepareUpdate(
+const WRITE_BUDGETS = prepareUpdates(
   'budget',
   [
     ...['month', 'spent_nanos', 'held_nanos', 'lost_nanos', 'has_floors', 'day', 'day_spent_nanos'],
@@ -143,7 +142,7 @@ const WRITE_BUDGET = prepareUpdate(
   ['id'],
 )
 
-const WRITE_ACCOUNT = prepareUpdate(
+const WRITE_ACCOUNTS = prepareUpdates(
   'account',
   ['held_nanos', 'charged_nanos', 'month', 'spent_nanos'],
   ['id'],
@@ -243,7 +242,7 @@ export function upstreamOf(account: AccountState, surface: Surface): OwnUpstream
 }
 
 /** The columns of `account a` for a record; the caller adds `now_ms`. */
-export const ACCOUNT_RECORD = sql`${ACCOUNT_COLUMNS}, a.name, a.created_at_ms, a.metadata`
+export const ACCOUNT_RECORD = raw(`${ACCOUNT_COLUMNS}, a.name, a.created_at_ms, a.metadata`)
 
 export function accountRecord(row: Row): AccountRecord {
   const account = recordOf<AccountState & AccountRecord & { readonly nowMs: number }>(row)

@@ -1,6 +1,7 @@
 import type { Page } from '../../keys/key-store.ts'
 import { number, pageOf, present, type Row } from '../rows.ts'
-import { and, now, type Runnable, raw, type Sql, sql } from './sql.ts'
+import type { Runnable } from './prepared.ts'
+import { and, now, raw, type Sql, sql } from './sql.ts'
 
 /**
  * An operation, written once for both stores: it yields statements and receives their rows. SQLite runs it to its end
@@ -42,19 +43,16 @@ export function methodsOf<O extends Operations>(
   ) as unknown as Methods<O>
 }
 
-/** Marks an operation as atomic. `isAtomic` can exclude commands that need only one statement. */
-export function atomic<O extends Operate>(
-  operate: O,
-  isAtomic: (...args: Parameters<O>) => boolean = () => true,
-): O {
-  return Object.assign(operate, { isAtomic })
+const ATOMIC = new Set<Operate>()
+
+/** Marks an operation as atomic. One with a single statement need not be. */
+export function atomic<O extends Operate>(operate: O): O {
+  ATOMIC.add(operate)
+  return operate
 }
 
-export function isAtomic(
-  operate: Operate & { isAtomic?: (...args: never[]) => boolean },
-  args: never[],
-): boolean {
-  return operate.isAtomic?.(...args) ?? false
+export function isAtomic(operate: Operate): boolean {
+  return ATOMIC.has(operate)
 }
 
 /**

@@ -89,8 +89,8 @@ export const SETTINGS = {
 
 /**
  * Runs a command at most once per idempotency key. A repeated command does nothing and answers the record that the
- * first one made, as `read` finds it now. A refused command releases its key. Claim the key before any other lock, so
- * that repeated commands wait for each other here.
+ * first one made, as `read` finds it now. A refused command releases its key. Claim the key before any other lock: a
+ * repeated command that arrives while the first one runs waits here.
  */
 export function* once<T, R extends { readonly kind: string }>(
   idempotency: Idempotency | null,
@@ -101,22 +101,28 @@ export function* once<T, R extends { readonly kind: string }>(
   if (idempotency === null) return yield* run()
   const { accountId, name, fingerprint } = idempotency
   const isThis = sql`account_id = ${accountId} AND name = ${name}`
-  const claim = { accountId, name, fingerprint, subject, atMs: now(idempotency.atMs) }
-  const claimed = yield insertInto(
-    'idempotency',
-    [claim],
-    sql`ON CONFLICT (account_id, name) DO UPDATE SET fingerprint = excluded.fingerprint, subject = excluded.subject,
-      at_ms = excluded.at_ms WHERE idempotency.at_ms <= excluded.at_ms - ${limits.onceMs} RETURNING name`,
-  )
-  if (claimed.length > 0) {
-    const result = yield* run()
-    if (result.kind !== 'done') yield sql`DELETE FROM idempotency WHERE ${isThis}`
-    return result
+  const expiredMs = sql`${now(idempotency.atMs)} - ${limits.onceMs}`
+  const readFirst = sql`SELECT subject, fingerprint FROM idempotency WHERE ${isThis} AND at_ms > ${expiredMs}`
+  // Read before claiming: a claim locks the row, and repeated commands would wait for each other.
+  let [first] = yield readFirst
+  if (first === undefined) {
+    const claim = { accountId, name, fingerprint, subject, atMs: now(idempotency.atMs) }
+    const claimed = yield insertInto(
+      'idempotency',
+      [claim],
+      sql`ON CONFLICT (account_id, name) DO UPDATE SET fingerprint = excluded.fingerprint, subject = excluded.subject,
+        at_ms = excluded.at_ms WHERE idempotency.at_ms <= ${expiredMs} RETURNING name`,
+    )
+    if (claimed.length > 0) {
+      const result = yield* run()
+      if (result.kind !== 'done') yield sql`DELETE FROM idempotency WHERE ${isThis}`
+      return result
+    }
+    ;[first] = yield readFirst
   }
-  const [row] = yield sql`SELECT subject, fingerprint FROM idempotency WHERE ${isThis}`
-  const first = present(row)
-  if (Buffer.compare(first['fingerprint'] as Uint8Array, fingerprint) !== 0) return { kind: 'conflict' }
+  const { subject: firstSubject, fingerprint: known } = present(first)
+  if (Buffer.compare(known as Uint8Array, fingerprint) !== 0) return { kind: 'conflict' }
   // If the subject is not a record of this kind, another kind of command used the key.
-  const value = yield* read(text(first, 'subject'))
+  const value = yield* read(String(firstSubject))
   return value === null ? { kind: 'conflict' } : { kind: 'repeated', value }
 }

@@ -6,27 +6,30 @@ import { number, present } from '../rows.ts'
 import type { BatchRows, CallRow } from './batch-rows.ts'
 import type { MoneyRows } from './money-rows.ts'
 import { type Batch, step } from './operation.ts'
+import { type ForEach, prepare, prepareInserts, prepareUpdates } from './prepared.ts'
 import { type Booking, ceilingsOf } from './settlement-events.ts'
-import { type Filled, type PreparedValue, prepare, prepareInsert, prepareUpdate } from './sql.ts'
+import type { BoundValue } from './sql.ts'
 
 /** Settles the calls of a batch: closes each call once, and adds its cost to the budget, the account and the day. */
 
-const CLOSE_CALL = prepareUpdate(
-  'call',
-  [
-    ...['state', 'ended_at_ms', 'overrun', 'lost_list_nanos', 'balance_nanos'],
-    ...[...CLOSING_NAMES.map(columnOf), ...Object.values(TOKEN_COLUMNS)],
-  ],
-  ['id', 'state'],
-)
-
-const DAY = ['account_id', 'day', 'model', 'key_id']
-const DAY_SUMS = [
-  ...['requests', ...Object.values(TOKEN_COLUMNS)],
-  ...['cost_nanos', 'list_nanos', 'unpriced_requests', 'estimated_requests'],
+const CLOSED_COLUMNS = [
+  ...['state', 'ended_at_ms', 'overrun', 'lost_list_nanos', 'balance_nanos'],
+  ...[...CLOSING_NAMES.map(columnOf), ...Object.values(TOKEN_COLUMNS)],
 ]
 
-const ADD_TO_DAY = prepareInsert(
+const CLOSE_CALLS = prepareUpdates('call', CLOSED_COLUMNS, ['id', 'state'], { mustChange: true })
+
+/** For calls that were not read again: a deferred call may have another hold than it had at its admission. */
+const CLOSE_REMEMBERED = prepareUpdates('call', CLOSED_COLUMNS, ['id', 'state'], {
+  also: 'object_id IS NULL',
+  mustChange: true,
+})
+
+const DAY = ['account_id', 'day', 'model', 'key_id']
+const DAY_COUNTS = ['requests', 'unpriced_requests', 'estimated_requests', ...Object.values(TOKEN_COLUMNS)]
+const DAY_SUMS = [...DAY_COUNTS, 'cost_nanos', 'list_nanos']
+
+const ADD_TO_DAYS = prepareInserts(
   'rollup',
   [...DAY, ...DAY_SUMS],
   `ON CONFLICT (${DAY.join(', ')})
@@ -36,11 +39,11 @@ const ADD_TO_DAY = prepareInsert(
 /** Applies the closings to `rows.money`. Null for a closing whose call does not exist. */
 export function settleCalls(
   closings: readonly CallClosing[],
-  { calls, money, nowMs }: BatchRows,
+  { calls, memory, money, nowMs }: BatchRows,
 ): {
   readonly settled: readonly (Settled | null)[]
   readonly bookings: readonly Booking[]
-  readonly writes: readonly Filled[]
+  readonly writes: readonly ForEach[]
 } {
   const booked = new Map<string, Booking>()
   for (const [id, closing] of choose(closings, calls))
@@ -54,8 +57,10 @@ export function settleCalls(
     return { balanceNanos: call.balanceNanos ?? balanceOf(money.account(call.accountId)), booked: false }
   })
   const bookings = [...booked.values()]
-  const writes = addToDays(bookings)
-  for (const booking of bookings) writes.push(closeCall(booking, endOf(booking, nowMs)))
+  const [remembered, read]: [BoundValue[][], BoundValue[][]] = [[], []]
+  for (const booking of bookings)
+    (memory.openCalls.has(booking.call.id) ? remembered : read).push(closedRow(booking, nowMs))
+  const writes = [addToDays(bookings), CLOSE_REMEMBERED(remembered), CLOSE_CALLS(read)]
   return { settled, bookings, writes }
 }
 
@@ -119,77 +124,50 @@ function endOf({ closing, call }: Booking, nowMs: number | null): number {
   return Math.max(call.startedAtMs, Math.min(closing.atMs, nowMs ?? closing.atMs))
 }
 
-function closeCall({ closing, call, balance }: Booking, endedAtMs: number): Filled {
+function closedRow(booking: Booking, nowMs: number | null): BoundValue[] {
+  const { closing, call, balance } = booking
   const { input, output, cacheRead, cacheWrite } = closing.tokens
-  const values: PreparedValue[] = [closing.state, endedAtMs, isOverrun(closing, call), lostOf(closing, call)]
+  const values: BoundValue[] = [
+    closing.state,
+    endOf(booking, nowMs),
+    isOverrun(closing, call),
+    lostOf(closing, call),
+  ]
   values.push(balanceOf(balance))
   for (const name of CLOSING_NAMES) values.push(closing[name])
   values.push(input, output, cacheRead, cacheWrite, call.id, call.state)
-  return CLOSE_CALL(values)
+  return values
 }
 
 function isOverrun({ costNanos }: CallClosing, { holdNanos }: CallRow): boolean {
   return holdNanos < costNanos
 }
 
-/** The additions of a batch to a row of `rollup`. */
-interface DaySums {
-  readonly of: readonly [accountId: string, day: string, model: string, keyId: string]
-  requests: number
-  input: number
-  output: number
-  cacheRead: number
-  cacheWrite: number
-  costNanos: bigint
-  listNanos: bigint
-  unpriced: number
-  estimated: number
-}
-
-function addToDays(bookings: readonly Booking[]): Filled[] {
-  const days = new Map<string, DaySums>()
+/** Adds the settled calls to the rows of `rollup`, in one order in all batches. */
+function addToDays(bookings: readonly Booking[]): ForEach {
+  /** `counts` are in the order of DAY_COUNTS. */
+  const days = new Map<string, { of: string[]; counts: number[]; costNanos: bigint; listNanos: bigint }>()
   for (const { closing, call, model } of bookings) {
     const { accountId, day, keyId, requests } = call
+    const { tokens, costNanos, listNanos } = closing
     if (closing.state !== 'settled' || requests === 0) continue
-    const name = `${accountId}\0${day}\0${model}\0${keyId}`
-    let sums = days.get(name)
+    const of = [accountId, day, model, keyId]
+    const counts = [requests, closing.unpriced ? requests : 0, closing.estimated ? requests : 0]
+    counts.push(tokens.input, tokens.output, tokens.cacheRead, tokens.cacheWrite)
+    const name = of.join('\0')
+    const sums = days.get(name)
     if (sums === undefined) {
-      const none = {
-        requests: 0,
-        input: 0,
-        output: 0,
-        cacheRead: 0,
-        cacheWrite: 0,
-        unpriced: 0,
-        estimated: 0,
-      }
-      sums = { of: [accountId, day, model, keyId], ...none, costNanos: 0n, listNanos: 0n }
-      days.set(name, sums)
+      days.set(name, { of, counts, costNanos, listNanos })
+      continue
     }
-    const { input, output, cacheRead, cacheWrite } = closing.tokens
-    sums.requests += requests
-    sums.input += input
-    sums.output += output
-    sums.cacheRead += cacheRead
-    sums.cacheWrite += cacheWrite
-    sums.costNanos += closing.costNanos
-    sums.listNanos += closing.listNanos
-    if (closing.unpriced) sums.unpriced += requests
-    if (closing.estimated) sums.estimated += requests
+    for (const [i, count] of counts.entries()) sums.counts[i] = (sums.counts[i] ?? 0) + count
+    sums.costNanos += costNanos
+    sums.listNanos += listNanos
   }
   const inOrder = [...days].sort(([a], [b]) => (a < b ? -1 : 1))
-  return inOrder.map(([, { of, requests, ...sums }]) => {
-    const tokens = [sums.input, sums.output, sums.cacheRead, sums.cacheWrite]
-    return ADD_TO_DAY([
-      ...of,
-      requests,
-      ...tokens,
-      sums.costNanos,
-      sums.listNanos,
-      sums.unpriced,
-      sums.estimated,
-    ])
-  })
+  return ADD_TO_DAYS(
+    inOrder.map(([, { of, counts, costNanos, listNanos }]) => [...of, ...counts, costNanos, listNanos]),
+  )
 }
 
 /**

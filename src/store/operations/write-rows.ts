@@ -10,10 +10,7 @@ const KINDS = new Map(
   ),
 )
 
-interface Cell {
-  readonly column: string
-  readonly value: SqlValue
-}
+type Cell = readonly [column: string, value: SqlValue]
 
 /** Leaves out members that are undefined, or not a column of this table. */
 function cellsOf(table: string, record: object): readonly Cell[] {
@@ -21,20 +18,20 @@ function cellsOf(table: string, record: object): readonly Cell[] {
     const column = columnOf(name)
     const kind = KINDS.get(`${table}.${column}`)
     if (kind === undefined || value === undefined) return []
-    return [{ column, value: kind === 'json' ? json(value) : value }]
+    return [[column, kind === 'json' ? json(value) : value]]
   })
 }
 
-/** An INSERT of records with the same members. `rest` follows the values. */
+/** An INSERT of records; a member that only others have is null. `rest` follows the values. */
 export function insertInto(table: string, records: readonly object[], rest: Sql = sql``): Sql {
-  const rows = records.map((record) => cellsOf(table, record))
-  const columns = (rows[0] ?? []).map(({ column }) => column)
-  const values = rows.map((cells) => sql`(${join(cells.map(({ value }) => value))})`)
+  const rows = records.map((record) => new Map(cellsOf(table, record)))
+  const columns = [...new Set(rows.flatMap((cells) => [...cells.keys()]))]
+  const values = rows.map((cells) => sql`(${join(columns.map((column) => cells.get(column) ?? null))})`)
   return sql`INSERT INTO ${raw(`${table} (${columns.join(', ')})`)} VALUES ${join(values)} ${rest}`
 }
 
 /** An UPDATE of the row with this id. Empty, and so not run, if there is nothing to change. */
 export function updateRow(table: string, id: string, changes: object): Sql {
-  const set = cellsOf(table, changes).map(({ column, value }) => sql`${raw(column)} = ${value}`)
+  const set = cellsOf(table, changes).map(([column, value]) => sql`${raw(column)} = ${value}`)
   return set.length === 0 ? sql`` : sql`UPDATE ${raw(table)} SET ${join(set)} WHERE id = ${id}`
 }

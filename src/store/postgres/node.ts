@@ -1,6 +1,7 @@
 import type { Clock } from '../../kernel/clock.ts'
 import type { IdSource } from '../../kernel/ids.ts'
 import type { Log } from '../../kernel/log.ts'
+import { createBatchMemory } from '../operations/batch-rows.ts'
 import { interruptCalls } from '../operations/book-calls.ts'
 import type { StoreClock } from '../operations/sql.ts'
 import { number, text } from '../rows.ts'
@@ -195,7 +196,7 @@ export function createNode(parts: NodeParts, options: NodeOptions): Node {
   /** Interrupts calls in portions, because other nodes wait for the rows that a portion locks. */
   async function interruptCallsOf(id: string, atMs: number | null): Promise<number> {
     const clockOf: StoreClock = atMs === null ? 'database' : 'caller'
-    const batchParts = { node: null, clock: clockOf }
+    const batchParts = { node: null, clock: clockOf, memory: createBatchMemory() }
     let total = 0
     for (;;) {
       const calls = await runBatch(

@@ -29,6 +29,8 @@ const RETRY_MS = 500
 export function createOrphanedAdmissions({ node, settle, log }: OrphanParts): OrphanedAdmissions {
   const open = new Map<string, CallOpening>()
   const stopping = new AbortController()
+  /** One log line per outage, not one per try. */
+  let isLogged = false
 
   async function release(): Promise<number> {
     const openings = [...open.values()]
@@ -41,6 +43,7 @@ export function createOrphanedAdmissions({ node, settle, log }: OrphanParts): Or
       if (outcome.status === 'rejected' && !(outcome.reason instanceof StoreRefused)) throw outcome.reason
       open.delete(openings[i]?.requestId ?? '')
     }
+    isLogged = false
     return 0
   }
 
@@ -48,7 +51,8 @@ export function createOrphanedAdmissions({ node, settle, log }: OrphanParts): Or
     poll: release,
     onFailure(error) {
       const about = { calls: open.size, cause: (error as Error).message }
-      log.warn(about, 'admissions with an unknown outcome wait for the store')
+      if (!isLogged) log.warn(about, 'admissions with an unknown outcome wait for the store')
+      isLogged = true
       return RETRY_MS
     },
     stopping: stopping.signal,

@@ -1,16 +1,16 @@
 import { type Clock, systemClock } from '../../kernel/clock.ts'
-import { StoreRefused, StoreUnavailable } from '../../kernel/errors.ts'
+import { StoreUnavailable } from '../../kernel/errors.ts'
 import { createUlidSource } from '../../kernel/ids.ts'
 import type { Log } from '../../kernel/log.ts'
 import type { Admission, CallClosing, CallOpening, Settled } from '../../ledger/call.ts'
 import { CommitCounts, createBatcher, type Outcome } from '../batcher.ts'
-import type { CallBatch } from '../operations/batch-rows.ts'
-import { type BookedCalls, bookCalls } from '../operations/book-calls.ts'
+import { type CallBatch, createBatchMemory, forgetAll } from '../operations/batch-rows.ts'
+import { answersOf, batchOf, bookCalls, type CallCommand, noCall } from '../operations/book-calls.ts'
 import { readEventCounts } from '../operations/events.ts'
 import type { StoreClock } from '../operations/sql.ts'
 import { number, present } from '../rows.ts'
 import { BODIES, BRIEF, READS, REFUSED, type Store } from '../store.ts'
-import { openPool, probeSettings, StoreInDoubt } from './database.ts'
+import { openPool, probeSettings, StoreInDoubt, sqlState } from './database.ts'
 import { migrate } from './ledger.ts'
 import { createDatabaseClock, createNode, type NodeOptions } from './node.ts'
 import { createOrphanedAdmissions } from './orphaned-admissions.ts'
@@ -25,10 +25,6 @@ export interface PostgresStoreOptions {
   /** How long an admission or settlement waits for its answer; also the timeout of statements. */
   readonly answerMs?: number | undefined
 }
-
-type CallCommand =
-  | { readonly opening: CallOpening; readonly closing?: undefined }
-  | { readonly closing: CallClosing; readonly opening?: undefined }
 
 /** A store that also has a clock: the database's, or the caller's in tests. */
 export interface PostgresStore extends Store {
@@ -46,6 +42,9 @@ const TRIES_MAX = 3
 
 /** A batch of 200 calls takes about 20 ms, during which other nodes with the same keys wait. */
 const BATCH_MAX = 200
+
+/** The failure of a statement that closes remembered calls, if one of them has changed since. */
+const DIVISION_BY_ZERO = '22012'
 
 const NODE: Pick<NodeOptions, 'beatEveryMs' | 'silentMs'> = { beatEveryMs: 5_000, silentMs: 15_000 }
 
@@ -77,13 +76,19 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
     { ...NODE, ...options.node },
   )
   const dialect = dialectOf(clock)
+  const memory = createBatchMemory()
 
   /** Settles and admits the calls as this node. If the node was fenced, it registers again. */
-  async function book(calls: CallBatch): Promise<BookedCalls> {
+  async function book(calls: CallBatch) {
     for (let tries = 1; tries <= TRIES_MAX; tries++) {
       const registration = await node.registered()
-      const parts = { clock, node: registration }
-      const answer = await runBatch(batches, () => bookCalls(calls, parts), dialect)
+      const parts = { clock, node: registration, memory }
+      const run = () => runBatch(batches, () => bookCalls(calls, parts), dialect)
+      const answer = await run().catch((error: unknown) => {
+        if (sqlState(error) !== DIVISION_BY_ZERO) throw error
+        forgetAll(memory)
+        return run()
+      })
       if (answer !== 'fenced') return answer
       node.refused(registration.id, registration.epoch)
     }
@@ -93,27 +98,24 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
   const commits = new CommitCounts()
   const calls = createBatcher<CallCommand, Admission | Settled>({
     async send(commands) {
-      const openings = commands.flatMap(({ opening }) => opening ?? [])
-      const closings = commands.flatMap(({ closing }) => closing ?? [])
-      const { settled, admitted } = await book({ closings, openings })
-      const [nextSettled, nextAdmitted] = [settled.values(), admitted.values()]
-      return commands.map(({ closing }) => {
-        const { value } = closing === undefined ? nextAdmitted.next() : nextSettled.next()
-        return value == null ? noCall(closing?.requestId) : { ok: true, value }
-      })
+      const answers = answersOf(commands, await book(batchOf(commands)))
+      return answers.map(
+        (value, n): Outcome<Admission | Settled> =>
+          value === null ? { ok: false, error: noCall(commands[n] as CallCommand) } : { ok: true, value },
+      )
     },
     batchMax: BATCH_MAX,
     answerMs,
     onCommit: (commands, ms) => commits.committed(commands.length, ms),
-    onLate: ({ opening }, answer) => {
-      if (opening !== undefined && 'kind' in answer && answer.kind === 'admitted') orphans.add([opening])
+    onLate(command, answer) {
+      if ('kind' in answer && answer.kind === 'admitted') orphans.add(batchOf([command]).openings)
     },
     onFailure(commands, error) {
-      if (error instanceof StoreInDoubt) orphans.add(commands.flatMap(({ opening }) => opening ?? []))
+      if (error instanceof StoreInDoubt) orphans.add(batchOf(commands).openings)
     },
   })
-  const admit = (opening: CallOpening) => calls.ask({ opening }) as Promise<Admission>
-  const settle = (closing: CallClosing) => calls.ask({ closing }) as Promise<Settled>
+  const admit = (opening: CallOpening) => calls.ask(['admit', opening]) as Promise<Admission>
+  const settle = (closing: CallClosing) => calls.ask(['settle', closing]) as Promise<Settled>
   const orphans = createOrphanedAdmissions({ node, settle, log })
   let closing: Promise<void> | null = null
 
@@ -134,6 +136,9 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
     throw error
   }
 
+  const brief = operationsOn(work, BRIEF, clock, answerMs)
+  const forget = () => forgetAll(memory)
+
   return {
     clock: nodeClock,
     load: {
@@ -145,7 +150,9 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
         return readEventCounts()
       },
     },
-    ...operationsOn(work, BRIEF, clock, answerMs),
+    ...brief,
+    setBudgetThresholds: (percents) => brief.setBudgetThresholds(percents).finally(forget),
+    setBalanceLow: (nanos) => brief.setBalanceLow(nanos).finally(forget),
     ...operationsOn(reads, { ...READS, ...BODIES, ...REFUSED }, clock, answerMs),
     admit,
     settle,
@@ -155,8 +162,4 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
       return closing
     },
   }
-}
-
-function noCall(requestId: string | undefined): Outcome<Settled> {
-  return { ok: false, error: new StoreRefused(`there is no call ${requestId} to settle`) }
 }

@@ -6,7 +6,8 @@ import {
   type Operation,
   type Operations,
 } from '../operations/operation.ts'
-import { type Dialect, type Runnable, render, type StoreClock } from '../operations/sql.ts'
+import { statementsOf } from '../operations/prepared.ts'
+import { type Dialect, render, type Sql, type StoreClock } from '../operations/sql.ts'
 import type { Row } from '../rows.ts'
 import { escapeNulInJson, type Pool, type Queries } from './database.ts'
 
@@ -23,11 +24,7 @@ export function dialectOf(clock: StoreClock): Dialect {
   return { store: 'postgres', clock, toJson: escapeNulInJson }
 }
 
-export async function runStatement(
-  db: Queries,
-  statement: Runnable,
-  dialect: Dialect,
-): Promise<readonly Row[]> {
+export async function runStatement(db: Queries, statement: Sql, dialect: Dialect): Promise<readonly Row[]> {
   const { text, values } = render(statement, dialect)
   return text === '' ? [] : await db.query(text, values)
 }
@@ -48,7 +45,7 @@ export function operationsOn<O extends Operations>(
   const limits = { idleMs: Math.max(IDLE_MS_MAX, answerMs), totalMs: Math.max(ATOMIC_MS_MAX, answerMs) }
   return methodsOf(operations, (name, args) => {
     const operate = operations[name] as Operations[string]
-    return isAtomic(operate, args)
+    return isAtomic(operate)
       ? db.transaction((tx) => runToEnd(tx, operate(...args), dialect), limits)
       : runToEnd(db, operate(...args), dialect)
   })
@@ -61,8 +58,9 @@ export function runBatch<T>(db: Pool, operate: () => Batch<T>, dialect: Dialect)
     let result = batch.next()
     while (!result.done) {
       const { statements, end } = result.value
-      const sent = statements.map((statement) => render(statement, dialect))
-      result = batch.next(await fly(sent, end))
+      const sent = statements.map((statement) => statementsOf(statement, dialect))
+      const rows = (await fly(sent.flat(), end)).values()
+      result = batch.next(sent.map((each) => each.flatMap(() => rows.next().value ?? [])))
     }
     return result.value
   })

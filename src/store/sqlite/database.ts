@@ -2,7 +2,8 @@ import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { DatabaseSync, type SQLInputValue, type SQLOutputValue, type StatementSync } from 'node:sqlite'
 import type { Answers, Batch, Operation, Operations, Snapshot } from '../operations/operation.ts'
-import { type Dialect, type Runnable, render } from '../operations/sql.ts'
+import { boundValue, ForEach, type Prepared, type Runnable } from '../operations/prepared.ts'
+import { type BoundValue, type Dialect, render, Sql } from '../operations/sql.ts'
 import type { Row } from '../rows.ts'
 import { NewerSchema, SCHEMA_VERSION, sqliteSchema, upgradesFrom } from '../schema.ts'
 
@@ -17,24 +18,46 @@ const PREPARED_CHARACTERS_MAX = 4_000
 
 export type RunStatement = (statement: Runnable) => readonly Row[]
 
-type RunPrepared = (values: readonly SQLInputValue[]) => readonly Row[]
-
 export function statementRunner(db: DatabaseSync): RunStatement {
-  const prepared = new Map<string, RunPrepared>()
+  const rendered = new Map<string, RunPrepared>()
+  const prepared = new Map<Prepared, RunPrepared>()
 
-  function prepare(text: string): RunPrepared {
-    const known = prepared.get(text)
+  function runText(text: string): RunPrepared {
+    const known = rendered.get(text)
     if (known !== undefined) return known
     const made = runPrepared(db.prepare(text))
-    if (prepared.size >= PREPARED_MAX) prepared.clear()
-    if (text.length <= PREPARED_CHARACTERS_MAX) prepared.set(text, made)
+    if (rendered.size >= PREPARED_MAX) rendered.clear()
+    if (text.length <= PREPARED_CHARACTERS_MAX) rendered.set(text, made)
+    return made
+  }
+
+  function runOf(statement: Prepared): RunPrepared {
+    const known = prepared.get(statement)
+    if (known !== undefined) return known
+    const made = runPrepared(db.prepare(statement.textFor(SQLITE)))
+    prepared.set(statement, made)
     return made
   }
 
   return (statement) => {
-    const { text, values } = render(statement, SQLITE)
-    return text === '' ? [] : prepare(text)(values as readonly SQLInputValue[])
+    if (statement instanceof Sql) {
+      const { text, values } = render(statement, SQLITE)
+      return text === '' ? [] : runText(text).read(values)
+    }
+    if (!(statement instanceof ForEach)) return runOf(statement.prepared).read(statement.values)
+    const { one, rows, mustChange } = statement
+    if (rows.length === 0) return []
+    const run = runOf(one)
+    if (!mustChange) return rows.length === 1 ? run.read(rows[0] ?? []) : rows.flatMap(run.read)
+    for (const row of rows) if (run.change(row) === 0) throw new Error('a row has changed since it was read')
+    return []
   }
+}
+
+interface RunPrepared {
+  read(values: readonly BoundValue[]): readonly Row[]
+  /** Returns how many rows have changed. */
+  change(values: readonly BoundValue[]): number
 }
 
 /** Reads rows as arrays and copies them into objects, because SQLite's own objects are slow to create and to read. */
@@ -49,7 +72,21 @@ function runPrepared(statement: StatementSync): RunPrepared {
     return row
   }
 
-  return (values) => (statement.all(...values) as unknown as SQLOutputValue[][]).map(rowOf)
+  return {
+    read(values) {
+      const rows = statement.all(...bound(values)) as unknown as SQLOutputValue[][]
+      return rows.length === 0 ? NO_ROWS : rows.map(rowOf)
+    },
+    change: (values) => Number(statement.run(...bound(values)).changes),
+  }
+}
+
+const NO_ROWS: readonly Row[] = []
+
+function bound(values: readonly BoundValue[]): SQLInputValue[] {
+  const all: SQLInputValue[] = []
+  for (const value of values) all.push(boundValue(value, 'sqlite') as SQLInputValue)
+  return all
 }
 
 /** Runs a batch in the current transaction. The caller commits. */

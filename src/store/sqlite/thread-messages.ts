@@ -2,6 +2,7 @@ import { StoreRefused, StoreUnavailable } from '../../kernel/errors.ts'
 import type { AccountTerms } from '../../ledger/account.ts'
 import type { Admission, CallClosing, CallOpening, Hold, Settled } from '../../ledger/call.ts'
 import { CLOSING_NAMES, OPENING_NAMES } from '../../ledger/call-columns.ts'
+import type { CallCommand } from '../operations/book-calls.ts'
 import type { BRIEF, REFUSED } from '../store.ts'
 
 /**
@@ -10,13 +11,12 @@ import type { BRIEF, REFUSED } from '../store.ts'
  * Batches with any other command are rare and are cloned.
  */
 export type Command =
-  | readonly ['admit', opening: CallOpening]
-  | readonly ['settle', closing: CallClosing]
+  | CallCommand
   | readonly ['interruptOpenCalls', atMs: number]
   | readonly [name: keyof (typeof BRIEF & typeof REFUSED), ...args: unknown[]]
 
-export function isOfCall([name]: Command): boolean {
-  return name === 'admit' || name === 'settle'
+export function isOfCall(command: Command): command is CallCommand {
+  return command[0] === 'admit' || command[0] === 'settle'
 }
 
 export type BatchMessage = string | readonly Command[]
@@ -84,9 +84,7 @@ export function errorOf(failure: Failure): Error {
 export function writeBatch(commands: readonly Command[]): BatchMessage {
   if (!commands.every(isOfCall)) return commands
   return JSON.stringify(
-    commands.map((command) =>
-      command[0] === 'admit' ? openingList(command[1]) : closingList(command[1] as CallClosing),
-    ),
+    commands.map((command) => (command[0] === 'admit' ? openingList(command[1]) : closingList(command[1]))),
   )
 }
 

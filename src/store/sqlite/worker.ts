@@ -1,7 +1,16 @@
 import { DatabaseSync } from 'node:sqlite'
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
 import type { KeyLookup } from '../../keys/credential.ts'
-import { type BookedCalls, bookCalls, interruptCalls, LOCAL_NODE } from '../operations/book-calls.ts'
+import { type BatchParts, createBatchMemory, forgetAll } from '../operations/batch-rows.ts'
+import {
+  answersOf,
+  batchOf,
+  bookCalls,
+  type CallCommand,
+  interruptCalls,
+  LOCAL_NODE,
+  noCall,
+} from '../operations/book-calls.ts'
 import { shareEventCounts } from '../operations/events.ts'
 import { isUse, type LookUpBy, markUses } from '../operations/key-lookup.ts'
 import { BRIEF, REFUSED } from '../store.ts'
@@ -48,7 +57,7 @@ const INTERRUPTED_AT_ONCE = 500
 const STEPS_PER_TURN = 1_000
 
 /** One writer, no nodes, and calls bring their own time. */
-const PARTS = { node: null, clock: 'caller' } as const
+const PARTS = { node: null, clock: 'caller', memory: createBatchMemory() } satisfies BatchParts
 
 const port = parentPort
 if (port === null) throw new Error('worker.ts runs as a worker thread only')
@@ -121,7 +130,9 @@ function answerBatch(commands: readonly Command[]): Outcome[] {
   } catch (error) {
     // The whole batch was rolled back. Run its commands one by one, so that only the failing one fails.
     const failed = failureOf(error)
-    if (commands.length === 1 || failed.fatal) return commands.map(() => failed)
+    // A call that failed alone runs again, because a memory that was out of date may be the reason.
+    if (failed.fatal || (commands.length === 1 && !commands.every(isOfCall)))
+      return commands.map(() => failed)
     return commands.map((command) => {
       try {
         return inTransaction(() => runCommands([command]))[0] as Outcome
@@ -137,35 +148,28 @@ function answerBatch(commands: readonly Command[]): Outcome[] {
  * first, because they free parts of budgets, and then all admissions.
  */
 function runCommands(commands: readonly Command[]): Outcome[] {
-  const outcomes = new Map<Command, Outcome>()
-  for (let at = 0; at < commands.length; ) {
-    const end = commands.findIndex((command, i) => i >= at && !isOfCall(command))
-    const calls = commands.slice(at, end === -1 ? commands.length : end)
-    if (calls.length > 0) runCalls(calls, outcomes)
-    at += calls.length
-    const other = commands[at]
-    if (other === undefined) break
-    outcomes.set(other, { ok: true, value: runCommand(other) })
-    at += 1
+  const outcomes: Outcome[] = []
+  let calls: CallCommand[] = []
+  for (const command of commands) {
+    if (isOfCall(command)) {
+      calls.push(command)
+      continue
+    }
+    outcomes.push(...runCalls(calls), { ok: true, value: runCommand(command) })
+    calls = []
   }
-  return commands.map((command) => outcomes.get(command) as Outcome)
+  return outcomes.concat(runCalls(calls))
 }
 
-function runCalls(commands: readonly Command[], outcomes: Map<Command, Outcome>): void {
-  const settles = commands.filter((command) => command[0] === 'settle')
-  const admits = commands.filter((command) => command[0] === 'admit')
-  const calls = {
-    closings: settles.map(([, closing]) => closing),
-    openings: admits.map(([, opening]) => opening),
-  }
+function runCalls(commands: readonly CallCommand[]): Outcome[] {
+  if (commands.length === 0) return []
+  const booked = runBatch(bookCalls(batchOf(commands), PARTS), run)
   // Without nodes a batch is never rolled back as fenced.
-  const { settled, admitted } = runBatch(bookCalls(calls, PARTS), run) as BookedCalls
-  for (const [n, command] of settles.entries()) {
-    const value = settled[n] ?? null
-    const missing = `there is no call ${command[1].requestId} to settle`
-    outcomes.set(command, value === null ? failureOf(new Error(missing)) : { ok: true, value })
-  }
-  for (const [n, command] of admits.entries()) outcomes.set(command, { ok: true, value: admitted[n] })
+  if (booked === 'fenced') throw new Error('a batch without a node was fenced')
+  return answersOf(commands, booked).map(
+    (value, n): Outcome =>
+      value === null ? failureOf(noCall(commands[n] as CallCommand)) : { ok: true, value },
+  )
 }
 
 function runCommand(command: Command): unknown {
@@ -173,6 +177,7 @@ function runCommand(command: Command): unknown {
   if (name === 'interruptOpenCalls') return interruptAll(command[1])
   if (name === 'admit' || name === 'settle') throw new Error(`${name} goes in a batch`)
   const value = (operations[name] as (...args: unknown[]) => unknown)(...args)
+  if (name === 'setBudgetThresholds' || name === 'setBalanceLow') forgetAll(PARTS.memory)
   if (name === 'lookUpKey') noteUse(value as KeyLookup, args[1] as number, args[2] as LookUpBy | undefined)
   return value
 }
@@ -211,6 +216,7 @@ function inTransaction<T>(work: () => T): T {
     uses.clear()
     return result
   } catch (error) {
+    forgetAll(PARTS.memory)
     // After a full disk or failed fsync SQLite has already rolled back, and ROLLBACK without a transaction throws.
     if (db.isTransaction) db.exec('ROLLBACK')
     throw error

@@ -1,0 +1,206 @@
+import { TABLES } from '../schema.ts'
+import { type BoundValue, type Dialect, type ParameterType, render, Sql, type Statement } from './sql.ts'
+
+/** Statements of the hot path. Their texts are rendered once, because rendering a template takes longer than running it. */
+
+type List = readonly (string | Uint8Array)[]
+type Values = readonly BoundValue[]
+
+let preparedStatements = 0
+
+export class Prepared {
+  readonly name: string
+  readonly #texts: readonly string[]
+  readonly #parts: readonly (ParameterType | Sql)[]
+  readonly #rendered: { sqlite?: string; postgres?: string } = {}
+
+  constructor(texts: readonly string[], parts: readonly (ParameterType | Sql)[]) {
+    this.name = `s${preparedStatements++}`
+    this.#texts = texts
+    this.#parts = parts
+  }
+
+  textFor(dialect: Dialect): string {
+    const known = this.#rendered[dialect.store]
+    if (known !== undefined) return known
+    let parameters = 0
+    const text = this.#texts.reduce((before, after, i) => {
+      const part = this.#parts[i - 1]
+      if (typeof part === 'object') return before + render(part, dialect).text + after
+      parameters += 1
+      return `${before}${dialect.store === 'sqlite' ? '?' : `$${parameters}::${part}`}${after}`
+    })
+    this.#rendered[dialect.store] = text
+    return text
+  }
+}
+
+export class Filled {
+  readonly prepared: Prepared
+  readonly values: Values
+
+  constructor(prepared: Prepared, values: Values) {
+    this.prepared = prepared
+    this.values = values
+  }
+}
+
+/** A prepared statement. The template's parts are parameter types, or SQL without values. */
+export function prepare(
+  texts: readonly string[],
+  ...parts: (ParameterType | Sql)[]
+): (values: Values) => Filled {
+  const prepared = new Prepared(texts, parts)
+  return (values) => new Filled(prepared, values)
+}
+
+/**
+ * A statement for each of several rows of values. SQLite runs them one by one. PostgreSQL gets one statement for many
+ * rows, because a statement costs the node and the database more than its rows.
+ */
+export class ForEach {
+  readonly one: Prepared
+  readonly rows: readonly Values[]
+  /** Whether the transaction must fail if a row changes nothing. */
+  readonly mustChange: boolean
+  readonly together: () => readonly Filled[]
+
+  constructor(
+    one: Prepared,
+    rows: readonly Values[],
+    mustChange: boolean,
+    together: () => readonly Filled[],
+  ) {
+    this.one = one
+    this.rows = rows
+    this.mustChange = mustChange
+    this.together = together
+  }
+}
+
+/** Runs nothing and has no rows. */
+export const NOTHING = new ForEach(new Prepared([''], []), [], false, () => [])
+
+/** Reads the rows whose column has one of the keys. PostgreSQL locks them in the order of the keys. */
+export function prepareReads(
+  select: string,
+  column: string,
+  type: 'text' | 'bytea',
+  lock = '',
+): (keys: List) => ForEach {
+  const one = new Prepared([`${select} WHERE ${column} = `, ''], [type])
+  const all = new Prepared(
+    [`${select} WHERE ${column} = ANY (`, `) ORDER BY ${column} ${lock}`],
+    [`${type}[]`],
+  )
+  return (keys) =>
+    new ForEach(
+      one,
+      keys.map((key) => [key]),
+      false,
+      () => (keys.length === 0 ? [] : [new Filled(all, [keys])]),
+    )
+}
+
+type ForRows = (rows: readonly Values[]) => ForEach
+
+/** An INSERT of rows with these columns; `rest` follows the values. */
+export function prepareInserts(table: string, columns: readonly string[], rest = ''): ForRows {
+  const head = `INSERT INTO ${table} (${columns.join(', ')}) VALUES`
+  const types = typesOf(table, columns)
+  return forRows(prepareRows(head, types, 1, ` ${rest}`), false, (count) =>
+    prepareRows(head, types, count, ` ${rest}`),
+  )
+}
+
+/**
+ * An UPDATE that sets the columns `set` of the rows that the columns `where` select, and that meet the condition `also`.
+ * `mustChange`: each row of values must match a row of the table.
+ */
+export function prepareUpdates(
+  table: string,
+  set: readonly string[],
+  where: readonly string[],
+  { also = 'true', mustChange = false } = {},
+): ForRows {
+  const types = typesOf(table, [...set, ...where])
+  const [firstSet = '', ...otherSets] = set.map((column) => `${column} = `)
+  const conditions = where.map((column, i) => `${i === 0 ? ' WHERE' : ' AND'} ${column} = `)
+  const texts = [`UPDATE ${table} SET ${firstSet}`, ...otherSets.map((text) => `, ${text}`), ...conditions]
+  const sets = set.map((column, i) => `${column} = v.c${i}`).join(', ')
+  const matches = where.map((column, i) => `${table}.${column} = v.c${set.length + i}`).join(' AND ')
+  const names = types.map((_, i) => `c${i}`).join(', ')
+  return forRows(new Prepared([...texts, ` AND ${also}`], types), mustChange, (count) => {
+    const update = `UPDATE ${table} SET ${sets} FROM (VALUES`
+    const from = `) AS v (${names}) WHERE ${matches} AND ${also}`
+    if (!mustChange) return prepareRows(update, types, count, from)
+    // Divides by zero, and so fails, if a row matched nothing.
+    const isComplete = ` RETURNING 1) SELECT 1 / (count(*) / ${count}) FROM changed`
+    return prepareRows(`WITH changed AS (${update}`, types, count, from + isComplete)
+  })
+}
+
+function prepareRows(head: string, types: readonly ParameterType[], count: number, tail: string): Prepared {
+  const row = [' (', ...Array<string>(types.length - 1).fill(', '), ')']
+  const texts = [head]
+  for (let i = 0; i < count; i += 1) {
+    texts[texts.length - 1] += `${i === 0 ? '' : ','}${row[0]}`
+    texts.push(...row.slice(1))
+  }
+  texts[texts.length - 1] += tail
+  return new Prepared(texts, Array<readonly ParameterType[]>(count).fill(types).flat())
+}
+
+/** PostgreSQL gets the rows in portions of these sizes, so that there are few statements to prepare. */
+const PORTIONS = [16, 8, 4, 2, 1]
+
+function forRows(one: Prepared, mustChange: boolean, prepareCount: (count: number) => Prepared): ForRows {
+  const byCount = new Map<number, Prepared>()
+
+  function preparedFor(count: number): Prepared {
+    const prepared = byCount.get(count) ?? prepareCount(count)
+    byCount.set(count, prepared)
+    return prepared
+  }
+
+  function together(rows: readonly Values[]): Filled[] {
+    const filled: Filled[] = []
+    for (let at = 0; at < rows.length; ) {
+      const count = PORTIONS.find((size) => size <= rows.length - at) ?? 1
+      filled.push(new Filled(preparedFor(count), rows.slice(at, at + count).flat() as Values))
+      at += count
+    }
+    return filled
+  }
+
+  return (rows) => new ForEach(one, rows, mustChange, () => together(rows))
+}
+
+const TYPES = { text: 'text', integer: 'bigint', flag: 'boolean', json: 'jsonb', bytes: 'bytea' } as const
+
+function typesOf(table: string, columns: readonly string[]): ParameterType[] {
+  const known = TABLES.find(({ name }) => name === table)?.columns ?? []
+  return columns.map((column) => TYPES[known.find(({ name }) => name === column)?.kind ?? 'text'])
+}
+
+/**
+ * The value as it is bound. A whole number stays a number: a bigint takes three times as long to bind. SQLite binds it as
+ * REAL and stores an integer, because the columns are strict; it has no booleans.
+ */
+export function boundValue(value: BoundValue, store: Dialect['store']): BoundValue {
+  if (typeof value === 'number') return Math.trunc(value)
+  return typeof value === 'boolean' && store === 'sqlite' ? Number(value) : value
+}
+
+export type Runnable = Sql | Filled | ForEach
+
+/** The statements that PostgreSQL gets for this one. */
+export function statementsOf(runnable: Runnable, dialect: Dialect): readonly Statement[] {
+  if (runnable instanceof Sql) return [render(runnable, dialect)]
+  const filled = runnable instanceof ForEach ? runnable.together() : [runnable]
+  return filled.map(({ prepared, values }) => ({
+    text: prepared.textFor(dialect),
+    values: values.map((value) => boundValue(value, 'postgres')),
+    name: prepared.name,
+  }))
+}
