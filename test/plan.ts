@@ -17,8 +17,9 @@ export const POSTGRES_FILES: readonly string[] = [
   'test/webhooks/retries.test.ts',
 ]
 
-/** Files that measure the process they run in, or that would block the others of their process. */
+/** Files that measure the process they run in, or that take long and share nothing with the others of their area. */
 export const OWN_PROCESS: readonly RegExp[] = [
+  /dashboard\/(?:manage-pages|sign-in|states)/,
   /sqlite-(?:disk|simulation)/,
   /\/(?:caps|compressed-bodies|cut-streams|export-memory|golden-streams|large-bodies|many-streams|slow-readers?)\.test/,
   /\/(?:postgres|postgres-simulation|revoke-hammered|sqlite|against-ws)\.test/,
@@ -27,15 +28,15 @@ export const OWN_PROCESS: readonly RegExp[] = [
 /** Areas are split into processes of at most this many files, so that no process outlasts the others. */
 export const FILES_MAX = 12
 
-/** Areas whose files start many processes or a browser: so many of their files run at a time. */
-export const AT_A_TIME: Readonly<Record<string, number>> = { cluster: 1, crash: 1, dashboard: 3, deploy: 1 }
+/** Areas whose files start many processes or share a browser: one process for all, so that they run one at a time. */
+export const ONE_AT_A_TIME: readonly string[] = ['cluster', 'crash', 'dashboard', 'deploy']
 
 /**
  * Parts of the names of the processes that take longest, which start first: the end of the run then has short processes
  * only, and both cores are busy. The runner prints the slowest processes of each run.
  */
 export const LONGEST: readonly string[] = [
-  'dashboard',
+  'dashboard [',
   'cluster',
   'postgres-simulation',
   'caps.test.ts [PostgreSQL]',
@@ -45,4 +46,5 @@ export const LONGEST: readonly string[] = [
   'sockets',
   'limits',
   'cli',
+  'test/dashboard',
 ]

@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises'
 import { spec, type TestEvent } from 'node:test/reporters'
 import type { Environment } from '../src/config.ts'
 import { BROWSER_VARIABLE, searchBrowser } from './dashboard/find-browser.ts'
-import { AT_A_TIME, FILES_MAX, LONGEST, OWN_PROCESS, POSTGRES_FILES } from './plan.ts'
+import { FILES_MAX, LONGEST, ONE_AT_A_TIME, OWN_PROCESS, POSTGRES_FILES } from './plan.ts'
 import { readSourceTree, root } from './style/source-tree.ts'
 import { startPostgres } from './support/postgres.ts'
 import { scaled } from './support/scale.ts'
@@ -70,7 +70,7 @@ function processesOf(store: StoreName, files: readonly string[], env: NodeJS.Pro
     (file) => file.split('/')[1] ?? '',
   )
   for (const [area, members] of areas) {
-    const count = Math.min(members.length, AT_A_TIME[area] ?? Math.ceil(members.length / FILES_MAX))
+    const count = ONE_AT_A_TIME.includes(area) ? 1 : Math.ceil(members.length / FILES_MAX)
     for (let nth = 0; nth < count; nth += 1) {
       const name = count === 1 ? area : `${area} ${nth + 1}/${count}`
       groups.push([name, members.filter((_, at) => at % count === nth)])

@@ -56,7 +56,7 @@ async function launch(): Promise<Driven> {
 /** The most windows that one test has open. */
 const WINDOWS_MAX = 4
 
-/** One browser for all test files: they run in one process. */
+/** One browser for all test files of a process. */
 let launched: Promise<Driven> | undefined
 atEnd(async () => await (await launched)?.close())
 

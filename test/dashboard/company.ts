@@ -4,8 +4,8 @@ import { openBrowser } from './browser.ts'
 import { seedYear } from './seed-year.ts'
 
 /**
- * A company with a year behind it, in one gateway and one browser for all test files of this folder: they run in one
- * process, and this module is loaded once.
+ * A company with a year behind it, in one gateway and one browser for the test files that import it: they run in one
+ * process (test/plan.ts), and this module is loaded once.
  */
 
 export const bench = await startBillingBench({
