@@ -121,16 +121,20 @@ function freeBill(plan: CallPlan, head: ReplyHead | null): Bill {
 }
 
 function billOf(plan: CallPlan, head: ReplyHead | null, { usage, rated, estimated }: RatedUsage): Bill {
-  const bill = billUsage(usage, rated)
-  const answered = { status: head?.status ?? null, upstreamRequestId: upstreamRequestId(head) }
-  return { ...bill, ...answered, estimated, modelServed: bill.modelServed ?? plan.modelDefault }
+  const bill = billUsage(usage, rated, head)
+  return { ...bill, estimated, modelServed: bill.modelServed ?? plan.modelDefault }
 }
 
-export function billUsage(usage: Usage, rated: RatedCall): Bill {
-  const { costNanos, listNanos, unpriced, pricedAsRequested } = rated
+export function billUsage(usage: Usage, rated: RatedCall, head: ReplyHead | null = null): Bill {
   return {
     ...NOTHING_BILLED,
-    ...{ state: 'settled', costNanos, listNanos, unpriced, pricedAsRequested },
+    state: 'settled',
+    status: head?.status ?? null,
+    upstreamRequestId: upstreamRequestId(head),
+    costNanos: rated.costNanos,
+    listNanos: rated.listNanos,
+    unpriced: rated.unpriced,
+    pricedAsRequested: rated.pricedAsRequested,
     modelServed: usage.modelServed?.slice(0, MODEL_NAME_CHARS_MAX) ?? null,
     stopReason: usage.stopReason,
     estimated: usage.suspect,

@@ -102,8 +102,8 @@ export class Estimates {
   }
 }
 
-function nameOf(...parts: readonly string[]): string {
-  return parts.join('\0')
+function nameOf(keyId: string, model: string, tier = ''): string {
+  return `${keyId}\0${model}\0${tier}`
 }
 
 class Learned {

@@ -10,6 +10,8 @@ const SMALL_BODIES_BYTES_MIN = 32 * 1024 ** 2
 /** The calls of one key on this node. It exists while the key has a call here. */
 export interface KeyShare {
   readonly name: string
+  /** The name under which the small bodies of the key are counted. */
+  readonly smallName: string
   calls: number
   /** Resolves when the key's last body was decoded. */
   decoding: Promise<unknown>
@@ -31,17 +33,14 @@ export class KeyShares {
   }
 
   enter(digest: Buffer): KeyShare | null {
-    const share = this.#shares.get(digest.toString('latin1'))
-    return share !== undefined && share.calls >= this.callsMax ? null : this.enterInAnyCase(digest)
+    const share = this.#shareOf(digest)
+    if (share.calls >= this.callsMax) return null
+    share.calls += 1
+    return share
   }
 
   enterInAnyCase(digest: Buffer): KeyShare {
-    const name = digest.toString('latin1')
-    let share = this.#shares.get(name)
-    if (share === undefined) {
-      share = { name, calls: 0, decoding: DONE }
-      this.#shares.set(name, share)
-    }
+    const share = this.#shareOf(digest)
     share.calls += 1
     return share
   }
@@ -49,6 +48,15 @@ export class KeyShares {
   leave(share: KeyShare): void {
     share.calls -= 1
     if (share.calls === 0) this.#shares.delete(share.name)
+  }
+
+  #shareOf(digest: Buffer): KeyShare {
+    const name = digest.toString('latin1')
+    const known = this.#shares.get(name)
+    if (known !== undefined) return known
+    const share = { name, smallName: `${name} small`, calls: 0, decoding: DONE }
+    this.#shares.set(name, share)
+    return share
   }
 }
 

@@ -29,9 +29,9 @@ export class HeldBody {
   readonly #chunks = new ChunkList()
   length = 0
 
-  constructor(memory: ByteBudget, keyName: string) {
-    this.#large = new TakenBytes(memory, keyName)
-    this.#small = new TakenBytes(memory, `${keyName} small`)
+  constructor(memory: ByteBudget, { name, smallName }: Pick<KeyShare, 'name' | 'smallName'>) {
+    this.#large = new TakenBytes(memory, name)
+    this.#small = new TakenBytes(memory, smallName)
   }
 
   append(chunk: Buffer): boolean {
@@ -78,14 +78,14 @@ type Received = { readonly kind: 'received'; readonly body: HeldBody } | NotRead
 export function receiveBody(
   exchange: Exchange,
   { memory, times }: ReceiveOptions,
-  { name }: KeyShare,
+  share: KeyShare,
   looker: Looker | null,
   checkKey: () => ReturnType<CheckKey>,
 ): Promise<Received> {
   return new Promise((resolve, reject) => {
     const { req } = exchange
     if (exchange.res.isOver) return resolve(CLIENT_LEFT)
-    const body = new HeldBody(memory, name)
+    const body = new HeldBody(memory, share)
     let keyTimer: NodeJS.Timeout | undefined
     let isOver = false
     let bytesInTurn = 0

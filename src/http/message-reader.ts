@@ -322,8 +322,12 @@ function sizeOf({ method, status, headers }: MessageHead): number {
 /** The value without trailing spaces. A regular expression would take quadratic time for many spaces. */
 function withoutBlanksBehind(value: string): string {
   let end = value.length
-  while (end > 0 && ' \t'.includes(value.charAt(end - 1))) end -= 1
+  while (end > 0 && isBlank(value.charCodeAt(end - 1))) end -= 1
   return end === value.length ? value : value.slice(0, end)
+}
+
+function isBlank(code: number): boolean {
+  return code === 0x20 || code === 0x09
 }
 
 function wireError(code: string): WireError {

@@ -222,8 +222,10 @@ export class UpstreamConnection implements MessageReceiver {
       this.#upload?.drained()
       this.#raw?.drained()
     })
-    // Only an idle connection has a timeout.
-    socket.on('timeout', () => this.close())
+    // The timer goes on during a call, because setting it again for each call takes longer.
+    socket.on('timeout', () => {
+      if (this.#carried === null) this.close()
+    })
     socket.on('end', () => this.#onEnd())
     socket.on('error', (error) => this.fail(error))
     socket.on('close', () => {
@@ -246,7 +248,6 @@ export class UpstreamConnection implements MessageReceiver {
     this.#hasHead = false
     this.#isInterim = false
     this.#reusableMs = 0
-    this.#socket.setTimeout(0)
     this.#reader.hasNoBody = carried.method === 'HEAD'
     this.#upload = sendRequest(this.#socket, carried.begin(this), (error) => this.fail(error))
   }
@@ -283,6 +284,7 @@ export class UpstreamConnection implements MessageReceiver {
     if (carried === null) this.#hasUnsolicited = true
     else if (status === 101 && carried.upgrades) {
       this.#carried = null
+      this.#socket.setTimeout(0)
       this.#reader.stop()
       this.#raw = new RawConnection(this.#socket)
       carried.switched(head, this.#raw)
@@ -345,7 +347,7 @@ export class UpstreamConnection implements MessageReceiver {
     else if (this.#reusableMs === 0) this.close()
     else {
       if (this.#socket.isPaused()) this.#socket.resume()
-      this.#socket.setTimeout(this.#reusableMs)
+      if (this.#socket.timeout !== this.#reusableMs) this.#socket.setTimeout(this.#reusableMs)
       this.#owner.idle(this)
     }
   }

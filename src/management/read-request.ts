@@ -8,7 +8,7 @@ import { firstValue, valuesOf } from '../http/raw-headers.ts'
 import { refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Idempotency } from '../kernel/vocabulary.ts'
-import { namesTwice } from '../metering/parse-slice.ts'
+import { namesTwice } from '../metering/json-tokens.ts'
 import { ONCE_HEADER, type Refused, type Route, refused } from './route.ts'
 
 export interface Sender {

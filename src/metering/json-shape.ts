@@ -23,9 +23,9 @@ export class NameTable<Entry> {
   /** The entry for the raw name between two quotes. */
   find(bytes: Buffer, from: number, to: number): Entry | null | typeof AMBIGUOUS {
     const written = bytes.toString('latin1', from, to)
-    if (ODD.test(written)) return this.findText(JSON.parse(`"${bytes.toString('utf8', from, to)}"`) as string)
     const entry = this.#exact.get(written)
     if (entry !== undefined) return entry
+    if (ODD.test(written)) return this.findText(JSON.parse(`"${bytes.toString('utf8', from, to)}"`) as string)
     return this.#folded.has(written.toLowerCase()) ? AMBIGUOUS : null
   }
 

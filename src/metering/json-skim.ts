@@ -25,11 +25,12 @@ import {
   markOf,
   OPEN_BRACE,
   OPEN_BRACKET,
+  oddNames,
+  parseString,
   SCALAR_ENDS,
   SCALARS,
   TextPart,
 } from './json-tokens.ts'
-import { oddNames, parseString } from './parse-slice.ts'
 
 /** The token that may come next. */
 const [BEFORE_VALUE, BEFORE_ELEMENT, BEFORE_FIRST_NAME, BEFORE_NAME, BEFORE_COLON, AFTER_VALUE] = [

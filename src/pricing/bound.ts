@@ -1,5 +1,5 @@
 import type { Bound } from '../kernel/money.ts'
-import type { RequestTools } from '../providers/request-members.ts'
+import { NO_REQUEST_TOOLS, type RequestTools } from '../providers/request-members.ts'
 import { type Discount, NO_DISCOUNT, payableFor, plainAmountOf, Totals } from './amounts.ts'
 import { type BoundRequest, MULTIPLIER_ONE, maxRate, multiplierMax, tierOf } from './modifiers.ts'
 import {
@@ -68,13 +68,15 @@ function unbounded(reason: string): Bound {
 
 /** The cost of one pass's tokens, or why it is unbounded. */
 function tokensAmount(models: readonly ModelPrice[], request: BoundRequest, passes: number): bigint | string {
-  const contexts = models.map((model) => inputLimit(model, request))
-  const context = contexts.every((each) => each !== null) ? Math.max(...contexts) : null
+  let context: number | null = 0
+  for (const model of models) {
+    const limit = inputLimit(model, request)
+    context = context === null || limit === null ? null : Math.max(context, limit)
+  }
   // Prompts of several passes may be reported, and so rated, as one.
   const prompt = (context ?? Number.MAX_SAFE_INTEGER) * passes
-  const nanos = models
-    .map((model) => highestRatesFor(model, request, prompt))
-    .reduce((most, each) => highestOfBoth(most, each))
+  let nanos: HighestRates = NO_RATES
+  for (const model of models) nanos = highestOfBoth(nanos, highestRatesFor(model, request, prompt))
   let sum = 0n
   if (nanos.duration > 0n) {
     const milliseconds = BigInt(request.audioMsMax ?? request.bodyBytes * AUDIO_MS_PER_BYTE)
@@ -125,6 +127,8 @@ type PricedSide = Exclude<Side, 'tool'>
 
 type HighestRates = Readonly<Record<PricedSide, bigint>>
 
+const NO_RATES: HighestRates = { input: 0n, output: 0n, duration: 0n }
+
 /**
  * The highest rates that may apply to the call: those of the requested tier, for prompts up to the limit. Only listed
  * rates matter, because substitutes are among them.
@@ -174,7 +178,9 @@ function highestOfBoth(a: HighestRates, b: HighestRates): HighestRates {
 }
 
 /** Fees of tools, which are charged per use. */
-function feesAmount(model: ModelPrice, { webSearches, fileSearches, containers }: RequestTools): bigint {
+function feesAmount(model: ModelPrice, tools: RequestTools): bigint {
+  if (tools === NO_REQUEST_TOOLS) return 0n
+  const { webSearches, fileSearches, containers } = tools
   let sum = plainAmountOf('web_searches', BigInt(webSearches), highestSearchRate(model.tools))
   for (const [unit, most] of [
     ['file_searches', fileSearches],

@@ -156,14 +156,26 @@ export interface StoredRating {
   readonly discount: Discount
 }
 
-export function writeRating(context: RatingContext, { payable, overrides }: Discount): string {
+export function writeRating(context: RatingContext, discount: Discount): string {
+  return `${JSON.stringify(context).slice(0, -1)},${textOf(discount)}`
+}
+
+/** Cached: a process has few discounts, and this took a tenth of the time of a plan. */
+const discountTexts = new WeakMap<Discount, string>()
+
+function textOf(discount: Discount): string {
+  const known = discountTexts.get(discount)
+  if (known !== undefined) return known
+  const { payable, overrides } = discount
   const fraction = (payable: bigint) => formatUsd(ONE - payable)
   const discounts = overrides.map((each) => [each.pattern, fraction(each.payable)] as const)
-  return JSON.stringify({
-    ...context,
+  const members = {
     discount: fraction(payable),
     discounts: discounts.length === 0 ? undefined : Object.fromEntries(discounts),
-  })
+  }
+  const text = JSON.stringify(members).slice(1)
+  discountTexts.set(discount, text)
+  return text
 }
 
 /** Parses the text of `writeRating`. Null if it is invalid. */

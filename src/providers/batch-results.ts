@@ -4,10 +4,10 @@ import {
   type Metered,
   meterDocument,
   nothingDelivered,
+  ReplyJson,
   type ReplyReader,
   SilentMeter,
 } from '../metering/meter.ts'
-import { ReplyJson } from '../metering/reply-json.ts'
 import type { UsageReader } from './endpoint.ts'
 import { objectAt } from './reading.ts'
 import { READERS } from './surfaces.ts'

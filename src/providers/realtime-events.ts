@@ -8,7 +8,7 @@ import {
   VALUE,
 } from '../metering/json-shape.ts'
 import { JsonSkim } from '../metering/json-skim.ts'
-import { readJson } from '../metering/reply-json.ts'
+import { readJson } from '../metering/meter.ts'
 import { NOT_READ } from '../metering/request-facts.ts'
 import { givenTwice, unreadable } from './ambiguity.ts'
 import { PCM_BYTES_PER_MS } from './chat/audio.ts'

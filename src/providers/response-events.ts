@@ -1,5 +1,5 @@
 import { glances, objectShape } from '../metering/json-shape.ts'
-import { readJson } from '../metering/reply-json.ts'
+import { readJson } from '../metering/meter.ts'
 import { type ItemFacts, NOT_READ, type RequestFacts } from '../metering/request-facts.ts'
 import { givenTwice } from './ambiguity.ts'
 import type { Endpoint } from './endpoint.ts'

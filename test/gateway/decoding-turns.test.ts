@@ -4,7 +4,12 @@ import type { Exchange } from '../../src/http/exchange.ts'
 import { test } from '../support/suite.ts'
 
 const client = (hasLeft = false) => ({ res: { isOver: hasLeft } }) as unknown as Exchange
-const shareOf = (name: string): KeyShare => ({ name, calls: 0, decoding: Promise.resolve() })
+const shareOf = (name: string): KeyShare => ({
+  name,
+  smallName: `${name} small`,
+  calls: 0,
+  decoding: Promise.resolve(),
+})
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
 /** Bodies that are decoded when the test says so, in the order in which they got their turns. */

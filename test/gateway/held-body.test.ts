@@ -7,9 +7,10 @@ import { readBuffer } from '../../src/http/node-sockets.ts'
 import { test } from '../support/suite.ts'
 
 const MiB = 1024 * 1024
+const KEY = { name: 'k', smallName: 'k small' }
 
 test('a small body that waits with its call keeps its own bytes, and little more memory than they take', () => {
-  const held = new HeldBody(new ByteBudget(1_000), 'k')
+  const held = new HeldBody(new ByteBudget(1_000), KEY)
   readBuffer.fill(7, 0, 300)
   assert.ok(held.append(readBuffer.subarray(0, 300)))
   readBuffer.fill(0, 0, 300)
@@ -25,7 +26,7 @@ test('one key gets half of what the others leave free, and a body up to 1 MiB al
   const bodies: HeldBody[] = []
   /** The MiB that one more body of the key can take. */
   function fill(keyName: string): number {
-    const body = new HeldBody(memory, keyName)
+    const body = new HeldBody(memory, { name: keyName, smallName: `${keyName} small` })
     bodies.push(body)
     while (body.append(piece));
     return body.length / MiB
@@ -43,7 +44,7 @@ test('one key gets half of what the others leave free, and a body up to 1 MiB al
 })
 
 test('a body is given in the pieces it waits in', () => {
-  const held = new HeldBody(new ByteBudget(MiB), 'k')
+  const held = new HeldBody(new ByteBudget(MiB), KEY)
   for (const text of ['one,', ' two', ' three']) held.append(Buffer.from(text))
   assert.equal(String(Buffer.concat(held.pieces())), 'one, two three')
   held.dispose()
@@ -60,7 +61,7 @@ test('a body for which there is no memory is refused, to be sent again, and no b
   const received = receiveBody(
     exchange,
     { memory, times },
-    { name: 'k', calls: 0, decoding: Promise.resolve() },
+    { ...KEY, calls: 0, decoding: Promise.resolve() },
     null,
     async () => ({ refusal: null, balanceNanos: null }),
   )

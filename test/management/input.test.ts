@@ -10,7 +10,7 @@ import { deliveryListQuery, newWebhookFields, webhookEditFields } from '../../sr
 import { limits } from '../../src/kernel/limits.ts'
 import { formatUsd } from '../../src/kernel/money.ts'
 import { checkBody, checkQuery, parseQuery } from '../../src/management/read-request.ts'
-import { namesTwice } from '../../src/metering/parse-slice.ts'
+import { namesTwice } from '../../src/metering/json-tokens.ts'
 import { anyCharacter } from '../support/any-character.ts'
 import { test } from '../support/suite.ts'
 

@@ -90,7 +90,7 @@ function skimAll(bytes: Uint8Array, sizes: readonly number[] | null, shape = SHA
   return { skimmed: inPieces(skim, bytes, sizes ?? [Math.max(1, bytes.length)]), elements }
 }
 
-/** V8 takes some names with escapes for others (see parse-slice.ts), so that letters must not be escaped here. */
+/** V8 takes some names with escapes for others (see json-tokens.ts), so that letters must not be escaped here. */
 function parse(bytes: Uint8Array): { readonly value: unknown } | null {
   try {
     const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)

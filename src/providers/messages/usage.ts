@@ -109,6 +109,7 @@ const isSampling = ({ type }: Pick<Iteration, 'type'>): boolean =>
 
 /** Whether the entries exceed the totals: the totals then cover only one attempt or one kind. */
 function exceedTotals(iterations: readonly Iteration[], modelServed: string | null): boolean {
+  if (iterations.length === 0) return false
   const models = new Set(iterations.map((entry) => entry.model ?? modelServed))
   return models.size > 1 || iterations.some((entry) => entry.type !== 'message')
 }
