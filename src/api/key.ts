@@ -129,7 +129,10 @@ const keyMembers = z.object({
   expires_at: f.instant().nullable(),
   created_at: f.instant(),
   revoked_at: f.instant().nullable(),
-  last_used_at: f.instant().nullable().describe('The last request with this key.'),
+  last_used_at: f
+    .instant()
+    .nullable()
+    .describe('The last call with this key. Requests to the gateway itself do not count.'),
   rotated_from: f.idOf('key').nullable().describe('The key that this one was rotated from.'),
   metadata: f.metadata(),
 })

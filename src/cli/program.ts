@@ -72,9 +72,8 @@ async function createProgram([typed, next]: readonly string[]): Promise<Command>
     .version(`tollgate ${VERSION}`, '-v, --version', 'print the version')
     .helpOption('-h, --help', 'print this help')
     .helpCommand('help [command]', 'print the help of a command')
-    .showHelpAfterError('Add --help for usage.')
     .configureOutput({
-      outputError: (text, write) => write(shownLines(text.replace(/^error: /, 'tollgate: '))),
+      outputError: (text, write) => write(`tollgate: ${shownLines(asSentences(text))}\n`),
     })
     .exitOverride()
     .addHelpText('after', HELP_TAIL)
@@ -85,11 +84,20 @@ async function createProgram([typed, next]: readonly string[]): Promise<Command>
   return program
 }
 
+/** Commander's `error: unknown option '--x'`, with a hint on a second line, as sentences. */
+function asSentences(text: string): string {
+  const [what = '', hint = ''] = text.replace(/^error: /, '').split('\n')
+  const suggestion = hint.replace(/^\((.*)\)$/, ' $1')
+  return `${what.charAt(0).toUpperCase()}${what.slice(1).replace(/\.$/, '')}.${suggestion} ${USAGE_HINT}`
+}
+
+const USAGE_HINT = 'Add --help for usage.'
+
 function explain(error: unknown): { readonly message: string; readonly exitCode: number } {
   // commander has printed its message or the help.
   if (error instanceof CommanderError) return { message: '', exitCode: error.exitCode === 0 ? 0 : 2 }
   if (error instanceof ReaderGone) return { message: '', exitCode: 0 }
-  if (error instanceof UsageError) return { message: `${error.message}\nAdd --help for usage.`, exitCode: 2 }
+  if (error instanceof UsageError) return { message: `${error.message} ${USAGE_HINT}`, exitCode: 2 }
   if (error instanceof ConfigError) return { message: error.message, exitCode: 2 }
   if (error instanceof Failure || error instanceof InstallationError || error instanceof OutputFailed)
     return { message: error.message, exitCode: 1 }

@@ -200,5 +200,8 @@ function receiveBody(exchange: Exchange, times: BodyTimes): Promise<OwnBody> {
 }
 
 function refusedTooLarge(): Refused {
-  return refused('body_too_large', `The body is larger than ${limits.ownBodyBytesMax / 1024} KiB.`)
+  return refused(
+    'body_too_large',
+    `The body is larger than ${limits.ownBodyBytesMax / 1024} KiB. Send a smaller one.`,
+  )
 }

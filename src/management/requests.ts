@@ -300,7 +300,9 @@ const getBodies = defineRoute('get_request_bodies', {
     if (call === null || call.accountId !== accountId) return null
     const bodies = await store.getBodies(id)
     if (bodies === null) {
-      const message = 'No bodies are stored for this request: its key did not log them, or they were deleted.'
+      const message =
+        'No bodies are stored for this request: its key did not log them, or they were deleted. PATCH the key with ' +
+        '{"log_requests": true} to log those of later calls.'
       return refused('not_found', message)
     }
     const [request, response] = [await bodyObject(bodies.request), await bodyObject(bodies.response)]

@@ -149,7 +149,7 @@ const openSession = defineRoute('open_session', {
       lifeMs: limits.sessionMs,
       sessionsMax: SESSIONS_PER_KEY_MAX,
     })
-    if (record === null) return refused('invalid_api_key', 'This key was revoked.')
+    if (record === null) return refused('invalid_api_key', 'This key was revoked. Sign in with another one.')
     const cookie = setCookie(exchange, token, limits.sessionMs / 1_000)
     return replyJson(201, sessionObject(record.expiresAtMs, caller), [...UNSTORED, ...cookie])
   },

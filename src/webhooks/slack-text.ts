@@ -151,7 +151,7 @@ function dayOf(instant: string | null | undefined): string {
 }
 
 function endOf(key: ShownKey | undefined): string {
-  return key?.expires_at === null || key === undefined ? 'works on' : `ends on ${dayOf(key.expires_at)}`
+  return key?.expires_at === null || key === undefined ? 'stays usable' : `ends on ${dayOf(key.expires_at)}`
 }
 
 function inDays(from: string, to: string | null | undefined): string {

@@ -49,7 +49,7 @@ test('mistakes are explained in the words of the command line', async () => {
   const table: readonly (readonly [readonly string[], number, RegExp])[] = [
     [['create', 'x', '--enforce-credit', 'maybe'], 2, /--enforce-credit must be yes or no/],
     [['create', 'x', '--discount', '2'], 2, /discount must be a number from 0 to 1/],
-    [['create'], 2, /missing required argument/],
+    [['create'], 2, /Missing required argument/],
     [['update', 'default', '--enforce-credit', 'yes'], 1, /Add credit first, or set force\.\n$/],
     [['show', UNKNOWN], 1, /There is no account with this id/],
     [['suspend', UNKNOWN], 1, /There is no account with this id/],

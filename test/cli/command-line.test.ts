@@ -30,17 +30,17 @@ test('each command prints its help and does nothing else', async () => {
 })
 
 const WRONG: readonly (readonly [args: readonly string[], message: RegExp])[] = [
-  [['kyes'], /^tollgate: unknown command 'kyes'\n\(Did you mean keys\?\)\nAdd --help for usage\.\n$/],
-  [['keys', 'lsit'], /^tollgate: unknown command 'lsit'\n\(Did you mean list\?\)/],
-  [['keys', 'list', '--serach', 'x'], /^tollgate: unknown option '--serach'\n\(Did you mean --search\?\)/],
-  [['requests', '--modle', 'x'], /unknown option '--modle'\n\(Did you mean --model\?\)/],
-  [['serve', '--prot', '80'], /unknown option '--prot'/],
-  [['frobnicate'], /^tollgate: unknown command 'frobnicate'\nAdd --help for usage\.\n$/],
-  [['keys', 'show'], /missing required argument 'key'/],
+  [['kyes'], /^tollgate: Unknown command 'kyes'\. Did you mean keys\? Add --help for usage\.\n$/],
+  [['keys', 'lsit'], /^tollgate: Unknown command 'lsit'\. Did you mean list\?/],
+  [['keys', 'list', '--serach', 'x'], /^tollgate: Unknown option '--serach'\. Did you mean --search\?/],
+  [['requests', '--modle', 'x'], /Unknown option '--modle'\. Did you mean --model\?/],
+  [['serve', '--prot', '80'], /Unknown option '--prot'/],
+  [['frobnicate'], /^tollgate: Unknown command 'frobnicate'\. Add --help for usage\.\n$/],
+  [['keys', 'show'], /^tollgate: Missing required argument 'key'\. Add --help for usage\.\n$/],
   [['keys', 'show', 'a', 'b'], /too many arguments/],
   [['credits', 'add', '5'], /required option '--reason <text>' not specified/],
-  [['webhooks', 'list'], /unknown command 'webhooks'/],
-  [['prices', 'import', 'x'], /unknown command 'import'/],
+  [['webhooks', 'list'], /Unknown command 'webhooks'/],
+  [['prices', 'import', 'x'], /Unknown command 'import'/],
   [['requests', '--format', 'xml'], /'xml' is invalid\. Allowed choices are csv, ndjson\./],
 ]
 
