@@ -221,10 +221,8 @@ export const FILE_SETTINGS = {
   drainMs: ['shutdown.drain_seconds', seconds(0, 3_600, limits.drainMs)],
 } as const satisfies Readonly<Record<string, readonly [name: string, schema: z.ZodType]>>
 
-/** The full names of all settings. */
 export const SETTING_NAMES: readonly string[] = Object.values(FILE_SETTINGS).map(([name]) => name)
 
-/** The sections of the file. */
 export const SECTION_NAMES: readonly string[] = [
   ...new Set(SETTING_NAMES.filter((name) => name.includes('.')).map((name) => name.split('.')[0] ?? '')),
 ]

@@ -20,14 +20,12 @@ import { nearestName } from './kernel/vocabulary.ts'
  * reported together. Nothing else reads the environment.
  */
 
-/** The providers' own URLs. */
 export const PROVIDER_URLS = {
   messages: 'https://api.anthropic.com',
   chat: 'https://api.openai.com/v1',
 } as const
 
 export interface UpstreamConfig {
-  /** The base URL that the surface's SDK would use. */
   readonly url: URL
   /** The upstream API key. Null for local model servers without keys. */
   readonly key: Secret | null
@@ -36,7 +34,6 @@ export interface UpstreamConfig {
 /** Sampling and batching of traces, from OpenTelemetry's variables. */
 export interface TraceConfig {
   readonly sampler: z.output<(typeof TRACE_VARIABLES)['OTEL_TRACES_SAMPLER']>
-  /** The ratio of the ratio-based samplers. */
   readonly ratio: number
   /** The `OTEL_BSP_…` variables that are set; the SDK has defaults for the others. */
   readonly batches: { readonly [Option in keyof typeof BATCH_VARIABLES]?: number }
@@ -73,9 +70,7 @@ export type Config = Readonly<ReturnType<typeof fromVariables> & FileSettings> &
   readonly dataDir: string
   /** PEM files, validated by `readCertificate`. Null: plain HTTP. */
   readonly tls: { readonly certFile: string; readonly keyFile: string } | null
-  /** The price overlay, or null without one. */
   readonly prices: { readonly file: string; readonly text: string } | null
-  /** Null: no traces. */
   readonly traces: TraceConfig | null
 }
 
@@ -119,7 +114,6 @@ const memberAt = (json: unknown, path: readonly PropertyKey[]): unknown =>
     json,
   )
 
-/** The variables that are set, parsed. Null after a problem. */
 function readVariables<Shape extends Readonly<Record<string, z.ZodType>>>(
   environment: Environment,
   schemas: Shape,
@@ -190,7 +184,6 @@ function refuseUnknownVariables(environment: Environment, problems: string[]): v
   }
 }
 
-/** The path of the configuration file, which need not exist. */
 export function configFile(environment: Environment, workingDir = process.cwd()): string {
   return resolve(workingDir, environment['TOLLGATE_CONFIG'] || 'tollgate.json')
 }

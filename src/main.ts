@@ -64,16 +64,12 @@ const TRACES_FLUSH_MS = 3_000
 const SCRAPE_STORE_MS = 2_000
 
 export interface RunningTollgate {
-  /** Applies a changed price overlay, or returns its problems and leaves the prices unchanged. */
   reloadPrices(overlayText: string): Promise<readonly string[]>
-  /** Reloads the certificate files, or returns their problems and continues with the old certificate. */
   reloadCertificate(): readonly string[]
   readonly certificate: Certificate | null
-  /** Whether the built-in simulator is the upstream. */
   readonly isSimulated: boolean
   readonly host: string
   readonly port: number
-  /** The first admin key, if this start created it. */
   readonly firstAdminKey: string | null
   /** Stops in the reverse order of starting: readiness, new connections, running streams, upstream, store. */
   stop(): Promise<{ cutStreams: number }>

@@ -9,10 +9,8 @@ type TlsFiles = NonNullable<Config['tls']>
 
 export interface Certificate {
   readonly file: string
-  /** PEM texts. */
   readonly cert: string
   readonly key: Secret
-  /** The hosts and addresses that the certificate is for. */
   readonly names: readonly string[]
   readonly fromMs: number
   readonly untilMs: number
@@ -20,7 +18,6 @@ export interface Certificate {
   readonly isSelfSigned: boolean
 }
 
-/** Reads and validates the configured certificate. Throws all problems together. */
 export function readCertificate({ certFile, keyFile }: TlsFiles): Certificate {
   const problems: string[] = []
   const cert = readPem('TOLLGATE_TLS_CERT', certFile, (text) => new X509Certificate(text), problems)

@@ -3,8 +3,6 @@ import { NANOS_PER_USD } from '../kernel/money.ts'
 import { ACCOUNT_STATUSES } from '../kernel/vocabulary.ts'
 import * as f from './fields.ts'
 
-// Fields of requests
-
 const urlExpected = 'url must be an http: or https: URL without user, query or fragment.'
 
 const upstreamField = (surface: string) =>
@@ -68,8 +66,6 @@ export const accountListQuery = z.strictObject({
   search: f.textField('search', 200).optional().describe('Part of a name in any case, or of an id.'),
 })
 
-// The record
-
 const upstream = z
   .object({ url: z.string(), has_key: f.flag('The key itself is never shown.') })
   .nullable()
@@ -98,7 +94,6 @@ export const accountSchema = z
   })
 export type Account = z.infer<typeof accountSchema>
 
-/** The account as its own admins and viewers see it. */
 export const ownAccountSchema = accountSchema
   .omit({ upstreams: true, metadata: true })
   .meta({ id: 'own_account', description: 'The account of the key: its spend, budget and credit.' })

@@ -11,8 +11,6 @@ import { ACTOR_KINDS, nearestName } from '../kernel/vocabulary.ts'
 
 /** Building blocks of the API's objects. Each one defines the JSON, its type and its validation. */
 
-// Values of answers
-
 /** An object as written by the server: money and large sums are raw JSON numbers, never doubles. */
 export type Written<T> = T extends number
   ? number | RawNumber
@@ -41,7 +39,6 @@ const PATTERNS = {
 export const idOf = (kind: keyof typeof PATTERNS, expected?: string) =>
   z.string().regex(PATTERNS[kind], expected)
 
-/** Schemas of simple members, which need only a description. */
 export const text = (description: string) => z.string().describe(description)
 export const flag = (description: string) => z.boolean().describe(description)
 export const textOrNull = (description = '') => describedBy(z.string().nullable(), description)
@@ -76,7 +73,6 @@ export interface ListOf<Row> {
   readonly next: string | null
 }
 
-/** Who or what made a change. */
 export const actorSchema = z
   .object({
     kind: z.enum(ACTOR_KINDS),
@@ -97,8 +93,6 @@ export const errorSchema = z
     request_id: z.string(),
   })
   .meta({ id: 'error', description: 'The form of every error.' })
-
-// Fields of requests
 
 /**
  * A field that `read` parses; it returns null for invalid input. zod cannot describe such a field, so `schema` does in
@@ -154,7 +148,7 @@ export function wordParameter<const Word extends string>(
 export interface TextRules {
   /** Whether the text may be only whitespace. Default: true. */
   readonly blank?: boolean
-  /** Whether the text may be empty. Default: false. */
+  /** Default: false. */
   readonly empty?: boolean
 }
 
@@ -264,7 +258,7 @@ export const ORDERED: [check: (period: Period) => boolean, error: { error: strin
   { error: 'start must not be after end.', path: ['start'] },
 ]
 
-/** The instants of a range; `toMs` is exclusive. */
+/** `toMs` is exclusive. */
 export const rangeOf = ({ start, end }: Period) => ({
   fromMs: start?.fromMs ?? null,
   toMs: end === undefined ? null : end.fromMs + end.lengthMs,
@@ -310,7 +304,6 @@ export function usdField(name: string, { min, max }: { readonly min: Nanos; read
   )
 }
 
-/** A monthly or daily budget; null: none. */
 export const budgetField = (name: string, description: string) =>
   usdField(name, { min: 0n, max: 1_000_000_000n * NANOS_PER_USD })
     .nullable()
@@ -334,7 +327,6 @@ function withoutExponent(source: string): string {
 export const flagField = (name: string, description: string) =>
   z.boolean(`${name} must be true or false.`).optional().describe(description)
 
-/** A whole number in a body. */
 export function wholeField(name: string, min: number, max: number, ending = '') {
   const expected = `${name} must be a whole number from ${min} to ${max}${ending}.`
   return z.int(expected).min(min, expected).max(max, expected)
@@ -345,13 +337,11 @@ export const oneRequired = (...names: readonly string[]) => ({
   oneOf: names.map((name) => ({ type: 'object' as const, required: [name] })),
 })
 
-/** The error message for an invalid `after`. */
 export const AFTER_EXPECTED = 'after must be the `next` of an earlier page.'
 
 export const afterParameter = (kind: keyof typeof PATTERNS) =>
   idOf(kind, AFTER_EXPECTED).optional().describe('The `next` of the previous page.')
 
-/** The parameters of a list of records, whose ids are of this kind. */
 export const pageOf = (kind: keyof typeof PATTERNS) => ({
   limit: wholeParameter(1_000).default(100).describe('Maximum rows per page.'),
   after: afterParameter(kind),

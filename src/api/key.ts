@@ -3,8 +3,6 @@ import { limits } from '../kernel/limits.ts'
 import { BUDGET_MODES, KEY_STATUSES } from '../kernel/vocabulary.ts'
 import * as f from './fields.ts'
 
-// Fields of requests
-
 const MODEL_CHARS_MAX = 256
 
 const capField = (name: string, period: string) =>
@@ -73,7 +71,6 @@ const keyFields = {
 
 export const newKeyFields = z.strictObject(keyFields)
 
-/** The fields of a PATCH. All are optional, and null removes a limit. */
 export const keyEditFields = z.strictObject({ ...keyFields, name: keyFields.name.optional() })
 export type KeyEditFields = z.infer<typeof keyEditFields>
 
@@ -97,8 +94,6 @@ export const keyListQuery = z.strictObject({
         'whose `metadata` has this pair.',
     ),
 })
-
-// The record
 
 const keyMembers = z.object({
   id: f.idOf('key'),

@@ -162,7 +162,6 @@ export function adminKeyObject(key: AdminKeyRecord): Written<AdminKey> {
 
 type Changes = Readonly<Record<string, { readonly old: unknown; readonly new: unknown }>>
 
-/** The fields in which two objects differ. Null: they are equal. */
 export function changesOf(before: object, after: object): Changes | null {
   const old = new Map(Object.entries(before))
   const changed = Object.entries(after)

@@ -8,8 +8,6 @@ export const NAMED_KEYS_MAX = 20
 
 /** Objects that only the dashboard uses: its session, its first page and the price book. */
 
-// The session
-
 const signInKey = (name: string, expected: string) =>
   z
     .string(`${name} must be ${expected}.`)
@@ -37,8 +35,6 @@ export const sessionSchema = z
     description: 'A dashboard session. It ends when it expires, when its key stops working, or on DELETE.',
   })
 export type Session = z.infer<typeof sessionSchema>
-
-// The overview
 
 const calls = (description: string) => z.number().min(0).meta({ type: 'integer', description })
 
@@ -95,8 +91,6 @@ export const overviewSchema = z
   })
   .meta({ id: 'overview', description: 'The account at a glance.' })
 export type OverviewObject = z.infer<typeof overviewSchema>
-
-// The price book
 
 export const priceBookSchema = z
   .object({

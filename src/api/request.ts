@@ -5,8 +5,6 @@ import { UNITS } from '../kernel/usage.ts'
 import { CALL_FLAGS, CALL_STATES, SURFACE_NAMES } from '../kernel/vocabulary.ts'
 import * as f from './fields.ts'
 
-// The record
-
 const tokensSchema = z.object({
   input_tokens: f.count(),
   output_tokens: f.count(),
@@ -73,8 +71,6 @@ export const requestSchema = requestMembers.meta({
 })
 export type RequestRecord = z.infer<typeof requestSchema>
 
-// Its bill
-
 const billLineSchema = z.object({
   label: f.text('What was used, as text.'),
   kind: z.enum(UNITS),
@@ -119,8 +115,6 @@ export const requestExpandQuery = z.strictObject({
   expand: f.wordParameter('expand', ['bill'], 'Adds the `bill`: the cost of the call, line by line.'),
 })
 
-// Its bodies
-
 const loggedBodySchema = z
   .strictObject({
     content_type: f.textOrNull(),
@@ -141,8 +135,6 @@ export const requestBodiesSchema = z
   })
   .meta({ id: 'request_bodies', description: 'The bodies of a call, without credentials.' })
 
-// The list
-
 /** The position of a call in the log: admission time, then id. */
 export interface RequestCursor {
   readonly startedAtMs: number
@@ -150,7 +142,6 @@ export interface RequestCursor {
 }
 
 const PAGE_MAX = 1_000
-/** Calls per page if no `limit` is given. */
 export const REQUESTS_PAGE = 100
 const EXPORT_MAX = 10_000_000
 const COST_MAX: Nanos = 1_000_000_000n * NANOS_PER_USD

@@ -2,8 +2,6 @@ import { z } from 'zod'
 import { USAGE_DIMENSIONS, type UsageDimension } from '../kernel/vocabulary.ts'
 import * as f from './fields.ts'
 
-// The query
-
 const ONE_DIMENSION = `(?:${USAGE_DIMENSIONS.join('|')})`
 const ROWS_MAX = 10_000
 
@@ -46,8 +44,6 @@ function readDimensions(text: string): readonly UsageDimension[] | null {
   const known = named.filter((dimension) => dimension !== undefined)
   return known.length === named.length && new Set(known).size === known.length ? known : null
 }
-
-// The answer
 
 /** Sums can exceed the exact range of doubles, so they are printed from integers. */
 const sum = (description: string) => z.number().min(0).meta({ type: 'integer', description })

@@ -2,10 +2,7 @@ import { z } from 'zod'
 import { DELIVERY_STATUSES, DISABLED_REASONS, EVENT_TYPES, WEBHOOK_FORMATS } from '../kernel/vocabulary.ts'
 import * as f from './fields.ts'
 
-/** Event names that an endpoint may subscribe to. `*`: all events. */
 const EVENT_NAMES = ['*', ...EVENT_TYPES] as const
-
-// Fields of requests
 
 const eventsExpected = `events must be ["*"] or a list of ${EVENT_TYPES.join(', ')}.`
 
@@ -52,8 +49,6 @@ export const deliveryListQuery = z.strictObject({
   ...f.pageOf('delivery'),
   status: f.wordParameter('status', DELIVERY_STATUSES, 'Only deliveries with this status.'),
 })
-
-// The records
 
 const webhookMembers = z.object({
   id: f.idOf('webhook'),

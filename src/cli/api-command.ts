@@ -28,18 +28,14 @@ export type ApiCommand = readonly [
 ]
 
 interface More {
-  /** How rows are printed, if the answer is a list. */
   readonly listing?: Listing
   /** The name of the rows of an answer that has pages and is not a list. */
   readonly rows?: string
   readonly options?: readonly FieldOption[]
   /** Fields that are sent unless an option sets them. */
   readonly defaults?: Readonly<Record<string, unknown>>
-  /** The formats in which the API exports all rows. */
   readonly formats?: readonly string[]
-  /** Whether the group alone is this command. */
   readonly isDefault?: true
-  /** Whether it has the option --idempotency-key. */
   readonly once?: true
   readonly help?: string
   readonly examples?: readonly string[]
@@ -48,7 +44,6 @@ interface More {
 }
 
 export interface Listing {
-  /** The name of the rows, in the plural. */
   readonly noun: string
   readonly columns: Columns
   /** Columns to drop on a narrow terminal, in this order. */
@@ -111,10 +106,8 @@ export function registerAll(group: Command, object: string, rows: readonly ApiCo
   })
 }
 
-/** Without the mark at its end. */
 const flagsOf = (option: string) => option.replace(/(?:\.\.\.|!)$/, '')
 
-/** Sends the request of a command and prints the answer. */
 export async function run(
   row: ApiCommand,
   object: string,
@@ -186,7 +179,6 @@ export function amountField(text: string): unknown {
   return /^-?(?:0|[1-9]\d*)(?:\.\d+)?$/.test(text) ? rawNumber(text) : text
 }
 
-/** The idempotency key that was given, or a random one. */
 function onceKey({ idempotencyKey }: Options): string {
   return typeof idempotencyKey === 'string' ? idempotencyKey : randomUUID()
 }

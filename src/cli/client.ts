@@ -13,9 +13,7 @@ export type Query = Readonly<Record<string, string | undefined>>
 
 interface Ask {
   readonly query?: Query
-  /** Sent as JSON. */
   readonly body?: unknown
-  /** Commands with the same key run once. */
   readonly idempotencyKey?: string | undefined
 }
 
@@ -38,7 +36,6 @@ export interface ApiList<T> extends ListOf<T>, ApiObject {}
 export interface ApiAnswer<T = ApiObject> {
   readonly value: T
   readonly headers: Headers
-  /** The raw body. */
   readonly text: string
 }
 
@@ -77,7 +74,6 @@ export class Client {
     }
   }
 
-  /** An export of any size, piece by piece. */
   async *export(path: string, query: Query): AsyncGenerator<Uint8Array> {
     try {
       const response = await this.#send('GET', path, { query }, null)
@@ -162,12 +158,10 @@ const NOT_TRUSTED = /CERT|LEAF_SIGNATURE/
 const NOT_CONNECTED =
   /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)$|_TLS_|_SSL_/
 
-/** Tells how to repeat a command whose outcome is unknown. */
 function repeat(idempotencyKey: string): string {
   return `The command may have taken effect. Repeat it with --idempotency-key ${idempotencyKey}: it runs only once.`
 }
 
-/** Parses JSON with numbers as text; undefined if it is not JSON. */
 function parseExact(text: string): unknown {
   try {
     return parseWithDigits(text, (_, value, digits) => (typeof value === 'number' ? digits : value))
@@ -180,7 +174,6 @@ function isObject<T extends ApiObject>(value: unknown, object: string): value is
   return typeof value === 'object' && value !== null && 'object' in value && value.object === object
 }
 
-/** The options of every command that calls the gateway, and those of the command itself. */
 export interface Options {
   readonly url?: string
   readonly adminKeyFile?: string
@@ -201,7 +194,6 @@ export function connect({ url, adminKeyFile, account }: Options): Client {
   return new Client(base.href.replace(/\/$/, ''), adminKey(adminKeyFile, environment), account)
 }
 
-/** The URL of a gateway that was started with this environment. */
 function ownUrl(environment: Environment): URL {
   const host = environment['TOLLGATE_HOST'] || '127.0.0.1'
   const near = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host

@@ -1,9 +1,7 @@
 import DESCRIPTIONS from '../config-descriptions.json' with { type: 'json' }
 
-/** The command line is wrong. The message names the option. */
 export class UsageError extends Error {}
 
-/** The command failed. The message says why, and what to do. */
 export class Failure extends Error {
   /** The code and details of the API's refusal, if it was one. */
   readonly code: string | null
@@ -21,7 +19,6 @@ export function collect(value: string, previous: readonly string[] = []): readon
   return [...previous, value]
 }
 
-/** The examples section of a help text. */
 export function examples(...lines: readonly string[]): string {
   return `\nExamples:\n${lines.map((line) => `  ${line}`).join('\n')}`
 }

@@ -47,7 +47,6 @@ const BACK = {
   ],
 }
 
-/** `tollgate credits` moves prepaid credit over HTTP, `tollgate balance` shows it. */
 export function register(group: Command): void {
   if (group.name() === 'balance') {
     registerAll(group, 'balance', [['', '', 'GET /gateway/v1/balance']])

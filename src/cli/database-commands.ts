@@ -24,7 +24,6 @@ import { examples, Failure } from './command.ts'
 import { databaseLocation, holdDataDir, openDatabaseSnapshot, opened } from './open-database.ts'
 import { counted, createProgress, print, shownText } from './terminal.ts'
 
-/** Commands on the whole database, on the host: audit, backup, export and import. */
 export function register(command: Command): void {
   switch (command.name()) {
     case 'audit':

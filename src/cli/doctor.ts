@@ -4,7 +4,6 @@ import { systemClock } from '../kernel/clock.ts'
 import { examples } from './command.ts'
 import { outputStyle, print, type Style, shownText, type TerminalStyle } from './terminal.ts'
 
-/** Checks what the gateway depends on, and says how to fix problems and warnings. Changes nothing. */
 export function register(command: Command): void {
   command
     .option('--offline', 'do not contact upstream')
@@ -37,7 +36,6 @@ const MARKS: Readonly<Record<Finding['state'], readonly [mark: string, style: St
 }
 const TEXT_WIDTH_MAX = 2_000
 
-/** Symbols on a terminal, words for programs. */
 export function showFinding({ name, state, found, todo }: Finding, style: TerminalStyle): string {
   const [mark, colour] = MARKS[state]
   const label = `${style.isTerminal ? mark : state.padEnd(8)} ${name.padEnd(15)}`

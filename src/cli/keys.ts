@@ -114,7 +114,6 @@ const ROTATE = {
   show: printSecret,
 } as const
 
-/** API keys over HTTP. */
 export function register(group: Command): void {
   registerAll(group, 'key', [
     ['create', 'create a key and print it, once', 'POST /v1/keys', CREATE],

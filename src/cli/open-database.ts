@@ -21,7 +21,6 @@ export async function opened<T>(config: Config, opening: Promise<T | null>): Pro
   throw new ConfigError([`${variable}: there is no Tollgate database in ${databaseLocation(config)}`])
 }
 
-/** A snapshot of the database, for commands that only read. */
 export function openDatabaseSnapshot(config: Config): Promise<Snapshot> {
   return opened(config, openSnapshot(config))
 }
@@ -46,7 +45,6 @@ export function holdDataDir({ dataDir, databaseUrl }: Config): DataDirLock | nul
   return lock
 }
 
-/** Where the database is, for output. */
 export function databaseLocation({ dataDir, databaseUrl }: Config): string {
   return databaseUrl === null ? dataDir : shownDatabase(databaseUrl)
 }

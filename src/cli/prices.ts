@@ -14,7 +14,6 @@ const PATH = '/gateway/v1/prices'
 const SHOW = { examples: ['tollgate prices show', 'tollgate prices show claude-haiku-5-5'] }
 const SHOW_SUMMARY = 'show the prices in effect, or everything about one model'
 
-/** Shows the prices of a running gateway, and checks a price overlay, which changes nothing. */
 export function register(group: Command): void {
   const [show] = registerAll(group, 'price_book', [['show [model]', SHOW_SUMMARY, `GET ${PATH}`, SHOW]])
   show?.action(showPrices)

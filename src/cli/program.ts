@@ -37,7 +37,6 @@ const COMMANDS: readonly (readonly [name: string, summary: string, load: () => P
 
 export const COMMAND_NAMES: readonly string[] = COMMANDS.map(([name]) => name)
 
-/** Commands with subcommands only: alone they print their help. */
 const GROUPS: ReadonlySet<string> = new Set(['keys', 'accounts', 'credits', 'admin-key', 'prices'])
 
 const HELP_TAIL = `

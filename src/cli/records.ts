@@ -8,8 +8,6 @@ import {
   type TerminalStyle,
 } from './terminal.ts'
 
-/** Objects of the API as tables and lines. */
-
 /** Titles, each with the field that is below it, or with several of which the first that has a value counts. */
 export type Columns = Readonly<Record<string, string>>
 
@@ -65,7 +63,6 @@ function shownValue(field: string, value: unknown): string {
   return /(?:_tokens|requests)$/.test(field) ? shownCount(text) : text
 }
 
-/** The fields of a record that have a value, each on a line. */
 export function renderRecord(record: object, style: TerminalStyle): string {
   const lines = linesOf(record, '')
   const width = Math.max(...lines.map(([name]) => name.length))

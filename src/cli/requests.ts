@@ -71,7 +71,6 @@ const SHOW: ApiCommand = [
   { examples: ['tollgate requests show req_01JCN1ZV5M3T9Q8W7E6R5T4Y3X'] },
 ]
 
-/** The request log over HTTP. */
 export function register(group: Command): void {
   const [list] = registerAll(group, 'request', [LIST, SHOW])
   list

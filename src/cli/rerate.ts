@@ -151,7 +151,6 @@ const PAUSE_MS = 20
 /** Calls per transaction: few enough that a slow database books them within the deadline of a statement. */
 const BOOKED_AT_ONCE = 200
 
-/** Books the differences, and describes what was booked. */
 async function book(
   selection: Selection,
   charge: boolean,
@@ -183,7 +182,6 @@ async function book(
   return `Booked ${counted(calls, 'call')}: ${net} in all.\n`
 }
 
-/** Calls whose cost changes, and their cost before and after. */
 class Change {
   calls = 0
   #oldNanos = 0n
@@ -258,7 +256,6 @@ const UNCHANGED: Readonly<Record<UnchangedBecause, string>> = {
   unreadable: 'Unchanged: not readable (tollgate audit names the first)',
 }
 
-/** The configured price book. */
 async function currentPrices(config: Config): Promise<CurrentPrices> {
   const { book } = await readPricing(config)
   const texts = new Map(book.versions.map((version) => [version.id, JSON.stringify(version.entry)]))

@@ -19,7 +19,6 @@ export interface BannerFacts {
   readonly certificate: Certificate | null
 }
 
-/** The banner of a gateway that has started: its address, its upstreams, and the commands for a first call. */
 export function banner(facts: BannerFacts): string {
   const { url, config, isSimulated, firstAdminKey, isTerminal, certificate } = facts
   const near = relative(process.cwd(), config.dataDir) || '.'
@@ -102,7 +101,6 @@ const CHAT_CALL = (curl: string, url: string): string[] => [
   `    -d '{"model":"gpt-6-luna","messages":[{"role":"user","content":"Hello"}]}'`,
 ]
 
-/** Time (UTC), method and path, model, status, tokens, cost and milliseconds. */
 export function callLine(call: EndedCall, style: TerminalStyle): string {
   const { endedAtMs, method, path, status, code, tokens, costNanos, ms } = call
   const model = call.modelServed ?? call.modelAsked

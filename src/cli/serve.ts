@@ -19,7 +19,6 @@ import { type TerminalStyle, terminalStyle } from './terminal.ts'
 /** A key that only the simulator accepts, so that it checks credentials like a real upstream. */
 const SIMULATOR_KEY = 'simulator-provider-key'
 
-/** After this time the whole program is loaded. */
 const STARTED_AFTER_MS = 2_000
 
 /** Serves until it is stopped. With no upstream configured, the built-in simulator answers. */
@@ -122,7 +121,6 @@ function warn({ name, found, todo }: Finding, log: Log): void {
   log.warn({ check: name, todo }, found)
 }
 
-/** Calls are readable lines on a terminal, and log lines in a pipe or file. */
 function logCalls(terminal: TerminalStyle, logStream: LogStream): ObserveCall {
   if (terminal.isTerminal) {
     // Not process.stdout: a paused terminal (Ctrl+S) would block the thread, and every call with it.

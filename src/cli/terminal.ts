@@ -4,7 +4,6 @@ import { withCommas } from '../kernel/money.ts'
 
 export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow'
 
-/** The style of output: for a terminal, or plain. */
 export interface TerminalStyle {
   readonly isTerminal: boolean
   /** The width of the terminal; infinite in a pipe. */
@@ -28,7 +27,6 @@ export function terminalStyle(
   }
 }
 
-/** The style of standard output. */
 export function outputStyle({ color = true }: { readonly color?: boolean }): TerminalStyle {
   return terminalStyle(process.stdout, process.env, !color)
 }
@@ -55,7 +53,6 @@ export function shownText(text: string, widthMax = 100): string {
 /** Control and formatting characters except newline and tab: they move the cursor or change the text direction. */
 const UNSAFE = /(?![\n\t])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu
 
-/** Makes multi-line text safe for a terminal. */
 export function shownLines(text: string): string {
   return text.replace(/\r/g, '').replace(UNSAFE, '\ufffd')
 }
@@ -63,7 +60,6 @@ export function shownLines(text: string): string {
 const WIDE =
   /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{1f300}-\u{1f64f}\u{1f900}-\u{1f9ff}\u{20000}-\u{3fffd}]/u
 
-/** The text's width in terminal columns. */
 function widthOf(text: string): number {
   if (/^[\x20-\x7e]*$/.test(text)) return text.length
   let width = 0
@@ -76,7 +72,6 @@ export function shownInstant(instant: string | null): string {
   return instant === null ? '-' : shownText(instant.replace(/^(.{10})T(.{8}).*$/, '$1 $2'), 30)
 }
 
-/** A number with thousands separators. Text that is not a number stays unchanged. */
 export function shownCount(count: number | string): string {
   if (typeof count === 'number') return withCommas(count)
   return /^\d+$/.test(count) ? withCommas(BigInt(count)) : count
@@ -86,7 +81,6 @@ export function counted(count: number, noun: string): string {
   return `${shownCount(count)} ${noun}${count === 1 ? '' : 's'}`
 }
 
-/** A text, or a text with a style. */
 export type Cell = string | { readonly text: string; readonly style: Style }
 
 const textOf = (cell: Cell): string => (typeof cell === 'string' ? cell : cell.text)
@@ -126,7 +120,6 @@ export function renderTable(
   return lines.join('')
 }
 
-/** An amount for display, with at least two decimals. */
 export function shownUsd(amount: string): string {
   return `${amount.startsWith('-') ? '-' : ''}$${shownText(alignAmounts([amount.replace('-', '')])[0] ?? '')}`
 }
@@ -144,7 +137,6 @@ export class ReaderGone extends Error {}
 /** The output could not be written. Part of an export must not look complete. */
 export class OutputFailed extends Error {}
 
-/** Writes to standard output and resolves when there is room for more. */
 export function print(chunk: string | Uint8Array): Promise<void> {
   return new Promise((resolve, reject) => {
     const fail = (error: Error) => {
@@ -187,7 +179,6 @@ export interface Progress {
 
 const REDRAW_MS = 100
 
-/** A count on a terminal, nothing elsewhere. */
 export function createProgress(label: string): Progress {
   const { stderr } = process
   let drawnAtMs = -Infinity

@@ -27,7 +27,6 @@ const USAGE = {
   show: printUsage,
 }
 
-/** Usage and cost over HTTP, as a table, JSON or CSV. */
 export function register(command: Command): void {
   registerAll(command, 'usage', [['', '', 'GET /v1/usage', USAGE]])
 }
@@ -58,7 +57,6 @@ const FIGURES = {
   credited: 'credited_usd',
 } as const
 
-/** Columns to drop on a narrow terminal, in this order. */
 const DISPENSABLE = ['credited', 'list cost', 'cache write', 'cache read', 'key', 'account']
 
 function renderUsage({ data, total, start, end }: Exact<Usage>, style: TerminalStyle): string {

@@ -23,7 +23,6 @@ import {
   usd,
 } from './route.ts'
 
-/** `before` is null for a new account. */
 function changesOf(
   fields: AccountEditFields,
   id: string,
@@ -68,7 +67,7 @@ function refusedNotPositive(balanceNanos: Nanos): Refused {
   return refused('balance_not_positive', message, 'credit_enforced')
 }
 
-const createAccount = defineRoute('create_account', {
+export const createAccount = defineRoute({
   summary: 'Create an account',
   body: newAccountFields,
   repeatable: true,
@@ -84,7 +83,7 @@ const createAccount = defineRoute('create_account', {
   },
 })
 
-const listAccounts = defineRoute('list_accounts', {
+export const listAccounts = defineRoute({
   summary: 'List accounts, newest first',
   query: accountListQuery,
   answer: accountListSchema,
@@ -100,7 +99,7 @@ const listAccounts = defineRoute('list_accounts', {
   },
 })
 
-const getAccount = defineRoute('get_account', {
+export const getAccount = defineRoute({
   summary: 'Show an account',
   answer: accountSchema,
   async handle({ id, atMs }, { store }) {
@@ -110,7 +109,7 @@ const getAccount = defineRoute('get_account', {
 })
 
 /** Upstreams and metadata are for operators only. */
-const getOwnAccount = defineRoute('get_own_account', {
+export const getOwnAccount = defineRoute({
   summary: 'Show the account of the key: spend, budget and credit',
   answer: ownAccountSchema,
   async handle({ accountId, atMs }, { store }) {
@@ -121,7 +120,7 @@ const getOwnAccount = defineRoute('get_own_account', {
   },
 })
 
-const updateAccount = defineRoute('update_account', {
+export const updateAccount = defineRoute({
   summary: 'Change an account',
   description:
     'While `credit_enforced` is true, calls are admitted only while credit is left. Turning it on with a balance of 0 or ' +
@@ -151,26 +150,16 @@ function setStatus(status: AccountStatus) {
   }
 }
 
-const suspendAccount = defineRoute('suspend_account', {
+export const suspendAccount = defineRoute({
   summary: 'Suspend an account',
   description: 'Its calls are 403 `account_suspended` from now on; running calls finish.',
   answer: accountSchema,
   handle: setStatus('suspended'),
 })
 
-const resumeAccount = defineRoute('resume_account', {
+export const resumeAccount = defineRoute({
   summary: 'Resume an account',
   description: 'Its calls are admitted again.',
   answer: accountSchema,
   handle: setStatus('active'),
 })
-
-export const accountRoutes = [
-  createAccount,
-  listAccounts,
-  getOwnAccount,
-  getAccount,
-  updateAccount,
-  suspendAccount,
-  resumeAccount,
-]

@@ -16,7 +16,7 @@ function scopeOf({ role }: OwnRequest, accountId: string | null): AdminScope {
   return { accountId, operators: role === 'operator' && accountId === DEFAULT_ACCOUNT }
 }
 
-const createAdminKey = defineRoute('create_admin_key', {
+export const createAdminKey = defineRoute({
   summary: 'Create an admin key',
   description:
     'Only this answer has the secret. Only operators create operator keys. For the other roles an operator names the account ' +
@@ -60,7 +60,7 @@ const createAdminKey = defineRoute('create_admin_key', {
   },
 })
 
-const listAdminKeys = defineRoute('list_admin_keys', {
+export const listAdminKeys = defineRoute({
   summary: 'List admin keys, newest first',
   description: 'Operator keys are listed in the account `default`, to operators only.',
   query: adminKeyListQuery,
@@ -72,7 +72,7 @@ const listAdminKeys = defineRoute('list_admin_keys', {
   },
 })
 
-const revokeAdminKey = defineRoute('revoke_admin_key', {
+export const revokeAdminKey = defineRoute({
   summary: 'Revoke an admin key',
   description: 'Immediate and final; ends its sessions too. The last operator key cannot be revoked.',
   answer: adminKeySchema,
@@ -96,5 +96,3 @@ const NOT_REVOKED = {
     message: 'This is the key of TOLLGATE_ADMIN_KEY. Change or remove the variable and restart to revoke it.',
   },
 } as const
-
-export const adminKeyRoutes = [createAdminKey, listAdminKeys, revokeAdminKey]

@@ -67,7 +67,6 @@ function whyHeld({ state, holdNanos, costNanos, overrun }: CallRecord): string {
     : `${bound} The rest was released.`
 }
 
-/** Why a call has no lines. */
 function noteOf({ state, usage, costNanos, objectId }: CallRecord): string | null {
   if (state === 'deferred') return 'Upstream has not stated the cost yet. Until then the reservation stays.'
   if (costNanos === null) return 'The call has not ended.'
@@ -81,7 +80,6 @@ function noteOf({ state, usage, costNanos, objectId }: CallRecord): string | nul
 
 const rateAgain = createRateAgain()
 
-/** The recomputed bill of a call. */
 export async function billObject(
   call: CallRecord,
   { store }: Pick<Management, 'store'>,
@@ -105,7 +103,6 @@ export async function billObject(
   }
 }
 
-/** The lines, or why there are none. */
 async function linesOf(call: CallRecord, store: Management['store']): Promise<readonly Line[] | string> {
   const note = noteOf(call)
   if (note !== null) return note

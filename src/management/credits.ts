@@ -13,7 +13,7 @@ import type { Idempotency } from '../kernel/vocabulary.ts'
 import { CREDITED_MAX, type CreditBack, type CreditBackOutcomes, type NewCredit } from '../ledger/account.ts'
 import { defineRoute, type Management, type OwnReply, pageObject, refused, replyOnce } from './route.ts'
 
-const getBalance = defineRoute('get_balance', {
+export const getBalance = defineRoute({
   summary: 'Show the prepaid credit of the account',
   answer: balanceSchema,
   async handle({ accountId }, { store }) {
@@ -21,7 +21,7 @@ const getBalance = defineRoute('get_balance', {
   },
 })
 
-const listCredits = defineRoute('list_credits', {
+export const listCredits = defineRoute({
   summary: 'List the credit ledger, newest first',
   query: creditListQuery,
   answer: listOf(creditSchema),
@@ -30,7 +30,7 @@ const listCredits = defineRoute('list_credits', {
   },
 })
 
-export const addCredit = defineRoute('add_credit', {
+export const addCredit = defineRoute({
   summary: 'Add prepaid credit to the account, correct it, or credit calls back',
   description:
     '`amount_usd` adds prepaid credit; a negative amount is a correction. `request_ids` credits back what was paid for these ' +
@@ -93,5 +93,3 @@ function outcomesObject(outcomes: CreditBackOutcomes) {
     not_credited: outcomes.notCredited.map(({ requestId, why }) => ({ request_id: requestId, reason: why })),
   }
 }
-
-export const creditRoutes = [getBalance, listCredits, addCredit]

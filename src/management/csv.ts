@@ -26,19 +26,15 @@ function quoted(text: string): string {
   return `"${text.replaceAll('"', '""')}"`
 }
 
-/** Rows as objects; `next` is null on the last page. */
 interface Page<Cursor> {
   readonly rows: readonly object[]
   readonly next: Cursor | null
 }
 
 interface Export<Cursor> {
-  /** Without its ending. */
   readonly name: string
-  /** The members that are columns of a CSV. */
   readonly columns: readonly string[]
   readonly after: Cursor | null
-  /** Absent: all rows. */
   readonly limit: number | undefined
   readonly pageMax: number
   read(after: Cursor | null, limit: number): Promise<Page<Cursor>>
@@ -46,7 +42,6 @@ interface Export<Cursor> {
 
 const CONTENT_TYPES = { csv: 'text/csv; charset=utf-8', ndjson: 'application/x-ndjson' } as const
 
-/** Answers all rows that match as a file, read page by page. */
 export function replyExport<Cursor>(format: keyof typeof CONTENT_TYPES, parts: Export<Cursor>): OwnReply {
   const { columns } = parts
   const chunks =

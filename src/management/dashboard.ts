@@ -18,7 +18,6 @@ export type DashboardFiles = ReadonlyMap<string, Buffer>
 
 const PAGE = 'index.html'
 
-/** Content codings, best first, with the endings of their files. */
 const CODINGS = { br: '.br', gzip: '.gz' } as const
 
 /** Files of other types are not served. */
@@ -48,7 +47,6 @@ export async function readDashboard(dir: URL): Promise<DashboardFiles> {
 const PAGE_PATH = '/dashboard'
 const ASSETS_PATH = '/dashboard/assets/'
 
-/** A dashboard path, or `/`, to which browsers are admitted. */
 export const isDashboardPath = ({ path }: Target): boolean =>
   path === PAGE_PATH || path.startsWith(`${PAGE_PATH}/`) || path === '/'
 
@@ -99,7 +97,6 @@ export async function answerDashboard(
   sendFile(exchange, found, path.slice(`${PAGE_PATH}/`.length), KEPT_FOR_EVER)
 }
 
-/** Sends the smallest form of the file that the client accepts. */
 function sendFile(exchange: Exchange, files: DashboardFiles, name: string, caching: string): void {
   const plain = files.get(name)
   const contentType = CONTENT_TYPES[extname(name)]

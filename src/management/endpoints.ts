@@ -1,103 +1,126 @@
-import type { Caller } from '../keys/credential.ts'
+import * as accounts from './accounts.ts'
+import * as adminKeys from './admin-keys.ts'
+import * as credits from './credits.ts'
+import * as events from './events.ts'
+import * as keys from './keys.ts'
+import { openApiRoute } from './openapi.ts'
+import * as overview from './overview.ts'
+import * as requests from './requests.ts'
+import type { AccountRule, Least } from './roles.ts'
+import type { Method, Route, RouteParts } from './route.ts'
+import * as session from './session.ts'
+import * as usage from './usage.ts'
+import * as webhooks from './webhooks.ts'
 
-/** Roles in ascending order: each may do everything that the earlier ones may. */
-const RANKS = ['api_key', 'viewer', 'admin', 'operator'] as const
-export type Role = (typeof RANKS)[number]
+function route(
+  operationId: string,
+  methodAndPath: `${Method} /${string}`,
+  least: Least,
+  account: AccountRule,
+  parts: RouteParts<unknown, unknown>,
+): Route {
+  const [method, template] = methodAndPath.split(' ') as [Method, string]
+  return { operationId, method, template, least, account, ...parts }
+}
 
-/** The lowest role that may call an endpoint. `session`: any session. `anyone`: no credential is needed. */
-export type Least = Role | 'session' | 'anyone'
-
-/**
- * The account that an endpoint acts in. Admins and viewers act in their own; operators may name another with
- * `account=`.
- * - `installation`: none, `account=` is refused
- * - `one`: the named account, else `default`
- * - `many`: as `one`, and `account=*` is all accounts
- * - `of_id`: the account of the id in the path
- */
-export type AccountRule = 'installation' | 'one' | 'many' | 'of_id'
-
-export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE'
-
-/** With `metrics.public` it needs no key. */
-export const METRICS_PATH = '/metrics'
-
-/** Every own endpoint by its operation name: method and path, who may call it, and the account that it acts in. */
-export const ENDPOINTS = {
+/** Every own endpoint: its operation name, method and path, who may call it, the account that it acts in, and its route. */
+export const routes: readonly Route[] = [
   // Keys
-  create_key: ['POST /v1/keys', 'admin', 'one'],
-  list_keys: ['GET /v1/keys', 'viewer', 'many'],
-  get_own_key: ['GET /v1/keys/me', 'api_key', 'installation'],
-  get_key: ['GET /v1/keys/{id}', 'viewer', 'of_id'],
-  update_key: ['PATCH /v1/keys/{id}', 'admin', 'of_id'],
-  delete_key: ['DELETE /v1/keys/{id}', 'admin', 'of_id'],
-  revoke_key: ['POST /v1/keys/{id}/revoke', 'admin', 'of_id'],
-  rotate_key: ['POST /v1/keys/{id}/rotate', 'admin', 'of_id'],
+  route('create_key', 'POST /v1/keys', 'admin', 'one', keys.createKey),
+  route('list_keys', 'GET /v1/keys', 'viewer', 'many', keys.listKeys),
+  route('get_own_key', 'GET /v1/keys/me', 'api_key', 'none', keys.getOwnKey),
+  route('get_key', 'GET /v1/keys/{id}', 'viewer', 'of_id', keys.getKey),
+  route('update_key', 'PATCH /v1/keys/{id}', 'admin', 'of_id', keys.updateKey),
+  route('delete_key', 'DELETE /v1/keys/{id}', 'admin', 'of_id', keys.deleteKey),
+  route('revoke_key', 'POST /v1/keys/{id}/revoke', 'admin', 'of_id', keys.revokeKey),
+  route('rotate_key', 'POST /v1/keys/{id}/rotate', 'admin', 'of_id', keys.rotateKey),
 
   // Usage and calls
-  get_usage: ['GET /v1/usage', 'api_key', 'many'],
-  list_requests: ['GET /gateway/v1/requests', 'api_key', 'many'],
-  list_key_requests: ['GET /v1/keys/{id}/requests', 'viewer', 'of_id'],
-  get_request: ['GET /gateway/v1/requests/{id}', 'api_key', 'of_id'],
-  get_request_bodies: ['GET /gateway/v1/requests/{id}/bodies', 'viewer', 'of_id'],
+  route('get_usage', 'GET /v1/usage', 'api_key', 'many', usage.usageRoute),
+  route('list_requests', 'GET /gateway/v1/requests', 'api_key', 'many', requests.listRequests),
+  route('list_key_requests', 'GET /v1/keys/{id}/requests', 'viewer', 'of_id', requests.listKeyRequests),
+  route('get_request', 'GET /gateway/v1/requests/{id}', 'api_key', 'of_id', requests.getRequest),
+  route('get_request_bodies', 'GET /gateway/v1/requests/{id}/bodies', 'viewer', 'of_id', requests.getBodies),
 
   // Credit
-  get_balance: ['GET /gateway/v1/balance', 'viewer', 'one'],
-  add_credit: ['POST /gateway/v1/credits', 'operator', 'one'],
-  list_credits: ['GET /gateway/v1/credits', 'viewer', 'many'],
+  route('get_balance', 'GET /gateway/v1/balance', 'viewer', 'one', credits.getBalance),
+  route('add_credit', 'POST /gateway/v1/credits', 'operator', 'one', credits.addCredit),
+  route('list_credits', 'GET /gateway/v1/credits', 'viewer', 'many', credits.listCredits),
 
   // Webhooks and events
-  create_webhook: ['POST /gateway/v1/webhooks', 'admin', 'one'],
-  list_webhooks: ['GET /gateway/v1/webhooks', 'viewer', 'many'],
-  get_webhook: ['GET /gateway/v1/webhooks/{id}', 'viewer', 'of_id'],
-  update_webhook: ['PATCH /gateway/v1/webhooks/{id}', 'admin', 'of_id'],
-  delete_webhook: ['DELETE /gateway/v1/webhooks/{id}', 'admin', 'of_id'],
-  rotate_webhook_secret: ['POST /gateway/v1/webhooks/{id}/rotate-secret', 'admin', 'of_id'],
-  test_webhook: ['POST /gateway/v1/webhooks/{id}/test', 'admin', 'of_id'],
-  list_webhook_deliveries: ['GET /gateway/v1/webhooks/{id}/deliveries', 'viewer', 'of_id'],
-  redeliver_webhook: ['POST /gateway/v1/webhooks/{id}/deliveries/{delivery_id}/redeliver', 'admin', 'of_id'],
-  list_events: ['GET /gateway/v1/events', 'viewer', 'many'],
+  route('create_webhook', 'POST /gateway/v1/webhooks', 'admin', 'one', webhooks.createWebhook),
+  route('list_webhooks', 'GET /gateway/v1/webhooks', 'viewer', 'many', webhooks.listWebhooks),
+  route('get_webhook', 'GET /gateway/v1/webhooks/{id}', 'viewer', 'of_id', webhooks.getWebhook),
+  route('update_webhook', 'PATCH /gateway/v1/webhooks/{id}', 'admin', 'of_id', webhooks.updateWebhook),
+  route('delete_webhook', 'DELETE /gateway/v1/webhooks/{id}', 'admin', 'of_id', webhooks.deleteWebhook),
+  route(
+    'rotate_webhook_secret',
+    'POST /gateway/v1/webhooks/{id}/rotate-secret',
+    'admin',
+    'of_id',
+    webhooks.rotateSecret,
+  ),
+  route('test_webhook', 'POST /gateway/v1/webhooks/{id}/test', 'admin', 'of_id', webhooks.testWebhook),
+  route(
+    'list_webhook_deliveries',
+    'GET /gateway/v1/webhooks/{id}/deliveries',
+    'viewer',
+    'of_id',
+    webhooks.listDeliveries,
+  ),
+  route(
+    'redeliver_webhook',
+    'POST /gateway/v1/webhooks/{id}/deliveries/{delivery_id}/redeliver',
+    'admin',
+    'of_id',
+    webhooks.redeliver,
+  ),
+  route('list_events', 'GET /gateway/v1/events', 'viewer', 'many', events.listEvents),
 
   // Accounts and admin keys
-  create_account: ['POST /gateway/v1/accounts', 'operator', 'installation'],
-  list_accounts: ['GET /gateway/v1/accounts', 'operator', 'installation'],
-  get_own_account: ['GET /gateway/v1/accounts/self', 'viewer', 'one'],
-  get_account: ['GET /gateway/v1/accounts/{id}', 'operator', 'installation'],
-  update_account: ['PATCH /gateway/v1/accounts/{id}', 'operator', 'installation'],
-  suspend_account: ['POST /gateway/v1/accounts/{id}/suspend', 'operator', 'installation'],
-  resume_account: ['POST /gateway/v1/accounts/{id}/resume', 'operator', 'installation'],
-  create_admin_key: ['POST /gateway/v1/admin-keys', 'admin', 'one'],
-  list_admin_keys: ['GET /gateway/v1/admin-keys', 'viewer', 'many'],
-  revoke_admin_key: ['POST /gateway/v1/admin-keys/{id}/revoke', 'admin', 'of_id'],
+  route('create_account', 'POST /gateway/v1/accounts', 'operator', 'none', accounts.createAccount),
+  route('list_accounts', 'GET /gateway/v1/accounts', 'operator', 'none', accounts.listAccounts),
+  route('get_own_account', 'GET /gateway/v1/accounts/self', 'viewer', 'one', accounts.getOwnAccount),
+  route('get_account', 'GET /gateway/v1/accounts/{id}', 'operator', 'none', accounts.getAccount),
+  route('update_account', 'PATCH /gateway/v1/accounts/{id}', 'operator', 'none', accounts.updateAccount),
+  route(
+    'suspend_account',
+    'POST /gateway/v1/accounts/{id}/suspend',
+    'operator',
+    'none',
+    accounts.suspendAccount,
+  ),
+  route(
+    'resume_account',
+    'POST /gateway/v1/accounts/{id}/resume',
+    'operator',
+    'none',
+    accounts.resumeAccount,
+  ),
+  route('create_admin_key', 'POST /gateway/v1/admin-keys', 'admin', 'one', adminKeys.createAdminKey),
+  route('list_admin_keys', 'GET /gateway/v1/admin-keys', 'viewer', 'many', adminKeys.listAdminKeys),
+  route(
+    'revoke_admin_key',
+    'POST /gateway/v1/admin-keys/{id}/revoke',
+    'admin',
+    'of_id',
+    adminKeys.revokeAdminKey,
+  ),
 
   // The installation
-  get_overview: ['GET /gateway/v1/overview', 'viewer', 'one'],
-  get_prices: ['GET /gateway/v1/prices', 'viewer', 'installation'],
-  get_openapi: ['GET /gateway/openapi.json', 'viewer', 'installation'],
-  get_metrics: [`GET ${METRICS_PATH}`, 'operator', 'installation'],
+  route('get_overview', 'GET /gateway/v1/overview', 'viewer', 'one', overview.getOverview),
+  route('get_prices', 'GET /gateway/v1/prices', 'viewer', 'none', overview.getPrices),
+  route(
+    'get_openapi',
+    'GET /gateway/openapi.json',
+    'viewer',
+    'none',
+    openApiRoute(() => routes),
+  ),
+  route('get_metrics', 'GET /metrics', 'operator', 'none', overview.getMetrics),
 
   // Sessions
-  open_session: ['POST /gateway/v1/session', 'anyone', 'installation'],
-  get_session: ['GET /gateway/v1/session', 'session', 'installation'],
-  end_session: ['DELETE /gateway/v1/session', 'session', 'installation'],
-} as const satisfies Readonly<Record<string, readonly [`${Method} /${string}`, Least, AccountRule]>>
-
-export type OperationId = keyof typeof ENDPOINTS
-
-export function roleOf(caller: Caller): Role {
-  return caller.kind === 'api_key' ? 'api_key' : caller.role
-}
-
-export function isAtLeast(role: Role, least: Role): boolean {
-  return RANKS.indexOf(role) >= RANKS.indexOf(least)
-}
-
-/**
- * The collections in a path whose records are named: `webhook` and `delivery` in
- * `/webhooks/{id}/deliveries/{delivery_id}`.
- */
-export function nounsIn(template: string): string[] {
-  return Array.from(template.matchAll(/([\w-]+)\/(?:\{\w+\}|me|self)(?![\w-])/g), ([, collection = '']) =>
-    collection.replace('-', ' ').replace(/ies$/, 'y').replace(/s$/, ''),
-  )
-}
+  route('open_session', 'POST /gateway/v1/session', 'anyone', 'none', session.openSession),
+  route('get_session', 'GET /gateway/v1/session', 'session', 'none', session.getSession),
+  route('end_session', 'DELETE /gateway/v1/session', 'session', 'none', session.endSession),
+]

@@ -2,7 +2,7 @@ import { type EventListQuery, type EventObject, eventListQuery, eventSchema } fr
 import { listOf, rangeOf, type Written } from '../api/fields.ts'
 import { type EventQuery, type EventRecord, readEventData } from '../webhooks/webhook-store.ts'
 import { formatOf, replyExport } from './csv.ts'
-import type { Role } from './endpoints.ts'
+import type { Role } from './roles.ts'
 import { defineRoute, formatInstant, pageObject } from './route.ts'
 
 function eventObject(event: EventRecord, role: Role): Written<EventObject> {
@@ -17,7 +17,6 @@ function eventObject(event: EventRecord, role: Role): Written<EventObject> {
   }
 }
 
-/** The columns of an export: members of an event, with those of the actor apart. */
 const COLUMNS = ['id', 'type', 'created_at', 'account_id', 'actor_kind', 'actor_id', 'actor_name', 'data']
 
 function eventRow(event: EventRecord, role: Role) {
@@ -38,7 +37,7 @@ function queryOf(query: EventListQuery, accountId: string | null): Omit<EventQue
   }
 }
 
-const listEvents = defineRoute('list_events', {
+export const listEvents = defineRoute({
   summary: 'List or export changes and crossed thresholds, newest first',
   description: 'Events are stored for 400 days.',
   query: eventListQuery,
@@ -66,5 +65,3 @@ const listEvents = defineRoute('list_events', {
     })
   },
 })
-
-export const eventRoutes = [listEvents]

@@ -33,8 +33,6 @@ function keyChanges(fields: KeyEditFields): KeyChanges {
   return sent({ name: fields.name, ...Object.fromEntries(limits) }) as KeyChanges
 }
 
-// Refusals
-
 function refusedFinalKey(key: KeyRecord): Refused {
   const state = key.revokedAtMs === null ? 'has expired' : 'is revoked'
   return refused('conflict', `This key ${state} and can no longer be changed. Create a new key.`)
@@ -71,9 +69,6 @@ function refuseFields({ allowed_models: models }: KeyEditFields, atMs: number, {
   return models == null ? null : refuseUnknownModel(models, node.prices().book, atMs)
 }
 
-// Endpoints
-
-/** A new secret, and what is stored of it. */
 function mint(createdAtMs: number, { nextUlid, digestKey, servicePrefix }: Management) {
   const secret = mintKey(servicePrefix, 'live')
   const record = {
@@ -93,7 +88,7 @@ function withSecret(secret: Secret, atMs: number, management: Management) {
   }
 }
 
-export const createKey = defineRoute('create_key', {
+export const createKey = defineRoute({
   summary: 'Create an API key',
   description:
     'Only this answer has the secret. Unknown fields are refused, so that a misspelt limit does not create a key without it.',
@@ -112,7 +107,7 @@ export const createKey = defineRoute('create_key', {
   },
 })
 
-const listKeys = defineRoute('list_keys', {
+export const listKeys = defineRoute({
   summary: 'List API keys, newest first',
   query: keyListQuery,
   answer: listOf(keySchema),
@@ -128,8 +123,7 @@ async function showKey(accountId: string, id: string, atMs: number, management: 
   return key && shown(key, atMs, management)
 }
 
-/** A key's holder may see its limits and what is left. */
-const getOwnKey = defineRoute('get_own_key', {
+export const getOwnKey = defineRoute({
   summary: 'Show the API key of this request',
   answer: keySchema,
   async handle({ caller, atMs }, management) {
@@ -143,13 +137,13 @@ const getOwnKey = defineRoute('get_own_key', {
   },
 })
 
-const getKey = defineRoute('get_key', {
+export const getKey = defineRoute({
   summary: 'Show an API key',
   answer: keySchema,
   handle: ({ accountId, id, atMs }, management) => showKey(accountId, id, atMs, management),
 })
 
-export const updateKey = defineRoute('update_key', {
+export const updateKey = defineRoute({
   summary: 'Change an API key',
   description:
     'Changes the fields that are sent and leaves the others; null removes a limit. It applies from the next call on, and ' +
@@ -176,27 +170,25 @@ export const updateKey = defineRoute('update_key', {
 async function revoke({ accountId, actor, id, atMs }: OwnRequest, management: Management) {
   const key = await management.store.revokeKey(accountId, id, atMs, actor)
   if (key === null) return null
-  // Waiting calls of this key are refused now.
   management.limitsMoved()
   return shown(key, atMs, management)
 }
 
-export const deleteKey = defineRoute('delete_key', {
+export const deleteKey = defineRoute({
   summary: 'Revoke an API key, like POST /v1/keys/{id}/revoke',
   description: 'The record and its spend are retained. Repeating the request returns the same record.',
   answer: keySchema,
   handle: revoke,
 })
 
-export const revokeKey = defineRoute('revoke_key', {
+export const revokeKey = defineRoute({
   summary: 'Revoke an API key, immediately and for good',
   description: 'Running calls finish. Repeating the request returns the same record. The body is ignored.',
   answer: keySchema,
   handle: revoke,
 })
 
-/** Both keys work until clients have switched; then the old one ends. */
-export const rotateKey = defineRoute('rotate_key', {
+export const rotateKey = defineRoute({
   summary: 'Create a successor of a key',
   description:
     'The new key copies name, limits and metadata, and draws on the same budget. Only this answer has its secret. A revoked ' +
@@ -216,5 +208,3 @@ export const rotateKey = defineRoute('rotate_key', {
     return replyOnce(rotation, withSecret(secret, atMs, management))
   },
 })
-
-export const keyRoutes = [createKey, listKeys, getOwnKey, getKey, updateKey, deleteKey, revokeKey, rotateKey]

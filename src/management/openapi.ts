@@ -3,15 +3,21 @@ import { errorSchema } from '../api/fields.ts'
 import { ERRORS, type ErrorCode } from '../kernel/errors.ts'
 import { headerNames } from '../kernel/header-names.ts'
 import { VERSION } from '../kernel/runtime.ts'
-import { nounsIn } from './endpoints.ts'
-import { defineRoute, ONCE_HEADER, type OwnReply, type Route, replyJson } from './route.ts'
+import {
+  defineRoute,
+  nounsIn,
+  ONCE_HEADER,
+  type OwnReply,
+  type Route,
+  type RouteParts,
+  replyJson,
+} from './route.ts'
 import { SESSION_COOKIE } from './session.ts'
 
 type JsonObject = Record<string, unknown>
 
 export interface OpenApiOptions {
   readonly version: string
-  /** Prefix of header names and keys. */
   readonly servicePrefix: string
 }
 
@@ -115,7 +121,7 @@ function describeOperation(route: Route, schemas: Schemas, requestId: string): J
   const { operationId, summary, description, status, answer, alsoAs, repeatable, account } = route
   const parameters = [
     ...pathParameters(route.template),
-    ...(account === 'installation' ? [] : [{ $ref: '#/components/parameters/account' }]),
+    ...(account === 'none' ? [] : [{ $ref: '#/components/parameters/account' }]),
     ...(route.query === null ? [] : queryParameters(route.query, schemas)),
     ...(repeatable ? [{ $ref: '#/components/parameters/idempotency_key' }] : []),
   ]
@@ -152,7 +158,6 @@ function pathParameters(template: string): JsonObject[] {
   })
 }
 
-/** Each member of the schema is a parameter. */
 function queryParameters(query: z.ZodType, schemas: Schemas): JsonObject[] {
   const { properties = {}, required = [] } = schemas.of(query, 'input') as {
     readonly properties?: Readonly<Record<string, JsonObject>>
@@ -223,9 +228,9 @@ function shortenDatePattern(schema: JsonObject): void {
 }
 
 /** `routes` is a function, because the list contains this route. The document is generated once. */
-export function openApiRoute(routes: () => readonly Route[]): Route {
+export function openApiRoute(routes: () => readonly Route[]): RouteParts<unknown, unknown> {
   const made = new Map<string, OwnReply>()
-  return defineRoute('get_openapi', {
+  return defineRoute({
     summary: 'This document',
     answer: z
       .looseObject({ openapi: z.literal('3.1.0'), info: z.looseObject({}), paths: z.looseObject({}) })

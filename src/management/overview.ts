@@ -17,12 +17,9 @@ import type { AttentionKey, AttentionKeys, Overview } from '../ledger/usage-repo
 import { type ModelPrice, type PriceVersion, versionAt } from '../pricing/price-book.ts'
 import { defineRoute, formatInstant, type Management, replyWhole, UNSTORED, usd } from './route.ts'
 
-// The overview
-
 const percentOf = ({ capNanos, spentNanos }: AttentionKey) =>
   capNanos === null || capNanos === 0n ? 0 : Number((spentNanos * 100n) / capNanos)
 
-/** All keys are counted, some are named. */
 const capped = ({ count, keys }: AttentionKeys) => ({
   count,
   data: keys.map((key) => ({
@@ -94,7 +91,7 @@ function readShared(accountId: string, management: Management): Promise<Overview
   return read()
 }
 
-const getOverview = defineRoute('get_overview', {
+export const getOverview = defineRoute({
   summary: 'Show the month, the credit and what needs attention',
   description: 'You can poll this every few seconds. The figures are cached for a second.',
   answer: overviewSchema,
@@ -111,8 +108,6 @@ const getOverview = defineRoute('get_overview', {
     return overviewObject(overview, { storeKind, simulator, alertThresholds, ...load })
   },
 })
-
-// The price book
 
 function modelObject(model: ModelPrice, shipped: PriceVersion): Written<PricedModel> {
   const { id, provider, mode, aliases = [], retired = false, ...prices } = model.entry
@@ -137,7 +132,7 @@ const versionObject = ({ id, effectiveFromMs }: PriceVersion) => ({
   effective_from: formatInstant(effectiveFromMs),
 })
 
-const getPrices = defineRoute('get_prices', {
+export const getPrices = defineRoute({
   summary: 'Show the price book',
   description: 'The prices that calls are rated with now, on this node.',
   answer: priceBookSchema,
@@ -157,9 +152,7 @@ const getPrices = defineRoute('get_prices', {
   },
 })
 
-// Metrics
-
-const getMetrics = defineRoute('get_metrics', {
+export const getMetrics = defineRoute({
   summary: 'Metrics of this node',
   description:
     'In the OpenMetrics text format, whatever `Accept` says. With `metrics.public` it needs no key.',
@@ -170,5 +163,3 @@ const getMetrics = defineRoute('get_metrics', {
     return replyWhole(200, contentType, text, UNSTORED)
   },
 })
-
-export const overviewRoutes = [getOverview, getPrices, getMetrics]

@@ -33,7 +33,6 @@ export type OwnBody =
 
 type Checked<T> = { readonly kind: 'ok'; readonly value: T } | Refused
 
-/** Reads and validates the query, the body and the `Idempotency-Key`. */
 export async function readRequest(
   exchange: Exchange,
   { path }: Target,
@@ -145,7 +144,6 @@ function isMissing(input: unknown, path: readonly PropertyKey[]): boolean {
 const NO_BODY = Buffer.alloc(0)
 const NOTHING = { kind: 'ok', value: null } as const
 
-/** The command's `Idempotency-Key`, or null. */
 function readOnce(
   { method, headers }: Exchange,
   path: string,
@@ -164,7 +162,6 @@ function readOnce(
   return { kind: 'ok', value: { ...sender, name, fingerprint } }
 }
 
-/** The whole body, with a limit on its size and an idle timeout. */
 function receiveBody(exchange: Exchange, times: BodyTimes): Promise<OwnBody> {
   return new Promise((resolve) => {
     const { req, res, headers } = exchange

@@ -38,8 +38,6 @@ const EXPORT_PAGE_CALLS_MAX = 25
 /** Maximum queries per page of the request log. The page then has the records found so far and a cursor. */
 export const LOG_PAGE_LOOKS_MAX = 20
 
-// How a call is shown
-
 /** The figures of a call are null while it waits, is in flight or deferred. */
 const OPEN: ReadonlySet<CallRecord['state']> = new Set(['waiting', 'in_flight', 'deferred'])
 
@@ -95,7 +93,6 @@ function requestObject(call: CallRecord, keyName: string): Written<RequestRecord
   }
 }
 
-/** Key names, each read once per answer. */
 class KeyNames {
   readonly #names = new Map<string, string>()
   readonly #store: Management['store']
@@ -121,8 +118,6 @@ export const REQUEST_COLUMNS: readonly string[] = Object.keys(requestSchema.shap
   return name === 'usage' ? Object.keys(requestSchema.shape.usage.unwrap().shape) : [name]
 })
 
-// Lists and exports
-
 type Log = Pick<Store, 'listCalls'>
 
 function filterOf(query: RequestListQuery, accountId: string | null, keyId: string | null): CallFilter {
@@ -141,7 +136,6 @@ function filterOf(query: RequestListQuery, accountId: string | null, keyId: stri
   }
 }
 
-/** Waiting calls, as pages of a log. */
 function logOfWaiting(waitingCalls: Management['waitingCalls']): Log {
   return {
     async listCalls(filter, after, limit) {
@@ -158,7 +152,6 @@ function isBehind(call: CallRecord, { startedAtMs, requestId }: RequestCursor): 
   return call.startedAtMs < startedAtMs || (call.startedAtMs === startedAtMs && call.requestId < requestId)
 }
 
-/** The log of the account, or of one key, in the requested format. */
 async function answerRequests(
   { listedAccountId: accountId, query, exchange, atMs }: OwnRequest<RequestListQuery>,
   { store, waitingCalls, refusedCalls }: Management,
@@ -202,8 +195,6 @@ async function readPage(log: Log, filter: CallFilter, query: RequestListQuery, h
   return { calls, next }
 }
 
-// Endpoints
-
 const PAGE_DESCRIPTION =
   'Ordered by start time, so new calls do not shift pages. If matches are rare, a page may be short or empty ' +
   'although more follow: continue while `has_more` is true.'
@@ -220,7 +211,7 @@ const LISTED = {
 } as const
 
 /** The full log of a key, revoked or not. After a leak it shows what was done with the key. */
-const listKeyRequests = defineRoute('list_key_requests', {
+export const listKeyRequests = defineRoute({
   summary: 'List or export the calls of an API key, newest first',
   description: `Works for revoked keys too, and does not depend on \`log_requests\`. ${PAGE_DESCRIPTION}`,
   ...LISTED,
@@ -231,7 +222,7 @@ const listKeyRequests = defineRoute('list_key_requests', {
   },
 })
 
-const listRequests = defineRoute('list_requests', {
+export const listRequests = defineRoute({
   summary: 'List or export the calls of the account, newest first',
   description: `An API key sees its own calls only. ${PAGE_DESCRIPTION}`,
   ...LISTED,
@@ -240,7 +231,7 @@ const listRequests = defineRoute('list_requests', {
 })
 
 /** For clients that cannot read trailers: the answer waits until the call is settled. */
-const getRequest = defineRoute('get_request', {
+export const getRequest = defineRoute({
   summary: 'Show a call and its cost',
   description:
     `Waits up to ${limits.requestWaitMs / 1_000} seconds for a call in flight to be settled, then answers without ` +
@@ -290,7 +281,7 @@ async function settledCall(
   }
 }
 
-const getBodies = defineRoute('get_request_bodies', {
+export const getBodies = defineRoute({
   summary: 'Show the bodies of a call',
   description:
     'Stored only if the key had `log_requests` at the time: the first MiB of each, for `requests.retention_days`.',
@@ -334,5 +325,3 @@ function isText(bytes: Buffer, truncated: boolean): boolean {
     return false
   }
 }
-
-export const requestRoutes = [listKeyRequests, listRequests, getRequest, getBodies]

@@ -1,6 +1,6 @@
 import type { Caller } from '../keys/credential.ts'
-import type { AccountRule } from './endpoints.ts'
 import type { Parameters } from './read-request.ts'
+import type { AccountRule } from './roles.ts'
 import { type Management, type Refused, type Route, refused } from './route.ts'
 
 /** The account that operators act in if they name none. It always exists. */
@@ -12,7 +12,6 @@ export interface AccountScope {
   /** False: an operator named no account, and `accountId` is a default. */
   readonly isNamed: boolean
   readonly listedAccountId: string | null
-  /** The query without `account`. */
   readonly parameters: Parameters
 }
 
@@ -25,7 +24,7 @@ export async function resolveAccount(
   management: Management,
 ): Promise<AccountScope | Refused> {
   const own = caller.accountId
-  if (rule === 'installation' || caller.kind === 'api_key') return scopeOf(own, query)
+  if (rule === 'none' || caller.kind === 'api_key') return scopeOf(own, query)
   const named = query.get('account')
   const parameters = new Map([...query].filter(([name]) => name !== 'account'))
   if (named === '*') return allAccounts(rule, own, parameters)

@@ -13,16 +13,8 @@ import type { RefusedCalls, WaitingCalls } from '../ledger/unsent-calls.ts'
 import type { PriceBook } from '../pricing/price-book.ts'
 import type { Store } from '../store/store.ts'
 import type { EndpointRules } from '../webhooks/endpoint-address.ts'
-import {
-  type AccountRule,
-  ENDPOINTS,
-  type Least,
-  type Method,
-  type OperationId,
-  type Role,
-} from './endpoints.ts'
+import type { AccountRule, Least, Role } from './roles.ts'
 
-/** The parts that own endpoints use. */
 export interface Management {
   readonly clock: Clock
   readonly nextUlid: IdSource
@@ -30,15 +22,12 @@ export interface Management {
   readonly servicePrefix: string
   readonly store: Store
   readonly bodyTimes: BodyTimes
-  /** Whether the metrics are shown without a key. */
   readonly metricsPublic: boolean
   /** Whether the client uses TLS, to us or to a trusted proxy. */
   isSecure(exchange: Exchange): boolean
   readonly settlements: SettlementWatch
   readonly upstreamKeys: UpstreamKeys
-  /** The calls that wait in this process. */
   readonly waitingCalls: Pick<WaitingCalls, 'find' | 'list' | 'countOf' | 'countOfAccount'>
-  /** Records of refused calls that are not stored yet. */
   readonly refusedCalls: Pick<RefusedCalls, 'written'>
   readonly node: ServingNode
   scrapeMetrics(): Promise<{ readonly contentType: string; readonly text: string }>
@@ -62,27 +51,21 @@ export interface UpstreamKeys {
   changed(): Promise<void>
 }
 
-/** The process that serves, as the dashboard shows it. */
 export interface ServingNode {
   readonly storeKind: 'sqlite' | 'postgres'
-  /** Whether the built-in simulator is the upstream. */
   readonly simulator: boolean
   /** Percentages of a cap at which an event is emitted. */
   readonly alertThresholds: readonly number[]
   callsInFlight(): number
   callsWaiting(): number
-  /** The current prices, and the operator's overlay file. */
   prices(): { readonly book: PriceBook; readonly shipped: PriceBook; readonly overlayFile: string | null }
 }
 
-/** The part of an exchange that an endpoint may see. */
 export interface OwnExchange extends Pick<Exchange, 'headers' | 'res'> {
-  /** The client uses TLS, to us or to a trusted proxy. */
   readonly isSecure: boolean
 }
 
 export interface OwnSession {
-  /** The stored digest of the session. */
   readonly digest: Buffer
   readonly expiresAtMs: number
 }
@@ -103,11 +86,8 @@ export interface OwnRequest<Query = unknown, Body = unknown> {
   readonly session: OwnSession | null
   /** The values of the template's `{…}` segments, in order. */
   readonly params: readonly string[]
-  /** The first of them. */
   readonly id: string
-  /** The instant of the request. */
   readonly atMs: number
-  /** Query and body have passed the schemas of the route. */
   readonly query: Query
   readonly body: Body
   /** Set if the request has an `Idempotency-Key` and the route honours it. */
@@ -125,7 +105,6 @@ export type OwnReply =
   | { readonly kind: 'stream'; readonly reply: StreamedReply }
   | Refused
 
-/** An object of the API. */
 interface ApiObject {
   readonly object: string
 }
@@ -133,27 +112,25 @@ interface ApiObject {
 /** An object of the API is answered as JSON with the status of the route. Null: no record has the id of the path. */
 export type Answer = OwnReply | ApiObject | null
 
-interface RouteParts<Query, Body> {
-  /** For the OpenAPI document. */
+export interface RouteParts<Query, Body> {
   readonly summary: string
   readonly description?: string
   /** Parameters outside the schema are refused. Null: no parameters. */
   readonly query: z.ZodType<Query> | null
   /** Null: a body is ignored. */
   readonly body: z.ZodType<Body> | null
-  /** Whether `Idempotency-Key` is honoured. */
   readonly repeatable: boolean
   readonly status: 200 | 201 | 202 | 204
-  /** The schema of the JSON answer; null if there is none. */
   readonly answer: z.ZodType | null
-  /** Other media types of the answer, each with its description. */
   readonly alsoAs: Readonly<Record<string, string>>
   handle(request: OwnRequest<Query, Body>, management: Management): Promise<Answer>
 }
 
+export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE'
+
 export interface Route extends RouteParts<unknown, unknown> {
-  /** The name in `ENDPOINTS`, also for generated clients. */
-  readonly operationId: OperationId
+  /** For the OpenAPI document, and so for generated clients. */
+  readonly operationId: string
   readonly method: Method
   readonly template: string
   readonly least: Least
@@ -166,15 +143,10 @@ type Definition<Query, Body> = Omit<RouteParts<Query, Body>, keyof typeof DEFAUL
   Partial<RouteParts<Query, Body>>
 
 /** Only the route's own file knows the types of its query and body; elsewhere the schemas guarantee them. */
-export function defineRoute<Query, Body>(operationId: OperationId, parts: Definition<Query, Body>): Route {
-  const [endpoint, least, account] = ENDPOINTS[operationId]
-  const [method, template] = endpoint.split(' ') as [Method, string]
-  return { ...DEFAULTS, operationId, method, template, least, account, ...parts }
+export function defineRoute<Query, Body>(parts: Definition<Query, Body>): RouteParts<unknown, unknown> {
+  return { ...DEFAULTS, ...parts }
 }
 
-// Replies
-
-/** No cache may store the answer. */
 export const UNSTORED = ['cache-control', 'no-store'] as const
 
 export function replyJson(status: number, value: unknown, headers: readonly string[] = UNSTORED): OwnReply {
@@ -228,8 +200,6 @@ export function refused(code: ErrorCode, message: string, param?: string): Refus
 
 export const ONCE_HEADER = 'Idempotency-Key'
 
-// Values of answers
-
 export { formatInstant, usd } from '../api/objects.ts'
 
 export function listObject<Row>(data: readonly Row[], next: string | null) {
@@ -244,10 +214,16 @@ export function pageObject<Row extends { readonly id: string }>(
   return listObject(rows.map(show), more ? (rows.at(-1)?.id ?? null) : null)
 }
 
-/** Only the fields that were sent; others stay. */
 export function sent<Fields extends object>(
   fields: Fields,
 ): { readonly [Name in keyof Fields]?: Exclude<Fields[Name], undefined> } {
   const given = Object.entries(fields).filter(([, value]) => value !== undefined)
   return Object.fromEntries(given) as { [Name in keyof Fields]?: Exclude<Fields[Name], undefined> }
+}
+
+/** The collections in a path whose records are named: `webhook` and `delivery` in `/webhooks/{id}/deliveries/{delivery_id}`. */
+export function nounsIn(template: string): string[] {
+  return Array.from(template.matchAll(/([\w-]+)\/(?:\{\w+\}|me|self)(?![\w-])/g), ([, collection = '']) =>
+    collection.replace('-', ' ').replace(/ies$/, 'y').replace(/s$/, ''),
+  )
 }

@@ -3,21 +3,15 @@ import type { Target } from '../http/judge-head.ts'
 import { type ErrorCode, type Refusal, redactRefusal, refuse } from '../kernel/errors.ts'
 import { type Caller, type Credential, refuseKey } from '../keys/credential.ts'
 import { carriesCredential, shapeError } from '../providers/surfaces.ts'
-import { accountRoutes } from './accounts.ts'
-import { adminKeyRoutes } from './admin-keys.ts'
-import { creditRoutes } from './credits.ts'
-import { isAtLeast, METRICS_PATH, nounsIn, roleOf } from './endpoints.ts'
-import { eventRoutes } from './events.ts'
-import { keyRoutes } from './keys.ts'
-import { openApiRoute } from './openapi.ts'
-import { overviewRoutes } from './overview.ts'
+import { routes } from './endpoints.ts'
 import { parseQuery, readRequest } from './read-request.ts'
 import { ReadTurns } from './read-turns.ts'
-import { requestRoutes } from './requests.ts'
 import { resolveAccount } from './resolve-account.ts'
+import { isAtLeast, roleOf } from './roles.ts'
 import {
   type Answer,
   type Management,
+  nounsIn,
   type OwnReply,
   type OwnRequest,
   type OwnSession,
@@ -26,24 +20,7 @@ import {
   refused,
   replyJson,
 } from './route.ts'
-import { findSession, sessionRoutes } from './session.ts'
-import { usageRoute } from './usage.ts'
-import { webhookRoutes } from './webhooks.ts'
-
-/** All endpoints of the service itself. */
-export const routes: readonly Route[] = [
-  ...keyRoutes,
-  usageRoute,
-  ...requestRoutes,
-  ...creditRoutes,
-  ...accountRoutes,
-  ...adminKeyRoutes,
-  ...webhookRoutes,
-  ...eventRoutes,
-  ...overviewRoutes,
-  ...sessionRoutes,
-  openApiRoute(() => routes),
-]
+import { findSession } from './session.ts'
 
 export type FoundRoute =
   | { readonly kind: 'route'; readonly route: Route; readonly params: readonly string[] }
@@ -72,14 +49,12 @@ export function findRoute(method: string, path: string): FoundRoute {
   return { kind: 'other_methods', allowed }
 }
 
-/** The caller of a request, identified by a key or a session. */
 interface Recognised {
   readonly kind: 'recognised'
   readonly caller: Caller
   readonly session: OwnSession | null
 }
 
-/** The caller of an endpoint that needs no credential. */
 const ANYONE: Recognised = {
   kind: 'recognised',
   caller: { kind: 'admin_key', keyId: '', name: '', role: 'viewer', accountId: null },
@@ -97,7 +72,7 @@ export async function handleOwned(
   management: Management,
 ): Promise<void> {
   const found = findRoute(exchange.method, target.path)
-  const isPublic = management.metricsPublic && target.path === METRICS_PATH
+  const isPublic = management.metricsPublic && target.path === '/metrics'
   const least = isPublic ? 'anyone' : found.kind === 'route' ? found.route.least : null
   const recognised = least === 'anyone' ? ANYONE : await recognise(exchange, credential, management)
   if (recognised.kind === 'refused') return deny(exchange, recognised.refusal)

@@ -9,7 +9,7 @@ import { limits } from '../kernel/limits.ts'
 import type { Caller } from '../keys/credential.ts'
 import { keyKindOf } from '../keys/key-format.ts'
 import type { DigestKey } from '../keys/secrets.ts'
-import { roleOf } from './endpoints.ts'
+import { roleOf } from './roles.ts'
 import {
   defineRoute,
   formatInstant,
@@ -40,7 +40,6 @@ const digestOf = (token: string, digestKey: DigestKey): Buffer => digestKey(`ses
 export type FoundSession =
   | { readonly kind: 'session'; readonly session: OwnSession; readonly caller: Caller }
   | { readonly kind: 'refused'; readonly refusal: Refusal }
-  /** No accepted cookie. */
   | { readonly kind: 'none' }
 
 /** Sessions are not cached: revoking the key ends them at once, on every node. */
@@ -67,7 +66,6 @@ function cookieCounts({ method, headers }: Pick<Exchange, 'method' | 'headers'>)
   return valuesOf(headers, 'origin').length > 0 && isOwnOrigin(headers)
 }
 
-/** Whether every `Origin` is the host that the request was sent to. */
 function isOwnOrigin(headers: RawHeaders): boolean {
   const [host = ''] = valuesOf(headers, 'host')
   return valuesOf(headers, 'origin').every((origin) => {
@@ -96,7 +94,6 @@ function setCookie({ isSecure }: OwnExchange, token: string, seconds: number): r
   return ['set-cookie', [...parts, ...(isSecure ? ['Secure'] : [])].join('; ')]
 }
 
-/** The caller of a sign-in, by the key in the body. */
 async function recogniseSignIn(
   body: z.infer<typeof signInFields>,
   { store, clock, digestKey, servicePrefix }: Management,
@@ -127,7 +124,7 @@ function sessionObject(expiresAtMs: number, caller: Caller): Written<Session> {
   return { object: 'session', expires_at: formatInstant(expiresAtMs), role: roleOf(caller), account_id }
 }
 
-const openSession = defineRoute('open_session', {
+export const openSession = defineRoute({
   summary: 'Sign in to the dashboard',
   description:
     `Exchanges an admin key, or an API key, for a session cookie that is valid for ${limits.sessionMs / 3_600_000} hours, on the gateway's own paths only. ` +
@@ -155,7 +152,7 @@ const openSession = defineRoute('open_session', {
   },
 })
 
-const getSession = defineRoute('get_session', {
+export const getSession = defineRoute({
   summary: 'Show the session of this request',
   answer: sessionSchema,
   async handle({ session, caller }) {
@@ -163,7 +160,7 @@ const getSession = defineRoute('get_session', {
   },
 })
 
-const endSession = defineRoute('end_session', {
+export const endSession = defineRoute({
   summary: 'Sign out',
   status: 204,
   answer: null,
@@ -177,5 +174,3 @@ const endSession = defineRoute('end_session', {
 function refusedNoSession(): Refused {
   return refused('invalid_api_key', 'There is no session. Sign in with POST /gateway/v1/session.')
 }
-
-export const sessionRoutes = [openSession, getSession, endSession]

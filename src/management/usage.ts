@@ -15,8 +15,6 @@ import type { UsageBucket, UsageGroup, UsageSums } from '../ledger/usage-report.
 import { formatOf, replyExport } from './csv.ts'
 import { defineRoute, type Refused, refused, usd } from './route.ts'
 
-// The period
-
 const DAY_MS = 24 * 60 * 60 * 1000
 const DAYS_MAX = 400
 
@@ -41,8 +39,6 @@ function dayRange(start: string | undefined, end: string | undefined, nowMs: num
   return refused('bad_request', `start and end must be at most ${DAYS_MAX} days apart, not ${days}.`, param)
 }
 
-// The cursor
-
 /**
  * A cursor has the days, since this month may be over before its last page, and the values of the last bucket by
  * dimension, so that it fits no other grouping.
@@ -57,7 +53,6 @@ function formatUsageCursor(dimensions: readonly UsageDimension[], cursor: UsageG
 
 const cursorSchema = z.partialRecord(z.enum(['start', 'end', ...USAGE_DIMENSIONS]), z.string())
 
-/** Null: a cursor of another grouping, or invalid. */
 function parseUsageCursor(text: string, dimensions: readonly UsageDimension[]): (UsageGroup & Days) | null {
   let given: unknown
   try {
@@ -72,8 +67,6 @@ function parseUsageCursor(text: string, dimensions: readonly UsageDimension[]): 
   // Accept only the canonical form, which also checks the dimensions.
   return areDates && dimensions.length > 0 && formatUsageCursor(dimensions, cursor) === text ? cursor : null
 }
-
-// The answer
 
 function sumsObject(of: UsageSums): Written<UsageTotal> {
   return {
@@ -106,7 +99,6 @@ function bucketObject(bucket: UsageBucket): Written<UsageBucketObject> {
 const PAGE_DEFAULT = 1_000
 const EXPORT_PAGE = 10_000
 
-/** The columns of the dimensions, as the members of a bucket. */
 const DIMENSION_COLUMNS: Readonly<Record<UsageDimension, readonly string[]>> = {
   day: ['day'],
   model: ['model'],
@@ -115,7 +107,7 @@ const DIMENSION_COLUMNS: Readonly<Record<UsageDimension, readonly string[]>> = {
 }
 
 /** Reads daily sums: the time depends on days, models and keys, not on the number of calls. */
-export const usageRoute = defineRoute('get_usage', {
+export const usageRoute = defineRoute({
   summary: 'Sum up usage and cost by day, model and key',
   description:
     'An admin key sees the whole account, an API key its own usage. A call belongs to the day of its admission; calls in ' +

@@ -48,7 +48,7 @@ async function refusedUrl(url: string, { webhooks }: Management): Promise<Refuse
   return problem === null ? null : refused('bad_request', problem, 'url')
 }
 
-export const createWebhook = defineRoute('create_webhook', {
+export const createWebhook = defineRoute({
   summary: 'Create a webhook: an endpoint that events are sent to',
   description: 'Only this answer has the secret that signs messages (Standard Webhooks, `whsec_…`).',
   body: newWebhookFields,
@@ -75,7 +75,7 @@ export const createWebhook = defineRoute('create_webhook', {
   },
 })
 
-const listWebhooks = defineRoute('list_webhooks', {
+export const listWebhooks = defineRoute({
   summary: 'List webhooks, newest first',
   query: webhookListQuery,
   answer: listOf(webhookSchema),
@@ -84,7 +84,7 @@ const listWebhooks = defineRoute('list_webhooks', {
   },
 })
 
-const getWebhook = defineRoute('get_webhook', {
+export const getWebhook = defineRoute({
   summary: 'Show a webhook',
   answer: webhookSchema,
   async handle({ accountId, id }, { store }) {
@@ -93,7 +93,7 @@ const getWebhook = defineRoute('get_webhook', {
   },
 })
 
-const updateWebhook = defineRoute('update_webhook', {
+export const updateWebhook = defineRoute({
   summary: 'Change a webhook',
   description:
     'Changes the fields that are sent and leaves the others. `"enabled": true` enables a disabled one again.',
@@ -109,7 +109,7 @@ const updateWebhook = defineRoute('update_webhook', {
   },
 })
 
-const deleteWebhook = defineRoute('delete_webhook', {
+export const deleteWebhook = defineRoute({
   summary: 'Delete a webhook and its pending deliveries',
   status: 204,
   answer: null,
@@ -118,7 +118,7 @@ const deleteWebhook = defineRoute('delete_webhook', {
   },
 })
 
-const rotateSecret = defineRoute('rotate_webhook_secret', {
+export const rotateSecret = defineRoute({
   summary: 'Rotate the secret of a webhook',
   description:
     'Both secrets sign for 24 hours. A third rotation within that time is refused. Only this answer has the new secret. The ' +
@@ -146,7 +146,7 @@ function queuedObject(queued: Queued) {
   return refused('conflict', 'This webhook is disabled. PATCH it with {"enabled": true} first.')
 }
 
-const testWebhook = defineRoute('test_webhook', {
+export const testWebhook = defineRoute({
   summary: 'Send the event `webhook.test` to this webhook only',
   description: 'Answers with the pending delivery. The body is ignored.',
   status: 202,
@@ -156,7 +156,7 @@ const testWebhook = defineRoute('test_webhook', {
   },
 })
 
-const listDeliveries = defineRoute('list_webhook_deliveries', {
+export const listDeliveries = defineRoute({
   summary: 'List the deliveries of a webhook, newest first',
   description: 'They are stored for 30 days.',
   query: deliveryListQuery,
@@ -169,7 +169,7 @@ const listDeliveries = defineRoute('list_webhook_deliveries', {
   },
 })
 
-const redeliver = defineRoute('redeliver_webhook', {
+export const redeliver = defineRoute({
   summary: 'Send the event of a delivery again, now',
   description:
     'The delivery becomes pending and is attempted at once, with new retries. The body is ignored.',
@@ -179,15 +179,3 @@ const redeliver = defineRoute('redeliver_webhook', {
     return queuedObject(await store.redeliver(accountId, id, delivery, atMs))
   },
 })
-
-export const webhookRoutes = [
-  createWebhook,
-  listWebhooks,
-  getWebhook,
-  updateWebhook,
-  deleteWebhook,
-  rotateSecret,
-  testWebhook,
-  listDeliveries,
-  redeliver,
-]

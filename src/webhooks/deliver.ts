@@ -14,7 +14,6 @@ import {
   readEventData,
 } from './webhook-store.ts'
 
-/** Length limit of a delivery's `error`. */
 const ERROR_CHARS_MAX = 200
 
 export interface Deliverer {
@@ -24,7 +23,6 @@ export interface Deliverer {
   readonly rules: EndpointRules
   readonly dashboardUrl: URL | null
   readonly tryMs: number
-  /** A random number from 0 to 1, for the jitter of retries. */
   chance(): number
 }
 
@@ -128,7 +126,6 @@ export function pauseAfterMs(tries: number, chance: number): number | null {
 /** Standard Webhooks asks for 24 to 64 bytes. */
 const SECRET_BYTES = 32
 
-/** A signing secret in the format of Standard Webhooks. */
 export function mintSigningSecret(): Secret {
   return new Secret(`whsec_${randomBytes(SECRET_BYTES).toString('base64')}`)
 }

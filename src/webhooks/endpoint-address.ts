@@ -52,7 +52,6 @@ async function queryNameServers(host: string, signal: AbortSignal): Promise<read
   }
 }
 
-/** The host of a URL for a connection: IPv6 without brackets. */
 export function hostOf(url: URL): string {
   return url.hostname.replace(/^\[|\]$/g, '')
 }
@@ -142,7 +141,6 @@ const FORBIDDEN_IPV6 = [
   '3fff::/20', // documentation
 ]
 
-/** A NAT64 address maps to the IPv4 address in its last four bytes. */
 function behindNat64(range: string): string {
   const [address, bits] = range.split('/')
   return `64:ff9b::${address}/${96 + Number(bits)}`

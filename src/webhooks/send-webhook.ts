@@ -5,7 +5,6 @@ import { VERSION } from '../kernel/runtime.ts'
 import { type EndpointRules, hostOf, permittedAddresses } from './endpoint-address.ts'
 
 const WEBHOOK_ANSWER_BYTES_MAX = 64 * 1024
-/** The part of an answer that is stored. */
 const STORED_ANSWER_BYTES = 2_048
 
 export interface WebhookRequest {

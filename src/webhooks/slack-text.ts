@@ -108,7 +108,6 @@ function linkOf({ key }: Payload['data'], dashboardUrl: URL | null): string {
   return ` <${escaped(`${base}/dashboard/keys/${key.id}`)}|Open in the dashboard>`
 }
 
-/** Escapes the three characters that Slack asks to escape. */
 function escaped(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 }

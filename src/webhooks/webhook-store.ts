@@ -20,7 +20,6 @@ export interface EventRecord {
   readonly type: EventType
   readonly createdAtMs: number
   readonly actor: Actor
-  /** The JSON text of `data`. */
   readonly dataJson: string
 }
 
@@ -43,12 +42,10 @@ export interface EventQuery extends ListQuery {
   readonly endMs: number | null
 }
 
-/** An endpoint, without its secret. */
 export interface WebhookRecord {
   readonly id: string
   readonly accountId: string
   readonly url: string
-  /** Names of events, or `*` alone. */
   readonly events: readonly string[]
   readonly description: string
   readonly format: WebhookFormat
@@ -122,7 +119,6 @@ export interface ClaimedDelivery {
   readonly webhook: DeliveryTarget
 }
 
-/** An endpoint with the secrets that sign its deliveries. */
 export interface DeliveryTarget extends Pick<WebhookRecord, 'id' | 'url' | 'format'> {
   readonly secret: Uint8Array
   /** Previous secrets that still sign, latest first. */
@@ -136,16 +132,12 @@ export interface DeliveryAttempt {
   readonly url: string
   /** The number of attempts before this one. If another node has taken over the delivery since, nothing is recorded. */
   readonly attempts: number
-  /** Null if no answer came. */
   readonly responseStatus: number | null
   readonly responseBody: string | null
-  /** Why the attempt failed, on one line; null if it succeeded. */
   readonly error: string | null
   readonly outcome:
     | { readonly kind: 'succeeded' }
     | { readonly kind: 'retry'; readonly inMs: number }
-    /** There is no further attempt. */
     | { readonly kind: 'failed' }
-    /** 410: the endpoint is disabled. */
     | { readonly kind: 'gone' }
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { mintKey } from '../../src/keys/key-format.ts'
-import { findRoute, routes } from '../../src/management/router.ts'
+import { routes } from '../../src/management/endpoints.ts'
+import { findRoute } from '../../src/management/router.ts'
 import { startGateway } from '../support/gateway.ts'
 import { exchange } from '../support/raw-client.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'

@@ -3,9 +3,9 @@ import { Validator } from '@seriousme/openapi-schema-validator'
 import { z } from 'zod'
 import { ERRORS } from '../../src/kernel/errors.ts'
 import { VERSION } from '../../src/kernel/runtime.ts'
+import { routes } from '../../src/management/endpoints.ts'
 import { openApiDocument } from '../../src/management/openapi.ts'
 import type { Route } from '../../src/management/route.ts'
-import { routes } from '../../src/management/router.ts'
 import { startGateway } from '../support/gateway.ts'
 import { test } from '../support/suite.ts'
 import { Documented, schemasIn } from './documented.ts'
@@ -56,7 +56,7 @@ test('each endpoint has the parameters, the body and the keys that it takes, and
     assert.deepEqual(names('path'), segments)
     const { least, account } = route
     const query = parametersOf(route.query)
-    assert.deepEqual(names('query'), account === 'installation' ? query : ['account', ...query])
+    assert.deepEqual(names('query'), account === 'none' ? query : ['account', ...query])
     assert.deepEqual(names('header'), route.repeatable ? ['Idempotency-Key'] : [])
     assert.equal(operation.requestBody === undefined, route.body === null)
     if (route.body !== null) assert.equal(operation.requestBody?.required, !route.body.safeParse({}).success)

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
+import { routes } from '../../src/management/endpoints.ts'
 import { openApiDocument } from '../../src/management/openapi.ts'
-import { findRoute, routes } from '../../src/management/router.ts'
+import { findRoute } from '../../src/management/router.ts'
 import type { TestGateway } from '../support/gateway.ts'
 import { Documented } from './documented.ts'
 
