@@ -128,7 +128,11 @@ export async function run(
   const query = fields as Query
   if (typeof format === 'string') return await printData(client.export(path, { ...query, format }))
   const ask = method === 'GET' ? { query } : { body: fields, idempotencyKey: once && onceKey(options) }
-  const answer = await client.ask(listing === undefined ? object : 'list', method, path, ask)
+  const answer = await client
+    .ask(listing === undefined ? object : 'list', method, path, ask)
+    .catch((error: unknown) => {
+      throw error instanceof UsageError ? namingOption(error, row) : error
+    })
   if (json) await printData([`${answer.text}\n`])
   else if (listing !== undefined) await printRows(listing, answer.value as ApiList<object>, options)
   else if (show !== undefined) await show(answer, options)
@@ -136,6 +140,14 @@ export async function run(
   const { has_more: hasMore, next } = answer.value as Partial<ApiList<object>>
   if (hasMore)
     process.stderr.write(`There are more ${rowsOf(row)}: add --after ${next} or a larger --limit.\n`)
+}
+
+/** The API's refusal names a field; the command line has its option. */
+function namingOption(error: UsageError, row: ApiCommand): UsageError {
+  const [name = ''] = error.message.split(/[ :]/, 1)
+  const [option] = optionsOf(row).find(([, field]) => field === name) ?? []
+  const flag = option?.split(' ', 1)[0] ?? name
+  return new UsageError(flag + error.message.slice(name.length))
 }
 
 async function pathOf(template: string, args: ReadonlyMap<string, string>, client: Client): Promise<string> {

@@ -48,12 +48,12 @@ test('accounts are created once, shown, changed, suspended and listed', async ()
 test('mistakes are explained in the words of the command line', async () => {
   const table: readonly (readonly [readonly string[], number, RegExp])[] = [
     [['create', 'x', '--enforce-credit', 'maybe'], 2, /--enforce-credit must be yes or no/],
-    [['create', 'x', '--discount', '2'], 2, /discount must be a number from 0 to 1/],
+    [['create', 'x', '--discount', '2'], 2, /--discount must be a number from 0 to 1/],
     [['create'], 2, /Missing required argument/],
     [['update', 'default', '--enforce-credit', 'yes'], 1, /Add credit first, or set force\.\n$/],
     [['show', UNKNOWN], 1, /There is no account with this id/],
     [['suspend', UNKNOWN], 1, /There is no account with this id/],
-    [['list', '--status', 'gone'], 2, /status must be one of active, suspended/],
+    [['list', '--status', 'gone'], 2, /--status must be one of active, suspended/],
   ]
   for (const [args, code, message] of table) {
     const run = await commands.run('accounts', ...args)

@@ -73,8 +73,8 @@ test('every limit has an option, on creation and on an update', async () => {
   const unlimited = await done('keys', 'update', 'limited', ...removed)
   assert.doesNotMatch(unlimited, /budget_usd|requests_per_minute|budget_mode|metadata/)
   for (const [option, value, message] of [
-    ['--rpm', 'many', /requests_per_minute must be a whole number/],
-    ['--budget-mode', 'lax', /budget_mode must be exact or settled/],
+    ['--rpm', 'many', /^tollgate: --rpm must be a whole number/],
+    ['--budget-mode', 'lax', /^tollgate: --budget-mode must be exact or settled/],
     ['--metadata', 'team', /--metadata must be a name and a value/],
   ] as const) {
     const { code, stderr } = await run('keys', 'update', 'limited', option, value)
@@ -142,14 +142,14 @@ test('a value that is refused ends with 2 and is named', async () => {
   const { run } = commands
   const cases: readonly (readonly [readonly string[], RegExp])[] = [
     [['create'], /^tollgate: name /],
-    [['create', '--name', 'x', '--monthly-budget', 'much'], /monthly_budget_usd must be a number/],
-    [['create', '--name', 'x', '--monthly-budget', '-1'], /monthly_budget_usd must be a number/],
+    [['create', '--name', 'x', '--monthly-budget', 'much'], /^tollgate: --monthly-budget must be a number/],
+    [['create', '--name', 'x', '--monthly-budget', '-1'], /^tollgate: --monthly-budget must be a number/],
     [['create', '--name', 'x', '--expires-at', '2001-01-01T00:00:00Z'], /expires_at/],
     [['update', 'test'], /Name a change, such as --monthly-budget 200/],
     [['update', 'test', '--allow-model', 'x', '--all-models'], /cannot be used together/],
     [['rotate', 'test', '--old-expires-in', 'soon'], /--old-expires-in must be a number of seconds/],
-    [['list', '--limit', '0'], /limit must be/],
-    [['list', '--status', 'odd'], /status must be/],
+    [['list', '--limit', '0'], /--limit must be/],
+    [['list', '--status', 'odd'], /--status must be/],
   ]
   for (const [args, message] of cases) {
     const { code, stdout, stderr } = await run('keys', ...args)
