@@ -141,10 +141,10 @@ test('lists are paged, filtered, and printed as the API answers them', async () 
 test('a value that is refused ends with 2 and is named', async () => {
   const { run } = commands
   const cases: readonly (readonly [readonly string[], RegExp])[] = [
-    [['create'], /^tollgate: name /],
+    [['create'], /^tollgate: --name is required/],
     [['create', '--name', 'x', '--monthly-budget', 'much'], /^tollgate: --monthly-budget must be a number/],
     [['create', '--name', 'x', '--monthly-budget', '-1'], /^tollgate: --monthly-budget must be a number/],
-    [['create', '--name', 'x', '--expires-at', '2001-01-01T00:00:00Z'], /expires_at/],
+    [['create', '--name', 'x', '--expires-at', '2001-01-01T00:00:00Z'], /--expires-at must be in the future/],
     [['update', 'test'], /Name a change, such as --monthly-budget 200/],
     [['update', 'test', '--allow-model', 'x', '--all-models'], /cannot be used together/],
     [['rotate', 'test', '--old-expires-in', 'soon'], /--old-expires-in must be a number of seconds/],
