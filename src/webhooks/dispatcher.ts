@@ -17,7 +17,7 @@ const TICK_MS = 1_000
  */
 const IDLE_CLAIM_MS = 15_000
 
-const SWEEP_MS = 15_000
+const SWEEP_MS = 5_000
 const PRUNE_MS = 60_000
 
 /** A claim that finds nothing is repeated once: PostgreSQL's transaction of a counted event may not have ended. */
@@ -125,7 +125,10 @@ export function createWebhookDispatcher(parts: DispatcherParts): WebhookDispatch
     claimedMs = clock.monotonicMs()
     const claimed = await store.claimDeliveries([...slots], clock.nowMs())
     for (const delivery of claimed) begin(delivery)
-    if (claimed.length > 0) return 0
+    if (claimed.length > 0) {
+      claimsLeft = CLAIMS_PER_CHANGE
+      return 0
+    }
     if (claimsLeft > 0) claimsLeft -= 1
     return tickMs
   }
