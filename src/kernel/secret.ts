@@ -27,6 +27,12 @@ export class Secret {
 
 export type Redact = (text: string) => string
 
+/** A secret as texts have it: plain, or escaped in JSON, where some writers escape slashes too. */
+function writtenForms(secret: string): readonly string[] {
+  const escaped = JSON.stringify(secret).slice(1, -1)
+  return [...new Set([secret, escaped, escaped.replaceAll('/', '\\/')])]
+}
+
 /** An underscore: plain, percent-encoded, or JSON-escaped. */
 const UNDERSCORE = '(?:_|%5[Ff]|\\\\u005[Ff])'
 
@@ -40,7 +46,7 @@ export function createRedact(
   seen = new SeenSecrets(),
 ): Redact {
   // Longest first: if one secret is a prefix of another, the rest of the longer one would remain.
-  const longestFirst = secrets.toSorted((a, b) => b.length - a.length)
+  const longestFirst = secrets.flatMap(writtenForms).toSorted((a, b) => b.length - a.length)
   const literals = longestFirst.map((secret) => secret.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
   const ownKey = `(${servicePrefix}${UNDERSCORE}(?:live|admin)${UNDERSCORE})[0-9A-Za-z]+`
   const pattern = [...literals, ownKey].join('|')
@@ -62,8 +68,11 @@ export class SeenSecrets {
   readonly #byStart = new Map<string, Set<string>>()
 
   add(secret: string): void {
-    const start = secret.slice(0, START_CHARS)
-    if (isRedactable(secret)) this.#byStart.set(start, (this.#byStart.get(start) ?? new Set()).add(secret))
+    if (!isRedactable(secret)) return
+    for (const form of writtenForms(secret)) {
+      const start = form.slice(0, START_CHARS)
+      this.#byStart.set(start, (this.#byStart.get(start) ?? new Set()).add(form))
+    }
   }
 
   redact(text: string): string {
@@ -78,7 +87,9 @@ export class SeenSecrets {
 
 export function withoutKey(redact: Redact, key: Secret | null): Redact {
   const secret = key?.reveal() ?? ''
-  return isRedactable(secret) ? (text) => redact(text).replaceAll(secret, '[redacted]') : redact
+  if (!isRedactable(secret)) return redact
+  const forms = writtenForms(secret)
+  return (text) => forms.reduce((clean, form) => clean.replaceAll(form, '[redacted]'), redact(text))
 }
 
 const PERCENT_ENCODED = /%([2-7][0-9A-Fa-f])/g

@@ -1,5 +1,12 @@
 import assert from 'node:assert/strict'
-import { createRedact, redactBody, redactEncoded } from '../../src/kernel/secret.ts'
+import {
+  createRedact,
+  redactBody,
+  redactEncoded,
+  Secret,
+  SeenSecrets,
+  withoutKey,
+} from '../../src/kernel/secret.ts'
 import { test } from '../support/suite.ts'
 
 const redact = createRedact('svc', ['an (odd) secret', 'sk-provider'])
@@ -66,4 +73,19 @@ test('of the credential of another no tail is left behind an escape', () => {
     const clean = redactBody(`{"password":"${written}","client_secret": "","a":"b"}`, redact)
     assert.equal(clean, '{"password":"[redacted]","client_secret": "","a":"b"}', written)
   }
+})
+
+test('a secret of any form is removed from JSON too, however the writer escapes it', () => {
+  const odd = 'pl/ain+odd="key;(secret)\\x'
+  const seen = new SeenSecrets()
+  seen.add(odd)
+  const redacts = [
+    createRedact('svc', [odd]),
+    createRedact('svc', [], seen),
+    withoutKey(createRedact('svc'), new Secret(odd)),
+  ]
+  const escaped = JSON.stringify({ content: `key ${odd} end` })
+  for (const text of [`key ${odd} end`, escaped, escaped.replaceAll('/', '\\/')])
+    for (const redactOdd of redacts)
+      assert.equal(redactOdd(text), text.replace(/pl.*x(?= end)/, '[redacted]'), text)
 })
