@@ -51,7 +51,7 @@ function describedBy<Schema extends z.ZodType>(schema: Schema, description: stri
 export const count = (description = '') => describedBy(z.int().min(0), description)
 export const instant = () => z.iso.datetime({ precision: 3 })
 
-export const DATE = /^\d{4}-\d\d-\d\d$/
+const DATE = /^\d{4}-\d\d-\d\d$/
 export const date = () => z.string().regex(DATE).meta({ format: 'date' })
 
 export function usdAmount(description: string) {
@@ -98,7 +98,7 @@ export const errorSchema = z
  * A field that `read` parses; it returns null for invalid input. zod cannot describe such a field, so `schema` does in
  * the OpenAPI document.
  */
-export function readField<T>(
+function readField<T>(
   expected: string,
   schema: Record<string, unknown>,
   read: (value: unknown) => T | null,
