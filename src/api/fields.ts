@@ -98,11 +98,7 @@ export const errorSchema = z
  * A field that `read` parses; it returns null for invalid input. zod cannot describe such a field, so `schema` does in
  * the OpenAPI document.
  */
-function readField<T>(
-  expected: string,
-  schema: Record<string, unknown>,
-  read: (value: unknown) => T | null,
-) {
+function readField<T>(expected: string, schema: Record<string, unknown>, read: (value: unknown) => T | null) {
   return z
     .unknown()
     .transform((value, context): T => {
