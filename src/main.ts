@@ -35,7 +35,6 @@ import { limits } from './kernel/limits.ts'
 import type { Log } from './kernel/log.ts'
 import { isRedactable, SeenSecrets } from './kernel/secret.ts'
 import { SURFACE_NAMES } from './kernel/vocabulary.ts'
-import type { CallClosing } from './ledger/call.ts'
 import { startRetention } from './ledger/retention.ts'
 import type { SettlementSpool } from './ledger/settlement-spool.ts'
 import { RefusedCalls, WaitingCalls } from './ledger/unsent-calls.ts'
@@ -155,22 +154,6 @@ async function openSpool({ databaseUrl, dataDir }: Config, log: Log): Promise<Se
   } catch (error) {
     throw new InstallationError(`${dir} cannot be opened: ${(error as Error).message}`)
   }
-}
-
-/**
- * Counts a replayed call of an earlier process. Reads its record, because a closing has no surface or requested model.
- */
-async function countReplayed(
-  closing: CallClosing,
-  store: Pick<Installation['store'], 'getCall'>,
-  counts: CallCounts,
-): Promise<void> {
-  const call = await store.getCall(closing.requestId).catch(() => null)
-  if (call === null) return
-  counts.settled(call.surface, call.modelAsked, closing, {
-    overheadMs: closing.overheadMs,
-    upstreamMs: closing.upstreamMs ?? 0,
-  })
 }
 
 async function serveFrom(
@@ -386,7 +369,7 @@ async function serveFrom(
   })
   const address = await server.listen(config.host, config.port)
   if (!gateway.isMaintenance) {
-    void settler.replay(spool?.left() ?? [], (closing) => void countReplayed(closing, store, counts))
+    void settler.replay(spool?.left() ?? [], (closing) => void counts.replayed(closing, store))
     webhooks.start()
     if (config.deferredPoll) deferrals.start()
   }

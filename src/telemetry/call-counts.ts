@@ -3,6 +3,7 @@ import { Histogram } from '../kernel/histogram.ts'
 import { SURFACE_NAMES, type Surface } from '../kernel/vocabulary.ts'
 import type { CallClosing } from '../ledger/call.ts'
 import { findModel, type PriceBook, type PriceVersion, versionAt } from '../pricing/price-book.ts'
+import type { Store } from '../store/store.ts'
 
 /**
  * Label for models outside the price book. Names that clients send are never labels, because their number is unbounded.
@@ -109,6 +110,14 @@ export class CallCounts {
     counts.cacheWrite += tokens.cacheWrite
     counts.costNanos += costNanos
     counts.listNanos += listNanos
+  }
+
+  /** Counts a call of an earlier process. Reads its record, because a closing has no surface or requested model. */
+  async replayed(closing: CallClosing, store: Pick<Store, 'getCall'>): Promise<void> {
+    const call = await store.getCall(closing.requestId).catch(() => null)
+    if (call === null) return
+    const { overheadMs, upstreamMs } = closing
+    this.settled(call.surface, call.modelAsked, closing, { overheadMs, upstreamMs: upstreamMs ?? 0 })
   }
 
   refused(code: ErrorCode): void {
