@@ -6,8 +6,7 @@ import type { Exchange } from '../http/exchange.ts'
 import { type RawHeaders, valuesOf } from '../http/raw-headers.ts'
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
-import type { Caller } from '../keys/credential.ts'
-import { keyKindOf } from '../keys/key-format.ts'
+import type { Caller, KeyLookup } from '../keys/credential.ts'
 import type { DigestKey } from '../keys/secrets.ts'
 import { roleOf } from './roles.ts'
 import {
@@ -96,28 +95,26 @@ function setCookie({ isSecure }: OwnExchange, token: string, seconds: number): r
 
 async function recogniseSignIn(
   body: z.infer<typeof signInFields>,
-  { store, clock, digestKey, servicePrefix }: Management,
+  { store, clock, digestKey }: Management,
 ): Promise<Caller | Refused> {
   const { admin_key: adminKey, key } = body
   const param = adminKey === undefined ? 'key' : 'admin_key'
   const given = adminKey ?? key
   if (given === undefined || (adminKey !== undefined && key !== undefined))
     return refused('bad_request', 'Send either admin_key or key.', param)
-  // Do not look up an API key as an admin key: it would count as a use.
-  if (adminKey !== undefined && keyKindOf(adminKey, servicePrefix) === 'live')
-    return refused('invalid_api_key', 'This is an API key. Send it as `key`.', param)
   const caller = await store.lookUpKey(digestKey(given), clock.nowMs(), 'own_path')
-  const wanted = adminKey === undefined ? 'api_key' : 'admin_key'
-  if (caller.kind === wanted) return caller
-  if (caller.kind === 'admin_key')
-    return refused('invalid_api_key', 'This is an admin key. Send it as `admin_key`.', param)
-  const kind = wanted === 'api_key' ? 'API key' : 'admin key'
-  const ended = caller.kind === 'refused' ? ENDED[caller.reason] : undefined
-  const message = ended === undefined ? `This is not an ${kind} of this gateway.` : `This ${kind} ${ended}.`
-  return refused('invalid_api_key', message, param)
+  if (caller.kind === (adminKey === undefined ? 'api_key' : 'admin_key')) return caller
+  return refused('invalid_api_key', whyNotSignedIn(caller, param), param)
 }
 
-const ENDED: Readonly<Record<string, string>> = { revoked_key: 'was revoked', expired_key: 'has expired' }
+function whyNotSignedIn(caller: KeyLookup, param: 'key' | 'admin_key'): string {
+  if (caller.kind === 'admin_key') return 'This is an admin key. Send it as `admin_key`.'
+  if (caller.kind === 'api_key') return 'This is an API key. Send it as `key`.'
+  const kind = param === 'key' ? 'API key' : 'admin key'
+  if (caller.reason === 'revoked_key') return `This ${kind} was revoked. Sign in with another one.`
+  if (caller.reason === 'expired_key') return `This ${kind} has expired. Sign in with another one.`
+  return `This is not an ${kind} of this gateway.`
+}
 
 function sessionObject(expiresAtMs: number, caller: Caller): Written<Session> {
   const { accountId: account_id } = caller
