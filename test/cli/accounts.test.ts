@@ -50,7 +50,7 @@ test('mistakes are explained in the words of the command line', async () => {
     [['create', 'x', '--enforce-credit', 'maybe'], 2, /--enforce-credit must be yes or no/],
     [['create', 'x', '--discount', '2'], 2, /--discount must be a number from 0 to 1/],
     [['create'], 2, /Missing required argument/],
-    [['update', 'default', '--enforce-credit', 'yes'], 1, /Add credit first, or set force\.\n$/],
+    [['update', 'default', '--enforce-credit', 'yes'], 1, /Add credit first, or send "force": true\.\n$/],
     [['show', UNKNOWN], 1, /There is no account with this id/],
     [['suspend', UNKNOWN], 1, /There is no account with this id/],
     [['list', '--status', 'gone'], 2, /--status must be one of active, suspended/],
@@ -125,7 +125,7 @@ test('calls are credited back once, from arguments or from standard input', asyn
   assert.ok(Number(await balanceOf()) > before)
   const unknown = await run('credits', 'back', UNKNOWN_CALL, '--reason', 'x')
   assert.equal(unknown.code, 1)
-  assert.equal(unknown.stderr, `There is no such call:\n  ${UNKNOWN_CALL}\n`)
+  assert.equal(unknown.stderr, `Not found:\n  ${UNKNOWN_CALL}\n`)
   const { key } = await gateway.createKey('capped', { monthly_budget_usd: 0 })
   const refused = await run('credits', 'back', await call(key, 1), '--reason', 'x')
   assert.equal(refused.code, 0)
@@ -142,6 +142,6 @@ test('more calls than one request takes go in parts, though the reader of the an
   command.stopReading()
   const { code, stderr } = await command.finished
   assert.equal(code, 1)
-  assert.match(stderr, /^There is no such call:\n(?: {2}req_\d+\n){20} {2}and 980 more\n$/)
+  assert.match(stderr, /^Not found:\n(?: {2}req_\d+\n){20} {2}and 980 more\n$/)
   assert.ok(Number(await balanceOf()) > before)
 })

@@ -12,7 +12,7 @@ test('tollgate alone, help and --help print the commands', async () => {
   const alone = await runTollgate([])
   assert.deepEqual([alone.code, alone.stderr], [0, ''])
   for (const name of COMMAND_NAMES) assert.match(alone.stdout, new RegExp(`^  ${name} `, 'm'))
-  assert.match(alone.stdout, /Exit codes: 0 done, 1 failed, 2 /)
+  assert.match(alone.stdout, /Exit codes: 0 success, 1 failure, 2 /)
   for (const args of [['help'], ['--help'], ['-h']])
     assert.equal((await runInThread(args)).stdout, alone.stdout, args[0])
   assert.equal((await runInThread(['--version'])).stdout, `tollgate ${VERSION}\n`)
@@ -37,8 +37,8 @@ const WRONG: readonly (readonly [args: readonly string[], message: RegExp])[] = 
   [['serve', '--prot', '80'], /Unknown option '--prot'/],
   [['frobnicate'], /^tollgate: Unknown command 'frobnicate'\. Add --help for usage\.\n$/],
   [['keys', 'show'], /^tollgate: Missing required argument 'key'\. Add --help for usage\.\n$/],
-  [['keys', 'show', 'a', 'b'], /too many arguments/],
-  [['credits', 'add', '5'], /required option '--reason <text>' not specified/],
+  [['keys', 'show', 'a', 'b'], /Too many arguments/],
+  [['credits', 'add', '5'], /Required option '--reason <text>' not specified/],
   [['webhooks', 'list'], /Unknown command 'webhooks'/],
   [['prices', 'import', 'x'], /Unknown command 'import'/],
   [['requests', '--format', 'xml'], /'xml' is invalid\. Allowed choices are csv, ndjson\./],
