@@ -33,7 +33,7 @@ const secret = (charsMin: number) =>
     .regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without spaces')
     .transform((text) => new Secret(text))
 
-/** A secret, because it may contain a password. */
+/** The URL is a secret, because it may contain a password. */
 const postgresUrl = z
   .string()
   .refine((text) => {
@@ -131,7 +131,7 @@ function whole(min: number, max: number) {
     .meta({ type: 'integer' })
 }
 
-/** A limit that null or 0 removes. */
+/** A limit that can be removed with null or 0. */
 const orNone = (max: number, fallback: number) =>
   whole(0, max)
     .nullable()
@@ -203,7 +203,7 @@ export const FILE_SETTINGS = {
     'limits.calls_in_flight_per_key',
     whole(1, 1_000_000).default(limits.callsInFlightPerKeyMax),
   ],
-  /** 0: no limit. */
+  /** 0 means no limit. */
   connectionsPerAddressMax: [
     'limits.connections_per_address',
     orNone(1_000_000, limits.connectionsPerAddressMax),

@@ -22,15 +22,15 @@ import { SCHEMA_VERSION } from './store/schema.ts'
 import { openSqliteStore } from './store/sqlite/sqlite-store.ts'
 import type { Store } from './store/store.ts'
 
-/** What the data directory or shared database provides: store, pepper, first admin key. */
+/** The parts that come from the data directory or shared database: store, pepper, first admin key. */
 export interface Installation {
   readonly store: Store
   /** The database server's clock if there is one, else this machine's. */
   readonly clock: Clock
   readonly digestKey: DigestKey
-  /** For the signing secrets of webhooks. */
+  /** Encrypts the signing secrets of webhooks. */
   readonly webhookSealer: SecretSealer
-  /** For the keys of accounts' own upstreams. */
+  /** Encrypts the keys of accounts' own upstreams. */
   readonly upstreamSealer: SecretSealer
   readonly firstAdminKey: string | null
   /** Calls that a previous process left open, closed as interrupted by this start. */
@@ -42,7 +42,7 @@ export interface Installation {
 export interface StoreSurroundings {
   readonly log: Log
   readonly clock: Clock
-  /** For tests of failing disks; see the SQLite worker. */
+  /** Lets tests make the disk fail; see the SQLite worker. */
   readonly diskFault: SharedArrayBuffer | null
   /** How long PostgreSQL may take to answer. Tests on busy machines raise it. */
   readonly storeAnswerMs?: number
@@ -83,7 +83,7 @@ export async function openInstallation(
 
 type OpenedStore = Pick<Installation, 'store' | 'clock' | 'digestKey' | 'webhookSealer' | 'upstreamSealer'>
 
-/** Opens the store and checks its pepper. Also for commands, with or without a running gateway. */
+/** Opens the store and checks its pepper. Commands use it too, while a gateway runs or not. */
 export async function openStore(
   config: Config,
   surroundings: StoreSurroundings,
@@ -124,13 +124,13 @@ async function openPostgres(
   name: string | null,
 ): Promise<Pick<Installation, 'store' | 'clock'>> {
   try {
-    // Load PostgreSQL's driver only if used: it would be a tenth of the startup time with SQLite.
+    // Load PostgreSQL's driver only if it is used. With SQLite, it would be a tenth of the startup time.
     const { openPostgresStore } = await import('./store/postgres/postgres-store.ts')
     const store = await openPostgresStore(databaseUrl.reveal(), {
       // A test's own clock decides; otherwise nodes use the database's clock.
       clock: clock === systemClock ? 'database' : 'caller',
-      // No other process serves from this data directory, so the previous node of this name is dead. A command admits
-      // nothing and is not a node.
+      // No other process uses this data directory, so the previous node of this name is dead. A command does not admit
+      // calls, and is not a node.
       node: { name: name ?? 'command line', alone: name !== null },
       log,
       nodeClock: clock,
@@ -159,7 +159,7 @@ function nodeName(dataDir: string): string {
   return `${hostname()}/${readFileSync(file, 'utf8').trim()}`
 }
 
-/** A command of a newer version must not migrate the database under an older running gateway. */
+/** Refuses a command that would migrate the database of a running, older gateway. */
 async function refuseUpgradeBeside(dataDir: string): Promise<void> {
   const file = join(dataDir, 'tollgate.db')
   const { schemaVersionOf } = await import('./store/sqlite/database.ts')
@@ -172,7 +172,7 @@ async function refuseUpgradeBeside(dataDir: string): Promise<void> {
   )
 }
 
-/** The mode of an existing directory is the operator's choice, but its files are private. */
+/** Makes the files in the data directory private. The operator decides about the mode of an existing directory. */
 function keepPrivate(dataDir: string, log: Log): void {
   for (const path of tightenFiles(dataDir)) {
     log.warn(
@@ -182,7 +182,7 @@ function keepPrivate(dataDir: string, log: Log): void {
   }
 }
 
-/** A failure of the file system in words. */
+/** Runs `work`, and explains a failure of the file system. */
 function tryIn<T>(failure: string, work: () => T): T {
   try {
     return work()
@@ -232,7 +232,10 @@ function pepperMismatch(problem: string): InstallationError {
   )
 }
 
-/** There is no open mode: without a usable admin key, one is created, shown once and stored in a private file. */
+/**
+ * Ensures that there is a usable admin key. If there is none, creates one, shows it once, and stores it in a private
+ * file.
+ */
 async function ensureAdminKey(
   config: Config,
   { store, clock, digestKey }: OpenedStore,
@@ -250,7 +253,7 @@ async function ensureAdminKey(
   await store.dropBootstrapKeys(SYSTEM, clock.nowMs())
   if (await store.hasOperatorKey()) return null
   const key = mintKey(config.prefix, 'admin')
-  // Write the file first: a usable key that nobody has seen is worse than a file with an unknown key.
+  // Write the file first. After a crash, a file with an unknown key is better than a usable key that nobody has seen.
   writePrivateFile(join(config.dataDir, 'admin-key'), `${key.reveal()}\n`)
   await create('first operator key', key, false)
   return key.reveal()

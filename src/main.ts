@@ -56,10 +56,10 @@ import { createResolveHost, type EndpointRules, type ResolveHost } from './webho
 
 const HELD_REPLIES_BYTES_MAX = 512 * 1024 ** 2
 
-/** How long shutdown waits for the last traces. Then they are lost. */
+/** How long shutdown waits for the last traces. After that, they are lost. */
 const TRACES_FLUSH_MS = 3_000
 
-/** How long a scrape waits for figures from the store. It is then answered without them. */
+/** How long a scrape waits for figures from the database. After that, it is answered without them. */
 const SCRAPE_STORE_MS = 2_000
 
 export interface RunningTollgate {
@@ -77,20 +77,20 @@ export interface RunningTollgate {
 export interface Surroundings {
   readonly log: Log
   readonly clock?: Clock
-  /** For tests that kill the process at a named point of a call's life. */
+  /** Lets tests kill the process at a named point of a call. */
   reached?(point: CallPoint): void
   /** Serve only own paths; do not poll, deliver or delete anything. */
   readonly maintenance?: boolean
   readonly simulator?: boolean
   readonly observeCall?: ObserveCall
-  /** For tests of failing disks; see the SQLite worker. */
+  /** Lets tests make the disk fail; see the SQLite worker. */
   readonly diskFault?: SharedArrayBuffer
-  /** For tests on busy machines: how long PostgreSQL may take to answer. */
+  /** How long PostgreSQL may take to answer. Tests on busy machines raise it. */
   readonly storeAnswerMs?: number
   readonly dashboardDir?: URL
-  /** For tests of webhook addresses. Default: the system's name servers. */
+  /** Resolves host names of webhooks, by default with the system's name servers. Tests replace it. */
   readonly resolveHost?: ResolveHost
-  /** The store failed permanently: nothing can be admitted. */
+  /** Called when the database has failed permanently, so that no call can be admitted. */
   onFatal(error: Error): void
 }
 
@@ -302,7 +302,7 @@ async function serveFrom(
     async () => (await import('./telemetry/scrape.ts')).createScraper(metricSources),
     null,
   )
-  // The simulator's URL changes with every start, and no account's key belongs there.
+  // The URL of the simulator changes with every start, and an account's key must not be sent there.
   const installed = surroundings.simulator === true ? { messages: null, chat: null } : config
   const accountKeys = upstreamKeys(installed, upstreamSealer, ownUpstreams, store)
   const parts: Management = {
@@ -416,7 +416,7 @@ async function serveFrom(
       gateway.sockets.drain(config.drainMs)
       const drainedByMs = performance.now() + config.drainMs
       const cutStreams = await server.drain(config.drainMs)
-      // Calls whose client has left may still be read to their end.
+      // The gateway may still be reading calls whose clients have left.
       await untilQuiet(() => gateway.inFlight.count === 0, drainedByMs - performance.now())
       for (const surface of SURFACE_NAMES) configured[surface]?.pool.destroy()
       ownUpstreams.destroy()

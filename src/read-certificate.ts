@@ -14,7 +14,7 @@ export interface Certificate {
   readonly names: readonly string[]
   readonly fromMs: number
   readonly untilMs: number
-  /** Clients must be configured to trust a self-signed certificate. */
+  /** Whether the certificate is self-signed. Clients must be configured to trust it. */
   readonly isSelfSigned: boolean
 }
 
@@ -78,7 +78,7 @@ function readPem<T>(
   }
 }
 
-/** Clients check only the alternative names; the common name is ignored. */
+/** The alternative names of the certificate. Clients ignore the common name. */
 function namesOf({ subjectAltName = '' }: X509Certificate): string[] {
   return subjectAltName.split(', ').flatMap((entry) => /^(?:DNS|IP Address):(.+)$/.exec(entry)?.[1] ?? [])
 }

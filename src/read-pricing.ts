@@ -3,7 +3,10 @@ import { type Discount, readDiscount } from './pricing/amounts.ts'
 import { shippedBook } from './pricing/compile-version.ts'
 import type { PriceBook } from './pricing/price-book.ts'
 
-/** The configured prices and discounts. A bad file aborts the start with the path at fault. */
+/**
+ * Reads the configured prices and discounts. If the file is wrong, the start fails with the path of the member at
+ * fault.
+ */
 export async function readPricing({
   prices,
   discount,

@@ -11,7 +11,7 @@ import { openDatabase } from './open-database.ts'
 import { renderRecords } from './records.ts'
 import { outputStyle, print, shownText } from './terminal.ts'
 
-/** Manages admin keys on the host: whoever can write to the data directory or database is the operator. */
+/** Manages admin keys on the host. Anyone who can write to the data directory or database counts as the operator. */
 export function register(group: Command): void {
   group
     .command('create')

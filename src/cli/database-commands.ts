@@ -81,12 +81,11 @@ function describeAudit({ calls, credits, difference }: AuditReport): string {
 }
 
 /**
- * Copies an installation, also while its gateway runs. The copy is a data directory that can be audited and served
- * from.
+ * Copies an installation; its gateway may run meanwhile. The copy is a data directory, with which a gateway can serve.
  */
 async function backUp(dir: string): Promise<void> {
   const config = readConfig(process.env)
-  // A directory without a database means a wrong TOLLGATE_DATA_DIR: do not create something that looks like a backup.
+  // If the directory has no database, TOLLGATE_DATA_DIR is wrong. Do not create something that looks like a backup.
   await (await openDatabaseSnapshot(config)).close()
   makeEmptyDir(dir)
   const copied: string[] = []
@@ -108,7 +107,7 @@ function makeEmptyDir(dir: string): void {
   chmodSync(dir, 0o700)
 }
 
-/** Copies the whole database in one step, as a snapshot: writers neither wait nor restart it. */
+/** Copies the whole database as a snapshot, in one step. Writers need not wait, and do not restart the copy. */
 async function copyDatabase(from: string, to: string, name: string, copied: string[]): Promise<void> {
   if (!existsSync(join(from, name))) return
   const source = new DatabaseSync(join(from, name), { readOnly: true, timeout: 5_000 })
@@ -146,7 +145,7 @@ function nextStep({ databaseUrl }: Config, dir: string): string {
   )
 }
 
-/** Writes all tables to a file, for `tollgate import` into the other kind of store. The gateway must be stopped. */
+/** Writes all tables to a file, for `tollgate import`. The gateway must be stopped. */
 async function exportStore(path: string): Promise<void> {
   const config = readConfig(process.env)
   const snapshot = await openDatabaseSnapshot(config)
@@ -180,7 +179,7 @@ async function exportStore(path: string): Promise<void> {
   }
 }
 
-/** Fills an empty store from an export. A failed or killed import leaves the store empty. */
+/** Fills an empty database from an export. If the import fails or is killed, the database stays empty. */
 async function importStore(path: string): Promise<void> {
   const config = readConfig(process.env)
   await access(path).catch((error: Error) => {

@@ -3,7 +3,7 @@ import type { ApiList, Client, Exact } from './client.ts'
 import { Failure } from './command.ts'
 import { shownInstant, shownText } from './terminal.ts'
 
-/** The secret is in the answer that creates the key. */
+/** A key record. Only the answer that creates the key has the secret. */
 export type KeyRecord = Exact<Key> & { readonly key?: string }
 
 const KEY_ID = /^key_[0-9A-HJKMNP-TV-Z]{26}$/
@@ -43,7 +43,10 @@ function matches({ name, prefix, last4 }: KeyRecord, named: string): boolean {
   return PART_OF_KEY.test(named) && prefix.startsWith(named)
 }
 
-/** Some characters after the prefix that all keys share: an empty variable in a script must not name a key. */
+/**
+ * Matches a prefix with characters of its own. With only the part that all keys share, an empty variable in a script
+ * would name a key.
+ */
 const PART_OF_KEY = /_live_.{3,}/
 
 /** Whether the text is a key as lists show it, `prefix…last4`, or a whole key. */
@@ -61,7 +64,7 @@ function listed(heading: string, keys: readonly KeyRecord[]): string {
   return ` ${heading}:\n${[...lines, ...more].join('\n')}`
 }
 
-/** The text may be a whole key by mistake, which must not get into a log. */
+/** Quotes the text. It may be a whole key by mistake, which must not get into a log. */
 function quoted(named: string): string {
   return `"${shownText(isWhole(named) ? `${named.slice(0, PREFIX_CHARS)}…` : named, 60)}"`
 }

@@ -24,7 +24,7 @@ export function register(group: Command): void {
     .action(checkOverlay)
 }
 
-/** One line per model: members of a price file. */
+/** The columns of a model, with the names of price files. */
 const columnsOf = (rates: string) => ({
   model: 'id',
   provider: 'provider',

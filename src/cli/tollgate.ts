@@ -5,16 +5,18 @@ import nodeModule from 'node:module'
 import { homedir } from 'node:os'
 import { isAbsolute, join } from 'node:path'
 
-// This file must load on any Node.js for the check to run: it imports no package, nothing else of ours, and no name
-// that old versions lack. The compile cache halves the startup time. The store's threads get it from the environment.
+// This file must load on any Node.js, so that the check can run. It imports no package, no other file of ours, and no
+// name that old versions lack. The compile cache halves the startup time. The store's threads get it from the
+// environment.
 const directory = cacheDirectory()
 if (directory !== undefined) Object.assign(process.env, { NODE_COMPILE_CACHE: directory })
 const { runCommandLine } = await import('./program.ts')
 await runCommandLine(process.argv.slice(2))
 
 /**
- * Cached code is executed, so only this user may be able to write the cache. Node's default is in the system's
- * temporary directory, where another user may have created it first. NODE_COMPILE_CACHE overrides it.
+ * The directory of the compile cache. Cached code is executed, so only this user may be able to write it. Node's
+ * default is in the system's temporary directory, where another user may have created it first. NODE_COMPILE_CACHE
+ * overrides the directory.
  */
 function cacheDirectory(): string | undefined {
   const chosen = nodeModule.getCompileCacheDir()

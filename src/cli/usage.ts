@@ -45,7 +45,7 @@ const DIMENSIONS = {
   'account name': 'account_name',
 }
 
-/** A column of zeros is left out, except the calls and the cost. */
+/** The columns of figures. A column with only zeros is left out, except calls and cost. */
 const FIGURES = {
   calls: 'requests',
   input: 'input_tokens',

@@ -49,7 +49,7 @@ function changesOf(
   }
 }
 
-/** The key is bound to its URL: a new URL needs the key again. */
+/** An own upstream. The key is bound to its URL, so a new URL needs the key again. */
 function ownUpstream(
   { url: given, key }: { readonly url?: string | undefined; readonly key?: string | undefined },
   accountId: string,

@@ -11,7 +11,7 @@ import type { AdminScope } from '../keys/key-store.ts'
 import { DEFAULT_ACCOUNT, refusedMissingAccount } from './resolve-account.ts'
 import { defineRoute, type OwnRequest, pageObject, refused } from './route.ts'
 
-/** Operators see operator keys in the first account, where their events are. */
+/** The admin keys that a request lists. Operators see operator keys in the account `default`. */
 function scopeOf({ role }: OwnRequest, accountId: string | null): AdminScope {
   return { accountId, operators: role === 'operator' && accountId === DEFAULT_ACCOUNT }
 }

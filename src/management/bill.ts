@@ -15,7 +15,7 @@ import { type Management, usd } from './route.ts'
 
 type Line = Rating['lines'][number]
 
-/** `discount`: the fraction of the amount that is not billed, in billionths. */
+/** A line of the bill. `discount` is the fraction of the amount that is not billed, in billionths. */
 function lineObject(line: Line, discount: bigint): Written<BillLine> {
   return {
     label: line.unit.replaceAll('_', ' '),

@@ -13,7 +13,7 @@ export const DASHBOARD_DIR = new URL(
   import.meta.url,
 )
 
-/** All files by their path in the build; those that are compressed have a second ending. */
+/** The files by their path in the build. Compressed forms have another ending. */
 export type DashboardFiles = ReadonlyMap<string, Buffer>
 
 const PAGE = 'index.html'
@@ -75,7 +75,7 @@ const SAFE_HEADERS = [
   ...['permissions-policy', 'camera=(), geolocation=(), microphone=(), payment=(), usb=()'],
 ] as const
 
-/** Asset names change with their content, so assets are cached forever; the page itself is not. */
+/** The cache header of assets, whose names change with their content. The page itself is not cached. */
 const KEPT_FOR_EVER = 'public, max-age=31536000, immutable'
 const ASKED_ANEW = 'no-cache'
 

@@ -3,14 +3,14 @@ import type { Target } from '../http/judge-head.ts'
 import { type Clock, shareWork } from '../kernel/clock.ts'
 import { replyJson } from './route.ts'
 
-/** How long the result of a write probe is reused. */
+/** For how long the result of a write probe is used again. */
 export const READY_PROBE_MS = 1_000
 
 export const isHealthPath = ({ path }: Target): boolean => path === '/healthz' || path === '/readyz'
 
 /**
- * Probes whether the store can write, which it cannot on a full disk. `/readyz` needs no credential and each probe is a
- * disk write, so concurrent and following requests share one.
+ * Probes whether the database can write. `/readyz` needs no credential and each probe is a disk write, so concurrent
+ * and following requests share one.
  */
 export function createWriteProbe(write: () => Promise<void>, clock: Clock): () => Promise<boolean> {
   const probe = () =>

@@ -43,7 +43,8 @@ export async function readRequest(
 ): Promise<ReadRequest> {
   const query = checkQuery(route.query, parameters)
   if (query.kind === 'refused') return query
-  // Discard an unused body: unread bytes would hide that the client left. It is not part of the fingerprint.
+  // Discard an unused body, because unread bytes would hide that the client has left. The fingerprint does not include
+  // it.
   if (route.body === null) exchange.req.discard()
   const received =
     route.body === null ? ({ kind: 'body', bytes: NO_BODY } as const) : await receiveBody(exchange, times)
@@ -85,7 +86,7 @@ function malformed(name: string): Refused {
   return refused('bad_request', `${name} is not percent-encoded UTF-8. Encode it.`, name)
 }
 
-/** Decodes a parameter as in forms: a plus is a space. */
+/** Decodes a parameter as in forms, where a plus is a space. */
 function decode(text: string): string | null {
   // Raw non-ASCII bytes have no known encoding.
   if (/[^\x21-\x7e]/.test(text)) return null
@@ -98,7 +99,7 @@ function decode(text: string): string | null {
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-/** An absent body is `{}`. */
+/** Validates a body. An absent body counts as `{}`. */
 export function checkBody(schema: z.ZodType, bytes: Buffer): Checked<unknown> {
   let text = '{}'
   let json: unknown = {}
@@ -126,7 +127,7 @@ function checkInput<T>(schema: z.ZodType<T>, input: unknown, unknownField: strin
     return refused('bad_request', `${field} ${unknownField}.${didYouMean(field, known)}`, field)
   }
   if (path.length === 0) return refused('bad_request', 'The body must be a JSON object.')
-  // A wrong entry of a list is reported for the list.
+  // If an entry of a list is wrong, name the list.
   const field = path.filter((part) => typeof part !== 'number').join('.')
   const message = isMissing(input, path) ? `${field} is required.` : (issue?.message ?? '')
   return refused('bad_request', message, field)

@@ -16,7 +16,7 @@ export class ReadTurns {
     return this.#turnsOf(caller).waiting.length >= WAITING_MAX ? null : await this.#wait(caller, work)
   }
 
-  /** Each chunk takes a turn, so a client that reads an export slowly blocks nobody. */
+  /** Takes a turn for each chunk, so that a client that reads an export slowly does not block others. */
   async *each(caller: string, chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void, undefined> {
     const all = chunks[Symbol.asyncIterator]()
     try {

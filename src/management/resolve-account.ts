@@ -9,7 +9,7 @@ export const DEFAULT_ACCOUNT = 'default'
 export interface AccountScope {
   readonly kind: 'scope'
   readonly accountId: string
-  /** False: an operator named no account, and `accountId` is a default. */
+  /** False if an operator named no account, and `accountId` is the default. */
   readonly isNamed: boolean
   readonly listedAccountId: string | null
   readonly parameters: Parameters
@@ -47,7 +47,7 @@ function allAccounts(rule: AccountRule, own: string | null, parameters: Paramete
   return refused('bad_request', `account must be the id of an account, not *. ${why}.`, 'account')
 }
 
-/** Null if no account has a record with this id. */
+/** The account of a record; null if no account has a record with this id. */
 async function accountOf(
   id: string,
   { store, waitingCalls, refusedCalls }: Management,

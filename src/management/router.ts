@@ -32,7 +32,7 @@ const patterns = routes.map((route) => {
   return { route, pattern: new RegExp(`^${parts.join('/').replace('.', '\\.')}$`) }
 })
 
-/** Linear search: routes are few and not on the hot path. HEAD is GET without a body. */
+/** Finds a route. A linear search is fast enough for so few routes. HEAD counts as GET without a body. */
 export function findRoute(method: string, path: string): FoundRoute {
   const matching = patterns.flatMap(({ route, pattern }) => {
     const found = pattern.exec(path)
@@ -161,7 +161,7 @@ async function answerRoute(
   if (route.method !== 'GET') management.webhooks.wake()
   if (reply.kind === 'refused') deny(exchange, reply.refusal)
   else if (reply.kind === 'reply') sendWhole(exchange, reply.reply)
-  // HEAD of a stream is refused: its length would be known only after generating all of it.
+  // Refuse HEAD for a stream, whose length is known only after generating all of it.
   else if (exchange.method === 'HEAD') deny(exchange, refuseMethod(exchange, ['GET']))
   else await sendStream(exchange, { ...reply.reply, chunks: reads.each(caller.keyId, reply.reply.chunks) })
 }

@@ -11,8 +11,8 @@ type LoadedBook =
   | { readonly kind: 'refused'; readonly problems: readonly string[] }
 
 /**
- * The list prices with the overlays of a file on top. A new version begins wherever either changes something. One
- * problem refuses the file, and all problems are reported at once.
+ * The list prices, changed by the overlays of a file. Whenever the list or an overlay changes something, a new version
+ * begins. If the file has problems, it is refused as a whole, and all problems are reported.
  */
 export function loadPrices(
   overlayText = '[]',
@@ -93,7 +93,7 @@ function parseText<T>(formOf: (value: unknown) => z.ZodType<T>, text: string): P
   }
 }
 
-/** More problems than this say nothing new about a file that is wrong throughout. */
+/** Maximum number of problems that are reported. */
 const PROBLEMS_MAX = 50
 
 function parse<T>(form: z.ZodType<T>, value: unknown): Parsed<T> {
@@ -116,7 +116,7 @@ function parse<T>(form: z.ZodType<T>, value: unknown): Parsed<T> {
   }
 }
 
-/** A model is named by its id: its index is not that of the file once the file is merged with the list. */
+/** Names a model by its id, because its index in the merged list is not its index in the file. */
 function problemAt(path: readonly PropertyKey[], message: string, value: unknown): string {
   const [first, index] = path
   const file = value as { readonly models?: readonly { readonly id?: unknown }[] } | null

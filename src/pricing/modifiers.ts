@@ -10,7 +10,7 @@ export interface RatingContext {
   readonly modelAsked: string | null
   /** The template of the endpoint, such as `/v1/chat/completions`. */
   readonly endpoint: string
-  /** The upstream host processes in one region only. */
+  /** Whether the upstream host processes in one region only. */
   readonly regional: boolean
   readonly batch: boolean
   /** The model that the request's image tool names, which upstream does not repeat. */
@@ -22,7 +22,7 @@ export interface RatingContext {
   readonly tierAsked?: string | null
 }
 
-/** What bounds a request's cost. */
+/** The facts that bound the cost of a request. */
 export interface BoundRequest
   extends Pick<RatingContext, 'surface' | 'endpoint' | 'regional' | 'batch'>,
     Omit<RequestLimits, 'speed' | 'background' | 'stored' | 'refersElsewhere'> {
@@ -33,7 +33,7 @@ export interface BoundRequest
 
 export interface ReportedTier {
   readonly tier: Tier
-  /** False for an unknown tier: such calls are rated as standard and flagged. */
+  /** False for an unknown tier. Calls with such a tier are rated as standard and flagged. */
   readonly known: boolean
 }
 
@@ -53,7 +53,7 @@ export function tierOf(
 
 function lookUp(words: Readonly<Record<string, Tier>>, word: string | null): ReportedTier {
   if (word === null) return { tier: 'standard', known: true }
-  // The word is untrusted and may be the name of an inherited member.
+  // The word comes from a client, and may be the name of an inherited member.
   const tier = Object.hasOwn(words, word) ? words[word] : undefined
   return { tier: tier ?? 'standard', known: tier !== undefined }
 }
@@ -61,22 +61,22 @@ function lookUp(words: Readonly<Record<string, Tier>>, word: string | null): Rep
 /** Factors and discounts are decimals with at most nine places, stored as whole billionths. */
 export const ONE = NANOS_PER_USD
 
-/** The product of two factors where each of them is 1. */
+/** The product of two factors of 1. */
 export const MULTIPLIER_ONE = ONE * ONE
 
 /** Factors for all tokens of a model, in billionths. They do not apply to fees. */
 export interface ModelFactors {
-  /** By the geography in which inference ran, as upstream reports it. */
+  /** Factors by the geography in which inference ran, as upstream reports it. */
   readonly geography: ReadonlyMap<string, bigint>
-  /** For upstream hosts that process in one region only. */
+  /** The factor for upstream hosts that process in one region only. */
   readonly regional: bigint
 }
 
-/** The one geography that does not cost more; another name may be another spelling of one that does. */
+/** The only geography that certainly has no surcharge. Any other name may be another spelling of one that has. */
 const ANYWHERE = 'global'
 
 /**
- * The largest factors that may apply to a call, multiplied: over `MULTIPLIER_ONE`. A workspace may choose the
+ * The product of the largest factors that may apply to a call, relative to `MULTIPLIER_ONE`. A workspace may choose the
  * geography.
  */
 export function multiplierMax({ geography, regional }: ModelFactors, request: BoundRequest): bigint {

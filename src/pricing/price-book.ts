@@ -9,14 +9,14 @@ export type Tariff = ReadonlyMap<Unit, bigint>
 
 /** The rates of a tier, for prompts up to the threshold and for longer ones. */
 export interface TierRates {
-  /** False: the list has no rates for the tier, so they are derived from `standard`. */
+  /** Whether the list has rates for the tier. If not, they are derived from `standard`. */
   readonly listed: boolean
   readonly short: Tariff
   readonly long: Tariff | null
 }
 
 export interface RateTable {
-  /** Prompts with more tokens are long. Null: all are short. */
+  /** Prompts with more tokens than this are long. Null: no prompt is long. */
   readonly longContextAbove: number | null
   readonly tiers: Readonly<Record<Tier, TierRates>>
 }
@@ -28,13 +28,13 @@ export interface ModelPrice {
   readonly contextWindowTokens: number | null
   readonly maxOutputTokens: number | null
   readonly rates: RateTable
-  /** Tables that replace `rates` on an endpoint, by path template. */
+  /** Rate tables that replace `rates` on some endpoints, by path template. */
   readonly endpoints: ReadonlyMap<string, RateTable>
   readonly tools: Tariff
   readonly factors: ModelFactors
-  /** Each Chat Completions answer includes a paid web search. */
+  /** Whether each Chat Completions answer includes a paid web search. */
   readonly searchesEachCall: boolean
-  /** The file's entry, for display and comparison. */
+  /** The entry of the price file, for display and comparison. */
   readonly entry: ModelEntry
 }
 
@@ -47,7 +47,7 @@ export interface PriceVersion {
   /** The model of requests that name none, by the path template of the endpoint. */
   readonly defaultModels: ReadonlyMap<string, string>
   readonly names: ReadonlyMap<string, ModelPrice>
-  /** The version as it would stand in a file, and as it is stored with calls. */
+  /** The version in the form of a price file, in which it is also stored. */
   readonly entry: BookVersionEntry
 }
 
@@ -74,13 +74,13 @@ export function findModel(version: PriceVersion, name: string | null): ModelPric
 }
 
 /**
- * The model, or the pattern with `*` at its end, that a name without a price was probably meant to be; null if none is
- * near.
+ * The model, or the pattern ending in `*`, that was probably meant by a name without a price; null if no name is
+ * similar.
  */
 export function suggestModel(names: Iterable<string>, name: string): string | null {
   const isPattern = name.endsWith('*')
   const text = isPattern ? name.slice(0, -1) : name
-  // A pattern is compared with as much of each name as it has itself.
+  // Compare a pattern with the beginning of each name, in the same length.
   const known = new Set(Array.from(names, (each) => (isPattern ? each.slice(0, text.length) : each)))
   const nearest = nearestName(text, [...known], Math.min(3, Math.floor(text.length / 3)))
   return nearest === null || !isPattern ? nearest : `${nearest}*`
@@ -110,7 +110,7 @@ export function findRate(tariff: Tariff, unit: Unit): FoundRate {
   return siblings.length === 0 ? NONE : { nanos: siblings.reduce(maxRate), how: 'sibling' }
 }
 
-/** The units whose rates can replace a missing one of the side. */
+/** The units whose rates can replace a missing rate of the same side. */
 const REPLACEMENTS: Readonly<Record<Side, readonly Unit[]>> = { ...UNITS_OF, duration: [], tool: [] }
 
 /** Web searches of any context size. */

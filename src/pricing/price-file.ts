@@ -5,11 +5,11 @@ import { isTool } from './amounts.ts'
 import { type RateKey, TEXT_MODES, UNIT_PRICES, UNITS_OF } from './rate-keys.ts'
 
 /**
- * The format of price files. A version holds all prices of a period; an overlay changes what it names. Unknown members
- * are refused in both: a mistyped rate must not become a missing one.
+ * The format of price files. A version has all prices of a period; an overlay changes the prices that it names. Unknown
+ * members are refused, so that a mistyped rate is not silently left out.
  */
 
-/** A number would be a binary fraction. */
+/** Decimals are strings, because a JSON number would become a binary fraction. */
 const DECIMAL = 'must be a decimal in quotes, such as "0.25", not negative and with at most 9 places'
 const decimal = z.string({ error: DECIMAL }).regex(/^\d{1,9}(?:\.\d{1,9})?$/, DECIMAL)
 const multiplier = decimal.refine((text) => (parseUsd(text) ?? 0n) > 0n, 'must be more than 0')
@@ -53,7 +53,7 @@ const rateTable = z
     'needs both "long_context_above" and "long_context" in "standard", or neither',
   )
 
-/** Tools that are paid by the call or by the hour, whichever model used them. The hours are not on the wire. */
+/** Tools that are paid by the call or by the hour, for any model. Replies do not state the hours. */
 const tools = z.strictObject(
   Object.fromEntries(
     [
@@ -75,13 +75,13 @@ const model = z.strictObject({
   /** Names that mean this model. They match exactly, never by prefix. */
   aliases: z.array(name).max(200).optional(),
   mode: z.enum(MODES, `must be one of ${MODES.join(', ')}`).optional(),
-  /** No longer served upstream. It stays in the book so that past calls can be rerated. */
+  /** Upstream no longer serves the model. It stays in the price book, so that past calls can be rerated. */
   retired: flag.optional(),
   context_window_tokens: tokens.nullish(),
   max_output_tokens: tokens.nullish(),
-  /** Rates that replace `rates` on an endpoint. */
+  /** Rates that replace `rates` on some endpoints. */
   endpoints: z.record(endpoint, rateTable).optional(),
-  /** The model searches the web for every answer, and no reply says so. */
+  /** Whether the model searches the web for every answer. Its replies do not state this. */
   searches_each_call: flag.optional(),
   tools: tools.optional(),
   /** Factors for all tokens: by reported geography, and on single-region hosts. */
@@ -121,7 +121,7 @@ export const versionFile = z
   })
 
 const overlay = z.strictObject({
-  /** The instant from which the overlay applies; always, if absent. */
+  /** The instant from which the overlay applies. If it is absent, the overlay always applies. */
   effective_from: instant.optional(),
   /** Null removes a default model. */
   default_models: z.record(endpoint, name.nullable()).optional(),

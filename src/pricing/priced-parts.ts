@@ -31,13 +31,16 @@ export interface PartPrice {
   readonly isListed: boolean
   readonly isLong: boolean
   readonly tariff: Tariff
-  /** Factors on every token, in billionths, and their product. */
+  /** Factors for all tokens, in billionths, and their product. */
   readonly geography: bigint
   readonly regional: bigint
   readonly multiplier: bigint
 }
 
-/** Metering promises non-negative integers. Anything else must neither become a credit nor crash in BigInt(). */
+/**
+ * The quantity of a unit. Meters return non-negative integers; anything else must not become a credit, or crash in
+ * BigInt().
+ */
 export function quantityOf(quantities: Quantities, unit: Unit): number {
   const quantity = quantities[unit]
   return quantity !== undefined && Number.isSafeInteger(quantity) && quantity > 0 ? quantity : 0
@@ -55,9 +58,9 @@ export function toolsOf(quantities: Quantities): Quantities {
 export interface PricedPart {
   readonly quantities: Quantities
   readonly asRequested: boolean
-  /** Priced as a model that neither upstream nor the request named. */
+  /** Whether the part is priced as a model that neither upstream nor the request named. */
   readonly standsIn: boolean
-  /** Null: the model of the part has no price. */
+  /** The price of the part; null if its model has none. */
   readonly price: PartPrice | null
 }
 
@@ -94,7 +97,7 @@ function priceOf(
   return { model, tier, tierKnown, isListed, isLong, tariff, geography, regional, multiplier }
 }
 
-/** A compaction has tiers, but its reply does not name one. Elsewhere a reply without a tier means standard. */
+/** The tier of a reply that does not name one. For a compaction it is the requested tier; elsewhere it is standard. */
 function tierUnstated({ endpoint, tierAsked }: RatingContext): string | null {
   return endpoint === '/v1/responses/compact' ? (tierAsked ?? null) : null
 }
@@ -114,19 +117,18 @@ function modelOf(
   priceFor: (model: ModelPrice) => PartPrice,
 ): Resolved {
   const named = nameOf(part, usage, context)
-  // Images that a second model drew are never rated at the price of the model that wrote.
+  // Images that a second model drew are never rated at the price of the first model.
   const found = isDrawn
     ? { model: findModel(version, named), asRequested: false, standsIn: false }
     : resolve(named, context, version)
-  // A call that names an unpriced model was admitted to be rated later, at that model's own price.
+  // If the call names a model without a price, it waits for a price of that model.
   if (found.model !== null || (context.modelAsked !== null && !isDrawn)) return found
   const model = costliestModel(candidates(context, isDrawn, version), part.quantities, priceFor)
   return { model, asRequested: false, standsIn: true }
 }
 
 /**
- * If upstream names no model (images, speech), the requested one counts; if the request names none either, the
- * endpoint's default.
+ * The model for rating. If upstream names none (images, speech), it is the requested model, or the endpoint's default.
  */
 export function resolve(
   named: string | null,
@@ -207,8 +209,8 @@ function costliestModel(
 }
 
 /**
- * The model for rating a batch whose served model has no price: the most expensive one that it names. Null if one of
- * these has no price either: that one must get a price first.
+ * The model for rating a batch whose served model has no price: the most expensive model that the batch names. Null if
+ * one of these has no price, because it must get a price first.
  */
 export function mostExpensiveNamed(
   names: readonly string[],

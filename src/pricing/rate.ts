@@ -19,9 +19,9 @@ interface RatedFigures {
   readonly kind: 'rated' | 'unpriced'
   readonly listNanos: Nanos
   readonly costNanos: Nanos
-  /** Some usage has no listed price and was rated at another one, or at none. */
+  /** Whether some usage has no listed price, and was rated at another price or at none. */
   readonly unpriced: boolean
-  /** The served model has no price, so the requested model's applies. */
+  /** Whether the served model has no price, so that the requested model's price applies. */
   readonly pricedAsRequested: boolean
 }
 
@@ -45,8 +45,8 @@ export function rate(
 }
 
 /**
- * Usage × prices. Only the two totals are rounded, each once from the exact sum: a cost computed from a rounded list
- * cost would be off by one for some discounts.
+ * Multiplies usage by prices. Only the two totals are rounded, each once from the exact sum. A cost computed from a
+ * rounded list cost would be off by one for some discounts.
  */
 export function rateFigures(
   usage: Usage,
@@ -81,7 +81,7 @@ export function rateFigures(
 interface RatedUnit extends FoundRate {
   readonly unit: Unit
   readonly quantity: number
-  /** Without the multiplier, which leaves tools alone. */
+  /** The amount without the multiplier, which does not apply to tools. */
   readonly amount: bigint
 }
 
@@ -102,7 +102,7 @@ interface RatedLine {
   readonly model: string
   readonly unit: Unit
   readonly quantity: number
-  /** USD for `per` units, as listed. */
+  /** The listed price of `per` units in USD. */
   readonly rate: string
   readonly per: number
   /** Why the amount differs from the standard rate, as text. */
