@@ -55,7 +55,7 @@ export async function openInstallation(
   surroundings: StoreSurroundings,
 ): Promise<Installation> {
   prepareDir(config.dataDir)
-  keepPrivate(config.dataDir, surroundings.log)
+  makeFilesPrivate(config.dataDir, surroundings.log)
   const lock = lockDataDir(config.dataDir)
   if (lock === null) {
     throw new InstallationError(
@@ -173,7 +173,7 @@ async function refuseUpgradeBeside(dataDir: string): Promise<void> {
 }
 
 /** Makes the files in the data directory private. The operator decides about the mode of an existing directory. */
-function keepPrivate(dataDir: string, log: Log): void {
+function makeFilesPrivate(dataDir: string, log: Log): void {
   for (const path of tightenFiles(dataDir)) {
     log.warn(
       { file: path },

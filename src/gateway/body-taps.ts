@@ -196,12 +196,12 @@ class BodyPrefix {
     const coding = codingOf(firstValue(headers, 'content-encoding'))
     if (coding === 'unknown') return null
     const bytes = Buffer.concat(this.#chunks)
-    const isKept = this.lengthBytes === this.#copiedBytes
-    if (coding === 'identity') return { bytes, whole: isKept }
+    const isComplete = this.lengthBytes === this.#copiedBytes
+    if (coding === 'identity') return { bytes, whole: isComplete }
     const parts: Buffer[] = []
     const decoder = decodeCopy(coding.coding, this.#bytesMax, (part) => parts.push(part))
     await decoder.write(bytes)
     const isWhole = (await decoder.end()) === 'whole'
-    return { bytes: Buffer.concat(parts), whole: isKept && isWhole }
+    return { bytes: Buffer.concat(parts), whole: isComplete && isWhole }
   }
 }

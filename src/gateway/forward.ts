@@ -31,9 +31,9 @@ export async function forward(sent: SentCall, gateway: Gateway): Promise<CallEnd
   const { exchange, endpoint, upstream, read } = call
   if (exchange.res.isOver) return NEVER_SENT
   const { times } = gateway.reading
-  const look = (chunk: Buffer) => sent.bodySent(chunk)
-  if (read.body.kind === 'held') for (const piece of read.body.held.pieces()) look(piece)
-  const settings = { injectUsage: gateway.injectUsage, times, look }
+  const onChunk = (chunk: Buffer) => sent.bodySent(chunk)
+  if (read.body.kind === 'held') for (const piece of read.body.held.pieces()) onChunk(piece)
+  const settings = { injectUsage: gateway.injectUsage, times, onChunk }
   const prepared = prepareBody(exchange, read.body, read.facts, endpoint, settings)
   const plainReply =
     prepared.usageAdded || (gateway.isSecure !== null && showsBatches(endpoint?.template ?? ''))
@@ -163,7 +163,7 @@ export async function passPreflight(
   const sentMs = clock.monotonicMs()
   const reply = new Reply(exchange, {
     ...NOT_METERED,
-    ...{ holdJson: false, memory: new TakenBytes(heldReplies, ''), look() {}, onObject: null },
+    ...{ holdJson: false, memory: new TakenBytes(heldReplies, ''), onChunk() {}, onObject: null },
     nowMs: () => clock.monotonicMs(),
     upstreamMs: () => Math.round(clock.monotonicMs() - sentMs),
   })

@@ -216,13 +216,13 @@ export function prepareBody(
   settings: {
     readonly injectUsage: boolean
     readonly times: BodyTimes
-    look(chunk: Buffer): void
+    onChunk(chunk: Buffer): void
   },
 ): PreparedBody {
   if (body.kind === 'none') return { content: null, lengthBytes: null, usageAdded: false }
   const { lengthBytes } = body
   if (body.kind === 'flowing') {
-    return { content: bridge(exchange, settings.times, settings.look), lengthBytes, usageAdded: false }
+    return { content: bridge(exchange, settings.times, settings.onChunk), lengthBytes, usageAdded: false }
   }
   const splice = settings.injectUsage ? usageSplice(exchange, facts, endpoint) : null
   const held = body.held.pieces()
@@ -246,7 +246,7 @@ export class BodyTooSlow extends Error {}
  * A separate stream for the request body. It can be destroyed while the request stays open for an answer. All chunks of
  * one socket read are sent as one, because a client may send one byte in each.
  */
-function bridge({ req }: Exchange, times: BodyTimes, look: (chunk: Buffer) => void): Readable {
+function bridge({ req }: Exchange, times: BodyTimes, onChunk: (chunk: Buffer) => void): Readable {
   let chunks: Buffer[] = []
   let bytes = 0
   const pushChunks = () => {
@@ -267,7 +267,7 @@ function bridge({ req }: Exchange, times: BodyTimes, look: (chunk: Buffer) => vo
   req.receive(
     {
       data(chunk) {
-        look(chunk)
+        onChunk(chunk)
         if (bytes === 0) queueMicrotask(pushChunks)
         chunks.push(Buffer.from(chunk))
         bytes += chunk.length

@@ -58,7 +58,7 @@ interface ReplyParts {
   readonly memory: TakenBytes
   nowMs(): number
   upstreamMs(): number
-  look(chunk: Buffer): void
+  onChunk(chunk: Buffer): void
   readonly onObject: ((named: Shown) => void) | null
 }
 
@@ -86,7 +86,7 @@ export class Reply implements ReplyReceiver {
   /** Time to upstream's head, needed if a buffered reply has to be streamed after all. */
   #headMs: number | null = null
   #hasTrailers = false
-  #keepsLast = false
+  #buffersLast = false
   #isLast = false
   #lastEvent: Buffer[] = []
   #lastEventBytes = 0
@@ -179,7 +179,7 @@ export class Reply implements ReplyReceiver {
     // long before there is a body.
     queueMicrotask(() => res.flushHead())
     // In an encoded stream the last event is not recognised in time, and an image stream has several final events.
-    this.#keepsLast = this.#hasTrailers && isEvents && coding === 'identity' && reader !== 'images'
+    this.#buffersLast = this.#hasTrailers && isEvents && coding === 'identity' && reader !== 'images'
   }
 
   /**
@@ -200,16 +200,16 @@ export class Reply implements ReplyReceiver {
     if (coding === 'unknown') this.#decoder = 'unreadable'
     if (typeof coding === 'string') return
     const backlogBytesMax = this.#isDocument ? HELD_OBSERVER_BACKLOG_BYTES_MAX : OBSERVER_BACKLOG_BYTES_MAX
-    const look = (bytes: Buffer) => {
+    const meterBytes = (bytes: Buffer) => {
       meter.write(bytes)
       this.#noteProgress(meter)
     }
-    this.#decoder = decodeCopy(coding.coding, DECODED_REPLY_BYTES_MAX, look, { backlogBytesMax })
+    this.#decoder = decodeCopy(coding.coding, DECODED_REPLY_BYTES_MAX, meterBytes, { backlogBytesMax })
   }
 
   data(chunk: Buffer): boolean {
     const kept = this.#read(chunk)
-    this.#parts.look(chunk)
+    this.#parts.onChunk(chunk)
     if (kept !== null) this.#isClientFull = !this.#deliver(kept)
     const mayGoOn = !this.#isClientFull && this.#behind === null
     if (!mayGoOn) this.#silence.pause(this.#parts.nowMs())
@@ -309,11 +309,11 @@ export class Reply implements ReplyReceiver {
   #deliver(bytes: Buffer): boolean {
     // The client has left, so there is no back-pressure. The rest of the reply is only observed.
     if (this.#exchange.res.destroyed) return true
-    if (!this.#keepsLast || this.#stage !== 'over') return this.#hold(bytes) || this.#write(bytes)
+    if (!this.#buffersLast || this.#stage !== 'over') return this.#hold(bytes) || this.#write(bytes)
     const at = this.#isLast ? 0 : lastEventAt(bytes)
     this.#isLast = true
     const hasRoom = at === 0 || this.#write(bytes.subarray(0, at))
-    return this.#keepLast(bytes.subarray(at)) && hasRoom
+    return this.#bufferLast(bytes.subarray(at)) && hasRoom
   }
 
   /** Adds to the buffered body. Returns false if the reply is not buffered, or has become too large. */
@@ -329,7 +329,7 @@ export class Reply implements ReplyReceiver {
   }
 
   /** Buffers the last event until `finish`: clients stop reading there and would miss the trailers. */
-  #keepLast(bytes: Buffer): boolean {
+  #bufferLast(bytes: Buffer): boolean {
     this.#lastEvent.push(Buffer.from(bytes))
     this.#lastEventBytes += bytes.length
     if (this.#lastEventBytes > LAST_EVENT_BYTES_MAX) return this.#releaseLast()

@@ -135,7 +135,7 @@ export class SentCall extends OpenCall {
       memory: new TakenBytes(gateway.heldReplies, share.name),
       nowMs: () => gateway.clock.monotonicMs(),
       upstreamMs: () => Math.round(this.#upstreamMs),
-      look: (chunk) => {
+      onChunk: (chunk) => {
         gateway.reached('first_byte')
         this.taps?.received(chunk)
       },

@@ -76,7 +76,7 @@ const SAFE_HEADERS = [
 ] as const
 
 /** The cache header of assets, whose names change with their content. The page itself is not cached. */
-const KEPT_FOR_EVER = 'public, max-age=31536000, immutable'
+const CACHED_FOREVER = 'public, max-age=31536000, immutable'
 const ASKED_ANEW = 'no-cache'
 
 /** Serves the dashboard's files without a credential, because nothing in them is secret. The data needs a session. */
@@ -94,7 +94,7 @@ export async function answerDashboard(
   const found = await files().catch(() => null)
   if (found === null) return deny(exchange, refuse('not_found', UNBUILT))
   if (!path.startsWith(ASSETS_PATH)) return sendFile(exchange, found, PAGE, ASKED_ANEW)
-  sendFile(exchange, found, path.slice(`${PAGE_PATH}/`.length), KEPT_FOR_EVER)
+  sendFile(exchange, found, path.slice(`${PAGE_PATH}/`.length), CACHED_FOREVER)
 }
 
 function sendFile(exchange: Exchange, files: DashboardFiles, name: string, caching: string): void {

@@ -78,7 +78,7 @@ export class JsonSkim {
   #firstByte = 0
   #marksBefore = 0
   /** The current name or value if it is read, and the total size of all read values. */
-  readonly #kept = new TextPart()
+  readonly #captured = new TextPart()
   #copiedBytes = 0
 
   #scalar = 0
@@ -122,7 +122,7 @@ export class JsonSkim {
     this.#string.enterChunk()
     this.#scan(chunk)
     this.#mark.endChunk(chunk, this.#offset)
-    this.#kept.endChunk(chunk, this.#offset)
+    this.#captured.endChunk(chunk, this.#offset)
     this.#offset += chunk.length
   }
 
@@ -221,9 +221,9 @@ export class JsonSkim {
     if (shape === null) return
     if (shape.unmarked) this.#marksBefore = this.#marks
     if (shape.kind === 'value')
-      this.#kept.open(this.#valueStart, SKIM_LIMITS.copiedBytesMax - this.#copiedBytes)
+      this.#captured.open(this.#valueStart, SKIM_LIMITS.copiedBytesMax - this.#copiedBytes)
     else if (byte !== OPEN_BRACE && byte !== OPEN_BRACKET)
-      this.#kept.open(this.#valueStart, SKIM_LIMITS.glanceBytesMax)
+      this.#captured.open(this.#valueStart, SKIM_LIMITS.glanceBytesMax)
   }
 
   #open(i: number, isObject: boolean, isSeen: boolean): number {
@@ -275,7 +275,7 @@ export class JsonSkim {
   }
 
   #readValue(chunk: Buffer, i: number): unknown {
-    const text = this.#kept.take(chunk, this.#offset, i)?.toString() ?? null
+    const text = this.#captured.take(chunk, this.#offset, i)?.toString() ?? null
     if (this.#firstByte === LETTER_N) return null
     const bytes = this.#offset + i - this.#valueStart
     const isText = this.#firstByte === QUOTE
@@ -320,8 +320,8 @@ export class JsonSkim {
       return stop + 1
     }
     this.#mark.open(this.#offset + i, MARK_BYTES_MAX + 2)
-    if (isRead) this.#kept.open(this.#offset + i + 1, SKIM_LIMITS.nameBytesMax)
-    this.#string.open(isRead || (this.#kept.isOpen && this.#shape?.kind === 'value'))
+    if (isRead) this.#captured.open(this.#offset + i + 1, SKIM_LIMITS.nameBytesMax)
+    this.#string.open(isRead || (this.#captured.isOpen && this.#shape?.kind === 'value'))
     this.#state = isName ? IN_NAME : IN_STRING
     return i + 1
   }
@@ -338,7 +338,7 @@ export class JsonSkim {
     }
     this.#state = BEFORE_COLON
     if (this.#depth !== this.#level) return at + 1
-    const name = this.#kept.take(bytes, this.#offset, at)
+    const name = this.#captured.take(bytes, this.#offset, at)
     if (name === null) return this.#fail('name_too_long')
     this.#endName(name, 0, name.length)
     return at + 1
@@ -375,7 +375,7 @@ export class JsonSkim {
   #fail(reason: UnreadableJson): number {
     this.#failure ??= reason
     this.#frame = null
-    this.#kept.drop()
+    this.#captured.drop()
     this.#mark.drop()
     return 0
   }

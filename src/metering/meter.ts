@@ -312,8 +312,8 @@ export class StreamMeter extends ReaderMeter implements Meter, EventSink {
   }
 
   write(chunk: Buffer): Buffer | null {
-    const kept = this.#events.write(chunk)
-    return this.#cut === null ? chunk : kept
+    const forClient = this.#events.write(chunk)
+    return this.#cut === null ? chunk : forClient
   }
 
   rest(): Buffer | null {
@@ -321,8 +321,8 @@ export class StreamMeter extends ReaderMeter implements Meter, EventSink {
   }
 
   end(): Metered {
-    const kept = this.#events.end()
-    if (this.#cut !== null) this.#rest = kept
+    const forClient = this.#events.end()
+    if (this.#cut !== null) this.#rest = forClient
     return this.metered()
   }
 

@@ -78,7 +78,7 @@ export class SseEvents {
     this.#long = null
     if (bytes === null) return null
     if (this.#eventStart !== NONE) this.#endEvent(bytes, bytes.length, bytes.length, true)
-    return this.#kept(bytes, bytes.length)
+    return this.#withoutCuts(bytes, bytes.length)
   }
 
   #split(bytes: Buffer, end: number): void {
@@ -135,7 +135,7 @@ export class SseEvents {
     this.#searched = end - from
     this.#lineStart = line < from ? BEGUN : line - from
     if (isOpen) this.#eventStart = 0
-    return this.#kept(bytes, from)
+    return this.#withoutCuts(bytes, from)
   }
 
   #beginLong(bytes: Buffer, end: number): void {
@@ -146,7 +146,7 @@ export class SseEvents {
   }
 
   /** The bytes up to `end` without the cuts. */
-  #kept(bytes: Buffer, end: number): Buffer | null {
+  #withoutCuts(bytes: Buffer, end: number): Buffer | null {
     const cuts = this.#cuts
     if (cuts.length === 0) return end === 0 ? null : end === bytes.length ? bytes : bytes.subarray(0, end)
     this.#cuts = []

@@ -39,7 +39,7 @@ export class FrameReader {
   #isClosed = false
 
   /** The start of a control frame, or of a data frame's header. */
-  #kept: Buffer | null = null
+  #partial: Buffer | null = null
 
   /** The current data frame: remaining payload bytes, and the mask rotated for them. */
   #leftBytes = 0
@@ -64,7 +64,7 @@ export class FrameReader {
   /** Payload offset if the chunk is exactly one unfragmented text message, as usual from servers; else -1. */
   wholeText(chunk: Buffer): number {
     if (chunk[0] !== WHOLE_TEXT || this.#isMasked || this.#isClosed) return -1
-    if (this.#opcode !== 0 || this.#kept !== null || this.#violation !== null) return -1
+    if (this.#opcode !== 0 || this.#partial !== null || this.#violation !== null) return -1
     const length = chunk[1] ?? 0
     if (length < 126) return chunk.length === 2 + length ? 2 : -1
     return length === 126 && chunk.length >= 4 && chunk.length === 4 + chunk.readUInt16BE(2) ? 4 : -1
@@ -72,8 +72,8 @@ export class FrameReader {
 
   /** Calls `onPart` for each part; control frames come whole. Nothing is read after a violation or a close frame. */
   read(chunk: Buffer, onPart: (part: FramePart) => void): Violation | null {
-    const bytes = this.#kept === null ? chunk : Buffer.concat([this.#kept, chunk])
-    this.#kept = null
+    const bytes = this.#partial === null ? chunk : Buffer.concat([this.#partial, chunk])
+    this.#partial = null
     let at = 0
     while (at < bytes.length && this.#violation === null && !this.#isClosed) {
       if (this.#leftBytes > 0) at = this.#passPayload(bytes, at, at, onPart)
@@ -86,7 +86,7 @@ export class FrameReader {
     const neededBytes = this.#judge(bytes, at)
     if (this.#violation !== null) return at
     if (bytes.length - at < neededBytes) {
-      this.#kept = Buffer.from(bytes.subarray(at))
+      this.#partial = Buffer.from(bytes.subarray(at))
       return bytes.length
     }
     if (isControl(bytes, at)) {

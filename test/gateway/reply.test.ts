@@ -26,7 +26,7 @@ function replyTo(res: object, memory: ByteBudget, upstreamMs = () => 0): Reply {
   } as unknown as Exchange
   return new Reply(exchange, {
     ...{ reader: 'chat', shows: null, origin: null, balanceNanos: null, holdJson: false },
-    ...{ memory: new TakenBytes(memory, 'k'), upstreamMs, nowMs: () => 0, look() {}, onObject: null },
+    ...{ memory: new TakenBytes(memory, 'k'), upstreamMs, nowMs: () => 0, onChunk() {}, onObject: null },
   })
 }
 

@@ -69,7 +69,7 @@ export class OpenSockets {
   }
 
   /** Checks the keys, a few at a time. Checking all at once would delay calls that wait for the database. */
-  async #look(): Promise<void> {
+  async #checkKeys(): Promise<void> {
     const nowMs = this.#clock.monotonicMs()
     const byKey = new Map<string, { readonly owner: Owner; readonly sessions: OpenSocket[] }>()
     for (const [session, owner] of this.#sessions) {
@@ -91,7 +91,7 @@ export class OpenSockets {
   }
 
   #scheduleSweep(): void {
-    this.#sweep = setTimeout(() => this.#look(), SOCKET_KEY_POLL_MS).unref()
+    this.#sweep = setTimeout(() => this.#checkKeys(), SOCKET_KEY_POLL_MS).unref()
   }
 
   /** While the database is unavailable, sockets stay open. No turn is admitted without the database. */

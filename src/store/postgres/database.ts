@@ -197,18 +197,18 @@ interface Lease {
   broken: boolean
 }
 
-/** `keepsNames`: the connection caches prepared statements by their names. */
+/** `cachesStatements`: the connection caches prepared statements by their names. */
 async function inTransaction<T>(
   lease: Lease,
   work: (tx: Transaction) => Promise<T>,
   begin: string,
-  keepsNames: boolean,
+  cachesStatements: boolean,
 ): Promise<T> {
   let before: readonly Sent[] = [{ text: begin }]
   let isOpen = true
 
   const fly: Transaction['fly'] = async (statements, end) => {
-    const named = keepsNames ? statements : statements.map(({ text, values }) => ({ text, values }))
+    const named = cachesStatements ? statements : statements.map(({ text, values }) => ({ text, values }))
     const sent = [...before, ...named, ...(end === null ? [] : [{ text: end }])]
     const results = await runTogether(lease, sent)
     const rows = results.slice(before.length, before.length + statements.length)
