@@ -65,7 +65,10 @@ export function readConfig(environment: Environment, workingDir = process.cwd())
   return { ...fromVariables(env, fallback), ...fromFile(file), dataDir, tls, prices, traces }
 }
 
-/** docs/CONFIGURATION.md describes each setting. Upstreams: null on both is the simulator, null on one answers 503. */
+/**
+ * The configuration; docs/CONFIGURATION.md describes each setting. If both upstreams are null, the simulator serves. If
+ * one is null, its calls get 503.
+ */
 export type Config = Readonly<ReturnType<typeof fromVariables> & FileSettings> & {
   readonly dataDir: string
   /** PEM files, validated by `readCertificate`. Null: plain HTTP. */
@@ -123,7 +126,7 @@ function readVariables<Shape extends Readonly<Record<string, z.ZodType>>>(
   const set = Object.keys(schemas).filter((name) => (environment[name] ?? '') !== '')
   const read = z.object(schemas).safeParse(Object.fromEntries(set.map((name) => [name, environment[name]])))
   if (read.success) return read.data
-  // The value is not repeated: it may be a secret.
+  // Do not repeat the value, because it may be a secret.
   problems.push(...read.error.issues.map(({ path, message }) => `${String(path[0])} ${message}`))
   return null
 }
@@ -171,7 +174,7 @@ function readPrices(path: string | undefined, workingDir: string, problems: stri
   }
 }
 
-/** Client variables, which the gateway ignores, since it may be started from the same shell. */
+/** Variables of clients. The gateway ignores them, because it may be started from the same shell. */
 export const CLIENT_VARIABLES: readonly string[] = ['TOLLGATE_URL', 'TOLLGATE_KEY']
 
 function refuseUnknownVariables(environment: Environment, problems: string[]): void {
@@ -234,7 +237,10 @@ function describeIssue(issue: z.core.$ZodIssue, json: unknown): string[] {
   return [`"${name}" ${issue.message}${given === undefined ? '' : `, not ${kindOf(given)}`}`]
 }
 
-/** Shows numbers; anything else only by its kind, because it may be long or a misplaced secret. */
+/**
+ * The value for a message. Shows numbers, and only the kind of anything else, because it may be long or a misplaced
+ * secret.
+ */
 function kindOf(given: unknown): string {
   if (given === null || typeof given === 'number') return String(given)
   if (Array.isArray(given)) return 'this list'

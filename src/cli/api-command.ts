@@ -16,9 +16,9 @@ import { type Columns, renderRecord, renderRecords } from './records.ts'
 import { outputStyle, print, printData } from './terminal.ts'
 
 /**
- * A command over HTTP as data: its name and arguments (empty: it has no subcommands), a summary, and one request.
- * `<key>` in the path is a key named in any way, any other argument in it an id. Other arguments and options are fields
- * of the body, or parameters of a GET.
+ * A command over HTTP, as data: its name and arguments (empty if the group has no subcommands), a summary, and one
+ * request. `<key>` in the path stands for a key by its id, name, prefix or last characters; other arguments in the path
+ * are ids. All other arguments and options are fields of the body, or parameters of a GET.
  */
 export type ApiCommand = readonly [
   usage: string,
@@ -169,7 +169,7 @@ async function printRows(
   else await print(renderRecords(columns, data, outputStyle(options), dispensable))
 }
 
-/** The fields whose options were given. In a change, `none` and `never` are null. The API checks the values. */
+/** The fields whose options were given. In a PATCH, `none` and `never` mean null. The API checks the values. */
 function fieldsOf(fields: readonly FieldOption[], options: Options, method: string): Record<string, unknown> {
   const names = new Map<string, string>()
   const set: Record<string, unknown> = {}

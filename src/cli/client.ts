@@ -26,7 +26,7 @@ export type Exact<T> = T extends number
       ? { readonly [Name in keyof T]: Exact<T[Name]> }
       : T
 
-/** Every answer of the management API names its kind. */
+/** An answer of the management API. `object` names its kind. */
 export interface ApiObject {
   readonly object: string
 }
@@ -56,7 +56,7 @@ export class Client {
     this.#account = account
   }
 
-  /** Expects an answer whose `object` member has this value. */
+  /** Sends a request. Throws unless the answer's `object` has this value. */
   async ask<T extends ApiObject>(
     object: T['object'],
     method: 'GET' | 'POST' | 'PATCH',
@@ -92,7 +92,7 @@ export class Client {
     const response = await fetch(`${this.url}${path}${search}`, {
       method,
       signal,
-      // Redirects are not followed: the key is for this URL only.
+      // Do not follow redirects, because the key must only go to this URL.
       redirect: 'manual',
       headers: {
         authorization: `Bearer ${this.#adminKey.reveal()}`,
@@ -153,7 +153,7 @@ interface Refusal {
   readonly details?: unknown
 }
 
-/** Errors that occur before a request is sent. */
+/** Codes of errors that occur before a request is sent. */
 const NOT_TRUSTED = /CERT|LEAF_SIGNATURE/
 const NOT_CONNECTED =
   /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)$|_TLS_|_SSL_/
@@ -183,7 +183,7 @@ export interface Options {
   readonly [option: string]: unknown
 }
 
-/** The client for the gateway that the options and the environment name. */
+/** A client for the gateway and the admin key of the options and the environment. */
 export function connect({ url, adminKeyFile, account }: Options): Client {
   const environment = process.env
   const given = url ?? (environment['TOLLGATE_URL'] || undefined)
@@ -211,7 +211,7 @@ function readUrl(text: string, option: string): URL {
   )
 }
 
-/** Trusts the certificate of a gateway with this environment, which may be self-signed. */
+/** Trusts the certificate in this file, which may be self-signed. */
 function trust(file: string): void {
   try {
     setDefaultCACertificates([...getCACertificates(), readFileSync(file, 'utf8')])

@@ -101,7 +101,7 @@ async function creditBack(args: readonly string[], options: Options): Promise<vo
   await report(entries, outcomes, options)
 }
 
-/** What became of the calls. Those that may need another attempt are named, and fail the command. */
+/** Prints the outcome of each call. If some calls may need another attempt, it names them and the command fails. */
 async function report(
   entries: readonly CreditBack[],
   outcomes: readonly Outcomes[],
@@ -142,7 +142,7 @@ async function report(
 const NAMED_MAX = 20
 const REQUEST_ID = /^req_[0-9A-HJKMNP-TV-Z]{26}$/
 
-/** Checks all ids before sending any: a wrong list must not move money. */
+/** Checks all ids before the request, so that a wrong list does not change any balance. */
 function checkedIds(ids: readonly string[]): readonly string[] {
   if (ids.length === 0)
     throw new UsageError('Give the request ids of the calls, or - to read them from standard input.')

@@ -25,12 +25,12 @@ export function openDatabaseSnapshot(config: Config): Promise<Snapshot> {
   return opened(config, openSnapshot(config))
 }
 
-/** Not a silent pino, because loading pino takes 40 ms. */
+/** A log that writes nothing. Loading pino for it would take 40 ms. */
 const SILENT: Log = { fatal() {}, error() {}, warn() {}, info() {}, debug() {}, trace() {} }
 
 /** Opens the store for a command, with or without running gateways. */
 export async function openDatabase(config: Config): ReturnType<typeof openStore> {
-  // A command with a wrong data directory must not create an empty database and report on it.
+  // If the data directory is wrong, the command must not create an empty database and report on it.
   await (await openDatabaseSnapshot(config)).close()
   // `onFatal` does nothing: a failed store refuses every operation, which the command reports.
   const surroundings = { log: SILENT, clock: systemClock, diskFault: null, onFatal() {} }

@@ -5,7 +5,10 @@ import { ENVIRONMENT_HELP, Failure, UsageError } from './command.ts'
 import { OutputFailed, ReaderGone, shownLines } from './terminal.ts'
 
 interface CommandModule {
-  /** Adds options, arguments, subcommands and the action to the command, which it may know by its name. */
+  /**
+   * Adds options, arguments, subcommands and the action to a command. If the module has several commands, it looks at
+   * the name.
+   */
   register(command: Command): void
 }
 

@@ -8,7 +8,7 @@ import {
   type TerminalStyle,
 } from './terminal.ts'
 
-/** Titles, each with the field that is below it, or with several of which the first that has a value counts. */
+/** The titles of the columns, each with its field. With several fields, the first that has a value is shown. */
 export type Columns = Readonly<Record<string, string>>
 
 /** Records as rows. A column in which no record has a value is left out. */

@@ -32,7 +32,8 @@ interface Options {
 }
 
 /**
- * Rerates settled calls with the current price book, and shows or posts the differences. Records of calls never change.
+ * Rerates settled calls with the current price book, and shows or applies the differences. Records of calls never
+ * change.
  */
 export function register(command: Command): void {
   command
@@ -70,7 +71,7 @@ async function rerate(options: Options): Promise<void> {
     const summary = new Summary()
     for await (const calls of selectedCalls('Calls priced', selection, store))
       for (const call of calls) summary.add(call, prices)
-    // What was asked for is booked although the reader has gone.
+    // Apply the differences even if the reader of the output has gone.
     await (apply ? printUnread : print)(summary.describe(charge))
     if (summary.credits.calls + (charge ? summary.charges.calls : 0) === 0) return
     await print(
@@ -111,7 +112,7 @@ function timeOf(option: string, text: string): Time {
 
 type RerateStore = Pick<Store, 'readSettledCalls' | 'bookRerates' | 'storePriceVersion'>
 
-/** A call may start long after its id was created: a slow body, a wait for budget. */
+/** How long after its id a call may start: its body may be slow, or it may wait for a budget. */
 const START_AFTER_ID_MS = 24 * 60 * 60 * 1_000
 
 /**
@@ -148,7 +149,7 @@ async function* selectedCalls(
 /** The pause between batches lets a gateway get the locks that it waits for: SQLite's lock has no queue. */
 const PAUSE_MS = 20
 
-/** Calls per transaction: few enough that a slow database books them within the deadline of a statement. */
+/** Calls per transaction. A slow database must finish within the deadline of a statement. */
 const BOOKED_AT_ONCE = 200
 
 async function book(

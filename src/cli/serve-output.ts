@@ -15,7 +15,7 @@ export interface BannerFacts {
   readonly firstAdminKey: string | null
   /** Whether stdout is a terminal. Otherwise it may be a log, which must not contain a key. */
   readonly isTerminal: boolean
-  /** Null: plain HTTP. */
+  /** The certificate; null if the gateway serves plain HTTP. */
   readonly certificate: Certificate | null
 }
 

@@ -16,7 +16,7 @@ import { ENVIRONMENT_HELP, examples } from './command.ts'
 import { banner, callLine } from './serve-output.ts'
 import { type TerminalStyle, terminalStyle } from './terminal.ts'
 
-/** A key that only the simulator accepts, so that it checks credentials like a real upstream. */
+/** The provider key of the simulator, which checks credentials like a real upstream. */
 const SIMULATOR_KEY = 'simulator-provider-key'
 
 const STARTED_AFTER_MS = 2_000
@@ -60,7 +60,7 @@ async function serve({ maintenance = false }: { readonly maintenance?: boolean }
       simulator: simulated,
       ...(observeCall === null ? {} : { observeCall }),
       onFatal(error) {
-        // Without its store the gateway can admit nothing. Exit, so that a supervisor restarts it.
+        // Without its database, the gateway cannot admit calls. Exit, so that a supervisor restarts it.
         log.fatal({ cause: error.message }, 'the store failed')
         process.stderr.write(`tollgate: ${error.message}\n`, () => process.exit(1))
       },
@@ -94,7 +94,7 @@ async function serve({ maintenance = false }: { readonly maintenance?: boolean }
   }
 }
 
-/** Runs the startup checks. False: a problem was printed. */
+/** Runs the startup checks. Returns false if it has printed a problem. */
 async function passesChecks(config: Config, log: Log): Promise<boolean> {
   const problems: Finding[] = []
   for await (const finding of runChecks(config, 'before_listening', systemClock.nowMs())) {
@@ -107,7 +107,7 @@ async function passesChecks(config: Config, log: Log): Promise<boolean> {
   return problems.length === 0
 }
 
-/** Checks that may take seconds: the gateway serves meanwhile. */
+/** Runs checks that may take seconds, while the gateway already serves. */
 async function checkLater(config: Config, log: Log): Promise<void> {
   try {
     for await (const finding of runChecks(config, 'after_listening', systemClock.nowMs()))
@@ -195,7 +195,10 @@ function stopSignal(notBeforeMs = 0): Promise<void> {
   })
 }
 
-/** A terminal signals all its processes, and npm forwards its signal: one Ctrl-C arrives twice. */
+/**
+ * Signals within this time are one. A terminal signals all of its processes, and npm forwards its signal, so one Ctrl-C
+ * arrives twice.
+ */
 const SAME_SIGNAL_MS = 500
 
 function isUnderNpm(): boolean {
@@ -206,7 +209,7 @@ function isUnderNpm(): boolean {
 
 const PARENT_CHECK_MS = 500
 
-/** Detects that npm, which started this process, was killed: no signal would arrive then. */
+/** Resolves when npm, which started this process, was killed. No signal arrives then. */
 function npmGone(): Promise<void> {
   return new Promise((resolve) => {
     if (!isUnderNpm()) return

@@ -67,7 +67,7 @@ function widthOf(text: string): number {
   return width
 }
 
-/** A timestamp of the API, in UTC, without saying so: the caller must. */
+/** A timestamp of the API in UTC. The caller must say that it is UTC. */
 export function shownInstant(instant: string | null): string {
   return instant === null ? '-' : shownText(instant.replace(/^(.{10})T(.{8}).*$/, '$1 $2'), 30)
 }
@@ -88,8 +88,8 @@ const textOf = (cell: Cell): string => (typeof cell === 'string' ? cell : cell.t
 const isFigure = (cell: Cell): boolean => /^(?:-|-?[\d,]+(?:\.\d+)?)?$/.test(textOf(cell))
 
 /**
- * Rows under their titles, each column as wide as it needs to be and numbers right-aligned. Where a terminal is too
- * narrow, the `dispensable` columns are dropped one at a time.
+ * A table with titles. Each column is as wide as it needs to be, and numbers are right-aligned. If the terminal is too
+ * narrow, the `dispensable` columns are left out one by one.
  */
 export function renderTable(
   titles: readonly string[],
@@ -131,10 +131,10 @@ export function alignAmounts(amounts: readonly string[]): string[] {
   return parts.map(([whole = '', fraction = '']) => `${whole}.${fraction.padEnd(decimals, '0')}`)
 }
 
-/** The reader of the output is gone, as with `| head`. Not an error. */
+/** The reader of the output has gone, as with `| head`. This is not a failure. */
 export class ReaderGone extends Error {}
 
-/** The output could not be written. Part of an export must not look complete. */
+/** The output could not be written. The command fails, so that part of an export does not look complete. */
 export class OutputFailed extends Error {}
 
 export function print(chunk: string | Uint8Array): Promise<void> {
@@ -155,7 +155,7 @@ export function print(chunk: string | Uint8Array): Promise<void> {
   })
 }
 
-/** Prints an answer: byte for byte to a pipe, made safe on a terminal. */
+/** Prints an answer: byte for byte to a pipe, without control characters on a terminal. */
 export async function printData(chunks: AsyncIterable<Uint8Array> | readonly string[]): Promise<void> {
   const decoder = new TextDecoder()
   for await (const chunk of chunks) {
@@ -164,7 +164,7 @@ export async function printData(chunks: AsyncIterable<Uint8Array> | readonly str
   }
 }
 
-/** Prints even if the reader is gone: a command that moves money must finish its work. */
+/** Prints, but ignores that the reader has gone: a command that changes balances must finish its work. */
 export async function printUnread(chunk: string): Promise<void> {
   await print(chunk).catch((error: unknown) => {
     if (!(error instanceof ReaderGone)) throw error

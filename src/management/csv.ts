@@ -1,7 +1,7 @@
 import { prefers, type RawHeaders } from '../http/raw-headers.ts'
 import { type OwnReply, replyFile } from './route.ts'
 
-/** Characters that spreadsheets treat as the start of a formula, also full-width and after whitespace. */
+/** Matches text that spreadsheets read as a formula. The characters may be full-width, or follow whitespace. */
 const FORMULA = /^(?:[\t\r\n]|\s*[=+\-@\uff1d\uff0b\uff0d\uff20])/u
 
 /** One row of RFC 4180, with its line break. Null is an empty cell; lists and objects are JSON. */
@@ -16,7 +16,7 @@ function csvCell(cell: unknown): string {
   return 'rawJSON' in cell ? String(cell.rawJSON) : csvText(JSON.stringify(cell))
 }
 
-/** A spreadsheet would run a name such as `=HYPERLINK(…)`, so such text gets a leading apostrophe. */
+/** The text of a cell. A name such as `=HYPERLINK(…)` gets a leading apostrophe, so that spreadsheets do not run it. */
 function csvText(text: string): string {
   if (FORMULA.test(text)) return quoted(`'${text}`)
   return /[",\r\n]/.test(text) ? quoted(text) : text
@@ -51,7 +51,7 @@ export function replyExport<Cursor>(format: keyof typeof CONTENT_TYPES, parts: E
   return replyFile(CONTENT_TYPES[format], `${parts.name}.${format}`, chunks)
 }
 
-/** One chunk per page: even an empty chunk lets the sender stop. */
+/** Yields one chunk for each page, which may be empty, so that the sender can stop. */
 async function* chunksOf<Cursor>(
   { after, limit, pageMax, read }: Export<Cursor>,
   head: string,

@@ -56,7 +56,7 @@ export function refuseUnknownModel(
     const text = isPattern ? entry.slice(0, -1) : entry
     if (current.some((version) => findModel(version, text) !== null)) continue
     if (isPattern && names.some((name) => name.startsWith(text))) continue
-    // The closest model, however far it is.
+    // Name the closest model, even if it is not similar.
     const meant = suggestModel(names, entry) ?? nearestName(text.slice(0, NAME_CHARS_MAX), names, Infinity)
     const hint = meant === null ? '' : ` Did you mean ${meant}?`
     const message = `allowed_models: ${JSON.stringify(entry)} matches no model in the price book.${hint}`
@@ -80,7 +80,10 @@ function mint(createdAtMs: number, { nextUlid, digestKey, servicePrefix }: Manag
   return { secret, record }
 }
 
-/** A replay cannot show the first secret, and the new one belongs to no key. */
+/**
+ * The answer to a creation. A replay has no secret: the first one is no longer known, and the new one belongs to no
+ * key.
+ */
 function withSecret(secret: Secret, atMs: number, management: Management) {
   return (key: KeyRecord, isNew: boolean) => {
     const object = shown(key, atMs, management)

@@ -172,7 +172,7 @@ function queryParameters(query: z.ZodType, schemas: Schemas): JsonObject[] {
   }))
 }
 
-/** An absent body is `{}`, so a body is required only if `{}` is refused. */
+/** The description of the body. An absent body counts as `{}`, so a body is required only if `{}` is refused. */
 function requestBody(body: z.ZodType, schemas: Schemas): JsonObject {
   return {
     required: !body.safeParse({}).success,
@@ -184,7 +184,7 @@ function requestBody(body: z.ZodType, schemas: Schemas): JsonObject {
 class Schemas {
   readonly named: Record<string, JsonObject> = {}
 
-  /** The schema as clients send (`input`) or read (`output`) it. They differ if a field is transformed. */
+  /** The schema of a request (`input`) or an answer (`output`). They differ if a field is transformed. */
   of(schema: z.ZodType, io: 'input' | 'output'): JsonObject {
     // Wrapped in an object, a schema with an id becomes a reference instead of being written out.
     const { properties, $defs } = toPlainJson(
@@ -227,7 +227,7 @@ function shortenDatePattern(schema: JsonObject): void {
   schema['pattern'] = 'Z$'
 }
 
-/** `routes` is a function, because the list contains this route. The document is generated once. */
+/** The route of the document. `routes` is a function, because the list contains this route too. */
 export function openApiRoute(routes: () => readonly Route[]): RouteParts<unknown, unknown> {
   const made = new Map<string, OwnReply>()
   return defineRoute({

@@ -75,7 +75,10 @@ function overviewObject(of: Overview, node: Load): Written<OverviewObject> {
 const OVERVIEW_MS = 1_000
 const reads = new WeakMap<Management, Map<string, () => Promise<Overview>>>()
 
-/** Many pages ask every few seconds: one read serves all of them, for a second or twenty times as long as it took. */
+/**
+ * Reads the overview. Many pages request it every few seconds, so one read serves all of them, for a second or for
+ * twenty times as long as it took.
+ */
 function readShared(accountId: string, management: Management): Promise<Overview> {
   const { store, clock } = management
   const known = reads.get(management) ?? new Map<string, () => Promise<Overview>>()

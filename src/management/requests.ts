@@ -32,10 +32,13 @@ import {
   usd,
 } from './route.ts'
 
-/** Calls of an export in memory at once. Serialising them takes 0.4 ms, during which streams wait. */
+/** How many calls of an export are in memory at once. Serialising them takes 0.4 ms, during which streams wait. */
 const EXPORT_PAGE_CALLS_MAX = 25
 
-/** Maximum queries per page of the request log. The page then has the records found so far and a cursor. */
+/**
+ * Maximum number of queries for a page of the request log. After that, the page has the records found so far and a
+ * cursor.
+ */
 export const LOG_PAGE_LOOKS_MAX = 20
 
 /** The figures of a call are null while it waits, is in flight or deferred. */
@@ -210,7 +213,7 @@ const LISTED = {
   },
 } as const
 
-/** The full log of a key, revoked or not. After a leak it shows what was done with the key. */
+/** The full log of a key, which may be revoked. After a leak, it shows how the key was used. */
 export const listKeyRequests = defineRoute({
   summary: 'List or export the calls of an API key, newest first',
   description: `Works for revoked keys too, and does not depend on \`log_requests\`. ${PAGE_DESCRIPTION}`,
@@ -230,7 +233,7 @@ export const listRequests = defineRoute({
     answerRequests(request, management, request.caller.kind === 'api_key' ? request.caller.keyId : null),
 })
 
-/** For clients that cannot read trailers: the answer waits until the call is settled. */
+/** Shows a call. The answer waits until the call is settled, for clients that cannot read trailers. */
 export const getRequest = defineRoute({
   summary: 'Show a call and its cost',
   description:
@@ -268,7 +271,7 @@ async function settledCall(
   const { res } = request.exchange
   const deadlineMs = clock.monotonicMs() + limits.requestWaitMs
   for (;;) {
-    // Start to wait before reading the record, or a settlement in between would be missed.
+    // Start waiting before the record is read, or a settlement in between would be missed.
     const wait = settlements.wait(id, READ_AGAIN_MS)
     const stop = () => wait.stop()
     res.whenClosed.add(stop)

@@ -1,6 +1,6 @@
 import type { Caller } from '../keys/credential.ts'
 
-/** Roles in ascending order: each may do everything that the earlier ones may. */
+/** Roles in ascending order. Each role may do everything that the earlier ones may do. */
 const RANKS = ['api_key', 'viewer', 'admin', 'operator'] as const
 export type Role = (typeof RANKS)[number]
 

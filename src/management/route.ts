@@ -23,7 +23,7 @@ export interface Management {
   readonly store: Store
   readonly bodyTimes: BodyTimes
   readonly metricsPublic: boolean
-  /** Whether the client uses TLS, to us or to a trusted proxy. */
+  /** Whether the client uses TLS, to the gateway or to a trusted proxy. */
   isSecure(exchange: Exchange): boolean
   readonly settlements: SettlementWatch
   readonly upstreamKeys: UpstreamKeys
@@ -31,23 +31,23 @@ export interface Management {
   readonly refusedCalls: Pick<RefusedCalls, 'written'>
   readonly node: ServingNode
   scrapeMetrics(): Promise<{ readonly contentType: string; readonly text: string }>
-  /** A limit changed or credit was added: waiting calls are decided again. */
+  /** Makes waiting calls ask again, because a limit changed or credit was added. */
   limitsMoved(): void
   readonly webhooks: {
     readonly sealer: SecretSealer
     readonly rules: EndpointRules
-    /** A command was carried out: there may be an event to deliver. */
+    /** Wakes the delivery of events after a command. */
     wake(): void
   }
 }
 
-/** Keys of accounts' own upstreams. Write-only here. */
+/** Encrypts the keys of accounts' own upstreams. Management cannot read them. */
 export interface UpstreamKeys {
   /** The installation's URL of the surface, or the provider's own. */
   urlOf(surface: Surface): string
-  /** Base64 ciphertext, bound to all arguments. */
+  /** Encrypts a key. Returns base64 text, bound to all arguments. */
   seal(key: string, accountId: string, surface: Surface, url: string): string
-  /** An account's upstreams changed. The simulator serves only while no account has its own. */
+  /** Called when an account's upstreams have changed. The simulator serves only while no account has its own. */
   changed(): Promise<void>
 }
 
@@ -78,7 +78,7 @@ export interface OwnRequest<Query = unknown, Body = unknown> {
   readonly actor: Actor
   /** The account that the request acts in; see `AccountRule`. */
   readonly accountId: string
-  /** False: an operator named no account, and `accountId` is `default`. */
+  /** False if an operator named no account, and `accountId` is the default. */
   readonly isAccountNamed: boolean
   /** The account whose records a list shows; null: all accounts. */
   readonly listedAccountId: string | null
@@ -109,15 +109,18 @@ interface ApiObject {
   readonly object: string
 }
 
-/** An object of the API is answered as JSON with the status of the route. Null: no record has the id of the path. */
+/**
+ * The answer of a route. An object of the API is sent as JSON with the status of the route. Null means that no record
+ * has the id in the path.
+ */
 export type Answer = OwnReply | ApiObject | null
 
 export interface RouteParts<Query, Body> {
   readonly summary: string
   readonly description?: string
-  /** Parameters outside the schema are refused. Null: no parameters. */
+  /** The schema of the query; other parameters are refused. Null: no parameters are allowed. */
   readonly query: z.ZodType<Query> | null
-  /** Null: a body is ignored. */
+  /** The schema of the body; null if a body is ignored. */
   readonly body: z.ZodType<Body> | null
   readonly repeatable: boolean
   readonly status: 200 | 201 | 202 | 204
@@ -221,7 +224,7 @@ export function sent<Fields extends object>(
   return Object.fromEntries(given) as { [Name in keyof Fields]?: Exclude<Fields[Name], undefined> }
 }
 
-/** The collections in a path whose records are named: `webhook` and `delivery` in `/webhooks/{id}/deliveries/{delivery_id}`. */
+/** The kinds of records in a path: `webhook` and `delivery` in `/webhooks/{id}/deliveries/{delivery_id}`. */
 export function nounsIn(template: string): string[] {
   return Array.from(template.matchAll(/([\w-]+)\/(?:\{\w+\}|me|self)(?![\w-])/g), ([, collection = '']) =>
     collection.replace('-', ' ').replace(/ies$/, 'y').replace(/s$/, ''),

@@ -56,7 +56,9 @@ export async function findSession(
   return { kind: 'session', session: { digest, expiresAtMs }, caller }
 }
 
-/** A change needs proof of the same origin; a read only needs no sign of another. */
+/**
+ * Whether the cookie is accepted. A change needs proof of the same origin; a read must only not come from another site.
+ */
 function cookieCounts({ method, headers }: Pick<Exchange, 'method' | 'headers'>): boolean {
   const sites = valuesOf(headers, 'sec-fetch-site')
   if (method === 'GET' || method === 'HEAD')
@@ -73,14 +75,20 @@ function isOwnOrigin(headers: RawHeaders): boolean {
   })
 }
 
-/** Login CSRF: another site could sign the browser in with its own key and observe what is entered. */
+/**
+ * Whether another site sends the sign-in (login CSRF). It could sign the browser in with its own key, and observe what
+ * the user enters.
+ */
 function isForeignSignIn(headers: RawHeaders): boolean {
   const sites = valuesOf(headers, 'sec-fetch-site')
   if (sites.length > 0) return sites.some((site) => site !== 'same-origin' && site !== 'none')
   return !isOwnOrigin(headers)
 }
 
-/** Two different cookies count as none: a sibling site can set cookies for the whole domain. */
+/**
+ * The token in the cookie. Two different cookies count as none, because a sibling site can set cookies for the whole
+ * domain.
+ */
 function tokenIn(headers: RawHeaders): string | null {
   const pairs = valuesOf(headers, 'cookie').flatMap((line) => line.split(';'))
   const named = pairs.map((pair) => pair.trim()).filter((pair) => pair.startsWith(`${SESSION_COOKIE}=`))

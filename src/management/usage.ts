@@ -29,7 +29,7 @@ type DayRange = ({ readonly kind: 'range' } & Days) | Refused
 function dayRange(start: string | undefined, end: string | undefined, nowMs: number): DayRange {
   const startDay = start ?? `${monthOf(nowMs)}-01`
   const endDay = end ?? dayOf(nowMs)
-  // Name a parameter that was sent.
+  // The error must name a parameter that was sent.
   const param = start === undefined ? 'end' : 'start'
   if (startDay > endDay) {
     return refused('bad_request', `start must not be after end; ${startDay} is after ${endDay}.`, param)
@@ -40,8 +40,8 @@ function dayRange(start: string | undefined, end: string | undefined, nowMs: num
 }
 
 /**
- * A cursor has the days, since this month may be over before its last page, and the values of the last bucket by
- * dimension, so that it fits no other grouping.
+ * Formats a cursor. It has the days, because this month may be over before the last page, and the values of the last
+ * bucket by dimension, so that it cannot be used with other dimensions.
  */
 function formatUsageCursor(dimensions: readonly UsageDimension[], cursor: UsageGroup & Days): string {
   const { startDay, endDay, day, model, keyId, ofAccountId } = cursor
@@ -84,7 +84,7 @@ function sumsObject(of: UsageSums): Written<UsageTotal> {
   }
 }
 
-/** A dimension that is not grouped by is null in the bucket and absent from the object. */
+/** A bucket as an API object, without the dimensions that the query does not group by. */
 function bucketObject(bucket: UsageBucket): Written<UsageBucketObject> {
   const { day, model, keyId, keyName, metadata, ofAccountId, accountName } = bucket
   return {
