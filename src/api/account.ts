@@ -22,7 +22,9 @@ const upstreamField = (surface: string) =>
           .string('key must be a credential of the upstream.')
           .regex(/^[\x21-\x7e]{1,4096}$/, 'key must be 1 to 4096 printable ASCII characters without spaces.')
           .optional()
-          .describe('Never shown again. Without a key no credential is sent.'),
+          .describe(
+            'The key for this upstream, which is never shown again. Without it, no credential is sent.',
+          ),
       },
       `upstreams.${surface} must be null or an object with url and key.`,
     )
@@ -30,7 +32,7 @@ const upstreamField = (surface: string) =>
     .optional()
 
 const accountFields = {
-  name: f.textField('name', 120, { blank: false }).describe('What people call this account.'),
+  name: f.textField('name', 120, { blank: false }).describe('The name of the account, for people.'),
   monthly_budget_usd: f.budgetField(
     'monthly_budget_usd',
     'Maximum spend of all keys of the account per calendar month (UTC). Null: no budget.',
@@ -51,7 +53,9 @@ const accountFields = {
       'upstreams must be an object.',
     )
     .optional()
-    .describe('Own upstreams by surface. An omitted surface is unchanged; null removes it.'),
+    .describe(
+      'The upstreams of the account, by surface. An omitted surface is unchanged; null removes its upstream.',
+    ),
   metadata: f.metadataField().optional().describe('Pairs of strings. PATCH replaces all of them.'),
 }
 
@@ -63,7 +67,7 @@ export type AccountEditFields = z.infer<typeof accountEditFields>
 export const accountListQuery = z.strictObject({
   ...f.pageOf('account'),
   status: f.wordParameter('status', ACCOUNT_STATUSES, 'Only accounts with this status.'),
-  search: f.textField('search', 200).optional().describe('Part of a name in any case, or of an id.'),
+  search: f.textField('search', 200).optional().describe('Part of a name (case-insensitive) or of an id.'),
 })
 
 const upstream = z
@@ -79,7 +83,7 @@ export const accountSchema = z
     status: z.enum(ACCOUNT_STATUSES).describe('Every call of a suspended account is refused.'),
     monthly_budget_usd: f.usdAmount('The budget of each month. Null: none.').nullable(),
     month_spend_usd: f.usdAmount('The cost of the calls admitted in this month (UTC).'),
-    month_held_usd: f.usdAmount('Reserved by calls in flight, as it counts against the account.'),
+    month_held_usd: f.usdAmount('The amount that calls in flight have reserved of the account.'),
     budget_resets_at: f.instant().describe('When the next month begins.'),
     credit_enforced: f.flag('Whether calls are refused once the credit is used up.'),
     balance_usd: f.usdAmount('Credit minus charges; may be negative.'),
@@ -101,9 +105,9 @@ export const ownAccountSchema = accountSchema
 export const accountListSchema = f.listOf(accountSchema).extend({
   total: z
     .object({
-      month_spend_usd: f.usdAmount('The sum of this field.'),
-      month_held_usd: f.usdAmount('The sum of this field.'),
-      balance_usd: f.usdAmount('The sum of this field.'),
+      month_spend_usd: f.usdAmount('The sum over the accounts.'),
+      month_held_usd: f.usdAmount('The sum over the accounts.'),
+      balance_usd: f.usdAmount('The sum over the accounts.'),
     })
     .describe('Sums over all accounts that match, not only those of this page.'),
 })

@@ -3,7 +3,7 @@ import { ADMIN_ROLES } from '../kernel/vocabulary.ts'
 import * as f from './fields.ts'
 
 export const newAdminKeyFields = z.strictObject({
-  name: f.textField('name', 120, { blank: false }).describe('What people call this key.'),
+  name: f.textField('name', 120, { blank: false }).describe('The name of the key, for people.'),
   role: f
     .word(ADMIN_ROLES, `role must be one of ${ADMIN_ROLES.join(', ')}.`)
     .describe('Operators act in all accounts; admins manage one account, viewers read it.'),

@@ -11,8 +11,11 @@ export const eventListQuery = z
       .max(200, 'actor must be the id of a key.')
       .optional()
       .describe('Only events whose actor has this id.'),
-    start: f.timeParameter('start', 'Events at or after this time; a date is a UTC day.'),
-    end: f.timeParameter('end', 'Events before this time; a date includes the whole day.'),
+    start: f.timeParameter(
+      'start',
+      'Only events at this time or later. A date means the start of this UTC day.',
+    ),
+    end: f.timeParameter('end', 'Only events before this time. A date includes the whole day.'),
     limit: f.optionalLimit(1_000, 'Maximum rows: 100 by default; without it a CSV is complete.'),
     after: f.afterParameter('event'),
     format: f.wordParameter('format', ['json', 'csv'], 'The format of the answer.'),

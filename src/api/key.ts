@@ -13,7 +13,7 @@ const capField = (name: string, period: string) =>
   )
 
 const keyFields = {
-  name: f.textField('name', 120, { blank: false }).describe('What people call this key.'),
+  name: f.textField('name', 120, { blank: false }).describe('The name of the key, for people.'),
   monthly_budget_usd: capField('monthly_budget_usd', 'calendar month (UTC)'),
   daily_budget_usd: capField('daily_budget_usd', 'day (UTC)'),
   requests_per_minute: f
@@ -111,7 +111,7 @@ const keyMembers = z.object({
   requests_per_minute: f.count().nullable().describe('Maximum calls per minute. Null: no limit.'),
   budget_mode: z.enum(BUDGET_MODES).nullable().describe('Null: `budgets.mode` of the gateway.'),
   month_spend_usd: f.usdAmount('The cost of the calls admitted in this month (UTC).'),
-  month_held_usd: f.usdAmount('Reserved: the maximum cost of open calls of this month.'),
+  month_held_usd: f.usdAmount('The amount that calls in flight of this month have reserved.'),
   month_waiting: f.count('Calls that wait for a budget or for credit, on this node.'),
   month_lost_usd: f.usdAmount('Maximum list cost of interrupted calls of this month.'),
   day_spend_usd: f.usdAmount('The cost of the calls admitted on this day (UTC).'),

@@ -42,7 +42,7 @@ const cappedKey = z.object({
   id: f.idOf('key'),
   name: z.string(),
   period: z.enum(['month', 'day']).describe('The period of the budget.'),
-  percent: f.count('Spent part of the budget, in whole percent.'),
+  percent: f.count('The part of the budget that is spent, in whole percent.'),
   spent_usd: f.usdAmount('Its spend in the period.'),
   cap_usd: f.usdAmount('The budget.').nullable(),
 })

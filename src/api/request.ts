@@ -14,7 +14,7 @@ const tokensSchema = z.object({
 export type Tokens = z.infer<typeof tokensSchema>
 
 const requestMembers = z.object({
-  id: f.text('Also in a header of the answer to the call: `req_` and a ULID.'),
+  id: f.text('`req_` and a ULID. The reply to the call has it in a header too.'),
   object: z.literal('request'),
   account_id: z.string(),
   key_id: f.idOf('key'),
@@ -22,41 +22,52 @@ const requestMembers = z.object({
   state: z
     .enum(CALL_STATES)
     .describe(
-      '`waiting`: for a budget or for credit. `deferred`: answered, but its cost is stated later by the object that ' +
-        'it created upstream. `settled`: paid. `released`: used nothing. `interrupted`: its usage is unknown, and ' +
+      '`waiting`: waits for a budget or for credit. `deferred`: answered, but the object that it created upstream states the ' +
+        'cost later. `settled`: charged. `released`: used nothing. `interrupted`: its usage is unknown, and ' +
         'nobody pays. `refused`: never sent; `code` says why.',
     ),
   started_at: f.instant(),
   ended_at: f.instant().nullable(),
-  object_id: f.textOrNull('The object that the call created upstream, if its cost comes later.'),
-  parent_id: f.textOrNull('The call that created the batch; this record is the part of one model.'),
+  object_id: f.textOrNull('The object that the call created upstream, if the object states the cost later.'),
+  parent_id: f.textOrNull('For the part of a batch that one model served: the call that created the batch.'),
   socket_id: f.textOrNull('For a WebSocket turn: the id of the handshake, which is free.'),
   method: z.string(),
   path: z.string(),
   surface: z.enum(SURFACE_NAMES),
   model: f.textOrNull('The model requested.'),
   model_served: f.textOrNull(),
-  status: z.int().min(100).max(999).nullable().describe("Upstream's status; of a refused call, ours."),
+  status: z
+    .int()
+    .min(100)
+    .max(999)
+    .nullable()
+    .describe("Upstream's status. If the gateway refused the call, the status of the refusal."),
   stop_reason: f.textOrNull(),
   streamed: z.boolean(),
-  estimated: f.flag('Upstream reported no usage, or only part of it.'),
-  unpriced: f.flag('Some of its usage has no price of its own.'),
-  overrun: f.flag('It cost more than was reserved for it.'),
-  priced_as_requested: f.flag('The served model has no price, so the requested one counts.'),
-  usage: tokensSchema.nullable().describe('Null, like every figure, until the call is settled.'),
+  estimated: f.flag('Whether usage was estimated, because upstream did not report all of it.'),
+  unpriced: f.flag('Whether some of the usage has no price of its own.'),
+  overrun: f.flag('Whether the call cost more than it reserved.'),
+  priced_as_requested: f.flag(
+    'Whether the price of the requested model was used, because the served model has none.',
+  ),
+  usage: tokensSchema
+    .nullable()
+    .describe('The token counts. Like all figures, null until the call is settled.'),
   cost_usd: f.usdAmount('The cost of the call.').nullable(),
-  list_cost_usd: f.usdAmount('Its cost at list price.').nullable(),
-  lost_list_cost_usd: f.usdAmount('Maximum list cost of an interrupted call; nobody pays it.'),
+  list_cost_usd: f.usdAmount('The cost of the call at list price.').nullable(),
+  lost_list_cost_usd: f.usdAmount(
+    'The list cost that may have been lost with an interrupted or broken call. Nobody pays it.',
+  ),
   balance_usd: f.usdAmount('The balance of the account afterwards.').nullable(),
   upstream_ms: z.number().nullable().describe('Milliseconds spent upstream.'),
   overhead_ms: z.number().nullable().describe('Milliseconds spent in the gateway.'),
-  price_version: f.textOrNull('Null if the call was never sent.'),
+  price_version: f.textOrNull('The version of the price book. Null if the call was never sent.'),
   upstream_request_id: f.textOrNull(),
   client_ip: z.string(),
   user_agent: f.textOrNull(),
   bytes_in: f.count(),
   bytes_out: f.count(),
-  credited: f.flag('Its cost was credited back.'),
+  credited: f.flag('Whether the cost was credited back.'),
   children: f
     .count()
     .optional()
@@ -76,13 +87,13 @@ const billLineSchema = z.object({
   kind: z.enum(UNITS),
   model: f.text('The name in the price book.'),
   quantity: f.count(),
-  rate_usd: z.number().describe('The listed price of `rate_per` of them.'),
+  rate_usd: z.number().describe('The listed price of `rate_per` units.'),
   rate_per: z.int().min(1).describe('Units per rate: a million tokens, a thousand searches.'),
   modifiers: z.array(z.string()).describe('Tier, long context, multipliers and substitutes, as text.'),
   amount_usd: z
     .number()
     .describe('At list price, with at most 18 decimals: nothing is rounded before the total.'),
-  discount: z.number().describe('The fraction of it that is not billed.'),
+  discount: z.number().describe('The fraction of the amount that is not billed.'),
 })
 export type BillLine = z.infer<typeof billLineSchema>
 
@@ -90,15 +101,15 @@ const billSchema = z
   .object({
     object: z.literal('bill'),
     price_version: f.textOrNull(),
-    lines: z.array(billLineSchema).describe('One for each unit and model.'),
-    rounding_usd: z.number().describe('List cost minus the sum of the lines: the effect of rounding once.'),
+    lines: z.array(billLineSchema).describe('A line for each unit and model.'),
+    rounding_usd: z.number().describe('The effect of rounding: list cost minus the sum of the lines.'),
     list_cost_usd: f.usdAmount('The sum of the lines, rounded.').nullable(),
     discount_usd: f.usdAmount('List cost minus cost.').nullable(),
     cost_usd: f.usdAmount('The cost of the call.').nullable(),
-    held_usd: f.usdAmount('Reserved from the budgets and the credit while the call ran.'),
-    held_list_usd: f.usdAmount('The same at list price.'),
-    held_because: f.text('Why this amount was reserved, as text.'),
-    note: f.textOrNull('Why there are no lines, if there are none.'),
+    held_usd: f.usdAmount('The amount that the call reserved from the budgets and the credit while it ran.'),
+    held_list_usd: f.usdAmount('The reserved amount at list price.'),
+    held_because: f.text('Why this amount was reserved.'),
+    note: f.textOrNull('If there are no lines, why.'),
   })
   .meta({
     id: 'bill',
@@ -118,8 +129,8 @@ export const requestExpandQuery = z.strictObject({
 const loggedBodySchema = z
   .strictObject({
     content_type: f.textOrNull(),
-    length_bytes: z.int().describe('Of the whole body, as sent.'),
-    truncated: f.flag('Only the beginning was stored or could be decoded.'),
+    length_bytes: z.int().describe('The length of the whole body, as sent.'),
+    truncated: f.flag('Whether only the beginning was stored or could be decoded.'),
     encoding: z.enum(['utf-8', 'base64']).describe('The encoding of `content`.'),
     content: z.string(),
   })
@@ -148,8 +159,11 @@ const COST_MAX: Nanos = 1_000_000_000n * NANOS_PER_USD
 
 export const requestListQuery = z
   .strictObject({
-    start: f.timeParameter('start', 'Calls that began at or after this time; a date is a UTC day.'),
-    end: f.timeParameter('end', 'Calls that began before this time; a date includes the whole day.'),
+    start: f.timeParameter(
+      'start',
+      'Only calls that began at this time or later. A date means the start of this UTC day.',
+    ),
+    end: f.timeParameter('end', 'Only calls that began before this time. A date includes the whole day.'),
     model: z
       .string()
       .refine(
@@ -160,11 +174,11 @@ export const requestListQuery = z
       .meta({
         minLength: 1,
         maxLength: limits.recordedCharsMax,
-        description: 'The model requested or served.',
+        description: 'Only calls that requested this model, or were served by it.',
       }),
     status: f.parameter(
       'status must be an HTTP status from 100 to 599.',
-      { type: 'integer', minimum: 100, maximum: 599, description: 'The HTTP status of the answer.' },
+      { type: 'integer', minimum: 100, maximum: 599, description: 'Only calls with this HTTP status.' },
       (text) => (/^[1-5]\d\d$/.test(text) ? Number(text) : null),
     ),
     min_cost_usd: f.parameter(
@@ -173,7 +187,7 @@ export const requestListQuery = z
         type: 'number',
         minimum: 0,
         maximum: Number(formatUsd(COST_MAX)),
-        description: 'Calls that cost at least this.',
+        description: 'Only calls that cost at least this amount.',
       },
       (text) => {
         const nanos = text.startsWith('-') ? null : parseUsd(text)
@@ -183,17 +197,17 @@ export const requestListQuery = z
     state: f.wordParameter(
       'state',
       CALL_STATES,
-      'The state of the call. Refused calls, and calls that wait on this node, are listed only with this filter.',
+      'Only calls in this state. Refused calls, and calls that wait on this node, are listed only with this filter.',
     ),
-    parent_id: requestIdParameter('parent_id', 'The records of this batch, one for each model.'),
+    parent_id: requestIdParameter('parent_id', 'Only the records of this batch, one for each model.'),
     socket: requestIdParameter(
       'socket',
-      'The turns of the WebSocket with this handshake, and the handshake.',
+      'Only the turns of the WebSocket with this handshake, and the handshake.',
     ),
     flag: f.wordParameter(
       'flag',
       [...CALL_FLAGS, 'refused'],
-      'Calls with this flag; `refused` is the same as the state.',
+      'Only calls with this flag. `refused` is the same as the state.',
     ),
     limit: f.optionalLimit(
       EXPORT_MAX,
@@ -207,7 +221,7 @@ export const requestListQuery = z
     format: z
       .enum(['json', 'ndjson', 'csv'], 'format must be one of json, ndjson, csv.')
       .default('json')
-      .describe('A page as JSON, or a complete export: one JSON object per line, or CSV.'),
+      .describe('`json` is a page. `ndjson` and `csv` are complete exports.'),
   })
   .refine(({ flag, state = 'refused' }) => flag !== 'refused' || state === 'refused', {
     error: 'flag=refused must not be combined with another state.',

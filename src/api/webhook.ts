@@ -10,7 +10,7 @@ const webhookFields = {
   url: f
     .textField('url', 2_048)
     .describe(
-      'Where events are posted to: https, and no private address unless the configuration allows it.',
+      'The URL that events are posted to. It must use https, and a public address unless the configuration allows private ones.',
     ),
   events: z
     .array(f.word(EVENT_NAMES, eventsExpected), eventsExpected)
@@ -37,7 +37,7 @@ export const webhookEditFields = z.strictObject({
   events: webhookFields.events.optional(),
   enabled: f.flagField(
     'enabled',
-    'While false, nothing is queued. Setting it to true also clears `disabled_reason`.',
+    'While false, no events are queued. Setting it to true also clears `disabled_reason`.',
   ),
 })
 
@@ -54,17 +54,19 @@ const webhookMembers = z.object({
   id: f.idOf('webhook'),
   object: z.literal('webhook'),
   url: z.string(),
-  events: z.array(z.string()).describe('The events that are sent there; `*` is all.'),
+  events: z.array(z.string()).describe('The events that the webhook receives; `*` means all.'),
   description: z.string(),
   format: z.enum(WEBHOOK_FORMATS).describe('`slack` sends `{"text"}` for people.'),
-  enabled: f.flag('While false, nothing is queued for it.'),
+  enabled: f.flag('While false, no events are queued for the webhook.'),
   disabled_reason: z
     .enum(DISABLED_REASONS)
     .nullable()
-    .describe('`gone`: it answered 410. `failing`: only failures for five days. `manual`: by a PATCH.'),
+    .describe(
+      '`gone`: the endpoint answered 410. `failing`: every delivery failed for five days. `manual`: a PATCH disabled it.',
+    ),
   created_at: f.instant(),
   last_delivery_at: f.instant().nullable().describe('When a delivery was last attempted.'),
-  last_status: z.int().nullable().describe('The HTTP status of its answer; null if none came.'),
+  last_status: z.int().nullable().describe('The HTTP status of the last answer; null if there was none.'),
 })
 
 export const webhookSchema = webhookMembers.meta({
@@ -89,13 +91,16 @@ export const deliverySchema = z
     event_type: z.string(),
     status: z.enum(DELIVERY_STATUSES),
     attempts: f.count(),
-    response_status: z.int().nullable().describe('The HTTP status of the last answer; null if none came.'),
+    response_status: z
+      .int()
+      .nullable()
+      .describe('The HTTP status of the last answer; null if there was none.'),
     response_body: f.textOrNull(
       'The first 2,048 bytes of the last answer as text; null if none came. Control characters are replaced.',
     ),
     error: f.textOrNull('Why the last attempt failed; null after a success.'),
     last_attempt_at: f.instant().nullable(),
-    next_attempt_at: f.instant().nullable().describe('Null if there will be none.'),
+    next_attempt_at: f.instant().nullable().describe('The time of the next attempt; null if there is none.'),
     created_at: f.instant(),
   })
   .meta({ id: 'webhook_delivery', description: 'The delivery of one event to one webhook.' })

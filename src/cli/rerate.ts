@@ -180,7 +180,7 @@ async function book(
   }
   if (calls === 0) return 'Nothing was applied: every difference had been applied before.\n'
   const net = nanos < 0n ? `${formatUsd(-nanos)} USD charged` : `${formatUsd(nanos)} USD credited`
-  return `Booked ${counted(calls, 'call')}: ${net} in all.\n`
+  return `Applied to ${counted(calls, 'call')}: ${net} in all.\n`
 }
 
 class Change {

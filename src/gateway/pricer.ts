@@ -310,7 +310,7 @@ function atMost(nanos: bigint): bigint {
   return nanos < HOLD_NANOS_MAX ? nanos : HOLD_NANOS_MAX
 }
 
-/** Some chat models search the web for every answer. */
+/** The limits of a request. Some chat models search the web for every answer, which costs a search. */
 function limitsOf({ endpoint, facts, modelAsked }: PricedRequest, version: PriceVersion): RequestLimits {
   if (endpoint === null) return TURN_LIMITS
   const limits = readLimits(endpoint, facts)

@@ -339,10 +339,10 @@ export class UpstreamConnection implements MessageReceiver {
     const error = this.#reader.read(chunk)
     if (this.#carried !== null) {
       if (error !== null) this.fail(error)
-    } else if (this.isOpen && this.#raw === null) this.#rest(error)
+    } else if (this.isOpen && this.#raw === null) this.#becomeIdle(error)
   }
 
-  #rest(error: Error | null): void {
+  #becomeIdle(error: Error | null): void {
     if (error !== null || this.#hasUnsolicited || this.#reader.hasPartialMessage) this.#failUnsolicited()
     else if (this.#reusableMs === 0) this.close()
     else {

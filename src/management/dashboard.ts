@@ -77,7 +77,7 @@ const SAFE_HEADERS = [
 
 /** The cache header of assets, whose names change with their content. The page itself is not cached. */
 const CACHED_FOREVER = 'public, max-age=31536000, immutable'
-const ASKED_ANEW = 'no-cache'
+const REVALIDATED = 'no-cache'
 
 /** Serves the dashboard's files without a credential, because nothing in them is secret. The data needs a session. */
 export async function answerDashboard(
@@ -93,7 +93,7 @@ export async function answerDashboard(
   }
   const found = await files().catch(() => null)
   if (found === null) return deny(exchange, refuse('not_found', UNBUILT))
-  if (!path.startsWith(ASSETS_PATH)) return sendFile(exchange, found, PAGE, ASKED_ANEW)
+  if (!path.startsWith(ASSETS_PATH)) return sendFile(exchange, found, PAGE, REVALIDATED)
   sendFile(exchange, found, path.slice(`${PAGE_PATH}/`.length), CACHED_FOREVER)
 }
 

@@ -56,7 +56,7 @@ test('calls are priced again beside the running gateway, shown, credited and cha
 
   const booked = await gateway.run([...FROM, '--apply', '--yes'], CHEAPER)
   assert.equal(booked.code, 0)
-  assert.match(booked.stdout, /\nBooked 2 calls: 0\.0036 USD credited in all\.\n$/)
+  assert.match(booked.stdout, /\nApplied to 2 calls: 0\.0036 USD credited in all\.\n$/)
   assert.match(await auditLine(), /^No difference in .* 1 credit/)
 
   const again = await gateway.run([...FROM, '--apply', '--yes'], CHEAPER)
@@ -74,7 +74,7 @@ test('calls are priced again beside the running gateway, shown, credited and cha
   const charged = await gateway.run([...FROM, '--apply', '--charge', '--yes'], DEARER)
   assert.match(
     charged.stdout,
-    /\nTo charge: 0\.0156 USD for 2 calls\.\nBooked 2 calls: 0\.0156 USD charged in all\.\n$/,
+    /\nTo charge: 0\.0156 USD for 2 calls\.\nApplied to 2 calls: 0\.0156 USD charged in all\.\n$/,
   )
   assert.match(await auditLine(), /^No difference in 2 calls and 2 credits/)
 })
@@ -118,5 +118,5 @@ test('without --charge only the calls that cost less are booked', async () => {
   const prices = overlayOf({ 'claude-haiku-5-5': '0.01', 'claude-opus-4-8': '1000' })
   const { stdout } = await gateway.run([...FROM, '--apply', '--yes'], prices)
   assert.match(stdout, /\nTo credit: \S+ USD for 2 calls\.\nNot charged: \S+ USD for 1 call that cost more\./)
-  assert.match(stdout, /\nBooked 2 calls: \S+ USD credited in all\.\n$/)
+  assert.match(stdout, /\nApplied to 2 calls: \S+ USD credited in all\.\n$/)
 })
