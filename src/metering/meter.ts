@@ -249,7 +249,7 @@ class ReaderMeter {
     return this.#output.text + this.#output.tool
   }
 
-  protected read(readPart: () => void): void {
+  protected safely(readPart: () => void): void {
     try {
       readPart()
     } catch {
@@ -259,7 +259,7 @@ class ReaderMeter {
 
   protected metered(): Metered {
     let reading = NOTHING_STATED
-    this.read(() => {
+    this.safely(() => {
       reading = this.reader.reading()
     })
     const metered = meteredAs(reading, this.reader, this.#output)
@@ -281,15 +281,27 @@ export class BodyMeter extends ReaderMeter implements Meter {
   readonly #json = new ReplyJson(this.reader.layout.body)
 
   write(chunk: Buffer): Buffer {
-    this.read(() => this.#json.write(chunk))
+    this.safely(() => this.#json.write(chunk))
     return chunk
   }
 
   end(): Metered {
-    this.read(() => {
+    this.safely(() => {
       const document = this.#json.end()
       if (document !== null) this.reader.readBody(document)
     })
+    return this.metered()
+  }
+}
+
+/** The meter of a socket, whose events come parsed. */
+export class EventMeter extends ReaderMeter {
+  read(document: ReplyDocument): void {
+    this.hasBegun = true
+    this.safely(() => this.reader.readEvent(document, ''))
+  }
+
+  end(): Metered {
     return this.metered()
   }
 }
@@ -329,11 +341,11 @@ export class StreamMeter extends ReaderMeter implements Meter, EventSink {
   event(name: string, data: Buffer, isLast: boolean): EventCut {
     this.hasBegun = true
     if (data.equals(DONE)) {
-      this.read(() => this.reader.readDone())
+      this.safely(() => this.reader.readDone())
       return 'pass'
     }
     let cut: EventCut = 'pass'
-    this.read(() => {
+    this.safely(() => {
       const document = readJson(this.reader.layout.event, data)
       if (this.#cut !== null && data.length <= EVENT_BYTES_MAX) cut = this.#cut(document, data, isLast)
       if (document !== null) this.reader.readEvent(document, name)
@@ -342,7 +354,7 @@ export class StreamMeter extends ReaderMeter implements Meter, EventSink {
   }
 
   longData(bytes: Buffer): void {
-    this.read(() => {
+    this.safely(() => {
       this.#long ??= new ReplyJson(this.reader.layout.event)
       this.#long.write(bytes)
     })
@@ -352,7 +364,7 @@ export class StreamMeter extends ReaderMeter implements Meter, EventSink {
     this.hasBegun = true
     const long = this.#long
     this.#long = null
-    this.read(() => {
+    this.safely(() => {
       const document = long?.end() ?? null
       if (document !== null) this.reader.readEvent(document, name)
     })

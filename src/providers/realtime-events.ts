@@ -139,6 +139,7 @@ export interface SessionEvent {
   readonly type: string
   readonly responseId: string | null
   readonly status: string | null
+  readonly itemId: string | null
   readonly usage: unknown
   readonly session: RealtimeSettings | null
   readonly aboutEventId: string | null
@@ -146,7 +147,7 @@ export interface SessionEvent {
 }
 
 const EVENT = objectShape({
-  ...glances('type response_id'),
+  ...glances('type response_id item_id'),
   response: objectShape({ ...glances('id status'), usage: VALUE }),
   usage: VALUE,
   session: SESSION,
@@ -163,6 +164,7 @@ export function sessionEvent(text: Buffer): SessionEvent | null {
     type: nameAt(event['type']) ?? '',
     responseId: nameAt(response['id']) ?? nameAt(event['response_id']),
     status: nameAt(response['status']),
+    itemId: nameAt(event['item_id']),
     usage: response['usage'] ?? event['usage'] ?? null,
     session: isObject(event['session']) ? readSettings(event['session']) : null,
     aboutEventId: nameAt(objectAt(event['error'])['event_id']),

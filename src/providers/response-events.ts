@@ -1,7 +1,8 @@
-import { glances, objectShape } from '../metering/json-shape.ts'
-import { readJson } from '../metering/meter.ts'
+import type { ReplyDocument } from '../metering/json-shape.ts'
+import { readJson } from '../metering/reply-json.ts'
 import { type ItemFacts, NOT_READ, type RequestFacts } from '../metering/request-facts.ts'
 import { givenTwice } from './ambiguity.ts'
+import { RESPONSE_EVENT } from './chat/responses.ts'
 import type { Endpoint } from './endpoint.ts'
 import { PLAIN_JSON, RequestReader, writeInPieces } from './read-request.ts'
 import { nameAt, objectAt } from './reading.ts'
@@ -73,9 +74,8 @@ export interface ResponseEvent {
   readonly lane: string
   readonly responseId: string | null
   readonly status: number
+  readonly document: ReplyDocument
 }
-
-const EVENT = objectShape({ ...glances('type stream_id status'), response: objectShape(glances('id')) })
 
 const KINDS: ReadonlyMap<string, ResponseEvent['kind']> = new Map([
   ['response.created', 'began'],
@@ -93,7 +93,7 @@ const KINDS: ReadonlyMap<string, ResponseEvent['kind']> = new Map([
 ])
 
 export function responseEvent(text: Buffer): ResponseEvent | null {
-  const document = readJson(EVENT, text)
+  const document = readJson(RESPONSE_EVENT, text)
   if (document === null) return null
   const event = objectAt(document.value)
   const { status } = event
@@ -102,14 +102,6 @@ export function responseEvent(text: Buffer): ResponseEvent | null {
     lane: nameAt(event['stream_id']) ?? NO_LANE,
     responseId: nameAt(objectAt(event['response'])['id']),
     status: typeof status === 'number' && status >= 400 && status <= 599 ? status : 400,
+    document,
   }
-}
-
-const TYPE_FIRST = /^\{"type":"(response\.[^"\\]+)"/
-const TYPE_END_MAX = 96
-
-/** Whether an event is part of a running response, as nearly all are, by its first bytes. */
-export function isPart(text: Buffer): boolean {
-  const type = TYPE_FIRST.exec(text.toString('latin1', 0, TYPE_END_MAX))?.[1]
-  return type !== undefined && !KINDS.has(type)
 }

@@ -6,6 +6,7 @@ import type { Surface } from '../kernel/vocabulary.ts'
 import {
   BodyMeter,
   type CutEvent,
+  EventMeter,
   type Meter,
   nothingDelivered,
   SilentMeter,
@@ -115,6 +116,12 @@ export function createMeter(usage: UsageReader, reply: ReplyHead, cut: CutEvent 
   const output = nothingDelivered()
   const reader = spec.create(output)
   return isEvents ? new StreamMeter(reader, output, cut) : new BodyMeter(reader, output)
+}
+
+export function createEventMeter(usage: UsageReader): EventMeter | null {
+  const output = nothingDelivered()
+  const reader = READERS[usage]?.create?.(output)
+  return reader === undefined ? null : new EventMeter(reader, output)
 }
 
 const EVENTS = /^\s*text\/event-stream\s*(?:;|$)/i

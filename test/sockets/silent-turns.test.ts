@@ -5,7 +5,7 @@ import { limits } from '../../src/kernel/limits.ts'
 import { dig } from '../simulator/dig.ts'
 import { test } from '../support/suite.ts'
 import { opcodeOf, payloadOf, type RawSocket, splitFrames, startRawBench } from './raw-bench.ts'
-import { closeCodeOf, created, createFrame, delta, ended, hasMessages } from './turn-events.ts'
+import { closeCodeOf, created, createFrame, delta, ended, eventFrame, hasMessages } from './turn-events.ts'
 
 /** A bench whose monotonic clock can be put forward. */
 async function startBench() {
@@ -52,6 +52,27 @@ test('a response of which nothing more is heard when the next one of its lane ha
     ],
   )
   assert.equal(closeCodeOf(client), null)
+})
+
+test('a client that causes an error by another message and leaves is charged for the reasoning until then', async () => {
+  await using bench = await startBench()
+  const { id, client, upstream } = await bench.open()
+  await client.send(createFrame({ model: 'gpt-6-luna' }))
+  await hasMessages(upstream, 1)
+  await upstream.send(created('resp_1'))
+  await hasMessages(client, 1)
+  bench.pass(60_000)
+  await client.send(createFrame({ type: 'no.such.type' }))
+  await hasMessages(upstream, 2)
+  await upstream.send(
+    eventFrame({ type: 'error', error: { code: 'unknown_type', message: 'No such type.' } }),
+  )
+  await hasMessages(client, 2)
+  client.socket.destroy()
+  await upstream.ended
+  const [turn] = await bench.turns(id, 1)
+  assert.equal(turn?.['state'], 'settled')
+  assert.equal(dig(turn, 'usage.output_tokens'), 500, 'the stated limit')
 })
 
 const errorsIn = ({ client }: RawSocket): readonly unknown[] =>

@@ -111,6 +111,20 @@ test('each transcript that states its usage is billed, two parts of one item inc
   assert.deepEqual(await upstream.costs(id), Array(2).fill(['whisper-1', 0.006]))
 })
 
+test('a transcript is billed at the model of the time when its audio was committed', async () => {
+  const { id, socket } = await open({ monthly_budget_usd: 50 })
+  const transcribeBy = (model: string) =>
+    say({ type: 'session.updated', session: { audio: { input: { transcription: { model } } } } })
+  transcribeBy('gpt-4o-transcribe')
+  say({ type: 'input_audio_buffer.committed', item_id: 'item_c' })
+  transcribeBy('whisper-1')
+  const tokens = { input_tokens: 1_000, input_token_details: { audio_tokens: 1_000 }, output_tokens: 100 }
+  say({ type: TRANSCRIBED, item_id: 'item_c', usage: { type: 'tokens', ...tokens } })
+  await until('it is billed', async () => (await upstream.costs(id)).length === 1)
+  await leave(socket, id)
+  assert.deepEqual(await upstream.costs(id), [['gpt-4o-transcribe', 0.007]])
+})
+
 test('transcripts that upstream makes by itself pass a cap by at most one, and then the socket closes', async () => {
   const { id, socket } = await open({ monthly_budget_usd: 1.6 })
   let transcripts = 0

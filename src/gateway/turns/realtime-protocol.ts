@@ -39,6 +39,9 @@ interface Passed {
 
 type ClientEvent = SessionMessage & { readonly kind: 'event' }
 
+const ITEMS_MAX = 256
+
+const COMMITTED = 'input_audio_buffer.committed'
 const TRANSCRIBED = 'conversation.item.input_audio_transcription.completed'
 const MODEL_UNKNOWN = 'The session does not say which model transcribes its audio.'
 
@@ -48,6 +51,7 @@ export class RealtimeProtocol implements SocketProtocol {
   readonly #gateway: Gateway
   readonly #model: string
   #transcribedBy: string | null = null
+  readonly #transcribing = new Map<string, string | null>()
   #bytesPerMs = PCM_BYTES_PER_MS
   #spokenBytesPerMs = PCM_BYTES_PER_MS
   #inputAudioMs = 0
@@ -77,12 +81,13 @@ export class RealtimeProtocol implements SocketProtocol {
   server(payload: Buffer): ServerSays {
     const event = sessionEvent(payload)
     if (event === null) return SAYS_NOTHING
-    const { type, responseId, session, usage } = event
+    const { type, responseId, session, usage, itemId } = event
     this.#bytesPerMs = session?.bytesPerMs ?? this.#bytesPerMs
     this.#spokenBytesPerMs = session?.spokenBytesPerMs ?? this.#spokenBytesPerMs
     if (session?.transcription !== undefined) this.#transcribedBy = session.transcription?.model ?? null
     if (type === 'error') return { ...SAYS_NOTHING, kind: 'failed', tag: event.aboutEventId }
-    if (type === TRANSCRIBED && usage !== null) return { ...SAYS_NOTHING, kind: 'transcribed', usage }
+    if (type === COMMITTED && itemId !== null && this.#transcribedBy !== null) this.#noteItem(itemId)
+    if (type === TRANSCRIBED && usage !== null) return { ...SAYS_NOTHING, kind: 'transcribed', usage, itemId }
     if (responseId === null) return SAYS_NOTHING
     const says = { ...SAYS_NOTHING, responseId, usage, stopReason: event.status }
     if (type === 'response.created') return { ...says, kind: 'began' }
@@ -121,9 +126,16 @@ export class RealtimeProtocol implements SocketProtocol {
     return stated
   }
 
-  transcriptionOf({ usage }: ServerSays): { readonly planned: PlannedTurn; readonly usage: Usage } {
-    const model = this.#transcribedBy
+  transcriptionOf({ usage, itemId }: ServerSays): { readonly planned: PlannedTurn; readonly usage: Usage } {
+    const model = this.#transcribing.get(itemId ?? '') ?? this.#transcribedBy
     return { planned: this.#plan('transcription', model), usage: transcriptionUsage(usage, model) }
+  }
+
+  /** The session may change its model before an item that was committed has been transcribed. */
+  #noteItem(itemId: string): void {
+    this.#transcribing.set(itemId, this.#transcribedBy)
+    const [oldest] = this.#transcribing.keys()
+    if (this.#transcribing.size > ITEMS_MAX && oldest !== undefined) this.#transcribing.delete(oldest)
   }
 
   #judge(message: SessionMessage, payload: Buffer): ClientSays {

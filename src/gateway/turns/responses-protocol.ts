@@ -3,7 +3,6 @@ import type { RequestFacts } from '../../metering/request-facts.ts'
 import { ambiguityFor, unreadableFacts } from '../../providers/ambiguity.ts'
 import { findEndpoint } from '../../providers/find-endpoint.ts'
 import {
-  isPart,
   type ResponseAsked,
   readRequest,
   responseAsked,
@@ -35,8 +34,6 @@ const TARGET = { path: '/v1/responses', query: '' }
 const ENDPOINT = findEndpoint('chat', 'POST', TARGET.path)
 
 const STEERABLE_MAX = 16
-
-const PART: ServerSays = { ...SAYS_NOTHING, kind: 'part' }
 
 const NOT_JSON = unreadableFacts('not_json')
 
@@ -73,13 +70,12 @@ export class ResponsesProtocol implements SocketProtocol {
     return { kind: 'refused', refusal, lane: NO_LANE, tag: null, planned: this.#plan(facts, Buffer.alloc(0)) }
   }
 
-  server(payload: Buffer, isAlone: boolean): ServerSays {
-    if (isAlone && isPart(payload)) return PART
+  server(payload: Buffer): ServerSays {
     const event = responseEvent(payload)
     if (event === null) return SAYS_NOTHING
-    const { kind, lane, responseId, status } = event
-    if (kind === 'steer_failed') return { ...SAYS_NOTHING, kind: 'failed', lane, tag: STEER }
-    return { ...SAYS_NOTHING, kind, lane, responseId, status }
+    const { kind, ...says } = event
+    if (kind === 'steer_failed') return { ...SAYS_NOTHING, kind: 'failed', lane: says.lane, tag: STEER }
+    return { ...SAYS_NOTHING, ...says, kind }
   }
 
   planUnasked(): PlannedTurn {

@@ -1,6 +1,6 @@
 import { limits } from '../../kernel/limits.ts'
 import { ChunkList } from '../../kernel/memory.ts'
-import { type FramePart, type Message, messageOf } from '../../sockets/frames.ts'
+import { type FramePart, type Message, MessageReader } from '../../sockets/frames.ts'
 import type { TakenBytes } from '../key-shares.ts'
 import type { MeteredSocket, Verdict } from './socket-protocol.ts'
 
@@ -20,11 +20,9 @@ interface Judge {
   judge(message: Message): Verdict | Promise<Verdict>
 }
 
-/** A complete message. If it arrived in parts, they are joined when its turn comes. */
 interface Waiting {
-  readonly opcode: number
+  readonly message: Message
   readonly wires: readonly Buffer[]
-  readonly payload: Buffer | ChunkList
   readonly bytes: number
 }
 
@@ -32,8 +30,9 @@ interface Waiting {
 export class SocketInbox {
   readonly #session: Session
   readonly #turns: Judge
-  /** The message that is arriving in parts: its raw bytes and its content. */
-  #arriving: { readonly wires: ChunkList; readonly payload: ChunkList } | null = null
+  readonly #reader = new MessageReader(limits.socketMessageBytesMax)
+  /** The raw bytes of the message that is arriving in parts. */
+  #wires = new ChunkList()
   #arrivedBytes = 0
   readonly #waiting: Waiting[] = []
   #waitingBytes = 0
@@ -77,27 +76,21 @@ export class SocketInbox {
   stop(): void {
     this.#isStopped = true
     this.#waiting.length = 0
-    this.#arriving = null
+    this.#wires.clear()
+    this.#reader.clear()
     this.#giveBack(0)
   }
 
   #add(part: FramePart): boolean {
-    const { opcode, wire, payload } = part
-    if (this.#arriving !== null || !part.endsMessage) {
-      this.#arriving ??= { wires: new ChunkList(), payload: new ChunkList() }
-      this.#arriving.wires.append(wire)
-      this.#arriving.payload.append(payload)
-    }
-    if (!part.endsMessage) return false
     const bytes = this.#arrivedBytes
-    const { wires } = this.#arriving ?? {}
-    this.#waiting.push({
-      ...{ opcode, bytes, wires: wires?.all() ?? [wire] },
-      payload: this.#arriving?.payload ?? payload,
-    })
+    const isWhole = part.endsMessage && bytes === part.wire.length
+    if (!isWhole) this.#wires.append(part.wire)
+    const message = this.#reader.push(part)
+    if (message === null) return false
+    this.#waiting.push({ message, bytes, wires: isWhole ? [part.wire] : this.#wires.all() })
     this.#waitingBytes += bytes
-    this.#arriving = null
     this.#arrivedBytes = 0
+    if (!isWhole) this.#wires = new ChunkList()
     return true
   }
 
@@ -119,8 +112,7 @@ export class SocketInbox {
   /** Checks the waiting messages in order. It is synchronous if every verdict is. */
   #work(): void {
     for (let next = this.#waiting[0]; next !== undefined && !this.#isHeld; next = this.#waiting[0]) {
-      const payload = next.payload instanceof ChunkList ? next.payload.joined() : next.payload
-      const verdict = this.#turns.judge(messageOf(next.opcode, payload))
+      const verdict = this.#turns.judge(next.message)
       if (verdict instanceof Promise) {
         this.#waitFor(verdict, next)
         return

@@ -1,5 +1,6 @@
 import type { Refusal } from '../../kernel/errors.ts'
 import type { Usage } from '../../kernel/usage.ts'
+import type { ReplyDocument } from '../../metering/json-shape.ts'
 import type { UsageReader } from '../../providers/endpoint.ts'
 import type { PlannedTurn, TurnCall } from './turn-call.ts'
 
@@ -31,6 +32,9 @@ export interface ServerSays {
   readonly status: number
   readonly usage: unknown
   readonly stopReason: string | null
+  readonly itemId: string | null
+  /** The event, if its turn reads the usage in it. */
+  readonly document: ReplyDocument | null
 }
 
 /** The tag of a turn that adds input to a running response. All waiting steers of a lane become one successor. */
@@ -40,7 +44,7 @@ export const NO_LANE = ''
 
 export const SAYS_NOTHING: ServerSays = {
   ...{ kind: 'other', lane: NO_LANE, responseId: null, tag: null },
-  ...{ status: 400, usage: null, stopReason: null },
+  ...{ status: 400, usage: null, stopReason: null, itemId: null, document: null },
 }
 
 /** A turn from the moment its message was sent until it settles. */
@@ -51,8 +55,8 @@ export interface OpenTurn {
   readonly sentMs: number
   responseId: string | null
   hasBegun: boolean
-  /** Set when an error may have ended the turn. */
-  failed: { readonly atMs: number; readonly status: number } | null
+  /** An error that may have ended the turn. */
+  failed: { readonly atMs: number; readonly says: ServerSays } | null
 }
 
 export interface SocketProtocol {
@@ -62,9 +66,8 @@ export interface SocketProtocol {
   readonly standing: (() => PlannedTurn) | null
   client(payload: Buffer): ClientSays | Promise<ClientSays>
   unreadable(why: string): ClientSays & { readonly kind: 'refused' }
-  /** `isAlone`: only one turn runs, so events need no id. */
-  server(payload: Buffer, isAlone: boolean): ServerSays
-  /** The plan of a response that upstream began by itself. */
+  server(payload: Buffer): ServerSays
+  /** The plan of a response that upstream began without a waiting turn. */
   planUnasked(): PlannedTurn
   began?(open: OpenTurn): void
   /**

@@ -13,6 +13,7 @@ import {
   NO_LANE,
   type OpenTurn,
   type RefusedTurn,
+  SAYS_NOTHING,
   type ServerSays,
   type SocketProtocol,
   STEER,
@@ -118,7 +119,7 @@ export class SocketTurns {
     for (const open of [...this.#open]) {
       const { failed, hasBegun, lane } = open
       if (failed === null || nowMs - failed.atMs < SILENT_TURN_MS) continue
-      if (hasBegun || this.#runningIn(lane) === null) this.#endFailed(open, failed.status)
+      if (hasBegun || this.#runningIn(lane) === null) this.#endFailed(open, failed.says)
     }
   }
 
@@ -143,7 +144,7 @@ export class SocketTurns {
       const isNext = !begunIn.has(lane) && failed === null
       const usage = hasBegun || abandoned ? this.#protocol.usageOf(open, null) : null
       if (hasBegun || isNext) begunIn.add(lane)
-      if (!hasBegun && !isNext) this.#watch(turn.reject(failed?.status ?? UNANSWERED))
+      if (!hasBegun && !isNext) this.#watch(turn.reject(failed?.says.status ?? UNANSWERED))
       else if (usage !== null) this.#watch(turn.endWith(usage, cut))
       else this.#watch(turn.end(hasBegun ? cut : neverBegun))
     }
@@ -219,18 +220,19 @@ export class SocketTurns {
   }
 
   #follow(payload: Buffer): void {
-    const only = this.#onlyRunning()
-    const says = this.#protocol.server(payload, only !== null)
+    const says = this.#protocol.server(payload)
     switch (says.kind) {
-      case 'part':
-        this.#observed(this.#find(says.responseId) ?? only ?? this.#runningIn(says.lane), payload)
+      case 'part': {
+        const open = this.#find(says.responseId) ?? this.#onlyRunning() ?? this.#runningIn(says.lane)
+        this.#observed(open, payload, says)
         return
+      }
       case 'began':
-        this.#observed(this.#began(says, payload), payload)
+        this.#observed(this.#began(says, payload), payload, says)
         return
       case 'ended': {
         const open = this.#began(says, payload)
-        this.#observed(open, payload)
+        this.#observed(open, payload, says)
         if (open === null) return
         this.#remove(open)
         this.#markBilled(open.responseId)
@@ -239,17 +241,17 @@ export class SocketTurns {
         return
       }
       case 'failed':
-        this.#failed(says, payload)
+        this.#failed(says)
         return
       case 'transcribed':
         this.#transcribed(says)
     }
   }
 
-  #observed(open: OpenTurn | null, payload: Buffer): void {
+  #observed(open: OpenTurn | null, payload: Buffer, { document }: ServerSays): void {
     if (open === null) return
     open.failed = null
-    open.turn.observe(payload)
+    open.turn.observe(payload, document)
   }
 
   /**
@@ -267,8 +269,8 @@ export class SocketTurns {
       return null
     }
     const before = this.#standing === null ? this.#runningIn(lane) : null
-    // Only one response runs in a lane at a time, so no more events should come for the previous one.
-    if (before !== null) before.failed ??= { atMs: this.#gateway.clock.monotonicMs(), status: UNANSWERED }
+    // One response runs at a time in a lane: no more events should come for the previous one.
+    if (before !== null) before.failed ??= { atMs: this.#gateway.clock.monotonicMs(), says: SAYS_NOTHING }
     this.#begin(next, responseId)
     if (next.tag !== STEER) return next
     for (const open of waiting.filter((open) => open !== next && open.tag === STEER)) {
@@ -315,31 +317,36 @@ export class SocketTurns {
   }
 
   /** An error answers a waiting message: the one it names, else the oldest. If none waits, it ends the running turn. */
-  #failed({ lane, tag, status }: ServerSays, payload: Buffer): void {
+  #failed(says: ServerSays): void {
+    const { lane, tag } = says
     const isIn = (open: OpenTurn) => lane === NO_LANE || open.lane === lane
     const waiting = this.#open.filter((open) => !open.hasBegun && open.failed === null && isIn(open))
     const about = tag === null ? waiting[0] : waiting.find((open) => open.tag === tag)
     if (about !== undefined) {
       if (this.#standing?.putBack(about.turn) === true) this.#remove(about)
-      else this.#fail(about, status, tag === STEER)
+      else this.#fail(about, says, tag === STEER)
     } else if (tag === null && this.#standing === null) {
       const running = this.#runningIn(lane) ?? this.#onlyRunning()
-      running?.turn.observe(payload)
-      if (running !== null) this.#fail(running, status, false)
+      if (running !== null) this.#fail(running, says, false)
     }
     this.#socket?.turnEnded()
   }
 
-  /** Ends a turn if the error can only refer to it. Otherwise its hold stays until no event has arrived for a while. */
-  #fail(open: OpenTurn, status: number, isNamed: boolean): void {
+  /**
+   * Ends a turn if the error can refer to nothing else. If in doubt, its hold stays until no event has arrived for a
+   * while.
+   */
+  #fail(open: OpenTurn, says: ServerSays, isNamed: boolean): void {
     const isCertain = isNamed || (this.#open.length === 1 && !this.#hasStrays)
-    open.failed = { atMs: this.#gateway.clock.monotonicMs(), status }
-    if (isCertain) this.#endFailed(open, status)
+    open.failed = { atMs: this.#gateway.clock.monotonicMs(), says }
+    if (isCertain) this.#endFailed(open, says)
   }
 
-  #endFailed(open: OpenTurn, status: number): void {
+  /** Only now the turn sees the error: a client could cause one for another message, and leave as if upstream had broken. */
+  #endFailed(open: OpenTurn, { status, document }: ServerSays): void {
     this.#remove(open)
     this.#markBilled(open.responseId)
+    if (document !== null) open.turn.observe(NO_BYTES, document)
     this.#settle(open.hasBegun ? open.turn.end() : open.turn.reject(status))
   }
 

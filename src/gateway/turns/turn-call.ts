@@ -1,12 +1,12 @@
 import type { CallEnd } from '../../http/upstream-call.ts'
-import type { Clock } from '../../kernel/clock.ts'
 import type { Denial, Refusal } from '../../kernel/errors.ts'
 import type { Usage } from '../../kernel/usage.ts'
 import { dayOf } from '../../ledger/calendar.ts'
 import { HOLD_METHOD } from '../../ledger/call.ts'
-import { type Meter, type Metered, SilentMeter } from '../../metering/meter.ts'
+import type { ReplyDocument } from '../../metering/json-shape.ts'
+import { type EventMeter, NOTHING_SHOWN, type Shown, SilentMeter } from '../../metering/meter.ts'
 import type { UsageReader } from '../../providers/endpoint.ts'
-import { createMeter } from '../../providers/surfaces.ts'
+import { createEventMeter } from '../../providers/surfaces.ts'
 import { type AdmitResult, admit, admitBegun, checkCall, upstreamUnder } from '../admit.ts'
 import {
   type Bill,
@@ -18,7 +18,7 @@ import {
   storedId,
 } from '../bill.ts'
 import type { AdmittedCall, PlannedCall, ReadCall } from '../call.ts'
-import { type ReplyTimes, Silence } from '../estimates.ts'
+import { Silence } from '../estimates.ts'
 import type { LeftReply } from '../forward.ts'
 import type { Gateway } from '../gateway.ts'
 import type { CallPlan } from '../pricer.ts'
@@ -131,14 +131,17 @@ function refused(refusal: Refusal) {
 }
 
 const OK_HEAD: ReplyHead = { status: 200, reason: 'OK', headers: ['content-type', 'text/event-stream'] }
+const [DATA, EVENT_END] = [Buffer.from('data: '), Buffer.from('\n\n')]
 const COMPLETE: CallEnd = { kind: 'complete', trailers: [] }
 
 /** An admitted turn. It has a hold, which `end`, `endWith`, `reject` or `release` closes, once. */
 export class TurnCall extends OpenCall implements LeftReply {
   readonly isStreamed = true
   readonly isError = false
-  readonly #events: TurnEvents
   readonly #admittedMs: number
+  /** Reads the usage in the events; null if it is stated otherwise. */
+  #meter: EventMeter | null = null
+  readonly #silence = new Silence()
   #hasResponse = false
   #bytesOut = 0
   #ended: Promise<void> | null = null
@@ -146,15 +149,14 @@ export class TurnCall extends OpenCall implements LeftReply {
   constructor(call: AdmittedCall, gateway: Gateway) {
     super(call, gateway)
     this.#admittedMs = gateway.clock.nowMs()
-    this.#events = new TurnEvents(gateway.clock, (framed) => this.taps?.received(framed))
   }
 
   get isNearlyDone(): boolean {
-    return this.#events.meter.stage !== 'content'
+    return (this.#meter?.stage ?? 'content') !== 'content'
   }
 
-  get shown() {
-    return this.#events.meter.shown
+  get shown(): Shown {
+    return this.#meter?.shown ?? NOTHING_SHOWN
   }
 
   get bytesOut(): number {
@@ -192,26 +194,31 @@ export class TurnCall extends OpenCall implements LeftReply {
   sent(payload: Buffer | null, reader: UsageReader | null): void {
     this.gateway.reached('before_send')
     if (payload !== null) this.bodySent(payload)
-    if (reader !== null)
-      this.#events.meter = createMeter(reader, { status: 200, contentType: 'text/event-stream' })
+    if (reader !== null) this.#meter = createEventMeter(reader)
   }
 
-  observe(event: Buffer): void {
+  /** Observes an event: its bytes, and its content if it is JSON. Silence is measured by arrival times. */
+  observe(event: Buffer, document: ReplyDocument | null): void {
     if (this.#ended !== null) return
     this.gateway.reached('first_byte')
     this.#bytesOut += event.length
-    this.#events.observe(event)
+    this.taps?.received(Buffer.concat([DATA, event, EVENT_END]))
+    if (document !== null) this.#meter?.read(document)
+    this.#silence.see(this.#meter?.visibleBytes ?? 0, this.gateway.clock.monotonicMs())
   }
 
   paused(isPaused: boolean): void {
-    this.#events.paused(isPaused)
+    const nowMs = this.gateway.clock.monotonicMs()
+    if (isPaused) this.#silence.pause(nowMs)
+    else this.#silence.resume(nowMs)
   }
 
   end(end: CallEnd = COMPLETE): Promise<void> {
     // If the response has begun, upstream has answered.
     const head = end.kind === 'complete' || this.#hasResponse ? OK_HEAD : null
     return this.#close(end, head, async () => {
-      const { metered, times } = this.#events.end(end.kind === 'complete')
+      const metered = this.#meter?.end() ?? new SilentMeter().end(end.kind === 'complete')
+      const times = this.#silence.timesAt(this.gateway.clock.monotonicMs())
       const elapsedMs = this.gateway.clock.monotonicMs() - this.sentMs
       const id = storedId(this.call, metered, end)
       const passed = this.passed(elapsedMs, true, this.#bytesOut)
@@ -229,11 +236,10 @@ export class TurnCall extends OpenCall implements LeftReply {
     const rated = plan.rate(usage, admission.terms)
     if (!isPlausible(usage, rated))
       return this.end({ kind: 'cut', error: new Error('the usage cannot be true') })
-    return this.#close(end, OK_HEAD, async () => {
-      // The body taps must see the last events.
-      this.#events.end(end.kind === 'complete')
-      return { ...billUsage(usage, rated), status: plan.metered ? 200 : null }
-    })
+    return this.#close(end, OK_HEAD, async () => ({
+      ...billUsage(usage, rated),
+      status: plan.metered ? 200 : null,
+    }))
   }
 
   reject(status: number): Promise<void> {
@@ -269,47 +275,4 @@ export class TurnCall extends OpenCall implements LeftReply {
       this.call = { ...this.call, request: { ...this.call.request, pieces: [] } }
     }
   }
-}
-
-const [DATA, EVENT_END] = [Buffer.from('data: '), Buffer.from('\n\n')]
-const [LINE_FEED, CARRIAGE_RETURN, BLANK] = [0x0a, 0x0d, 0x20]
-
-/** The events of a turn, converted to server-sent events for the meter. */
-export class TurnEvents {
-  readonly #clock: Clock
-  readonly #onRead: (framed: Buffer) => void
-  readonly #silence = new Silence()
-  meter: Meter = new SilentMeter()
-
-  constructor(clock: Clock, onRead: (framed: Buffer) => void) {
-    this.#clock = clock
-    this.#onRead = onRead
-  }
-
-  /** Observes an event, as JSON. Silence is measured by arrival times. */
-  observe(event: Buffer): void {
-    const nowMs = this.#clock.monotonicMs()
-    const framed = Buffer.concat([DATA, inOneLine(event), EVENT_END])
-    this.#onRead(framed)
-    this.meter.write(framed)
-    this.#silence.see(this.meter.visibleBytes, nowMs)
-  }
-
-  paused(isPaused: boolean): void {
-    const nowMs = this.#clock.monotonicMs()
-    if (isPaused) this.#silence.pause(nowMs)
-    else this.#silence.resume(nowMs)
-  }
-
-  end(whole: boolean): { readonly metered: Metered; readonly times: ReplyTimes } {
-    return { times: this.#silence.timesAt(this.#clock.monotonicMs()), metered: this.meter.end(whole) }
-  }
-}
-
-/** JSON may contain line breaks between its tokens, which would end a line of the stream. */
-function inOneLine(event: Buffer): Buffer {
-  if (!event.includes(LINE_FEED) && !event.includes(CARRIAGE_RETURN)) return event
-  return Buffer.from(event).map((byte) =>
-    byte === LINE_FEED || byte === CARRIAGE_RETURN ? BLANK : byte,
-  ) as Buffer
 }

@@ -52,15 +52,18 @@ const RESPONSE = {
   error: VALUE,
 }
 
+/** An event of a stream or of a socket. */
+export const RESPONSE_EVENT = objectShape({
+  ...glances('type code output_index stream_id status'),
+  response: objectShape({ ...RESPONSE, output: listShape(objectShape(ITEM)) }),
+  item: objectShape(ITEM),
+  delta: SIZE,
+  error: VALUE,
+})
+
 const LAYOUT: ReplyLayout = {
   body: objectShape({ ...RESPONSE, output: listShape(objectShape({ ...ITEM, ...ITEM_TEXTS })) }),
-  event: objectShape({
-    ...glances('type code output_index'),
-    response: objectShape({ ...RESPONSE, output: listShape(objectShape(ITEM)) }),
-    item: objectShape(ITEM),
-    delta: SIZE,
-    error: VALUE,
-  }),
+  event: RESPONSE_EVENT,
 }
 
 /** Deltas of text that the model wrote. Other deltas are tool results, or not text. */
