@@ -322,10 +322,12 @@ interface AnswerHead {
   readonly retryAfterMs: number | null
 }
 
-/** Sends a GET of the gateway to the configured upstream. No key pays for it. Null if there was no complete answer. */
-async function ask({ surface, upstream, path, idleMs, totalMs, take }: Question): Promise<AnswerHead | null> {
+const NO_ANSWER: AnswerHead = { status: 0, retryAfterMs: null }
+
+/** The gateway's own GET for billing, to the configured upstream. No key pays for it. Status 0: no complete answer. */
+async function ask({ surface, upstream, path, idleMs, totalMs, take }: Question): Promise<AnswerHead> {
   const { url, key, pool } = upstream
-  let head: AnswerHead | null = null
+  let head = NO_ANSWER
   let takeChunk: ((chunk: Buffer) => void) | null = null
   const call = callUpstream(
     pool,
@@ -359,13 +361,11 @@ async function ask({ surface, upstream, path, idleMs, totalMs, take }: Question)
   const end = await call.ended
   clearTimeout(timer)
   clearTimeout(total)
-  return end.kind === 'complete' ? (head as AnswerHead | null) : null
+  return end.kind === 'complete' ? head : NO_ANSWER
 }
 
-/** The answer to such a GET. `metered` is set only on success. Status 0 means that there was no complete answer. */
-export type UpstreamAnswer = AnswerHead & { readonly metered: Metered | null }
-
-const NO_ANSWER: UpstreamAnswer = { status: 0, retryAfterMs: null, metered: null }
+/** `metered` only on success. */
+type UpstreamAnswer = AnswerHead & { readonly metered: Metered | null }
 
 async function askUpstream(
   surface: Surface,
@@ -382,8 +382,8 @@ async function askUpstream(
       return (chunk) => made.write(chunk)
     },
   })
-  if (head === null) return NO_ANSWER
-  return { ...head, metered: (meter as Meter | null)?.end(true) ?? null }
+  const metered = (meter as Meter | null)?.end(true) ?? null
+  return { ...head, metered: head.status === 0 ? null : metered }
 }
 
 /** Pauses before each attempt: upstream may take a moment to finish a response whose stream was cut. */
@@ -410,9 +410,9 @@ async function askForResults(
   path: string,
   take: (chunk: Buffer) => void,
 ): Promise<'read' | 'gone' | 'failed'> {
-  const head = await ask({ surface, upstream, path, idleMs: RESULTS_IDLE_MS, take: () => take })
-  if (head?.status === 200) return 'read'
-  return head?.status === 404 ? 'gone' : 'failed'
+  const { status } = await ask({ surface, upstream, path, idleMs: RESULTS_IDLE_MS, take: () => take })
+  if (status === 200) return 'read'
+  return status === 404 ? 'gone' : 'failed'
 }
 
 function retryAfterMs(value: string | undefined): number | null {

@@ -12,8 +12,6 @@ import { rateFigures, readRating, type StoredRating, writeRating } from '../pric
 import { BatchResults } from '../providers/batch-results.ts'
 import { statesUsage } from '../providers/deferred-kinds.ts'
 import { findEndpoint } from '../providers/find-endpoint.ts'
-import { tokensInBytes } from '../providers/reading.ts'
-import { NOTHING_UNSEEN } from '../providers/request-limits.ts'
 import type { Store } from '../store/store.ts'
 import type { CallCounts } from '../telemetry/call-counts.ts'
 import type { AdmissionQueues } from './admission-queue.ts'
@@ -27,8 +25,7 @@ import {
   withNewContainers,
   withoutSecrets,
 } from './bill.ts'
-import { type Estimates, estimateUsage } from './estimates.ts'
-import { NOTHING_COUNTABLE } from './read.ts'
+import type { Estimates } from './estimates.ts'
 import type { Settler } from './settle.ts'
 
 export interface DeferredBillParts {
@@ -55,7 +52,7 @@ function passed({ upstreamMs, overheadMs, bytesIn, bytesOut }: CallRecord) {
  * a client's read, the poller or another node. False: the bill waits for the store or for results.
  */
 export function createDeferredBills(parts: DeferredBillParts) {
-  const { store, settler, counts, queues, clock, log, names } = parts
+  const { store, settler, counts, queues, clock, log, names, estimates } = parts
 
   /** Returns false if the settlement still waits for the database. */
   async function close(call: CallRecord, requestId: string, bill: Bill): Promise<boolean> {
@@ -143,9 +140,7 @@ export function createDeferredBills(parts: DeferredBillParts) {
       const { call } = object
       const version = await versionOf(call)
       const rating = ratingOf(call)
-      const stated = statesUsage(metered)
-        ? metered.usage
-        : await estimateStored(metered, call, rating, parts.estimates)
+      const stated = statesUsage(metered) ? metered.usage : estimateShown(metered, call, estimates)
       const usage = withNewContainers(stated, metered, parts)
       return await closeAll(object, billOf(call, usage, rating, version))
     },
@@ -167,9 +162,12 @@ export function createDeferredBills(parts: DeferredBillParts) {
       if (read === null || endpoint?.billing === 'free') return await closeAll(object, done)
       if (endpoint?.billing !== 'metered') return await closeAll(object, { ...done, unpriced: true })
       const used = new BatchUsage(context, version)
-      const results = new BatchResults(endpoint.usage, (line) =>
-        used.add(line.outputKnown ? line.usage : withVisible(line), line.inputKnown && line.outputKnown),
-      )
+      // The bytes of the creating call are not those of one line.
+      const ofLine = { ...call, bytesIn: 0 }
+      const results = new BatchResults(endpoint.usage, (line) => {
+        const isKnown = line.inputKnown && line.outputKnown
+        used.add(isKnown ? line.usage : estimateShown(line, ofLine, estimates))
+      })
       const outcome = await read((chunk) => results.write(chunk))
       if (outcome === 'gone') return await settleAtHold(object)
       if (outcome === 'failed' || !results.end()) return false
@@ -199,41 +197,21 @@ export function createDeferredBills(parts: DeferredBillParts) {
   }
 }
 
-/**
- * Estimates the usage of a response that has ended and does not state it, from the size of the request and the output
- * in the reply.
- */
-async function estimateStored(
-  metered: Metered,
+/** The usage of a finished object or line that does not state it in full, by the request's size and the output shown. */
+function estimateShown(
+  { usage, inputKnown, outputKnown, outputTokensSeen, output }: Metered,
   { keyId, modelAsked, bytesIn }: CallRecord,
-  { context }: StoredRating,
   estimates: Estimates,
-): Promise<Usage> {
-  const unlimited = { input: null, output: null, contextWindow: null }
-  const asked = { serviceTier: context.tierAsked ?? null, speed: null }
-  const hold = { kind: 'none' } as const
-  const call = {
-    keyId,
-    plan: { modelAsked, reader: 'responses', answers: 1, hold, asked, tokensHeld: () => unlimited },
-    request: { ...NOTHING_COUNTABLE, lengthBytes: bytesIn },
-    unseen: NOTHING_UNSEEN,
-    endedAs: 'whole',
-    isDocument: true,
-    bytesOut: 0,
-    elapsedMs: 0,
-    times: { silentMs: 0, generatedMs: null, stalledMs: 0 },
-  } as const
-  return { ...(await estimateUsage(metered, call, estimates)), suspect: true }
-}
-
-/** If a line of a batch does not state its output tokens, they are estimated from its text. */
-function withVisible({ usage, outputTokensSeen, output: { text, thinking, tool } }: Metered): Usage {
-  const output_tokens = Math.max(outputTokensSeen, tokensInBytes(text + thinking + tool))
-  const parts = usage.parts.length > 0 ? usage.parts : [{ model: null, quantities: {}, promptTokens: 0 }]
-  return {
-    ...usage,
-    parts: parts.map((part, i) =>
-      i === 0 ? { ...part, quantities: { ...part.quantities, output_tokens } } : part,
-    ),
+): Usage {
+  const { inputTokensPerByte, outputTokensPerByte } = estimates.figuresFor(keyId, modelAsked, '')
+  const [own = { model: null, quantities: {}, promptTokens: 0 }, ...others] = usage.parts
+  const shown = Math.ceil((output.text + output.thinking + output.tool) * outputTokensPerByte)
+  const read = Math.ceil(bytesIn * inputTokensPerByte)
+  const quantities = {
+    ...own.quantities,
+    ...(inputKnown ? {} : { input_tokens: read }),
+    ...(outputKnown ? {} : { output_tokens: Math.max(outputTokensSeen, shown) }),
   }
+  const promptTokens = inputKnown ? own.promptTokens : read
+  return { ...usage, suspect: true, parts: [{ ...own, quantities, promptTokens }, ...others] }
 }

@@ -41,8 +41,7 @@ export class BatchUsage {
     this.#thresholds = new Set(tables.flatMap(({ longContextAbove }) => longContextAbove ?? []))
   }
 
-  /** Adds the usage of a request. `isKnown`: upstream stated all of it. */
-  add(usage: Usage, isKnown: boolean): void {
+  add(usage: Usage): void {
     const key = JSON.stringify([usage.modelServed, this.#factorOf(usage)])
     let sum = this.#sums.get(key)
     if (sum === undefined) {
@@ -51,7 +50,7 @@ export class BatchUsage {
       this.#sums.set(key, sum)
     }
     sum.requests++
-    if (usage.suspect || !isKnown) sum.suspect = true
+    if (usage.suspect) sum.suspect = true
     for (const part of this.#partsOf(usage)) {
       const partKey = `${part.model} ${this.#lengthOf(part)}`
       const before = sum.parts.get(partKey)

@@ -4,42 +4,14 @@ import { type Ambiguity, NOT_READ, type RequestFacts } from '../metering/request
 import type { Endpoint } from './endpoint.ts'
 import { listAt } from './reading.ts'
 import { INNER_NAMES, isGiven } from './request-members.ts'
+import reasons from './unreadable-reasons.json' with { type: 'json' }
 
-/** The message for each reason why a body cannot be read: the problem, and what to do. */
-const REASONS: Readonly<Record<string, string>> = {
-  empty: 'it is empty. Send JSON',
-  byte_order_mark: 'it begins with a byte order mark. Send it without the mark',
-  not_utf8: 'it is not UTF-8. Encode it as UTF-8',
-  not_json: 'it is not JSON. Send JSON',
-  not_an_object: 'it is not a JSON object. Send an object',
-  truncated: 'it is incomplete. Send all of it',
-  trailing_bytes: 'bytes follow its end. Send one JSON text',
-  too_deep: 'it is nested too deeply. Send fewer levels',
-  too_large: 'it is too large. Send a smaller one',
-  name_too_long: 'the name of a member is too long. Send a shorter one',
-  ambiguous_name:
-    'two JSON parsers may read one of its member names differently. Spell member names as the API does',
-  preamble: 'its form has bytes before the first part. Begin the body with the boundary',
-  stray_boundary:
-    'its form has a boundary where no part begins. Choose a boundary that the parts do not contain',
-  no_closing_boundary: 'its form has no closing boundary. Send all of it',
-  bad_part_head: 'the head of a form part is ambiguous. Send each header once',
-  part_head_too_large: 'the head of a form part is too large. Send fewer headers',
-  too_many_parts: 'its form has too many parts. Send fewer',
-  ambiguous_part: 'a form field could be read as a file or decoded differently. Send fields as plain text',
-  ambiguous_content_type:
-    'its content type is neither JSON nor multipart/form-data with one clear boundary. Send one of them',
-  // It could be one: `{"model":"a","x":"&model=b&"}`.
-  may_be_form: 'its content type says that it is a form. Send it as application/json',
-  // Some servers expect the zlib format and others bare deflate, and some bytes are valid as both.
-  deflate: 'the content encoding "deflate" is ambiguous. Send it uncompressed or as gzip',
-  // If upstream decodes this charset, the quotes of the JSON text may be elsewhere.
-  foreign_charset: 'its content type names a charset other than UTF-8. Encode it as UTF-8',
-  two_content_types: 'it has two content types or encodings. Send one of each',
-  unknown_content_encoding: 'its content encoding is unknown. Send it uncompressed or as gzip',
-  corrupt: 'it does not match its content encoding. Send it uncompressed or as gzip',
-  too_dense: 'it decompresses to far more than was sent. Send it uncompressed',
-}
+/**
+ * What is wrong and what to do, by the reasons of the readers of JSON, forms and content codings. `deflate`: some servers
+ * expect the zlib format and some bare deflate, and bytes can be made that are both. `may_be_form`: it could be one, as
+ * `{"model":"a","x":"&model=b&"}`. `foreign_charset`: where upstream believes it, quotes may be elsewhere.
+ */
+const REASONS: Readonly<Record<string, string>> = reasons
 
 /**
  * The reasons of bodies that parsers read differently. The other reasons are of bodies that no parser can read, or that
@@ -61,18 +33,20 @@ export function ambiguityOf(scanned: Skimmed | MultipartScan, doubt: string | nu
       break
     }
     case 'object': {
-      const { duplicates, twiceInside, value } = scanned
+      const { duplicates, twiceInside } = scanned
       const twice = duplicates[0] ?? twiceInside.find((name) => INNER_NAMES.has(name))
       if (twice !== undefined) return givenTwice(twice)
-      const members = [value['stream_options'], ...listAt(value['tools']), ...listAt(value['fallbacks'])]
-      if (members.some(hasLookalike)) return unreadable('ambiguous_name')
     }
   }
   return doubt === null ? null : unreadable(doubt)
 }
 
-function hasLookalike(value: unknown): boolean {
-  return isObject(value) && Object.keys(value).some((name) => INNER.findText(name) === AMBIGUOUS)
+/** Some parsers could take a name inside a member that is read for another. */
+export function lookalikeIn({ body, tools }: Pick<RequestFacts, 'body' | 'tools'>): Ambiguity | null {
+  const members = [body['stream_options'], ...(tools ?? []), ...listAt(body['fallbacks'])]
+  const isOdd = (name: string) => INNER.findText(name) === AMBIGUOUS
+  const isFound = members.some((member) => isObject(member) && Object.keys(member).some(isOdd))
+  return isFound ? unreadable('ambiguous_name') : null
 }
 
 export function givenTwice(member: string): Ambiguity {

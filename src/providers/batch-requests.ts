@@ -19,7 +19,7 @@ import {
   type PartSink,
 } from '../metering/multipart-scanner.ts'
 import { type Ambiguity, type ItemFacts, NO_ITEMS, type RequestFacts } from '../metering/request-facts.ts'
-import { ambiguityFor } from './ambiguity.ts'
+import { ambiguityFor, ambiguityOf } from './ambiguity.ts'
 import { JsonLines } from './batch-results.ts'
 import type { Endpoint } from './endpoint.ts'
 import { findEndpoint } from './find-endpoint.ts'
@@ -140,7 +140,7 @@ export class BatchFileScanner {
     }
   }
 
-  /** Returns the result; call it when the whole body has passed. The bound is null if a request is ambiguous. */
+  /** Call it once the whole body has passed. The bound is null if a request cannot be bounded. */
   end(): { readonly models: readonly string[]; readonly bound: Bound | null } | null {
     if (this.#failed || this.#form === null) return null
     const form = this.#form.end()
@@ -149,6 +149,7 @@ export class BatchFileScanner {
       return null
     if (form.fields.get('purpose') !== 'batch' || !this.#lines.end()) return null
     const { bound, ambiguity } = this.#entries
+    if (ambiguity?.refuse === 'always') return null
     return { models: this.#entries.names.names, bound: this.#isBounded && ambiguity === null ? bound : null }
   }
 
@@ -164,7 +165,7 @@ export class BatchFileScanner {
   #endLine(line: Skimmed): boolean {
     const items = this.#items.found()
     this.#items = new ConversationItems()
-    if (line.kind !== 'object' || line.duplicates.length > 0) return false
+    if (line.kind !== 'object' || ambiguityOf(line, null) !== null) return false
     const { url = '', body } = line.value
     if (!isObject(body)) return false
     const isAdded = typeof url === 'string' && this.#entries.add(url, factsOfEntry(body, line, items))

@@ -57,16 +57,13 @@ function modelInPath({ template }: Endpoint, path: string): string | null {
 }
 
 /**
- * The model in the query of a socket. With `call_id` or `intent`, the socket joins a call or gets its model from an
- * event.
+ * The model in the query of a socket, if nothing else there can choose the session: `call_id` joins a call, `intent` gets
+ * its model from an event. With two values or spellings, upstream may use the other one.
  */
-function modelInQuery(query: string): string | null {
-  const models: string[] = []
-  for (const [name, value] of new URLSearchParams(query)) {
-    if (name === 'model') models.push(value)
-    else if (/^(?:model|call_id|intent)$/i.test(name)) return null
-  }
-  return models.length === 1 ? (models[0] ?? null) : null
+export function modelInQuery(query: string): string | null {
+  const parameters = new URLSearchParams(query)
+  const selectors = [...parameters.keys()].filter((name) => /model|call_?id|intent/i.test(name))
+  return selectors.length === 1 ? parameters.get('model') || null : null
 }
 
 function namedInBody(endpoint: Endpoint, facts: RequestFacts, byDefault: string | null): NamedModels {

@@ -16,7 +16,7 @@ import {
 import { JsonSkim } from '../metering/json-skim.ts'
 import { boundaryOf, FOREIGN_CHARSET, MultipartScanner } from '../metering/multipart-scanner.ts'
 import { type ItemFacts, NO_ITEMS, NOT_READ, type RequestFacts } from '../metering/request-facts.ts'
-import { ambiguityOf, unreadableFacts } from './ambiguity.ts'
+import { ambiguityOf, lookalikeIn, unreadableFacts } from './ambiguity.ts'
 import type { Endpoint } from './endpoint.ts'
 import { ModelNames, otherModels, readToolModels } from './named-models.ts'
 import { isGiven, REQUEST_MEMBERS, toolList } from './request-members.ts'
@@ -179,7 +179,8 @@ function doubtAbout({ contentType = '', contentEncoding }: BodyHead): string | n
 
 function requestOf(body: JsonObject, found: Partial<RequestFacts>): RequestFacts {
   const tools = toolList(body['tools'])
-  return { ...NOT_READ, ...found, body, tools, others: otherModels(body, tools) }
+  const ambiguity = found.ambiguity ?? lookalikeIn({ body, tools })
+  return { ...NOT_READ, ...found, body, tools, others: otherModels(body, tools), ambiguity }
 }
 
 /** Fields are text. A field that spells a number or boolean is converted. */

@@ -1,6 +1,6 @@
 import type { ReplyDocument } from '../metering/json-shape.ts'
 import { readJson } from '../metering/reply-json.ts'
-import { type ItemFacts, NOT_READ, type RequestFacts } from '../metering/request-facts.ts'
+import { NOT_READ, type RequestFacts } from '../metering/request-facts.ts'
 import { givenTwice } from './ambiguity.ts'
 import { RESPONSE_EVENT } from './chat/responses.ts'
 import type { Endpoint } from './endpoint.ts'
@@ -37,27 +37,23 @@ export function responseAsked(facts: RequestFacts): ResponseAsked {
   return { kind: 'steer', responseId: typeof id === 'string' ? id : null }
 }
 
-/** A request combined with a steer, which may add any input to a response that is stored upstream. */
+/**
+ * A request combined with a steer, which may add any input to a response that is stored upstream. The models of the
+ * request were checked when it began.
+ */
 export function withSteer(request: RequestFacts, steer: RequestFacts): RequestFacts {
   if (request.kind !== 'json' || steer.kind !== 'json') return request
-  const { previous_response_id: before } = steer.body
+  const { previous_response_id } = steer.body
+  const { bringsTools, compacts } = request.items
   return {
     ...request,
-    body: before === undefined ? request.body : { ...request.body, previous_response_id: before },
+    body: { ...request.body, previous_response_id },
     marks: request.marks | steer.marks,
-    items: mergeItems(request.items, steer.items),
-  }
-}
-
-function mergeItems(one: ItemFacts, other: ItemFacts): ItemFacts {
-  return {
-    ...one,
-    models: [...new Set([...one.models, ...other.models])],
-    unknown: one.unknown ?? other.unknown,
-    ambiguity: one.ambiguity ?? other.ambiguity,
-    bringsTools: one.bringsTools || other.bringsTools,
-    refersElsewhere: one.refersElsewhere || other.refersElsewhere,
-    compacts: one.compacts || other.compacts,
+    items: {
+      ...steer.items,
+      bringsTools: bringsTools || steer.items.bringsTools,
+      compacts: compacts || steer.items.compacts,
+    },
   }
 }
 

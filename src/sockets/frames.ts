@@ -25,8 +25,6 @@ export interface Violation {
 
 export const OPCODE = { text: 1, binary: 2, close: 8, ping: 9, pong: 10 } as const
 
-const WHOLE_TEXT = 0x80 | OPCODE.text
-
 const CONTROL_PAYLOAD_BYTES_MAX = 125
 const MASK_BYTES = 4
 
@@ -59,15 +57,6 @@ export class FrameReader {
 
   get isBetweenMessages(): boolean {
     return this.#leftBytes === 0 && this.#opcode === 0
-  }
-
-  /** Payload offset if the chunk is exactly one unfragmented text message, as usual from servers; else -1. */
-  wholeText(chunk: Buffer): number {
-    if (chunk[0] !== WHOLE_TEXT || this.#isMasked || this.#isClosed) return -1
-    if (this.#opcode !== 0 || this.#partial !== null || this.#violation !== null) return -1
-    const length = chunk[1] ?? 0
-    if (length < 126) return chunk.length === 2 + length ? 2 : -1
-    return length === 126 && chunk.length >= 4 && chunk.length === 4 + chunk.readUInt16BE(2) ? 4 : -1
   }
 
   /** Calls `onPart` for each part; control frames come whole. Nothing is read after a violation or a close frame. */
@@ -274,7 +263,7 @@ export class MessageReader {
   }
 }
 
-export function messageOf(opcode: number, payload: Buffer): Message {
+function messageOf(opcode: number, payload: Buffer): Message {
   return opcode !== OPCODE.text || isUtf8(payload)
     ? { kind: 'message', payload }
     : { kind: 'unreadable', why: 'not_utf8' }

@@ -36,7 +36,7 @@ test('the lines of a batch together cost exactly what they cost apart, rounded o
       const apart: Rating[] = []
       for (const { units, ...said } of lines) {
         const usage = usageOf([partOf(units)], said)
-        used.add(usage, true)
+        used.add(usage)
         apart.push(
           rate(usage, { ...context, modelAsked: modelAsked ?? said.modelServed }, shipped, NO_DISCOUNT),
         )
@@ -65,7 +65,7 @@ test('lines under a name without a price are long or short by the model that sta
   const used = new BatchUsage(context, shipped)
   const apart = [150_000, 50_000].map((input_tokens) => {
     const usage = usageOf([partOf({ input_tokens })], { modelServed: 'claude-haiku-5-5-20991231' })
-    used.add(usage, true)
+    used.add(usage)
     return rate(usage, context, shipped, NO_DISCOUNT)
   })
   const together = used.byModel().map(({ usage }) => rate(usage, context, shipped, NO_DISCOUNT))
@@ -83,7 +83,7 @@ test('lines of a model that has no price yet cost together what they cost apart 
   const rated = { ...context, modelAsked: 'new' }
   const apart = [300_000, 1_000, 272_000, 500_000].map((input_tokens) => {
     const usage = usageOf([partOf({ input_tokens, output_tokens: 100 })], { modelServed: 'new' })
-    used.add(usage, true)
+    used.add(usage)
     return rate(usage, rated, version, NO_DISCOUNT)
   })
   const together = used.byModel().map(({ usage }) => rate(usage, rated, version, NO_DISCOUNT))
@@ -94,7 +94,7 @@ test('a geography has a sum of its own only where it changes the price', () => {
   const used = new BatchUsage({ ...MESSAGES, modelAsked: null, batch: true }, shipped)
   for (const modelServed of ['claude-opus-5', 'gpt-6-luna', 'unknown'])
     for (const geography of [null, 'global', 'us'])
-      used.add(usageOf([partOf({ input_tokens: 1 })], { modelServed, geography }), true)
+      used.add(usageOf([partOf({ input_tokens: 1 })], { modelServed, geography }))
   const counts = Map.groupBy(used.byModel(), ({ model }) => model)
   assert.deepEqual(
     [...counts].map(([model, sums]) => [model, sums.map(({ requests }) => requests)]),

@@ -91,6 +91,8 @@ for (const [what, body, models] of read) {
   })
 }
 
+const TWO_MODELS = '{"model":"a","tools":[{"model":"a","model":"b"}]}'
+
 const refused: readonly [what: string, body: Buffer][] = [
   ['another purpose', formOf(purpose('fine-tune'), file(one))],
   ['no purpose', formOf(file(one))],
@@ -117,6 +119,8 @@ const refused: readonly [what: string, body: Buffer][] = [
   ['a body that is a string', formOf(purpose(), file(line('{"model":"a"}')))],
   ['two bodies', formOf(purpose(), file('{"body":{"model":"a"},"body":{"model":"b"}}'))],
   ['two models', formOf(purpose(), file('{"body":{"model":"a","model":"b"}}'))],
+  ['a tool with two models', formOf(purpose(), file(line('BODY').replace('"BODY"', TWO_MODELS)))],
+  ['a tool with a name like another', formOf(purpose(), file(line({ model: 'a', tools: [{ Model: 'b' }] })))],
   ['a body in another spelling', formOf(purpose(), file('{"body":{"model":"a"},"Body":{"model":"b"}}'))],
   ['no model', formOf(purpose(), file(one + line({ input: 'x' })))],
   ['a model that is a number', formOf(purpose(), file(line({ model: 1 })))],

@@ -3,7 +3,6 @@ import fc from 'fast-check'
 import { type FramePart, FrameReader, type Violation } from '../../src/sockets/frames.ts'
 import { runs } from '../support/scale.ts'
 import { test } from '../support/suite.ts'
-import { randomFrames } from './random-frames.ts'
 import { chunksOf, type Side, sequenceOf, singleBytes, wireOf } from './wire-frames.ts'
 
 function read(reader: FrameReader, bytes: Buffer): { parts: FramePart[]; violation: Violation | null } {
@@ -130,28 +129,4 @@ test('nothing is read after a violation, which is reported again, nor behind a c
     1,
   )
   assert.deepEqual(read(closed, Buffer.from([0x83, 0x00])), { parts: [], violation: null })
-})
-
-test('a chunk that is one whole text message is distinguished from all others, without reading it', () => {
-  let whole = 0
-  fc.assert(
-    fc.property(fc.integer({ min: 0, max: 2 ** 32 - 1 }), (seed) => {
-      const { from, chunks, bytes } = randomFrames(seed)
-      const frames = [wireOf('server', { opcode: 1, payload: 'x'.repeat(seed % 300) })]
-      const reader = readerOf(from)
-      for (const chunk of [...frames, ...chunks, bytes, ...frames]) {
-        const payloadAt = reader.wholeText(chunk)
-        const { parts, violation } = read(reader, chunk)
-        const [part] = parts
-        const isWhole = part?.kind === 'data' && part.opcode === 1 && part.endsMessage
-        if (payloadAt === -1) continue
-        whole += 1
-        assert.ok(isWhole && parts.length === 1 && violation === null && reader.isBetweenMessages)
-        assert.ok(part.wire.equals(chunk))
-        assert.ok(part.payload.equals(chunk.subarray(payloadAt)))
-      }
-    }),
-    { numRuns: runs(2_000) },
-  )
-  assert.ok(whole > runs(2_000) / 2)
 })

@@ -4,6 +4,7 @@ import { type Refusal, redactRefusal, refuse } from '../../kernel/errors.ts'
 import type { Surface } from '../../kernel/vocabulary.ts'
 import type { Endpoint } from '../../providers/endpoint.ts'
 import { findEndpoint } from '../../providers/find-endpoint.ts'
+import { modelInQuery } from '../../providers/named-models.ts'
 import { protocolsForClient, shapeError, statusOf } from '../../providers/surfaces.ts'
 import type { AdmittedCall, PlannedCall } from '../call.ts'
 import type { Gateway } from '../gateway.ts'
@@ -24,25 +25,15 @@ export function findHandshake(surface: Surface, { path, query }: Target): Endpoi
   const endpoint = findEndpoint(surface, 'WS', path)
   if (endpoint === null) return null
   if (endpoint.template === '/v1/responses') return { ...endpoint, billing: 'free', model: 'none' }
-  const isMetered = endpoint.template === '/v1/realtime' && modelNamed(query) !== null
+  const isMetered = endpoint.template === '/v1/realtime' && modelInQuery(query) !== null
   return isMetered
     ? { ...endpoint, billing: 'free', model: 'query' }
     : { ...endpoint, billing: 'unmeterable', model: 'none' }
 }
 
-/**
- * The model in the query. Null if another parameter may choose the session, or if there are two values or spellings, of
- * which upstream may use the other.
- */
-function modelNamed(query: string): string | null {
-  const parameters = new URLSearchParams(query)
-  const selectors = [...parameters.keys()].filter((name) => /model|call_?id|intent/i.test(name))
-  return selectors.length === 1 ? parameters.get('model') || null : null
-}
-
 export function turnsOf(handshake: PlannedCall, gateway: Gateway): SocketTurns | null {
   if (handshake.socketId === null) return null
-  const model = modelNamed(handshake.target.query)
+  const model = modelInQuery(handshake.target.query)
   const protocol =
     handshake.endpoint?.template === '/v1/realtime' && model !== null
       ? new RealtimeProtocol(gateway, model)

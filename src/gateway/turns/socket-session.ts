@@ -8,7 +8,6 @@ import {
   FrameReader,
   type Message,
   MessageReader,
-  messageOf,
   OPCODE,
   pongFrame,
   textFrame,
@@ -214,7 +213,6 @@ export class SocketSession implements MeteredSocket {
 
   #upstreamSent(bytes: Buffer): void {
     if (this.#isOver) return
-    if (this.#passWhole(bytes)) return
     const parts: FramePart[] = []
     const violation = this.#fromUpstream.read(bytes, (part) => parts.push(part))
     // Usually there is one part, and corked writes are slower in Node.
@@ -228,17 +226,6 @@ export class SocketSession implements MeteredSocket {
     }
     if (violation !== null) this.#upstreamFailed(`upstream broke the protocol: ${violation.reason}`)
     this.#flow()
-  }
-
-  /** The fast path for a chunk that is one whole message. Notices are never pending between messages. */
-  #passWhole(bytes: Buffer): boolean {
-    if (this.#isClientGone) return false
-    const payloadAt = this.#fromUpstream.wholeText(bytes)
-    if (payloadAt === -1) return false
-    this.#writeClient(bytes)
-    if (this.#isClientFull) this.#flow()
-    if (this.#turns !== null) this.#observe(messageOf(OPCODE.text, bytes.subarray(payloadAt)))
-    return true
   }
 
   #passOn(part: FramePart): void {

@@ -40,9 +40,15 @@ export class StandingHold {
     const turn = this.#take()
     if (turn === null) return null
     const checked = await this.#admission.check(planned)
-    if (checked.kind === 'admitted') return await this.#begin(turn, turn.isUpToDate(planned, checked))
-    if (!this.putBack(turn)) await drop(turn)
-    return checked.kind === 'refused' ? this.#admission.refuse(planned, checked.refusal) : checked
+    if (checked.kind !== 'admitted') {
+      if (!this.putBack(turn)) await drop(turn)
+      return checked.kind === 'refused' ? this.#admission.refuse(planned, checked.refusal) : checked
+    }
+    if (turn.isUpToDate(planned, checked)) return { kind: 'admitted', turn: turn.startNow() }
+    await drop(turn)
+    const admitted = await this.#admit()
+    if (admitted.kind === 'refused') return this.#admission.refuse(planned, admitted.refusal)
+    return admitted.kind === 'admitted' ? { ...admitted, turn: admitted.turn.startNow() } : admitted
   }
 
   /** Hands the hold to a turn that upstream has begun. Null: another turn has it, or it is outdated. */
@@ -52,10 +58,9 @@ export class StandingHold {
     if (turn === null) return null
     const planned = this.#plan()
     const checked = await this.#admission.check(planned, HOLD_METHOD)
-    const isUpToDate = checked.kind !== 'admitted' || turn.isUpToDate(planned, checked)
-    if (isUpToDate) turn.startNow()
-    else await drop(turn)
-    return isUpToDate ? turn : null
+    if (checked.kind !== 'admitted' || turn.isUpToDate(planned, checked)) return turn.startNow()
+    await drop(turn)
+    return null
   }
 
   /** Takes back the hold of a turn that did not begin. Returns false if the socket gets another hold, or is closed. */
@@ -99,18 +104,6 @@ export class StandingHold {
     const turn = this.#turn
     this.#turn = null
     return turn
-  }
-
-  async #begin(held: TurnCall, isUpToDate: boolean): Promise<AdmittedTurn> {
-    if (isUpToDate) {
-      held.startNow()
-      return { kind: 'admitted', turn: held }
-    }
-    await drop(held)
-    const admitted = await this.#admit()
-    if (admitted.kind === 'admitted') admitted.turn.startNow()
-    if (admitted.kind === 'refused') return this.#admission.refuse(this.#plan(), admitted.refusal)
-    return admitted
   }
 
   #admit(): Promise<AdmittedTurn> {

@@ -182,10 +182,11 @@ export class TurnCall extends OpenCall implements LeftReply {
   }
 
   /** Begins a turn that was admitted in advance. Its time counts from now. */
-  startNow(): void {
+  startNow(): this {
     this.sentMs = this.gateway.clock.monotonicMs()
     const exchange = { ...this.call.exchange, method: 'WS', startedMs: this.sentMs }
     this.call = { ...this.call, exchange }
+    return this
   }
 
   /**

@@ -216,8 +216,7 @@ class SeenTools {
     const { type } = item
     const id = nameAt(item['id'])
     if (id !== null && this.#ids.has(id)) return
-    if (this.#ids.size === CALLS_MAX) counts.doubt()
-    else if (id !== null) this.#ids.add(id)
+    addUpTo(this.#ids, id, counts)
     if (type === 'file_search_call') this.#fileSearches++
     // Opening a page and searching for words on it are free.
     if (type === 'web_search_call' && objectAt(item['action'])['type'] === 'search') this.#webSearches++
@@ -232,9 +231,7 @@ class SeenTools {
    */
   noteContainer(item: JsonObject, counts: Counts): void {
     const id = nameAt(item['container_id']) ?? nameAt(objectAt(item['environment'])['container_id'])
-    if (id === null) return
-    if (this.#containers.size === CALLS_MAX) counts.doubt()
-    else this.#containers.add(id)
+    addUpTo(this.#containers, id, counts)
   }
 
   get containerIds(): readonly string[] {
@@ -249,4 +246,10 @@ class SeenTools {
       containers: this.#containers.size,
     })
   }
+}
+
+function addUpTo(ids: Set<string>, id: string | null, counts: Counts): void {
+  if (id === null || ids.has(id)) return
+  if (ids.size === CALLS_MAX) counts.doubt()
+  else ids.add(id)
 }
