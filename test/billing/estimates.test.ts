@@ -213,3 +213,27 @@ test('a message that ends in an error while it thinks is not charged for the sil
   const usage = (await call.record())['usage'] as Record<string, number>
   assert.deepEqual([usage['input_tokens'], usage['output_tokens']], [9, 1])
 })
+
+test('a response that fails without stated usage costs what it delivered, and the rest of its hold is lost', async () => {
+  const failed = event({
+    type: 'response.failed',
+    response: {
+      id: 'resp_1',
+      model: 'gpt-5',
+      status: 'failed',
+      usage: null,
+      error: { code: 'server_error' },
+    },
+  })
+  const steps: Step[] = [
+    { send: streamHead },
+    created(),
+    delta('x'.repeat(400)),
+    failed,
+    { send: lastChunk() },
+  ]
+  const call = await bench.begin('/v1/responses', { model: 'gpt-5', input: 'hi', stream: true }, steps)
+  const record = await call.record()
+  assert.deepEqual([usageOf(record)['output_tokens'], record['estimated']], [100, true])
+  assert.ok(Number(record['lost_list_cost_usd']) > 0)
+})
