@@ -216,7 +216,10 @@ function rateSaid({ plan, request, admission }: BilledCall, metered: Metered): R
 
 const STALLED_MS = 5_000
 
-/** How the call ended. An error that upstream states counts as breaking off. If the client was not reading when the reply broke, upstream may have cut it for that reason. */
+/**
+ * How the call ended. An error that upstream states counts as broken. If the client was not reading when the reply broke,
+ * upstream may have cut it for that reason.
+ */
 function endedAs({ end, head, metered, times, stored }: CallOutcome): EndedAs {
   const isBroken = stored?.kind === 'missing' || (metered?.error ?? null) !== null
   if (end.kind === 'complete') return isBroken ? 'broken' : 'whole'

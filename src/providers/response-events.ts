@@ -1,5 +1,5 @@
 import type { ReplyDocument } from '../metering/json-shape.ts'
-import { readJson } from '../metering/reply-json.ts'
+import { readJson } from '../metering/meter.ts'
 import { NOT_READ, type RequestFacts } from '../metering/request-facts.ts'
 import { givenTwice } from './ambiguity.ts'
 import { RESPONSE_EVENT } from './chat/responses.ts'

@@ -28,7 +28,7 @@ const batch: DeferredObject = {
 const SECRET = 'svc_live_secret'
 
 const ended = {
-  containerIds: [],
+  ...{ containerIds: [], inputKnown: true, outputKnown: true },
   usage: { stopReason: 'ended' },
   requestsFor: '/v1/messages',
 } as unknown as Metered

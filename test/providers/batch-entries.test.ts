@@ -40,16 +40,16 @@ const cases: readonly Case[] = [
     ['a'],
   ],
   ['an entry without a model', batch({ model: 'a' }, { max_tokens: 1 }), /names no model/],
-  ['an entry with a number for a model', batch({ model: 1 }), /model names in "model"|"model" must/],
+  ['an entry with a number for a model', batch({ model: 1 }), /"model" is not a model name|"model" must/],
   [
     'an entry with an object for a model',
     batch({ model: { id: 'a' } }),
-    /model names in "model"|"model" must/,
+    /"model" is not a model name|"model" must/,
   ],
   [
     'an entry with a model that is too long',
     batch({ model: 'm'.repeat(257) }),
-    /model names in "model"|"model" must/,
+    /"model" is not a model name|"model" must/,
   ],
   ['an entry without params', { requests: [{ custom_id: 'c' }] }, /"requests" (?:cannot|must)/],
   ['an entry with a list for params', { requests: [entry([{ model: 'a' }])] }, /"requests" (?:cannot|must)/],
@@ -57,7 +57,7 @@ const cases: readonly Case[] = [
   [
     'an entry with an unreadable tool',
     batch({ model: 'a', tools: [{ model: {} }] }),
-    /model names in "tools"/,
+    /"tools" is not a model name/,
   ],
   ['an entry with fallbacks of upstream', batch({ model: 'a', fallbacks: 'default' }), /Upstream chooses/],
   ['no requests', {}, /names no models/],

@@ -16,14 +16,14 @@ messages POST /v1/messages
   fallbacks | {"model":"a","fallbacks":[{"model":"b","max_tokens":1},"c"]} | = a, b, c
   no fallbacks | {"model":"a","fallbacks":null} | = a
   fallbacks that upstream chooses | {"model":"a","fallbacks":"default"} | ~ Upstream chooses
-  a fallback without a model | {"model":"a","fallbacks":[{}]} | ~ model names in "fallbacks"
-  a fallback with a number | {"model":"a","fallbacks":[{"model":1}]} | ~ model names in "fallbacks"
-  an object for fallbacks | {"model":"a","fallbacks":{"model":"b"}} | ~ model names in "fallbacks"
+  a fallback without a model | {"model":"a","fallbacks":[{}]} | ~ "fallbacks" is not a model name
+  a fallback with a number | {"model":"a","fallbacks":[{"model":1}]} | ~ "fallbacks" is not a model name
+  an object for fallbacks | {"model":"a","fallbacks":{"model":"b"}} | ~ "fallbacks" is not a model name
   a fallback twice over | {"model":"a","fallbacks":[{"model":"a","model":"b"}]} | ~ "model" is given twice
   tools that name nothing | {"model":"a","tools":[{"name":"f","input_schema":{"model":"x"}}]} | = a
   no tools | {"model":"a","tools":null} | = a
   an advisor | {"model":"a","tools":[{"type":"advisor_20260301","name":"advisor","model":"b"}]} | = a, b
-  an advisor without a model | {"model":"a","tools":[{"type":"advisor_20260301"}]} | ~ model names in "tools"
+  an advisor without a model | {"model":"a","tools":[{"type":"advisor_20260301"}]} | ~ "tools" is not a model name
   a tool with two limits on its use | {"model":"a","tools":[{"type":"web_search_20250305","max_uses":1,"max_uses":1000}]} | ~ "max_uses" is given twice
 messages POST /v1/messages/count_tokens
   a tool that a message defines which is only counted | {"model":"a","messages":[{"role":"user","content":[{"type":"tool_addition","tool":{"type":"tool_definition","definition":{"model":"b"}}}]}]} | = a
@@ -35,17 +35,17 @@ chat POST /v1/responses
   an image tool that has SVG written | {"model":"a","tools":[{"type":"image_generation","model":"b","output_format":"svg","svg":{"model":"c"}}]} | = a, b, c
   an image tool that has SVG written by whom upstream chooses | {"model":"a","tools":[{"type":"image_generation","output_format":"svg"}]} | ~ writes the SVG
   a tool inside a namespace | {"model":"a","tools":[{"type":"namespace","tools":[{"type":"image_generation","model":"b"}]}]} | = a, b
-  a namespace inside a namespace | {"model":"a","tools":[{"type":"namespace","tools":[{"type":"namespace","tools":[]}]}]} | ~ model names in "tools"
-  a tool with a list for a model | {"model":"a","tools":[{"type":"x","model":["b"]}]} | ~ model names in "tools"
-  a tool with an object for its type | {"model":"a","tools":[{"type":{}}]} | ~ model names in "tools"
-  a tool that is a string | {"model":"a","tools":["image_generation"]} | ~ model names in "tools"
-  an object for tools | {"model":"a","tools":{"type":"x"}} | ~ model names in "tools"
+  a namespace inside a namespace | {"model":"a","tools":[{"type":"namespace","tools":[{"type":"namespace","tools":[]}]}]} | ~ "tools" is not a model name
+  a tool with a list for a model | {"model":"a","tools":[{"type":"x","model":["b"]}]} | ~ "tools" is not a model name
+  a tool with an object for its type | {"model":"a","tools":[{"type":{}}]} | ~ "tools" is not a model name
+  a tool that is a string | {"model":"a","tools":["image_generation"]} | ~ "tools" is not a model name
+  an object for tools | {"model":"a","tools":{"type":"x"}} | ~ "tools" is not a model name
   a tool with two models | {"model":"a","tools":[{"model":"a","model":"b"}]} | ~ "model" is given twice
   a tool with a name like another | {"model":"a","tools":[{"Model":"b"}]} | ~ read one of its member names differently
   two members of one name in a schema | {"model":"a","tools":[{"parameters":{"x":1,"x":2,"name":1,"name":2}}]} | = a
   an item with tools | {"model":"a","input":[{"role":"user","content":"x"},{"type":"additional_tools","tools":[{"type":"image_generation","model":"b"}]}]} | = a, b
   an item with tools that name none | {"model":"a","input":[{"type":"tool_search_output","tools":[{"type":"image_generation"}]}]} | = a, gpt-image-2
-  an item with tools that cannot be read | {"model":"a","input":[{"tools":[{"model":1}]}]} | ~ model names in "tools"
+  an item with tools that cannot be read | {"model":"a","input":[{"tools":[{"model":1}]}]} | ~ "tools" is not a model name
   an item with tools twice | {"model":"a","input":[{"tools":[],"tools":[]}]} | ~ "tools" is given twice
   text as input | {"model":"a","input":"tools"} | = a
 chat POST /v1/conversations
@@ -68,21 +68,21 @@ const cases: readonly ModelsCase[] = [
     'messages',
     MESSAGES,
     { model: 'a', fallbacks: [LONG] },
-    /model names in "fallbacks"/,
+    /"fallbacks" is not a model name/,
   ],
   [
     'fallbacks that cannot be read to the end',
     'messages',
     MESSAGES,
     { model: 'a', fallbacks: ['b'.repeat(300_000)] },
-    /model names in "fallbacks"/,
+    /"fallbacks" is not a model name/,
   ],
   [
     'tools that are too long',
     'chat',
     RESPONSES,
     tools({ type: 'function', description: 'x'.repeat(300_000) }),
-    /model names in "tools"/,
+    /"tools" is not a model name/,
   ],
   [
     'more models than are checked',

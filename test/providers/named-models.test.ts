@@ -15,9 +15,9 @@ messages POST /v1/messages
   a model with escapes | {"\u006dodel":"\u0061\u00e4"} | = aä
   no model on a paid endpoint | {"max_tokens":1} | ~ names no model
   no body on a paid endpoint | - | ~ names no model
-  a list for a model | {"model":["a"]} | ~ model names in "model"
-  a number for a model | {"model":1} | ~ model names in "model"
-  an object for a model, where it is a string | {"model":{"id":"a"}} | ~ model names in "model"
+  a list for a model | {"model":["a"]} | ~ "model" is not a model name
+  a number for a model | {"model":1} | ~ "model" is not a model name
+  an object for a model, where it is a string | {"model":{"id":"a"}} | ~ "model" is not a model name
   two models | {"model":"a","model":"b"} | ~ "model" is given twice
   a body that is no JSON | model=a | ~ not JSON
   the shape of an answer | {"model":"a","output_format":{"type":"json_schema"}} | = a
@@ -28,12 +28,12 @@ chat POST /v1/moderations
   no model on a free endpoint | {"input":"x"} | =
   no body on a free endpoint | - | =
   a model on a free endpoint | {"model":"omni"} | = omni
-  a model that is none on a free endpoint | {"model":7} | ~ model names in "model"
+  a model that is none on a free endpoint | {"model":7} | ~ "model" is not a model name
   an unreadable body on a free endpoint | { | ~ is incomplete
 messages POST /v1/messages/count_tokens
   counting tokens | {"model":"a"} | = a
 messages POST /v1/agents
-  an agent with its model as an object | {"model":{"id":"a"}} | ~ model names in "model"
+  an agent with its model as an object | {"model":{"id":"a"}} | ~ "model" is not a model name
 messages POST /v1/agents/ag_1
   an agent with its model as a string | {"model":"a"} | = a
 messages POST /v1/dreams
@@ -43,7 +43,7 @@ chat POST /v1/completions
   a prompt of tokens | {"model":"a","prompt":[1,2]} | = a
 chat POST /v1/chat/completions
   moderation by a model | {"model":"a","moderation":{"model":"b"}} | = a, b
-  moderation by nobody knows what | {"model":"a","moderation":{"model":5}} | ~ model names in "moderation"
+  moderation by nobody knows what | {"model":"a","moderation":{"model":5}} | ~ "moderation" is not a model name
 chat POST /v1/images/generations
   moderation of images, which is a word | {"model":"a","moderation":"low"} | = a
   an SVG | {"model":"a","output_format":"svg","svg":{"model":"b"}} | = a, b
@@ -87,11 +87,11 @@ messages POST /v1/sessions
 chat POST /v1/fine_tuning/alpha/graders/run
   a grader | {"grader":{"model":"a"}} | ~ cannot tell which models
 chat POST /v1/fine_tuning/alpha/graders/validate
-  a grader that is only validated | {"grader":{"model":"a"}} | ~ does not read them
+  a grader that is only validated | {"grader":{"model":"a"}} | ~ cannot tell which models
 chat POST /v1/evals
-  an eval, whose graders name models | {"testing_criteria":[{"type":"label_model","model":"a"}]} | ~ does not read them
+  an eval, whose graders name models | {"testing_criteria":[{"type":"label_model","model":"a"}]} | ~ cannot tell which models
 chat POST /v1/agents/sessions/sess_1
-  a session whose model changes | {"agent":{"model":"a"}} | ~ does not read them
+  a session whose model changes | {"agent":{"model":"a"}} | ~ cannot tell which models
 chat POST /v1/realtime/sessions
   a credential | {"model":"a"} | ~ credential
 messages POST /v1/oauth/token
@@ -103,7 +103,7 @@ chat POST /v1/containers
 `)
 
 const cases: readonly ModelsCase[] = [
-  ['a name longer than any model has', 'messages', MESSAGES, { model: LONG }, /model names in "model"/],
+  ['a name longer than any model has', 'messages', MESSAGES, { model: LONG }, /"model" is not a model name/],
   ['a form where JSON is read', 'messages', MESSAGES, form({ model: 'a' }), /is a form/],
   [
     'a stored prompt that is long',
@@ -125,7 +125,7 @@ const cases: readonly ModelsCase[] = [
     'chat',
     'POST /v1/images/edits',
     form({ model: 'm'.repeat(2000) }),
-    /model names in "model"/,
+    /"model" is not a model name/,
   ],
 ]
 
@@ -155,7 +155,7 @@ test('a model that upstream takes by itself counts as named where none is, and n
     assert.deepEqual(await drawn(left), { names: ['d'], ...known })
   assert.deepEqual(await drawn({ prompt: 'x', model: 'a' }), { names: ['a'], ...known })
   for (const model of [7, {}, [], LONG])
-    assert.match((await drawn({ prompt: 'x', model })).unknown ?? '', /model names in "model"/)
+    assert.match((await drawn({ prompt: 'x', model })).unknown ?? '', /"model" is not a model name/)
   assert.match((await drawn({ prompt: { id: 'p' } })).unknown ?? '', /stored prompt/)
   assert.match((await drawn('{')).unknown ?? '', /is incomplete/)
   const edited = await modelsOf('chat', 'POST /v1/images/edits', form({ prompt: 'x', image }), undefined, 'd')
