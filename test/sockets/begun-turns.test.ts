@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
+import { SOCKET_KEY_POLL_MS } from '../../src/gateway/turns/open-sockets.ts'
 import { dig } from '../simulator/dig.ts'
 import { after, before, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { type PlayedUpstream, playUpstream, usageOf } from './played-upstream.ts'
+import { stopTime } from './stop-time.ts'
 
 const transcription = { model: 'whisper-1' }
 const GREETING = {
@@ -54,19 +56,24 @@ test('responses that upstream begins by itself when the key has been revoked are
 
 const WRITTEN = 'conversation.item.input_audio_transcription.completed'
 
-test('transcripts under way when the key is revoked come to their ends and are paid for, all of them', async () => {
-  const { id, socket, say, count } = await open({ type: 'begin' })
+test('transcripts under way when the key is revoked come to their ends and are paid for, all of them', async (t) => {
+  // The poll that closes idle sockets of revoked keys must not come between the transcripts.
+  const pass = stopTime(t, 'gateway/turns/open-sockets')
+  const played = await playUpstream(GREETING)
+  t.after(() => played.close())
+  const { id, socket, say } = await open({ type: 'begin' }, played)
   const items = ['item_1', 'item_2', 'item_3', 'item_4']
   for (const item of items) say({ type: 'input_audio_buffer.committed', item_id: item })
   for (const _item of items) await socket.takeType('input_audio_buffer.committed')
-  await upstream.gateway.revokeKey(id)
+  await played.gateway.revokeKey(id)
   for (const [i, item] of items.entries()) {
     say({ type: WRITTEN, item_id: item, usage: { type: 'duration', seconds: 600 } })
-    if (i === 0) await until('the first is paid for', async () => (await upstream.costs(id)).length === 1)
+    await socket.takeType(WRITTEN)
+    if (i === 0) await until('the first is paid for', async () => (await played.costs(id)).length === 1)
   }
+  await until('all are billed', async () => (await played.costs(id)).length === 4)
+  await pass.over(SOCKET_KEY_POLL_MS)
   assert.equal((await socket.closed()).code, 1008)
-  assert.equal(count(WRITTEN), 4)
-  await until('all are billed', async () => (await upstream.costs(id)).length === 4)
-  await until('nothing is held', async () => (await upstream.heldUsd(id)) === 0)
-  assert.deepEqual(await upstream.costs(id), Array(4).fill(['whisper-1', 0.06]))
+  await until('nothing is held', async () => (await played.heldUsd(id)) === 0)
+  assert.deepEqual(await played.costs(id), Array(4).fill(['whisper-1', 0.06]))
 })

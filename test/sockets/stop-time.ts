@@ -15,9 +15,9 @@ const OF_SOCKETS = [pathOf('gateway/turns/socket-session')]
 /** The file that starts the timer of a handshake itself. What it calls starts timers of connections. */
 const OF_HANDSHAKES = pathOf('http/upstream-connection')
 
-function isOfSockets(stack: string): boolean {
+function isOfSockets(stack: string, files: readonly string[]): boolean {
   const [, _here, starter = ''] = stack.split('\n')
-  return starter.includes(OF_HANDSHAKES) || OF_SOCKETS.some((file) => stack.includes(file))
+  return starter.includes(OF_HANDSHAKES) || files.some((file) => stack.includes(file))
 }
 
 export interface StoppedTime {
@@ -28,10 +28,11 @@ export interface StoppedTime {
 }
 
 /**
- * From here on the timers of sockets advance only by the returned function. Other timers go on: a process has the gateways of
+ * From here on the timers of sockets, and of the files that are named, advance only by the returned function. Other timers go on: a process has the gateways of
  * other test files too, and a gateway whose heartbeat stops is fenced by its database.
  */
-export function stopTime(t: TestContext): StoppedTime {
+export function stopTime(t: TestContext, ...names: readonly string[]): StoppedTime {
+  const files = [...OF_SOCKETS, ...names.map(pathOf)]
   const { setTimeout: start, clearTimeout: clear } = globalThis
   t.mock.timers.enable({ apis: ['setTimeout'] })
   const { setTimeout: startMocked, clearTimeout: clearMocked } = globalThis
@@ -40,7 +41,7 @@ export function stopTime(t: TestContext): StoppedTime {
   let onStarted = Promise.withResolvers<void>()
   const startEither = (run: (...args: unknown[]) => void, ms: number, ...args: unknown[]) => {
     const { stack = '' } = new Error('which file starts this timer')
-    if (!isOfSockets(stack)) return start(run, ms, ...args)
+    if (!isOfSockets(stack, files)) return start(run, ms, ...args)
     const timer = startMocked(run, ms, ...args)
     mocked.add(timer)
     started.push(ms)
