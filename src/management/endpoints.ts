@@ -109,7 +109,7 @@ export const routes: readonly Route[] = [
 
   // The installation
   route('get_overview', 'GET /gateway/v1/overview', 'viewer', 'one', overview.getOverview),
-  route('get_prices', 'GET /gateway/v1/prices', 'viewer', 'none', overview.getPrices),
+  route('get_prices', 'GET /gateway/v1/prices', 'viewer', 'one', overview.getPrices),
   route(
     'get_openapi',
     'GET /gateway/openapi.json',

@@ -41,6 +41,11 @@ test('the price book has every model with its rates, as it was shipped', async (
   for (const { id, prices } of models) assert.deepEqual(prices.rates, version.names.get(id)?.entry.rates)
 })
 
+test('an operator may name an account, as on every management endpoint', async () => {
+  const { body } = await askOf(gateway)('GET', '/gateway/v1/prices?account=default')
+  assert.ok(Array.isArray(body['models']))
+})
+
 test('what the file of the operator added or changed is marked', async () => {
   const { body } = await askOf(changed)('GET', '/gateway/v1/prices')
   assert.equal(body['overlay'], 'prices.json')
