@@ -1,5 +1,6 @@
 import type { CallClosing, CallOpening } from '../../ledger/call.ts'
 import { number, present, type Row, recordOf } from '../rows.ts'
+import { type EventSettings, eventSettings } from './budget-events.ts'
 import { BALANCE_LOW, BUDGET_THRESHOLDS } from './events.ts'
 import { ACCOUNT_COLUMNS, BUDGET_COLUMNS, MoneyRows } from './money-rows.ts'
 import { type Batch, step } from './operation.ts'
@@ -35,7 +36,7 @@ export interface BatchMemory {
    */
   readonly openCalls: Map<string, CallRow>
   /** The settings of events; null: not read yet. */
-  settings: readonly Row[] | null
+  settings: EventSettings | null
 }
 
 export function createBatchMemory(): BatchMemory {
@@ -59,7 +60,7 @@ export interface BatchRows {
   readonly money: MoneyRows
   /** The batch files that the calls name, if the same key uploaded them. */
   readonly files: ReadonlyMap<CallOpening, Row | undefined>
-  readonly settings: readonly Row[]
+  readonly settings: EventSettings
   /** The database's clock, for all calls; null if each call brings its own time. */
   readonly nowMs: number | null
 }
@@ -154,66 +155,81 @@ export function* readBatch(
   { closings, openings }: CallBatch,
   { node, clock, memory }: BatchParts,
 ): Batch<BatchRows | null> {
-  const ids = [...new Set(closings.map(({ requestId }) => requestId))]
-  const remembered = ids.flatMap((id) => memory.openCalls.get(id) ?? [])
-  const unread = remembered.length === ids.length ? [] : ids.filter((id) => !memory.openCalls.has(id))
   const names = openings.map(({ digest }) => digestName(digest))
-  const digests = new Map(openings.map(({ digest }, n) => [names[n] ?? '', digest]))
-  const owners = [...(yield* readOwners(digests, unread, memory)), ...remembered]
+  const digests = new Map<string, Uint8Array>()
+  for (const [n, { digest }] of openings.entries()) digests.set(names[n] ?? '', digest)
+  const calls = new Map<string, CallRow>()
+  const unread = new Set<string>()
+  for (const { requestId } of closings) {
+    const call = memory.openCalls.get(requestId)
+    if (call === undefined) unread.add(requestId)
+    else calls.set(requestId, call)
+  }
+  const owners = yield* findOwners(digests, [...unread], calls, memory)
   const withFile = openings.filter(({ models }) => models.batchFile !== null)
-  const [
-    locked = [],
-    keys = [],
-    calls = [],
-    budgets = [],
-    accounts = [],
-    settings = [],
-    clocks = [],
-    ...files
-  ] = yield step([
+  const rows = yield step([
     node === null ? NOTHING : LOCK_NODE([node.id, node.epoch]),
     READ_KEYS([...digests.values()]),
-    READ_CALLS(unread),
-    READ_BUDGETS([...new Set(owners.map(({ budgetId }) => budgetId))]),
-    READ_ACCOUNTS([...new Set(owners.map(({ accountId }) => accountId))]),
+    READ_CALLS([...unread]),
+    READ_BUDGETS([...owners.budgetIds]),
+    READ_ACCOUNTS([...owners.accountIds]),
     memory.settings === null ? READ_EVENT_SETTINGS([]) : NOTHING,
     clock === 'database' ? READ_CLOCK([]) : NOTHING,
     ...withFile.map(({ digest, models }) => READ_FILE([digest, models.batchFile])),
   ])
-  if (node !== null && locked.length === 0) return null
-  memory.settings ??= settings
-  const byName = new Map(keys.map((row) => [digestName(row['digest'] as Uint8Array), recordOf<KeyRow>(row)]))
-  const all = [...calls.map(recordOf<CallRow>), ...remembered]
+  const rowsOf = (statement: number): readonly Row[] => rows[statement] ?? []
+  if (node !== null && rowsOf(0).length === 0) return null
+  const keys = new Map<string, KeyRow>()
+  for (const row of rowsOf(1)) {
+    const name = digestName(row['digest'] as Uint8Array)
+    // A key that was created since the owners were found is not known yet.
+    if (memory.owners.has(name)) keys.set(name, recordOf<KeyRow>(row))
+  }
+  for (const row of rowsOf(2)) {
+    const call = recordOf<CallRow>(row)
+    calls.set(call.id, call)
+  }
+  memory.settings ??= eventSettings(rowsOf(5))
   return {
-    // A key that was created since the owners were read is not known yet.
-    keys: names.map((name) => (memory.owners.has(name) ? byName.get(name) : undefined)),
-    calls: new Map(all.map((call) => [call.id, call])),
+    keys: names.map((name) => keys.get(name)),
+    calls,
     memory,
-    money: new MoneyRows(budgets, accounts),
-    files: new Map(withFile.map((opening, n) => [opening, files[n]?.[0]])),
+    money: new MoneyRows(rowsOf(3), rowsOf(4)),
+    files: new Map(withFile.map((opening, n) => [opening, rowsOf(7 + n)[0]])),
     settings: memory.settings,
-    nowMs: clock === 'database' ? number(present(clocks[0]), 'now_ms') : null,
+    nowMs: clock === 'database' ? number(present(rowsOf(6)[0]), 'now_ms') : null,
   }
 }
 
-/** The owners of the keys, and of the calls that are not in memory. A digest without a key has none. */
-function* readOwners(
+/** The budgets and accounts of the keys, of the unread calls, and of the others. A digest without a key has none. */
+function* findOwners(
   digests: ReadonlyMap<string, Uint8Array>,
-  callIds: readonly string[],
+  unread: readonly string[],
+  calls: ReadonlyMap<string, CallRow>,
   { owners }: BatchMemory,
-): Batch<readonly Owners[]> {
+): Batch<{ readonly budgetIds: ReadonlySet<string>; readonly accountIds: ReadonlySet<string> }> {
   if (owners.size > REMEMBERED_MAX) owners.clear()
   const unknown = [...digests].filter(([name]) => !owners.has(name)).map(([, digest]) => digest)
-  let ofCalls: readonly Row[] = []
-  if (unknown.length > 0 || callIds.length > 0) {
-    const [ofKeys = [], found = []] = yield step([READ_OWNERS(unknown), READ_OWNERS_OF_CALLS(callIds)])
-    for (const row of ofKeys) owners.set(digestName(row['digest'] as Uint8Array), recordOf<Owners>(row))
-    ofCalls = found
+  const budgetIds = new Set<string>()
+  const accountIds = new Set<string>()
+  const add = ({ budgetId, accountId }: Owners): void => {
+    budgetIds.add(budgetId)
+    accountIds.add(accountId)
   }
-  const ofKeys = [...digests.keys()].flatMap((name) => owners.get(name) ?? [])
-  return [...ofKeys, ...ofCalls.map(recordOf<Owners>)]
+  if (unknown.length > 0 || unread.length > 0) {
+    const [ofKeys = [], ofCalls = []] = yield step([READ_OWNERS(unknown), READ_OWNERS_OF_CALLS(unread)])
+    for (const row of ofKeys) owners.set(digestName(row['digest'] as Uint8Array), recordOf<Owners>(row))
+    for (const row of ofCalls) add(recordOf<Owners>(row))
+  }
+  for (const name of digests.keys()) {
+    const known = owners.get(name)
+    if (known !== undefined) add(known)
+  }
+  for (const call of calls.values()) add(call)
+  return { budgetIds, accountIds }
 }
 
-export function digestName({ buffer, byteOffset, length }: Uint8Array): string {
-  return Buffer.from(buffer, byteOffset, length).toString('latin1')
+export function digestName(digest: Uint8Array): string {
+  const { buffer, byteOffset, length } = digest
+  return (Buffer.isBuffer(digest) ? digest : Buffer.from(buffer, byteOffset, length)).toString('latin1')
 }

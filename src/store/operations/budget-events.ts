@@ -1,10 +1,12 @@
 import { balanceObject, formatInstant, usd } from '../../api/objects.ts'
+import { DEFAULT_THRESHOLDS } from '../../kernel/limits.ts'
 import type { Nanos } from '../../kernel/money.ts'
 import type { Actor } from '../../kernel/vocabulary.ts'
 import type { Balance } from '../../ledger/account.ts'
 import { dayOf, monthOf } from '../../ledger/calendar.ts'
 import type { Budget } from '../../ledger/call.ts'
-import { readBalanceLow, recordEvent } from './events.ts'
+import { type Row, text } from '../rows.ts'
+import { BALANCE_LOW, BUDGET_THRESHOLDS, readBalanceLow, recordEvent } from './events.ts'
 import type { Operation } from './operation.ts'
 
 /** Events of budgets and balances that cross a threshold. */
@@ -12,8 +14,27 @@ import type { Operation } from './operation.ts'
 const CAP_PERCENT = 100
 
 /** The thresholds of a budget and the cap itself, ascending. */
-export function thresholdsOf(percents: readonly number[]): readonly number[] {
+function thresholdsOf(percents: readonly number[]): readonly number[] {
   return [...new Set([...percents, CAP_PERCENT])].sort((a, b) => a - b)
+}
+
+/** The settings that decide which crossings are events. */
+export interface EventSettings {
+  /** Percentages of a cap in ascending order, with 100. */
+  readonly percents: readonly number[]
+  readonly balanceLowNanos: bigint | null
+}
+
+export function eventSettings(settings: readonly Row[]): EventSettings {
+  const byName = new Map(settings.map((row) => [text(row, 'name'), text(row, 'value')]))
+  const thresholds = byName.get(BUDGET_THRESHOLDS)
+  const low = byName.get(BALANCE_LOW)
+  return {
+    percents: thresholdsOf(
+      thresholds === undefined ? DEFAULT_THRESHOLDS : (JSON.parse(thresholds) as number[]),
+    ),
+    balanceLowNanos: low === undefined ? null : BigInt(low),
+  }
 }
 
 /**

@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto'
 import { accountObject, balanceObject, eventKey } from '../../api/objects.ts'
-import { DEFAULT_THRESHOLDS, limits } from '../../kernel/limits.ts'
+import { limits } from '../../kernel/limits.ts'
 import type { Balance } from '../../ledger/account.ts'
 import type { Budget, CallClosing } from '../../ledger/call.ts'
-import { number, present, type Row, text } from '../rows.ts'
+import { number, present } from '../rows.ts'
 import { getAccount } from './accounts.ts'
 import type { CallRow } from './batch-rows.ts'
-import { balanceEvents, crossedPercents, recordCrossing, thresholdsOf } from './budget-events.ts'
-import { BALANCE_LOW, BUDGET_THRESHOLDS, recordEvent } from './events.ts'
+import { balanceEvents, crossedPercents, type EventSettings, recordCrossing } from './budget-events.ts'
+import { recordEvent } from './events.ts'
 import { getKey } from './keys.ts'
 import { accountCeilings, keyCeilings, type MoneyRows } from './money-rows.ts'
 import type { Operation } from './operation.ts'
@@ -48,19 +48,12 @@ export function ceilingsOf(
 /** The operations that record the events of these settlements, in order. Nearly always there are none. */
 export function settlementEvents(
   bookings: readonly Booking[],
-  settings: readonly Row[],
+  { percents, balanceLowNanos }: EventSettings,
 ): readonly (() => Operation<void>)[] {
-  const byName = new Map(settings.map((row) => [text(row, 'name'), text(row, 'value')]))
-  const thresholds = byName.get(BUDGET_THRESHOLDS)
-  const percents = thresholdsOf(
-    thresholds === undefined ? DEFAULT_THRESHOLDS : (JSON.parse(thresholds) as number[]),
-  )
-  const low = byName.get(BALANCE_LOW)
-  const lowNanos = low === undefined ? null : BigInt(low)
   const events: (() => Operation<void>)[] = []
   for (const booking of bookings)
     if (booking.closing.costNanos > 0n)
-      events.push(...crossings(booking, percents), ...balanceCrossings(booking, lowNanos))
+      events.push(...crossings(booking, percents), ...balanceCrossings(booking, balanceLowNanos))
   for (const booking of firstUnpriced(bookings)) events.push(() => recordUnpriced(booking))
   return events
 }
