@@ -17,8 +17,7 @@ import {
   pepperFingerprint,
   type SecretSealer,
 } from './keys/secrets.ts'
-import { lockDataDir, makePrivateDir, tightenFiles } from './store/data-dir.ts'
-import { SCHEMA_VERSION } from './store/schema.ts'
+import { lockDataDir, makePrivateDir } from './store/data-dir.ts'
 import { openSqliteStore } from './store/sqlite/sqlite-store.ts'
 import type { Store } from './store/store.ts'
 
@@ -55,7 +54,6 @@ export async function openInstallation(
   surroundings: StoreSurroundings,
 ): Promise<Installation> {
   prepareDir(config.dataDir)
-  makeFilesPrivate(config.dataDir, surroundings.log)
   const lock = lockDataDir(config.dataDir)
   if (lock === null) {
     throw new InstallationError(
@@ -92,7 +90,7 @@ export async function openStore(
   prepareDir(config.dataDir)
   const { store, clock } =
     config.databaseUrl === null
-      ? await openSqlite(config.dataDir, surroundings, serving)
+      ? await openSqlite(config.dataDir, surroundings)
       : await openPostgres(config.databaseUrl, surroundings, serving ? nodeName(config.dataDir) : null)
   try {
     const pepper = await ensurePepper(config, store)
@@ -112,9 +110,7 @@ export async function openStore(
 async function openSqlite(
   dataDir: string,
   { onFatal, diskFault, clock }: StoreSurroundings,
-  serving: boolean,
 ): Promise<Pick<Installation, 'store' | 'clock'>> {
-  if (!serving) await refuseUpgradeBeside(dataDir)
   return { store: await openSqliteStore(join(dataDir, 'tollgate.db'), onFatal, diskFault), clock }
 }
 
@@ -157,29 +153,6 @@ function nodeName(dataDir: string): string {
   const file = join(dataDir, 'node')
   if (!existsSync(file)) writePrivateFile(file, `${randomBytes(4).toString('hex')}\n`)
   return `${hostname()}/${readFileSync(file, 'utf8').trim()}`
-}
-
-/** Refuses a command that would migrate the database of a running, older gateway. */
-async function refuseUpgradeBeside(dataDir: string): Promise<void> {
-  const file = join(dataDir, 'tollgate.db')
-  const { schemaVersionOf } = await import('./store/sqlite/database.ts')
-  if (!existsSync(file) || schemaVersionOf(file) >= SCHEMA_VERSION) return
-  const lock = lockDataDir(dataDir)
-  lock?.release()
-  if (lock !== null) return
-  throw new InstallationError(
-    `The running gateway that uses ${dataDir} is older than this command. Restart the gateway with this version first.`,
-  )
-}
-
-/** Makes the files in the data directory private. The operator decides about the mode of an existing directory. */
-function makeFilesPrivate(dataDir: string, log: Log): void {
-  for (const path of tightenFiles(dataDir)) {
-    log.warn(
-      { file: path },
-      `other users can read this file, and the gateway cannot change its mode; run: chmod go= ${path}`,
-    )
-  }
 }
 
 /** Runs `work`, and explains a failure of the file system. */

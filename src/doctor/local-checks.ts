@@ -6,7 +6,7 @@ import { type Secret, shownDatabase } from '../kernel/secret.ts'
 import { createKeyDigest, pepperFingerprint } from '../keys/secrets.ts'
 import { dayOf, outOfDate, readCertificate } from '../read-certificate.ts'
 import { readPricing } from '../read-pricing.ts'
-import { isOpenToOthers, modeOf } from '../store/data-dir.ts'
+import { isOpenToOthers } from '../store/data-dir.ts'
 import { sql } from '../store/operations/sql.ts'
 import { text } from '../store/rows.ts'
 import { type Check, ok, problem, type Result, skipped, warning } from './check.ts'
@@ -59,16 +59,11 @@ export const checkDataDirectory: Check = async ({ config: { dataDir } }) => {
       `${dataDir} is not writable by this user`,
       'Run doctor as the user that runs the gateway, and make that user the owner of the folder.',
     )
-  const openFiles = ['pepper', 'admin-key'].map((name) => join(dataDir, name)).filter(isOpen)
+  const openFiles = ['pepper', 'admin-key'].map((name) => join(dataDir, name)).filter(isOpenToOthers)
   if (openFiles.length > 0)
     return warning(`other users can read ${openFiles.join(', ')}`, `chmod 600 ${openFiles.join(' ')}`)
-  if (isOpen(dataDir)) return warning(`${dataDir} is open to other users`, `chmod 700 ${dataDir}`)
+  if (isOpenToOthers(dataDir)) return warning(`${dataDir} is open to other users`, `chmod 700 ${dataDir}`)
   return ok(`${dataDir} is writable and private`)
-}
-
-function isOpen(path: string): boolean {
-  const mode = modeOf(path)
-  return mode !== null && isOpenToOthers(mode)
 }
 
 async function nearestFolder(path: string): Promise<string> {

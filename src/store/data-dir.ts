@@ -1,17 +1,9 @@
-import { chmodSync, mkdirSync, statSync } from 'node:fs'
+import { mkdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { isMainThread } from 'node:worker_threads'
 import type { Secret } from '../kernel/secret.ts'
 import type { Snapshot } from './operations/operation.ts'
-
-/** The gateway's own files in the data directory. Other files there are not touched. */
-const DATABASES = ['tollgate.db', 'bodies.db']
-const FILES = [
-  ...DATABASES.flatMap((name) => [name, `${name}-wal`, `${name}-shm`]),
-  ...['spool/settlements.jsonl', 'spool/refused.jsonl', 'serving.lock', 'pepper', 'admin-key', 'node'],
-]
-const FOLDERS = ['spool']
 
 /** Makes the data directory private, because its files reveal which key made which call. */
 export function makePrivateDir(dataDir: string): void {
@@ -20,37 +12,10 @@ export function makePrivateDir(dataDir: string): void {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 })
 }
 
-/** Removes permissions of other users from existing files. Returns the files that are still readable by others. */
-export function tightenFiles(dataDir: string): readonly string[] {
-  const stillOpen: string[] = []
-  for (const [names, mode] of [
-    [FILES, 0o600],
-    [FOLDERS, 0o700],
-  ] as const) {
-    for (const name of names) {
-      const path = join(dataDir, name)
-      const found = modeOf(path)
-      if (found === null || !isOpenToOthers(found)) continue
-      try {
-        chmodSync(path, mode)
-      } catch {
-        // The file belongs to another user, so we cannot change its mode.
-        stillOpen.push(path)
-      }
-    }
-  }
-  return stillOpen
-}
-
-/** The mode of a file; null if the file does not exist. */
-export function modeOf(path: string): number | null {
+/** False if there is no such file, and on Windows, which has no such bits. */
+export function isOpenToOthers(path: string): boolean {
   const stat = statSync(path, { throwIfNoEntry: false })
-  return stat === undefined ? null : stat.mode & 0o777
-}
-
-/** False on Windows, where Node reports a mode without meaning. */
-export function isOpenToOthers(mode: number): boolean {
-  return process.platform !== 'win32' && (mode & 0o077) !== 0
+  return process.platform !== 'win32' && stat !== undefined && (stat.mode & 0o077) !== 0
 }
 
 export interface DataDirLock {

@@ -15,7 +15,7 @@ import {
   upstreamOf,
 } from './money-rows.ts'
 import { type Batch, step } from './operation.ts'
-import { type Filled, type ForEach, prepare, prepareInserts } from './prepared.ts'
+import { type ForEach, prepare, prepareInserts } from './prepared.ts'
 import type { BoundValue } from './sql.ts'
 
 /** Admits the calls of a batch in order, because each decision depends on the holds of the calls before it. */
@@ -42,7 +42,7 @@ export function admitCalls(
 ): {
   readonly admitted: readonly Admission[]
   readonly opened: readonly CallRow[]
-  readonly writes: readonly (ForEach | Filled)[]
+  readonly writes: readonly ForEach[]
 } {
   const uses = new Map<string, number>()
   const opened: CallRow[] = []

@@ -35,23 +35,9 @@ export class Prepared {
   }
 }
 
-export class Filled {
+interface Filled {
   readonly prepared: Prepared
   readonly values: Values
-
-  constructor(prepared: Prepared, values: Values) {
-    this.prepared = prepared
-    this.values = values
-  }
-}
-
-/** A prepared statement. The template's parts are parameter types, or SQL without values. */
-export function prepare(
-  texts: readonly string[],
-  ...parts: (ParameterType | Sql)[]
-): (values: Values) => Filled {
-  const prepared = new Prepared(texts, parts)
-  return (values) => new Filled(prepared, values)
 }
 
 /**
@@ -78,6 +64,15 @@ export class ForEach {
   }
 }
 
+/** A prepared statement. The template's parts are parameter types, or SQL without values. */
+export function prepare(
+  texts: readonly string[],
+  ...parts: (ParameterType | Sql)[]
+): (values: Values) => ForEach {
+  const prepared = new Prepared(texts, parts)
+  return (values) => new ForEach(prepared, [values], false, () => [{ prepared, values }])
+}
+
 /** Runs nothing and has no rows. */
 export const NOTHING = new ForEach(new Prepared([''], []), [], false, () => [])
 
@@ -98,7 +93,7 @@ export function prepareReads(
       one,
       keys.map((key) => [key]),
       false,
-      () => (keys.length === 0 ? [] : [new Filled(all, [keys])]),
+      () => (keys.length === 0 ? [] : [{ prepared: all, values: [keys] }]),
     )
 }
 
@@ -167,7 +162,7 @@ function forRows(one: Prepared, mustChange: boolean, prepareCount: (count: numbe
     const filled: Filled[] = []
     for (let at = 0; at < rows.length; ) {
       const count = PORTIONS.find((size) => size <= rows.length - at) ?? 1
-      filled.push(new Filled(preparedFor(count), rows.slice(at, at + count).flat() as Values))
+      filled.push({ prepared: preparedFor(count), values: rows.slice(at, at + count).flat() as Values })
       at += count
     }
     return filled
@@ -192,13 +187,12 @@ export function boundValue(value: BoundValue, store: Dialect['store']): BoundVal
   return typeof value === 'boolean' && store === 'sqlite' ? Number(value) : value
 }
 
-export type Runnable = Sql | Filled | ForEach
+export type Runnable = Sql | ForEach
 
 /** The statements that PostgreSQL gets for this one. */
 export function statementsOf(runnable: Runnable, dialect: Dialect): readonly Statement[] {
   if (runnable instanceof Sql) return [render(runnable, dialect)]
-  const filled = runnable instanceof ForEach ? runnable.together() : [runnable]
-  return filled.map(({ prepared, values }) => ({
+  return runnable.together().map(({ prepared, values }) => ({
     text: prepared.textFor(dialect),
     values: values.map((value) => boundValue(value, 'postgres')),
     name: prepared.name,

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { DatabaseSync, type SQLInputValue, type SQLOutputValue, type StatementSync } from 'node:sqlite'
 import type { Answers, Batch, Operation, Operations, Snapshot } from '../operations/operation.ts'
-import { boundValue, ForEach, type Prepared, type Runnable } from '../operations/prepared.ts'
+import { boundValue, type Prepared, type Runnable } from '../operations/prepared.ts'
 import { type BoundValue, type Dialect, render, Sql } from '../operations/sql.ts'
 import type { Row } from '../rows.ts'
 import { NewerSchema, SCHEMA_VERSION, sqliteSchema, upgradesFrom } from '../schema.ts'
@@ -44,7 +44,6 @@ export function statementRunner(db: DatabaseSync): RunStatement {
       const { text, values } = render(statement, SQLITE)
       return text === '' ? [] : runText(text).read(values)
     }
-    if (!(statement instanceof ForEach)) return runOf(statement.prepared).read(statement.values)
     const { one, rows, mustChange } = statement
     if (rows.length === 0) return []
     const run = runOf(one)
