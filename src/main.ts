@@ -360,12 +360,6 @@ async function serveFrom(
       log.warn(about, 'too many connections from one address are closed; is it a proxy? see trusted_proxies')
     }),
     certificate: certificate === null ? null : pairOf(certificate),
-    onTlsToPlain: atMostEvery(WARN_INTERVAL_MS, clock, (address: string) => {
-      log.info(
-        { address },
-        'a client speaks TLS to this port, which speaks plain HTTP; see TOLLGATE_TLS_CERT',
-      )
-    }),
   })
   const address = await server.listen(config.host, config.port)
   if (!gateway.isMaintenance) {

@@ -134,10 +134,7 @@ class Ratio {
   }
 }
 
-/**
- * A cache of the entries that were used last. It uses two maps, because deleting the oldest entry of one map takes 10
- * µs at this size.
- */
+/** The entries that were used last, in two maps: finding the oldest entry of one map took a sixth of the time of a bill. */
 class Recent<Value> {
   #young = new Map<string, Value>()
   #old = new Map<string, Value>()

@@ -30,7 +30,6 @@ export interface ServerParts {
   readonly connectionsPerAddressMax?: number | null
   onCrowded?(address: string): void
   readonly certificate?: CertificatePair | null
-  onTlsToPlain?(address: string): void
   readonly trustedProxies?: TrustedProxies | null
 }
 
@@ -68,9 +67,7 @@ export function createHttpServer(parts: ServerParts): HttpServer {
     },
     onBroken(socket, error, head) {
       const refusal = explainClientError(error)
-      const isTls = door === null && head.startsWith(TLS_HANDSHAKE)
-      if (isTls) parts.onTlsToPlain?.(socket.remoteAddress ?? '')
-      if (refusal === null || isTls) socket.destroy()
+      if (refusal === null) socket.destroy()
       else answerBroken(socket, refusal, head)
     },
     onClosed: left,
@@ -99,12 +96,6 @@ export function createHttpServer(parts: ServerParts): HttpServer {
       onSecure(secure) {
         connections.delete(handshake)
         connections.set(new ClientConnection(secure, owner, accepted), network)
-      },
-      onPlain(head) {
-        // Read the pending bytes first. Closing with unread bytes would reset the connection, and the answer would be
-        // lost.
-        accepted.resume()
-        answerBroken(accepted, refuse('bad_request', SPEAK_TLS), head.toString('latin1'))
       },
       onGone: () => left(handshake),
     })
@@ -195,10 +186,6 @@ export function createHttpServer(parts: ServerParts): HttpServer {
     },
   }
 }
-
-const TLS_HANDSHAKE = '\x16\x03'
-
-const SPEAK_TLS = 'This port speaks TLS: begin the base URL with https://.'
 
 function explainClientError(error: WireError): Refusal | null {
   switch (error.code) {

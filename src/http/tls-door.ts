@@ -11,7 +11,6 @@ export interface CertificatePair {
 export interface Arriving {
   /** Called when the handshake has completed. Requests arrive on `secure`, which wraps the accepted socket. */
   onSecure(secure: TLSSocket): void
-  onPlain(head: Buffer): void
   onGone(): void
 }
 
@@ -57,7 +56,6 @@ export function createTlsDoor(pair: CertificatePair): TlsDoor {
       accepted.once('readable', () => {
         const first = accepted.read() as Buffer | null
         if (first === null) accepted.destroy()
-        else if (isPlainHttp(first)) arriving.onPlain(first)
         else {
           accepted.unshift(first)
           handshakes.set(handshake.ends, handshake)
@@ -80,9 +78,4 @@ interface Handshake {
 /** Identifies a connection: the same for the accepted socket and the TLS socket on it. */
 function endsOf({ remoteAddress, remotePort, localAddress }: Socket): string {
   return `${remoteAddress} ${remotePort} ${localAddress}`
-}
-
-/** Whether the first byte is that of a plain HTTP request (a letter or a line break) and not of a handshake (0x16). */
-function isPlainHttp(first: Buffer): boolean {
-  return /^[A-Za-z\r\n]/.test(first.toString('latin1', 0, 1))
 }

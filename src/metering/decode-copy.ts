@@ -27,6 +27,10 @@ export type Coding = keyof typeof CODINGS
 /** How many compressed bytes the copy may lag behind. Beyond that, the sender waits until half of them are decoded. */
 const REQUEST_BACKLOG_BYTES_MAX = 64 * 1024
 
+/** A paced copy is read for so long, then pauses for four times as long: it takes a fifth of the main thread. */
+const BUSY_MS = 5
+const PAUSE_PER_BUSY_MS = 4
+
 const DECODED_BYTES_OF_ANY_RATIO = 1024 ** 2
 
 export interface CopyDecoder {
@@ -42,6 +46,8 @@ export interface CopyDecoder {
 type DecodedState = 'whole' | 'corrupt' | 'too_large' | 'too_dense'
 
 interface CopyLimits {
+  /** Whether reading the output may take only a part of the time: a few bytes can decode to much work. */
+  readonly isPaced?: boolean
   readonly backlogBytesMax?: number
   readonly ratioMax?: number
 }
@@ -51,9 +57,9 @@ export function decodeCopy(
   coding: Coding,
   outputBytesMax: number,
   onBytes: (bytes: Buffer) => void,
-  { backlogBytesMax = REQUEST_BACKLOG_BYTES_MAX, ratioMax = Infinity }: CopyLimits = {},
+  { backlogBytesMax = REQUEST_BACKLOG_BYTES_MAX, ratioMax = Infinity, isPaced = false }: CopyLimits = {},
 ): CopyDecoder {
-  return new StreamDecoder(coding, onBytes, { outputBytesMax, backlogBytesMax, ratioMax })
+  return new StreamDecoder(coding, onBytes, { outputBytesMax, backlogBytesMax, ratioMax, isPaced })
 }
 
 type AllLimits = Required<CopyLimits> & { readonly outputBytesMax: number }
@@ -68,6 +74,7 @@ class StreamDecoder implements CopyDecoder {
   #room: PromiseWithResolvers<void> | null = null
   #state: DecodedState = 'whole'
   #inputBytes = 0
+  #busyMs = 0
   #outputBytes = 0
 
   constructor(coding: Coding, onBytes: (bytes: Buffer) => void, copyLimits: AllLimits) {
@@ -125,13 +132,23 @@ class StreamDecoder implements CopyDecoder {
     if (this.#outputBytes > this.#limits.outputBytesMax) this.#state = 'too_large'
     else if (this.#isDense(stream)) this.#state = 'too_dense'
     else {
+      const beganMs = performance.now()
       try {
         this.#onBytes(bytes)
       } catch {
         this.#state = 'corrupt'
       }
+      if (this.#limits.isPaced) this.#pace(stream, performance.now() - beganMs)
     }
     if (this.#state !== 'whole') stream.destroy()
+  }
+
+  #pace(stream: DecodingStream, ms: number): void {
+    this.#busyMs += ms
+    if (this.#busyMs < BUSY_MS) return
+    stream.pause()
+    setTimeout(() => stream.resume(), this.#busyMs * PAUSE_PER_BUSY_MS)
+    this.#busyMs = 0
   }
 
   #isDense({ bytesWritten }: DecodingStream): boolean {

@@ -9,6 +9,7 @@ import {
   type Skimmed,
   type SkimmedElement,
   type Span,
+  UNDECODED,
   UNREAD,
   type UnreadableJson,
 } from './json-shape.ts'
@@ -91,6 +92,7 @@ export class JsonSkim {
   readonly #duplicates = new Set<string>()
   readonly #twiceInside = new Set<string>()
   #listed = 0
+  #undecodedNames = 0
   #rootEnd = 0
   #failure: UnreadableJson | null = null
   #turns = 0
@@ -275,7 +277,7 @@ export class JsonSkim {
   }
 
   #readValue(chunk: Buffer, i: number): unknown {
-    const text = this.#captured.take(chunk, this.#offset, i)?.toString() ?? null
+    const text = this.#captured.text(chunk, this.#offset, i)
     if (this.#firstByte === LETTER_N) return null
     const bytes = this.#offset + i - this.#valueStart
     const isText = this.#firstByte === QUOTE
@@ -283,7 +285,8 @@ export class JsonSkim {
     if (text === null) return unread
     if (this.#shape?.kind === 'value') this.#copiedBytes += bytes
     if (isText) return parseString(text) ?? unread
-    if (this.#firstByte !== OPEN_BRACE && this.#firstByte !== OPEN_BRACKET) return JSON.parse(text)
+    if (text === 'true' || text === 'false') return text === 'true'
+    if (this.#firstByte !== OPEN_BRACE && this.#firstByte !== OPEN_BRACKET) return Number(text)
     this.#turns += text.length
     for (const name of oddNames(text)) this.#twiceInside.add(name)
     return JSON.parse(text)
@@ -350,11 +353,19 @@ export class JsonSkim {
     this.#state = BEFORE_COLON
     this.#turns += to - from
     frame.member = null
-    const found = frame.shape.names?.find(bytes, from, to) ?? null
+    const found = this.#findName(frame, bytes, from, to)
     if (found === AMBIGUOUS) this.#fail('ambiguous_name')
     else if (found !== null && frame.object !== null && Object.hasOwn(frame.object, found.name))
       this.#duplicates.add(found.name)
     else frame.member = found
+  }
+
+  #findName({ shape: { names } }: Frame, bytes: Buffer, from: number, to: number) {
+    if (names === null) return null
+    const found = names.find(bytes, from, to)
+    if (found !== UNDECODED) return found
+    if (++this.#undecodedNames > SKIM_LIMITS.undecodedNamesMax) return AMBIGUOUS
+    return names.findText(JSON.parse(`"${bytes.toString('utf8', from, to)}"`) as string)
   }
 
   #crossScalar(bytes: Buffer, from: number): number {

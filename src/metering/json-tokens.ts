@@ -72,6 +72,15 @@ export class TextPart {
     return Buffer.concat([...copies, chunk.subarray(0, Math.max(0, end))], end - from)
   }
 
+  /** Like `take`, as a string: nearly all parts are in one piece, which needs no view of it. */
+  text(chunk: Buffer, offset: number, end: number): string | null {
+    const from = this.#start - offset
+    if (from < 0) return this.take(chunk, offset, end)?.toString() ?? null
+    const fits = end - from <= this.#bytesMax
+    this.drop()
+    return fits ? chunk.toString('utf8', from, end) : null
+  }
+
   drop(): void {
     this.#start = NOWHERE
     if (this.#copies.length > 0) this.#copies = []

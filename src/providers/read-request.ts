@@ -132,7 +132,7 @@ export class RequestReader {
 
   #decode(coding: Coding): CopyDecoder {
     const { decodedBodyBytesMax, decodedRatioMax: ratioMax } = limits
-    return decodeCopy(coding, decodedBodyBytesMax, (bytes) => this.#scan(bytes), { ratioMax })
+    return decodeCopy(coding, decodedBodyBytesMax, (bytes) => this.#scan(bytes), { ratioMax, isPaced: true })
   }
 
   /**

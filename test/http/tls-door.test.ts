@@ -121,34 +121,9 @@ test('what cannot be decrypted ends the connection', async () => {
   await closed
 })
 
-test('plain HTTP is asked to speak TLS, and closed', async () => {
-  const socket = await arrive(REQUEST)
-  let text = ''
-  socket.on('data', (chunk) => {
-    text += chunk
-  })
-  await closing(socket)
-  assert.match(text, /^HTTP\/1\.1 400 [\s\S]*This port speaks TLS: begin the base URL with https:\/\/\.$/)
-})
-
 test('neither TLS nor HTTP is closed without a word', async () => {
   const socket = await arrive(Buffer.from([0, 1, 2, 3, 4, 5, 6, 7]))
   await closing(socket)
-})
-
-test('TLS to a port without it is closed without a word, and the owner hears of it', async () => {
-  const spoken: string[] = []
-  const plain = serverWith({ certificate: null, onTlsToPlain: (from) => spoken.push(from) })
-  const at = await plain.listen('127.0.0.1', 0)
-  const socket = await arrive(await halfAHello(), at)
-  let text = ''
-  socket.on('data', (chunk) => {
-    text += chunk
-  })
-  await closing(socket)
-  assert.equal(text, '')
-  assert.deepEqual(spoken, ['127.0.0.1'])
-  await plain.drain(0)
 })
 
 for (const [which, begun] of [

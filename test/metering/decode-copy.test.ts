@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import { mock } from 'node:test'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import {
   brotliCompressSync,
   deflateRawSync,
@@ -8,7 +10,6 @@ import {
   zstdCompressSync,
 } from 'node:zlib'
 import fc from 'fast-check'
-
 import { type Coding, decodeCopy } from '../../src/metering/decode-copy.ts'
 import { findEndpoint } from '../../src/providers/find-endpoint.ts'
 import { PIECE_BYTES, RequestReader } from '../../src/providers/read-request.ts'
@@ -160,4 +161,37 @@ test('a text that breaks off is corrupt, and what could be read of it was shown'
   // node:zlib reads one frame of zstd.
   const frames = [zstdCompressSync('a'), zstdCompressSync('b')]
   assert.equal((await decodeAll('zstd', [Buffer.concat(frames)])).state, 'corrupt')
+})
+
+test('a paced copy pauses after some milliseconds of reading, and goes on', async () => {
+  const body = gzipSync(Buffer.alloc(256 * 1024, 'a'))
+  const { promise: begun, resolve: begin } = Promise.withResolvers<void>()
+  let reads = 0
+  const readSlowly = () => {
+    reads += 1
+    const untilMs = performance.now() + 6
+    while (performance.now() < untilMs);
+    begin()
+  }
+  mock.timers.enable({ apis: ['setTimeout'] })
+  try {
+    const paced = decodeCopy('gzip', 1024 ** 2, readSlowly, { isPaced: true })
+    paced.write(body)
+    let state: string | null = null
+    paced.end().then((end) => {
+      state = end
+    })
+    await begun
+    const other = decodeCopy('gzip', 1024 ** 2, () => {})
+    other.write(body)
+    await other.end()
+    assert.equal(reads, 1)
+    while (state === null) {
+      mock.timers.tick(1_000)
+      await nextTurn()
+    }
+    assert.deepEqual([state, reads], ['whole', 16])
+  } finally {
+    mock.timers.reset()
+  }
 })

@@ -253,7 +253,19 @@ test('the work for a byte is bounded by a constant, whatever the bytes say', () 
       const body = Buffer.from(`{"${place}":[${part.repeat(Math.min(count, 400_000 / part.length))}0]}`)
       const skim = new JsonSkim(shape, () => {})
       for (let at = 0; at < body.length; at += 16_384) skim.write(body.subarray(at, at + 16_384))
-      assert.equal(skim.end().kind, 'object')
+      const skimmed = skim.end()
+      assert.ok(skimmed.kind === 'object' || skimmed.reason === 'ambiguous_name', part)
       assert.ok(skim.work <= 8 * body.length, `${part} in ${place}: ${skim.work / body.length}`)
     }
+})
+
+test('more escaped names than any API has are refused, before they take time', () => {
+  const skimmedWith = (names: number) =>
+    skimWhole(
+      Buffer.from(`{${Array.from({ length: names }, () => '"\\u0078\\u0079":0').join()}}`),
+      objectShape({ model: VALUE }),
+    )
+  assert.equal(skimmedWith(1_000).kind, 'object')
+  const refused = skimmedWith(1_001)
+  assert.equal(refused.kind === 'unreadable' && refused.reason, 'ambiguous_name')
 })
