@@ -1,6 +1,9 @@
 import { render } from 'preact'
 import { App } from './app.tsx'
+import { showTheme, storedTheme } from './theme.ts'
 import './style.css'
 
+showTheme(storedTheme())
 const root = document.getElementById('app')
+root?.replaceChildren()
 if (root !== null) render(<App />, root)

@@ -65,6 +65,10 @@ test('the theme is chosen against the system, and stays chosen', async () => {
   await page.reload()
   await untilShown(page)
   assert.equal(await paper(), dark)
+  await page.evaluate("localStorage.removeItem('tollgate-session')")
+  await page.reload()
+  await page.getByLabel('Admin key or API key').waitFor()
+  assert.equal(await paper(), dark, 'the page that signs in')
 })
 
 /** The dialogs of each page, by the buttons that open them. */

@@ -49,13 +49,16 @@ test('what is on its way is shown as such, and a failure says what failed and is
   assert.deepEqual(await violationsOf(page), [])
 })
 
-test('a page is painted before any answer of the API', async () => {
+test('a page is painted before its script is loaded, and complete before any answer of the API', async () => {
   const page = await person.visit('/dashboard/prices')
   await page.route(/\/(gateway\/v1|v1)\//, () => {})
   await page.goto(`${gateway.url}/dashboard/keys`)
   await page.getByRole('heading', { level: 1, name: 'Keys' }).waitFor()
   await page.getByRole('status', { name: 'Loading' }).waitFor()
   await page.getByRole('button', { name: 'New key' }).waitFor()
+  await page.route('**/*.js', () => {})
+  await page.goto(`${gateway.url}/dashboard/usage`, { waitUntil: 'commit' })
+  await page.getByText('Tollgate', { exact: true }).waitFor()
 })
 
 test('a figure that was read stays while the gateway is away, and the page goes on when it is back', async () => {
