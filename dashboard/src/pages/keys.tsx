@@ -235,7 +235,7 @@ const columnsOf = (keys: readonly Key[]): readonly Column<Key>[] => [
   { title: 'Expires', sort: 'expires', isMinor: true, cell: (key) => <Expiry of={key} /> },
   {
     title: 'Key',
-    isMinor: true,
+    isLeast: true,
     cell: ({ prefix, last4 }) => <code class="quiet">{`${prefix.slice(0, 12)}…${last4}`}</code>,
   },
 ]

@@ -257,7 +257,7 @@ const columnsOf = (models: readonly PricedModel[]): readonly Column<PricedModel>
   {
     title: 'Window',
     isFigure: true,
-    isMinor: true,
+    isLeast: true,
     cell: ({ context_window_tokens: tokens }) =>
       tokens === null ? <span class="quiet">–</span> : shortCount(tokens, 0),
   },

@@ -9,6 +9,8 @@ export interface Column<Row> {
   readonly isFigure?: boolean
   /** A minor column is left out on a narrow screen. */
   readonly isMinor?: boolean
+  /** The least column is left out first, already on a small laptop. */
+  readonly isLeast?: boolean
   /** A wide column takes the room that is left, and its text is cut off where there is none. */
   readonly isWide?: boolean
   /** On a phone, where a row is two lines, this column stands in the first line, on this side; columns without it follow. */
@@ -53,6 +55,7 @@ export function Table<Row extends { readonly id: string }>({
     [
       column.isFigure && 'figure',
       column.isMinor && 'minor',
+      column.isLeast && 'least',
       column.isWide && 'wide',
       column.lead !== undefined && `first ${column.lead}`,
       isInUsd(column) && 'usd',
