@@ -103,16 +103,14 @@ const LOCK_NODE = prepare`
 const READ_KEYS = prepareReads(
   `SELECT id, account_id, budget_id, digest, revoked_at_ms, expires_at_ms, allowed_models, log_requests FROM api_key`,
   'digest',
-  'bytea',
   'FOR KEY SHARE',
 )
 
-const READ_OWNERS = prepareReads('SELECT digest, account_id, budget_id FROM api_key', 'digest', 'bytea')
+const READ_OWNERS = prepareReads('SELECT digest, account_id, budget_id FROM api_key', 'digest')
 
 const READ_OWNERS_OF_CALLS = prepareReads(
   'SELECT c.account_id, k.budget_id FROM call c JOIN api_key k ON k.id = c.key_id',
   'c.id',
-  'text',
 )
 
 const READ_CALLS = prepareReads(
@@ -120,23 +118,12 @@ const READ_CALLS = prepareReads(
     c.hold_nanos, c.hold_list_nanos, c.account_hold_nanos, c.lost_list_nanos, c.balance_nanos, c.requests
   FROM call c JOIN api_key k ON k.id = c.key_id`,
   'c.id',
-  'text',
   'FOR NO KEY UPDATE OF c',
 )
 
-const READ_BUDGETS = prepareReads(
-  `SELECT ${BUDGET_COLUMNS} FROM budget b`,
-  'b.id',
-  'text',
-  'FOR NO KEY UPDATE',
-)
+const READ_BUDGETS = prepareReads(`SELECT ${BUDGET_COLUMNS} FROM budget b`, 'b.id', 'FOR NO KEY UPDATE')
 
-const READ_ACCOUNTS = prepareReads(
-  `SELECT ${ACCOUNT_COLUMNS} FROM account a`,
-  'a.id',
-  'text',
-  'FOR NO KEY UPDATE',
-)
+const READ_ACCOUNTS = prepareReads(`SELECT ${ACCOUNT_COLUMNS} FROM account a`, 'a.id', 'FOR NO KEY UPDATE')
 
 const READ_EVENT_SETTINGS = prepare`
   SELECT name, value FROM setting WHERE name IN (${raw(`'${BUDGET_THRESHOLDS}', '${BALANCE_LOW}'`)})`

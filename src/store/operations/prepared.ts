@@ -77,12 +77,8 @@ export function prepare(
 export const NOTHING = new ForEach(new Prepared([''], []), [], false, () => [])
 
 /** Reads the rows whose column has one of the keys. PostgreSQL locks them in the order of the keys. */
-export function prepareReads(
-  select: string,
-  column: string,
-  type: 'text' | 'bytea',
-  lock = '',
-): (keys: List) => ForEach {
+export function prepareReads(select: string, column: string, lock = ''): (keys: List) => ForEach {
+  const type = column === 'digest' ? 'bytea' : 'text'
   const one = new Prepared([`${select} WHERE ${column} = `, ''], [type])
   const all = new Prepared(
     [`${select} WHERE ${column} = ANY (`, `) ORDER BY ${column} ${lock}`],
