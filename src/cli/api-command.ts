@@ -62,7 +62,7 @@ export type FieldOption = readonly [
 ]
 
 const PAGES: readonly FieldOption[] = [
-  ['--limit <n>', 'limit', 'at most this many; with --format, by default all'],
+  ['--limit <n>', 'limit', 'maximum number of rows; with --format, all by default'],
   ['--after <cursor>', 'after', 'the next page'],
 ]
 

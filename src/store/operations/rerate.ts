@@ -27,7 +27,7 @@ function* readSettledCalls(afterId: string): Operation<readonly RerateCandidate[
 }
 
 /**
- * Books new prices of calls. Skips calls that were booked before or have changed since they were read. A rerate never
+ * Applies new prices to calls. Skips calls to which they were applied before or have changed since they were read. A rerate never
  * changes the call: its record stays as billed. The ledger entry, the account's credit and the credited sum of the day
  * change together.
  */
