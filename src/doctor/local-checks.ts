@@ -97,7 +97,7 @@ export const checkPepper: Check = async ({ config, snapshot }) => {
   const fingerprint = pepperFingerprint(createKeyDigest(pepper))
   if (known !== undefined && text(known, 'value') !== fingerprint)
     return problem(
-      `${location} is not the pepper of the keys in the database, so none of them is recognised`,
+      `${location} is not the pepper that the keys in the database were created with, so no key is recognised`,
       RESTORE_PEPPER,
     )
   return ok(`${location}${known === undefined ? '' : ' matches the database'}`)

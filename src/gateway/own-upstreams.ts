@@ -48,7 +48,7 @@ export class OwnUpstreams {
         } catch (error) {
           this.#log.warn(
             { account: id, surface, cause: (error as Error).message },
-            'an upstream key cannot be opened',
+            'an upstream key cannot be decrypted',
           )
         }
       }

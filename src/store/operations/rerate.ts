@@ -27,9 +27,9 @@ function* readSettledCalls(afterId: string): Operation<readonly RerateCandidate[
 }
 
 /**
- * Applies new prices to calls. Skips calls to which they were applied before or have changed since they were read. A rerate never
- * changes the call: its record stays as billed. The ledger entry, the account's credit and the credited sum of the day
- * change together.
+ * Applies new prices to calls. Skips calls that got these prices before, or that have changed since they were read. The
+ * record of the call stays as billed. The ledger entry, the account's credit and the credited sum of the day change
+ * together.
  */
 const bookRerates = atomic(function* (changed: readonly ChangedCall[], atMs: number): Operation<Booked> {
   if (changed.length === 0) return { calls: 0, nanos: 0n }
