@@ -5,10 +5,7 @@ import { NANOS_PER_USD, type Nanos, parseUsd } from './kernel/money.ts'
 import { Secret } from './kernel/secret.ts'
 import { LOG_LEVELS } from './kernel/vocabulary.ts'
 
-/**
- * Every variable and every setting of the configuration file, with its bounds and default. `config-descriptions.json`
- * describes them.
- */
+/** Every variable and setting, with bounds and default. `config-descriptions.json` describes them. */
 
 const httpUrl = (hint = '') =>
   z.string('must be a URL in quotes').transform((text, context) => {

@@ -65,10 +65,7 @@ export function readConfig(environment: Environment, workingDir = process.cwd())
   return { ...fromVariables(env, fallback), ...fromFile(file), dataDir, tls, prices, traces }
 }
 
-/**
- * The configuration; docs/CONFIGURATION.md describes each setting. If both upstreams are null, the simulator serves. If
- * one is null, its calls get 503.
- */
+/** The configuration. Without upstreams the simulator serves; calls to a missing one get 503. */
 export type Config = Readonly<ReturnType<typeof fromVariables> & FileSettings> & {
   readonly dataDir: string
   /** PEM files, validated by `readCertificate`. Null: plain HTTP. */
@@ -237,10 +234,7 @@ function describeIssue(issue: z.core.$ZodIssue, json: unknown): string[] {
   return [`"${name}" ${issue.message}${given === undefined ? '' : `, not ${kindOf(given)}`}`]
 }
 
-/**
- * The value for a message. Shows numbers, and only the kind of anything else, because it may be long or a misplaced
- * secret.
- */
+/** The value for a message. Shows only numbers: anything else may be long, or a misplaced secret. */
 function kindOf(given: unknown): string {
   if (given === null || typeof given === 'number') return String(given)
   if (Array.isArray(given)) return 'this list'
@@ -248,9 +242,7 @@ function kindOf(given: unknown): string {
   return typeof given === 'boolean' ? 'true or false' : 'an object'
 }
 
-/**
- * The pepper of the configuration, or of the data directory; null if there is none. Throws if its file cannot be read.
- */
+/** The configured pepper, or the one in the data directory; else null. Throws if the file cannot be read. */
 export function readPepper({ pepper, dataDir }: Config): Secret | null {
   if (pepper !== null) return pepper
   try {

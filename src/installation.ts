@@ -205,10 +205,7 @@ function pepperMismatch(problem: string): InstallationError {
   )
 }
 
-/**
- * Ensures that there is a usable admin key. If there is none, creates one, shows it once, and stores it in a private
- * file.
- */
+/** If there is no usable admin key, creates one, shows it once, and stores it in a private file. */
 async function ensureAdminKey(
   config: Config,
   { store, clock, digestKey }: OpenedStore,

@@ -3,10 +3,7 @@ import { type Discount, readDiscount } from './pricing/amounts.ts'
 import { shippedBook } from './pricing/compile-version.ts'
 import type { PriceBook } from './pricing/price-book.ts'
 
-/**
- * Reads the configured prices and discounts. If the file is wrong, the start fails with the path of the member at
- * fault.
- */
+/** Reads the configured prices and discounts. Throws the path of each wrong member. */
 export async function readPricing({
   prices,
   discount,

@@ -204,9 +204,7 @@ export const metadata = () => z.record(z.string(), z.string())
 
 const INSTANT = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(?:Z|[+-]00:00)$/
 
-/**
- * A UTC timestamp as milliseconds. Digits beyond milliseconds are cut off, so that a key never works after its expiry.
- */
+/** A UTC timestamp as milliseconds, cut off, so that a key never works after its expiry. */
 export function instantField(name: string) {
   return readField(
     `${name} must be a UTC timestamp such as 2030-01-31T00:00:00Z.`,

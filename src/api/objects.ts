@@ -71,10 +71,7 @@ export function eventKey(key: KeyRecord, nowMs: number): Omit<Written<Key>, 'mon
   return object
 }
 
-/**
- * The fields that a PATCH changed, or null. Figures such as spend are left out, because they also change without a
- * PATCH.
- */
+/** The fields that a PATCH changed, without figures, which also change by themselves; or null. */
 export function keyChangesOf(before: KeyRecord, after: KeyRecord, nowMs: number): Changes | null {
   return changesOf(editable(before), editable(after))
 

@@ -41,10 +41,7 @@ export interface ApiAnswer<T = ApiObject> {
 
 const TIMEOUT_MS = 60_000
 
-/**
- * Client of a running gateway's management API. Refusals are thrown as failures, those about a parameter as usage
- * errors.
- */
+/** A client of the management API. Throws refusals as failures, or as usage errors if a parameter is at fault. */
 export class Client {
   readonly url: string
   readonly #adminKey: Secret

@@ -80,9 +80,7 @@ function describeAudit({ calls, credits, difference }: AuditReport): string {
   ].join('\n')
 }
 
-/**
- * Copies an installation; its gateway may run meanwhile. The copy is a data directory, with which a gateway can serve.
- */
+/** Copies an installation, while its gateway runs or not. The copy is a data directory for a gateway. */
 async function backUp(dir: string): Promise<void> {
   const config = readConfig(process.env)
   // If the directory has no database, TOLLGATE_DATA_DIR is wrong. Do not create something that looks like a backup.

@@ -43,10 +43,7 @@ function matches({ name, prefix, last4 }: KeyRecord, named: string): boolean {
   return PART_OF_KEY.test(named) && prefix.startsWith(named)
 }
 
-/**
- * Matches a prefix with characters of its own. With only the part that all keys share, an empty variable in a script
- * would name a key.
- */
+/** Matches a prefix with characters of its own, because an empty variable in a script must not name a key. */
 const PART_OF_KEY = /_live_.{3,}/
 
 /** Whether the text is a key as lists show it, `prefix…last4`, or a whole key. */

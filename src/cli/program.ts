@@ -52,7 +52,7 @@ ${ENVIRONMENT_HELP}
 Exit codes: 0 success, 1 failure, 2 wrong command line or configuration.`
 
 /**
- * Parses the command line and runs its command. Sets the exit code: 1 failed, 2 wrong command line or configuration.
+ * Parses the command line, runs its command and sets the exit code: 1 failure, 2 wrong command line or configuration.
  */
 export async function runCommandLine(args: readonly string[]): Promise<void> {
   // A reader that goes away must not crash the process: print() reports it to the command.

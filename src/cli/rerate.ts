@@ -31,10 +31,7 @@ interface Options {
   readonly yes?: true
 }
 
-/**
- * Rerates settled calls with the current price book, and shows or applies the differences. Records of calls never
- * change.
- */
+/** Rerates settled calls with the current price book, and shows or applies the differences. */
 export function register(command: Command): void {
   command
     .requiredOption(
@@ -115,9 +112,7 @@ type RerateStore = Pick<Store, 'readSettledCalls' | 'bookRerates' | 'storePriceV
 /** How long after its id a call may start: its body may be slow, or it may wait for a budget. */
 const START_AFTER_ID_MS = 24 * 60 * 60 * 1_000
 
-/**
- * The selected calls in batches, by id. Prices them twice instead of storing the result, so that memory stays bounded.
- */
+/** The selected calls in batches. They are read and priced twice, so that memory stays bounded. */
 async function* selectedCalls(
   label: string,
   { fromMs, toMs, model, unpricedOnly }: Selection,

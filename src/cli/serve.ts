@@ -195,10 +195,7 @@ function stopSignal(notBeforeMs = 0): Promise<void> {
   })
 }
 
-/**
- * Signals within this time are one. A terminal signals all of its processes, and npm forwards its signal, so one Ctrl-C
- * arrives twice.
- */
+/** Signals within this time count once, because a Ctrl-C comes from the terminal and from npm. */
 const SAME_SIGNAL_MS = 500
 
 function isUnderNpm(): boolean {

@@ -210,10 +210,7 @@ class Queue {
     clearInterval(this.#poll ?? undefined)
   }
 
-  /**
-   * Wakes the calls at the front. Call it also when a call has just begun to wait, because its answer may be out of
-   * date.
-   */
+  /** Wakes the calls at the front. Also called when a call has begun to wait, whose answer may be out of date. */
   wakeFront(): void {
     if (!this.#signalled) return
     // Calls at the front are being decided. Their answers will signal again.

@@ -134,10 +134,7 @@ async function explain(call: PlannedCall, answer: TurnAnswer, gateway: Gateway):
   }
 }
 
-/**
- * The last answer to a call that waits for the same limit: an earlier call of this key, or of another key of the
- * account.
- */
+/** The last answer to a waiting call of the same key, or of the same account if it waits for the account. */
 async function heldBefore(call: Call, entry: QueueEntry, gateway: Gateway): Promise<Held | null> {
   const { queues } = gateway
   if (entry.heldBefore !== null || !queues.hasAccountQueue) return entry.heldBefore

@@ -52,9 +52,7 @@ export class BodyTaps {
     for (const tap of this.#all) tap.received(chunk)
   }
 
-  /**
-   * Runs the taps on which the client's next request may depend. Call it when the call is settled, before the answer.
-   */
+  /** Runs the taps on which the client's next request may depend. Called after settlement, before the answer. */
   async callSettled(head: ReplyHead | null, whole: boolean): Promise<void> {
     for (const tap of this.#all) if (tap.beforeAnswer) await this.#notify(tap, head, whole)
   }
@@ -155,9 +153,7 @@ function logBodies({ exchange }: AdmittedCall, { store, bodiesBytesMax, clock }:
   }
 }
 
-/**
- * How many bytes to drop at the end of a truncated body: they may contain half of a secret, which redaction would miss.
- */
+/** Bytes to drop at the end of a truncated body. They may contain half of a secret, which redaction would miss. */
 const EDGE_BYTES = 512
 
 function withoutEdge(bytes: Buffer): Buffer {

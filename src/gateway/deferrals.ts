@@ -25,9 +25,7 @@ import type { OwnUpstreams } from './own-upstreams.ts'
 import { refuseDelete } from './refusals.ts'
 import type { ReplyHead } from './reply.ts'
 
-/**
- * How often due objects are claimed, and how many polls run at once: per node, and per key or account over all nodes.
- */
+/** How often due objects are claimed, and how many polls run at once per node, and per key or account on all nodes. */
 const POLL_MS = 1_000
 const CLAIM = { max: 100, perKeyMax: 20, perAccountMax: 50 } as const
 
@@ -52,10 +50,7 @@ export type Passed = Omit<
   'surface' | 'scope' | 'objectId' | 'kind' | 'dueInMs' | 'atMs' | 'status' | 'upstreamRequestId'
 >
 
-/**
- * `deferred`: the call stays open, because its cost comes later. `known`: an earlier call pays for this object. `no`:
- * the call is billed now.
- */
+/** `deferred`: its cost comes later. `known`: an earlier call pays for this object. `no`: it is billed now. */
 export type Deferred = 'deferred' | 'known' | 'no'
 
 export type Deferrals = ReturnType<typeof createDeferrals>
@@ -149,9 +144,7 @@ export function createDeferrals(parts: DeferralParts) {
     stopping: stopping.signal,
   })
 
-  /**
-   * Retries until the object is recorded. If the gateway stops first, the next start closes the call as interrupted.
-   */
+  /** Retries until the object is recorded. If the gateway stops first, the next start interrupts the call. */
   async function recordAtLast(deferral: Omit<Deferral, 'atMs'>): Promise<void> {
     while (!stopping.signal.aborted) {
       await pause(POLL_MS)
@@ -182,9 +175,7 @@ export function createDeferrals(parts: DeferralParts) {
     )
   }
 
-  /**
-   * The record of a call whose response a client may have deleted on any node, with its hold. Null if no client did.
-   */
+  /** The record, with its hold, of a call whose response a client may have deleted on any node; else null. */
   async function findDeleted(call: AdmittedCall, id: string) {
     const { surface, exchange } = call
     const since = { requestId: exchange.requestId, surface, scope: scopeOf(call) }
@@ -196,9 +187,7 @@ export function createDeferrals(parts: DeferralParts) {
   }
 
   return {
-    /**
-     * Ids of responses that are streaming here, or whose client left before they were billed. They cannot be deleted.
-     */
+    /** Responses that stream here, or whose client left before they were billed. They cannot be deleted. */
     streaming,
     /** Leaves the call open until its object states the cost. Never rejects. */
     async defer(call: AdmittedCall, { head, metered }: CallOutcome, passed: Passed): Promise<Deferred> {

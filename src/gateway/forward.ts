@@ -71,10 +71,7 @@ function leaveWithClient(
   })
 }
 
-/**
- * How long to read a reply after its client has left; 0 cancels the call. Cancelling does not undo the work of
- * upstream.
- */
+/** How long to read a reply after its client has left; 0 cancels the call, which does not undo work. */
 export function readOnMs(reply: LeftReply, plan: CallPlan, onLeave: OnLeave): number {
   // Free calls and errors cost nothing, so the rest of the reply is not needed.
   if (!plan.metered || reply.isError) return 0

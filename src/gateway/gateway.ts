@@ -61,17 +61,12 @@ export interface Gateway {
   reached(point: CallPoint): void
 }
 
-/**
- * `cancel`: a call whose client left is cancelled if its usage can be derived. `finish`: every call is read to its end.
- */
+/** When a client leaves, `cancel` cancels the call if its usage can be derived; `finish` reads it to its end. */
 export type OnLeave = 'cancel' | 'finish'
 
 export type CallPoint = 'admitted' | 'before_send' | 'first_byte' | 'before_settle' | 'settled'
 
-/**
- * The calls and preflights that are upstream now. Their number is limited, and so are the connections that a flood can
- * open.
- */
+/** The calls and preflights that are upstream now. Their number is limited, which limits connections. */
 export interface InFlight {
   count: number
   preflights: number

@@ -204,9 +204,7 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<Sw
   }
 }
 
-/**
- * Whether a browser opened the gateway's URL. `/` belongs to upstream, but no SDK requests HTML there without a key.
- */
+/** Whether a browser opened the gateway's URL. `/` is upstream's, but no SDK requests HTML there without a key. */
 function isBrowserAtRoot(path: string, { method, headers }: Exchange): boolean {
   if (path !== '/' || method !== 'GET' || carriesCredential(headers)) return false
   const weights = weightsOf(headers, 'accept')

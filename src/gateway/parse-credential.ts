@@ -68,10 +68,7 @@ export function parseCredential(
   )
 }
 
-/**
- * The digest of one of our keys; null for any other text. A key with a wrong checksum is refused like an unknown key,
- * without a lookup.
- */
+/** The digest of one of our keys, else null. A key with a wrong checksum is refused without a lookup. */
 function digestOf(key: string, parts: CredentialParts): Buffer | null {
   const wellFormed = keyKindOf(key, parts.servicePrefix) !== null
   const digest = parts.digestKey(key)

@@ -33,10 +33,7 @@ interface UpstreamHeaders {
   readonly plainReply: boolean
   /** Rewrites the subprotocols of a handshake, which may contain a credential; null for other requests. */
   readonly protocols: ((value: string) => string | null) | null
-  /**
-   * Prefix for `Idempotency-Key`, so that accounts on one credential do not collide. Empty: the header passes
-   * unchanged.
-   */
+  /** Prefix for `Idempotency-Key`, which keeps accounts on one credential apart. Empty: the header is unchanged. */
   readonly idempotencyPrefix: string
 }
 
@@ -59,10 +56,7 @@ function requestFate(lower: string): RequestLine['fate'] {
   return CLIENT_ACCOUNT_HEADERS.has(lower) || isHopByHop(lower) ? 'stays' : 'goes'
 }
 
-/**
- * The client's header lines with the permitted changes. The case, order and duplicates of headers stay, and so does the
- * position of the credential.
- */
+/** The client's header lines with the permitted changes. Their case, order and duplicates stay. */
 export function toUpstreamHeaders(headers: RawHeaders, upstream: UpstreamHeaders): string[] {
   const { ownPrefix, bodyEdited } = upstream
   let plainReply = upstream.plainReply

@@ -22,9 +22,7 @@ const SMALL_BODY_BYTES = 1024 * 1024
 
 export class HeldBody {
   readonly #large: TakenBytes
-  /**
-   * The first part of each body of a key is counted separately, so that its large bodies cannot crowd out small ones.
-   */
+  /** The first parts of bodies are counted separately, so that large bodies of a key cannot crowd out small ones. */
   readonly #small: TakenBytes
   readonly #chunks = new ChunkList()
   length = 0
@@ -205,9 +203,7 @@ function isEncoded({ headers }: Exchange): boolean {
   return codingOf(firstValue(headers, 'content-encoding')) !== 'identity'
 }
 
-/**
- * Whether a repeated header has different values. The gateway would use the first value, and upstream may use the last.
- */
+/** Whether a repeated header has different values, of which upstream may use another one than the gateway. */
 export function hasConflictingValues(headers: RawHeaders, name: string): boolean {
   const values = valuesOf(headers, name)
   return values.length > 1 && new Set(values).size > 1

@@ -178,10 +178,7 @@ export class SentCall extends OpenCall {
     return { bill, balanceNanos: settled?.balanceNanos ?? null }
   }
 
-  /**
-   * Does work on which the client's next request may depend before the answer: settles objects of earlier calls, and
-   * records uploaded files.
-   */
+  /** Before the answer, settles objects of earlier calls and records files, which the next request may need. */
   async settleEarlier({ metered, head, end }: CallOutcome): Promise<void> {
     const { plan, exchange } = this.call
     const { deferrals } = this.gateway
@@ -202,10 +199,7 @@ export class SentCall extends OpenCall {
     this.report(bill, end)
   }
 
-  /**
-   * Closes the hold after a defect. If the store refused the bill, the call is already recorded as lost, and a release
-   * would hide that.
-   */
+  /** Closes the hold after a defect, unless the refused bill is already recorded as lost. */
   async fail(defect: unknown): Promise<void> {
     if (this.#hold === 'open') await this.#close(defect instanceof StoreRefused ? LOST : NOTHING_BILLED)
   }

@@ -24,9 +24,7 @@ export class AddressRanges {
 }
 
 export class TrustedProxies extends AddressRanges {
-  /**
-   * Whether a trusted proxy says that the client uses TLS. If there are several values, the first describes the client.
-   */
+  /** Whether a trusted proxy says that the client uses TLS. The first of several values counts. */
   isForwardedTls(peer: string, headers: RawHeaders): boolean {
     return this.has(plain(peer)) && tokensOf(headers, 'x-forwarded-proto')[0] === 'https'
   }

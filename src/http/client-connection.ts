@@ -52,9 +52,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
   #waitingSinceMs: number | null
   #headBegun = false
   #isNew = true
-  /**
-   * How many bytes of the current reply the client has accepted at the last check; null if nothing waits to be sent.
-   */
+  /** Bytes of the current reply that the client has accepted at the last check; null if nothing waits to be sent. */
   #takenBytes: number | null = null
   #takenSinceMs = 0
   readonly remoteAddress: string
@@ -264,10 +262,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
   }
 }
 
-/**
- * Whether the request asks for a WebSocket. With a body it does not: a server that accepts the upgrade would read the
- * body as frames.
- */
+/** Whether the request asks for a WebSocket. A request with a body does not: it would be read as frames. */
 function asksForWebSocket({ isUpgrade, method, httpVersion, headers }: MessageHead): boolean {
   if (!isUpgrade || method !== 'GET' || httpVersion !== '1.1') return false
   const hasBody =

@@ -11,10 +11,7 @@ export interface BodyReceiver {
   broken(tooSlow: string | null): void
 }
 
-/**
- * How slowly a body may arrive. It must not pause for `idleTimeoutMs`, and must reach the minimum rate in each period
- * of this length.
- */
+/** How slowly a body may arrive: its longest pause, and its minimum rate in each period of this length. */
 export interface BodyTimes {
   readonly idleTimeoutMs: number
   /** The minimum rate; 0 means no limit. */

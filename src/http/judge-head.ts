@@ -114,9 +114,7 @@ export function isOwnedPath(path: string): boolean {
   return OWNED_EXACT.has(path) || OWNED_BELOW.some((start) => path.startsWith(start))
 }
 
-/**
- * Whether encoded slashes hide an own path, which a proxy or upstream might decode. Such a path must not be forwarded.
- */
+/** Whether encoded slashes hide an own path. A proxy or upstream might decode it, so it must not be forwarded. */
 export function hidesOwnedPath(path: string): boolean {
   const decoded = decodeSlashes(path)
   return decoded !== path && !isOwnedPath(path) && isOwnedPath(decoded)

@@ -45,9 +45,7 @@ export type SpanKind = typeof TARGET | typeof REASON | typeof FIELD | typeof VAL
 /** Callbacks of the parser. They must not throw or run a parser, because WebAssembly is below them on the stack. */
 interface ParserCallbacks {
   onBegin(): void
-  /**
-   * Called for a part of the input (from `from` to `to`) of one kind. The next part of the same kind may continue it.
-   */
+  /** Called for a part of the input of one kind. The next part of the same kind may continue it. */
   onSpan(kind: SpanKind, from: number, to: number): number
   onHead(status: number, isUpgrade: boolean, keepAlive: boolean): number
   onEnd(): number

@@ -52,10 +52,7 @@ export interface WireError extends Error {
 export const TOO_MANY_LINES = 'TOLLGATE_TOO_MANY_LINES'
 const HEADER_OVERFLOW = 'HPE_HEADER_OVERFLOW'
 
-/**
- * Heads up to this size are sliced from one string, which takes a third of the time of separate strings but retains the
- * whole string.
- */
+/** Heads up to this size are sliced from one string: a third of the time, but each slice retains the string. */
 const SLICED_HEAD_BYTES_MAX = 4 * 1024
 
 /** The reader whose parser runs now, and the spans of this run: kind, from, to. */

@@ -257,9 +257,7 @@ export function statusLine(status: number, reason: string | undefined): string {
   return `HTTP/1.1 ${status} ${reason ?? REASONS.get(status) ?? 'unknown'}\r\n`
 }
 
-/**
- * A list of listeners. Node's EventEmitter takes four times as long to create, fill and call, and every call has a few.
- */
+/** A list of listeners. Node's EventEmitter takes four times as long, and every call has a few. */
 export class Listeners {
   #all: readonly (() => void)[] = NONE
 

@@ -19,9 +19,7 @@ export function serialiseHeaders(lines: readonly string[]): string {
   return text
 }
 
-/**
- * Headers are sent as Latin-1: characters above 0xff would lose their upper byte, and some would become line breaks.
- */
+/** Headers are sent as Latin-1. Characters above 0xff would lose their upper byte, and could become line breaks. */
 const UNSENDABLE = /[^\t\x20-\x7e\x80-\xff]/
 
 const SMALL = 0x20

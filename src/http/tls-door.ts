@@ -22,10 +22,7 @@ export interface TlsDoor {
 /** With this option OpenSSL refuses renegotiation itself; Node's `disableRenegotiation` only reports it afterwards. */
 const PROTOCOL = { minVersion: 'TLSv1.2', secureOptions: constants.SSL_OP_NO_RENEGOTIATION } as const
 
-/**
- * Creates a TLS server that only does handshakes. Connections are accepted elsewhere, where they are counted and timed
- * from the start.
- */
+/** Creates a TLS server for handshakes only. Connections are accepted, counted and timed elsewhere. */
 export function createTlsDoor(pair: CertificatePair): TlsDoor {
   const handshakes = new Map<string, Handshake>()
   const server = createServer({

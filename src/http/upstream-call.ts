@@ -23,9 +23,7 @@ export type CallEnd =
       readonly whole: boolean
     }
   | { readonly kind: 'switched'; readonly head: MessageHead; readonly connection: RawConnection }
-  /**
-   * The gateway cancelled the call because the client left. `partly`: upstream cannot have received the whole request.
-   */
+  /** The client left, so the call was cancelled. `partly`: upstream cannot have the whole request. */
   | { readonly kind: 'abandoned'; readonly sent: boolean; readonly partly?: boolean }
 
 export interface UpstreamCall {
@@ -197,10 +195,7 @@ export interface Sendable {
   readonly body: UpstreamBody
 }
 
-/**
- * The head: host and connection first, the given lines, framing last. Throws if upstream could read it as another
- * request.
- */
+/** The head of a request. Throws if upstream could read it as another request. */
 export function composeRequest(request: UpstreamRequest): Sendable {
   const { method, target, host, headers, body, upgrades = false } = request
   if (!METHOD.test(method) || !TARGET.test(target)) throw new Error('a request line that cannot be sent')

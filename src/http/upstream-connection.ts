@@ -39,10 +39,7 @@ export class UpstreamPool {
   readonly #connect: Connect
   readonly #onUnsolicited: () => void
   readonly #open = new Set<UpstreamConnection>()
-  /**
-   * Idle connections. The one that has been idle longest is used next: if upstream has closed it, we have probably
-   * noticed.
-   */
+  /** Idle connections, used in the order in which they became idle: a closed one has probably been noticed. */
   #idle: UpstreamConnection[] = []
   #queued: PooledCall[] = []
   #isDestroyed = false

@@ -13,10 +13,7 @@ function sizeOf(bytes: number, spareBytesMax: number): Size {
 
 const LARGEST = sizeOf(64 * KiB, 16 * MiB)
 
-/**
- * Sizes of slabs. Most bodies are small, and many wait at once. A body above 1 KiB in one piece gets less than twice
- * the memory that it needs.
- */
+/** Sizes of slabs. A body above 1 KiB in one piece gets less than twice the memory that it needs. */
 const SIZES: readonly Size[] = [
   ...[KiB, 2 * KiB, 4 * KiB, 8 * KiB, 16 * KiB, 32 * KiB].map((bytes) => sizeOf(bytes, 4 * MiB)),
   LARGEST,
@@ -39,10 +36,7 @@ function giveSlabBack(slab: Buffer): void {
   if (size !== undefined && size.spares.length < size.sparesMax) size.spares.push(slab)
 }
 
-/**
- * Each further slab of a body is larger than the one before. The first is small, because 20,000 connections could send
- * two bytes each.
- */
+/** The factor by which slabs of a body grow. The first is small: 20,000 connections could send two bytes each. */
 const SLAB_GROWTH = 2
 
 const GIVEN_AWAY_BYTES_MAX = 16 * 1024

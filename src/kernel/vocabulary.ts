@@ -65,10 +65,7 @@ export const SURFACE_NAMES = ['messages', 'chat'] as const
 
 export type Surface = (typeof SURFACE_NAMES)[number]
 
-/**
- * An account's own upstream. The key is encrypted and bound to this account, surface and URL; null: no credential is
- * sent.
- */
+/** An account's own upstream. The key is encrypted, and bound to account, surface and URL; null: no credential. */
 export interface OwnUpstream {
   readonly url: string
   readonly sealedKey: string | null

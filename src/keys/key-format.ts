@@ -34,9 +34,7 @@ export function keyKindOf(text: string, servicePrefix: string): KeyKind | null {
   return text.endsWith(checksum(body)) ? kind : null
 }
 
-/**
- * Whether the text begins like one of our keys, even if it is malformed. Used when a request has several credentials.
- */
+/** Whether the text begins like one of our keys, even if it is malformed. */
 export function claimsToBeOurs(text: string, servicePrefix: string): boolean {
   return kindClaimed(text, servicePrefix) !== null
 }

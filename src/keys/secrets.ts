@@ -59,9 +59,7 @@ function padded(pepper: Secret, pad: number, roomBytes: number): Buffer {
   return bytes
 }
 
-/**
- * A digest of a fixed text, stored with the keys. It detects a wrong pepper at start, before every key seems unknown.
- */
+/** A digest of a fixed text, stored with the keys, by which a start detects a wrong pepper. */
 export function pepperFingerprint(digest: DigestKey): string {
   return digest('tollgate: which pepper is this?').toString('hex').slice(0, 16)
 }

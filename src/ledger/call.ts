@@ -39,10 +39,7 @@ export interface CallOpening extends OpeningColumns {
   readonly unboundedNanos: Nanos
   /** Whether this call has asked before and had to wait, so it is not another use of the key. */
   readonly askedBefore: boolean
-  /**
-   * Whether the call counts towards the request rate. Free calls, handshakes, standing holds and turns that upstream
-   * began do not.
-   */
+  /** Whether the call counts towards the request rate. Free calls and turns that upstream began do not. */
   readonly isRequest: boolean
   /** Whether upstream already works on the call. Then it is charged even if the key was revoked since. */
   readonly hasBegun: boolean
@@ -50,9 +47,7 @@ export interface CallOpening extends OpeningColumns {
   readonly hasHold: boolean
 }
 
-/**
- * Method of a socket's standing hold. It appears in the log, as `WS`, only after a turn has taken it over and settled.
- */
+/** The method of a standing hold. The log shows it, as `WS`, only after a turn used it and settled. */
 export const HOLD_METHOD = 'HOLD'
 
 /** How many requests a call counts as in usage. A WebSocket handshake has a record, but counts as none. */
@@ -87,10 +82,7 @@ export interface HoldFloor {
 
 export interface Unratable {
   readonly reason: 'model_not_priced' | 'endpoint_not_metered' | 'batch_file_unknown'
-  /**
-   * Which keys are refused. `limited`: keys with a cap or enforced credit and, for an unmetered endpoint, keys with an
-   * allowlist.
-   */
+  /** Which keys are refused. `limited` includes keys with an allowlist only if the endpoint is not metered. */
   readonly refuse: 'always' | 'limited' | 'never'
 }
 

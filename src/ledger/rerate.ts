@@ -50,10 +50,7 @@ export type UnchangedBecause =
   | 'no_price'
   | 'credited_back'
   | 'unreadable'
-  /**
-   * The call was rerated with this version before, and with another version since. Each version can be applied only
-   * once.
-   */
+  /** The call was rerated with this version before, and with another since. Each version applies only once. */
   | 'rerated_before'
 
 export interface ChangedCall {

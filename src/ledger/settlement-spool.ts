@@ -10,9 +10,7 @@ import { CLOSING_AMOUNTS, NOTHING_USED } from './call-columns.ts'
 /** Maximum size of waiting settlements. Beyond it, no new call is admitted. */
 const SPOOL_BYTES_MAX = 64 * 1024 ** 2
 
-/**
- * How long an answer waits for the spool's disk. It is then sent, and no new call is admitted until the disk responds.
- */
+/** How long an answer waits for the spool's disk. After that, no new call is admitted until the disk responds. */
 export const SPOOL_WRITE_MS = 5_000
 
 /**
@@ -27,10 +25,7 @@ export interface SettlementSpool {
   append(closing: CallClosing): Promise<void>
   /** Removes a settlement that the database has received. Does nothing if it is not in the spool. */
   done(requestId: string): void
-  /**
-   * Writes a settlement that the database has refused to a separate file for the operator, whether it was spooled or
-   * not.
-   */
+  /** Writes a settlement that the database has refused to a separate file for the operator. */
   refuse(closing: CallClosing, reason: string): Promise<void>
   /** The waiting settlements, oldest first. After a start, these are the settlements that an earlier process left. */
   left(): readonly CallClosing[]
@@ -137,9 +132,7 @@ class Spool implements SettlementSpool {
   #waitingBytes = 0
   /** Whether a waiting settlement is not in the file. */
   #hasNew: boolean
-  /**
-   * Whether the file has settlements that the store has meanwhile. Replaying them is harmless, so they are not urgent.
-   */
+  /** Whether the file has settlements that the database has too. Replaying them is harmless. */
   #hasOld = false
   #writing: Promise<void> | null = null
   /** Whether the disk fails, or a write takes so long that answers no longer wait for it. */

@@ -49,9 +49,7 @@ export class WaitingCalls {
     return this.#ofKey.get(keyId) ?? 0
   }
 
-  /**
-   * Lists the waiting calls, newest first. Waiting calls have no figures, so a filter on a figure matches none of them.
-   */
+  /** Lists the waiting calls, newest first. They have no figures, so a filter on a figure matches none. */
   list(filter: CallFilter): readonly CallRecord[] {
     const { accountId, keyId, fromMs, toMs, model, status, minCostNanos, flag } = filter
     const { parentId = null, socketId = null } = filter

@@ -30,10 +30,7 @@ function lineObject(line: Line, discount: bigint): Written<BillLine> {
   }
 }
 
-/**
- * Exact amounts are in 1e-18 dollars, three digits more than the cost of a token at a price with nine decimals per
- * million.
- */
+/** Exact amounts are in 1e-18 dollars: the cost of a token can have 15 decimals. */
 const EXACT_PER_NANO = 1_000_000_000n
 
 function exactOf({ numerator, denominator }: Fraction): bigint {

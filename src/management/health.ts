@@ -8,10 +8,7 @@ export const READY_PROBE_MS = 1_000
 
 export const isHealthPath = ({ path }: Target): boolean => path === '/healthz' || path === '/readyz'
 
-/**
- * Probes whether the database can write. `/readyz` needs no credential and each probe is a disk write, so concurrent
- * and following requests share one.
- */
+/** Probes whether the database can write. Requests share a probe, because anyone can send them. */
 export function createWriteProbe(write: () => Promise<void>, clock: Clock): () => Promise<boolean> {
   const probe = () =>
     write().then(

@@ -80,10 +80,7 @@ function mint(createdAtMs: number, { nextUlid, digestKey, servicePrefix }: Manag
   return { secret, record }
 }
 
-/**
- * The answer to a creation. A replay has no secret: the first one is no longer known, and the new one belongs to no
- * key.
- */
+/** The answer to a creation. A replay has no secret, because the first one is no longer known. */
 function withSecret(secret: Secret, atMs: number, management: Management) {
   return (key: KeyRecord, isNew: boolean) => {
     const object = shown(key, atMs, management)

@@ -75,10 +75,7 @@ function overviewObject(of: Overview, node: Load): Written<OverviewObject> {
 const OVERVIEW_MS = 1_000
 const reads = new WeakMap<Management, Map<string, () => Promise<Overview>>>()
 
-/**
- * Reads the overview. Many pages request it every few seconds, so one read serves all of them, for a second or for
- * twenty times as long as it took.
- */
+/** Reads the overview. One read serves all pages, for a second or twenty times as long as it took. */
 function readShared(accountId: string, management: Management): Promise<Overview> {
   const { store, clock } = management
   const known = reads.get(management) ?? new Map<string, () => Promise<Overview>>()

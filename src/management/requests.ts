@@ -35,10 +35,7 @@ import {
 /** How many calls of an export are in memory at once. Serialising them takes 0.4 ms, during which streams wait. */
 const EXPORT_PAGE_CALLS_MAX = 25
 
-/**
- * Maximum number of queries for a page of the request log. After that, the page has the records found so far and a
- * cursor.
- */
+/** Maximum number of queries for a page of the request log. A page may then be short. */
 export const LOG_PAGE_LOOKS_MAX = 20
 
 /** The figures of a call are null while it waits, is in flight or deferred. */

@@ -109,10 +109,7 @@ interface ApiObject {
   readonly object: string
 }
 
-/**
- * The answer of a route. An object of the API is sent as JSON with the status of the route. Null means that no record
- * has the id in the path.
- */
+/** The answer of a route. An API object is sent as JSON. Null: no record has the id in the path. */
 export type Answer = OwnReply | ApiObject | null
 
 export interface RouteParts<Query, Body> {

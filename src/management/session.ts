@@ -56,9 +56,7 @@ export async function findSession(
   return { kind: 'session', session: { digest, expiresAtMs }, caller }
 }
 
-/**
- * Whether the cookie is accepted. A change needs proof of the same origin; a read must only not come from another site.
- */
+/** Whether the cookie is accepted. A change must prove the same origin; a read must not come from another site. */
 function cookieCounts({ method, headers }: Pick<Exchange, 'method' | 'headers'>): boolean {
   const sites = valuesOf(headers, 'sec-fetch-site')
   if (method === 'GET' || method === 'HEAD')
@@ -75,10 +73,7 @@ function isOwnOrigin(headers: RawHeaders): boolean {
   })
 }
 
-/**
- * Whether another site sends the sign-in (login CSRF). It could sign the browser in with its own key, and observe what
- * the user enters.
- */
+/** Whether another site sends the sign-in (login CSRF), to observe what the user does with its key. */
 function isForeignSignIn(headers: RawHeaders): boolean {
   const sites = valuesOf(headers, 'sec-fetch-site')
   if (sites.length > 0) return sites.some((site) => site !== 'same-origin' && site !== 'none')

@@ -52,10 +52,7 @@ export interface Shape {
   readonly each: Shape | null
   /** Whether array elements are stored. If not, they are passed to a callback one by one. */
   readonly listed: boolean
-  /**
-   * Whether strings in this value are not searched for marks, because tool schemas have properties called `url` or
-   * `id`.
-   */
+  /** Whether strings here set no marks: tool schemas have properties called `url` or `id`. */
   readonly unmarked: boolean
 }
 
@@ -98,10 +95,7 @@ export class Sized {
   }
 }
 
-/**
- * Stands for a value that was present but not read: it was too long or of another type, or its elements were passed to
- * a callback.
- */
+/** Stands for a value that was present but not read, for example because it was too long. */
 export const UNREAD: unique symbol = Symbol('unread')
 
 export type JsonObject = Readonly<Record<string, unknown>>

@@ -111,9 +111,7 @@ export class JsonSkim {
     return this.#failure !== null
   }
 
-  /**
-   * The number of steps, and of bytes copied or searched. Tests check that it is at most a constant times the input.
-   */
+  /** The number of steps, and of bytes copied or searched. Tests check that it grows only linearly. */
   get work(): number {
     return this.#turns + this.#string.work
   }
@@ -307,10 +305,7 @@ export class JsonSkim {
     }
   }
 
-  /**
-   * Reads a string whose opening quote is at `i`. Nearly all strings are short, complete in the chunk, and have at most
-   * simple escapes.
-   */
+  /** Reads a string whose opening quote is at `i`. Nearly all are short and complete in the chunk. */
   #startString(bytes: Buffer, i: number, isName: boolean): number {
     const isRead = isName && this.#depth === this.#level
     const stop = endOfShort(bytes, i)

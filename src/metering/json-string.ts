@@ -107,10 +107,7 @@ const DIGITS = memory.subarray(DIGITS_AT, DIGITS_AT + 256)
 for (const byte of Buffer.from('"\\/bfnrt')) ESCAPES[byte] = 1
 for (const byte of Buffer.from('0123456789abcdefABCDEF')) DIGITS[byte] = 1
 
-/**
- * The instance whose bytes are in the memory. All instances share this memory, and reload their bytes when it has
- * changed.
- */
+/** The instance whose bytes are in the shared memory. Others reload their bytes before they use it. */
 let owner: JsonString | null = null
 
 const ESCAPE_BYTES_MAX = 6

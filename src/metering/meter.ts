@@ -31,10 +31,7 @@ export interface Meter {
   readonly hasBegun: boolean
   /** Bytes of the answer that a stream has shown, without thinking. */
   readonly visibleBytes: number
-  /**
-   * Reads the next decoded bytes of the reply. Returns the bytes for the client, which differ only if a stream removes
-   * injected usage.
-   */
+  /** Reads the next decoded bytes. Returns the bytes for the client, from which injected usage is removed. */
   readonly write: (chunk: Buffer) => Buffer | null
   rest?(): Buffer | null
   /** Ends the reading. Call it once, with `whole` false if upstream or the client cut the reply. */

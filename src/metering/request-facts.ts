@@ -1,10 +1,7 @@
 import type { Bound } from '../kernel/money.ts'
 import type { JsonObject, Span } from './json-shape.ts'
 
-/**
- * The facts that were read from a request. They have the same form for JSON bodies, forms, socket messages and batch
- * lines.
- */
+/** The facts read from a request: from a JSON body, a form, a socket message or a batch line. */
 export interface RequestFacts {
   /** `not_read`: no body, or the endpoint does not need it. `unreadable`: `ambiguity` says why. */
   readonly kind: 'not_read' | 'json' | 'form' | 'unreadable'

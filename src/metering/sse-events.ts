@@ -9,17 +9,11 @@ const NAME = Buffer.from('event')
 /** Events up to this size are parsed whole. Longer ones are skimmed as they arrive and always pass unchanged. */
 export const EVENT_BYTES_MAX = 256 * 1024
 
-/**
- * Which part of an event the client gets: all of it, nothing, or its data without these ranges (start, end, start, end
- * …).
- */
+/** The part of an event that the client gets: all, none, or its data without these ranges (start, end, start, …). */
 export type EventCut = 'pass' | 'remove' | readonly number[]
 
 export interface EventSink {
-  /**
-   * Called with each complete event. `data` is a view; do not retain it. `isLast`: the stream ended before the event's
-   * blank line.
-   */
+  /** Called with each event. `data` is a view; do not retain it. `isLast`: the stream ended before its blank line. */
   event(name: string, data: Buffer, isLast: boolean): EventCut
   /** Called with the next bytes of an event that is longer than EVENT_BYTES_MAX. They are a view; do not retain it. */
   longData(bytes: Buffer): void

@@ -28,9 +28,7 @@ export function instantMs(text: string): number {
   return Date.parse(text.includes('T') ? text : `${text}T00:00:00Z`)
 }
 
-/**
- * Makes maps of whole numbers from the decimals of a price file, once per version: rating a call only looks them up.
- */
+/** Converts the decimals of a price file to maps of whole numbers, once per version, so that rating only looks up. */
 export function compileVersion(entry: BookVersionEntry, effectiveFromMs: number | null): PriceVersion {
   const usualRatio = tierRatios(entry)
   const models = entry.models.map((model) => compileModel(model, entry.tools, usualRatio))
@@ -76,10 +74,7 @@ const IS_TEXT: ReadonlySet<string> = new Set(TEXT_MODES)
 type Ratio = readonly [over: bigint, under: bigint]
 type UsualRatio = (provider: string, tier: Tier) => Ratio
 
-/**
- * The ratio of a tier for models that do not list it: 0.5 for batch and flex, else that of the newest model that lists
- * it.
- */
+/** The ratio of a tier that a model does not list: 0.5 for batch and flex, else that of the newest model with it. */
 function tierRatios({ models }: BookVersionEntry): UsualRatio {
   const newest = new Map<string, { readonly version: number; readonly ratio: Ratio }>()
   for (const { id, provider, rates } of models) {

@@ -75,10 +75,7 @@ export interface ModelFactors {
 /** The only geography that certainly has no surcharge. Any other name may be another spelling of one that has. */
 const ANYWHERE = 'global'
 
-/**
- * The product of the largest factors that may apply to a call, relative to `MULTIPLIER_ONE`. A workspace may choose the
- * geography.
- */
+/** The product of the largest factors that may apply to a call, relative to `MULTIPLIER_ONE`. */
 export function multiplierMax({ geography, regional }: ModelFactors, request: BoundRequest): bigint {
   const most = request.geography === ANYWHERE ? ONE : [...geography.values()].reduce(maxRate, ONE)
   return most * (request.regional ? regional : ONE)

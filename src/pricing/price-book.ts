@@ -73,10 +73,7 @@ export function findModel(version: PriceVersion, name: string | null): ModelPric
   return fineTuned === undefined ? null : (version.names.get(fineTuned) ?? null)
 }
 
-/**
- * The model, or the pattern ending in `*`, that was probably meant by a name without a price; null if no name is
- * similar.
- */
+/** The model, or the pattern ending in `*`, that an unknown name probably means; null if none is similar. */
 export function suggestModel(names: Iterable<string>, name: string): string | null {
   const isPattern = name.endsWith('*')
   const text = isPattern ? name.slice(0, -1) : name

@@ -127,9 +127,7 @@ function modelOf(
   return { model, asRequested: false, standsIn: true }
 }
 
-/**
- * The model for rating. If upstream names none (images, speech), it is the requested model, or the endpoint's default.
- */
+/** The model for rating: the one upstream names, else the requested one, else the endpoint's default. */
 export function resolve(
   named: string | null,
   { modelAsked, endpoint }: RatingContext,

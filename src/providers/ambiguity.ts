@@ -80,10 +80,7 @@ export function ambiguityFor(endpoint: Endpoint | null, facts: RequestFacts): Am
   return odd === null ? ambiguity : always(odd)
 }
 
-/**
- * A member of a type that only some servers accept, or null. Some servers convert 1, "true" or [], so we cannot know
- * what would be metered.
- */
+/** A member of a type that some servers convert and others refuse, or null. We cannot know what is metered. */
 function oddMember({ kind, body }: RequestFacts, hasBackground: boolean): string | null {
   const { model, stream, background, stream_options: options } = body
   if (kind === 'json' && isGiven(model) && typeof model !== 'string' && model !== UNREAD)

@@ -40,10 +40,7 @@ export function chooseSurface(path: string, hasHeader: (name: string) => boolean
 
 const DEFAULT_SURFACE: Surface = 'chat'
 
-/**
- * The endpoint whose template matches the path byte for byte. Null means that the endpoint is unknown, not that it may
- * be called.
- */
+/** The endpoint whose template matches the path byte for byte. Null: unknown, and so not permitted. */
 export function findEndpoint(surface: Surface, method: string, path: string): Endpoint | null {
   const directory = directories[surface]
   const methods = directory.fixed.get(path) ?? walk(directory, path)

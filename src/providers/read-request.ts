@@ -135,9 +135,7 @@ export class RequestReader {
     return decodeCopy(coding, decodedBodyBytesMax, (bytes) => this.#scan(bytes), { ratioMax, isPaced: true })
   }
 
-  /**
-   * curl sends `urlencoded` with every -d. JSON without `&` or `;` would be a single form field, so it is safe to read.
-   */
+  /** curl sends `urlencoded` with every -d. JSON without `&` or `;` is a single form field, so it is safe to read. */
   #scan(bytes: Buffer): void {
     if (this.#isUrlencoded && (bytes.includes(AMPERSAND) || bytes.includes(SEMICOLON)))
       this.#doubt = 'may_be_form'

@@ -47,9 +47,7 @@ export function tokensInBytes(bytes: number): number {
   return Math.ceil(bytes / 4)
 }
 
-/**
- * The largest plausible count. No real count is near a trillion, and sums of thousands of such numbers are still exact.
- */
+/** The largest plausible count. Sums of thousands of such numbers are still exact. */
 const COUNT_MAX = 1e12
 
 /**

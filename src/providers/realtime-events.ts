@@ -194,9 +194,7 @@ export function turnRequest({ atMs }: SocketTurn) {
  */
 const TRANSCRIBED_MS_MAX = 15 * 60_000
 
-/**
- * A turn may read a full context window, because upstream stores the conversation, and write up to the model's limit.
- */
+/** The limits of a turn. Upstream stores the conversation, so the turn may read a full context window. */
 export const TURN_LIMITS: RequestLimits = {
   ...readLimits(REALTIME, NOT_READ),
   audioMsMax: TRANSCRIBED_MS_MAX,

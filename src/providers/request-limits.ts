@@ -192,9 +192,7 @@ function asksToCompact(value: unknown): boolean {
   return edits.some((edit) => !isObject(edit) || !String(edit['type']).startsWith('clear_'))
 }
 
-/**
- * Work that the reply does not show while it streams. Decides whether a call is read to its end after its client left.
- */
+/** Work that a stream does not show. It decides whether a call is read to its end after its client left. */
 export interface UnseenWork {
   readonly media: boolean
   /** Whether the context is stored upstream or referenced, so that its tokens cannot be estimated from the request. */

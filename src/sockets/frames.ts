@@ -279,10 +279,7 @@ export function textFrame(payload: string): Buffer {
   return Buffer.concat([headerOf(OPCODE.text, bytes.length), bytes])
 }
 
-/**
- * Frames to upstream must be `masked`, because the gateway is upstream's client. A long reason is truncated at a
- * character boundary.
- */
+/** A close frame. Frames to upstream are `masked`. A long reason is truncated at a character boundary. */
 export function closeFrame(code: number, reason: string, masked: boolean): Buffer {
   const bytes = Buffer.from(reason)
   let end = Math.min(bytes.length, REASON_BYTES_MAX)

@@ -51,9 +51,7 @@ export async function whyNotExported({ ask }: Snapshot): Promise<string | null> 
     : 'A gateway ended without closing its calls. Start and stop it once, which closes the calls, then export.'
 }
 
-/**
- * Deletes the rows that every new database has, and throws if there are others. Runs in the transaction of the import.
- */
+/** Deletes the rows of a new database, and throws if there are others. Runs in the import's transaction. */
 export async function emptyStore(ask: Ask): Promise<void> {
   for (const { name } of EXPORTED_TABLES) {
     const rows = await ask(sql`SELECT 1 AS used FROM ${raw(name)} LIMIT 2`)

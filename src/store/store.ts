@@ -45,10 +45,7 @@ export const READS = {
   ...WEBHOOKS.reads,
 }
 
-/**
- * Operations on refused calls are brief on SQLite; on PostgreSQL they must not take the connections of other
- * operations.
- */
+/** Operations on refused calls: brief on SQLite, but separate from other operations on PostgreSQL. */
 export const REFUSED = REQUEST_LOG.refused
 
 /** Operations on bodies, for which SQLite has a file and a thread of its own. */
@@ -75,10 +72,7 @@ export interface Store extends Methods<typeof BRIEF & typeof REFUSED & typeof RE
 /** The load of the store since the start of this process, for the metrics. */
 export interface StoreLoad {
   readonly batchCalls: Histogram
-  /**
-   * Duration of these transactions: with SQLite mainly the fsync, with PostgreSQL the round trip and all waits for
-   * locks.
-   */
+  /** Duration of these transactions: on SQLite mainly the fsync, on PostgreSQL the round trip and locks. */
   readonly commitSeconds: Histogram
   readonly waiting: number
   readonly events: ReadonlyMap<string, number>

@@ -214,10 +214,7 @@ export const TABLE_PARTS: Readonly<Record<string, TableParts>> = {
     indexes: { deferred_object_due: 'due_at_ms' },
   },
 
-  /**
-   * Refused calls. They have their own table, because no sum includes them, and every admission writes the table of
-   * calls.
-   */
+  /** Refused calls. They are apart from `call`, which every admission writes, because no sum includes them. */
   refused_call: {
     columns: `
       id text, account_id text, key_id text, started_at_ms integer, ended_at_ms integer, method text,

@@ -5,9 +5,7 @@ import type { CallClosing } from '../ledger/call.ts'
 import { findModel, type PriceBook, type PriceVersion, versionAt } from '../pricing/price-book.ts'
 import type { Store } from '../store/store.ts'
 
-/**
- * Label for models outside the price book. Names that clients send are never labels, because their number is unbounded.
- */
+/** The label of models outside the price book. Names from clients are never labels: their number is unbounded. */
 const OTHER_MODEL = 'other'
 
 /** Upstream's status by its first digit; `none`: no answer. */
@@ -124,9 +122,7 @@ export class CallCounts {
     this.refusals.set(code, (this.refusals.get(code) ?? 0) + 1)
   }
 
-  /**
-   * Counts a model of any version of the price book under its id, even if the call used an alias or a fine-tuned name.
-   */
+  /** Counts a model of the price book under its id, even if the call used an alias or a fine-tuned name. */
   #findCounts(surface: SurfaceCounts, name: string): ModelCounts {
     for (const version of this.#book.versions) {
       const model = findModel(version, name)

@@ -121,9 +121,7 @@ function quoted(text: string): string {
 let shownSecond = 0
 let shownText = ''
 
-/**
- * The time in the form of `toISOString`. Many lines share a second, and formatting a date is a tenth of a line's time.
- */
+/** The time as `toISOString` writes it. The seconds are cached, because formatting takes a tenth of a line's time. */
 function isoTime(ms: number): string {
   const second = Math.floor(ms / 1_000)
   if (second !== shownSecond) {

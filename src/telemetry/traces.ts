@@ -73,10 +73,7 @@ export function openTraces(
 
 const PROBLEM_CHARS_MAX = 300
 
-/**
- * The SDK writes an error as JSON, with its stack and the collector's whole answer. Only its message and code are
- * logged.
- */
+/** Shortens an error of the SDK, which has a stack and the collector's whole answer, to message and code. */
 function inShort(problem: string): string {
   let text = String(problem)
   try {

@@ -136,9 +136,7 @@ export interface WebhookMessage {
   readonly body: string
 }
 
-/**
- * The headers of a message. For a day after a rotation the previous secret signs too, so a receiver may have either.
- */
+/** The headers of a message. For a day after a rotation, the previous secret signs too. */
 export async function signMessage(
   { id, body }: WebhookMessage,
   target: Pick<DeliveryTarget, 'id' | 'secret' | 'formerSecrets'>,

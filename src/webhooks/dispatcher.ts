@@ -23,10 +23,7 @@ const PRUNE_MS = 60_000
 /** A claim that finds nothing is repeated once: PostgreSQL's transaction of a counted event may not have ended. */
 const CLAIMS_PER_CHANGE = 2
 
-/**
- * Pause of an endpoint's slot after a failed attempt. Without it, thousands of deliveries to a dead receiver would keep
- * a core busy.
- */
+/** Pause of an endpoint's slot after a failure. Without it, deliveries to a dead receiver keep a core busy. */
 const FAILING_PAUSE_MS = 1_000
 
 export interface DispatcherParts

@@ -86,10 +86,7 @@ export class ForbiddenAddress extends Error {
   }
 }
 
-/**
- * Returns what is wrong with an endpoint's URL, or null. Accepts a name that does not resolve, because it may do so
- * later.
- */
+/** Returns what is wrong with an endpoint's URL, or null. Accepts a name that does not resolve yet. */
 export async function judgeEndpointUrl(text: string, rules: EndpointRules): Promise<string | null> {
   const url = URL.parse(text)
   if (url === null || !/^https?:$/.test(url.protocol)) return 'url must be an absolute https:// URL.'

@@ -78,9 +78,7 @@ async function openRequest(url: URL, options: RequestOptions): Promise<ClientReq
   return request({ ...options, agent: new Agent({ keepAlive: false }) })
 }
 
-/**
- * The status decides the outcome. The rest of the answer is read so that the receiver can finish it without an error.
- */
+/** The status decides the outcome. The rest of the answer is read, so that the receiver gets no error. */
 function answerOf(request: ClientRequest, body: string): Promise<TryOutcome> {
   return new Promise((resolve, reject) => {
     let status: number | null = null

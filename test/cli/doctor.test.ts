@@ -59,7 +59,10 @@ test('a lost or wrong pepper is a problem, and the start refuses it too', async 
   assert.equal((await doctor(wrong)).of('pepper')?.state, 'problem')
   const serve = await runTollgate(['serve'], { ...wrong, TOLLGATE_PORT: '0' }, folder)
   assert.equal(serve.code, 1)
-  assert.match(serve.stderr, /TOLLGATE_PEPPER is not the pepper that the keys in the database were created with/)
+  assert.match(
+    serve.stderr,
+    /TOLLGATE_PEPPER is not the pepper that the keys in the database were created with/,
+  )
   rmSync(join(gateway.dataDir, 'pepper'))
   assert.match((await doctor(right)).of('pepper')?.found ?? '', /pepper is missing/)
 })

@@ -6,9 +6,7 @@ const SOCKET_KEYS_AT_ONCE = 16
 
 export const SOCKET_KEY_POLL_MS = 2_000
 
-/**
- * Sockets are closed this long before the drain time ends, so that the close frame is sent before connections are cut.
- */
+/** How long before the end of the drain time sockets are closed, so that their close frames are sent. */
 const CLOSE_BEFORE_MS = 250
 
 interface OpenSocket {

@@ -148,9 +148,7 @@ export class RealtimeProtocol implements SocketProtocol {
     return { kind: 'begins', lane: NO_LANE, tag, planned: this.standing(), check }
   }
 
-  /**
-   * The models in a message that the key's allowlist must allow; null if the message names only the session's models.
-   */
+  /** The models in a message that the allowlist must allow; null if it names only the session's models. */
   #check({ session, responseModel, eventId: tag }: ClientEvent): ModelCheck | null {
     const others = [session?.model, responseModel].filter((name) => (name ?? this.#model) !== this.#model)
     const transcription = session?.transcription ?? null

@@ -70,10 +70,7 @@ export interface SocketProtocol {
   /** The plan of a response that upstream began without a waiting turn. */
   planUnasked(): PlannedTurn
   began?(open: OpenTurn): void
-  /**
-   * The usage of a turn that has ended, or was cut (then `says` is null). Returns null if the events of the turn state
-   * the usage.
-   */
+  /** The usage of a turn that ended, or was cut (`says` is null). Null: the events of the turn state it. */
   usageOf(open: OpenTurn, says: ServerSays | null): Usage | null
   /** A transcription that is billed as a separate call. */
   transcriptionOf?(says: ServerSays): { readonly planned: PlannedTurn; readonly usage: Usage }

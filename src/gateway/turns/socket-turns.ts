@@ -29,10 +29,7 @@ const DROPPED: Verdict = { kind: 'dropped' }
 /** Status of a turn that upstream never began, if upstream states none. */
 const UNANSWERED = 400
 
-/**
- * The turns of a metered socket. Upstream answers in order within a lane, so a response belongs to the oldest waiting
- * turn.
- */
+/** The turns of a metered socket. Within a lane, upstream answers the oldest waiting turn first. */
 export class SocketTurns {
   readonly #handshake: PlannedCall
   readonly #gateway: Gateway
@@ -91,9 +88,7 @@ export class SocketTurns {
     return this.#decide(says, payload)
   }
 
-  /**
-   * Observes an upstream message that was forwarded. If it returns a promise, do not read upstream before it resolves.
-   */
+  /** Observes a forwarded message of upstream. If it returns a promise, wait for it before you read more. */
   observe(payload: Buffer): Promise<void> | null {
     if (this.#isOver) return null
     if (this.#adopting === null) this.#follow(payload)
@@ -123,9 +118,7 @@ export class SocketTurns {
     }
   }
 
-  /**
-   * The socket has ended. `abandoned`: the client left, upstream did not break. Resolves when all turns are settled.
-   */
+  /** Ends the turns. `abandoned`: the client left, upstream did not break. Resolves when all are settled. */
   end(abandoned: boolean): Promise<void> {
     this.#ended ??= this.#end(abandoned)
     return this.#ended
@@ -254,9 +247,7 @@ export class SocketTurns {
     open.turn.observe(payload, document)
   }
 
-  /**
-   * The turn of a response that begins or already runs. Null if the response is already billed, or is being admitted.
-   */
+  /** The turn of a response that begins or runs. Null if the response is billed, or is being admitted. */
   #began(says: ServerSays, payload: Buffer): OpenTurn | null {
     const { responseId, lane } = says
     const known = this.#find(responseId)

@@ -2,10 +2,7 @@ import type { Refusal } from '../../kernel/errors.ts'
 import { HOLD_METHOD } from '../../ledger/call.ts'
 import type { AdmittedTurn, PlannedTurn, TurnAdmission, TurnCall, UnadmittedTurn } from './turn-call.ts'
 
-/**
- * The hold of a socket on which upstream may begin turns. A turn that begins takes it over; it is renewed after
- * settlement.
- */
+/** The hold of a socket on which upstream may begin turns. A turn takes it over; it is renewed afterwards. */
 export class StandingHold {
   readonly #admission: TurnAdmission
   readonly #plan: () => PlannedTurn
@@ -33,9 +30,7 @@ export class StandingHold {
     return null
   }
 
-  /**
-   * Hands the hold to a turn that the client begins, if all limits still permit the turn. Null: another turn has it.
-   */
+  /** Gives the hold to a turn that the client begins, if the limits still permit it. Null: another turn has it. */
   async takeFor(planned: PlannedTurn): Promise<AdmittedTurn | null> {
     const turn = this.#take()
     if (turn === null) return null

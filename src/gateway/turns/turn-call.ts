@@ -46,10 +46,7 @@ export class TurnAdmission {
     this.#gateway = gateway
   }
 
-  /**
-   * With the method `HOLD_METHOD`, takes a hold for a turn that has not begun. The request log shows neither the hold
-   * nor its refusal.
-   */
+  /** `HOLD_METHOD`: takes a hold for a turn that has not begun, which the request log does not show. */
   async admit(planned: PlannedTurn, method = 'WS'): Promise<AdmittedTurn> {
     const { keyShares, log } = this.#gateway
     const share = keyShares.enter(this.#handshake.digest)
@@ -189,9 +186,7 @@ export class TurnCall extends OpenCall implements LeftReply {
     return this
   }
 
-  /**
-   * The message that begins the turn was sent; null: upstream began the turn. `reader` reads the usage in its events.
-   */
+  /** Called when the message that begins the turn was sent; null if upstream began it. `reader` reads its events. */
   sent(payload: Buffer | null, reader: UsageReader | null): void {
     this.gateway.reached('before_send')
     if (payload !== null) this.bodySent(payload)

@@ -51,9 +51,7 @@ export function readTokens(
 
 type Split = (total: number, details: JsonObject) => Quantities
 
-/**
- * Merges a later usage report of the same reply. Reports are running totals, so a lower total is ignored and flagged.
- */
+/** Merges a later usage report of the same reply. Reports are running totals: a lower one is ignored and flagged. */
 function mergeTokens(before: ReportedTokens, now: ReportedTokens, counts: Counts): ReportedTokens {
   return {
     input: laterSide(before.input, now.input, counts),

@@ -16,10 +16,7 @@ type MessageTokens = Readonly<Record<'input' | 'written' | 'read' | 'output' | '
 
 const NO_TOKENS: MessageTokens = { input: null, written: null, read: null, output: null, searches: null }
 
-/**
- * The tokens of a message or of an `iterations` entry. Totals continue from `before` and only rise, unless they
- * `mayFall`.
- */
+/** The tokens of a message or `iterations` entry. Totals only rise above `before`, unless they `mayFall`. */
 function readMessageTokens(
   usage: JsonObject,
   counts: Counts,

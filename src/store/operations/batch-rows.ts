@@ -96,10 +96,7 @@ export interface CallRow extends Owners {
 const LOCK_NODE = prepare`
   SELECT id FROM node WHERE id = ${'text'} AND epoch = ${'bigint'} AND fenced_at_ms IS NULL FOR KEY SHARE`
 
-/**
- * Locks and reads the keys. A revocation waits for this lock, and later admissions see the revocation. Admissions do
- * not block each other here.
- */
+/** Locks and reads the keys. A revocation waits for this lock; admissions do not wait for each other. */
 const READ_KEYS = prepareReads(
   `SELECT id, account_id, budget_id, digest, revoked_at_ms, expires_at_ms, allowed_models, log_requests FROM api_key`,
   'digest',

@@ -244,9 +244,7 @@ const EXPIRING_DAYS = [7, 1]
 
 const SWEPT_TO = 'events_swept_to_ms'
 
-/**
- * How far a sweep overlaps the previous one: a transaction that commits after a sweep may have set an earlier expiry.
- */
+/** How far a sweep overlaps the previous one, because a later commit may set an earlier expiry. */
 const OVERLAP_MS = 60_000
 
 export const SWEPT_MAX = 500

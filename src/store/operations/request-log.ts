@@ -26,10 +26,7 @@ import {
 } from './sql.ts'
 import { insertInto } from './write-rows.ts'
 
-/**
- * Maximum number of records that one query of the request log scans. Another query continues there, so that others can
- * run in between.
- */
+/** Maximum number of records that one query of the log scans, so that other queries can run in between. */
 export const LOG_SCAN_RECORDS_MAX = 10_000
 
 const { tokens: _tokens, code: _code, ...NO_COLUMNS } = NOTHING_RECORDED
@@ -62,10 +59,7 @@ function* getCall(requestId: string): Operation<CallRecord | null> {
   return refused === undefined ? null : refusedRecord(refused)
 }
 
-/**
- * The order of a list. A list of all accounts is ordered by id, which begins with the arrival time, because no index
- * has their start times.
- */
+/** The order of a list: by start, or for all accounts by id, because no index has their start times. */
 function newestFirst(filter: CallFilter): Sql {
   return raw(isById(filter) ? 'ORDER BY id DESC' : 'ORDER BY started_at_ms DESC, id DESC')
 }
@@ -74,9 +68,7 @@ function isById({ accountId, keyId, socketId = null, state }: CallFilter): boole
   return accountId === null && keyId === null && (socketId === null || state === 'refused')
 }
 
-/**
- * How long after its arrival a call may start: its body may be slow, it may wait for a budget, and clocks may differ.
- */
+/** How long after its arrival a call may start. Its body may be slow, it may wait, and clocks may differ. */
 const START_AFTER_ID_MS = 24 * 60 * 60 * 1000
 
 /**

@@ -13,10 +13,7 @@ import { accountCeilings, keyCeilings, type MoneyRows } from './money-rows.ts'
 import type { Operation } from './operation.ts'
 import { sql } from './sql.ts'
 
-/**
- * Records the events of settlements, in their transaction. Budgets and accounts are locked, so the sums before and
- * after each call are exact.
- */
+/** Records the events of settlements. Budgets and accounts are locked, so the sums before and after are exact. */
 
 /** An applied closing, with its call and the sums after it. */
 export interface Booking {
@@ -29,10 +26,7 @@ export interface Booking {
   readonly balance: Balance
 }
 
-/**
- * The budgets of the month and day in which the call was admitted, including its cost. Periods that are over are left
- * out.
- */
+/** The budgets of the call's month and day, including its cost, unless the period is over. */
 export function ceilingsOf(
   { budgetId, accountId, month, day }: CallRow,
   money: MoneyRows,
@@ -110,9 +104,7 @@ const unpricedOnce = ({ call, model }: Booking) =>
   `${unpricedPrefix(call)}${createHash('sha256').update(model).digest('base64url')}`
 const unpricedPrefix = ({ day }: CallRow) => `unpriced/${day}/`
 
-/**
- * The first unpriced call of each account, day and model, always in the same order, so that batches do not deadlock.
- */
+/** The first unpriced call of each account, day and model. Their order is fixed, so that batches do not deadlock. */
 function firstUnpriced(bookings: readonly Booking[]): readonly Booking[] {
   const firsts = new Map<string, Booking>()
   for (const booking of bookings) {

@@ -13,10 +13,7 @@ export class Sql {
   }
 }
 
-/**
- * A value of a statement. Numbers are truncated to integers: SQLite would bind them as REAL, and sums would become
- * floats.
- */
+/** A value of a statement. Numbers are truncated, because SQLite would bind them as REAL and sum floats. */
 export type SqlValue = Sql | ByStore | Now | Json | Uint8Array | string | number | bigint | boolean | null
 
 export function sql(texts: TemplateStringsArray, ...values: SqlValue[]): Sql {

@@ -197,10 +197,7 @@ const queueTest = atomic(function* (
   })
 })
 
-/**
- * Queues a delivery to an endpoint, unless the endpoint is disabled. `work` returns the condition that finds the
- * delivery.
- */
+/** Queues a delivery unless its endpoint is disabled. `work` returns the condition that finds the delivery. */
 function* queue(
   accountId: string,
   webhookId: string,

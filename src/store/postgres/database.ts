@@ -59,10 +59,7 @@ export interface Pool extends Queries {
 }
 
 export interface Transaction extends Queries {
-  /**
-   * Pipelines statements, with BEGIN before the first and `end` after the last, and returns their rows. Rejects with
-   * the first failure.
-   */
+  /** Pipelines statements between BEGIN and `end`, and returns their rows. Rejects with the first failure. */
   fly(statements: readonly Statement[], end: TransactionEnd | null): Promise<readonly (readonly Row[])[]>
 }
 
@@ -86,9 +83,7 @@ export interface PoolOptions {
   /** Timeout for getting a connection, if longer than CONNECT_MS. */
   readonly connectMs?: number
   readonly settings: SessionSettings
-  /**
-   * For batches of calls: statements are pipelined and prepared by name, with the planner settings of `batchSettings`.
-   */
+  /** For batches of calls: pipelined, prepared statements with the planner settings of `batchSettings`. */
   readonly isHot?: boolean
 }
 

@@ -9,10 +9,7 @@ import { NewerSchema, SCHEMA_VERSION, sqliteSchema, upgradesFrom } from '../sche
 
 const SQLITE: Dialect = { store: 'sqlite', clock: 'caller', toJson: JSON.stringify }
 
-/**
- * Preparing a statement costs six times as much as running it. Most operations have few texts; lists of values cause
- * many.
- */
+/** How many prepared statements are cached. Preparing costs six times as much as running. */
 const PREPARED_MAX = 200
 const PREPARED_CHARACTERS_MAX = 4_000
 
@@ -109,9 +106,7 @@ function versionOf(db: DatabaseSync): number {
   return Number(db.prepare('PRAGMA user_version').get()?.['user_version'] ?? 0)
 }
 
-/**
- * Creates the tables of a new database, or upgrades an earlier version, in one transaction. A newer version is refused.
- */
+/** Creates the tables, or upgrades an earlier version, in one transaction. Refuses a newer version. */
 export function migrate(db: DatabaseSync, location: 'main' | 'bodies' = 'main'): void {
   // Read the version under the write lock: a command and a gateway may start on a new directory at the same time.
   db.exec('BEGIN IMMEDIATE')

@@ -83,10 +83,7 @@ export function createSqliteReader(
   return { ...methodsOf(READS, askOf(reader)), close: reader.close }
 }
 
-/**
- * A side thread answers commands one by one. If it dies, its waiting commands fail. Admission and settlement do not
- * depend on it.
- */
+/** A side thread answers commands one by one. Admission and settlement do not depend on it. */
 function createSideThread(parts: SideParts, waitingMax: number = limits.storeQueueMax): ThreadClient {
   const thread = () => startThread(import.meta.url, 'side-worker', parts)
   return createThreadClient({ name: parts.kind, thread, batchMax: 1, waitingMax })
@@ -117,9 +114,7 @@ interface ThreadParts {
   /** Incremented when a message is sent to a thread that waits on it instead of in its event loop. */
   readonly bell?: Int32Array
   onCommit?(commands: readonly Command[], ms: number): void
-  /**
-   * Called if the thread ends, which closes the store. Without this callback, the next command starts another thread.
-   */
+  /** Called if the thread ends, which closes the store. Without it, the next command starts another thread. */
   onGone?(error: Error): void
 }
 

@@ -95,9 +95,7 @@ export function readBatch(message: BatchMessage): readonly Command[] {
   )
 }
 
-/**
- * A command or an answer; the first element is a letter for its kind. The list is flat: nesting takes a sixth longer.
- */
+/** A command or an answer, as a flat list (nesting takes a sixth longer). The first element is its kind. */
 type List = unknown[]
 
 /** The members that JSON can represent directly. Digest, hold and nested objects are converted. */
