@@ -313,7 +313,7 @@ interface AnswerHead {
 
 const NO_ANSWER: AnswerHead = { status: 0, retryAfterMs: null }
 
-/** The gateway's own GET for billing, to the configured upstream. No key pays for it. Status 0: no complete answer. */
+/** Sends a GET of the gateway to the configured upstream. No key pays for it. Null if there was no complete answer. */
 async function ask({ surface, upstream, path, idleMs, totalMs, take }: Question): Promise<AnswerHead> {
   const { url, key, pool } = upstream
   let head = NO_ANSWER

@@ -173,10 +173,7 @@ const PAUSE_MS_MAX = 1_000
 /** A reply that ends this soon after a pause may have ended during the pause. */
 const AFTER_PAUSE_MS = 5_000
 
-/**
- * Sums the time without visible output since the first event: until the first output, and every gap of more than a
- * second.
- */
+/** Sums the time without visible output: from the first event to the first output, and later gaps above a second. */
 export class Silence {
   #visibleBytes = 0
   #firstMs: number | null = null
@@ -295,9 +292,7 @@ export async function estimateUsage(
   }
 }
 
-/**
- * The known units. If the input or output is unknown, all of its units are replaced by an estimate, except tool calls.
- */
+/** The known units. If input or output is unknown, all its units are estimated, except tool calls. */
 function unitsOfKnownSides(quantities: Quantities, { inputKnown, outputKnown }: Metered): Quantities {
   const isKnown = (unit: string): boolean => {
     const { side } = UNIT_PRICES[unit as Unit]

@@ -56,7 +56,10 @@ function requestFate(lower: string): RequestLine['fate'] {
   return CLIENT_ACCOUNT_HEADERS.has(lower) || isHopByHop(lower) ? 'stays' : 'goes'
 }
 
-/** The client's header lines with the permitted changes. Their case, order and duplicates stay. */
+/**
+ * The client's header lines with the permitted changes. The case, order and duplicates of headers stay, and so does the
+ * position of the credential.
+ */
 export function toUpstreamHeaders(headers: RawHeaders, upstream: UpstreamHeaders): string[] {
   const { ownPrefix, bodyEdited } = upstream
   let plainReply = upstream.plainReply

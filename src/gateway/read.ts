@@ -203,7 +203,9 @@ function isEncoded({ headers }: Exchange): boolean {
   return codingOf(firstValue(headers, 'content-encoding')) !== 'identity'
 }
 
-/** Whether a repeated header has different values, of which upstream may use another one than the gateway. */
+/**
+ * Whether a repeated header has different values. The gateway would use the first value, and upstream may use the last.
+ */
 export function hasConflictingValues(headers: RawHeaders, name: string): boolean {
   const values = valuesOf(headers, name)
   return values.length > 1 && new Set(values).size > 1

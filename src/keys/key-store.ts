@@ -134,7 +134,7 @@ export interface KeyQuery extends ListQuery {
 }
 
 export interface ListQuery {
-  /** Null: all accounts. */
+  /** The account; null for all accounts. */
   readonly accountId: string | null
   /** Only rows that come after this id in the list. */
   readonly after: string | null

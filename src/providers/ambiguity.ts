@@ -6,11 +6,7 @@ import { listAt } from './reading.ts'
 import { INNER_NAMES, isGiven } from './request-members.ts'
 import reasons from './unreadable-reasons.json' with { type: 'json' }
 
-/**
- * What is wrong and what to do, by the reasons of the readers of JSON, forms and content codings. `deflate`: some servers
- * expect the zlib format and some bare deflate, and bytes can be made that are both. `may_be_form`: it could be one, as
- * `{"model":"a","x":"&model=b&"}`. `foreign_charset`: where upstream believes it, quotes may be elsewhere.
- */
+/** The message for each reason why a body cannot be read: the problem, and what to do. */
 const REASONS: Readonly<Record<string, string>> = reasons
 
 /**

@@ -140,7 +140,7 @@ export class BatchFileScanner {
     }
   }
 
-  /** Call it once the whole body has passed. The bound is null if a request cannot be bounded. */
+  /** Returns the result; call it when the whole body has passed. The bound is null if a request is ambiguous. */
   end(): { readonly models: readonly string[]; readonly bound: Bound | null } | null {
     if (this.#failed || this.#form === null) return null
     const form = this.#form.end()

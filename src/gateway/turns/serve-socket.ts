@@ -18,9 +18,7 @@ import { NO_LANE, type RefusedTurn } from './socket-protocol.ts'
 import { SocketSession } from './socket-session.ts'
 import { SocketTurns } from './socket-turns.ts'
 
-/**
- * The endpoint of a handshake: free if its turns are metered, else one unmetered call. Null if the path has no sockets.
- */
+/** The endpoint of a handshake: free, or one unmetered call. Null if the path has no sockets. */
 export function findHandshake(surface: Surface, { path, query }: Target): Endpoint | null {
   const endpoint = findEndpoint(surface, 'WS', path)
   if (endpoint === null) return null
@@ -41,10 +39,7 @@ export function turnsOf(handshake: PlannedCall, gateway: Gateway): SocketTurns |
   return new SocketTurns(handshake, gateway, protocol)
 }
 
-/**
- * Serves a socket from upstream's 101 to the end of both connections. Resolves when every turn is settled. `turns`:
- * null on an unmetered socket.
- */
+/** Serves a socket from upstream's 101 until all turns are settled. `turns`: null on an unmetered socket. */
 export async function serveSocket(
   handshake: AdmittedCall,
   { head, connection: upstream }: Switched,

@@ -55,7 +55,7 @@ export interface OpenTurn {
   readonly sentMs: number
   responseId: string | null
   hasBegun: boolean
-  /** An error that may have ended the turn. */
+  /** Set when an error may have ended the turn. */
   failed: { readonly atMs: number; readonly says: ServerSays } | null
 }
 
@@ -67,7 +67,7 @@ export interface SocketProtocol {
   client(payload: Buffer): ClientSays | Promise<ClientSays>
   unreadable(why: string): ClientSays & { readonly kind: 'refused' }
   server(payload: Buffer): ServerSays
-  /** The plan of a response that upstream began without a waiting turn. */
+  /** The plan of a response that upstream began by itself. */
   planUnasked(): PlannedTurn
   began?(open: OpenTurn): void
   /** The usage of a turn that ended, or was cut (`says` is null). Null: the events of the turn state it. */

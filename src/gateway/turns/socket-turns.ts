@@ -260,7 +260,7 @@ export class SocketTurns {
       return null
     }
     const before = this.#standing === null ? this.#runningIn(lane) : null
-    // One response runs at a time in a lane: no more events should come for the previous one.
+    // Only one response runs in a lane at a time, so no more events should come for the previous one.
     if (before !== null) before.failed ??= { atMs: this.#gateway.clock.monotonicMs(), says: SAYS_NOTHING }
     this.#begin(next, responseId)
     if (next.tag !== STEER) return next
@@ -323,10 +323,7 @@ export class SocketTurns {
     this.#socket?.turnEnded()
   }
 
-  /**
-   * Ends a turn if the error can refer to nothing else. If in doubt, its hold stays until no event has arrived for a
-   * while.
-   */
+  /** Ends a turn if the error can only refer to it. Otherwise its hold stays until no event has arrived for a while. */
   #fail(open: OpenTurn, says: ServerSays, isNamed: boolean): void {
     const isCertain = isNamed || (this.#open.length === 1 && !this.#hasStrays)
     open.failed = { atMs: this.#gateway.clock.monotonicMs(), says }

@@ -37,10 +37,7 @@ export function eventSettings(settings: readonly Row[]): EventSettings {
   }
 }
 
-/**
- * The thresholds (in ascending order) that a cost crosses. Spend only grows, so each is crossed once per period and
- * cap.
- */
+/** The thresholds that a cost crosses. Spend only grows, so each is crossed once per period and cap. */
 export function crossedPercents(
   { spentNanos, capNanos }: Budget,
   costNanos: Nanos,
