@@ -3,7 +3,7 @@ import { StoreGone, StoreRefused, StoreUnavailable } from '../../src/kernel/erro
 import { type BatcherParts, createBatcher, type Outcome } from '../../src/store/batcher.ts'
 import { test } from '../support/suite.ts'
 
-/** A batcher whose batches are answered when the test says so. */
+/** A batcher that answers its batches when the test says so. */
 function laneUnderTest(more: Partial<BatcherParts<string, string>> = {}) {
   const sent: { readonly batch: readonly string[]; answer(): void; fail(error: Error): void }[] = []
   const arrivals: (() => void)[] = []
@@ -28,7 +28,7 @@ function laneUnderTest(more: Partial<BatcherParts<string, string>> = {}) {
   return { lane, sent, batch }
 }
 
-test('what is asked for in one turn, and while a batch is under way, goes together, up to a size', async () => {
+test('commands of one turn, or that arrive during a batch, share a batch up to its maximum size', async () => {
   const { lane, batch } = laneUnderTest()
   const first = [lane.ask('a'), lane.ask('b')]
   const one = await batch(0)
@@ -46,7 +46,7 @@ test('what is asked for in one turn, and while a batch is under way, goes togeth
   await lane.close()
 })
 
-test('a command that cannot be done fails alone', async () => {
+test('an invalid command fails alone', async () => {
   const lane = createBatcher<string, string>({
     async send(batch) {
       if (batch.includes('bad')) throw new StoreRefused(`${batch.length} at once`)
@@ -62,7 +62,7 @@ test('a command that cannot be done fails alone', async () => {
   )
 })
 
-test('while the database cannot answer nothing is tried twice', async () => {
+test('a command is not retried while the database is unavailable', async () => {
   const { lane, sent, batch } = laneUnderTest()
   const asked = Promise.allSettled([lane.ask('a'), lane.ask('b')])
   const failure = new StoreUnavailable('away')
@@ -74,7 +74,7 @@ test('while the database cannot answer nothing is tried twice', async () => {
   assert.equal(sent.length, 1)
 })
 
-test('the commands of a batch that failed are named', async () => {
+test('a failed batch names its commands', async () => {
   const failed: string[] = []
   const { lane, batch } = laneUnderTest({ onFailure: (commands) => failed.push(...commands) })
   const asked = Promise.allSettled([lane.ask('a'), lane.ask('b')])
@@ -85,7 +85,7 @@ test('the commands of a batch that failed are named', async () => {
 
 const SOON_MS = 200
 
-test('an answer that comes after its time is not given, and whoever undoes it is notified', async (t) => {
+test('an answer after the deadline is discarded and reported to onLate', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
   const late: string[] = []
   const { lane, batch } = laneUnderTest({
@@ -101,7 +101,7 @@ test('an answer that comes after its time is not given, and whoever undoes it is
   assert.deepEqual(late, ['a A'])
 })
 
-test('what nobody waits for any more is not sent', async (t) => {
+test('a command is not sent after its caller has given up', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
   const { lane, sent, batch } = laneUnderTest({ answerMs: SOON_MS })
   const first = assert.rejects(lane.ask('a'), StoreUnavailable)
@@ -114,7 +114,7 @@ test('what nobody waits for any more is not sent', async (t) => {
   assert.equal(sent.length, 1)
 })
 
-test('a lane that closes answers what was asked before, and takes nothing more', async () => {
+test('a closing lane answers pending commands and refuses new ones', async () => {
   const { lane, batch } = laneUnderTest()
   const asked = lane.ask('a')
   const closed = lane.close()

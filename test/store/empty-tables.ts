@@ -1,6 +1,6 @@
 import { FIRST_ROWS, TABLES, type Table } from '../../src/store/schema.ts'
 
-/** Deletes the rows of these tables, except for those that a new store begins with. */
+/** Deletes the rows of these tables, except those of a new store. */
 export function emptyTables(...locations: readonly Table['location'][]): string {
   const tables = TABLES.filter(({ location }) => locations.includes(location))
   const deleted = tables.toReversed().map(({ name }) => `DELETE FROM ${name}`)

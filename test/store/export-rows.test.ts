@@ -36,13 +36,13 @@ async function imported(texts: readonly string[], pepper = 'fingerprint') {
   return tables
 }
 
-test('all rows are exported and read again, and integers beyond 2^53 keep every digit', async () => {
+test('an export and import preserves all rows, with every digit of integers beyond 2^53', async () => {
   const tables = await imported(lines)
   assert.equal(tables.get('call')?.length, 10)
   assert.ok(tables.get('credit')?.flat().includes('9100000000000001'))
 })
 
-test('an export with a row too few, another pepper or fewer columns is refused', async () => {
+test('an import refuses a missing row, another pepper or missing columns', async () => {
   const firstCall = lines.findIndex((line) => line.startsWith('["req_'))
   await assert.rejects(imported(lines.toSpliced(firstCall, 1)), /its end is missing/)
   await assert.rejects(imported(lines, 'another'), /another pepper/)
@@ -50,7 +50,7 @@ test('an export with a row too few, another pepper or fewer columns is refused',
   await assert.rejects(imported(fewer), /the columns of setting are not those of this version/)
 })
 
-test('a call that nobody closed prevents an export; an object whose cost is still to come does not', async () => {
+test('an open call prevents an export, a deferred object does not', async () => {
   const why = async () => {
     const reader = await ledger.openReader()
     const reason = await whyNotExported(reader)

@@ -5,9 +5,9 @@ import { openMortalPostgres } from './postgres-under-test.ts'
 import { openMortalSqlite } from './sqlite-under-test.ts'
 
 /**
- * `node test/store/long-simulation.ts [seed] [steps]`: simulations one after the other, each with the next seed and a
- * new store, until so many steps are done; by default 20,000. The seed of a failure, given again, repeats the failure.
- * With TEST_STORE=postgres the store is PostgreSQL's.
+ * `node test/store/long-simulation.ts [seed] [steps]` runs simulations in sequence, each with the next seed
+ * and a new store, for this many steps (20,000). To repeat a failure, pass its seed. TEST_STORE=postgres
+ * selects PostgreSQL.
  */
 const STEPS_PER_RUN = 500
 

@@ -5,7 +5,7 @@ import type { CallClosing, CallOpening, Settled } from '../../src/ledger/call.ts
 import { createOrphanedAdmissions } from '../../src/store/postgres/orphaned-admissions.ts'
 import { test } from '../support/suite.ts'
 
-test('a store that closes after a failed release tries once more, so that the hold does not stay', async () => {
+test('a closing store retries a failed release once, so that no hold remains', async () => {
   const failed = Promise.withResolvers<void>()
   const released: string[] = []
   let tries = 0
@@ -28,7 +28,7 @@ test('a store that closes after a failed release tries once more, so that the ho
   assert.deepEqual(released, ['req_1 released'])
 })
 
-test('an outage is logged once, however often the release is tried', async () => {
+test('an outage is logged once, however often the release is retried', async () => {
   const orphan = { requestId: 'req_1', atMs: 0 } as CallOpening
   const released = Promise.withResolvers<void>()
   let tries = 0
@@ -38,7 +38,7 @@ test('an outage is logged once, however often the release is tried', async () =>
       async raiseEpoch() {
         tries += 1
         if (tries === 3) return
-        // Another orphan ends the pause after a failure.
+        // Another orphaned admission ends the pause after a failure.
         setImmediate(() => orphans.add([orphan]))
         throw new StoreUnavailable('not now')
       },

@@ -8,12 +8,12 @@ function clockUnderTest() {
   return { own, clock }
 }
 
-test('until the database has said the time it is the time of the machine', () => {
+test("until the database has answered, the clock is the machine's", () => {
   const { own, clock } = clockUnderTest()
   assert.equal(clock.nowMs(), own.wallMs)
 })
 
-test('the time of the database goes on by the clock that never steps', () => {
+test('the database clock advances with the monotonic clock', () => {
   const { own, clock } = clockUnderTest()
   own.sinceMs = 120
   clock.sync(9_000_000, 100)
@@ -23,7 +23,7 @@ test('the time of the database goes on by the clock that never steps', () => {
   assert.equal(clock.nowMs(), 9_000_510)
 })
 
-test('a later word of the database counts, unless it took long to come', () => {
+test('a later answer of the database replaces the time unless it took too long', () => {
   const { own, clock } = clockUnderTest()
   clock.sync(9_000_000, 100)
   own.sinceMs = 2_000

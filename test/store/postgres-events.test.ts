@@ -13,7 +13,7 @@ after(stopPostgres)
 eventConformance('PostgreSQL', openFreshPostgres)
 webhookDeliveryConformance('PostgreSQL', openFreshPostgres)
 
-test('a call that settles on one node while another lowers the cap below its cost: one of the two records it', async () => {
+test('if one node settles a call while another lowers the cap below its cost, one of them emits the event', async () => {
   const database = await openTestDatabase()
   const nodes = await Promise.all([1, 2].map(() => openByCallersClock(database.url)))
   const [one, two] = nodes
@@ -39,7 +39,7 @@ test('a call that settles on one node while another lowers the cap below its cos
   }
 })
 
-test('two nodes that look at the same instant claim a delivery once, and one that records late is not counted', async () => {
+test('two nodes claim a delivery once, and a late record of an attempt does not count', async () => {
   const database = await openTestDatabase()
   const nodes = await Promise.all([1, 2].map(() => openByCallersClock(database.url)))
   const [one, two] = nodes

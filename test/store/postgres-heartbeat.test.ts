@@ -8,7 +8,7 @@ import { test } from '../support/suite.ts'
 
 const SILENT_MS = 15_000
 
-/** A node over a database that only takes note of its statements. */
+/** A node whose database only records statements. */
 function nodeUnderTest() {
   const state = { nowMs: 0, away: false, fenced: false, sweeps: 0, registrations: 0, heard: [] as number[] }
   const beats: (() => void)[] = []
@@ -36,7 +36,7 @@ function nodeUnderTest() {
     },
     { name: 'test', alone: false, beatEveryMs: 1, silentMs: SILENT_MS },
   )
-  /** Resolves after the next heartbeat and the work that it leads to. */
+  /** Resolves after the next heartbeat and the work that it causes. */
   async function beat(): Promise<void> {
     await new Promise<void>((resolve) => beats.push(resolve))
     await new Promise<void>((resolve) => beats.push(resolve))
@@ -55,7 +55,7 @@ async function withNode(prove: (parts: ReturnType<typeof nodeUnderTest>) => Prom
   }
 }
 
-test('a node judges the others once it has been heard of itself for as long as their silence must last', () =>
+test('a node gives up silent nodes only after its own heartbeats have run for that long', () =>
   withNode(async ({ state, beat }) => {
     await beat()
     for (let i = 0; i < 2; i++) {
@@ -68,7 +68,7 @@ test('a node judges the others once it has been heard of itself for as long as t
     assert.ok(state.sweeps > 0)
   }))
 
-test('after the database was away everybody has been silent, and nobody is judged for it', () =>
+test('after an outage of the database no node is given up for its silence', () =>
   withNode(async ({ state, beat }) => {
     await beat()
     state.away = true
@@ -84,7 +84,7 @@ test('after the database was away everybody has been silent, and nobody is judge
     assert.ok(state.sweeps > 0)
   }))
 
-test('a node that was stopped in its tracks judges nobody when it wakes', () =>
+test('a node that was suspended gives up no other when it resumes', () =>
   withNode(async ({ state, beat }) => {
     await beat()
     state.nowMs += SILENT_MS + 1
@@ -92,7 +92,7 @@ test('a node that was stopped in its tracks judges nobody when it wakes', () =>
     assert.equal(state.sweeps, 0)
   }))
 
-test('a node that finds itself given up registers anew', () =>
+test('a node that was given up registers again', () =>
   withNode(async ({ state, beat }) => {
     await beat()
     assert.equal(state.registrations, 1)

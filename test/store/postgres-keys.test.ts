@@ -17,7 +17,7 @@ import {
 } from './conformance/fixtures.ts'
 import { openByCallersClock } from './postgres-under-test.ts'
 
-/** Tests of a store that many nodes share: commands that meet, and one clock for all nodes. */
+/** Tests of a store that several nodes share: concurrent commands, and one clock for all nodes. */
 
 after(stopPostgres)
 
@@ -25,10 +25,13 @@ const EVERY = { scope: EVERY_ADMIN, after: null, limit: 9 }
 const HOUR_MS = 3_600_000
 
 interface Shared {
-  /** The store of each of two nodes. */
+  /** One store per node. */
   readonly stores: readonly [Store, Store]
   databaseMs(): Promise<number>
-  /** Runs `obstacle` in a transaction, rolls it back when CROWD commands wait for it, and resolves with their results. */
+  /**
+   * Runs `obstacle` in a transaction, rolls it back once CROWD commands wait for it, and resolves with their
+   * results.
+   */
   crowd<T>(obstacle: string, command: (store: Store, i: number) => Promise<T>): Promise<T[]>
 }
 
@@ -106,13 +109,13 @@ const kindsOf = (results: readonly { readonly kind: string }[]): string[] =>
 const others = (kind: string): string[] => Array(CROWD - 1).fill(kind)
 const ONE_DONE = ['done', ...others('repeated')]
 
-/** Another transaction takes the name, and may yet run the command that the name stands for. */
+/** Another transaction holds the name and may still run its command. */
 const nameTaken = (name: string): string =>
   `INSERT INTO idempotency (account_id, name, fingerprint, subject, at_ms) VALUES ('default', '${name}', '', '', ${NOON})`
 
 const keyLocked = (id: string): string => `SELECT 1 FROM api_key WHERE id = '${id}' FOR UPDATE`
 
-shared('one name on many nodes makes one key', 'caller', async ({ stores, crowd }) => {
+shared('creations with one name on several nodes create one key', 'caller', async ({ stores, crowd }) => {
   const created = await crowd(nameTaken('n'), (store, i) =>
     store.createKey(newKey(`k${i}`), once('n'), SYSTEM),
   )
@@ -122,7 +125,7 @@ shared('one name on many nodes makes one key', 'caller', async ({ stores, crowd 
   assert.equal((await stores[0].listKeys(query)).rows.length, 1)
 })
 
-shared('one name on many nodes adds one credit', 'caller', async ({ stores, crowd }) => {
+shared('top-ups with one name on several nodes add one credit', 'caller', async ({ stores, crowd }) => {
   const credit = { accountId: 'default', amountNanos: 7n, reason: 'x', actor: SYSTEM, atMs: NOON }
   const booked = await crowd(nameTaken('n'), (store, i) =>
     store.addCredit({ ...credit, id: `crd_${i}` }, once('n')),
@@ -131,33 +134,41 @@ shared('one name on many nodes adds one credit', 'caller', async ({ stores, crow
   assert.equal((await stores[0].getBalance('default')).creditedNanos, 7n)
 })
 
-shared('one name on many nodes rotates once, even if that ends the old key', 'caller', async (subject) => {
-  for (const oldExpiresAtMs of [null, NOON]) {
-    const old = `old ${oldExpiresAtMs}`
-    await addKey(subject.stores[0], old)
-    const rotated = await subject.crowd(keyLocked(`key_${old}`), (store, i) =>
-      store.rotateKey(
-        'default',
-        `key_${old}`,
-        successor(`${old} ${i}`, { oldExpiresAtMs }),
-        once(`rotate ${old}`),
-        SYSTEM,
-      ),
-    )
-    assert.deepEqual(kindsOf(rotated), ONE_DONE)
-  }
-})
-
-shared('without a name, one of many rotations that end the old key is done', 'caller', async (subject) => {
-  await addKey(subject.stores[0], 'a')
-  const rotated = await subject.crowd(keyLocked('key_a'), (store, i) =>
-    store.rotateKey('default', 'key_a', successor(`b${i}`, { oldExpiresAtMs: NOON }), null, SYSTEM),
-  )
-  assert.deepEqual(kindsOf(rotated), ['done', ...others('final')])
-})
+shared(
+  'rotations with one name on several nodes run once, even if they end the old key',
+  'caller',
+  async (subject) => {
+    for (const oldExpiresAtMs of [null, NOON]) {
+      const old = `old ${oldExpiresAtMs}`
+      await addKey(subject.stores[0], old)
+      const rotated = await subject.crowd(keyLocked(`key_${old}`), (store, i) =>
+        store.rotateKey(
+          'default',
+          `key_${old}`,
+          successor(`${old} ${i}`, { oldExpiresAtMs }),
+          once(`rotate ${old}`),
+          SYSTEM,
+        ),
+      )
+      assert.deepEqual(kindsOf(rotated), ONE_DONE)
+    }
+  },
+)
 
 shared(
-  'edits that meet all count, and the first revocation is final',
+  'of concurrent rotations without a name that end the old key, one succeeds',
+  'caller',
+  async (subject) => {
+    await addKey(subject.stores[0], 'a')
+    const rotated = await subject.crowd(keyLocked('key_a'), (store, i) =>
+      store.rotateKey('default', 'key_a', successor(`b${i}`, { oldExpiresAtMs: NOON }), null, SYSTEM),
+    )
+    assert.deepEqual(kindsOf(rotated), ['done', ...others('final')])
+  },
+)
+
+shared(
+  'concurrent updates all apply, and the first revocation is final',
   'caller',
   async ({ stores, crowd }) => {
     await addKey(stores[0], 'a', { expiresAtMs: NOON + HOUR_MS })
@@ -178,7 +189,7 @@ shared(
   },
 )
 
-shared('an edit that comes after a revocation changes nothing', 'caller', async ({ stores, crowd }) => {
+shared('an update after a revocation changes nothing', 'caller', async ({ stores, crowd }) => {
   await addKey(stores[0], 'a')
   const answers = await crowd(keyLocked('key_a'), async (store, i) => {
     if (i === 0) return (await store.revokeKey('default', 'key_a', NOON, SYSTEM))?.name
@@ -190,7 +201,7 @@ shared('an edit that comes after a revocation changes nothing', 'caller', async 
   assert.equal(answers[0], key.name, 'what the revocation answered is what stayed')
 })
 
-shared('nodes that start at once agree on the bootstrap admin key', 'caller', async ({ stores, crowd }) => {
+shared('nodes that start together agree on the bootstrap admin key', 'caller', async ({ stores, crowd }) => {
   const first = `INSERT INTO admin_key (id, role, name, digest, prefix, last4, created_at_ms, bootstrap)
     VALUES ('adm_0', 'operator', '', '', '', '', 0, true)`
   const next = 'SELECT 1 FROM admin_key FOR UPDATE'
@@ -212,7 +223,7 @@ shared('nodes that start at once agree on the bootstrap admin key', 'caller', as
   assert.equal((await stores[0].listAdminKeys(EVERY)).rows.length, 3)
 })
 
-shared('calls that many commands credit back are credited once', 'caller', async ({ stores, crowd }) => {
+shared('concurrent commands credit a call back once', 'caller', async ({ stores, crowd }) => {
   const [one] = stores
   await addKey(one, 'a')
   const ids = Array.from({ length: 20 }, (_, i) => `req_${i}`)

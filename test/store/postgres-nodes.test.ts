@@ -16,7 +16,7 @@ import { type OpenDatabase, openByCallersClock, openTestDatabase } from './postg
 
 after(stopPostgres)
 
-/** Several nodes on one database, after which the ledger must balance. */
+/** Several nodes on one database. Afterwards the ledger must balance. */
 function nodesTest(
   sentence: string,
   names: readonly string[],
@@ -53,30 +53,34 @@ const nth = <T>(list: readonly T[], i: number): T => {
 const ids = (count: number): string[] =>
   Array.from({ length: count }, (_, i) => `req_${String(i).padStart(4, '0')}`)
 
-nodesTest('hundreds of calls at once pass a cap by at most one call', ['a', 'b', 'c'], async (stores) => {
-  const [first] = stores
-  assert.ok(first !== undefined)
-  const key = await addKey(first, 'a', { monthlyBudgetNanos: 10_000n })
-  const all = ids(300)
-  const cost = (id: string) => BigInt((Number(id.slice(4)) * 7_919) % 997)
-  for (let round = 0, waiting = all; waiting.length > 0 && round < 300; round++) {
-    const admissions = await Promise.all(
-      waiting.map((id, i) => {
-        const hold = { kind: 'bound', nanos: cost(id), listNanos: cost(id) } as const
-        return nth(stores, i).admit(opening(id, 'a', { hold }))
-      }),
-    )
-    const admitted = waiting.filter((_, i) => admissions[i]?.kind === 'admitted')
-    await Promise.all(
-      admitted.map((id, i) => nth(stores, i + 1).settle(closing(id, { costNanos: cost(id) / 2n }))),
-    )
-    waiting = waiting.filter((_, i) => admissions[i]?.kind === 'held')
-  }
-  const spent = (await first.getKey('default', key, NOON))?.month.spentNanos ?? 0n
-  assert.ok(spent >= 10_000n && spent < 10_000n + 997n, `${spent} spent of 10000`)
-})
+nodesTest(
+  'hundreds of concurrent calls exceed a cap by at most one call',
+  ['a', 'b', 'c'],
+  async (stores) => {
+    const [first] = stores
+    assert.ok(first !== undefined)
+    const key = await addKey(first, 'a', { monthlyBudgetNanos: 10_000n })
+    const all = ids(300)
+    const cost = (id: string) => BigInt((Number(id.slice(4)) * 7_919) % 997)
+    for (let round = 0, waiting = all; waiting.length > 0 && round < 300; round++) {
+      const admissions = await Promise.all(
+        waiting.map((id, i) => {
+          const hold = { kind: 'bound', nanos: cost(id), listNanos: cost(id) } as const
+          return nth(stores, i).admit(opening(id, 'a', { hold }))
+        }),
+      )
+      const admitted = waiting.filter((_, i) => admissions[i]?.kind === 'admitted')
+      await Promise.all(
+        admitted.map((id, i) => nth(stores, i + 1).settle(closing(id, { costNanos: cost(id) / 2n }))),
+      )
+      waiting = waiting.filter((_, i) => admissions[i]?.kind === 'held')
+    }
+    const spent = (await first.getKey('default', key, NOON))?.month.spentNanos ?? 0n
+    assert.ok(spent >= 10_000n && spent < 10_000n + 997n, `${spent} spent of 10000`)
+  },
+)
 
-nodesTest('the credit of an account lets in one call at a time', ['a', 'b'], async (stores) => {
+nodesTest('the credit of an account admits one call at a time', ['a', 'b'], async (stores) => {
   const [first] = stores
   assert.ok(first !== undefined)
   for (const name of ['a', 'b', 'c', 'd']) await addKey(first, name)
@@ -88,7 +92,7 @@ nodesTest('the credit of an account lets in one call at a time', ['a', 'b'], asy
   assert.equal(admissions.filter(({ kind }) => kind === 'held').length, 79)
 })
 
-nodesTest('once a key is revoked on one, none admits it', ['a', 'b'], async (stores) => {
+nodesTest('after one node revokes a key, no node admits it', ['a', 'b'], async (stores) => {
   const [first, second] = stores
   assert.ok(first !== undefined && second !== undefined)
   const key = await addKey(first, 'a')
@@ -119,7 +123,7 @@ async function waitingIn(database: OpenDatabase): Promise<number> {
 }
 
 nodesTest(
-  'a revocation waits for the admissions under way',
+  'a revocation waits for admissions that are running',
   ['a', 'b'],
   async ([first, second], database) => {
     assert.ok(first !== undefined && second !== undefined)
@@ -146,40 +150,48 @@ nodesTest(
   },
 )
 
-nodesTest('an admission that meets the first top-up is decided by it', ['a'], async ([store], database) => {
-  assert.ok(store !== undefined)
-  await addKey(store, 'a')
-  const other = new pg.Client(database.url)
-  await other.connect()
-  await other.query(
-    "BEGIN; SELECT id FROM account FOR UPDATE; UPDATE account SET credit_enforced = true WHERE id = 'default'",
-  )
-  const admission = store.admit(opening('req_1', 'a'))
-  await until('the admission waits for the account', async () => (await waitingIn(database)) === 1)
-  await other.query('COMMIT')
-  await other.end()
-  const answer = await admission
-  assert.equal(answer.kind === 'refused' && answer.refusal.reason, 'credit_exhausted')
-})
+nodesTest(
+  'an admission that waits for the first top-up is decided by it',
+  ['a'],
+  async ([store], database) => {
+    assert.ok(store !== undefined)
+    await addKey(store, 'a')
+    const other = new pg.Client(database.url)
+    await other.connect()
+    await other.query(
+      "BEGIN; SELECT id FROM account FOR UPDATE; UPDATE account SET credit_enforced = true WHERE id = 'default'",
+    )
+    const admission = store.admit(opening('req_1', 'a'))
+    await until('the admission waits for the account', async () => (await waitingIn(database)) === 1)
+    await other.query('COMMIT')
+    await other.end()
+    const answer = await admission
+    assert.equal(answer.kind === 'refused' && answer.refusal.reason, 'credit_exhausted')
+  },
+)
 
-nodesTest('calls of the same keys in every order wait in no circle', ['a', 'b', 'c'], async (stores) => {
-  const [first] = stores
-  assert.ok(first !== undefined)
-  const keys = ['a', 'b', 'c', 'd', 'e']
-  for (const name of keys) await addKey(first, name, { monthlyBudgetNanos: 1_000_000n })
-  await addCredit(first, 1_000_000n)
-  await Promise.all(
-    ids(300).map(async (id, i) => {
-      const admission = await nth(stores, i).admit(opening(id, nth(keys, i * 3)))
-      assert.equal(admission.kind, 'admitted')
-      const settled = await nth(stores, i + 1).settle(closing(id))
-      assert.equal(settled.booked, true)
-      if (i % 10 === 0) await addCredit(nth(stores, i), 5n)
-    }),
-  )
-})
+nodesTest(
+  'concurrent calls of the same keys in any order do not deadlock',
+  ['a', 'b', 'c'],
+  async (stores) => {
+    const [first] = stores
+    assert.ok(first !== undefined)
+    const keys = ['a', 'b', 'c', 'd', 'e']
+    for (const name of keys) await addKey(first, name, { monthlyBudgetNanos: 1_000_000n })
+    await addCredit(first, 1_000_000n)
+    await Promise.all(
+      ids(300).map(async (id, i) => {
+        const admission = await nth(stores, i).admit(opening(id, nth(keys, i * 3)))
+        assert.equal(admission.kind, 'admitted')
+        const settled = await nth(stores, i + 1).settle(closing(id))
+        assert.equal(settled.booked, true)
+        if (i % 10 === 0) await addCredit(nth(stores, i), 5n)
+      }),
+    )
+  },
+)
 
-nodesTest('a call is booked once, whoever settles it and however often', ['a', 'b'], async (stores) => {
+nodesTest('a call is charged once, whoever settles it and however often', ['a', 'b'], async (stores) => {
   const [first] = stores
   assert.ok(first !== undefined)
   await addKey(first, 'a')
@@ -191,7 +203,7 @@ nodesTest('a call is booked once, whoever settles it and however often', ['a', '
   assert.deepEqual(new Set(settled.map(({ balanceNanos }) => balanceNanos)), new Set([-800n]))
 })
 
-nodesTest('calls that end together have the balance after each of them', ['a'], async ([store]) => {
+nodesTest('calls that settle in one batch each get the balance after themselves', ['a'], async ([store]) => {
   assert.ok(store !== undefined)
   await addKey(store, 'a')
   for (const id of ids(3)) await store.admit(opening(id, 'a'))
@@ -210,7 +222,7 @@ nodesTest('calls that end together have the balance after each of them', ['a'], 
 })
 
 nodesTest(
-  'one that is given up admits nothing until it has registered anew, and its late settlement counts once',
+  'a fenced node admits nothing until it registers again, and its late settlement counts once',
   ['silent', 'other'],
   async ([silent, other], database) => {
     assert.ok(silent !== undefined && other !== undefined)
@@ -230,15 +242,15 @@ nodesTest(
     assert.equal((await silent.settle(closing('req_1'))).booked, true)
     assert.equal((await other.settle(closing('req_1'))).booked, false)
     assert.equal((await other.getCall('req_1'))?.state, 'settled')
-    // The calls of the old registration are not looked at again, and those of the new registration are untouched.
+    // Calls of the old registration are not read again, and those of the new one are unchanged.
     assert.equal(await other.interruptOpenCalls(NOON + 9_001), 0)
     assert.equal((await other.getCall('req_3'))?.state, 'in_flight')
   },
 )
 
 for (const [what, change] of [
-  ['of an epoch that its node has given up', 'epoch = epoch + 1'],
-  ['of a node that was given up and still has open calls', 'fenced_at_ms = 1'],
+  ['of a former epoch of its node', 'epoch = epoch + 1'],
+  ['of a fenced node with open calls', 'fenced_at_ms = 1'],
 ] as const) {
   nodesTest(`a batch ${what} neither admits nor settles`, ['a'], async ([store], database) => {
     assert.ok(store !== undefined)
@@ -261,7 +273,7 @@ for (const [what, change] of [
 }
 
 nodesTest(
-  'a process that comes back under its name closes what it left open',
+  'a process that restarts under its name interrupts the calls it left open',
   ['a'],
   async ([store], database) => {
     assert.ok(store !== undefined)
@@ -275,14 +287,18 @@ nodesTest(
   },
 )
 
-nodesTest('one that only manages keys is no node', ['a'], async ([store], database) => {
-  assert.ok(store !== undefined)
-  await addKey(store, 'a')
-  await store.getBalance('default')
-  assert.deepEqual(await database.rows('node'), [])
-})
+nodesTest(
+  'a process that only manages keys does not register as a node',
+  ['a'],
+  async ([store], database) => {
+    assert.ok(store !== undefined)
+    await addKey(store, 'a')
+    await store.getBalance('default')
+    assert.deepEqual(await database.rows('node'), [])
+  },
+)
 
-test('PostgreSQL, 2 nodes: one that falls silent is given up by the other, and one that goes says so', async () => {
+test('PostgreSQL, 2 nodes: a silent node is fenced by the other, and a closing node signs off', async () => {
   const database = await openTestDatabase()
   const open = (name: string, beatEveryMs: number | null) =>
     openPostgresStore(database.url, {
@@ -308,7 +324,7 @@ test('PostgreSQL, 2 nodes: one that falls silent is given up by the other, and o
   await database.close()
 })
 
-test('PostgreSQL: the clock of the database decides, whatever the node says', async () => {
+test("PostgreSQL: the clock of the database decides, whatever the node's clock says", async () => {
   const database = await openTestDatabase()
   const store = await openPostgresStore(database.url, {
     clock: 'database',

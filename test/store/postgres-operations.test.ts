@@ -51,7 +51,7 @@ const operations = {
   },
 }
 
-test('an atomic operation is done whole or not at all, and keeps no lock while its node is paused', async () => {
+test('an atomic operation commits entirely or not at all, and its locks have an idle limit', async () => {
   const database = await createDatabase()
   const db = openPatientPool(database.url)
   const { writeAndFail, writeAndFailInParts, idleLimit, idleLimitAlone, readAll } = operationsOn(
@@ -85,7 +85,7 @@ const bodies = (requestId: string, more: Partial<CallBodies> = {}): CallBodies =
   ...more,
 })
 
-test('what was said in a call is kept as it was, once', async () => {
+test('the logged bodies of a call are stored once and do not change', async () => {
   const { store, close } = await openFreshPostgres()
   try {
     assert.equal(await store.getBodies('req_1'), null)
@@ -99,7 +99,7 @@ test('what was said in a call is kept as it was, once', async () => {
   }
 })
 
-test('a setting is what was kept first', async () => {
+test('the first value of a setting wins', async () => {
   const { store, close } = await openFreshPostgres()
   try {
     assert.equal(await store.readSetting('pepper'), null)
@@ -122,7 +122,7 @@ async function read(url: string, query: string): Promise<unknown[]> {
   return rows
 }
 
-test('nodes that start at once on an empty database migrate it once', async () => {
+test('nodes that start together migrate an empty database once', async () => {
   const database = await createEmptyDatabase()
   await Promise.all(Array.from({ length: 5 }, () => migrate(database.url)))
   assert.equal((await read(database.url, 'SELECT version FROM schema_version')).length, 1)
@@ -130,7 +130,7 @@ test('nodes that start at once on an empty database migrate it once', async () =
   await database.drop()
 })
 
-test('a schema of a newer version is refused and left as it is', async () => {
+test('a schema of a newer version is refused and unchanged', async () => {
   const database = await createEmptyDatabase()
   await migrate(database.url)
   await runOn(database.url, 'UPDATE schema_version SET version = 999')
@@ -164,7 +164,7 @@ const MARCH = { fromMs: Date.UTC(2026, 2, 1), toMs: Date.UTC(2026, 3, 1) - 1 }
 
 const dialect = dialectOf('database')
 
-test('a page of the log is read in the order of an index', async () => {
+test('a page of the log is read in index order', async () => {
   const database = await createDatabase()
   const db = openPatientPool(database.url)
   try {
@@ -179,7 +179,7 @@ test('a page of the log is read in the order of an index', async () => {
         [from],
       )
     }
-    // The planner now knows that one of the keys has few calls, and that they could be sorted.
+    // The planner now knows that one key has few calls, which it could sort.
     await db.query('ANALYZE call')
     const planOf = (filter: CallFilter): Promise<string> =>
       db.transaction(async (tx) => {
@@ -210,7 +210,7 @@ test('a page of the log is read in the order of an index', async () => {
   }
 })
 
-test('a snapshot has no deadline, through a pooler too, and cannot write', async () => {
+test('a snapshot has no deadline, even through a pooler, and cannot write', async () => {
   const ledger = await PostgresLedger.create()
   const { url } = ledger
   await fillLedger(ledger)
@@ -236,7 +236,7 @@ test('a database without our tables has no snapshot', async () => {
   await database.drop()
 })
 
-test('a snapshot whose connection is lost fails, instead of reading a later state on another connection', async () => {
+test('a snapshot fails if its connection is lost, instead of reading a later state', async () => {
   const database = await createDatabase()
   const snapshot = await openSnapshot(database.url)
   assert.ok(snapshot)

@@ -5,5 +5,5 @@ import { openMortalPostgres } from './postgres-under-test.ts'
 
 after(stopPostgres)
 
-/** Fewer runs than on SQLite, since a run takes some eight seconds. The long simulation plays more of them. */
+/** Fewer runs than on SQLite, because each takes eight seconds. The long simulation runs more. */
 simulationConformance('PostgreSQL', openMortalPostgres, { seeds: SEEDS_OF_RULES, newRuns: 1 })

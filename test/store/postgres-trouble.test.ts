@@ -25,7 +25,7 @@ interface Troubled {
   readonly wire: FaultProxy
 }
 
-/** A store whose wire to the database can fail, and which must work again at the end. */
+/** A store whose connection can fail, and which must work again at the end. */
 function troubleTest(
   sentence: string,
   prove: (troubled: Troubled) => Promise<void>,
@@ -64,14 +64,14 @@ async function admitSome(store: Store): Promise<string | null> {
 }
 
 troubleTest(
-  'after a failover to a server that only reads, calls wait for the one that writes',
+  'after a failover to a read-only server, calls fail until a writable server answers',
   async (troubled) => {
     const { store, database } = troubled
     await store.admit(opening('req_before', 'a'))
     const name = new URL(database.url).pathname.slice(1)
     await runOn(database.url, `ALTER DATABASE ${name} SET default_transaction_read_only = on`)
     await cutConnections(database.url)
-    // The first call over a connection that was cut does not know whether its statement was run.
+    // The first call on a cut connection cannot know whether its statement ran.
     await assert.rejects(store.admit(opening('req_first', 'a')), StoreUnavailable)
     await assert.rejects(store.admit(opening('req_replica', 'a')), /read-only transaction/)
     await assert.rejects(store.settle(closing('req_before')), StoreUnavailable)
@@ -90,46 +90,44 @@ troubleTest(
   },
 )
 
-troubleTest(
-  'connections that are ended under load cost some calls a 503 and nothing else',
-  async (troubled) => {
-    const { store, database } = troubled
-    let cuts = 0
-    const outcomes = { done: 0, unavailable: 0 }
-    await Promise.all(
-      Array.from({ length: 20 }, async (_, lane) => {
-        for (let i = 0; i < 15; i++) {
-          const id = `req_${lane}_${i}`
-          if (lane === 0 && i % 5 === 4) {
-            await cutConnections(database.url)
-            cuts += 1
-          }
-          try {
-            await store.admit(opening(id, 'a'))
-            outcomes.done += 1
-          } catch (error) {
-            assert.ok(error instanceof StoreUnavailable && !(error instanceof StoreGone), String(error))
-            outcomes.unavailable += 1
-            continue
-          }
-          await until('it is settled', async () => {
-            return await store.settle(closing(id)).then(
-              () => true,
-              (error) => !(error instanceof StoreRefused) && false,
-            )
-          })
+troubleTest('connections cut under load cost some calls a 503 and nothing else', async (troubled) => {
+  const { store, database } = troubled
+  let cuts = 0
+  const outcomes = { done: 0, unavailable: 0 }
+  await Promise.all(
+    Array.from({ length: 20 }, async (_, lane) => {
+      for (let i = 0; i < 15; i++) {
+        const id = `req_${lane}_${i}`
+        if (lane === 0 && i % 5 === 4) {
+          await cutConnections(database.url)
+          cuts += 1
         }
-      }),
-    )
-    assert.equal(cuts, 3)
-    assert.ok(outcomes.done > 0)
-  },
-)
+        try {
+          await store.admit(opening(id, 'a'))
+          outcomes.done += 1
+        } catch (error) {
+          assert.ok(error instanceof StoreUnavailable && !(error instanceof StoreGone), String(error))
+          outcomes.unavailable += 1
+          continue
+        }
+        await until('it is settled', async () => {
+          return await store.settle(closing(id)).then(
+            () => true,
+            (error) => !(error instanceof StoreRefused) && false,
+          )
+        })
+      }
+    }),
+  )
+  assert.equal(cuts, 3)
+  assert.ok(outcomes.done > 0)
+})
 
 troubleTest('an admission whose answer is lost is released', async ({ store, database, wire }) => {
   await store.admit(opening('req_0', 'a'))
   await store.settle(closing('req_0'))
-  // The first step passes, and the last one waits for this row with the id of its call: only its answer is lost.
+  // The first step passes, and the last one waits for this row, which has the id of its call: only its answer
+  // is lost.
   const other = new pg.Client(database.url)
   await other.connect()
   const columns =
@@ -155,7 +153,7 @@ troubleTest('an admission whose answer is lost is released', async ({ store, dat
 })
 
 troubleTest(
-  'an admission that waits for a lock longer than its caller does is not made afterwards',
+  'an admission whose lock wait outlasts its caller leaves no hold',
   async ({ store, database }) => {
     const other = new pg.Client(database.url)
     await other.connect()
@@ -165,7 +163,8 @@ troubleTest(
     await other.end()
     await until('what was under way has ended', async () => (await admitSome(store)) !== null)
     await until('nothing is left of it', async () => {
-      // The call in doubt is for the store to release. On a busy machine an answer may take longer than it may here.
+      // The store releases the call whose outcome is unknown. On a busy machine that may take longer than one
+      // try here.
       const open = await database.query("SELECT id FROM call WHERE state = 'in_flight' AND id <> 'req_1'")
       for (const row of open)
         await store.settle(closing(String(row['id']), { atMs: NOON + 1 })).catch(() => {})
@@ -179,7 +178,7 @@ troubleTest(
 )
 
 troubleTest(
-  'a database that says nothing costs each call its deadline, and no more than that',
+  'a silent database costs each call its deadline and no more',
   async ({ store, wire }) => {
     assert.notEqual(await admitSome(store), null)
     wire.mute()
@@ -200,7 +199,7 @@ troubleTest(
   { answerMs: 800 },
 )
 
-test('PostgreSQL: what a command itself gets wrong is refused, and not tried again for ever', async () => {
+test('PostgreSQL: an invalid command is refused and not retried forever', async () => {
   const database = await openTestDatabase()
   const store = await openByCallersClock(database.url)
   await addKey(store, 'a')
@@ -211,7 +210,7 @@ test('PostgreSQL: what a command itself gets wrong is refused, and not tried aga
   await database.close()
 })
 
-test('PostgreSQL: behind a pooler that takes no settings everything works the same', async () => {
+test('PostgreSQL: the store works behind a pooler that refuses settings', async () => {
   const database = await openTestDatabase()
   const pooler = await startPickyPooler(database.url)
   const store = await openByCallersClock(pooler.url)

@@ -7,10 +7,10 @@ import type { Rows, StoreUnderTest } from './conformance/fixtures.ts'
 import type { MortalStore } from './conformance/simulation-run.ts'
 import { emptyTables } from './empty-tables.ts'
 
-/** A long timeout: the suite asks for thousands of calls at once, on machines that have other things to do. */
+/** A long timeout: the suite sends thousands of concurrent calls on busy machines. */
 const PATIENCE_MS = 60_000
 
-/** A store that uses the caller's clock, and does nothing by itself. */
+/** A store that uses the caller's clock and runs nothing in the background. */
 export function openByCallersClock(url: string, more: Partial<PostgresStoreOptions> = {}): Promise<Store> {
   return openPostgresStore(url, {
     clock: 'caller',
@@ -25,7 +25,9 @@ export async function openFreshPostgres(): Promise<StoreUnderTest> {
   return await openMortalPostgres()
 }
 
-/** A PostgreSQL store that dies: its connections are cut, and the next life is another node under the same name. */
+/**
+ * A PostgreSQL store that dies: its connections are cut, and the next life is another node of the same name.
+ */
 export async function openMortalPostgres(): Promise<MortalStore> {
   const database = await openTestDatabase()
   const dead: Store[] = []
@@ -39,7 +41,7 @@ export async function openMortalPostgres(): Promise<MortalStore> {
     addAccount: database.addAccount,
     exec: database.exec,
     async empty() {
-      // The store forgets what it remembers of the rows.
+      // The store drops its cached rows.
       await store.setBalanceLow(null)
       await database.exec(emptyTables('main', 'bodies'))
     },
@@ -57,12 +59,12 @@ export async function openMortalPostgres(): Promise<MortalStore> {
 
 export interface OpenDatabase extends Pick<StoreUnderTest, 'rows' | 'addAccount' | 'exec'> {
   readonly url: string
-  /** Queries this database beside every store. */
+  /** Queries this database outside the stores. */
   query(text: string, values?: readonly unknown[]): Promise<Rows>
   close(): Promise<void>
 }
 
-/** A database of its own and a reader beside the stores that use it. */
+/** A new database and a reader outside the stores that use it. */
 export async function openTestDatabase(): Promise<OpenDatabase> {
   const database = await createDatabase()
   const reading = openDatabaseAt(database.url)
@@ -75,7 +77,7 @@ export async function openTestDatabase(): Promise<OpenDatabase> {
   }
 }
 
-/** A reader beside the stores of a database that is there already. */
+/** A reader outside the stores of an existing database. */
 export function openDatabaseAt(url: string): OpenDatabase {
   const reader = openPatientPool(url)
   return {
@@ -101,7 +103,7 @@ export async function cutConnections(url: string): Promise<void> {
   await client.end()
 }
 
-/** The suite compares columns as SQLite has them: flags are 0 and 1, integers bigint, lists JSON text. */
+/** The suite compares columns in SQLite's form: flags are 0 and 1, integers bigint, lists JSON text. */
 function asInSqlite(row: Rows[number]): Rows[number] {
   const made: Record<string, unknown> = {}
   for (const column of Object.keys(row)) made[column] = plain(row[column])

@@ -19,7 +19,7 @@ const DISK_FULL = 13
 interface Opened {
   readonly file: string
   readonly store: Store
-  /** Commits fail with this code of SQLite; 0 is a disk that works. */
+  /** Commits fail with this SQLite code; 0 is a working disk. */
   failCommits(errcode: number): void
 }
 
@@ -95,7 +95,7 @@ withStore('a read that cannot be done fails alone', async ({ file }) => {
   await reader.close()
 })
 
-test('if the reading thread cannot start, those that wait fail, and the next read tries again', async () => {
+test('if the reader thread cannot start, its reads fail, and the next read starts it again', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-reader-'))
   const file = join(folder, 'tollgate.db')
   const reader = createSqliteReader(file)
@@ -113,7 +113,7 @@ test('if the reading thread cannot start, those that wait fail, and the next rea
 
 const SQLITE_IOERR = 10
 
-test('a store that is closed has written the uses it knew of', async () => {
+test('closing a store writes the pending last_used_at values', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-uses-'))
   const file = join(folder, 'tollgate.db')
   const store = await openSqliteStore(file, assert.fail)
@@ -126,7 +126,7 @@ test('a store that is closed has written the uses it knew of', async () => {
   rmSync(folder, { recursive: true })
 })
 
-test('a key is recognised without waiting for the disk, and that the disk fails is noticed afterwards', async () => {
+test('a key lookup does not wait for the disk, and a disk failure is reported afterwards', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-uses-'))
   const diskFault = new SharedArrayBuffer(4)
   const fatal = Promise.withResolvers<Error>()
@@ -140,13 +140,13 @@ test('a key is recognised without waiting for the disk, and that the disk fails 
   rmSync(folder, { recursive: true })
 })
 
-test('the thread of the store runs a batch with a failing command one by one, and records nothing twice', async () => {
+test('a batch with a failing command runs again one by one and records nothing twice', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-store-'))
   const store = await openSqliteStore(join(folder, 'tollgate.db'), (error) => {
     throw error
   })
   await store.createKey(newKey('free'), null, SYSTEM)
-  // The first command goes at once, and the commands that come while it runs are one batch.
+  // The first command goes at once; the commands that arrive meanwhile form one batch.
   const outcomes = await Promise.allSettled([
     store.getBalance('default'),
     store.admit(opening('req_a', 'free')),

@@ -5,7 +5,7 @@ import { type Command, readBatch, writeBatch } from '../../src/store/sqlite/thre
 import { test } from '../support/suite.ts'
 import { closing, opening } from './conformance/fixtures.ts'
 
-/** Any string that JavaScript knows, halves of characters among them. */
+/** Any JavaScript string, including lone surrogates. */
 const text = fc
   .array(fc.oneof(fc.nat(0xffff), fc.constantFrom(0, 0x22, 0x5c, 0xd83d, 0xde00, 0x2028)), { maxLength: 12 })
   .map((units) => String.fromCharCode(...units))
@@ -15,7 +15,7 @@ const count = fc.maxSafeNat()
 /** Records with a prototype, like the objects of the gateway. */
 const record = <T>(of: { [K in keyof T]: fc.Arbitrary<T[K]> }): fc.Arbitrary<T> =>
   fc.record(of, { noNullPrototype: true }) as fc.Arbitrary<T>
-/** Bytes that are a part of a larger buffer, as most bytes are. */
+/** Bytes within a larger buffer, as most bytes are. */
 const digest = fc
   .tuple(fc.uint8Array({ minLength: 32, maxLength: 32 }), fc.nat(9))
   .map(([bytes, before]) =>
@@ -59,12 +59,12 @@ const anyClosing: fc.Arbitrary<CallClosing> = record({
   rest: fc.constantFrom({}, { losesRest: true }),
 }).map(({ rest, ...more }) => closing('', { ...more, ...rest }))
 
-/** The commands as the other thread gets them. */
+/** The commands as the other thread receives them. */
 function sent(...commands: readonly Command[]): readonly Command[] {
   return readBatch(structuredClone(writeBatch(commands)))
 }
 
-test('an opening comes over the boundary as it was, however odd its texts are', () => {
+test('an opening crosses the thread boundary unchanged, whatever its texts', () => {
   fc.assert(
     fc.property(anyOpening, (before) => {
       const after = { ...before, digest: Buffer.from(before.digest) }
@@ -73,7 +73,7 @@ test('an opening comes over the boundary as it was, however odd its texts are', 
   )
 })
 
-test('a closing comes over the boundary as it was, to the last nanodollar', () => {
+test('a closing crosses the thread boundary unchanged, to the nanodollar', () => {
   fc.assert(
     fc.property(anyClosing, (before) => assert.deepEqual(sent(['settle', before]), [['settle', before]])),
   )
@@ -83,11 +83,11 @@ const admit: Command = ['admit', { ...opening('r', 'k'), digest: Buffer.from([0,
 const settle: Command = ['settle', closing('r')]
 const balance: Command = ['getBalance', 'default']
 
-test('a batch comes over in its order, as one text unless there is something else in it', () => {
+test('a batch crosses in order, as one text if it contains only openings and closings', () => {
   assert.equal(typeof writeBatch([settle, admit]), 'string')
   assert.deepEqual(sent(settle, admit), [settle, admit])
   assert.equal(typeof writeBatch([settle, balance]), 'object')
-  // Cloned bytes are bytes, and no Buffer any more.
+  // Structured clone turns a Buffer into a Uint8Array.
   assert.deepEqual(sent(settle, balance, ['lookUpKey', new Uint8Array([1]), 5]), [
     settle,
     balance,

@@ -13,8 +13,8 @@ export async function openFreshSqlite(): Promise<StoreUnderTest> {
 }
 
 /**
- * A SQLite store that dies as in a power cut: the files are copied as they are at that moment, and the next life opens
- * the copy. The old store is then closed and cannot change the copy.
+ * A SQLite store that dies as in a power cut: its files are copied, and the next life opens the copy. The old
+ * store is then closed and cannot change the copy.
  */
 export async function openMortalSqlite(): Promise<MortalStore> {
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-store-'))
@@ -36,7 +36,7 @@ export async function openMortalSqlite(): Promise<MortalStore> {
     addAccount: (id) => exec(`INSERT INTO account (id, created_at_ms) VALUES ('${id}', 0)`),
     exec,
     async empty() {
-      // The thread writes the last uses of keys with this write, and forgets what it remembers of the rows.
+      // This write also makes the thread write pending uses of keys and drop its cached rows.
       await life.store.setBalanceLow(null)
       exec(emptyTables('main'))
       const bodies = join(folder, 'bodies.db')

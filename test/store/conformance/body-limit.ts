@@ -31,11 +31,13 @@ async function keptOf(store: Store, requestIds: readonly string[]): Promise<stri
   return requestIds.filter((_, i) => found[i] !== null)
 }
 
-/** The promises of every store about the size of all logged bodies. Each store's test file calls this in one line. */
+/** Conformance tests of the limit on logged bodies. */
 export function bodyLimitConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const test = promisesOf(storeName, openStore)
 
-  test('of bodies that take too much the oldest go first, and no more than must', async ({ store }) => {
+  test('when logged bodies exceed their limit, the oldest are deleted first, and no more than necessary', async ({
+    store,
+  }) => {
     const all = ['req_old', 'req_mid', 'req_new']
     await keep(store, 'req_mid', NOON + 1, 1_000, null)
     await keep(store, 'req_new', NOON + 2, null, 1_000)
@@ -51,7 +53,7 @@ export function bodyLimitConformance(storeName: string, openStore: OpenStoreUnde
     assert.equal(await store.trimBodies(0, 10), 0)
   })
 
-  test('bodies that were kept before, or have become too old, do not count', async ({ store }) => {
+  test('deleted and expired bodies do not count towards the limit', async ({ store }) => {
     await keep(store, 'req_1', NOON, 100, null)
     await keep(store, 'req_1', NOON, 5_000, null)
     await keep(store, 'req_2', NOON + 1, 100, null)
@@ -61,7 +63,9 @@ export function bodyLimitConformance(storeName: string, openStore: OpenStoreUnde
     assert.ok(await store.getBodies('req_2'))
   })
 
-  test('whatever is kept and deleted, in the end all fit and the newest are there', async ({ store }) => {
+  test('whatever is stored and trimmed, the remaining bodies fit the limit and are the newest', async ({
+    store,
+  }) => {
     const step = fc.record({
       bytes: fc.nat(3_000),
       drop: fc.boolean(),

@@ -17,7 +17,7 @@ import {
 } from './fixtures.ts'
 import { promisesOf } from './promise.ts'
 
-/** The promises of every store about caps, credit and allowlists. */
+/** Conformance tests of caps, credit and allowlists. */
 export function capConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const promised = promisesOf(storeName, openStore)
   const test = (sentence: string, prove: (store: Store, subject: StoreUnderTest) => Promise<void>) =>
@@ -25,12 +25,12 @@ export function capConformance(storeName: string, openStore: OpenStoreUnderTest)
 
   const resetsAtMs = Date.UTC(2026, 11, 1)
 
-  test('a call is admitted under a cap however large its own maximum is', async (store) => {
+  test('a call is admitted under an unspent cap even if its maximum cost exceeds the cap', async (store) => {
     await capped(store, 'a', 10n)
     assert.equal(await ask(store, 'req_1', 'a', holding(1_000_000n)), 'admitted')
   })
 
-  test('while calls in flight hold what is left of the cap, the next is held back with figures', async (store) => {
+  test('a call waits, with figures, while holds use up the cap', async (store) => {
     await capped(store, 'a', 1_000n)
     await store.admit(opening('req_1', 'a', holding(400n)))
     await store.admit(opening('req_2', 'a', holding(600n)))
@@ -50,7 +50,7 @@ export function capConformance(storeName: string, openStore: OpenStoreUnderTest)
     })
   })
 
-  test('a settlement below its hold makes room', async (store) => {
+  test('settling below the hold frees part of the cap', async (store) => {
     await capped(store, 'a', 1_000n)
     await store.admit(opening('req_1', 'a', holding(1_000n)))
     assert.equal(await ask(store, 'req_2', 'a', holding(1n)), 'held by budget')
@@ -58,7 +58,7 @@ export function capConformance(storeName: string, openStore: OpenStoreUnderTest)
     assert.equal(await ask(store, 'req_2', 'a', holding(1n)), 'admitted')
   })
 
-  test('a spent cap refuses, with figures, whatever is in flight', async (store) => {
+  test('a spent cap refuses calls, with figures, whatever is in flight', async (store) => {
     await capped(store, 'a', 1_000n)
     await store.admit(opening('req_1', 'a', holding(900n)))
     await store.admit(opening('req_2', 'a', holding(500n)))
@@ -76,7 +76,7 @@ export function capConformance(storeName: string, openStore: OpenStoreUnderTest)
     })
   })
 
-  test('a cap of 0 is spent from the start', async (store) => {
+  test('a cap of 0 refuses every call that may cost', async (store) => {
     await capped(store, 'a', 0n)
     assert.equal(await ask(store, 'req_1', 'a'), 'budget_exceeded')
   })
@@ -88,12 +88,12 @@ export function capConformance(storeName: string, openStore: OpenStoreUnderTest)
     assert.equal(await ask(store, 'req_1', 'a', free), 'admitted')
   })
 
-  test('a call that holds nothing and is not free is stopped by a spent cap', async (store) => {
+  test('a spent cap refuses a metered call whose hold is 0', async (store) => {
     await capped(store, 'a', 0n)
     assert.equal(await ask(store, 'req_1', 'a', holding(0n)), 'budget_exceeded')
   })
 
-  test('a new month starts at nothing, and calls of the old one that are still in flight do not count in it', async (store, subject) => {
+  test('a new month starts at 0, and calls in flight from the old month do not count in it', async (store, subject) => {
     await capped(store, 'a', 1_000n)
     await store.admit(opening('req_1', 'a', { ...holding(1_000n), atMs: resetsAtMs - 1 }))
     assert.equal(await ask(store, 'req_2', 'a', { ...holding(1n), atMs: resetsAtMs - 1 }), 'held by budget')
@@ -104,7 +104,7 @@ export function capConformance(storeName: string, openStore: OpenStoreUnderTest)
     assert.deepEqual(months, [['2026-12', 0n, 1_000n]])
   })
 
-  test('a cap that is raised, lowered or removed counts from the next admission on', async (store) => {
+  test('a changed or removed cap applies to the next admission', async (store) => {
     const id = await capped(store, 'a', 1_000n)
     const setCap = (monthlyBudgetNanos: bigint | null) =>
       store.updateKey('default', id, { monthlyBudgetNanos }, NOON, SYSTEM)
@@ -123,14 +123,14 @@ export function capConformance(storeName: string, openStore: OpenStoreUnderTest)
   const unbounded = { hold: { kind: 'unbounded' } } as const
   const usd = 1_000_000_000n
 
-  test('what nothing bounds takes what is left of its cap, and leaves the credit to other keys', async (store) => {
+  test('an unbounded call holds the rest of its cap and leaves other credit free', async (store) => {
     await capped(store, 'a', 1_000n)
     await addCredit(store, 5_000n)
     assert.equal(await ask(store, 'req_1', 'a', unbounded), 'admitted')
     assert.equal((await store.getBalance('default')).heldNanos, 1_000n)
   })
 
-  test('what nothing bounds takes of credit alone what is left, and no more than a call can cost', async (store) => {
+  test('with credit only, an unbounded call holds the balance, up to 25 USD', async (store) => {
     await addKey(store, 'a')
     await addCredit(store, 5_000n)
     assert.equal(await ask(store, 'req_1', 'a', unbounded), 'admitted')
@@ -141,7 +141,7 @@ export function capConformance(storeName: string, openStore: OpenStoreUnderTest)
     assert.equal((await store.getBalance('default')).heldNanos, 25n * usd)
   })
 
-  test('what nothing bounds holds 100,000 USD of a larger cap and 25 of the account, and of an interrupted one 25 are called lost', async (store) => {
+  test('an unbounded call holds at most 100,000 USD of its cap and 25 USD of the account, and loses at most 25 USD', async (store) => {
     await capped(store, 'a', 300_000n * usd)
     assert.equal(await ask(store, 'req_1', 'a', unbounded), 'admitted')
     assert.equal((await store.getKey('default', 'key_a', NOON))?.month.heldNanos, 100_000n * usd)
@@ -150,7 +150,7 @@ export function capConformance(storeName: string, openStore: OpenStoreUnderTest)
     assert.equal((await store.getCall('req_1'))?.lostListNanos, 25n * usd)
   })
 
-  test('the largest caps there are overflow nothing, with calls in flight and after a crash', async (store) => {
+  test('holds under the largest caps do not overflow, with calls in flight or after a crash', async (store) => {
     for (let i = 0; i < 12; i++) {
       await capped(store, `k${i}`, 1_000_000_000n * usd)
       assert.equal(await ask(store, `req_${i}`, `k${i}`, unbounded), 'admitted')
@@ -160,7 +160,7 @@ export function capConformance(storeName: string, openStore: OpenStoreUnderTest)
     assert.equal((await store.getBalance('default')).heldNanos, 0n)
   })
 
-  test('credit once added is enforced like a cap over all keys', async (store) => {
+  test('enforced credit acts as a cap over all keys', async (store) => {
     await addKey(store, 'a')
     await addKey(store, 'b')
     assert.equal(await ask(store, 'req_0', 'a', holding(9_000n)), 'admitted')
@@ -176,7 +176,7 @@ export function capConformance(storeName: string, openStore: OpenStoreUnderTest)
     assert.equal(await ask(store, 'req_3', 'a', holding(1n)), 'admitted')
   })
 
-  test('where only what is settled counts, calls in flight stand in nobody’s way', async (store) => {
+  test('in settled mode, calls in flight do not delay other calls', async (store) => {
     await capped(store, 'a', 1_000n)
     await addCredit(store, 1_000n)
     const settledOnly = { ...holding(1_000n), heldCounts: false }
@@ -190,7 +190,7 @@ export function capConformance(storeName: string, openStore: OpenStoreUnderTest)
     assert.equal(await ask(store, 'req_4', 'a', settledOnly), 'budget_exceeded')
   })
 
-  test('five hundred calls at once pass the cap by at most one call', async (store) => {
+  test('five hundred concurrent calls exceed the cap by at most one call', async (store) => {
     const id = await capped(store, 'a', 10_000n)
     const asked = Array.from({ length: 500 }, (_, i) => `req_${String(i).padStart(3, '0')}`)
     const costs = asked.map((_, i) => BigInt((i * 7_919) % 997))
@@ -208,7 +208,7 @@ export function capConformance(storeName: string, openStore: OpenStoreUnderTest)
     assert.ok(spent >= 10_000n && spent < 10_000n + 997n, `${spent} spent of 10000`)
   })
 
-  test('a revoked key is refused as such, not for its money or models', async (store) => {
+  test('a revoked key is refused as revoked, before its budget and models are checked', async (store) => {
     const id = await addKey(store, 'a', { monthlyBudgetNanos: 0n, allowedModels: ['x'] })
     await store.revokeKey('default', id, NOON, SYSTEM)
     assert.equal(await ask(store, 'req_1', 'a', { ambiguity: 'twice' }), 'revoked_key')
@@ -218,7 +218,7 @@ export function capConformance(storeName: string, openStore: OpenStoreUnderTest)
     models: { names, unknown: null, batchFile: null, ...more },
   })
 
-  test('a key with an allowlist reaches exactly the models on it', async (store) => {
+  test('a key with an allowlist may call exactly the models on it', async (store) => {
     await addKey(store, 'a', { allowedModels: ['claude-haiku-5-5', 'gpt-6'] })
     assert.equal(await ask(store, 'req_1', 'a', named(['claude-haiku-5-5'])), 'admitted')
     assert.equal(await ask(store, 'req_2', 'a', named([])), 'admitted')
@@ -233,12 +233,12 @@ export function capConformance(storeName: string, openStore: OpenStoreUnderTest)
     assert.equal(await ask(store, 'req_4', 'a', named(['gpt-6'], { unknown: 'who knows' })), 'models_unknown')
   })
 
-  test('a key without an allowlist reaches every model, known beforehand or not', async (store) => {
+  test('a key without an allowlist may call any model, known or unknown', async (store) => {
     await addKey(store, 'a')
     assert.equal(await ask(store, 'req_1', 'a', named(['x'], { unknown: 'who knows' })), 'admitted')
   })
 
-  test('an allowlist counts from the next admission on', async (store) => {
+  test('a changed allowlist applies to the next admission', async (store) => {
     const id = await addKey(store, 'a')
     assert.equal(await ask(store, 'req_1', 'a', named(['x'])), 'admitted')
     await store.updateKey('default', id, { allowedModels: ['y'] }, NOON, SYSTEM)
@@ -247,7 +247,7 @@ export function capConformance(storeName: string, openStore: OpenStoreUnderTest)
     assert.equal(await ask(store, 'req_2', 'a', named(['x'])), 'admitted')
   })
 
-  test('a batch runs only from a file that the same key uploaded and whose models are allowed', async (store) => {
+  test('a key with an allowlist may create a batch only from a file that it uploaded, with allowed models only', async (store) => {
     const allowedModels = ['gpt-6']
     const keyId = await addKey(store, 'a', { allowedModels })
     await addKey(store, 'b', { allowedModels })
@@ -264,7 +264,7 @@ export function capConformance(storeName: string, openStore: OpenStoreUnderTest)
     assert.equal(await ask(store, 'req_5', 'c', from('file_none')), 'admitted')
   })
 
-  test('a body that can be read in two ways is refused to whoever has a limit', async (store) => {
+  test('an ambiguous body is refused under a cap, an allowlist or enforced credit', async (store) => {
     await addKey(store, 'free')
     await capped(store, 'capped', 1_000n)
     await addKey(store, 'listed', { allowedModels: ['x'] })
@@ -276,7 +276,7 @@ export function capConformance(storeName: string, openStore: OpenStoreUnderTest)
     assert.equal(await ask(store, 'req_4', 'free', odd), 'ambiguous_body')
   })
 
-  test('a model without a price is refused under a cap, an endpoint that is not metered with an allowlist too', async (store) => {
+  test('an unpriced model is refused under a cap, and an unmetered endpoint also under an allowlist', async (store) => {
     await capped(store, 'capped', 1_000n)
     await addKey(store, 'listed', { allowedModels: ['x'] })
     const unratable = { unratable: { reason: 'endpoint_not_metered', refuse: 'limited' } } as const
@@ -287,7 +287,7 @@ export function capConformance(storeName: string, openStore: OpenStoreUnderTest)
     assert.equal(await ask(store, 'req_4', 'listed', unpriced), 'admitted')
   })
 
-  test('a request that a limit refuses is a use of the key all the same', async (store) => {
+  test('a request that a limit refuses still updates last_used_at', async (store) => {
     const id = await capped(store, 'a', 0n)
     await ask(store, 'req_1', 'a', { atMs: NOON + 7 })
     assert.equal((await store.getKey('default', id, NOON + 8))?.lastUsedAtMs, NOON + 7)

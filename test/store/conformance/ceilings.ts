@@ -18,13 +18,13 @@ import {
 } from './fixtures.ts'
 import { promisesOf } from './promise.ts'
 
-/** Takes the rate of key a away, and all of its budget. */
+/** Removes the rate limit of key a and spends its whole budget. */
 function spendInsteadOfRate(store: Store): Promise<unknown> {
   const edit = { requestsPerMinute: null, monthlyBudgetNanos: 0n }
   return store.updateKey('default', 'key_a', edit, NOON, SYSTEM)
 }
 
-/** The promises of every store about budgets that keys share, ceilings of a day and of an account, and batches. */
+/** Conformance tests of shared budgets, daily ceilings, account ceilings and batches. */
 export function ceilingConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const promised = promisesOf(storeName, openStore)
   const test = (sentence: string, prove: (store: Store, subject: StoreUnderTest) => Promise<void>) =>
@@ -35,7 +35,7 @@ export function ceilingConformance(storeName: string, openStore: OpenStoreUnderT
     return { id, digest, prefix, last4 }
   }
 
-  test('keys of a chain of rotations draw on one budget, and a cap set on one is that of all', async (store) => {
+  test('rotated keys share one budget, and a cap set on one applies to all', async (store) => {
     const id = await capped(store, 'a', 1_000n)
     const rotate = (from: string, to: string) =>
       store.rotateKey(
@@ -60,7 +60,7 @@ export function ceilingConformance(storeName: string, openStore: OpenStoreUnderT
     assert.equal(await ask(store, 'req_3', 'a'), 'admitted')
   })
 
-  test('a daily ceiling stands beside the monthly one, and begins anew each day', async (store) => {
+  test('a daily ceiling applies beside the monthly one and resets each day', async (store) => {
     await addKey(store, 'a', { monthlyBudgetNanos: 5_000n, dailyBudgetNanos: 1_000n })
     const day = 86_400_000
     const over = async (requestId: string, atMs: number) => {
@@ -80,19 +80,19 @@ export function ceilingConformance(storeName: string, openStore: OpenStoreUnderT
     // A call counts on the day of its admission, however late it ends.
     await store.settle(closing('req_3', { ...costing(1_000n), atMs: NOON + 2 * day }))
     assert.equal(await over('req_4', NOON + 2 * day), 'admitted')
-    // The day that has begun goes on where the clock steps back.
+    // If the clock steps back, the current day continues.
     await store.settle(closing('req_4', { ...costing(1_000n), atMs: NOON + 2 * day }))
     assert.partialDeepStrictEqual(await over('req_5', NOON + day), { period: 'day', spentNanos: 1_000n })
   })
 
-  test('a rate admits so many requests in a clock minute, and is judged before the budget', async (store) => {
+  test('a rate limit admits its number of requests per clock minute, and is checked before the budget', async (store) => {
     await addKey(store, 'a', { monthlyBudgetNanos: 1_000n, requestsPerMinute: 3 })
     const rotation = { ...rotated('b'), createdAtMs: NOON, oldExpiresAtMs: null }
     await store.rotateKey('default', 'key_a', rotation, null, SYSTEM)
     let asked = 0
     const askAs = (key: string, more: Partial<CallOpening> = {}) =>
       ask(store, `req_${asked++}`, key, { ...holding(100n), ...more })
-    // Free calls, those that upstream has begun, and those that wait or are refused do not count.
+    // Free calls, calls that upstream began, waiting calls and refused calls do not count.
     assert.equal(await askAs('a', { hold: { kind: 'none' }, isRequest: false }), 'admitted')
     assert.equal(await askAs('a', { hasBegun: true, isRequest: false }), 'admitted')
     assert.equal(await askAs('a', { ...holding(900n) }), 'admitted')
@@ -106,10 +106,10 @@ export function ceilingConformance(storeName: string, openStore: OpenStoreUnderT
       }
       assert.partialDeepStrictEqual(refusal, { code: 'rate_limit_exceeded', retryAfterSeconds: 1 })
     }
-    // A call that waited is judged again when it is admitted.
+    // A call that waited is checked again when it is admitted.
     assert.equal(await askAs('b', { askedBefore: true }), 'over_limit')
     assert.equal(await askAs('a', { hold: { kind: 'none' }, isRequest: false }), 'admitted')
-    // The minute that has begun goes on where the clock steps back a little.
+    // If the clock steps back a little, the current minute continues.
     assert.equal(await askAs('a', { atMs: NOON + 60_000 }), 'admitted')
     assert.equal(await askAs('a', { atMs: NOON + 59_999 }), 'admitted')
     assert.equal(await askAs('a', { atMs: NOON + 60_001 }), 'admitted')
@@ -118,7 +118,7 @@ export function ceilingConformance(storeName: string, openStore: OpenStoreUnderT
     assert.equal(await askAs('a', { atMs: NOON + 60_002 }), 'budget_exceeded')
   })
 
-  test('a rate that is set within a minute counts the requests that the minute already had', async (store) => {
+  test('a rate limit set within a minute counts the earlier requests of that minute', async (store) => {
     await addKey(store, 'a')
     assert.equal(await ask(store, 'req_1', 'a'), 'admitted')
     assert.equal(await ask(store, 'req_2', 'a'), 'admitted')
@@ -127,7 +127,7 @@ export function ceilingConformance(storeName: string, openStore: OpenStoreUnderT
     assert.equal(await ask(store, 'req_4', 'a'), 'over_limit')
   })
 
-  test('a call that another process has interrupted is read again when it settles', async (store, subject) => {
+  test('settling reads a call again if another process has interrupted it', async (store, subject) => {
     await capped(store, 'a', 1_000n)
     await store.admit(opening('req_1', 'a', holding(400n)))
     await store.admit(opening('req_2', 'a', holding(300n)))
@@ -151,7 +151,7 @@ export function ceilingConformance(storeName: string, openStore: OpenStoreUnderT
     assert.deepEqual([month?.spentNanos, month?.heldNanos, month?.lostNanos], [200n, 0n, 0n])
   })
 
-  test('a call that has a hold is judged and counted, and holds nothing more', async (store) => {
+  test('a call with a standing hold is checked and counted, but holds nothing more', async (store) => {
     await addKey(store, 'a', { monthlyBudgetNanos: 1_000n, requestsPerMinute: 1 })
     await store.admit(opening('req_hold', 'a', { ...holding(1_000n), isRequest: false }))
     const take = (requestId: string) => ask(store, requestId, 'a', { ...holding(1_000n), hasHold: true })
@@ -162,7 +162,7 @@ export function ceilingConformance(storeName: string, openStore: OpenStoreUnderT
     assert.equal(await take('req_3'), 'budget_exceeded')
   })
 
-  test('the ceiling of an account holds over all of its keys', async (store, subject) => {
+  test('an account ceiling applies to the sum of its keys', async (store, subject) => {
     await addKey(store, 'a')
     await addKey(store, 'b')
     await subject.exec("UPDATE account SET monthly_budget_nanos = 1000 WHERE id = 'default'")
@@ -185,7 +185,7 @@ export function ceilingConformance(storeName: string, openStore: OpenStoreUnderT
     assert.equal(await ask(store, 'req_3', 'a', { ...holding(1n), heldCounts: false }), 'held by budget')
   })
 
-  test('a key holds no more of the account than is left under its own cap', async (store) => {
+  test('a key holds at most the rest of its own cap against the account', async (store) => {
     await capped(store, 'a', 10n)
     await addKey(store, 'b')
     await addCredit(store, 500n)
@@ -200,20 +200,20 @@ export function ceilingConformance(storeName: string, openStore: OpenStoreUnderT
     hold: { kind: 'bound', nanos, listNanos: nanos, neededNanos: nanos - largestNanos },
   })
 
-  test('all lines of a batch but the most expensive must fit under the cap', async (store) => {
+  test('a batch is refused unless all lines but the most expensive fit the cap', async (store) => {
     await capped(store, 'a', 1_000n)
     const exceeding = await store.admit(opening('req_1', 'a', batch(1_100n, 100n)))
     assert.ok(exceeding.kind === 'refused' && exceeding.refusal.reason === 'batch_exceeds_budget')
     assert.deepEqual([exceeding.refusal.neededNanos, exceeding.refusal.budget?.capNanos], [1_000n, 1_000n])
     assert.equal(await ask(store, 'req_2', 'a', batch(1_099n, 100n)), 'admitted')
     await store.settle(closing('req_2', costing(0n)))
-    // Where it fits once other holds are gone, it waits.
+    // It waits if it would fit without the other holds.
     await store.admit(opening('req_3', 'a', holding(500n)))
     assert.equal(await ask(store, 'req_4', 'a', batch(600n, 100n)), 'held by budget')
     assert.equal(await ask(store, 'req_5', 'a', batch(599n, 100n)), 'admitted')
   })
 
-  test('a batch must fit into the credit in the same way', async (store) => {
+  test('a batch is refused unless all lines but the most expensive fit the credit', async (store) => {
     await addKey(store, 'a')
     await addCredit(store, 1_000n)
     assert.equal(await ask(store, 'req_1', 'a', batch(1_100n, 100n)), 'batch_exceeds_budget')

@@ -6,10 +6,10 @@ type Rows = readonly Record<string, unknown>[]
 const sum = (rows: Rows, column: string): bigint =>
   rows.reduce((total, row) => total + BigInt(String(row[column] ?? 0)), 0n)
 
-/** The first object of `data`, by which the event names what it is about. */
+/** The id of the first object in `data`, which is the subject of the event. */
 const SUBJECT = /^\{"(?:key|credit)":\{"id":"([^"]+)"/
 
-/** A change and its event are there together, or neither is. */
+/** A change and its event are both stored, or neither. */
 function assertRecorded(events: Rows, types: readonly string[], subjects: Rows): void {
   const recorded = events
     .filter(({ type }) => types.includes(String(type)))

@@ -26,13 +26,13 @@ function once(name: string, command: string, more: Partial<Idempotency> = {}): I
   return { accountId: 'default', name, fingerprint: digestOf(command), atMs: NOON, ...more }
 }
 
-/** A call that has ended and cost so much. */
+/** Admits a call and settles it at this cost. */
 async function settle(store: Store, requestId: string, costNanos: bigint, keyName = 'a'): Promise<void> {
   await store.admit(opening(requestId, keyName))
   await store.settle(closing(requestId, { costNanos, listNanos: costNanos }))
 }
 
-/** The credited amount of every day is the sum of what the ledger gave back for the day's calls. */
+/** Checks that the credited amount of each day is the sum of the credits for its calls. */
 async function assertDaysCredited({ rows }: StoreUnderTest): Promise<void> {
   const credits = await rows('credit_call')
   const calls = await rows('call')
@@ -48,11 +48,11 @@ async function assertDaysCredited({ rows }: StoreUnderTest): Promise<void> {
   }
 }
 
-/** The promises of every store about the ledger of credit. Each store's test file calls this in one line. */
+/** Conformance tests of the credit ledger. */
 export function creditBackConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const test = promisesOf(storeName, openStore)
 
-  test('top-ups, corrections and credit-backs are entries with actor and balance, newest first', async (subject) => {
+  test('top-ups, corrections and credit-backs are listed with actor and balance, newest first', async (subject) => {
     const { store } = subject
     await subject.addAccount('other')
     await addKey(store, 'a')
@@ -82,7 +82,7 @@ export function creditBackConformance(storeName: string, openStore: OpenStoreUnd
     assert.equal(events.length, 4, 'each entry is an event')
   })
 
-  test('what a call cost is given back, and the bill stays as it was', async (subject) => {
+  test('crediting a call back returns its cost and leaves its bill unchanged', async (subject) => {
     const { store } = subject
     await addKey(store, 'a')
     await settle(store, 'req_1', 800n)
@@ -97,7 +97,7 @@ export function creditBackConformance(storeName: string, openStore: OpenStoreUnd
     await assertDaysCredited(subject)
   })
 
-  test('the day, model and key of each call shows what was given back for it', async (subject) => {
+  test('each day, model and key shows the amount credited for its calls', async (subject) => {
     const { store } = subject
     await addKey(store, 'a')
     await addKey(store, 'b')
@@ -118,7 +118,7 @@ export function creditBackConformance(storeName: string, openStore: OpenStoreUnd
     ])
   })
 
-  test('a call is credited once, by one command or by many at once', async (subject) => {
+  test('a call is credited once, by one command or many concurrent ones', async (subject) => {
     const { store } = subject
     await addKey(store, 'a')
     await settle(store, 'req_1', 800n)
@@ -132,7 +132,7 @@ export function creditBackConformance(storeName: string, openStore: OpenStoreUnd
     await assertDaysCredited(subject)
   })
 
-  test('each call has its own outcome, in the order asked', async (subject) => {
+  test('each call gets its own outcome, in request order', async (subject) => {
     const { store } = subject
     await subject.addAccount('other')
     await addKey(store, 'a')
@@ -170,13 +170,13 @@ export function creditBackConformance(storeName: string, openStore: OpenStoreUnd
     await assertDaysCredited(subject)
   })
 
-  test('a call that was in flight or interrupted can be credited once it is settled', async (subject) => {
+  test('an interrupted or running call can be credited after it settles', async (subject) => {
     const { store } = subject
     await addKey(store, 'a')
     await store.admit(opening('req_1', 'a'))
     await store.interruptOpenCalls(NOON + 1_000)
     await store.admit(opening('req_2', 'a'))
-    // A command that did nothing leaves its name free.
+    // A command that changed nothing does not use its name.
     const command = once('n', 'back')
     assert.equal((await store.creditBack(back(['req_1', 'req_2']), command)).kind, 'nothing')
     await store.settle(closing('req_1', { costNanos: 30n }))
@@ -186,7 +186,7 @@ export function creditBackConformance(storeName: string, openStore: OpenStoreUnd
     await assertDaysCredited(subject)
   })
 
-  test('giving back does not make credit count, and adds to it where it does', async ({ store }) => {
+  test('crediting back does not turn on enforcement, and adds to enforced credit', async ({ store }) => {
     await addKey(store, 'a')
     await settle(store, 'req_1', 800n)
     await store.creditBack(back(['req_1']), null)
@@ -199,7 +199,7 @@ export function creditBackConformance(storeName: string, openStore: OpenStoreUnd
     assert.equal((await store.admit(opening('req_4', 'a'))).kind, 'admitted')
   })
 
-  test('a command is done once per name, and repeated it answers the same entry', async (subject) => {
+  test('a credit-back runs once per name, and a repetition returns the same entry', async (subject) => {
     const { store } = subject
     await addKey(store, 'a')
     await settle(store, 'req_1', 800n)
@@ -214,7 +214,7 @@ export function creditBackConformance(storeName: string, openStore: OpenStoreUnd
     assert.equal((await subject.rows('credit')).length, 3)
   })
 
-  test('a name that stands for something else is a conflict, and nothing is given back', async (subject) => {
+  test('a name used by another command is a conflict, and nothing is credited', async (subject) => {
     const { store } = subject
     await addKey(store, 'a')
     await settle(store, 'req_1', 800n)
@@ -237,7 +237,7 @@ export function creditBackConformance(storeName: string, openStore: OpenStoreUnd
     assert.deepEqual(await store.createKey(newKey('c'), once('back', 'same'), SYSTEM), { kind: 'conflict' })
   })
 
-  test('if the entry cannot be written, nothing is credited', async (subject) => {
+  test('if the ledger entry cannot be written, nothing is credited', async (subject) => {
     const { store } = subject
     await addKey(store, 'a')
     await settle(store, 'req_1', 800n)
@@ -249,7 +249,7 @@ export function creditBackConformance(storeName: string, openStore: OpenStoreUnd
     await assertDaysCredited(subject)
   })
 
-  test('as many calls as one command may name are given back together', async (subject) => {
+  test('the maximum number of calls per command is credited in one command', async (subject) => {
     const { store } = subject
     await addKey(store, 'a')
     const ids = Array.from({ length: limits.creditBackCallsMax }, (_, i) => `req_${i}`)

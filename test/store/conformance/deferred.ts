@@ -33,11 +33,11 @@ const MOST = { max: 100, perKeyMax: 100, perAccountMax: 100 }
 const claim = async (store: Store, atMs: number, most = MOST) =>
   (await store.claimDeferred(['messages', 'chat'], most, atMs)).map(({ objectId }) => objectId)
 
-/** The promises of every store about calls whose cost comes later. */
+/** Conformance tests of deferred calls. */
 export function deferredConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const test = promisesOf(storeName, openStore)
 
-  test('a deferred call keeps its hold until it is settled, and is settled once', async ({ store }) => {
+  test('a deferred call keeps its hold until it settles, once', async ({ store }) => {
     await addKey(store, 'a')
     const made = await deferred(store, 'req_1')
     const record = await store.getCall('req_1')
@@ -56,7 +56,7 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     assert.equal(await store.findDeferred(nameOf(made)), null)
   })
 
-  test('a call that is closed cannot be deferred any more', async ({ store }) => {
+  test('a closed call cannot be deferred', async ({ store }) => {
     await addKey(store, 'a')
     await store.admit(opening('req_1', 'a'))
     await store.settle(closing('req_1'))
@@ -64,9 +64,7 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     assert.equal(await store.countDeferred(), 0)
   })
 
-  test('a call that is deferred again is due at the earlier instant, and its figures are the later ones', async ({
-    store,
-  }) => {
+  test('deferring a call again takes the earlier due time and the later figures', async ({ store }) => {
     await addKey(store, 'a')
     const made = await deferred(store, 'req_1', { dueInMs: 30_000 })
     assert.deepEqual(await claim(store, NOON + 3_000), [])
@@ -77,9 +75,7 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     assert.deepEqual(await claim(store, NOON + 3_000), [made.objectId])
   })
 
-  test('a call that was given up with its node before it was deferred is asked for, and settled once', async ({
-    store,
-  }) => {
+  test('a call interrupted with its node can still be deferred, and settles once', async ({ store }) => {
     await addKey(store, 'a')
     await store.admit(opening('req_1', 'a'))
     await store.interruptOpenCalls(NOON + 50)
@@ -94,7 +90,7 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     assert.deepEqual(await claim(store, NOON + 4_000), [])
   })
 
-  test('an object that was given up is not polled any more', async ({ store }) => {
+  test('an object that was given up is not polled', async ({ store }) => {
     await addKey(store, 'a')
     const made = await deferred(store, 'req_1')
     await store.settle({ ...NOTHING_USED, requestId: 'req_1', state: 'interrupted', atMs: NOON + 500 })
@@ -104,7 +100,9 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     assert.equal(await store.hurryDeferred('chat', made.objectId, digestOf('a')), false)
   })
 
-  test('the end of a process interrupts its open calls and leaves the deferred ones', async ({ store }) => {
+  test('when a process ends, its open calls are interrupted and its deferred calls remain', async ({
+    store,
+  }) => {
     await addKey(store, 'a')
     await deferred(store, 'req_1')
     await store.admit(opening('req_2', 'a'))
@@ -114,7 +112,7 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     assert.equal((await store.settle(closing('req_1'))).booked, true)
   })
 
-  test('an object is claimed when it is due, once, until its poll or its claim ends', async ({ store }) => {
+  test('a due object is claimed once until its poll or claim ends', async ({ store }) => {
     await addKey(store, 'a')
     const first = await deferred(store, 'req_1', { dueInMs: 3_000 })
     await deferred(store, 'req_2', { dueInMs: 2_000 })
@@ -129,11 +127,11 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     await store.postponeDeferred(nameOf(first), 10_000, NOON + 5_000)
     assert.deepEqual(await claim(store, NOON + 14_000), [])
     assert.deepEqual(await claim(store, NOON + 16_000), ['resp_req_1'])
-    // A node that ended before its poll leaves claims, which run out.
+    // Claims of a node that died before its polls expire.
     assert.deepEqual(await claim(store, NOON + 120_000), ['resp_req_2', 'resp_req_1', 'resp_req_3'])
   })
 
-  test('objects are claimed in turn by key, and so many of a key at a time', async ({ store }) => {
+  test('objects are claimed in turn by key, up to a maximum per key', async ({ store }) => {
     await addKey(store, 'a')
     await addKey(store, 'b')
     for (let i = 1; i <= 4; i++) await deferred(store, `req_${i}`, { dueInMs: 1_000 + i })
@@ -144,13 +142,13 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     assert.deepEqual(await claim(store, after, most), ['resp_req_1', 'resp_req_b1', 'resp_req_2'])
     assert.deepEqual(await claim(store, after, most), ['resp_req_b2', 'resp_req_3'])
     assert.deepEqual(await claim(store, after, most), [])
-    // An object moves to the front of its key's polls, and is claimed when one of the others has ended.
+    // An object moves to the front of its key's polls and is claimed when another poll has ended.
     assert.equal(await store.hurryDeferred('chat', 'resp_req_4', digestOf('a')), true)
     await store.postponeDeferred({ surface: 'chat', scope: '', objectId: 'resp_req_1' }, 0, after)
     assert.deepEqual(await claim(store, after, most), ['resp_req_4'])
   })
 
-  test('an account claims its share of the polls at most, its keys in turn', async ({ store }) => {
+  test('an account claims at most its share of polls, in turn by key', async ({ store }) => {
     const createdAtMs = NOON
     await store.createAccount({ id: 'acct_b', name: 'b', createdAtMs }, SYSTEM, null)
     for (const name of ['a', 'c']) await addKey(store, name)
@@ -167,7 +165,7 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     assert.deepEqual(await claim(store, after, most), ['resp_req_a2'])
   })
 
-  test('of calls at a time that upstream names one object to, one is deferred', async ({ store }) => {
+  test('of concurrent calls for one upstream object, only one is deferred', async ({ store }) => {
     await addKey(store, 'a')
     for (let round = 0; round < 10; round++) {
       const ids = [1, 2, 3, 4].map((call) => `req_${round}_${call}`)
@@ -178,7 +176,7 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     }
   })
 
-  test('an object that upstream names again is that of the call that made it', async ({ store }) => {
+  test('an object that upstream names again belongs to the call that created it', async ({ store }) => {
     await addKey(store, 'a')
     await deferred(store, 'req_1', { objectId: 'resp_1' })
     await store.admit(opening('req_2', 'a'))
@@ -189,7 +187,7 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
       (await store.findDeferred({ surface: 'chat', scope: '', objectId: 'resp_1' }))?.call.requestId,
       'req_1',
     )
-    // The object stays known when it is settled.
+    // The object remains known after it has settled.
     await store.settle(closing('req_1'))
     await store.forgetDeferred({ surface: 'chat', scope: '', objectId: 'resp_1' })
     assert.equal(await store.countDeferred(), 0)
@@ -197,7 +195,7 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     assert.equal(await store.deferCall(deferral('req_2', { objectId: 'resp_2' })), 'deferred')
   })
 
-  test('DELETEs since a call began are found where they may have succeeded', async ({ store }) => {
+  test('listDeletes returns the DELETEs since a call began that may have succeeded', async ({ store }) => {
     await addKey(store, 'a')
     const call = { requestId: 'req_1', surface: 'chat', scope: '' } as const
     const send = (requestId: string, method: string, atMs = NOON) =>
@@ -213,7 +211,9 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     assert.deepEqual(await store.listDeletes({ ...call, surface: 'messages' }), [])
   })
 
-  test('a file that was not uploaded here may hold results while a Chat batch is open', async ({ store }) => {
+  test('while a Chat batch is open, a file that was not uploaded here may hold its results', async ({
+    store,
+  }) => {
     await addKey(store, 'a')
     const mayBe = (fileId: string) => store.mayBeResults('chat', fileId, digestOf('a'))
     await deferred(store, 'req_1')
@@ -228,7 +228,7 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     assert.equal(await mayBe('file-2'), false)
   })
 
-  test('an object of a call that was settled is asked for no more', async ({ store }) => {
+  test('an object is not polled after its call has settled', async ({ store }) => {
     await addKey(store, 'a')
     await deferred(store, 'req_1')
     const other = await deferred(store, 'req_2')
@@ -241,7 +241,7 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     assert.equal(await store.countDeferred(), 0)
   })
 
-  test('the models of a batch are settled as records of their own, each once however often they are opened', async ({
+  test('the models of a batch settle as separate records, each once even if opened twice', async ({
     store,
     rows,
   }) => {
@@ -293,7 +293,7 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     )
     assert.equal(none, undefined)
     const child = await store.getCall('req_1b')
-    // Each part takes its cost from the batch's hold as its own hold, so no part is over its hold.
+    // Each part takes its cost from the batch's hold as its own hold, so no part exceeds its hold.
     const holds = await Promise.all(['req_1', 'req_1a', 'req_1b'].map((id) => store.getCall(id)))
     assert.deepEqual(
       holds.map((call) => [call?.holdNanos, call?.overrun]),
@@ -310,7 +310,7 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     assert.deepEqual([month?.heldNanos, month?.spentNanos], [0n, 35n])
   })
 
-  test('the models of a batch that was given up meanwhile take nothing of its hold', async ({ store }) => {
+  test('models of an interrupted batch hold nothing', async ({ store }) => {
     await addKey(store, 'a')
     await deferred(store, 'req_1', { kind: 'batch', objectId: 'batch_1' })
     await store.settle({ ...NOTHING_USED, requestId: 'req_1', state: 'interrupted', atMs: NOON + 500 })
@@ -323,7 +323,7 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     assert.deepEqual([month?.heldNanos, month?.spentNanos], [0n, 30n])
   })
 
-  test('the models of a batch that are opened and not settled are found, and hold nothing when they are given up', async ({
+  test('opened models of a batch are found before they settle, and hold nothing after an interruption', async ({
     store,
   }) => {
     await addKey(store, 'a')
@@ -344,7 +344,7 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
       await store.settle({ ...NOTHING_USED, requestId, state: 'interrupted', atMs: NOON + 500 })
     assert.deepEqual(await open(), [])
     const month = (await store.getKey('default', 'key_a', NOON))?.month
-    // All that the other batch holds, with its part.
+    // The whole hold of the other batch, with its part.
     assert.deepEqual([month?.heldNanos, month?.spentNanos], [1_000n, 30n])
     const lost = await Promise.all(['req_1', 'req_1a'].map((id) => store.getCall(id)))
     assert.equal(
@@ -353,7 +353,7 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     )
   })
 
-  test('the log distinguishes calls in flight from deferred ones', async ({ store }) => {
+  test('the log distinguishes calls in flight from deferred calls', async ({ store }) => {
     await addKey(store, 'a')
     await deferred(store, 'req_1')
     await store.admit(opening('req_2', 'a'))

@@ -37,7 +37,7 @@ export interface EmittedEvent extends Omit<EventRecord, 'dataJson'> {
   readonly data: Readonly<Record<string, unknown>>
 }
 
-/** The events since the last time, in their order. */
+/** The events since the last call, in order. */
 export async function emitted(store: Store): Promise<readonly EmittedEvent[]> {
   const filter = { accountId: null, type: null, actorId: null, startMs: null, endMs: null }
   const seen = taken.get(store) ?? new Set()
@@ -50,7 +50,7 @@ export async function emitted(store: Store): Promise<readonly EmittedEvent[]> {
     .reverse()
 }
 
-/** An event in short: `50% req_1`, `50% day req_1`, `key.created key_a`, `balance.low`. */
+/** An event in short form: `50% req_1`, `50% day req_1`, `key.created key_a`, `balance.low`. */
 export function inShort({ type, data }: EmittedEvent): string {
   const { threshold_percent: percent, period, request_id, key } = data
   if (percent === undefined) return key === undefined ? type : `${type} ${(key as { id: string }).id}`
@@ -60,7 +60,7 @@ export function inShort({ type, data }: EmittedEvent): string {
 
 let calls = 0
 
-/** A call that is admitted and settled; resolves with its id. */
+/** Admits and settles a call; resolves with its id. */
 export async function spend(
   store: Store,
   keyName: string,
@@ -69,7 +69,7 @@ export async function spend(
 ): Promise<string> {
   calls += 1
   const { atMs = NOON, requestId = `req_${String(calls).padStart(6, '0')}` } = more
-  // A call without a hold is admitted however much is spent.
+  // A call without a hold is admitted whatever has been spent.
   const admission = await store.admit(opening(requestId, keyName, { atMs, hold: { kind: 'none' } }))
   assert.equal(admission.kind, 'admitted')
   await store.settle(closing(requestId, { costNanos, listNanos: costNanos, atMs: atMs + 1 }))

@@ -22,22 +22,20 @@ const DAY_MS = 86_400_000
 const ACTOR = { kind: 'admin_key', id: 'adm_1', name: 'ops' } as const
 const NO_FILTER = { accountId: null, type: null, actorId: null, startMs: null, endMs: null, after: null }
 
-/** The promises of every store about which events are recorded, and how often. */
+/** Conformance tests of events: which are recorded, and how often. */
 export function eventConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const test = promisesOf(storeName, openStore)
   const capped = (store: Store, name: string, monthlyBudgetNanos: bigint | null) =>
     addKey(store, name, { monthlyBudgetNanos })
   const cap = (store: Store, name: string, monthlyBudgetNanos: bigint | null, atMs = NOON) =>
     store.updateKey('default', `key_${name}`, { monthlyBudgetNanos }, atMs, SYSTEM)
-  /** The new events of budgets, in short. */
+  /** The new budget events in short form. */
   const crossings = async (store: Store) =>
     (await emitted(store)).filter(({ data }) => 'threshold_percent' in data).map(inShort)
   const balances = async (store: Store) =>
     (await emitted(store)).map(inShort).filter((event) => event.startsWith('balance.'))
 
-  test('each threshold is recorded once, with its figures, its call and its key as the actor', async ({
-    store,
-  }) => {
+  test('each threshold is recorded once, with figures, call, and the key as actor', async ({ store }) => {
     await capped(store, 'a', 1_000n)
     await spend(store, 'a', 499n)
     assert.deepEqual(await crossings(store), [])
@@ -61,7 +59,7 @@ export function eventConformance(storeName: string, openStore: OpenStoreUnderTes
     assert.equal(crossed.at(-1)?.type, 'key.budget.exceeded')
   })
 
-  test('calls of one batch cross each for itself, in their order', async ({ store }) => {
+  test('each call of a batch crosses its own thresholds, in order', async ({ store }) => {
     await capped(store, 'a', 1_000n)
     const ids = Array.from({ length: 12 }, (_, i) => `req_batch_${String(i).padStart(2, '0')}`)
     await Promise.all(ids.map((id) => store.admit(opening(id, 'a', { hold: { kind: 'none' } }))))
@@ -71,7 +69,9 @@ export function eventConformance(storeName: string, openStore: OpenStoreUnderTes
     ])
   })
 
-  test('a late settlement of an earlier month crosses no threshold of this one', async ({ store }) => {
+  test('a late settlement of an earlier month crosses no threshold of the current month', async ({
+    store,
+  }) => {
     await capped(store, 'a', 100n)
     await store.admit(opening('req_late', 'a', { atMs: NOON - 30 * DAY_MS }))
     const now = await spend(store, 'a', 60n)
@@ -79,7 +79,7 @@ export function eventConformance(storeName: string, openStore: OpenStoreUnderTes
     assert.deepEqual(await crossings(store), [`50% ${now}`])
   })
 
-  test('the ceilings of the day and of the account cross like that of the month', async ({ store, exec }) => {
+  test('daily and account ceilings emit the same crossings as the monthly cap', async ({ store, exec }) => {
     await capped(store, 'a', null)
     await exec('UPDATE budget SET daily_budget_nanos = 100; UPDATE account SET monthly_budget_nanos = 1000')
     const first = await spend(store, 'a', 100n)
@@ -98,9 +98,7 @@ export function eventConformance(storeName: string, openStore: OpenStoreUnderTes
     assert.deepEqual(await crossings(store), ['100% account null'])
   })
 
-  test('the thresholds are those that were set, and a cap of any size is compared exactly', async ({
-    store,
-  }) => {
+  test('crossings use the configured thresholds and compare caps of any size exactly', async ({ store }) => {
     const most = 1_000_000_000n * 1_000_000_000n
     await capped(store, 'a', most)
     await store.setBudgetThresholds([99, 25])
@@ -111,19 +109,19 @@ export function eventConformance(storeName: string, openStore: OpenStoreUnderTes
     assert.deepEqual(await crossings(store), [`25% ${first}`, `99% ${last}`, `100% ${last}`])
   })
 
-  test('after an edit of the cap only its thresholds above the spend are crossed', async ({ store }) => {
+  test('after the cap is edited, only thresholds above the spend can be crossed', async ({ store }) => {
     await capped(store, 'a', 100n)
     await spend(store, 'a', 55n)
     assert.equal((await crossings(store)).length, 1)
-    // The cap is raised: 50 % of it are ahead again.
+    // Raising the cap puts its 50 % threshold above the spend again.
     await cap(store, 'a', 200n)
     const again = await spend(store, 'a', 45n)
     assert.deepEqual(await crossings(store), [`50% ${again}`])
-    // The cap is lowered: 80 % of it are behind.
+    // Lowering the cap puts its 80 % threshold below the spend.
     await cap(store, 'a', 120n)
     const last = await spend(store, 'a', 8n)
     assert.deepEqual(await crossings(store), [`90% ${last}`])
-    // The cap is removed and set again: a threshold that was crossed stays crossed.
+    // Removing and restoring the cap does not report a crossed threshold again.
     await cap(store, 'a', null)
     await spend(store, 'a', 1n)
     await cap(store, 'a', 120n)
@@ -132,7 +130,7 @@ export function eventConformance(storeName: string, openStore: OpenStoreUnderTes
     assert.deepEqual(await crossings(store), [`100% ${over}`])
   })
 
-  test('an edit that sets the cap at or below the spend exceeds it, once per cap', async ({ store }) => {
+  test('lowering the cap to the spend or below emits one exceeded event per cap', async ({ store }) => {
     await capped(store, 'a', 100n)
     await spend(store, 'a', 40n)
     await emitted(store)
@@ -150,13 +148,13 @@ export function eventConformance(storeName: string, openStore: OpenStoreUnderTes
     })
     for (const capNanos of [30n, 50n, 40n, null, 30n]) await cap(store, 'a', capNanos)
     assert.deepEqual(await crossings(store), ['100% null'])
-    // The cap is reached by a call, and then once more by an edit.
+    // A call reaches the cap; later an edit does.
     await cap(store, 'a', 50n)
     const over = await spend(store, 'a', 10n)
     await cap(store, 'a', 60n)
     await cap(store, 'a', 50n)
     assert.deepEqual(await crossings(store), [`90% ${over}`, `100% ${over}`])
-    // In the next month nothing is spent yet, which reaches only a cap of zero.
+    // Nothing is spent in the new month, so only a cap of 0 is reached.
     const december = Date.UTC(2026, 11, 2)
     await cap(store, 'a', 40n, december)
     assert.deepEqual(await crossings(store), [])
@@ -164,7 +162,7 @@ export function eventConformance(storeName: string, openStore: OpenStoreUnderTes
     assert.deepEqual(await crossings(store), ['100% null'])
   })
 
-  test('crossings are those of a simple model, whatever is spent and edited', async ({ store }) => {
+  test('crossings match a simple model for any sequence of calls and edits', async ({ store }) => {
     let keys = 0
     const step = fc.oneof(
       {
@@ -215,11 +213,11 @@ export function eventConformance(storeName: string, openStore: OpenStoreUnderTes
       }
       assert.deepEqual((await crossings(store)).toSorted(), expected.toSorted())
     })
-    // A failure names its seed and the shortest scenario.
+    // A failure prints its seed and the shortest scenario.
     await fc.assert(property, { numRuns: runs(30) })
   })
 
-  test('commands on keys are recorded with the record and the actor, repetitions are not', async ({
+  test('each key command emits one event with record and actor, and a repetition emits none', async ({
     store,
   }) => {
     const once: Idempotency = { accountId: 'default', name: 'n', fingerprint: digestOf('f'), atMs: NOON }
@@ -257,7 +255,7 @@ export function eventConformance(storeName: string, openStore: OpenStoreUnderTes
     assert.equal(keyIn(revoked)['status'], 'revoked')
   })
 
-  test('webhooks are recorded too, without a secret', async ({ store }) => {
+  test('webhook changes emit events without secrets', async ({ store }) => {
     await addWebhook(store, 'a')
     await store.updateWebhook('default', 'wh_a', { description: 'x', enabled: false }, NOON, ACTOR)
     await store.updateWebhook('default', 'wh_a', { description: 'x' }, NOON, ACTOR)
@@ -283,7 +281,7 @@ export function eventConformance(storeName: string, openStore: OpenStoreUnderTes
     assert.ok(!JSON.stringify(events).includes('sealed'))
   })
 
-  test('credit is recorded, and a balance that gets low or is used up', async ({ store }) => {
+  test('credit, a low balance and an exhausted balance emit events', async ({ store }) => {
     await addKey(store, 'a')
     await store.setBalanceLow(100n)
     await spend(store, 'a', 10n)
@@ -306,11 +304,11 @@ export function eventConformance(storeName: string, openStore: OpenStoreUnderTes
       enforced: true,
     })
     assert.equal(exhausted.actor.id, 'key_a')
-    // One call takes the balance below both.
+    // One call takes the balance below both thresholds.
     await addCredit(store, 500n)
     await spend(store, 'a', 600n)
     assert.deepEqual(await balances(store), ['balance.low', 'balance.exhausted'])
-    // A balance that rises, or that no threshold watches, causes no event.
+    // A rising balance, or one without a threshold, emits no event.
     await addCredit(store, 150n)
     await store.setBalanceLow(null)
     await addCredit(store, 1_000n)
@@ -318,7 +316,9 @@ export function eventConformance(storeName: string, openStore: OpenStoreUnderTes
     assert.deepEqual(await balances(store), [])
   })
 
-  test('a model without a price is recorded once a day, and only so many of them', async ({ store }) => {
+  test('a model without a price is reported once a day, up to a maximum number of models', async ({
+    store,
+  }) => {
     await addKey(store, 'a')
     await emitted(store)
     const unpriced = async (requestId: string, modelServed: string | null, atMs = NOON) => {
@@ -344,7 +344,7 @@ export function eventConformance(storeName: string, openStore: OpenStoreUnderTes
     assert.equal((await emitted(store)).length, limits.unpricedModelsMax - 2)
   })
 
-  test('keys that expire are recorded once each, however often and late it is looked', async ({ store }) => {
+  test('an expired key is reported once, whenever the sweep runs', async ({ store }) => {
     const at = NOON + 10 * DAY_MS
     const end = (name: string, expiresAtMs: number, createdAtMs = NOON) =>
       addKey(store, name, { expiresAtMs, createdAtMs })
@@ -361,26 +361,26 @@ export function eventConformance(storeName: string, openStore: OpenStoreUnderTes
     assert.deepEqual(await swept(NOON + 2), [])
     assert.deepEqual(await swept(at - 7 * DAY_MS - 1), [])
     assert.deepEqual(await swept(at - 7 * DAY_MS), ['key.expiring key_end', 'key.expiring key_moved'])
-    // The expiry moves to another instant, which is recorded then.
+    // A changed expiry is reported again.
     await store.updateKey('default', 'key_moved', { expiresAtMs: at + DAY_MS }, at - 7 * DAY_MS, SYSTEM)
     await emitted(store)
     assert.deepEqual(await swept(at - 6 * DAY_MS), ['key.expiring key_moved'])
     // This key was created less than a day before its end.
     await end('brief', at, at - 10_000)
     await emitted(store)
-    // No sweep ran when a day was left, nor when the key ended.
+    // No sweep ran between the day before the expiry and the expiry.
     assert.deepEqual(await swept(at + 60_000), [
       ...['key.expired key_brief', 'key.expired key_end', 'key.expiring key_moved'],
     ])
     assert.deepEqual(await swept(at + 60_000), [])
   })
 
-  test('many keys that expire at once take several sweeps', async ({ store }) => {
+  test('a large number of expired keys takes several sweeps', async ({ store }) => {
     const keys = SWEPT_MAX + 20
     await store.sweepEvents(BEFORE)
     const ending = { expiresAtMs: NOON + 5, createdAtMs: BEFORE - 1 }
     const create = (i: number) => store.createKey(newKey(`k${i}`, ending), null, SYSTEM)
-    // The commands are not sent all at once: on a slow machine the last would wait too long for a connection.
+    // Not all at once: on a slow machine the last command would time out waiting for a connection.
     for (let from = 0; from < keys; from += 40)
       await Promise.all(Array.from({ length: 40 }, (_, i) => create(from + i)))
     await emitted(store)
@@ -389,7 +389,10 @@ export function eventConformance(storeName: string, openStore: OpenStoreUnderTes
     assert.equal(new Set((await emitted(store)).map(inShort)).size, keys)
   })
 
-  test('events are listed newest first, by account, type, actor and time', async ({ store, addAccount }) => {
+  test('events are listed newest first, and filter by account, type, actor and time', async ({
+    store,
+    addAccount,
+  }) => {
     await addAccount('acct_b')
     for (let i = 0; i < 5; i += 1)
       await store.createKey(newKey(`k${i}`, { createdAtMs: NOON + i * DAY_MS }), null, ACTOR)
@@ -410,7 +413,7 @@ export function eventConformance(storeName: string, openStore: OpenStoreUnderTes
     assert.equal(await list({ accountId: 'default', after: rows[1]?.id ?? null }, 2), 'k3 k2 …')
   })
 
-  test('old rows are deleted, and no others', async ({ store, rows }) => {
+  test('pruning deletes expired events and deliveries, and nothing else', async ({ store, rows }) => {
     await addWebhook(store, 'a')
     await store.queueTest('default', 'wh_a', NOON, SYSTEM)
     for (const delivery of await store.claimDeliveries([], NOON)) {

@@ -15,7 +15,7 @@ import { sessionConformance } from './sessions.ts'
 import { socketConformance } from './sockets.ts'
 import { usageConformance } from './usage.ts'
 
-/** The promises of every store but those about events and webhooks, which run beside these. */
+/** The conformance tests of every store, without those of events and webhooks, which run in parallel. */
 export function storeConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   ledgerConformance(storeName, openStore)
   capConformance(storeName, openStore)

@@ -7,13 +7,13 @@ import type { Store } from '../../../src/store/store.ts'
 
 export interface StoreUnderTest {
   readonly store: Store
-  /** All rows of a table, as a reader beside the service sees them. Integers are bigint. */
+  /** All rows of a table, read outside the store. Integers are bigint. */
   rows(table: string): Rows | Promise<Rows>
-  /** Adds an account past the store's port, which knows only `default`; yet every row names its account. */
+  /** Inserts an account directly. Every row names its account. */
   addAccount(id: string): void | Promise<void>
-  /** Changes rows past the store's port. */
+  /** Changes rows directly in the database. */
   exec(sql: string): unknown
-  /** Leaves the rows of a new store. */
+  /** Deletes all rows except those of a new store. */
   empty(): Promise<void>
   close(): Promise<void>
 }
@@ -24,7 +24,7 @@ export type OpenStoreUnderTest = () => Promise<StoreUnderTest>
 
 export const NOON = Date.UTC(2026, 10, 15, 12)
 
-/** All admin keys there are. */
+/** A scope of all admin keys. */
 export const EVERY_ADMIN = { accountId: null, operators: true } as const
 
 export const digestOf = (name: string): Uint8Array => createHash('sha256').update(name).digest()
@@ -48,7 +48,7 @@ export async function addKey(store: Store, name: string, more: Partial<NewKey> =
   return doneValue(await store.createKey(newKey(name, more), null, SYSTEM)).id
 }
 
-/** The value of a command that must have been done by this very call. */
+/** The value of a command that must be done, not repeated. */
 export function doneValue<T>(
   result: IdempotentResult<T> | { readonly kind: 'born_expired' | 'nothing' | 'too_much' },
 ): T {
@@ -58,7 +58,7 @@ export function doneValue<T>(
 
 let credits = 0
 
-/** A command that credits calls back. */
+/** A credit-back command. */
 export function creditBackOf(requestIds: readonly string[], id = `crd_back_${credits++}`): CreditBack {
   return { id, accountId: 'default', requestIds, reason: 'stolen', actor: SYSTEM, atMs: NOON }
 }
@@ -135,7 +135,7 @@ export const costing = (costNanos: bigint) => ({ costNanos, listNanos: costNanos
 export const capped = (store: Store, name: string, monthlyBudgetNanos: bigint | null) =>
   addKey(store, name, { monthlyBudgetNanos })
 
-/** Asks for a call, and gives the answer in a word. */
+/** Asks for admission; returns the answer in short form. */
 export async function ask(store: Store, ...args: Parameters<typeof opening>): Promise<string> {
   const admission = await store.admit(opening(...args))
   if (admission.kind === 'refused') return admission.refusal.reason

@@ -4,7 +4,7 @@ import { HOLD_FLOORS_MAX } from '../../../src/store/operations/settlement.ts'
 import { addKey, closing, NOON, type OpenStoreUnderTest, opening, type StoreUnderTest } from './fixtures.ts'
 import { promisesOf } from './promise.ts'
 
-/** The promises of every store about holds after a call has cost more than it held. */
+/** Conformance tests of hold floors: holds after a call has cost more than it held. */
 export function holdFloorConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const test = promisesOf(storeName, openStore)
   let calls = 0
@@ -26,7 +26,7 @@ export function holdFloorConformance(storeName: string, openStore: OpenStoreUnde
     return [row?.['hold_nanos'], row?.['hold_list_nanos']]
   }
 
-  /** The hold of a call of this kind now. The call is released. */
+  /** The hold of the next such call, which is released. */
   async function nextHold(subject: StoreUnderTest, key: string, more: Partial<CallOpening> = {}) {
     const id = await admit(subject, key, more)
     await subject.store.settle(closing(id, { state: 'released', costNanos: 0n, listNanos: 0n }))
@@ -46,20 +46,20 @@ export function holdFloorConformance(storeName: string, openStore: OpenStoreUnde
 
   const OWN = [1_000n, 1_250n]
 
-  test('after a cost above its hold, holds there are as large as the largest cost', async (subject) => {
+  test('after an overrun, later holds are at least the largest cost', async (subject) => {
     await addKey(subject.store, 'a')
     const [first, second, third] = await Promise.all(['a', 'a', 'a'].map((key) => admit(subject, key)))
     await subject.store.settle(closing(first ?? '', { costNanos: 900n, listNanos: 1_100n }))
     assert.deepEqual(await nextHold(subject, 'a'), OWN)
     await subject.store.settle(closing(second ?? '', { costNanos: 5_000n, listNanos: 5_500n }))
-    // The third call was admitted before anything was learned, and its cost is not the largest.
+    // The third call was admitted before the floor existed, and its cost is not the largest.
     await subject.store.settle(closing(third ?? '', { costNanos: 4_000n, listNanos: 7_000n }))
     assert.deepEqual(await nextHold(subject, 'a'), [5_000n, 7_000n])
     await overrun(subject, 'a', 6_000n)
     assert.deepEqual(await nextHold(subject, 'a'), [6_000n, 7_000n])
   })
 
-  test('what a key has learned holds for that endpoint, that model and that key alone', async (subject) => {
+  test('a hold floor applies to one key, endpoint and model', async (subject) => {
     await addKey(subject.store, 'a')
     await addKey(subject.store, 'b')
     await overrun(subject, 'a', 5_000n)
@@ -72,34 +72,34 @@ export function holdFloorConformance(storeName: string, openStore: OpenStoreUnde
     assert.deepEqual(await nextHold(subject, 'a', { modelAsked: 'claude-opus-5' }), OWN)
     assert.deepEqual(await nextHold(subject, 'a', { modelAsked: null }), OWN)
     assert.deepEqual(await nextHold(subject, 'a', { endpoint: '/v1/complete' }), OWN)
-    // The endpoint is the template, whatever the path that fits it.
+    // The endpoint is the template, not the path.
     assert.deepEqual(await nextHold(subject, 'a', { path: '/v1/other' }), [5_000n, 6_000n])
     const elsewhere = { endpoint: '/v1/responses', modelAsked: null }
     assert.deepEqual(await nextHold(subject, 'a', elsewhere), [3_000n, 4_000n])
   })
 
-  test('what a key has learned is forgotten at the end of the month', async (subject) => {
+  test('a hold floor expires at the end of the month', async (subject) => {
     await addKey(subject.store, 'a')
     const lastMs = Date.UTC(2026, 11, 1) - 1
     await overrun(subject, 'a', 5_000n)
     assert.deepEqual(await nextHold(subject, 'a', { atMs: lastMs }), [5_000n, 6_000n])
     const late = await admit(subject, 'a', { atMs: lastMs, modelAsked: 'late' })
     assert.deepEqual(await nextHold(subject, 'a', { atMs: lastMs + 1 }), OWN)
-    // A call of the old month that ends in the new month raises no floor of the new one.
+    // A call of the old month that ends in the new month raises no floor in the new month.
     await subject.store.settle(closing(late, { atMs: lastMs + 9_000, costNanos: 7_000n, listNanos: 7_000n }))
     assert.deepEqual(await nextHold(subject, 'a', { atMs: lastMs + 1, modelAsked: 'late' }), OWN)
   })
 
-  test('a month that begins within a batch has forgotten it too', async (subject) => {
+  test('a hold floor expires even if the month begins within a batch', async (subject) => {
     await addKey(subject.store, 'a')
     await overrun(subject, 'a', 5_000n)
-    // The last two are decided together. The clock steps back between them.
+    // The last two calls share a batch, in which the clock steps back.
     const admitted = [NOON, Date.UTC(2026, 11, 1), NOON].map((atMs) => admit(subject, 'a', { atMs }))
     const [, , last] = await Promise.all(admitted)
     assert.deepEqual(await holdOf(subject, last ?? ''), OWN)
   })
 
-  test('a larger bound stays as it is, free calls hold nothing, and the unbounded all', async (subject) => {
+  test('a hold floor does not change larger bounds, free calls or unbounded calls', async (subject) => {
     await addKey(subject.store, 'a', { monthlyBudgetNanos: 20_000n })
     await overrun(subject, 'a', 5_000n)
     const large = { kind: 'bound', nanos: 5_001n, listNanos: 10n } as const
@@ -109,7 +109,7 @@ export function holdFloorConformance(storeName: string, openStore: OpenStoreUnde
     assert.deepEqual(await nextHold(subject, 'a', { heldCounts: false }), [5_000n, 6_000n])
   })
 
-  test('under a cap, what was learned lets in no more than it may cost', async (subject) => {
+  test('a hold floor limits concurrent calls under a cap', async (subject) => {
     await addKey(subject.store, 'a', { monthlyBudgetNanos: 20_000n })
     await overrun(subject, 'a', 5_000n)
     const asked = Array.from({ length: 8 }, (_, i) => subject.store.admit(opening(`req_burst_${i}`, 'a')))
@@ -119,7 +119,7 @@ export function holdFloorConformance(storeName: string, openStore: OpenStoreUnde
     ])
   })
 
-  test('the late settlement of an interrupted call teaches as well', async (subject) => {
+  test('the late settlement of an interrupted call raises the hold floor', async (subject) => {
     await addKey(subject.store, 'a')
     const id = await admit(subject, 'a')
     await subject.store.interruptOpenCalls(NOON + 9_000)
@@ -128,13 +128,13 @@ export function holdFloorConformance(storeName: string, openStore: OpenStoreUnde
     assert.deepEqual(await nextHold(subject, 'a'), [5_000n, 5_000n])
   })
 
-  test('a cost that no hold could have is learned as the largest hold', async (subject) => {
+  test('a cost above the maximum hold raises the floor to that maximum', async (subject) => {
     await addKey(subject.store, 'a')
     await overrun(subject, 'a', 999_999_999_999_999n)
     assert.deepEqual(await nextHold(subject, 'a'), [100_000_000_000_000n, 100_000_000_000_000n])
   })
 
-  test('beyond so many endpoints and models, all further ones of a key learn together', async (subject) => {
+  test('beyond the maximum number of floors, further endpoints and models of a key share one', async (subject) => {
     await addKey(subject.store, 'a')
     await addKey(subject.store, 'b')
     const models = Array.from({ length: HOLD_FLOORS_MAX }, (_, i) => i)

@@ -23,23 +23,23 @@ function credit(id: string, amountNanos: bigint): NewCredit {
   return { id, accountId: 'default', amountNanos, reason: 'top-up', actor: SYSTEM, atMs: NOON }
 }
 
-/** The promises of every store about commands: done once, or not at all. Each store's test file calls this in one line. */
+/** Conformance tests of idempotent commands. */
 export function onceConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const test = promisesOf(storeName, openStore)
 
-  test('two creations at once under one name make one key', async (subject) => {
+  test('two concurrent creations with one name create one key', async (subject) => {
     const { store } = subject
     const results = await Promise.all(
       ['a', 'b', 'c'].map((name) => store.createKey(newKey(name), once('n', 'create'), SYSTEM)),
     )
-    // On PostgreSQL any of the three may come first.
+    // On PostgreSQL any of the three may run first.
     const kinds = results.map((result) => result.kind).sort()
     assert.deepEqual(kinds, ['done', 'repeated', 'repeated'])
     assert.equal(new Set(results.map((result) => 'value' in result && result.value.id)).size, 1)
     assert.equal((await subject.rows('api_key')).length, 1)
   })
 
-  test('a repeated creation answers the key as it is now', async ({ store }) => {
+  test("a repeated creation returns the key's current record", async ({ store }) => {
     await store.createKey(newKey('a'), once('n', 'create'), SYSTEM)
     await store.updateKey('default', 'key_a', { name: 'renamed' }, NOON, SYSTEM)
     await store.revokeKey('default', 'key_a', NOON, SYSTEM)
@@ -52,7 +52,7 @@ export function onceConformance(storeName: string, openStore: OpenStoreUnderTest
     assert.ok(repeated.kind === 'repeated' && repeated.value.revokedAtMs === NOON)
   })
 
-  test('the same name for something else is a conflict, and nothing is done', async (subject) => {
+  test('a different request under the same name is a conflict and changes nothing', async (subject) => {
     const { store } = subject
     await store.createKey(newKey('a'), once('n', 'create'), SYSTEM)
     assert.deepEqual(await store.createKey(newKey('b'), once('n', 'create otherwise'), SYSTEM), {
@@ -64,14 +64,14 @@ export function onceConformance(storeName: string, openStore: OpenStoreUnderTest
     assert.equal((await store.getBalance('default')).creditEnforced, false)
   })
 
-  test('a name is not taken for a command of another kind, even if their fingerprints agree', async (subject) => {
+  test('commands of different kinds do not share names, even with equal fingerprints', async (subject) => {
     const { store } = subject
     await store.createKey(newKey('a'), once('n', 'same'), SYSTEM)
     assert.deepEqual(await store.addCredit(credit('crd_1', 5n), once('n', 'same')), { kind: 'conflict' })
     assert.deepEqual(await subject.rows('credit'), [])
   })
 
-  test('names belong to their account', async (subject) => {
+  test('each account has its own names', async (subject) => {
     const { store } = subject
     await subject.addAccount('other')
     await store.createKey(newKey('a'), once('n', 'create'), SYSTEM)
@@ -83,7 +83,7 @@ export function onceConformance(storeName: string, openStore: OpenStoreUnderTest
     )
   })
 
-  test('without a name every command is done', async (subject) => {
+  test('a command without a name always runs', async (subject) => {
     const { store } = subject
     await addKey(store, 'a')
     await addKey(store, 'b')
@@ -93,22 +93,22 @@ export function onceConformance(storeName: string, openStore: OpenStoreUnderTest
     assert.deepEqual(await subject.rows('idempotency'), [])
   })
 
-  test('a name is recognised for a day and then forgotten', async ({ store }) => {
+  test('a name is remembered for one day', async ({ store }) => {
     const at = (ms: number) => once('n', 'create', { atMs: NOON + ms })
     await store.createKey(newKey('a'), at(0), SYSTEM)
     assert.equal((await store.createKey(newKey('b'), at(limits.onceMs - 1), SYSTEM)).kind, 'repeated')
     assert.equal((await store.createKey(newKey('b'), at(limits.onceMs), SYSTEM)).kind, 'done')
     assert.equal((await store.createKey(newKey('c'), at(limits.onceMs + 1), SYSTEM)).kind, 'repeated')
-    // A name that is free again may stand for something else.
+    // An expired name may be used for another command.
     const later = once('n', 'something else', { atMs: NOON + 2 * limits.onceMs })
     assert.equal((await store.createKey(newKey('c'), later, SYSTEM)).kind, 'done')
   })
 
-  test('names that are forgotten do not pile up', async (subject) => {
+  test('expired names are deleted', async (subject) => {
     const { store } = subject
     const name = (i: number) => once(`n${i}`, 'credit', { atMs: NOON + i })
     const add = (i: number) => store.addCredit(credit(`crd_${i}`, 1n), name(i))
-    // The commands are not sent all at once: on a slow machine the last would wait too long for a connection.
+    // Not all at once: on a slow machine the last command would time out waiting for a connection.
     for (const from of [0, 50, 100]) await Promise.all(Array.from({ length: 50 }, (_, i) => add(from + i)))
     assert.equal((await subject.rows('idempotency')).length, 150)
     const late = NOON + 100 + limits.onceMs
@@ -117,13 +117,13 @@ export function onceConformance(storeName: string, openStore: OpenStoreUnderTest
     assert.equal((await subject.rows('idempotency')).length, 49)
   })
 
-  test('a command that fails does not use up its name', async ({ store }) => {
+  test('a failed command does not use its name', async ({ store }) => {
     await addKey(store, 'a')
     await assert.rejects(store.createKey(newKey('a'), once('n', 'create'), SYSTEM))
     assert.equal((await store.createKey(newKey('b'), once('n', 'create'), SYSTEM)).kind, 'done')
   })
 
-  test('a repeated rotation finds its key, even after the old one has ended', async (subject) => {
+  test('a repeated rotation returns its key even after the old key has ended', async (subject) => {
     const { store } = subject
     await addKey(store, 'a')
     const rotate = (name: string, atMs: number) =>
@@ -143,7 +143,7 @@ export function onceConformance(storeName: string, openStore: OpenStoreUnderTest
     assert.equal((await subject.rows('api_key')).length, 2)
   })
 
-  test('a rotation that was refused does not use up its name', async ({ store }) => {
+  test('a refused rotation does not use its name', async ({ store }) => {
     await addKey(store, 'a')
     await addKey(store, 'b')
     await store.revokeKey('default', 'key_a', NOON, SYSTEM)
@@ -160,13 +160,13 @@ export function onceConformance(storeName: string, openStore: OpenStoreUnderTest
     assert.equal((await rotate('key_b', 'c')).kind, 'done')
   })
 
-  test('a credit is booked once per name; repeated, it is shown with the balance of then', async (subject) => {
+  test('a credit is added once per name, and a repetition returns the balance of that time', async (subject) => {
     const { store } = subject
     await addKey(store, 'a')
     const answers = await Promise.all(
       ['crd_1', 'crd_2'].map((id) => store.addCredit(credit(id, 10_000n), once('n', 'credit'))),
     )
-    // PostgreSQL runs the two commands on two connections, so either may be the first.
+    // PostgreSQL runs the commands on two connections, so either may be first.
     const [{ id = '' } = {}] = await subject.rows('credit')
     const value = { ...credit(String(id), 10_000n), kind: 'top_up', balanceAfterNanos: 10_000n }
     assert.deepEqual(
@@ -185,7 +185,7 @@ export function onceConformance(storeName: string, openStore: OpenStoreUnderTest
     assert.equal((await subject.rows('credit')).length, 1)
   })
 
-  test('an account changes together with its event, or not at all', async ({ store, exec, rows }) => {
+  test('an account change and its event are stored together or not at all', async ({ store, exec, rows }) => {
     const id = 'acct_1'
     const change = [
       () => store.createAccount({ id, name: 'one', createdAtMs: NOON }, SYSTEM, null),

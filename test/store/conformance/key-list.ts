@@ -21,7 +21,7 @@ async function find(store: Store, search: string): Promise<string[]> {
   return names((await store.listKeys({ ...ALL, search })).rows)
 }
 
-/** Creates a key of every name, with ids in the order of the names: the first name is the last of a list. */
+/** Creates a key of each name. Ids ascend with the names, so the first name is listed last. */
 async function addNames(store: Store, all: readonly string[]): Promise<void> {
   await Promise.all(
     all.map((name, i) =>
@@ -34,11 +34,11 @@ async function addNames(store: Store, all: readonly string[]): Promise<void> {
   )
 }
 
-/** The promises of every store about lists of keys. Each store's test file calls this in one line. */
+/** Conformance tests of key lists. */
 export function keyListConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const test = promisesOf(storeName, openStore)
 
-  test('a list of keys is newest first, and of one account', async (subject) => {
+  test('keys of one account are listed newest first', async (subject) => {
     const { store } = subject
     await subject.addAccount('other')
     await addNames(store, ['first', 'second', 'third'])
@@ -48,7 +48,7 @@ export function keyListConformance(storeName: string, openStore: OpenStoreUnderT
     assert.deepEqual(await store.listKeys({ ...ALL, accountId: 'nobody' }), { rows: [], more: false })
   })
 
-  test('a listed key is the record that is read alone, with its month', async ({ store }) => {
+  test('a listed key equals the record read alone, with its month', async ({ store }) => {
     await addKey(store, 'a', { monthlyBudgetNanos: 10_000n, allowedModels: ['x'], logRequests: true })
     await addKey(store, 'b')
     await store.admit(opening('req_1', 'a', { modelAsked: 'x' }))
@@ -62,7 +62,7 @@ export function keyListConformance(storeName: string, openStore: OpenStoreUnderT
     }
   })
 
-  test('a pair of metadata finds its keys, whatever its characters are', async ({ store }) => {
+  test('a metadata search matches a pair with any characters', async ({ store }) => {
     await addKey(store, 'web', { metadata: { team: 'web', 'a:b': 'c:d"', 'x%': "'" } })
     await addKey(store, 'data', { metadata: { team: 'data' } })
     for (const [search, found] of [
@@ -78,7 +78,7 @@ export function keyListConformance(storeName: string, openStore: OpenStoreUnderT
       assert.deepEqual(await find(store, search), found, search)
   })
 
-  test('pages show every key once, whatever is created between them', async ({ store }) => {
+  test('pages list every key once, even if keys are created between pages', async ({ store }) => {
     const before = Array.from({ length: 25 }, (_, i) => `old ${i}`)
     await addNames(store, before)
     const seen: string[] = []
@@ -97,7 +97,7 @@ export function keyListConformance(storeName: string, openStore: OpenStoreUnderT
     assert.deepEqual(seen, before.toReversed())
   })
 
-  test('a list goes on after an id that is not in it', async ({ store }) => {
+  test('a list continues after an id that is not in it', async ({ store }) => {
     await addNames(store, ['zero', 'one', 'two'])
     const after = async (id: string) => names((await store.listKeys({ ...ALL, after: id })).rows)
     assert.deepEqual(await after('key_00015'), ['one', 'zero'])
@@ -105,7 +105,7 @@ export function keyListConformance(storeName: string, openStore: OpenStoreUnderT
     assert.deepEqual(await after("' OR 1=1 --"), [])
   })
 
-  test('a search finds a part of the name in any case, and of no alphabet less', async ({ store }) => {
+  test('a search matches part of a name, ignoring case in any alphabet', async ({ store }) => {
     await addNames(store, ['Acme Production', 'acme staging', 'Straße 1', 'ÄRGER', 'ΣΑΣΑ', 'other'])
     assert.deepEqual(await find(store, 'ACME'), ['acme staging', 'Acme Production'])
     assert.deepEqual(await find(store, 'e p'), ['Acme Production'])
@@ -115,18 +115,18 @@ export function keyListConformance(storeName: string, openStore: OpenStoreUnderT
     assert.deepEqual(await find(store, 'not there'), [])
   })
 
-  test('a search finds a part of the id, the prefix and the last four characters', async ({ store }) => {
+  test('a search matches part of the id, the prefix or the last four characters', async ({ store }) => {
     await addKey(store, 'a', { id: 'key_01JABC', prefix: 'svc_live_AbCdEfG', last4: 'w1Z9' })
     await addKey(store, 'b', { id: 'key_01JXYZ' })
     assert.deepEqual(await find(store, '01JA'), ['a'])
     assert.deepEqual(await find(store, 'key_01J'), ['b', 'a'])
     assert.deepEqual(await find(store, 'live_AbC'), ['a'])
     assert.deepEqual(await find(store, '1Z9'), ['a'])
-    // The prefix and the last four characters are not searched as one text.
+    // The prefix and the last four characters are matched separately.
     assert.deepEqual(await find(store, 'AbCdEfGw1Z9'), [])
   })
 
-  test('no character of a search has a meaning', async ({ store }) => {
+  test('a search treats every character literally', async ({ store }) => {
     const hostile = [
       '100%',
       'a_b',
@@ -144,7 +144,7 @@ export function keyListConformance(storeName: string, openStore: OpenStoreUnderT
     for (const text of hostile) {
       const expected = hostile.filter((name) => name.toUpperCase().includes(text.toUpperCase()))
       const found = await find(store, text)
-      // Every id has an underscore.
+      // Every id contains an underscore.
       if (text === '_') assert.equal(found.length, 16)
       else assert.deepEqual(found.toSorted(), expected.toSorted(), text)
     }
@@ -156,7 +156,7 @@ export function keyListConformance(storeName: string, openStore: OpenStoreUnderT
     assert.equal((await find(store, '')).length, 16)
   })
 
-  test('a search for any part of any name finds it', async ({ store }) => {
+  test('a search finds any part of any name', async ({ store }) => {
     const name = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 12 })
     const drawn = fc.sample(name, { numRuns: 200, seed: 4 })
     await addNames(store, drawn)
@@ -167,7 +167,7 @@ export function keyListConformance(storeName: string, openStore: OpenStoreUnderT
     }
   })
 
-  test('a list by status has the keys that have it at that instant', async ({ store }) => {
+  test('a list by status returns the keys with that status at the given time', async ({ store }) => {
     await addKey(store, 'usable')
     await addKey(store, 'ending', { expiresAtMs: NOON })
     await addKey(store, 'revoked')
@@ -188,7 +188,7 @@ export function keyListConformance(storeName: string, openStore: OpenStoreUnderT
     }
   })
 
-  test('status, search and paging narrow a list together', async ({ store }) => {
+  test('status, search and paging can be combined', async ({ store }) => {
     await addNames(
       store,
       Array.from({ length: 30 }, (_, i) => (i % 2 === 0 ? `even ${i}` : `odd ${i}`)),

@@ -56,11 +56,11 @@ async function useKey(store: Store, name: string): Promise<void> {
 
 const USED = { spentNanos: 800n, heldNanos: 1_000n, lostNanos: 0n, daySpentNanos: 800n }
 
-/** The promises of every store about keys. Each store's test file calls this in one line. */
+/** Conformance tests of keys. */
 export function keyConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const test = promisesOf(storeName, openStore)
 
-  test('a key is kept as it was created, to the last digit and letter', async ({ store }) => {
+  test('a key is stored exactly as created', async ({ store }) => {
     const created = doneValue(await store.createKey(newKey('a', LIMITS), null, SYSTEM))
     assert.deepEqual(created, {
       id: 'key_a',
@@ -79,21 +79,21 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
     assert.deepEqual(await get(store, 'key_a'), created)
   })
 
-  test('a key without limits has none, and a cap of 0 is a cap', async ({ store }) => {
+  test('a key without limits has none, and a cap of 0 is a limit', async ({ store }) => {
     await addKey(store, 'a')
     await addKey(store, 'b', { monthlyBudgetNanos: 0n })
     assert.partialDeepStrictEqual(await get(store, 'key_a'), NO_LIMITS)
     assert.equal((await get(store, 'key_b')).monthlyBudgetNanos, 0n)
   })
 
-  test('a key that was there already is not created again', async ({ store }) => {
+  test('creating a key that exists is refused', async ({ store }) => {
     await addKey(store, 'a')
     await assert.rejects(store.createKey(newKey('a', { digest: digestOf('b') }), null, SYSTEM))
     await assert.rejects(store.createKey(newKey('a', { id: 'key_b' }), null, SYSTEM))
     assert.equal(await store.getKey('default', 'key_b', NOON), null)
   })
 
-  test('the ids of another account do not exist', async (subject) => {
+  test('ids of another account are not found', async (subject) => {
     const { store } = subject
     await subject.addAccount('other')
     await addKey(store, 'a')
@@ -106,7 +106,7 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
     assert.equal(await store.getKey('other', 'key_b', NOON), null)
   })
 
-  test('an id that was never given out is none', async ({ store }) => {
+  test('an unknown id is not found', async ({ store }) => {
     assert.equal(await store.getKey('default', 'key_x', NOON), null)
     assert.equal(await store.revokeKey('default', 'key_x', NOON, SYSTEM), null)
     assert.deepEqual(await store.updateKey('default', 'key_x', {}, NOON, SYSTEM), { kind: 'none' })
@@ -115,7 +115,7 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
     })
   })
 
-  test('an edit changes what it names and nothing else', async ({ store }) => {
+  test('an update changes only the fields it names', async ({ store }) => {
     await addKey(store, 'a', LIMITS)
     let expected = await get(store, 'key_a')
     for (const changes of [
@@ -138,7 +138,7 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
     }
   })
 
-  test('no edit of limits touches what was spent or is held', async ({ store }) => {
+  test('updating limits does not change spend or holds', async ({ store }) => {
     await addKey(store, 'a', { monthlyBudgetNanos: 10_000n })
     await useKey(store, 'a')
     for (const monthlyBudgetNanos of [1n, 0n, null, 50_000n]) {
@@ -147,7 +147,7 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
     }
   })
 
-  test('the figures of a key are those of the month that is asked for', async ({ store }) => {
+  test('the figures of a key are those of the requested month', async ({ store }) => {
     await addKey(store, 'a')
     await useKey(store, 'a')
     assert.deepEqual((await get(store, 'key_a')).month, USED)
@@ -167,7 +167,7 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
     assert.deepEqual((await store.revokeKey('default', 'key_a', DECEMBER, SYSTEM))?.month, NO_MONTH)
   })
 
-  test('a key expires at the instant of its expiry, not before and not after', async ({ store }) => {
+  test('a key expires exactly at its expiry', async ({ store }) => {
     await addKey(store, 'a', { expiresAtMs: NOON + 1 })
     assert.equal(await reasonOf(store, 'a', NOON), 'api_key')
     assert.equal(await reasonOf(store, 'a', NOON + 1), 'expired_key')
@@ -189,7 +189,7 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
     assert.equal(await reasonOf(store, 'a', NOON + 8), 'api_key')
   })
 
-  test('a revoked key is refused from then on, and nothing about it changes any more', async ({ store }) => {
+  test('a revoked key is refused and can no longer change', async ({ store }) => {
     await addKey(store, 'a')
     const revoked = await store.revokeKey('default', 'key_a', NOON, SYSTEM)
     assert.equal(revoked?.revokedAtMs, NOON)
@@ -224,7 +224,7 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
     assert.equal((await store.rotateKey('default', 'key_a', successor('c'), null, SYSTEM)).kind, 'final')
   })
 
-  test('a rotation makes a second key with the same limits and the same budget', async ({ store }) => {
+  test('a rotated key has the same limits and the same budget', async ({ store }) => {
     await addKey(store, 'a', LIMITS)
     await useKey(store, 'a')
     const old = await get(store, 'key_a')
@@ -246,7 +246,7 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
     assert.equal((await get(store, 'key_b')).rotatedFrom, 'key_a')
   })
 
-  test('a rotation may end the old key, never later than it would have ended', async ({ store }) => {
+  test('a rotation may expire the old key, but never later than before', async ({ store }) => {
     const end = async (name: string, expiresAtMs: number | null, oldExpiresAtMs: number) => {
       await addKey(store, name, { expiresAtMs })
       const rotation = await store.rotateKey(
@@ -267,7 +267,7 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
     assert.equal(await reasonOf(store, 'now', NOON), 'expired_key')
   })
 
-  test('a key is recognised for what it is', async (subject) => {
+  test('a lookup tells API keys, admin keys and unknown keys apart', async (subject) => {
     const { store } = subject
     await addKey(store, 'a')
     const admin = { ...newKey('admin'), id: 'adm_1', role: 'viewer', bootstrap: false } as const
@@ -292,7 +292,7 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
     assert.equal(await reasonOf(store, 'admin', NOON), 'revoked_key')
   })
 
-  test('a key is recognised with what it has to pay with in that month', async ({ store }) => {
+  test('a lookup of a key returns its ceilings and credit in the given month', async ({ store }) => {
     await addKey(store, 'a', { monthlyBudgetNanos: 5_000n })
     await useKey(store, 'a')
     const meansAt = async (atMs: number) => {
@@ -313,7 +313,7 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
     assert.deepEqual(await meansAt(DECEMBER), { ...used, ...funded, keyCeilings: [fresh] })
   })
 
-  test('the last use is the latest at which the key was usable', async ({ store }) => {
+  test('last_used_at is the latest call at which the key was usable', async ({ store }) => {
     await addKey(store, 'a', { expiresAtMs: NOON + 100 })
     await addKey(store, 'b')
     const lastUsed = async () => (await get(store, 'key_a')).lastUsedAtMs
@@ -323,7 +323,7 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
     await store.lookUpKey(digestOf('a'), NOON)
     assert.equal(await lastUsed(), NOON)
     await store.lookUpKey(digestOf('a'), NOON + 7)
-    // The clock was set back, or a request was overtaken on its way to the store.
+    // The clock stepped back, or a later request reached the store first.
     await store.lookUpKey(digestOf('a'), NOON + 3)
     assert.equal(await lastUsed(), NOON + 7)
     await store.lookUpKey(digestOf('a'), NOON + 100)
@@ -334,7 +334,7 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
     assert.equal((await get(store, 'key_b')).lastUsedAtMs, null)
   })
 
-  test('a new bootstrap admin key takes the place of the former, and the same one is kept', async (subject) => {
+  test('a new bootstrap admin key replaces the former one, and the same key is kept', async (subject) => {
     const { store } = subject
     const operator = { role: 'operator', accountId: null, bootstrap: true } as const
     const bootstrap = (name: string) => ({ ...newKey(name), id: `adm_${name}`, ...operator })
@@ -358,7 +358,7 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
     )
   })
 
-  test('the models of an uploaded batch file are kept for its key', async (subject) => {
+  test('the models of an uploaded batch file are stored for its key', async (subject) => {
     const { store } = subject
     await addKey(store, 'a')
     const file = { accountId: 'default', keyId: 'key_a', fileId: 'file_1', bound: null, atMs: NOON }

@@ -12,7 +12,7 @@ import {
 } from './fixtures.ts'
 import { promisesOf } from './promise.ts'
 
-/** The promises of every store about calls and money. Each store's test file calls this in one line. */
+/** Conformance tests of calls and money. */
 export function ledgerConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const promised = promisesOf(storeName, openStore)
   const test = (sentence: string, prove: (subject: StoreUnderTest) => Promise<void>) =>
@@ -25,7 +25,7 @@ export function ledgerConformance(storeName: string, openStore: OpenStoreUnderTe
   const month = async (subject: StoreUnderTest, keyId: string) =>
     (await subject.rows('budget')).find((row) => row['id'] === keyId.replace('key_', 'bud_'))
 
-  test('admitting a call places its hold on the key’s month and the account', async (subject) => {
+  test('admission places a hold on the key’s month and the account', async (subject) => {
     const admission = await subject.store.admit(opening('req_1', 'a'))
     assert.deepEqual(admission, {
       kind: 'admitted',
@@ -42,7 +42,7 @@ export function ledgerConformance(storeName: string, openStore: OpenStoreUnderTe
     assert.equal((await subject.store.getCall('req_1'))?.state, 'in_flight')
   })
 
-  test('a call that holds nothing moves no sum, and leaves its record all the same', async (subject) => {
+  test('a call without a hold changes no sum but leaves its record', async (subject) => {
     await subject.store.admit(opening('req_1', 'a', { hold: { kind: 'none' } }))
     assert.equal((await month(subject, 'key_a'))?.['month'], '')
     assert.equal((await subject.store.getCall('req_1'))?.state, 'in_flight')
@@ -54,7 +54,7 @@ export function ledgerConformance(storeName: string, openStore: OpenStoreUnderTe
     assert.equal((await subject.store.getKey('default', 'key_b', NOON))?.lastUsedAtMs, null)
   })
 
-  test('settling charges the cost, gives the hold back and adds to the day', async (subject) => {
+  test('settling charges the cost, frees the hold and adds to the day', async (subject) => {
     await subject.store.admit(opening('req_1', 'a'))
     const settled = await subject.store.settle(closing('req_1'))
     assert.deepEqual(settled, { balanceNanos: -800n, booked: true })
@@ -71,7 +71,7 @@ export function ledgerConformance(storeName: string, openStore: OpenStoreUnderTe
     assert.equal(call?.overrun, false)
   })
 
-  test('settling a call again records nothing and answers the same balance', async (subject) => {
+  test('settling a call again changes nothing and returns the same balance', async (subject) => {
     await subject.store.admit(opening('req_1', 'a'))
     await subject.store.settle(closing('req_1'))
     const again = await subject.store.settle(closing('req_1', { costNanos: 999_999n, listNanos: 999_999n }))
@@ -79,7 +79,7 @@ export function ledgerConformance(storeName: string, openStore: OpenStoreUnderTe
     assert.equal((await subject.store.getCall('req_1'))?.costNanos, 800n)
   })
 
-  test('a released call costs nothing and is not in the day', async (subject) => {
+  test('a released call costs nothing and does not count in the day', async (subject) => {
     await subject.store.admit(opening('req_1', 'a'))
     await subject.store.settle(closing('req_1', { state: 'released', costNanos: 0n, listNanos: 0n }))
     assert.equal((await month(subject, 'key_a'))?.['held_nanos'], 0n)
@@ -87,14 +87,14 @@ export function ledgerConformance(storeName: string, openStore: OpenStoreUnderTe
     assert.equal((await subject.store.getCall('req_1'))?.state, 'released')
   })
 
-  test('a cost above its hold is booked in full and flagged', async (subject) => {
+  test('a cost above the hold is charged in full and flagged', async (subject) => {
     await subject.store.admit(opening('req_1', 'a'))
     await subject.store.settle(closing('req_1', { costNanos: 5_000n, listNanos: 5_000n }))
     assert.equal((await subject.store.getCall('req_1'))?.overrun, true)
     assert.equal((await month(subject, 'key_a'))?.['spent_nanos'], 5_000n)
   })
 
-  test('a call belongs to the month and day of its admission', async (subject) => {
+  test('a call counts in the month and day of its admission', async (subject) => {
     const lastMoment = Date.UTC(2026, 11, 1) - 1
     await subject.store.admit(opening('req_1', 'a', { atMs: lastMoment }))
     await subject.store.settle(closing('req_1', { atMs: lastMoment + 5_000 }))
@@ -114,7 +114,7 @@ export function ledgerConformance(storeName: string, openStore: OpenStoreUnderTe
     assert.deepEqual(await subject.rows('call'), [])
   })
 
-  test('what cannot be rated is refused always, never, or only once credit is enforced', async (subject) => {
+  test('an unratable call is refused always, never, or only once credit is enforced', async (subject) => {
     const unratable = (refuse: 'always' | 'limited' | 'never') =>
       ({ unratable: { reason: 'model_not_priced', refuse } }) as const
     const kindOf = async (id: string, refuse: 'always' | 'limited' | 'never') =>
@@ -127,7 +127,7 @@ export function ledgerConformance(storeName: string, openStore: OpenStoreUnderTe
     assert.equal(await kindOf('req_5', 'never'), 'admitted')
   })
 
-  test('credit raises the balance and turns no enforcement on', async (subject) => {
+  test('adding credit raises the balance and does not turn on enforcement', async (subject) => {
     assert.equal((await subject.store.getBalance('default')).creditEnforced, false)
     const credit = {
       ...{ id: 'crd_1', accountId: 'default', amountNanos: 10_000n, reason: 'top-up' },
@@ -143,7 +143,7 @@ export function ledgerConformance(storeName: string, openStore: OpenStoreUnderTe
     assert.equal((await subject.store.settle(closing('req_1'))).balanceNanos, 9_200n)
   })
 
-  test('credit has a limit for each account, at any concurrency, and all accounts have none', async ({
+  test('each account has a maximum credit, even with concurrent top-ups, and the sum of accounts has none', async ({
     store,
   }) => {
     const account = { id: 'acct_b', name: 'b', createdAtMs: NOON }
@@ -168,7 +168,7 @@ export function ledgerConformance(storeName: string, openStore: OpenStoreUnderTe
     assert.equal(total.balanceNanos, 2n * CREDITED_MAX)
   })
 
-  test('open calls of a dead process are interrupted: free, not in the day, with what may be lost', async (subject) => {
+  test('open calls of a dead process are interrupted: free, not in the day, with their possible loss', async (subject) => {
     await subject.store.admit(opening('req_1', 'a'))
     await subject.store.admit(opening('req_2', 'b'))
     await subject.store.settle(closing('req_2'))
@@ -183,7 +183,7 @@ export function ledgerConformance(storeName: string, openStore: OpenStoreUnderTe
     assert.equal(await subject.store.interruptOpenCalls(NOON + 9_001), 0)
   })
 
-  test('the late settlement of an interrupted call is booked once and is no loss any more', async (subject) => {
+  test('the late settlement of an interrupted call is charged once and removes its loss', async (subject) => {
     await subject.store.admit(opening('req_1', 'a'))
     await subject.store.interruptOpenCalls(NOON + 9_000)
     assert.equal((await subject.store.settle(closing('req_1'))).booked, true)
@@ -195,7 +195,7 @@ export function ledgerConformance(storeName: string, openStore: OpenStoreUnderTe
 
   const LOST = { state: 'interrupted', status: null, usage: null, costNanos: 0n, listNanos: 0n } as const
 
-  test('a call of which no word came back is interrupted: free, not in the day, with what may be lost', async (subject) => {
+  test('a call without any reply is interrupted: free, not in the day, with its possible loss', async (subject) => {
     await addCredit(subject.store, 10_000n)
     await subject.store.admit(opening('req_1', 'a'))
     const closed = await subject.store.settle(closing('req_1', LOST))
@@ -213,7 +213,7 @@ export function ledgerConformance(storeName: string, openStore: OpenStoreUnderTe
     assert.equal(await subject.store.interruptOpenCalls(NOON + 9_000), 0)
   })
 
-  test('a broken call is charged its cost, and loses the rest of its hold', async (subject) => {
+  test('a broken call is charged its cost, and the rest of its hold is lost', async (subject) => {
     for (const [id, more, lost] of [
       ['req_1', { losesRest: true }, 250n],
       ['req_2', {}, 0n],
@@ -229,7 +229,7 @@ export function ledgerConformance(storeName: string, openStore: OpenStoreUnderTe
     assert.equal((await month(subject, 'key_a'))?.['held_nanos'], 0n)
   })
 
-  test('a call that was interrupted is not lost a second time, whoever said so first', async (subject) => {
+  test('interrupting a call again does not lose its hold twice', async (subject) => {
     await addCredit(subject.store, 10_000n)
     for (const id of ['req_1', 'req_2']) await subject.store.admit(opening(id, 'a'))
     await subject.store.settle(closing('req_1', LOST))
@@ -256,9 +256,9 @@ export function ledgerConformance(storeName: string, openStore: OpenStoreUnderTe
     })
   })
 
-  test('of closings that come together, the one that knows the cost counts', async (subject) => {
+  test('of concurrent closings, the one with a cost counts', async (subject) => {
     for (const id of ['req_0', 'req_1']) await subject.store.admit(opening(id, 'a'))
-    // The other closings come together while the first is on its way.
+    // The other two closings share a batch while the first is being written.
     await Promise.all([
       subject.store.settle(closing('req_0')),
       subject.store.settle(closing('req_1', LOST)),
@@ -269,7 +269,7 @@ export function ledgerConformance(storeName: string, openStore: OpenStoreUnderTe
     assert.equal((await month(subject, 'key_a'))?.['lost_nanos'], 0n)
   })
 
-  test('of two costs that come together the first counts', async (subject) => {
+  test('of two concurrent costs, the first counts', async (subject) => {
     for (const id of ['req_0', 'req_1']) await subject.store.admit(opening(id, 'a'))
     const [, first, second] = await Promise.all([
       subject.store.settle(closing('req_0')),
@@ -280,17 +280,17 @@ export function ledgerConformance(storeName: string, openStore: OpenStoreUnderTe
     assert.equal((await subject.store.getCall('req_1'))?.costNanos, 700n)
   })
 
-  test('a call that held nothing and was interrupted loses nothing', async (subject) => {
+  test('interrupting a call without a hold loses nothing', async (subject) => {
     await subject.store.admit(opening('req_1', 'a', { hold: { kind: 'none' } }))
     assert.equal((await subject.store.settle(closing('req_1', LOST))).booked, true)
     assert.equal((await subject.store.getCall('req_1'))?.lostListNanos, 0n)
     assert.equal((await month(subject, 'key_a'))?.['month'], '')
   })
 
-  test('a request id that was used before cannot open a second call', async (subject) => {
+  test('a used request id cannot open a second call', async (subject) => {
     await subject.store.admit(opening('req_1', 'a'))
     await assert.rejects(subject.store.admit(opening('req_1', 'a')))
-    // The failure is that of one call: another call in the same batch is not touched.
+    // Only that call fails: another call in the same batch is admitted.
     const [bad, good] = await Promise.allSettled([
       subject.store.admit(opening('req_1', 'a')),
       subject.store.admit(opening('req_2', 'a')),
@@ -300,7 +300,7 @@ export function ledgerConformance(storeName: string, openStore: OpenStoreUnderTe
     assert.equal((await subject.store.getBalance('default')).heldNanos, 2_000n)
   })
 
-  test('amounts beyond the range of doubles are kept to the last digit', async (subject) => {
+  test('amounts beyond the range of doubles are exact', async (subject) => {
     const odd = 9_007_199_254_740_993n
     await subject.store.admit(opening('req_1', 'a', { hold: { kind: 'bound', nanos: odd, listNanos: odd } }))
     const settled = await subject.store.settle(closing('req_1', { costNanos: odd, listNanos: odd }))

@@ -32,11 +32,11 @@ const ids = (calls: readonly CallRecord[]): string[] => calls.map((call) => call
 const find = async (store: Store, filter: Partial<CallFilter> = {}): Promise<string[]> =>
   ids((await store.listCalls({ ...REFUSED, ...filter }, null, 1_000)).calls)
 
-/** The promises of every store about calls that were refused. Each store's test file calls this in one line. */
+/** Conformance tests of refused calls. */
 export function refusedCallConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const test = promisesOf(storeName, openStore)
 
-  test('a refused call is kept with its reason, at no cost, whatever its texts are made of', async ({
+  test('a refused call is stored with its reason, at no cost, whatever text it contains', async ({
     store,
   }) => {
     await addKey(store, 'a')
@@ -67,7 +67,7 @@ export function refusedCallConformance(storeName: string, openStore: OpenStoreUn
     assert.deepEqual((await store.listCalls(REFUSED, null, 10)).calls, [call])
   })
 
-  test('a key that is none of ours leaves nothing, one that is revoked or expired does', async ({
+  test('a call with an unknown key leaves no record, one with a revoked or expired key does', async ({
     store,
   }) => {
     await addKey(store, 'a')
@@ -84,7 +84,7 @@ export function refusedCallConformance(storeName: string, openStore: OpenStoreUn
     assert.equal(await store.getCall('req_2'), null)
   })
 
-  test('a refused call is in no list that does not ask for it, and in no sum', async ({ store }) => {
+  test('refused calls appear only in lists that ask for them, and in no sum', async ({ store }) => {
     await addKey(store, 'a')
     await store.admit(opening('req_1', 'a'))
     await store.settle(closing('req_1'))
@@ -98,18 +98,18 @@ export function refusedCallConformance(storeName: string, openStore: OpenStoreUn
     assert.equal(total.requests, 1n)
   })
 
-  test('a call that is reported twice is stored once', async ({ store }) => {
+  test('a call reported twice is stored once', async ({ store }) => {
     await addKey(store, 'a')
     await store.storeRefused([refused('req_1', 'a'), refused('req_1', 'a', { code: 'other' })])
     await store.storeRefused([refused('req_1', 'a', { code: 'other' }), refused('req_2', 'a')])
     assert.deepEqual(await find(store), ['req_2', 'req_1'])
     assert.equal((await store.getCall('req_1'))?.code, 'budget_exceeded')
     await store.storeRefused([])
-    // Two rows are counted, not three: with room for one, one is deleted.
+    // Two rows are counted, not three: a limit of one deletes one.
     assert.equal(await store.deleteRefused(0, 1, 10), 1)
   })
 
-  test('filters find refused calls by key, time, model and status', async ({ store, addAccount }) => {
+  test('refused calls filter by key, time, model and status', async ({ store, addAccount }) => {
     await addKey(store, 'a')
     await addKey(store, 'b')
     await addAccount('other')
@@ -133,7 +133,7 @@ export function refusedCallConformance(storeName: string, openStore: OpenStoreUn
     assert.deepEqual(await find(store, { flag: 'streamed' }), [])
   })
 
-  test('pages of refused calls follow each other without a gap', async ({ store }) => {
+  test('pages of refused calls are contiguous', async ({ store }) => {
     await addKey(store, 'a')
     const all = Array.from({ length: 25 }, (_, i) => `req_${String(i).padStart(3, '0')}`)
     await store.storeRefused(all.map((id, i) => refused(id, 'a', { startedAtMs: NOON + (i >> 2) })))
@@ -148,7 +148,10 @@ export function refusedCallConformance(storeName: string, openStore: OpenStoreUn
     assert.deepEqual(found, all.toReversed())
   })
 
-  test('of each account the oldest beyond so many go, a bit at a time', async ({ store, addAccount }) => {
+  test('beyond the limit of each account, the oldest refused calls are deleted in steps', async ({
+    store,
+    addAccount,
+  }) => {
     await addAccount('other')
     await addKey(store, 'a')
     await addKey(store, 'b', { accountId: 'other' })
@@ -163,12 +166,12 @@ export function refusedCallConformance(storeName: string, openStore: OpenStoreUn
     assert.deepEqual(await find(store), ['req_a5', 'req_a4'])
     assert.equal(await store.deleteRefused(0, 2, 10), 0)
     assert.deepEqual(await find(store, { accountId: 'other' }), ['req_b1', 'req_b2'])
-    // The count goes down with the rows.
+    // The count decreases with the rows.
     await store.storeRefused([refused('req_a6', 'a', { startedAtMs: NOON + 6 })])
     assert.equal(await store.deleteRefused(0, 3, 10), 0)
   })
 
-  test('those that are too old go, of every account, a bit at a time', async ({ store, addAccount }) => {
+  test('expired refused calls of every account are deleted in steps', async ({ store, addAccount }) => {
     await addAccount('other')
     await addKey(store, 'a')
     await addKey(store, 'b', { accountId: 'other' })

@@ -6,7 +6,10 @@ import { addKey, closing, creditBackOf, NOON, opening, type StoreUnderTest } fro
 const COUNT = 120
 export const SOCKET = 'req_socket'
 
-/** Calls in every state and with every flag, of three keys and two accounts, several in each instant: newest first. */
+/**
+ * Calls in every state and with every flag, of three keys and two accounts, several at each instant, newest
+ * first.
+ */
 export async function addMixedCalls(subject: StoreUnderTest): Promise<CallRecord[]> {
   const { store } = subject
   await subject.addAccount('other')
@@ -20,7 +23,7 @@ export async function addMixedCalls(subject: StoreUnderTest): Promise<CallRecord
     if (i === COUNT - 20) await store.interruptOpenCalls(NOON + 1_000)
     const keyName = ['a', 'a', 'b', 'c'][i % 4] ?? 'a'
     const modelAsked = every(3, i) ? 'm-asked' : every(5, i) ? null : 'm-other'
-    // The instants are not in the order of the ids.
+    // Instants are not in id order.
     const atMs = NOON + ((i * 7) % 11)
     // Every fifth call is a turn of the socket, with any key.
     const socketId = every(5, i + 3) ? SOCKET : null
@@ -57,7 +60,7 @@ const HAS_FLAG: Readonly<Record<CallFlag, (call: CallRecord) => boolean>> = {
   credited: (call) => call.credited,
 }
 
-/** Whether a call matches a filter, by the words of the store's port. */
+/** Whether a call matches a filter, as the store's port specifies it. */
 export function matches(call: CallRecord, filter: CallFilter): boolean {
   const { keyId, fromMs, toMs, model, status, state, minCostNanos, flag, socketId = null } = filter
   return (

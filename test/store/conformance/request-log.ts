@@ -51,11 +51,11 @@ async function admitAt(store: Store, instants: readonly number[], key = 'a', pre
   }
 }
 
-/** The promises of every store about the log of calls. Each store's test file calls this in one line. */
+/** Conformance tests of the request log. */
 export function requestLogConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const test = promisesOf(storeName, openStore)
 
-  test('the log has the calls newest first, those of one instant by their ids', async ({ store }) => {
+  test('calls are listed newest first, and by id within an instant', async ({ store }) => {
     await addKey(store, 'a')
     await admitAt(store, [NOON, NOON + 5, NOON, NOON - 5, NOON])
     assert.deepEqual(await find(store, {}), [
@@ -71,7 +71,7 @@ export function requestLogConformance(storeName: string, openStore: OpenStoreUnd
     })
   })
 
-  test('the log of all accounts is by id, page by page, with times as filters', async ({ store }) => {
+  test('calls of all accounts are listed by id, in pages, with time filters', async ({ store }) => {
     await store.createAccount({ id: 'acct_b', name: 'b', createdAtMs: NOON }, SYSTEM, null)
     await addKey(store, 'a')
     await addKey(store, 'b', { accountId: 'acct_b' })
@@ -85,7 +85,7 @@ export function requestLogConformance(storeName: string, openStore: OpenStoreUnd
     assert.deepEqual((await pages(store, range, 1)).flat(), idsAt.slice(1, 4).toReversed())
   })
 
-  test('a call in the log is the record that is read alone', async ({ store }) => {
+  test('a call in the log equals the record read alone', async ({ store }) => {
     await addKey(store, 'a')
     await store.admit(opening('req_1', 'a', { userAgent: '=cmd "x"\n\0', path: '/v1/\u{1f511}' }))
     await store.admit(opening('req_2', 'a'))
@@ -94,7 +94,7 @@ export function requestLogConformance(storeName: string, openStore: OpenStoreUnd
     assert.deepEqual(calls, [await store.getCall('req_2'), await store.getCall('req_1')])
   })
 
-  test('a time is from an instant on and before another', async ({ store }) => {
+  test('a time range includes its start and excludes its end', async ({ store }) => {
     await addKey(store, 'a')
     await admitAt(store, [NOON - 1, NOON, NOON + 1, NOON + 2])
     for (const keyId of [null, 'key_a']) {
@@ -107,7 +107,9 @@ export function requestLogConformance(storeName: string, openStore: OpenStoreUnd
     }
   })
 
-  test('a page goes on where the one before ended, and a full last page is the last', async ({ store }) => {
+  test('a page continues where the previous one ended, and a full last page has no next', async ({
+    store,
+  }) => {
     await addKey(store, 'a')
     await admitAt(store, [NOON, NOON, NOON, NOON + 1, NOON + 1, NOON + 2])
     const all = (await find(store, {})).join()
@@ -120,7 +122,7 @@ export function requestLogConformance(storeName: string, openStore: OpenStoreUnd
     }
   })
 
-  test('calls that arrive between two pages shift nothing', async ({ store }) => {
+  test('calls that arrive between pages do not shift them', async ({ store }) => {
     await addKey(store, 'a')
     await admitAt(
       store,
@@ -139,7 +141,7 @@ export function requestLogConformance(storeName: string, openStore: OpenStoreUnd
     assert.equal(after, null)
   })
 
-  test('a place need not be that of a call', async ({ store }) => {
+  test('a cursor need not match a call', async ({ store }) => {
     await addKey(store, 'a')
     await admitAt(store, [NOON, NOON + 2, NOON + 2])
     const after = async (startedAtMs: number, requestId: string, more: Partial<CallFilter> = {}) =>
@@ -148,13 +150,13 @@ export function requestLogConformance(storeName: string, openStore: OpenStoreUnd
     assert.deepEqual(await after(NOON + 2, 'req_0000015'), ['req_000001', 'req_000000'])
     assert.deepEqual(await after(NOON, ''), [])
     assert.deepEqual(await after(NOON - 5, 'req_9'), [])
-    // The earlier of the cursor and the end of the time counts.
+    // The earlier of the cursor and the end of the range counts.
     assert.deepEqual(await after(NOON + 9, 'req_9', { toMs: NOON + 2 }), ['req_000000'])
     assert.deepEqual(await after(NOON + 2, 'req_9', { toMs: NOON + 2 }), ['req_000000'])
     assert.deepEqual(await after(NOON + 2, 'req_000002', { toMs: NOON + 9 }), ['req_000001', 'req_000000'])
   })
 
-  test('no character of a model has a meaning', async ({ store }) => {
+  test('a model filter treats every character literally', async ({ store }) => {
     await addKey(store, 'a')
     const models = ['%', '_', "' OR 1=1 --", '*', '', '\0', 'a\nb', '=1+1', '\u{1f511}', 'plain']
     for (const [i, modelAsked] of models.entries()) {
@@ -164,7 +166,7 @@ export function requestLogConformance(storeName: string, openStore: OpenStoreUnd
     assert.deepEqual(await find(store, { model: 'PLAIN' }), [])
   })
 
-  test('every filter, alone and with others, finds what it says', async (subject) => {
+  test('every filter, alone and combined, returns exactly the matching calls', async (subject) => {
     const { store } = subject
     const calls = await addMixedCalls(subject)
     const or = <T>(...values: readonly T[]) => fc.constantFrom(null, null, ...values)
@@ -191,7 +193,7 @@ export function requestLogConformance(storeName: string, openStore: OpenStoreUnd
     for (const flag of CALL_FLAGS) assert.ok((await find(store, { flag })).length > 0, `none is ${flag}`)
   })
 
-  test('one look goes through so many records and no more, and says where to go on', async ({ store }) => {
+  test('a query scans a limited number of records and returns a cursor to continue', async ({ store }) => {
     const looked = LOG_SCAN_RECORDS_MAX
     await addKey(store, 'a')
     await admitAt(
@@ -210,7 +212,7 @@ export function requestLogConformance(storeName: string, openStore: OpenStoreUnd
       const rest = await store.listCalls(rare, empty.next, 10)
       assert.deepEqual([ids(rest.calls), rest.next], [[first], null])
     }
-    // Where no record lies beyond those that were looked at, the list ends.
+    // If no record follows the scanned ones, the list ends.
     const justAsMany = { ...ALL, model: 'rare', fromMs: NOON }
     assert.deepEqual(await store.listCalls(justAsMany, null, 10), { calls: [], next: null })
   })

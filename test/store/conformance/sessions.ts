@@ -28,11 +28,11 @@ async function addAdmin(store: Store, name: string, bootstrap = false): Promise<
 const open = (store: Store, name: string, keyId: string, atMs = NOON, sessionsMax = 10) =>
   store.openSession({ digest: digestOf(name), keyId, atMs, lifeMs: HOUR_MS, sessionsMax })
 
-/** The promises of every store about sessions. Each store's test file calls this in one line. */
+/** Conformance tests of sessions. */
 export function sessionConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const test = promisesOf(storeName, openStore)
 
-  test('a session is found by its digest until its time is over', async ({ store }) => {
+  test('a session is found by its digest until it expires', async ({ store }) => {
     const adminKeyId = await addAdmin(store, 'a')
     const caller = { kind: 'admin_key', keyId: adminKeyId, name: 'a', role: 'operator', accountId: null }
     const session = { caller, expiresAtMs: NOON + HOUR_MS }
@@ -42,7 +42,7 @@ export function sessionConformance(storeName: string, openStore: OpenStoreUnderT
     assert.equal(await store.findSession(digestOf('another'), NOON), null)
   })
 
-  test('a session ends alone, and the others of its admin key go on', async ({ store }) => {
+  test('ending a session leaves the other sessions of its admin key', async ({ store }) => {
     const adminKeyId = await addAdmin(store, 'a')
     await open(store, 'one', adminKeyId)
     await open(store, 'two', adminKeyId)
@@ -52,10 +52,7 @@ export function sessionConformance(storeName: string, openStore: OpenStoreUnderT
     assert.notEqual(await store.findSession(digestOf('two'), NOON), null)
   })
 
-  test('a session ends with its admin key, and none is opened with a revoked one', async ({
-    store,
-    rows,
-  }) => {
+  test('a session ends with its admin key, and a revoked key cannot open one', async ({ store, rows }) => {
     const [a, b] = [await addAdmin(store, 'a'), await addAdmin(store, 'b')]
     await open(store, 'of a', a)
     await open(store, 'of b', b)
@@ -67,7 +64,7 @@ export function sessionConformance(storeName: string, openStore: OpenStoreUnderT
     assert.equal((await rows('session')).length, 1)
   })
 
-  test('a session of an API key ends when the key is revoked or has expired', async ({ store }) => {
+  test('a session of an API key ends when the key is revoked or expires', async ({ store }) => {
     await store.createKey({ ...newKey('a'), expiresAtMs: NOON + 100 }, null, SYSTEM)
     await store.createKey(newKey('b'), null, SYSTEM)
     for (const name of ['a', 'b']) {
@@ -80,7 +77,7 @@ export function sessionConformance(storeName: string, openStore: OpenStoreUnderT
     assert.equal(await open(store, 'late', 'key_b'), null)
   })
 
-  test('a bootstrap key that is used again does not bring its sessions back', async ({ store }) => {
+  test('reusing a former bootstrap key does not restore its sessions', async ({ store }) => {
     const first = await addAdmin(store, 'first', true)
     await open(store, 's', first)
     await addAdmin(store, 'second', true)
@@ -89,7 +86,7 @@ export function sessionConformance(storeName: string, openStore: OpenStoreUnderT
     assert.notEqual(await open(store, 'new', first), null)
   })
 
-  test('expired sessions are deleted, and of one admin key the oldest beyond the limit', async (subject) => {
+  test('expired sessions are deleted, and beyond the limit of an admin key, its oldest', async (subject) => {
     const { store, rows } = subject
     const [a, b] = [await addAdmin(store, 'a'), await addAdmin(store, 'b')]
     await open(store, 'old', b)

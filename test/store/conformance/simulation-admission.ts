@@ -17,7 +17,7 @@ import {
 
 const HUNDRED_THOUSAND_DOLLARS = 100_000_000_000_000n
 
-/** The answer that a store should give to an opening, and the changes that it should make. */
+/** The answer that a store should give to an admission, and the changes that it should make. */
 export function admit(world: World, keyId: string, opening: CallOpening): Admission | 'rejected' {
   if (!world.keys.has(keyId))
     return { kind: 'refused', refusal: { reason: 'unknown_key' }, balanceNanos: null }
@@ -28,7 +28,7 @@ export function admit(world: World, keyId: string, opening: CallOpening): Admiss
 
   const answer = judge(world, key, opening)
   if (answer.kind === 'admitted' && world.calls.has(opening.requestId)) return 'rejected'
-  // A call that waits asks again and again; asking again is no use of the key until the call is admitted.
+  // A waiting call asks repeatedly; that does not count as a use of the key until the call is admitted.
   if (answer.kind === 'admitted' || !opening.askedBefore) {
     world.keys.set(keyId, { ...key, lastUsedAtMs: Math.max(key.lastUsedAtMs ?? 0, opening.atMs) })
   }
@@ -97,7 +97,7 @@ function judge(world: World, key: KeyModel, opening: CallOpening): Admission {
   return admitted
 }
 
-/** The first name that is not on the list counts before names that are not known. */
+/** A name that is not on the list is reported before unknown names. */
 function judgeModels(
   world: World,
   key: KeyModel,
@@ -157,13 +157,13 @@ function holdFor(world: World, key: KeyModel, opening: CallOpening): Holds {
   const left =
     cap === null ? null : smaller(HUNDRED_THOUSAND_DOLLARS, larger(0n, cap - (spentNanos + heldNanos)))
   if (hold.kind === 'bound') {
-    // The hold is not below the largest cost above a hold of this endpoint and model in this month.
+    // The hold is at least the largest overrun of this endpoint and model in this month.
     const floor = world.floors.get(floorKey(world, { keyId: key.id, month, endpoint, modelAsked }))
     const holdNanos = larger(hold.nanos, floor?.nanos ?? 0n)
     return {
       holdNanos,
       holdListNanos: larger(hold.listNanos, floor?.listNanos ?? 0n),
-      // Against the account a hold counts no further than what is left under the key's own cap.
+      // Against the account, a hold counts at most the rest of the key's own cap.
       accountHoldNanos: left !== null && opening.heldCounts ? smaller(holdNanos, left) : holdNanos,
     }
   }

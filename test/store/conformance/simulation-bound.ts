@@ -5,9 +5,9 @@ import { accountOf, firstOf, type MoneyEvent, monthKey, type World } from './sim
 interface LastAdmitted {
   readonly callId: string
   readonly limitNanos: bigint
-  /** The call's own part of the used amount: its hold while it is open, its cost afterwards. */
+  /** The call's own part of the used amount: its hold while it is open, then its cost. */
   partNanos: bigint
-  /** The costs of other calls since then, as far as they were above the holds that the calls gave back. */
+  /** The costs of other calls since then, where they exceeded the holds that they freed. */
   excessNanos: bigint
 }
 

@@ -13,11 +13,11 @@ export interface Move {
   readonly words: string
   send(store: Store): Promise<unknown>
   play(world: World): unknown
-  /** Looks at everything that the move may have changed. */
+  /** Reads everything that the move may have changed. */
   looks(world: World): readonly Move[]
 }
 
-/** A look changes nothing, so there is nothing to look at after it. */
+/** A read changes nothing, so there is nothing to compare after it. */
 const look = (words: string, rest: Pick<Move, 'send' | 'play'>): Move => ({ words, looks: () => [], ...rest })
 
 export function lookAtKey(accountId: string, keyId: string, atMs: number): Move {
@@ -89,7 +89,7 @@ export function settleMove(closing: CallClosing): Move {
   }
 }
 
-/** The first thing that a process does after another has died. */
+/** The first step of a process after another has died. */
 export function interruptMove(atMs: number): Move {
   return {
     words: 'interrupt what the dead process left open',
@@ -187,7 +187,7 @@ export function creditMove(credit: NewCredit): Move {
   }
 }
 
-/** From here on calls of the account need credit. */
+/** From now on, calls of the account need credit. */
 export function enforceMove(accountId: string): Move {
   return {
     words: `enforce the credit of ${accountId}`,

@@ -6,7 +6,7 @@ import { copyWorld, type World } from './simulation-world.ts'
 /** A move and the store's answer. */
 export interface Played {
   readonly move: Move
-  /** `rejected` where the store threw. */
+  /** `rejected` if the store threw. */
   readonly answer: unknown
   readonly error: string | null
 }
@@ -18,7 +18,7 @@ export interface Played {
 export function explain(before: World, played: readonly Played[], seen: readonly Played[]): World {
   const after = findOrder(before, played, seen)
   if (after !== null) return after
-  // There is no such order. The difference from the order of asking says most.
+  // There is no such order. The difference from the order sent says most.
   const world = copyWorld(before)
   const others = played.length > 1 ? `; no order explains these ${played.length} answers` : ''
   for (const { move, answer, error } of [...played, ...seen]) {

@@ -21,7 +21,7 @@ export const ACCOUNTS = ['default', 'second']
 const USABLE_KEYS_MIN = 4
 const OPEN_CALLS_MANY = 25
 
-/** Decides what happens next. All choices follow from the seed and the world. */
+/** Decides the next moves. All choices follow from the seed and the world. */
 export class Player {
   readonly #random: Random
   readonly #rules: Rules
@@ -36,7 +36,7 @@ export class Player {
     this.#rules = rules
   }
 
-  /** The moves to send at once: one move, several calls with one key, or several of any kind. */
+  /** The moves to send together: one move, several calls with one key, or several of any kind. */
   next(world: World): moves.Move[] {
     const missing = this.#missingKeys(world)
     if (missing.length > 0) return missing
@@ -92,7 +92,7 @@ export class Player {
   }
 
   #close(world: World, call: CallModel): moves.Move {
-    // Moves that are sent at once do not see each other: one may interrupt a call that another settles late.
+    // Moves sent together do not see each other: one may interrupt a call that another settles late.
     const isInterrupted = call.state === 'interrupted' || this.#interrupted.has(call.id)
     const late = isInterrupted && !this.#rules.overruns
     const state = this.#random.oneIn(12)
@@ -129,7 +129,7 @@ export class Player {
     return moves.rotateMove(key.accountId, key.id, this.#newKeyId(), world.nowMs, until)
   }
 
-  /** Credit comes late and is enforced later still: the states before are to be tested too. */
+  /** Credit comes late and enforcement later, so that the states before are tested too. */
   #credit(world: World): moves.Move {
     const started = ACCOUNTS.filter((id) => accountOf(world, id).creditEnforced || this.#random.oneIn(8))
     if (started.length === 0) return this.#edit(world, choices.chooseKey(this.#random, world))

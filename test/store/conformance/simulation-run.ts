@@ -14,9 +14,9 @@ import { Random } from './simulation-random.ts'
 import { compareTables } from './simulation-tables.ts'
 import { createWorld, EPOCH_MS, endOf, type World } from './simulation-world.ts'
 
-/** A store that can die and be found again by the next process. */
+/** A store that can die and be reopened by the next process. */
 export interface MortalStore extends StoreUnderTest {
-  /** The process dies where it stands, and the next process opens what is left; `store` is another object afterwards. */
+  /** The process dies, and the next one opens what it left; `store` is then another object. */
   die(): Promise<void>
 }
 
@@ -61,7 +61,7 @@ export class SimulationRun {
     this.#seed = seed
     this.#random = new Random(seed)
     this.#player = new Player(this.#random, rules)
-    // Where only settled costs count, calls in flight may pass a limit together: there is no such bound.
+    // In settled mode, calls in flight may exceed a limit together: there is no such bound.
     this.#bound = rules.heldCounts ? new OneCallBound(rules.overruns) : null
     this.#world = createWorld(EPOCH_MS + this.#random.below(20 * 86_400_000), ACCOUNTS)
   }
@@ -100,7 +100,7 @@ export class SimulationRun {
     this.#doing = 'the process dies'
     this.#count('death')
     await this.#subject.die()
-    // No answered command is lost by the death, and nothing else changes.
+    // The crash loses no acknowledged command and changes nothing else.
     await this.#ask([], 'after the process died')
     await this.#ask([interruptMove(this.#world.nowMs)])
   }
@@ -122,7 +122,7 @@ export class SimulationRun {
     this.#forgetOldCalls()
   }
 
-  /** Looks at the accounts, at the keys that can be used, and at everything that the moves may have changed. */
+  /** Reads the accounts, the usable keys, and everything that the moves may have changed. */
   #looks(moves: readonly Move[]): Move[] {
     const { accounts, keys, nowMs } = this.#world
     const usable = [...keys.values()].filter((key) => endOf(key, nowMs) === null)
@@ -139,7 +139,7 @@ export class SimulationRun {
     await compareTables({ rows }, this.#world)
   }
 
-  /** Every event of a budget did happen, once. */
+  /** Every budget event occurred exactly once. */
   async #checkEvents(): Promise<void> {
     const { rows } = this.#subject
     const [events, calls] = await Promise.all([rows('event'), rows('call')])
@@ -180,7 +180,7 @@ function sendAll(store: Store, asked: readonly Move[]): Promise<Played[]> {
   )
 }
 
-/** A word for each kind of answer. */
+/** A name for each kind of answer. */
 function wordFor(answer: unknown): string {
   if (typeof answer === 'number') return answer === 0 ? 'none interrupted' : 'some interrupted'
   if (answer === undefined) return 'kept'

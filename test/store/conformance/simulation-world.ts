@@ -3,8 +3,8 @@ import type { KeyRecord } from '../../../src/keys/key-store.ts'
 import type { Balance } from '../../../src/ledger/account.ts'
 
 /**
- * The content that the store should have, kept beside it. Only types are shared with the service: every rule is written
- * here a second time, from the specification. Values are never changed but replaced, so that a copy is cheap.
+ * The expected content of the store, in memory. It shares only types with src: every rule is written here a
+ * second time, from the specification. Values are replaced, never changed, so that a copy is cheap.
  */
 export interface World {
   nowMs: number
@@ -20,7 +20,7 @@ export interface World {
   readonly calls: Map<string, CallModel>
   /** Files by account and file. */
   readonly files: Map<string, FileModel>
-  /** Events that have moved money since the last look. */
+  /** Events that have moved money since the last read. */
   readonly events: MoneyEvent[]
 }
 
@@ -133,7 +133,7 @@ export function shareCap(world: World, keyId: string): void {
       world.keys.set(key.id, { ...key, monthlyBudgetNanos })
 }
 
-/** The last month in which the sums of a budget have moved. */
+/** The last month in which the sums of a budget changed. */
 export function lastMonthOf(world: World, keyId: string): string {
   const prefix = `${firstOf(world, keyId)} `
   const names = [...world.months.keys()].filter((name) => name.startsWith(prefix))
@@ -161,7 +161,7 @@ export function sumsOf(world: World, keyId: string, month: string): MonthModel {
   return world.months.get(monthKey(firstOf(world, keyId), month)) ?? NOTHING
 }
 
-/** The sums that a record shows: nothing of a month that is not the last one in which they moved. */
+/** The sums that a record shows: 0 unless they belong to the last month in which they changed. */
 export function monthOfKey(world: World, keyId: string, atMs: number): MonthModel {
   const { name } = monthAt(atMs)
   return name === lastMonthOf(world, keyId) ? sumsOf(world, keyId, name) : NOTHING

@@ -5,9 +5,9 @@ import { type OpenMortalStore, RULES, rulesOf, SimulationRun } from './simulatio
 const STEPS = 250
 
 /**
- * Seeds that are the same in every run of the tests; seeds that are new every time come after them. There is one per set of
- * rules. They were chosen because they meet, within the steps, the rarest edges: credit that is exactly spent, the
- * revocation of a key that has expired, a rotation that must not prolong the old key.
+ * These seeds are the same in every run; new seeds follow them. There is one per set of rules. They reach the
+ * rarest cases within the steps: credit spent exactly, the revocation of an expired key, a rotation that must
+ * not prolong the old key.
  */
 export const SEEDS_OF_RULES = [15, 19, 23]
 
@@ -21,9 +21,9 @@ const EVERY_ANSWER = [
 ]
 
 /**
- * The promises of every store for events in any order: admissions, settlements, edits, revocations, expiry,
- * crashes and the ends of months at random, each answer and figure compared with a world that is kept beside the
- * store. A failure names its seed and step; `SIMULATION_SEED=<seed>` plays that seed again.
+ * Conformance test of random sequences: admissions, settlements, edits, revocations, expiry, crashes and
+ * month ends. Each answer and figure is compared with a model of the store. A failure prints its seed and
+ * step; `SIMULATION_SEED=<seed>` repeats that seed.
  */
 export function simulationConformance(
   storeName: string,
@@ -44,12 +44,12 @@ export function simulationConformance(
   }
 
   for (const seed of seeds) {
-    test(`${storeName}: simulation ${seed}, of ${rulesOf(seed).words}, agrees at every step`, () =>
+    test(`${storeName}: simulation ${seed}, of ${rulesOf(seed).words}, matches the model at every step`, () =>
       play(seed))
   }
 
   if (seeds === FIXED_SEEDS)
-    test(`${storeName}: the fixed simulations meet every answer that a store can give`, () => {
+    test(`${storeName}: the fixed simulations produce every possible answer`, () => {
       assert.deepEqual(
         EVERY_ANSWER.filter((answer) => !answered.has(answer)),
         [],
@@ -58,6 +58,7 @@ export function simulationConformance(
 
   const given = Number(process.env['SIMULATION_SEED'] ?? Math.floor(Math.random() * 1_000_000_000))
   for (const seed of Array.from({ length: newRuns }, (_, i) => given + i)) {
-    test(`${storeName}: a new simulation of ${rulesOf(seed).words} agrees at every step`, () => play(seed))
+    test(`${storeName}: a new simulation of ${rulesOf(seed).words} matches the model at every step`, () =>
+      play(seed))
   }
 }

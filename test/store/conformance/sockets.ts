@@ -14,7 +14,7 @@ const ALL: CallFilter = {
 const find = async (store: Store, filter: Partial<CallFilter>) =>
   (await store.listCalls({ ...ALL, ...filter }, null, 100)).calls.map(({ requestId }) => requestId)
 
-/** A handshake that upstream has answered, and its turns, of which the last still runs. */
+/** A handshake that upstream has answered, and its turns, of which the last is running. */
 async function addSocket(store: Store, key: string, socketId: string, turns: readonly string[]) {
   const handshake = { socketId, modelAsked: null, hold: { kind: 'none' } } as const
   await store.admit(opening(socketId, key, handshake))
@@ -25,11 +25,11 @@ async function addSocket(store: Store, key: string, socketId: string, turns: rea
   }
 }
 
-/** The promises of every store about the records of a WebSocket: its handshake, and each of its turns. */
+/** Conformance tests of socket records: a handshake and its turns. */
 export function socketConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const test = promisesOf(storeName, openStore)
 
-  test('the log of a socket has its turns and its handshake, of one account and key', async ({
+  test('the log of a socket lists its turns and its handshake, of one account and key', async ({
     store,
     addAccount,
   }) => {
@@ -63,7 +63,7 @@ export function socketConformance(storeName: string, openStore: OpenStoreUnderTe
     assert.equal((await store.getCall('req_9'))?.socketId, null)
   })
 
-  test('a turn counts in usage as any call does, and a handshake in no sum', async ({ store, rows }) => {
+  test('a turn counts in usage like any call, and a handshake in no sum', async ({ store, rows }) => {
     await addKey(store, 'a')
     await addSocket(store, 'a', 'req_1', ['req_2', 'req_3', 'req_4'])
     await store.settle(closing('req_4'))
@@ -80,7 +80,7 @@ export function socketConformance(storeName: string, openStore: OpenStoreUnderTe
     )
   })
 
-  test('a handshake is in no sum either when its process ended before it did', async ({ store, rows }) => {
+  test('a handshake whose process died counts in no sum', async ({ store, rows }) => {
     await addKey(store, 'a')
     await store.admit(opening('req_1', 'a', { socketId: 'req_1', hold: { kind: 'none' } }))
     await store.interruptOpenCalls(NOON + 1_000)
@@ -89,7 +89,9 @@ export function socketConformance(storeName: string, openStore: OpenStoreUnderTe
     assert.equal((await store.getCall('req_1'))?.state, 'settled')
   })
 
-  test('what upstream has begun is booked on its key, whatever has become of that', async ({ store }) => {
+  test('a turn that upstream began is charged to its key, even if the key has been revoked', async ({
+    store,
+  }) => {
     await addKey(store, 'revoked')
     await addKey(store, 'expired', { expiresAtMs: NOON + 1 })
     await store.revokeKey('default', 'key_revoked', NOON, SYSTEM)
@@ -107,7 +109,7 @@ export function socketConformance(storeName: string, openStore: OpenStoreUnderTe
     assert.equal(unknown.kind, 'refused')
   })
 
-  test('a turn that is refused is found by its socket', async ({ store }) => {
+  test('a refused turn is found by its socket', async ({ store }) => {
     await addKey(store, 'a')
     await addSocket(store, 'a', 'req_1', ['req_2'])
     const refused: Omit<RefusedCall, 'requestId' | 'socketId'> = {

@@ -15,7 +15,7 @@ export const GROUPINGS = [
   ['day', 'model', 'key'],
 ] as const satisfies readonly UsageQuery['groupBy'][]
 
-/** The buckets that a report must have, added up from the calls and the journal one by one. */
+/** The buckets that a report must have, summed from the calls and the journal one by one. */
 export async function expectedBuckets(
   { rows }: Pick<StoreUnderTest, 'rows'>,
   query: UsageQuery,

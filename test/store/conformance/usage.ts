@@ -45,7 +45,7 @@ const groupOf = ({ day, model, keyId, ofAccountId }: UsageGroup): UsageGroup => 
 const places = (buckets: readonly UsageBucket[]) =>
   buckets.map(({ day, model, keyId }) => [day, model, keyId].filter((value) => value !== null).join(' '))
 
-/** All pages, one after the other; `between` is called before each but the first. */
+/** All pages in order; `between` is called before each but the first. */
 async function readPages(store: Store, query: UsageQuery, between = async () => {}): Promise<UsageBucket[]> {
   const buckets: UsageBucket[] = []
   let after: UsageGroup | null = query.after
@@ -62,11 +62,11 @@ async function readPages(store: Store, query: UsageQuery, between = async () => 
   return assert.fail('the pages do not end')
 }
 
-/** The promises of every store about usage. Each store's test file calls this in one line. */
+/** Conformance tests of usage. */
 export function usageConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const test = promisesOf(storeName, openStore)
 
-  test('usage that is not grouped is one bucket, also where nothing was used', async ({ store }) => {
+  test('ungrouped usage is one bucket, even without any usage', async ({ store }) => {
     await addKey(store, 'a')
     const nothing = emptyBucket(null, null, null, null, null)
     const { day, model, keyId, keyName, metadata, ofAccountId, accountName, ...zeros } = nothing
@@ -82,7 +82,7 @@ export function usageConformance(storeName: string, openStore: OpenStoreUnderTes
     assert.equal(total.costNanos, 800n)
   })
 
-  test('a bucket has all sums, and the name of its key as it is now', async ({ store }) => {
+  test('a bucket has all sums and the current name of its key', async ({ store }) => {
     await addKey(store, 'a')
     const flags = { estimated: true, unpriced: true }
     await use(store, { key: 'a', more: { costNanos: 1n, listNanos: 3n, ...flags } })
@@ -110,7 +110,7 @@ export function usageConformance(storeName: string, openStore: OpenStoreUnderTes
     ])
   })
 
-  test('both days of a range belong to it, and a call to the day of its admission', async ({ store }) => {
+  test('a range includes both its days, and a call counts on the day of its admission', async ({ store }) => {
     await addKey(store, 'a')
     const midnight = Date.UTC(2026, 10, 16)
     for (const atMs of [midnight - DAY_MS - 1, midnight - DAY_MS, midnight - 1, midnight]) {
@@ -124,7 +124,7 @@ export function usageConformance(storeName: string, openStore: OpenStoreUnderTes
     assert.equal(await requests('2026-11-17', '2026-12-31'), 0n)
   })
 
-  test('a call counts under the model served, else the one asked for, else none', async ({ store }) => {
+  test('a call counts under the model served, else the model requested, else none', async ({ store }) => {
     await addKey(store, 'a')
     await use(store, { key: 'a', model: 'asked', more: { modelServed: 'served' } })
     await use(store, { key: 'a', model: 'asked', more: { modelServed: null } })
@@ -136,7 +136,7 @@ export function usageConformance(storeName: string, openStore: OpenStoreUnderTes
     )
   })
 
-  test('calls in flight, released and interrupted are no usage', async ({ store }) => {
+  test('usage excludes calls in flight, released calls and interrupted calls', async ({ store }) => {
     await addKey(store, 'a')
     for (const id of ['req_open', 'req_released', 'req_late']) await store.admit(opening(id, 'a'))
     const released = { state: 'released', costNanos: 0n, listNanos: 0n } as const
@@ -147,7 +147,7 @@ export function usageConformance(storeName: string, openStore: OpenStoreUnderTes
     assert.equal((await store.readUsage(ALL)).total.costNanos, 800n)
   })
 
-  test('one account sees nothing of another, nor of another’s key', async (subject) => {
+  test('usage of an account excludes other accounts and their keys', async (subject) => {
     const { store } = subject
     await subject.addAccount('other')
     await addKey(store, 'mine')
@@ -164,7 +164,7 @@ export function usageConformance(storeName: string, openStore: OpenStoreUnderTes
     assert.equal(await requests('nobody', null), 0n)
   })
 
-  test('a page says whether more follow, and its total is that of all pages', async ({ store }) => {
+  test('a page says whether more follow, and its total covers all pages', async ({ store }) => {
     await addKey(store, 'a')
     for (const model of ['x', 'y', 'z']) await use(store, { key: 'a', model })
     const page = async (limit: number, after: UsageGroup | null = null) => {
@@ -190,7 +190,7 @@ export function usageConformance(storeName: string, openStore: OpenStoreUnderTes
     ])
   })
 
-  test('pages show each bucket once, whatever is settled between them', async (subject) => {
+  test('pages list each bucket once, even if calls settle between them', async (subject) => {
     const { store } = subject
     for (const name of ['a', 'b', 'c']) await addKey(store, name)
     const models = Array.from({ length: 9 }, (_, i) => `m${i * 2}`)
@@ -210,7 +210,7 @@ export function usageConformance(storeName: string, openStore: OpenStoreUnderTes
     }
   })
 
-  test('sums beyond what a double holds are exact', async ({ store }) => {
+  test('sums beyond the range of doubles are exact', async ({ store }) => {
     await addKey(store, 'a')
     const tokens = { input: Number.MAX_SAFE_INTEGER, output: 1, cacheRead: 0, cacheWrite: 0 }
     for (const model of ['x', 'y', 'y']) {
@@ -222,7 +222,7 @@ export function usageConformance(storeName: string, openStore: OpenStoreUnderTes
     assert.equal(total.inputTokens, 3n * BigInt(Number.MAX_SAFE_INTEGER))
   })
 
-  test('sums are exact beyond 64 bits, or refused, but never wrong', async ({ store }) => {
+  test('a sum beyond 64 bits is exact or refused, never wrong', async ({ store }) => {
     await addKey(store, 'a')
     for (const model of ['x', 'y']) await use(store, { key: 'a', model, more: { listNanos: 2n ** 62n } })
     try {
@@ -232,7 +232,7 @@ export function usageConformance(storeName: string, openStore: OpenStoreUnderTes
     }
   })
 
-  test('reports are what the calls add up to, for any calls, groupings and pages', async (subject) => {
+  test('reports match the sum of the calls, for any calls, groupings and pages', async (subject) => {
     const { store } = subject
     const keys = ['a', 'b', 'c']
     for (const name of keys) await addKey(store, name)

@@ -8,7 +8,7 @@ import { promisesOf } from './promise.ts'
 
 const SOON = NOON + 1_000
 
-/** The promises of every store about endpoints and deliveries. */
+/** Conformance tests of webhook endpoints and deliveries. */
 export function webhookDeliveryConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const test = promisesOf(storeName, openStore)
   const deliveriesOf = async (store: Store, name: string) => {
@@ -17,7 +17,7 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
   }
   const claim = async (store: Store, atMs = SOON) => await store.claimDeliveries([], atMs)
 
-  test('an endpoint is made, shown, listed, changed and deleted', async ({ store }) => {
+  test('an endpoint is created, read, listed, updated and deleted', async ({ store }) => {
     const once: Idempotency = { accountId: 'default', name: 'n', fingerprint: digestOf('f'), atMs: NOON }
     const made = await store.createWebhook(newWebhook('a', { events: ['key.created'] }), once, SYSTEM)
     assert.ok(made.kind === 'done')
@@ -48,7 +48,7 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
     await addWebhook(store, 'z')
   })
 
-  test('an event goes to the endpoints that are enabled and subscribe to it', async ({ store }) => {
+  test('an event is delivered to the enabled endpoints that subscribe to it', async ({ store }) => {
     await addWebhook(store, 'all')
     await addWebhook(store, 'created', { events: ['key.created', 'key.revoked'] })
     await addWebhook(store, 'other', { events: ['key.rotated'] })
@@ -89,7 +89,7 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
     assert.deepEqual(types, ['webhook.deleted', 'webhook.created'])
   })
 
-  test('a delivery is retried until it succeeds, and the endpoint shows the last answer', async ({
+  test('a delivery is retried until it succeeds, and the endpoint shows the last response', async ({
     store,
   }) => {
     await addWebhook(store, 'a')
@@ -117,7 +117,7 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
     assert.deepEqual([webhook?.lastStatus, webhook?.lastDeliveryAtMs], [204, SOON + 5_000])
   })
 
-  test('a claim ends after a while, and then the first record of an attempt counts', async ({ store }) => {
+  test('a claim expires, and then the first recorded attempt counts', async ({ store }) => {
     await addWebhook(store, 'a')
     await addKey(store, 'a', { createdAtMs: NOON })
     const [silent] = await claim(store)
@@ -129,16 +129,14 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
     await store.recordAttempt(attempt(silent, { kind: 'succeeded' }), over)
     const [shown] = await deliveriesOf(store, 'a')
     assert.deepEqual([shown?.status, shown?.attempts, shown?.responseStatus], ['pending', 1, 503])
-    // A node that stops gives its claims back.
+    // A node that stops releases its claims.
     const [given] = await claim(store, over + 5_000)
     await store.releaseDelivery(given?.id ?? '', over + 5_000)
     assert.equal((await claim(store, over + 5_000)).length, 1)
     assert.equal(await store.countWaiting(), 1)
   })
 
-  test('of an endpoint with many deliveries a few are claimed, and those of others with them', async ({
-    store,
-  }) => {
+  test('an endpoint with many deliveries gets a few claims, so that others get theirs', async ({ store }) => {
     await addWebhook(store, 'many')
     for (let i = 0; i < 20; i += 1) await addKey(store, `k${i}`, { createdAtMs: NOON })
     await addWebhook(store, 'few')
@@ -150,7 +148,7 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
     assert.deepEqual(await names([]), ['wh_many', 'wh_many', 'wh_many', 'wh_many'])
   })
 
-  test('a failure at a former URL does not count, and the delivery goes to the new one', async ({
+  test('a failure at a former URL does not count, and the delivery is retried at the new URL', async ({
     store,
   }) => {
     await addWebhook(store, 'a', { events: ['key.created'] })
@@ -172,7 +170,7 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
     )
   })
 
-  test('an endpoint that is gone, or fails for five days, is disabled, and the others receive that', async ({
+  test('an endpoint that answers 410 or fails for five days is disabled, and other endpoints are notified', async ({
     store,
   }) => {
     for (const name of ['a', 'b', 'c']) await addWebhook(store, name, { events: ['key.created'] })
@@ -197,7 +195,7 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
     await addKey(store, 'd', { createdAtMs: NOON })
     assert.equal((await deliveriesOf(store, 'a')).length, 3, 'nothing more is queued for it')
 
-    // Failures with a success between them are not five days of failure.
+    // Failures with a success in between are not five days of failure.
     const fifth = SOON + limits.webhookFailingMs
     const fail = (delivery: typeof gone, atMs: number) =>
       store.recordAttempt(attempt(delivery, { kind: 'failed' }, null), atMs)
@@ -211,7 +209,7 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
     assert.equal((await store.getWebhook('default', 'wh_b'))?.enabled, true)
     assert.equal((await store.getWebhook('default', 'wh_c'))?.disabledReason, 'failing')
 
-    // Queued deliveries are given up, and can be redelivered once the endpoint is enabled.
+    // Queued deliveries fail, and can be redelivered once the endpoint is enabled.
     const givenUp = await deliveriesOf(store, 'a')
     assert.deepEqual([...new Set(givenUp.map(({ status }) => status))], ['failed'])
     assert.deepEqual([...new Set(givenUp.map(({ error }) => error))].toSorted(), [
@@ -228,7 +226,7 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
     assert.deepEqual(await store.redeliver('other', 'wh_a', gone.id, fifth), { kind: 'none' })
   })
 
-  test('a test goes to one endpoint, whatever it subscribes to', async ({ store }) => {
+  test('a test event goes to one endpoint, whatever its subscriptions', async ({ store }) => {
     await addWebhook(store, 'a', { events: ['key.created'] })
     await addWebhook(store, 'b')
     const queued = await store.queueTest('default', 'wh_a', SOON, SYSTEM)
@@ -242,9 +240,7 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
     )
   })
 
-  test('each secret that was rotated away signs to the end of its own time, and a third is refused', async ({
-    store,
-  }) => {
+  test('each rotated secret signs until its own expiry, and a third is refused', async ({ store }) => {
     await addWebhook(store, 'a', { events: ['key.created'] })
     const { webhookOldSecretMs: signsMs } = limits
     const rotate = async (secret: string, atMs: number) =>
@@ -267,7 +263,7 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
     assert.deepEqual(await secrets(untilMs + signsMs), ['fourth'])
   })
 
-  test('an endpoint has a limit of pending deliveries; those whose attempts are last fail', async (subject) => {
+  test('an endpoint has a maximum of pending deliveries, and those due last fail', async (subject) => {
     const { store } = subject
     await addWebhook(store, 'a')
     const beyond = limits.webhookPendingMax + 3

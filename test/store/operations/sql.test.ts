@@ -15,7 +15,7 @@ import { test } from '../../support/suite.ts'
 const sqlite: Dialect = { store: 'sqlite', clock: 'caller', toJson: JSON.stringify }
 const postgres: Dialect = { ...sqlite, store: 'postgres' }
 
-test('a value is a parameter, and a statement within a statement is part of its text', () => {
+test('a value becomes a parameter, and a nested statement becomes text', () => {
   const whose = sql`account_id = ${'a'} AND at_ms <= ${1_999.9}`
   const statement = sql`SELECT ${raw('id')} FROM t WHERE ${whose} AND flag = ${true} AND n = ${7n}`
   assert.deepEqual(render(statement, sqlite), {
@@ -28,7 +28,7 @@ test('a value is a parameter, and a statement within a statement is part of its 
   })
 })
 
-test('text from outside never becomes text of a statement', () => {
+test('outside text never becomes part of a statement', () => {
   const hostile = "'; DROP TABLE call; --"
   for (const dialect of [sqlite, postgres]) {
     const { text, values } = render(sql`SELECT ${join([hostile, json([hostile])])}`, dialect)
@@ -37,20 +37,20 @@ test('text from outside never becomes text of a statement', () => {
   }
 })
 
-test('nothing is NULL, without a type that it might not fit', () => {
+test('null is written as NULL without a type', () => {
   const statement = sql`INSERT INTO t VALUES ${join([sql`(${null}, ${1})`, sql`(${'x'}, ${json(null)})`])}`
   assert.equal(render(statement, sqlite).text, 'INSERT INTO t VALUES (NULL, ?), (?, NULL)')
   assert.equal(render(statement, postgres).text, 'INSERT INTO t VALUES (NULL, $1::bigint), ($2::text, NULL)')
 })
 
-test('a store gets its own text, and only the values of that', () => {
+test('each store gets its own text and only the values of that text', () => {
   const statement = sql`${byStore({ sqlite: sql`a = ${1}`, postgres: sql`b = ${'x'}` })}${onPostgres(' FOR UPDATE')}`
   assert.deepEqual(render(statement, sqlite), { text: 'a = ?', values: [1n] })
   assert.deepEqual(render(statement, postgres), { text: 'b = $1::text FOR UPDATE', values: ['x'] })
   assert.equal(render(onPostgres('SELECT 1'), sqlite).text, '')
 })
 
-test('the present instant is that of the clock that decides', () => {
+test("now() is the caller's clock or the database's", () => {
   assert.deepEqual(render(now(5), postgres), { text: '$1::bigint', values: [5n] })
   assert.deepEqual(render(now(5), { ...postgres, clock: 'database' }), { text: 'now_ms()', values: [] })
 })
