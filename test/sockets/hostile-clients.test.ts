@@ -11,6 +11,7 @@ import {
   splitFrames,
   startRawBench,
 } from './raw-bench.ts'
+import { stopTime } from './stop-time.ts'
 import {
   closeCodeOf,
   created,
@@ -93,24 +94,28 @@ test('a handshake behind another request on the same connection is served, and n
   client.socket.destroy()
 })
 
-test('a turn that is refused because its key was revoked does not cut the one that runs', async () => {
-  const { id, key } = await bench.gateway.createKey('revoked')
-  const socket = await bench.open({ key })
+test('a turn that is refused because its key was revoked does not cut the one that runs', async (t) => {
+  // The poll of revoked keys must not come between the revocation and the refusal.
+  stopTime(t, 'gateway/turns/open-sockets')
+  await using own = await startRawBench()
+  const { id, key } = await own.gateway.createKey('revoked')
+  const socket = await own.open({ key })
   const { client, upstream } = socket
   await client.send(createFrame())
   await upstream.receivedBytes(createFrame().length)
   await upstream.send(Buffer.concat([created('resp_runs'), delta('I was ')]))
   await hasMessages(client, 2)
-  await bench.gateway.revokeKey(id)
+  await own.gateway.revokeKey(id)
   await client.send(createFrame({ input: 'one more' }))
   await client.until(() => client.received.includes('invalid_api_key'), 'the refusal')
   await upstream.send(Buffer.concat([delta('first.'), ended('resp_runs')]))
   await client.until(() => closeCodeOf(client) !== null, 'a close frame')
   assert.equal(closeCodeOf(client), 1008)
   assert.match(client.received.toString('latin1'), /response\.completed/)
-  const [turn = {}] = await bench.turns(socket.id, 1)
+  const [turn = {}] = await own.turns(socket.id, 1)
   assert.equal(turn['estimated'], false)
   client.socket.destroy()
+  await assertBalanced(own.gateway)
 })
 
 test('a response is billed once, however often and late upstream says that it has ended', async () => {

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
+import { SOCKET_KEY_POLL_MS } from '../../src/gateway/turns/open-sockets.ts'
 import { SILENT_TURN_MS } from '../../src/gateway/turns/socket-turns.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { limits } from '../../src/kernel/limits.ts'
 import { dig } from '../simulator/dig.ts'
 import { test } from '../support/suite.ts'
 import { opcodeOf, payloadOf, type RawSocket, splitFrames, startRawBench } from './raw-bench.ts'
+import { stopTime } from './stop-time.ts'
 import { closeCodeOf, created, createFrame, delta, ended, eventFrame, hasMessages } from './turn-events.ts'
 
 /** A bench whose monotonic clock can be put forward. */
@@ -18,7 +20,9 @@ async function startBench() {
   return Object.assign(bench, { pass })
 }
 
-test('a turn that upstream does not begin keeps the socket of a revoked key open only for a while', async () => {
+test('a turn that upstream does not begin keeps the socket of a revoked key open only for a while', async (t) => {
+  // The poll of revoked keys must not come between the revocation and the refusal.
+  const time = stopTime(t, 'gateway/turns/open-sockets')
   await using bench = await startBench()
   const { id, key } = await bench.gateway.createKey('revoked')
   const { id: socketId, client, upstream } = await bench.open({ key })
@@ -29,6 +33,7 @@ test('a turn that upstream does not begin keeps the socket of a revoked key open
   await hasMessages(client, 1)
   assert.equal(closeCodeOf(client), null)
   bench.pass(SILENT_TURN_MS)
+  await time.over(SOCKET_KEY_POLL_MS)
   await client.until(() => closeCodeOf(client) === 1008, 'a close')
   client.socket.destroy()
   await upstream.ended

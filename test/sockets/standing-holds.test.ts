@@ -4,6 +4,7 @@ import type { SocketClient } from '../simulator/socket-client.ts'
 import { after, before, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { type PlayedUpstream, playUpstream, usageOf } from './played-upstream.ts'
+import { stopTime } from './stop-time.ts'
 
 const PATH = '/v1/realtime?model=gpt-realtime'
 const TRANSCRIBED = 'conversation.item.input_audio_transcription.completed'
@@ -296,21 +297,23 @@ test('a turn that takes over the hold counts as a request, and meets every limit
   await leave(socket, id)
 })
 
-test('once an account is suspended, no turn begins on its open sockets', async () => {
-  const { id, socket } = await open({})
-  await upstream.gateway.manage('POST', '/gateway/v1/accounts/default/suspend')
-  try {
-    let forwarded = 0
-    upstream.answer = () => {
-      forwarded += 1
-    }
-    socket.send({ type: 'response.create' })
-    const refused = await socket.takeType('error')
-    assert.equal(dig(refused, 'error.code'), 'account_suspended')
-    assert.equal(forwarded, 0)
-  } finally {
-    await upstream.gateway.manage('POST', '/gateway/v1/accounts/default/resume')
-    upstream.answer = () => undefined
+test('once an account is suspended, no turn begins on its open sockets', async (t) => {
+  // The poll of suspended accounts must not come between the suspension and the refusal.
+  stopTime(t, 'gateway/turns/open-sockets')
+  const own = await playUpstream(GREETING)
+  t.after(() => own.close())
+  const { key } = await own.gateway.createKey('socket')
+  const socket = await own.open(PATH, key)
+  await socket.takeType('session.created')
+  await own.gateway.manage('POST', '/gateway/v1/accounts/default/suspend')
+  let forwarded = 0
+  own.answer = () => {
+    forwarded += 1
   }
-  await leave(socket, id)
+  socket.send({ type: 'response.create' })
+  const refused = await socket.takeType('error')
+  assert.equal(dig(refused, 'error.code'), 'account_suspended')
+  assert.equal(forwarded, 0)
+  socket.ws.close()
+  await socket.closed()
 })
