@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import { limits } from '../kernel/limits.ts'
 import { ConnectionMemory, IncomingRequest, type RequestSource } from './incoming-request.ts'
 import { type MessageHead, MessageReader, type MessageReceiver, type WireError } from './message-reader.ts'
-import { adoptSocket, RawConnection } from './node-sockets.ts'
+import { adoptSocket, lasting, RawConnection } from './node-sockets.ts'
 import { OutgoingReply } from './outgoing-reply.ts'
 import { firstValue, hasHeader, tokensOf } from './raw-headers.ts'
 
@@ -44,7 +44,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
   /** The current request, until it has arrived in full. */
   #arriving: IncomingRequest | null = null
   /** The bytes after the current request. */
-  #ahead = NOTHING
+  #ahead: Buffer = NOTHING
   #isLast = false
   /** Receives the bytes after the last request, if it asked for an upgrade. */
   #raw: RawConnection | null = null
@@ -165,7 +165,8 @@ export class ClientConnection implements MessageReceiver, RequestSource {
    */
   beyond(chunk: Buffer): void {
     if (this.#raw !== null) this.#raw.arrived(chunk)
-    else if (!this.#isLast) this.#ahead = Buffer.concat([this.#ahead, chunk])
+    else if (!this.#isLast)
+      this.#ahead = this.#ahead.length === 0 ? lasting(chunk) : Buffer.concat([this.#ahead, chunk])
     const { reply } = this
     if (this.#ahead.length < limits.bodyBytesAheadMax || reply?.headersSent !== false) return
     reply.shouldKeepAlive = false
@@ -236,7 +237,14 @@ export class ClientConnection implements MessageReceiver, RequestSource {
   #goOn(): void {
     const turn = this.#turn
     if (turn === null || !turn.reply.writableFinished || !turn.request.complete) return
-    if (this.socket.destroyed) return
+    // Each pipelined request waits for another turn of the event loop. Otherwise thousands of them, answered at once,
+    // would stop all other connections for seconds.
+    if (this.#ahead.length > 0) setImmediate(this.#next)
+    else this.#next()
+  }
+
+  readonly #next = (): void => {
+    if (this.#turn === null || this.socket.destroyed) return
     this.#turn = null
     if (this.#isLast || this.#owner.isDraining) {
       this.socket.destroySoon()

@@ -151,6 +151,33 @@ test('requests sent ahead are answered one after the other, in their order', asy
   await closed.take()
 })
 
+test('requests sent ahead and answered at once leave turns of the event loop to other connections', async () => {
+  const turnsOf: number[] = []
+  let turns = 0
+  const countTurns = () => {
+    turns += 1
+    if (turnsOf.length < 50) setImmediate(countTurns)
+  }
+  const { promise: all, resolve } = Promise.withResolvers<void>()
+  const prompt = createServer((socket) => {
+    const onRequest = (request: IncomingRequest, reply: OutgoingReply) => {
+      turnsOf.push(turns)
+      answer({ request, reply })
+      if (turnsOf.length === 50) resolve()
+    }
+    new ClientConnection(socket, { ...owner, onRequest, onClosed() {} })
+  })
+  prompt.listen(0, '127.0.0.1')
+  await once(prompt, 'listening')
+  const client = connect((prompt.address() as AddressInfo).port, '127.0.0.1').resume()
+  setImmediate(countTurns)
+  client.write(GET.repeat(50))
+  await withDeadline(all, () => `${turnsOf.length} were served`)
+  assert.equal(new Set(turnsOf).size, 50)
+  client.destroy()
+  prompt.close()
+})
+
 test('more than may be sent ahead is dropped, and the reply says that it is the last one', async () => {
   const { client } = await open()
   const ended = once(client, 'close')
