@@ -6,7 +6,7 @@ import { frames, wav } from '../support/audio-bytes.ts'
 import { after, test } from '../support/suite.ts'
 import { startBillingBench } from './bench-of-one.ts'
 
-/** An upstream that gives this answer to every request. */
+/** An upstream that answers every request with this. */
 let answer: { readonly type: string; readonly body: Buffer | string; readonly coding?: string }
 const upstream = createServer(async (req, res) => {
   for await (const _ of req);
@@ -49,7 +49,7 @@ async function send(
   }
 }
 
-/** Brotli's default is the highest quality, which takes ten seconds for noise and does not make it smaller. */
+/** Brotli's default quality takes ten seconds for noise and does not make it smaller. */
 const QUICK = { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } }
 
 interface Upload {
@@ -94,13 +94,13 @@ const files: Readonly<Record<string, readonly [string, Buffer]>> = {
 }
 
 for (const [what, [name, file]] of Object.entries(files)) {
-  test(`${what} is billed by its length where the transcript is only text`, async () => {
+  test(`${what} is billed by its length if the transcript is only text`, async () => {
     answer = { type: 'text/plain; charset=utf-8', body: 'Hello.\n' }
     const billed = await transcribe({ file, name })
     assert.equal(billed.costUsd, whisperUsd(20))
     assert.equal(billed.estimated, true)
     assert.equal(billed.unpriced, false)
-    // Input is one token for 100 ms, and output one or two for the text.
+    // Input is one token per 100 ms, and output one or two for the text.
     const { usage } = await transcribe({ file, name, model: 'gpt-4o-transcribe' })
     const heard = usage['audio_input_tokens'] ?? usage['input_tokens'] ?? 0
     assert.ok(heard >= 195 && heard <= 200, `${heard} tokens of 200`)
@@ -108,33 +108,33 @@ for (const [what, [name, file]] of Object.entries(files)) {
   })
 }
 
-test('the length that a reply states counts, in whole seconds like upstream’s own', async () => {
+test('a duration stated in the reply is billed, rounded to whole seconds like upstream’s own', async () => {
   const body = { task: 'transcribe', duration: 8.470000267028809, text: 'The beach was a popular spot.' }
   answer = { type: 'application/json', body: JSON.stringify(body) }
   assert.equal((await transcribe({})).costUsd, whisperUsd(9))
   answer = { type: 'application/json', body: JSON.stringify({ ...body, duration: '61.2' }) }
   assert.equal((await transcribe({})).costUsd, whisperUsd(62))
-  // Usage comes before the duration.
+  // Usage takes precedence over the duration.
   const usage = { type: 'duration', seconds: 7 }
   answer = { type: 'application/json', body: JSON.stringify({ ...body, usage }) }
   const stated = await transcribe({})
   assert.equal(stated.costUsd, whisperUsd(7))
   assert.equal(stated.estimated, false)
-  // A duration that cannot be true is ignored.
+  // An impossible duration is ignored.
   for (const duration of [-1, 'long', null, {}, 1e300]) {
     answer = { type: 'application/json', body: JSON.stringify({ ...body, duration }) }
     assert.equal((await transcribe({})).costUsd, whisperUsd(20), String(duration))
   }
 })
 
-test('a file that lies about its length is billed within what its bytes can hold', async () => {
+test('a file that overstates its length is billed at most what its bytes can hold', async () => {
   answer = { type: 'text/plain', body: 'Hi.' }
   const boaster = wav(100, { stated: 500_000_000 })
   const most = Math.ceil(boaster.length / 100)
   assert.ok((await transcribe({ file: boaster })).costUsd <= whisperUsd(most))
 })
 
-test('a file of an unknown format is taken for a voice note of 16 kbit/s', async () => {
+test('a file of unknown format is billed as speech of 16 kbit/s', async () => {
   answer = { type: 'text/plain', body: 'Hi.' }
   const file = Buffer.concat([Buffer.from('#!AMR\n'), Buffer.alloc(20_000 - 6, 0x3c)])
   assert.equal((await transcribe({ file, name: 'a.amr' })).costUsd, whisperUsd(10))
@@ -172,7 +172,7 @@ for (const [format, [type, body]] of Object.entries(spoken)) {
 const ttsUsd = (characters: number) => Number((characters * 0.000015).toFixed(9))
 const AUDIO = { type: 'audio/mpeg', body: Buffer.alloc(2_000) }
 
-test('speech that is sold by the character is counted in compressed requests too', async () => {
+test('speech billed per character is counted in compressed requests', async () => {
   answer = AUDIO
   const input = 'Žluťoučký 🐎'
   const plain = Buffer.from(JSON.stringify({ model: 'tts-1', voice: 'alloy', input }))
@@ -185,7 +185,7 @@ test('speech that is sold by the character is counted in compressed requests too
   assert.equal(other.costUsd, ttsUsd(11))
 })
 
-test('characters are counted as they are meant, however they are spelled', async () => {
+test('characters are counted after JSON unescaping', async () => {
   answer = AUDIO
   const type = { 'content-type': 'application/json' }
   const speakRaw = (input: string) =>
@@ -193,7 +193,7 @@ test('characters are counted as they are meant, however they are spelled', async
   assert.equal((await speakRaw('"\\u0041\\ud83d\\udc0e\\n\\""')).costUsd, ttsUsd(4))
   assert.equal((await speakRaw('"\\ud83d\\ud83d"')).costUsd, ttsUsd(2))
   assert.equal((await speakRaw('""')).costUsd, 0)
-  // A text that is too long to be read, which no upstream accepts.
+  // A text too long to scan, which no upstream accepts.
   const long = await speakRaw(`"${'x'.repeat(300_000)}"`)
   assert.equal(long.estimated, true)
 })

@@ -6,7 +6,7 @@ import { startBillingBench } from './bench-of-one.ts'
 
 const upstream = await ScriptedUpstream.start()
 const at = { chatUrl: `${upstream.url}/v1`, messagesUrl: upstream.url }
-/** Without the poller the cost of responses in the background is never known. */
+/** Without polling, the cost of background responses is never known. */
 const bench = await startBillingBench({ ...at, settings: { deferredPoll: false } })
 const passing = await startBillingBench({ ...at, settings: { unpriced: 'pass', deferredPoll: false } })
 closeAfter(bench, passing, upstream)
@@ -44,7 +44,7 @@ async function foregroundCost(): Promise<string | undefined> {
   return reply.header('x-svc-cost-usd')
 }
 
-test('a response that goes on in the background is answered at cost 0, flagged', async () => {
+test('without polling, a background response is answered at cost 0 and flagged unpriced', async () => {
   upstream.queue(json(response('queued', { usage: null })))
   const reply = await bench.call('/v1/responses', { ...RESPONSE, background: true }, { surface })
   assert.equal(reply.status, 200)
@@ -55,7 +55,7 @@ test('a response that goes on in the background is answered at cost 0, flagged',
   assert.equal(record['cost_usd'], 0)
 })
 
-test('a background stream whose last event has the usage is rated by it', async () => {
+test('a background stream whose last event has usage is rated by it', async () => {
   const cost = await foregroundCost()
   const body = { ...RESPONSE, background: true, stream: true }
   const created = { type: 'response.created', response: response('queued', { usage: null }) }
@@ -68,7 +68,7 @@ test('a background stream whose last event has the usage is rated by it', async 
   }
 })
 
-test('a background stream that ends without usage costs 0, flagged, and nothing is counted', async () => {
+test('without polling, a background stream without usage costs 0 and is flagged unpriced', async () => {
   const created = { type: 'response.created', response: response('queued', { usage: null }) }
   const delta = { type: 'response.output_text.delta', delta: 'Hello there', output_index: 0 }
   upstream.queue(events(created, delta))
@@ -79,7 +79,7 @@ test('a background stream that ends without usage costs 0, flagged, and nothing 
   assert.deepEqual([record['unpriced'], record['estimated']], [true, false])
 })
 
-test('where unpriced calls pass, a cap holds what the background may cost and is charged what it did', async () => {
+test('with unpriced "pass", a background call holds its bound under a cap and is charged its usage', async () => {
   const { key, id } = await passing.gateway.createKey('capped', { monthly_budget_usd: 5 })
   const answered = Promise.withResolvers<void>()
   const arrival = upstream.nextRequest()

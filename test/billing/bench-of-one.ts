@@ -6,17 +6,17 @@ import { type GatewayOptions, startGateway, type TestGateway } from '../support/
 import { exchange, type RawReply } from '../support/raw-client.ts'
 import { type DatabaseOwner, openDatabaseReader } from '../support/read-database.ts'
 
-/** A gateway in front of the simulator, and the questions that billing tests ask. */
+/** A gateway in front of the simulator, and the requests that billing tests make. */
 export interface BillingBench extends AsyncDisposable {
   readonly gateway: TestGateway
   readonly simulator: Simulator
-  /** A call over a bare socket, so that headers and trailers are seen as they are. */
+  /** Makes a call over a raw socket, to see headers and trailers unchanged. */
   call(path: string, body: unknown, options?: CallOptions): Promise<BilledReply>
-  /** The record of a call, once it is settled. */
+  /** The record of a call, after it has settled. */
   record(requestId: string, key?: string): Promise<Record<string, unknown>>
   balance(): Promise<Record<string, unknown>>
   credit(amountUsd: number): Promise<void>
-  /** No hold is open, and the ledger balances. */
+  /** Asserts that no hold is open and the ledger balances. */
   assertBalanced(): Promise<void>
   close(): Promise<void>
 }
@@ -106,11 +106,11 @@ export function asBilled(reply: RawReply): BilledReply {
   return { ...reply, header, trailer: find(reply.trailerLines), requestId: header('x-svc-request-id') ?? '' }
 }
 
-/** No hold is open, and the ledger of this gateway balances. */
+/** Asserts that this gateway has no open hold and its ledger balances. */
 export async function assertBalanced(gateway: DatabaseOwner): Promise<void> {
   const database = openDatabaseReader(gateway)
   try {
-    // A client can have its whole sized answer while its call is being settled.
+    // A client may have its whole response while its call is settling.
     const settled = async () => {
       for (;;) {
         const [open] = await database.read("SELECT count(*) AS n FROM call WHERE state = 'in_flight'")

@@ -28,7 +28,7 @@ const reported = 'usage={"prompt_tokens":1000,"completion_tokens":100,"total_tok
 // 1,000 × $2.50/M + 100 × $10/M.
 const COST = '0.0035'
 
-/** The same call made of the simulator directly, without the gateway. */
+/** The same call, made to the simulator directly. */
 async function directly(request: unknown, simulate: string): Promise<Buffer> {
   const text = JSON.stringify(request)
   const head = [
@@ -43,7 +43,7 @@ async function directly(request: unknown, simulate: string): Promise<Buffer> {
   return reply.body
 }
 
-test('a chat stream that did not ask for usage is billed by it and shows none of it', async () => {
+test('a chat stream that did not request usage is billed by it and shows none of it', async () => {
   const reply = await bench.call('/v1/chat/completions', body, { ...chat, simulate: reported })
   assert.equal(reply.trailer('x-svc-cost-usd'), COST)
   assert.deepEqual(JSON.parse(received.at(-1) ?? ''), { ...body, stream_options: { include_usage: true } })
@@ -51,7 +51,7 @@ test('a chat stream that did not ask for usage is billed by it and shows none of
   assert.equal((await bench.record(reply.requestId))['estimated'], false)
 })
 
-test('an injected call asks for an answer without a coding, in place of the coding that the client asks for', async () => {
+test('an injected call sends accept-encoding: identity instead of the client’s value', async () => {
   const lines = ['Accept-Encoding: gzip, br']
   const reply = await bench.call('/v1/chat/completions', body, { ...chat, simulate: reported, lines })
   assert.equal(reply.trailer('x-svc-cost-usd'), COST)
@@ -61,7 +61,7 @@ test('an injected call asks for an answer without a coding, in place of the codi
   assert.equal(codings.at(-1), 'gzip, br')
 })
 
-test('with inject_usage off, nothing is asked for and usage is estimated', async () => {
+test('with inject_usage off, the body is unchanged and usage is estimated', async () => {
   const own: string[] = []
   await using off = await startBillingBench(
     { settings: { injectUsage: false } },

@@ -28,10 +28,10 @@ const usage = { prompt_tokens: 290_000, total_tokens: 290_000 }
 /** 290,000 tokens × $0.13 per million. */
 const EMBED_COST = '0.0377'
 
-/** Compresses without a search for repetitions, which noise does not have: that takes a third of the time. */
+/** Compresses without searching for repetitions, which noise lacks: that takes a third of the time. */
 const pack = (plain: Buffer) => gzipSync(plain, { level: 1, strategy: constants.Z_HUFFMAN_ONLY })
 
-/** Base64 of noise shrinks to three quarters, so the reply arrives faster than it can be decoded. */
+/** Base64 of noise compresses to three quarters, so the reply arrives faster than it can be decoded. */
 function embeddings(bytes: number): Buffer {
   const embedding = randomBytes((bytes * 3) / 4).toString('base64')
   return Buffer.from(
@@ -45,7 +45,7 @@ async function call(request: Buffer): Promise<BilledReply> {
   return asBilled(await exchange(bench.gateway, request, { deadlineMs: 120_000 }))
 }
 
-test('large compressed JSON replies, several at once, are billed by their usage and pass unchanged', async () => {
+test('several large compressed JSON replies at once are billed by their usage and pass unchanged', async () => {
   const encoded = largeReply
   assert.ok(encoded.length > 1.4 * OBSERVER_BACKLOG_BYTES_MAX)
   upstream.answer(() => [{ send: sized(OK, JSON_IN('gzip'), encoded) }])
@@ -58,7 +58,7 @@ test('large compressed JSON replies, several at once, are billed by their usage 
   await bench.assertBalanced()
 })
 
-/** A chat stream whose text does not shrink, with its usage at the end. */
+/** A chat stream with incompressible text and usage at the end. */
 function chatStream(bytes: number): Buffer {
   const events: string[] = []
   for (let written = 0; written < bytes; written += 60_000) {
@@ -91,14 +91,14 @@ test('a compressed stream larger than the backlog is billed by its usage', async
   await bench.assertBalanced()
 })
 
-test('where usage was asked for in the place of the client, an answer that comes compressed all the same passes unchanged', async () => {
+test('a reply that is compressed despite usage injection passes unchanged', async () => {
   upstream.answer(() => [{ send: chunked(OK, EVENTS_IN('gzip'), [longPacked]) }])
   const reply = await call(requestTo('/v1/chat/completions', { model: 'gpt-5.5', stream: true, messages }))
   assert.ok(reply.body.equals(longPacked))
   assert.deepEqual(tokensOf(await bench.record(reply.requestId)), [1_000, 2_000])
 })
 
-test('a reply in a coding that is not known here passes unchanged and costs the output side of the hold', async () => {
+test('a reply in an unknown coding passes unchanged and is billed the output part of its hold', async () => {
   const encoded = randomBytes(500)
   upstream.answer(() => [{ send: sized(OK, JSON_IN('secret'), encoded) }])
   const body = { model: 'gpt-4o', messages: [{ role: 'user', content: 'Hi' }], max_tokens: 1_000 }
@@ -108,7 +108,7 @@ test('a reply in a coding that is not known here passes unchanged and costs the 
   assert.deepEqual([(usage as Record<string, number>)['output_tokens'], estimated], [1_000, true])
 })
 
-test('a gzip that is broken in its middle passes unchanged and is estimated', async () => {
+test('a corrupt gzip reply passes unchanged and is estimated', async () => {
   const encoded = pack(chatStream(4 * MiB))
   encoded.fill(0xff, encoded.length >> 1, (encoded.length >> 1) + 1_000)
   upstream.answer(() => [{ send: chunked(OK, EVENTS_IN('gzip'), [encoded]) }])
@@ -119,7 +119,7 @@ test('a gzip that is broken in its middle passes unchanged and is estimated', as
   assert.equal(record['estimated'], true)
   const [input = 0, output = 0] = tokensOf(record)
   assert.ok(input > 0 && output > 100_000, `${output} tokens of the half that could be read`)
-  // A reply that is held until it is read passes unchanged and is estimated too.
+  // A reply that is buffered before it is read also passes unchanged and is estimated.
   const held = pack(embeddings(2 * MiB))
   held.fill(0xff, held.length >> 1, (held.length >> 1) + 1_000)
   upstream.answer(() => [{ send: sized(OK, JSON_IN('gzip'), held) }])

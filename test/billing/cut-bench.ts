@@ -53,14 +53,14 @@ export interface LeftCall {
   record(): Promise<Record<string, unknown>>
 }
 
-/** A gateway before a scripted upstream, for calls that are cut. */
+/** A gateway in front of a scripted upstream, for calls that are cut. */
 export interface CutBench extends BillingBench {
   readonly upstream: ScriptedUpstream
-  /** Makes so much time pass for the gateway. */
+  /** Advances the clock of the gateway. */
   step(ms: number): void
-  /** Starts a call that upstream answers with these steps; resolves with the connection while the call runs. */
+  /** Starts a call that upstream answers with these steps; resolves with its connection while it runs. */
   begin(path: string, body: unknown, steps: readonly Step[]): Promise<LeftCall>
-  /** A stream whose client leaves when it has seen `mark`; upstream goes on with `rest` when the client has left. */
+  /** Starts a stream whose client leaves after `mark`; then upstream continues with `rest`. */
   leaveAt(
     mark: string,
     path: string,
@@ -134,7 +134,7 @@ export async function startCutBench(options: GatewayOptions = {}): Promise<CutBe
   }
 }
 
-/** Resolves when upstream has seen that the gateway is gone. */
+/** Resolves when upstream has seen that the gateway disconnected. */
 export async function upstreamNoticed({ received }: LeftCall): Promise<void> {
   await withDeadline(received.whenPeerClosed, () => 'upstream did not notice')
 }

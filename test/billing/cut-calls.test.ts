@@ -23,7 +23,7 @@ interface Streaming {
 
 let begun = 0
 
-/** Starts a call; resolves with the connection while the call runs. */
+/** Starts a call; resolves with its connection while it runs. */
 async function begin(path: string, body: unknown, simulate: string): Promise<Streaming> {
   const text = JSON.stringify(body)
   const name = `begun-${++begun}`
@@ -42,7 +42,7 @@ async function begin(path: string, body: unknown, simulate: string): Promise<Str
   return { client, requestId: idOf(name) }
 }
 
-/** The id of the call of this user agent, as soon as there is one. */
+/** The id of the call with this user agent, once it exists. */
 async function idOf(name: string): Promise<string> {
   const database = openDatabaseReader(bench.gateway)
   try {
@@ -58,7 +58,7 @@ async function idOf(name: string): Promise<string> {
   }
 }
 
-test('a client that leaves in mid-stream pays the input upstream stated and the output it got, estimated', async () => {
+test('a client that leaves mid-stream pays the stated input and estimated output', async () => {
   const { client, requestId } = await begin(
     '/v1/messages',
     { ...messages, stream: true },
@@ -78,7 +78,7 @@ test('a client that leaves in mid-stream pays the input upstream stated and the 
   assert.ok(Number(record['cost_usd']) > 0)
 })
 
-test('leaving after the last content but before the final figures saves nothing: the bill is upstream’s own', async () => {
+test('leaving after the last content but before the final usage is billed upstream’s usage', async () => {
   // The terminal events come slowly; the client leaves when it has the text.
   const { client, requestId } = await begin(
     '/v1/messages',
@@ -109,7 +109,7 @@ test('leaving after the terminal event is a normal end', async () => {
   assert.equal(String(record['cost_usd']), '0.0002')
 })
 
-test('a stream that upstream breaks is charged for what is known, estimated, and broken for the client', async () => {
+test('a stream that upstream breaks is billed by estimate and breaks for the client', async () => {
   for (const [path, body] of [
     ['/v1/messages', { ...messages, stream: true }],
     ['/v1/chat/completions', { ...chat, stream: true }],
@@ -125,7 +125,7 @@ test('a stream that upstream breaks is charged for what is known, estimated, and
   }
 })
 
-test('a JSON answer that upstream breaks is broken for the client and charged by estimate', async () => {
+test('a JSON reply that upstream breaks is billed by estimate and breaks for the client', async () => {
   const reply = await bench.call('/v1/messages', messages, { simulate: 'tokens=400;cut=byte:200' })
   assert.equal(reply.ended, 'cut')
   const record = await bench.record(reply.requestId)
@@ -150,7 +150,7 @@ test('a 2xx without usage is rated on estimated input and output', async () => {
   }
 })
 
-test('explicit zero usage stays zero', async () => {
+test('stated usage of zero stays zero', async () => {
   const reply = await bench.call('/v1/messages', messages, {
     simulate: 'usage={"input_tokens":0,"output_tokens":0}',
   })
@@ -158,7 +158,7 @@ test('explicit zero usage stays zero', async () => {
   assert.equal((await bench.record(reply.requestId))['estimated'], false)
 })
 
-test('an upstream that breaks off before it answers costs nothing: the call is interrupted', async () => {
+test('a connection that upstream closes before it answers costs nothing and is interrupted', async () => {
   const reply = await bench.call('/v1/messages', messages, { simulate: 'reset' })
   assert.equal(reply.status, 502)
   assert.equal(reply.header('x-svc-cost-usd'), '0')

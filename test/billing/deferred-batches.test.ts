@@ -5,7 +5,7 @@ import { until } from '../support/until.ts'
 import { type BilledReply, startBillingBench } from './bench-of-one.ts'
 import { startShownUpstream } from './shown-upstream.ts'
 
-/** Upstream works by this clock; the gateway polls by its own. */
+/** Upstream uses this clock; the gateway polls by its own. */
 let workMs = 0
 const bench = await startBillingBench({ settings: { budgetWaitMs: 0 } }, { clock: () => workMs })
 closeAfter(bench)
@@ -49,7 +49,7 @@ const makeChat = (fileId: string, key: string) =>
     { key, surface: 'chat' },
   )
 
-/** Makes every object due at the poller's next look. */
+/** Makes every object due at the next poll. */
 const hurryPoller = () => changeDatabase(bench.gateway, 'UPDATE deferred_object SET due_at_ms = 0')
 
 async function settledByPoller(requestId: string) {
@@ -57,11 +57,11 @@ async function settledByPoller(requestId: string) {
   await until('it is settled', async () => (await stateOf(requestId))['state'] === 'settled')
 }
 
-/** Makes every object due, and resolves when the poller has dealt with all of them. */
+/** Makes every object due, and resolves when all have been polled. */
 async function everyObjectPolled() {
   const { key } = await capped()
   await hurryPoller()
-  // A new object wakes the poller, which looks seldom while no call waits for its object.
+  // A new object wakes the poller, which rarely runs while no call waits for its object.
   const waking = await makeMessages([entry('wakes')], key)
   const due = 'SELECT object_id FROM deferred_object WHERE due_at_ms = 0'
   await until('nothing is due any more', async () => (await readDatabase(bench.gateway, due)).length === 0)
@@ -70,7 +70,7 @@ async function everyObjectPolled() {
   assert.equal((await stateOf(waking.requestId))['state'], 'settled')
 }
 
-/** The records of a batch, one for each model. */
+/** The records of a batch, one per model. */
 async function childrenOf(keyId: string, requestId: string) {
   const path = `/v1/keys/${keyId}/requests?parent_id=${requestId}`
   const { data } = (await admin(path)) as { data: Record<string, unknown>[] }
@@ -80,7 +80,7 @@ async function childrenOf(keyId: string, requestId: string) {
 const sum = (calls: readonly Record<string, unknown>[], name: string) =>
   calls.reduce((total, call) => total + Math.round(Number(call[name]) * 1e9), 0) / 1e9
 
-test('a Messages batch is held for, asked for, and billed at half the price with a record for each model', async () => {
+test('a Messages batch holds, polls, and settles at half price with one record per model', async () => {
   const { id: keyId, key } = await capped()
   const reply = await makeMessages(
     [entry('a'), entry('b'), entry('c', 'claude-opus-5'), entry('d', 'no-such-model')],
@@ -138,7 +138,7 @@ async function requestsByModel(key: string): Promise<(readonly [model: string, r
   return data.filter(({ requests }) => requests > 0).map(({ model, requests }) => [model, requests])
 }
 
-test('usage counts the requests of a batch and not its records', async () => {
+test('usage counts the requests of a batch, not its records', async () => {
   const { key } = await capped()
   const made = await makeMessages([entry('a'), entry('b'), entry('c')], key)
   workMs += DAY_MS
@@ -146,7 +146,7 @@ test('usage counts the requests of a batch and not its records', async () => {
   assert.deepEqual(await requestsByModel(key), [['claude-haiku-5-5', 3]])
 })
 
-test('a client that sees that its batch has ended finds it settled, and so does one that reads the results', async () => {
+test('reading an ended batch or its results settles it', async () => {
   const looks: readonly ((id: string, key: string) => Promise<BilledReply>)[] = [
     (id, key) => bench.call(`/v1/messages/batches/${id}`, undefined, { method: 'GET', key }),
     (id, key) => bench.call(`/v1/messages/batches/${id}/results`, undefined, { method: 'GET', key }),
@@ -159,11 +159,11 @@ test('a client that sees that its batch has ended finds it settled, and so does 
     assert.equal((await stateOf(made.requestId))['state'], 'deferred')
     workMs += DAY_MS
     assert.equal((await look(id, key)).status, 200)
-    // A reply that is no JSON is passed on as it comes, so the client has it while the gateway still reads it.
+    // A reply that is not JSON is streamed, so the client has it before the gateway has read it.
     await until('it is settled', async () => (await stateOf(made.requestId))['state'] === 'settled')
     const before = await admin(`/v1/keys/${keyId}`)
     assert.ok(Number(before['month_spend_usd']) > 0)
-    // An object is settled once, however often it is seen.
+    // An object settles once, however often it is read.
     await look(id, key)
     await everyObjectPolled()
     assert.equal((await admin(`/v1/keys/${keyId}`))['month_spend_usd'], before['month_spend_usd'])
@@ -172,7 +172,7 @@ test('a client that sees that its batch has ended finds it settled, and so does 
   await bench.assertBalanced()
 })
 
-test('a cancelled batch costs what its finished requests cost', async () => {
+test('a cancelled batch costs its finished requests', async () => {
   const { key } = await capped(100)
   const made = await makeMessages(
     Array.from({ length: 100 }, (_, n) => entry(`r${n}`)),
@@ -188,7 +188,7 @@ test('a cancelled batch costs what its finished requests cost', async () => {
   await bench.assertBalanced()
 })
 
-test('a Chat batch is held for by what was found at the upload, and billed by its lines', async () => {
+test('a Chat batch holds the bound found at the upload and is billed by its lines', async () => {
   const { id: keyId, key } = await capped()
   const fileId = await upload(key, [line('a'), line('b'), line('c', 'gpt-6-sol')])
   const made = await makeChat(fileId, key)
@@ -209,7 +209,7 @@ test('a Chat batch is held for by what was found at the upload, and billed by it
   await bench.assertBalanced()
 })
 
-test('a file that this key has not uploaded here makes no batch where there is a limit', async () => {
+test('a limited key cannot create a batch from a file that it did not upload here', async () => {
   const { key } = await capped()
   const { key: other } = await capped()
   const open = (await bench.gateway.createKey('without limits')).key
@@ -225,7 +225,7 @@ test('a file that this key has not uploaded here makes no batch where there is a
   await settledByPoller(made.requestId)
 })
 
-test('of batches that pass a cap together only those go that fit', async () => {
+test('of concurrent batches under a cap, only those that fit are admitted', async () => {
   const requests = [entry('a', 'claude-haiku-5-5', { max_tokens: 1_000 })]
   const { id: probeId, key: probe } = await capped(100)
   await makeMessages(requests, probe)
@@ -233,7 +233,7 @@ test('of batches that pass a cap together only those go that fit', async () => {
   const { id, key } = await bench.gateway.createKey('narrow', { monthly_budget_usd: held * 2.5 })
   const replies = await Promise.all(Array.from({ length: 6 }, () => makeMessages(requests, key)))
   const passed = replies.filter(({ status }) => status === 200).length
-  // The third batch begins while there is still room, as the last call under a cap may.
+  // The third batch starts while the cap has room, as the last call under a cap may.
   assert.ok(passed >= 2 && passed <= 3, `${passed} of 6 passed`)
   for (const { status } of replies)
     assert.ok(status === 200 || status === 429 || status === 402, String(status))
@@ -245,7 +245,7 @@ test('of batches that pass a cap together only those go that fit', async () => {
   assert.ok(spend > 0 && spend <= held * passed, `${spend} of ${passed} times ${held}`)
 })
 
-test('a batch that has ended when it is answered, and when it is first polled, is paid by its results', async () => {
+test('a batch that has already ended when created is billed by its results', async () => {
   await using upstream = await startShownUpstream()
   await using quick = await startBillingBench(upstream.urls)
   const ended = { id: 'msgbatch_1', processing_status: 'ended' }
@@ -262,7 +262,7 @@ test('a batch that has ended when it is answered, and when it is first polled, i
   await quick.assertBalanced()
 })
 
-test('a tool input that is nested deeper than the stack does not make the results unreadable', async () => {
+test('a tool input nested deeper than the stack does not make the results unreadable', async () => {
   await using upstream = await startShownUpstream()
   await using quick = await startBillingBench(upstream.urls)
   const ended = { id: 'msgbatch_1', processing_status: 'ended' }
@@ -281,7 +281,7 @@ test('a tool input that is nested deeper than the stack does not make the result
   assert.equal((await quick.balance())['balance_usd'], (-1000 * (HAIKU.input + HAIKU.output)) / 2e6)
 })
 
-test('a line that succeeded without usage is estimated by the text that it shows', async () => {
+test('a succeeded line without usage is estimated from its text', async () => {
   await using upstream = await startShownUpstream()
   await using quick = await startBillingBench(upstream.urls)
   const ended = { id: 'msgbatch_1', processing_status: 'ended' }
@@ -300,7 +300,7 @@ test('a line that succeeded without usage is estimated by the text that it shows
   await quick.assertBalanced()
 })
 
-test('results that can never be asked for cost nothing for now, and are given up after 30 days', async () => {
+test('unreadable results cost nothing, and are given up after 30 days', async () => {
   const upstream = await startShownUpstream()
   const odd = await startBillingBench(upstream.urls)
   try {

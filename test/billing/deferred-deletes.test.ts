@@ -20,11 +20,11 @@ const codeOf = ({ status, body }: BilledReply) =>
   `${status} ${status === 200 ? '' : JSON.parse(body.toString()).error.code}`
 const isState = (state: string, requestId: string) =>
   until(`it is ${state}`, async () => (await stateOf(requestId)) === state)
-/** Makes every object due at the poller's next look. */
+/** Makes every object due at the next poll. */
 const hurryPoller = () => changeDatabase(bench.gateway, 'UPDATE deferred_object SET due_at_ms = 0')
 let made = 0
 
-/** A response that runs in the background. */
+/** A background response. */
 async function makeResponse(id = `resp_${++made}`) {
   shows('POST /v1/responses', { id, object: 'response', status: 'queued', usage: null })
   shows(`GET /v1/responses/${id}`, { id, status: 'in_progress', usage: null })
@@ -49,7 +49,7 @@ async function makeBatch(id: string) {
   return { path, requestId, ended: () => shows(`GET ${path}`, { id, processing_status: 'ended' }) }
 }
 
-test('an object that is not settled is not deleted, and is at the front of the polls then', async () => {
+test('DELETE of an unsettled object is refused, and moves the object to the front of its polls', async () => {
   const response = await makeResponse()
   const path = `/v1/responses/${response.id}`
   const refused = await remove(path)
@@ -72,12 +72,12 @@ test('an object that is not settled is not deleted, and is at the front of the p
   assert.equal(JSON.parse(kept.body.toString()).error.type, 'conflict_error')
   const message = { model: 'claude-haiku-5-5', usage: { input_tokens: 10, output_tokens: 10 } }
   shows(`GET ${batch.path}/results`, { custom_id: 'a', result: { type: 'succeeded', message } })
-  // The first poll may have met the error, and the next one is 30 s away: a refused DELETE is what brings it forward.
+  // The first poll may have met the error, and the next is 30 s away: the refused DELETE brings it forward.
   await until('it is settled', async () => codeOf(await remove(batch.path, {})) === '200 ')
   assert.equal(await stateOf(batch.requestId), 'settled')
 })
 
-test('nor is it deleted by another spelling of its path', async () => {
+test('DELETE by another spelling of the path is refused too', async () => {
   const { id, requestId } = await makeResponse()
   for (const spelling of [id.replace('_', '%5F'), id.replace('_', '%255f'), `${id}/`, `${id};a=b`])
     assert.equal(codeOf(await remove(`/v1/responses/${spelling}`)), '409 not_settled', spelling)
@@ -92,7 +92,7 @@ interface StreamOptions {
   readonly last?: Parameters<typeof upstream.streams>[3]
 }
 
-/** A response whose stream has named it, and ends with `last` when `end` is called. */
+/** A response whose stream has named it; calling `end` ends it with `last`. */
 async function streamResponse(id: string, { background = false, last = null }: StreamOptions) {
   const { promise: rest, resolve } = Promise.withResolvers<void>()
   const response = { id, object: 'response', status: 'in_progress', model: 'gpt-6-luna', usage: null }
@@ -121,7 +121,7 @@ const completed = (id: string) => ({
   response: { id, object: 'response', status: 'completed', model: 'gpt-6-luna', usage },
 })
 
-test('a response is not deleted while it streams', async () => {
+test('DELETE of a response is refused while it streams', async () => {
   for (const background of [false, true]) {
     const id = `resp_streams_${background}`
     const stream = await streamResponse(id, { background, last: completed(id) })
@@ -134,7 +134,7 @@ test('a response is not deleted while it streams', async () => {
   await bench.assertBalanced()
 })
 
-test('a stored response that still runs after its client left is deferred, and billed by its own usage', async () => {
+test('a stored response whose client left is deferred and billed by its own usage', async () => {
   const id = 'resp_left'
   shows(`GET /v1/responses/${id}`, { id, status: 'in_progress', usage: null })
   const stream = await streamResponse(id, {})
@@ -152,7 +152,7 @@ test('a stored response that still runs after its client left is deferred, and b
   await bench.assertBalanced()
 })
 
-test('a response that is settled before its stream has stated its cost is counted once', async () => {
+test('a response that settles before its stream states the cost is counted once', async () => {
   const cost = async () => {
     const headers = { authorization: `Bearer ${bench.gateway.adminKey}` }
     const shown = await fetch(`${bench.gateway.url}/metrics`, { headers })
@@ -172,7 +172,7 @@ test('a response that is settled before its stream has stated its cost is counte
   await bench.assertBalanced()
 })
 
-test('a DELETE that succeeds although the object is open charges the hold', async () => {
+test('a DELETE that succeeds while the object is open charges the hold', async () => {
   const id = 'resp_raced'
   const { promise: rest, resolve } = Promise.withResolvers<void>()
   const done = { type: 'response.deleted', response: {} }
@@ -188,14 +188,14 @@ test('a DELETE that succeeds although the object is open charges the hold', asyn
   await bench.assertBalanced()
 })
 
-/** A DELETE that upstream answered with 2xx, as a node that does not know the object would send it. */
+/** A DELETE that upstream answered with 2xx, as through a node that does not know the object. */
 async function removedElsewhere(path: string) {
   shows('DELETE /v1/responses/resp_other', { deleted: true })
   const { requestId } = await remove('/v1/responses/resp_other')
   await changeDatabase(bench.gateway, `UPDATE call SET path = '${path}' WHERE id = '${requestId}'`)
 }
 
-test('an object that was deleted on another node charges the hold, while it streamed and in the background', async () => {
+test('an object deleted through another node charges the hold, both streaming and in the background', async () => {
   const stream = await streamResponse('resp_elsewhere', {})
   shows('GET /v1/responses/resp_elsewhere', {}, 404)
   const { held_usd: streamed } = await bench.balance()
@@ -222,7 +222,7 @@ test('an object that was deleted on another node charges the hold, while it stre
   await bench.assertBalanced()
 })
 
-test('results that upstream does not have any more charge the hold', async () => {
+test('results that are gone upstream charge the hold', async () => {
   const batch = await makeBatch('msgbatch_gone')
   batch.ended()
   await hurryPoller()
@@ -232,7 +232,7 @@ test('results that upstream does not have any more charge the hold', async () =>
   await bench.assertBalanced()
 })
 
-test('an object that upstream does not know any more costs nothing, and its hold counts as lost', async () => {
+test('an object that upstream no longer knows costs nothing, and its hold is lost', async () => {
   const { id, requestId } = await makeResponse()
   shows(`GET /v1/responses/${id}`, {}, 404)
   await hurryPoller()
@@ -246,7 +246,7 @@ test('an object that upstream does not know any more costs nothing, and its hold
   await bench.assertBalanced()
 })
 
-test('while a Chat batch is open, only files that were uploaded here are deleted', async () => {
+test('while a Chat batch is open, only files uploaded here can be deleted', async () => {
   const upload = async (id: string) => {
     shows('POST /v1/files', { id, object: 'file', purpose: 'user_data' })
     const form = new FormData()

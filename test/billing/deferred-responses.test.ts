@@ -4,7 +4,7 @@ import { until } from '../support/until.ts'
 import { startBillingBench } from './bench-of-one.ts'
 import { startShownUpstream } from './shown-upstream.ts'
 
-/** Upstream works by this clock; the gateway polls by its own. */
+/** Upstream uses this clock; the gateway polls by its own. */
 let workMs = 0
 const bench = await startBillingBench({}, { clock: () => workMs })
 closeAfter(bench)
@@ -16,7 +16,7 @@ const stateOf = async (id: string) => await admin(`/gateway/v1/requests/${id}`)
 const isSettled = (id: string) =>
   until('it is settled', async () => (await stateOf(id))['state'] === 'settled')
 
-test('a background response stays open with its hold, and is settled when upstream has done it', async () => {
+test('a background response keeps its hold until upstream has finished it', async () => {
   const { id: keyId, key } = await bench.gateway.createKey('capped', { monthly_budget_usd: 1 })
   const reply = await bench.call('/v1/responses', RESPONSE, { surface, key })
   assert.equal(reply.status, 200)
@@ -39,7 +39,7 @@ test('a background response stays open with its hold, and is settled when upstre
 const lookAt = (id: string, more = '') =>
   bench.call(`/v1/responses/${id}${more}`, undefined, { method: 'GET', surface })
 
-/** A response in the background, and its call, which is open. */
+/** Creates a background response; resolves with it and its open call. */
 async function made(more: object = {}) {
   const reply = await bench.call('/v1/responses', { ...RESPONSE, ...more }, { surface })
   const { object_id, state } = await stateOf(reply.requestId)
@@ -47,7 +47,7 @@ async function made(more: object = {}) {
   return { id: String(object_id), requestId: reply.requestId }
 }
 
-test("a client's own look at the finished response settles its call, and costs nothing itself", async () => {
+test('a client’s own GET of the finished response settles its call, and costs nothing itself', async () => {
   const { id, requestId } = await made()
   const early = await lookAt(id)
   assert.equal((await stateOf(requestId))['state'], 'deferred')
@@ -57,14 +57,14 @@ test("a client's own look at the finished response settles its call, and costs n
   assert.equal(state, 'settled')
   assert.ok(Number(cost_usd) > 0)
   for (const look of [early, late]) assert.equal(look.header('x-svc-cost-usd'), '0')
-  // Later looks at the same response change nothing.
+  // Later reads of the same response change nothing.
   await lookAt(id)
   await lookAt(id, '?stream=true&starting_after=0')
   assert.equal((await stateOf(requestId))['cost_usd'], cost_usd)
   await bench.assertBalanced()
 })
 
-test('a reply that states nothing settles nothing', async () => {
+test('a reply without usage settles nothing', async () => {
   const { id, requestId } = await made()
   await bench.call(`/v1/responses/${id}`, undefined, { method: 'HEAD', surface })
   assert.equal((await stateOf(requestId))['state'], 'deferred')
@@ -73,7 +73,7 @@ test('a reply that states nothing settles nothing', async () => {
   assert.ok(Number((await stateOf(requestId))['cost_usd']) > 0)
 })
 
-test('a background stream that is read to its end is settled there', async () => {
+test('a background stream read to its end settles there', async () => {
   workMs += 1
   const reply = await bench.call('/v1/responses', { ...RESPONSE, stream: true }, { surface })
   const { state, cost_usd, object_id } = await stateOf(reply.requestId)
@@ -83,7 +83,7 @@ test('a background stream that is read to its end is settled there', async () =>
   assert.equal(reply.trailer('x-svc-cost-usd'), String(cost_usd))
 })
 
-test('a response that is cancelled costs what it says that it has used by then', async () => {
+test('a cancelled response costs the usage it states', async () => {
   const { id, requestId } = await made()
   workMs += 1_100
   await bench.call(`/v1/responses/${id}/cancel`, '{}', { surface })
@@ -92,7 +92,7 @@ test('a response that is cancelled costs what it says that it has used by then',
   await bench.assertBalanced()
 })
 
-test('a revoked key ends nothing that is under way: what it has made is still billed to it', async () => {
+test('objects of a revoked key still settle', async () => {
   const { id: keyId, key } = await bench.gateway.createKey('revoked', { monthly_budget_usd: 1 })
   const reply = await bench.call('/v1/responses', RESPONSE, { surface, key })
   await bench.gateway.revokeKey(keyId)
@@ -113,7 +113,7 @@ test('the log lists deferred calls apart from those in flight', async () => {
   assert.deepEqual(await ids('deferred'), [])
 })
 
-test('what upstream has made for an earlier call, and names again for a repetition of it, is paid once', async () => {
+test('if upstream names one response for two calls, it is billed once', async () => {
   await using again = await startBillingBench({}, { deterministic: true, clock: () => workMs })
   const calls = [0, 1].map(() => again.call('/v1/responses', RESPONSE, { surface }))
   const replies = await Promise.all(calls)
@@ -130,7 +130,7 @@ test('what upstream has made for an earlier call, and names again for a repetiti
   await again.assertBalanced()
 })
 
-test('a finished response that does not state its usage is estimated by the output it shows', async () => {
+test('a finished response without usage is estimated from its output', async () => {
   await using upstream = await startShownUpstream()
   await using odd = await startBillingBench(upstream.urls)
   const shown = { id: 'resp_1', model: 'gpt-6-luna', usage: null }
@@ -152,7 +152,7 @@ test('a finished response that does not state its usage is estimated by the outp
   await odd.assertBalanced()
 })
 
-test('a background stream that is cancelled without stated usage costs what it delivered', async () => {
+test('a background stream cancelled without usage costs what it delivered', async () => {
   await using upstream = await startShownUpstream()
   await using odd = await startBillingBench(upstream.urls)
   const delta = { type: 'response.output_text.delta', delta: 'x'.repeat(400), response: null }

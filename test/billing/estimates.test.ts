@@ -28,7 +28,7 @@ afterEach(async () => {
 type Record_ = Record<string, unknown>
 const usageOf = (record: Record_) => record['usage'] as Record<string, number>
 
-/** A JSON call that its client leaves after so many milliseconds, before upstream has answered. */
+/** A JSON call whose client leaves after this many milliseconds, before upstream has answered. */
 async function leaveDocument(body: Record_, ms: number): Promise<Record_> {
   const call = await bench.begin('/v1/chat/completions', body, [{ pause: never }])
   await call.received.whenComplete
@@ -38,17 +38,17 @@ async function leaveDocument(body: Record_, ms: number): Promise<Record_> {
   return await call.record()
 }
 
-test('a JSON call that its client leaves pays for the time that upstream worked, whatever the model', async () => {
+test('a JSON call whose client leaves is billed for the time upstream worked, whatever the model', async () => {
   const body = { model: 'gpt-4.1', max_tokens: 2_000, messages: hi }
   const record = await leaveDocument(body, 10_000)
   assert.equal(record['estimated'], true)
-  // Ten seconds at 0.05 tokens a millisecond.
+  // Ten seconds at 0.05 tokens per millisecond.
   const { output_tokens: output = 0 } = usageOf(record)
   assert.ok(output >= 500 && output < 700, String(output))
   assert.equal(usageOf(await leaveDocument({ ...body, max_tokens: 100 }, 10_000))['output_tokens'], 100)
 })
 
-test('a stream that its client leaves in upstream’s queue pays its input and no output', async () => {
+test('a stream whose client leaves before the first output is billed input and no output', async () => {
   const body = { model: 'o4-mini', messages: hi, stream: true }
   const call = await bench.begin('/v1/chat/completions', body, [{ pause: never }])
   await call.received.whenComplete
@@ -59,7 +59,7 @@ test('a stream that its client leaves in upstream’s queue pays its input and n
   assert.ok((usage['input_tokens'] ?? 0) > 10)
 })
 
-/** A response that upstream breaks off after some text. */
+/** A response that upstream breaks after some text. */
 async function breakOff(body: Record_): Promise<Record_> {
   const call: LeftCall = await bench.begin(
     '/v1/responses',
@@ -79,7 +79,7 @@ test('a call that upstream breaks costs what it delivered, and the rest of its h
   assert.ok(input > 10 && input < 100, `${input} tokens for what the request carried, not the whole window`)
 })
 
-test('the context that a broken call continues is charged as it was recorded here', async () => {
+test('the context of a broken continued response is charged as recorded here', async () => {
   const body = { model: 'gpt-5', input: 'begin', stream: true, store: false }
   const first = await bench.begin('/v1/responses', body, [
     { send: streamHead },
@@ -94,7 +94,7 @@ test('the context that a broken call continues is charged as it was recorded her
   assert.ok(input > 3_500 && input < 3_600, String(input))
 })
 
-test('a cancelled call is charged its input with the share that this key’s calls had cached', async () => {
+test('a cancelled call is charged input at the cached share of this key’s earlier calls', async () => {
   const chunk = (more: Record_) => event({ id: 'c', model: 'gpt-4.1-mini', ...more })
   const body = {
     model: 'gpt-4.1-mini',
@@ -120,7 +120,7 @@ test('a cancelled call is charged its input with the share that this key’s cal
   assert.ok(input >= 150 && input <= 250, `${input} of 20 % not cached`)
 })
 
-test('an image stream that upstream breaks is charged the image that it has shown, by size and quality', async () => {
+test('a broken image stream is charged the partial image it showed, by size and quality', async () => {
   const body = { model: 'gpt-image-2', prompt: 'a cat', stream: true, n: 2 }
   for (const [more, tokens] of [
     [{ size: '1024x1024', quality: 'low' }, 272],
@@ -138,7 +138,7 @@ test('an image stream that upstream breaks is charged the image that it has show
   }
 })
 
-test('a stored response that upstream breaks is asked for as well, and one it does not know is estimated', async () => {
+test('a stored response that upstream breaks is polled, and estimated if upstream does not know it', async () => {
   for (const [answer, cost] of [
     [
       json({
@@ -162,19 +162,19 @@ test('a stored response that upstream breaks is asked for as well, and one it do
   }
 })
 
-/** Upstream gives up in the middle of a stream, says so, and ends the stream as if it were whole. */
+/** Upstream fails mid-stream, sends an error, and ends the stream normally. */
 const givesUp: readonly Step[] = [
   event({ type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } }),
   { send: lastChunk() },
 ]
 
-test('a stream that says nothing but an error costs nothing', async () => {
+test('a stream that contains only an error costs nothing', async () => {
   const body = { model: 'claude-haiku-5-5', max_tokens: 9, messages: hi, stream: true }
   const call = await bench.begin('/v1/messages', body, [{ send: streamHead }, ...givesUp])
   assert.equal(usd(await call.record()), 0)
 })
 
-test('an error event before any output is free although the stream stated its input; a broken connection is not', async () => {
+test('an error event before any output is free even if input was stated; a broken connection is not', async () => {
   const start = event({
     type: 'message_start',
     message: { id: 'm', model: 'claude-haiku-5-5', usage: { input_tokens: 1_000, output_tokens: 1 } },
@@ -194,7 +194,7 @@ test('an error event before any output is free although the stream stated its in
   }
 })
 
-test('a message that ends in an error while it thinks is not charged for the silence', async () => {
+test('a message that fails while thinking is not charged for the silence', async () => {
   const thought = Promise.withResolvers<void>()
   const body = { model: 'claude-opus-5-5', max_tokens: 50_000, messages: hi, stream: true }
   const call = await bench.begin('/v1/messages', body, [
@@ -214,7 +214,7 @@ test('a message that ends in an error while it thinks is not charged for the sil
   assert.deepEqual([usage['input_tokens'], usage['output_tokens']], [9, 1])
 })
 
-test('a response that fails without stated usage costs what it delivered, and the rest of its hold is lost', async () => {
+test('a response that fails without usage costs what it delivered, and the rest of its hold is lost', async () => {
   const failed = event({
     type: 'response.failed',
     response: {

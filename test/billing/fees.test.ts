@@ -34,7 +34,7 @@ function completion(model: string): object {
   return { id: 'c', model, choices: [{ index: 0, message: { content: 'Hi' }, finish_reason: 'stop' }], usage }
 }
 
-test('a chat of a search model costs one search more, by the size of its context; an unknown size is flagged', async () => {
+test('a search model adds one search per call, by context size, and an unknown size is flagged', async () => {
   // 1,000 × $2.50/M + 100 × $10/M, or 1,000 × $0.15/M + 100 × $0.60/M, and the search.
   for (const [model, size, listUsd, unpriced] of [
     ['gpt-4o-search-preview', 'low', '0.0335', false],
@@ -95,7 +95,7 @@ test('each container of a response costs a session, streamed or not', async () =
   assert.equal(streamed.trailer('x-svc-list-cost-usd'), '0.066')
 })
 
-test('a container is charged once in 20 minutes, also by responses in the background', async () => {
+test('a container is charged once in 20 minutes, also by background responses', async () => {
   const ran = { type: 'code_interpreter_call', id: 'ci_1', container_id: 'cntr_background' }
   const body = { model: 'gpt-5.6-sol', input: 'Hi', tools: [{ type: 'code_interpreter' }] }
   const done = { output: [ran], usage: { input_tokens: 1_000, output_tokens: 100 }, status: 'completed' }
@@ -119,7 +119,7 @@ test('a container is charged once in 20 minutes, also by responses in the backgr
   }
 })
 
-test('code that a message had run is flagged, since nobody says for how long, unless it is free', async () => {
+test('code execution in a message is flagged, since its duration is unknown, unless it is free', async () => {
   const message = {
     type: 'message',
     model: 'claude-opus-5',

@@ -16,7 +16,7 @@ const COST = '0.00016'
 const upstreamMsIn = (lines: readonly string[]) =>
   lines.filter((line) => /^x-svc-upstream-ms:/i.test(line)).length
 
-test('a JSON answer carries cost, list cost, upstream time and balance as headers', async () => {
+test('a JSON reply carries cost, list cost, upstream time and balance as headers', async () => {
   const before = Number((await bench.balance())['balance_usd'])
   const reply = await bench.call('/v1/messages', hello, { simulate: usage })
   assert.equal(reply.status, 200)
@@ -29,7 +29,7 @@ test('a JSON answer carries cost, list cost, upstream time and balance as header
   assert.equal(upstreamMsIn(reply.headerLines), 1)
 })
 
-test('a stream announces its figures and brings them as trailers', async () => {
+test('a stream declares its figures and sends them as trailers', async () => {
   const reply = await bench.call('/v1/messages', { ...hello, stream: true }, { simulate: usage })
   assert.equal(reply.status, 200)
   assert.equal(reply.header('x-svc-cost-usd'), undefined)
@@ -42,7 +42,7 @@ test('a stream announces its figures and brings them as trailers', async () => {
   assert.match(reply.trailer('x-svc-balance-usd') ?? '', /^-?\d+(\.\d+)?$/)
 })
 
-test('headers.balance: false omits the balance from headers and trailers, and nothing else', async () => {
+test('headers.balance: false omits only the balance from headers and trailers', async () => {
   await using quiet = await startBillingBench({ settings: { showBalance: false } })
   const reply = await quiet.call('/v1/messages', hello, { simulate: usage })
   assert.deepEqual([reply.header('x-svc-cost-usd'), reply.header('x-svc-balance-usd')], [LIST, undefined])
@@ -51,7 +51,7 @@ test('headers.balance: false omits the balance from headers and trailers, and no
   assert.deepEqual([stream.trailer('x-svc-cost-usd'), stream.trailer('x-svc-balance-usd')], [LIST, undefined])
 })
 
-test('the record of a request shows the same figures as its answer', async () => {
+test('the record of a request shows the figures of its response', async () => {
   for (const stream of [false, true]) {
     const reply = await bench.call('/v1/messages', { ...hello, stream }, { simulate: usage })
     const record = await bench.record(reply.requestId)
@@ -71,7 +71,7 @@ test('the record of a request shows the same figures as its answer', async () =>
   }
 })
 
-test('the record of a request says how many bytes of body went each way, held back or streamed', async () => {
+test('the record of a request has the body bytes of both directions, buffered or streamed', async () => {
   for (const stream of [false, true]) {
     const body = { ...hello, stream }
     const reply = await bench.call('/v1/messages', body, { simulate: usage })
@@ -84,13 +84,13 @@ test('the record of a request says how many bytes of body went each way, held ba
   assert.equal((await bench.record(refused.requestId))['bytes_out'], refused.body.length)
 })
 
-test('the record of a request in flight is answered when it is settled', async () => {
+test('a lookup of a request in flight answers once it has settled', async () => {
   const database = openDatabaseReader(bench.gateway)
   const inFlight = () => database.read("SELECT id FROM call WHERE state = 'in_flight'")
   assert.deepEqual(await inFlight(), [])
   const seen = Promise.withResolvers<string>()
   const streaming = bench.call('/v1/messages', { ...hello, stream: true }, { simulate: `${usage};delay=300` })
-  // The client learns the id with the head only, so the test finds it in the list of calls.
+  // The client learns the id only with the head, so the test reads it from the database.
   const look = async (): Promise<void> => {
     const [row] = await inFlight()
     if (row === undefined) setImmediate(look)
@@ -104,7 +104,7 @@ test('the record of a request in flight is answered when it is settled', async (
   await database.close()
 })
 
-test('errors of upstream cost nothing, and say so in headers', async () => {
+test('upstream errors cost nothing, and the headers say so', async () => {
   for (const status of [400, 429, 529]) {
     const reply = await bench.call(
       '/v1/messages',
@@ -119,7 +119,7 @@ test('errors of upstream cost nothing, and say so in headers', async () => {
   }
 })
 
-test('free endpoints cost nothing, are recorded, and hold nothing', async () => {
+test('free endpoints cost nothing, hold nothing and are recorded', async () => {
   const reply = await bench.call('/v1/models', undefined, { method: 'GET' })
   assert.equal(reply.status, 200)
   assert.equal(reply.header('x-svc-cost-usd'), '0')
@@ -128,7 +128,7 @@ test('free endpoints cost nothing, are recorded, and hold nothing', async () => 
   assert.equal(record['unpriced'], false)
 })
 
-test('a body with a length keeps it and has no trailers', async () => {
+test('a reply with a content-length keeps it and has no trailers', async () => {
   const reply = await bench.call('/v1/messages', hello, { simulate: usage })
   assert.match(reply.header('content-length') ?? '', /^\d+$/)
 })

@@ -15,7 +15,7 @@ const streamHead = message('HTTP/1.1 200 OK', [
   'Transfer-Encoding: chunked',
 ])
 
-/** The reads of a streamed call, one text for each. */
+/** The chunks in which a client receives a stream, as texts. */
 async function readsOf(
   path: string,
   body: unknown,
@@ -88,7 +88,7 @@ for (const [last, { path, body, events }] of Object.entries(streams)) {
     ['the last event cut in two', [events.join('').slice(0, -5), events.join('').slice(-5)]],
   ] as const) {
     test(`${last} leaves in one write with the end of the body and the figures: ${how}`, async () => {
-      // Upstream sends the last chunk late.
+      // Upstream delays the last chunk.
       const seen = Promise.withResolvers<void>()
       upstream.queue([
         { send: streamHead },
@@ -111,7 +111,7 @@ for (const [last, { path, body, events }] of Object.entries(streams)) {
   }
 }
 
-test('a last event that upstream does not end leaves without waiting for ever', async () => {
+test('a last event without the end of its stream is sent without waiting for it', async () => {
   const arrived = Promise.withResolvers<void>()
   const { path, body, events } = streams['event: message_stop']
   upstream.queue([

@@ -31,7 +31,7 @@ const imageDone = event({
     input_tokens_details: { text_tokens: 50, image_tokens: 0 },
   },
 })
-test('an image stream that is left at its last partial image is read to its end and billed by its usage', async () => {
+test('an image stream left at its last partial image is read to its end and billed by its usage', async () => {
   const call = await bench.leaveAt(
     'partial_image_index',
     '/v1/images/generations',
@@ -45,7 +45,7 @@ test('an image stream that is left at its last partial image is read to its end 
   assert.equal(record['estimated'], false)
 })
 
-test('a stored response that is left is cancelled, asked for, and settled by what upstream says', async () => {
+test('a stored response that is left is cancelled, polled, and billed by upstream’s answer', async () => {
   const call = await bench.leaveAt(
     'Hello',
     '/v1/responses',
@@ -65,7 +65,7 @@ test('a stored response that is left is cancelled, asked for, and settled by wha
   assert.equal(call.received.peerClosedEarly, true, 'the generation itself was cancelled')
 })
 
-test('reasoning out of sight is charged by the silence and the rate that the model has shown', async () => {
+test('hidden reasoning of a left call is charged by the silence at the model’s observed rate', async () => {
   const body = { model: 'o4-mini', input: 'think', stream: true, store: false, max_output_tokens: 50_000 }
   const usage = { input_tokens: 10, output_tokens: 1_000 }
   // A complete call of ten seconds and 1,000 tokens: a hundred tokens a second.
@@ -102,7 +102,7 @@ test('reasoning out of sight is charged by the silence and the rate that the mod
   assert.equal(((await limited.record())['usage'] as Record<string, number>)['output_tokens'], 700)
 })
 
-test('a plain generation that is left is cancelled, and silence costs nothing where the model does not reason', async () => {
+test('a plain generation that is left is cancelled, and silence without reasoning costs nothing', async () => {
   for (const [path, body, before] of [
     [
       '/v1/chat/completions',
@@ -153,7 +153,7 @@ const answer = event({
 })
 const THINKING = { model: 'claude-opus-5-5', max_tokens: 50_000, messages: hi, stream: true }
 
-test('thinking that is shown in summary is charged by the time it took, and not by the summary', async () => {
+test('summarised thinking is charged by its duration, not by the summary', async () => {
   const steps = Array.from({ length: 20 }, () => Promise.withResolvers<void>())
   const shown = steps.flatMap(({ promise }, i) => [{ pause: promise }, summary(i)])
   const call = await bench.begin('/v1/messages', THINKING, [
@@ -163,7 +163,7 @@ test('thinking that is shown in summary is charged by the time it took, and not 
     answer,
     { pause: never },
   ])
-  // A delta every three quarters of a second leaves no gap that would count by itself.
+  // A delta every 750 ms leaves no gap that would count by itself.
   await call.client.received('content_block_start')
   for (const [i, { resolve }] of steps.entries()) {
     bench.step(750)
@@ -173,11 +173,14 @@ test('thinking that is shown in summary is charged by the time it took, and not 
   await call.client.received('<<END>>')
   call.client.leave()
   const usage = (await call.record())['usage'] as Record<string, number>
-  // A quarter of a minute at the rate of a model that is not known yet: 50 tokens a second.
+  // 15 seconds at the rate of an unknown model: 50 tokens a second.
   assert.ok((usage['output_tokens'] ?? 0) >= 700, String(usage['output_tokens']))
 })
 
-/** Calls whose usage cannot be read from the delivered events: path, body, those events, the event with usage, its cost. */
+/**
+ * Calls whose usage cannot be read from the delivered events: path, body, those events, the event with usage,
+ * its cost.
+ */
 const unseen: Readonly<
   Record<string, readonly [path: string, body: unknown, before: readonly Step[], end: Step, usd: string]>
 > = {
@@ -231,7 +234,7 @@ const unseen: Readonly<
 }
 
 for (const [name, [path, body, before, end, cost]] of Object.entries(unseen)) {
-  test(`${name} is read to its end though its client left, and billed by its usage`, async () => {
+  test(`${name} is read to its end after its client left, and billed by its usage`, async () => {
     const call = await bench.leaveAt('Hello', path, body, before, [end, { send: lastChunk() }])
     const record = await call.record()
     assert.equal(record['estimated'], false)
@@ -240,7 +243,7 @@ for (const [name, [path, body, before, end, cost]] of Object.entries(unseen)) {
   })
 }
 
-test('with streams.on_leave "finish" a plain generation is read to its end as well', async () => {
+test('with streams.on_leave "finish", a plain generation is read to its end too', async () => {
   const finishing = await startCutBench({ settings: { onLeave: 'finish' } })
   const call = await finishing.leaveAt(
     'Hello',

@@ -30,7 +30,7 @@ interface Kept {
   readonly truncated: boolean
 }
 
-/** Polls for the bodies of a call, which are written after the answer has left. */
+/** Polls for the bodies of a call, which are written after the response. */
 async function bodiesOf(requestId: string): Promise<{ request: Kept | null; response: Kept | null }> {
   let bodies: unknown
   await until(`there are bodies of ${requestId}`, async () => {
@@ -41,7 +41,7 @@ async function bodiesOf(requestId: string): Promise<{ request: Kept | null; resp
   return bodies as { request: Kept | null; response: Kept | null }
 }
 
-/** All bytes of kept bodies: files of their own, or a table. */
+/** All bytes of logged bodies: separate files, or a table. */
 async function keptBytes(): Promise<Buffer[]> {
   const { dataDir, databaseUrl } = bench.gateway
   if (databaseUrl === null) {
@@ -60,7 +60,7 @@ const message = {
   messages: [{ role: 'user', content: 'Grüße, world' }],
 }
 
-test('a key that logs has both bodies of a call kept, as they were said', async () => {
+test('a key with log_requests stores both bodies of a call unchanged', async () => {
   const reply = await bench.call('/v1/messages', message, { key: loggedKey })
   const { request, response } = await bodiesOf(reply.requestId)
   assert.deepEqual(JSON.parse(request?.content ?? ''), message)
@@ -70,14 +70,14 @@ test('a key that logs has both bodies of a call kept, as they were said', async 
   assert.match(response?.content_type ?? '', /application\/json/)
 })
 
-test('a stream is kept too, and a compressed reply is kept readable', async () => {
+test('a streamed body is logged, and a compressed reply is logged decoded', async () => {
   const stream = await bench.call('/v1/messages', { ...message, stream: true }, { key: loggedKey })
   assert.match((await bodiesOf(stream.requestId)).response?.content ?? '', /^event: message_start/)
   const coded = await bench.call('/v1/messages', message, { key: loggedKey, simulate: 'encode=gzip' })
   assert.match((await bodiesOf(coded.requestId)).response?.content ?? '', /"type": ?"message"/)
 })
 
-test('a key that does not log has nothing kept, and the record of the call all the same', async () => {
+test('a key without log_requests stores no body, but the record of the call', async () => {
   const reply = await bench.call('/v1/messages', message)
   await bench.record(reply.requestId)
   const { status, body } = await own('GET', `/gateway/v1/requests/${reply.requestId}/bodies`)
@@ -85,17 +85,17 @@ test('a key that does not log has nothing kept, and the record of the call all t
   assert.match(JSON.stringify(body), /No bodies are stored/)
 })
 
-test('of a large body nearly the first megabyte is kept, and how long it was', async () => {
+test('a large body is logged up to almost one mebibyte, with its full length', async () => {
   const long = { ...message, messages: [{ role: 'user', content: 'x'.repeat(3_000_000) }] }
   const reply = await bench.call('/v1/messages', long, { key: loggedKey })
   const { request } = await bodiesOf(reply.requestId)
-  // The last half kilobyte could be half of a secret.
+  // The last 512 bytes could be half of a secret.
   assert.equal(request?.content.length, 1024 * 1024 - 512)
   assert.equal(request?.length_bytes, Buffer.byteLength(JSON.stringify(long)))
   assert.equal(request?.truncated, true)
 })
 
-test('keys that stand in a body are not kept, whether it was compressed or not', async () => {
+test('secrets in a logged body are removed, whether it was compressed or not', async () => {
   const secretive = { ...message, messages: [{ role: 'user', content: `my key is ${loggedKey}` }] }
   const plain = await bench.call('/v1/messages', secretive, { key: loggedKey })
   assert.match((await bodiesOf(plain.requestId)).request?.content ?? '', /my key is svc_live_\[redacted\]/)
@@ -105,7 +105,7 @@ test('keys that stand in a body are not kept, whether it was compressed or not',
   for (const bytes of kept) assert.ok(!bytes.includes(loggedKey))
 })
 
-test('an upload that flows through is kept and counted', async () => {
+test('a streamed upload is logged and counted', async () => {
   const boundary = 'b0undary'
   const form = [
     `--${boundary}`,
@@ -136,6 +136,6 @@ test('an upload that flows through is kept and counted', async () => {
   assert.equal((await bench.record(id))['bytes_in'], form.length)
 })
 
-test('GET /gateway/v1/requests/{id}/bodies 404: there is no such request', async () => {
+test('GET /gateway/v1/requests/{id}/bodies 404: unknown request', async () => {
   assert.equal((await own('GET', '/gateway/v1/requests/req_none/bodies')).status, 404)
 })

@@ -45,7 +45,7 @@ const endings: Record<string, Script> = {
 }
 
 for (const [name, script] of Object.entries(endings)) {
-  test(`an upstream that has the request and ${name} costs the customer nothing, and what it may have cost is lost`, async () => {
+  test(`if upstream has the request and ${name}, the call is free and its possible cost is lost`, async () => {
     const { id, key } = await bench.gateway.createKey('loser', { monthly_budget_usd: 1 })
     let lostUsd = 0
     for (const [path, body, surface] of [
@@ -63,7 +63,7 @@ for (const [name, script] of Object.entries(endings)) {
         `SELECT hold_list_nanos FROM call WHERE id = '${reply.requestId}'`,
       )
       const holdUsd = Number(row?.['hold_list_nanos']) / 1e9
-      // The hold is at least that of a thousand tokens of output.
+      // The hold covers at least 1,000 output tokens.
       assert.ok(holdUsd >= 0.0005, `${holdUsd} were held`)
       assert.deepEqual(
         [record['state'], record['status'], record['cost_usd'], record['list_cost_usd']],
@@ -91,7 +91,7 @@ test('a call that never reached upstream is released, and nothing is lost', asyn
   await assertReleased(alone, await alone.call('/v1/messages', HAIKU, { key }), id)
 })
 
-test('a request of which upstream took only a part is released: it cannot have been worked on', async () => {
+test('a request that upstream read only in part is released, since it cannot have been processed', async () => {
   const { id, key } = await bench.gateway.createKey('half way')
   upstream.queue({ early: [{ reset: true }], reading: false })
   const long = { ...HAIKU, messages: [{ role: 'user', content: 'x'.repeat(24 * 1024 * 1024) }] }

@@ -9,7 +9,7 @@ interface StreamEvent {
 
 const written = (event: StreamEvent) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`
 
-/** An upstream that shows the objects of a test, by method and path. Other requests get 404. */
+/** An upstream that serves the objects of a test by method and path. Other requests get 404. */
 export async function startShownUpstream() {
   const shown = new Map<string, readonly Step[]>()
   const upstream = await ScriptedUpstream.start()
@@ -25,7 +25,9 @@ export async function startShownUpstream() {
     showsText(what: string, text: string) {
       shown.set(what, [{ send: answerText(200, text) }])
     },
-    /** Begins a stream with an event. `rest` ends it, with the last event if there is one: nothing more comes before. */
+    /**
+     * Begins a stream with an event. `rest` ends it, with the last event if given; nothing else comes before.
+     */
     streams(what: string, event: StreamEvent, rest: Promise<unknown>, last: StreamEvent | null = null) {
       const head = 'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n'
       const end = last === null ? [] : [{ send: written(last) }]

@@ -10,7 +10,7 @@ const FSYNC_FAILED = 1034
 const body = { model: 'claude-haiku-5-5', max_tokens: 100, messages: [{ role: 'user', content: 'Hello' }] }
 const usage = 'usage={"input_tokens":1000,"output_tokens":200}'
 
-test('on a full disk new calls get 503 and nothing is sent, streams finish, and all is settled when space returns', async () => {
+test('on a full disk new calls get 503 unsent, streams finish, and everything settles when space returns', async () => {
   const diskFault = new SharedArrayBuffer(4)
   const bench = await startBillingBench({ diskFault })
   const setFault = (code: number) => Atomics.store(new Int32Array(diskFault), 0, code)
@@ -67,7 +67,7 @@ test('on a full disk new calls get 503 and nothing is sent, streams finish, and 
   }
 })
 
-test('a failed fsync is fatal: it is not tried again, and nothing is admitted any more', async () => {
+test('a failed fsync is fatal: it is not retried, and no call is admitted afterwards', async () => {
   const diskFault = new SharedArrayBuffer(4)
   const fatal: Error[] = []
   await using bench = await startBillingBench({ diskFault, onFatal: (error) => fatal.push(error) })
@@ -78,7 +78,7 @@ test('a failed fsync is fatal: it is not tried again, and nothing is admitted an
   assert.equal((await bench.call('/v1/messages', body)).status, 503)
   assert.equal(fatal.length, 1)
   assert.match(fatal[0]?.message ?? '', /disk failed/)
-  // A disk that works again does not bring back the pages that it lost, so nothing is admitted.
+  // A disk that works again does not restore the pages it lost.
   setFault(0)
   assert.equal((await bench.call('/v1/messages', body)).status, 503)
   assert.equal(bench.simulator.requests, sent)

@@ -3,7 +3,7 @@ import { changeDatabase } from '../support/read-database.ts'
 import { test } from '../support/suite.ts'
 import { startBillingBench } from './bench-of-one.ts'
 
-test('a call whose bill the store refuses is closed as interrupted, and stays so', async () => {
+test('a call whose settlement the store refuses is closed as interrupted', async () => {
   await using bench = await startBillingBench()
   const { id, key } = await bench.gateway.createKey('refused')
   await changeDatabase(

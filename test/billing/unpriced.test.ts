@@ -41,7 +41,7 @@ for (const [name, bench] of [
   ['auto under enforced credit', enforced],
   ['refuse', refusing],
 ] as const) {
-  test(`${name}: a model without a price is refused as unknown, and nothing is sent`, async () => {
+  test(`${name}: a model without a price is refused, and nothing is sent`, async () => {
     const before = bench.simulator.requests
     const reply = await bench.call('/v1/messages', unknownModel)
     assert.equal(reply.status, 404)
@@ -70,7 +70,7 @@ for (const [name, bench] of [
   })
 }
 
-test('an unknown path is forwarded where no limit is at stake, and flagged', async () => {
+test('an unknown path is forwarded for a key without limits', async () => {
   const reply = await open.call('/v1/no/such/endpoint', {})
   assert.equal(reply.status, 404)
   assert.doesNotMatch(reply.body.toString(), /endpoint_not_metered/)

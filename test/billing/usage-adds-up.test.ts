@@ -5,7 +5,7 @@ import { untilCounted } from '../support/simulator-counts.ts'
 import { afterEach, closeAfter, test } from '../support/suite.ts'
 import { type BilledReply, type CallOptions, startBillingBench } from './bench-of-one.ts'
 
-/** The costs that clients saw, added up, against the reports of usage. */
+/** Compares the sum of the costs that clients saw with the usage reports. */
 
 const clock = clockAt('2026-11-29T10:00:00Z')
 const bench = await startBillingBench({ clock, env: { TOLLGATE_DISCOUNT: '0.137' } })
@@ -15,7 +15,7 @@ afterEach(() => bench.assertBalanced())
 const keys = [await bench.gateway.createKey('one'), await bench.gateway.createKey('two')]
 const [one = { id: '', key: '' }, two = { id: '', key: '' }] = keys
 
-/** A call from its client's view. */
+/** A call as its client saw it. */
 interface Seen {
   readonly day: string
   readonly model: string
@@ -35,7 +35,7 @@ const seen: Seen[] = []
 const today = () => new Date(clock.nowMs()).toISOString().slice(0, 10)
 const last = () => seen.at(-1) ?? assert.fail('there was no call')
 
-/** Notes the figures of an answer. Where the answer broke off before its trailers, the client asks for the record. */
+/** Records the figures of a response. If it broke off before its trailers, the client reads the record. */
 async function note(owner: { id: string; key: string }, day: string, reply: Noted): Promise<void> {
   const record = await bench.record(reply.requestId, owner.key)
   const figure = (name: string, member: string) => {
@@ -128,11 +128,11 @@ function figuresIn(bucket: Record<string, unknown>): Record<string, number> {
   return Object.fromEntries([...money, ...COUNTS.map((name) => [name, Number(bucket[name])])])
 }
 
-/** Usage adds up for the account and for each key by itself, in every grouping. */
+/** Asserts that usage matches for the account and for each key, in every grouping. */
 async function assertAddsUp(): Promise<void> {
   for (const viewer of [null, one, two]) {
     const visible = seen.filter(({ key }) => viewer === null || key === viewer.id)
-    // A call that was released used nothing, and makes no bucket.
+    // A released call used nothing and creates no bucket.
     const counted = visible.filter(({ requests }) => requests > 0)
     for (const dimensions of GROUPINGS) {
       const query = dimensions.length === 0 ? '' : `&group_by=${dimensions.join()}`
@@ -149,9 +149,9 @@ async function assertAddsUp(): Promise<void> {
   }
 }
 
-test('usage is nothing before the first call', assertAddsUp)
+test('usage is 0 before the first call', assertAddsUp)
 
-test('usage adds up to the headers of whole answers', async () => {
+test('usage equals the sum of the headers of complete replies', async () => {
   for (const owner of keys) {
     await call(owner, '/v1/messages', messages, {
       simulate: 'usage={"input_tokens":1001,"output_tokens":77}',
@@ -166,7 +166,7 @@ test('usage adds up to the headers of whole answers', async () => {
   await assertAddsUp()
 })
 
-test('usage adds up to the trailers of streams', async () => {
+test('usage equals the sum of the trailers of streams', async () => {
   const streamed = await call(one, '/v1/messages', { ...messages, stream: true })
   assert.ok(streamed.trailer('x-svc-cost-usd') !== undefined)
   await call(two, '/v1/chat/completions', { ...chat, stream: true }, asChat)
@@ -175,7 +175,7 @@ test('usage adds up to the trailers of streams', async () => {
   await assertAddsUp()
 })
 
-test('usage has calls that upstream cut short at what they came to', async () => {
+test('usage includes the cost of calls that upstream cut', async () => {
   const streamed = { ...messages, stream: true }
   const cut = await call(one, '/v1/messages', streamed, { simulate: 'tokens=400;cut=event:12' })
   assert.equal(cut.ended, 'cut')
@@ -186,7 +186,7 @@ test('usage has calls that upstream cut short at what they came to', async () =>
   await assertAddsUp()
 })
 
-test('usage has calls that the client left at what they came to', async () => {
+test('usage includes the cost of calls that the client left', async () => {
   const leaving = new AbortController()
   const response = await fetch(`${bench.gateway.url}/v1/messages`, {
     method: 'POST',
@@ -209,7 +209,7 @@ test('usage has calls that the client left at what they came to', async () => {
   await assertAddsUp()
 })
 
-test('usage has calls that were estimated, unpriced, free or failed at what their clients saw', async () => {
+test('usage includes estimated, unpriced, free and failed calls as their clients saw them', async () => {
   await call(one, '/v1/messages', messages, { simulate: 'no-usage;tokens=100' })
   assert.equal(last().estimated_requests, 1)
   await call(one, '/v1/messages', { ...messages, model: 'claude-fable-5-2' })
@@ -221,7 +221,7 @@ test('usage has calls that were estimated, unpriced, free or failed at what thei
   await assertAddsUp()
 })
 
-test('usage does not have calls that were released or refused', async () => {
+test('usage excludes released and refused calls', async () => {
   const released = await call(one, '/v1/messages', messages, { simulate: 'reset' })
   assert.deepEqual([released.status, last().requests], [502, 0])
   const refused = await bench.call('/v1/messages', messages, { key: 'svc_live_nonsense' })
@@ -229,7 +229,7 @@ test('usage does not have calls that were released or refused', async () => {
   await assertAddsUp()
 })
 
-test('usage has a call on the day it began, though it ended on the next, in another month', async () => {
+test('usage counts a call on the day it began, even if it ended in the next month', async () => {
   clock.set('2026-11-30T23:59:59.900Z')
   const before = bench.simulator.requests
   const streaming = call(one, '/v1/messages', { ...messages, stream: true }, { simulate: 'delay=50;drip=1' })
@@ -242,7 +242,7 @@ test('usage has a call on the day it began, though it ended on the next, in anot
   await assertAddsUp()
 })
 
-test('usage shows what was credited back beside what was charged', async () => {
+test('usage shows credited amounts beside charged ones', async () => {
   const paid = seen.filter(({ cost_usd }) => cost_usd > 0)
   const back = [paid[0], paid[3], paid.at(-1)].filter((each) => each !== undefined)
   const request_ids = back.map(({ requestId }) => requestId)
@@ -254,7 +254,7 @@ test('usage shows what was credited back beside what was charged', async () => {
   await assertAddsUp()
 })
 
-test('usage adds up after many calls at once', async () => {
+test('usage is exact after many concurrent calls', async () => {
   const calls = Array.from({ length: 40 }, (_, i) => {
     const owner = i % 2 === 0 ? one : two
     const body = i % 3 === 0 ? { ...messages, stream: true } : messages

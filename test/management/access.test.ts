@@ -9,7 +9,7 @@ import { closeAfter, test } from '../support/suite.ts'
 import { message } from '../support/wire-bytes.ts'
 import { headerValues } from '../support/wire-message.ts'
 
-/** The access of each kind of key to every endpoint: the tests are made from the table of routes. */
+/** The access of each kind of key to every endpoint, generated from the route table. */
 
 const upstream = await ScriptedUpstream.start()
 const gateway = await startGateway({ chatUrl: `${upstream.url}/v1`, chatKey: 'pc' })
@@ -35,21 +35,21 @@ async function revokedKey(): Promise<string> {
   return key
 }
 
-/** Three kinds of stranger; test/hostile and the tests of credentials have the others. */
+/** Three requests without a valid key; test/hostile and the credential tests have others. */
 const strangers: readonly [who: string, lines: readonly string[]][] = [
   ['without a key', []],
   ['with an unknown admin key', bearer(mintKey('svc', 'admin').reveal())],
   ['with a revoked API key', bearer(await revokedKey())],
 ]
 
-/** A call of our key, for the endpoint that shows it. */
+/** A call of our key, for the endpoint that reads it. */
 const called = await fetch(`${gateway.url}/v1/models`, {
   headers: { authorization: `Bearer ${gateway.apiKey}` },
 })
 assert.equal(called.status, 200)
 await called.arrayBuffer()
 
-/** Paths at which an API key finds something of its own. */
+/** Paths where an API key reads something of its own. */
 const ownPaths: Readonly<Record<string, string>> = {
   '/gateway/v1/requests/{id}': `/gateway/v1/requests/${called.headers.get('x-svc-request-id')}`,
 }
@@ -62,7 +62,7 @@ const withKeys = routes.filter(({ template }) => !template.endsWith('/session'))
 for (const { method, template, least, status: done } of withKeys) {
   const path = template.replaceAll(/\{\w+\}/g, 'none')
 
-  test(`${method} ${template}: 401 to strangers, 400 to two keys, 403 to an API key unless it is open to it`, async () => {
+  test(`${method} ${template}: 401 without a valid key, 400 with two keys, 403 with an API key unless permitted`, async () => {
     for (const [who, lines] of strangers) {
       const { status, code } = await call(method, path, lines)
       assert.deepEqual([status, code], [401, 'invalid_api_key'], who)
@@ -83,14 +83,14 @@ for (const { method, template, least, status: done } of withKeys) {
 }
 
 for (const { template } of withKeys.filter(({ method }) => method === 'GET')) {
-  test(`HEAD ${template}: whoever asks, the head is that of GET, and no cache keeps either`, async () => {
+  test(`HEAD ${template}: the headers equal those of GET with any key, with cache-control: no-store`, async () => {
     const path = ownPaths[template] ?? template.replaceAll(/\{\w+\}/g, 'none')
     const keys = [[], bearer('svc_live_nonsense'), bearer(gateway.apiKey), bearer(gateway.adminKey)]
     for (const lines of keys) {
       const get = await call('GET', path, lines)
       const head = await call('HEAD', path, lines)
       assert.equal(head.status, get.status)
-      // Metrics change between two requests, and their length with them.
+      // Metrics, and so their length, change between two requests.
       const lengths = template === '/metrics' ? [] : ['content-length']
       for (const name of ['content-type', 'cache-control', ...lengths]) {
         assert.deepEqual(headerValues(head.headerLines, name), headerValues(get.headerLines, name), name)
@@ -100,7 +100,7 @@ for (const { template } of withKeys.filter(({ method }) => method === 'GET')) {
   })
 }
 
-test('a viewer changes nothing, and these endpoints are for operators alone', () => {
+test('viewers cannot change anything, and only operators may call the operator endpoints', () => {
   const named = (some: typeof routes) => some.map(({ method, template }) => `${method} ${template}`)
   const changes = withKeys.filter(({ method }) => method !== 'GET')
   assert.deepEqual(named(changes.filter(({ least }) => least !== 'admin' && least !== 'operator')), [])
@@ -112,7 +112,7 @@ test('a viewer changes nothing, and these endpoints are for operators alone', ()
   ])
 })
 
-test('an API key may call these endpoints and no others', () => {
+test('an API key may call only these endpoints', () => {
   const open = routes.filter(({ least }) => least === 'api_key')
   assert.deepEqual(open.map(({ method, template }) => `${method} ${template}`).sort(), [
     'GET /gateway/v1/requests',
@@ -124,7 +124,7 @@ test('an API key may call these endpoints and no others', () => {
 
 const templates = [...new Set(routes.map(({ template }) => template))]
 
-test('a method that an endpoint does not have: 401, 403, then 405 with those that it has', async () => {
+test('an unsupported method answers 401, 403, then 405 with the allowed methods', async () => {
   for (const template of templates) {
     const path = template.replaceAll(/\{\w+\}/g, 'none')
     assert.equal((await call('PUT', path, [])).status, 401)
@@ -140,7 +140,7 @@ test('a method that an endpoint does not have: 401, 403, then 405 with those tha
 
 const empty = ['/gateway', '/gateway/v1/anything', '/gateway/v1/balance/', '/gateway/v1/audit', '/v1/keys/']
 
-test('own paths without an endpoint: 401, 403, 404', async () => {
+test('an unknown own path answers 401, 403, then 404', async () => {
   for (const path of empty) {
     for (const [who, lines] of strangers) assert.equal((await call('GET', path, lines)).status, 401, who)
     assert.equal((await call('GET', path, bearer(gateway.apiKey))).status, 403)
@@ -148,7 +148,7 @@ test('own paths without an endpoint: 401, 403, 404', async () => {
   }
 })
 
-test('a preflight is 401, without a word on other origins', async () => {
+test('a CORS preflight of an own path is 401, without CORS headers', async () => {
   for (const template of [...templates, ...empty]) {
     const lines = [
       'Origin: https://app.test',
@@ -161,4 +161,4 @@ test('a preflight is 401, without a word on other origins', async () => {
   }
 })
 
-test('of all this nothing went upstream', () => assert.equal(upstream.requestCount, forwardedBefore))
+test('none of these requests reached upstream', () => assert.equal(upstream.requestCount, forwardedBefore))

@@ -18,7 +18,7 @@ async function send(method: string, path: string, body?: unknown, headers: Recor
   return { status: response.status, json, code: error?.code, param: error?.param }
 }
 
-test('an account is created once for an Idempotency-Key, edited, found and listed with sums', async () => {
+test('an account is created once per Idempotency-Key, updated, searched and listed with totals', async () => {
   const fields = { name: 'Acme', metadata: { crm: '7' }, monthly_budget_usd: 12.5, discount: 0.1 }
   const once = { 'idempotency-key': 'acme' }
   const created = await send('POST', ACCOUNTS, fields, once)
@@ -49,13 +49,13 @@ test('an account is created once for an Idempotency-Key, edited, found and liste
   assert.deepEqual(idsOf((await send('GET', `${ACCOUNTS}?status=suspended`)).json), [])
 })
 
-test('the first account was created when the database was', async () => {
+test('the default account is as old as the database', async () => {
   const { json } = await send('GET', `${ACCOUNTS}/default`)
   const ageMs = Date.now() - Date.parse(String(json['created_at']))
   assert.ok(ageMs > -60_000 && ageMs < 3_600_000, String(json['created_at']))
 })
 
-test('fields that cannot be are refused by name', async () => {
+test('invalid account fields are refused by name', async () => {
   const wrong: [fields: object, param: string][] = [
     [{}, 'name'],
     [{ name: 'a', discount: 1.1 }, 'discount'],
@@ -80,7 +80,7 @@ test('fields that cannot be are refused by name', async () => {
   assert.equal((await send('POST', '/v1/keys?account=*', { name: 'k' })).status, 400)
 })
 
-test('admins and viewers see the spend and the ceiling of their own account, and nothing of the operator', async () => {
+test('admins and viewers see the spend and budget of their own account, but no operator fields', async () => {
   const fields = { name: 'seen', monthly_budget_usd: 7, metadata: { crm: 'late payer' } }
   const { id } = (await send('POST', ACCOUNTS, fields)).json
   const SELF = `${ACCOUNTS}/self`
@@ -99,7 +99,7 @@ test('admins and viewers see the spend and the ceiling of their own account, and
   assert.equal((await send('GET', SELF, undefined, key)).code, 'admin_key_required')
 })
 
-test('operators act in the account that they name; an id finds its own', async () => {
+test('an operator acts in the account named by the query, and an id finds its own account', async () => {
   const { id } = (await send('POST', ACCOUNTS, { name: 'named' })).json
   const made = await send('POST', `/v1/keys?account=${id}`, { name: 'k' })
   assert.equal(made.status, 201)

@@ -10,7 +10,7 @@ const credit = (json: unknown, headers: Record<string, string> = {}) =>
   ask('POST', '/gateway/v1/credits', { json, headers })
 const balance = async () => (await ask('GET', '/gateway/v1/balance')).body
 
-test('POST /gateway/v1/credits 201: adds to the balance and enforces nothing', async () => {
+test('POST /gateway/v1/credits 201: adds to the balance without turning on enforcement', async () => {
   const before = await balance()
   const answer = await credit({ amount_usd: 12.000000001, reason: 'invoice 17' })
   assert.equal(answer.status, 201)
@@ -32,7 +32,7 @@ test('POST /gateway/v1/credits 201: adds to the balance and enforces nothing', a
   assert.deepEqual([now['balance_usd'], now['credited_usd'], now['enforced']], [expected, expected, false])
 })
 
-test('POST /gateway/v1/credits 400: what would take the credit beyond what the ledger can hold', async () => {
+test('POST /gateway/v1/credits 400: a top-up beyond the maximum credit', async () => {
   const rich = await startGateway()
   try {
     const ask = askOf(rich)
@@ -44,7 +44,7 @@ test('POST /gateway/v1/credits 400: what would take the credit beyond what the l
     for (let i = 0; i < 9; i++) assert.equal((await add(1_000_000_000, `billion ${i}`)).status, 201)
     const wanted = { code: 'bad_request', param: 'amount_usd', message: /at most 9000000000 US dollars/ }
     assertRefused(await add(0.000000001), 400, wanted)
-    // A command under a name may be a repetition, so the store is asked.
+    // A command with a name may be a repetition, so the gateway asks the store.
     assertRefused(await add(1_000_000_000, 'billion 9'), 400, wanted)
     const repeated = await add(1_000_000_000, 'billion 8')
     assert.deepEqual([repeated.status, repeated.headers.get('idempotent-replayed')], [201, 'true'])
@@ -55,7 +55,7 @@ test('POST /gateway/v1/credits 400: what would take the credit beyond what the l
   }
 })
 
-test('PATCH /gateway/v1/accounts/default: only it turns enforcement on, with a positive balance or by force', async () => {
+test('PATCH /gateway/v1/accounts/default: turns enforcement on only with a positive balance or force', async () => {
   const path = '/gateway/v1/accounts/default'
   const owing = await startGateway({ messagesUrl: 'http://127.0.0.1:9' })
   try {

@@ -31,7 +31,7 @@ async function create(role: string, by = gateway.adminKey): Promise<{ id: string
   return { id: String(json['id']), key: String(json['key']) }
 }
 
-test('roles: a viewer reads, an admin manages keys, only an operator adds credit and sees metrics', async () => {
+test('a viewer reads, an admin manages keys, and only an operator adds credit and reads metrics', async () => {
   const [operator, admin, viewer] = [await create('operator'), await create('admin'), await create('viewer')]
   const attempts: [method: string, path: string, body: unknown, allowed: string[]][] = [
     ['GET', '/v1/keys', undefined, ['viewer', 'admin', 'operator']],
@@ -48,7 +48,7 @@ test('roles: a viewer reads, an admin manages keys, only an operator adds credit
     }
 })
 
-test('an admin creates admins and viewers of its own account, and no operator', async () => {
+test('an admin creates admins and viewers of its own account, but no operators', async () => {
   const admin = await create('admin')
   await create('viewer', admin.key)
   const operator = await send(admin.key, 'POST', ADMIN_KEYS, { name: 'o', role: 'operator' })
@@ -60,7 +60,7 @@ test('an admin creates admins and viewers of its own account, and no operator', 
   assert.ok(!roles.includes('operator') && roles.includes('viewer'))
 })
 
-test('an operator names the account of an admin or viewer; an admin creates them in its own', async () => {
+test('an operator names the account of a new admin or viewer, an admin creates them in its own', async () => {
   const viewer = { name: 'v', role: 'viewer' }
   const { status, json } = await send(gateway.adminKey, 'POST', ADMIN_KEYS, viewer)
   assert.equal(status, 400)
@@ -79,7 +79,7 @@ test('an operator names the account of an admin or viewer; an admin creates them
   }
 })
 
-test('a revoked admin key and its use are shown; operator keys are not found by admins', async () => {
+test('admin keys show last use and revocation, and admins cannot find operator keys', async () => {
   const [operator, admin] = [await create('operator'), await create('admin')]
   assert.equal((await send(admin.key, 'POST', `${ADMIN_KEYS}/${operator.id}/revoke`)).status, 404)
   assert.equal((await send(operator.key, 'GET', '/v1/keys')).status, 200)
@@ -90,7 +90,7 @@ test('a revoked admin key and its use are shown; operator keys are not found by 
   assert.equal((await send(operator.key, 'GET', '/v1/keys')).status, 401)
 })
 
-test('neither the last operator key is revoked, nor that of TOLLGATE_ADMIN_KEY while the variable is set', async () => {
+test('the last operator key and the current TOLLGATE_ADMIN_KEY cannot be revoked', async () => {
   const configured = 'k'.repeat(40)
   const own = await startGateway({ env: { TOLLGATE_ADMIN_KEY: configured } })
   try {
@@ -116,7 +116,7 @@ test('neither the last operator key is revoked, nor that of TOLLGATE_ADMIN_KEY w
   }
 })
 
-test('a session of an API key sees its own record, usage and calls, and nothing else', async () => {
+test('a session of an API key reads its own record, usage and calls, and nothing else', async () => {
   const { id, key } = await gateway.createKey('mine')
   const response = await fetch(`${gateway.url}/gateway/v1/session`, {
     method: 'POST',

@@ -18,7 +18,7 @@ async function call(path: string, body: unknown, headers: Readonly<Record<string
   return response.headers.get('x-svc-request-id') ?? ''
 }
 
-/** An amount in 1e-18 dollars, from the digits that were sent, which a double does not hold. */
+/** An amount in 1e-18 dollars, parsed from the digits sent, which exceed a double. */
 function exact(source: string): bigint {
   const [, sign = '', whole = '', decimals = ''] = /^(-?)(\d+)(?:\.(\d{1,18}))?$/.exec(source) ?? []
   const size = BigInt(whole + decimals.padEnd(18, '0'))
@@ -28,7 +28,7 @@ function exact(source: string): bigint {
 type Exactly = { readonly [name: string]: unknown }
 
 async function billOf(id: string, key = gateway.adminKey) {
-  // The first request checks the answer against the document; the second one is for the digits.
+  // The first request checks the response against the document; the second one reads the digits.
   assert.equal((await ask('GET', `/gateway/v1/requests/${id}?expand=bill`, { key })).status, 200)
   const response = await fetch(`${gateway.url}/gateway/v1/requests/${id}?expand=bill`, {
     headers: { authorization: `Bearer ${key}` },
@@ -43,7 +43,7 @@ async function billOf(id: string, key = gateway.adminKey) {
 
 const messages = { max_tokens: 64, messages: [{ role: 'user', content: 'Hello, how much are you?' }] }
 
-test('the lines of a bill are quantity times rate, and add up to its totals to the last digit', async () => {
+test('each bill line is quantity times rate, and the lines sum exactly to the totals', async () => {
   const calls = [
     await call(
       '/v1/messages',
@@ -80,7 +80,7 @@ test('the lines of a bill are quantity times rate, and add up to its totals to t
   }
 })
 
-test('a call that cost nothing has no lines and says why', async () => {
+test('a call that cost nothing has no bill lines and a reason', async () => {
   const free = (await billOf(await call('/v1/models', null)))['bill'] as Exactly
   assert.deepEqual([free['lines'], free['cost_usd'], free['held_usd']], [[], 0n, 0n])
   assert.match(String(free['note']), /free/)
@@ -92,7 +92,7 @@ test('a call that cost nothing has no lines and says why', async () => {
   assert.ok((bill['held_usd'] as bigint) > 0n)
 })
 
-test('an API key sees the bill of its own call, and the bill is there only where it is asked for', async () => {
+test('an API key reads the bill of its own call, only when it expands it', async () => {
   const id = await call('/v1/chat/completions', { model: 'gpt-6-luna', messages: messages.messages })
   assert.ok('bill' in (await billOf(id, gateway.apiKey)))
   assert.ok(!('bill' in (await ask('GET', `/gateway/v1/requests/${id}`)).body))

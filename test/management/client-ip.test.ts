@@ -9,7 +9,7 @@ import { headerValues } from '../support/wire-message.ts'
 const upstream = await ScriptedUpstream.start()
 closeAfter(upstream)
 
-/** The client IP that the log has for a request with these lines. */
+/** The client IP in the log for a request with these header lines. */
 async function recorded(gateway: TestGateway, ...lines: string[]): Promise<unknown> {
   const head = ['Host: h', `Authorization: Bearer ${gateway.apiKey}`, ...lines]
   const reply = await exchange(gateway, message('GET /v1/models HTTP/1.1', head))
@@ -17,13 +17,13 @@ async function recorded(gateway: TestGateway, ...lines: string[]): Promise<unkno
   return (await gateway.manage('GET', `/gateway/v1/requests/${id}`))['client_ip']
 }
 
-test('nobody says of himself where he comes from', async () => {
+test('without trusted_proxies, forwarding headers do not change the client IP', async () => {
   const gateway = await startGateway({ chatUrl: `${upstream.url}/v1` })
   assert.equal(await recorded(gateway, 'X-Forwarded-For: 203.0.113.9'), '127.0.0.1')
   await gateway.close()
 })
 
-test('a trusted proxy says where a request comes from, and upstream learns nothing of it', async () => {
+test('a trusted proxy sets the client IP, and upstream does not see its headers', async () => {
   const settings = { trustedProxies: ['127.0.0.1/32', '10.0.0.0/8'] }
   const gateway = await startGateway({ chatUrl: `${upstream.url}/v1`, settings })
   assert.equal(await recorded(gateway, 'X-Forwarded-For: 6.6.6.6, 203.0.113.9, 10.0.0.3'), '203.0.113.9')

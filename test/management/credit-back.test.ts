@@ -18,7 +18,7 @@ interface Made {
   readonly costUsd: number
 }
 
-/** A call through the gateway, with the cost that its client saw. */
+/** Makes a call; resolves with its id and the cost that the client saw. */
 async function call(simulate = 'usage={"input_tokens":1000,"output_tokens":10}'): Promise<Made> {
   const response = await send(simulate)
   await response.arrayBuffer()
@@ -42,7 +42,7 @@ function send(simulate: string, more: object = {}, signal: AbortSignal | null = 
   })
 }
 
-test('POST /gateway/v1/credits 201: gives back what the listed calls cost, as one entry of the ledger', async () => {
+test('POST /gateway/v1/credits 201: credits the listed calls back in one ledger entry', async () => {
   const before = await balance()
   const [one, two] = [await call(), await call('usage={"input_tokens":7,"output_tokens":3}')]
   assert.ok(one.costUsd > 0 && two.costUsd > 0 && one.costUsd !== two.costUsd)
@@ -72,7 +72,7 @@ test('POST /gateway/v1/credits 201: gives back what the listed calls cost, as on
   assert.deepEqual(listed['data'], [entry])
 })
 
-test('POST /gateway/v1/credits 201: a negative amount is a correction, and the list has both, newest first', async () => {
+test('POST /gateway/v1/credits 201: a negative amount is a correction, and the list is newest first', async () => {
   const before = nanosOf((await balance())['balance_usd'])
   const up = (await credit({ amount_usd: 5, reason: 'invoice' })).body
   const down = (await credit({ amount_usd: -2.000000001, reason: 'typo' })).body

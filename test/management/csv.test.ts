@@ -6,15 +6,15 @@ import { anyCharacter } from '../support/any-character.ts'
 import { test } from '../support/suite.ts'
 import { readCsv } from './read-csv.ts'
 
-test('a row ends in CRLF, and cells that need no quotes have none', () => {
+test('a row ends in CRLF, and plain cells are not quoted', () => {
   assert.equal(csvRow(['a', 'b c', '']), 'a,b c,\r\n')
 })
 
-test('cells with commas, quotes and line ends are quoted', () => {
+test('cells with commas, quotes or line breaks are quoted', () => {
   assert.equal(csvRow(['a,b', 'say "hi"', 'x\ry', 'x\ny']), '"a,b","say ""hi""","x\ry","x\ny"\r\n')
 })
 
-test('numbers, also negative ones, are numbers, and exact', () => {
+test('numbers are exact, also negative ones', () => {
   const exact = rawInteger(2n ** 63n)
   assert.equal(
     csvRow([-1, -2n, rawNumber('-0.000000001'), exact, 0]),
@@ -43,19 +43,19 @@ const formulas = [
   '＠x',
 ]
 for (const text of formulas) {
-  test(`a text such as ${JSON.stringify(text)} is marked as text, and quoted`, () => {
+  test(`the text ${JSON.stringify(text)} is marked as text and quoted`, () => {
     const row = csvRow([text])
     assert.ok(row.startsWith(`"'`), row)
     assert.deepEqual(readCsv(row), [[`'${text}`]])
   })
 }
 
-test('a text with such a character elsewhere is left as it is', () => {
+test('a text with such a character elsewhere is unchanged', () => {
   for (const text of ['a=1', 'gpt-4o', 'me@example.com', "it's", "'quoted'", 'a\t=1'])
     assert.equal(csvRow([text]), `${text}\r\n`)
 })
 
-test('any texts come out of a row as they went in, but for the mark', () => {
+test('a parsed row has the original texts, apart from the mark', () => {
   const texts = fc.array(fc.string({ unit: anyCharacter }), { minLength: 1 })
   const tricky = fc.array(
     fc.string({ unit: fc.constantFrom('"', ',', '\r', '\n', '=', '-', "'", 'a', ' ') }),

@@ -50,7 +50,7 @@ async function ask(target: string, lines: readonly string[] = [], method = 'GET'
 
 const JS = '/dashboard/assets/index-1a2b3c.js'
 
-test('a dashboard that is not built says how to build it, and is served as soon as it is', async () => {
+test('a missing dashboard build answers how to build it, and is served once built', async () => {
   const unbuilt = await ask('/dashboard')
   assert.equal(unbuilt.status, 404)
   assert.match(unbuilt.body.toString(), /npm run build:dashboard/)
@@ -58,7 +58,7 @@ test('a dashboard that is not built says how to build it, and is served as soon 
   assert.equal((await ask('/dashboard')).status, 200)
 })
 
-test('every path of the dashboard is the page, to everybody, asked for anew each time', async () => {
+test('every dashboard path serves the page, without a key and without caching', async () => {
   const paths = [
     '/dashboard',
     '/dashboard/',
@@ -77,7 +77,7 @@ test('every path of the dashboard is the page, to everybody, asked for anew each
   }
 })
 
-test('the page may load from here alone, run nothing inside it and be framed by nothing', async () => {
+test('the page loads only from its own origin, without inline scripts or framing', async () => {
   const { header } = await ask('/dashboard/usage')
   const policy = header('content-security-policy').split('; ')
   assert.deepEqual(policy, [
@@ -97,7 +97,7 @@ test('the page may load from here alone, run nothing inside it and be framed by 
   assert.match(header('permissions-policy'), /camera=\(\)/)
 })
 
-test('an asset may be kept for ever and has the type of its name', async () => {
+test('an asset is immutable in caches and has the type of its extension', async () => {
   const script = await ask(JS)
   assert.equal(script.body.toString(), SCRIPT)
   assert.equal(script.header('content-type'), 'text/javascript; charset=utf-8')
@@ -109,7 +109,7 @@ test('an asset may be kept for ever and has the type of its name', async () => {
   )
 })
 
-test('a file is sent in the smallest coding that the client takes', async () => {
+test('a file is sent in the smallest coding that the client accepts', async () => {
   const codings: readonly (readonly [string, string])[] = [
     ['gzip, deflate, br, zstd', 'br'],
     ['br;q=0, gzip', 'gzip'],
@@ -127,13 +127,13 @@ test('a file is sent in the smallest coding that the client takes', async () => 
     const plain = coding === '' ? body : decode[coding as keyof typeof decode](body)
     assert.equal(plain.toString(), SCRIPT)
   }
-  // A file that was not compressed is sent as it is.
+  // A file without a compressed copy is sent as it is.
   const style = await ask('/dashboard/assets/index-9f8e7d.css', ['Accept-Encoding: br'])
   assert.equal(style.header('content-encoding'), '')
   assert.equal(style.body.toString(), STYLE)
 })
 
-test('a name that is no asset is 404, and no way leads to other files', async () => {
+test('an unknown asset is 404, and a path cannot leave the assets folder', async () => {
   const missing = [
     '',
     'index-0.js',
@@ -154,13 +154,13 @@ test('a name that is no asset is 404, and no way leads to other files', async ()
   for (const way of ways) assert.equal((await ask(`/dashboard/assets/${way}`)).status, 400, way)
 })
 
-test('a browser at the root is sent to the dashboard, and nothing else is', async () => {
+test('only a browser at / is redirected to the dashboard', async () => {
   const html = 'Accept: text/html,application/xhtml+xml,*/*;q=0.8'
   const received = upstream.requestCount
   const sent = await ask('/', [html])
   assert.equal(sent.status, 302)
   assert.equal(sent.header('location'), '/dashboard')
-  // These requests are for upstream, and are refused without a key.
+  // These requests go upstream and are refused without a key.
   for (const lines of [
     [],
     ['Accept: */*'],
@@ -178,7 +178,7 @@ test('a browser at the root is sent to the dashboard, and nothing else is', asyn
   assert.equal(upstream.requestCount, received)
 })
 
-test('with a key the root is upstream’s, whatever the client accepts', async () => {
+test('a request for / with a key goes upstream, whatever it accepts', async () => {
   const asked = upstream.nextRequest()
   await ask('/', ['Accept: text/html', 'anthropic-version: 2023-06-01', `x-api-key: ${gateway.apiKey}`])
   assert.equal((await asked).requestLine, 'GET / HTTP/1.1')

@@ -19,17 +19,17 @@ export interface Parameter {
 export interface DocumentedResponse {
   readonly description: string
   readonly headers: Readonly<Record<string, unknown>>
-  /** Absent where an answer has no body. */
+  /** Absent if the response has no body. */
   readonly content?: Content
 }
 
 type Content = Readonly<Record<string, { readonly schema: unknown }>>
 
-/** The OpenAPI document as a client reads it, without a look at the routes. */
+/** The OpenAPI document as a client reads it, without the routes. */
 export class Documented {
   readonly #document: Record<string, unknown>
   readonly #ajv = new Ajv2020({ strict: false, allErrors: true, multipleOfPrecision: 9 })
-  /** Compiled schemas: to compile one takes 20 ms, and each answer of a test is checked. */
+  /** Compiled schemas: compiling one takes 20 ms, and tests check every response. */
   readonly #compiled = new WeakMap<object, ValidateFunction>()
 
   constructor(document: Record<string, unknown>) {
@@ -75,7 +75,7 @@ export class Documented {
     return found
   }
 
-  /** Fails if the value does not conform to the schema. */
+  /** Fails unless the value conforms to the schema. */
   assertConforms(schema: unknown, value: unknown): void {
     const validate = this.#compiled.get(schema as object) ?? this.#compile(schema as object)
     assert.ok(validate(value), `${this.#ajv.errorsText(validate.errors)} in ${JSON.stringify(value)}`)
@@ -88,7 +88,7 @@ export class Documented {
   }
 }
 
-/** Every schema of the document with its place, nested schemas included. */
+/** Every schema of the document with its path, nested schemas included. */
 export function* schemasIn(value: unknown, place = '#'): Generator<[place: string, schema: unknown]> {
   if (typeof value !== 'object' || value === null) return
   for (const [name, member] of Object.entries(value)) {

@@ -16,7 +16,7 @@ async function list(query = ''): Promise<readonly EventObject[]> {
   return body['data'] as EventObject[]
 }
 
-test('a change is one event with its actor, the record and exact amounts', async () => {
+test('a change emits one event with its actor, the record and exact amounts', async () => {
   const text = '{"name":"activity","monthly_budget_usd":999999999.123456789}'
   const { id } = (await ask('POST', '/v1/keys', { text })).body
   await ask('PATCH', `/v1/keys/${id}`, { json: { name: '=activity' } })
@@ -50,7 +50,7 @@ test('a change is one event with its actor, the record and exact amounts', async
   assert.deepEqual((await list(`?limit=1&after=${page['next']}`)).at(0)?.id, created?.id)
 })
 
-test('a CSV is complete without a limit, and text in it runs no formula', async () => {
+test('a CSV of events is complete without a limit, and its text runs no formula', async () => {
   for (let i = 0; i < 110; i += 1)
     await ask('POST', '/gateway/v1/credits', { json: { amount_usd: 1, reason: '=1' } })
   const read = async (query: string) => {
@@ -66,7 +66,7 @@ test('a CSV is complete without a limit, and text in it runs no formula', async 
   assert.equal((await read('&limit=5')).length, 6)
 })
 
-test('upstreams and metadata of an account are in its events for operators only', async () => {
+test('only operators see upstreams and metadata in the events of an account', async () => {
   const { id } = await gateway.manage('POST', '/gateway/v1/accounts', { name: 'team' })
   const chat = { url: 'https://upstream.example/v1' }
   const edit = { name: 'Team', upstreams: { chat }, metadata: { margin: 'high' } }

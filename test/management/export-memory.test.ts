@@ -7,12 +7,14 @@ import { testStore } from '../support/test-store.ts'
 
 const MiB = 1024 * 1024
 /**
- * 100,000 rows are 83 MiB of NDJSON, so a thread that holds all rows in any form is seen. With PostgreSQL there is no
- * store thread that could hold them, and the memory of the main thread is seen with fewer rows.
+ * 100,000 rows are 83 MiB of NDJSON, enough to notice a thread that holds all of them. On PostgreSQL there is
+ * no store thread, and fewer rows show in the memory of the main thread.
  */
 const ROWS = testStore === 'sqlite' ? 100_000 : 60_000
 const HELD_MAX = 12 * MiB
-/** The growth of the process with its threads, from the first tenth of the export on: a heap takes its size only with use. */
+/**
+ * The growth of the whole process after the first tenth of the export: a heap reaches its size only with use.
+ */
 const GROWTH_MAX = 128 * MiB
 const TOKENS = 400
 
@@ -43,11 +45,11 @@ async function exportLog() {
   return response.body.getReader()
 }
 
-/** The parts of a stream's events that are the same each time. */
+/** The events of a stream that do not change. */
 const eventsOf = (text: string) => text.match(/"delta":\{[^}]*\}/g) ?? []
 
-test(`an export of ${ROWS} calls holds memory flat, and a stream beside it loses nothing`, async () => {
-  // The first stream makes the threads and caches that every gateway has after a while.
+test(`an export of ${ROWS} calls uses constant memory, and a concurrent stream loses nothing`, async () => {
+  // The first stream creates threads and caches that a gateway keeps.
   const alone = eventsOf(await stream())
   assert.ok(alone.length >= TOKENS / 2, `${alone.length} events`)
   const heldBefore = await gateway.heldBytes()
@@ -63,7 +65,7 @@ test(`an export of ${ROWS} calls holds memory flat, and a stream beside it loses
     for (const byte of value) if (byte === 0x0a) lines += 1
     if (lines < pauseAt) continue
     pauseAt += ROWS / 5
-    // The export is not read while the stream lasts: rows that were written ahead would pile up.
+    // The export is not read during the stream: rows written ahead would accumulate.
     streamed.push(eventsOf(await stream()))
     resident.push(await gateway.residentBytes())
     held.push((await gateway.heldBytes()) - heldBefore)

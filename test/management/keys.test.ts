@@ -33,7 +33,7 @@ function nextMonth(): string {
   return new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1)).toISOString()
 }
 
-test('POST /v1/keys 201: answers the record and, once, the secret', async () => {
+test('POST /v1/keys 201: answers the record with the secret, once', async () => {
   const resets = [nextMonth()]
   const answer = await create({ name: 'billing service' })
   resets.push(nextMonth())
@@ -72,7 +72,7 @@ test('POST /v1/keys 201: answers the record and, once, the secret', async () => 
   })
 })
 
-test('POST /v1/keys 201: every limit is stored, and a budget comes back to the nanodollar', async () => {
+test('POST /v1/keys 201: stores every limit, and budgets to the nanodollar', async () => {
   const { status, body } = await create({ name: 'all of it', ...LIMITS })
   assert.equal(status, 201)
   const stored = await show(String(body['id']))
@@ -85,7 +85,7 @@ test('POST /v1/keys 201: every limit is stored, and a budget comes back to the n
   assert.match(await response.text(), /"monthly_budget_usd":999999999\.123456789,/)
 })
 
-test('an allowlist entry must match an id or alias of the price book; the refusal names the closest', async () => {
+test('an allowlist entry must match an id or alias of the price book, and its refusal names the closest', async () => {
   const good = ['claude-haiku-5-5', 'claude-*', 'gpt-6-lun*', 'ft:gpt-4o:acme::id', 'ft:gpt-4o:acme*', 'ft:*']
   for (const entry of good)
     assert.equal((await create({ name: 'x', allowed_models: [entry] })).status, 201, entry)
@@ -109,7 +109,7 @@ test('an allowlist entry must match an id or alias of the price book; the refusa
   assert.equal((await show(id))['allowed_models'], null)
 })
 
-test('a pattern admits the models that begin with it, and no others', async () => {
+test('a pattern allows only the models that begin with it', async () => {
   const { key } = await gateway.createKey('pattern', { allowed_models: ['claude-haiku*'] })
   const status = async (model: string) => {
     const response = await fetch(`${gateway.url}/v1/messages`, {
@@ -152,7 +152,7 @@ test('POST /v1/keys 201: a replay by Idempotency-Key answers the current record 
 
 const head = (lines: readonly string[]) => ['Host: h', `Authorization: Bearer ${gateway.adminKey}`, ...lines]
 
-test('POST /v1/keys 400: an Idempotency-Key that is none, or two of them', async () => {
+test('POST /v1/keys 400: an invalid Idempotency-Key, or two different ones', async () => {
   for (const name of ['', 'x'.repeat(256), 'caf\xe9', 'a\tb']) {
     const answer = await create({ name: 'x' }, { 'idempotency-key': name })
     assertRefused(answer, 400, { code: 'bad_request', param: 'Idempotency-Key', message: /1 to 255/ })
@@ -165,7 +165,7 @@ test('POST /v1/keys 400: an Idempotency-Key that is none, or two of them', async
   assert.match((await send(['one', 'other'])).body.toString(), /"param":"Idempotency-Key"/)
 })
 
-test('POST /v1/keys 413: a body above 64 KiB, announced or not; with Expect it is not invited', async () => {
+test('POST /v1/keys 413: a body above 64 KiB, with or without a length, and without 100 Continue', async () => {
   assertRefused(await create({ name: 'x'.repeat(70_000) }), 413, { code: 'body_too_large' })
   const chunks = Array.from({ length: 70 }, () => ' '.repeat(1_000))
   const reply = await exchange(gateway, chunked('POST /v1/keys HTTP/1.1', head([]), chunks))
@@ -180,7 +180,7 @@ test('POST /v1/keys 413: a body above 64 KiB, announced or not; with Expect it i
   assert.deepEqual([invited.status, invited.interim.length], [201, 1])
 })
 
-test('GET /v1/keys/{id} 200: the record with spend and last use, without the secret; /me shows the same', async () => {
+test('GET /v1/keys/{id} 200: the record with spend and last use, without the secret, as /me shows it', async () => {
   const { key, ...created } = await gateway.createKey('spender', { monthly_budget_usd: 5 })
   const first = await ask('GET', `/v1/keys/${created.id}`)
   assertUnstored(first)
@@ -200,7 +200,7 @@ test('GET /v1/keys/{id} 200: the record with spend and last use, without the sec
   assert.equal(own.body['month_spend_usd'], spent['month_spend_usd'])
 })
 
-test('GET /v1/keys/me 404 and 405: admin keys have no record there, and "me" is the id of no key', async () => {
+test('GET /v1/keys/me 404 and 405: an admin key has no record there, and "me" is not an id', async () => {
   assertRefused(await ask('GET', '/v1/keys/me'), 404, {
     code: 'not_found',
     message: /This endpoint shows the API key that sends the request/,
@@ -212,7 +212,7 @@ test('GET /v1/keys/me 404 and 405: admin keys have no record there, and "me" is 
   }
 })
 
-test('GET /v1/keys/me 401: a revoked or expired key is refused as such', async () => {
+test('GET /v1/keys/me 401: the error says that the key is revoked or expired', async () => {
   const revoked = await gateway.createKey('revoked')
   await gateway.revokeKey(revoked.id)
   const expired = await gateway.createKey('expired', { expires_at: inSeconds(5) })
@@ -227,7 +227,7 @@ test('GET /v1/keys/me 401: a revoked or expired key is refused as such', async (
   }
 })
 
-test('PATCH /v1/keys/{id} 200: changes what is sent and leaves the rest', async () => {
+test('PATCH /v1/keys/{id} 200: changes only the fields sent', async () => {
   const edits: readonly Readonly<Record<string, unknown>>[] = [
     { name: 'after' },
     { monthly_budget_usd: 0.000000001 },
@@ -251,7 +251,7 @@ test('PATCH /v1/keys/{id} 200: changes what is sent and leaves the rest', async 
   }
 })
 
-test('PATCH /v1/keys/{id} 400: one bad field, and none of the good ones is changed', async () => {
+test('PATCH /v1/keys/{id} 400: one invalid field, and no field is changed', async () => {
   const { key: _, ...before } = await gateway.createKey('whole')
   const json = { name: 'half', monthly_budget_usd: 1, expires_at: '2020-01-01T00:00:00Z' }
   const answer = await ask('PATCH', `/v1/keys/${before.id}`, { json })
@@ -259,7 +259,7 @@ test('PATCH /v1/keys/{id} 400: one bad field, and none of the good ones is chang
   assert.deepEqual(await show(before.id), before)
 })
 
-test('409: a revoked or expired key can be neither changed nor rotated', async () => {
+test('409: a revoked or expired key cannot be changed or rotated', async () => {
   const revoked = await gateway.createKey('revoked')
   await gateway.revokeKey(revoked.id)
   const expired = await gateway.createKey('short', { expires_at: inSeconds(60) })
@@ -313,7 +313,7 @@ const ROTATED_LIMITS = {
 const rotate = (id: string, json?: unknown, headers: Record<string, string> = {}) =>
   ask('POST', `/v1/keys/${id}/rotate`, { headers, ...(json === undefined ? {} : { json }) })
 
-test('POST /v1/keys/{id}/rotate 201: a new key with the same limits, and the old one goes on', async () => {
+test('POST /v1/keys/{id}/rotate 201: a new key with the same limits, and the old one stays usable', async () => {
   const old = await gateway.createKey('service', ROTATED_LIMITS)
   const answer = await rotate(old.id)
   assert.equal(answer.status, 201)
@@ -328,7 +328,7 @@ test('POST /v1/keys/{id}/rotate 201: a new key with the same limits, and the old
     assert.equal((await ask('GET', '/v1/keys/me', { key: each })).status, 200)
 })
 
-test('PATCH /v1/keys/{id} 200: the keys of a rotation share a budget, and show its limits alike', async () => {
+test('PATCH /v1/keys/{id} 200: rotated keys share a budget and show the same limits', async () => {
   const old = await gateway.createKey('lineage', { monthly_budget_usd: 5, metadata: { team: 'web' } })
   const made = (await rotate(old.id)).body
   await gateway.manage('POST', `/v1/keys/${old.id}/revoke`)

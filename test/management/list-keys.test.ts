@@ -16,7 +16,7 @@ const rowsOf = ({ status, body }: Answer) => {
 }
 const namesOf = (answer: Answer) => rowsOf(answer).map(({ name }) => name)
 
-/** The gateway begins with one key, named `test`; these keys come after it. */
+/** The gateway starts with a key named `test`; these keys follow. */
 const alpha = await gateway.createKey('Alpha one')
 const revoked = await gateway.createKey('alpha TWO')
 await gateway.createKey('100%_sure', { expires_at: new Date(clock.nowMs() + 60_000).toISOString() })
@@ -35,7 +35,7 @@ test('GET /v1/keys 200: all keys, newest first, each as its own endpoint shows i
   }
 })
 
-test('GET /v1/keys 200: by status, as it is at this instant', async () => {
+test('GET /v1/keys 200: filters by current status', async () => {
   assert.deepEqual(namesOf(await list('?status=usable')), ['Öl & Gas', 'Alpha one', 'test'])
   assert.deepEqual(namesOf(await list('?status=revoked')), ['alpha TWO'])
   assert.deepEqual(namesOf(await list('?status=expired')), ['100%_sure'])

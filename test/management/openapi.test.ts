@@ -10,7 +10,7 @@ import { startGateway } from '../support/gateway.ts'
 import { test } from '../support/suite.ts'
 import { Documented, schemasIn } from './documented.ts'
 
-/** A value as it goes over the wire. */
+/** A value after a JSON round trip. */
 function asJson(value: unknown): Record<string, unknown> {
   return JSON.parse(JSON.stringify(value))
 }
@@ -26,11 +26,11 @@ test('the document is valid OpenAPI 3.1', async () => {
   assert.equal(validator.version, '3.1')
 })
 
-test('the document has every endpoint, and nothing else', () => {
+test('the document has exactly the endpoints of the route table', () => {
   assert.deepEqual([...documented.operations().keys()].sort(), routes.map(nameOf).sort())
 })
 
-test('each endpoint has its answer and the one error response, both with the request id', () => {
+test('each endpoint documents its response and the error response, both with the request id', () => {
   for (const route of routes) {
     const { responses } = documented.operation(nameOf(route))
     assert.deepEqual(Object.keys(responses).sort(), [String(route.status), 'default'], nameOf(route))
@@ -43,7 +43,7 @@ test('each endpoint has its answer and the one error response, both with the req
   for (const code of Object.keys(ERRORS)) assert.ok(description.includes(`\`${code}\``), code)
 })
 
-test('each endpoint has the parameters, the body and the keys that it takes, and no others', () => {
+test('each endpoint documents exactly its parameters, body and keys', () => {
   for (const route of routes) {
     const operation = documented.operation(nameOf(route))
     const parameters = (operation.parameters ?? []).map((each) => documented.resolve(each))
@@ -73,7 +73,7 @@ function parametersOf(query: z.ZodType | null): string[] {
   return Object.keys(query.shape)
 }
 
-test('these endpoints take an Idempotency-Key, say so on their answers, and no others do', () => {
+test('exactly these endpoints document Idempotency-Key and Idempotent-Replayed', () => {
   const repeatable = routes.filter((route) => route.repeatable).map(nameOf)
   assert.deepEqual(repeatable.sort(), [
     'POST /gateway/v1/accounts',
@@ -88,7 +88,7 @@ test('these endpoints take an Idempotency-Key, say so on their answers, and no o
   }
 })
 
-test('no schema of the document says nothing', () => {
+test('every schema states a type, values or alternatives', () => {
   const says = ['type', '$ref', 'const', 'enum', 'anyOf', 'oneOf', 'allOf']
   const silent = [...schemasIn(document)]
     .filter(([, schema]) => !says.some((word) => Object.hasOwn(schema as object, word)))
@@ -97,7 +97,7 @@ test('no schema of the document says nothing', () => {
   assert.ok([...schemasIn(document)].length > 50, 'the walk finds the schemas')
 })
 
-test('every reference points to something, and everything that can be referred to is', () => {
+test('every reference resolves, and every component is used', () => {
   const text = JSON.stringify(document)
   const references = new Set(Array.from(text.matchAll(/"\$ref":"(#[^"]*)"/g), ([, found]) => found ?? ''))
   for (const reference of references) documented.resolve({ $ref: reference })
@@ -111,14 +111,14 @@ test('every reference points to something, and everything that can be referred t
   )
 })
 
-test('the prefix of the installation is in the names of headers and keys', () => {
+test('the document uses the configured prefix in header names and keys', () => {
   const text = JSON.stringify(openApiDocument(routes, { version: '1.2.3', servicePrefix: 'acme' }))
   assert.match(text, /x-acme-request-id/)
   assert.match(text, /acme_live_/)
   assert.doesNotMatch(text, /x-svc-|svc_(?:live|admin)_/)
 })
 
-test('the gateway serves it, with the version of the package', async () => {
+test('the gateway serves the document with the package version', async () => {
   const gateway = await startGateway()
   try {
     const response = await fetch(`${gateway.url}/gateway/openapi.json`, {
@@ -131,7 +131,7 @@ test('the gateway serves it, with the version of the package', async () => {
   }
 })
 
-test('a member that is missing or not documented would be seen', () => {
+test('assertConforms finds missing and undocumented members', () => {
   const schema = documented.response('GET /gateway/v1/balance', 200).content?.['application/json']?.schema
   const balance = {
     ...{ object: 'balance', balance_usd: 1, held_usd: 0, credited_usd: 1, charged_usd: 0, enforced: false },

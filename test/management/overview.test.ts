@@ -4,7 +4,7 @@ import { startBillingBench } from '../billing/bench-of-one.ts'
 import { closeAfter, test } from '../support/suite.ts'
 import { askOf } from './own-client.ts'
 
-/** Time passes between two looks, so that the gateway computes each overview anew. */
+/** Time passes between two reads, so that the gateway recomputes the overview. */
 let passedMs = 0
 const clock = { nowMs: () => Date.now(), monotonicMs: () => performance.now() + passedMs }
 const bench = await startBillingBench({ clock, env: { TOLLGATE_DISCOUNT: '0.5' } })
@@ -12,7 +12,7 @@ const { gateway } = bench
 closeAfter(bench)
 const ask = askOf(gateway)
 
-/** A new connection for each look: by the gateway's clock, which leaps by a minute, a kept one has been idle for too long. */
+/** A new connection for each read: the gateway's clock advances by a minute, which closes idle ones. */
 const AFRESH = { connection: 'close' }
 
 async function overview() {
@@ -41,7 +41,7 @@ async function call(key: string, body: unknown = hello, path = '/v1/chat/complet
   return response.status
 }
 
-test('without a call all of it is nothing, and nothing needs a look', async () => {
+test('without calls, all figures are 0 and nothing needs attention', async () => {
   const shown = await overview()
   const figures = ['requests', 'cost_usd', 'list_cost_usd', 'savings_usd', 'calls_in_flight', 'calls_waiting']
   for (const figure of figures) assert.equal(shown[figure], 0, figure)
@@ -52,7 +52,7 @@ test('without a call all of it is nothing, and nothing needs a look', async () =
   })
 })
 
-test('the month is that of usage, and the balance that of the account', async () => {
+test('the month matches usage, and the balance the account', async () => {
   assert.equal(await call(gateway.apiKey), 200)
   const shown = await overview()
   const { body } = await ask('GET', '/v1/usage')
@@ -65,7 +65,7 @@ test('the month is that of usage, and the balance that of the account', async ()
   assert.deepEqual(shown['balance'], (await ask('GET', '/gateway/v1/balance')).body)
 })
 
-test('keys that are near their cap, have spent it or end soon are named, and others are not', async () => {
+test('the overview names keys that are near their cap, spent or about to expire, and no others', async () => {
   const { id, key } = await gateway.createKey('nearly')
   assert.equal(await call(key), 200)
   const { month_spend_usd: spent } = (await ask('GET', `/v1/keys/${id}`)).body
@@ -84,7 +84,7 @@ test('keys that are near their cap, have spent it or end soon are named, and oth
   await cap(1)
   const spentUp = await attention()
   assert.deepEqual([spentUp['keys_near_cap']?.count, spentUp['keys_exhausted']?.count], [0, 1])
-  // A key with a cap of zero is not reported: its operator means it to spend nothing.
+  // A key with a cap of 0 is not reported: its operator disabled it.
   await gateway.createKey('nothing', { monthly_budget_usd: 0 })
   assert.equal((await attention())['keys_exhausted']?.count, 1)
 
@@ -113,7 +113,7 @@ test('keys that are near their cap, have spent it or end soon are named, and oth
   assert.deepEqual([none['keys_expiring']?.count, none['keys_exhausted']?.count], [0, 0])
 })
 
-test('models without a price and refusals of the last day are listed', async () => {
+test('the overview lists unpriced models and refusals of the last day', async () => {
   const unpriced = { ...hello, model: 'claude-fable-5-2', max_tokens: 9 }
   assert.equal(await call(gateway.apiKey, unpriced, '/v1/messages'), 200)
   const { key } = await gateway.createKey('one model', { allowed_models: ['gpt-6-luna'] })
@@ -123,7 +123,7 @@ test('models without a price and refusals of the last day are listed', async () 
   assert.deepEqual(shown['refusals'], [{ code: 'model_not_allowed', calls: 3 }])
 })
 
-test('the node says its version, its store and the thresholds of alerts', async () => {
+test('the overview shows version, store and alert thresholds', async () => {
   const { version, store, simulator: simulated, alert_thresholds_percent: thresholds } = await overview()
   assert.deepEqual([version, simulated, thresholds], [VERSION, false, [50, 80, 90]])
   assert.equal(store, gateway.databaseUrl === null ? 'sqlite' : 'postgres')

@@ -14,9 +14,9 @@ export interface Answer {
 export interface OwnCall {
   /** Sent as JSON. */
   readonly json?: unknown
-  /** Sent as it stands. */
+  /** Sent unchanged. */
   readonly text?: string | Uint8Array<ArrayBuffer>
-  /** The admin key unless given otherwise. */
+  /** The operator key by default. */
   readonly key?: string
   readonly headers?: Readonly<Record<string, string>>
 }
@@ -28,7 +28,7 @@ const asSent: unknown = JSON.parse(
 )
 const documented = new Documented(asSent as Record<string, unknown>)
 
-/** Asks the management API, and asserts that the OpenAPI document describes each answer. */
+/** Calls the management API and asserts that the OpenAPI document describes each response. */
 export function askOf(gateway: TestGateway): Ask {
   return async (method, path, call = {}) => {
     const body = call.text ?? (call.json === undefined ? null : JSON.stringify(call.json))
@@ -82,5 +82,5 @@ export function assertUnstored({ headers }: Answer): void {
   assert.equal(headers.get('cache-control'), 'no-store')
 }
 
-/** The id of a key that is well-formed and does not exist. */
+/** A well-formed id of a key that does not exist. */
 export const NO_SUCH_KEY = 'key_01ARZ3NDEKTSV4RRFFQ69G5FAV'

@@ -26,7 +26,7 @@ interface Model {
   readonly prices: { readonly rates: { readonly standard: Readonly<Record<string, string>> } }
 }
 
-test('the price book has every model with its rates, as it was shipped', async () => {
+test('the price list has every model of the shipped book with its rates', async () => {
   const { body } = await askOf(gateway)('GET', '/gateway/v1/prices')
   const version = versionAt(shippedBook(), Date.now())
   assert.equal(body['price_version'], version.id)
@@ -37,7 +37,7 @@ test('the price book has every model with its rates, as it was shipped', async (
     version.models.map(({ id }) => id),
   )
   assert.ok(models.every(({ source }) => source === 'list'))
-  // Of audio too: by the hour, by the character, by the token.
+  // Rates of audio too: per hour, character and token.
   for (const { id, prices } of models) assert.deepEqual(prices.rates, version.names.get(id)?.entry.rates)
 })
 
@@ -46,7 +46,7 @@ test('an operator may name an account, as on every management endpoint', async (
   assert.ok(Array.isArray(body['models']))
 })
 
-test('what the file of the operator added or changed is marked', async () => {
+test('prices lists overlay models with source "overlay"', async () => {
   const { body } = await askOf(changed)('GET', '/gateway/v1/prices')
   assert.equal(body['overlay'], 'prices.json')
   const marked = (body['models'] as Model[]).filter(({ source }) => source === 'overlay')

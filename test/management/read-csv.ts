@@ -1,4 +1,4 @@
-/** Reads CSV by RFC 4180, and fails on all that the RFC does not allow. Returns rows of cells. */
+/** Parses CSV by RFC 4180 and fails on anything the RFC does not allow. Returns rows of cells. */
 export function readCsv(text: string): string[][] {
   const rows: string[][] = []
   let row: string[] = []

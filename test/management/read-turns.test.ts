@@ -10,7 +10,7 @@ import type { Management } from '../../src/management/route.ts'
 import { handleOwned } from '../../src/management/router.ts'
 import { test } from '../support/suite.ts'
 
-test('so many reads of one caller run at once, so many wait, and other callers do not wait for them', async () => {
+test('a caller has a limit of running and waiting reads, which do not delay other callers', async () => {
   const turns = new ReadTurns()
   const gate = Promise.withResolvers<void>()
   let [running, most] = [0, 0]
@@ -37,7 +37,7 @@ test('so many reads of one caller run at once, so many wait, and other callers d
   assert.equal(await turns.take('busy', read), 'read')
 })
 
-test('the router gives turns to the reads of a key: those of another key do not wait', async () => {
+test('the router limits reads per key, so that one key does not delay another', async () => {
   const reading: string[] = []
   const [sixteen, another, arrived, end] = Array.from({ length: 4 }, () => Promise.withResolvers<void>())
   const store = {

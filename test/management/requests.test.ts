@@ -16,7 +16,7 @@ const ask = askOf(gateway)
 const alpha = await gateway.createKey('alpha')
 const beta = await gateway.createKey('beta', { log_requests: true })
 
-/** The ids of calls by the names that the tests give them. */
+/** The ids of calls by their names in this test. */
 const named = new Map<string, string>()
 
 async function call(name: string, key: string, at: string, model: string, simulate = '', stream = false) {
@@ -51,7 +51,7 @@ const namesOf = (answer: Answer) => rowsOf(answer).map(({ id }) => named.get(Str
 const account = (query = '') => ask('GET', `/gateway/v1/requests${query}`)
 const ofKey = (id: string, query = '') => ask('GET', `/v1/keys/${id}/requests${query}`)
 
-test('GET /gateway/v1/requests 200: all calls of the account, newest first, each as it is shown alone', async () => {
+test('GET /gateway/v1/requests 200: all calls of the account, newest first, each as shown alone', async () => {
   const answer = await account()
   assertUnstored(answer)
   const { data: _, ...rest } = answer.body
@@ -70,7 +70,7 @@ test('GET /v1/keys/{id}/requests 200: the calls of one key, whatever its log_req
   assert.deepEqual((await ofKey(unused.id)).body, { object: 'list', data: [], has_more: false, next: null })
 })
 
-test('GET /v1/keys/{id}/requests 404: there is no such key, in any format', async () => {
+test('GET /v1/keys/{id}/requests 404: unknown key, in any format', async () => {
   for (const query of ['', '?format=csv', '?format=ndjson'])
     assertRefused(await ofKey(NO_SUCH_KEY, query), 404, { code: 'not_found' })
 })
@@ -101,7 +101,7 @@ test('GET /gateway/v1/requests and /v1/keys/{id}/requests 200: filters', async (
   }
 })
 
-test('GET /gateway/v1/requests 200: an API key sees its own calls only, in every format', async () => {
+test('GET /gateway/v1/requests 200: an API key sees only its own calls, in every format', async () => {
   assert.deepEqual(namesOf(await ask('GET', '/gateway/v1/requests', { key: beta.key })), [
     'streamed',
     'unknown model',

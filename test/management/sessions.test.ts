@@ -47,13 +47,13 @@ async function openSession(adminKey = gateway.adminKey) {
   return { cookie: (headers.get('set-cookie') ?? '').split(';')[0] ?? '', json }
 }
 
-/** What a browser sends with a request from one of our own pages. */
+/** The headers a browser sends from one of our own pages. */
 const ours = { 'sec-fetch-site': 'same-origin' }
 
 const statusWith = async (headers: Headers, method = 'GET', path = '/v1/keys?limit=1', body?: unknown) =>
   (await send(method, path, headers, body)).status
 
-test('an admin key is exchanged for a cookie that scripts and other sites do not get', async () => {
+test('an admin key is exchanged for a cookie that scripts and other sites cannot read', async () => {
   const beforeMs = clock.nowMs()
   const { status, headers, json } = await signIn(gateway.adminKey)
   assert.equal(status, 201)
@@ -67,7 +67,7 @@ test('an admin key is exchanged for a cookie that scripts and other sites do not
   assert.ok(lastsMs >= HOURS_12_MS && lastsMs < HOURS_12_MS + 60_000, String(lastsMs))
 })
 
-test('the cookie is Secure where a trusted proxy says that the client speaks TLS', async () => {
+test('the cookie is Secure if a trusted proxy says that the client speaks TLS', async () => {
   const flagsWith = async (headers: Headers) =>
     (await signIn(gateway.adminKey, headers)).headers.get('set-cookie') ?? ''
   assert.match(await flagsWith({ 'x-forwarded-proto': 'https' }), /; Secure$/)
@@ -83,7 +83,7 @@ test('the cookie is Secure where a trusted proxy says that the client speaks TLS
   }
 })
 
-/** Requests with the cookie: which are taken for our own page's, by method. */
+/** Requests with the cookie, and whether reads and changes are accepted. */
 const requests: readonly [headers: Headers, read: boolean, change: boolean][] = [
   [{}, true, false],
   [{ 'sec-fetch-site': 'same-origin' }, true, true],
@@ -100,7 +100,7 @@ const requests: readonly [headers: Headers, read: boolean, change: boolean][] = 
   [{ origin: 'https://evil.test', 'sec-fetch-site': 'same-origin' }, true, true],
 ]
 
-test('the cookie stands for its admin key only on requests from our own pages', async () => {
+test('the cookie replaces the admin key only on requests from our own pages', async () => {
   const { cookie } = await openSession()
   for (const [lines, read, change] of requests) {
     const headers = { cookie, ...lines }
@@ -137,7 +137,7 @@ test('another site cannot sign a browser in', async () => {
     assert.equal((await signIn(gateway.adminKey, headers)).status, 201, JSON.stringify(headers))
 })
 
-test('a cookie that is no session of ours is refused, and so are two different ones', async () => {
+test('an invalid cookie is refused, as are two different ones', async () => {
   const { cookie } = await openSession()
   const another = (await openSession()).cookie
   const cookies = [
@@ -161,7 +161,7 @@ test('a request with a key and a cookie uses the key', async () => {
   assert.equal(await statusWith({ cookie, 'x-api-key': 'not ours' }), 401)
 })
 
-test('on proxied paths a cookie is nothing, and upstream does not see it', async () => {
+test('the cookie has no effect on proxied paths, and upstream does not see it', async () => {
   const { cookie } = await openSession()
   const received = upstream.requestCount
   assert.equal(await statusWith({ cookie, ...ours }, 'GET', '/v1/models'), 401)
@@ -175,7 +175,7 @@ test('on proxied paths a cookie is nothing, and upstream does not see it', async
   )
 })
 
-test('wrong keys, API keys and revoked admin keys open no session', async () => {
+test('wrong keys, API keys and revoked admin keys cannot open a session', async () => {
   const used = async () => (await gateway.manage('GET', '/v1/keys?search=not+used'))['data']
   const { key } = await gateway.createKey('not used')
   const before = await used()
@@ -190,12 +190,12 @@ test('wrong keys, API keys and revoked admin keys open no session', async () => 
   assert.equal(await statusWith({}, 'POST', path, { admin_key: '' }), 400)
   assert.equal(await statusWith({}, 'POST', path, { admin_key: gateway.adminKey, more: 1 }), 400)
   assert.equal(await statusWith({}, 'POST', path, '{'), 400)
-  // A key in the header does not sign in: only the key in the body counts.
+  // Only the key in the body signs in, not a key in the header.
   const lines = { authorization: `Bearer ${gateway.adminKey}` }
   assert.equal(await statusWith(lines, 'POST', path, { admin_key: 'nonsense' }), 401)
 })
 
-test('a session is over when its twelve hours are', async () => {
+test('a session expires after twelve hours', async () => {
   const { cookie } = await openSession()
   clock.advance(HOURS_12_MS - 60_000)
   assert.equal(await statusWith({ cookie }), 200)
@@ -205,7 +205,7 @@ test('a session is over when its twelve hours are', async () => {
   assert.match(JSON.stringify(json), /The session has ended/)
 })
 
-test('a session ends with its admin key at the next request, though another process revoked it', async () => {
+test('a session ends at its next request after another process revoked its admin key', async () => {
   const { cookie } = await openSession()
   const store = await openStoreBeside(gateway)
   try {

@@ -37,7 +37,7 @@ const FIGURES = words(`
   savings_usd credited_usd unpriced_requests estimated_requests
 `)
 
-test('GET /v1/usage 200: as CSV it is a file of that type and name, which no cache keeps', async () => {
+test('GET /v1/usage 200: CSV is a named file of its type, without caching', async () => {
   const { status, headers } = await csv('?format=csv&start=2026-11-02')
   assert.equal(status, 200)
   assert.equal(headers.get('content-type'), 'text/csv; charset=utf-8')
@@ -50,7 +50,7 @@ test('GET /v1/usage 200: as CSV it is a file of that type and name, which no cac
 })
 
 for (const grouping of ['', 'model', 'key,model,day']) {
-  test(`GET /v1/usage 200: by ${grouping || 'nothing'}, the CSV says what the JSON says`, async () => {
+  test(`GET /v1/usage 200: by ${grouping || 'nothing'}, CSV and JSON agree`, async () => {
     const query = grouping === '' ? '' : `group_by=${grouping}`
     const { rows } = await csv(`?format=csv&${query}`)
     const { body } = await ask('GET', `/v1/usage?${query}`)
@@ -75,7 +75,7 @@ for (const grouping of ['', 'model', 'key,model,day']) {
   })
 }
 
-test('GET /v1/usage 200: a CSV without limit is complete, with a limit it ends there', async () => {
+test('GET /v1/usage 200: CSV is complete without a limit and stops at a given limit', async () => {
   const all = (await csv('?format=csv&group_by=model,key')).rows
   assert.deepEqual((await csv('?format=csv&group_by=model,key&limit=3')).rows, all.slice(0, 4))
   const { body } = await ask('GET', '/v1/usage?group_by=model,key&limit=3')
@@ -83,7 +83,7 @@ test('GET /v1/usage 200: a CSV without limit is complete, with a limit it ends t
   assert.deepEqual(rest.rows.slice(1), all.slice(4))
 })
 
-test('GET /v1/usage 400: an error is JSON, also for those who asked for CSV', async () => {
+test('GET /v1/usage 400: errors are JSON even if CSV was requested', async () => {
   const answer = await ask('GET', '/v1/usage?start=x', { headers: { accept: 'text/csv' } })
   assertRefused(answer, 400, { code: 'bad_request', param: 'start' })
 })

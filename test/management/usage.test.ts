@@ -4,7 +4,7 @@ import { clockAt } from '../limits/clock-at.ts'
 import { closeAfter, test } from '../support/suite.ts'
 import { type Answer, askOf, assertRefused, assertUnstored } from './own-client.ts'
 
-/** The days are chosen: two in November, one in December, which is "this month". */
+/** The calls are on two days in November and one in December, the current month. */
 const clock = clockAt('2026-11-29T23:00:00Z')
 const bench = await startBillingBench({ clock, env: { TOLLGATE_DISCOUNT: '0.1' } })
 const { gateway } = bench
@@ -12,12 +12,12 @@ closeAfter(bench)
 const ask = askOf(gateway)
 const usage = (query = '', key = gateway.adminKey) => ask('GET', `/v1/usage${query}`, { key })
 
-/** Names that a spreadsheet would take for formulas. */
+/** Names that a spreadsheet would read as formulas. */
 const names = ['=1+1', '@SUM(A1)', '-2+3', '+4', 'a "quoted", name', '\u{1f600}'] as const
 const keys = await Promise.all(names.map((name) => gateway.createKey(name)))
 const [first = { id: '', key: '' }] = keys
 
-/** A call with odd numbers of tokens at small prices, so that sums have nine decimals. */
+/** A call with odd token counts at small prices, so that sums have nine decimals. */
 async function call(key: string, model: string): Promise<void> {
   const response = await fetch(`${gateway.url}/v1/chat/completions`, {
     method: 'POST',
@@ -27,7 +27,7 @@ async function call(key: string, model: string): Promise<void> {
     },
     body: JSON.stringify({ model, messages: [{ role: 'user', content: 'Hello' }] }),
   })
-  // A call for a model that upstream does not have is recorded under the name that was asked for.
+  // A call for a model unknown to upstream is recorded under the requested name.
   assert.equal(response.status, model.startsWith('gpt') ? 200 : 404, await response.text())
 }
 
@@ -49,7 +49,7 @@ const dataOf = ({ status, body }: Answer) => {
 const cents = (value: unknown) => BigInt(Math.round(Number(value) * 1e9))
 const totalOf = ({ body }: Answer) => body['total'] as Record<string, unknown>
 
-test('GET /v1/usage 200: this month until today, in one bucket, unless asked otherwise', async () => {
+test('GET /v1/usage 200: by default, the current month to date in one bucket', async () => {
   const answer = await usage()
   assertUnstored(answer)
   const { data, total, ...rest } = answer.body
@@ -65,7 +65,7 @@ test('GET /v1/usage 200: this month until today, in one bucket, unless asked oth
   assert.equal(totalOf(answer)['requests'], 8)
 })
 
-test('GET /v1/usage 200: both days are inclusive, and 400 of them are not too many', async () => {
+test('GET /v1/usage 200: both days are inclusive, and 400 days are accepted', async () => {
   assert.equal(totalOf(await usage('?start=2026-11-30&end=2026-11-30'))['requests'], 7)
   assert.equal(totalOf(await usage('?start=2026-11-30&end=2026-12-01'))['requests'], 15)
   assert.equal((await usage('?start=2026-01-01&end=2027-02-04')).status, 200)
@@ -75,7 +75,7 @@ const groupings = ['', 'model', 'day,key', 'day,model,key']
 const members = { day: ['day'], model: ['model'], key: ['key', 'key_name', 'metadata'] }
 
 for (const grouping of groupings) {
-  test(`GET /v1/usage 200: by ${grouping || 'nothing'}, the buckets are in order and add up to the total`, async () => {
+  test(`GET /v1/usage 200: by ${grouping || 'nothing'}, buckets are sorted and sum to the total`, async () => {
     const query = grouping === '' ? '' : `&group_by=${grouping}`
     const answer = await usage(`?${NOVEMBER}${query}`)
     const data = dataOf(answer)
@@ -98,7 +98,7 @@ for (const grouping of groupings) {
   })
 }
 
-test('GET /v1/usage 200: amounts have all their decimals, and savings are list less cost', async () => {
+test('GET /v1/usage 200: amounts have all decimals, and savings are list cost minus cost', async () => {
   const response = await fetch(`${gateway.url}/v1/usage?start=2026-11-30&end=2026-11-30&group_by=model`, {
     headers: { authorization: `Bearer ${gateway.adminKey}` },
   })
@@ -126,7 +126,7 @@ test('GET /v1/usage 200: an API key sees its own usage and no other key’s', as
   assert.equal(totalOf(await usage('', unused.key))['requests'], 0)
 })
 
-test('GET /v1/usage 400: there is no parameter by which a key could ask for another', async () => {
+test('GET /v1/usage 400: an API key cannot name another key', async () => {
   const [, second = { key: '' }] = keys
   for (const param of ['key', 'key_id', 'account', 'api_key_id']) {
     const answer = await usage(`?${param}=${first.id}`, second.key)
@@ -141,7 +141,7 @@ const cursorOf = async (grouping: string) =>
 const written = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
 const dayCursor = await cursorOf('day')
 
-test('GET /v1/usage 400: days and cursors that do not fit', async () => {
+test('GET /v1/usage 400: invalid days and cursors', async () => {
   const bad: readonly [query: string, param: string][] = [
     ['start=2026-12-02&end=2026-12-01', 'start'],
     ['start=2026-12-03', 'start'],

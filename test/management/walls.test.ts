@@ -5,7 +5,7 @@ import { ScriptedUpstream } from '../support/scripted-upstream.ts'
 import { closeAfter, test } from '../support/suite.ts'
 import { Documented } from './documented.ts'
 
-/** Account A looks for what account B has: each answer must be that of an id which nobody has. */
+/** Account A requests what belongs to account B: each response must equal that for an unknown id. */
 
 const upstream = await ScriptedUpstream.start()
 const gateway = await startGateway({
@@ -77,7 +77,7 @@ interface Operation {
   readonly query: readonly string[]
 }
 
-/** The operations as the gateway documents them: what is documented and not walled would be seen here. */
+/** The documented operations, so that an operation without isolation is noticed. */
 async function readOperations(): Promise<Operation[]> {
   const document = new Documented(await gateway.manage('GET', '/gateway/openapi.json'))
   return [...document.operations()].map(([name, { operationId, parameters = [] }]) => {
@@ -98,7 +98,7 @@ test('the document and the route table have the same operations', () => {
   )
 })
 
-/** Compares the answers for an id of the other account and for one that nobody has, byte for byte. */
+/** Compares the responses for an id of the other account and an unknown one, byte for byte. */
 async function assertAlike(key: string, method: string, pathOf: (id: string) => string, id: string) {
   const nobodys = id.replace(/[^_]+$/, ULID)
   const [foreign, unknown] = await Promise.all([id, nobodys].map((each) => send(key, method, pathOf(each))))
@@ -109,12 +109,12 @@ async function assertAlike(key: string, method: string, pathOf: (id: string) => 
 }
 
 for (const { name, method, path } of operations.filter(({ path }) => path.includes('{'))) {
-  test(`${name}: an id of another account is answered like one that nobody has`, async () => {
+  test(`${name}: an id of another account is answered like an unknown id`, async () => {
     for (const key of Object.values(a.keys))
       for (const id of b.ids) {
         const first = (each: string) => path.replace('{id}', each).replace(/\{\w+\}/, 'x')
         assert.ok((await assertAlike(key, method, first, id)) >= 400)
-        // The id of the other account behind that of the own webhook.
+        // The id of the other account after the own webhook's.
         if (path.split('{').length > 2)
           for (const own of a.ids.filter((each) => each.startsWith('wh_')))
             await assertAlike(key, method, (each) => path.replace('{id}', own).replace(/\{\w+\}/, each), id)
@@ -135,10 +135,10 @@ for (const { name, method, path, operationId, query } of operations.filter(
         assert.ok(all.status === 400 || all.status === 403, String(all.status))
       }
     })
-  // A cursor is a position, and need not be of a record.
+  // A cursor is a position and need not match a record.
   const filters = query.filter((each) => each !== 'account' && each !== 'after')
   if (method === 'GET' && filters.length > 0)
-    test(`${name}: a filter for an id of another account finds what it finds for one that nobody has`, async () => {
+    test(`${name}: a filter by an id of another account matches what an unknown id matches`, async () => {
       for (const key of Object.values(a.keys))
         for (const filter of filters)
           for (const id of b.ids) await assertAlike(key, method, (each) => `${path}?${filter}=${each}`, id)
@@ -157,7 +157,7 @@ test('an admin key cannot be created in another account', async () => {
   }
 })
 
-test('no list, export or sum of an account shows anything of another', async () => {
+test('no list, export or sum of an account contains data of another', async () => {
   for (const { method, path, operationId } of operations) {
     if (method !== 'GET' || path.includes('{') || routeOf(operationId).least === 'session') continue
     for (const query of ['', '?format=csv', '?format=ndjson', '?group_by=key,model,day'])
@@ -170,7 +170,7 @@ test('no list, export or sum of an account shows anything of another', async () 
   assert.equal((JSON.parse(seen.text) as { balance_usd: number }).balance_usd, 3)
 })
 
-test('an operator sees both accounts with *', async () => {
+test('an operator sees both accounts with account=*', async () => {
   for (const path of [
     '/v1/keys',
     '/gateway/v1/requests',

@@ -31,7 +31,7 @@ async function create(fields: object = {}): Promise<{ id: string; secret: string
 const remove = async ({ path }: { readonly path: string }) =>
   assert.equal((await ask('DELETE', path)).status, 204)
 
-test('a webhook is created with all its members, and its secret is in that answer alone', async () => {
+test('a webhook is created with every field, and only that response has its secret', async () => {
   const created = await ask('POST', PATH, { json: { url, events: ['key.revoked'], description: 'ours' } })
   assertUnstored(created)
   const { id, secret, created_at, ...rest } = created.body
@@ -57,7 +57,7 @@ test('a webhook is created with all its members, and its secret is in that answe
   await remove({ path })
 })
 
-test('a creation that is repeated under its Idempotency-Key makes no second one and shows no secret', async () => {
+test('a creation repeated with its Idempotency-Key creates no second webhook and shows no secret', async () => {
   const once = { json: { url, events: ['*'] }, headers: { 'idempotency-key': 'once' } }
   const first = await ask('POST', PATH, once)
   const again = await ask('POST', PATH, once)
@@ -70,7 +70,7 @@ test('a creation that is repeated under its Idempotency-Key makes no second one 
   await remove({ path: `${PATH}/${record['id']}` })
 })
 
-test('a url that events cannot safely be sent to is refused, by name and with the fix', async () => {
+test('an unsafe webhook url is refused by name, with the fix', async () => {
   const wrong: readonly [url: string, message: RegExp][] = [
     ['outside.example', /^url must be an absolute https:\/\/ URL\.$/],
     ['http://outside.example/', /^url must begin with https:.*allow_private/],
@@ -82,7 +82,7 @@ test('a url that events cannot safely be sent to is refused, by name and with th
   }
 })
 
-test('an edit changes what it names; a url is checked again; enabling clears the reason', async () => {
+test('an update changes only its fields, checks a new url, and clears disabled_reason on enabling', async () => {
   const webhook = await create()
   const { path } = webhook
   const edit = { description: 'new', format: 'slack', events: ['balance.low'], enabled: false }
@@ -103,7 +103,7 @@ test('an edit changes what it names; a url is checked again; enabling clears the
   await remove(webhook)
 })
 
-test('a pending delivery is tried again at once; a disabled webhook gets neither tests nor redeliveries', async () => {
+test('a pending delivery can be retried at once, and a disabled webhook gets no tests or redeliveries', async () => {
   const webhook = await create({ url: 'https://not-yet.example/' })
   const { body } = await ask('POST', `${webhook.path}/test`)
   const redelivery = `${webhook.path}/deliveries/${body['id']}/redeliver`
