@@ -33,6 +33,8 @@ interface Shared {
    * results.
    */
   crowd<T>(obstacle: string, command: (store: Store, i: number) => Promise<T>): Promise<T[]>
+  /** Runs `work` while another transaction holds the locks of this statement. */
+  whileLocked(lock: string, work: () => Promise<void>): Promise<void>
 }
 
 /** The number of commands for which the two nodes have connections. */
@@ -78,6 +80,11 @@ function shared(
         stores: [one, other],
         databaseMs: async () => number(present((await db.query('SELECT now_ms() AS ms'))[0]), 'ms'),
         crowd,
+        whileLocked: (lock, work) =>
+          db.transaction(async (tx) => {
+            await tx.query(lock)
+            await work()
+          }),
       })
     } finally {
       await Promise.all([one.close(), other.close(), db.close()])
@@ -123,6 +130,14 @@ shared('creations with one name on several nodes create one key', 'caller', asyn
   assert.equal(new Set(created.map((result) => 'value' in result && result.value.id)).size, 1)
   const query = { accountId: 'default', status: null, search: null, after: null, limit: 100, atMs: NOON }
   assert.equal((await stores[0].listKeys(query)).rows.length, 1)
+})
+
+shared('a repeated command does not wait for the row of its name', 'caller', async (subject) => {
+  const [one, other] = subject.stores
+  await one.createKey(newKey('a'), once('n'), SYSTEM)
+  await subject.whileLocked('SELECT 1 FROM idempotency FOR UPDATE', async () => {
+    assert.equal((await other.createKey(newKey('b'), once('n'), SYSTEM)).kind, 'repeated')
+  })
 })
 
 shared('top-ups with one name on several nodes add one credit', 'caller', async ({ stores, crowd }) => {

@@ -10,6 +10,7 @@ import {
   render,
   sql,
 } from '../../../src/store/operations/sql.ts'
+import { insertInto } from '../../../src/store/operations/write-rows.ts'
 import { test } from '../../support/suite.ts'
 
 const sqlite: Dialect = { store: 'sqlite', clock: 'caller', toJson: JSON.stringify }
@@ -53,4 +54,11 @@ test('each store gets its own text and only the values of that text', () => {
 test("now() is the caller's clock or the database's", () => {
   assert.deepEqual(render(now(5), postgres), { text: '$1::bigint', values: [5n] })
   assert.deepEqual(render(now(5), { ...postgres, clock: 'database' }), { text: 'now_ms()', values: [] })
+})
+
+test('records with different members are inserted with the columns of all', () => {
+  assert.deepEqual(render(insertInto('setting', [{ name: 'a' }, { name: 'b', value: 'c' }]), sqlite), {
+    text: 'INSERT INTO setting (name, value) VALUES (?, NULL), (?, ?) ',
+    values: ['a', 'b', 'c'],
+  })
 })
