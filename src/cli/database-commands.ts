@@ -21,7 +21,7 @@ import { exportLines, whyNotExported } from '../store/export-rows.ts'
 import { type ImportInto, importLines } from '../store/import-rows.ts'
 import { type AuditReport, audit } from '../store/operations/audit.ts'
 import { examples, Failure } from './command.ts'
-import { databaseLocation, holdDataDir, openDatabaseSnapshot, opened } from './open-database.ts'
+import { databaseLocation, holdDataDir, openDatabaseSnapshot, openOrExplain } from './open-database.ts'
 import { counted, createProgress, print, shownText } from './terminal.ts'
 
 export function register(command: Command): void {
@@ -214,5 +214,5 @@ async function openTarget(config: Config): Promise<ImportInto> {
   const { dataDir, databaseUrl } = config
   if (databaseUrl === null) return (await import('../store/sqlite/import-file.ts')).importIntoFile(dataDir)
   const { importIntoDatabase } = await import('../store/postgres/import-database.ts')
-  return opened(config, importIntoDatabase(databaseUrl.reveal()))
+  return openOrExplain(config, importIntoDatabase(databaseUrl.reveal()))
 }

@@ -9,7 +9,7 @@ import type { Snapshot } from '../store/operations/operation.ts'
 import { Failure } from './command.ts'
 
 /** Explains why a database cannot be opened. `opening` is null if there is none. */
-export async function opened<T>(config: Config, opening: Promise<T | null>): Promise<T> {
+export async function openOrExplain<T>(config: Config, opening: Promise<T | null>): Promise<T> {
   const { dataDir, databaseUrl } = config
   const found = await opening.catch((error: Error) => {
     if (error instanceof InstallationError) throw error
@@ -22,7 +22,7 @@ export async function opened<T>(config: Config, opening: Promise<T | null>): Pro
 }
 
 export function openDatabaseSnapshot(config: Config): Promise<Snapshot> {
-  return opened(config, openSnapshot(config))
+  return openOrExplain(config, openSnapshot(config))
 }
 
 /** A log that writes nothing. Loading pino for it would take 40 ms. */
@@ -34,7 +34,7 @@ export async function openDatabase(config: Config): ReturnType<typeof openStore>
   await (await openDatabaseSnapshot(config)).close()
   // `onFatal` does nothing: a failed store refuses every operation, which the command reports.
   const surroundings = { log: SILENT, clock: systemClock, diskFault: null, onFatal() {} }
-  return await opened(config, openStore(config, surroundings))
+  return await openOrExplain(config, openStore(config, surroundings))
 }
 
 /** Locks a SQLite database against gateways while a command needs exclusive access. Null: PostgreSQL. */

@@ -43,7 +43,7 @@ const DEFAULT_SURFACE: Surface = 'chat'
 /** The endpoint whose template matches the path byte for byte. Null: unknown, and so not permitted. */
 export function findEndpoint(surface: Surface, method: string, path: string): Endpoint | null {
   const directory = directories[surface]
-  const methods = directory.fixed.get(path) ?? walk(directory, path)
+  const methods = directory.fixed.get(path) ?? findMethods(directory, path)
   return methods?.get(method) ?? null
 }
 
@@ -56,15 +56,16 @@ export function allEndpoints(): readonly Endpoint[] {
 }
 
 function walkForSurfaces(path: string): readonly Surface[] {
-  return SURFACE_NAMES.filter((surface) => walk(directories[surface], path) !== null)
+  return SURFACE_NAMES.filter((surface) => findMethods(directories[surface], path) !== null)
 }
 
 /**
- * A literal always wins over a parameter, so `/v1/threads/runs` is never a thread id. For the same reason a parameter
- * matches no `%` or `;`, and no segment that some server could read as a literal: an upstream that decodes
- * `/v1/threads/%72uns`, strips `/v1/threads/runs.json` or lower-cases `/v1/threads/RUNS` would start a paid run.
+ * The methods of the template that matches a path. A literal wins over a parameter, so `/v1/threads/runs` is never a
+ * thread id. So a parameter matches no `%` or `;`, and no segment that some server could read as a literal: an upstream
+ * that decodes `/v1/threads/%72uns`, strips `/v1/threads/runs.json` or lower-cases `/v1/threads/RUNS` would start a
+ * paid run.
  */
-function walk({ templates }: Directory, path: string): Methods | null {
+function findMethods({ templates }: Directory, path: string): Methods | null {
   if (!path.startsWith('/') || /[%;]|\/\/|\/$/.test(path)) return null
   const segments = path.slice(1).split('/')
   let left = templates

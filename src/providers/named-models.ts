@@ -57,8 +57,8 @@ function modelInPath({ template }: Endpoint, path: string): string | null {
 }
 
 /**
- * The model in the query of a socket, if nothing else there can choose the session: `call_id` joins a call, `intent` gets
- * its model from an event. With two values or spellings, upstream may use the other one.
+ * The model in the query of a socket, if nothing else there can choose the session: `call_id` joins a call, `intent`
+ * gets its model from an event. With two values or spellings, upstream may use the other one.
  */
 export function modelInQuery(query: string): string | null {
   const parameters = new URLSearchParams(query)
