@@ -4,39 +4,39 @@ import { test } from '../support/suite.ts'
 
 const proxies = new TrustedProxies(['10.0.0.0/8', '192.0.2.7', 'fd00::/8'])
 
-/** The client of a request that came from a proxy with these `X-Forwarded-For` lines. */
+/** The client address of a request through a proxy with these `X-Forwarded-For` lines. */
 const clientOf = (lines: readonly string[], peer = '10.0.0.1') =>
   proxies.clientOf(
     peer,
     lines.flatMap((line) => ['X-Forwarded-For', line]),
   )
 
-test('the client is the last address that is no proxy’s; what stands before it anybody could have written', () => {
+test('the client is the last address that is not a trusted proxy, since anyone can write earlier ones', () => {
   assert.equal(clientOf(['203.0.113.9']), '203.0.113.9')
   assert.equal(clientOf(['6.6.6.6, 203.0.113.9, 10.1.2.3']), '203.0.113.9')
   assert.equal(clientOf(['6.6.6.6', '203.0.113.9', '192.0.2.7']), '203.0.113.9')
   assert.equal(clientOf(['2001:db8::1,fd12::1']), '2001:db8::1')
 })
 
-test('nobody but a proxy is asked whom it speaks for', () => {
+test('X-Forwarded-For counts only from a trusted proxy', () => {
   assert.equal(clientOf(['1.2.3.4'], '203.0.113.9'), '203.0.113.9')
   assert.equal(clientOf(['1.2.3.4'], '192.0.2.8'), '192.0.2.8')
   assert.equal(clientOf(['1.2.3.4'], ''), '')
 })
 
-test('addresses of IPv4 are the same on a server that listens on both', () => {
+test('mapped IPv4 addresses equal plain ones', () => {
   assert.equal(clientOf(['203.0.113.9'], '::ffff:10.0.0.1'), '203.0.113.9')
   assert.equal(clientOf(['::ffff:203.0.113.9']), '203.0.113.9')
   assert.equal(clientOf(['1.2.3.4'], '::ffff:203.0.113.9'), '203.0.113.9')
 })
 
-test('a port that a proxy adds is no part of the address', () => {
+test('a port in X-Forwarded-For is dropped', () => {
   assert.equal(clientOf(['203.0.113.9:4711']), '203.0.113.9')
   assert.equal(clientOf(['[2001:db8::1]:4711']), '2001:db8::1')
   assert.equal(clientOf(['[2001:db8::1]']), '2001:db8::1')
 })
 
-test('where a proxy wrote no address, the client is the proxy; never a text', () => {
+test('if a proxy wrote no valid address, the client is the proxy', () => {
   for (const line of [
     'unknown',
     '',
@@ -53,7 +53,7 @@ test('where a proxy wrote no address, the client is the proxy; never a text', ()
   assert.equal(clientOf([]), '10.0.0.1')
 })
 
-test('a customer of IPv6 has a /64, however its addresses are written', () => {
+test('an IPv6 client is its /64, in any spelling', () => {
   const same = ['2001:db8:1:2::', '2001:db8:1:2::1', '2001:db8:1:2:ffff:ffff:ffff:ffff']
   for (const address of same) assert.equal(networkOf(address), '2001:db8:1:2', address)
   assert.notEqual(networkOf('2001:db8:1:3::1'), '2001:db8:1:2')
@@ -63,7 +63,7 @@ test('a customer of IPv6 has a /64, however its addresses are written', () => {
   assert.notEqual(networkOf('1.2.3.4'), networkOf('1.2.3.5'))
 })
 
-test('connections are counted per network, and given back', () => {
+test('connections are counted per network and released', () => {
   const counts = new AddressCounts(2)
   assert.deepEqual([counts.enter('a'), counts.enter('a'), counts.enter('a')], [true, true, false])
   assert.equal(counts.enter('b'), true)

@@ -14,7 +14,7 @@ interface Served {
   readonly reply: OutgoingReply
 }
 
-/** A queue of values that have come, to be taken one after the other. */
+/** A queue of values, taken one at a time. */
 class Queue<T> {
   readonly #there: T[] = []
   readonly #waiting: ((value: T) => void)[] = []
@@ -38,7 +38,7 @@ class Queue<T> {
 
 const closing = (reply: OutgoingReply) => new Promise<void>((resolve) => reply.whenClosed.add(resolve))
 
-/** A server whose clock is the test's, and queues of what comes in. */
+/** A server whose clock is the test's, and queues of its events. */
 let nowMs = 0
 let draining = false
 const connections = new Queue<ClientConnection>()
@@ -83,7 +83,7 @@ function answer({ reply }: Served): void {
   reply.end(Buffer.from('ok'))
 }
 
-test('a client that never says anything is let go of without a word when a head would have had to be there', async () => {
+test('a client that sends nothing is closed silently at the head timeout', async () => {
   const { client, connection } = await open()
   let bytes = 0
   client.on('data', (chunk) => {
@@ -98,7 +98,7 @@ test('a client that never says anything is let go of without a word when a head 
   assert.equal(bytes, 0)
 })
 
-test('a client that has said a part of a head gets an error when all of it would have had to be there', async () => {
+test('a client that sends a partial head gets an error at the head timeout', async () => {
   for (const part of ['G', 'GET / HTTP/1.1\r\nHost: h\r\n']) {
     const { client, connection } = await open()
     client.write(part)
@@ -111,7 +111,7 @@ test('a client that has said a part of a head gets an error when all of it would
   }
 })
 
-test('a connection that is kept and idle closes without an answer, and not a millisecond early', async () => {
+test('an idle keep-alive connection closes silently at its timeout, not a millisecond earlier', async () => {
   const { client, connection } = await open()
   client.write(GET)
   answer(await served.take())
@@ -123,7 +123,7 @@ test('a connection that is kept and idle closes without an answer, and not a mil
   assert.equal(broken.size, 0)
 })
 
-test('while a request is being answered there is no limit to its time', async () => {
+test('a request that is being answered has no timeout', async () => {
   const { client, connection } = await open()
   client.write(GET)
   const given = await served.take()
@@ -135,7 +135,7 @@ test('while a request is being answered there is no limit to its time', async ()
   await closed.take()
 })
 
-test('requests sent ahead are answered one after the other, in their order', async () => {
+test('pipelined requests are answered one by one, in order', async () => {
   const { client } = await open()
   const texts: string[] = []
   client.on('data', (chunk) => texts.push(chunk.toString()))
@@ -178,7 +178,7 @@ test('requests sent ahead and answered at once leave turns of the event loop to 
   prompt.close()
 })
 
-test('more than may be sent ahead is dropped, and the reply says that it is the last one', async () => {
+test('pipelined bytes above the limit are dropped, and the reply announces the close', async () => {
   const { client } = await open()
   const ended = once(client, 'close')
   let text = ''
@@ -196,7 +196,7 @@ test('more than may be sent ahead is dropped, and the reply says that it is the 
   await closed.take()
 })
 
-test('bytes that are no request, sent ahead, are answered when it is their turn', async () => {
+test('pipelined bytes that are not a request are answered in their turn', async () => {
   const { client } = await open()
   client.write(`${GET}nonsense\r\n\r\n`)
   const given = await served.take()
@@ -210,7 +210,7 @@ for (const [what, ahead] of [
   ['many requests', GET.repeat(100)],
   ['a large body', `POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 300000\r\n\r\n${'a'.repeat(300_000)}`],
 ] as const) {
-  test(`a client that leaves with ${what} sent ahead is seen to have left`, async () => {
+  test(`a client that leaves with ${what} pipelined is noticed`, async () => {
     const { client } = await open()
     client.write(GET + ahead)
     const { reply } = await served.take()
@@ -222,7 +222,7 @@ for (const [what, ahead] of [
 }
 
 for (const send of ['write', 'end'] as const) {
-  test(`a client that takes nothing of a reply is cut off after a while (${send})`, async () => {
+  test(`a client that stops reading a reply is cut off at the timeout (${send})`, async () => {
     const { client, connection } = await open()
     client.pause()
     client.write(GET)
@@ -239,7 +239,7 @@ for (const send of ['write', 'end'] as const) {
   })
 }
 
-test('a reply of which nothing waits to be sent is not cut off, however long it is silent', async () => {
+test('a reply with nothing waiting to be sent is not cut off, however long it is silent', async () => {
   const { client, connection } = await open()
   client.write(GET)
   const { reply } = await served.take()
@@ -254,7 +254,7 @@ test('a reply of which nothing waits to be sent is not cut off, however long it 
 })
 
 for (const httpVersion of ['1.1', '1.0']) {
-  test(`a client of HTTP/${httpVersion} that takes nothing of a reply that was cut is cut off after a while`, async () => {
+  test(`an HTTP/${httpVersion} client that stops reading a cut reply is cut off at the timeout`, async () => {
     const { client, connection } = await open()
     client.pause()
     client.write(GET.replace('1.1', httpVersion))
@@ -273,7 +273,7 @@ for (const httpVersion of ['1.1', '1.0']) {
 }
 
 for (const leave of ['end', 'resetAndDestroy'] as const) {
-  test(`a client that leaves (${leave}) closes its reply, and no request behind it is begun`, async () => {
+  test(`a client that leaves (${leave}) closes its reply, and no pipelined request begins`, async () => {
     const { client } = await open()
     client.write(GET + GET)
     const { reply } = await served.take()

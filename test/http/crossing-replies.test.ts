@@ -7,8 +7,8 @@ import { createLogLines } from '../support/log-lines.ts'
 import { test } from '../support/suite.ts'
 
 /**
- * An upstream in a thread of its own, so that it can write while this thread is busy: it answers each request with its
- * target, and sends an unsolicited reply on the connection when it is asked to. A second server rings when it is written to.
+ * An upstream in its own thread, so that it can write while this thread is busy: it answers each request with
+ * its target, and sends an unsolicited reply when asked to. A second server signals when it receives bytes.
  */
 const UPSTREAM = `
   const { parentPort, workerData } = require('node:worker_threads')
@@ -38,7 +38,7 @@ for (const [what, unsolicited] of [
   ['a 408', 'HTTP/1.1 408 Request Timeout\r\ncontent-length: 4\r\n\r\nidle'],
   ['half a head', 'HTTP/1.1 200 OK\r\ncontent-le'],
 ] as const) {
-  test(`${what} that nobody asked for, arrived while we were busy, is nobody's`, async (t) => {
+  test(`${what}, unsolicited and received while the thread was busy, answers no call`, async (t) => {
     const flags = new SharedArrayBuffer(8)
     const worker = new Worker(UPSTREAM, { eval: true, workerData: { flags, unsolicited } })
     t.after(() => worker.terminate())
@@ -63,7 +63,7 @@ for (const [what, unsolicited] of [
     }
     assert.equal(await call('/1'), 'complete /1')
 
-    // As in production, the next call is made while Node polls its sockets, and upstream's socket was polled before.
+    // As in production, the next call is made while Node polls its sockets, after it has polled upstream's.
     const bell = connect(bellPort, '127.0.0.1')
     t.after(() => bell.destroy())
     await once(bell, 'connect')

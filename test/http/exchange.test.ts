@@ -37,7 +37,7 @@ after(() => server.drain(0))
 
 const get = (path: string, version = '1.1') => message(`GET ${path} HTTP/${version}`, ['Host: h'])
 
-test('the chunks are the body, in chunks, with the request id, and the connection goes on', async () => {
+test('the reply is the source’s chunks, chunked, with the request id, and the connection stays open', async () => {
   sources.set('/three', async function* () {
     for (const text of ['one ', '', 'two ', 'three']) yield Buffer.from(text)
   })
@@ -52,13 +52,13 @@ test('the chunks are the body, in chunks, with the request id, and the connectio
   connection.leave()
 })
 
-test('nothing at all is an empty body', async () => {
+test('an empty source is an empty body', async () => {
   sources.set('/nothing', async function* () {})
   const { status, body, ended } = await exchangeWith(address, get('/nothing'))
   assert.deepEqual([status, body.length, ended], [200, 0, 'complete'])
 })
 
-test('a failure before the first chunk is still reported as one', async () => {
+test('a failure before the first chunk is reported as an error', async () => {
   const away = { next: () => Promise.reject(new Error('the store is away')) }
   sources.set('/broken', () => ({ [Symbol.asyncIterator]: () => away }))
   const { status, body, ended } = await exchangeWith(address, get('/broken'))
@@ -66,7 +66,7 @@ test('a failure before the first chunk is still reported as one', async () => {
 })
 
 for (const version of ['1.1', '1.0']) {
-  test(`a failure after it cuts the answer so that it cannot pass for whole, in HTTP/${version}`, async () => {
+  test(`a failure after the first chunk makes the reply incomplete in HTTP/${version}`, async () => {
     const { promise: seen, resolve: goOn } = Promise.withResolvers<void>()
     sources.set('/half', async function* () {
       yield Buffer.from('half of it')
@@ -82,7 +82,7 @@ for (const version of ['1.1', '1.0']) {
   })
 }
 
-/** Chunks without end, and a promise of the moment at which no more are wanted. */
+/** Endless chunks, and a promise that resolves when the source is closed. */
 function endless() {
   const { promise: stopped, resolve } = Promise.withResolvers<void>()
   let asked = 0
@@ -108,7 +108,7 @@ for (const [how, leave] of [
   ['closes', 'leave'],
   ['resets', 'reset'],
 ] as const) {
-  test(`no more chunks are made for a client that ${how} the connection`, async () => {
+  test(`no more chunks are produced for a client that ${how} the connection`, async () => {
     const { source, stopped } = endless()
     sources.set('/endless', source)
     const connection = await connect(address)
@@ -120,7 +120,7 @@ for (const [how, leave] of [
   })
 }
 
-test('replies that no client reads take bounded memory: the connection that has waited longest is closed', async () => {
+test('replies that no client reads use bounded memory: the connection that has waited longest closes', async () => {
   const body = Buffer.alloc(UNREAD_BYTES_MAX / 8)
   const sent: Exchange[] = []
   let onSent = () => {}

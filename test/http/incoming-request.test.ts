@@ -21,7 +21,7 @@ const SOURCE = {
 
 const large = (byte: number) => Buffer.alloc(60_000, byte)
 
-/** The chunks of a request that have waited, as a receiver that keeps them gets them. */
+/** The chunks of a waiting request, as a receiver that keeps them gets them. */
 function keepAll(chunks: readonly Buffer[]): Buffer[] {
   const request = new IncomingRequest(HEAD, SOURCE)
   for (const chunk of chunks) request.arrived(chunk)
@@ -30,14 +30,14 @@ function keepAll(chunks: readonly Buffer[]): Buffer[] {
   return taken
 }
 
-test('what is kept of a body that has waited stays as it was when its memory is used again', () => {
+test('waiting chunks do not change when their memory is reused', () => {
   const first = keepAll([large(1), large(2)])
   const second = keepAll([large(3), large(4)])
   assert.ok(Buffer.concat(first).equals(Buffer.concat([large(1), large(2)])))
   assert.ok(Buffer.concat(second).equals(Buffer.concat([large(3), large(4)])))
 })
 
-test('what waits is given in order, as far as it is taken, and what comes meanwhile behind it', () => {
+test('waiting chunks are delivered in order, as far as accepted, before later ones', () => {
   const request = new IncomingRequest(HEAD, SOURCE)
   const taken: Buffer[] = []
   let ended = 0
@@ -62,7 +62,10 @@ test('what waits is given in order, as far as it is taken, and what comes meanwh
   assert.ok(Buffer.concat(taken).equals(Buffer.concat([Buffer.from('a'), large(1), Buffer.from('z')])))
 })
 
-/** A body that may be silent for a minute and needs 100 bytes a second, with the time that passes and what became of it. */
+/**
+ * A body that may be silent for a minute and needs 100 bytes a second, with the time that passes and the
+ * outcome.
+ */
 function timedBody(data: () => boolean = () => true) {
   let nowMs = 0
   const request = new IncomingRequest(HEAD, { ...SOURCE, monotonicMs: () => nowMs })
@@ -78,7 +81,7 @@ function timedBody(data: () => boolean = () => true) {
   return { request, broken, pass }
 }
 
-test('a body that is too slow on average is refused, however often the gateway pauses it for a moment', () => {
+test('a body that is too slow on average is refused, however often the gateway pauses it', () => {
   const { request, broken, pass } = timedBody(() => false)
   for (let second = 0; second < 60; second += 10) {
     request.arrived(Buffer.alloc(100))
@@ -88,7 +91,7 @@ test('a body that is too slow on average is refused, however often the gateway p
   assert.match(broken[0] ?? '', /too slowly/)
 })
 
-test('time in which the gateway does not read a body does not count', () => {
+test('time in which the gateway does not read the body does not count', () => {
   const { request, broken, pass } = timedBody(() => false)
   request.arrived(Buffer.alloc(10_000))
   pass(600_000)
@@ -97,7 +100,7 @@ test('time in which the gateway does not read a body does not count', () => {
   assert.deepEqual(broken, [])
 })
 
-test('a body that is silent for the idle time is refused then, even if it was fast before', () => {
+test('a body that is silent for the idle time is refused, even if it was fast before', () => {
   const { request, broken, pass } = timedBody()
   pass(1_000)
   request.arrived(Buffer.alloc(100_000))

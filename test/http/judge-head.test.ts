@@ -18,7 +18,7 @@ const pass: readonly [target: string, path: string, query: string][] = [
   ['HTTP://GATE.EXAMPLE:8787', '/', ''],
 ]
 for (const [target, path, query] of pass) {
-  test(`the target ${target} is taken as it stands`, () => {
+  test(`the target ${target} is accepted unchanged`, () => {
     assert.deepEqual(judgeTarget(target, 'gate.example:8787'), { kind: 'target', target: { path, query } })
   })
 }
@@ -42,11 +42,11 @@ for (const target of refused) {
   })
 }
 
-test('an absolute target without a Host to compare it with is refused', () => {
+test('an absolute target without a Host header is refused', () => {
   assert.equal(judgeTarget('http://gate.example/v1/models', undefined).kind, 'refused')
 })
 
-test('exactly our own paths are owned', () => {
+test('isOwnedPath matches exactly our own paths', () => {
   for (const path of words(`
     /v1/keys /v1/keys/me /v1/usage /gateway/v1/x /dashboard /healthz /metrics
   `)) {
@@ -59,7 +59,7 @@ test('exactly our own paths are owned', () => {
   }
 })
 
-test('an owned path behind encoded slashes is seen through', () => {
+test('an own path behind encoded slashes is detected', () => {
   assert.equal(hidesOwnedPath('/v1%2fkeys'), true)
   assert.equal(hidesOwnedPath('/gateway%2Fv1/credits'), true)
   assert.equal(hidesOwnedPath('/v1/files/v1%2fkeys'), false)

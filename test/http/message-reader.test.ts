@@ -11,7 +11,7 @@ interface Message {
   trailers: string[] | null
 }
 
-/** The messages that a reader finds in bytes that come in these pieces. */
+/** The messages that a reader finds in these chunks. */
 function readAll(kind: 'request' | 'response', pieces: readonly (string | Buffer)[], bodyless = false) {
   const messages: Message[] = []
   const reader = new MessageReader(
@@ -47,13 +47,13 @@ function readAll(kind: 'request' | 'response', pieces: readonly (string | Buffer
 const POST = 'POST /a?b HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello'
 const CHUNKED =
   'POST /c HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x=1\r\nde\r\n0\r\nT: v\r\nT: w\r\n\r\n'
-/** A text that has something like the end of a head in it. */
+/** A text that contains something like the end of a head. */
 const LONG_TEXT = `${'x'.repeat(9_000)}\r\n\r\n`.repeat(2)
 const LONG_POST = `POST /l HTTP/1.1\r\nContent-Length: ${LONG_TEXT.length}\r\n\r\n${LONG_TEXT}`
 const LONG_CHUNKED = `POST /m HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n${LONG_TEXT.length.toString(16)}\r\n${LONG_TEXT}\r\n0\r\n\r\n`
 const GET = 'GET / HTTP/1.1\r\nX-Latin: caf\xe9\r\nx-latin:  two \r\n\r\n'
 
-test('a head is given as it came: method, target, version, lines with case, order and doubles', () => {
+test('a head has its method, target, version, and header lines with case, order and duplicates', () => {
   const [message] = readAll('request', [GET]).messages
   assert.deepEqual(message?.head, {
     httpVersion: '1.1',
@@ -67,7 +67,7 @@ test('a head is given as it came: method, target, version, lines with case, orde
   })
 })
 
-test('however the bytes are cut into pieces, the messages are the same', () => {
+test('any chunks give the same messages', () => {
   const HEAD = 'HEAD /h HTTP/1.1\r\nContent-Length: 0\r\n\r\n'
   const kinds = fc.constantFrom(POST, CHUNKED, GET, HEAD, LONG_POST, LONG_CHUNKED)
   fc.assert(
@@ -81,7 +81,7 @@ test('however the bytes are cut into pieces, the messages are the same', () => {
   )
 })
 
-test('a head behind a body of known length has the same limits as the first, whole or in pieces', () => {
+test('a head after a body of known length has the same limits as the first, in any chunks', () => {
   const lines = `GET / HTTP/1.1\r\n${'a: b\r\n'.repeat(1_001)}\r\n`
   const large = `GET / HTTP/1.1\r\na: ${'b'.repeat(70_000)}\r\n\r\n`
   for (const broken of [lines, large]) {
@@ -96,7 +96,7 @@ test('a head behind a body of known length has the same limits as the first, who
   }
 })
 
-test('a body of known length passes as views of the chunks it came in, and not a byte more', () => {
+test('a body of known length passes as views of its chunks, and ends at its length', () => {
   const chunk = Buffer.from(`lo${POST}`, 'latin1')
   const seen: Buffer[] = []
   const receiver = { head() {}, data: (part: Buffer) => seen.push(part) > 0, end() {} }
@@ -116,13 +116,13 @@ test('trailers come with the end, and the next message does not inherit them', (
   assert.deepEqual(messages[1]?.head.headers, ['X-Latin', 'caf\xe9', 'x-latin', 'two'])
 })
 
-test('a thousand lines pass, one more is an error before anybody sees the head', () => {
+test('a thousand header lines pass, and one more is an error before the head is delivered', () => {
   const lines = (count: number) => `GET / HTTP/1.1\r\n${'a: 1\r\n'.repeat(count)}\r\n`
   assert.equal(readAll('request', [lines(1_000)]).messages[0]?.head.headers.length, 2_000)
   assert.deepEqual(readAll('request', [lines(1_001)]), { messages: [], error: TOO_MANY_LINES, end: null })
 })
 
-test('what a chunked body has between two chunks is limited like a head', () => {
+test('chunk headers of a chunked body have the limits of a head', () => {
   const head = 'POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1;a='
   const more = Array.from({ length: 70 }, () => 'x'.repeat(1_000))
   assert.equal(readAll('request', [head, ...more]).error, 'HPE_HEADER_OVERFLOW')
@@ -130,7 +130,7 @@ test('what a chunked body has between two chunks is limited like a head', () => 
   assert.equal(readAll('request', [head, '\r\na\r\n', ...bytes, '0\r\n\r\n']).error, null)
 })
 
-test('a head larger than allowed is an error, whether it comes at once or in pieces', () => {
+test('a head above the maximum size is an error, in any chunks', () => {
   const head = `GET / HTTP/1.1\r\nX: ${'a'.repeat(66_000)}\r\n\r\n`
   assert.equal(readAll('request', [head]).error, 'HPE_HEADER_OVERFLOW')
   assert.equal(readAll('request', [...head]).error, 'HPE_HEADER_OVERFLOW')
@@ -143,24 +143,24 @@ for (const [what, bytes] of [
     'POST / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
   ],
   ['two lengths', 'POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\naa'],
-  ['a length that is no number', 'POST / HTTP/1.1\r\nContent-Length: 0x1\r\n\r\na'],
+  ['a length that is not a number', 'POST / HTTP/1.1\r\nContent-Length: 0x1\r\n\r\na'],
   ['a bare line feed', 'GET / HTTP/1.1\nHost: a\n\n'],
   ['a blank before the colon', 'GET / HTTP/1.1\r\nHost : a\r\n\r\n'],
   ['a folded line', 'GET / HTTP/1.1\r\nA: b\r\n c\r\n\r\n'],
-  ['a chunk size that is no number', 'POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n'],
+  ['a chunk size that is not a number', 'POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n'],
   ['more after Connection: close', `GET / HTTP/1.1\r\nConnection: close\r\n\r\n${GET}`],
 ] as const) {
   test(`${what}: an error`, () => assert.match(readAll('request', [bytes]).error ?? '', /^HPE_/))
 }
 
-test('an end in the middle of a message is an error, between two it is none', () => {
+test('an end within a message is an error, between two messages it is not', () => {
   assert.equal(readAll('request', [POST]).end, null)
   for (const cut of [POST.slice(0, 10), POST.slice(0, -1), CHUNKED.slice(0, -3)]) {
     assert.equal(readAll('request', [cut]).end, 'HPE_INVALID_EOF_STATE', cut)
   }
 })
 
-test('a wish for another protocol is reported, and what follows it is read on; nothing follows a CONNECT', () => {
+test('an upgrade request is reported and the next request is read; nothing is read after CONNECT', () => {
   const upgrade = 'GET / HTTP/1.1\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\r\n'
   const read = readAll('request', [upgrade + POST])
   assert.deepEqual(

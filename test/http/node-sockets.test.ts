@@ -5,7 +5,7 @@ import { InstallationError } from '../../src/kernel/errors.ts'
 import { readSourceTree } from '../style/source-tree.ts'
 import { test } from '../support/suite.ts'
 
-test('memory that is about to be used again is copied, other memory is not', () => {
+test('memory that will be reused is copied, other memory is not', () => {
   const own = Buffer.from('own')
   assert.equal(lasting(own), own)
   readBuffer.write('read')
@@ -14,7 +14,7 @@ test('memory that is about to be used again is copied, other memory is not', () 
   assert.equal(String(read), 'read')
 })
 
-test('a Node whose sockets do not write by `_writev` is refused', (t) => {
+test('a Node whose sockets do not write through `_writev` is refused', (t) => {
   checkNodeSockets()
   const { prototype } = Socket as unknown as { prototype: { _writev: unknown } }
   const { _writev: writev } = prototype
@@ -28,7 +28,7 @@ test('a Node whose sockets do not write by `_writev` is refused', (t) => {
   )
 })
 
-test('only these files use what Node does not promise, and only src/http knows the shared buffer', () => {
+test('only these files use Node internals, and only src/http uses the shared buffer', () => {
   const filesWith = (text: RegExp) =>
     readSourceTree('src')
       .filter((file) => text.test(file.text))

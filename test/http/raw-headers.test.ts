@@ -14,7 +14,7 @@ const spelled = fc
 const value = fc.string({ unit: fc.constantFrom('a', 'B', ',', ' ', '\t'), maxLength: 8 })
 const lines = fc.array(fc.tuple(spelled, value), { maxLength: 8 })
 
-test('lines are found by their name in any case, all of them and in order', () => {
+test('header lines are found by name in any case, all of them and in order', () => {
   fc.assert(
     fc.property(lines, fc.constantFrom(...NAMES), (given, name) => {
       const headers = given.flat()
@@ -31,7 +31,7 @@ test('lines are found by their name in any case, all of them and in order', () =
   )
 })
 
-test('a Connection line nominates what it names, except what the message needs and what is dropped anyway', () => {
+test('a Connection header nominates its names, except required and already dropped headers', () => {
   const nominated = (...values: string[]) => [...nominatedIn(values.flatMap((text) => ['Connection', text]))]
   assert.deepEqual(nominated('keep-alive'), [])
   assert.deepEqual(nominated('Keep-Alive, Upgrade,TE'), [])

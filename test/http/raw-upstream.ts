@@ -7,11 +7,11 @@ import { callUpstream, openUpstream } from '../../src/http/upstream-connection.t
 import { withDeadline } from '../support/deadline.ts'
 import { createLogLines } from '../support/log-lines.ts'
 
-/** One connection as upstream sees it: every byte that came, and how it ended. */
+/** One connection as upstream sees it: every byte received, and how it ended. */
 export interface Accepted {
   readonly socket: net.Socket
   received(): string
-  /** Resolves when the received bytes have this text. */
+  /** Resolves when the received bytes contain this text. */
   saw(text: string): Promise<void>
   readonly closed: Promise<void>
 }
@@ -25,7 +25,7 @@ const REQUEST: UpstreamRequest = {
   body: null,
 }
 
-/** An upstream that knows no HTTP: the test sends its bytes. */
+/** An upstream without HTTP: the test sends its bytes. */
 export async function startRawUpstream(t: TestContext, serve: (accepted: Accepted) => void) {
   const connections: Accepted[] = []
   const server = net.createServer({ noDelay: true }, (socket) => {
@@ -99,7 +99,7 @@ export class TakenReply implements ReplyReceiver {
   }
 }
 
-/** How a call ended, in a word or two. */
+/** How a call ended, in short form. */
 export function describeEnd(end: CallEnd): string {
   switch (end.kind) {
     case 'complete':

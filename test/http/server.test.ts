@@ -15,7 +15,7 @@ const REQUEST = 'GET / HTTP/1.1\r\nHost: tollgate\r\n\r\n'
 let server: HttpServer
 let address: AddressInfo
 
-/** A server whose answers name the address that the request came from. */
+/** A server whose replies name the client address. */
 function serverWith(parts: Partial<ServerParts>): HttpServer {
   return createHttpServer({
     clock: systemClock,
@@ -49,7 +49,7 @@ async function enter({ port } = address, localAddress = '127.0.0.1'): Promise<So
   return reply === '' ? null : socket
 }
 
-/** Tries again, since the server may not have seen yet that another client has left. */
+/** Retries, since the server may not have noticed yet that another client left. */
 async function enterAtLast(at = address): Promise<Socket> {
   let socket: Socket | null = null
   await until('somebody is let in', async () => {
@@ -61,7 +61,7 @@ async function enterAtLast(at = address): Promise<Socket> {
 
 after(() => server.drain(1_000))
 
-test('connections beyond the limit are closed at once, and let in again when others have left', async () => {
+test('connections above the limit are closed at once, and accepted again after others leave', async () => {
   const first = await enter()
   const second = await enter()
   assert.ok(first !== null && second !== null)
@@ -72,7 +72,7 @@ test('connections beyond the limit are closed at once, and let in again when oth
   const third = await enterAtLast()
   assert.equal(await enter(), null)
 
-  // Clients that were accepted are served as before.
+  // Accepted clients are still served.
   for (const socket of [second, third]) {
     socket.write(REQUEST)
     const [reply] = await withDeadline(once(socket, 'data'), () => 'no answer')
@@ -80,11 +80,11 @@ test('connections beyond the limit are closed at once, and let in again when oth
   }
 })
 
-test('a drain ends though connections were refused, and idle ones are closed', async () => {
+test('a drain ends after refused connections, and closes idle ones', async () => {
   assert.equal(await withDeadline(server.drain(60_000), () => 'it waits for somebody'), 0)
 })
 
-test('one address has so many connections; others are let in, and it is again when one of its own has left', async () => {
+test('an address has a maximum of connections, which does not affect others and frees with each close', async () => {
   const crowded: string[] = []
   const narrow = serverWith({ connectionsPerAddressMax: 2, onCrowded: (from) => crowded.push(from) })
   const at = await narrow.listen('127.0.0.1', 0)
@@ -100,7 +100,7 @@ test('one address has so many connections; others are let in, and it is again wh
   await narrow.drain(0)
 })
 
-test('connections of a trusted proxy are not counted, and it says whose they are', async () => {
+test('connections of a trusted proxy are not counted, and X-Forwarded-For names their client', async () => {
   const trustedProxies = new TrustedProxies(['127.0.0.0/31'])
   const open = serverWith({ connectionsPerAddressMax: 1, trustedProxies })
   const at = await open.listen('127.0.0.1', 0)
@@ -116,7 +116,7 @@ test('connections of a trusted proxy are not counted, and it says whose they are
   await open.drain(0)
 })
 
-test('a connection that has stopped to speak HTTP is closed by a drain, and is no stream that was cut', async () => {
+test('a drain closes an upgraded connection and does not count it as a cut stream', async () => {
   const switching = serverWith({
     onExchange({ res }) {
       res.switchProtocols(undefined, ['Upgrade', 'websocket', 'Connection', 'Upgrade'])

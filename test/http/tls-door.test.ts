@@ -37,7 +37,7 @@ before(async () => {
 })
 after(() => server.drain(0))
 
-/** A connection whose handshake is done. */
+/** A connection after its handshake. */
 async function enter(options: tls.ConnectionOptions = {}, at = address): Promise<tls.TLSSocket> {
   const socket = tls.connect({
     host: '127.0.0.1',
@@ -51,7 +51,7 @@ async function enter(options: tls.ConnectionOptions = {}, at = address): Promise
   return socket
 }
 
-/** A connection that has not begun its handshake, or has sent only these bytes of it. */
+/** A connection that has sent none or only these bytes of its handshake. */
 async function arrive(bytes: string | Buffer = '', at = address): Promise<net.Socket> {
   const socket = net.connect({ host: '127.0.0.1', port: at.port })
   socket.on('error', () => {})
@@ -74,7 +74,7 @@ const closing = (socket: net.Socket) => {
   return withDeadline(once(socket, 'close'), () => 'it stays open')
 }
 
-/** The first bytes of a client's handshake, up to the name of the host. */
+/** The first bytes of a client's handshake, up to the host name. */
 async function halfAHello(): Promise<Buffer> {
   const listener = net.createServer().listen(0, '127.0.0.1')
   await once(listener, 'listening')
@@ -89,7 +89,7 @@ async function halfAHello(): Promise<Buffer> {
 }
 
 for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
-  test(`${version} is spoken, and HTTP/1.1 in it`, async () => {
+  test(`${version} is accepted, with HTTP/1.1`, async () => {
     const socket = await enter({
       minVersion: version,
       maxVersion: version,
@@ -103,7 +103,7 @@ for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
   })
 }
 
-test('what is older, and what speaks HTTP/2 alone, is refused by the handshake', async () => {
+test('older TLS versions, and clients that offer only HTTP/2, are refused in the handshake', async () => {
   const old = { minVersion: 'TLSv1.1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT:@SECLEVEL=0' } as const
   await assert.rejects(enter(old), { code: 'ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION' })
   await assert.rejects(enter({ ALPNProtocols: ['h2'] }), {
@@ -111,7 +111,7 @@ test('what is older, and what speaks HTTP/2 alone, is refused by the handshake',
   })
 })
 
-test('what cannot be decrypted ends the connection', async () => {
+test('a record that cannot be decrypted closes the connection', async () => {
   const wire = await arrive()
   const socket = await enter({ socket: wire, host: '127.0.0.1' })
   assert.ok(await isServed(socket))
@@ -121,16 +121,16 @@ test('what cannot be decrypted ends the connection', async () => {
   await closed
 })
 
-test('neither TLS nor HTTP is closed without a word', async () => {
+test('bytes that are neither TLS nor HTTP close the connection silently', async () => {
   const socket = await arrive(Buffer.from([0, 1, 2, 3, 4, 5, 6, 7]))
   await closing(socket)
 })
 
 for (const [which, begun] of [
-  ['connections that say nothing', () => ''],
-  ['handshakes that were begun', halfAHello],
+  ['silent connections', () => ''],
+  ['unfinished handshakes', halfAHello],
 ] as const) {
-  test(`${which} count as connections, over all and of one address, until they are gone`, async () => {
+  test(`${which} count as connections, in total and per address, until they close`, async () => {
     for (const bound of [{ connectionsMax: 2 }, { connectionsPerAddressMax: 2 }]) {
       const narrow = serverWith(bound)
       const at = await narrow.listen('127.0.0.1', 0)
@@ -140,7 +140,7 @@ for (const [which, begun] of [
       assert.ok(await isServed(second))
       await closing(await arrive('', at))
       first.destroy()
-      // The server sees some time later that the first client has left.
+      // The server notices some time later that the first client left.
       await until('another client is let in', async () => {
         const next = await enter({}, at).catch(() => null)
         return next !== null && (await isServed(next))
@@ -150,7 +150,7 @@ for (const [which, begun] of [
     }
   })
 
-  test(`${which} are closed after their time, and those that are served are not`, async (t: TestContext) => {
+  test(`${which} are closed at their timeout, and served ones are not`, async (t: TestContext) => {
     t.mock.timers.enable({ apis: ['setInterval'] })
     let nowMs = 0
     const timed = serverWith({ clock: { ...systemClock, monotonicMs: () => nowMs } })
@@ -158,7 +158,7 @@ for (const [which, begun] of [
     const served = await enter({}, at)
     assert.ok(await isServed(served))
     const late = await arrive(await begun(), at)
-    // The server has accepted the connection when it accepts the next one.
+    // The server has accepted the connection once it accepts the next one.
     ;(await enter({}, at)).destroy()
     nowMs = limits.tlsHandshakeTimeoutMs - 1
     t.mock.timers.tick(1_000)
@@ -172,7 +172,7 @@ for (const [which, begun] of [
     await timed.drain(0)
   })
 
-  test(`${which} hold no drain up`, async () => {
+  test(`${which} do not delay a drain`, async () => {
     const leaving = serverWith({})
     const at = await leaving.listen('127.0.0.1', 0)
     const waiting = await arrive(await begun(), at)
@@ -183,7 +183,7 @@ for (const [which, begun] of [
   })
 }
 
-test('a new certificate is for new connections; those that are open live on', async () => {
+test('a new certificate applies to new connections, and open ones stay', async () => {
   const changed = serverWith({})
   const at = await changed.listen('127.0.0.1', 0)
   const commonName = (socket: tls.TLSSocket) => socket.getPeerCertificate().subject.CN
@@ -194,7 +194,7 @@ test('a new certificate is for new connections; those that are open live on', as
   assert.equal(commonName(after), 'other.test')
   assert.ok(await isServed(before))
   assert.ok(await isServed(after))
-  // The protocols that the server was given at the start hold for the new certificate too.
+  // The protocols configured at the start also apply with the new certificate.
   await assert.rejects(enter({ ALPNProtocols: ['h2'] }, at), { code: /NO_APPLICATION_PROTOCOL/ })
   await assertNoRenegotiation(at)
   await changed.drain(0)

@@ -7,7 +7,7 @@ import { type Accepted, describeEnd, startRawUpstream } from './raw-upstream.ts'
 
 const sized = (lines = '') => `HTTP/1.1 200 OK\r\n${lines}Content-Length: 2\r\n\r\nok`
 
-/** Gives the same reply to every request. */
+/** Sends the same reply to every request. */
 const always =
   (reply: string) =>
   ({ socket }: Accepted) =>
@@ -16,7 +16,7 @@ const always =
 const notReused: Record<string, readonly [method: string, reply: string]> = {
   'Connection: close': ['POST', sized('Connection: close\r\n')],
   'HTTP/1.0': ['POST', 'HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok'],
-  'a keep-alive of two seconds': ['POST', sized('Keep-Alive: timeout=2\r\n')],
+  'a keep-alive timeout of two seconds': ['POST', sized('Keep-Alive: timeout=2\r\n')],
   'a 204 with a length': ['POST', 'HTTP/1.1 204 No Content\r\nContent-Length: 2\r\n\r\n'],
   'a reply to HEAD': ['HEAD', 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: keep-alive\r\n\r\n'],
   'a reply to HEAD without a length': ['HEAD', 'HTTP/1.1 200 OK\r\nConnection: keep-alive\r\n\r\n'],
@@ -27,7 +27,7 @@ const notReused: Record<string, readonly [method: string, reply: string]> = {
 }
 
 for (const [name, [method, reply]] of Object.entries(notReused)) {
-  test(`${name}: the connection carries no second call`, async (t) => {
+  test(`after ${name}, the connection is not reused`, async (t) => {
     const upstream = await startRawUpstream(t, always(reply))
     for (let round = 1; round <= 3; round++) {
       assert.equal(describeEnd(await upstream.send({ method }).ended), 'complete')
@@ -40,10 +40,10 @@ for (const [name, tail] of Object.entries({
   'a byte': 'H',
   'a whole reply': sized(),
   'half a head': 'HTTP/1.1 200 OK\r\nContent-Le',
-  'what is no HTTP': '\0\0\0',
+  'bytes that are not HTTP': '\0\0\0',
 })) {
   for (const when of ['behind a reply', 'on an idle connection'] as const) {
-    test(`${name} ${when} is an error in the log, and no idle connection is used again`, async (t) => {
+    test(`${name} ${when} is logged as an error, and no idle connection is reused`, async (t) => {
       const reply = sized('Keep-Alive: timeout=600\r\n')
       let isOutOfStep = false
       const upstream = await startRawUpstream(t, ({ socket }) => {
@@ -69,7 +69,7 @@ for (const [name, tail] of Object.entries({
   }
 }
 
-test('calls in flight go on when an idle connection is out of step, and their connections are used again', async (t) => {
+test('unsolicited bytes on an idle connection leave calls in flight and their connections', async (t) => {
   const upstream = await startRawUpstream(t, (accepted) => {
     accepted.socket.on('data', (chunk) => {
       if (!chunk.includes('/slow')) accepted.socket.write(sized())
@@ -93,7 +93,7 @@ for (const [name, disturb] of Object.entries({
   'its end': ({ socket }: Accepted) => socket.end(),
   'a reset': ({ socket }: Accepted) => socket.resetAndDestroy(),
 })) {
-  test(`${name} on an idle connection ends it, also if it is there when the next call begins`, async (t) => {
+  test(`${name} on an idle connection closes it, even while the next call begins`, async (t) => {
     const upstream = await startRawUpstream(t, always(sized('X: own\r\n')))
     for (let round = 0; round < 10; round++) {
       await upstream.send({}).ended
@@ -109,7 +109,7 @@ for (const [name, disturb] of Object.entries({
   })
 }
 
-test('an idle connection is let go of after four seconds, or two before upstream says it ends', async (t) => {
+test('an idle connection closes after four seconds, or two seconds before upstream’s timeout', async (t) => {
   for (const [lines, seconds] of [
     ['', 4],
     ['Keep-Alive: timeout=9\r\n', 7],
@@ -142,7 +142,7 @@ test('an idle connection is let go of after four seconds, or two before upstream
   }
 })
 
-test('a call that is abandoned ends at once, whatever it waits for, and upstream sees no whole request', async (t) => {
+test('an aborted call ends at once in any state, and upstream sees no complete request', async (t) => {
   const sawFirst = Promise.withResolvers<void>()
   const upstream = await startRawUpstream(t, (accepted) => {
     accepted.saw('first').then(sawFirst.resolve, () => {})
@@ -163,7 +163,7 @@ test('a call that is abandoned ends at once, whatever it waits for, and upstream
   }
 })
 
-test('a pool that is destroyed ends idle connections, cuts calls and takes no more', async (t) => {
+test('a destroyed pool closes idle connections, cuts calls and refuses new ones', async (t) => {
   const upstream = await startRawUpstream(t, always('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf'))
   const arrived = Promise.withResolvers<void>()
   const cut = upstream.send({}, { data: () => arrived.resolve() === undefined })

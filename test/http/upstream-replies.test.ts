@@ -7,7 +7,10 @@ import { describeEnd, startRawUpstream } from './raw-upstream.ts'
 const sized = (body: string, lines = '') =>
   `HTTP/1.1 200 OK\r\n${lines}Content-Length: ${body.length}\r\n\r\n${body}`
 
-/** Answers each request, known by its blank line, with the next of these answers; later requests get none. */
+/**
+ * Answers each request, recognised by its blank line, with the next of these replies; later requests get
+ * none.
+ */
 function replies(...answers: string[]) {
   return ({ socket }: { socket: import('node:net').Socket }) => {
     socket.on('data', (chunk) => {
@@ -30,7 +33,7 @@ const wholes: Record<string, readonly [method: string, wire: string, head: strin
     '200 OK Transfer-Encoding|chunked',
     'abcde',
   ],
-  'one to HEAD, with the length of what it would have': [
+  'a HEAD reply with the length of the GET body': [
     'HEAD',
     'HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n',
     '200 OK Content-Length|5',
@@ -48,7 +51,7 @@ const wholes: Record<string, readonly [method: string, wire: string, head: strin
 
 for (const [name, [method, wire, head, body]] of Object.entries(wholes)) {
   for (const how of ['at once', 'byte by byte'] as const) {
-    test(`${name}, sent ${how}, is whole, and its connection serves the next call unless it was to HEAD`, async (t) => {
+    test(`${name}, sent ${how}, is complete, and its connection is reused unless it was for HEAD`, async (t) => {
       const upstream = await startRawUpstream(t, ({ socket }) => {
         socket.on('data', async () => {
           if (how === 'at once') socket.write(wire, 'latin1')
@@ -107,7 +110,7 @@ for (const [name, wire] of Object.entries({
   sized: sized('hello'),
   chunked: 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n',
 })) {
-  test(`a ${name} reply is cut, or failed without a head, wherever the connection closes in it`, async (t) => {
+  test(`a ${name} reply closed at any byte is cut, or fails if its head is incomplete`, async (t) => {
     for (let at = 0; at < wire.length; at++) {
       const upstream = await startRawUpstream(t, ({ socket }) => {
         socket.once('data', () => socket.end(wire.slice(0, at)))
@@ -122,7 +125,7 @@ for (const [name, wire] of Object.entries({
   })
 }
 
-test('what is kept of a reply stays as it is while others arrive', async (t) => {
+test('a kept reply does not change while others arrive', async (t) => {
   const letters = ['a', 'b', 'c', 'd']
   const upstream = await startRawUpstream(
     t,
@@ -143,7 +146,7 @@ test('what is kept of a reply stays as it is while others arrive', async (t) => 
   )
 })
 
-test('a receiver that throws breaks its own call and nothing else', async (t) => {
+test('a receiver that throws breaks only its own call', async (t) => {
   const upstream = await startRawUpstream(t, ({ socket }) => {
     socket.on('data', () => socket.write(sized('hello')))
   })
@@ -155,14 +158,14 @@ test('a receiver that throws breaks its own call and nothing else', async (t) =>
   assert.equal(describeEnd(await upstream.send({}).ended), 'complete')
 })
 
-test('a reset that a write has met does not pass for the end of a body that ends with its connection', async (t) => {
+test('a reset noticed by a write does not complete a body that ends with its connection', async (t) => {
   const upstream = await startRawUpstream(t, ({ socket }) => {
     socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\n\r\nhalf'))
   })
   const body = new Readable({ read() {} })
   body.push('first')
   const arrived = Promise.withResolvers<void>()
-  // The call does not read on, so that the write is the first to hear of the reset, which the kernel reports once.
+  // The call does not read, so the write notices the reset first, and the kernel reports it only once.
   const { call, ended, reply } = upstream.send({ body }, { data: () => arrived.resolve() !== undefined })
   await arrived.promise
   upstream.connections[0]?.socket.resetAndDestroy()

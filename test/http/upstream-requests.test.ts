@@ -26,7 +26,7 @@ const requests: Record<string, readonly [Partial<UpstreamRequest>, string]> = {
     { body: [Buffer.from('hello')] },
     head('POST', 'content-length: 5\r\n\r\nhello'),
   ],
-  'a body of a GET': [
+  'a GET with a body': [
     { method: 'GET', body: [Buffer.from('hello')] },
     head('GET', 'content-length: 5\r\n\r\nhello'),
   ],
@@ -38,7 +38,7 @@ const requests: Record<string, readonly [Partial<UpstreamRequest>, string]> = {
 }
 
 for (const [name, [parts, wire]] of Object.entries(requests)) {
-  test(`${name} is written as it is given`, async (t) => {
+  test(`${name} is written unchanged`, async (t) => {
     const upstream = await startRawUpstream(t, async (accepted) => {
       await accepted.saw(wire)
       accepted.socket.write(OK)
@@ -55,8 +55,8 @@ const streams: Record<string, readonly [string[], number | null, string]> = {
     null,
     'transfer-encoding: chunked\r\n\r\n2\r\nab\r\n3\r\ncde\r\n0\r\n\r\n',
   ],
-  'as it is if its length is given': [['ab', 'cde'], 5, 'content-length: 5\r\n\r\nabcde'],
-  'as none if it is empty': [[], null, 'content-length: 0\r\n\r\n'],
+  'unchanged if its length is given': [['ab', 'cde'], 5, 'content-length: 5\r\n\r\nabcde'],
+  'as no body if it is empty': [[], null, 'content-length: 0\r\n\r\n'],
 }
 
 for (const [name, [pieces, lengthBytes, wire]] of Object.entries(streams)) {
@@ -77,12 +77,12 @@ const unsendable: Record<string, Partial<UpstreamRequest>> = {
   'a NUL in a value': { headers: ['X', 'a\0'] },
   'a line break in a name': { headers: ['X: 1\r\nY', 'a'] },
   'a blank in the target': { target: '/a HTTP/1.1' },
-  'a target that is no path': { target: '*' },
-  'a method that is no token': { method: 'GET /' },
+  'a target that is not a path': { target: '*' },
+  'a method that is not a token': { method: 'GET /' },
 }
 
 for (const [name, parts] of Object.entries(unsendable)) {
-  test(`a request with ${name} is refused, and upstream sees no connection`, async (t) => {
+  test(`a request with ${name} is refused before any connection`, async (t) => {
     const upstream = await startRawUpstream(t, () => {})
     assert.equal(describeEnd(await upstream.send(parts).ended), 'failed before sending: UPSTREAM_UNSENDABLE')
     assert.equal(upstream.connections.length, 0)
@@ -94,7 +94,7 @@ for (const [name, pieces] of Object.entries({
   longer: ['abc', 'def'],
   'less, namely nothing,': [],
 })) {
-  test(`a stream that is ${name} than its length does not end as if it were whole`, async (t) => {
+  test(`a stream that is ${name} than its length does not end as complete`, async (t) => {
     const upstream = await startRawUpstream(t, () => {})
     const body = Readable.from(pieces.map((piece) => Buffer.from(piece)))
     const { ended } = upstream.send({ lengthBytes: 5, body })
@@ -105,7 +105,7 @@ for (const [name, pieces] of Object.entries({
   })
 }
 
-test('a chunked stream that breaks ends the connection without a last chunk, and the call with its error', async (t) => {
+test('a chunked stream that fails closes the connection without a last chunk, and the call fails with its error', async (t) => {
   const sawFirst = Promise.withResolvers<void>()
   const upstream = await startRawUpstream(t, (accepted) => {
     accepted.saw('first').then(sawFirst.resolve, () => {})

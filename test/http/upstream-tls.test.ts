@@ -47,13 +47,13 @@ function send(pool: ReturnType<typeof openUpstream>['pool']) {
   return { taken, ended: withDeadline(ended, () => 'the call has not ended') }
 }
 
-test('a certificate that nobody vouches for is not sent a byte', async () => {
+test('nothing is sent to a server with an untrusted certificate', async () => {
   const { pool } = openUpstream({ url: new URL(`https://localhost:${port}`), key: null }, log)
   assert.equal(describeEnd(await send(pool).ended), 'failed before sending: DEPTH_ZERO_SELF_SIGNED_CERT')
   pool.destroy()
 })
 
-test('calls over TLS name the host, speak HTTP/1.1, share their connection and take up the session again', async () => {
+test('calls over TLS name the host, speak HTTP/1.1, share their connection and resume the session', async () => {
   tls.setDefaultCACertificates([cert])
   seen.length = 0
   const { pool } = openUpstream({ url: new URL(`https://localhost:${port}`), key: null }, log)
@@ -68,14 +68,14 @@ test('calls over TLS name the host, speak HTTP/1.1, share their connection and t
   pool.destroy()
 })
 
-test('an upstream that is named by its address has that checked', async () => {
+test('the certificate of an upstream named by address is checked for that address', async () => {
   tls.setDefaultCACertificates([cert])
   const { pool } = openUpstream({ url: new URL(`https://127.0.0.1:${port}`), key: null }, log)
   assert.equal(describeEnd(await send(pool).ended), 'complete')
   pool.destroy()
 })
 
-test('an upstream that accepts the connection and says nothing is given up, and nothing was sent', async (t) => {
+test('an upstream that accepts the connection but sends nothing fails at the connect timeout, unsent', async (t) => {
   const accepted = Promise.withResolvers<net.Socket>()
   const mute = net.createServer((socket) => accepted.resolve(socket))
   await new Promise<void>((resolve) => mute.listen(0, '127.0.0.1', resolve))

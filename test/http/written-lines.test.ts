@@ -7,18 +7,18 @@ import { dateLine } from '../../src/http/outgoing-reply.ts'
 import { serialiseHeaders } from '../../src/http/raw-headers.ts'
 import { test } from '../support/suite.ts'
 
-test('lines are written as they are, with every byte of Latin-1', () => {
+test('header lines are written unchanged, with every byte of Latin-1', () => {
   assert.equal(serialiseHeaders(['A', 'caf\xe9', 'a', '']), 'A: caf\xe9\r\na: \r\n')
 })
 
 for (const value of ['a\r\nB: 1', 'a\nB', 'a\rB', 'a\0', 'a\u010d\u010aB: 1', '\x7f']) {
-  test(`a value that would not be what it says is not written: ${JSON.stringify(value)}`, () => {
+  test(`a value that would change its meaning on the wire is refused: ${JSON.stringify(value)}`, () => {
     assert.throws(() => serialiseHeaders(['A', value]), /cannot be sent/)
     assert.throws(() => serialiseHeaders([value, 'a']), /cannot be sent/)
   })
 }
 
-test('the date is that of the clock, also when the clock was set back', () => {
+test('the Date header follows the clock, even if it was set back', () => {
   const hourMs = 3_600_000
   for (const nowMs of [2 * hourMs, 2 * hourMs + 999, hourMs, hourMs + 1_000])
     assert.equal(dateLine(nowMs), `Date: ${new Date(nowMs).toUTCString()}\r\n`)
@@ -29,7 +29,7 @@ interface Pair {
   readonly far: Socket
 }
 
-/** Two ends of a real connection. The far end is not read yet. */
+/** Two ends of a real connection. The far end is not reading yet. */
 async function openPair(t: TestContext): Promise<Pair> {
   const server = createServer({ pauseOnConnect: true }).listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -57,7 +57,7 @@ async function readToEnd(far: Socket): Promise<string> {
   return text
 }
 
-test('head, chunk and what comes behind arrive as one, in any combination', async (t) => {
+test('head, chunk and what follows are written as one, in any combination', async (t) => {
   const { near, far } = await openPair(t)
   const parts = [
     ['head\r\n\r\n', 'body', '\r\n0\r\n\r\n'],

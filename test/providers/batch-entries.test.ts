@@ -59,17 +59,21 @@ const cases: readonly Case[] = [
     batch({ model: 'a', tools: [{ model: {} }] }),
     /"tools" is not a model name/,
   ],
-  ['an entry with fallbacks of upstream', batch({ model: 'a', fallbacks: 'default' }), /Upstream chooses/],
+  ['an entry with default fallbacks', batch({ model: 'a', fallbacks: 'default' }), /Upstream chooses/],
   ['no requests', {}, /names no models/],
   ['an empty list of requests', { requests: [] }, /names no models/],
   ['an object for requests', { requests: { params: { model: 'a' } } }, /names no models/],
-  ['requests twice', '{"requests":[{"params":{"model":"a"}}],"requests":[]}', /"requests" is given twice/],
+  [
+    'duplicate requests',
+    '{"requests":[{"params":{"model":"a"}}],"requests":[]}',
+    /"requests" is given twice/,
+  ],
   [
     'params twice',
     '{"requests":[{"params":{"model":"a"},"params":{"model":"b"}}]}',
     /"params" is given twice/,
   ],
-  ['a model twice', '{"requests":[{"params":{"model":"a","model":"b"}}]}', /"model" is given twice/],
+  ['a duplicate model', '{"requests":[{"params":{"model":"a","model":"b"}}]}', /"model" is given twice/],
   [
     'a model twice, once with escapes',
     '{"requests":[{"params":{"model":"a","m\\u006fdel":"b"}}]}',
@@ -146,7 +150,7 @@ const params = fc.record(
   { requiredKeys: ['model'] },
 )
 
-test('the models of any batch are those that JSON.parse finds, however it is cut', async () => {
+test('the models of any batch are those that JSON.parse finds, in any chunks', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(params, { minLength: 1, maxLength: 5 }), pieceSizes, async (list, sizes) => {
       const text = JSON.stringify(batch(...list))
@@ -167,7 +171,7 @@ test('the models of any batch are those that JSON.parse finds, however it is cut
   )
 })
 
-test('a second member of a name that is read is found in every entry, however the batch is cut', async () => {
+test('a duplicate member is found in every entry of a batch, in any chunks', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(params, { minLength: 1, maxLength: 4 }),

@@ -82,7 +82,7 @@ const read: readonly [what: string, body: Buffer, models: readonly string[]][] =
     ['a'],
   ],
   ['a long line', formOf(purpose(), file(line({ model: 'a', input: 'x'.repeat(3_000_000) }))), ['a']],
-  ['a charset that it is in', formOf(purpose(), file(one, '; charset=utf-8')), ['a']],
+  ['a matching charset', formOf(purpose(), file(one, '; charset=utf-8')), ['a']],
 ]
 for (const [what, body, models] of read) {
   test(`a batch file with ${what} is read`, () => {
@@ -97,36 +97,36 @@ const refused: readonly [what: string, body: Buffer][] = [
   ['another purpose', formOf(purpose('fine-tune'), file(one))],
   ['no purpose', formOf(file(one))],
   ['two purposes', formOf(purpose(), file(one), purpose())],
-  ['a purpose that is not the last word', formOf(purpose('fine-tune'), file(one), purpose())],
+  ['a second purpose', formOf(purpose('fine-tune'), file(one), purpose())],
   ['a purpose in another spelling', formOf(field('Purpose', 'batch'), file(one))],
   ['no file', formOf(purpose())],
-  ['a file that is a field', formOf(purpose(), field('file', one))],
+  ['a file sent as a field', formOf(purpose(), field('file', one))],
   ['two files', formOf(purpose(), file(one), file(one))],
   ['another file', formOf(purpose(), file(one), file(one, '', 'other'))],
   ['a file in another spelling', formOf(purpose(), file(one), field('File', one))],
-  ['a file whose name is escaped', formOf(purpose(), file(one), field('fil%65', one))],
+  ['a file with an escaped name', formOf(purpose(), file(one), field('fil%65', one))],
   ['a transfer encoding', formOf(purpose(), file(one, '\r\nContent-Transfer-Encoding: base64'))],
   ['a content encoding of the part', formOf(purpose(), file(one, '\r\nContent-Encoding: gzip'))],
   ['another charset', formOf(purpose(), file(one, '; charset=utf-16'))],
   ['an empty file', formOf(purpose(), file(''))],
   ['a blank file', formOf(purpose(), file('\n\r\n '))],
   ['a line without a body', formOf(purpose(), file(`${one}{"custom_id":"c"}\n`))],
-  ['a line that is a list', formOf(purpose(), file(`[${one.trim()}]`))],
-  ['a line that is no JSON', formOf(purpose(), file(`${one}model\n`))],
+  ['a line with a list', formOf(purpose(), file(`[${one.trim()}]`))],
+  ['a line that is not JSON', formOf(purpose(), file(`${one}model\n`))],
   ['two values on one line', formOf(purpose(), file(`${one.trimEnd()} ${one}`))],
   ['a value over two lines', formOf(purpose(), file('{"body":\n{"model":"a"}}'))],
   ['a CR for a line break', formOf(purpose(), file('{"x":\r{"body":{"model":"b"}}\r,"body":{"model":"a"}}'))],
-  ['a body that is a string', formOf(purpose(), file(line('{"model":"a"}')))],
+  ['a string as a body', formOf(purpose(), file(line('{"model":"a"}')))],
   ['two bodies', formOf(purpose(), file('{"body":{"model":"a"},"body":{"model":"b"}}'))],
   ['two models', formOf(purpose(), file('{"body":{"model":"a","model":"b"}}'))],
   ['a tool with two models', formOf(purpose(), file(line('BODY').replace('"BODY"', TWO_MODELS)))],
   ['a tool with a name like another', formOf(purpose(), file(line({ model: 'a', tools: [{ Model: 'b' }] })))],
   ['a body in another spelling', formOf(purpose(), file('{"body":{"model":"a"},"Body":{"model":"b"}}'))],
   ['no model', formOf(purpose(), file(one + line({ input: 'x' })))],
-  ['a model that is a number', formOf(purpose(), file(line({ model: 1 })))],
+  ['a numeric model', formOf(purpose(), file(line({ model: 1 })))],
   ['a stored prompt', formOf(purpose(), file(line({ model: 'a', prompt: { id: 'p' } })))],
-  ['fallbacks of upstream', formOf(purpose(), file(line({ model: 'a', fallbacks: 'default' })))],
-  ['a tool that cannot be read', formOf(purpose(), file(line({ model: 'a', tools: [7] })))],
+  ['default fallbacks', formOf(purpose(), file(line({ model: 'a', fallbacks: 'default' })))],
+  ['an invalid tool', formOf(purpose(), file(line({ model: 'a', tools: [7] })))],
   ['a byte order mark', formOf(purpose(), file(`\ufeff${one}`))],
   [
     'bytes that are not UTF-8',
@@ -147,7 +147,7 @@ const refused: readonly [what: string, body: Buffer][] = [
   ['something before it', Buffer.concat([Buffer.from('x\r\n'), formOf(purpose(), file(one))])],
 ]
 for (const [what, body] of refused) {
-  test(`an upload with ${what} is not taken for a batch whose models are known`, () => {
+  test(`an upload with ${what} has no known models`, () => {
     assert.equal(scan(body, [8192]), null)
     if (body.length < 8192) assert.equal(scan(body, [1]), null)
   })
@@ -179,7 +179,7 @@ const lines = fc.array(
   { maxLength: 6 },
 )
 
-test('what is found in a batch file does not depend on how it is cut', () => {
+test('a batch file gives the same result in any chunks', () => {
   fc.assert(
     fc.property(lines, fc.boolean(), pieceSizes, (texts, isLast, sizes) => {
       const content = texts.join('')
@@ -201,7 +201,7 @@ test('what is found in a batch file does not depend on how it is cut', () => {
   )
 })
 
-test('an upload with a few bytes changed never makes it throw, and cuts change nothing', () => {
+test('an upload with changed bytes never throws, and gives the same result in any chunks', () => {
   fc.assert(
     fc.property(mutations, pieceSizes, (changes, sizes) => {
       const body = mutate(

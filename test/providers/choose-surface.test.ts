@@ -30,7 +30,7 @@ const paths: readonly { readonly path: string; readonly on: readonly Surface[] }
   { path: '/v1/models/some-model', on: ['messages', 'chat'] },
   { path: '/v1/files/file_1/content', on: ['messages', 'chat'] },
   { path: '/v1/vaults/v/credentials/c', on: ['messages', 'chat'] },
-  // These paths are literal on Chat; on Messages they name an agent called `sessions` and so on.
+  // These paths are literal on Chat; on Messages `sessions` would be an agent's id.
   { path: '/v1/agents/sessions', on: ['messages', 'chat'] },
   { path: '/v1/agents/automations', on: ['messages', 'chat'] },
   { path: '/v1/agents/environments', on: ['messages', 'chat'] },

@@ -3,7 +3,7 @@ import type { Endpoint } from '../../src/providers/endpoint.ts'
 import { allEndpoints } from '../../src/providers/find-endpoint.ts'
 import { test } from '../support/suite.ts'
 
-test('no endpoint stands in the tables twice, whatever its parameters are called', () => {
+test('no endpoint occurs twice in the tables, whatever its parameter names', () => {
   const seen = new Set<string>()
   for (const { surface, method, template } of allEndpoints()) {
     const name = `${surface} ${method} ${anonymous(template)}`
@@ -12,7 +12,7 @@ test('no endpoint stands in the tables twice, whatever its parameters are called
   }
 })
 
-test('templates are lower-case segments and whole-segment parameters, nothing else', () => {
+test('templates consist of lower-case segments and whole-segment parameters', () => {
   for (const { template } of allEndpoints()) {
     assert.match(template, /^\/v1(\/([a-z0-9_]+|\{[a-z_]+\}))+$/)
   }
@@ -41,7 +41,7 @@ test('exactly these endpoints are metered, each by its own reader', () => {
   ])
 })
 
-test('exactly these endpoints cost money that no reply states', () => {
+test('exactly these endpoints cost money without stating usage', () => {
   assert.deepEqual(
     billed('unmeterable'),
     listed(`
@@ -64,7 +64,7 @@ test('exactly these endpoints cost money that no reply states', () => {
   )
 })
 
-test('exactly these endpoints start work that is paid later', () => {
+test('exactly these endpoints start work that is billed later', () => {
   assert.deepEqual(
     billed('deferred'),
     listed(`
@@ -81,7 +81,7 @@ test('exactly these endpoints start work that is paid later', () => {
   )
 })
 
-test('exactly these endpoints open a way to upstream past the gateway', () => {
+test('exactly these endpoints mint a credential that bypasses the gateway', () => {
   assert.deepEqual(
     billed('mints_credential'),
     listed(`
@@ -105,7 +105,7 @@ test('exactly these endpoints open a way to upstream past the gateway', () => {
   )
 })
 
-test('exactly these endpoints neither show nor touch what is stored under the shared account', () => {
+test('exactly these endpoints do not read or change stored objects', () => {
   const stateless = allEndpoints().filter((endpoint) => !endpoint.stateful)
   assert.deepEqual(
     stateless.map(nameOf),
@@ -124,7 +124,7 @@ test('exactly these endpoints neither show nor touch what is stored under the sh
   )
 })
 
-test('a body is read exactly where it names the model, and uploads and configuration stream through', () => {
+test('a body is read only if it names the model, and uploads and configuration stream through', () => {
   for (const endpoint of allEndpoints()) {
     const inBody = ['json', 'multipart', 'batch_entries', 'batch_file'].includes(endpoint.model)
     assert.equal(endpoint.reads !== 'nothing', inBody, nameOf(endpoint))
@@ -139,7 +139,7 @@ test('a body is read exactly where it names the model, and uploads and configura
   ])
 })
 
-test('a template has a {model} segment exactly where the path names the model', () => {
+test('a template has a {model} segment only if the path names the model', () => {
   for (const endpoint of allEndpoints()) {
     assert.equal(endpoint.template.includes('{model}'), endpoint.model === 'path', nameOf(endpoint))
   }
@@ -159,7 +159,7 @@ function anonymous(template: string): string {
   return template.replaceAll(/\{\w+\}/g, '{}')
 }
 
-/** The entries of a text, which are separated by commas. */
+/** The comma-separated entries of a text. */
 function listed(text: string): string[] {
   return text.trim().split(/,\s+/)
 }

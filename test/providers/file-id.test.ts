@@ -13,15 +13,15 @@ test('the id of an uploaded file is read from the reply', () => {
 const others: readonly [what: string, reply: unknown][] = [
   ['an error', { error: { message: 'no' } }],
   ['another object', { id: 'batch-1', object: 'batch' }],
-  ['no kind of object', { id: 'file-1' }],
+  ['an object without a type', { id: 'file-1' }],
   ['no id', { object: 'file' }],
   ['an empty id', { object: 'file', id: '' }],
-  ['an id that is a number', { object: 'file', id: 1 }],
+  ['a numeric id', { object: 'file', id: 1 }],
   ['an id longer than any', { object: 'file', id: 'f'.repeat(257) }],
   ['two ids', '{"object":"file","id":"a","id":"b"}'],
   ['no JSON', 'file'],
   ['nothing', ''],
-  ['more than a reply has', { object: 'file', id: 'a', pad: 'x'.repeat(UPLOAD_REPLY_BYTES_MAX) }],
+  ['an oversized reply', { object: 'file', id: 'a', pad: 'x'.repeat(UPLOAD_REPLY_BYTES_MAX) }],
 ]
 for (const [what, reply] of others) {
   test(`a reply with ${what} gives no file id`, () => assert.equal(idIn(reply), null))

@@ -9,7 +9,7 @@ import { words } from '../support/words.ts'
 
 const segment = fc.stringMatching(/^[A-Za-z0-9._~:@-]{1,40}$/)
 
-test('every endpoint is found under its own surface, whatever its ids are', () => {
+test('every endpoint is found on its own surface, with any ids', () => {
   const literals = new Set(allEndpoints().flatMap(({ template }) => template.split('/')))
   const isLiteral = (id: string) => literals.has(id.replace(/\..*/, '').toLowerCase())
   fc.assert(
@@ -27,7 +27,7 @@ test('every endpoint is found under its own surface, whatever its ids are', () =
   )
 })
 
-test('nothing is found under a surface whose table does not have it', () => {
+test('no endpoint is found on a surface whose table lacks it', () => {
   assert.equal(findEndpoint('chat', 'POST', '/v1/messages'), null)
   assert.equal(findEndpoint('messages', 'POST', '/v1/chat/completions'), null)
 })
@@ -49,13 +49,13 @@ for (const path of [
   '',
   '*',
 ]) {
-  test(`nothing is normalised: ${JSON.stringify(path)} is not /v1/messages`, () => {
+  test(`paths are not normalised: ${JSON.stringify(path)} is not /v1/messages`, () => {
     assert.equal(findEndpoint('messages', 'POST', path), null)
     assert.equal(surfacesOf(path).length, 0)
   })
 }
 
-test('a parameter takes exactly one segment, and not an empty one', () => {
+test('a parameter matches exactly one non-empty segment', () => {
   assert.equal(findEndpoint('chat', 'GET', '/v1/responses/resp_1')?.template, '/v1/responses/{response_id}')
   assert.equal(findEndpoint('chat', 'GET', '/v1/responses/'), null)
   assert.equal(findEndpoint('chat', 'GET', '/v1/responses/resp_1/'), null)
@@ -66,19 +66,19 @@ test('a parameter takes exactly one segment, and not an empty one', () => {
 test('a literal segment wins over a parameter, with any method and at any depth', () => {
   assert.equal(findEndpoint('chat', 'POST', '/v1/threads/runs')?.template, '/v1/threads/runs')
   assert.equal(findEndpoint('chat', 'POST', '/v1/threads/thread_1')?.template, '/v1/threads/{thread_id}')
-  // DELETE exists for /v1/threads/{thread_id} only, and `runs` is no thread.
+  // Only DELETE /v1/threads/{thread_id} exists, and `runs` is not a thread.
   assert.equal(findEndpoint('chat', 'DELETE', '/v1/threads/runs'), null)
   assert.equal(findEndpoint('messages', 'POST', '/v1/environments/e/work/w/ack')?.billing, 'free')
   assert.equal(findEndpoint('messages', 'POST', '/v1/environments/e/work/poll/ack'), null)
 })
 
-test('an encoded literal cannot pass for a parameter and so for a cheaper endpoint', () => {
+test('an encoded literal does not match a parameter, and so no cheaper endpoint', () => {
   assert.equal(findEndpoint('chat', 'POST', '/v1/threads/%72uns'), null)
   assert.equal(findEndpoint('chat', 'POST', '/v1/threads/thread_1%2Fruns'), null)
   assert.equal(findEndpoint('chat', 'POST', '/v1/agents/%73essions'), null)
 })
 
-test('what a server may take for a literal cannot pass for a parameter', () => {
+test('a spelling that a server may take for a literal does not match a parameter', () => {
   for (const id of words(`
     RUNS Runs runs.json RUNS. runs.. .json .runs runs; runs;a=b ;runs x;y
   `)) {
@@ -93,19 +93,19 @@ test('what a server may take for a literal cannot pass for a parameter', () => {
   }
 })
 
-test('a model may have dots and upper case', () => {
+test('a model in a path may contain dots and upper case', () => {
   for (const surface of ['messages', 'chat'] as const)
     for (const model of ['gpt-4.1', 'GPT.x', 'ft:gpt-4.1:Acme::x1', 'Models', 'v1.models'])
       assert.equal(findEndpoint(surface, 'GET', `/v1/models/${model}`)?.template, '/v1/models/{model}')
 })
 
-test('a WebSocket on a path is another endpoint than a POST or GET there', () => {
+test('a WebSocket on a path is a different endpoint from POST or GET', () => {
   assert.equal(findEndpoint('chat', 'WS', '/v1/responses')?.model, 'elsewhere')
   assert.equal(findEndpoint('chat', 'POST', '/v1/responses')?.model, 'json')
   assert.equal(findEndpoint('chat', 'GET', '/v1/realtime'), null)
 })
 
-test('any text is looked up without failing, and found only where its shape is in the table', () => {
+test('looking up any text never throws, and finds only paths with a template in the table', () => {
   const paths = fc.oneof(
     fc.string(),
     fc.array(segment, { maxLength: 12 }).map((parts) => `/v1/${parts.join('/')}`),
@@ -118,7 +118,7 @@ test('any text is looked up without failing, and found only where its shape is i
   )
 })
 
-test('the model in a path is its own segment, wherever that stands', () => {
+test('the model in a path is its own segment, at any position', () => {
   const modelOf = (path: string): string | null => {
     const endpoint = findEndpoint('chat', 'GET', path)
     assert.ok(endpoint !== null)

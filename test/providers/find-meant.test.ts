@@ -20,13 +20,13 @@ for (const path of words(`
   /v1/chat/completions/v1/chat/completions /v1/x/%252e%252e/chat/completions /v1/%252e/chat/completions
   /v1/chat%255ccompletions
 `)) {
-  test(`${path} may be taken for ${CHAT}`, () => {
+  test(`${path} may mean ${CHAT}`, () => {
     assert.equal(findEndpoint('chat', 'POST', path), null)
     assert.equal(findMeant('POST', path)?.template, CHAT)
   })
 }
 
-test('a parameter may be anything, next to segments that are spelled otherwise', () => {
+test('a parameter may have any value beside other spellings of literal segments', () => {
   const poll = '/v1/environments/{environment_id}/work/poll'
   for (const path of words(`
     /v1/environments/e/work/p%6fll /v1/environments/e%2fwork/poll /v1/environments/e%2ff/work/poll/
@@ -40,7 +40,7 @@ test('a parameter may be anything, next to segments that are spelled otherwise',
   assert.equal(findMeant('POST', '/v1/threads/RUNS/runs/')?.template, '/v1/threads/{thread_id}/runs')
 })
 
-test('every spelling of every paid endpoint is taken for it, on whichever surface it is', () => {
+test('every spelling of every paid endpoint is recognised, on both surfaces', () => {
   const paid = allEndpoints().filter(({ billing }) => billing !== 'free')
   assert.ok(paid.length > 70)
   for (const { method, template } of paid) {

@@ -3,7 +3,7 @@ import type { Surface } from '../../src/kernel/vocabulary.ts'
 import { test } from '../support/suite.ts'
 import { type Body, modelsOf } from './request-facts-of.ts'
 
-/** `expected` has the names where every model is known, else a pattern of the reason. */
+/** `expected` lists the names if every model is known, else a pattern of the reason. */
 export type ModelsCase = readonly [
   what: string,
   surface: Surface,
@@ -23,8 +23,8 @@ export function testCase([what, surface, request, body, expected]: ModelsCase): 
 }
 
 /**
- * Cases as text. A line names the surface and the request; below it, indented, each line is
- * `what | body | = names` or, where models are unknown, `what | body | ~ reason`. A body of `-` is none.
+ * Cases as text. A line names the surface and the request; each indented line below it is `what | body | =
+ * names` or, if models are unknown, `what | body | ~ reason`. A body of `-` is none.
  */
 export function testModels(table: string): void {
   let surface: Surface = 'chat'

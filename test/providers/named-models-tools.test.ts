@@ -78,7 +78,7 @@ const cases: readonly ModelsCase[] = [
     /"fallbacks" is not a model name/,
   ],
   [
-    'tools that are too long',
+    'overlong tools',
     'chat',
     RESPONSES,
     tools({ type: 'function', description: 'x'.repeat(300_000) }),

@@ -103,8 +103,8 @@ chat POST /v1/containers
 `)
 
 const cases: readonly ModelsCase[] = [
-  ['a name longer than any model has', 'messages', MESSAGES, { model: LONG }, /"model" is not a model name/],
-  ['a form where JSON is read', 'messages', MESSAGES, form({ model: 'a' }), /is a form/],
+  ['an overlong name', 'messages', MESSAGES, { model: LONG }, /"model" is not a model name/],
+  ['a form instead of JSON', 'messages', MESSAGES, form({ model: 'a' }), /is a form/],
   [
     'a stored prompt that is long',
     'chat',
@@ -139,7 +139,7 @@ test('a batch of an uploaded file names the file', async () => {
   assert.deepEqual({ names, unknown, batchFile }, { names: [], unknown: null, batchFile: 'file-abc' })
 })
 
-test('what can be read is named even where more is unknown, so that a stranger among them is named', async () => {
+test('readable models are named even if others are unknown, so that the allowlist can refuse them', async () => {
   const { names } = await modelsOf('messages', MESSAGES, {
     model: 'a',
     fallbacks: 'default',
@@ -148,7 +148,7 @@ test('what can be read is named even where more is unknown, so that a stranger a
   assert.deepEqual(names, ['a', 'b'])
 })
 
-test('a model that upstream takes by itself counts as named where none is, and nowhere else', async () => {
+test('upstream’s default model counts as named only if the request names none', async () => {
   const drawn = (body: Body) => modelsOf('chat', 'POST /v1/images/generations', body, undefined, 'd')
   const known = { unknown: null, batchFile: null }
   for (const left of [{ prompt: 'x' }, { prompt: 'x', model: null }, null])

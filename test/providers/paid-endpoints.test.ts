@@ -15,7 +15,7 @@ function documented(): string[] {
   })
 }
 
-test('the table of paid endpoints has all that cost something, each once, and no other', () => {
+test('the table in BILLING.md lists every paid endpoint once, and no other', () => {
   const paid = allEndpoints().filter(({ billing }) => billing !== 'free' && billing !== 'mints_credential')
   const http = paid.filter(({ method }) => method !== 'WS').map(({ template }) => template)
   // A turn on the socket of /v1/responses costs what the same request costs over HTTP.

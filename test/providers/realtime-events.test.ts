@@ -12,7 +12,7 @@ async function readEvent(message: unknown) {
   return event
 }
 
-test('a message says what it is, and its sound is counted without being built', async () => {
+test('an event has its type and id, and its audio is measured without decoding it', async () => {
   const audio = Buffer.alloc(4_800, 7).toString('base64')
   const event = await readEvent({ type: 'input_audio_buffer.append', event_id: 'mine', audio })
   assert.equal(event.type, 'input_audio_buffer.append')
@@ -66,7 +66,7 @@ for (const message of [
   '{"type":"session.update","session":{"audio":{"input":{"transcription":null}},"input_audio_transcription":{"model":"a"}}}',
   '{"type":"input_audio_buffer.append","audio":"AAAA","audio":"AA"}',
 ]) {
-  test(`what can be read in two ways, or in none, is not read: ${message}`, async () => {
+  test(`an ambiguous or invalid message is unreadable: ${message}`, async () => {
     assert.equal((await read(message)).kind, 'unreadable')
   })
 }
@@ -80,7 +80,7 @@ test('no message makes the reader throw', () => {
   )
 })
 
-test('an event says whose it is, what was used and how much was said', () => {
+test('an upstream event has its response, its usage and the size of its delta', () => {
   const usage = {
     total_tokens: 30,
     input_tokens: 10,

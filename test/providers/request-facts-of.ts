@@ -10,7 +10,7 @@ import { RequestReader } from '../../src/providers/read-request.ts'
 
 export type Body = string | Record<string, unknown> | FormData | null
 
-/** Reads a body as the gateway does: in pieces, and only where the endpoint reads bodies. */
+/** Reads a body as the gateway does: in chunks, and only for endpoints that read bodies. */
 export async function factsOf(
   endpoint: Endpoint | null,
   body: Body,
@@ -28,7 +28,7 @@ export async function factsOf(
   return await reader.end()
 }
 
-/** The models of a request given as `POST /v1/…`, with its query if it has one. */
+/** The models of a request such as `POST /v1/…`, with its query if any. */
 export async function modelsOf(
   surface: Surface,
   request: string,

@@ -10,7 +10,7 @@ const RESPONSES = '/v1/responses'
 const IMAGES = '/v1/images/generations'
 const EDITS = '/v1/images/edits'
 const TRANSCRIPTIONS = '/v1/audio/transcriptions'
-/** A text longer than the part of a member that is kept. */
+/** A text longer than the kept part of a member. */
 const LONG = 'x'.repeat(300_000)
 
 async function limitsOf(path: string, body: Body): Promise<RequestLimits> {
@@ -30,13 +30,13 @@ const plain: readonly [what: string, path: string, body: Body][] = [
   ['null for tools', RESPONSES, { model: 'a', tools: null }],
   ['items without tools', RESPONSES, items({ role: 'user', content: 'tools' }, { tools: null })],
   ['a text as input', RESPONSES, { model: 'a', input: 'x' }],
-  ['an image that is no SVG', IMAGES, { model: 'a', output_format: 'png', svg: null }],
+  ['an image that is not SVG', IMAGES, { model: 'a', output_format: 'png', svg: null }],
 ]
 const elsewhere: typeof plain = [
-  ['no servers of tools', MESSAGES, { model: 'a', mcp_servers: [] }],
+  ['an empty list of MCP servers', MESSAGES, { model: 'a', mcp_servers: [] }],
   ['a stored prompt', RESPONSES, { model: 'a', prompt: { id: 'p' } }],
-  ['a form of images', EDITS, form({ model: 'a', output_format: 'png' })],
-  ['a response that goes on', RESPONSES, { model: 'a', previous_response_id: 'r' }],
+  ['an image form', EDITS, form({ model: 'a', output_format: 'png' })],
+  ['a continued response', RESPONSES, { model: 'a', previous_response_id: 'r' }],
   ['an image', MESSAGES, content({ type: 'image', source: { type: 'base64', data: 'x' } })],
 ]
 const exotic: typeof plain = [
@@ -47,26 +47,26 @@ const exotic: typeof plain = [
     items('x', { role: 'user' }, { type: 'tool_search_output', tools: [{ type: 'namespace', tools: [] }] }),
   ],
   ['an item to be compacted', '/v1/responses/compact', items({ tools: [{ type: 'web_search' }] })],
-  ['servers of tools', MESSAGES, { model: 'a', mcp_servers: [{ type: 'url', url: 'x', name: 'm' }] }],
-  ['servers that cannot be read', MESSAGES, { model: 'a', mcp_servers: {} }],
+  ['MCP servers', MESSAGES, { model: 'a', mcp_servers: [{ type: 'url', url: 'x', name: 'm' }] }],
+  ['unreadable MCP servers', MESSAGES, { model: 'a', mcp_servers: {} }],
   ['agents that call agents', RESPONSES, { model: 'a', multi_agent: { enabled: true } }],
-  ['fallbacks that are named', MESSAGES, { model: 'a', fallbacks: [{ model: 'b' }, 'c'] }],
-  ['tools of every kind that can be read', RESPONSES, tools({ type: 'function' }, { type: 'web_search' })],
+  ['named fallbacks', MESSAGES, { model: 'a', fallbacks: [{ model: 'b' }, 'c'] }],
+  ['readable tools of every type', RESPONSES, tools({ type: 'function' }, { type: 'web_search' })],
   ['an advisor', MESSAGES, tools({ type: 'advisor_20260301', model: 'b', max_uses: 1 })],
 ]
 const unknown: typeof plain = [
-  ['fallbacks that upstream chooses', MESSAGES, { model: 'a', fallbacks: 'default' }],
+  ['default fallbacks', MESSAGES, { model: 'a', fallbacks: 'default' }],
   ['an object for fallbacks', MESSAGES, { model: 'a', fallbacks: { model: 'b' } }],
   ['a number for fallbacks', MESSAGES, { model: 'a', fallbacks: 1 }],
   ['a fallback without a model', MESSAGES, { model: 'a', fallbacks: [{ model: 'b' }, {}] }],
-  ['fallbacks that are too long', MESSAGES, { model: 'a', fallbacks: [{ model: 'b', x: LONG }] }],
+  ['overlong fallbacks', MESSAGES, { model: 'a', fallbacks: [{ model: 'b', x: LONG }] }],
   ['a fallback with too long a name', MESSAGES, { model: 'a', fallbacks: ['b'.repeat(257)] }],
   ['an advisor without a model', MESSAGES, tools({ type: 'advisor_20260301' })],
-  ['tools that are too long', RESPONSES, tools({ type: 'function', description: LONG })],
+  ['overlong tools', RESPONSES, tools({ type: 'function', description: LONG })],
   ['an object for tools', RESPONSES, { model: 'a', tools: { type: 'function' } }],
-  ['a tool that is a string', RESPONSES, tools('web_search')],
-  ['a tool without a type that is a text', RESPONSES, tools({ type: {} })],
-  ['an object for the tools of a namespace', RESPONSES, tools({ type: 'namespace', tools: {} })],
+  ['a string as a tool', RESPONSES, tools('web_search')],
+  ['a tool whose type is not a string', RESPONSES, tools({ type: {} })],
+  ['an object as the tools of a namespace', RESPONSES, tools({ type: 'namespace', tools: {} })],
   [
     'a namespace in a namespace',
     RESPONSES,
@@ -90,12 +90,12 @@ const unknown: typeof plain = [
     TRANSCRIPTIONS,
     form({ model: 'a', 'chunking_strategy[type]': 'server_vad' }),
   ],
-  ['a form where JSON is read', RESPONSES, form({ model: 'a' })],
+  ['a form instead of JSON', RESPONSES, form({ model: 'a' })],
   ['an SVG', IMAGES, { model: 'a', output_format: 'svg' }],
-  ['an SVG by a model that is named', IMAGES, { model: 'a', svg: { model: 'b' } }],
+  ['an SVG by a named model', IMAGES, { model: 'a', svg: { model: 'b' } }],
   ['an SVG by whoever', IMAGES, { model: 'a', svg: {} }],
   ['an SVG in a form', EDITS, form({ model: 'a', output_format: 'svg' })],
-  ['a body that cannot be read', MESSAGES, '{"model":"a"'],
+  ['an incomplete body', MESSAGES, '{"model":"a"'],
 ]
 for (const [boundClass, requests] of Object.entries({ plain, elsewhere, exotic, unknown })) {
   for (const [what, path, body] of requests)
@@ -104,7 +104,7 @@ for (const [boundClass, requests] of Object.entries({ plain, elsewhere, exotic, 
     })
 }
 
-test('fallbacks are passes of their own, and the largest limit counts', async () => {
+test('fallbacks are separate passes, and the largest limit counts', async () => {
   const body = { model: 'a', max_tokens: 7, fallbacks: [{ model: 'b', max_tokens: 9 }, 'c', { model: 'd' }] }
   const { passes, otherModels, maxOutputTokens } = await limitsOf(MESSAGES, body)
   assert.deepEqual([passes, otherModels, maxOutputTokens], [3, ['b', 'c', 'd'], 9])
@@ -118,10 +118,10 @@ const edits = (...list: unknown[]) => ({ context_management: { edits: list } })
 const compactions: readonly [what: string, path: string, body: object, compacts: boolean][] = [
   ['nothing said', MESSAGES, {}, false],
   ['no edits', MESSAGES, edits(), false],
-  ['edits that clear', MESSAGES, edits({ type: 'clear_tool_uses_20250919' }), false],
-  ['an edit that sums up', MESSAGES, edits({ type: 'clear_x' }, { type: 'compact_20260112' }), true],
-  ['an edit that nobody knows', MESSAGES, edits({ type: 'fold_20270101' }), true],
-  ['edits that are none', MESSAGES, { context_management: { edits: 'compact' } }, true],
+  ['an edit that clears tool uses', MESSAGES, edits({ type: 'clear_tool_uses_20250919' }), false],
+  ['an edit that compacts', MESSAGES, edits({ type: 'clear_x' }, { type: 'compact_20260112' }), true],
+  ['an unknown edit', MESSAGES, edits({ type: 'fold_20270101' }), true],
+  ['edits that are not a list', MESSAGES, { context_management: { edits: 'compact' } }, true],
   ['a request to sum up', MESSAGES, { compaction: { type: 'summarize' } }, true],
   ['a threshold', RESPONSES, { context_management: [{ type: 'compaction' }] }, true],
   [
@@ -132,13 +132,13 @@ const compactions: readonly [what: string, path: string, body: object, compacts:
   ],
 ]
 for (const [what, path, body, compacts] of compactions) {
-  test(`summing up, ${what}: ${compacts}`, async () => {
+  test(`compaction, ${what}: ${compacts}`, async () => {
     const limits = await limitsOf(path, { model: 'a', ...body })
     assert.deepEqual([limits.compacts, limits.boundClass === 'exotic'], [compacts, compacts])
   })
 }
 
-test('a limit that is there twice can be read in two ways, wherever it stands', async () => {
+test('a duplicate limit is ambiguous, at any position', async () => {
   for (const [path, body] of [
     [MESSAGES, '{"fallbacks":[{"model":"b","max_tokens":1,"max_tokens":60000}]}'],
     [MESSAGES, '{"fallbacks":[{"model":"b","speed":"standard","speed":"fast"}]}'],

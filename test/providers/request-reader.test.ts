@@ -13,14 +13,14 @@ const json = Buffer.from(
   JSON.stringify({ model: 'claude-haiku-5-5', stream: true, padding: 'x'.repeat(50_000) }),
 )
 
-/** Reads a body in pieces of a few hundred bytes, waiting where the reader asks for it. */
+/** Reads a body in chunks of a few hundred bytes, waiting when the reader asks to. */
 async function read(body: Buffer, contentType?: string, contentEncoding?: string): Promise<RequestFacts> {
   const reader = new RequestReader(RESPONSES, { contentType, contentEncoding })
   for (let at = 0; at < body.length; at += 333) await reader.write(body.subarray(at, at + 333))
   return await reader.end()
 }
 
-/** Expects that the body names the model `a`, and that this doubt about it is reported; null: none. */
+/** Expects the body to name the model `a`, and this doubt about it to be reported; null: none. */
 async function expectDoubt(body: string, contentType: string, doubt: string | null): Promise<void> {
   const facts = await read(Buffer.from(body), contentType)
   assert.equal(facts.body['model'], 'a')
@@ -51,22 +51,22 @@ test('deflate without its zlib header is read too', async () => {
 })
 
 const broken: readonly [what: string, body: Buffer, coding: string | undefined, reason: string][] = [
-  ['a coding that nobody knows', json, 'pack200', 'unknown_content_encoding'],
+  ['an unknown coding', json, 'pack200', 'unknown_content_encoding'],
   ['a chain of codings', gzipSync(gzipSync(json)), 'gzip, gzip', 'unknown_content_encoding'],
-  ['bytes that are not in their coding', json, 'gzip', 'corrupt'],
-  ['a coding that is cut off', gzipSync(json).subarray(0, 100), 'gzip', 'corrupt'],
+  ['bytes that contradict their coding', json, 'gzip', 'corrupt'],
+  ['a truncated coding', gzipSync(json).subarray(0, 100), 'gzip', 'corrupt'],
   ['no JSON', Buffer.from('model=x'), undefined, 'not_json'],
   ['nothing', Buffer.alloc(0), undefined, 'empty'],
 ]
 for (const [what, body, coding, reason] of broken) {
-  test(`${what}: unreadable, and says why`, async () => {
+  test(`${what}: unreadable, with the reason`, async () => {
     const facts = await read(body, 'application/json', coding)
     assert.equal(facts.kind, 'unreadable')
     assert.deepEqual(facts.ambiguity, unreadable(reason))
   })
 }
 
-test('a form is read as a form, by what the request says it is', async () => {
+test('the content type decides whether a form is multipart or urlencoded', async () => {
   const form = new FormData()
   form.set('model', 'whisper-1')
   form.set('file', new Blob([new Uint8Array(10_000)]), 'a.wav')
@@ -85,7 +85,7 @@ test('a form without a boundary, or of another kind, is unreadable', async () =>
   }
 })
 
-test('JSON that calls itself a form is read, and is suspect only if it could be one', async () => {
+test('JSON sent as a form is read, and is suspect only if it could be a form', async () => {
   const type = 'application/x-www-form-urlencoded'
   await expectDoubt('{"model":"a","x":"&model=b&"}', type, 'may_be_form')
   await expectDoubt('{"model":"a","x":";model=b;"}', type, 'may_be_form')
@@ -94,7 +94,7 @@ test('JSON that calls itself a form is read, and is suspect only if it could be 
 })
 
 for (const charset of ['utf-16', 'shift_jis', 'UTF-7', 'iso-8859-1', '"utf-16"', '', 'utf-8, utf-16']) {
-  test(`a body that says that it is in the charset ${charset || 'of no name'} is read, and is suspect`, () =>
+  test(`a body with charset ${charset || 'of no name'} is read, and is suspect`, () =>
     expectDoubt('{"model":"a"}', `application/json; charset=${charset}`, 'foreign_charset'))
 }
 
@@ -103,7 +103,7 @@ for (const charset of ['utf-8', 'UTF-8', 'utf8', '"utf-8"', 'us-ascii', 'utf-8; 
     expectDoubt('{"model":"a"}', `application/json; charset=${charset}`, null))
 }
 
-test('items of a coded body are read', async () => {
+test('items of a compressed body are read', async () => {
   const body = gzipSync('{"model":"m","input":[{"type":"message","tools":[{"type":"image_generation"}]}]}')
   const { items } = await read(body, 'application/json', 'gzip')
   assert.deepEqual(items.models, ['gpt-image-2'])

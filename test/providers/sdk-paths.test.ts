@@ -30,7 +30,7 @@ const sdks = [
 ] as const
 
 for (const { name, surface, prefix, callsMin, unread } of sdks) {
-  test(`${name} calls no endpoint that the ${surface} tables lack`, () => {
+  test(`${name} calls only endpoints of the ${surface} tables`, () => {
     const calls = readSdkCalls(name, prefix)
     const known = tableOf(surface)
     assert.deepEqual(
@@ -38,13 +38,13 @@ for (const { name, surface, prefix, callsMin, unread } of sdks) {
       [],
       'add these to src/providers/*-endpoints.ts, each with what it costs',
     )
-    // Both assertions are about the reader of the source: it must not find fewer calls and pass for that reason.
+    // Both assertions guard the source reader, which must not pass by finding fewer calls.
     assert.ok(calls.endpoints.size >= callsMin, `only ${calls.endpoints.size} calls were found in ${name}`)
     assert.deepEqual(calls.unread, unread)
   })
 }
 
-test('the Messages tables have beyond the SDKs only what is known to exist otherwise', () => {
+test('exactly these endpoints of the Messages tables are missing from the SDKs', () => {
   assert.deepEqual(beyondSdks('messages'), [
     'GET /v1/messages/batches/{}/results',
     'GET /v1/organizations/cost_report',
@@ -53,7 +53,7 @@ test('the Messages tables have beyond the SDKs only what is known to exist other
   ])
 })
 
-test('the Chat tables have nothing that no SDK calls', () => assert.deepEqual(beyondSdks('chat'), []))
+test('every endpoint of the Chat tables is called by an SDK', () => assert.deepEqual(beyondSdks('chat'), []))
 
 function beyondSdks(surface: Surface): string[] {
   const called = new Set<string>()
@@ -74,13 +74,13 @@ function tableOf(surface: Surface): Set<string> {
 interface SdkCalls {
   /** `METHOD /v1/template`, with every parameter as `{}`. */
   readonly endpoints: ReadonlySet<string>
-  /** First arguments of calls that are no path literal, as they stand in the source. */
+  /** First arguments of calls that are not path literals, as written in the source. */
   readonly unread: readonly string[]
 }
 
 /**
- * Reads from an SDK's TypeScript source which endpoints it calls. `prefix` is the path that its base URL adds to the
- * paths in the source.
+ * Reads the endpoints that an SDK calls from its TypeScript source. `prefix` is the path that its base URL
+ * adds.
  */
 function readSdkCalls(packageName: string, prefix: string): SdkCalls {
   const endpoints = new Set<string>()
@@ -115,7 +115,7 @@ function sourcesOf(packageName: string): string[] {
   return files.map((file) => withoutComments(readFileSync(join(dir, file), 'utf8')))
 }
 
-/** Examples in the SDKs' comments look just like calls. */
+/** Examples in the SDKs' comments look like calls. */
 function withoutComments(source: string): string {
   return source.replaceAll(/^\s*(\/\*\*|\*|\/\/).*$/gm, '')
 }

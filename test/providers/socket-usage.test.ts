@@ -23,7 +23,7 @@ const read = (quantities: Quantities) =>
 const written = (quantities: Quantities) =>
   sumOf(quantities, 'output_tokens', 'audio_output_tokens', 'image_output_tokens')
 
-test('a response of Realtime is split by what was read, cached and written of each kind', () => {
+test('usage of a Realtime response is split into text, audio, cached input and output', () => {
   const usage = realtimeUsage(
     {
       total_tokens: 5_800,
@@ -124,7 +124,7 @@ function usageWith<T>(count: fc.Arbitrary<T>) {
 
 const isCount = (value: unknown): value is number => Number.isInteger(value) && Number(value) >= 0
 
-test('whatever Realtime says, no count is negative or broken, and none is below a total that can be true', () => {
+test('no Realtime usage gives a negative or invalid count, or one below a plausible total', () => {
   fc.assert(
     fc.property(usageWith(odd), (stated) => {
       const quantities = quantitiesOf(realtimeUsage(stated, MODEL))
@@ -136,7 +136,7 @@ test('whatever Realtime says, no count is negative or broken, and none is below 
   )
 })
 
-test('a transcription on a socket is read as one over HTTP is', () => {
+test('a transcription on a socket is read like one over HTTP', () => {
   const tokens = {
     type: 'tokens',
     input_tokens: 140,

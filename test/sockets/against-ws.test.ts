@@ -6,7 +6,7 @@ import { type RandomFrames, randomFrames } from './random-frames.ts'
 import { type Event, type ReadFrames, readFrames } from './wire-frames.ts'
 import { receiveWithWs, type WsEvent } from './ws-receiver.ts'
 
-/** Joins the parts of each frame, so that the result is the same for all chunks. */
+/** Joins the parts of each frame, so that all chunkings give the same result. */
 function framesOf({ parts }: ReadFrames): string {
   let frames = ''
   let wire = ''
@@ -70,7 +70,7 @@ async function check({ from, bytes, chunks }: RandomFrames): Promise<void> {
 
 const seeds = fc.integer({ min: 0, max: 2 ** 32 - 1 })
 
-test('mutated sequences of frames are read as ws reads them, however they are chunked', async () => {
+test('mutated frame sequences are parsed as ws parses them, in any chunks', async () => {
   await fc.assert(
     fc.asyncProperty(seeds, (seed) => check(randomFrames(seed))),
     { numRuns: scaled(3_000, 100_000) },

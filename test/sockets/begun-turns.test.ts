@@ -18,7 +18,7 @@ before(async () => {
 })
 after(() => upstream.close())
 
-/** A socket of which a message has reached upstream; `say` then has upstream send an event. */
+/** A socket whose first message has reached upstream; `say` makes upstream send an event. */
 async function open(message: object, played = upstream) {
   const { id, key } = await played.gateway.createKey('socket', { monthly_budget_usd: 50 })
   const socket = await played.open('/v1/realtime?model=gpt-realtime', key)
@@ -33,13 +33,13 @@ async function open(message: object, played = upstream) {
 }
 
 const created = (id: string) => ({ type: 'response.created', response: { id, status: 'in_progress' } })
-/** The end of a response that costs 0.128 dollars. */
+/** The end of a response that costs $0.128. */
 const done = (id: string) => ({
   type: 'response.done',
   response: { id, status: 'completed', usage: usageOf(2_000, 1_000) },
 })
 
-test('responses that upstream begins by itself when the key has been revoked are paid for, all of them', async () => {
+test('responses that upstream begins after the key was revoked are all billed', async () => {
   const { id, socket, say, count } = await open({ type: 'response.create' })
   say(created('resp_1'))
   await socket.takeType('response.created')
@@ -56,8 +56,8 @@ test('responses that upstream begins by itself when the key has been revoked are
 
 const WRITTEN = 'conversation.item.input_audio_transcription.completed'
 
-test('transcripts under way when the key is revoked come to their ends and are paid for, all of them', async (t) => {
-  // The poll that closes idle sockets of revoked keys must not come between the transcripts.
+test('transcriptions running when the key is revoked finish and are all billed', async (t) => {
+  // The poll that closes idle sockets of revoked keys must not run between the transcripts.
   const pass = stopTime(t, 'gateway/turns/open-sockets')
   const played = await playUpstream(GREETING)
   t.after(() => played.close())

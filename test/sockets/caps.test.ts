@@ -12,13 +12,13 @@ const SOCKETS = 50
 /** The cost of a turn: 1,000 × $10/M of output and 10 × $2.50/M of input. */
 const TURN_NANOS = 10_025_000
 
-test('fifty sockets of one key pass its cap by at most one turn, and nobody is refused while there is room', async () => {
+test('fifty sockets of one key exceed its cap by at most one turn, and none is refused while the cap has room', async () => {
   const { id, key } = await bench.gateway.createKey('capped', { monthly_budget_usd: 0.105 })
   const sockets = await Promise.all(Array.from({ length: SOCKETS }, () => bench.open({ key })))
   const request = simulated('usage={"input_tokens":10,"output_tokens":1000}', { max_output_tokens: 1_000 })
   const outcomes = await Promise.all(sockets.map(async (socket) => (await socket.turn(request)).at(-1)))
   const served = outcomes.filter((event) => dig(event, 'type') === 'response.completed')
-  // Ten turns are $0.10025, which is less than the cap.
+  // Ten turns cost $0.10025, less than the cap.
   assert.equal(served.length, 11)
   for (const event of outcomes) {
     if (served.includes(event)) continue
@@ -39,7 +39,7 @@ test('fifty sockets of one key pass its cap by at most one turn, and nobody is r
   await bench.assertBalanced()
 })
 
-test('lanes of one socket pass a cap by at most one turn', async () => {
+test('lanes of one socket exceed a cap by at most one turn', async () => {
   const { key } = await bench.gateway.createKey('lanes', { monthly_budget_usd: 0.035 })
   const socket = await bench.open({ key })
   const behaviour = 'usage={"input_tokens":10,"output_tokens":1000}; drip=0'

@@ -6,7 +6,7 @@ import { test } from '../support/suite.ts'
 import { opcodeOf, type RawSocket, splitFrames, startRawBench } from './raw-bench.ts'
 import { closeCodeOf, created, createFrame, delta, ended, hasMessages } from './turn-events.ts'
 
-/** Begins a turn, up to its first words. */
+/** Begins a turn, up to its first output. */
 async function begin({ client, upstream }: RawSocket, responseId: string): Promise<void> {
   const create = createFrame()
   const arrived = upstream.receivedBytes(upstream.received.length + create.length)
@@ -25,7 +25,7 @@ const lastText = ({ client }: RawSocket) =>
     .at(-1)
     ?.toString() ?? ''
 
-test('a key that is revoked loses its idle sockets with 1008, and no other key does', async () => {
+test('revoking a key closes only its idle sockets, with 1008', async () => {
   await using bench = await startRawBench()
   const { id, key } = await bench.gateway.createKey('leaves')
   const sockets = [await bench.open({ key }), await bench.open({ key })]
@@ -43,7 +43,7 @@ test('a key that is revoked loses its idle sockets with 1008, and no other key d
 })
 
 for (const way of ['is revoked', 'expires']) {
-  test(`a turn that runs while its key ${way} goes to its end and is billed, then the socket is closed with 1008`, async () => {
+  test(`a turn that runs while its key ${way} finishes and is billed, then the socket closes with 1008`, async () => {
     const clock = clockAt('2026-11-12T12:00:00.000Z')
     await using bench = await startRawBench({ clock })
     const expires_at = way === 'expires' ? '2026-11-12T12:01:00.000Z' : null
@@ -52,7 +52,7 @@ for (const way of ['is revoked', 'expires']) {
     await begin(busy, 'resp_last')
     if (expires_at === null) await bench.gateway.revokeKey(id)
     else clock.set(expires_at)
-    // When the idle socket is closed, the gateway knows of the end of the key.
+    // When the idle socket has closed, the gateway knows that the key has ended.
     await closed(idle)
     assert.equal(closeCodeOf(busy.client), null)
     await busy.upstream.send(delta('goodbye.'), ended('resp_last'))
@@ -66,7 +66,7 @@ for (const way of ['is revoked', 'expires']) {
   })
 }
 
-test('once a revocation has returned no turn is admitted, and the client gets 401 and 1008', async () => {
+test('after a revocation has returned, a turn is refused with 401 and the socket closes with 1008', async () => {
   await using bench = await startRawBench()
   const { id, key } = await bench.gateway.createKey('leaves')
   const socket = await bench.open({ key })
@@ -81,7 +81,7 @@ test('once a revocation has returned no turn is admitted, and the client gets 40
   socket.client.socket.destroy()
 })
 
-test('on shutdown idle sockets are closed with 1012 at once, and others when their turn has ended', async () => {
+test('shutdown closes idle sockets with 1012 at once, and others after their running turn', async () => {
   await using bench = await startRawBench({ settings: { drainMs: 60_000 } })
   const [busy, idle] = [await bench.open(), await bench.open()]
   await begin(busy, 'resp_last')
@@ -103,7 +103,7 @@ test('on shutdown idle sockets are closed with 1012 at once, and others when the
   await stopped
 })
 
-test('a turn that outlasts the drain time is cut and settled, and its client gets 1012', async () => {
+test('a turn that outlasts the drain time is cut and settled, and its socket closes with 1012', async () => {
   let settled = 0
   const reached = (point: string) => {
     if (point === 'settled') settled += 1
@@ -120,7 +120,7 @@ test('a turn that outlasts the drain time is cut and settled, and its client get
   assert.equal(closeCodeOf(socket.client), 1012)
 })
 
-test('an idle socket is closed with 1008 when its key expires, one of another key is not', async () => {
+test('an idle socket closes with 1008 when its key expires, and other keys’ sockets stay open', async () => {
   const clock = clockAt('2026-11-12T12:00:00.000Z')
   await using bench = await startRawBench({ clock })
   const expiresAt = new Date(clock.nowMs() + 60_000).toISOString()

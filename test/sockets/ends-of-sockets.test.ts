@@ -27,7 +27,7 @@ afterEach(() => assertBalanced(bench.gateway))
 const words = ['Toll', 'gates ', 'are ', 'old.']
 let responses = 0
 
-/** A turn of which the first words have come to the client. */
+/** A turn whose first output has reached the client. */
 async function inMidTurn(options: { key?: string; request?: object } = {}) {
   const socket = await bench.open(options.key === undefined ? {} : { key: options.key })
   return { ...socket, responseId: await beginTurn(socket, options.request) }
@@ -60,7 +60,7 @@ const LEAVINGS: Record<string, (socket: RawSocket) => unknown> = {
 }
 
 for (const [way, leave] of Object.entries(LEAVINGS)) {
-  test(`a client that leaves an idle socket by ${way} ends it upstream, and what ran before is billed`, async () => {
+  test(`leaving an idle socket by ${way} closes it upstream, and its turns are billed`, async () => {
     const socket = await inMidTurn()
     await socket.upstream.send(ended(socket.responseId))
     await hasMessages(socket.client, 2 + words.length)
@@ -79,7 +79,7 @@ for (const [way, leave] of Object.entries(LEAVINGS)) {
   })
 }
 
-test('a turn that is left costs the same, in whichever way it was left', async () => {
+test('a turn costs the same however its client left', async () => {
   const bills = new Map<string, unknown>()
   for (const [way, leave] of Object.entries(LEAVINGS)) {
     const socket = await inMidTurn()
@@ -96,7 +96,7 @@ test('a turn that is left costs the same, in whichever way it was left', async (
   for (const [way, bill] of bills) assert.deepEqual(bill, first, way)
 })
 
-test('a turn that was left is billed by its usage where upstream states it at once', async () => {
+test('a turn whose client left is billed by its usage if upstream states it at once', async () => {
   for (const [way, leave] of Object.entries(LEAVINGS)) {
     // The usage of the tool cannot be read from the delivered text, so the turn is read to its end.
     const socket = await inMidTurn({
@@ -116,7 +116,7 @@ test('a turn that was left is billed by its usage where upstream states it at on
   }
 })
 
-test('a client that closes in mid-turn is answered by a close frame, though upstream does not answer', async () => {
+test('a client that closes mid-turn gets a close frame even if upstream sends none', async () => {
   const socket = await inMidTurn()
   await socket.client.send(closeFrameOf(4_001, 'client'))
   await socket.client.until(() => closeCodeOf(socket.client) !== null, 'a close frame')
@@ -126,7 +126,7 @@ test('a client that closes in mid-turn is answered by a close frame, though upst
   await socket.upstream.ended
 })
 
-/** The ways in which upstream fails in mid-turn, and the close code that the client gets. */
+/** How upstream fails mid-turn, and the close code that the client gets. */
 const FAILURES: Record<string, [fail: (socket: RawSocket) => unknown, code: number | null]> = {
   RST: [({ upstream }) => upstream.reset(), null],
   FIN: [({ upstream }) => upstream.socket.end(), null],
@@ -142,7 +142,7 @@ const FAILURES: Record<string, [fail: (socket: RawSocket) => unknown, code: numb
     ({ upstream }) => upstream.send(wireOf('server', { opcode: 1, payload: '{}', key: Buffer.alloc(4, 7) })),
     1011,
   ],
-  'bytes that are no frames': [
+  'bytes that are not frames': [
     ({ upstream }) => upstream.send(Buffer.from('HTTP/1.1 500 Oops\r\n\r\n')),
     1011,
   ],
@@ -153,7 +153,7 @@ const FAILURES: Record<string, [fail: (socket: RawSocket) => unknown, code: numb
 }
 
 for (const [way, [fail, code]] of Object.entries(FAILURES)) {
-  test(`upstream that ends in mid-turn by ${way} leaves an estimated bill and nothing held`, async () => {
+  test(`if upstream fails mid-turn by ${way}, the bill is estimated and nothing stays held`, async () => {
     const socket = await inMidTurn()
     await fail(socket)
     await socket.client.ended
@@ -166,7 +166,7 @@ for (const [way, [fail, code]] of Object.entries(FAILURES)) {
   })
 }
 
-test('a stored response that upstream still works on when its client has left is deferred, and is not deleted', async () => {
+test('a running stored response whose client left is deferred, and DELETE of it is refused', async () => {
   await using own = await startRawBench()
   const { gateway } = own
   const socket = await own.open()
@@ -203,7 +203,7 @@ test('a stored response that upstream still works on when its client has left is
   assert.deepEqual([turn['estimated'], nanosOf(turn['cost_usd'])], [false, 3_500_000])
 })
 
-test('upstream that dies before it begins a turn costs nothing', async () => {
+test('if upstream dies before it begins a turn, the turn costs nothing', async () => {
   const socket = await bench.open()
   const create = createFrame()
   await socket.client.send(create)
@@ -215,7 +215,7 @@ test('upstream that dies before it begins a turn costs nothing', async () => {
   socket.client.socket.destroy()
 })
 
-test('JSON that nobody knows passes in mid-turn, and the turn goes on', async () => {
+test('unknown JSON from upstream passes mid-turn without ending the turn', async () => {
   const socket = await inMidTurn()
   const already = splitFrames(socket.client.received).length
   const odd = ['{"type":"response.', '[]', 'null', '{"type":7}', '{"type":"error"', '{"response":{"id":1}}']
@@ -248,7 +248,7 @@ for (const [status, usage] of [
   })
 }
 
-test('a response that nobody has asked for has a record too', async () => {
+test('a response that no client requested gets its own record', async () => {
   const socket = await inMidTurn()
   await socket.upstream.send(ended(socket.responseId))
   await bench.turns(socket.id, 1)
@@ -258,7 +258,7 @@ test('a response that nobody has asked for has a record too', async () => {
   socket.client.socket.destroy()
 })
 
-test('the close of a client passes at once with its code and reason, in mid-turn, ahead of turns that wait and behind what is no JSON', async () => {
+test('a client’s close frame passes at once, even mid-turn, before waiting turns and after invalid JSON', async () => {
   const frame = wireOf('client', {
     opcode: 8,
     payload: Buffer.concat([Buffer.from([0x0f, 0xa2]), Buffer.from('bye')]),

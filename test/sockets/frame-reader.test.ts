@@ -13,7 +13,7 @@ function read(reader: FrameReader, bytes: Buffer): { parts: FramePart[]; violati
 
 const readerOf = (from: Side): FrameReader => new FrameReader(from)
 
-test('what is not masked is passed on and shown as views of the chunk, nothing is copied', () => {
+test('unmasked payload is passed on and shown as views of the chunk, without a copy', () => {
   const chunk = sequenceOf('server', [
     { opcode: 1, payload: 'Hello' },
     { opcode: 9, payload: 'ping' },
@@ -30,7 +30,7 @@ test('what is not masked is passed on and shown as views of the chunk, nothing i
   )
 })
 
-test('what is masked is passed on as a view and shown as a copy, whatever the length and the place in the chunk', () => {
+test('masked payload is passed on as a view and shown as a copy, for any length and offset', () => {
   const lengths = fc.oneof(fc.nat(300), fc.constantFrom(65_535, 65_536, 131_072, 200_001))
   const places = fc.array(fc.nat(200_020), { maxLength: 5 })
   const key = fc.uint8Array({ minLength: 4, maxLength: 4 })
@@ -52,7 +52,7 @@ test('what is masked is passed on as a view and shown as a copy, whatever the le
   )
 })
 
-test('what was kept of a chunk stays as it is when the memory of the chunk is used again', () => {
+test('a kept part does not change when the chunk’s memory is reused', () => {
   const reader = readerOf('client')
   const kept: FramePart[] = []
   const bytes = sequenceOf('client', [
@@ -66,7 +66,7 @@ test('what was kept of a chunk stays as it is when the memory of the chunk is us
     const length = bytes.copy(memory, 0, at)
     reader.read(memory.subarray(0, length), (part) => {
       kept.push(part)
-      // A part that is a view of the chunk must be copied by the caller; any other part may be kept.
+      // The caller must copy a part that is a view of the chunk; it may keep any other part.
       wires.push(part.wire.buffer === memory.buffer ? Buffer.from(part.wire) : part.wire)
     })
     memory.fill(0xff)
@@ -75,7 +75,7 @@ test('what was kept of a chunk stays as it is when the memory of the chunk is us
   assert.equal(Buffer.concat(kept.map((part) => part.payload)).toString(), `one${'x'.repeat(200)}two`)
 })
 
-test('where a frame of our own may go in between depends on what was given out, also while that is', () => {
+test('isBetweenFrames and isBetweenMessages describe the bytes already passed on, even during a read', () => {
   const reader = readerOf('server')
   const seen: string[] = []
   const note = (): void => {
@@ -90,14 +90,14 @@ test('where a frame of our own may go in between depends on what was given out, 
   for (const byte of singleBytes(bytes)) {
     reader.read(byte, note)
   }
-  // Before all bytes, then behind the header, a, b, the ping and the empty end.
+  // Before all bytes, then after the header, a, b, the ping and the empty end.
   assert.deepEqual(seen, ['FM', '--', '--', 'F-', 'F-', 'FM'])
 })
 
-test('a length of 64 bits is taken up to 2^53 - 1, and its highest bit must be clear', () => {
+test('a 64-bit length is accepted up to 2^53 - 1, and its highest bit must be clear', () => {
   const codes = [2n ** 32n, 2n ** 53n - 1n, 2n ** 53n, 2n ** 63n - 1n, 2n ** 63n, 2n ** 64n - 1n].map(
     (length) => {
-      // The violation is found with the last byte of the length, before the mask has come.
+      // The violation is found at the last byte of the length, before the mask.
       const header = wireOf('client', { opcode: 2, length, lengthBits: 64 }).subarray(0, 10)
       const reader = readerOf('client')
       const found = singleBytes(header).map((byte) => read(reader, byte).violation?.closeCode ?? 0)
@@ -115,7 +115,7 @@ test('a length of 64 bits is taken up to 2^53 - 1, and its highest bit must be c
   assert.equal(parts[0]?.endsFrame, false)
 })
 
-test('nothing is read after a violation, which is reported again, nor behind a close frame', () => {
+test('nothing is read after a violation, which is reported again, or after a close frame', () => {
   const good = wireOf('server', { opcode: 1, payload: 'good' })
   const broken = readerOf('server')
   const { violation } = read(broken, Buffer.concat([good, Buffer.from([0x83, 0x00]), good]))

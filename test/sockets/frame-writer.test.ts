@@ -6,7 +6,7 @@ import { test } from '../support/suite.ts'
 import { readFrames, type Side, wireOf } from './wire-frames.ts'
 import { receiveWithWs } from './ws-receiver.ts'
 
-test('a text of any length is one frame that is not masked, its length in as few bits as can be', async () => {
+test('a text of any length is one unmasked frame with the shortest length field', async () => {
   for (const length of [0, 1, 125, 126, 65_535, 65_536, 200_000]) {
     const payload = 'x'.repeat(length)
     const frame = textFrame(payload)
@@ -26,7 +26,7 @@ async function closing(frame: Buffer, from: Side): Promise<{ code: number; reaso
   return { code: event.payload.readUInt16BE(0), reason: event.payload.toString('utf8', 2) }
 }
 
-test('a close frame has its code and of its reason as many whole characters as there is room for', async () => {
+test('a close frame has its code and as many whole characters of its reason as fit', async () => {
   const reasons = fc.string({ unit: fc.constantFrom('a', 'ä', '€', '𐍈', '\u{d800}'), maxLength: 140 })
   await fc.assert(
     fc.asyncProperty(reasons, fc.boolean(), async (reason, masked) => {
@@ -42,7 +42,7 @@ test('a close frame has its code and of its reason as many whole characters as t
   )
 })
 
-test('frames towards upstream are masked, each with a key of its own', () => {
+test('frames to upstream are masked, each with a new key', () => {
   const frames = Array.from({ length: 8 }, () => closeFrame(1001, 'going', true))
   assert.ok(frames.every((frame) => ((frame[1] ?? 0) & 0x80) !== 0))
   assert.equal(new Set(frames.map((frame) => frame.toString('hex', 2, 6))).size, frames.length)

@@ -19,10 +19,10 @@ const isOwn = (line: string) => line.toLowerCase().startsWith('x-svc-')
 const named = (lines: readonly string[], name: string) =>
   lines.filter((line) => line.toLowerCase().startsWith(`${name}:`))
 
-/** When a later request of another client is answered, the gateway has looked at the bytes that were sent before. */
+/** When a later request of another client has been answered, the gateway has read the earlier bytes. */
 const gatewayHasLooked = () => fetch(`${bench.gateway.url}/healthz`)
 
-test('upstream sees the head as it is, with its own host and the key that pays', async () => {
+test('upstream sees the handshake unchanged, except for its own host and credential', async () => {
   const client = await bench.connect()
   const lines = [
     'Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits',
@@ -60,7 +60,7 @@ test('upstream sees the head as it is, with its own host and the key that pays',
   client.socket.destroy()
 })
 
-test('the client sees the answer as it is, with the id of its socket', async () => {
+test('the client sees upstream’s answer unchanged, plus the request id', async () => {
   const client = await bench.connect()
   await client.send(handshake([auth(), 'Sec-WebSocket-Protocol: chat, superchat']))
   const upstream = await bench.accepted()
@@ -90,7 +90,7 @@ test('the client sees the answer as it is, with the id of its socket', async () 
   client.socket.destroy()
 })
 
-test('what a client sends ahead of the 101 waits for it, and follows in order', async () => {
+test('bytes that a client sends before the 101 wait for it and follow in order', async () => {
   const client = await bench.connect()
   const ahead = sequenceOf('client', [
     { opcode: 9, payload: 'ahead' },
@@ -122,12 +122,12 @@ const refusals: Record<string, { lines: string[]; body: string }> = {
 }
 
 for (const [status, { lines, body }] of Object.entries(refusals)) {
-  test(`upstream's ${status} passes as it is, and the connection closes behind it`, async () => {
+  test(`upstream's ${status} passes unchanged, and then the connection closes`, async () => {
     const client = await bench.connect()
     await client.send(Buffer.concat([handshake([auth()]), frame]))
     const upstream = await bench.accepted()
     await upstream.head()
-    // Without `Connection: close` the connection could be used again, and the next handshake would come on it.
+    // Without `Connection: close` the connection could be reused for the next handshake.
     await upstream.send(sized(`HTTP/1.1 ${status}`, [...lines, 'Connection: close'], body))
     const [line, ...came] = await client.head()
     assert.equal(line, `HTTP/1.1 ${status}`)
@@ -145,7 +145,7 @@ for (const [status, { lines, body }] of Object.entries(refusals)) {
   })
 }
 
-test('an extension that upstream was not offered is 502, and upstream is left', async () => {
+test('an extension that upstream was not offered is 502 and closes the upstream connection', async () => {
   for (const extension of ['x-encrypted', 'permessage-deflate']) {
     const client = await bench.connect()
     await client.send(handshake([auth(), `Sec-WebSocket-Extensions: ${extension}`]))
@@ -162,7 +162,7 @@ test('an extension that upstream was not offered is 502, and upstream is left', 
   }
 })
 
-test('upstream that does not answer a handshake is given up with 504', async (t) => {
+test('a handshake that upstream does not answer ends with 504', async (t) => {
   const pass = stopTime(t)
   const client = await bench.connect()
   await client.send(handshake([auth()]))
@@ -177,7 +177,7 @@ test('upstream that does not answer a handshake is given up with 504', async (t)
   client.socket.destroy()
 })
 
-test('a client that leaves before the answer takes its handshake with it', async () => {
+test('a client that leaves before the answer aborts its handshake upstream', async () => {
   const client = await bench.connect()
   await client.send(handshake([auth()]))
   const upstream = await bench.accepted()
@@ -186,7 +186,7 @@ test('a client that leaves before the answer takes its handshake with it', async
   await upstream.ended
 })
 
-test('an unknown key is refused with 401, a path without sockets with 426; upstream hears of neither', async () => {
+test('an unknown key is 401, a path without sockets 426, and neither reaches upstream', async () => {
   const unknown = `Authorization: Bearer ${bench.gateway.apiKey.slice(0, -4)}abcd`
   const cases = [
     [handshake([]), 401],
@@ -212,7 +212,7 @@ test('an unknown key is refused with 401, a path without sockets with 426; upstr
   client.socket.destroy()
 })
 
-test('a key among the subprotocols is taken, and upstream sees its own in that place', async () => {
+test('a key among the subprotocols authenticates, and upstream gets its own key in that position', async () => {
   const client = await bench.connect()
   const { apiKey } = bench.gateway
   const offered = `realtime, openai-insecure-api-key.${apiKey}, openai-organization.org_1, openai-beta.v1`
@@ -229,7 +229,7 @@ test('a key among the subprotocols is taken, and upstream sees its own in that p
   client.socket.destroy()
 })
 
-test('two keys, one in a header and another among the subprotocols, are refused', async () => {
+test('different keys in a header and among the subprotocols are refused', async () => {
   const other = await bench.gateway.createKey('other')
   const client = await bench.connect()
   const protocol = `Sec-WebSocket-Protocol: realtime, openai-insecure-api-key.${other.key}`
@@ -238,7 +238,7 @@ test('two keys, one in a header and another among the subprotocols, are refused'
   client.socket.destroy()
 })
 
-test('the key that pays is never shown: where upstream chooses that protocol, the client reads its own', async () => {
+test('upstream’s key never reaches the client: a chosen key protocol shows the client’s own key', async () => {
   const { apiKey } = bench.gateway
   const own = `openai-insecure-api-key.${apiKey}`
   const chosen = `Sec-WebSocket-Protocol: openai-insecure-api-key.${PROVIDER_KEY}`

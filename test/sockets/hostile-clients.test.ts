@@ -35,7 +35,7 @@ const MiB = 1024 * 1024
 const auth = () => `Authorization: Bearer ${bench.gateway.apiKey}`
 const dataIn = (bytes: Buffer) => splitFrames(bytes).filter((frame) => opcodeOf(frame) < 8)
 
-test('a message of more than 64 MiB closes the socket with 1009, and upstream gets nothing of it', async () => {
+test('a message above 64 MiB closes the socket with 1009, and none of it reaches upstream', async () => {
   const { client, upstream } = await bench.open()
   const chunk = Buffer.alloc(MiB, 0x20)
   await client.send(
@@ -58,7 +58,7 @@ test('a message of more than 64 MiB closes the socket with 1009, and upstream ge
   assert.deepEqual(dataIn(upstream.received), [])
 })
 
-test('a client that leaves at once after it has asked leaves nothing held, wherever it was caught', async () => {
+test('a client that leaves right after beginning a turn leaves nothing held, at any stage', async () => {
   const { gateway } = bench
   for (let i = 0; i < 24; i++) {
     const { client, upstream } = await bench.open()
@@ -73,7 +73,7 @@ test('a client that leaves at once after it has asked leaves nothing held, where
   await assertBalanced(gateway)
 })
 
-test('a handshake behind another request on the same connection is served, and nothing is mixed up', async () => {
+test('a handshake pipelined after another request is served separately', async () => {
   const client = await bench.connect()
   const plain = message('GET /v1/models HTTP/1.1', ['Host: gateway', auth()])
   await client.send(Buffer.concat([plain, handshake([auth()]), createFrame()]))
@@ -94,7 +94,7 @@ test('a handshake behind another request on the same connection is served, and n
   client.socket.destroy()
 })
 
-test('a turn that is refused because its key was revoked does not cut the one that runs', async (t) => {
+test('refusing a turn of a revoked key does not cut the running turn', async (t) => {
   // The poll of revoked keys must not come between the revocation and the refusal.
   stopTime(t, 'gateway/turns/open-sockets')
   await using own = await startRawBench()
@@ -118,7 +118,7 @@ test('a turn that is refused because its key was revoked does not cut the one th
   await assertBalanced(own.gateway)
 })
 
-test('a response is billed once, however often and late upstream says that it has ended', async () => {
+test('a response is billed once, however often and late upstream reports its end', async () => {
   const { client, upstream, id } = await bench.open()
   const lanes = Array.from({ length: 8 }, (_, i) => `lane ${i}`)
   const inLane = (frame: Buffer, lane: string) => {
@@ -143,7 +143,7 @@ test('a response is billed once, however often and late upstream says that it ha
   client.socket.destroy()
 })
 
-test('a response that upstream says twice has ended is billed once, and not to the request that waits behind it', async () => {
+test('a response that ends twice is billed once, and not to the waiting turn', async () => {
   const { client, upstream, id } = await bench.open()
   for (let i = 0; i < 2; i++) await client.send(createFrame())
   await hasMessages(upstream, 2)
@@ -161,7 +161,7 @@ test('a response that upstream says twice has ended is billed once, and not to t
   client.socket.destroy()
 })
 
-test('turns count among the calls that a key may have at once, beside their socket', async () => {
+test('turns and their socket count towards the key’s calls in flight', async () => {
   await using few = await startRawBench({ settings: { callsInFlightPerKeyMax: 3 } })
   const { client, upstream } = await few.open()
   for (const lane of ['a', 'b', 'c']) await client.send(createFrame({ stream_id: lane }))

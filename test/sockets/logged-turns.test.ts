@@ -30,7 +30,7 @@ async function bodiesOf(id: unknown) {
   return asked.body
 }
 
-/** The logged body of a turn is the stream of events that it would have been over HTTP. */
+/** The logged body of a turn: the event stream that HTTP would have sent. */
 const eventsIn = ({ content }: Kept) =>
   content
     .split('\n\n')
@@ -42,7 +42,7 @@ const eventsIn = ({ content }: Kept) =>
 
 const { key: loggedKey } = await gateway.createKey('logged', { log_requests: true })
 
-test('of each turn the message that began it is kept, and its events', async () => {
+test('the bodies of a turn are its first message and its events', async () => {
   const socket = await bench.open({ key: loggedKey })
   const sent = [create(), create({ input: 'Grüße, “world”' })]
   const got = [await socket.turn(sent[0] ?? {}), await socket.turn(sent[1] ?? {})]
@@ -58,7 +58,7 @@ test('of each turn the message that began it is kept, and its events', async () 
   assert.equal((await ask(socket.id)).status, 404, 'a handshake has no bodies')
 })
 
-test('keys that stand in a message are not kept', async () => {
+test('secrets in a message are removed from its logged body', async () => {
   const socket = await bench.open({ key: loggedKey })
   await socket.turn(create({ input: `my key is ${loggedKey}` }))
   socket.ws.close()

@@ -23,7 +23,7 @@ function textOf(message: Message | null): string | null {
   return message.kind === 'message' ? message.payload.toString() : message.why
 }
 
-test('a message is there as soon as its last part is', () => {
+test('a message is available as soon as its last part is', () => {
   const reader = new MessageReader(KiB)
   assert.equal(textOf(reader.push(partOf('whole'))), 'whole')
   assert.equal(textOf(reader.push(begun('in '))), null)
@@ -33,7 +33,7 @@ test('a message is there as soon as its last part is', () => {
   assert.equal(textOf(reader.push(partOf(''))), '')
 })
 
-test('a message of the largest size is read, one that is a byte longer is not kept, and the next one is read', () => {
+test('a message of maximum size is read, one a byte longer is dropped, and the next one is read', () => {
   const reader = new MessageReader(10)
   assert.equal(textOf(reader.push(partOf('0123456789'))), '0123456789')
   assert.equal(textOf(reader.push(partOf('0123456789+'))), 'too_large')
@@ -44,7 +44,7 @@ test('a message of the largest size is read, one that is a byte longer is not ke
   assert.equal(textOf(reader.push(partOf('next'))), 'next')
 })
 
-test('a million fragments of a byte take little more memory than the message', () => {
+test('a million one-byte fragments take little more memory than the message', () => {
   const reader = new MessageReader(2 ** 21)
   const part = begun('x')
   const used = (): number => {
@@ -56,17 +56,17 @@ test('a million fragments of a byte take little more memory than the message', (
   const before = used()
   for (let i = 1; i < 2 ** 20; i++) reader.push(part)
   collectGarbage()
-  // A Buffer for each part would take a hundred times the message.
+  // A Buffer per part would take a hundred times the message.
   assert.ok(used() - before < 16 * 2 ** 20, `${used() - before} bytes`)
   assert.equal(textOf(reader.push(partOf('!')))?.length, 2 ** 20 + 1)
 })
 
-test('text that is not UTF-8 cannot be read, as bytes it can', () => {
+test('a text message that is not UTF-8 is unreadable, a binary one is not', () => {
   const reader = new MessageReader(KiB)
   const broken = Buffer.from([0xe2, 0x82])
   assert.equal(textOf(reader.push(partOf(broken))), 'not_utf8')
   assert.deepEqual(reader.push(partOf(broken, { opcode: 2 })), { kind: 'message', payload: broken })
-  // A character may be cut between two fragments.
+  // A character may be split between two fragments.
   reader.push(begun(broken))
   assert.equal(textOf(reader.push(partOf(Buffer.from([0xac])))), '€')
 })

@@ -6,18 +6,18 @@ import { openSocket, refusedSocket, type SocketClient } from '../simulator/socke
 import { type GatewayOptions, startGateway, type TestGateway } from '../support/gateway.ts'
 import { until } from '../support/until.ts'
 
-/** A gateway before the simulator, and the messages that upstream got on sockets. */
+/** A gateway in front of the simulator, and the messages that upstream received on sockets. */
 export interface SocketPair {
   readonly gateway: TestGateway
   readonly simulator: Simulator
   /** Types of the client's messages that reached upstream, and targets of the handshakes. */
   readonly reached: string[]
   open(path: string, options?: ClientOptions & { key?: string; behaviour?: string }): Promise<SocketClient>
-  /** The answer to a handshake that is refused. */
+  /** The answer to a refused handshake. */
   refused(path: string, key: string): Promise<{ status: number; code: unknown }>
-  /** The holds of a key. */
+  /** The holds of a key in USD. */
   held(id: string): Promise<number>
-  /** The calls of a key that have ended, without handshakes and calls that used nothing, the oldest first. */
+  /** The ended calls of a key, without handshakes and calls that used nothing, oldest first. */
   turns(id: string): Promise<readonly unknown[]>
   close(): Promise<void>
 }
@@ -61,7 +61,7 @@ export async function startSocketPair(
   }
 }
 
-/** Waits until so many turns of the key have ended, and resolves with them. */
+/** Waits until this many turns of the key have ended; resolves with them. */
 export async function endedTurns(pair: SocketPair, id: string, count: number): Promise<readonly unknown[]> {
   let turns: readonly unknown[] = []
   await until(`${count} turns have ended`, async () => {
@@ -81,13 +81,13 @@ export const say = (text: string) => ({
   item: { type: 'message', role: 'user', content: [{ type: 'input_text', text }] },
 })
 
-/** A sound of so many milliseconds, 24,000 samples of 16 bits a second. */
+/** This many milliseconds of audio, 24,000 samples of 16 bits a second. */
 export const append = (ms: number, byte = 1) => ({
   type: 'input_audio_buffer.append',
   audio: Buffer.alloc(ms * 48, byte).toString('base64'),
 })
 
-/** Dollars for a million tokens, as the list has them for gpt-realtime. */
+/** Dollars per million tokens of gpt-realtime, from the price list. */
 const RATES = { text: 4, audio: 32, cachedText: 0.4, cachedAudio: 0.4, textOut: 16, audioOut: 64 }
 
 /** The list price of the usage of a `response.done`. */

@@ -11,7 +11,7 @@ afterEach(() => bench.assertBalanced())
 
 type Json = Readonly<Record<string, unknown>>
 
-/** The members of a record that do not depend on whether the call came by socket or by POST. */
+/** The members of a record that are equal by socket and by POST. */
 const billOf = (record: Json) =>
   Object.fromEntries(
     [
@@ -31,13 +31,12 @@ async function posted(event: object, key?: string): Promise<Json> {
   return await bench.record(reply.requestId)
 }
 
-// The tokenizer is loaded first: a count during the load may be rough, on a machine that has other things to do.
 before(() => posted(simulated('no-usage')))
 
 const requests: Record<string, object> = {
   'plain text': create(),
   'another model, with reasoning': create({ model: 'gpt-6.1-sol', max_output_tokens: 2_000 }),
-  'a limit that cuts it off': create({ max_output_tokens: 16 }),
+  'a limit that truncates it': create({ max_output_tokens: 16 }),
   'usage with cached and reasoning tokens': simulated(
     'usage={"input_tokens":1001,"output_tokens":77,"input_tokens_details":{"cached_tokens":500},"output_tokens_details":{"reasoning_tokens":40}}',
   ),
@@ -47,7 +46,7 @@ const requests: Record<string, object> = {
 }
 
 for (const [name, event] of Object.entries(requests)) {
-  test(`a turn costs what the same request by POST costs: ${name}`, async () => {
+  test(`a turn costs as much as the same request by POST: ${name}`, async () => {
     const wanted = await posted(event)
     const socket = await bench.open()
     await socket.turn(event)
@@ -63,7 +62,7 @@ test('a turn without stated usage is estimated', async () => {
   await socket.turn(simulated('no-usage'))
   const [turn = {}] = await bench.turns(socket.id, 1)
   assert.equal(turn['estimated'], true)
-  // By its bytes: a message has a few more than the body of the same request by POST.
+  // The estimate counts bytes: a message has a few more than the body of the same request by POST.
   assert.equal(
     dig(turn, 'usage.output_tokens'),
     dig(await posted(simulated('no-usage')), 'usage.output_tokens'),
@@ -72,7 +71,7 @@ test('a turn without stated usage is estimated', async () => {
   socket.ws.close()
 })
 
-test('each turn has a record of its own, with the socket, the path and the client', async () => {
+test('each turn has its own record, with the socket, the path and the client', async () => {
   const socket = await bench.open({ headers: { 'user-agent': 'sockets/1' } })
   for (const input of ['One.', 'Two.', 'Three.']) await socket.turn(create({ input }))
   const turns = await bench.turns(socket.id, 3)
@@ -94,7 +93,7 @@ test('each turn has a record of its own, with the socket, the path and the clien
   assert.equal(nanosOf(handshake['list_cost_usd']), 0)
 })
 
-test('lanes that run side by side are each billed for their own', async () => {
+test('concurrent lanes are each billed by their own usage', async () => {
   const socket = await bench.open()
   const models = ['gpt-4o', 'gpt-6.1-sol', 'gpt-4o-mini']
   const events = Array.from({ length: 12 }, (_, i) =>
@@ -119,7 +118,7 @@ test('lanes that run side by side are each billed for their own', async () => {
   socket.ws.close()
 })
 
-test('a warm-up is billed for its input, and what follows it too', async () => {
+test('a warm-up is billed for its input, and the next turn too', async () => {
   const socket = await bench.open()
   const warm = await socket.turn(create({ generate: false, input: 'Be kind. '.repeat(50) }))
   const [turn = {}] = await bench.turns(socket.id, 1)
@@ -151,7 +150,7 @@ test('an error event before the response begins costs nothing, and the next turn
   assert.deepEqual(billOf(three), billOf(await posted(create())))
 })
 
-test('an error event in mid-turn ends it as one ends a stream', async () => {
+test('an error event mid-turn ends it as it ends a stream', async () => {
   const event = simulated('error-event=3')
   const socket = await bench.open()
   await socket.turn(event)

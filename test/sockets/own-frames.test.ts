@@ -24,7 +24,7 @@ after(() => bench[Symbol.asyncDispose]())
 const text = (payload: string) => wireOf('client', { opcode: 1, payload })
 const refused = text(JSON.stringify({ type: 'response.create', model: 'gpt-4o', input: 'x' }))
 
-/** Sends messages that are refused, and waits until their refusals are recorded: then the messages were judged. */
+/** Sends messages that are refused, and waits until their refusals are recorded. */
 async function refuseTurn({ id, client }: RawSocket, times = 1): Promise<void> {
   for (let i = 0; i < times; i++) await client.send(refused)
   const path = `/gateway/v1/requests?state=refused&socket=${id}`
@@ -41,7 +41,7 @@ const typesOf = (bytes: Buffer) =>
     return payload.includes('budget_exceeded') ? 'refusal' : payload
   })
 
-test('an error event waits for the end of a message of fragments, control frames do not', async () => {
+test('an error event waits for the end of a fragmented message, control frames do not', async () => {
   const socket = await bench.open({ key })
   const { client, upstream } = socket
   await upstream.send(wireOf('server', { opcode: 1, fin: 0, payload: '{"type":' }))
@@ -60,7 +60,7 @@ test('an error event waits for the end of a message of fragments, control frames
   client.socket.destroy()
 })
 
-test('an error event waits for the end of a frame that has come in part', async () => {
+test('an error event waits for the end of a partial frame', async () => {
   const socket = await bench.open({ key })
   const { client, upstream } = socket
   const frame = wireOf('server', { opcode: 1, payload: `{"type":"${'x'.repeat(1_000)}"}` })
@@ -77,7 +77,7 @@ test('an error event waits for the end of a frame that has come in part', async 
   client.socket.destroy()
 })
 
-test('what breaks the protocol closes the socket with the code that it has, and upstream gets nothing but a close', async () => {
+test('a protocol violation closes the socket with its code, and upstream gets only a close frame', async () => {
   const broken: [string, Buffer, number][] = [
     ['a frame that is not masked', wireOf('client', { opcode: 1, payload: '{}', key: null }), 1002],
     ['a reserved opcode', wireOf('client', { opcode: 3, payload: '' }), 1002],
@@ -99,7 +99,7 @@ test('what breaks the protocol closes the socket with the code that it has, and 
   }
 })
 
-test('text that is not UTF-8 is refused as a turn that cannot be read', async () => {
+test('text that is not UTF-8 is refused as an unreadable turn', async () => {
   const { client } = await bench.open({ key })
   await client.send(wireOf('client', { opcode: 1, payload: Buffer.from([0x7b, 0xff, 0xfe, 0x7d]) }))
   await client.until(() => client.received.subarray(-2).toString() === '"}', 'the refusal')

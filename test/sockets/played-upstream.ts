@@ -5,17 +5,17 @@ import { dig, digList, digNumber } from '../simulator/dig.ts'
 import { openSocket, type SocketClient } from '../simulator/socket-client.ts'
 import { type GatewayOptions, startGateway, type TestGateway } from '../support/gateway.ts'
 
-/** An upstream that answers as a test scripts it, also where the simulator would not. */
+/** An upstream that answers as a test scripts it, including what the simulator would not send. */
 export interface PlayedUpstream {
   readonly gateway: TestGateway
-  /** Messages of the client that reached upstream. */
+  /** Client messages that reached upstream. */
   readonly reached: unknown[]
   /** The close frames that reached upstream. */
   readonly closes: { readonly code: number; readonly reason: string }[]
   /** Answers a message. */
   answer: (message: unknown, say: (event: object) => void) => void
   open(path: string, key: string): Promise<SocketClient>
-  /** The costs of a key's turns, the oldest first, each with the model that served the turn. */
+  /** The costs of a key's turns, oldest first, each with the model served. */
   costs(id: string): Promise<readonly (readonly [string, number])[]>
   spentUsd(id: string): Promise<number>
   heldUsd(id: string): Promise<number>
@@ -64,7 +64,7 @@ export async function playUpstream(greeting: object, options: GatewayOptions = {
   return played
 }
 
-/** Usage of a `response.done` that heard and said so many tokens of sound. */
+/** Usage of a `response.done` with this many audio tokens in and out. */
 export const usageOf = (heard: number, said: number) => ({
   total_tokens: heard + said,
   input_tokens: heard,

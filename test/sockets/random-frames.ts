@@ -1,7 +1,7 @@
 import { Random } from '../store/conformance/simulation-random.ts'
 import { chunksOf, type Side, sequenceOf, singleBytes, type WireFrame } from './wire-frames.ts'
 
-/** Bytes of one direction and their chunks, both determined by the seed alone. */
+/** Bytes of one direction and their chunks, determined by the seed alone. */
 export interface RandomFrames {
   readonly from: Side
   readonly bytes: Buffer
@@ -14,7 +14,7 @@ const CLOSE_CODES = [
   999, 1000, 1001, 1003, 1004, 1005, 1006, 1007, 1011, 1014, 1015, 2999, 3000, 4999, 5000, 65_535,
 ]
 
-/** Mostly well-formed sequences, of which some bits, bytes or frames are then wrong. */
+/** Mostly valid sequences with some wrong bits, bytes or frames. */
 export function randomFrames(seed: number): RandomFrames {
   const random = new Random(seed)
   const from = random.pick(['client', 'server'] as const)

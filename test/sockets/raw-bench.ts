@@ -12,18 +12,21 @@ export const PROVIDER_KEY = 'sk-provider'
 const NONCE = 'dGhlIHNhbXBsZSBub25jZQ=='
 const GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
 
-/** A gateway between clients and an upstream whose bytes all are the test's. Clients speak TLS where those of `startPair` do. */
+/**
+ * A gateway between clients and an upstream, with every byte under the test's control. Clients speak TLS
+ * where those of `startPair` do.
+ */
 export interface RawBench extends AsyncDisposable {
   readonly gateway: TestGateway
   readonly upstreamUrl: string
   /** The next connection that upstream accepts. */
   accepted(): Promise<Wire>
-  /** Stops the gateway as its operator does. */
+  /** Stops the gateway as an operator would. */
   stop(): Promise<void>
   connect(): Promise<Wire>
-  /** Both ends of a socket that upstream has agreed to. */
+  /** Both ends of a socket that upstream has accepted. */
   open(options?: OpenOptions): Promise<RawSocket>
-  /** The records of the turns of a socket, oldest first, when there are so many and none is open. */
+  /** The records of a socket's turns, oldest first, once there are this many and none is open. */
   turns(socketId: string, count: number): Promise<Readonly<Record<string, unknown>>[]>
 }
 
@@ -130,7 +133,7 @@ export function agreement(lines: readonly string[] = []): Buffer {
   ])
 }
 
-/** Cuts bytes at the ends of frames, by their headers alone. The rest of a frame that is not complete comes last. */
+/** Splits bytes into frames by their headers alone. An incomplete frame comes last. */
 export function splitFrames(bytes: Buffer): Buffer[] {
   const frames: Buffer[] = []
   for (let at = 0; at < bytes.length; ) {
@@ -152,7 +155,7 @@ function frameBytes(bytes: Buffer): number | null {
   return lengthEnd + (second >= 0x80 ? 4 : 0) + payload
 }
 
-/** The payload of a frame of a server, which is not masked. */
+/** The payload of a server's frame, which is unmasked. */
 export function payloadOf(frame: Buffer): Buffer {
   const short = frame.readUInt8(1) & 0x7f
   return frame.subarray(short < 126 ? 2 : short === 126 ? 4 : 10)

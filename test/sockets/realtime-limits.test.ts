@@ -22,7 +22,7 @@ async function open(fields: Record<string, unknown> = {}, path = PATH, behaviour
 const spendUsd = async (id: string) =>
   digNumber(await pair.gateway.manage('GET', `/v1/keys/${id}`), 'month_spend_usd')
 
-/** Uses up a cap that is next to nothing. */
+/** Spends a tiny cap. */
 async function spendAll(id: string, key: string): Promise<void> {
   const socket = await pair.open(PATH, { key })
   await socket.takeType('session.created')
@@ -35,7 +35,7 @@ async function spendAll(id: string, key: string): Promise<void> {
   await nothingHeld(pair, id)
 }
 
-test('a handshake whose hold cannot be had is refused before upstream hears of it', async () => {
+test('a handshake whose hold is refused does not reach upstream', async () => {
   const { id, key } = await pair.gateway.createKey('poor', { monthly_budget_usd: 0.000_001 })
   await spendAll(id, key)
   pair.reached.length = 0
@@ -44,7 +44,7 @@ test('a handshake whose hold cannot be had is refused before upstream hears of i
   assert.equal(await pair.held(id), 0)
 })
 
-test('when a cap is reached the client gets an error, and the socket closes before more is forwarded', async () => {
+test('a spent cap sends an error, and the socket closes before more is forwarded', async () => {
   const { id, socket } = await open({ monthly_budget_usd: 0.000_001 })
   socket.send(say('Hello.'))
   socket.send(inText)
@@ -61,14 +61,14 @@ test('when a cap is reached the client gets an error, and the socket closes befo
   await nothingHeld(pair, id)
 })
 
-test('a handshake for a model outside the allowlist is refused', async () => {
+test('a handshake with a model outside the allowlist is refused', async () => {
   const { key } = await pair.gateway.createKey('listed', { allowed_models: ['gpt-realtime-mini'] })
   pair.reached.length = 0
   assert.deepEqual(await pair.refused(PATH, key), { status: 403, code: 'model_not_allowed' })
   assert.deepEqual(pair.reached, [])
 })
 
-test('a model that the allowlist has not is refused where a message names it, and the session goes on', async () => {
+test('a message with a model outside the allowlist is refused, and the session continues', async () => {
   const { id, socket } = await open({ allowed_models: ['gpt-realtime'] })
   const updates = [
     { audio: { input: { transcription: { model: 'gpt-4o-transcribe' } } } },
@@ -98,7 +98,7 @@ test('a model that the allowlist has not is refused where a message names it, an
   await socket.closed()
 })
 
-test('messages that can be read in two ways are refused to every key, and the socket stays open', async () => {
+test('ambiguous messages are refused to every key, and the socket stays open', async () => {
   const { socket } = await open()
   const messages = [
     'no json',
@@ -123,7 +123,7 @@ test('messages that can be read in two ways are refused to every key, and the so
   await socket.closed()
 })
 
-test('nothing begins with a key that was revoked, though a hold is there', async (t) => {
+test('a revoked key begins no response, even with a standing hold', async (t) => {
   // The poll of revoked keys must not come between the revocation and the refusal.
   stopTime(t, 'gateway/turns/open-sockets')
   const own = await startSocketPair()
@@ -143,7 +143,7 @@ test('nothing begins with a key that was revoked, though a hold is there', async
   await nothingHeld(own, id)
 })
 
-test('what a handshake holds is given back where upstream does not agree to it', async () => {
+test('the hold of a handshake that upstream refuses is freed', async () => {
   const { id, key } = await pair.gateway.createKey('unlucky', { monthly_budget_usd: 5 })
   const headers = { authorization: `Bearer ${key}`, 'x-simulator': 'status=429' }
   const socket = pair.open(PATH, { key, behaviour: headers['x-simulator'] })

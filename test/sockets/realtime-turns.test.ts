@@ -25,7 +25,7 @@ async function close(socket: SocketClient): Promise<void> {
 
 const priceIn = (turn: unknown) => Number(dig(turn, 'list_cost_usd'))
 
-test('a response that is asked for costs what upstream says it used', async () => {
+test('a requested response costs the usage that upstream states', async () => {
   const { id, socket } = await open()
   socket.send(say('Hello.'))
   socket.send({ type: 'response.create' })
@@ -41,7 +41,7 @@ test('a response that is asked for costs what upstream says it used', async () =
   await nothingHeld(pair, id)
 })
 
-test('a response that upstream begins because it heard somebody takes the hold in advance over', async () => {
+test('a response that upstream begins by voice detection takes over the standing hold', async () => {
   const { id, socket } = await open({ monthly_budget_usd: 5 })
   const idle = await pair.held(id)
   assert.ok(idle > 0, 'an idle socket holds what may begin')
@@ -58,7 +58,7 @@ test('a response that upstream begins because it heard somebody takes the hold i
   await nothingHeld(pair, id)
 })
 
-test('a cancelled response is paid for as far as it went', async () => {
+test('a cancelled response costs what it used', async () => {
   const { id, socket } = await open({}, PATH, 'tokens=400; drip=5')
   socket.send(say('Tell me everything.'))
   socket.send({ type: 'response.create' })
@@ -72,7 +72,7 @@ test('a cancelled response is paid for as far as it went', async () => {
   await close(socket)
 })
 
-test('what was heard is written down at the price of the model that the session names for it', async () => {
+test('a transcription is billed at the price of the session’s transcription model', async () => {
   const { id, socket } = await open({ monthly_budget_usd: 5 })
   const before = await pair.held(id)
   const transcription = { model: 'gpt-4o-transcribe' }
@@ -95,7 +95,7 @@ test('what was heard is written down at the price of the model that the session 
   await nothingHeld(pair, id)
 })
 
-test('a request that upstream refuses gives its hold back', async () => {
+test('a request that upstream refuses frees its hold', async () => {
   const { id, socket } = await open({ monthly_budget_usd: 5 }, PATH, 'tokens=200; drip=5')
   const idle = await pair.held(id)
   socket.send(say('Hello.'))
@@ -127,7 +127,7 @@ for (const [what, behaviour] of [
   ['closes the socket', 'tokens=200; close=1011:60'],
   ['falls silent', 'tokens=200; stall=60'],
 ] as const) {
-  test(`a response during which upstream ${what} is estimated by what was delivered`, async (t) => {
+  test(`a response during which upstream ${what} is estimated from what was delivered`, async (t) => {
     const { id, socket } = await begin(behaviour)
     await socket.takeUntil((event) => dig(event, 'type') === 'response.output_audio.delta')
     if (behaviour.includes('stall')) {
@@ -146,7 +146,7 @@ for (const [what, behaviour] of [
   })
 }
 
-test('a client that leaves in mid-response pays what upstream says of the whole', async () => {
+test('a client that leaves mid-response pays the usage that upstream states', async () => {
   const { id, socket } = await begin('tokens=60; drip=2')
   await socket.takeType('response.output_audio.delta')
   socket.ws.terminate()

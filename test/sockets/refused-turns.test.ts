@@ -13,12 +13,12 @@ closeAfter(bench)
 afterEach(() => bench.assertBalanced())
 const { gateway } = bench
 
-/** The number of messages that upstream got on sockets. */
+/** The number of socket messages that upstream received. */
 const upstreamGot = () => bench.entries.filter(({ kind }) => kind === 'message').length
 
 type Open = Awaited<ReturnType<typeof bench.open>>
 
-/** Sends a message that is to be refused, and asserts that upstream does not get it. */
+/** Sends a message that must be refused, and asserts that it does not reach upstream. */
 async function refused(socket: Open, message: object | string) {
   const before = upstreamGot()
   socket.send(message)
@@ -35,7 +35,7 @@ async function assertServes(socket: Open): Promise<void> {
   assert.equal(dig(events.at(-1), 'type'), 'response.completed', JSON.stringify(events.at(-1)))
 }
 
-test('a cap that is spent refuses turns with 402, on the lane that asked, and the socket stays open', async () => {
+test('a spent cap refuses turns with 402 on their lane, and the socket stays open', async () => {
   const { id, key } = await gateway.createKey('spent', { monthly_budget_usd: 0.0001 })
   const socket = await bench.open({ key })
   await socket.turn(simulated('usage={"output_tokens":5000}', { max_output_tokens: 6_000 }))
@@ -58,7 +58,7 @@ test('a cap that is spent refuses turns with 402, on the lane that asked, and th
   socket.ws.close()
 })
 
-test('a turn waits while others hold what is left of a cap, and then goes', async () => {
+test('a turn waits while others hold the rest of a cap, then starts', async () => {
   const { id, key } = await gateway.createKey('held', { monthly_budget_usd: 0.001 })
   const [busy, waiting] = [await bench.open({ key }), await bench.open({ key })]
   busy.send(simulated('stall=5; usage={"output_tokens":1}', { max_output_tokens: 4_000 }))
@@ -75,7 +75,7 @@ test('a turn waits while others hold what is left of a cap, and then goes', asyn
   waiting.ws.close()
 })
 
-test('messages behind one that waits keep their order, and a client that leaves takes them with it', async () => {
+test('messages behind a waiting one keep their order, and are dropped when the client leaves', async () => {
   const { id, key } = await gateway.createKey('left', { monthly_budget_usd: 0.001 })
   const [busy, waiting] = [await bench.open({ key }), await bench.open({ key })]
   busy.send(simulated('stall=5; usage={"output_tokens":1}', { max_output_tokens: 4_000 }))
@@ -94,7 +94,7 @@ test('messages behind one that waits keep their order, and a client that leaves 
   assert.equal(upstreamGot(), before, 'what nobody waits for any more is not sent')
 })
 
-test('a model that the allowlist has not is refused with 403', async () => {
+test('a model outside the allowlist is refused with 403', async () => {
   const { key } = await gateway.createKey('listed', { allowed_models: ['gpt-4o'] })
   const socket = await bench.open({ key })
   const { event: _, ...rest } = await refused(socket, create({ model: 'gpt-6.1-sol', stream_id: 's' }))
@@ -103,7 +103,7 @@ test('a model that the allowlist has not is refused with 403', async () => {
   socket.ws.close()
 })
 
-test('a model without a price is refused where a limit has to be kept', async () => {
+test('a model without a price is refused to a limited key', async () => {
   const { key } = await gateway.createKey('limited', { monthly_budget_usd: 5 })
   const socket = await bench.open({ key })
   const { event: _, ...rest } = await refused(socket, create({ model: 'gpt-unheard-of' }))
@@ -115,19 +115,19 @@ test('a model without a price is refused where a limit has to be kept', async ()
 const twice = (member: string) => `{"type":"response.create","model":"gpt-4o","input":"x",${member}}`
 const odd: Record<string, object | string> = {
   'background: true': create({ background: true }),
-  'what is no JSON': '{"type":"response.create",',
+  'invalid JSON': '{"type":"response.create",',
   'an empty message': '',
   'type twice': twice('"type":"response.steer"'),
   'type twice, once with an escape': twice('"t\\u0079pe":"response.create"'),
   'Type beside type': twice('"Type":"response.steer"'),
   'model twice': twice('"model":"gpt-4o-mini"'),
   'model twice, once with an escape': twice('"mod\\u0065l":"gpt-4o-mini"'),
-  'a model that is a number': create({ model: 7 }),
+  'a numeric model': create({ model: 7 }),
   'a list instead of an object': `[${JSON.stringify(create())}]`,
   'a string instead of an object': '"response.create"',
   'two values': `${JSON.stringify(create())}${JSON.stringify(create())}`,
-  'a stream_id that is a number': create({ stream_id: 7 }),
-  'a stream_id that is too long': create({ stream_id: 's'.repeat(5_000) }),
+  'a numeric stream_id': create({ stream_id: 7 }),
+  'an overlong stream_id': create({ stream_id: 's'.repeat(5_000) }),
   'stream_id twice': twice('"stream_id":"a","stream_id":"b"'),
   'background that is a string': create({ background: 'yes' }),
   'previous_response_id twice': twice('"previous_response_id":"resp_a","previous_response_id":"resp_b"'),
@@ -135,7 +135,7 @@ const odd: Record<string, object | string> = {
 }
 
 for (const [name, message] of Object.entries(odd)) {
-  test(`of a key with a cap, ${name} is refused with 400, and the socket stays open`, async () => {
+  test(`with a capped key, ${name} is refused with 400, and the socket stays open`, async () => {
     const { key } = await gateway.createKey('capped', { monthly_budget_usd: 5 })
     const socket = await bench.open({ key })
     const { event: _, ...rest } = await refused(socket, message)
@@ -147,7 +147,7 @@ for (const [name, message] of Object.entries(odd)) {
   })
 }
 
-test('no credit is reported as upstream reports it, and turns go when there is some again', async () => {
+test('exhausted credit is reported as upstream reports it, and a top-up lets turns continue', async () => {
   await using other = await freshBench()
   await other.credit(0.0001)
   const socket = await other.open()
@@ -169,7 +169,7 @@ test('no credit is reported as upstream reports it, and turns go when there is s
   )
 })
 
-/** A bench with an account that has spent nothing. */
+/** A bench with an unused account. */
 async function freshBench() {
   const other = await startTurnsBench()
   return Object.assign(other, { [Symbol.asyncDispose]: () => other.close() })

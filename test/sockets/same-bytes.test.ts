@@ -15,7 +15,7 @@ const create = (input = 'Hello.', more: object = {}) =>
 const [TEXT, BINARY, CONTINUED, PING, PONG] = [1, 2, 0, 9, 10]
 const isControl = (frame: Buffer) => opcodeOf(frame) >= 8
 
-/** All bytes of one side arrive as they were sent; control frames of a client may overtake a message that is held. */
+/** All bytes of one side arrive unchanged; control frames of a client may overtake a waiting message. */
 async function assertPasses(from: Wire, to: Wire, pieces: readonly Buffer[], mayOvertake = false) {
   const bytes = Buffer.concat(pieces)
   const already = to.received.length
@@ -52,7 +52,7 @@ function fragmented(payload: string, sizes: readonly number[], between: readonly
 const sequences: Record<string, readonly WireFrame[]> = {
   'a text frame': [{ opcode: TEXT, payload: create() }],
   'binary JSON': [{ opcode: BINARY, payload: create() }],
-  'a length of 16 bits, and one of 64': [
+  'a 16-bit length and a 64-bit one': [
     { opcode: TEXT, payload: create('a'.repeat(1_000)) },
     { opcode: TEXT, payload: create('b'.repeat(70_000)) },
   ],
@@ -60,13 +60,13 @@ const sequences: Record<string, readonly WireFrame[]> = {
     { opcode: TEXT, payload: create(), lengthBits: 64 },
     { opcode: TEXT, payload: create('x'.repeat(300)), lengthBits: 64 },
   ],
-  'fragments, of which some are empty': fragmented(create('one two three'), [1, 0, 5, 0, 20]),
+  'fragments, some of them empty': fragmented(create('one two three'), [1, 0, 5, 0, 20]),
   'a ping between fragments': fragmented(
     create('pinged'),
     [10, 10, 10],
     [{ opcode: PING, payload: 'in between' }],
   ),
-  'control frames of every size that is allowed': Array.from({ length: 126 }, (_, size) => ({
+  'control frames of every valid size': Array.from({ length: 126 }, (_, size) => ({
     opcode: size % 2 === 0 ? PING : PONG,
     payload: Buffer.alloc(size, size),
   })),
@@ -81,7 +81,7 @@ const sequences: Record<string, readonly WireFrame[]> = {
 }
 
 for (const [name, frames] of Object.entries(sequences)) {
-  test(`${name} of a client arrives as it was sent, in one packet and byte by byte`, async () => {
+  test(`${name} of a client arrives unchanged, in one packet and byte by byte`, async () => {
     for (const split of [(bytes: Buffer) => [bytes], singleBytes]) {
       const { client, upstream } = await bench.open()
       const bytes = sequenceOf('client', frames)
@@ -90,7 +90,7 @@ for (const [name, frames] of Object.entries(sequences)) {
     }
   })
 
-  test(`${name} of upstream arrives as it was sent, in one packet and byte by byte`, async () => {
+  test(`${name} of upstream arrives unchanged, in one packet and byte by byte`, async () => {
     for (const split of [(bytes: Buffer) => [bytes], singleBytes]) {
       const { client, upstream } = await bench.open()
       const bytes = sequenceOf('server', frames)
@@ -100,7 +100,7 @@ for (const [name, frames] of Object.entries(sequences)) {
   })
 }
 
-test('a megabyte in one message, in pieces that respect no boundary, both ways', async () => {
+test('a message of one megabyte arrives unchanged in odd pieces, both ways', async () => {
   const { client, upstream } = await bench.open()
   const payload = create('m'.repeat(1_000_000))
   const cuts = Array.from({ length: 60 }, (_, i) => 1 + i * 17_001)
@@ -111,7 +111,7 @@ test('a megabyte in one message, in pieces that respect no boundary, both ways',
   client.socket.destroy()
 })
 
-test('close frames pass with their code and reason, either way, and end both connections', async () => {
+test('close frames pass with code and reason in both directions, and end both connections', async () => {
   const reason = Buffer.concat([Buffer.from([0x0f, 0xa1]), Buffer.from('enough')])
   for (const closer of ['client', 'upstream'] as const) {
     const { client, upstream } = await bench.open()

@@ -9,7 +9,7 @@ import { opcodeOf, payloadOf, type RawSocket, splitFrames, startRawBench } from 
 import { stopTime } from './stop-time.ts'
 import { closeCodeOf, created, createFrame, delta, ended, eventFrame, hasMessages } from './turn-events.ts'
 
-/** A bench whose monotonic clock can be put forward. */
+/** A bench whose monotonic clock can be advanced. */
 async function startBench() {
   let aheadMs = 0
   const clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + aheadMs }
@@ -20,7 +20,7 @@ async function startBench() {
   return Object.assign(bench, { pass })
 }
 
-test('a turn that upstream does not begin keeps the socket of a revoked key open only for a while', async (t) => {
+test('a turn that upstream never begins keeps a revoked key’s socket open only for SILENT_TURN_MS', async (t) => {
   // The poll of revoked keys must not come between the revocation and the refusal.
   const time = stopTime(t, 'gateway/turns/open-sockets')
   await using bench = await startBench()
@@ -40,7 +40,7 @@ test('a turn that upstream does not begin keeps the socket of a revoked key open
   await bench.turns(socketId, 1)
 })
 
-test('a response of which nothing more is heard when the next one of its lane has begun is settled after a while', async () => {
+test('a response that stays silent after the next one of its lane began is settled after SILENT_TURN_MS', async () => {
   await using bench = await startBench()
   const { id, client, upstream } = await bench.open()
   for (let i = 0; i < 2; i++) await client.send(createFrame())
@@ -59,7 +59,7 @@ test('a response of which nothing more is heard when the next one of its lane ha
   assert.equal(closeCodeOf(client), null)
 })
 
-test('a client that causes an error by another message and leaves is charged for the reasoning until then', async () => {
+test('reasoning before a client leaves is charged, even after another message’s error', async () => {
   await using bench = await startBench()
   const { id, client, upstream } = await bench.open()
   await client.send(createFrame({ model: 'gpt-6-luna' }))
@@ -88,7 +88,7 @@ const errorsIn = ({ client }: RawSocket): readonly unknown[] =>
 
 const more = limits.turnsPerSocketMax + 1
 
-test('a socket has as many turns under way as it may, and one more when one of them has ended', async () => {
+test('a socket has a maximum of running turns, and a finished one makes room', async () => {
   await using bench = await startRawBench()
   const socket = await bench.open()
   for (let i = 0; i < more; i++) await socket.client.send(createFrame({ stream_id: `s${i}` }))

@@ -12,10 +12,10 @@ import { created, createFrame, ended, eventFrame } from './turn-events.ts'
 import { wireOf } from './wire-frames.ts'
 
 const MiB = 1024 * 1024
-/** Four kernel buffers lie on the way. Without back-pressure all bytes would be taken. */
+/** There are four kernel buffers on the path. Without back-pressure all bytes would be accepted. */
 const TAKEN_BYTES_MAX = 32 * MiB
 
-/** A writer has come to a stop when no byte was taken for 300 ms; a wrong guess only loosens the test. */
+/** A writer is stalled if no byte was accepted for 300 ms; a wrong guess only weakens the test. */
 async function untilStalled(socket: net.Socket): Promise<number> {
   const taken = () => socket.bytesWritten - socket.writableLength
   for (let tries = 0, before = -1; tries < 200; tries++) {
@@ -26,7 +26,7 @@ async function untilStalled(socket: net.Socket): Promise<number> {
   assert.fail('it never came to a stop')
 }
 
-/** The message that begins a response, and the first and the last event of it. */
+/** The message that begins a response, and its first and last event. */
 const turns: Record<
   string,
   { readonly target: string; readonly create: Buffer; first: Buffer; last: Buffer }
@@ -49,7 +49,7 @@ const turns: Record<
 }
 
 for (const [name, { target, create, first, last }] of Object.entries(turns)) {
-  test(`a client of ${name} that does not read stops upstream, and gets every byte when it reads on`, async () => {
+  test(`a client of ${name} that stops reading stops upstream, and gets every byte when it resumes`, async () => {
     await using bench = await startRawBench()
     const { id, client, upstream } = await bench.open({ target })
     await client.send(create)
@@ -82,7 +82,7 @@ for (const [name, { target, create, first, last }] of Object.entries(turns)) {
   })
 }
 
-test('upstream that does not read stops the client, and gets every byte when it reads on', async () => {
+test('an upstream that stops reading stops the client, and gets every byte when it resumes', async () => {
   await using bench = await startRawBench()
   const { client, upstream } = await bench.open()
   const message = createFrame({ input: noise(MiB).toString('base64') })
@@ -115,7 +115,7 @@ test('pings are subject to back-pressure as well', async () => {
   assert.ok(taken < TAKEN_BYTES_MAX, `${taken} bytes of pings were taken`)
 })
 
-test('a client that never reads is cut when its time is up, and its turn is settled', async (t) => {
+test('a client that stops reading is cut after the time limit, and its turn is settled', async (t) => {
   const clock = hurriedClock()
   await using bench = await startRawBench({ clock })
   const { id, client, upstream } = await bench.open()
@@ -125,7 +125,7 @@ test('a client that never reads is cut when its time is up, and its turn is sett
   client.socket.pause()
   upstream.socket.write(created('resp_1'))
   upstream.socket.write(wireOf('server', { opcode: 1, payload: JSON.stringify({ y: 'z'.repeat(48 * MiB) }) }))
-  // Ten minutes pass in half a second. The clock must not hurry for other waits, such as ours for the record.
+  // Ten minutes pass in half a second. Other waits, such as ours for the record, need the normal clock.
   const pass = stopTime(t)
   clock.hurry(1_200)
   await pass.over(limits.readOnMs)
@@ -136,7 +136,7 @@ test('a client that never reads is cut when its time is up, and its turn is sett
   assert.equal(turn['estimated'], true)
 })
 
-/** A clock that can be made to run faster. */
+/** A clock that can run faster. */
 function hurriedClock() {
   let [seenMs, clockMs, times] = [systemClock.monotonicMs(), systemClock.monotonicMs(), 1]
   const monotonicMs = () => {

@@ -8,7 +8,7 @@ import { stopTime } from './stop-time.ts'
 
 const PATH = '/v1/realtime?model=gpt-realtime'
 const TRANSCRIBED = 'conversation.item.input_audio_transcription.completed'
-/** One response (32,000 × $32 + 4,096 × $64 a million) and a quarter of an hour at $1.02. */
+/** One response (32,000 × $32 + 4,096 × $64 per million) and 15 minutes at $1.02 per hour. */
 const HOLD_USD = 1.541144
 
 const GREETING = {
@@ -33,7 +33,7 @@ const done = (id: string) => ({
   response: { id, status: 'completed', usage: usageOf(2_000, 1_000) },
 })
 
-/** A socket whose upstream answers nothing by itself; `say` has it send an event. */
+/** A socket whose upstream sends nothing by itself; `say` makes it send an event. */
 async function open(limits: Readonly<Record<string, unknown>>) {
   const { id, key } = await upstream.gateway.createKey('socket', limits)
   const socket = await upstream.open(PATH, key)
@@ -60,7 +60,7 @@ async function leave(socket: SocketClient, id: string): Promise<void> {
   await until('nothing is held', async () => (await upstream.heldUsd(id)) === 0)
 }
 
-test('a hold is taken at the handshake, taken over by the turn that begins and renewed when it has settled', async () => {
+test('a hold is taken at the handshake, taken over by the next turn and renewed after it settles', async () => {
   const { id, socket } = await open({ monthly_budget_usd: 50 })
   assert.equal(await upstream.heldUsd(id), HOLD_USD)
   assert.deepEqual(await recorded(id), ['GET settled'], 'a standing hold is no record')
@@ -81,8 +81,8 @@ test('a hold is taken at the handshake, taken over by the turn that begins and r
   assert.deepEqual(await recorded(id), ['GET settled', 'WS settled', 'WS settled'])
 })
 
-test('a session with transcription near its cap goes on: it never waits for a hold of its own', async () => {
-  // Each turn and each transcript leaves some of a cap that is below two holds.
+test('a session with transcription near its cap never waits for a hold of its own', async () => {
+  // Each turn and transcript leaves part of a cap smaller than two holds.
   const { id, socket } = await open({ monthly_budget_usd: 2 })
   for (let i = 1; i <= 3; i++) {
     say({ type: 'input_audio_buffer.committed', item_id: `item_${i}` })
@@ -102,7 +102,7 @@ test('a session with transcription near its cap goes on: it never waits for a ho
   await leave(socket, id)
 })
 
-test('each transcript that states its usage is billed, two parts of one item included', async () => {
+test('each transcript with usage is billed, also two parts of one item', async () => {
   const { id, socket } = await open({ monthly_budget_usd: 50 })
   const usage = { type: 'duration', seconds: 60 }
   say({ type: TRANSCRIBED, item_id: 'item_a' })
@@ -112,7 +112,7 @@ test('each transcript that states its usage is billed, two parts of one item inc
   assert.deepEqual(await upstream.costs(id), Array(2).fill(['whisper-1', 0.006]))
 })
 
-test('a transcript is billed at the model of the time when its audio was committed', async () => {
+test('a transcript is billed at the model configured when its audio was committed', async () => {
   const { id, socket } = await open({ monthly_budget_usd: 50 })
   const transcribeBy = (model: string) =>
     say({ type: 'session.updated', session: { audio: { input: { transcription: { model } } } } })
@@ -126,7 +126,7 @@ test('a transcript is billed at the model of the time when its audio was committ
   assert.deepEqual(await upstream.costs(id), [['gpt-4o-transcribe', 0.007]])
 })
 
-test('transcripts that upstream makes by itself pass a cap by at most one, and then the socket closes', async () => {
+test('transcripts that upstream begins exceed a cap by at most one, and then the socket closes', async () => {
   const { id, socket } = await open({ monthly_budget_usd: 1.6 })
   let transcripts = 0
   upstream.answer = (_message, speak) => {
@@ -145,7 +145,7 @@ test('transcripts that upstream makes by itself pass a cap by at most one, and t
   assert.equal(transcripts, 3)
 })
 
-test('responses that upstream begins beside one that runs pass a cap by at most one', async () => {
+test('responses that upstream begins beside a running one exceed a cap by at most one', async () => {
   const { id, socket } = await open({ monthly_budget_usd: 1.6 })
   let responses = 0
   upstream.answer = (message, speak) => {
@@ -168,7 +168,7 @@ test('responses that upstream begins beside one that runs pass a cap by at most 
   await until('nothing is held', async () => (await upstream.heldUsd(id)) === 0)
 })
 
-test('another session model is refused to keys with limits and passes for others', async () => {
+test('another session model is refused to limited keys and passes for others', async () => {
   const update = { type: 'session.update', event_id: 'change', session: { model: 'gpt-realtime-mini' } }
   for (const limits of [
     { monthly_budget_usd: 50 },
@@ -190,10 +190,10 @@ test('another session model is refused to keys with limits and passes for others
   await leave(socket, id)
 })
 
-test('several settlements that pass a cap close the socket with one error and one record', async () => {
+test('several settlements that exceed a cap close the socket with one error and one record', async () => {
   const { id, socket } = await open({ monthly_budget_usd: 0.5 })
   const usage = { type: 'duration', seconds: 6_000 }
-  // Upstream is read on for the bill of this response, so that the socket is not over with the first refusal.
+  // Upstream is still read for the bill of this response, so the socket is not over at the first refusal.
   say(created('resp_open'))
   await socket.takeType('response.created')
   for (const item of ['a', 'b', 'c']) say({ type: TRANSCRIBED, item_id: item, usage })
@@ -209,7 +209,7 @@ test('several settlements that pass a cap close the socket with one error and on
   assert.equal(socket.received.filter((event) => dig(event, 'type') === 'error').length, 1)
 })
 
-test('a discount that changes while a socket is open applies to the next turn, whichever side begins it', async () => {
+test('a changed discount applies to the next turn on an open socket, whichever side begins it', async () => {
   const discount = (value: number | null) =>
     upstream.gateway.manage('PATCH', '/gateway/v1/accounts/default', { discount: value })
   const { id, socket } = await open({})
@@ -235,7 +235,7 @@ test('a discount that changes while a socket is open applies to the next turn, w
   await leave(socket, id)
 })
 
-test('a key holds nothing after all of its sockets have closed, whenever they close', async () => {
+test('after all its sockets have closed, a key holds nothing', async () => {
   const { id, key } = await upstream.gateway.createKey('many')
   upstream.answer = (message, answer) => {
     if (dig(message, 'type') !== 'response.create') return
@@ -258,7 +258,7 @@ test('a key holds nothing after all of its sockets have closed, whenever they cl
   assert.deepEqual(digList(await upstream.gateway.manage('GET', path), 'data'), [])
 })
 
-test('a turn that takes over the hold counts as a request, and meets every limit that was set since', async () => {
+test('a turn that takes over the hold counts as a request, and is checked against new limits', async () => {
   const { id, socket } = await open({ monthly_budget_usd: 50, requests_per_minute: 1 })
   let begun = 0
   upstream.answer = (_message, answer) => {
@@ -277,7 +277,7 @@ test('a turn that takes over the hold counts as a request, and meets every limit
     await until('it is answered', async () => last() !== undefined)
     return dig(last(), 'error.code')
   }
-  // A minute may end between two of them, and only one.
+  // At most one minute can end between two of them.
   for (let i = 0; i < 3; i++) codes.push(await create())
   assert.ok(codes.includes('rate_limit_exceeded'))
   const refused = codes.filter((code) => code !== undefined).length
@@ -297,7 +297,7 @@ test('a turn that takes over the hold counts as a request, and meets every limit
   await leave(socket, id)
 })
 
-test('once an account is suspended, no turn begins on its open sockets', async (t) => {
+test('after an account is suspended, no turn begins on its open sockets', async (t) => {
   // The poll of suspended accounts must not come between the suspension and the refusal.
   stopTime(t, 'gateway/turns/open-sockets')
   const own = await playUpstream(GREETING)

@@ -11,7 +11,7 @@ const bench = await startRawBench()
 after(() => bench[Symbol.asyncDispose]())
 afterEach(() => assertBalanced(bench.gateway))
 
-/** The cost of the most that gpt-4o reads, and of its output in the turns of these tests, in billionths of a dollar. */
+/** The cost of gpt-4o's full input window, and of its output in these tests, in nanodollars. */
 const WINDOW_NANOS = 128_000 * 2_500
 const OUTPUT_NANOS = 500 * 10_000
 
@@ -48,12 +48,12 @@ async function begin(socket: RawSocket, responseId: string, streamId?: string): 
 const inputs: Record<string, unknown> = {
   'a few words': 'Shorter, please.',
   'an image elsewhere': message({ type: 'input_image', image_url: 'https://example.com/a.png' }),
-  'a file that upstream keeps': message({ type: 'input_file', file_id: 'file-1' }),
+  'a file stored upstream': message({ type: 'input_file', file_id: 'file-1' }),
   'a document': message({ type: 'input_file', file_data: 'data:application/pdf;base64,JVBERi0=' }),
 }
 
 for (const [name, input] of Object.entries(inputs)) {
-  test(`a steer that brings ${name} is held for like what reads all that a model can`, async () => {
+  test(`a steer with ${name} holds a full context window`, async () => {
     const { id, socket } = await inMidTurn(5, `resp_${name}`)
     const before = await heldFor(id)
     assert.ok(before < 2 * OUTPUT_NANOS, `the response itself holds ${before}`)
@@ -67,7 +67,7 @@ for (const [name, input] of Object.entries(inputs)) {
   })
 }
 
-test('a steer is refused in the lane of its response where the cap is spent, and upstream hears nothing', async () => {
+test('a steer under a spent cap is refused on the lane of its response and not forwarded', async () => {
   const { id, key } = await bench.gateway.createKey('steers', { monthly_budget_usd: 0.01 })
   const socket = await bench.open({ key })
   await begin(socket, 'resp_long', 'long')

@@ -9,10 +9,10 @@ function pathOf(name: string): string {
   return file.pathname
 }
 
-/** The files that start the timers of sockets, known by their place in a stack. */
+/** The files that start the timers of sockets, found in stack traces. */
 const OF_SOCKETS = [pathOf('gateway/turns/socket-session')]
 
-/** The file that starts the timer of a handshake itself. What it calls starts timers of connections. */
+/** The file that starts the handshake timer itself. Its callees start timers of connections. */
 const OF_HANDSHAKES = pathOf('http/upstream-connection')
 
 function isOfSockets(stack: string, files: readonly string[]): boolean {
@@ -21,15 +21,16 @@ function isOfSockets(stack: string, files: readonly string[]): boolean {
 }
 
 export interface StoppedTime {
-  /** Lets so much time pass. */
+  /** Advances the stopped timers. */
   (ms: number): void
-  /** Waits for a timer of this length to be started, and lets its time pass. Each call is for one more timer. */
+  /** Waits until another timer of this length starts, and lets it expire. */
   over(ms: number): Promise<void>
 }
 
 /**
- * From here on the timers of sockets, and of the files that are named, advance only by the returned function. Other timers go on: a process has the gateways of
- * other test files too, and a gateway whose heartbeat stops is fenced by its database.
+ * From now on, the timers of sockets and of these files advance only through the returned function. Other
+ * timers run: other test files share the process, and a gateway whose heartbeat stops is fenced by its
+ * database.
  */
 export function stopTime(t: TestContext, ...names: readonly string[]): StoppedTime {
   const files = [...OF_SOCKETS, ...names.map(pathOf)]
@@ -49,7 +50,7 @@ export function stopTime(t: TestContext, ...names: readonly string[]): StoppedTi
     onStarted = Promise.withResolvers()
     return timer
   }
-  // The mock puts both functions back at the end of the test.
+  // The mock restores both functions at the end of the test.
   globalThis.setTimeout = startEither as typeof start
   globalThis.clearTimeout = ((timer: NodeJS.Timeout) =>
     (mocked.has(timer) ? clearMocked : clear)(timer)) as typeof clear

@@ -2,7 +2,7 @@ import { opcodeOf, payloadOf, splitFrames } from './raw-bench.ts'
 import type { Wire } from './wire.ts'
 import { wireOf } from './wire-frames.ts'
 
-/** The message of a client that begins a turn that upstream does not store. */
+/** The message that begins a turn that upstream does not store. */
 export const createFrame = (more: object = {}) =>
   wireOf('client', {
     opcode: 1,
@@ -22,7 +22,7 @@ const response = (id: string, more: object) => ({
   response: { id, object: 'response', model: 'gpt-4o', output: [], usage: null, ...more },
 })
 
-/** The member that names a lane, where there is one. */
+/** The member that names a lane, if any. */
 const inLane = (streamId?: string) => (streamId === undefined ? {} : { stream_id: streamId })
 
 export const created = (id: string, streamId?: string) =>
@@ -45,13 +45,13 @@ export const ended = (id: string, status = 'completed', usage: object | null = U
 export const closeFrameOf = (code: number, from: 'client' | 'server' = 'server') =>
   wireOf(from, { opcode: 8, payload: Buffer.from([code >> 8, code & 0xff]) })
 
-/** The code with which the other side closed; null without one, or where the socket is not closed yet. */
+/** The code with which the other side closed; null without one, or while the socket is open. */
 export function closeCodeOf({ received }: Wire): number | null {
   const close = splitFrames(received).find((frame) => opcodeOf(frame) === 8)
   return close === undefined || close.length < 4 ? null : payloadOf(close).readUInt16BE(0)
 }
 
-/** Resolves when so many messages have come. */
+/** Resolves once this many messages have arrived. */
 export const hasMessages = (wire: Wire, count: number) =>
   wire.until(
     () => splitFrames(wire.received).filter((frame) => opcodeOf(frame) < 8).length >= count,

@@ -14,7 +14,7 @@ type Json = Readonly<Record<string, unknown>>
 export interface TurnsClient extends SocketClient {
   /** The id of its handshake. */
   readonly id: string
-  /** One turn: the events up to the one that ends it. */
+  /** One turn: its events, up to the terminal one. */
   turn(event: object): Promise<unknown[]>
 }
 
@@ -22,7 +22,9 @@ export interface TurnsBench extends BillingBench {
   /** The messages and closes that have reached the sockets of the simulator. */
   readonly entries: readonly SocketEntry[]
   open(options?: ClientOptions & { key?: string; protocols?: string[] }): Promise<TurnsClient>
-  /** The records of a socket but for its handshake, oldest first, when there are so many and none is open. */
+  /**
+   * The records of a socket without its handshake, oldest first, once there are this many and none is open.
+   */
   turns(socketId: string, count: number): Promise<Json[]>
   manage(method: string, path: string, body?: unknown): Promise<Json>
 }
@@ -72,7 +74,7 @@ export const create = (more: object = {}) => ({
   ...more,
 })
 
-/** A turn with this behaviour of the simulator. */
+/** A turn with this simulator behaviour. */
 export const simulated = (behaviour: string, more: object = {}) =>
   create({ metadata: { 'x-simulator': behaviour }, ...more })
 

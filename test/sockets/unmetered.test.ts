@@ -17,7 +17,7 @@ before(async () => {
 })
 after(() => upstream.close())
 
-test('an unmetered socket is a pipe, and one call without a price', async () => {
+test('an unmetered socket is piped and recorded as one unpriced call', async () => {
   const { id, key } = await upstream.gateway.createKey('free')
   upstream.answer = (message, say) => say({ type: 'heard', message })
   for (const [at, path] of PATHS.entries()) {
@@ -42,7 +42,7 @@ test('an unmetered socket is a pipe, and one call without a price', async () => 
   assert.equal(JSON.stringify(usage).includes(`"requests":${PATHS.length}`), true, JSON.stringify(usage))
 })
 
-test('it is refused to every key with a limit before a model is checked, and upstream hears nothing', async () => {
+test('an unmetered socket is refused to limited keys before any model check, and does not reach upstream', async () => {
   upstream.reached.length = 0
   for (const limit of [{ monthly_budget_usd: 50 }, { allowed_models: ['gpt-realtime'] }]) {
     const { key } = await upstream.gateway.createKey('limited', limit)
@@ -55,7 +55,7 @@ test('it is refused to every key with a limit before a model is checked, and ups
   assert.deepEqual(upstream.reached, [])
 })
 
-test('it closes with 1008 when its key is revoked', async () => {
+test('an unmetered socket closes with 1008 when its key is revoked', async () => {
   const { id, key } = await upstream.gateway.createKey('revoked')
   const socket = await upstream.open('/v1/live/sessions', key)
   await socket.takeType('session.created')

@@ -2,7 +2,7 @@ import { type FramePart, FrameReader, MessageReader, type Violation } from '../.
 
 export type Side = 'client' | 'server'
 
-/** The bits of a frame on the wire, valid or not. */
+/** The bytes of a frame, valid or not. */
 export interface WireFrame {
   readonly opcode: number
   readonly payload?: Buffer | string
@@ -10,11 +10,11 @@ export interface WireFrame {
   readonly fin?: 0 | 1
   /** RSV1 to RSV3, from 4 down to 1. */
   readonly rsv?: number
-  /** The mask; by default frames of a client have one. */
+  /** The mask; by default client frames have one. */
   readonly key?: Buffer | null
-  /** How many bits the length is written in; by default as few as possible. */
+  /** The size of the length field; by default the smallest. */
   readonly lengthBits?: 7 | 16 | 64
-  /** The length in the header, where it is not that of the payload. */
+  /** The length in the header, if it differs from the payload's. */
   readonly length?: bigint
 }
 
@@ -49,7 +49,7 @@ export const singleBytes = (bytes: Buffer): Buffer[] => chunksOf(bytes, [...byte
 export interface ReadFrames {
   readonly parts: readonly FramePart[]
   readonly violation: Violation | null
-  /** Messages and control frames in the order in which they came. */
+  /** Messages and control frames in order of arrival. */
   readonly events: readonly Event[]
 }
 

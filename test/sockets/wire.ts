@@ -3,17 +3,17 @@ import { nextTurn, withDeadline } from '../support/deadline.ts'
 
 const HEAD_END = '\r\n\r\n'
 
-/** One end of a connection that began with HTTP: its head, and every byte that came after it. */
+/** One end of a connection that began with HTTP: its head, and every byte after it. */
 export class Wire {
   readonly socket: net.Socket
-  /** Resolves when the other side has sent FIN, or is gone. */
+  /** Resolves when the other side has sent FIN or disconnected. */
   readonly ended: Promise<'fin' | 'gone'>
   #bytes = Buffer.alloc(0)
   #isOver = false
   readonly #waiting = new Set<() => void>()
   readonly #plain: net.Socket
 
-  /** `plain` is the TCP socket under a socket that is encrypted. */
+  /** `plain` is the TCP socket under an encrypted one. */
   constructor(socket: net.Socket, plain = socket) {
     this.socket = socket
     this.#plain = plain
@@ -41,25 +41,25 @@ export class Wire {
     return this.#bytes.includes(HEAD_END)
   }
 
-  /** The bytes that came behind the head. */
+  /** The bytes after the head. */
   get received(): Buffer {
     const at = this.#bytes.indexOf(HEAD_END)
     return at === -1 ? Buffer.alloc(0) : this.#bytes.subarray(at + HEAD_END.length)
   }
 
-  /** The lines of the head, the first of which is the request or the status. */
+  /** The lines of the head, starting with the request line or the status line. */
   async head(): Promise<string[]> {
     await this.until(() => this.hasHead, 'a head')
     return this.#bytes.subarray(0, this.#bytes.indexOf(HEAD_END)).toString('latin1').split('\r\n')
   }
 
-  /** Resolves with the bytes behind the head, once there are so many. */
+  /** Resolves with the bytes after the head once there are this many. */
   async receivedBytes(count: number): Promise<Buffer> {
     await this.until(() => this.received.length >= count, `${count} bytes`)
     return this.received
   }
 
-  /** Checks the condition with every chunk. Fails where the connection ends before it holds. */
+  /** Checks the condition at every chunk. Fails if the connection ends first. */
   async until(isSo: () => boolean, what: string): Promise<void> {
     while (!isSo()) {
       if (this.#isOver) throw new Error(`the connection ended before ${what}: ${this.#seen()}`)
@@ -69,7 +69,7 @@ export class Wire {
     }
   }
 
-  /** Sends each piece as a packet of its own. */
+  /** Sends each piece as a separate packet. */
   async send(...pieces: readonly Buffer[]): Promise<void> {
     for (const piece of pieces) {
       await new Promise<void>((resolve) => this.socket.write(piece, () => resolve()))

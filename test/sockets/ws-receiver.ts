@@ -4,7 +4,7 @@ import type { Side } from './wire-frames.ts'
 
 type Receiver = Writable & Pick<Required<Writable>, '_write'>
 
-/** `ws` exports the class, and its types do not. */
+/** `ws` exports the class, but its types do not. */
 const ws = createRequire(import.meta.url)('ws') as {
   Receiver: new (options: { isServer: boolean }) => Receiver
 }
@@ -27,10 +27,11 @@ export async function receiveWithWs(bytes: Buffer, from: Side): Promise<WsEvent[
     if (code !== 1005) head.writeUInt16BE(code)
     events.push({ kind: 'control', opcode: 8, payload: Buffer.concat([head, reason]) })
   })
-  // `_write` is called past the stream, so that plain messages are read at once. It unmasks in place, so the bytes are copied.
+  // `_write` bypasses the stream, so that plain messages are read synchronously. It unmasks in place, so the
+  // bytes are copied.
   let isDone = false
   const { stackTraceLimit } = Error
-  // Only the codes of an error are looked at, and its trace takes a tenth of all the time.
+  // Only the code of an error matters, and its stack trace takes a tenth of the time.
   Error.stackTraceLimit = 0
   const written = new Promise<void>((resolve) => {
     receiver._write(Buffer.from(bytes), 'binary', (error) => {

@@ -23,7 +23,7 @@ const waysToLeave: Record<string, (client: RawConnection) => void> = {
 
 for (const [way, leave] of Object.entries(waysToLeave)) {
   for (const stream of goldenStreams) {
-    test(`${stream.name}: leaving by ${way} in the middle of a stream ends the call upstream`, async () => {
+    test(`${stream.name}: leaving by ${way} mid-stream cancels the upstream call`, async () => {
       const client = await connect(pair.gateway)
       const head = message('HTTP/1.1 200 OK', [
         'Content-Type: text/event-stream',
@@ -31,7 +31,7 @@ for (const [way, leave] of Object.entries(waysToLeave)) {
       ])
       const some = stream.bytes.subarray(0, 700)
       pair.upstream.queue([{ send: head }, { send: chunk(some) }, { pause: never }, { send: chunk('more') }])
-      // A response that upstream has stored is asked for afterwards.
+      // A response that upstream has stored is polled afterwards.
       const isStored = stream.endpoint === '/v1/responses'
       if (isStored) pair.upstream.queue([{ send: emptyReply }])
       const arrival = pair.upstream.nextRequest()
@@ -51,7 +51,7 @@ for (const [way, leave] of Object.entries(waysToLeave)) {
   }
 
   for (const surface of surfaces) {
-    test(`${surface.name}: leaving by ${way} before the answer ends the call upstream`, async () => {
+    test(`${surface.name}: leaving by ${way} before the reply cancels the upstream call`, async () => {
       const client = await connect(pair.gateway)
       pair.upstream.queue([{ pause: never }])
       const arrival = pair.upstream.nextRequest()
@@ -63,7 +63,7 @@ for (const [way, leave] of Object.entries(waysToLeave)) {
       client.leave()
     })
 
-    test(`${surface.name}: leaving by ${way} in the middle of an upload never makes a whole request`, async () => {
+    test(`${surface.name}: leaving by ${way} during an upload never completes the request`, async () => {
       const body = noise(200_000)
       const whole = pair.request(surface, { target: surface.streamedEndpoint, body })
       const headSize = whole.length - body.length
@@ -83,7 +83,7 @@ for (const [way, leave] of Object.entries(waysToLeave)) {
       await assertNothingWhole(surface.name)
     })
 
-    test(`${surface.name}: leaving by ${way} while the body is held back sends nothing upstream`, async () => {
+    test(`${surface.name}: leaving by ${way} while the body is buffered sends nothing upstream`, async () => {
       const arrived = () =>
         pair.upstream.requests.filter((request) => request.target === surface.readEndpoint).length
       const count = arrived()
@@ -101,7 +101,7 @@ for (const [way, leave] of Object.entries(waysToLeave)) {
   }
 }
 
-/** Lets work that is under way in this process come to rest, for cases in which nothing may arrive. */
+/** Waits for pending work in this process, for cases in which nothing may arrive. */
 async function turns(): Promise<undefined> {
   for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve))
   return undefined

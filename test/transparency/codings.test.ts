@@ -27,7 +27,7 @@ for (const surface of surfaces) {
   for (const [coding, encode] of Object.entries(codings)) {
     const name = coding.split(' without')[0] ?? coding
 
-    test(`${surface.name}: a request in ${coding} arrives as it was sent, and so does the reply`, async () => {
+    test(`${surface.name}: a request in ${coding} and its reply arrive unchanged`, async () => {
       const body = encode(Buffer.from(surface.jsonBody))
       const coded = encode(Buffer.from('{"ok":true,"usage":{"total_tokens":1}}'))
       const request = pair.request(surface, {
@@ -50,7 +50,7 @@ for (const surface of surfaces) {
     })
   }
 
-  test(`${surface.name}: a body that is not what its coding says still arrives`, async () => {
+  test(`${surface.name}: a body that contradicts its coding still arrives`, async () => {
     const body = noise(5_000)
     const request = pair.request(surface, { lines: ['Content-Encoding: gzip'], body })
     const reply = sized('HTTP/1.1 400 Bad Request', ['Content-Encoding: br'], noise(5_000, 7))

@@ -23,7 +23,7 @@ const keyLines = {
 type Place = keyof typeof keyLines
 const places = Object.keys(keyLines) as Place[]
 
-/** Other headers that name an account, none of which may reach upstream. */
+/** Other headers that select an account; none may reach upstream. */
 const selectors = [
   'OpenAI-Organization: org-client',
   'openai-project: proj_client',
@@ -40,7 +40,7 @@ function* subsets<T>(items: readonly T[]): Generator<T[]> {
   }
 }
 
-/** `/v1/messages` is on one surface only; `/v1/models` is on both, so the headers decide. */
+/** `/v1/messages` exists on one surface; `/v1/models` on both, so the headers decide. */
 function* arrangements(): Generator<{ surface: Surface; target: string; lines: string[] }> {
   for (const place of places) {
     for (const dummies of subsets(places.filter((other) => other !== place))) {
@@ -64,7 +64,7 @@ function* arrangements(): Generator<{ surface: Surface; target: string; lines: s
   }
 }
 
-test('wherever the key stands, and whatever stands beside it, upstream sees only the operator’s own', async () => {
+test('wherever the client’s key is, upstream sees only the operator’s credential', async () => {
   const every = [...arrangements()]
   assert.equal(every.length, 3 * 4 * 32 * 3 * 4)
   const isDue = everyNth(7)
@@ -127,7 +127,7 @@ for (const surface of surfaces) {
     })
   }
 
-  test(`${surface.name}: a preflight with a body loses it on the way`, async () => {
+  test(`${surface.name}: a preflight with a body is forwarded without it`, async () => {
     const lines = ['Host: h', 'Origin: https://app.test', 'Access-Control-Request-Method: POST']
     const version = surface.name === 'messages' ? ['Access-Control-Request-Headers: anthropic-version'] : []
     const arrival = pair.upstream.nextRequest()
@@ -140,7 +140,7 @@ for (const surface of surfaces) {
     assert.equal(received.body.length, 0)
   })
 
-  test(`${surface.name}: an OPTIONS that is no preflight needs a key like any other call`, async () => {
+  test(`${surface.name}: an OPTIONS that is not a preflight needs a key like any call`, async () => {
     const count = pair.upstream.requestCount
     const version = surface.name === 'messages' ? ['anthropic-version: 2023-06-01'] : []
     for (const lines of [[], ['Origin: https://app.test'], ['Access-Control-Request-Method: POST']]) {
@@ -150,7 +150,7 @@ for (const surface of surfaces) {
     assert.equal(pair.upstream.requestCount, count)
   })
 
-  test(`${surface.name}: a preflight that carries a wrong key is judged by it`, async () => {
+  test(`${surface.name}: a preflight with a wrong key is refused`, async () => {
     const count = pair.upstream.requestCount
     const lines = ['Host: h', 'Origin: https://app.test', 'Access-Control-Request-Method: POST']
     const request = message(`OPTIONS ${surface.readEndpoint} HTTP/1.1`, [
@@ -162,7 +162,7 @@ for (const surface of surfaces) {
   })
 }
 
-test('a preflight for one of our own paths is never forwarded', async () => {
+test('a preflight of an own path is never forwarded', async () => {
   const count = pair.upstream.requestCount
   const lines = ['Host: h', 'Origin: https://app.test', 'Access-Control-Request-Method: POST']
   for (const path of ['/v1/keys', '/v1/keys/key_1', '/v1/usage', '/gateway/v1/requests', '/healthz']) {

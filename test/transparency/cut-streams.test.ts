@@ -11,7 +11,9 @@ import { chunked, message } from '../support/wire-bytes.ts'
 import { headerValues, MessageReader } from '../support/wire-message.ts'
 import { eventsOf, type GoldenStream, goldenStreams } from './golden-streams.ts'
 
-/** 32 calls at once share the store's wakes and commits, which takes a fifth of the CPU time of eight. */
+/**
+ * 32 concurrent calls share the store's wake-ups and commits, which takes a fifth of the CPU time of eight.
+ */
 const workers = 32
 const pair = await startPair()
 closeAfter(pair)
@@ -21,14 +23,16 @@ let calls = 0
 
 type Cut = { reply: RawReply; prefix: Buffer; hasHead: boolean; at: number }
 
-/** The part of the body that a reader knows that sees only this much of the wire. */
+/** The part of the body that a reader of only these bytes would have. */
 function prefixOf(wire: Buffer): { prefix: Buffer; hasHead: boolean } {
   const reader = new MessageReader({ kind: 'response', method: 'POST' })
   reader.push(wire)
   return { prefix: reader.message().body, hasHead: reader.hasHead }
 }
 
-/** One call for each cut of the wire: upstream sends that much and ends the connection. Resolves to the number of calls. */
+/**
+ * Makes one call per cut: upstream sends that much and ends the connection. Resolves to the number of calls.
+ */
 async function cutEverywhere(
   stream: GoldenStream,
   wire: Buffer,
@@ -37,7 +41,7 @@ async function cutEverywhere(
 ): Promise<number> {
   const pending = new Map<string, Step[]>()
   pair.upstream.answer((request) => {
-    // The gateway asks for a stored response that was cut; that request is no call.
+    // The gateway polls a stored response that was cut; that request is not a call.
     if (request.method === 'GET') return [{ send: emptyReply }]
     calls += 1
     return pending.get(headerValues(request.headerLines, 'x-case')[0] ?? '') ?? []
@@ -49,7 +53,7 @@ async function cutEverywhere(
       const client = await connect(pair.gateway)
       const { prefix, hasHead } = prefixOf(wire.subarray(0, at))
       const send = { send: wire.subarray(0, at) }
-      // A reset may overtake bytes that the gateway has not read yet, so upstream waits until they have arrived.
+      // A reset may overtake bytes that the gateway has not read, so upstream waits until they have arrived.
       const seen = hasHead ? { pause: client.reached(prefix.length) } : { pause: 0 }
       pending.set(String(at), how === 'fin' ? [send, { close: true }] : [send, seen, { reset: true }])
       const parts = { target: stream.endpoint, lines: [`x-case: ${at}`], body: stream.body }
@@ -76,7 +80,7 @@ function assertBroken({ reply, prefix, hasHead, at }: Cut): void {
 
 for (const stream of goldenStreams) {
   for (const how of ['fin', 'reset'] as const) {
-    test(`${stream.name} cut by a ${how} of upstream anywhere reaches the client as far as it came, and broken`, async () => {
+    test(`${stream.name} cut anywhere by a ${how} of upstream reaches the client up to there, and broken`, async () => {
       const lines = ['Content-Type: text/event-stream']
       const wire = chunked('HTTP/1.1 200 OK', lines, eventsOf(stream.bytes))
       const before = calls
@@ -110,17 +114,17 @@ const framings = {
 
 for (const [name, wire] of Object.entries(framings)) {
   for (const how of ['fin', 'reset'] as const) {
-    test(`${name} cut by a ${how} anywhere is broken for the client too`, async () => {
+    test(`${name} cut anywhere by a ${how} is broken for the client too`, async () => {
       await cutEverywhere(short, wire, how, assertBroken)
     })
   }
 }
 
-test('a stream that ends with its connection is broken when that is reset', async () => {
+test('a body that ends with its connection is broken by a reset', async () => {
   await cutEverywhere(short, message('HTTP/1.1 200 OK', [type], short.bytes), 'reset', assertBroken)
 })
 
-test('a stream that ends with its connection is whole when that is closed', async () => {
+test('a body that ends with its connection is complete after a close', async () => {
   await cutEverywhere(short, message('HTTP/1.1 200 OK', [type], short.bytes), 'fin', (cut) => {
     if (!cut.hasHead) return assertBroken(cut)
     assert.equal(cut.reply.ended, 'complete', 'its end is its end')
@@ -128,7 +132,7 @@ test('a stream that ends with its connection is whole when that is closed', asyn
   })
 })
 
-test('an HTTP/1.0 client, which knows no other end than the close, sees a cut stream as a reset', async () => {
+test('an HTTP/1.0 client, for which only a close ends a body, gets a cut stream as a reset', async () => {
   for (const end of [{ close: true }, { reset: true }] as const) {
     const client = await connect(pair.gateway)
     const wire = chunked('HTTP/1.1 200 OK', [type], eventsOf(short.bytes)).subarray(0, -5)

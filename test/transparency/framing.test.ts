@@ -38,7 +38,7 @@ for (const surface of surfaces) {
     })
   }
 
-  test(`${surface.name}: a chunked request, its chunks sent one by one`, async () => {
+  test(`${surface.name}: a chunked request, chunk by chunk`, async () => {
     const head = pair.head(surface, { lines: ['Transfer-Encoding: chunked'] })
     const half = surface.jsonBody.length >> 1
     const slices = [
@@ -70,7 +70,7 @@ for (const surface of surfaces) {
     await pair.compare(surface, slices, () => [{ send: replies['sized'] ?? '' }])
   })
 
-  test(`${surface.name}: upstream trailers arrive, in case, order and number`, async () => {
+  test(`${surface.name}: upstream trailers keep case, order and number`, async () => {
     const trailers = ['X-Sum: 1', 'x-sum: 2', 'Server-Timing: a;dur=1', 'X-Latin: caf\xe9', 'x-empty: ']
     const reply = chunked('HTTP/1.1 200 OK', ['Trailer: X-Sum, Server-Timing'], ['abc'], trailers)
     const request = pair.request(surface, { lines: ['TE: trailers'], body: surface.jsonBody })
@@ -80,7 +80,7 @@ for (const surface of surfaces) {
     await pair.compare(surface, request, () => [{ send: unannounced }])
   })
 
-  test(`${surface.name}: a transfer coding that is not ours to decode reaches the client as it is`, async () => {
+  test(`${surface.name}: an unknown transfer coding reaches the client unchanged`, async () => {
     const lines = ['Transfer-Encoding: gzip, chunked']
     const reply = message('HTTP/1.1 200 OK', lines, Buffer.concat([chunk(noise(500)), lastChunk()]))
     const request = pair.request(surface, { body: surface.jsonBody })
@@ -93,7 +93,7 @@ for (const surface of surfaces) {
     assert.deepEqual(codings, ['gzip', 'chunked'])
   })
 
-  test(`${surface.name}: a reply that ends with its connection ends as a whole reply`, async () => {
+  test(`${surface.name}: a reply that ends with its connection ends as a complete reply`, async () => {
     const request = pair.request(surface, { body: surface.jsonBody })
     for (const version of ['HTTP/1.1', 'HTTP/1.0']) {
       const reply = message(`${version} 200 OK`, ['Content-Type: text/plain'], 'until the end')
@@ -120,7 +120,7 @@ for (const surface of surfaces) {
     }
   })
 
-  test(`${surface.name}: a client that asks to close gets its whole reply and the close`, async () => {
+  test(`${surface.name}: a client that asks to close gets its complete reply and the close`, async () => {
     for (const upstreamSays of ['close', 'keep-alive']) {
       pair.upstream.queue([{ send: chunked('HTTP/1.1 200 OK', [`Connection: ${upstreamSays}`], ['abc']) }])
       const request = pair.request(surface, { lines: ['Connection: close'], body: surface.jsonBody })
@@ -205,14 +205,14 @@ for (const surface of surfaces) {
     })
   }
 
-  test(`${surface.name}: a redirect is passed on and not followed`, async () => {
+  test(`${surface.name}: a redirect passes and is not followed`, async () => {
     const request = pair.request(surface, { method: 'GET', target })
     const reply = sized('HTTP/1.1 302 Found', ['Location: http://127.0.0.1:9/elsewhere'], '')
     await pair.compare(surface, request, () => [{ send: reply }])
   })
 }
 
-test('a stated length of 0 reaches upstream for every method, and none is made up', async () => {
+test('content-length: 0 reaches upstream for every method, and is never added', async () => {
   const upstream = await ScriptedUpstream.start()
   const gateway = await startGateway({ chatUrl: `${upstream.url}/v1` })
   try {
@@ -243,7 +243,7 @@ test('a stated length of 0 reaches upstream for every method, and none is made u
 const final = sized('HTTP/1.1 200 OK', ['X-A: 1'], '{"done":true}')
 
 for (const surface of surfaces) {
-  test(`${surface.name}: 102 and 103 come before the head, with their phrases and lines as they are`, async () => {
+  test(`${surface.name}: 102 and 103 precede the head, with unchanged phrases and lines`, async () => {
     const interim = [
       message('HTTP/1.1 102 Processing', []),
       message('HTTP/1.1 103 Early Hints', ['Link: </a>; rel=preload', 'link: </b>', 'X-Hint: caf\xe9']),
@@ -261,7 +261,7 @@ for (const surface of surfaces) {
     await pair.compare(surface, request, () => [{ send: together }])
   })
 
-  test(`${surface.name}: an unsolicited 100 of upstream is a broken answer, the call is not made again, and the next one is served`, async () => {
+  test(`${surface.name}: an unsolicited 100 breaks the call without a retry, and the next call is served`, async () => {
     const count = pair.upstream.requestCount
     pair.upstream.queue([{ send: message('HTTP/1.1 100 Continue', []) }, { send: final }])
     const reply = await pair.exchange(pair.request(surface, { body: surface.jsonBody }))
@@ -271,7 +271,7 @@ for (const surface of surfaces) {
   })
 
   for (const target of [surface.readEndpoint, surface.streamedEndpoint]) {
-    test(`${surface.name}: a client that expects 100 gets it, and ${target} gets the body without the Expect line`, async () => {
+    test(`${surface.name}: a client that expects 100 gets it, and ${target} gets the body without Expect`, async () => {
       const length = `Content-Length: ${surface.jsonBody.length}`
       const head = pair.head(surface, { target, lines: ['Expect: 100-continue', length] })
       const client = await connect(pair.gateway)

@@ -11,13 +11,13 @@ import { chunk, chunked, lastChunk, message } from '../support/wire-bytes.ts'
 import { headerValues } from '../support/wire-message.ts'
 import { eventsOf, type GoldenStream, goldenStreams, withCrlf, withHugeEvent } from './golden-streams.ts'
 
-/** 32 calls at once share the store's wakes and commits. */
+/** 32 concurrent calls share the store's wake-ups and commits. */
 const workers = 32
 const replyLines = ['Content-Type: text/event-stream; charset=utf-8', 'Cache-Control: no-cache']
 const pair = await startPair()
 closeAfter(pair)
 
-/** Runs every case over a few keep-alive connections; the case number travels in a header. */
+/** Runs every case over a few keep-alive connections; a header carries the case number. */
 async function runCases(
   stream: GoldenStream,
   cases: number,
@@ -47,7 +47,7 @@ async function runCases(
 const streams = [...goldenStreams, ...goldenStreams.slice(1, 2).map(withCrlf)]
 
 for (const stream of streams) {
-  test(`${stream.name}: cut in two anywhere, each part reaches the client before the other is sent`, async () => {
+  test(`${stream.name}: split in two anywhere, each part reaches the client before the next is sent`, async () => {
     const head = message('HTTP/1.1 200 OK', [...replyLines, 'Transfer-Encoding: chunked'])
     const { bytes } = stream
     const cuts = cutsOf(bytes)
@@ -55,15 +55,15 @@ for (const stream of streams) {
       const cut = cuts[item] ?? 0
       const first = cut === 0 ? head : Buffer.concat([head, chunk(bytes.subarray(0, cut))])
       const rest = Buffer.concat([chunk(bytes.subarray(cut)), lastChunk()])
-      // The second half is only written when the client has the first: a gateway that waits for a whole
-      // event, line or character never gets that half.
+      // The second half is written only after the client has the first: a gateway that waits for a whole
+      // event, line or character never gets it.
       return [{ send: first }, { pause: client.reached(cut) }, { send: rest }]
     })
   })
 }
 
 for (const stream of goldenStreams) {
-  test(`${stream.name}: written event by event and cut in two anywhere, head and framing included`, async () => {
+  test(`${stream.name}: written event by event and split anywhere, head and framing included`, async () => {
     const wire = chunked('HTTP/1.1 200 OK', replyLines, eventsOf(stream.bytes))
     const cuts = cutsOf(wire)
     const script = (item: number) => [
@@ -91,7 +91,7 @@ for (const stream of goldenStreams) {
     const sizes = [1, 7, 1_021, 65_521, 262_139]
     const script = (item: number) => {
       const size = sizes[item] ?? 1
-      // Only the first and last thousand bytes go in small pieces; three million of them would prove no more.
+      // Only the first and last thousand bytes go in small pieces; three million would prove no more.
       const small = size < 1_000 ? 1_000 : wire.length
       const steps = []
       for (let at = 0; at < wire.length; ) {

@@ -37,14 +37,14 @@ export const goldenStreams: readonly GoldenStream[] = [
   },
 ]
 
-/** Streams with CRLF are made here and not kept as files: a checkout may change the line ends of a file. */
+/** Streams with CRLF are generated, not files: a checkout may change the line ends of a file. */
 export const withCrlf = (stream: GoldenStream): GoldenStream => ({
   ...stream,
   name: `${stream.name} with CRLF`,
   bytes: Buffer.from(stream.bytes.toString('latin1').replaceAll('\n', '\r\n'), 'latin1'),
 })
 
-/** Adds an event far larger than any buffer on the way, in the middle of the others. */
+/** Adds an event larger than any buffer in the middle of the others. */
 export function withHugeEvent(stream: GoldenStream, size: number): GoldenStream {
   const end = stream.bytes.indexOf('\n\n') + 2
   const text = 'é€😀 '.repeat(Math.ceil(size / 10))
@@ -53,7 +53,7 @@ export function withHugeEvent(stream: GoldenStream, size: number): GoldenStream 
   return { ...stream, name: `${stream.name} with a huge event`, bytes }
 }
 
-/** The stream cut after each event, as a server writes that flushes event by event. */
+/** The stream split after each event, as a server writes that flushes every event. */
 export function eventsOf(bytes: Buffer): Buffer[] {
   const events: Buffer[] = []
   let from = 0

@@ -42,7 +42,7 @@ describe('the comparison itself', () => {
     }
   }
 
-  test('a plain pipe passes it', async () => {
+  test('a plain TCP pipe passes the comparison', async () => {
     const { direct, through } = await throughPipe({})
     assert.deepEqual(through.reply.rawBody, direct.reply.rawBody)
     assert.deepEqual(direct.reply.chunks, [2, 2])
@@ -77,7 +77,7 @@ describe('the comparison itself', () => {
     },
   }
   for (const [name, mangle] of Object.entries(faults)) {
-    test(`it notices ${name}`, async () => {
+    test(`the comparison notices ${name}`, async () => {
       await assert.rejects(throughPipe(mangle), assert.AssertionError)
     })
   }

@@ -7,7 +7,7 @@ import { eventsOf, goldenStreams } from './golden-streams.ts'
 const pair = await startPair()
 closeAfter(pair)
 
-/** Every character a header name may have. */
+/** Every character that a header name may contain. */
 const tokenCharacters = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 const visible = Array.from({ length: 0x7f - 0x21 }, (_, at) => String.fromCharCode(0x21 + at)).join('')
 const latin1 = Array.from({ length: 0x80 }, (_, at) => String.fromCharCode(0x80 + at)).join('')
@@ -19,7 +19,7 @@ const oddLines: Record<string, string[]> = {
   'bytes above ASCII': [`X-Latin: caf\xe9 ${latin1}`, 'X-Utf8: \xe2\x82\xac \xf0\x9f\x98\x80'],
   'every visible character in a value': [`X-Visible: ${visible}`],
   'every character in a name': [`${tokenCharacters}: 1`],
-  'names that objects have': [
+  'names of Object.prototype members': [
     '__proto__: x',
     'constructor: y',
     'hasOwnProperty: z',
@@ -35,7 +35,7 @@ const oddLines: Record<string, string[]> = {
 }
 
 const requestOnly: Record<string, string[]> = {
-  'what SDKs send': [
+  'header lines of the SDKs': [
     'User-Agent: Anthropic/JS 1.8.0',
     'x-stainless-retry-count: 0',
     'X-Stainless-OS: Linux',
@@ -56,7 +56,7 @@ const requestOnly: Record<string, string[]> = {
     'If-Modified-Since: x',
     'Pragma: no-cache',
   ],
-  'look-alikes of dropped lines': [
+  'names that resemble dropped ones': [
     'x_api_key: k',
     'authorization2: x',
     'x-forwarded: 1',
@@ -67,7 +67,7 @@ const requestOnly: Record<string, string[]> = {
 
 const replyOnly: Record<string, string[]> = {
   cookies: ['Set-Cookie: a=1; Path=/', 'set-cookie: b=2', 'Set-Cookie: a=3'],
-  'what providers send': [
+  'header lines of the providers': [
     'Date: Sun, 15 Nov 2026 01:02:03 GMT',
     'request-id: req_011',
     'X-Request-Id: up',
@@ -79,7 +79,7 @@ const replyOnly: Record<string, string[]> = {
     'alt-svc: h3=":443"; ma=86400',
     'Strict-Transport-Security: max-age=1',
   ],
-  'lines of a request': [
+  'request header lines': [
     'Authorization: x',
     'x-api-key: y',
     'Cookie: z',
@@ -102,14 +102,14 @@ for (const surface of surfaces) {
       await pair.compare(surface, request, () => [{ send: sized('HTTP/1.1 200 OK', lines, '{}') }])
       const reply = chunked('HTTP/1.1 200 OK', lines, ['{}'])
       await pair.compare(surface, request, () => [{ send: reply }])
-      // The head comes alone, and the body later: a head that leaves by itself takes another path through the gateway.
+      // The head comes before the body: a head on its own takes a different path through the gateway.
       const bodyAt = reply.indexOf('\r\n\r\n') + 4
       const slices = [{ send: reply.subarray(0, bodyAt) }, { send: reply.subarray(bodyAt) }]
       await pair.compare(surface, request, () => slices)
     })
   }
 
-  test(`${surface.name}: lines in front of the key, behind it and around the framing keep their order`, async () => {
+  test(`${surface.name}: lines before and after the key and the framing keep their order`, async () => {
     const request = pair.request(surface, {
       before: ['X-1: a', 'content-type: application/json', 'X-2: b'],
       lines: ['X-3: c', 'x-1: d'],
@@ -136,7 +136,7 @@ const phrases = [
 for (const surface of surfaces) {
   const request = pair.request(surface, { body: surface.jsonBody })
 
-  test(`${surface.name}: reason phrases pass, odd ones too`, async () => {
+  test(`${surface.name}: reason phrases pass, including odd ones`, async () => {
     for (const phrase of phrases) {
       await pair.compare(surface, request, () => [{ send: sized(`HTTP/1.1 200 ${phrase}`, [], '{}') }])
     }
@@ -171,7 +171,7 @@ for (const surface of surfaces) {
     }
   })
 
-  test(`${surface.name}: an error that upstream makes before it reads, and closes after, passes`, async () => {
+  test(`${surface.name}: an error sent before the body was read, with a close, passes`, async () => {
     const reply = message('HTTP/1.1 503 Service Unavailable', ['Connection: close'], 'upstream is busy')
     await pair.compare(surface, request, () => [{ send: reply }, { close: true }])
   })
@@ -212,7 +212,7 @@ for (const stream of goldenStreams) {
 
   test(`${stream.name}: an error event in the middle of a stream`, async () => {
     const events = [...eventsOf(stream.bytes).slice(0, 3), 'event: error\ndata: {"type":"error"}\n\n']
-    // A response that upstream stores would be asked for, to be billed by its usage.
+    // A response that upstream stores would be polled for its usage.
     const body = JSON.stringify({ ...JSON.parse(String(stream.body)), store: false })
     const request = pair.request(stream.surface, { target: stream.endpoint, body })
     const reply = chunked('HTTP/1.1 200 OK', ['content-type: text/event-stream'], events)

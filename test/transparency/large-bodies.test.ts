@@ -11,7 +11,7 @@ const MB = 1_000_000
 const bytes = noise(20 * MB)
 const ok = sized('HTTP/1.1 200 OK', [], '{}')
 
-/** A document that the gateway reads on its way, with the model behind all the rest. */
+/** A document that the gateway scans, with the model at its end. */
 const bigJson = (size: number): Buffer =>
   Buffer.from(
     `{"messages":[{"role":"user","content":"${'0123456789abcdef'.repeat(size / 16)}"}],"model":"m"}`,
@@ -47,7 +47,7 @@ for (const surface of surfaces) {
       await pair.compare(surface, [head, ...inChunks(bytes)], () => [{ send: ok }])
     })
 
-    test(`${surface.name}: a request of 40 MB to ${target}, more than is kept in memory`, async () => {
+    test(`${surface.name}: a request of 40 MB to ${target}, above the memory limit`, async () => {
       const body = bigJson(40 * MB)
       await pair.compare(surface, pair.request(surface, { target, body }), () => [{ send: ok }])
       const head = pair.head(surface, { target, lines: ['Transfer-Encoding: chunked'] })
@@ -59,7 +59,7 @@ for (const surface of surfaces) {
     const request = pair.request(surface, { method: 'PUT', target: '/v1/files/f', body: bytes })
     const reply = chunked('HTTP/1.1 200 OK', [], [bytes])
     await pair.compare(surface, request, ({ whenComplete }) => ({
-      // The answer does not end before the upload does: a whole answer would make the rest of the upload moot.
+      // The reply does not end before the upload: a complete reply would end the rest of the upload.
       early: [{ send: reply.subarray(0, -7) }, { pause: whenComplete }, { send: reply.subarray(-7) }],
     }))
   })

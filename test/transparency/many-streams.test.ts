@@ -7,12 +7,12 @@ import { chunk, lastChunk, message } from '../support/wire-bytes.ts'
 import { eventsOf, goldenStreams } from './golden-streams.ts'
 
 const streamCount = 1_000
-/** How many streams begin at a time: a store refuses calls that wait for two seconds, and the machine may be busy. */
+/** How many streams begin at a time: the store refuses calls that wait for two seconds on a busy machine. */
 const waveSize = 100
 const pair = await startPair()
 closeAfter(pair)
 
-test('a thousand streams at once are all under way together and all finish complete', async () => {
+test('a thousand concurrent streams all run at once and all complete', async () => {
   const waves = Array.from({ length: streamCount / waveSize }, () => Promise.withResolvers<void>())
   const allArrived = waves.at(-1) ?? assert.fail()
   const first = pair.upstream.requestCount

@@ -15,7 +15,7 @@ for (const surface of surfaces) {
   const call = (mark: number) => pair.request(surface, { lines: [`x-mark: ${mark}`], body: surface.jsonBody })
   const markOf = (lines: readonly string[]) => Number(headerValues(lines, 'x-mark')[0])
 
-  test(`${surface.name}: pipelined calls are answered in order though upstream answers them backwards`, async () => {
+  test(`${surface.name}: pipelined calls are answered in order even if upstream answers in reverse`, async () => {
     const count = 6
     const answered = Array.from({ length: count + 1 }, () => Promise.withResolvers<void>())
     answered[count]?.resolve()
@@ -26,7 +26,8 @@ for (const surface of surfaces) {
         mark % 2 === 0
           ? sized('HTTP/1.1 200 OK', [`x-mark: ${mark}`], `reply ${mark}`)
           : chunked('HTTP/1.1 200 OK', [`x-mark: ${mark}`], [`reply ${mark}`])
-      // The turns are for a gateway that takes the calls one by one, which it may: it would wait for the gate for ever.
+      // The turns allow a gateway to make the calls one by one, which would otherwise wait for the gate
+      // forever.
       return [{ pause: Promise.race([answered[mark + 1]?.promise, turns(300)]) }, { send: bytes }]
     })
     const client = await connect(pair.gateway)
@@ -39,7 +40,7 @@ for (const surface of surfaces) {
     client.leave()
   })
 
-  test(`${surface.name}: a refusal among pipelined calls keeps its place`, async () => {
+  test(`${surface.name}: a refusal among pipelined calls keeps its position`, async () => {
     pair.upstream.answer((request) => [
       { send: sized('HTTP/1.1 200 OK', [], `reply ${markOf(request.headerLines)}`) },
     ])
@@ -64,13 +65,13 @@ function answerSecondFirst(second: readonly Step[]): void {
       const pause = Promise.race([answered.promise, turns(1_000)])
       return [{ pause }, { send: sized('HTTP/1.1 200 OK', [], 'first') }]
     }
-    // Some turns more, so that the gateway has read the whole answer while the first call is still open.
+    // A few more turns, so that the gateway has read the whole reply while the first call is open.
     request.whenAnswered.then(() => turns(50)).then(answered.resolve)
     return second
   })
 }
 
-test('an interim reply to a pipelined call never gets into the replies around it', async () => {
+test('an interim reply to a pipelined call never mixes with other replies', async () => {
   const surface = surfaceOf('chat')
   const hints = message('HTTP/1.1 103 Early Hints', ['Link: </a>'])
   answerSecondFirst([{ send: hints }, { send: sized('HTTP/1.1 200 OK', [], 'second') }])
@@ -85,7 +86,7 @@ test('an interim reply to a pipelined call never gets into the replies around it
   client.leave()
 })
 
-test('the invitation to send the body of a pipelined call comes before its reply and never gets into those around it', async () => {
+test('100 Continue for a pipelined call precedes its reply and never mixes with others', async () => {
   const surface = surfaceOf('chat')
   answerSecondFirst([{ send: sized('HTTP/1.1 200 OK', [], 'second') }])
   const first = pair.request(surface, { lines: ['x-mark: first'], body: surface.jsonBody })
@@ -106,7 +107,7 @@ test('the invitation to send the body of a pipelined call comes before its reply
   client.leave()
 })
 
-test('a pipelined call that breaks while it waits its turn is broken for the client', async () => {
+test('a pipelined call that breaks while it waits is broken for the client', async () => {
   const surface = surfaceOf('messages')
   const cut = message('HTTP/1.1 200 OK', ['Transfer-Encoding: chunked'], '5\r\nthis is cut')
   answerSecondFirst([{ send: cut }, { close: true }])
@@ -121,7 +122,7 @@ test('a pipelined call that breaks while it waits its turn is broken for the cli
   client.leave()
 })
 
-test('a pipelined call whose answer is broken ends the connection, and the next one is not answered in its place', async () => {
+test('a pipelined call with a broken reply closes the connection, and the next one is not answered', async () => {
   const surface = surfaceOf('messages')
   pair.upstream.answer((request) =>
     headerValues(request.headerLines, 'x-mark')[0] === 'broken'

@@ -22,7 +22,7 @@ for (const surface of surfaces) {
   const call = (mark: string) => pair.request(surface, { lines: [`x-mark: ${mark}`], body: surface.jsonBody })
 
   for (const how of ['fin', 'reset'] as const) {
-    test(`${surface.name}: an idle connection that ended by ${how} does not fail the next call`, async () => {
+    test(`${surface.name}: an idle connection ended by ${how} does not fail the next call`, async () => {
       const client = await connect(pair.gateway)
       for (let round = 0; round < rounds; round++) {
         await client.request(call('warm'))
@@ -35,12 +35,12 @@ for (const surface of surfaces) {
       client.leave()
     })
 
-    test(`${surface.name}: a call that crosses a ${how} of its idle connection is answered or refused, made once at most`, async () => {
+    test(`${surface.name}: a call that crosses a ${how} of its idle connection is answered or refused, and sent at most once`, async () => {
       const client = await connect(pair.gateway)
       for (let round = 0; round < rounds; round++) {
         await client.request(call('warm'))
         const count = pair.upstream.requestCount
-        // Both happen in the same turn: chance decides which of the two the gateway sees first.
+        // Both happen in the same turn: chance decides which the gateway sees first.
         const reading = client.request(call(`x${round}`))
         pair.upstream.closeConnections(how)
         const reply = await reading

@@ -11,10 +11,13 @@ closeAfter(pair)
 
 const MiB = 1024 * 1024
 const size = 40 * MiB
-/** Four kernel buffers lie on the way; 8 MiB were measured. Without back-pressure all bytes would be accepted. */
+/**
+ * There are four kernel buffers on the path; 8 MiB were measured. Without back-pressure all bytes would be
+ * accepted.
+ */
 const acceptedBytesMax = 32 * MiB
 
-/** Upstream has come to a stop when no byte was taken for 300 ms; a wrong guess only loosens the test. */
+/** Upstream is stalled if no byte was accepted for 300 ms; a wrong guess only weakens the test. */
 async function untilStalled(request: ReceivedRequest): Promise<number> {
   for (let tries = 0, before = -1; tries < 200; tries++) {
     if (request.sentBytes === before && before > 0) return before
@@ -33,7 +36,7 @@ const replies = {
 
 for (const [at, [framing, reply]] of Object.entries(replies).entries()) {
   for (const surface of surfaces.slice(at, at + 1)) {
-    test(`${surface.name}: a client that does not read stops upstream, and gets every ${framing} byte when it reads on`, async () => {
+    test(`${surface.name}: a client that stops reading stops upstream, and gets every ${framing} byte when it resumes`, async () => {
       const client = await connect(pair.gateway)
       pair.upstream.queue([{ send: reply() }])
       const arrival = pair.upstream.nextRequest()
@@ -53,7 +56,7 @@ for (const [at, [framing, reply]] of Object.entries(replies).entries()) {
   }
 }
 
-test('a client that stops reading and then leaves ends the call upstream', async () => {
+test('a client that stops reading and then leaves cancels the upstream call', async () => {
   const [surface] = surfaces
   assert.ok(surface)
   const client = await connect(pair.gateway)
@@ -69,7 +72,7 @@ test('a client that stops reading and then leaves ends the call upstream', async
   assert.equal(received.peerClosedEarly, true)
 })
 
-test('a pipelined request goes upstream when the reply before it has left, and its reply arrives whole', async () => {
+test('a pipelined request goes upstream after the previous reply has left, and its reply is complete', async () => {
   const surface = surfaceOf('chat')
   const release = Promise.withResolvers<void>()
   const call = pair.request(surface, { body: surface.streamingBody })
@@ -90,7 +93,7 @@ test('a pipelined request goes upstream when the reply before it has left, and i
   client.leave()
 })
 
-test('a client that reads slowly gets its own reply, whoever else is answered while it waits in the memory that all share', async () => {
+test('a slow reader gets its own reply while other replies reuse the shared memory', async () => {
   const [surface] = surfaces
   assert.ok(surface)
   const json = ['Content-Type: application/json']
@@ -99,7 +102,7 @@ test('a client that reads slowly gets its own reply, whoever else is answered wh
   const slow = await connect(pair.gateway)
   pair.upstream.queue([{ send: sized('HTTP/1.1 200 OK', json, own) }])
   const reading = slow.request(pair.request(surface, ask), { deadlineMs: 120_000 })
-  // From here on the whole reply waits in the gateway, since it was held until it was whole.
+  // From now on the whole reply waits in the gateway, which buffered it.
   await slow.reached(1)
   slow.pause()
   const other = await connect(pair.gateway)

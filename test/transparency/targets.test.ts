@@ -49,7 +49,7 @@ const paths = [
 ]
 
 for (const surface of surfaces) {
-  test(`${surface.name}: every query arrives to the letter`, async () => {
+  test(`${surface.name}: every query arrives unchanged`, async () => {
     for (const query of queries) {
       const target = `/v1/models${query}`
       const request = pair.request(surface, { method: 'GET', target })
@@ -68,9 +68,9 @@ for (const surface of surfaces) {
     await pair.compare(surface, request, () => [{ send: sized('HTTP/1.1 200 OK', [], '1') }])
   })
 
-  test(`${surface.name}: a path that nobody knows arrives as it stands`, async () => {
+  test(`${surface.name}: an unknown path arrives unchanged`, async () => {
     for (const target of paths) {
-      // The version header keeps a path that neither surface owns on this surface.
+      // The version header keeps a path of neither surface on this one.
       const request = pair.request(surface, { target, body: '{"a":1}' })
       const { through } = await pair.compare(surface, request, () => [
         { send: sized('HTTP/1.1 404 Not Found', ['X-Own: no'], '{"error":{}}') },
@@ -80,7 +80,7 @@ for (const surface of surfaces) {
   })
 }
 
-test('messages: a path outside /v1 arrives as it stands', async () => {
+test('messages: a path outside /v1 arrives unchanged', async () => {
   const [messages] = surfaces
   assert.ok(messages)
   for (const target of ['/', '/api/hello', '/V1/messages', '/gatewayx', '/dashboards/x%2fy?a']) {
@@ -89,7 +89,7 @@ test('messages: a path outside /v1 arrives as it stands', async () => {
   }
 })
 
-test('a target in absolute form for the host of the request arrives as its path', async () => {
+test("a target in absolute form for the request's host arrives as its path", async () => {
   for (const surface of surfaces) {
     const target = 'http://api.example.test/v1/models?a=%zz'
     const request = pair.request(surface, { method: 'GET', target })

@@ -15,7 +15,7 @@ import { chunk, lastChunk, message, noise, sized } from '../support/wire-bytes.t
 const pair = await startPair()
 closeAfter(pair)
 
-test('an upstream that cannot be reached is a 502 in the shape of the surface, each time', async (t) => {
+test('an unreachable upstream is a 502 in the shape of the surface, each time', async (t) => {
   const url = `http://127.0.0.1:${await closedPort()}`
   const gateway = await startGateway({
     messagesUrl: url,
@@ -44,25 +44,25 @@ const failures: Record<string, Script> = {
   'a close within the head': [{ send: `${ok}Content-Type: te` }, { close: true }],
   'a reset within the head': [{ send: `${ok}Content-Type: te` }, { pause: 0 }, { reset: true }],
   'a close after an interim reply': [{ send: message('HTTP/1.1 103 Early Hints', []) }, { close: true }],
-  'a reset as soon as the head of the request is there': { early: [{ reset: true }] },
+  'a reset right after the request head': { early: [{ reset: true }] },
   'bytes that are not HTTP': [{ send: 'SSH-2.0-OpenSSH_9.2\r\n\r\n' }],
   'a length and chunks': [
     { send: `${ok}Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n` },
   ],
   'two lengths': [{ send: `${ok}Content-Length: 3\r\nContent-Length: 4\r\n\r\nabcd` }],
-  'a length that is no number': [{ send: `${ok}Content-Length: 3x\r\n\r\nabc` }],
+  'a length that is not a number': [{ send: `${ok}Content-Length: 3x\r\n\r\nabc` }],
   'a folded line': [{ send: `${ok}X-A: 1\r\n folded\r\nContent-Length: 0\r\n\r\n` }],
   'a NUL in a header': [{ send: `${ok}X-A: a\0b\r\nContent-Length: 0\r\n\r\n` }],
   'a status below 100': [{ send: 'HTTP/1.1 042 Odd\r\nContent-Length: 0\r\n\r\n' }],
   'a head above the limit': [{ send: `${ok}X-A: ${'a'.repeat(100_000)}\r\nContent-Length: 0\r\n\r\n` }],
-  'a switch of protocols that nobody asked for': [
+  'an unrequested protocol switch': [
     { send: 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n' },
   ],
 }
 
 for (const surface of surfaces) {
   for (const [name, script] of Object.entries(failures)) {
-    test(`${surface.name}: ${name} is a 502, made once, and the next call gets its own answer`, async () => {
+    test(`${surface.name}: ${name} is a 502 without a retry, and the next call gets its own reply`, async () => {
       pair.upstream.forget()
       const count = pair.upstream.requestCount
       pair.upstream.queue(script)
@@ -94,7 +94,7 @@ async function startEarlyCloser() {
   return { gateway, close }
 }
 
-test('a 413 that upstream sends in the middle of an upload, closing on the rest, is delivered', async (t) => {
+test('a 413 that upstream sends during an upload, closing the rest, is delivered', async (t) => {
   const { gateway, close } = await startEarlyCloser()
   t.after(close)
   const delivered: string[] = []
@@ -113,7 +113,7 @@ test('a 413 that upstream sends in the middle of an upload, closing on the rest,
 })
 
 for (const surface of surfaces) {
-  test(`${surface.name}: an answer is delivered before the end of the upload it answers, and the connection serves on`, async () => {
+  test(`${surface.name}: a reply before the end of its upload is delivered, and the connection stays usable`, async () => {
     const client = await connect(pair.gateway)
     pair.upstream.queue({ early: [{ send: sized('HTTP/1.1 200 OK', [], 'early') }] })
     const lines = ['Transfer-Encoding: chunked']
@@ -126,7 +126,7 @@ for (const surface of surfaces) {
     client.leave()
   })
 
-  test(`${surface.name}: our own refusal in the middle of a large upload is delivered and the connection serves on`, async () => {
+  test(`${surface.name}: our own refusal during a large upload is delivered, and the connection stays usable`, async () => {
     for (let round = 0; round < rounds; round++) {
       const client = await connect(pair.gateway)
       const lines = ['Host: h', ...surface.lines('svc_live_nobody'), 'X-Round: 1']
@@ -145,7 +145,7 @@ closeAfter(gateway)
 const head = (key: string, length: number) =>
   `POST /v1/files HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer ${key}\r\nContent-Length: ${length}\r\n\r\n`
 
-test('an upload that upstream cannot be reached for is answered, and nothing of it lives on when the client goes', async () => {
+test('an upload to an unreachable upstream is answered, and nothing of it remains after the client leaves', async () => {
   for (let round = 0; round < 5; round++) {
     const client = await connect(gateway)
     const reply = await client.request(
@@ -161,11 +161,10 @@ test('an upload that upstream cannot be reached for is answered, and nothing of 
 
 for (const [size, sentBytes] of [
   ['in the middle', 1_000],
-  // While upstream has no room the client's timeout does not run; afterwards it runs again.
+  // While upstream does not read, the client's timeout is paused.
   ['after upstream had to make room for it', 2_000_000],
 ] as const) {
-  test(`an upload that stops ${size} is answered 408, and upstream never has it whole`, () =>
-    stopAfter(sentBytes))
+  test(`an upload that stops ${size} is 408, and never complete for upstream`, () => stopAfter(sentBytes))
 }
 
 async function stopAfter(sentBytes: number): Promise<void> {

@@ -56,12 +56,12 @@ for (const [body, expected] of EDITS) {
   })
 }
 
-test('a client that asks itself is left alone', () => {
+test('a request that asks for usage itself is not changed', () => {
   assert.deepEqual(ask('{"stream":true,"stream_options":{"include_usage":true}}'), null)
   assert.deepEqual(ask('{"stream_options":{"a":1, "include_usage" : true},"stream":true}'), null)
 })
 
-test('what is no stream is left alone', () => {
+test('a request without stream: true is not changed', () => {
   for (const body of ['{}', '{"stream":false}', '{"stream":null}', '{"stream":1}', '{"stream":"true"}']) {
     assert.deepEqual(ask(body), null, body)
   }
@@ -90,7 +90,7 @@ const requests = fc
     return JSON.stringify(members, null, indent)
   })
 
-test('an edited request says what it said before and asks for usage, and no byte outside the edit changed', () => {
+test('an edited request asks for usage, keeps its meaning, and has no other changed byte', () => {
   fc.assert(
     fc.property(requests, (body) => {
       fc.pre(skimWhole(Buffer.from(body), SHAPE).kind === 'object')

@@ -11,7 +11,7 @@ function cut(chunks: readonly Buffer[], cutter = new UsageCutter()): Buffer {
   return Buffer.concat(out.filter((bytes) => bytes !== null))
 }
 
-test('the client gets the bytes of an upstream that was not asked for usage, however they were sliced', () => {
+test('the client gets the bytes of a stream without injected usage, in any chunks', () => {
   const sliced = twoVersions.chain(({ asked, notAsked }) =>
     fc.record({ chunks: slicesOf(Buffer.from(asked.join(''))), expected: fc.constant(notAsked.join('')) }),
   )
@@ -37,7 +37,7 @@ test('an event leaves as soon as it is complete', () => {
   )
 })
 
-test('wherever the stream is cut, the client has the beginning of what it would have got', () => {
+test('a stream cut anywhere gives the client a prefix of the uncut stream', () => {
   fc.assert(
     fc.property(twoVersions, ({ asked, notAsked }) => {
       const bytes = Buffer.from(asked.join(''))

@@ -16,14 +16,14 @@ function cut(stream: string, step = stream.length): string {
   return through(...Array.from({ length: count }, (_, i) => bytes.subarray(i * step, (i + 1) * step)))
 }
 
-/** Events as they are sent, and as the client gets them; one string if both are the same. */
+/** Events as upstream sends them, and as the client gets them; one string if both are equal. */
 const EVENTS: Readonly<Record<string, string | readonly [string, string]>> = {
-  'the chunk that reports usage': ['data: {"choices":[],"usage":{"total_tokens":3}}\n\n', ''],
+  'the usage chunk': ['data: {"choices":[],"usage":{"total_tokens":3}}\n\n', ''],
   'the same with a blank in its choices': ['data: {"choices":[ ],"usage":{}}\n\n', ''],
   'the same with its members the other way round': ['data: {"usage":{"a":[]},"choices":[]}\n\n', ''],
   'the same with more fields': ['event: x\nid: 1\ndata: {"choices":[],"usage":{}}\nretry: 5\n\n', ''],
   'the same over several lines': ['data: {"choices":\ndata: [],\ndata: "usage":{}}\n\n', ''],
-  'a comment before it, which has left already': [': c\ndata: {"choices":[],"usage":{}}\n\n', ': c\n'],
+  'a comment before it, already sent': [': c\ndata: {"choices":[],"usage":{}}\n\n', ': c\n'],
   'choices empty, usage null': ['data: {"choices":[],"usage":null}\n\n', 'data: {"choices":[]}\n\n'],
   'choices empty, no usage': 'data: {"choices":[],"prompt_filter_results":["usage"]}\n\n',
   'usage beside choices': ['data: {"choices":[1],"usage":{"a":{}}}\n\n', 'data: {"choices":[1]}\n\n'],
@@ -49,21 +49,21 @@ const EVENTS: Readonly<Record<string, string | readonly [string, string]>> = {
     'data: {"choices":[{"usage":null}]}\n\n',
   ],
   'a name with an escape': ['data: {"id":1,"us\\u0061ge":null}\n\n', 'data: {"id":1}\n\n'],
-  'a name of nothing but escapes': [
+  'a name that is entirely escaped': [
     'data: {"\\u0075\\u0073\\u0061\\u0067\\u0065":{},"\\u0063hoices":[]}\n\n',
     '',
   ],
-  'a name that is no escape of it': 'data: {"\\\\u0075sage":null,"\\u0055sage":1}\n\n',
+  'an escaped name that differs from it': 'data: {"\\\\u0075sage":null,"\\u0055sage":1}\n\n',
   'names that only resemble it': 'data: {"Usage":null,"usages":null,"usage ":1,"":2,"xusage":3}\n\n',
   'usage twice, which no server sends': 'data: {"usage":null,"a":1,"usage":{"b":2}}\n\n',
-  'two choices of which the last is empty': ['data: {"choices":[1],"choices":[],"usage":{}}\n\n', ''],
+  'two members named choices, the last empty': ['data: {"choices":[1],"choices":[],"usage":{}}\n\n', ''],
   'usage that is a string with braces': [
     'data: {"a":1,"usage":"}\\"]","b":2}\n\n',
     'data: {"a":1,"b":2}\n\n',
   ],
-  'a name cut by a line end, which is no JSON': 'data: {"us\ndata: age":null}\n\n',
+  'a name split by a line end, which is invalid JSON': 'data: {"us\ndata: age":null}\n\n',
   'a named event': ['event: chunk\ndata: {"a":1,"usage":null}\n\n', 'event: chunk\ndata: {"a":1}\n\n'],
-  'bytes that are no UTF-8': ['data: {"a":"\xff\xc3","usage":null}\n\n', 'data: {"a":"\xff\xc3"}\n\n'],
+  'bytes that are not UTF-8': ['data: {"a":"\xff\xc3","usage":null}\n\n', 'data: {"a":"\xff\xc3"}\n\n'],
   'an error': 'data: {"error":{"message":"usage","usage":null}}\n\n',
   'the end': 'data: [DONE]\n\n',
   'an array': 'data: [{"usage":null}]\n\n',
@@ -83,7 +83,7 @@ const EVENTS: Readonly<Record<string, string | readonly [string, string]>> = {
 }
 
 for (const [name, event] of Object.entries(EVENTS)) {
-  test(`${name}: ${typeof event === 'string' ? 'passes as it is' : 'loses its usage and nothing else'}`, () => {
+  test(`${name}: ${typeof event === 'string' ? 'passes unchanged' : 'loses only its usage'}`, () => {
     const [sent, expected] = typeof event === 'string' ? [event, event] : event
     for (const eol of ['\n', '\r\n', '\r']) {
       const usesOwnEnds = sent.includes('\r')
@@ -144,7 +144,7 @@ const UNFINISHED: readonly (readonly [string, string])[] = [
   ['\xef\xbb', '\xef\xbb'],
 ]
 
-test('a stream that ends within an event gives what may be given of it, and never usage', () => {
+test('a stream that ends within an event passes the rest of it, but never usage', () => {
   for (const [sent, expected] of UNFINISHED) {
     for (const before of ['', 'data: {"first":1}\n\n']) {
       for (const step of [1, 5, 10_000])
@@ -157,7 +157,7 @@ function said(cutter: UsageCutter, text: string): string | null {
   return cutter.write(Buffer.from(text))?.toString() ?? null
 }
 
-test('what cannot need a change does not wait for the end of its event', () => {
+test('bytes that cannot need a change do not wait for the end of their event', () => {
   const cutter = new UsageCutter()
   assert.equal(said(cutter, ': keep'), ': keep')
   assert.equal(said(cutter, '-alive'), '-alive')
@@ -172,7 +172,7 @@ test('what cannot need a change does not wait for the end of its event', () => {
   assert.equal(cutter.end(), null)
 })
 
-test('an event longer than the limit passes as it is, whatever pieces it comes in', () => {
+test('an event longer than the limit passes unchanged, in any chunks', () => {
   const long = `data: {"a":"${'x'.repeat(EVENT_BYTES_MAX)}","usage":null}\n\n`
   const stream = `${long}data: {"a":1,"usage":null}\n\ndata: [DONE]\n\n`
   for (const step of [1_000, 65_536])

@@ -1,14 +1,14 @@
 import fc from 'fast-check'
 import { anyCharacter } from '../../support/any-character.ts'
 
-/** A chat stream as the same upstream sends it with usage asked for and without, block by block. */
+/** A chat stream as the same upstream sends it with and without requested usage, block by block. */
 export interface TwoVersions {
   readonly asked: readonly string[]
-  /** As many blocks as `asked` has; a block is empty where `asked` has the chunk that reports usage. */
+  /** As many blocks as `asked`; a block is empty where `asked` has the chunk with usage. */
   readonly notAsked: readonly string[]
 }
 
-/** How a server writes: its blanks, its line ends, its habits about usage. */
+/** The style of a server: its whitespace, its line ends, its handling of usage. */
 interface Habits {
   readonly eol: string
   readonly dataField: string
@@ -18,10 +18,10 @@ interface Habits {
   readonly isPretty: boolean
   readonly escapesUnicode: boolean
   readonly usageName: string
-  /** The place of `usage` among the members of a chunk. */
+  /** The position of `usage` among the members of a chunk. */
   readonly usagePlace: number
   readonly nullUsage: boolean
-  /** Whether usage is in the last chunk with content, and not in a chunk of its own. */
+  /** Whether usage is in the last chunk with content, not in a separate chunk. */
   readonly usageInLastContent: boolean
   readonly hasDone: boolean
 }
@@ -93,7 +93,7 @@ interface Fields {
   readonly behind: readonly string[]
 }
 
-/** Lines of other fields, in the event itself. */
+/** Lines of other fields within the event. */
 function fieldsAmong(before: string[]): fc.Arbitrary<Fields> {
   return fc.oneof(
     { weight: 4, arbitrary: fc.constant({ before: [], behind: [] }) },
@@ -104,7 +104,10 @@ function fieldsAmong(before: string[]): fc.Arbitrary<Fields> {
   )
 }
 const fields = fieldsAmong(['event: chunk', 'id: 7', 'retry: 10', 'odd field', ': a comment'])
-/** A comment before the data passes even where its event does not; an odd field does if the stream ends with it. */
+/**
+ * A comment before the data passes even if its event does not; an odd field passes if the stream ends with
+ * it.
+ */
 const extraFields = fieldsAmong(['event: chunk', 'id: 7', 'retry: 10'])
 
 const piece: fc.Arbitrary<Piece> = fc.oneof(
@@ -148,7 +151,7 @@ export const twoVersions: fc.Arbitrary<TwoVersions> = fc
       notAsked.push(without)
     }
     const nothingYet = habits.nullUsage ? null : undefined
-    // One server sends a first chunk without choices that reports its filters.
+    // Some servers send a first chunk with filter results and no choices.
     if (filters)
       add(...both([], nothingYet, ['prompt_filter_results', []], { before: [], behind: [] }, habits))
     const last = pieces.findLastIndex(({ kind }) => kind === 'chunk')
@@ -170,7 +173,7 @@ export const twoVersions: fc.Arbitrary<TwoVersions> = fc
     return { asked, notAsked }
   })
 
-/** A chunk with the member `usage`, and without it. */
+/** A chunk with and without the member `usage`. */
 function both(
   choices: readonly unknown[],
   usage: object | null | undefined,
@@ -217,7 +220,7 @@ function escaped(unit: string): string {
   return `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`
 }
 
-/** The bytes cut at arbitrary places; often into single bytes. */
+/** The bytes cut at arbitrary positions, often into single bytes. */
 export function slicesOf(bytes: Buffer): fc.Arbitrary<Buffer[]> {
   const places = fc.oneof(
     fc.array(fc.nat({ max: bytes.length }), { maxLength: 12 }),

@@ -1,7 +1,7 @@
 import { cutUsage } from '../../../src/providers/chat-usage.ts'
 import { createMeter } from '../../../src/providers/surfaces.ts'
 
-/** The meter of a chat stream to which usage was added, as far as it cuts the usage out again. */
+/** The meter of a chat stream with injected usage, limited to removing it. */
 export class UsageCutter {
   readonly #meter = createMeter('chat', { status: 200, contentType: 'text/event-stream' }, cutUsage)
 

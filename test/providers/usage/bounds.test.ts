@@ -11,7 +11,7 @@ import { sampleStreams } from './sample-streams.ts'
 
 const own = [part({ input_tokens: 100, output_tokens: 40 }, 100)]
 
-test('the last event of a response keeps its usage though its output is beyond all bounds', () => {
+test('the last event of a response keeps its usage even if its output exceeds every limit', () => {
   const output = Array.from({ length: 40_000 }, (_, i) => ({
     id: `fs_${i}`,
     type: 'file_search_call',
@@ -27,7 +27,7 @@ test('the last event of a response keeps its usage though its output is beyond a
   assert.equal(metered.usage.suspect, true)
 })
 
-test('an event that never ends costs no memory', () => {
+test('an event that never ends uses constant memory', () => {
   const meter = createMeter('messages', { status: 200, contentType: 'text/event-stream' })
   meter.write(Buffer.from('event: content_block_start\ndata: {"content_block":['))
   const chunk = Buffer.from('{"a":[1,2,3],"b":"'.repeat(3000))
@@ -37,7 +37,7 @@ test('an event that never ends costs no memory', () => {
   assert.equal(meter.end(false).fault, null)
 })
 
-test('an event that is no JSON is passed over', () => {
+test('an event that is not JSON is skipped', () => {
   const broken = 'event: message_start\ndata: {"type":"message_start"\n\n'
   const stream = messageStream({ usage: plain })
   const metered = meterStream('messages', broken + stream)
@@ -70,7 +70,7 @@ test('no bytes make a meter fail', () => {
   )
 })
 
-test('bytes that are changed on the way make no meter fail, and are read the same wherever they are cut', () => {
+test('corrupted bytes make no meter fail, and give the same result in any chunks', () => {
   const streams = sampleStreams(['The', ' quick', '\n', ' grüßt', ' fox', ' 世界', '.', '"', ' ', 'x'])
   fc.assert(
     fc.property(

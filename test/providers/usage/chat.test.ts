@@ -122,7 +122,7 @@ const examples: readonly (readonly [sentence: string, usage: Json, expected: Qua
   ]
 
 for (const [sentence, usage, quantities, prompt] of examples) {
-  test(`a completion and its chunks say the same of ${sentence}`, () => {
+  test(`a completion and its chunks give the same result for ${sentence}`, () => {
     for (const metered of [
       meterBody('chat', completion(usage)),
       meterStream('chat', completionStream(usage)),
@@ -150,7 +150,7 @@ for (const [sentence, usage, quantities, prompt] of examples) {
 
 const usage = { prompt_tokens: 9, completion_tokens: 12, total_tokens: 21 }
 
-test('a stream without a chunk of usage leaves both sides to be counted', () => {
+test('a stream without a usage chunk leaves both sides to be estimated', () => {
   const metered = meterStream('chat', completionStream(null))
   assert.deepEqual(metered.usage.parts, [part({}, 0)])
   assert.equal(metered.inputKnown || metered.outputKnown, false)
@@ -159,7 +159,7 @@ test('a stream without a chunk of usage leaves both sides to be counted', () => 
   assert.equal(metered.output.text, 12)
 })
 
-test('running totals are final only once everything is finished', () => {
+test('running totals are final only after every choice has finished', () => {
   const running = (completion: number): Json => ({
     usage: { prompt_tokens: 9, completion_tokens: completion },
   })
@@ -178,7 +178,7 @@ test('running totals are final only once everything is finished', () => {
   assert.equal(whole.usage.suspect, false)
 })
 
-test('choices side by side are distinguished, and the last to finish ends the content', () => {
+test('parallel choices are distinguished, and the last to finish ends the content', () => {
   const events = [
     chunk([choice({ role: 'assistant', content: '' }, null, 0)]),
     chunk([choice({ role: 'assistant', content: '' }, null, 1)]),
@@ -198,7 +198,7 @@ test('choices side by side are distinguished, and the last to finish ends the co
   assert.equal(metered.stage, 'over')
 })
 
-test('arguments of tools, refusals, transcripts and old completions are text too', () => {
+test('tool arguments, refusals, transcripts and legacy completions count as text', () => {
   const call = (args: string): Json => ({ tool_calls: [{ index: 0, function: { arguments: args } }] })
   const metered = meterStream(
     'chat',
@@ -219,7 +219,7 @@ test('arguments of tools, refusals, transcripts and old completions are text too
   assert.deepEqual(metered.output, { text: 11, thinking: 3, tool: 7 })
 })
 
-test('the tier is the one that the chunks name last', () => {
+test('the service tier is that of the last chunk', () => {
   const metered = meterStream(
     'chat',
     streamOf([
@@ -230,7 +230,7 @@ test('the tier is the one that the chunks name last', () => {
   assert.equal(metered.usage.serviceTier, 'priority')
 })
 
-test('an error inside a stream or a document that began well is reported', () => {
+test('an error within a stream or a document with status 200 is reported', () => {
   const error = { error: { message: 'x', type: 'server_error', code: 'server_is_overloaded' } }
   assert.equal(meterStream('chat', streamOf([error])).error, 'server_is_overloaded')
   assert.equal(

@@ -3,7 +3,7 @@ import { IMAGE_TOOL_MODEL } from '../../../src/providers/chat/images.ts'
 import { test } from '../../support/suite.ts'
 import { type Json, meterBody, meterPieces, meterStream, part, streamOf, words } from './replies.ts'
 
-test('embeddings are input only, however many megabytes their vectors are', () => {
+test('embeddings are input only, however large their vectors', () => {
   const data = Array.from({ length: 40 }, (_, index) => ({
     index,
     embedding: Array(1500).fill(-0.012345678),
@@ -28,7 +28,7 @@ const imageUsage: Json = {
 }
 const b64_json = 'iVBORw0KGgo'.repeat(20_000)
 
-test('images, whole or streamed, split their input into text and pictures, and their output is pictures', () => {
+test('images, whole or streamed, split input into text and pictures, and all output is pictures', () => {
   const expected = [words('in 20 imageIn 30 imageOut 400')]
   const body = meterBody('images', { created: 1, data: [{ b64_json }], usage: imageUsage })
   assert.deepEqual(body.usage.parts, expected)
@@ -47,7 +47,7 @@ test('images, whole or streamed, split their input into text and pictures, and t
   assert.equal(body.usage.modelServed, null)
 })
 
-test('a stream of several images closes each of them with its own usage', () => {
+test('a stream of several images closes each with its own usage', () => {
   const completed = { type: 'image_generation.completed', b64_json: '', usage: imageUsage }
   const metered = meterStream('images', streamOf([completed, completed]))
   assert.equal(metered.usage.parts.length, 2)
@@ -55,7 +55,7 @@ test('a stream of several images closes each of them with its own usage', () => 
   assert.equal(metered.usage.suspect, false)
 })
 
-test('images with text in their output, and vector images of a second model', () => {
+test('usage of images may have text output, and vector images of a second model', () => {
   const metered = meterBody('images', {
     created: 1,
     data: [],
@@ -75,7 +75,7 @@ test('images with text in their output, and vector images of a second model', ()
   assert.equal(IMAGE_TOOL_MODEL, 'image_generation')
 })
 
-test('speech says its usage in the event that ends its stream, and nothing as plain audio', () => {
+test('speech states its usage in the last event of a stream, and none as plain audio', () => {
   const stream = meterStream(
     'speech',
     streamOf([
@@ -93,7 +93,7 @@ test('speech says its usage in the event that ends its stream, and nothing as pl
   assert.equal(audio.stage, 'over')
 })
 
-test('all output of speech is audio, whatever its details say', () => {
+test('all output of speech is audio, whatever its details state', () => {
   const usage = { input_tokens: 14, output_tokens: 101, output_token_details: { text_tokens: 101 } }
   const stream = meterStream('speech', streamOf([{ type: 'speech.audio.done', usage }]))
   assert.deepEqual(stream.usage.parts, [part({ input_tokens: 14, audio_output_tokens: 101 }, 14)])
@@ -107,7 +107,7 @@ const heard: Json = {
   total_tokens: 150,
 }
 
-test('transcriptions are paid by tokens or by the length of the recording, whole or streamed', () => {
+test('transcriptions are billed by tokens or by duration, whole or streamed', () => {
   const tokens = [part({ input_tokens: 20, audio_input_tokens: 100, output_tokens: 30 }, 120)]
   const body = meterBody('transcription', { text: 'Hello, world', usage: heard })
   assert.deepEqual(body.usage.parts, tokens)
@@ -133,7 +133,7 @@ test('transcriptions are paid by tokens or by the length of the recording, whole
   assert.equal(seconds.inputKnown && seconds.outputKnown, true)
 })
 
-test('what should be said once and is said twice counts once, the largest one, and is suspect', () => {
+test('usage stated several times counts once, at its largest value, and is suspect', () => {
   const done = (seconds: number): Json => ({
     type: 'transcript.text.done',
     usage: { type: 'duration', seconds },

@@ -6,7 +6,7 @@ import { test } from '../../support/suite.ts'
 import { messageBody, plain } from './message-replies.ts'
 import { type Json, meterBody, meterStream, type Outcome, part, streamOf, words } from './replies.ts'
 
-/** Values that no count can have. */
+/** Values that cannot be a count. */
 const impossible: readonly unknown[] = [
   -1,
   -1e9,
@@ -79,7 +79,7 @@ const sides: readonly Side[] = [
 ]
 
 for (const { reader, usage, input, output, body, stream } of sides) {
-  test(`a total of ${reader} that cannot be is left out, and its side alone has to be counted`, () => {
+  test(`an impossible total of ${reader} is dropped, and only its side is estimated`, () => {
     for (const wrong of impossible) {
       const spoiltInput = { ...usage, [input]: wrong }
       for (const metered of [
@@ -106,7 +106,7 @@ for (const { reader, usage, input, output, body, stream } of sides) {
     }
   })
 
-  test(`usage of ${reader} that is no object is no usage, and suspect`, () => {
+  test(`usage of ${reader} that is not an object is ignored, and suspect`, () => {
     for (const wrong of [7, '7', true, [usage]]) {
       for (const metered of [
         meterBody(reader, body(wrong as unknown as Json)),
@@ -119,7 +119,7 @@ for (const { reader, usage, input, output, body, stream } of sides) {
     }
   })
 
-  test(`members of ${reader} that are given twice are suspect`, () => {
+  test(`duplicate members of ${reader} are suspect`, () => {
     const twice = (text: string): string => text.replace(`"${output}":40`, `"${output}":1,"${output}":40`)
     for (const metered of [
       meterBody(reader, twice(JSON.stringify(body(usage)))),
@@ -130,7 +130,7 @@ for (const { reader, usage, input, output, body, stream } of sides) {
     }
   })
 
-  test(`a trillion is the most that ${reader} can count, and -0 is 0`, () => {
+  test(`the maximum count of ${reader} is a trillion, and -0 is 0`, () => {
     const most = meterBody(reader, body({ ...usage, [input]: 1e12, [output]: 0 }))
     assert.deepEqual(most.usage.parts, [part({ input_tokens: 1e12 }, 1e12)])
     assert.equal(most.usage.suspect, false)
@@ -140,7 +140,7 @@ for (const { reader, usage, input, output, body, stream } of sides) {
   })
 }
 
-test('a part of a total that cannot be is left out, and the total is charged as if there was no such part', () => {
+test('an impossible part of a total is ignored, and the total is charged without it', () => {
   for (const wrong of impossible) {
     const chat = meterBody(
       'chat',
@@ -163,7 +163,7 @@ test('a part of a total that cannot be is left out, and the total is charged as 
   }
 })
 
-test('a part that exceeds its total is bounded by it, and suspect', () => {
+test('a part that exceeds its total is capped at it, and suspect', () => {
   const details = {
     prompt_tokens_details: { cached_tokens: 500 },
     completion_tokens_details: { audio_tokens: 90 },
@@ -173,7 +173,7 @@ test('a part that exceeds its total is bounded by it, and suspect', () => {
   assert.equal(usage.suspect, true)
 })
 
-test('totals that fall keep their largest value, and are suspect', () => {
+test('decreasing totals keep their largest value, and are suspect', () => {
   const delta = (usage: Json): Json => ({ type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage })
   const messages = meterStream(
     'messages',
@@ -192,7 +192,7 @@ test('totals that fall keep their largest value, and are suspect', () => {
   assert.equal(chat.usage.suspect, true)
 })
 
-/** Values of any kind, for usage that has the right names. */
+/** Values of any kind, for usage with valid names. */
 const anything = fc.oneof(fc.constantFrom(...impossible, null, 0, 1, 7, 1e12), fc.nat(1000))
 const names = [
   ...['input_tokens', 'output_tokens', 'prompt_tokens', 'completion_tokens', 'cached_tokens', 'seconds'],
@@ -220,7 +220,7 @@ const nested = fc.record(
 )
 const anyUsage = fc.tuple(flat, nested).map(([some, more]): Json => ({ ...some, ...more }))
 
-test('whatever stands in a usage object, nothing negative, fractional or inexact comes out of it', () => {
+test('no usage object gives a negative, fractional or inexact count', () => {
   const readers: readonly UsageReader[] = [
     'messages',
     'chat',

@@ -11,9 +11,9 @@ export interface MessageReply {
   readonly model?: string
   readonly stopReason?: string
   readonly content?: readonly Json[]
-  /** The machine that code ran in. */
+  /** The container that code ran in. */
   readonly container?: Json
-  /** The usage in `message_start`, where it differs from that of the end in more than the output. */
+  /** The usage in `message_start`, if it differs from the final one in more than the output. */
   readonly startUsage?: Json
 }
 
@@ -32,7 +32,7 @@ export function messageBody(reply: MessageReply): Json {
   }
 }
 
-/** The same reply as a stream, in which each event has only its own part of the usage. */
+/** The same reply as a stream, in which each event has only its part of the usage. */
 export function messageStream(reply: MessageReply): string {
   const content = reply.content ?? [text]
   const start = reply.startUsage ?? { ...reply.usage, output_tokens: 1 }
@@ -106,7 +106,7 @@ export const entry = (
   ...more,
 })
 
-/** The block at which one model took over from another. */
+/** The block at which one model replaced another. */
 export const fallback = (from: string, to: string): Json => ({
   type: 'fallback',
   from: { model: from },

@@ -3,7 +3,7 @@ import { test } from '../../support/suite.ts'
 import { entry, fallback, messageBody, messageStream, plain, text } from './message-replies.ts'
 import { EVENTS, type Json, meterBody, meterPieces, meterStream, streamOf, words } from './replies.ts'
 
-test('a model that took over in mid-stream is the one that served, though the stream began with another', () => {
+test('if another model takes over mid-stream, it is the model served', () => {
   const stream = messageStream({
     usage: { ...plain, iterations: [entry('message', 'a', 90, 7), entry('fallback_message', 'b', 100, 40)] },
     model: 'a',
@@ -16,7 +16,7 @@ test('a model that took over in mid-stream is the one that served, though the st
   assert.equal(cut.usage.modelServed, 'b')
 })
 
-test('each message_delta replaces what was said before and adds nothing to it', () => {
+test('each message_delta replaces the earlier totals and does not add to them', () => {
   const { usage } = meterStream(
     'messages',
     streamOf([
@@ -38,7 +38,7 @@ test('each message_delta replaces what was said before and adds nothing to it', 
   assert.equal(usage.suspect, false)
 })
 
-test('a stream cut before its end knows its input and leaves the output to be counted', () => {
+test('a stream cut before its end has known input and leaves the output to be estimated', () => {
   const whole = messageStream({ usage: { ...plain, cache_read_input_tokens: 7 } })
   const metered = meterStream('messages', whole.slice(0, whole.indexOf('event: message_delta')), false)
   assert.deepEqual(metered.usage.parts, [words('in 100 read 7')])
@@ -50,7 +50,7 @@ test('a stream cut before its end knows its input and leaves the output to be co
   assert.equal(metered.fault, null)
 })
 
-test('a stream cut after a running total knows that there was at least so much output', () => {
+test('a stream cut after a running total has at least that much output', () => {
   const metered = meterStream(
     'messages',
     streamOf([
@@ -64,7 +64,7 @@ test('a stream cut after a running total knows that there was at least so much o
   assert.equal(metered.outputTokensSeen, 20)
 })
 
-test('an error in mid-stream is reported, with what was known until then', () => {
+test('an error mid-stream is reported with the usage so far', () => {
   const whole = messageStream({ usage: plain })
   const error = streamOf([{ type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } }])
   const metered = meterStream('messages', whole.slice(0, whole.indexOf('event: message_delta')) + error)
@@ -73,7 +73,7 @@ test('an error in mid-stream is reported, with what was known until then', () =>
   assert.deepEqual(metered.usage.parts, [words('in 100')])
 })
 
-test('the stage follows the blocks, so that leaving between them differs from leaving after the last', () => {
+test('the stage is "closing" between and after content blocks, and "content" within them', () => {
   const events = messageStream({ usage: plain, content: [text, { type: 'text', text: 'more' }] }).split(
     /(?<=\n\n)/,
   )
@@ -100,7 +100,7 @@ test('the stage follows the blocks, so that leaving between them differs from le
   ])
 })
 
-test('text, thinking and what is written for tools are distinguished', () => {
+test('text, thinking and tool input are counted separately', () => {
   const delta = (index: number, more: Json): Json => ({ type: 'content_block_delta', index, delta: more })
   const metered = meterStream(
     'messages',
@@ -119,7 +119,7 @@ test('text, thinking and what is written for tools are distinguished', () => {
   assert.deepEqual(metered.output, { text: 14, thinking: 10, tool: 18 })
 })
 
-test('a reply without usage leaves both sides to be counted and names what it can', () => {
+test('a reply without usage leaves both sides to be estimated and names its model', () => {
   const { usage: _, ...body } = messageBody({ usage: plain })
   const metered = meterBody('messages', body)
   assert.equal(metered.inputKnown, false)

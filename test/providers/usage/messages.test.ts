@@ -14,7 +14,7 @@ import { type Json, meterBody, meterStream, words } from './replies.ts'
 
 type Example = readonly [
   sentence: string,
-  /** Members of the usage beside 100 tokens read and 40 written. */
+  /** Members of the usage beside 100 input and 40 output tokens. */
   usage: Json,
   parts: readonly UsagePart[],
   reply?: Omit<MessageReply, 'usage'>,
@@ -31,7 +31,7 @@ const FREE = { freeRefusal: true }
 
 const examples: readonly Example[] = [
   ['input and output', {}, [OWN]],
-  ['thinking, which is output already counted', { output_tokens_details: { thinking_tokens: 30 } }, [OWN]],
+  ['thinking, which output includes', { output_tokens_details: { thinking_tokens: 30 } }, [OWN]],
   [
     'cache reads and writes of both lifetimes, none of them in the input',
     {
@@ -166,7 +166,7 @@ const examples: readonly Example[] = [
       { content: [{ type: `${name}_tool_result`, tool_use_id: 's', content: {} }, text] },
     ],
   ]),
-  ['a machine that code could run in', {}, [CODE], { container: { id: 'container_1', expires_at: 'soon' } }],
+  ['an unused container', {}, [CODE], { container: { id: 'container_1', expires_at: 'soon' } }],
   [
     'tools that run no code, of upstream and of the client',
     {},
@@ -200,7 +200,7 @@ const examples: readonly Example[] = [
     { ...fellBack(fallback(FABLE, OPUS)), stopReason: 'refusal' },
     FREE,
   ],
-  ['a refusal in the middle of the output, which is not', {}, [OWN], { stopReason: 'refusal' }],
+  ['a refusal mid-output, which is billed', {}, [OWN], { stopReason: 'refusal' }],
 ]
 
 const usual: Usage = {
@@ -215,7 +215,7 @@ const usual: Usage = {
 }
 
 for (const [sentence, usage, parts, more = {}, figures = {}] of examples) {
-  test(`a message and its stream say the same of ${sentence}`, () => {
+  test(`a message and its stream give the same result for ${sentence}`, () => {
     const reply = { usage: { ...plain, ...usage }, ...more }
     const { model: modelServed = usual.modelServed, stopReason = usual.stopReason } = more
     const expected = { ...usual, parts, modelServed, stopReason, ...figures }
@@ -235,7 +235,7 @@ for (const [sentence, usage, parts, more = {}, figures = {}] of examples) {
   })
 }
 
-test('a block whose type or name is no word says nothing, and the usage beside it is read', () => {
+test('a block whose type or name is not a string is ignored, and the usage beside it is read', () => {
   const odd = { toString: 1, valueOf: 1 }
   const content = [{ type: odd }, { type: 'server_tool_use', name: odd }, text]
   for (const metered of [

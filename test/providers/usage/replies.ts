@@ -5,13 +5,13 @@ import { createMeter } from '../../../src/providers/surfaces.ts'
 
 export type Json = Readonly<Record<string, unknown>>
 
-/** The outcome of a meter, as plain data that can be compared. */
+/** The outcome of a meter as plain comparable data. */
 export type Outcome = Metered
 
 export const EVENTS = 'text/event-stream; charset=utf-8'
 export const JSON_TYPE = 'application/json'
 
-/** Meters these pieces of a reply. Each piece is overwritten once it was seen, as its owner may do. */
+/** Meters these chunks of a reply. Each chunk is overwritten afterwards, as its owner may do. */
 export function meterPieces(
   reader: UsageReader,
   contentType: string,
@@ -36,7 +36,7 @@ export function meterStream(reader: UsageReader, stream: string, whole = true): 
   return meterPieces(reader, EVENTS, [Buffer.from(stream)], whole)
 }
 
-/** A stream as each surface writes it: named events where they have a type, plain data where they have none. */
+/** A stream as each surface writes it: named events if they have a type, else plain data. */
 export function streamOf(events: readonly (Json | string)[]): string {
   return events
     .map((event) => {
@@ -70,7 +70,7 @@ const UNITS: Readonly<Record<string, keyof Quantities>> = {
   code: 'code_executions',
 }
 
-/** A part from words such as `in 100 out 40`. Its prompt is all that it has read and written to a cache. */
+/** A part from words such as `in 100 out 40`. Its prompt is all input, with cache reads and writes. */
 export function words(text: string, model: string | null = null): UsagePart {
   const pairs = [...text.matchAll(/(\w+) (\d+)/g)].map(
     ([, unit = '', count]) => [unit, Number(count)] as const,

@@ -103,7 +103,7 @@ const svg: Json = {
 const own = words('in 100 out 40')
 
 const examples: readonly (readonly [sentence: string, final: Json, parts: readonly UsagePart[]])[] = [
-  ['input and output, reasoning being part of it', response(), [own]],
+  ['input and output that includes reasoning', response(), [own]],
   [
     'tokens read from the cache and written to it, which are in the input',
     response({ usage: { ...usage, input_tokens_details: { cached_tokens: 60, cache_write_tokens: 30 } } }),
@@ -204,7 +204,7 @@ const examples: readonly (readonly [sentence: string, final: Json, parts: readon
     response({ output: [image('ig_1', { svg_usage: svg }), image('ig_2', { svg_usage: svg }), message] }),
     [own, words('in 7 out 8', 'gpt-6-svg'), words('in 7 out 8', 'gpt-6-svg')],
   ],
-  ['an answer that ran into its limit', response({ status: 'incomplete' }), [own]],
+  ['a response that reached its limit', response({ status: 'incomplete' }), [own]],
   [
     'an answer that failed late enough to have usage',
     response({ status: 'failed', error: { code: 'server_error' } }),
@@ -213,7 +213,7 @@ const examples: readonly (readonly [sentence: string, final: Json, parts: readon
 ]
 
 for (const [sentence, final, parts] of examples) {
-  test(`a response and its stream say the same of ${sentence}`, () => {
+  test(`a response and its stream give the same result for ${sentence}`, () => {
     for (const metered of [meterBody('responses', final), meterStream('responses', responseStream(final))]) {
       assert.deepEqual(metered.usage, {
         parts,
@@ -235,7 +235,7 @@ for (const [sentence, final, parts] of examples) {
   })
 }
 
-test('images whose tokens a response leaves out are counted by size and quality, and are no certain figure', () => {
+test('images without stated tokens are estimated by size and quality, and flagged', () => {
   const sized = { size: '1024x1024', quality: 'low' }
   const tool = { type: 'image_generation', model: 'gpt-image-1.5', quality: 'medium', size: '1536x1024' }
   const output = [image('ig_1', sized), image('ig_2'), image('ig_3', { status: 'failed' }), message]
@@ -251,7 +251,7 @@ test('images whose tokens a response leaves out are counted by size and quality,
   }
 })
 
-test('a stream cut before its last event leaves both sides to be counted, but not the searches it showed', () => {
+test('a stream cut before its last event keeps the searches it showed, and leaves tokens to be estimated', () => {
   const final = response({ output: [search('ws_1'), fileSearch('fs_1'), message] })
   const stream = responseStream(final)
   const metered = meterStream(
@@ -268,7 +268,7 @@ test('a stream cut before its last event leaves both sides to be counted, but no
   assert.equal(metered.output.text, 12)
 })
 
-test('a machine counts from when it is there: a stream cut before its item was done has it', () => {
+test('a container counts as soon as it appears, even if the stream is cut before its item is done', () => {
   const item = { type: 'code_interpreter_call', id: 'ci_1', container_id: 'cntr_1', status: 'in_progress' }
   const added = { type: 'response.output_item.added', output_index: 0, item }
   const done = { type: 'response.output_item.done', output_index: 0, item }
@@ -276,13 +276,13 @@ test('a machine counts from when it is there: a stream cut before its item was d
     assert.deepEqual(meterStream('responses', streamOf(events), false).usage.parts, [words('containers 1')])
 })
 
-test('an item that is shown twice counts once', () => {
+test('an item that appears twice counts once', () => {
   const done = { type: 'response.output_item.done', output_index: 0, item: fileSearch('fs_1') }
   const metered = meterStream('responses', streamOf([done, done]), false)
   assert.deepEqual(metered.usage.parts, [words('fileSearches 1')])
 })
 
-test('an error event is reported, be it flat or wrapped', () => {
+test('an error event is reported, flat or wrapped', () => {
   const flat = { type: 'error', code: 'rate_limit_exceeded', message: 'x', param: null, sequence_number: 3 }
   assert.equal(meterStream('responses', streamOf([flat])).error, 'rate_limit_exceeded')
   const wrapped = { type: 'error', error: { type: 'server_error', code: null } }
@@ -296,7 +296,7 @@ test('an error event is reported, be it flat or wrapped', () => {
   assert.equal(metered.outputKnown, false)
 })
 
-test('a compaction and a decision say their usage in the same way', () => {
+test('usage of compactions and decisions is read in the same way', () => {
   const compaction = meterBody('compaction', {
     id: 'resp_2',
     object: 'response.compaction',
@@ -314,7 +314,7 @@ test('a compaction and a decision say their usage in the same way', () => {
   assert.equal(decision.usage.modelServed, 'gpt-6-luna')
 })
 
-test('a response that has only begun is not metered as one that cost nothing', () => {
+test('a queued response has unknown usage, not a cost of 0', () => {
   const metered = meterBody('responses', response({ status: 'queued', usage: null, output: [] }))
   assert.equal(metered.inputKnown || metered.outputKnown, false)
   assert.equal(metered.usage.stopReason, 'queued')

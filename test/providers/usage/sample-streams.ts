@@ -1,7 +1,7 @@
 import type { UsageReader } from '../../../src/providers/endpoint.ts'
 import { type Json, streamOf } from './replies.ts'
 
-/** Texts with all kinds of characters and escapes, and texts that look like events or usage and are none. */
+/** Texts with all kinds of characters and escapes, and texts that look like events or usage. */
 export const lookalikes: readonly string[] = [
   '","usage":{"input_tokens":7000000,"output_tokens":7000000,"prompt_tokens":7000000,"completion_tokens":7000000}',
   '\n\ndata: {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":7000000}}\n\n',
@@ -22,7 +22,7 @@ export interface SampleStream {
   readonly stream: string
 }
 
-/** A stream of each kind, with these pieces of text in it. */
+/** A stream of each kind that contains these pieces of text. */
 export function sampleStreams(
   texts: readonly string[] = [...words, ...lookalikes, ...words],
 ): SampleStream[] {

@@ -17,7 +17,7 @@ import { lookalikes, sampleStreams } from './sample-streams.ts'
 
 const samples = sampleStreams()
 
-/** Cuts the bytes at these places, taken modulo their length. */
+/** Cuts the bytes at these positions, modulo their length. */
 function cutAt(bytes: Buffer, places: readonly number[]): Buffer[] {
   const at = [0, ...places.map((place) => place % (bytes.length + 1)).sort((a, b) => a - b), bytes.length]
   return at.slice(1).map((to, i) => bytes.subarray(at[i], to))
@@ -35,7 +35,7 @@ for (const { name, reader, stream } of samples) {
     ['with data over several lines', stream.replace(/^(data: \{"type":"[a-z_.]+",)/gm, '$1\ndata:')],
   ]
 
-  test(`a ${name} stream is metered the same in any form of its lines and in pieces of any size`, () => {
+  test(`a ${name} stream gives the same result with any line ends and in any chunks`, () => {
     const expected = meterStream(reader, stream)
     assert.equal(expected.inputKnown && expected.outputKnown, true)
     assert.equal(expected.fault, null)
@@ -48,7 +48,7 @@ for (const { name, reader, stream } of samples) {
     }
   })
 
-  test(`a ${name} stream is metered the same wherever it is cut into pieces`, () => {
+  test(`a ${name} stream gives the same result wherever it is split`, () => {
     const bytes = Buffer.from(stream)
     const expected = meterPieces(reader, EVENTS, [bytes])
     fc.assert(
@@ -59,7 +59,7 @@ for (const { name, reader, stream } of samples) {
     )
   })
 
-  test(`a ${name} stream that ends anywhere is metered the same in one piece and byte by byte`, () => {
+  test(`a ${name} stream that ends anywhere gives the same result in one chunk and byte by byte`, () => {
     const bytes = Buffer.from(stream)
     fc.assert(
       fc.property(fc.nat(bytes.length), (length) => {
@@ -81,7 +81,7 @@ const codings: Readonly<Record<string, (bytes: InputType) => Buffer>> = {
 }
 
 for (const [coding, compress] of [...Object.entries(codings), ['deflate', deflateRawSync] as const]) {
-  test(`streams compressed with ${coding} (${compress.name}) are metered the same wherever they are cut`, async () => {
+  test(`streams compressed with ${coding} (${compress.name}) give the same result wherever they are split`, async () => {
     for (const { reader, stream } of samples) {
       const expected = meterStream(reader, stream)
       const compressed = compress(stream)
@@ -99,7 +99,7 @@ for (const [coding, compress] of [...Object.entries(codings), ['deflate', deflat
   })
 }
 
-test('no text of the model changes what is metered, whatever it looks like', () => {
+test('no model output changes the metered usage', () => {
   const plain = new Map(
     sampleStreams(['x']).map(({ reader, stream }) => [reader, meterStream(reader, stream)]),
   )
