@@ -108,7 +108,7 @@ function isSpent({ spentNanos, capNanos }: Budget): boolean {
   return spentNanos >= capNanos
 }
 
-/** The amount that must fit under a budget: 0 for a single call, all lines except the dearest one for a batch. */
+/** The amount that must fit under a budget: 0 for a call; for a batch, all lines but the most expensive one. */
 function neededOf({ hold }: CallOpening): Nanos {
   return (hold.kind === 'none' ? null : hold.neededNanos) ?? 0n
 }
