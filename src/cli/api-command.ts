@@ -147,7 +147,7 @@ function namingOption(error: UsageError, row: ApiCommand): UsageError {
   const [name = ''] = error.message.split(/[ :]/, 1)
   const [option] = optionsOf(row).find(([, field]) => field === name) ?? []
   const flag = option?.split(' ', 1)[0] ?? name
-  return new UsageError(flag + error.message.slice(name.length))
+  return new UsageError(flag + error.message.slice(name.length).replace(', or null.', ', or none.'))
 }
 
 async function pathOf(template: string, args: ReadonlyMap<string, string>, client: Client): Promise<string> {

@@ -62,6 +62,8 @@ async function auditStore(): Promise<void> {
     progress.end()
     if (report.difference !== null) process.exitCode = 1
     await print(`${describeAudit(report)}Database: ${databaseLocation(config)}\n`)
+    if (readPepper(config) === null)
+      process.stderr.write('The pepper is missing, and without it no key works. Restore the file pepper.\n')
   } finally {
     progress.end()
     await snapshot.close()

@@ -9,13 +9,15 @@ export type KeyRecord = Exact<Key> & { readonly key?: string }
 const KEY_ID = /^key_[0-9A-HJKMNP-TV-Z]{26}$/
 
 /**
- * The id of the key with this id, name, prefix or last four characters. If several match, all are listed and nothing is
- * done, so that a command never acts on the wrong key.
+ * The id of the key with this id, name, prefix or last four characters. If several match, the only usable one is meant.
+ * If several are usable, all are listed and nothing is done, so that a command never acts on the wrong key.
  */
 export async function findKey(client: Client, named: string): Promise<string> {
   if (KEY_ID.test(named)) return named
   const found = await searchKeys(client, named)
-  const matching = found.filter((key) => matches(key, named))
+  const all = found.filter((key) => matches(key, named))
+  const usable = all.filter(({ status }) => status === 'usable')
+  const matching = usable.length === 1 ? usable : all
   const [only, ...others] = matching
   if (only === undefined)
     throw new Failure(`There is no key ${quoted(named)}.${listed('Did you mean', found)}`)

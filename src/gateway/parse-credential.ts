@@ -63,7 +63,7 @@ export function parseCredential(
   return refused(
     refuse(
       'invalid_api_key',
-      'The request has no API key. Send it as "Authorization: Bearer <key>" or as "x-api-key".',
+      'The request has no key. Send one as "Authorization: Bearer <key>" or as "x-api-key".',
     ),
   )
 }

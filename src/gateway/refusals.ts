@@ -10,13 +10,13 @@ import { limits } from '../kernel/limits.ts'
 import type { Log } from '../kernel/log.ts'
 import { formatUsd, type Nanos, rawNumber } from '../kernel/money.ts'
 import { redactEncoded, redactForeign } from '../kernel/secret.ts'
-import type { Surface } from '../kernel/vocabulary.ts'
+import { nearestName, type Surface } from '../kernel/vocabulary.ts'
 import { refuseKey } from '../keys/credential.ts'
 import { MONTHS } from '../ledger/calendar.ts'
 import { type Budget, type CallRefusal, type HeldBy, HOLD_METHOD, type SpentRefusal } from '../ledger/call.ts'
 import type { RefusedCalls } from '../ledger/unsent-calls.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
-import { findMeant } from '../providers/find-endpoint.ts'
+import { allEndpoints, findMeant } from '../providers/find-endpoint.ts'
 import { type Audience, SURFACES, shapeError, statusOf } from '../providers/surfaces.ts'
 import type { CallCounts } from '../telemetry/call-counts.ts'
 import type { ObserveCall } from '../telemetry/call-log.ts'
@@ -64,7 +64,7 @@ export function explainRefusal(refusal: CallRefusal, request: RefusedRequest, na
       const model =
         request.model === null ? 'The model of this request' : `The model ${quoted(request.model)}`
       const meant = request.closestModel === null ? '' : ` Did you mean ${quoted(request.closestModel)}?`
-      const message = `${model} has no price in this gateway yet.${meant} Ask its operator.`
+      const message = `${model} has no price in this gateway yet.${meant} Check the name, or ask the operator to add its price.`
       return refuse('model_not_priced', message, { param: 'model' })
     }
     case 'endpoint_not_metered':
@@ -74,7 +74,8 @@ export function explainRefusal(refusal: CallRefusal, request: RefusedRequest, na
       }
       return refuse(
         'endpoint_not_metered',
-        `This gateway cannot meter ${request.endpoint}. Ask its operator to allow this endpoint.`,
+        `This gateway cannot meter ${request.endpoint}, so a key with limits cannot call it.${closestPath(request.endpoint)} ` +
+          'Check the path, or ask the operator for a key without limits.',
       )
     case 'batch_file_unknown':
       return refuse(
@@ -89,6 +90,15 @@ export function explainRefusal(refusal: CallRefusal, request: RefusedRequest, na
     case 'credit_exhausted':
       return explainSpent(refusal, names)
   }
+}
+
+const METERED_PATHS = allEndpoints()
+  .filter(({ billing }) => billing === 'metered')
+  .map(({ template }) => template)
+
+function closestPath(endpoint: string): string {
+  const closest = nearestName(endpoint.slice(endpoint.indexOf(' ') + 1), METERED_PATHS, 3)
+  return closest === null ? '' : ` Did you mean ${closest}?`
 }
 
 export function explainSpent(spent: SpentRefusal, names: HeaderNames): Refusal {

@@ -12,11 +12,11 @@ export type Credential =
 export type KeyRefusal = 'unknown_key' | 'revoked_key' | 'expired_key'
 
 const MESSAGES: Readonly<Record<KeyRefusal | 'admin_key', string>> = {
-  unknown_key: 'This is not an API key of this gateway. Check the key and the base URL.',
+  unknown_key: 'This is not a key of this gateway. Check the key and the base URL.',
   revoked_key: 'This API key was revoked. Ask the operator for a new one.',
   expired_key: 'This API key has expired. Ask the operator for a new one.',
   admin_key:
-    'This is an admin key: it manages API keys and cannot call models. Create one with POST /v1/keys.',
+    'This is an admin key: it manages API keys and cannot call models. Create an API key with POST /v1/keys.',
 }
 
 /** The message says whether this key was revoked or has expired. It reveals nothing about other keys. */

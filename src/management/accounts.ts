@@ -63,7 +63,7 @@ function ownUpstream(
 }
 
 function refusedNotPositive(balanceNanos: Nanos): Refused {
-  const message = `The balance is ${formatUsd(balanceNanos)} USD, so every call would be refused. Add credit first, or send "force": true.`
+  const message = `The balance is ${formatUsd(balanceNanos)} USD, so every call would be refused. Add credit first, or set force to true.`
   return refused('balance_not_positive', message, 'credit_enforced')
 }
 

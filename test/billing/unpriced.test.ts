@@ -50,7 +50,7 @@ for (const [name, bench] of [
     assert.equal(error['code'], 'model_not_priced')
     assert.match(error['message'] ?? '', /claude-fable-5-2.*no price.*Did you mean "claude-fable-5-1"\?/)
     const strange = await bench.call('/v1/messages', { ...unknownModel, model: 'nobody-1' })
-    assert.match(strange.body.toString(), /no price in this gateway yet\. Ask/)
+    assert.match(strange.body.toString(), /no price in this gateway yet\. Check the name/)
     assert.equal(reply.header('x-svc-cost-usd'), '0')
     assert.equal(bench.simulator.requests, before)
   })

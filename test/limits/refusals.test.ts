@@ -148,7 +148,7 @@ for (const surface of surfaces) {
       assert.equal(code, 'endpoint_not_metered')
       assert.equal(
         message,
-        'This gateway cannot meter POST /v1/of-tomorrow. Ask its operator to allow this endpoint.',
+        'This gateway cannot meter POST /v1/of-tomorrow, so a key with limits cannot call it. Check the path, or ask the operator for a key without limits.',
       )
     }
   })

@@ -260,6 +260,7 @@ test('a mistyped model or pattern leads to the nearest one, and a strange name t
   const nearest = (name: string) => suggestModel(shipped.names.keys(), name)
   assert.equal(nearest('cluade-sonnet-5'), 'claude-sonnet-5')
   assert.equal(nearest('cluade-*'), 'claude-*')
+  assert.equal(nearest('claude-haiku'), 'claude-haiku-5-5')
   assert.equal(nearest('gpt-6-lunaa'), 'gpt-6-luna')
   assert.equal(nearest('my-own-model'), null)
 })
