@@ -79,10 +79,11 @@ const byVersion = new Intl.Collator('en', { numeric: true })
 export function suggestModel(names: Iterable<string>, name: string): string | null {
   const isPattern = name.endsWith('*')
   const text = isPattern ? name.slice(0, -1) : name
-  const longer = isPattern ? [] : Array.from(names).filter((each) => each.startsWith(`${name}-`))
+  const all = [...names]
+  const longer = isPattern ? [] : all.filter((each) => each.startsWith(`${name}-`))
   if (longer.length > 0) return longer.sort(byVersion.compare).at(-1) ?? null
   // Compare a pattern with the beginning of each name, in the same length.
-  const known = new Set(Array.from(names, (each) => (isPattern ? each.slice(0, text.length) : each)))
+  const known = new Set(all.map((each) => (isPattern ? each.slice(0, text.length) : each)))
   const nearest = nearestName(text, [...known], Math.min(3, Math.floor(text.length / 3)))
   return nearest === null || !isPattern ? nearest : `${nearest}*`
 }
