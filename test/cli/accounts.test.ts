@@ -7,12 +7,12 @@ closeAfter(commands)
 
 const UNKNOWN = 'acct_01JCN1ZV5M3T9Q8W7E6R5T4Y3X'
 
-test('accounts are created once, shown, changed, suspended and listed', async () => {
+test('accounts are created once, shown, updated, suspended and listed', async () => {
   const { done } = commands
   const once = ['create', 'Acme', '--monthly-budget', '50', '--discount', '0.1', '--idempotency-key', 'acme']
   const shown = await done('accounts', ...once)
   const [, id = ''] = /^id +(acct_\w{26})\n/.exec(shown) ?? []
-  /** The arguments, with the id in the place of ID, and what is printed. */
+  /** Arguments, with ID in place of the id, and the output. */
   const table: readonly (readonly [readonly string[], RegExp])[] = [
     [once, new RegExp(`^id +${id}\\n`)],
     [
@@ -45,7 +45,7 @@ test('accounts are created once, shown, changed, suspended and listed', async ()
   assert.equal(data.length, 2)
 })
 
-test('mistakes are explained in the words of the command line', async () => {
+test('errors use the terms of the command line', async () => {
   const table: readonly (readonly [readonly string[], number, RegExp])[] = [
     [['create', 'x', '--enforce-credit', 'maybe'], 2, /--enforce-credit must be yes or no/],
     [['create', 'x', '--discount', '2'], 2, /--discount must be a number from 0 to 1/],
@@ -62,7 +62,7 @@ test('mistakes are explained in the words of the command line', async () => {
   }
 })
 
-test('--account acts in another account, and "*" in all of them', async () => {
+test('--account acts in another account, and "*" in all', async () => {
   const { done, run } = commands
   const created = JSON.parse(await done('accounts', 'create', 'Second', '--json')) as { id: string }
   await done('keys', 'create', '--name', 'of the second', '--account', created.id)
@@ -77,7 +77,7 @@ test('--account acts in another account, and "*" in all of them', async () => {
 const balanceOf = async () => (await commands.gateway.manage('GET', '/gateway/v1/balance'))['balance_usd']
 const UNKNOWN_CALL = 'req_01JCN1ZV5M3T9Q8W7E6R5T4Y3X'
 
-test('credit is added to the nanodollar, once under one idempotency key', async () => {
+test('credit is added to the nanodollar, once per idempotency key', async () => {
   const { done, run } = commands
   assert.match(await done('balance'), /^balance_usd +0\n[\s\S]*enforced +no\n$/)
   const args = ['credits', 'add', '5.000000001', '--reason', 'invoice 1', '--idempotency-key', 'invoice-1']
@@ -109,7 +109,7 @@ test('credit is added to the nanodollar, once under one idempotency key', async 
   )
 })
 
-test('calls are credited back once, from arguments or from standard input', async () => {
+test('calls are credited back once, from arguments or standard input', async () => {
   const { call, gateway, run, start } = commands
   const ids = [await call(gateway.apiKey, 1_000_000), await call(gateway.apiKey, 2_000_000)]
   const before = Number(await balanceOf())
@@ -132,7 +132,7 @@ test('calls are credited back once, from arguments or from standard input', asyn
   assert.match(refused.stdout, /Never charged, so there is nothing to credit back: 1 call\.\n$/)
 })
 
-test('more calls than one request takes go in parts, though the reader of the answers has gone', async () => {
+test('a long list of calls is credited in several requests, even if nobody reads the output', async () => {
   const { call, gateway, start } = commands
   const id = await call(gateway.apiKey, 1_000_000)
   const before = Number(await balanceOf())

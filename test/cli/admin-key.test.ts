@@ -7,7 +7,7 @@ const tollgate = await serveTollgate()
 after(() => tollgate.dispose())
 const { environment } = tollgate
 
-test('admin keys are created, listed and revoked beside a running gateway, and take effect at once', async () => {
+test('admin keys are created, listed and revoked while a gateway runs, and take effect at once', async () => {
   const statusWith = async (key: string) => {
     const response = await fetch(`${tollgate.url}/v1/keys`, { headers: { authorization: `Bearer ${key}` } })
     await response.body?.cancel()
@@ -27,7 +27,7 @@ test('admin keys are created, listed and revoked beside a running gateway, and t
   assert.match((await runInThread(['admin-key', 'list'], environment)).stdout, new RegExp(`${id} {2}revoked`))
 })
 
-test('the last operator key cannot be revoked, and an unknown one is named', async () => {
+test('the last operator key cannot be revoked, and an unknown key is named in the error', async () => {
   const { stdout } = await runInThread(['admin-key', 'list'], environment)
   const [, id = ''] = /^(adm_\w+) {2}usable/m.exec(stdout) ?? []
   const last = await runInThread(['admin-key', 'revoke', id], environment)
@@ -40,7 +40,7 @@ test('the last operator key cannot be revoked, and an unknown one is named', asy
   assert.deepEqual([wrong.code, wrong.stdout], [2, ''])
 })
 
-test('a folder without a database is named, with options that the command has', async () => {
+test('a data directory without a database is reported, and the error mentions only existing options', async () => {
   const empty = { TOLLGATE_DATA_DIR: '/nonexistent/data' }
   const { code, stdout, stderr } = await runInThread(['admin-key', 'list'], empty)
   assert.deepEqual([code, stdout], [2, ''])

@@ -3,14 +3,14 @@ import { test } from '../support/suite.ts'
 import type { ServingProcess } from '../support/tollgate-process.ts'
 import { startSmallGateway } from './small-gateway.ts'
 
-/** The address of the database as the audit prints it, without a password. */
+/** The database URL as the audit prints it, without a password. */
 function placeOf({ dataDir, databaseUrl }: ServingProcess): string {
   if (databaseUrl === null) return dataDir
   const { host, pathname } = new URL(databaseUrl)
   return `postgres://${host}${pathname}`
 }
 
-test('audit passes beside a running gateway, names the first difference, and passes again after it', async () => {
+test('audit passes while a gateway runs, reports the first difference, and passes after the repair', async () => {
   await using gateway = await startSmallGateway()
   await gateway.call(1_000)
   await gateway.call(0)
@@ -37,7 +37,7 @@ test('audit passes beside a running gateway, names the first difference, and pas
   assert.match((await gateway.run(['audit'])).stdout, /^No difference in 4 calls /)
 })
 
-test('audit reads the ledger of a gateway that was killed, and changes nothing in it', async () => {
+test('audit reads the ledger of a killed gateway and changes nothing', async () => {
   await using gateway = await startSmallGateway()
   await gateway.call(1_000)
   gateway.tollgate.signal('SIGKILL')

@@ -16,7 +16,7 @@ const CALL: EndedCall = {
   tokens: { input: 12, output: 30, cacheRead: 0, cacheWrite: 0 },
 }
 
-test('a line has time, method and path, model, status, tokens, cost and milliseconds', () => {
+test('a call line has time, method and path, model, status, tokens, cost and milliseconds', () => {
   const line = (more: Partial<EndedCall> = {}) => callLine({ ...CALL, ...more }, plain)
   assert.equal(
     line(),
@@ -64,7 +64,7 @@ async function call({ url }: ServingProcess, key: string): Promise<number> {
   return response.status
 }
 
-test('started on a terminal it prints a line for each call and each refusal, and none of its own endpoints', async () => {
+test('on a terminal the gateway prints a line per call and refusal, and none for its own endpoints', async () => {
   await using tollgate = await serve({ NO_COLOR: '1' }, 120)
   assert.equal(await call(tollgate, await tollgate.createKey({ name: 'a' })), 200)
   assert.equal(await call(tollgate, await tollgate.createKey({ name: 'b', monthly_budget_usd: 0 })), 402)
@@ -94,14 +94,14 @@ const callsIn = (stderr: string): LoggedCall[] =>
 
 const printModules = new URL('../support/print-modules.ts', import.meta.url).href
 
-test('in a pipe each call is a line of the log, written before the end, with no secret; metrics and traces are loaded when they are asked for', async () => {
+test('in a pipe each call is a log line without secrets, and metrics and traces are loaded on demand', async () => {
   await using tollgate = await serve({ NODE_OPTIONS: `--import=${printModules}` }, null)
   const key = await tollgate.createKey({ name: 'a' })
   assert.equal(await call(tollgate, key), 200)
   assert.equal(await call(tollgate, await tollgate.createKey({ name: 'b', monthly_budget_usd: 0 })), 402)
   await tollgate.complained(/"code":"budget_exceeded"[^\n]*\n/)
   assert.equal(await call(tollgate, key), 200)
-  // The last line waits to be written with others, and is written when the gateway stops.
+  // The last line waits in the buffer until the gateway stops.
   tollgate.signal('SIGTERM')
   const { stdout, stderr } = await tollgate.finished
   assert.ok(!stdout.includes(' ms\n'), stdout)

@@ -13,7 +13,7 @@ closeAfter(commands)
 
 const NO_DATA = { TOLLGATE_DATA_DIR: '/nonexistent' }
 
-test('the gateway is that of --url, else TOLLGATE_URL, else TOLLGATE_HOST and TOLLGATE_PORT', async () => {
+test('the gateway URL comes from --url, TOLLGATE_URL, or TOLLGATE_HOST and TOLLGATE_PORT, in this order', async () => {
   const { gateway, environment } = commands
   const nowhere = 'http://127.0.0.1:9'
   const ways: readonly (readonly [readonly string[], Readonly<Record<string, string>>])[] = [
@@ -29,7 +29,7 @@ test('the gateway is that of --url, else TOLLGATE_URL, else TOLLGATE_HOST and TO
   }
 })
 
-test('the admin key is that of --admin-key-file, else TOLLGATE_ADMIN_KEY, else of the data directory', async () => {
+test('the admin key comes from --admin-key-file, TOLLGATE_ADMIN_KEY or the data directory, in this order', async () => {
   const { gateway } = commands
   const url = { TOLLGATE_URL: gateway.url }
   const wrong = 'x'.repeat(40)
@@ -59,7 +59,7 @@ test('the admin key is that of --admin-key-file, else TOLLGATE_ADMIN_KEY, else o
   assert.match(apiKey.stderr, /refused the admin key/)
 })
 
-test('a URL that cannot be used and a gateway that is not there are explained', async () => {
+test('an invalid URL and an unreachable gateway are explained', async () => {
   const { environment } = commands
   for (const url of ['127.0.0.1:8787', 'ftp://x', 'http://user@x', 'http://x?a=b']) {
     const { code, stderr } = await runInThread(['balance', '--url', url], environment)
@@ -75,7 +75,7 @@ test('a URL that cannot be used and a gateway that is not there are explained', 
   )
 })
 
-/** Runs a command against a server that answers as it likes. */
+/** Runs a command against a server with these replies. */
 async function against(listener: RequestListener, ...args: readonly string[]) {
   const server = createServer(listener)
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -88,7 +88,7 @@ async function against(listener: RequestListener, ...args: readonly string[]) {
   }
 }
 
-test('a command that may have been done says how to repeat it so that it is done once', async () => {
+test('a command whose outcome is unknown says how to repeat it so that it runs only once', async () => {
   const add = ['credits', 'add', '5', '--reason', 'x', '--idempotency-key', 'once-1']
   const again =
     /The command may have taken effect\. Repeat it with --idempotency-key once-1: it runs only once\.\n$/

@@ -13,15 +13,15 @@ import {
 /** A gateway in this process, and commands that call it over HTTP. */
 export interface CommandGateway {
   readonly gateway: TestGateway
-  /** The variables with which a command finds the gateway and its admin key. */
+  /** The variables that give a command the gateway and its admin key. */
   readonly environment: Readonly<Record<string, string>>
   /** Runs a command in a thread. */
   run(...args: readonly string[]): Promise<Finished>
-  /** Runs a command that must succeed, and returns its standard output. */
+  /** Runs a command that must succeed; returns its standard output. */
   done(...args: readonly string[]): Promise<string>
-  /** Starts a command in a process of its own: for terminals, pipes, input and signals. */
+  /** Starts a command in its own process: for terminals, pipes, input and signals. */
   start(args: readonly string[], options?: CommandOptions, more?: Environment): RunningCommand
-  /** A Messages call for which upstream reports so many input tokens; answers its request id. */
+  /** A Messages call for which upstream reports this many input tokens; resolves with its request id. */
   call(key: string, inputTokens: number, model?: string): Promise<string>
   close(): Promise<void>
 }
@@ -53,7 +53,7 @@ export async function startCommandGateway(): Promise<CommandGateway> {
       })
       await response.text()
       const id = String(response.headers.get('x-svc-request-id'))
-      // The lookup waits until the call is settled.
+      // The lookup waits until the call has settled.
       await gateway.manage('GET', `/gateway/v1/requests/${id}`)
       return id
     },

@@ -18,7 +18,7 @@ test('tollgate alone, help and --help print the commands', async () => {
   assert.equal((await runInThread(['--version'])).stdout, `tollgate ${VERSION}\n`)
 })
 
-test('each command prints its help and does nothing else', async () => {
+test('each command prints its help without running', async () => {
   for (const name of COMMAND_NAMES) {
     const help = await runInThread([name, '--help'])
     assert.deepEqual([help.code, help.stderr], [0, ''], name)
@@ -44,7 +44,7 @@ const WRONG: readonly (readonly [args: readonly string[], message: RegExp])[] = 
   [['requests', '--format', 'xml'], /'xml' is invalid\. Allowed choices are csv, ndjson\./],
 ]
 
-test('a wrong command line ends with 2, prints nothing, and suggests what was meant', async () => {
+test('an invalid command line exits with 2, prints nothing to stdout, and suggests a correction', async () => {
   for (const [args, message] of WRONG) {
     const { code, stdout, stderr } = await runInThread(args)
     assert.deepEqual([code, stdout], [2, ''], args.join(' '))
@@ -55,7 +55,7 @@ test('a wrong command line ends with 2, prints nothing, and suggests what was me
 
 const entryOf = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url))
 
-test('on an older Node.js every entry point says which version it needs', () => {
+test('on an older Node.js every entry point prints the required version', () => {
   for (const version of ['20.20.2', '22.18.0', '24.4.1']) {
     const versions = `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '${version}' } })`
     for (const entry of ['src/cli/tollgate.ts']) {
@@ -72,8 +72,8 @@ test('on an older Node.js every entry point says which version it needs', () => 
   }
 })
 
-// A package, or a name that an old version does not export, would fail before the check runs.
-test('the program imports nothing before the check that an old Node.js does not have', () => {
+// A package, or a name that an old version does not export, would fail before the check.
+test('before the version check, the program imports only what an old Node.js has', () => {
   const source = readFileSync(entryOf('src/cli/tollgate.ts'), 'utf8')
   assert.deepEqual(source.match(/^import .*$/gm), [
     "import '../kernel/check-node.ts'",

@@ -18,7 +18,7 @@ function version(environment: Readonly<Record<string, string>>): string {
 
 const SHOWN = `tollgate ${VERSION}\n`
 
-test("compiled code is kept in the user's own cache", () => {
+test("compiled code is cached in the user's own cache folder", () => {
   const home = join(dir, 'home')
   mkdirSync(home)
   assert.equal(version({ HOME: home }), SHOWN)
@@ -30,7 +30,7 @@ for (const [where, mode] of [
   ['.cache', 0o777],
   ['.cache/tollgate', 0o770],
 ] as const) {
-  test(`where others can write, here in ${where}, nothing is kept and nothing that lies there is run`, () => {
+  test(`if others can write to ${where}, nothing is cached and no cached code runs`, () => {
     const home = join(dir, `open-${mode}`)
     mkdirSync(join(home, '.cache/tollgate'), { recursive: true, mode: 0o700 })
     chmodSync(join(home, where), mode)
@@ -40,7 +40,7 @@ for (const [where, mode] of [
 }
 
 for (const home of ['/dev/null/home', 'relative', '']) {
-  test(`a home at ${JSON.stringify(home)}, where nothing can be kept, changes nothing`, () => {
+  test(`with a home of ${JSON.stringify(home)}, nothing is cached and the command works`, () => {
     assert.equal(version({ HOME: home }), SHOWN)
     assert.ok(!existsSync(join(process.cwd(), home, '.cache')))
   })

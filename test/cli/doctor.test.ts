@@ -50,7 +50,7 @@ test('the eight checks pass on a gateway in use', async () => {
   )
 })
 
-test('a lost or wrong pepper is a problem, and the start refuses it too', async () => {
+test('a lost or wrong pepper is a problem, and the gateway does not start with it', async () => {
   await using gateway = await startGateway({ messagesUrl: 'http://127.0.0.1:9' })
   const store = gateway.databaseUrl === null ? {} : { TOLLGATE_DATABASE_URL: gateway.databaseUrl }
   const right = { TOLLGATE_DATA_DIR: gateway.dataDir, ...store }
@@ -67,7 +67,7 @@ test('a lost or wrong pepper is a problem, and the start refuses it too', async 
   assert.match((await doctor(right)).of('pepper')?.found ?? '', /pepper is missing/)
 })
 
-test('a database that is none, or of a newer version, is a problem of the store', async () => {
+test('a file that is not a database, or one of a newer version, is a problem of the store', async () => {
   const dataDir = join(folder, 'broken')
   mkdirSync(dataDir, { mode: 0o700 })
   const file = join(dataDir, 'tollgate.db')
@@ -90,14 +90,14 @@ test('a database that is none, or of a newer version, is a problem of the store'
   assert.match(serve.stderr, /postgres:\/\/127\.0\.0\.1:1\/none cannot be used/)
 })
 
-test('little disk space is a warning, next to none a problem', () => {
+test('little disk space is a warning, almost none a problem', () => {
   assert.deepEqual(
     [19e6, 20e6, 999e6, 1000e6].map((bytes) => judgeSpace(bytes).state),
     ['problem', 'warning', 'warning', 'ok'],
   )
 })
 
-test('a refused upstream key is a problem of the doctor, and a warning of a gateway that serves', async () => {
+test('an upstream key that is refused is a problem for doctor and a warning for serve', async () => {
   const simulator = await startSimulator({ chatKey: 'the-chat-key' })
   opened.push(simulator)
   const environment = { TOLLGATE_CHAT_URL: simulator.chatUrl, TOLLGATE_CHAT_KEY: 'a-wrong-chat-key' }
@@ -110,7 +110,7 @@ test('a refused upstream key is a problem of the doctor, and a warning of a gate
   assert.equal((await fetch(`${serving.url}/healthz`)).status, 200)
 })
 
-test('upstream that answers 401 or 403 refuses the key; any other answer but 200 is a warning', async () => {
+test('an upstream that answers 401 or 403 is a problem, any other status but 200 a warning', async () => {
   let status = 200
   const upstream = createServer((_request, response) => response.writeHead(status).end())
   await new Promise<void>((resolve) => upstream.listen(0, '127.0.0.1', resolve))
@@ -126,7 +126,7 @@ test('upstream that answers 401 or 403 refuses the key; any other answer but 200
   assert.deepEqual(states, ['ok', 'problem', 'problem', 'warning', 'warning'])
 })
 
-test("accounts' own keys are checked by the doctor, and named by account without the key", async () => {
+test("doctor checks the accounts' own upstream keys, and names the account but not the key", async () => {
   const simulator = await startSimulator({ messagesKey: 'installation-key', chatKey: 'the-chat-key' })
   opened.push(simulator)
   const { messagesUrl, chatUrl: url } = simulator
@@ -160,7 +160,7 @@ test("accounts' own keys are checked by the doctor, and named by account without
   assert.match(JSON.stringify(others.checks), /its key for chat cannot be decrypted/)
 })
 
-test('models of the last week that have no price are named', async () => {
+test('models of the last week without a price are listed', async () => {
   const simulator = await startSimulator({})
   opened.push(simulator)
   await using gateway = await startGateway({ chatUrl: simulator.chatUrl })

@@ -96,7 +96,7 @@ async function rowsIn(url: string, table: string): Promise<unknown> {
 
 const COMPLETE = /^Imported \d+ rows into .*\. Now run `tollgate audit`/
 
-test('SQLite moves to PostgreSQL and back, and every row of every table is the same', async () => {
+test('an export from SQLite to PostgreSQL and back preserves every row of every table', async () => {
   const inPostgres = { TOLLGATE_DATA_DIR: newDir('postgres'), TOLLGATE_DATABASE_URL: database.url }
   assert.match(await done(['import', file], inPostgres), COMPLETE)
   assert.match(await done(['audit'], inPostgres), /^No difference in 6 calls and 1 credit/)
@@ -111,7 +111,7 @@ test('SQLite moves to PostgreSQL and back, and every row of every table is the s
   await done(['export', third], inSqlite)
   assert.deepEqual(linesOf(third), linesOf(file))
 
-  // The gateway goes on with it: the admin key of the source is recognised.
+  // The gateway runs on the imported data: the admin key of the source is accepted.
   copyFileSync(join(source, 'admin-key'), join(inSqlite.TOLLGATE_DATA_DIR, 'admin-key'))
   const serving = await serveTollgate({ ...inSqlite, TOLLGATE_DATABASE_URL: '' })
   const adminKey = readFileSync(join(source, 'admin-key'), 'utf8').trim()
@@ -130,7 +130,7 @@ test('SQLite moves to PostgreSQL and back, and every row of every table is the s
 })
 
 for (const store of ['SQLite', 'PostgreSQL'] as const) {
-  test(`an import into ${store} that is killed half-way leaves an empty store`, async () => {
+  test(`an import into ${store} that is killed leaves an empty store`, async () => {
     const dataDir = newDir(`killed-${store}`)
     const target = await createEmptyDatabase()
     const environment: Environment = {
@@ -138,7 +138,7 @@ for (const store of ['SQLite', 'PostgreSQL'] as const) {
       ...(store === 'SQLite' ? {} : { TOLLGATE_DATABASE_URL: target.url }),
     }
     try {
-      // The import reads a pipe: once it has taken all but the end of the file, it is in the middle of its work.
+      // The import reads a pipe: it is half done once it has read all but the end of the file.
       const pipe = join(folder, `pipe-${store}`)
       execFileSync('mkfifo', [pipe])
       const lines = readFileSync(file, 'utf8').trimEnd().split('\n')
@@ -163,7 +163,7 @@ for (const store of ['SQLite', 'PostgreSQL'] as const) {
   })
 }
 
-test('a file that is cut short, damaged, of another pepper or none is refused, and nothing is imported', async () => {
+test('a truncated, damaged or missing file, or one of another pepper, is refused, and nothing is imported', async () => {
   const refused = async (path: string, dataDir: string, reason: RegExp) => {
     const { code, stderr } = await runCommand(['import', path], { TOLLGATE_DATA_DIR: dataDir })
     assert.equal(code, 1)

@@ -7,7 +7,7 @@ closeAfter(commands)
 
 const recordOf = async (id: string) => await commands.gateway.manage('GET', `/v1/keys/${id}`)
 
-test('a key is created, shown, changed and revoked', async () => {
+test('a key is created, shown, updated and revoked', async () => {
   const { run, done } = commands
   const args = ['--name', 'checkout', '--monthly-budget', '25.5', '--allow-model', 'claude-haiku-5-5']
   const more = ['--allow-model', 'claude-opus-4-8', '--log-requests', '--expires-at', '2999-01-31T00:00:00Z']
@@ -43,7 +43,7 @@ test('a key is created, shown, changed and revoked', async () => {
   assert.match(final.stderr, /^tollgate: .*revoked/)
 })
 
-test('every limit has an option, on creation and on an update', async () => {
+test('every limit has an option in create and update', async () => {
   const { done, run } = commands
   const limits = ['--daily-budget', '5', '--rpm', '60', '--budget-mode', 'settled']
   await done(
@@ -83,7 +83,7 @@ test('every limit has an option, on creation and on an update', async () => {
   }
 })
 
-test('after a rotation the list distinguishes the two keys of one name', async () => {
+test('after a rotation the list distinguishes two keys of the same name', async () => {
   const { run, done } = commands
   const old = (await done('keys', 'create', '--name', 'twice')).trim()
   const rotated = await run('keys', 'rotate', 'twice', '--old-expires-in', '24h')
@@ -93,11 +93,11 @@ test('after a rotation the list distinguishes the two keys of one name', async (
   const [, first = '', second = ''] = listed.split('\n')
   assert.match(first, new RegExp(`usable .* ${fresh.slice(-4)} .* - +twice$`))
   assert.match(second, new RegExp(`usable .* ${old.slice(-4)} .* 20[\\d-]+ [\\d:]+ +twice$`))
-  // The name is that of both: nothing is done, and both are listed.
+  // Both keys have the name: nothing is done, and both are listed.
   const both = await run('keys', 'revoke', 'twice')
   assert.equal(both.code, 1)
   assert.match(both.stderr, /Several keys match "twice"\. Name one by its id:\n {2}key_.*\n {2}key_.*\n$/)
-  // A whole key that was typed by mistake names its key, and is repeated nowhere.
+  // A full secret given by mistake finds its key and is not printed.
   const whole = await run('keys', 'revoke', old)
   assert.match(whole.stdout, /^Revoked key_\w{26} \(twice\)\.\n$/)
   const unknown = await run('keys', 'show', `${fresh.slice(0, -1)}!`)
@@ -105,14 +105,14 @@ test('after a rotation the list distinguishes the two keys of one name', async (
   assert.ok(!unknown.stderr.includes(fresh.slice(0, 20)), unknown.stderr)
 })
 
-test('a key is found by its id, name, prefix or last four characters, and a near name is suggested', async () => {
+test('a key is found by id, name, prefix or last four characters, and a similar name is suggested', async () => {
   const { run, done } = commands
   const key = (await done('keys', 'create', '--name', 'found, by name')).trim()
   const shown = await done('keys', 'show', 'found, by name')
   const [id = ''] = /key_\w{26}/.exec(shown) ?? []
   for (const named of [id, key.slice(0, 16), key.slice(-4), `${key.slice(0, 16)}…${key.slice(-4)}`])
     assert.equal(await done('keys', 'show', named), shown, named)
-  // A key whose name is the prefix of another one makes that prefix ambiguous.
+  // A key named like the prefix of another makes that prefix ambiguous.
   await commands.gateway.createKey(key.slice(0, 16))
   const trap = await run('keys', 'revoke', key.slice(0, 16))
   assert.deepEqual([trap.code, trap.stdout], [1, ''])
@@ -124,7 +124,7 @@ test('a key is found by its id, name, prefix or last four characters, and a near
   assert.match(none.stderr, /There is no key "nothing like it"\. `tollgate keys list` lists them\.\n$/)
 })
 
-test('lists are paged, filtered, and printed as the API answers them', async () => {
+test("lists are paged and filtered, and --json prints the API's response", async () => {
   const { run, done, gateway } = commands
   const page = await run('keys', 'list', '--limit', '1')
   const [, next] = /add --after (\S+) or a larger --limit\.\n$/.exec(page.stderr) ?? []
@@ -138,7 +138,7 @@ test('lists are paged, filtered, and printed as the API answers them', async () 
   assert.equal(none.stderr, 'No keys match.\n')
 })
 
-test('a value that is refused ends with 2 and is named', async () => {
+test('a refused value exits with 2 and is named', async () => {
   const { run } = commands
   const cases: readonly (readonly [readonly string[], RegExp])[] = [
     [['create'], /^tollgate: --name is required/],

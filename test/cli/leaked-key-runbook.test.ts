@@ -10,14 +10,17 @@ import { readBlocks } from '../support/document-blocks.ts'
 import { after, before, test } from '../support/suite.ts'
 import { runTollgate, type ServingProcess, serveTollgate } from '../support/tollgate-process.ts'
 
-/** The runbook for a leaked key, block by block as it stands, on a gateway whose key its holder and a thief have used. */
+/**
+ * Runs every block of the runbook for a leaked key, unchanged, on a gateway whose key its owner and a thief
+ * have used.
+ */
 
 const execute = promisify(execFile)
 const runbook = readFileSync(new URL('../../docs/KEYS.md', import.meta.url), 'utf8')
 const blocks = readBlocks('docs/KEYS.md').filter(({ section }) => /^\d\. /.test(section))
 
 const HOLDER = 'checkout/2.1 (node)'
-/** A user agent that a shell, a spreadsheet or a terminal would stumble over. */
+/** A user agent that could break a shell, a spreadsheet or a terminal. */
 const THIEF = `=cmd|'/c x'!A1 "; touch pwned; $(touch pwned) \`touch pwned\``
 const MODELS = ['claude-haiku-5-5', 'claude-opus-4-8', 'gpt-6-luna']
 const LIMITS = {
@@ -96,7 +99,7 @@ const nanosOf = (usd: unknown): bigint => BigInt(Math.round(Number(usd) * 1e9))
 const sumOf = (calls: readonly Record<string, unknown>[]): bigint =>
   calls.reduce((sum, each) => sum + nanosOf(each['cost_usd']), 0n)
 
-test('the runbook for a leaked key works word for word', async () => {
+test('the runbook for a leaked key works verbatim', async () => {
   await manage('POST', '/gateway/v1/credits', { amount_usd: 50, reason: 'prepaid' })
   const leaked = await manage('POST', '/v1/keys', { name: 'checkout, production', ...LIMITS })
   const bystander = await manage('POST', '/v1/keys', { name: `not ${leaked['prefix']}` })
@@ -116,7 +119,7 @@ test('the runbook for a leaked key works word for word', async () => {
   made.push(await call(key, THIEF, { stream: true, leaves: true, simulate: 'tokens=9; drip=50' }))
   const records: Record<string, unknown>[] = []
   for (const { id, by } of made) {
-    // The request waits until the call is settled.
+    // The lookup waits until the call has settled.
     records.push({ ...(await manage('GET', `/gateway/v1/requests/${id}`)), by })
   }
   const stolen = records.filter((each) => each['by'] === THIEF && nanosOf(each['cost_usd']) > 0n)
@@ -134,7 +137,7 @@ test('the runbook for a leaked key works word for word', async () => {
         PATH: [curl.folder, commands, dirname(process.execPath), '/usr/bin', '/bin'].join(':'),
         TOLLGATE_URL: tollgate.url,
         TOLLGATE_ADMIN_KEY: adminKey,
-        // The prefix as the holder sent it has a few characters more than are kept.
+        // The owner's copy of the prefix has a few characters more than the stored one.
         PREFIX: key.slice(0, 20),
         OWN: ' checkout/2\\.',
       },
@@ -187,7 +190,7 @@ test('the runbook for a leaked key works word for word', async () => {
   assert.match(audit.stdout, /^No difference/)
 })
 
-test('the runbook has a block for each of its steps, and each is bash', () => {
+test('each step of the runbook has a bash block', () => {
   const steps = runbook.match(/^### \d+\. /gm) ?? []
   assert.deepEqual(
     blocks.map(({ language }) => language),
@@ -195,7 +198,7 @@ test('the runbook has a block for each of its steps, and each is bash', () => {
   )
 })
 
-test('SECURITY.md says whom to write to, and leads to the runbook', () => {
+test('SECURITY.md names a contact and links to the runbook', () => {
   const security = readFileSync(new URL('../../SECURITY.md', import.meta.url), 'utf8')
   assert.match(security, /\]\(docs\/KEYS\.md#a-leaked-key\)/)
   assert.match(security, /security contact/)

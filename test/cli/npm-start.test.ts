@@ -35,7 +35,7 @@ async function startOpenEnded() {
   }
 }
 
-/** Runs npm or npx as in the README, in its own process group, as in a terminal. */
+/** Runs npm or npx as in the README, in its own process group, as a terminal would. */
 async function startByNpm(upstreamUrl: string, command: string, ...args: string[]) {
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-npm-'))
   const dataDir = join(folder, 'data')
@@ -73,15 +73,15 @@ async function startByNpm(upstreamUrl: string, command: string, ...args: string[
   return {
     ...{ url, key, npm, dataDir, databaseUrl: place.databaseUrl },
     output: () => output,
-    /** Whether npm still runs: in a container the end of npm is the end of all processes. */
+    /** Whether npm still runs: in a container, the end of npm ends all processes. */
     npmRuns: () => child.exitCode === null && child.signalCode === null,
-    /** Resolves when no process can write to the output any more: npm, the shell and the gateway have ended. */
+    /** Resolves when npm, the shell and the gateway have ended and closed the output. */
     ended: () => withDeadline(ended, () => `something stays behind:\n${output}`, 60_000),
     async dispose() {
       try {
         process.kill(-npm, 'SIGKILL')
       } catch {
-        // All processes of the group have ended.
+        // Resolves when all processes of the group have ended.
       }
       await place.remove()
       rmSync(folder, { recursive: true, force: true })
@@ -111,7 +111,7 @@ const endings: Record<string, (npm: number) => void> = {
 }
 
 for (const [name, end] of Object.entries(endings)) {
-  test(`npm start: ${name} drains and ends the gateway, and nothing stays behind`, async () => {
+  test(`npm start: ${name} drains and ends the gateway and leaves no process`, async () => {
     const upstream = await startOpenEnded()
     const started = await startByNpm(upstream.url, 'npm', 'start')
     try {

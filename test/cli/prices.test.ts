@@ -27,7 +27,7 @@ const bad = file('bad.json', { models: [{ id: 'o3', rates: { standard: { input: 
 
 const prices = async (...args: readonly string[]) => await runInThread(['prices', ...args], {}, dir)
 
-test('show lists the prices of the gateway, or everything about one model, by any of its names', async () => {
+test("show lists the gateway's prices, or everything about one model, by any of its names", async () => {
   const { done, run, gateway } = commands
   const all = await done('prices', 'show')
   assert.match(all, /^Prices [\d.-]+, USD per million tokens\n/)
@@ -43,7 +43,7 @@ test('show lists the prices of the gateway, or everything about one model, by an
   assert.match(unknown.stderr, /There is no price for no-such-model/)
 })
 
-test('check says what a valid overlay changes and when, and what is wrong with another', async () => {
+test('check prints what a valid overlay changes and when, and the errors of an invalid one', async () => {
   const valid = await prices('check', good)
   assert.equal(valid.code, 0)
   assert.match(valid.stdout, /is valid\. Models added: 0, changed: 1\./)

@@ -50,7 +50,7 @@ async function useLog(url: string, adminKey: string): Promise<void> {
 }
 
 test(
-  'in a directory that was open to others nothing that a gateway makes is, and the start says what to run',
+  "the gateway's files are private even in an open data directory, and the log gives the chmod command",
   withFolder(async (dataDir) => {
     mkdirSync(dataDir)
     chmodSync(dataDir, 0o755)

@@ -17,7 +17,7 @@ const overlay = (input: string) =>
     2,
   )
 
-test('SIGHUP takes a changed overlay into use, and a bad one changes nothing and is explained', async () => {
+test('SIGHUP applies a changed overlay, and keeps the old one if the new one is invalid', async () => {
   const simulator = await startSimulator()
   writeFileSync(file, overlay('1'))
   const tollgate = await serveTollgate({

@@ -40,7 +40,7 @@ test('calls are a table, newest first, with the name of their key', async () => 
   assert.deepEqual([none.code, none.stdout, none.stderr], [0, '', 'No calls match.\n'])
 })
 
-test("filters and exports are the API's, for the account and for one key", async () => {
+test('filters and exports match the API, for the account and for one key', async () => {
   const { done } = commands
   const filters: readonly (readonly [readonly string[], string])[] = [
     [['--model', 'claude-opus-4-8'], 'model=claude-opus-4-8'],
@@ -75,7 +75,7 @@ test('one call is shown with everything that is recorded', async () => {
   assert.match(none.stderr, /There is no request with this id/)
 })
 
-test('a model name cannot draw on a terminal, in no format, and a file gets it as it is', async () => {
+test('control characters in a model name are masked on a terminal, in every format, but not in files', async () => {
   const { gateway, start, done } = commands
   const evil = '\u001b[2J\u009b\u202emodel'
   await changeDatabase(gateway, `UPDATE call SET model_served = '${evil}' WHERE id = '${ids[0]}'`)
@@ -94,10 +94,10 @@ test('a model name cannot draw on a terminal, in no format, and a file gets it a
   assert.ok((await done('requests', '--format', 'csv')).includes(evil))
 })
 
-/** So many rows are more than pipes and sockets hold. */
+/** More rows than pipes and sockets buffer. */
 const ROWS = 6_000
 
-test('a long export is complete, and stops when nobody reads it', async () => {
+test('a long export is complete, and stops when its reader closes', async () => {
   const { gateway, done, start } = commands
   await fillLog(gateway, key.id, ROWS, Date.parse('2020-06-01T00:00:00Z'))
   const args = ['keys', 'requests', key.id, '--end', '2020-06-02', '--format', 'ndjson']

@@ -20,7 +20,7 @@ function overlayOf(inputs: Readonly<Record<string, string>>): Readonly<Record<st
   return { TOLLGATE_PRICES: file }
 }
 
-/** Today as of the start: no call is on an earlier day, also where midnight comes during the test. */
+/** Captured once, so that midnight during the test changes nothing. */
 const DAY = new Date().toISOString().slice(0, 10)
 
 let gateway: SmallGateway
@@ -37,7 +37,7 @@ after(async () => {
 const FROM = ['rerate', '--from', '2026-01-01'] as const
 const auditLine = async (): Promise<string> => (await gateway.run(['audit'])).stdout
 
-test('calls are priced again beside the running gateway, shown, credited and charged, each once', async () => {
+test('rerate shows, credits and charges calls while the gateway runs, each once', async () => {
   const shown = await gateway.run(FROM, CHEAPER)
   assert.deepEqual(shown, {
     code: 0,
@@ -63,7 +63,7 @@ test('calls are priced again beside the running gateway, shown, credited and cha
   assert.equal(again.stdout, 'No cost changes.\nUnchanged: 2 calls.\n')
   assert.equal(again.code, 0)
 
-  // Calls that cost more are only reported; --charge posts them.
+  // Calls that would cost more are only reported; --charge charges them.
   const dearer = await gateway.run([...FROM, '--apply', '--yes'], DEARER)
   assert.match(
     dearer.stdout,
@@ -79,9 +79,9 @@ test('calls are priced again beside the running gateway, shown, credited and cha
   assert.match(await auditLine(), /^No difference in 2 calls and 2 credits/)
 })
 
-test('the calls are chosen by date, instant and model', async () => {
+test('calls are selected by date, instant and model', async () => {
   const today = new Date().toISOString().slice(0, 10)
-  // The price was not booked before, since a version can be applied to a call only once.
+  // These prices were not applied before: a version applies to a call only once.
   const prices = overlayOf({ 'claude-haiku-5-5': '0.05' })
   const counted = async (...args: string[]): Promise<boolean> =>
     (await gateway.run(['rerate', ...args], prices)).stdout.includes('claude-haiku-5-5      2 ')
@@ -113,7 +113,7 @@ test('the calls are chosen by date, instant and model', async () => {
   await move('- 3600000')
 })
 
-test('without --charge only the calls that cost less are booked', async () => {
+test('without --charge only the calls that would cost less are credited', async () => {
   await gateway.call(10_000, 'claude-opus-4-8')
   const prices = overlayOf({ 'claude-haiku-5-5': '0.01', 'claude-opus-4-8': '1000' })
   const { stdout } = await gateway.run([...FROM, '--apply', '--yes'], prices)

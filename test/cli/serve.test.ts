@@ -31,7 +31,7 @@ before(async () => {
 })
 after(() => tollgate.dispose())
 
-test('a first start creates an admin key, names its file, and leads to a first call with either SDK', async () => {
+test('a first start creates an admin key, names its file, and shows a first call with either SDK', async () => {
   assert.match(tollgate.banner, /THE BUILT-IN SIMULATOR/)
   assert.ok(tollgate.banner.includes(`Dashboard  ${tollgate.url}/dashboard\n`))
   assert.doesNotMatch(tollgate.banner, /svc_admin_/)
@@ -55,7 +55,7 @@ test('a first start creates an admin key, names its file, and leads to a first c
   assert.equal(completion.object, 'chat.completion')
 })
 
-test('the commands that the banner prints work as they stand', async () => {
+test('the commands that the banner prints work verbatim', async () => {
   const curl = curlStandIn()
   try {
     const commands = tollgate.banner.slice(
@@ -73,7 +73,7 @@ test('the commands that the banner prints work as they stand', async () => {
   }
 })
 
-test('the first admin key is shown on a terminal only; in a pipe or a log the banner names its file', () => {
+test('the first admin key is printed only on a terminal; elsewhere the banner names its file', () => {
   const config = readConfig({ TOLLGATE_DATA_DIR: './data' })
   const facts = { url: '', config, isSimulated: true, firstAdminKey: 'svc_admin_first', certificate: null }
   assert.match(banner({ ...facts, isTerminal: true }), /Admin key {2}svc_admin_first\n.*data\/admin-key/)
@@ -82,13 +82,13 @@ test('the first admin key is shown on a terminal only; in a pipe or a log the ba
   assert.match(piped, /Admin key {2}in data\/admin-key/)
 })
 
-test('one data directory serves one gateway: a second one says so and ends with 1', async () => {
+test('a second gateway on the same data directory exits with 1 and says why', async () => {
   const second = await runTollgate(['serve'], { TOLLGATE_PORT: '0', ...tollgate.environment })
   assert.equal(second.code, 1)
   assert.match(second.stderr, /Another Tollgate process already uses .*\. Stop it, or set TOLLGATE_DATA_DIR/)
 })
 
-test('a taken port is explained', async () => {
+test('a port in use is explained', async () => {
   const { port } = new URL(tollgate.url)
   const dataDir = `${tollgate.dataDir}-2`
   const end = await runTollgate(['serve'], { TOLLGATE_PORT: port, TOLLGATE_DATA_DIR: dataDir })
@@ -96,7 +96,7 @@ test('a taken port is explained', async () => {
   assert.match(end.stderr, new RegExp(`Port ${port} on 127\\.0\\.0\\.1 is taken`))
 })
 
-test('a second start on the same data keeps keys and does not print the admin key again', async () => {
+test('a second start on the same data keeps the keys and does not print the admin key again', async () => {
   const apiKey = await tollgate.createKey()
   tollgate.signal('SIGTERM')
   assert.equal((await tollgate.finished).code, 0)
@@ -109,7 +109,7 @@ test('a second start on the same data keeps keys and does not print the admin ke
   await response.body?.cancel()
 })
 
-test('a start that was cut off before its pepper was written is made up for: keys are never digested without one', async () => {
+test('a start recovers from an empty pepper file by writing a new pepper', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'tollgate-pepper-'))
   writeFileSync(join(dataDir, 'pepper'), '', { mode: 0o600 })
   const started = await serveTollgate({ TOLLGATE_DATA_DIR: dataDir })
@@ -128,7 +128,7 @@ async function assertRefused(url: string, adminKey: string): Promise<void> {
   await response.body?.cancel()
 }
 
-test('a banner does not name the simulator once an account has an upstream of its own', async () => {
+test('the banner does not mention the simulator once an account has its own upstream', async () => {
   await using first = await serveTollgate()
   assert.match(first.banner, /THE BUILT-IN SIMULATOR/)
   const adminKey = readFileSync(join(first.dataDir, 'admin-key'), 'utf8').trim()
@@ -145,7 +145,7 @@ test('a banner does not name the simulator once an account has an upstream of it
   assert.match(second.banner, /Chat +not configured[\s\S]*An account has an upstream of its own/)
 })
 
-test('with one surface configured the other answers 503; a changed or removed TOLLGATE_ADMIN_KEY stops working', async () => {
+test('an unconfigured surface answers 503, and a changed or removed TOLLGATE_ADMIN_KEY stops working', async () => {
   const [former, latter] = ['the-former-admin-key-of-the-operator', 'the-latter-admin-key-of-the-operator']
   const upstream = { TOLLGATE_MESSAGES_URL: 'http://127.0.0.1:9/' }
   await using first = await serveTollgate({ ...upstream, TOLLGATE_ADMIN_KEY: former })
@@ -171,7 +171,7 @@ test('with one surface configured the other answers 503; a changed or removed TO
   second.signal('SIGTERM')
   await second.finished
 
-  // No admin key is left, so this start makes one.
+  // No admin key is left, so this start creates one.
   await using third = await serveTollgate(first.environment)
   assert.match(await third.createKey(), /^svc_live_/)
   await assertRefused(third.url, latter)

@@ -14,7 +14,7 @@ async function startOpenEnded(): Promise<{ url: string; reply: Promise<ServerRes
   const { promise: reply, resolve } = Promise.withResolvers<ServerResponse>()
   const server = createServer((req, res) => {
     req.resume()
-    // A gateway asks for the models when it starts.
+    // A gateway requests the models when it starts.
     if (req.method === 'GET') {
       res.end('{"data":[]}')
       return
@@ -55,7 +55,7 @@ async function openStream(tollgate: ServingProcess, key: string) {
   return reader
 }
 
-test('SIGTERM lets a running stream finish, closes idle connections, takes no new ones, and exits with 0', async () => {
+test('SIGTERM lets a running stream finish, closes idle connections, refuses new ones, and exits with 0', async () => {
   const upstream = await startOpenEnded()
   const { tollgate, key } = await serveWith(upstream.url)
   try {
@@ -83,7 +83,7 @@ test('SIGTERM lets a running stream finish, closes idle connections, takes no ne
   }
 })
 
-test('a stream that outlasts the limit of the drain is cut, visibly, and the exit is still 0', async () => {
+test('a stream that outlasts the drain time is cut, and the exit code is still 0', async () => {
   const upstream = await startOpenEnded()
   const { tollgate, key } = await serveWith(upstream.url, '{"shutdown":{"drain_seconds":0.2}}')
   try {
@@ -125,7 +125,7 @@ test('a second signal stops at once', async () => {
   }
 })
 
-test('a gateway whose output nobody reads any more serves on, and still stops with 0', async () => {
+test('a gateway whose output is no longer read still serves, and exits with 0', async () => {
   await using tollgate = await serveTollgate({ TOLLGATE_LOG_LEVEL: 'debug' })
   tollgate.stopReading()
   for (let i = 0; i < 20; i++) {

@@ -4,14 +4,14 @@ import { runCommand } from '../support/command-thread.ts'
 import { changeDatabase } from '../support/read-database.ts'
 import { type Finished, type ServingProcess, serveTollgate } from '../support/tollgate-process.ts'
 
-/** A served gateway with one key, whose calls have the usage that a test names. */
+/** A gateway process with one key, whose calls have the usage that a test names. */
 export interface SmallGateway extends AsyncDisposable {
   readonly tollgate: ServingProcess
-  /** A Messages call for which upstream reports so many input tokens. */
+  /** A Messages call for which upstream reports this many input tokens. */
   call(inputTokens: number, model?: string): Promise<void>
-  /** A command on this gateway's data: the first of each name as a process, later ones in a thread. */
+  /** Runs a command on this gateway's data: the first of each name in a process, later ones in a thread. */
   run(args: readonly string[], environment?: Readonly<Record<string, string>>): Promise<Finished>
-  /** Changes the database from beside, past all constraints. */
+  /** Changes the database directly, bypassing all constraints. */
   tamper(sql: string): Promise<void>
   close(): Promise<void>
 }

@@ -53,7 +53,7 @@ const call = (url: string) =>
     return response.status
   })
 
-test('the backup of docs/OPERATIONS.md, made while calls are under way, balances and can be served from', async () => {
+test('the backup of docs/OPERATIONS.md, taken under load, balances and can be served', async () => {
   symlinkSync(gateway.dataDir, join(folder, 'data'))
   const programs = join(folder, 'programs')
   mkdirSync(programs)
@@ -100,7 +100,7 @@ test('the backup of docs/OPERATIONS.md, made while calls are under way, balances
   assert.match(await shell('TOLLGATE_DATA_DIR=restored tollgate audit'), /^No difference/)
 })
 
-/** Revokes the key in maintenance, where no call is served. */
+/** Revokes the key in maintenance mode, where no calls are served. */
 async function maintain(dataDir: string): Promise<void> {
   const environment = { TOLLGATE_DATA_DIR: dataDir, TOLLGATE_HOST: '0.0.0.0', TOLLGATE_PORT: '0' }
   const { code, stdout: adminKey } = await runCommand(['admin-key', 'create'], environment)
@@ -125,7 +125,7 @@ async function maintain(dataDir: string): Promise<void> {
   assert.equal((await serving.finished).code, 0)
 }
 
-test('the configuration and a pepper of the environment are copied; PostgreSQL has its own tool', async () => {
+test('backup copies the configuration and the pepper of the environment, and names pg_dump on PostgreSQL', async () => {
   const pepper = 'a-pepper-from-the-environment'
   const working = join(folder, 'working')
   mkdirSync(working)

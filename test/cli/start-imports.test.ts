@@ -5,7 +5,7 @@ import { test } from '../support/suite.ts'
 
 const texts = new Map(readSourceTree('src').map(({ path, text }) => [path, text]))
 
-/** Every file and package that is loaded with a file, before a line of that file runs. */
+/** Every file and package loaded with a file, before any line of it runs. */
 function loadedWith(path: string, found = new Set<string>()): Set<string> {
   if (found.has(path)) return found
   found.add(path)
@@ -19,14 +19,14 @@ function loadedWith(path: string, found = new Set<string>()): Set<string> {
   return found
 }
 
-test('the walk over what a file loads follows imports, but not those of types alone', () => {
+test('loadedWith follows imports, except type-only imports', () => {
   const loaded = loadedWith('src/cli/serve.ts')
   assert.ok(loaded.has('src/gateway/handle-request.ts'))
   assert.ok(loaded.has('pino'))
   assert.ok(!loaded.has('src/ledger/ledger-store.ts'))
 })
 
-// Each of these takes 40 to 100 ms to load, of the half second in which the gateway is to serve.
+// Each of these takes 40 to 100 ms to load, and the gateway should serve within half a second.
 for (const heavy of [
   'pg',
   'music-metadata',
@@ -35,20 +35,20 @@ for (const heavy of [
   'standardwebhooks',
   '@opentelemetry/',
 ]) {
-  test(`the start does not wait for ${heavy}`, () => {
+  test(`serve does not load ${heavy} at its start`, () => {
     for (const path of ['src/cli/serve.ts', 'src/store/sqlite/worker.ts'])
       assert.ok(![...loadedWith(path)].some((loaded) => loaded.startsWith(heavy)), path)
   })
 }
 
-// Over HTTP a command needs none of these modules, and with them it takes three times as long to start.
+// A command that uses HTTP needs none of these modules, and takes three times as long to start with them.
 for (const heavy of ['zod', 'pg', 'pino', 'node:sqlite', 'src/installation.ts', 'src/management/']) {
-  test(`commands on the management API do not wait for ${heavy}`, () => {
+  test(`commands of the management API do not load ${heavy}`, () => {
     for (const name of ['program', 'keys', 'usage', 'requests', 'credits', 'accounts'])
       assert.ok(![...loadedWith(`src/cli/${name}.ts`)].some((loaded) => loaded.startsWith(heavy)), name)
   })
 }
 
-test('nothing loads the data of all languages, which takes 20 to 40 ms, to write a number', () => {
+test('no file formats numbers with Intl, whose data takes 20 to 40 ms to load', () => {
   for (const [path, text] of texts) assert.doesNotMatch(text, /\.toLocale\w*\(|\bIntl\./, path)
 })

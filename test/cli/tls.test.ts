@@ -24,7 +24,7 @@ after(async () => {
   rmSync(folder, { recursive: true })
 })
 
-/** A connection that has been served once. */
+/** A connection that has served one request. */
 async function open(): Promise<tls.TLSSocket> {
   const port = Number(new URL(tollgate.url).port)
   const socket = tls.connect({ host: 'localhost', port, ca: [localPair.cert, otherPair.cert] })
@@ -58,7 +58,7 @@ test('the banner names the certificate, and its commands make a first call over 
   }
 })
 
-test('commands trust the certificate that the configuration names, and say what to do where there is none', async () => {
+test('commands trust the configured certificate, and without one say how to trust it', async () => {
   const args = ['keys', 'create', '--name', 'over-tls', '--url', tollgate.url, '--admin-key-file']
   const keyFile = join(tollgate.dataDir, 'admin-key')
   const made = await runTollgate([...args, keyFile], files)
@@ -73,7 +73,7 @@ test('commands trust the certificate that the configuration names, and say what 
   assert.equal(named.code, 0, named.stderr)
 })
 
-test('SIGHUP takes a new certificate for new connections; a bad one changes nothing and is explained', async () => {
+test('SIGHUP loads a new certificate for new connections, and keeps the old one if it is invalid', async () => {
   const first = await open()
   assert.equal(commonName(first), 'upstream.test')
   writePair(folder, otherPair)

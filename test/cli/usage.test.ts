@@ -17,7 +17,7 @@ const api = async (query: string): Promise<string> => {
   ).text()
 }
 
-test('usage is a table by day, model or key, with the total and what was saved', async () => {
+test('usage is a table by day, model or key, with total and savings', async () => {
   const { done } = commands
   const byModel = await done('usage', '--group-by', 'model')
   assert.match(
@@ -33,7 +33,7 @@ test('usage is a table by day, model or key, with the total and what was saved',
   assert.match(sum, /\n\ncalls +input +cost +list cost\n +2 +2,001,000 /)
 })
 
-test('accounts are named, and a page that is not the last says how to read the next one', async () => {
+test('accounts have names, and an incomplete page says how to read the next one', async () => {
   const { done, run } = commands
   assert.match(
     await done('usage', '--group-by', 'account', '--account', '*'),
@@ -49,7 +49,7 @@ test('accounts are named, and a page that is not the last says how to read the n
   }
 })
 
-test("JSON and CSV are the API's", async () => {
+test("JSON and CSV equal the API's responses", async () => {
   const { done } = commands
   const json = await done('usage', '--group-by', 'key,model', '--json')
   assert.equal(json, `${await api('group_by=key,model')}\n`)

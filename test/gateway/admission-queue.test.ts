@@ -16,7 +16,7 @@ const BUDGET: Held['by'] = {
 const CREDIT = heldBy({ limit: 'credit' })
 const enter = (queues: AdmissionQueues, key: string) => queues.enter(Buffer.from(key))
 
-/** Whether a promise is resolved, once all due work has run. */
+/** Whether a promise has resolved after all pending work has run. */
 async function isKept(promise: Promise<unknown>): Promise<boolean> {
   let kept = false
   promise.then(() => {
@@ -28,13 +28,16 @@ async function isKept(promise: Promise<unknown>): Promise<boolean> {
 
 const waitForCap = (entry: QueueEntry, budgetId?: string) => entry.turn(heldBy(BUDGET, budgetId))
 
-/** Begins a queue like a call that just learned that the cap is held. The wait is in an object, or it would be awaited. */
+/**
+ * Starts a queue like a call that has just learned that the cap is held. The wait is wrapped in an object,
+ * because `await` would otherwise wait for it.
+ */
 async function beginQueue(entry: QueueEntry): Promise<{ readonly turn: Promise<string> }> {
   assert.equal(await waitForCap(entry), 'ask', 'whoever begins a line asks once more')
   return { turn: waitForCap(entry) }
 }
 
-test('a call waits behind those of its key that wait, and behind no others', async () => {
+test('a call waits only behind waiting calls of its own key', async () => {
   const queues = new AdmissionQueues(LONG_MS)
   const first = enter(queues, 'k')
   assert.equal(enter(queues, 'k').heldBefore, null)
@@ -47,7 +50,7 @@ test('a call waits behind those of its key that wait, and behind no others', asy
   assert.equal(enter(queues, 'k').heldBefore, null)
 })
 
-test('the first in line asks when a call of its key was settled, the second when the first is gone', async () => {
+test('the first call asks when a call of its key settles, and the second when the first has left', async () => {
   const queues = new AdmissionQueues(LONG_MS)
   const [first, second] = [enter(queues, 'k'), enter(queues, 'k')]
   const { turn: firstTurn } = await beginQueue(first)
@@ -63,7 +66,7 @@ test('the first in line asks when a call of its key was settled, the second when
   assert.equal(queues.waiting, 0)
 })
 
-test('calls of two keys that draw on one budget stand in one line', async () => {
+test('calls of two keys that share a budget wait in one queue', async () => {
   const queues = new AdmissionQueues(LONG_MS)
   const [first, second] = [enter(queues, 'old'), enter(queues, 'rotated')]
   const { turn } = await beginQueue(first)
@@ -76,7 +79,7 @@ test('calls of two keys that draw on one budget stand in one line', async () => 
   second.done(true)
 })
 
-test('what happens while the first asks is not missed', async () => {
+test('a settlement while the first call asks is not missed', async () => {
   const queues = new AdmissionQueues(LONG_MS)
   const entry = enter(queues, 'k')
   await waitForCap(entry)
@@ -87,7 +90,7 @@ test('what happens while the first asks is not missed', async () => {
   entry.done(false)
 })
 
-test('who came first is first, even if it joins its line last', async () => {
+test('calls keep their order of arrival, even if an earlier one joins its queue later', async () => {
   const queues = new AdmissionQueues(LONG_MS)
   const [first, second] = [enter(queues, 'k'), enter(queues, 'k')]
   const { turn: secondTurn } = await beginQueue(second)
@@ -99,7 +102,7 @@ test('who came first is first, even if it joins its line last', async () => {
   second.done(false)
 })
 
-test('calls of different keys that wait for the credit of one account stand in one line', async () => {
+test("calls of different keys that wait for an account's credit share one queue", async () => {
   const queues = new AdmissionQueues(LONG_MS)
   const [first, second] = [enter(queues, 'k'), enter(queues, 'l')]
   assert.equal(await first.turn(CREDIT), 'ask')
@@ -112,7 +115,7 @@ test('calls of different keys that wait for the credit of one account stand in o
   second.done(true)
 })
 
-test('a call that has room under its cap and none in the credit changes queues', async () => {
+test('a call with room under its cap but not in the credit changes queues', async () => {
   const queues = new AdmissionQueues(LONG_MS)
   const [first, second] = [enter(queues, 'k'), enter(queues, 'k')]
   await waitForCap(first)
@@ -126,7 +129,7 @@ test('a call that has room under its cap and none in the credit changes queues',
   assert.equal(queues.waiting, 0)
 })
 
-test('a wait ends when its time is over, wherever in line', async () => {
+test('a wait ends at its timeout, at any position in the queue', async () => {
   const queues = new AdmissionQueues(0)
   const [first, second] = [enter(queues, 'k'), enter(queues, 'k')]
   const { turn: firstTurn } = await beginQueue(first)
@@ -137,7 +140,7 @@ test('a wait ends when its time is over, wherever in line', async () => {
   second.done(false)
 })
 
-/** Fills queues, each up to its limit, until so many calls wait. */
+/** Fills queues, each up to its limit, until this many calls wait. */
 function fill(queues: AdmissionQueues, names: string, count: number): QueueEntry[] {
   return Array.from({ length: count }, (_, i) => {
     const name = `${names}${Math.floor(i / limits.callsQueuedPerLimitMax)}`
@@ -147,7 +150,7 @@ function fill(queues: AdmissionQueues, names: string, count: number): QueueEntry
   })
 }
 
-test('when too many wait for one cap, the next has no entry, and other keys have', async () => {
+test('a full queue refuses further calls, without affecting other keys', async () => {
   const queues = new AdmissionQueues(LONG_MS)
   const entries = fill(queues, 'k', limits.callsQueuedPerLimitMax)
   const [same, other] = [enter(queues, 'k0'), enter(queues, 'other')]
@@ -157,7 +160,7 @@ test('when too many wait for one cap, the next has no entry, and other keys have
   assert.equal(queues.waiting, 0)
 })
 
-test('a line whose cause is gone dissolves in steps that double, in order', async () => {
+test('after a settlement a queue empties in order, in steps that double', async () => {
   const queues = new AdmissionQueues(LONG_MS)
   const entries = Array.from({ length: 100 }, () => enter(queues, 'k'))
   const asked: number[] = []
@@ -173,7 +176,7 @@ test('a line whose cause is gone dissolves in steps that double, in order', asyn
     await new Promise((resolve) => setImmediate(resolve))
     const together = asked.slice(before)
     rounds.push(together.length)
-    // All calls are admitted together, as by a batch of the store.
+    // All calls are admitted together, as by one batch of the store.
     for (const i of together) entries[i]?.done(true)
   }
   assert.deepEqual(
@@ -183,7 +186,7 @@ test('a line whose cause is gone dissolves in steps that double, in order', asyn
   assert.ok(rounds.length < 10, `it took the rounds ${rounds}`)
 })
 
-test('when there is no more room, the line goes back to asking one by one', async () => {
+test('when the room is used up, the queue asks one call at a time again', async () => {
   const queues = new AdmissionQueues(LONG_MS)
   const entries = Array.from({ length: 8 }, () => enter(queues, 'k'))
   const [first, second, third, fourth] = entries
@@ -202,7 +205,7 @@ test('when there is no more room, the line goes back to asking one by one', asyn
   )
   second.done(true)
   await Promise.all(turns.slice(1, 3))
-  // Both calls are held back again.
+  // Both calls have to wait again.
   const again = [waitForCap(third), waitForCap(fourth)]
   assert.equal(await again[0], 'ask', 'the second was admitted meanwhile: the first in line asks once more')
   assert.equal(await isKept(waitForCap(third)), false)

@@ -10,7 +10,7 @@ import type { Admission, CallOpening } from '../../src/ledger/call.ts'
 import { WaitingCalls } from '../../src/ledger/unsent-calls.ts'
 import { test } from '../support/suite.ts'
 
-/** A call with only the members that admission looks at. */
+/** A call with only the members that admission reads. */
 function callOf(res: ReturnType<typeof client>): PlannedCall {
   return {
     exchange: {
@@ -92,7 +92,7 @@ const held: Extract<Admission, { kind: 'held' }> = {
   balanceNanos: 1n,
 }
 
-test('a client that left while its body was being read is not asked about', async () => {
+test('a call whose client left while its body was read is not admitted', async () => {
   const gateway = gatewayWith([])
   assert.deepEqual(await admit(callOf(client(true)), gateway), { kind: 'client_left' })
   assert.equal(gateway.asked, 0)
@@ -107,7 +107,7 @@ for (const [what, end, outcome] of [
   ['during which the store fails', null, 'Error: nobody was to ask'],
   ['whose client leaves', 'leaves', 'client_left'],
 ] as const) {
-  test(`a waiting call ${what} leaves its place in the queue`, async () => {
+  test(`a waiting call ${what} leaves the queue`, async () => {
     const gateway = gatewayWith([held, held, ...(end === null || end === 'leaves' ? [] : [end])])
     const res = client(false)
     const admitted = admit(callOf(res), gateway).then(
@@ -123,7 +123,7 @@ for (const [what, end, outcome] of [
   })
 }
 
-test('a call that finds the queue full does not overtake the calls in it', async () => {
+test('a call that finds the queue full does not overtake queued calls', async () => {
   const gateway = gatewayWith([held])
   const entries = Array.from({ length: limits.callsWaitingMax }, (_, i) => {
     const name = `acct_${Math.floor(i / limits.callsQueuedPerLimitMax)}`
@@ -138,16 +138,11 @@ test('a call that finds the queue full does not overtake the calls in it', async
 })
 
 for (const [what, part, state, code] of [
-  [
-    'settlements wait that would be lost with the process',
-    'settler',
-    { isSound: false },
-    'store_unavailable',
-  ],
-  ['too many settlements wait', 'settler', { waiting: 20_000 }, 'store_unavailable'],
-  ['as many calls as may be are in flight', 'inFlight', { count: limits.callsInFlightMax }, 'no_memory'],
+  ['pending settlements are not safe on disk', 'settler', { isSound: false }, 'store_unavailable'],
+  ['too many settlements are pending', 'settler', { waiting: 20_000 }, 'store_unavailable'],
+  ['the maximum of calls is in flight', 'inFlight', { count: limits.callsInFlightMax }, 'no_memory'],
 ] as const) {
-  test(`nothing is admitted while ${what}`, async () => {
+  test(`no call is admitted while ${what}`, async () => {
     const gateway = gatewayWith([])
     Object.assign(gateway[part], state)
     const answer = await admit(callOf(client(false)), gateway)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { BackgroundQueue } from '../../src/gateway/key-shares.ts'
 import { test } from '../support/suite.ts'
 
-test('as many pieces of work are reserved as may be, and one more when one is done', async () => {
+test('a queue reserves a limited number of tasks, and one more when one has finished', async () => {
   const background = new BackgroundQueue()
   assert.deepEqual(
     [1, 2, 3].map(() => background.reserve(2)),
@@ -14,7 +14,7 @@ test('as many pieces of work are reserved as may be, and one more when one is do
   assert.equal(background.reserve(2), true)
 })
 
-test('pieces of work are done one after the other, in their order', async () => {
+test('tasks run one by one, in order', async () => {
   const background = new BackgroundQueue()
   const steps: string[] = []
   const gate = Promise.withResolvers<void>()

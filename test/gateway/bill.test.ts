@@ -4,7 +4,7 @@ import { NANOS_PER_USD } from '../../src/kernel/money.ts'
 import { NO_USAGE } from '../../src/kernel/usage.ts'
 import { test } from '../support/suite.ts'
 
-test('a bill of more than a million dollars, or a trillion tokens, is an error of upstream', () => {
+test('a bill above a million dollars or a trillion tokens is an upstream error', () => {
   const isBill = (output_tokens: number, usd: bigint, more = 0n) => {
     const part = { model: null, quantities: { output_tokens }, promptTokens: 0 }
     const rated = { listNanos: usd * NANOS_PER_USD + more } as Parameters<typeof isPlausible>[1]
@@ -16,7 +16,7 @@ test('a bill of more than a million dollars, or a trillion tokens, is an error o
   assert.equal(isBill(1e12 + 1, 1n), false)
 })
 
-test('a call of an endpoint without a price is flagged if it succeeded, and an error is not', async () => {
+test('a call to an endpoint without a price is flagged if it succeeds, not if it fails', async () => {
   for (const [status, unpriced] of [
     [200, true],
     [299, true],

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { ByteBudget } from '../../src/gateway/key-shares.ts'
 import { test } from '../support/suite.ts'
 
-test('replies of one key take half of what others leave, and however many keys take theirs the next has room', () => {
+test('replies of one key use at most half of the free bytes, so that another key always has room', () => {
   const budget = new ByteBudget(10_000)
   const taken = new Map<string, number>()
   for (const key of ['a', 'b', 'c', 'd', 'e']) {
@@ -12,7 +12,7 @@ test('replies of one key take half of what others leave, and however many keys t
   }
   assert.deepEqual([...taken.values()], [5_000, 2_500, 1_250, 625, 312])
   assert.equal(budget.tryTake(100, 'modest'), true)
-  // Bytes that are given back are there again, for any key.
+  // Released bytes are available to any key.
   for (const [key, bytes] of taken) budget.giveBack(bytes, key)
   budget.giveBack(100, 'modest')
   assert.equal(budget.tryTake(5_000, 'modest'), true)

@@ -45,12 +45,12 @@ async function plan(
 const RESPONSE = { model: 'gpt-6-luna', max_output_tokens: 100, input: 'hi' }
 const MESSAGE = { model: 'claude-haiku-5-5', max_tokens: 10, messages: [] }
 
-test('what a request limits is held, and no more', async () => {
+test('a request with limits holds exactly what they allow', async () => {
   assert.equal((await plan('chat', 'POST /v1/responses', RESPONSE)).hold.kind, 'bound')
   assert.equal((await plan('messages', 'POST /v1/messages', MESSAGE)).hold.kind, 'bound')
 })
 
-test('all is held for a request with something in it that it does not limit', async () => {
+test('a request with any unbounded part holds everything', async () => {
   for (const more of [
     { tools: [{ type: 'namespace', name: 'n', tools: [{ type: 'image_generation' }] }] },
     { tools: [{ type: 'function', description: 'x'.repeat(300_000) }] },
@@ -64,7 +64,7 @@ test('all is held for a request with something in it that it does not limit', as
   assert.equal(fallbacks.hold.kind, 'unbounded')
 })
 
-test('a request without a limit for a model without a price stays one without a price', async () => {
+test('an unbounded request for a model without a price is still unpriced', async () => {
   const { unpricedModel } = await plan('messages', 'POST /v1/messages', {
     ...MESSAGE,
     model: 'nobody-sells-this',
@@ -73,7 +73,7 @@ test('a request without a limit for a model without a price stays one without a 
   assert.equal(unpricedModel, 'nobody-sells-this')
 })
 
-test('an endpoint that hands out credentials, where it is served at all, is one that cannot be metered', async () => {
+test('an endpoint that mints credentials, if served, counts as unmetered', async () => {
   for (const request of ['POST /v1/realtime/sessions', 'POST /v1/organization/invites']) {
     const { unratable, metered } = await plan('chat', request, {})
     assert.deepEqual(unratable, { reason: 'endpoint_not_metered', refuse: 'limited' }, request)
@@ -81,19 +81,19 @@ test('an endpoint that hands out credentials, where it is served at all, is one 
   }
 })
 
-test('what is stored may bring a model, so that none is known and all is held', async () => {
+test('a stored prompt may name a model, so the models are unknown and the hold is unbounded', async () => {
   for (const stored of [{ prompt: { id: 'p' } }, { previous_response_id: 'r' }, { conversation: 'c' }]) {
     const { hold, modelDefault } = await plan('chat', 'POST /v1/responses', { input: 'hi', ...stored })
     assert.deepEqual([hold.kind, modelDefault], ['unbounded', null], JSON.stringify(stored))
   }
 })
 
-test('a model that is no name is not taken for one that was left out', async () => {
+test('an invalid model name does not count as a missing one', async () => {
   for (const model of [7, {}, [], true, 'm'.repeat(257)])
     assert.equal((await plan('chat', 'POST /v1/images/generations', { model })).modelDefault, null)
 })
 
-test('the tier that a request asks for is kept with the call, or else that of the upstream project', async () => {
+test('the call records the requested tier, else that of the upstream project', async () => {
   const flexible = createPricer(loaded.book, { ...settings, chatDefaultTier: 'flex' })
   const tierOf = async (by: Pricer, more: object, surface: Surface = 'chat') => {
     const path = surface === 'chat' ? 'POST /v1/responses/compact' : 'POST /v1/messages'

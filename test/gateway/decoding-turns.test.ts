@@ -12,7 +12,7 @@ const shareOf = (name: string): KeyShare => ({
 })
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
-/** Bodies that are decoded when the test says so, in the order in which they got their turns. */
+/** Bodies that are decoded when the test says so, in the order of their turns. */
 function bench(max: number) {
   const turns = new DecodingTurns(max)
   const begun: string[] = []
@@ -33,7 +33,7 @@ function bench(max: number) {
   }
 }
 
-test('one body of a key is decoded at a time, a few of all keys, and keys take turns', async () => {
+test('one body per key and a few in all are decoded at a time, and keys take turns', async () => {
   const { turns, begun, decode, finish } = bench(2)
   const [a, b, c] = [shareOf('a'), shareOf('b'), shareOf('c')]
   for (const i of [1, 2, 3]) void decode(`a${i}`, a)
@@ -43,7 +43,7 @@ test('one body of a key is decoded at a time, a few of all keys, and keys take t
   void decode('c1', c)
   await settled()
   assert.deepEqual(begun, ['a1', 'b1'])
-  // The other key does not wait behind all bodies that came before.
+  // The other key does not wait behind all earlier bodies.
   await finish('a1')
   assert.deepEqual(begun.slice(2), ['c1'])
   await finish('b1')
@@ -54,7 +54,7 @@ test('one body of a key is decoded at a time, a few of all keys, and keys take t
   assert.equal(turns.running, 0)
 })
 
-test('a body whose client has left is not decoded, and one that fails gives its turn on', async () => {
+test('a body whose client left is not decoded, and a failing one passes its turn on', async () => {
   const turns = new DecodingTurns(1)
   const share = shareOf('a')
   const failing = turns.take(share, client(), () => Promise.reject(new Error('broken')))

@@ -15,7 +15,7 @@ import { test } from '../support/suite.ts'
 
 const log = createLog('silent')
 
-/** Polls one response that is so old, and resolves with the pause before the next poll. */
+/** Polls one response of this age; resolves with the pause before the next poll. */
 async function pollOnce(t: TestContext, answer: (reply: ServerResponse) => void, ageMs = 0) {
   const requests: IncomingMessage[] = []
   const server = createServer((request, reply) => {
@@ -63,7 +63,7 @@ async function pollOnce(t: TestContext, answer: (reply: ServerResponse) => void,
 const unfinished = (reply: ServerResponse) =>
   reply.setHeader('content-type', 'application/json').end('{"id":"resp_1","status":"in_progress"}')
 
-test('the pause before the next poll grows with the age of the object, up to the longest', async (t) => {
+test('the pause between polls grows with the age of the object, up to a maximum', async (t) => {
   for (const [ageMs, least, most] of [
     [0, 2_000, 2_000],
     [16_000, 16_000, 20_000],
@@ -74,15 +74,15 @@ test('the pause before the next poll grows with the age of the object, up to the
   }
 })
 
-test('an upstream that says when to come back is not polled before', async (t) => {
+test('an upstream that sends retry-after is not polled earlier', async (t) => {
   const busy = (reply: ServerResponse) => reply.writeHead(429, { 'retry-after': '120' }).end('{}')
   assert.equal((await pollOnce(t, busy)).inMs, 120_000)
 })
 
-test('an upstream that fails, answers garbage, breaks off or does not know the object yet is polled again', async (t) => {
+test('an object is polled again after an error, garbage, a broken reply or a 404 shortly after its creation', async (t) => {
   const answers: ((reply: ServerResponse) => void)[] = [
     (reply) => reply.writeHead(500).end('no'),
-    // Upstream may show an object to a GET a moment after it has answered the POST.
+    // Upstream may show an object to GET only a moment after it has answered the POST.
     (reply) => reply.writeHead(404, { 'content-type': 'application/json' }).end('{"error":{}}'),
     (reply) => reply.setHeader('content-type', 'application/json').end('{"id":'),
     (reply) => reply.socket?.destroy(),
@@ -91,7 +91,7 @@ test('an upstream that fails, answers garbage, breaks off or does not know the o
   for (const answer of answers) assert.equal((await pollOnce(t, answer)).inMs, 2_000)
 })
 
-test('the poll carries the configured key and nothing of a client, and only goes to surfaces that are configured', async (t) => {
+test('a poll carries only the configured key, and goes only to configured surfaces', async (t) => {
   const { requests, claimed } = await pollOnce(t, unfinished)
   assert.deepEqual(claimed, ['chat'])
   const [request] = requests
@@ -104,7 +104,7 @@ test('the poll carries the configured key and nothing of a client, and only goes
   })
 })
 
-test('without polling a DELETE passes, and closes its object as interrupted', async () => {
+test('without polling, a DELETE passes and closes its object as interrupted', async () => {
   const closed: string[] = []
   const call = { ...NOTHING_RECORDED, requestId: 'req_1', state: 'deferred', surface: 'chat' } as const
   const object: DeferredObject = { surface: 'chat', scope: '', objectId: 'resp_1', kind: 'response', call }

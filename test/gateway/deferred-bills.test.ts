@@ -47,7 +47,7 @@ const lineOf = (model: string) =>
     },
   })
 
-/** A store that records what becomes of the batch, and a settler that answers, or fails, as `answer` says. */
+/** A store that records what happens to the batch, and a settler that answers, or fails, as `answer` says. */
 function bench(answer: (closing: CallClosing) => Settled | null, openChildren: readonly string[] = []) {
   const story: string[] = []
   const opened: ChildCall[] = []
@@ -100,13 +100,13 @@ test('a batch is closed and forgotten after all of its parts', async () => {
   ])
 })
 
-test('while a part of a batch waits for the store, the batch stays open, and is settled later', async () => {
+test('while a part of a batch waits for the store, the batch stays open and settles later', async () => {
   const { bills, story } = bench(({ modelServed }) => (modelServed === 'claude-haiku-5-5' ? null : SETTLED))
   assert.equal(await bills.settleBatch(batch, ended, readResults), false)
   assert.deepEqual(story, ['2 opened', 'claude-haiku-5-5 waits', 'claude-sonnet-4-5 settled'])
 })
 
-test('an object is not forgotten while the settlement of its call waits for the store, nor called settled', async () => {
+test('an object whose settlement waits for the store is neither forgotten nor reported as settled', async () => {
   const { bills, story } = bench(() => null)
   await bills.giveUp(batch)
   assert.deepEqual(story, ['batch waits'])
@@ -115,7 +115,7 @@ test('an object is not forgotten while the settlement of its call waits for the 
   assert.equal(await bills.settleBatch(batch, ended, null), false)
 })
 
-test('a batch that is given up takes its parts along that were opened and not paid', async () => {
+test('a batch that is given up also closes its opened, unsettled parts', async () => {
   const { bills, story } = bench(() => SETTLED, ['req_1a', 'req_1b'])
   await bills.giveUp(batch)
   assert.deepEqual(story, [...['req_1a interrupted', 'req_1b interrupted', 'batch interrupted', 'forgotten']])

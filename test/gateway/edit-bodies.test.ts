@@ -11,7 +11,7 @@ function rewritten(resultsUrl: string, origin = 'http://here'): string {
   return found
 }
 
-test('the address of results is pointed here, and nothing else is changed', () => {
+test('results_url points to this gateway, and nothing else changes', () => {
   for (const [said, expected] of [
     [`"https://api.anthropic.com${PATH}"`, `"http://here${PATH}"`],
     [
@@ -26,7 +26,7 @@ test('the address of results is pointed here, and nothing else is changed', () =
     assert.equal(rewritten(said), expected)
 })
 
-test('a host is taken as it is, whatever signs it has', () => {
+test('a host is used unchanged, whatever characters it has', () => {
   for (const origin of ['http://a$1b', "http://a$'b", 'http://a$&b'])
     assert.equal(rewritten(`"https://x${PATH}"`, origin), `"${origin}${PATH}"`)
 })

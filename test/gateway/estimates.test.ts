@@ -21,7 +21,7 @@ function call(changes: Partial<CompleteCall> = {}): CompleteCall {
   }
 }
 
-test('before the first complete call the defaults hold', () => {
+test('before the first complete call, estimates use the defaults', () => {
   assert.deepEqual(new Estimates().figuresFor('k', 'm', ''), {
     outputTokensPerByte: 1 / 4,
     outputTokensPerMs: 0.05,
@@ -30,7 +30,7 @@ test('before the first complete call the defaults hold', () => {
   })
 })
 
-test('figures are learned for each key, model and tier; another key gets those of the model', () => {
+test('figures are learned per key, model and tier, and a new key uses those of the model', () => {
   const estimates = new Estimates()
   estimates.learn(call({ visibleBytes: 200, generatedMs: 400 }))
   estimates.learn(call({ keyId: 'other', tier: 'flex', visibleBytes: 800, generatedMs: 4_000 }))
@@ -43,7 +43,7 @@ test('figures are learned for each key, model and tier; another key gets those o
   assert.equal(estimates.figuresFor('k', 'unknown', '').outputTokensPerMs, 0.05)
 })
 
-test('no payer trains a figure beyond its bounds', () => {
+test('no key can train a figure beyond its bounds', () => {
   const estimates = new Estimates()
   for (let i = 0; i < 20; i++)
     estimates.learn(call({ visibleBytes: 1_000_000, generatedMs: 1e9, requestBytes: 1e9 }))
@@ -75,14 +75,14 @@ test('the cached share is the smallest of the last three complete calls of that 
   assert.equal(estimates.figuresFor('other', 'm', '').cachedShare, 0, 'another key has cached nothing')
 })
 
-test('a container is paid for once in 20 minutes', () => {
+test('a container is charged once in 20 minutes', () => {
   const estimates = new Estimates()
   assert.equal(estimates.chargeContainers(['c1', 'c2'], 0), 2)
   assert.equal(estimates.chargeContainers(['c1', 'c3'], 19 * 60_000), 1)
   assert.equal(estimates.chargeContainers(['c1'], 20 * 60_000), 1)
 })
 
-test('silence counts from the first event: the time to the first visible output, and gaps of more than a second', () => {
+test('silence is the time to the first visible output, and gaps of more than a second', () => {
   const silence = new Silence()
   assert.equal(silence.until(5_000), 0, 'time in the queue is no silence')
   silence.see(0, 5_000)
@@ -95,7 +95,7 @@ test('silence counts from the first event: the time to the first visible output,
   assert.equal(silence.generatedMs(8_400), 3_400)
 })
 
-test('the time in which a client does not read is no silence of the model', () => {
+test('time in which the client does not read is not silence', () => {
   const silence = new Silence()
   silence.see(10, 0)
   silence.pause(100)
@@ -107,7 +107,7 @@ test('the time in which a client does not read is no silence of the model', () =
   assert.equal(silence.generatedMs(90_500), 500)
 })
 
-test('a reply counts as stalled while its client does not read, and for 5 s afterwards', () => {
+test('a reply is stalled while its client does not read, and for 5 s afterwards', () => {
   const silence = new Silence()
   const stalledMs = (nowMs: number) => silence.timesAt(nowMs).stalledMs
   silence.see(10, 0)
@@ -119,7 +119,7 @@ test('a reply counts as stalled while its client does not read, and for 5 s afte
   assert.equal(stalledMs(13_101), 0)
 })
 
-test('the estimate of a side replaces all that was stated of it, so that no token counts twice', async () => {
+test('estimating a side replaces everything stated for it, so that no token counts twice', async () => {
   const stated = { cache_read_tokens: 1_000, output_tokens: 40, audio_output_tokens: 60, web_searches: 1 }
   const parts = [{ model: null, quantities: stated, promptTokens: 1_000 }]
   const metered = { ...new SilentMeter().end(false), usage: { ...NO_USAGE, parts }, outputTokensSeen: 100 }

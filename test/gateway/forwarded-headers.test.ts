@@ -13,19 +13,19 @@ const upstream = {
 }
 const rewrite = (...lines: string[]) => toUpstreamHeaders(lines, upstream)
 
-test('case, order and duplicates of the client stay', () => {
+test('client headers keep case, order and duplicates', () => {
   const lines = ['X-One', '1', 'x-one', '2', 'ACCEPT', '*/*', 'X-One', '1']
   assert.deepEqual(rewrite('x-api-key', 'ours', ...lines), ['x-api-key', 'provider', ...lines])
 })
 
-test('the provider’s credential takes the place of the first one the client sent, the others go', () => {
+test('the provider’s credential replaces the client’s first one, and the others are dropped', () => {
   assert.deepEqual(
     rewrite('A', '1', 'Authorization', 'Bearer ours', 'B', '2', 'api-key', 'dummy', 'C', '3'),
     ['A', '1', 'x-api-key', 'provider', 'B', '2', 'C', '3'],
   )
 })
 
-test('without a provider key nothing is sent as credential', () => {
+test('without a provider key no credential is sent', () => {
   const lines = toUpstreamHeaders(['Authorization', 'Bearer ours'], { ...upstream, credential: null })
   assert.deepEqual(lines, [])
 })
@@ -54,7 +54,7 @@ for (const name of [
   })
 }
 
-test('what Connection names is dropped, unless the meaning of the request rests on it', () => {
+test('headers named in Connection are dropped, except those that the request needs', () => {
   const lines = rewrite(
     'Connection',
     'x-hop, authorization, content-type, anthropic-version',
@@ -79,17 +79,17 @@ test('what Connection names is dropped, unless the meaning of the request rests 
 
 const CHUNKABLE = { chunkable: true, ownPrefix: 'x-svc-' }
 
-test('what belongs to the connection with upstream stays there, nominations included', () => {
+test('hop-by-hop headers of upstream are dropped, including nominated ones', () => {
   const headers = ['Connection', 'keep-alive, X-Debug', 'Keep-Alive', 'timeout=5', 'x-debug', 'a', 'a', 'b']
   assert.deepEqual(toReplyHeaders(headers, CHUNKABLE), ['a', 'b'])
 })
 
-test('nobody but us says what begins like our own', () => {
+test('response headers with our own prefix are dropped', () => {
   const headers = ['X-Svc-Cost-Usd', '0', 'x-svc-request-id', 'forged', 'x-svc', 'a']
   assert.deepEqual(toReplyHeaders(headers, CHUNKABLE), ['x-svc', 'a'])
 })
 
-test('what is said about the bytes of a body does not hold once they are changed', () => {
+test('headers that describe a body are dropped once it is changed', () => {
   for (const name of ['content-length', 'content-md5', 'digest', 'content-digest', 'repr-digest']) {
     assert.equal(isOutdated(name, 'x'), true, name)
   }

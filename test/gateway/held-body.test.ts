@@ -9,7 +9,7 @@ import { test } from '../support/suite.ts'
 const MiB = 1024 * 1024
 const KEY = { name: 'k', smallName: 'k small' }
 
-test('a small body that waits with its call keeps its own bytes, and little more memory than they take', () => {
+test('a small waiting body keeps its own bytes, and little more memory than they take', () => {
   const held = new HeldBody(new ByteBudget(1_000), KEY)
   readBuffer.fill(7, 0, 300)
   assert.ok(held.append(readBuffer.subarray(0, 300)))
@@ -20,11 +20,11 @@ test('a small body that waits with its call keeps its own bytes, and little more
   held.dispose()
 })
 
-test('one key gets half of what the others leave free, and a body up to 1 MiB always fits', () => {
+test('one key gets half of the free memory, and a body up to 1 MiB always fits', () => {
   const memory = new ByteBudget(16 * MiB)
   const piece = Buffer.alloc(MiB)
   const bodies: HeldBody[] = []
-  /** The MiB that one more body of the key can take. */
+  /** The 1 MiB that one more body of the key may take. */
   function fill(keyName: string): number {
     const body = new HeldBody(memory, { name: keyName, smallName: `${keyName} small` })
     bodies.push(body)
@@ -32,7 +32,7 @@ test('one key gets half of what the others leave free, and a body up to 1 MiB al
     return body.length / MiB
   }
   assert.deepEqual([fill('a'), fill('b'), fill('c')], [8, 4, 2])
-  // No memory is left for a second body of these keys, except for a small one.
+  // No memory is left for a second body of these keys, except a small one.
   assert.deepEqual([fill('a'), fill('b'), fill('d')], [1, 1, 1])
   assert.equal(memory.takenBytes, 17 * MiB)
   for (const body of bodies) {
@@ -43,14 +43,14 @@ test('one key gets half of what the others leave free, and a body up to 1 MiB al
   assert.equal(fill('a'), 8)
 })
 
-test('a body is given in the pieces it waits in', () => {
+test('a body is delivered in the chunks in which it arrived', () => {
   const held = new HeldBody(new ByteBudget(MiB), KEY)
   for (const text of ['one,', ' two', ' three']) held.append(Buffer.from(text))
   assert.equal(String(Buffer.concat(held.pieces())), 'one, two three')
   held.dispose()
 })
 
-test('a body for which there is no memory is refused, to be sent again, and no byte of it is kept', async () => {
+test('a body without memory is refused with a retry, and none of its bytes is kept', async () => {
   const sinks: BodyReceiver[] = []
   const nothing = () => undefined
   const req = { receive: (sink: BodyReceiver) => sinks.push(sink), release: nothing, pause: nothing }

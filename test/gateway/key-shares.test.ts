@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { KeyShares } from '../../src/gateway/key-shares.ts'
 import { test } from '../support/suite.ts'
 
-test('calls of a key are counted up to their bound, apart from those of others, and nothing is kept without one', () => {
+test('calls are counted per key up to the maximum, and a key without calls takes no memory', () => {
   const shares = new KeyShares(2)
   const [a, b] = [Buffer.from([1, 0xff]), Buffer.from([2])]
   const first = shares.enter(a)

@@ -12,7 +12,7 @@ import { createTestDatabase, databaseVariable } from '../support/test-store.ts'
 import { until } from '../support/until.ts'
 import { WebhookReceiver } from '../support/webhook-receiver.ts'
 
-test('in maintenance own paths are served; upstream is neither called nor polled, and no webhook is delivered', async () => {
+test('in maintenance own paths are served, without calls, polls or webhook deliveries', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'tollgate-maintenance-'))
   const place = await createTestDatabase()
   const receiver = await WebhookReceiver.start()

@@ -29,7 +29,7 @@ for (const [name, lines] of accepted) {
   })
 }
 
-test('the admin key of the configuration is recognised whatever its form', () => {
+test('the configured admin key is recognised whatever its form', () => {
   const identity = parse('GET', ['authorization', `Bearer ${bootstrap}`], parts)
   assert.deepEqual(identity, { kind: 'key', digest: digestKey(bootstrap) })
 })
@@ -58,7 +58,7 @@ for (const [name, code, lines] of refused) {
   })
 }
 
-test('a malformed and an unknown key get the same words', () => {
+test('malformed and unknown keys get the same message', () => {
   const malformed = parse('POST', ['x-api-key', 'svc_live_x'], parts)
   const foreign = parse('POST', ['x-api-key', 'sk-x'], parts)
   assert.deepEqual(malformed, foreign)
@@ -66,7 +66,7 @@ test('a malformed and an unknown key get the same words', () => {
 
 const preflight = ['Origin', 'https://app.example', 'Access-Control-Request-Method', 'POST']
 
-test('a preflight is a preflight only without any credential', () => {
+test('a request with a credential is not a preflight', () => {
   assert.equal(parse('OPTIONS', preflight, parts).kind, 'preflight')
   assert.equal(parse('OPTIONS', [...preflight, 'x-api-key', 'nonsense'], parts).kind, 'refused')
   assert.equal(parse('POST', preflight, parts).kind, 'refused')

@@ -58,7 +58,7 @@ function openReply({ takes = true } = {}) {
   return { reply, res, memory, pass, sent: () => sent }
 }
 
-test('a reply that is held back leaves as a whole, behind its figures', () => {
+test('a buffered reply leaves as a whole, with its figures as headers', () => {
   const { reply, sent } = openReply()
   reply.head(head)
   reply.data(Buffer.from('{"a":'))
@@ -73,7 +73,7 @@ test('a reply that is held back leaves as a whole, behind its figures', () => {
   assert.deepEqual([reply.bytesOut, reply.bytesHeld], [7, 0])
 })
 
-test('a reply that is too large to be held streams, and its bytes are counted once', () => {
+test('a reply too large to buffer is streamed, and its bytes are counted once', () => {
   const { reply, sent } = openReply()
   reply.head(head)
   reply.data(Buffer.alloc(900, 'a'))
@@ -82,7 +82,7 @@ test('a reply that is too large to be held streams, and its bytes are counted on
   assert.deepEqual([reply.bytesOut, reply.bytesHeld], [1_800, 0])
 })
 
-test('of a reply that was held for a client that left nothing goes out, and its memory is given back', () => {
+test('nothing of a buffered reply is sent after the client left, and its memory is freed', () => {
   const { reply, res, memory } = openReply()
   reply.head(head)
   reply.data(Buffer.alloc(600))
@@ -93,7 +93,7 @@ test('of a reply that was held for a client that left nothing goes out, and its 
   assert.equal(memory.tryTake(1_000, 'k'), true)
 })
 
-test('what comes behind the last event waits for a client that has no room', () => {
+test('bytes after the last event wait for a client that is not reading', () => {
   const { reply, res } = openReply({ takes: false })
   reply.head(streamHead)
   const last = Buffer.from('data: [DONE]\n\n')
@@ -103,7 +103,7 @@ test('what comes behind the last event waits for a client that has no room', () 
   res.connectionClosed()
 })
 
-/** A compressed reply to a client that has room or not. Without memory it is not held. */
+/** A compressed reply to a client that reads or not. Without memory it is not buffered. */
 function carried(contentType: string, { hasRoom = true, memoryBytes = 1e9 } = {}) {
   const [whenDrained, whenClosed] = [new Listeners(), new Listeners()]
   const res = { whenDrained, whenClosed, writeHead() {}, flushHead() {}, write: () => hasRoom }
@@ -121,14 +121,14 @@ function carried(contentType: string, { hasRoom = true, memoryBytes = 1e9 } = {}
   return { reply, drain, nextResume: () => resumed.promise, resumes: () => resumes }
 }
 
-/** A document that is longer, compressed, than the backlog of a reply that is held back. */
+/** A document longer, when compressed, than the backlog of a buffered reply. */
 function longDocument(): Buffer {
   const content = randomBytes(2 * HELD_OBSERVER_BACKLOG_BYTES_MAX).toString('base64')
   const usage = { prompt_tokens: 7, completion_tokens: 8, total_tokens: 15 }
   return gzipSync(JSON.stringify({ model: 'gpt-5.5', choices: [{ message: { content } }], usage }))
 }
 
-test('upstream waits for the reading of a held reply, and the usage behind all of it is found', async () => {
+test('upstream waits for the meter of a buffered reply, which finds the usage at its end', async () => {
   const { reply, nextResume, resumes } = carried('application/json')
   const encoded = longDocument()
   let waits = 0
@@ -143,7 +143,7 @@ test('upstream waits for the reading of a held reply, and the usage behind all o
   assert.deepEqual(metered?.usage.parts[0]?.quantities, { input_tokens: 7, output_tokens: 8 })
 })
 
-test('upstream goes on when both the client and the reading have room, whichever is last', async () => {
+test('upstream resumes when both the client and the meter have room', async () => {
   const encoded = longDocument()
   const first = carried('application/json', { hasRoom: false, memoryBytes: 1 })
   assert.equal(first.reply.data(encoded), false)
@@ -160,7 +160,7 @@ test('upstream goes on when both the client and the reading have room, whichever
   assert.equal(second.resumes(), 1)
 })
 
-test('a reply that ends or is cut while the reading is behind is read as far as it came', async () => {
+test('a reply that ends or is cut while the meter is behind is read as far as it arrived', async () => {
   for (const whole of [true, false]) {
     const { reply } = carried('application/json')
     assert.equal(reply.data(longDocument()), false)
@@ -169,7 +169,7 @@ test('a reply that ends or is cut while the reading is behind is read as far as 
   }
 })
 
-test('a stream waits for its reading only beyond the backlog', () => {
+test('a stream waits for its meter only beyond the backlog', () => {
   const { reply } = carried('text/event-stream')
   const chunk = gzipSync(randomBytes(OBSERVER_BACKLOG_BYTES_MAX / 2), { level: 0 })
   assert.equal(reply.data(chunk), true)

@@ -26,7 +26,7 @@ interface Bench {
   readonly spool: { isSound: boolean }
 }
 
-/** A store that answers as `answer` says, and a spool that takes its time. */
+/** A store that answers as `answer` says, and a slow spool. */
 function bench(
   answer: (closing: CallClosing) => Error | null,
   { withSpool = true, waitMs = SETTLE_WAIT_MS }: { withSpool?: boolean; waitMs?: number } = {},
@@ -67,20 +67,20 @@ function bench(
   return { settler, story, lines, spool }
 }
 
-/** Fails so many times, then works. */
+/** Fails this many times, then works. */
 function failing(times: number, error: () => Error = away): () => Error | null {
   let left = times
   return () => (left-- > 0 ? error() : null)
 }
 
-test('a settlement that the store takes never touches the spool', async () => {
+test('a settlement that the store takes never uses the spool', async () => {
   const { settler, story } = bench(failing(0))
   assert.deepEqual(await settler.settle(closingOf('a'), () => {}), SETTLED)
   assert.deepEqual(story, ['a settled'])
   assert.equal(settler.waiting, 0)
 })
 
-test('a settlement that the store could not take is kept before it is tried again, and marked once taken', async () => {
+test('a settlement that the store could not take is spooled before its retry, and marked once taken', async () => {
   const { settler, story } = bench(failing(2))
   let reports = 0
   const settled = await settler.settle(closingOf('a'), () => {
@@ -91,7 +91,7 @@ test('a settlement that the store could not take is kept before it is tried agai
   assert.deepEqual(story, ['a StoreUnavailable', 'a kept', 'a StoreUnavailable', 'a settled', 'a done'])
 })
 
-test('an answer leaves without figures after its wait, but not before its settlement is kept', async () => {
+test('after its wait a reply leaves without figures, but not before its settlement is spooled', async () => {
   let error: Error | null = away()
   const { settler, story } = bench(() => error, { waitMs: 0 })
   assert.equal(await settler.settle(closingOf('a'), () => {}), null)
@@ -102,7 +102,7 @@ test('an answer leaves without figures after its wait, but not before its settle
   assert.deepEqual(story.slice(-2), ['a settled', 'a done'])
 })
 
-test('a settlement that the store refuses at once is put aside, the log has it, and the caller learns of it', async () => {
+test('a settlement that the store refuses is set aside and logged, and the caller is notified', async () => {
   const { settler, story, lines } = bench(() => new StoreRefused('there is no call'))
   await assert.rejects(
     settler.settle(closingOf('a'), () => {}),
@@ -113,7 +113,7 @@ test('a settlement that the store refuses at once is put aside, the log has it, 
   assert.equal(settler.waiting, 0)
 })
 
-test('a settlement that the store refuses does not leave the hold of its call open', async () => {
+test("a refused settlement does not leave its call's hold open", async () => {
   for (const before of [[], [away()]]) {
     const { settler, story } = bench(({ state }) =>
       state === 'settled' ? (before.shift() ?? new StoreRefused('no such model')) : null,
@@ -126,7 +126,7 @@ test('a settlement that the store refuses does not leave the hold of its call op
   }
 })
 
-test('a bill that waits is not overtaken by a release of the same call', async () => {
+test('a release does not overtake a pending settlement of the same call', async () => {
   const { settler, story } = bench(failing(1))
   const bill = settler.settle(closingOf('a'), () => {})
   const release = settler.settle(closingOf('a', { state: 'released' }), () => {})
@@ -134,7 +134,7 @@ test('a bill that waits is not overtaken by a release of the same call', async (
   assert.deepEqual(story, ['a StoreUnavailable', 'a kept', 'a settled', 'a done'])
 })
 
-test('what an earlier life has left is sent once each, so many at a time, and counts as waiting', async () => {
+test('settlements of an earlier process are sent once each, a few at a time, and count as pending', async () => {
   let sent = 0
   let most = 0
   const asked = new Map<string, number>()

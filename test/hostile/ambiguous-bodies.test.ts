@@ -5,7 +5,7 @@ import { startGateway } from '../support/gateway.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
 import { closeAfter, test } from '../support/suite.ts'
 
-/** Where parsers disagree on a body, upstream may obey another reading than the one that we judge. */
+/** Bodies on which parsers disagree: upstream may read them differently from the gateway. */
 
 const upstream = await ScriptedUpstream.start()
 const gateway = await startGateway({
@@ -124,7 +124,7 @@ const metered = allEndpoints()
   .map(({ template }) => template.replace(/\{[^}]+\}/g, 'some_id'))
 
 for (const [who, key] of Object.entries(keys)) {
-  test(`a key ${who} gets nothing ambiguous to a metered endpoint`, async () => {
+  test(`a key ${who} cannot send an ambiguous body to a metered endpoint`, async () => {
     assert.ok(metered.length >= 9, metered.join())
     for (const path of who === 'without limits' ? metered : ['/v1/chat/completions']) {
       for (const [what, body] of Object.entries(ambiguous)) await assertRefused(path, body, what, { key })
@@ -132,7 +132,7 @@ for (const [who, key] of Object.entries(keys)) {
   })
 }
 
-test('compressing a body does not make it clear', async () => {
+test('a compressed ambiguous body is refused too', async () => {
   const codings = { gzip: gzipSync, br: brotliCompressSync, zstd: zstdCompressSync }
   for (const path of ['/v1/chat/completions', '/v1/completions']) {
     for (const [coding, compress] of Object.entries(codings)) {
@@ -144,14 +144,14 @@ test('compressing a body does not make it clear', async () => {
   }
 })
 
-test('a response has a background that is true or false, and nothing else', async () => {
+test('"background" of a response must be true or false', async () => {
   for (const value of ['1', '0', '"true"', '""', '[]', '{}', `"${PADDING}"`])
     await assertRefused('/v1/responses', `{${M},"background":${value}}`, value)
   for (const value of ['false', 'null', 'true'])
     await assertForwarded('/v1/responses', `{${M},"background":${value}}`, value)
 })
 
-test('the fields of a form are judged alike', async () => {
+test('form fields are checked alike', async () => {
   const forms: Record<string, readonly (readonly [string, string | Blob])[]> = {
     'model twice': [['model', 'gpt-image-2']],
     'stream twice': [
@@ -178,7 +178,7 @@ test('the fields of a form are judged alike', async () => {
   }
 })
 
-test('what is clear goes upstream', async () => {
+test('unambiguous bodies go upstream', async () => {
   for (const [what, body] of Object.entries({
     'no model': '{}',
     'model null': '{"model":null}',
@@ -194,7 +194,7 @@ test('what is clear goes upstream', async () => {
       await assertForwarded(path, body, what)
 })
 
-test('what is no JSON is upstream’s to answer for a key without limits, and refused to the others', async () => {
+test('a body that is not JSON goes upstream for a key without limits, and is refused to others', async () => {
   const bodies: Record<string, string | Uint8Array<ArrayBuffer>> = {
     'no JSON': 'stream=true',
     blank: ' \n',

@@ -11,7 +11,7 @@ closeAfter(pair)
 
 const smuggled = 'GET /smuggled HTTP/1.1\r\nHost: h\r\n\r\n'
 
-/** Header lines that frame a body in a way that two readers could read differently, and the body. */
+/** Header lines that frame a body ambiguously, and the body. */
 const ambiguous: Record<string, { lines: string[]; body: string }> = {
   'a length before chunks': {
     lines: ['Content-Length: 6', 'Transfer-Encoding: chunked'],
@@ -60,12 +60,12 @@ for (const surface of surfaces) {
       })
     }
 
-    test(`${surface.name} ${target}: a coding that we do not decode is refused`, async () => {
+    test(`${surface.name} ${target}: an unknown transfer coding is refused`, async () => {
       const head = pair.head(surface, { target, lines: ['Transfer-Encoding: gzip, chunked'] })
       await assertRefusedAndClosed(pair, Buffer.concat([head, Buffer.from('0\r\n\r\n')]), [400, 501])
     })
 
-    test(`${surface.name} ${target}: a coding on HTTP/1.0 is refused`, async () => {
+    test(`${surface.name} ${target}: a transfer coding on HTTP/1.0 is refused`, async () => {
       const head = pair.head(surface, { target, version: 'HTTP/1.0', lines: ['Transfer-Encoding: chunked'] })
       await assertRefusedAndClosed(pair, Buffer.concat([head, Buffer.from('0\r\n\r\n')]))
     })
@@ -100,7 +100,7 @@ for (const surface of surfaces) {
     }
   })
 
-  test(`${surface.name}: an HTTP/1.0 client that asks to keep the connection gets its reply and the close`, async () => {
+  test(`${surface.name}: an HTTP/1.0 client that asks for keep-alive gets its reply and the close`, async () => {
     const bytes = pair.request(surface, {
       version: 'HTTP/1.0',
       lines: ['Connection: keep-alive'],
@@ -114,7 +114,7 @@ for (const surface of surfaces) {
   })
 }
 
-test('without a key the same bytes are refused as well', async () => {
+test('without a key the same bytes are refused too', async () => {
   for (const { lines, body } of Object.values(ambiguous)) {
     const head = message('POST /v1/messages HTTP/1.1', ['Host: h', ...lines])
     await assertRefusedAndClosed(pair, Buffer.concat([head, Buffer.from(body, 'latin1')]))

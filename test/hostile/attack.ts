@@ -8,7 +8,7 @@ import { headerValues } from '../support/wire-message.ts'
 
 export type Attack = {
   bytes: Bytes | readonly Bytes[]
-  /** The method of the attack, where its reply must be read as one to HEAD or CONNECT. */
+  /** The method of the attack, if its reply must be read as one to HEAD or CONNECT. */
   method?: string
 }
 
@@ -16,7 +16,7 @@ export type Outcome = { reply: RawReply; client: RawConnection; reached: Receive
 
 let serial = 0
 
-/** Sends the bytes, reads one reply, and lists the requests that upstream got meanwhile. */
+/** Sends the bytes, reads one reply, and lists the requests that reached upstream meanwhile. */
 export async function attack(pair: Pair, { bytes, method }: Attack): Promise<Outcome> {
   const count = pair.upstream.requestCount
   const client = await connect(pair.gateway)
@@ -27,7 +27,7 @@ export async function attack(pair: Pair, { bytes, method }: Attack): Promise<Out
   return { reply, client, reached }
 }
 
-/** The bytes are refused, the connection is closed, nothing goes upstream, and other clients are served. */
+/** The bytes are refused, the connection closes, nothing goes upstream, and other clients are served. */
 export async function assertRefusedAndClosed(
   pair: Pair,
   bytes: Bytes | readonly Bytes[],
@@ -44,7 +44,10 @@ export async function assertRefusedAndClosed(
   return reply
 }
 
-/** The bytes are refused, nothing goes upstream; where the connection stays open its next request gets its own answer. */
+/**
+ * The bytes are refused and nothing goes upstream; if the connection stays open, its next request gets its
+ * own reply.
+ */
 export async function assertRefused(
   pair: Pair,
   bytes: Bytes | readonly Bytes[],
@@ -60,7 +63,7 @@ export async function assertRefused(
   return reply
 }
 
-/** Our own answers name their request, and reveal nothing about the gateway's code. */
+/** Our own replies have a request id and reveal nothing about the gateway's code. */
 export function assertOurs(reply: RawReply): void {
   const [id = ''] = headerValues(reply.headerLines, 'x-svc-request-id')
   assert.match(id, /^req_[0-9A-HJKMNP-TV-Z]{26}$/, `${reply.statusLine} ${reply.headerLines.join(' | ')}`)
@@ -68,7 +71,7 @@ export function assertOurs(reply: RawReply): void {
   assert.ok(!/\bat .+:\d+:\d+|node_modules|provider-key/.test(text), text)
 }
 
-/** A connection that stays open must be in step: its next request is read as a request of its own. */
+/** A connection that stays open must be in step: its next request is read as its own. */
 export async function assertSameConnectionServed(
   pair: Pair,
   client: RawConnection,

@@ -50,7 +50,7 @@ for (const surface of surfaces) {
     })
   }
 
-  test(`${surface.name}: lines that end with a line feed alone are refused`, async () => {
+  test(`${surface.name}: lines that end with a bare LF are refused`, async () => {
     const good = pair.request(surface, { body: surface.jsonBody }).toString('latin1')
     const headEnd = good.indexOf('\r\n\r\n')
     const bare = good.slice(0, headEnd).replaceAll('\r\n', '\n')
@@ -60,14 +60,14 @@ for (const surface of surfaces) {
   })
 
   for (const [name, chunks] of Object.entries(badChunks)) {
-    test(`${surface.name}: ${name} is refused, and nothing of a body that was held went upstream`, async () => {
+    test(`${surface.name}: ${name} is refused, and nothing of a buffered body went upstream`, async () => {
       const head = pair.head(surface, { lines: ['Transfer-Encoding: chunked'] })
       const whole = Buffer.concat([head, Buffer.from(chunks, 'latin1')])
       await assertRefusedAndClosed(pair, whole)
       await assertRefusedAndClosed(pair, [head, Buffer.from(chunks, 'latin1')])
     })
 
-    test(`${surface.name}: ${name} never makes a whole request of a body that flows through`, async () => {
+    test(`${surface.name}: ${name} never completes a streamed request`, async () => {
       const head = pair.head(surface, {
         target: surface.streamedEndpoint,
         lines: ['Transfer-Encoding: chunked'],
@@ -86,7 +86,7 @@ for (const surface of surfaces) {
   }
 }
 
-test('bytes that are no HTTP at all are refused', async () => {
+test('bytes that are not HTTP are refused', async () => {
   const garbage = [
     'SSH-2.0-OpenSSH_9.2\r\n',
     '\0\0\0\0',

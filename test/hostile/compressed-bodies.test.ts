@@ -12,7 +12,7 @@ import { surfaces } from '../support/surfaces.ts'
 import { chunked, message, noise, sized } from '../support/wire-bytes.ts'
 import { assertOthersServed } from './attack.ts'
 
-/** The decoding in this process: decoders opened, the most at once, and the bytes that came out of them. */
+/** Decoding in this process: decoders opened, the most at once, and their output bytes. */
 const work = { opened: 0, open: 0, openMost: 0, bytes: 0 }
 const DECODERS = ['createGunzip', 'createBrotliDecompress', 'createZstdDecompress', 'createInflate'] as const
 for (const name of DECODERS) {
@@ -50,7 +50,7 @@ const CODINGS: Readonly<Record<string, (bytes: Buffer) => Buffer>> = {
 }
 
 for (const surface of surfaces) {
-  test(`${surface.name}: nothing is decoded for a key that is not usable, however the body is framed`, async () => {
+  test(`${surface.name}: the body of an unusable key is not decoded, however it is framed`, async () => {
     const revoked = await pair.gateway.createKey('revoked')
     await pair.gateway.revokeKey(revoked.id)
     const line = `POST ${surface.readEndpoint} HTTP/1.1`
@@ -79,7 +79,7 @@ for (const surface of surfaces) {
   })
 
   for (const [coding, encode] of Object.entries(CODINGS)) {
-    test(`${surface.name}: a few bytes of ${coding} that would become many are refused when that shows`, async () => {
+    test(`${surface.name}: a small ${coding} body that expands too far is refused while it is decoded`, async () => {
       const bomb = encode(Buffer.alloc(8 * MiB, ' '))
       const before = pair.upstream.requestCount
       for (const framed of [
@@ -102,8 +102,8 @@ for (const surface of surfaces) {
     })
   }
 
-  test(`${surface.name}: a body that shrinks well, as text does, is served`, async () => {
-    // The same page 1,500 times, each with a number of its own.
+  test(`${surface.name}: a body that compresses well, as text does, is served`, async () => {
+    // The same page 1,500 times, each with its own number.
     const page = noise(1_500).toString('base64')
     const content = Array.from({ length: 1_500 }, (_, i) => `${i} ${page}`).join('\n')
     const text = surface.jsonBody.replace('h\\u00e9', content.replaceAll('\n', '\\n'))
@@ -116,7 +116,7 @@ for (const surface of surfaces) {
   })
 }
 
-test('a coding that is not known is not decoded, and a body without one is not asked about', async () => {
+test('bodies with an unknown coding or two coding headers are not decoded', async () => {
   const [surface] = surfaces
   assert.ok(surface)
   begin()
@@ -131,7 +131,7 @@ test('a coding that is not known is not decoded, and a body without one is not a
   assert.equal(work.opened, 0)
 })
 
-test('of one key few bodies are decoded at once, and of all keys not many', async () => {
+test('few bodies of one key, and a limited number in all, are decoded at once', async () => {
   const [surface] = surfaces
   assert.ok(surface)
   const content = noise(MiB).toString('base64')

@@ -14,7 +14,7 @@ closeAfter(pair)
 for (const surface of surfaces) {
   const key = pair.gateway.apiKey
 
-  test(`${surface.name}: credentials with other names do not count, and malformed ones are refused`, async () => {
+  test(`${surface.name}: credentials in other headers do not count, and malformed ones are refused`, async () => {
     for (const line of [`x_api_key: ${key}`, `X-Api-Keys: ${key}`, `authorization_: Bearer ${key}`]) {
       const version = surface.name === 'messages' ? ['anthropic-version: 2023-06-01'] : []
       const request = sized(`POST ${surface.readEndpoint} HTTP/1.1`, ['Host: h', ...version, line], '{}')
@@ -32,7 +32,7 @@ for (const surface of surfaces) {
     }
   })
 
-  test(`${surface.name}: keys that are attacks are 401 with nothing of them in the answer`, async () => {
+  test(`${surface.name}: keys with attack strings are 401, and the response does not repeat them`, async () => {
     const attacks = [
       "' OR '1'='1",
       '%',
@@ -57,7 +57,7 @@ for (const surface of surfaces) {
     }
   })
 
-  test(`${surface.name}: heads up to the limit pass, larger ones and those with too many lines are 431`, async () => {
+  test(`${surface.name}: heads up to the limit pass, larger ones or ones with too many lines are 431`, async () => {
     const passes = [
       [`X-Long: ${'a'.repeat(17_000)}`],
       [`X-Long: ${'a'.repeat(60_000)}`],
@@ -77,7 +77,7 @@ for (const surface of surfaces) {
     ]
     for (const lines of fails) {
       await assertRefusedAndClosed(pair, pair.request(surface, { lines, body: surface.jsonBody }), [431])
-      // The key stands behind the surplus lines: a parser that drops lines would take the call for one without a key.
+      // The key follows the surplus lines: a parser that drops lines would see a call without a key.
       await assertRefusedAndClosed(
         pair,
         pair.request(surface, { before: lines, body: surface.jsonBody }),
@@ -86,7 +86,7 @@ for (const surface of surfaces) {
     }
   })
 
-  test(`${surface.name}: a very long target is refused and never forwarded`, async () => {
+  test(`${surface.name}: an overlong target is refused and never forwarded`, async () => {
     await assertRefusedAndClosed(
       pair,
       pair.request(surface, { method: 'GET', target: `/v1/models?${'a'.repeat(70_000)}` }),
@@ -94,7 +94,7 @@ for (const surface of surfaces) {
     )
   })
 
-  test(`${surface.name}: line breaks that are encoded in a path or query stay encoded and make no header line`, async () => {
+  test(`${surface.name}: encoded line breaks in a path or query stay encoded and add no header line`, async () => {
     for (const target of ['/v1/x%0d%0aX-Injected:%201', '/v1/x?a=%0D%0AX-Injected:%201']) {
       const { reply, client, reached } = await attack(pair, {
         bytes: pair.request(surface, { method: 'GET', target }),
@@ -112,7 +112,7 @@ for (const surface of surfaces) {
     }
   })
 
-  test(`${surface.name}: a forged trailer in our name does not reach the client`, async () => {
+  test(`${surface.name}: upstream trailers with our prefix do not reach the client`, async () => {
     const reply = chunked('HTTP/1.1 200 OK', [], ['{}'], ['x-svc-cost-usd: -5', 'X-Own: 1'])
     pair.upstream.queue([{ send: reply }])
     const got = await pair.exchange(pair.request(surface, { body: surface.jsonBody }))
@@ -120,7 +120,7 @@ for (const surface of surfaces) {
     assert.ok(got.trailerLines.includes('X-Own: 1'))
   })
 
-  test(`${surface.name}: forged interim lines in our name do not reach the client`, async () => {
+  test(`${surface.name}: interim header lines with our prefix do not reach the client`, async () => {
     const hints = message('HTTP/1.1 103 Early Hints', ['x-svc-request-id: req_forged', 'Link: </a>'])
     pair.upstream.queue([{ send: Buffer.concat([hints, sized('HTTP/1.1 200 OK', [], '{}')]) }])
     const got = await pair.exchange(pair.request(surface, { body: surface.jsonBody }))

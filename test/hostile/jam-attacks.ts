@@ -17,10 +17,13 @@ export interface Battlefield {
   readonly port: number
   readonly scale: JamScale
   readonly isOver: boolean
-  /** Resolves when the well-behaved key has made its next round of calls, past everything that attackers hold open until then. */
+  /**
+   * Resolves when the well-behaved key has finished its next round of calls, despite everything that
+   * attackers hold open.
+   */
   nextRound(): Promise<void>
   newKey(name: string, fields?: Readonly<Record<string, unknown>>): Promise<string>
-  /** Notes the status of a request of this attack, or 0 if the connection ended without one. */
+  /** Records the status of a request of this attack, or 0 if the connection ended without one. */
   note(attack: string, status: number): void
 }
 
@@ -34,7 +37,7 @@ const MESSAGES = 'POST /v1/messages HTTP/1.1'
 const COUNT_TOKENS = 'POST /v1/messages/count_tokens HTTP/1.1'
 const asMessages = (key: string) => [...bearer(key), 'anthropic-version: 2023-06-01']
 
-/** A connection of an attacker, which the test does not wait for. */
+/** A connection of an attacker, which the test does not await. */
 class Line {
   readonly socket: Socket
   readonly status: Promise<number>
@@ -54,7 +57,7 @@ class Line {
     })
   }
 
-  /** Resolves when the bytes have left, or when there is an answer or an end. */
+  /** Resolves when the bytes have left, or when a reply or the end has arrived. */
   async send(bytes: Buffer | string): Promise<void> {
     if (!this.socket.writable) return
     const written = new Promise<void>((resolve) => this.socket.write(bytes, () => resolve()))
@@ -62,7 +65,7 @@ class Line {
   }
 }
 
-/** Sends a whole request and notes the answer. */
+/** Sends a complete request and records its reply. */
 async function ask(field: Battlefield, attack: string, bytes: Buffer): Promise<void> {
   const line = new Line(field)
   void line.send(bytes)
@@ -70,7 +73,9 @@ async function ask(field: Battlefield, attack: string, bytes: Buffer): Promise<v
   line.socket.destroy()
 }
 
-/** Sends half of a request, waits until the well-behaved key has made a round of calls, sends the rest. */
+/**
+ * Sends half of a request, waits until the well-behaved key has made a round of calls, then sends the rest.
+ */
 async function askInHalves(field: Battlefield, attack: string, bytes: Buffer): Promise<void> {
   const line = new Line(field)
   await line.send(bytes.subarray(0, bytes.length / 2))
@@ -90,7 +95,7 @@ async function repeat(field: Battlefield, times: number, act: (i: number) => Pro
 const chatBody = (content: string) =>
   `{"model":"gpt-6-luna","max_completion_tokens":16,"stream":true,"messages":[{"role":"user","content":${content}}]}`
 
-/** How many calls are cut at once when they have begun, so that all their text is to be estimated. */
+/** How many calls are cut at once after they have begun, so that all their text must be estimated. */
 const COUNTED_AT_ONCE = 4
 
 const countedText: Attack = async (field) => {
@@ -106,7 +111,7 @@ const countedText: Attack = async (field) => {
     await line.send(requests[i % requests.length] as Buffer)
     field.note('text to be counted', await line.status)
     line.socket.destroy()
-    // The next request of this attacker must not wait in the same queue as this one.
+    // The next request of this attacker must not wait in the same queue.
     await once(line.socket, 'close')
   })
 }
@@ -157,7 +162,7 @@ const bombs: Attack = async (field) => {
   ])
 }
 
-/** Many connections on which bytes come very slowly. */
+/** Many connections with very slow bytes. */
 const slowBodies: Attack = async (field) => {
   const { slowBodies: count } = field.scale
   const key = await field.newKey('slow')
@@ -193,7 +198,7 @@ const unpaidUploads: Attack = async (field) => {
   ])
 }
 
-/** Takes all places that a key can get, and sends large bodies beside. */
+/** Uses all slots of a key, and sends large bodies as well. */
 const greedy: Attack = async (field) => {
   const { callsPerKeyMax, uploadBytes } = field.scale
   const key = await field.newKey('greedy')
@@ -214,7 +219,7 @@ const greedy: Attack = async (field) => {
   ])
 }
 
-/** Answers to HEAD whose bodies come when another client's call may have the connection. */
+/** Replies to HEAD whose bodies come when another client's call may have the connection. */
 const heads: Attack = async (field) => {
   const key = await field.newKey('heads')
   await repeat(field, 4, () => ask(field, 'HEAD', message('HEAD /v1/models HTTP/1.1', asMessages(key))))

@@ -4,13 +4,13 @@ import { Agent, request } from 'undici'
 import { withDeadline } from '../support/deadline.ts'
 import { answerBytes, WELL } from './jam-upstream.ts'
 
-/** A timeout so long that only a call that hangs for ever fails by it. */
+/** A timeout that only a call which hangs forever reaches. */
 const HANG_MS = 60_000
 
 /** The kinds of the well-behaved key's calls, one after the other. */
 const KINDS = ['json', 'stream', 'chat json', 'chat stream', 'gzip', 'large', 'cut'] as const
 
-/** A key that pays, keeps to the rules and calls all the time. Every call must get its own bytes. */
+/** A well-behaved key that calls all the time. Every call must get its own bytes. */
 export class WellBehaved {
   calls = 0
   readonly tookMs: number[] = []
@@ -54,7 +54,7 @@ export class WellBehaved {
     assert.equal(got, answerBytes(chat, streamed, text), `${text} got another's bytes`)
   }
 
-  /** A call that its client leaves: its tokens are counted, and must be as many as without an attack. */
+  /** A call that its client leaves: its tokens must be counted as without an attack. */
   async #leaveEarly(): Promise<void> {
     const text = `${WELL} words that were delivered`
     const left = new AbortController()

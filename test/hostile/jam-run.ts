@@ -10,12 +10,15 @@ import { attacks, type Battlefield, type JamScale } from './jam-attacks.ts'
 import { WellBehaved } from './jam-caller.ts'
 import { type JamUpstream, startJamUpstream } from './jam-upstream.ts'
 
-/** How much more memory a gateway may hold after an attack than before: 40 MiB of spare memory for bodies, names, pools. */
+/**
+ * How much more memory a gateway may hold after an attack: 40 MiB of spare memory for bodies, names, pools.
+ */
 const KEPT_BYTES_MAX = 64 * 1024 * 1024
 
 /**
- * A gateway under all attacks at once, and a key that calls it all the time. Attackers let their connections go only when
- * that key has made its calls: if one of these calls waited for an attacker, the run would hang.
+ * A gateway under all attacks at once, and a key that calls it all the time. Attackers release their
+ * connections only after that key has made its calls: if one of these waited for an attacker, the run would
+ * hang.
  */
 export class JamRun {
   readonly outcomes = new Map<string, number>()
@@ -62,9 +65,9 @@ export class JamRun {
     return new JamRun(folder, upstream, gateway, key, scale)
   }
 
-  /** Attacks for this long and at least some rounds, then checks that the gateway has given everything back. */
+  /** Attacks for this long and a minimum of rounds, then checks that the gateway has released everything. */
   async play(forMs: number, report: (progress: string) => void = () => {}): Promise<void> {
-    // The first round loads late modules.
+    // The first round loads lazy modules.
     await this.#well.round()
     const heldBytes = await this.#gateway.heldBytes()
     const stopMs = performance.now() + forMs
@@ -90,10 +93,11 @@ export class JamRun {
     return `${this.#well.calls} well-behaved calls in ${this.#rounds} rounds, ${count} hostile requests`
   }
 
-  /** The outcomes and figures of the run, for people to read. */
+  /** The outcomes and figures of the run, for people. */
   report(): string {
     const lines = [...this.outcomes].sort().map(([what, count]) => `  ${what}: ${count}`)
-    // The caller's process is busy with the attacks; the gateway's figure is by its own clock, body and turn to decode included.
+    // The caller's process is busy with the attacks; the gateway's figure is from its own clock, including
+    // body and decoding.
     lines.push(
       `  well-behaved calls: ${spread(this.#well.tookMs)}; by the gateway: ${spread(this.#overheadMs)}`,
     )
@@ -119,7 +123,7 @@ export class JamRun {
       },
       nextRound: () => this.#round.promise,
       newKey: (name, fields) => {
-        // Keys are made one after the other, on one connection.
+        // Keys are created one by one, on one connection.
         const made = this.#made.then(() => this.#gateway.createKey(name, fields))
         this.#made = made
         return made.then(({ key }) => key)
@@ -137,7 +141,7 @@ export class JamRun {
     this.#round = Promise.withResolvers()
   }
 
-  /** Attackers end when upstream has released the calls that they hold. */
+  /** Attackers end once upstream has released the calls that they hold. */
   async #letGo(attackers: Promise<unknown>): Promise<void> {
     let gone = false
     const left = attackers.finally(() => {
@@ -151,13 +155,13 @@ export class JamRun {
     await this.#well.close()
   }
 
-  /** No call is open, the ledger is exact, and memory is given back. */
+  /** No call is open, the ledger is exact, and the memory is freed. */
   async #check(heldBytes: number): Promise<void> {
     await this.#checkLedger()
     const failed = [...this.outcomes.keys()].filter((what) => /: 50[0124]$/.test(what))
     assert.deepEqual(failed, [], this.report())
     assert.ok(this.#passedMost > 0, 'calls of another key were in flight when it had its answers')
-    // The memory of resting connections to upstream is freed by a later garbage collection.
+    // The memory of idle upstream connections is freed by a later garbage collection.
     const isGivenBack = async () => {
       this.#keptBytes = (await this.#gateway.heldBytes()) - heldBytes
       return this.#keptBytes <= KEPT_BYTES_MAX

@@ -8,22 +8,22 @@ export const WELL = 'well-behaved'
 
 export interface JamUpstream {
   readonly url: string
-  /** The number of calls that upstream holds back now. */
+  /** The number of calls that upstream is holding back. */
   readonly held: number
-  /** Bytes that no request asked for, written when the connection might belong to another call. */
+  /** Unsolicited bytes, written when the connection might belong to another call. */
   readonly lateBytes: number
-  /** Answers all calls that are held back. */
+  /** Answers all calls that it holds back. */
   release(): void
   close(): Promise<void>
 }
 
-/** Bytes that another client would take for the answer to its call, if the connection became its own. */
+/** Bytes that another client would read as its reply if the connection became its own. */
 const LATE = 'HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nstolen'
 
 /**
- * Answers at once with the text of `x-text`, or as `x-do` says: `cut` gets the beginning of a stream and the rest when it
- * is released, `hold` nothing until then, other calls a short answer when their body is whole. The body of an answer to
- * HEAD comes with the next well-behaved call.
+ * Answers at once with the text of `x-text`, or as `x-do` says: `cut` gets the beginning of a stream and the
+ * rest on release, `hold` nothing until then, other calls a short reply when their body is complete. The body
+ * of a reply to HEAD comes with the next well-behaved call.
  */
 export async function startJamUpstream(): Promise<JamUpstream> {
   let headed: Socket[] = []
@@ -75,13 +75,13 @@ export async function startJamUpstream(): Promise<JamUpstream> {
 
 const isChat = (req: IncomingMessage) => req.url?.startsWith('/v1/chat') === true
 
-/** The bytes that a client gets that asked for this text. */
+/** The bytes that a client which requested this text gets. */
 export function answerBytes(chat: boolean, streamed: boolean, text: string): string {
   return bytesOf(chat ? 'chat' : 'messages', streamed, text, OUTPUT_TOKENS)
 }
 
 const OUTPUT_TOKENS = 200
-/** The pieces of a stream behind the last words of its text. */
+/** The chunks of a stream after the last words of its text. */
 const LAST_PIECES = { messages: 3, chat: 2 }
 
 /** A stream up to the last words of its text, and the rest. */

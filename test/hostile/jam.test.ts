@@ -10,6 +10,6 @@ const run = await JamRun.start({
 })
 closeAfter(run)
 
-test('under all attacks at once no call of a well-behaved key fails or waits for what others keep open', async () => {
+test('under all attacks at once no call of a well-behaved key fails or waits for attackers', async () => {
   await run.play(1_500)
 })

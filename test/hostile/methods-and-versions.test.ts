@@ -39,7 +39,7 @@ for (const surface of surfaces) {
     }
   })
 
-  test(`${surface.name}: a method that nobody knows is refused`, async () => {
+  test(`${surface.name}: an unknown method is refused`, async () => {
     for (const method of ['FOO', 'get', 'Post', 'GETS', 'G E T', 'GET\0', '']) {
       await assertRefusedAndClosed(pair, pair.request(surface, { method, target: '/v1/models' }))
     }
@@ -66,7 +66,7 @@ for (const surface of surfaces) {
     }
   })
 
-  test(`${surface.name}: an upgrade to HTTP/2 is served as the plain request it is`, async () => {
+  test(`${surface.name}: an upgrade to HTTP/2 is served as a plain request`, async () => {
     const lines = ['Connection: Upgrade, HTTP2-Settings', 'Upgrade: h2c', 'HTTP2-Settings: AAMAAABkAAQAAP__']
     pair.upstream.forget()
     const client = await connect(pair.gateway)
@@ -79,7 +79,7 @@ for (const surface of surfaces) {
     await assertOthersServed(pair)
   })
 
-  test(`${surface.name}: a WebSocket upgrade is refused where there are no sockets, and what is behind it goes nowhere`, async () => {
+  test(`${surface.name}: a WebSocket upgrade on a path without sockets is refused, and later bytes go nowhere`, async () => {
     const lines = [
       'Connection: keep-alive, Upgrade',
       'Upgrade: WebSocket',
@@ -108,7 +108,7 @@ for (const surface of surfaces) {
     await assertOthersServed(pair)
   })
 
-  test(`${surface.name}: what is behind a WebSocket upgrade is no request where upstream declines it`, async () => {
+  test(`${surface.name}: bytes after a WebSocket upgrade that upstream declines are not a request`, async () => {
     const lines = ['Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13']
     pair.upstream.forget()
     const request = pair.request(surface, { method: 'GET', target: '/v1/responses', lines })
@@ -127,7 +127,7 @@ for (const surface of surfaces) {
 
 for (const surface of surfaces) {
   for (const target of [surface.readEndpoint, surface.streamedEndpoint]) {
-    test(`${surface.name} ${target}: without a good key nobody is invited to send a body`, async () => {
+    test(`${surface.name} ${target}: without a valid key, no client gets 100 Continue`, async () => {
       const revoked = await pair.gateway.createKey('revoked')
       await pair.gateway.revokeKey(revoked.id)
       const before = pair.upstream.receivedBytes
@@ -144,7 +144,7 @@ for (const surface of surfaces) {
     })
   }
 
-  test(`${surface.name}: an expectation that is not 100-continue is refused`, async () => {
+  test(`${surface.name}: an expectation other than 100-continue is refused`, async () => {
     for (const expect of ['yes', '100-continued', '200-ok']) {
       const request = pair.request(surface, { lines: [`Expect: ${expect}`], body: surface.jsonBody })
       const reply = await assertRefused(pair, request, [417])
@@ -152,7 +152,7 @@ for (const surface of surfaces) {
     }
   })
 
-  test(`${surface.name}: a request pipelined behind a refused expectation is not answered, and the connection is closed`, async () => {
+  test(`${surface.name}: a request pipelined after a refused expectation is not answered, and the connection closes`, async () => {
     const lines = [
       'Host: h',
       ...surface.lines('svc_live_nobody'),
@@ -164,7 +164,7 @@ for (const surface of surfaces) {
     assert.equal(reply.status, 401)
     assert.deepEqual(headerValues(reply.headerLines, 'connection'), ['close'])
     const count = pair.upstream.requestCount
-    // The body was never invited, so nobody can know whether these bytes are the body or the next request.
+    // The body was not invited, so these bytes may be the body or the next request.
     await client.send(pair.ownCall(surface, 'behind'))
     const next = await client.read({ method: 'POST' })
     assert.deepEqual([next.statusLine, next.ended], ['', 'cut'])

@@ -6,7 +6,7 @@ import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
 import { after, test } from '../support/suite.ts'
 
-/** A credential that upstream hands out would survive the revocation of our key. */
+/** A credential that upstream mints would survive the revocation of our key. */
 
 const upstream = await ScriptedUpstream.start()
 const start = (settings: object) =>
@@ -45,7 +45,7 @@ function versionFor(surface: Surface): Record<string, string> {
 }
 
 for (const [unpriced, gateway] of Object.entries(gateways)) {
-  test(`pricing.unpriced "${unpriced}" does not open what mints credentials, to any key`, async () => {
+  test(`pricing.unpriced "${unpriced}" does not open minting endpoints to any key`, async () => {
     const before = upstream.requestCount
     const keys = [
       gateway.apiKey,
@@ -70,7 +70,7 @@ for (const [unpriced, gateway] of Object.entries(gateways)) {
   })
 }
 
-test('minting "pass" opens it, and flags what it cannot rate', async () => {
+test('minting "pass" opens them, and flags calls that cannot be rated', async () => {
   for (const endpoint of endpoints) {
     const before = upstream.requestCount
     assert.equal((await call(minting, endpoint)).status, 200, endpoint.template)
@@ -83,7 +83,7 @@ test('minting "pass" opens it, and flags what it cannot rate', async () => {
   assert.equal(data.length, endpoints.length)
 })
 
-test('minting "pass" keeps limits that could not be kept otherwise', async () => {
+test('minting "pass" still enforces limits that minting would bypass', async () => {
   const before = upstream.requestCount
   const { key: capped } = await minting.createKey('capped', { monthly_budget_usd: 5 })
   const { key: listed } = await minting.createKey('listed', { allowed_models: ['gpt-6-luna'] })

@@ -9,12 +9,12 @@ import { ScriptedUpstream } from '../support/scripted-upstream.ts'
 import { spellingsOf } from '../support/spellings.ts'
 import { after, test } from '../support/suite.ts'
 
-/** An endpoint that costs money, or hands out credentials, is reached by one spelling or not at all. */
+/** An endpoint that is billed or mints credentials is reached by exactly one spelling. */
 
 const upstream = await ScriptedUpstream.start()
 const at = { messagesUrl: upstream.url, messagesKey: 'pm', chatUrl: `${upstream.url}/v1`, chatKey: 'pc' }
 const careful = await startGateway(at)
-/** A gateway as open as an operator can make it. */
+/** A gateway as open as an operator can configure it. */
 const open = await startGateway({ ...at, settings: { unpriced: 'pass', minting: 'pass' } })
 const agent = new Agent({ keepAlive: true, maxSockets: 16 })
 after(async () => {
@@ -30,7 +30,7 @@ interface Answer {
   readonly code: string | undefined
 }
 
-/** Sends the path as it stands: fetch would change some paths. */
+/** Sends the path unchanged: fetch would change some paths. */
 function ask(
   gateway: TestGateway,
   method: string,
@@ -78,11 +78,11 @@ for (const [what, gateway] of [
   ['as it comes', careful],
   ['as open as can be', open],
 ] as const) {
-  test(`${what}: no other spelling of a paid or minting endpoint reaches upstream`, async () => {
+  test(`${what}: no other spelling of a billable or minting endpoint reaches upstream`, async () => {
     const odd: string[] = []
     const cases = paid
       .flatMap((endpoint) => spellingsOf(pathOf(endpoint)).map((path) => ({ endpoint, path })))
-      // The end of an id belongs to the id: such a path names another object of the same endpoint, or of the other surface's.
+      // The end of an id belongs to the id: such a path names another object of the same endpoint.
       .filter(
         ({ endpoint: { method }, path }) => !surfaceNames.some((name) => findEndpoint(name, method, path)),
       )
@@ -94,7 +94,7 @@ for (const [what, gateway] of [
       const walk = async () => {
         for (const { endpoint, path } of left) {
           const { status, code } = await ask(gateway, endpoint.method, path)
-          // A path that is another one of ours, or that no server may get, is refused for that reason.
+          // A path that is another of our endpoints, or that no server may get, is refused for that reason.
           const refused = status === 400 || (status === 404 && code === 'endpoint_not_metered')
           if (!refused) odd.push(`${endpoint.method} ${path}: ${status} ${code}`)
         }
@@ -105,7 +105,7 @@ for (const [what, gateway] of [
   })
 }
 
-test('the refusal names the path that was sent and the one that was meant, in the shape of the surface', async () => {
+test('the refusal names the path sent and the path probably meant, in the shape of the surface', async () => {
   const message = (sent: string, meant: string) =>
     `There is no endpoint ${sent}. Did you mean ${meant}? The usual cause is a wrong base URL.`
   const chat = await ask(open, 'POST', '/chat/completions')
@@ -140,7 +140,7 @@ test('a secret in a misspelled path is not repeated', async () => {
   assert.ok(!body.includes(open.apiKey))
 })
 
-test('reading by HEAD what GET would mint is refused, in any spelling', async () => {
+test('HEAD on a GET endpoint that mints is refused, in any spelling', async () => {
   await nothingSent(async () => {
     for (const path of [
       '/v1/environments/e/work/poll',
@@ -153,7 +153,7 @@ test('reading by HEAD what GET would mint is refused, in any spelling', async ()
   })
 })
 
-test('what is free may be spelled as one likes, and paths that nobody knows go as they came', async () => {
+test('free endpoints may be spelled in any way, and unknown paths are forwarded unchanged', async () => {
   for (const [method, path] of [
     ['GET', '/v1/models/'],
     ['GET', '/v1/Models'],

@@ -12,7 +12,7 @@ import { closeAfter, test } from '../support/suite.ts'
 import { type Surface, surfaces } from '../support/surfaces.ts'
 import { message, sized } from '../support/wire-bytes.ts'
 
-/** Time that passes for the gateway without the test waiting for it, so that bodies are late. */
+/** Time that passes for the gateway without a wait in the test, so that bodies are late. */
 let skippedMs = 0
 const clock = { nowMs: () => Date.now(), monotonicMs: () => performance.now() + skippedMs }
 
@@ -29,7 +29,7 @@ closeAfter(gateway, upstream)
 const call = (surface: Surface, key: string, target = surface.readEndpoint) =>
   sized(`POST ${target} HTTP/1.1`, ['Host: h', ...surface.lines(key)], surface.jsonBody)
 
-/** The first parts of requests whose rest is never sent. */
+/** The first parts of requests that are never completed. */
 function unfinished(surface: Surface, key: string): Readonly<Record<string, Buffer>> {
   const line = `POST ${surface.readEndpoint} HTTP/1.1`
   const lines = ['Host: h', ...surface.lines(key)]
@@ -46,13 +46,13 @@ function unfinished(surface: Surface, key: string): Readonly<Record<string, Buff
 }
 
 for (const surface of surfaces) {
-  test(`${surface.name}: without a usable key nobody keeps a connection by sending slowly`, async () => {
+  test(`${surface.name}: without a usable key, slow sending does not keep a connection open`, async () => {
     const revoked = await gateway.createKey('revoked')
     await gateway.revokeKey(revoked.id)
     const before = upstream.requestCount
     const keys = [mintKey('svc', 'live').reveal(), revoked.key, gateway.adminKey]
     const openings = keys.flatMap((key) => Object.entries(unfinished(surface, key)))
-    // The requests come many at once, as of an attacker that wants all connections.
+    // The requests come at once, as from an attacker that wants all connections.
     await Promise.all(
       [...openings, ...openings, ...openings].map(async ([what, bytes]) => {
         const client = await connect(gateway)
@@ -67,7 +67,7 @@ for (const surface of surfaces) {
   })
 }
 
-/** Sends a byte each time just before a silence would have been too long, until there is an answer. */
+/** Sends a byte each time just before the idle timeout, until there is a reply. */
 async function trickle(
   client: RawConnection,
   head: Buffer,
@@ -94,7 +94,7 @@ const trickled: readonly [what: string, target: string, key: () => string, chunk
   ['of our own endpoints', '/v1/keys', () => gateway.adminKey, false],
 ]
 for (const [what, target, key, isChunked] of trickled) {
-  test(`a body ${what}, which comes byte by byte, is refused, and the connection ends`, async () => {
+  test(`a body ${what}, sent byte by byte, is refused, and the connection closes`, async () => {
     const framing = isChunked ? 'Transfer-Encoding: chunked' : 'Content-Length: 60000'
     const lines = ['Host: h', `Authorization: Bearer ${key()}`, framing]
     const client = await connect(gateway)
@@ -107,7 +107,7 @@ for (const [what, target, key, isChunked] of trickled) {
   })
 }
 
-test('an upload that upstream is slow to take is not the client’s slowness', async () => {
+test('a slow upstream does not count as a slow client upload', async () => {
   const arrived = Promise.withResolvers<IncomingMessage>()
   const slow = createServer((req, res) => {
     arrived.resolve(req.on('end', () => res.end('{}')))

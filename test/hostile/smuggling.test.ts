@@ -15,7 +15,7 @@ closeAfter(pair)
 
 const smuggled = 'GET /smuggled HTTP/1.1\r\nHost: h\r\nX-Ignore: '
 
-/** Spellings of the coding that some server has read as chunked and another has not. */
+/** Spellings of the coding that some servers have read as chunked and others have not. */
 function* mutations(): Generator<string> {
   yield* [
     ' Transfer-Encoding: chunked',
@@ -69,7 +69,7 @@ function range(from: number, to: number): number[] {
   return Array.from({ length: to - from }, (_, at) => from + at)
 }
 
-/** Requests whose body is one thing to a reader of the length and another to a reader of the chunks. */
+/** Requests whose body differs for a reader of the length and a reader of the chunks. */
 function templates(surface: Surface, target: string, line: string): Buffer[] {
   const body = `0\r\n\r\n${smuggled}`
   const all = `Content-Length: ${body.length}`
@@ -95,7 +95,8 @@ async function assertNotSmuggled(surface: Surface, bytes: Buffer, line: string):
   const first = await client.request(bytes)
   assert.ok(first.status === 200 || first.status >= 400, name)
   if (first.ended === 'complete') await client.send(pair.ownCall(surface, mark))
-  // Bytes that were read as a request behind the first may be answered, but by us and not by upstream; then our own call is.
+  // Bytes read as a second request may be answered, but by us and not by upstream; then our own call is
+  // answered.
   for (let reads = 0, last = first; last.ended === 'complete' && reads < 5; reads++) {
     last = await client.read({ method: 'POST' })
     if (last.status !== 200) continue
@@ -106,7 +107,7 @@ async function assertNotSmuggled(surface: Surface, bytes: Buffer, line: string):
   for (const request of pair.upstream.requests) assertPlain(request, name)
 }
 
-/** A request that went upstream is one request in our own framing, with no disguised request left in it. */
+/** A request that went upstream is one request in our own framing, without a hidden one. */
 function assertPlain(request: ReceivedRequest, name: string): void {
   assert.notEqual(request.target, '/smuggled', name)
   const names = request.headerLines.map(headerName)
@@ -123,7 +124,7 @@ function assertPlain(request: ReceivedRequest, name: string): void {
 for (const surface of surfaces) {
   const target = surface.name === 'messages' ? surface.readEndpoint : surface.streamedEndpoint
 
-  test(`${surface.name} ${target}: no spelling of the transfer coding hides a request from us`, async () => {
+  test(`${surface.name} ${target}: no spelling of the transfer coding hides a request`, async () => {
     const isDue = everyNth(3)
     for (const [at, line] of [...mutations()].entries()) {
       if (!isDue(at)) continue
@@ -150,7 +151,7 @@ for (const surface of surfaces) {
     })
   }
 
-  test(`${surface.name}: what follows a request that asked to close is no request`, async () => {
+  test(`${surface.name}: bytes after a request that asked to close are not a request`, async () => {
     pair.upstream.forget()
     const first = pair.request(surface, { lines: ['Connection: close'], body: surface.jsonBody })
     const client = await connect(pair.gateway)
@@ -163,7 +164,7 @@ for (const surface of surfaces) {
     assert.ok(pair.upstream.requests.every((request) => request.target !== '/smuggled'))
   })
 
-  test(`${surface.name}: trailers of a request end here, whatever they say`, async () => {
+  test(`${surface.name}: request trailers are not forwarded`, async () => {
     for (const target of [surface.readEndpoint, surface.streamedEndpoint]) {
       pair.upstream.forget()
       const lines = ['Transfer-Encoding: chunked', 'Trailer: Authorization, X-Api-Key, X-T']
@@ -185,7 +186,7 @@ for (const surface of surfaces) {
   })
 }
 
-test('framing in the trailers is refused or dropped', async () => {
+test('framing headers in trailers are refused or dropped', async () => {
   for (const surface of surfaces) {
     for (const line of ['Content-Length: 5', 'Transfer-Encoding: chunked']) {
       pair.upstream.forget()
@@ -198,7 +199,7 @@ test('framing in the trailers is refused or dropped', async () => {
   }
 })
 
-test('a key in the trailers is no key', async () => {
+test('a key in the trailers does not count', async () => {
   const surface = surfaceOf('messages')
   const count = pair.upstream.requestCount
   const head = message('POST /v1/messages HTTP/1.1', ['Host: h', 'Transfer-Encoding: chunked'])
@@ -209,7 +210,7 @@ test('a key in the trailers is no key', async () => {
   await assertOthersServed(pair, [surface])
 })
 
-test('pipelined calls with a broken one among them: those before are answered, none behind it is made', async () => {
+test('of pipelined calls with a broken one, the earlier are answered and the later are not made', async () => {
   for (const surface of surfaces) {
     pair.upstream.forget()
     const client = await connect(pair.gateway)

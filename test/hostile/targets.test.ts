@@ -36,7 +36,7 @@ for (const surface of surfaces) {
     })
   }
 
-  test(`${surface.name}: hosts that are none, several or missing are refused on our paths and on upstream's`, async () => {
+  test(`${surface.name}: invalid, multiple or missing hosts are refused on our paths and on upstream's`, async () => {
     const hosts = [
       ['Host: a/#'],
       ['Host: a/?'],
@@ -65,7 +65,7 @@ for (const surface of surfaces) {
     )
   })
 
-  test(`${surface.name}: our own paths are never forwarded, whoever asks`, async () => {
+  test(`${surface.name}: our own paths are never forwarded, with any key`, async () => {
     const paths = words(`
       /v1/keys /v1/keys/ /v1/keys/me/x /v1/keys/key_1/x /v1/usage /v1/usage?start=1 /gateway /gateway/
       /gateway/v1/unknown /gateway/v1/requests/req_1 /dashboard /dashboard/x /healthz /readyz /metrics
@@ -82,7 +82,7 @@ for (const surface of surfaces) {
     assert.equal(pair.upstream.receivedBytes, before)
   })
 
-  test(`${surface.name}: a path nobody knows is refused without a key`, async () => {
+  test(`${surface.name}: an unknown path is refused without a key`, async () => {
     const before = pair.upstream.receivedBytes
     for (const target of words(`
       /v1/organization/users /v1/fine_tuning/jobs /v1/files /x / /v1 /V1/keys

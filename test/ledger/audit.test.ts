@@ -33,7 +33,7 @@ const credit = (kind: string, nanos: number, callId: string, once: string): stri
 const CLOSED = 'a call has an end and a cost once it is closed'
 const LOST = 'an interrupted call has lost its hold, and a settled one at most the rest of it'
 
-/** Changes to the records, each with the difference that the audit must name. */
+/** Changes to the records, each with the difference that the audit must report. */
 const TAMPERINGS: readonly (readonly [sql: string, what: string, where: string])[] = [
   [call('req_01', 'cost_nanos = NULL'), CLOSED, 'call req_01'],
   [call('req_04', 'ended_at_ms = NULL'), CLOSED, 'call req_04'],
@@ -104,11 +104,11 @@ for (const [store, create] of BOTH) {
     })
     after(() => clean.remove())
 
-    test('a ledger that nobody tampered with has no difference', async () => {
+    test('an intact ledger has no difference', async () => {
       assert.deepEqual(await audit(clean), { calls: 10, credits: 1, difference: null })
     })
 
-    test('a difference says what it is, where, and both amounts', async () => {
+    test('a difference states what differs, where, and both amounts', async () => {
       const { difference } = await clean.auditAfter("UPDATE call SET cost_nanos = 801 WHERE id = 'req_01'")
       assert.deepEqual(difference, {
         what: 'cost of a call',
@@ -119,7 +119,7 @@ for (const [store, create] of BOTH) {
     })
 
     for (const [change, what, where] of TAMPERINGS) {
-      test(`it reports "${what}" at ${where} after: ${change.replace(/\s+/g, ' ')}`, async () => {
+      test(`the audit reports "${what}" at ${where} after: ${change.replace(/\s+/g, ' ')}`, async () => {
         const { difference } = await clean.auditAfter(change)
         assert.equal(difference?.what, what)
         assert.equal(difference.where, where)
@@ -127,7 +127,7 @@ for (const [store, create] of BOTH) {
       })
     }
 
-    test('a call that was credited back, with all that this moves, is no difference', async () => {
+    test('a credited call, with all its effects, is not a difference', async () => {
       const { difference } = await clean.auditAfter(
         `${credit('credit_back', 800, 'req_09', 'credit_back')};
          UPDATE call SET credited = true WHERE id = 'req_09';
@@ -137,7 +137,7 @@ for (const [store, create] of BOTH) {
       assert.equal(difference, null)
     })
 
-    test('a call that was charged at its hold is no difference, and at any other sum is one', async () => {
+    test('a call charged at its hold is not a difference, at any other sum it is', async () => {
       const ledger = await create()
       try {
         await withStore(ledger, async (store) => {
@@ -154,7 +154,7 @@ for (const [store, create] of BOTH) {
       }
     })
 
-    test('a call that was closed as interrupted is no difference, whatever becomes of it', async () => {
+    test('an interrupted call is not a difference, even if it settles later', async () => {
       const ledger = await create()
       try {
         const nothing = { usage: null, costNanos: 0n, listNanos: 0n, modelServed: null }
@@ -170,7 +170,7 @@ for (const [store, create] of BOTH) {
       }
     })
 
-    test('a socket is no difference, and a handshake that is counted as a call is one', async () => {
+    test('a socket is not a difference, but a handshake counted as a call is', async () => {
       const ledger = await create()
       try {
         const nothing = { usage: null, costNanos: 0n, listNanos: 0n, modelServed: null }
@@ -190,13 +190,13 @@ for (const [store, create] of BOTH) {
       }
     })
 
-    test('the cause is named before its consequences, and the lowest id first', async () => {
+    test('a cause is reported before its consequences, and the lowest id first', async () => {
       const change =
         'UPDATE account SET charged_nanos = 0; UPDATE call SET list_nanos = list_nanos + 1 WHERE cost_nanos > 0'
       assert.equal((await clean.auditAfter(change)).difference?.where, 'call req_01')
     })
 
-    test('what is booked while the audit runs is not in its view of the ledger', async () => {
+    test('the audit reads a snapshot, without changes made while it runs', async () => {
       const ledger = await create()
       try {
         await fillLedger(ledger)

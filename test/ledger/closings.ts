@@ -27,7 +27,7 @@ export function closingOf(requestId: string, more: Partial<CallClosing> = {}): C
   }
 }
 
-/** Any text that a reply may bring, with lone surrogates, newlines and nulls. */
+/** Any text of a reply, with lone surrogates, newlines and nulls. */
 const anyText = fc.oneof(
   fc.string({ unit: anyCharacter }),
   fc.string({ unit: fc.integer({ min: 0, max: 0xffff }).map((code) => String.fromCharCode(code)) }),

@@ -15,17 +15,17 @@ import {
 
 after(stopPostgres)
 
-/** Calls that are credited back and priced again, in either order, and the audit's findings. */
+/** Calls that are credited back and rerated, in either order, and the audit's findings. */
 
 const pricesOf = (id: string, rate: number): CurrentPrices => ({
   rateAgain,
   versionAt: () => ({ id, json: versionJson({ 'claude-haiku-5-5': rate }) }),
 })
-/** Other prices; calls were billed at 100. */
+/** Other prices; calls were charged 100. */
 const HALF = pricesOf('half', 50)
 const DOUBLE = pricesOf('double', 200)
 
-/** The amount given back; null if nothing was left to give back. */
+/** The amount credited; null if nothing was left to credit. */
 async function creditBack({ store }: RerateWriter, id: string): Promise<bigint | null> {
   const result = await store.creditBack(creditBackOf([id], `crd_${id}`), null)
   return result.kind === 'done' ? result.value.entry.amountNanos : null
@@ -49,7 +49,9 @@ const IS_SUM = 'an entry about calls is the sum of what it moved for them'
 const RETURNS_ALL = 'a credit-back returns all that was paid for the call'
 const IS_FLAGGED = 'credited says whether it was credited back'
 
-/** Tamperings with a ledger in which req_01 was credited back, each with the difference that the audit must name. */
+/**
+ * Changes to a ledger in which req_01 was credited back, each with the difference that the audit must report.
+ */
 const TAMPERINGS: readonly (readonly [sql: string, what: string, where: string])[] = [
   ["UPDATE credit SET amount_nanos = 799 WHERE id = 'crd_req_01'", IS_SUM, 'credit crd_req_01'],
   ['UPDATE credit_call SET amount_nanos = 799', IS_SUM, 'credit crd_req_01'],
@@ -71,7 +73,7 @@ const TAMPERINGS: readonly (readonly [sql: string, what: string, where: string])
 ]
 
 function proveCreditsBack(create: () => Promise<TestLedger>): void {
-  test('a ledger with calls that were credited back has no difference', async () => {
+  test('a ledger with credited calls has no difference', async () => {
     await withRerates(create, async (dir, writer) => {
       for (const id of ['req_01', 'req_02', 'req_05', 'req_08']) {
         assert.notEqual(await creditBack(writer, id), null)
@@ -81,7 +83,7 @@ function proveCreditsBack(create: () => Promise<TestLedger>): void {
     })
   })
 
-  test('after a rerate only what was paid in all is given back', async () => {
+  test('after a rerate the credit is the amount paid in total', async () => {
     for (const [prices, paid] of [
       [HALF, 400n],
       [DOUBLE, 1_600n],
@@ -95,7 +97,7 @@ function proveCreditsBack(create: () => Promise<TestLedger>): void {
     }
   })
 
-  test('a call that was credited back is not priced again', async () => {
+  test('a credited call is not rerated', async () => {
     await withRerates(create, async (dir, writer) => {
       await creditBack(writer, 'req_01')
       for (const prices of [HALF, DOUBLE]) {
@@ -107,7 +109,7 @@ function proveCreditsBack(create: () => Promise<TestLedger>): void {
     })
   })
 
-  test('a rerate that read a call before it was credited back records nothing', async () => {
+  test('a rerate that read a call before its credit-back records nothing', async () => {
     await withRerates(create, async (dir, writer) => {
       const stale = [...(await changed(writer, 'req_01', HALF)), ...(await changed(writer, 'req_09', DOUBLE))]
       await creditBack(writer, 'req_01')
@@ -117,7 +119,7 @@ function proveCreditsBack(create: () => Promise<TestLedger>): void {
     })
   })
 
-  test('the audit names a tampering', async (t) => {
+  test('the audit reports tampering', async (t) => {
     await withRerates(create, async (dir, writer) => {
       await creditBack(writer, 'req_01')
       assert.equal((await audit(dir)).difference, null)
@@ -132,7 +134,7 @@ function proveCreditsBack(create: () => Promise<TestLedger>): void {
     })
   })
 
-  test('the audit finds a rerate that was booked after a credit-back', async () => {
+  test('the audit finds a rerate that was recorded after a credit-back', async () => {
     await withRerates(create, async (dir, writer) => {
       await changed(writer, 'req_01', HALF)
       await creditBack(writer, 'req_01')

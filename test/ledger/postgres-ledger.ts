@@ -8,10 +8,13 @@ import { openByCallersClock } from '../store/postgres-under-test.ts'
 import { createDatabase, openPatientPool, type TestDatabase } from '../support/postgres.ts'
 import { present, rateAgain, type TestLedger } from './test-ledger.ts'
 
-/** Turns foreign keys off for the rest of a transaction. */
+/** Disables foreign keys for the rest of a transaction. */
 const WITHOUT_FOREIGN_KEYS = 'SET LOCAL session_replication_role = replica'
 
-/** Drops all checks, after waiting for readers of calls. Makes a month without calls too, for a call to be moved to. */
+/**
+ * Drops all checks, after waiting for readers of calls. Creates a month without calls, to which a test can
+ * move a call.
+ */
 const WITHOUT_CHECKS = `
   DO $$
   DECLARE

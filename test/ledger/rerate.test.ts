@@ -16,7 +16,7 @@ import {
 after(stopPostgres)
 
 const pricesOf = (id: string, json: string): CurrentPrices => ({ rateAgain, versionAt: () => ({ id, json }) })
-/** The first model at half its price, the second at twice, the third with a price for the first time. */
+/** The first model at half its price, the second at double, the third with its first price. */
 const V2 = pricesOf('v2', versionJson({ 'claude-haiku-5-5': 50, 'gpt-6-luna': 80, 'unheard-of': 10 }))
 const V3 = pricesOf('v3', versionJson({ 'claude-haiku-5-5': 90, 'gpt-6-luna': 40 }))
 
@@ -42,7 +42,7 @@ async function credited(ledger: TestLedger): Promise<unknown> {
 }
 
 function provePricingAgain(create: () => Promise<TestLedger>): void {
-  test('each difference is booked, and ledger, account and day move with it', async () => {
+  test('each difference is recorded, and changes ledger, account and day', async () => {
     await withLedger(create, async (dir, writer) => {
       const before = await credited(dir)
       const billed = await dir.rows('SELECT * FROM call ORDER BY id')
@@ -68,7 +68,7 @@ function provePricingAgain(create: () => Promise<TestLedger>): void {
     })
   })
 
-  test('what was booked is not booked again, neither by a second run nor by one that read before the first', async () => {
+  test('a recorded difference is not recorded again, by a second run or by one that read before the first', async () => {
     await withLedger(create, async (dir, writer) => {
       const stale = await writer.changes(V2)
       await writer.book(stale)
@@ -79,12 +79,13 @@ function provePricingAgain(create: () => Promise<TestLedger>): void {
     })
   })
 
-  test('a call that was credited after it was read is left alone', async () => {
+  test('a call credited after it was read is not changed', async () => {
     await withLedger(create, async (dir, writer) => {
       const stale = await writer.changes(V2)
       await writer.book(await writer.changes(V3))
       const booked = await entries(dir)
-      // These two calls cost the same under V3 as before, or have no price in V3: they are unchanged since they were read.
+      // These two calls cost the same under V3, or have no price in it: they are unchanged since they were
+      // read.
       assert.deepEqual((await writer.book(stale)).calls, 2)
       assert.deepEqual(
         (await entries(dir)).filter((entry) => !booked.some((old) => String(old) === String(entry))),
@@ -96,7 +97,7 @@ function provePricingAgain(create: () => Promise<TestLedger>): void {
     })
   })
 
-  test('a second correction starts from what was paid after the first', async () => {
+  test('a second rerate starts from the amount paid after the first', async () => {
     await withLedger(create, async (dir, writer) => {
       await writer.book(await writer.changes(V2))
       await writer.book(await writer.changes(V3))
@@ -107,7 +108,7 @@ function provePricingAgain(create: () => Promise<TestLedger>): void {
           ['req_01', -320n, 'rerate:v3'],
         ],
       )
-      // The first prices apply again: all booked differences are undone, by new entries.
+      // The first prices apply again: new entries undo all recorded differences.
       await writer.book(await writer.changes(pricesOf('v1', V1)))
       const paid = await dir.rows(
         "SELECT CAST(sum(amount_nanos) AS bigint) AS sum FROM credit_call WHERE call_id <> 'req_06'",
@@ -116,11 +117,11 @@ function provePricingAgain(create: () => Promise<TestLedger>): void {
     })
   })
 
-  test('a higher price that uses up the credit emits that, once and with the balance', async () => {
+  test('a rerate that exhausts the credit emits balance.exhausted once, with the balance', async () => {
     await withLedger(create, async (ledger, writer) => {
       const events = () =>
         ledger.rows("SELECT data, actor_kind FROM event WHERE type = 'balance.exhausted' ORDER BY id")
-      // A hundred times the first price does not use up the dollar of credit.
+      // A hundred times the first price does not exhaust one dollar of credit.
       await writer.book(await writer.changes(pricesOf('v2', versionJson({ 'claude-haiku-5-5': 10_000 }))))
       assert.deepEqual(await events(), [])
       await writer.book(await writer.changes(pricesOf('v3', versionJson({ 'claude-haiku-5-5': 200_000 }))))
@@ -132,7 +133,7 @@ function provePricingAgain(create: () => Promise<TestLedger>): void {
     })
   })
 
-  test('a version that was applied before cannot be applied once more', async () => {
+  test('a version cannot be applied twice', async () => {
     await withLedger(create, async (dir, writer) => {
       await writer.book(await writer.changes(V2))
       await writer.book(await writer.changes(V3))
@@ -143,7 +144,7 @@ function provePricingAgain(create: () => Promise<TestLedger>): void {
     })
   })
 
-  test('settled calls are read in the order of their ids, after an id', async () => {
+  test('settled calls are read in id order, after an id', async () => {
     await withLedger(create, async (_dir, writer) => {
       const ids = (calls: readonly RerateCandidate[]) => calls.map(({ id }) => id)
       const all = ['req_01', 'req_02', 'req_05', 'req_06', 'req_07', 'req_08', 'req_09']
@@ -153,7 +154,7 @@ function provePricingAgain(create: () => Promise<TestLedger>): void {
     })
   })
 
-  test('a call keeps its price if it was credited back, cannot be read, or has no price in the book', async () => {
+  test('a call keeps its price if it was credited, is unreadable, or has no new price', async () => {
     await withLedger(create, async (_dir, writer) => {
       const [call] = await writer.read()
       assert.ok(call)
@@ -166,7 +167,7 @@ function provePricingAgain(create: () => Promise<TestLedger>): void {
     })
   })
 
-  test('each call is priced with the version of its own time', async () => {
+  test('each call is rated with the version of its own time', async () => {
     await withLedger(create, async (_dir, writer) => {
       const november = Date.UTC(2026, 10, 1)
       const prices: CurrentPrices = {
@@ -180,7 +181,7 @@ function provePricingAgain(create: () => Promise<TestLedger>): void {
     })
   })
 
-  test('nothing of a batch is booked if one of its calls has no day to be shown in', async () => {
+  test('a batch is not recorded at all if one of its calls has no rollup', async () => {
     await withLedger(create, async (dir, writer) => {
       const all = await writer.changes(V2)
       const strange = all.map((changed) => ({ ...changed, call: { ...changed.call, day: '1999-01-01' } }))
@@ -197,4 +198,4 @@ function provePricingAgain(create: () => Promise<TestLedger>): void {
   })
 }
 
-for (const [store, create] of BOTH) describe(`pricing again on ${store}`, () => provePricingAgain(create))
+for (const [store, create] of BOTH) describe(`rerate on ${store}`, () => provePricingAgain(create))

@@ -8,11 +8,11 @@ import { test } from '../support/suite.ts'
 const DAY_MS = 24 * 60 * 60 * 1000
 const NOW = Date.UTC(2026, 10, 15)
 
-test('soon after the start, and every hour, all that is too old or too much is deleted, in steps', async () => {
+test('after the start and every hour, expired and excess records are deleted in steps', async () => {
   mock.timers.enable({ apis: ['setTimeout'] })
   const asked: unknown[][] = []
   const over = Promise.withResolvers<void>()
-  /** Two steps, and then there is nothing left. */
+  /** Two steps, then nothing is left. */
   const steps = (name: string) => {
     let left = 2
     return async (...args: number[]) => {

@@ -14,7 +14,7 @@ const A = closingOf('req_a', { costNanos: 2n ** 63n - 1n })
 const B = closingOf('req_b')
 const C = closingOf('req_c')
 
-test('settlements in the spool are left to the next process, in order and exactly', async () => {
+test('the next process gets the spooled settlements exactly, in order', async () => {
   const { open, onDisk, lines } = await bench()
   const first = await open()
   assert.deepEqual(first.left(), [])
@@ -26,13 +26,13 @@ test('settlements in the spool are left to the next process, in order and exactl
   const second = await open()
   assert.deepEqual(second.left(), [A, B, C])
   assert.equal(second.waiting, 3)
-  // A is on the disk already.
+  // A is already on disk.
   await second.append(A)
   await second.close()
   assert.deepEqual(lines, [])
 })
 
-test('a settlement is on the disk when it is said to be', async () => {
+test('append resolves once the settlement is on disk', async () => {
   const { open, disk } = await bench()
   const spool = await open()
   await spool.append(A)
@@ -49,7 +49,7 @@ test('a settlement is on the disk when it is said to be', async () => {
   await spool.close()
 })
 
-test('what the store has taken is not left', async () => {
+test('settlements that the store has taken are removed', async () => {
   const { open, onDisk } = await bench()
   const spool = await open()
   await Promise.all([A, B, C].map((closing) => spool.append(closing)))
@@ -65,7 +65,7 @@ test('what the store has taken is not left', async () => {
   await next.close()
 })
 
-test('a settlement that the store refuses goes to a file for the operator, spooled or not', async () => {
+test('a refused settlement goes to a file for the operator, whether it was spooled or not', async () => {
   const { open, onDisk, dir } = await bench()
   const spool = await open()
   await Promise.all([spool.append(A), spool.append(B)])
@@ -83,7 +83,7 @@ test('a settlement that the store refuses goes to a file for the operator, spool
   )
 })
 
-test('a refused settlement that cannot be put aside stays where it is', async () => {
+test('a refused settlement that cannot be set aside stays in the spool', async () => {
   const { open, onDisk, dir, lines } = await bench()
   const spool = await open()
   await spool.append(A)
@@ -94,7 +94,7 @@ test('a refused settlement that cannot be put aside stays where it is', async ()
   assert.deepEqual(await onDisk(), [A])
 })
 
-test('the file of refused settlements has a limit, beyond which they stay where they are', async () => {
+test('the file of refused settlements has a maximum size, beyond which they stay in the spool', async () => {
   const { open, onDisk, dir, lines } = await bench()
   const spool = await open()
   await spool.append(A)
@@ -105,7 +105,7 @@ test('the file of refused settlements has a limit, beyond which they stay where 
   assert.deepEqual(await onDisk(), [A])
 })
 
-test('a disk that fails is said to, holds nobody up, and is written again when it can be', async () => {
+test('a failing disk is reported, delays no call, and is written again when it works', async () => {
   const { open, onDisk, disk, lines } = await bench()
   const spool = await open()
   await spool.append(A)
@@ -116,7 +116,7 @@ test('a disk that fails is said to, holds nobody up, and is written again when i
   assert.deepEqual(lines, [
     'error: the settlement spool cannot be written; no new call is admitted while settlements wait',
   ])
-  // The settlement that was there before is not lost with those that could not be written.
+  // The earlier settlement is not lost with those that could not be written.
   assert.deepEqual(idsOf(await onDisk()), ['req_a'])
   disk.fault = null
   await until('it is written again', async () => spool.isSound)
@@ -125,7 +125,7 @@ test('a disk that fails is said to, holds nobody up, and is written again when i
   await spool.close()
 })
 
-test('after a sync that failed all that waits is written again', async () => {
+test('after a failed fsync, all pending settlements are written again', async () => {
   const { open, onDisk, disk } = await bench()
   const spool = await open()
   await spool.append(A)
@@ -139,7 +139,7 @@ test('after a sync that failed all that waits is written again', async () => {
   assert.deepEqual(await onDisk(), [A, B])
 })
 
-test('a disk that does not answer holds nobody up for ever', async () => {
+test('a disk that does not answer delays no call beyond the write timeout', async () => {
   const { open, onDisk, disk, lines } = await bench()
   const spool = await open()
   const { promise: gate, resolve: pass } = Promise.withResolvers<void>()
@@ -162,7 +162,7 @@ test('a disk that does not answer holds nobody up for ever', async () => {
   assert.deepEqual(await onDisk(), [A, B])
 })
 
-test('beyond its size no new call is admitted, and every settlement is on the disk', async () => {
+test('above its maximum size the spool stops admissions, and every settlement is on disk', async () => {
   const { open, onDisk } = await bench()
   const spool = await open()
   const large = (id: string) => closingOf(id, { usage: LARGE })
@@ -177,7 +177,7 @@ test('beyond its size no new call is admitted, and every settlement is on the di
   assert.deepEqual(idsOf(await onDisk()), ['b', 'c', 'd'])
 })
 
-test('whatever was appended and done, and whenever the disk failed, waiting settlements are on it at the end', async () => {
+test('after any appends, removals and disk failures, pending settlements are on disk at the end', async () => {
   const id = fc.integer({ min: 0, max: 5 }).map((n) => `req_${n}`)
   const step = fc.oneof(
     fc.record({ do: fc.constant('keep' as const), id, wait: fc.boolean() }),
@@ -209,7 +209,7 @@ test('whatever was appended and done, and whenever the disk failed, waiting sett
   )
 })
 
-test('whatever a closing has in its texts and amounts, it comes back as it was', async () => {
+test('a closing with any texts and amounts is read back unchanged', async () => {
   const { open } = await bench()
   await fc.assert(
     fc.asyncProperty(anyClosing, async (closing) => {

@@ -11,7 +11,7 @@ import {
 } from '../../src/ledger/settlement-spool.ts'
 import { createLogLines } from '../support/log-lines.ts'
 
-/** Files of the same process share this folder, so it is removed at the end of the process and not of a file. */
+/** Files of one process share this folder, so it is removed at the end of the process, not of a file. */
 export const parent = mkdtempSync(join(tmpdir(), 'tollgate-test-spool-'))
 process.once('exit', () => rmSync(parent, { recursive: true, force: true }))
 
@@ -21,11 +21,11 @@ export interface Bench {
   readonly lines: string[]
   readonly disk: DiskWatch
   open(): Promise<SettlementSpool>
-  /** The closings that another process would find, if this one ended now. */
+  /** The closings that another process would find if this one ended now. */
   onDisk(): Promise<readonly CallClosing[]>
 }
 
-/** A spool so small that four large records do not fit, and that can be written many times over. */
+/** A spool so small that four large records do not fit, so that it is rewritten many times. */
 export const BYTES_MAX = 40_000
 export const LARGE = 'x'.repeat(BYTES_MAX / 4)
 
@@ -45,12 +45,12 @@ export async function bench(): Promise<Bench> {
   }
 }
 
-/** The contents that a spool gave its file, each by the ids in it, and the fault of the next change. */
+/** The contents that a spool wrote to its file, as ids, and the fault of the next change. */
 export interface DiskWatch {
   readonly changes: (readonly string[])[]
-  /** While a fault is set changes fail: before anything is in the file, or with the change in it. */
+  /** While a fault is set, changes fail: before the file has changed, or after. */
   fault: 'no room' | 'failed fsync' | 'written and not acknowledged' | null
-  /** Changes wait for the gate, while it is set. */
+  /** Changes wait for the gate while it is set. */
   gate: Promise<void> | null
   replaceFile(path: string, content: string): Promise<void>
 }

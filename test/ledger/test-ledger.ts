@@ -23,7 +23,7 @@ export const versionJson = (rates: Readonly<Record<string, number>>): string => 
 
 export const V1 = versionJson({ 'claude-haiku-5-5': 100, 'gpt-6-luna': 40 })
 
-/** Units times rate, less the percentage off: the simplest rating that depends on all inputs of the real one. */
+/** Units times rate, minus the percentage: the simplest rating that depends on all inputs of the real one. */
 export const rateAgain: RateAgain = ({ usage, rating, priceVersionJson }) => {
   const { model, units } = JSON.parse(usage) as { model: string; units: number }
   const { off } = JSON.parse(rating) as { off: number }
@@ -33,14 +33,14 @@ export const rateAgain: RateAgain = ({ usage, rating, priceVersionJson }) => {
   return { listNanos, costNanos: (listNanos * BigInt(100 - off)) / 100n }
 }
 
-/** The ledger of a store, to be tampered with and audited. */
+/** The ledger of a store, which tests change and audit. */
 export interface TestLedger {
   openStore(): Promise<Store>
   openReader(): Promise<Snapshot>
-  /** Changes rows past foreign keys, as a fault or an intruder would. */
+  /** Changes rows without foreign keys, as a fault or an intruder would. */
   tamper(sql: string): Promise<void>
   rows(sql: string): Promise<Rows>
-  /** The report of an audit after a tampering past all constraints. The ledger stays as it is. */
+  /** The audit's report after a change that bypasses all constraints. The ledger is restored. */
   auditAfter(sql: string): Promise<AuditReport>
   remove(): Promise<void>
 }
@@ -130,7 +130,10 @@ export function billed(
   })
 }
 
-/** Opens the store, and closes it also when `work` fails: its thread or its connections would keep the process alive. */
+/**
+ * Opens the store and closes it, even if `work` fails: its thread or connections would keep the process
+ * alive.
+ */
 export async function withStore(ledger: TestLedger, work: (store: Store) => Promise<void>): Promise<void> {
   const store = await ledger.openStore()
   try {
@@ -140,7 +143,7 @@ export async function withStore(ledger: TestLedger, work: (store: Store) => Prom
   }
 }
 
-/** The open store of a ledger, and what `tollgate rerate` does with it. */
+/** The open store of a ledger, and the steps of `tollgate rerate` on it. */
 export interface RerateWriter {
   readonly store: Store
   read(afterId?: string): Promise<readonly RerateCandidate[]>
@@ -171,7 +174,7 @@ export async function withRerates(
   }
 }
 
-/** Keys a and b, a top-up of 1 USD, and ten calls, of every kind and end, one still in flight. */
+/** Keys a and b, a top-up of 1 USD, and ten calls of every kind and end, one still in flight. */
 export async function fillStore(store: Store): Promise<void> {
   await addKey(store, 'a')
   await addKey(store, 'b')
@@ -212,7 +215,7 @@ export async function fillStore(store: Store): Promise<void> {
   await admit('req_10', 'a')
 }
 
-/** A ledger that no store uses. */
+/** A ledger without an open store. */
 export function fillLedger(ledger: TestLedger): Promise<void> {
   return withStore(ledger, fillStore)
 }

@@ -13,7 +13,7 @@ const add = (calls: RefusedCalls, count: number) => {
   for (let n = 0; n < count; n += 1) calls.add(call(n))
 }
 
-/** A store that takes a batch when it is asked to. */
+/** A store that takes a batch when the test says so. */
 function heldStore() {
   const batches: (readonly RefusedCall[])[] = []
   const trims: (readonly number[])[] = []
@@ -48,7 +48,7 @@ function fakeLog() {
 const create = (store: ReturnType<typeof heldStore>, log = fakeLog(), callsMax?: number) =>
   new RefusedCalls(store, log as unknown as Log, callsMax)
 
-test('refused calls go in batches of a bounded size, in their order, one batch at a time', async () => {
+test('refused calls are stored in order in bounded batches, one at a time', async () => {
   const store = heldStore()
   const calls = create(store, fakeLog(), 7)
   add(calls, REFUSED_CALLS_AT_ONCE)
@@ -71,11 +71,11 @@ test('refused calls go in batches of a bounded size, in their order, one batch a
   assert.equal(store.batches.length, 3)
 })
 
-test('beyond the queue refused calls are dropped, and the log says how many', async () => {
+test('when the queue is full, refused calls are dropped, and the log counts them', async () => {
   const store = heldStore()
   const log = fakeLog()
   const calls = create(store, log)
-  // One batch is under way and no longer in the queue.
+  // One batch is being written and no longer queued.
   add(calls, REFUSED_CALLS_AT_ONCE)
   await Promise.resolve()
   add(calls, REFUSED_CALLS_WAITING_MAX + 3)
@@ -85,7 +85,7 @@ test('beyond the queue refused calls are dropped, and the log says how many', as
   assert.deepEqual(log.lines, [[{ calls: 3 }, 'too many calls were refused at once to record all of them']])
 })
 
-test('a store that cannot take them loses them, is reported in the log, and is asked again for the next', async () => {
+test('a batch that the store rejects is lost and logged, and the next one is sent', async () => {
   const store = heldStore()
   const log = fakeLog()
   const calls = create(store, log)

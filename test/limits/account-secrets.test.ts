@@ -9,11 +9,11 @@ import { sized } from '../support/wire-bytes.ts'
 import { headerValues } from '../support/wire-message.ts'
 import { columnsOf, filesOf, findLeaks, type Place } from './canaries.ts'
 
-/** Of no usual form: only the gateway can know that it is a secret. */
+/** An unusual form: only the gateway can know that it is a secret. */
 const OWN_KEY = 'Zx9Lp4Rt6Vb8Nc1Mm7Qw2-canary-own'
 const ROTATED = 'sk-canary-Gh4Jk7Cc5Ty8Ui3Op6As9Df2'
 
-/** An upstream that repeats its credential wherever an answer has text that is recorded. */
+/** An upstream that repeats its credential in every text that the gateway records. */
 function repeating(headerLines: readonly string[]): Buffer {
   const credential = headerValues(headerLines, 'authorization').join().replace('Bearer ', '')
   const message = { role: 'assistant', content: `You sent ${credential}` }
@@ -26,7 +26,7 @@ function repeating(headerLines: readonly string[]): Buffer {
   return sized('HTTP/1.1 200 OK', head, JSON.stringify(body))
 }
 
-test("an account's own key is in no log, answer, export or column, though its upstream repeats it", async () => {
+test("an account's own key is in no log, response, export or column, even if its upstream repeats it", async () => {
   const upstream = await ScriptedUpstream.start()
   upstream.answer(({ headerLines }) => [{ send: repeating(headerLines) }])
   const tollgate = await serveTollgate({
@@ -102,7 +102,7 @@ test("an account's own key is in no log, answer, export or column, though its up
       { name: 'the first key', value: OWN_KEY },
       { name: 'the second key', value: ROTATED },
     ]
-    // The error that names an unknown field repeats it, as it repeats any other text of its sender.
+    // The error for an unknown field repeats its name, like any other text of the sender.
     const searched = places.filter(({ bytes }) => !bytes.includes('is not a field'))
     assert.deepEqual(findLeaks(canaries, searched), [])
   } finally {

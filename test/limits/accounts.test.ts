@@ -49,7 +49,7 @@ async function call(key: string, path = '/v1/chat/completions', headers: Record<
   return { status: response.status, code: json.error?.code, headers: response.headers }
 }
 
-test('a suspended account is refused at once, and its keys still see their own record', async () => {
+test('a suspended account is refused at once, and its keys can still read their own record', async () => {
   const { id, key } = await createAccount('suspended')
   assert.equal((await call(key)).status, 200)
   const before = shared.requestCount
@@ -86,7 +86,7 @@ test('a suspended account is refused at once, and its keys still see their own r
   assert.equal((await call(key)).status, 200)
 })
 
-test("an account's discount applies to the calls admitted after the change, and is recorded with them", async () => {
+test("an account's discount applies to calls admitted after the change, and is recorded with them", async () => {
   const { id, key } = await createAccount('discounted', { discount: 0.25 })
   const costs = async () => {
     const { headers } = await call(key)
@@ -106,7 +106,7 @@ test("an account's discount applies to the calls admitted after the change, and 
   assert.equal(account['balance_usd'], -(cost + list) / 1e9)
 })
 
-test('accounts that share a credential cannot list stored objects, and their idempotency keys do not meet', async () => {
+test('accounts on a shared credential cannot list stored objects, and have separate idempotency keys', async () => {
   const { id, key } = await createAccount('sharing')
   const before = shared.requestCount
   for (const path of words(`
@@ -124,7 +124,7 @@ test('accounts that share a credential cannot list stored objects, and their ide
   assert.deepEqual(headerValues((await arrived).headerLines, 'idempotency-key'), [`${id}-mine`])
 })
 
-test('an account with an upstream of its own uses it, with its key and never with that of the installation', async () => {
+test("an account with its own upstream uses it with its own key, never the installation's", async () => {
   const url = `${own.url}/v1`
   const account = await createAccount('own', { upstreams: { chat: { url, key: 'own-secret' } } })
   const sent = async (headers: Record<string, string> = {}) => {
@@ -153,7 +153,7 @@ test('an account with an upstream of its own uses it, with its key and never wit
   assert.ok(!own.requests.some(({ headerLines }) => headerLines.join().includes('installation-secret')))
 })
 
-test("an account's upstream key of any form is cut out of the paths that are recorded", async () => {
+test("an account's upstream key of any form is redacted in recorded paths", async () => {
   const secret = 'pl/ain+odd=key;(secret)'
   const chat = { url: `${own.url}/v1`, key: secret }
   const { key } = await createAccount('unusual', { upstreams: { chat } })
@@ -172,7 +172,7 @@ test("an account's upstream key of any form is cut out of the paths that are rec
   }
 })
 
-test('a call belongs to the object that its credential made: another account can neither read nor end it', async () => {
+test('an object belongs to the credential that created it: another account can neither read nor settle it', async () => {
   const background = (upstream: ScriptedUpstream, usage: object | null) =>
     upstream.answer(({ method }) => {
       const status = usage === null || method === 'POST' ? 'queued' : 'completed'
@@ -207,7 +207,7 @@ test('a call belongs to the object that its credential made: another account can
   await made.text()
   const record = () => gateway.manage('GET', `/gateway/v1/requests/${made.headers.get('x-svc-request-id')}`)
   assert.deepEqual([(await record())['state'], (await record())['object_id']], ['deferred', 'resp_same'])
-  // The attacker's upstream says that the object of this id is complete and cost a fortune, and that it is deleted.
+  // The attacker's upstream says that the object of this id is complete, expensive and deleted.
   for (const method of ['GET', 'DELETE']) {
     const arrived = own.nextRequest()
     assert.equal((await send(attacker.key, method, '/v1/responses/resp_same')).status, 200)
@@ -218,7 +218,7 @@ test('a call belongs to the object that its credential made: another account can
   assert.equal((await send(victim.key, 'GET', '/v1/responses/resp_of_the_other')).status, 404)
 })
 
-test('the simulator serves while no account has an upstream of its own', async () => {
+test('the simulator serves only while no account has its own upstream', async () => {
   own.answer(() => [{ send: CHAT_REPLY }])
   const simulated = await startGateway({ chatUrl: `${own.url}/v1`, simulator: true })
   try {
@@ -240,7 +240,7 @@ test('the simulator serves while no account has an upstream of its own', async (
   }
 })
 
-test("the connection pools of accounts' own URLs are bounded in number", () => {
+test("the number of connection pools for accounts' own URLs is bounded", () => {
   const sealer = createSecretSealer(new Secret('a pepper'), 'tests')
   const pools = new OwnUpstreams(sealer, new SeenSecrets(), createLog('silent'), 2)
   const poolOf = (name: string) =>

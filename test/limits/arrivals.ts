@@ -5,20 +5,22 @@ import { firstValue } from '../../src/http/raw-headers.ts'
 import { nextTurn, withDeadline } from '../support/deadline.ts'
 
 /**
- * Watches the requests that arrive at a server of this process. A call that waits for room is visible to no client, so
- * tests of the order of arrival need to know when a request has come.
+ * Watches the requests that arrive at a server of this process. Clients cannot see waiting calls, so tests of
+ * the order of arrival need to know when a request has arrived.
  */
 export interface Arrivals {
-  /** How many requests have come with this name in the header `x-call`. */
+  /** How many requests with this name in the header `x-call` have arrived. */
   countOf(name: string): number
-  /** Resolves when the gateway has the whole request with this name in `x-call`, and has begun to decide about it. */
+  /**
+   * Resolves when the gateway has the complete request with this name in `x-call` and has begun admission.
+   */
   arrived(name: string): Promise<Arrived>
-  /** Resolves when the first request of this name has its whole answer. */
+  /** Resolves when the first request of this name has its complete reply. */
   answered(name: string): Promise<void>
   stop(): void
 }
 
-/** A request, and the connection it came on. */
+/** A request and its connection. */
 export interface Arrived {
   readonly request: IncomingRequest
   readonly socket: Socket
@@ -47,7 +49,7 @@ export function watchArrivals(port: number): Arrivals {
   subscribe(WHOLE, onWhole)
   subscribe(FINISHED, onFinish)
 
-  /** Looks again whenever a request has come or was answered. */
+  /** Checks again whenever a request arrives or is answered. */
   async function until<T>(look: () => T | undefined, name: string): Promise<T> {
     const found = async () => {
       for (;;) {
@@ -63,7 +65,7 @@ export function watchArrivals(port: number): Arrivals {
     countOf: (name) => seen.get(name)?.length ?? 0,
     async arrived(name) {
       const arrived = await until(() => seen.get(name)?.at(-1), name)
-      // Between the end of a small body and the admission there is no other event.
+      // No other event separates the end of a small body from the admission.
       await nextTurn()
       return arrived
     },

@@ -10,7 +10,7 @@ const pair = await startPair()
 closeAfter(pair)
 
 const LONG = 'x'.repeat(40_000)
-/** The limit of the columns that are kept as JSON: the rating of a call, and its usage. */
+/** The limit of the JSON columns: rating and usage of a call. */
 const JSON_CHARS_MAX = 4_096
 
 const reply = JSON.stringify({
@@ -30,7 +30,7 @@ const reply = JSON.stringify({
 })
 
 for (const surface of surfaces) {
-  test(`${surface.name}: however long what the two sides say of themselves is, the record of a call stays small`, async () => {
+  test(`${surface.name}: overlong values of client and upstream leave a small record`, async () => {
     const body = JSON.stringify({
       model: LONG,
       max_tokens: 1,
@@ -66,7 +66,7 @@ for (const surface of surfaces) {
   })
 }
 
-test('no text that was kept of those calls is longer than its limit', async () => {
+test('no recorded text of those calls exceeds its limit', async () => {
   const database = openDatabaseReader(pair.gateway)
   const rows = await database.read('SELECT * FROM call')
   await database.close()
@@ -78,7 +78,7 @@ test('no text that was kept of those calls is longer than its limit', async () =
       assert.ok(kept <= most, `${column} has ${kept} characters`)
     }
   }
-  // The long texts have reached the database, and were cut.
+  // The long texts were stored, truncated.
   const longest = (column: string) => Math.max(...rows.map((row) => String(row[column] ?? '').length))
   assert.deepEqual(['path', 'user_agent'].map(longest), [limits.recordedCharsMax, limits.recordedCharsMax])
 })

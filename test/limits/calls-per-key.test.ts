@@ -10,7 +10,7 @@ const bench = await startGatedBench({ settings: { callsInFlightPerKeyMax: MAX } 
 const { gateway, upstream } = bench
 closeAfter(bench)
 
-test('a key has so many calls in flight, and the next one is refused; other keys have theirs', async () => {
+test('a key has a maximum of calls in flight, beyond which it is refused; other keys are not affected', async () => {
   for (const surface of ['messages', 'chat'] as const) {
     const { key } = await gateway.createKey('greedy')
     const inFlight = await Promise.all(
@@ -27,7 +27,7 @@ test('a key has so many calls in flight, and the next one is refused; other keys
     assert.equal(error.code, 'too_many_calls')
     assert.equal(error.type, surface === 'messages' ? 'rate_limit_error' : 'requests')
     assert.equal(refused.header('x-svc-cost-usd'), '0')
-    // Free calls count too, since they take a place.
+    // Free calls count too.
     assert.equal((await bench.free(key)).status, 429)
     assert.equal(upstream.names.length, count)
 
@@ -52,7 +52,7 @@ async function half(at: Address, key: string): Promise<RawConnection> {
   return client
 }
 
-test('calls that wait for room under a cap, and bodies that are on their way, are calls of their key', async () => {
+test("calls that wait under a cap, and incomplete uploads, count towards their key's calls in flight", async () => {
   const { key } = await gateway.createKey('capped', { monthly_budget_usd: 0.0001 })
   const running = await bench.send('running', key)
   const call = await upstream.next()
@@ -67,11 +67,11 @@ test('calls that wait for room under a cap, and bodies that are on their way, ar
   assert.equal((await waiting.reply).status, 200)
 })
 
-test('however a call ends, its place is free again', async () => {
+test('a call frees its slot however it ends', async () => {
   const one = await startGatedBench({ settings: { callsInFlightPerKeyMax: 1, bodyIdleTimeoutMs: 200 } })
   const { id, key } = await one.gateway.createKey('ends')
   const spent = await one.gateway.createKey('spent', { monthly_budget_usd: 0 })
-  // The probe is no free call, since a free call is answered before it is settled.
+  // The probe is not a free call, which is answered before it settles.
   const isFree = () =>
     until('its place is free', async () => (await (await one.send('at once 1', key)).reply).status === 200)
 
@@ -86,12 +86,12 @@ test('however a call ends, its place is free again', async () => {
     leaver.leave()
     await isFree()
   }
-  // Calls that are refused for the money and for the body.
+  // Calls refused for budget and for their body.
   for (let i = 0; i < 2; i++) {
     assert.equal((await (await one.send(`poor ${i}`, spent.key)).reply).status, 402)
     assert.equal((await (await one.send(`odd ${i}`, spent.key, { body: '{' })).reply).status, 400)
   }
-  // The client of the first request leaves, the client of the second falls silent.
+  // The client of the first request leaves, the client of the second stops sending.
   const left = await half(one.gateway, key)
   assert.equal((await one.free(key)).status, 429)
   left.leave()
@@ -99,7 +99,7 @@ test('however a call ends, its place is free again', async () => {
   const silent = await half(one.gateway, key)
   await isFree()
   silent.leave()
-  // Upstream breaks off.
+  // Upstream breaks the connection.
   const broken = await one.send('broken', key)
   await one.upstream.next()
   one.upstream.breakOff()

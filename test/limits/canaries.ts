@@ -2,21 +2,21 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type DatabaseOwner, openDatabaseReader } from '../support/read-database.ts'
 
-/** A secret, and its name in a failure: the value itself must not be printed there either. */
+/** A secret, and its name in a failure, which must not print the value. */
 export interface Canary {
   readonly name: string
   readonly value: string
 }
 
-/** A place where secrets were looked for. */
+/** A text in which to search for secrets, and its name. */
 export interface Place {
   readonly where: string
   readonly bytes: Buffer
 }
 
 /**
- * The parts of a secret that must not be found. The first 16 and the last 4 characters of our own keys are shown on purpose,
- * so the part between them is looked for, in pieces: half a key is a leak, too.
+ * The parts of a secret that must not be found. Our own keys show their first 16 and last 4 characters on
+ * purpose, so the search takes the middle in pieces: half a key is a leak too.
  */
 function tellingParts(value: string): string[] {
   const inner = /^svc_(?:live|admin)_/.test(value) ? value.slice(16, -4) : value
@@ -28,7 +28,7 @@ function tellingParts(value: string): string[] {
   return parts
 }
 
-/** Every place in which any part of any secret stands, in plain text, hexadecimal or base64. */
+/** The names of all texts that contain a part of a secret in plain text, hexadecimal or base64. */
 export function findLeaks(canaries: readonly Canary[], places: readonly Place[]): string[] {
   const leaks = new Set<string>()
   for (const { name, value } of canaries) {
@@ -36,7 +36,7 @@ export function findLeaks(canaries: readonly Canary[], places: readonly Place[])
     const wanted = [
       ...tellingParts(value),
       whole.toString('hex'),
-      // At a third of all positions a secret has these characters in base64.
+      // At a third of all offsets a secret has these characters in base64.
       whole.toString('base64').slice(0, -4),
       whole.toString('base64url').slice(0, -4),
     ]
@@ -62,7 +62,7 @@ export function filesOf(dataDir: string, but: readonly string[] = ['admin-key', 
     .map((file) => ({ where: file.slice(dataDir.length + 1), bytes: readFileSync(file) }))
 }
 
-/** The database column by column, so that a leak is named by its place. */
+/** The database by column, so that a leak is named by its column. */
 export async function columnsOf(gateway: DatabaseOwner): Promise<Place[]> {
   const database = openDatabaseReader(gateway)
   try {

@@ -10,7 +10,7 @@ const { gateway, upstream } = bench
 closeAfter(bench)
 afterEach(() => bench.assertBalanced())
 
-/** A cap below the hold of any call; 200 output tokens cost as much. */
+/** A cap below the hold of any call; equal to the cost of 200 output tokens. */
 const CAP_USD = 0.0001
 
 const edit = (id: string, monthly_budget_usd: number | null) =>
@@ -20,13 +20,13 @@ for (const [how, cap] of [
   ['raised', 1],
   ['removed', null],
 ] as const) {
-  test(`a call that waits is admitted when its cap is ${how}, beside the one that runs`, async () => {
+  test(`a waiting call is admitted when its cap is ${how}, while another runs`, async () => {
     const { id, key } = await gateway.createKey(how, { monthly_budget_usd: CAP_USD })
     const first = await bench.send('runs', key)
     const running = await upstream.next()
     const second = await bench.send('waits', key)
     const third = await bench.send('waits behind', key)
-    // Both calls are in the queue now; the edit might come between two calls that are still asking.
+    // Both calls are queued now; an earlier edit might fall between two that are still asking.
     await bench.storeAnswered()
     await edit(id, cap)
     const next = [await upstream.next(), await upstream.next()]
@@ -42,7 +42,7 @@ for (const [how, cap] of [
   })
 }
 
-test('edits of the cap under 300 calls at once: it is never passed by more than a call, and no call is lost', async (t) => {
+test('edits of the cap during 300 concurrent calls: it is exceeded by at most one call, and no call is lost', async (t) => {
   const chance = drawChance((line) => t.diagnostic(line))
   await using busy = await startBillingBench()
   const caps = [4_000_000, 1_000_000, 6_000_000, 2_000_000, 9_000_000]

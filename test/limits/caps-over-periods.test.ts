@@ -5,7 +5,7 @@ import { clockAt } from './clock-at.ts'
 import { drawCall, drawChance, send, sortOut } from './random-calls.ts'
 import { nanosOf, readLedger, usdOf } from './read-ledger.ts'
 
-/** A ceiling of each period, under 500 calls at once while the period changes. */
+/** A ceiling of each period, with 500 concurrent calls while the period changes. */
 const PERIODS = [
   {
     ...{ period: 'month', field: 'monthly_budget_usd', spend: 'month_spend_usd', chars: 7 },
@@ -18,7 +18,7 @@ const PERIODS = [
 ] as const
 
 for (const { period, field, spend, chars, last, names } of PERIODS) {
-  test(`when the ${period} ends under 500 calls at once, each ${period} keeps to its cap, and a call stays in its own`, async (t) => {
+  test(`if a ${period} ends during 500 concurrent calls, each ${period} keeps its cap, and calls count where they began`, async (t) => {
     const chance = drawChance((line) => t.diagnostic(line))
     const clock = clockAt(last)
     await using bench = await startBillingBench({ clock })
@@ -30,7 +30,7 @@ for (const { period, field, spend, chars, last, names } of PERIODS) {
         const call = drawCall(chance)
         const reply = await send(bench, call, key)
         answered += 1
-        // The first cap is about to be spent, and most calls wait.
+        // The first cap is almost spent, and most calls wait.
         if (answered === 60) clock.advance(1)
         return { call, reply }
       }),
@@ -61,7 +61,7 @@ for (const { period, field, spend, chars, last, names } of PERIODS) {
   })
 }
 
-test('a rate of 60 admits exactly 60 of 500 calls at once in a minute, and free calls do not count', async () => {
+test('a rate of 60 admits exactly 60 of 500 concurrent calls in a minute, and free calls do not count', async () => {
   const clock = clockAt('2026-12-14T10:00:12.345Z')
   await using bench = await startBillingBench({ clock })
   const { key } = await bench.gateway.createKey('rated', { requests_per_minute: 60 })

@@ -27,7 +27,7 @@ async function monthOf({ gateway }: BillingBench, id: string) {
 
 const sumOf = (calls: readonly RandomCall[]) => calls.reduce((sum, call) => sum + call.costNanos, 0)
 
-test('500 calls at once pass the cap by at most one call, and 402 is said only when it is spent', async (t) => {
+test('500 concurrent calls exceed the cap by at most one call, and get 402 only once it is spent', async (t) => {
   const chance = drawChance((line) => t.diagnostic(line))
   const { id, key } = await bench.gateway.createKey('capped', { monthly_budget_usd: usdOf(USD_002) })
   const calls = Array.from({ length: CALLS }, () => drawCall(chance))
@@ -40,7 +40,7 @@ test('500 calls at once pass the cap by at most one call, and 402 is said only w
   assert.deepEqual(await monthOf(bench, id), { spentNanos: outcomes.spentNanos, heldNanos: 0 })
 })
 
-test('300 calls at once that stay a nanodollar below the cap are all served, however much they hold', async (t) => {
+test('300 concurrent calls that cost a nanodollar less than the cap are all served, whatever they hold', async (t) => {
   const chance = drawChance((line) => t.diagnostic(line))
   const calls = Array.from({ length: 300 }, () => drawCall(chance, 3))
   const { id, key } = await bench.gateway.createKey('just enough', {
@@ -51,7 +51,7 @@ test('300 calls at once that stay a nanodollar below the cap are all served, how
   assert.deepEqual(await monthOf(bench, id), { spentNanos: sumOf(calls), heldNanos: 0 })
 })
 
-test('with a short wait 500 calls at once are served, 402 or 429, and 429 only while calls hold the rest', async (t) => {
+test('with a short wait, 500 concurrent calls are served or get 402 or 429, and 429 only while others hold the rest', async (t) => {
   const chance = drawChance((line) => t.diagnostic(line))
   const { id, key } = await hasty.gateway.createKey('hasty', { monthly_budget_usd: usdOf(USD_002 / 4) })
   const calls = Array.from({ length: CALLS }, () => drawCall(chance, 60))
@@ -67,7 +67,7 @@ test('with a short wait 500 calls at once are served, 402 or 429, and 429 only w
   }
 })
 
-test('several keys at once: each keeps to its own cap, and one without a cap is not held up', async (t) => {
+test('concurrent keys each keep their own cap, and a key without a cap is not delayed', async (t) => {
   const chance = drawChance((line) => t.diagnostic(line))
   const caps = [0, 1_000_000, 3_000_000, 9_000_000, null]
   const keys = await Promise.all(
@@ -91,7 +91,7 @@ test('several keys at once: each keeps to its own cap, and one without a cap is 
   }
 })
 
-test('calls that fail, break off or lose their client leave no hold, and the cap still holds', async (t) => {
+test('calls that fail, break or lose their client leave no hold, and the cap holds', async (t) => {
   const chance = drawChance((line) => t.diagnostic(line))
   const cap = USD_002 / 2
   const { id, key } = await bench.gateway.createKey('unlucky', { monthly_budget_usd: usdOf(cap) })
@@ -112,12 +112,12 @@ test('calls that fail, break off or lose their client leave no hold, and the cap
   assert.ok((month?.spentNanos ?? 0) - highest < cap)
 })
 
-test('with budgets.mode "settled" nobody waits: calls go while the spend is below the cap', async () => {
+test('with budgets.mode "settled" no call waits while the spend is below the cap', async () => {
   await using settledMode = await startGatedBench({ settings: { budgetMode: 'settled', budgetWaitMs: 0 } })
   const { key } = await settledMode.gateway.createKey('settled', { monthly_budget_usd: 0.0001 })
   const sent = []
   for (let i = 0; i < 20; i++) sent.push(await settledMode.send(`${i}`, key))
-  // The first call to finish spends the whole cap, so all of them must be upstream before.
+  // The first call to finish spends the whole cap, so all must reach upstream before it.
   const calls = []
   for (const _ of sent) calls.push(await settledMode.upstream.next())
   for (const call of calls) call.finish(200)

@@ -1,6 +1,6 @@
 import type { Clock } from '../../src/kernel/clock.ts'
 
-/** A wall clock that stands still until it is moved, and that counts how often it is asked. */
+/** A wall clock that stands still until a test moves it, and counts its readings. */
 export interface TestClock extends Clock {
   readonly asked: number
   set(iso: string): void

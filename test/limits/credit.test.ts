@@ -13,7 +13,7 @@ async function withBench(run: (bench: GatedBench) => Promise<void>): Promise<voi
   await bench.assertBalanced()
 }
 
-test('credit is one limit over all keys: 300 calls at once of four keys pass it by at most one call', async (t) => {
+test('credit is one limit over all keys: 300 concurrent calls of four keys exceed it by at most one call', async (t) => {
   const chance = drawChance((line) => t.diagnostic(line))
   await using bench = await startBillingBench()
   const creditNanos = 8_000_000
@@ -48,7 +48,7 @@ test('credit is one limit over all keys: 300 calls at once of four keys pass it 
   }
 })
 
-test('before any credit was added nothing is enforced, and the balance goes below zero', () =>
+test('without any added credit nothing is enforced, and the balance can be negative', () =>
   withBench(async (bench) => {
     const sent = [
       await bench.send('one', bench.gateway.apiKey),
@@ -60,7 +60,7 @@ test('before any credit was added nothing is enforced, and the balance goes belo
     assert.deepEqual([balance['balance_usd'], balance['enforced']], [-0.0002, false])
   }))
 
-test('credit that is added lets those in who wait, beside the call that runs', () =>
+test('a top-up admits waiting calls while another call runs', () =>
   withBench(async (bench) => {
     await topUp(bench, 0.0001)
     const [mine, yours] = [await bench.gateway.createKey('mine'), await bench.gateway.createKey('yours')]
@@ -75,7 +75,7 @@ test('credit that is added lets those in who wait, beside the call that runs', (
     for (const { reply } of [first, ...waiting]) assert.equal((await reply).status, 200)
   }))
 
-test('calls that wait while the credit is used up are refused, and served again after a top-up', () =>
+test('waiting calls are refused when the credit is spent, and served again after a top-up', () =>
   withBench(async (bench) => {
     await topUp(bench, 0.0001)
     const [mine, yours] = [await bench.gateway.createKey('mine'), await bench.gateway.createKey('yours')]

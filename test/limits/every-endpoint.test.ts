@@ -7,11 +7,11 @@ import { everyNth } from '../support/scale.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
 import { after, before, test } from '../support/suite.ts'
 
-/** Every path of both upstreams' tables, called over HTTP by keys that must be refused. */
+/** Calls every path of both upstreams' tables over HTTP with keys that must be refused. */
 
 const upstream = await ScriptedUpstream.start()
 let gateway: TestGateway
-/** A model that the keys below are never allowed. */
+/** A model that the keys below may not use. */
 const FORBIDDEN = 'claude-opus-5-5'
 
 before(async () => {
@@ -35,7 +35,7 @@ interface Answer {
   readonly code: string | null
 }
 
-/** A call that names the forbidden model in every place where an endpoint could read it. */
+/** A call with the forbidden model in every position where an endpoint could read it. */
 async function call({ surface, method, template, reads }: Endpoint, key: string | null): Promise<Answer> {
   const path = template.replaceAll(/\{(\w+)\}/g, (_, name: string) => (name === 'model' ? FORBIDDEN : 'x1'))
   const json = JSON.stringify({
@@ -74,14 +74,14 @@ async function withKey(fields: Record<string, unknown>): Promise<string> {
 
 const PARALLEL = 32
 
-/** Calls all endpoints; resolves with those whose answer is not as expected, each with its answer. */
+/** Calls all endpoints; resolves with the unexpected answers. */
 async function odd(
   among: readonly Endpoint[],
   key: string | null,
   expected: (answer: Answer, endpoint: Endpoint) => boolean,
 ): Promise<string[]> {
   const answers: { readonly endpoint: Endpoint; readonly answer: Answer }[] = []
-  // The calls are not made all at once: a store on a busy machine refuses calls that wait for too long.
+  // Not all at once: on a busy machine the store refuses calls that wait too long.
   const left = among.values()
   const walk = async () => {
     for (const endpoint of left) answers.push({ endpoint, answer: await call(endpoint, key) })
@@ -102,12 +102,12 @@ async function nothingSent(work: () => Promise<void>): Promise<void> {
   assert.equal(upstream.requestCount, beforehand, 'something went upstream')
 }
 
-test('the tables are there to be walked', () => {
+test('the endpoint tables are not empty', () => {
   assert.ok(endpoints.length > 300, String(endpoints.length))
   assert.ok(billable.length > 50, String(billable.length))
 })
 
-test('no endpoint is reached without a key, with one of another maker, a revoked one or an admin key', async () => {
+test('no endpoint is reached without a key, or with a foreign, revoked or admin key', async () => {
   const { id, key: revoked } = await gateway.createKey('revoked')
   await gateway.revokeKey(id)
   const strangers = [null, 'sk-ant-api03-x', 'svc_live_nonsense', gateway.adminKey, revoked]
@@ -120,9 +120,9 @@ test('no endpoint is reached without a key, with one of another maker, a revoked
   })
 })
 
-test('no billable endpoint leads to a model that is not on the allowlist', async () => {
+test('no billable endpoint reaches a model outside the allowlist', async () => {
   const key = await withKey({ allowed_models: ['gpt-6-luna'] })
-  // The allowlist does not apply to an endpoint that uses no model.
+  // The allowlist does not apply to an endpoint without a model.
   const leading = billable.filter(({ model }) => model !== 'none')
   await nothingSent(async () => {
     const expected = ({ billing, makes }: Endpoint) => {
@@ -137,7 +137,7 @@ test('no billable endpoint leads to a model that is not on the allowlist', async
   })
 })
 
-test('a free endpoint that is given a model outside the allowlist is refused too', async () => {
+test('a free endpoint with a model outside the allowlist is refused too', async () => {
   const key = await withKey({ allowed_models: ['gpt-6-luna'] })
   const naming = endpoints.filter(
     ({ billing, model }) => billing === 'free' && ['json', 'path'].includes(model),
@@ -148,7 +148,7 @@ test('a free endpoint that is given a model outside the allowlist is refused too
   })
 })
 
-test('videos, Assistants and live sessions are not metered: limited keys get 404, other keys upstream and a flag', async () => {
+test('videos, Assistants and live sessions are 404 for limited keys, and forwarded and flagged for others', async () => {
   const dead = billable.filter(({ template }) =>
     /^\/v1\/(?:videos|assistants|threads|live)(?:\/|$)/.test(template),
   )
@@ -172,10 +172,10 @@ const UNMETERED = new Set([
   'batch_file_unknown',
 ])
 
-test('no billable endpoint is reached under a spent cap, and every metered one says 402', async () => {
+test('no billable endpoint is reached under a spent cap, and every metered one answers 402', async () => {
   const key = await withKey({ monthly_budget_usd: 0 })
   await nothingSent(async () => {
-    // An endpoint that cannot be metered is refused to any key with a cap, before its budget is looked at.
+    // An unmeterable endpoint is refused to any capped key before its budget is checked.
     const refused = ({ status, code }: Answer, { billing }: Endpoint) =>
       (status === 402 && code === 'budget_exceeded') ||
       (billing !== 'metered' && status === 404 && UNMETERED.has(code ?? ''))
@@ -183,13 +183,13 @@ test('no billable endpoint is reached under a spent cap, and every metered one s
   })
 })
 
-test('a spent cap does not stand in the way of free endpoints', async () => {
+test('a spent cap does not affect free endpoints', async () => {
   const key = await withKey({ monthly_budget_usd: 0 })
   const free = endpoints.filter(({ billing }) => billing === 'free')
   assert.deepEqual(await odd(free, key, ({ status }) => status === 200), [])
 })
 
-test('a path that is in no table gets nowhere with an allowlist, nor with a cap unless it only reads', async () => {
+test('an unlisted path is refused under an allowlist, and under a cap unless it only reads', async () => {
   const listed = await withKey({ allowed_models: ['gpt-6-luna'] })
   const capped = await withKey({ monthly_budget_usd: 5 })
   const unknown = ['/v1/brand-new', '/v1/convers%61tions', '/v1/Models', '/v1/files;a', '/v2/responses']

@@ -12,11 +12,11 @@ export interface GatedBench extends AsyncDisposable {
   readonly gateway: TestGateway
   readonly upstream: GatedUpstream
   readonly arrivals: Arrivals
-  /** Sends a call of this name, and resolves when the gateway has it. */
+  /** Sends a call of this name; resolves when the gateway has it. */
   send(name: string, key: string, options?: SendOptions): Promise<SentCall>
-  /** A free call. When it is answered, the store has answered all questions before it, too. */
+  /** A free call. Once it is answered, the store has answered all earlier commands. */
   free(key: string): Promise<BilledReply>
-  /** Resolves when the store has answered all questions before. Unlike `free`, it makes no waiting call ask again. */
+  /** Resolves when the store has answered all earlier commands. Unlike `free`, no waiting call asks again. */
   storeAnswered(): Promise<void>
   /** The record of the key as an admin sees it. */
   record(id: string): Promise<Record<string, unknown>>
@@ -33,14 +33,14 @@ export interface SendOptions {
 
 export interface SentCall {
   readonly reply: Promise<BilledReply>
-  /** The connection as the gateway has it. */
+  /** The connection on the gateway's side. */
   readonly socket: Socket
   leave(): void
-  /** Resolves once the answer has this text in it. */
+  /** Resolves once the reply contains this text. */
   received(text: string): Promise<void>
 }
 
-/** By default a call holds at least $0.0005, more than the small caps that tests use. */
+/** By default a call holds at least $0.0005, more than the small caps of these tests. */
 const MAX_TOKENS = 1_000
 
 const NOBODYS_KEY = mintKey('svc', 'live').reveal()
@@ -98,7 +98,7 @@ export async function startGatedBench(options: GatewayOptions = {}): Promise<Gat
     free,
 
     async storeAnswered() {
-      // Admissions are answered in their order, and a refused one settles nothing, so no waiting call asks again.
+      // Admissions are answered in order, and a refused one settles nothing, so no waiting call asks again.
       assert.equal((await free(NOBODYS_KEY)).status, 401)
     },
 

@@ -3,7 +3,9 @@ import { mintKey } from '../../src/keys/key-format.ts'
 import { bodyOf } from './gated-bench.ts'
 import type { Visitor } from './visitor.ts'
 
-/** Calls of every kind: served, failed upstream, refused, malformed, with the key where it belongs and elsewhere. */
+/**
+ * Calls of every kind: served, failed upstream, refused, malformed, with the key in its header and elsewhere.
+ */
 export async function makeCalls(
   visitor: Visitor,
   key: string,

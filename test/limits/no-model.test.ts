@@ -8,8 +8,8 @@ import { closeAfter, test } from '../support/suite.ts'
 import { chunked, sized } from '../support/wire-bytes.ts'
 
 /**
- * Every metered endpoint, called without a model, with null and with values that are no name, by keys with and without
- * limits. Upstream answers every call, in the form of the endpoint, and reports usage.
+ * Calls every metered endpoint without a model, with null and with values that are not a name, using keys
+ * with and without limits. Upstream answers every call in the endpoint's form, with usage.
  */
 
 const upstream = await ScriptedUpstream.start()
@@ -35,9 +35,9 @@ const AUDIO = {
 const SPOKEN = { input_tokens: 100, output_tokens: 1_000 }
 
 interface Reply {
-  /** The model that served, where the reply has a place to name it. */
+  /** The model served, if the reply can name it. */
   readonly model?: string
-  /** The list price of the reply, worked out by hand, at that model or at the endpoint's default. */
+  /** The list price of the reply, calculated by hand, at that model or the endpoint's default. */
   readonly listUsd: number
   readonly body?: (model: object) => object
   readonly events?: (model: object) => readonly object[]
@@ -114,7 +114,7 @@ const metered = allEndpoints().flatMap((endpoint) => {
   return [{ endpoint, reply }]
 })
 
-/** The values of "model" in the request; `file` is a form whose field of that name is a file. */
+/** The values of "model" in the request; `file` is a form with a file as that field. */
 const MODELS: readonly (readonly [says: string, model: unknown])[] = [
   ['no model', undefined],
   ['null', null],
@@ -180,7 +180,7 @@ const asEvents = (events: readonly object[]): Buffer =>
     [events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join(''), 'data: [DONE]\n\n'],
   )
 
-/** The answers of an endpoint, streamed and not, each naming its model, another model, or none. */
+/** The replies of an endpoint, streamed and not, each naming its model, another model, or none. */
 function answersOf({ model, body, events }: Reply) {
   const namings: readonly (readonly [string, object])[] =
     model === undefined
@@ -203,7 +203,7 @@ const kinds: readonly (readonly [says: string, gateway: TestGateway, fields: obj
 ]
 
 for (const [limits, gateway, fields] of kinds) {
-  test(`${limits}: nothing that upstream answered and stated the usage of costs nothing for want of a model`, async () => {
+  test(`${limits}: a call without a model is refused or billed by its usage`, async () => {
     const { key } = await gateway.createKey('walker', { ...fields })
     let answered = 0
     for (const { endpoint, reply } of metered) {
@@ -220,7 +220,7 @@ for (const [limits, gateway, fields] of kinds) {
           assert.equal(record['estimated'], false, what)
           const list = Number(record['list_cost_usd'])
           const isKnown = reply.model === undefined || Object.values(named).includes(reply.model)
-          // A reply that is rated at a stand-in model is no cheaper than at the endpoint's default.
+          // A reply rated at a substitute model costs at least the endpoint's default.
           if (isKnown) assert.equal(list, reply.listUsd, what)
           else assert.ok(list >= reply.listUsd, `${what}: ${list}`)
           if ('model' in named && !isKnown) assert.equal(record['unpriced'], true, what)
@@ -236,7 +236,7 @@ for (const [wait, stream] of [
   ['documents', false],
   ['streams', true],
 ] as const) {
-  test(`what a capped key gets in ${wait} without naming a model passes its cap by one call at most`, async () => {
+  test(`without a model, ${wait} deliver at most one call above the cap of a key`, async () => {
     for (const { endpoint, reply } of metered) {
       const answer = answersOf(reply).find((each) => each.stream === stream)
       const init = requestOf(endpoint, undefined, stream)

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict'
 import type { BilledReply, BillingBench } from '../billing/bench-of-one.ts'
 import { nanosOf } from './read-ledger.ts'
 
-/** Numbers from a seed, so that a run that fails can be repeated. */
+/** Random numbers from a seed, to repeat a failed run. */
 export interface Chance {
   readonly seed: number
   /** A whole number from 0 to below this. */
   below(bound: number): number
 }
 
-/** Mulberry32, with the seed of `TEST_SEED` or a new one, which is printed. */
+/** Mulberry32, with the seed in `TEST_SEED` or a new one, which is printed. */
 export function drawChance(log: (line: string) => void): Chance {
   const seed = Number(process.env['TEST_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
   log(`TEST_SEED=${seed}`)
@@ -33,7 +33,9 @@ export interface RandomCall {
   readonly costNanos: number
 }
 
-/** A call of random cost and length on a random surface. Both models cost $0.10 and $0.50 per million tokens. */
+/**
+ * A call of random cost and length on a random surface. Both models cost $0.10 and $0.50 per million tokens.
+ */
 export function drawCall(chance: Chance, delayMsMax = 12): RandomCall {
   const surface = chance.below(2) === 0 ? 'messages' : 'chat'
   const stream = chance.below(2) === 0
@@ -83,7 +85,7 @@ export interface BudgetDetails {
   readonly capNanos: number
 }
 
-/** Sorts the answers, and checks that each is an answer that a key with a cap can get, billed to the digit. */
+/** Groups the answers, and checks that a capped key can get each of them, billed exactly. */
 export function sortOut(answers: readonly { call: RandomCall; reply: BilledReply }[]): Outcomes {
   const served: RandomCall[] = []
   const refused = { exceeded: [] as BudgetDetails[], held: [] as BudgetDetails[] }
@@ -114,7 +116,7 @@ export function sortOut(answers: readonly { call: RandomCall; reply: BilledReply
   }
 }
 
-/** The promise of a cap, as far as answers show it. */
+/** Checks the cap as far as the answers show it. */
 export function assertCapHeld(outcomes: Outcomes, capNanos: number): void {
   const { spentNanos, highestNanos, exceeded, held } = outcomes
   if (spentNanos > 0)

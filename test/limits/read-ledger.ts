@@ -17,7 +17,7 @@ export interface Ledger {
   months(keyId: string): Promise<Map<string, { readonly spentNanos: number; readonly heldNanos: number }>>
 }
 
-/** Reads the database, past the API. Sums of tests are far below 2⁵³ nanodollars. */
+/** Reads the database directly. Sums in tests are far below 2⁵³ nanodollars. */
 export function readLedger(gateway: DatabaseOwner): Ledger {
   const read = (sql: string) => readDatabase(gateway, sql)
   return {

@@ -17,7 +17,7 @@ type SurfaceName = 'messages' | 'chat'
 const surfaces: readonly SurfaceName[] = ['messages', 'chat']
 const CAP_USD = 0.0001
 
-/** The parts of a refusal on the wire that differ between refusals. */
+/** The parts of a refusal that differ between calls. */
 interface Expected {
   readonly status: number
   readonly type: string
@@ -28,7 +28,7 @@ interface Expected {
   readonly lines?: readonly string[]
 }
 
-/** The body to the byte, and every header line in its order. */
+/** The exact body, and every header line in order. */
 function assertRefusal(reply: BilledReply, surface: SurfaceName, expected: Expected): void {
   const { status, type, code, message, param, details } = expected
   const id = reply.requestId
@@ -70,7 +70,7 @@ const budgetLines = (spent: string, held: string) => [
 const budgetDetails = (spent: string, held: string) =>
   `"scope":"key","period":"month","spent_usd":${spent},"held_usd":${held},"cap_usd":0.0001,"resets_at":"2027-01-01T00:00:00.000Z"`
 
-/** A call to an endpoint that is in no table. */
+/** A call to an unlisted endpoint. */
 function postUnknown(surface: SurfaceName, key: string) {
   const head = [
     'POST /v1/of-tomorrow?x=1 HTTP/1.1',
@@ -102,7 +102,7 @@ for (const surface of surfaces) {
     })
   })
 
-  test(`${surface}: a cap that calls in flight hold is 429 budget_held with retry-after, and may be retried`, async () => {
+  test(`${surface}: a cap with no room beside calls in flight is 429 budget_held with retry-after`, async () => {
     const { id, key } = await gateway.createKey('held', { monthly_budget_usd: CAP_USD })
     const { reply } = await bench.send(`${surface} holds`, key, { surface })
     const running = await upstream.next()
@@ -139,7 +139,7 @@ for (const surface of surfaces) {
     })
   })
 
-  test(`${surface}: an endpoint that is not metered is named in its refusal`, async () => {
+  test(`${surface}: the refusal of an unmetered endpoint names it`, async () => {
     for (const limit of [{ monthly_budget_usd: 1 }, { allowed_models: ['gpt-4o'] }]) {
       const { key } = await gateway.createKey('limited', limit)
       const refused = await postUnknown(surface, key)
@@ -154,14 +154,14 @@ for (const surface of surfaces) {
   })
 }
 
-test('nothing that was refused has reached upstream', () => {
+test('no refused call has reached upstream', () => {
   assert.ok(
     upstream.names.every((name) => /spends|holds|free to err/.test(name)),
     upstream.names.join(', '),
   )
 })
 
-test('of a revoked key the surfaces say that it is revoked, at no cost, and it is not to be retried', async () => {
+test('a revoked key is 401 on both surfaces, with its reason, at no cost and without a retry', async () => {
   const revoked = await gateway.createKey('revoked')
   await gateway.revokeKey(revoked.id)
   for (const surface of surfaces) {
@@ -178,7 +178,7 @@ test('of a revoked key the surfaces say that it is revoked, at no cost, and it i
   }
 })
 
-test('credit that calls in flight hold is 429 and may be retried; an account without credit is refused as upstream refuses it', async (t) => {
+test("credit held by calls in flight is 429 with retry-after, and exhausted credit uses upstream's error", async (t) => {
   const poor = await startGatedBench({ settings: { budgetWaitMs: 0 } })
   t.after(() => poor.close())
   await poor.gateway.prepay(0.0001)

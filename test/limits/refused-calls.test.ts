@@ -40,7 +40,7 @@ const codeIn = ({ body }: BilledReply): string => JSON.parse(body.toString()).er
 
 const CHAT = '/v1/chat/completions'
 const LUNA = bodyOf('chat')
-/** A body so large that the key is looked at before the body is taken in. */
+/** A body large enough that the key is checked before the body is read. */
 const LARGE = JSON.stringify({
   model: 'gpt-6-luna',
   messages: [{ role: 'user', content: 'x'.repeat(100_000) }],
@@ -93,7 +93,7 @@ const cases: readonly Case[] = [
 ]
 
 for (const { what, fields = {}, path = CHAT, body = LUNA, revoked, code, status, model } of cases) {
-  test(`a call refused for ${what} can be looked up by the id in its answer, at once`, async () => {
+  test(`a call refused for ${what} can be looked up at once by its request id`, async () => {
     const { id, key } = await gateway.createKey(what, fields)
     if (revoked) await gateway.revokeKey(id)
     const reply = await post(key, path, body, ['User-Agent: probe/1'])
@@ -129,7 +129,7 @@ for (const { what, fields = {}, path = CHAT, body = LUNA, revoked, code, status,
   })
 }
 
-test('a call that waited in vain is refused, and is the same request from its arrival on', async () => {
+test('a call refused after a wait keeps its request id and its time of arrival', async () => {
   await using patient = await startGatedBench({ clock })
   const { id, key } = await patient.gateway.createKey('waits', { monthly_budget_usd: CAP_USD })
   const { reply } = await patient.send('spends all', key)
@@ -151,7 +151,7 @@ test('a call that waited in vain is refused, and is the same request from its ar
   await patient.assertBalanced()
 })
 
-test('an API key looks up its own refusals and no others', async () => {
+test('an API key can look up only its own refusals', async () => {
   const mine = await gateway.createKey('mine', { allowed_models: ['claude-haiku-5-5'] })
   const yours = await gateway.createKey('yours')
   const reply = await post(mine.key, CHAT, LUNA)

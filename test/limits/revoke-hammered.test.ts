@@ -6,15 +6,15 @@ import { test } from '../support/suite.ts'
 import { bodyOf } from './gated-bench.ts'
 
 /**
- * A gateway may learn of an admission after the revocation was answered although the database committed it before, so a count
- * at the gateway does not show the order of commits. The rows of admitted calls do: a call that is admitted behind the
- * revocation adds a row to those that are there when the answer has come.
+ * A gateway may learn of an admission after the revocation was answered even though the database committed it
+ * before, so a count at the gateway does not show the order of commits. The rows of admitted calls do: an
+ * admission after the revocation adds a row to those that exist when the answer arrives.
  */
 
 const CALLERS = 12
 const ROUNDS = 8
 
-/** A count that can be awaited. */
+/** A count that a test can await. */
 class Tally {
   #count = 0
   #waiting: { readonly count: number; resolve(): void }[] = []
@@ -38,7 +38,7 @@ class Tally {
   }
 }
 
-/** Sends call after call with a key, and numbers the calls in the order of sending. */
+/** Sends call after call with a key, and numbers them in order. */
 function hammer(url: string, key: string, sent: Tally, served: Tally) {
   const answers: { readonly number: number; readonly status: number }[] = []
   let over = false
@@ -69,7 +69,7 @@ function hammer(url: string, key: string, sent: Tally, served: Tally) {
   }
 }
 
-test('while a key is hammered, nothing is admitted from the moment on at which its revocation is answered', async () => {
+test('no call of a busy key is admitted after its revocation has been answered', async () => {
   const [sent, served] = [new Tally(), new Tally()]
   const upstreamNumbers: number[] = []
   await using bench = await startBillingBench(

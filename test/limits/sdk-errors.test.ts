@@ -21,7 +21,7 @@ interface Sdk {
   readonly RateLimitError: new (...args: never[]) => Error
   readonly BadRequestError: new (...args: never[]) => Error
   create(options: ClientOptions, stream: boolean): PromiseLike<unknown>
-  /** Reads the gateway's code from the error that this SDK throws, as a program does. */
+  /** Reads the gateway's code from the error that this SDK throws. */
   codeOf(error: unknown): unknown
   detailsOf(error: unknown): unknown
 }
@@ -98,7 +98,7 @@ async function errorOf(call: PromiseLike<unknown>): Promise<Error> {
 }
 
 for (const sdk of sdks) {
-  test(`${sdk.name} throws its own error for 402, with the code and the figures, after one request`, async () => {
+  test(`${sdk.name} throws its own error for 402, with code and figures, after one request`, async () => {
     const { key } = await bench.gateway.createKey(sdk.name, { monthly_budget_usd: 0 })
     for (const stream of [false, true]) {
       const call = `${sdk.name} exceeded ${stream}`
@@ -114,7 +114,7 @@ for (const sdk of sdks) {
     }
   })
 
-  test(`${sdk.name} asks once with a revoked key, and with a model that its key may not use`, async () => {
+  test(`${sdk.name} does not retry a revoked key or a model that is not allowed`, async () => {
     const { gateway, arrivals } = bench
     const revoked = await gateway.createKey(sdk.name)
     await gateway.revokeKey(revoked.id)
@@ -134,7 +134,7 @@ for (const sdk of sdks) {
     }
   })
 
-  test(`${sdk.name} does not retry when the credit is exhausted`, async () => {
+  test(`${sdk.name} does not retry exhausted credit`, async () => {
     const { gateway, arrivals } = poor
     const balance = await gateway.manage('GET', '/gateway/v1/balance')
     if (balance['enforced'] === false) {
@@ -151,7 +151,7 @@ for (const sdk of sdks) {
   })
 }
 
-test('every SDK retries 429 budget_held by itself, and is served when the calls in flight have ended', async () => {
+test('every SDK retries 429 budget_held by itself, and succeeds once the calls in flight have ended', async () => {
   const { gateway, upstream, arrivals } = bench
   const retrying = []
   for (const sdk of sdks) {
@@ -159,7 +159,7 @@ test('every SDK retries 429 budget_held by itself, and is served when the calls 
     const first = await bench.send(`${sdk.name} holds`, key)
     const running = await upstream.next()
     const call = `at once 10, ${sdk.name} retried`
-    // The SDK waits for two seconds, as retry-after says, and the next SDK begins meanwhile.
+    // The SDK waits two seconds, as retry-after says, and the next SDK starts meanwhile.
     const served = Promise.resolve(sdk.create(clientOptions(sdk, gateway.url, key, call, 1), false))
     await arrivals.answered(call)
     assert.ok(!upstream.names.includes(call))

@@ -32,7 +32,7 @@ async function stopAndCollect(tollgate: ServingProcess): Promise<Place[]> {
   ]
 }
 
-test('no key, admin key, provider key or pepper is found in logs, database or answers, at debug level', async () => {
+test('no key, admin key, provider key or pepper is in logs, database or responses, at debug level', async () => {
   const simulator = await startSimulator({ messagesKey: provider.messages })
   const tollgate = await serveTollgate({
     TOLLGATE_LOG_LEVEL: 'debug',
@@ -95,7 +95,7 @@ test('no key, admin key, provider key or pepper is found in logs, database or an
     assert.ok(places.some(({ where }) => where === `${journal}, while it ran`))
     assert.deepEqual(findLeaks(canaries, places), [])
     assert.deepEqual(findLeaks(canaries.slice(visitor.keys.length), visitor.passedOn), [])
-    // The search does find a value that is there.
+    // The search finds a value that exists.
     const shown = findLeaks([{ name: 'a model', value: 'claude-haiku-5-5' }], places)
     assert.ok(shown.some((leak) => leak.startsWith('a model in column call.model_asked')))
   } finally {
@@ -104,7 +104,7 @@ test('no key, admin key, provider key or pepper is found in logs, database or an
   }
 })
 
-test('an admin key and a pepper that the gateway makes itself are in their files and in no output', async () => {
+test('a generated admin key and pepper are only in their files and in no output', async () => {
   await using tollgate = await serveTollgate({ TOLLGATE_LOG_LEVEL: 'debug' })
   const [adminKey = '', pepper = ''] = ['admin-key', 'pepper'].map((name) =>
     readFileSync(join(tollgate.dataDir, name), 'utf8').trim(),
@@ -134,7 +134,7 @@ test('an admin key and a pepper that the gateway makes itself are in their files
   assert.deepEqual(findLeaks(canaries, [...places, ...visitor.answers]), [])
 })
 
-test('a configuration that cannot be used is explained without its secrets', async () => {
+test('the errors of an invalid configuration contain none of its secrets', async () => {
   const secrets = { admin: 'canary admin key with blanks 0123', key: 'canary provider key 4567' }
   const { code, stdout, stderr } = await runTollgate(['serve'], {
     TOLLGATE_ADMIN_KEY: secrets.admin,

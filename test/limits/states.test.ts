@@ -16,7 +16,7 @@ async function status(key: string, surface: 'messages' | 'chat' = 'messages'): P
   return (await reply).status
 }
 
-test('a stream that runs when its key is revoked or expires goes on to its end and is billed', async () => {
+test('a stream whose key is revoked or expires finishes and is billed', async () => {
   clock.set('2026-12-26T00:00:00.000Z')
   const revoked = await gateway.createKey('revoked under way')
   const expired = await gateway.createKey('expired under way', { expires_at: '2026-12-26T01:00:00.000Z' })

@@ -12,7 +12,7 @@ closeAfter(pair)
 
 const MB = 1_000_000
 
-/** Requests whose body has not come, or not wholly: a gateway that answers has not waited for the body. */
+/** Requests without a complete body: a gateway that answers them has not waited for the body. */
 function announced(surface: Surface, key: string): Readonly<Record<string, Buffer>> {
   const line = `POST ${surface.readEndpoint} HTTP/1.1`
   const lines = ['Host: h', ...surface.lines(key)]
@@ -35,7 +35,7 @@ async function ask(bytes: Buffer): Promise<RawReply> {
 }
 
 for (const surface of surfaces) {
-  test(`${surface.name}: a body that cannot be paid for is not taken in`, async () => {
+  test(`${surface.name}: under a spent cap, a call is refused before its body is read`, async () => {
     const { key } = await pair.gateway.createKey('spent', { monthly_budget_usd: 0 })
     const before = pair.upstream.requestCount
     for (const [what, request] of Object.entries(announced(surface, key))) {
@@ -49,7 +49,7 @@ for (const surface of surfaces) {
     assert.equal(pair.upstream.requestCount, before)
   })
 
-  test(`${surface.name}: one that can be paid for is, under a cap that is not spent`, async () => {
+  test(`${surface.name}: under an unspent cap, the body is read`, async () => {
     const { key } = await pair.gateway.createKey('capped', { monthly_budget_usd: 5 })
     for (const [what, request] of Object.entries(announced(surface, key))) {
       const client = await connect(pair.gateway)
@@ -57,7 +57,7 @@ for (const surface of surfaces) {
       reply.catch(() => undefined)
       await client.send(request)
       if (what === 'an expectation') await client.interimArrived()
-      // A request whose body is awaited is not refused: a refusal would come before the answer to this other call.
+      // The gateway is still reading the body: a refusal would arrive before the reply to this other call.
       const early = await Promise.race([reply, pair.assertServes(surface, 'other')])
       assert.equal(early, undefined, what)
       client.leave()

@@ -3,11 +3,11 @@ import { exchange } from '../support/raw-client.ts'
 import type { ServingProcess } from '../support/tollgate-process.ts'
 import type { Canary, Place } from './canaries.ts'
 
-/** Sends requests and keeps the answers, except those that contain a new key. */
+/** Sends requests and stores the responses, except those that contain a new key. */
 export class Visitor {
-  /** The gateway's own answers. */
+  /** The gateway's own responses. */
   readonly answers: Place[] = []
-  /** Answers that are passed on. Upstream may repeat the request, and a client may have put its own key into the request. */
+  /** Forwarded responses. Upstream may repeat the request, into which a client may have put its own key. */
   readonly passedOn: Place[] = []
   readonly keys: Canary[] = []
   readonly #tollgate: ServingProcess
@@ -36,7 +36,7 @@ export class Visitor {
     return answer
   }
 
-  /** A request over a bare socket, which nothing tidies up. */
+  /** Sends a request over a raw socket, unchanged. */
   async raw(what: string, lines: readonly string[], body = ''): Promise<number> {
     const { hostname, port } = new URL(this.#tollgate.url)
     const head = [...lines, ...(body === '' ? [] : [`Content-Length: ${Buffer.byteLength(body)}`])]

@@ -5,7 +5,7 @@ import { clockAt } from './clock-at.ts'
 import { startGatedBench } from './gated-bench.ts'
 
 const clock = clockAt('2026-12-20T12:00:00.000Z')
-/** Its calls wait longer than any test: a wait that ends does so for its reason. */
+/** Its calls wait longer than any test, so a wait ends only for the tested reason. */
 const patient = await startGatedBench({ clock, settings: { budgetWaitMs: 600_000 } })
 const hasty = await startGatedBench({ clock, settings: { budgetWaitMs: 0 } })
 closeAfter(patient, hasty)
@@ -16,7 +16,7 @@ afterEach(async () => {
 
 const CAP = { monthly_budget_usd: 0.0001 }
 
-test('with budgets.wait_seconds 0 a call that would wait is refused at once, and served when the rest is free', async () => {
+test('with budgets.wait_seconds 0 a call that would wait is refused at once, and served when the cap has room', async () => {
   const { id, key } = await hasty.gateway.createKey('hasty', CAP)
   const first = await hasty.send('holds all', key)
   const running = await hasty.upstream.next()
@@ -33,7 +33,7 @@ test('with budgets.wait_seconds 0 a call that would wait is refused at once, and
   assert.deepEqual(hasty.upstream.names, ['holds all', 'again'])
 })
 
-test('a wait that is too long ends in 429 while the call it waited for runs on', async () => {
+test('a wait above its limit ends with 429 while the other call runs on', async () => {
   await using bench = await startGatedBench({ settings: { budgetWaitMs: 50 } })
   const { key } = await bench.gateway.createKey('short wait', CAP)
   const first = await bench.send('runs', key)
@@ -46,7 +46,7 @@ test('a wait that is too long ends in 429 while the call it waited for runs on',
   await bench.assertBalanced()
 })
 
-test('calls that wait get 401 when their key is revoked, and the one that runs is billed', async (t) => {
+test('calls that wait get 401 when their key is revoked, and the running call is billed', async (t) => {
   // The poll of the queue, which would find the revocation too, does not run.
   t.mock.timers.enable({ apis: ['setInterval'] })
   const { id, key } = await patient.gateway.createKey('revoked', CAP)
@@ -71,7 +71,7 @@ test('calls that wait get 401 when their key is revoked, and the one that runs i
   assert.equal(patient.upstream.names.at(-1), 'runs on')
 })
 
-test('a call that waits gets 401 at the instant at which its key expires, and waits no longer', async () => {
+test('a waiting call gets 401 as soon as its key expires', async () => {
   const expiresAt = '2026-12-20T13:00:00.000Z'
   const { id, key } = await patient.gateway.createKey('expires', { ...CAP, expires_at: expiresAt })
   const first = await patient.send('before the end', key)
@@ -91,7 +91,7 @@ test('a call that waits gets 401 at the instant at which its key expires, and wa
   assert.equal(patient.upstream.names.at(-1), 'before the end')
 })
 
-test('a call that waits while the cap is spent gets 402, with what is spent then', async () => {
+test('a call that waits while the cap is spent gets 402 with the current spend', async () => {
   const { key } = await patient.gateway.createKey('spent', CAP)
   const first = await patient.send('spends all', key)
   const running = await patient.upstream.next()
@@ -106,7 +106,7 @@ test('a call that waits while the cap is spent gets 402, with what is spent then
   }
 })
 
-test('a gateway that stops refuses those who wait at once, while it lets those who run finish', async () => {
+test('a stopping gateway refuses waiting calls at once and lets running ones finish', async () => {
   const bench = await startGatedBench({ settings: { drainMs: 60_000, budgetWaitMs: 600_000 } })
   const { key } = await bench.gateway.createKey('at the end', CAP)
   const first = await bench.send('runs to its end', key)

@@ -21,7 +21,7 @@ async function ask(path: string, key = gateway.adminKey): Promise<{ status: numb
 const list = async (query: string, path = '/gateway/v1/requests') =>
   JSON.parse((await ask(`${path}?${query}`)).text) as { data: Call[]; has_more: boolean; next: string }
 
-/** Polls until so many calls of the key wait. */
+/** Polls until this many calls of the key wait. */
 async function waiting(keyId: string, count: number): Promise<Call[]> {
   let calls: Call[] = []
   await until(`${count} calls wait`, async () => {
@@ -31,7 +31,7 @@ async function waiting(keyId: string, count: number): Promise<Call[]> {
   return calls
 }
 
-test('a call that waits is in the log and on its key, until it goes', async () => {
+test('a waiting call is shown in the log and on its key until it starts', async () => {
   const { id, key } = await gateway.createKey('waits', CAP)
   const first = await bench.send('holds', key)
   const running = await upstream.next()
@@ -54,7 +54,7 @@ test('a call that waits is in the log and on its key, until it goes', async () =
   assert.equal(user_agent, null)
   assert.ok(Date.parse(String(started_at)) <= Date.now())
 
-  // A waiting call is answered at once; for a call in flight this request would wait for half a minute.
+  // A lookup of a waiting call answers at once; for a call in flight it would wait for 30 seconds.
   assert.deepEqual(JSON.parse((await ask(`/gateway/v1/requests/${requestId}`)).text), call)
   assert.deepEqual(JSON.parse((await ask(`/gateway/v1/requests/${requestId}`, key)).text), call)
   assert.equal((await ask(`/gateway/v1/requests/${requestId}`, gateway.apiKey)).status, 404)
@@ -76,7 +76,7 @@ test('a call that waits is in the log and on its key, until it goes', async () =
   assert.equal(JSON.parse((await ask(`/gateway/v1/requests/${requestId}`)).text).state, 'settled')
 })
 
-test('a client that leaves waits no longer', async () => {
+test('a client that leaves ends the wait of its call', async () => {
   const { id, key } = await gateway.createKey('leaves', CAP)
   const first = await bench.send('stays', key)
   const running = await upstream.next()

@@ -11,10 +11,10 @@ const { gateway, upstream } = bench
 closeAfter(bench)
 afterEach(() => bench.assertBalanced())
 
-/** A cap below the hold of any call; 200 output tokens cost as much. */
+/** A cap below the hold of any call; equal to the cost of 200 output tokens. */
 const CAP = { monthly_budget_usd: 0.0001 }
 
-test('calls that wait are served in the order in which they came', async (t) => {
+test('waiting calls are served in order of arrival', async (t) => {
   // Each settlement wakes the next call; the poll of the queue does not run.
   t.mock.timers.enable({ apis: ['setInterval'] })
   const { key } = await gateway.createKey('in line', CAP)
@@ -34,7 +34,7 @@ test('calls that wait are served in the order in which they came', async (t) => 
   for (const { reply } of sent) assert.equal((await reply).status, 200)
 })
 
-test('a cap that another process raises is found by whoever is first in line, and nobody goes before', async () => {
+test('a cap raised by another process is noticed by the first waiting call, and none overtakes it', async () => {
   const { id, key } = await gateway.createKey('raised from beside', CAP)
   const sent = [await bench.send('still runs', key)]
   const running = await upstream.next()
@@ -54,7 +54,7 @@ test('a cap that another process raises is found by whoever is first in line, an
   for (const { reply } of sent) assert.equal((await reply).status, 200)
 })
 
-test('the month ends while a call waits: it is admitted in the new one, beside what the old one holds', async () => {
+test('a call that waits while the month ends is admitted in the new one, beside the holds of the old one', async () => {
   clock.set('2026-12-31T23:59:59.000Z')
   const { id, key } = await gateway.createKey('new year', CAP)
   const first = await bench.send('in December', key)

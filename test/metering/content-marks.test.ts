@@ -30,7 +30,7 @@ function marksOf(text: string, pieceBytes: number): number {
 const everyCut = (text: string): Set<number> =>
   new Set([1, 2, 3, 5, 7, 64, 100_000].map((pieceBytes) => marksOf(text, pieceBytes)))
 
-test('a body is marked by a member of that name at any depth, however the body is cut', () => {
+test('a member marks a body by its name at any depth, in any chunks', () => {
   for (const [mark, bit] of BITS) {
     const holder = { [mark]: 'x' }
     for (const body of [
@@ -43,7 +43,7 @@ test('a body is marked by a member of that name at any depth, however the body i
   }
 })
 
-test('what only resembles a mark is none, inside of prose neither', () => {
+test('similar names and values are not marks, nor is a mark within prose', () => {
   const strings = [
     'urls',
     'ids',
@@ -55,7 +55,7 @@ test('what only resembles a mark is none, inside of prose neither', () => {
     'a container',
     'base64 ',
     'profile_id',
-    // A name longer than the longest mark that ends in a mark: a cut before the quote must not make it one.
+    // A name longer than the longest mark that ends in a mark: a split before the quote must not create one.
     'xmcp_servers',
     `${'x'.repeat(300)}container`,
     '{"url":1}',
@@ -67,7 +67,7 @@ test('what only resembles a mark is none, inside of prose neither', () => {
   }
 })
 
-test('a chunk may be overwritten once it was looked at', () => {
+test('a chunk may be overwritten after it was scanned', () => {
   for (const [first, second] of [
     ['{"a":"file_', 'id"}'],
     [`{"a":"${'x'.repeat(20)}_u`, 'rl"}'],
@@ -95,7 +95,7 @@ test('a mark counts however its letters are escaped', () => {
     assert.deepEqual(everyCut(`{"a":[{"${name}":1}]}`), new Set([bit]), name)
 })
 
-test('what a body marks is what its strings mark, and does not depend on the cuts', () => {
+test('the marks of a body are those of its strings, in any chunks', () => {
   const word = fc.oneof(
     fc.constantFrom(...BITS.keys()),
     fc.string({ maxLength: 12 }),
@@ -122,7 +122,7 @@ test('what a body marks is what its strings mark, and does not depend on the cut
   )
 })
 
-test('schemas of tools mark nothing, and what follows them does', () => {
+test('tool schemas mark nothing, and members after them do', () => {
   const tools = '"tools":[{"type":"function","parameters":{"properties":{"url":{},"id":{},"audio":{}}}}]'
   assert.equal(marksOf(`{"model":"m",${tools}}`, 64), 0)
   assert.equal(marksOf(`{"x":{"image_url":1},${tools}}`, 64), MARKS.elsewhere)

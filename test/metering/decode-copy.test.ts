@@ -22,7 +22,7 @@ type Text = { readonly plain: Uint8Array; readonly coded: Buffer }
 
 const plain = fc.oneof(
   fc.uint8Array({ maxLength: 2_000 }),
-  // Texts that are long and compressible, so that one chunk in gives many out.
+  // Long compressible texts, so that one chunk decodes to many.
   fc
     .tuple(fc.uint8Array({ minLength: 1, maxLength: 20 }), fc.integer({ min: 1, max: 5_000 }))
     .map(([bytes, times]) => Uint8Array.from(Buffer.concat(Array.from({ length: times }, () => bytes)))),
@@ -37,7 +37,7 @@ const zstd = fc.tuple(fc.integer({ min: 1, max: 6 }), fc.boolean(), plain).map((
   return { plain: bytes, coded: zstdCompressSync(bytes, { params }) }
 })
 
-/** Bodies of one coding, as several compressed texts in a row where the coding allows it. */
+/** Bodies of one coding, as several compressed members in a row if the coding allows it. */
 const bodies: Readonly<Record<string, fc.Arbitrary<readonly Text[]>>> = {
   gzip: fc.array(gzip, { minLength: 1, maxLength: 6 }),
   'x-gzip': fc.array(gzip, { minLength: 1, maxLength: 3 }),
@@ -51,7 +51,7 @@ const bodies: Readonly<Record<string, fc.Arbitrary<readonly Text[]>>> = {
     .map((text) => [text]),
 }
 
-/** Mostly small pieces, and often the whole body in one, in which the next text follows without a cut. */
+/** Mostly small chunks, and often the whole body in one, where the next member follows without a split. */
 const sizes = fc.oneof(pieceSizes, fc.constant([1_000_000]))
 
 function* piecesOf(bytes: Buffer, pieces: readonly number[]): Generator<Buffer> {
@@ -63,7 +63,7 @@ function* piecesOf(bytes: Buffer, pieces: readonly number[]): Generator<Buffer> 
 }
 
 for (const [coding, body] of Object.entries(bodies)) {
-  test(`${coding}: the decoded copy is the body, however many texts it is made of and wherever it is cut`, async () => {
+  test(`${coding}: the decoded copy equals the body, for any number of members and any chunks`, async () => {
     await fc.assert(
       fc.asyncProperty(body, sizes, fc.boolean(), async (texts, pieces, waits) => {
         const seen: Buffer[] = []
@@ -83,7 +83,7 @@ for (const [coding, body] of Object.entries(bodies)) {
 const MESSAGES = findEndpoint('messages', 'POST', '/v1/messages')
 assert.ok(MESSAGES)
 const json = JSON.stringify({ padding: 'x'.repeat(500), model: 'gpt-5.5', more: 'y'.repeat(500) })
-test('gzip: a request made of several compressed texts is read to its end', async () => {
+test('gzip: a request of several members is read to its end', async () => {
   const cuts = fc.uniqueArray(fc.integer({ min: 1, max: json.length - 1 }), { maxLength: 5 })
   await fc.assert(
     fc.asyncProperty(cuts, sizes, async (at, pieces) => {
@@ -104,7 +104,7 @@ for (const [coding, encode] of Object.entries({
   br: (bytes: Buffer) => brotliCompressSync(bytes),
   deflate: (bytes: Buffer) => deflateSync(bytes),
 })) {
-  test(`${coding}: however much a chunk decodes to, no more than a piece of it is read in a turn of the event loop`, async () => {
+  test(`${coding}: at most one chunk of output is read per turn of the event loop`, async () => {
     let inTurn = 0
     let most = 0
     let isOver = false
@@ -136,7 +136,7 @@ async function decodeAll(
   return { state: await decoder.end(), text }
 }
 
-test('bytes behind the end of a compressed text make it corrupt: others may read on there', async () => {
+test('bytes after a compressed body make it corrupt, since other decoders may read on', async () => {
   const padded = Buffer.concat([gzipSync('a'), Buffer.alloc(3), gzipSync('b')])
   assert.deepEqual(await decodeAll('gzip', [padded]), { text: 'a', state: 'corrupt' })
   assert.deepEqual(await decodeAll('gzip', [gzipSync('a'), Buffer.alloc(3)]), { text: 'a', state: 'corrupt' })
@@ -154,16 +154,16 @@ test('bytes behind the end of a compressed text make it corrupt: others may read
   }
 })
 
-test('a text that breaks off is corrupt, and what could be read of it was shown', async () => {
+test('a truncated body is corrupt, and its readable part was delivered', async () => {
   const encoded = gzipSync(Buffer.from('all work and no play'), { level: 0 })
   const cut = await decodeAll('gzip', [encoded.subarray(0, -9)])
   assert.deepEqual(cut, { text: 'all work and no pla', state: 'corrupt' })
-  // node:zlib reads one frame of zstd.
+  // node:zlib reads only one zstd frame.
   const frames = [zstdCompressSync('a'), zstdCompressSync('b')]
   assert.equal((await decodeAll('zstd', [Buffer.concat(frames)])).state, 'corrupt')
 })
 
-test('a paced copy pauses after some milliseconds of reading, and goes on', async () => {
+test('a paced copy pauses after some milliseconds of reading, and continues', async () => {
   const body = gzipSync(Buffer.alloc(256 * 1024, 'a'))
   const { promise: begun, resolve: begin } = Promise.withResolvers<void>()
   let reads = 0

@@ -8,7 +8,10 @@ function escaped(codeUnit: number): string {
   return `\\u${codeUnit.toString(16).padStart(4, '0')}`
 }
 
-/** Pieces of strings: characters that break scanners, text that looks like structure, long runs that are crossed natively. */
+/**
+ * Parts of strings: characters that break scanners, text that looks like structure, long runs that are
+ * scanned natively.
+ */
 const fragment: fc.Arbitrary<string> = fc.oneof(
   { weight: 3, arbitrary: fc.constantFrom('\\"', '\\\\', '\\/', '\\b', '\\f', '\\n', '\\r', '\\t') },
   { weight: 2, arbitrary: fc.integer({ min: 0, max: 0xffff }).map(escaped) },
@@ -41,7 +44,7 @@ const numberText = fc.oneof(
   fc.double({ noNaN: true, noDefaultInfinity: true }).map((n) => JSON.stringify(n)),
 )
 
-/** Any way to write a name: each character as it is or escaped. */
+/** Any spelling of a name: each character plain or escaped. */
 function spelled(name: string): fc.Arbitrary<string> {
   const choices = fc.array(fc.boolean(), { minLength: name.length, maxLength: name.length })
   return choices.map((escapes) => {
@@ -88,7 +91,7 @@ const { value: valueText } = fc.letrec<{ value: string; array: string; object: s
     .map((members) => `{${members.map(([a, n, b, c, v, d]) => `${a}${n}${b}:${c}${v}${d}`).join()}}`),
 }))
 
-/** A document whose top level is an object, written in every way that JSON allows. */
+/** A document whose top level is an object, in every JSON spelling. */
 export const documents: fc.Arbitrary<string> = fc
   .tuple(
     space,
@@ -146,7 +149,7 @@ const tokenChange = fc.record({
   ),
 })
 
-/** Small documents in which a token or two were removed, inserted or replaced: often JSON, else nearly. */
+/** Small documents with one or two tokens removed, inserted or replaced: valid or almost valid JSON. */
 export const nearDocuments = fc
   .tuple(tokensOfValue, fc.array(tokenChange, { maxLength: 2 }), fc.constantFrom('', '', ' ', '\n'))
   .map(([tokens, changes, space]) => {

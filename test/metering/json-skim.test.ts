@@ -21,7 +21,7 @@ import { test } from '../support/suite.ts'
 import { documents, nearDocuments } from './json-documents.ts'
 import { inPieces, mutate, mutations, pieceSizes } from './slices.ts'
 
-/** A shape as plain data, from which the expectations are made apart from the code under test. */
+/** A shape as plain data, from which the test derives its expectations independently. */
 type Spec =
   | 'value'
   | 'glance'
@@ -56,7 +56,7 @@ function isList(spec: Spec): spec is readonly ['list', Spec] {
 
 const SHAPE = shapeOf(SPEC)
 
-/** The value that a skim is to give, and the elements that it is to hand over. */
+/** The value that a skim should return, and the elements that it should pass on. */
 function expected(value: unknown, spec: Spec, elements: unknown[]): unknown {
   if (value === null || spec === 'value') return value
   if (Array.isArray(value) && isList(spec))
@@ -90,7 +90,7 @@ function skimAll(bytes: Uint8Array, sizes: readonly number[] | null, shape = SHA
   return { skimmed: inPieces(skim, bytes, sizes ?? [Math.max(1, bytes.length)]), elements }
 }
 
-/** V8 takes some names with escapes for others (see json-tokens.ts), so that letters must not be escaped here. */
+/** V8 reads some escaped names as others (see json-tokens.ts), so letters are not escaped here. */
 function parse(bytes: Uint8Array): { readonly value: unknown } | null {
   try {
     const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
@@ -105,7 +105,7 @@ function parse(bytes: Uint8Array): { readonly value: unknown } | null {
   }
 }
 
-/** Strings that were too long to be glanced at, or had control characters, may be UNREAD: then nothing else is known. */
+/** Strings that are too long, or contain control characters, may be UNREAD: then nothing else is known. */
 function agree(found: unknown, wanted: unknown): boolean {
   if (found === UNREAD && typeof wanted !== 'object') return true
   if (found instanceof Sized && (typeof wanted === 'string' || wanted instanceof Sized)) return true
@@ -130,7 +130,7 @@ function assertAgreesWithJsonParse({ skimmed, elements }: Outcome, bytes: Buffer
   const lenient = parsed ?? parse(bytes.map((byte) => (byte < 0x20 ? 0x20 : byte)))
   assert(lenient !== null && isObject(lenient.value), `accepted: ${bytes.toString()}`)
   assert.equal(bytes.toString('latin1', skimmed.objectEnd).trim(), '}')
-  // JSON.parse takes the last of members that are given twice.
+  // JSON.parse takes the last of duplicate members.
   if (skimmed.duplicates.length > 0 || parsed === null) return
   const wanted: unknown[] = []
   agree(skimmed.value, expected(lenient.value, SPEC, wanted))
@@ -145,20 +145,20 @@ function assertSkims(bytes: Buffer, sizes: readonly number[]): void {
   assertAgreesWithJsonParse(outcome, bytes)
   for (const cut of [sizes, [1]]) {
     const other = skimAll(bytes, cut)
-    // A text with several faults is refused for the first that is seen.
+    // A text with several faults is refused for the first one found.
     if (isUtf8(bytes)) assert.deepEqual(other, outcome)
     else assert.equal(other.skimmed.kind, outcome.skimmed.kind)
   }
 }
 
-test('the members of the shape are read in any document, however the document is cut', () => {
+test('the members of the shape are read from any document, in any chunks', () => {
   fc.assert(
     fc.property(documents, pieceSizes, (text, sizes) => assertSkims(Buffer.from(text), sizes)),
     { numRuns: runs(1200) },
   )
 })
 
-test('a document with a few bytes or tokens changed is read as JSON.parse reads it, or refused', () => {
+test('a document with changed bytes or tokens is read as JSON.parse reads it, or refused', () => {
   fc.assert(
     fc.property(documents, mutations, pieceSizes, (text, changes, sizes) =>
       assertSkims(mutate(Buffer.from(text), changes), sizes),
@@ -177,7 +177,7 @@ function read(text: string, shape = SHAPE): Extract<Skimmed, { kind: 'object' }>
   return skimmed
 }
 
-test('members given twice are reported, at every level that is read and inside of values', () => {
+test('duplicate members are reported at every level, including within values', () => {
   assert.deepEqual(read('{"model":1,"\\u006dodel":2}').duplicates, ['model'])
   assert.deepEqual(read('{"stream_options":{"tools":{"model":"a","model":"b"}}}').duplicates, ['model'])
   assert.deepEqual(read('{"tools":[{"n":{"n":1,"n":2}}]}').duplicates, ['n'])
@@ -186,18 +186,18 @@ test('members given twice are reported, at every level that is read and inside o
   assert.deepEqual(read('{"model":{"a":"\\",\\"a\\":","b":{"a":[]}}}').twiceInside, [])
 })
 
-test('a name that letters are escaped in cannot hide from JSON.parse', () => {
+test('an escaped name is read as JSON.parse reads it', () => {
   const hidden = '{"max_tokens":[{"\\\\u006dodel":"a"},{"\\u006dodel":"b"}]}'
   assert.deepEqual(read(hidden).twiceInside, ['model'])
 })
 
 for (const name of ['Model', 'ſtream', 'max_to\u212aens', 'model\\u0000', 'mod\\ud800el'])
-  test(`the name ${name} may be taken for one that is read`, () => {
+  test(`the ambiguous name ${name} is refused`, () => {
     const skimmed = skimWhole(Buffer.from(`{"${name}":1}`), SHAPE)
     assert.equal(skimmed.kind === 'unreadable' && skimmed.reason, 'ambiguous_name')
   })
 
-test('what is too long to be kept is not read, and the rest is', () => {
+test('overlong values are not read, and the rest is', () => {
   const long = 'x'.repeat(SKIM_LIMITS.copiedBytesMax / 2)
   const { value } = read(`{"model":["${long}"],"max_tokens":["${long}"],"kö😀":["c"],"stream":"${long}"}`)
   assert.deepEqual(value, { model: [long], max_tokens: UNREAD, 'kö😀': ['c'], stream: UNREAD })
@@ -205,14 +205,14 @@ test('what is too long to be kept is not read, and the rest is', () => {
   assert.equal(skimWhole(Buffer.from(`${'['.repeat(600)}`), SHAPE).kind, 'unreadable')
 })
 
-test('of a value that is too long, or no scalar, the size as written is known', () => {
+test('an overlong or non-scalar value has its size as written', () => {
   const shape = objectShape({ a: SIZE, b: SIZE, c: SIZE, d: SIZE, e: SIZE })
   const long = '\\n'.repeat(300)
   const { value } = read(`{"a":"${long}","b":{"x":[1, 2]},"c":"short","d":null,"e":7}`, shape)
   assert.deepEqual(value, { a: new Sized(600, true), b: new Sized(12, false), c: 'short', d: null, e: 7 })
 })
 
-test('of a list that is too long the beginning is kept, and all that is behind it', () => {
+test('an overlong list keeps its beginning and everything after it', () => {
   const shape = objectShape({ list: listShape(objectShape({ n: GLANCE })), model: VALUE })
   const list = Array.from({ length: SKIM_LIMITS.listedMax + 5 }, (_, n) => `{"n":${n}}`)
   const { value, overflow } = read(`{"list":[${list.join()}],"model":"m"}`, shape)
@@ -221,7 +221,7 @@ test('of a list that is too long the beginning is kept, and all that is behind i
   assert.equal(read('{"list":[{"n":1}]}', shape).overflow, false)
 })
 
-/** Texts that cost a careless reader far more than their bytes. */
+/** Texts that cost a careless reader far more than their length. */
 const ODD_PARTS = [
   '"\\u0069d",',
   `"${'\\u0061'.repeat(20)}",`,
@@ -241,7 +241,7 @@ const ODD_PARTS = [
   '{"a":0,"a":0},',
 ]
 
-test('the work for a byte is bounded by a constant, whatever the bytes say', () => {
+test('the work per byte has a constant bound, for any bytes', () => {
   for (const part of ODD_PARTS)
     for (const [place, count] of [
       ['a', 30_000],
@@ -259,7 +259,7 @@ test('the work for a byte is bounded by a constant, whatever the bytes say', () 
     }
 })
 
-test('more escaped names than any API has are refused, before they take time', () => {
+test('a body with more escaped names than any API uses is refused early', () => {
   const skimmedWith = (names: number) =>
     skimWhole(
       Buffer.from(`{${Array.from({ length: names }, () => '"\\u0078\\u0079":0').join()}}`),

@@ -4,7 +4,7 @@ import { JsonString } from '../../src/metering/json-string.ts'
 import { runs } from '../support/scale.ts'
 import { test } from '../support/suite.ts'
 
-/** Where the string ends, byte by byte: its quote, the length, or `-1 - offset` of a wrong byte. */
+/** Where the string ends, byte by byte: its quote, the length, or `-1 - offset` of an invalid byte. */
 function endOf(bytes: Buffer, strict: boolean): number {
   for (let i = 0; i < bytes.length; i++) {
     const byte = bytes[i] ?? 0
@@ -23,7 +23,7 @@ function endOf(bytes: Buffer, strict: boolean): number {
   return bytes.length
 }
 
-/** Where it ends if it comes in these pieces, in turn with another string. */
+/** Where it ends in these chunks, alternating with another string. */
 function crossInPieces(bytes: Buffer, sizes: readonly number[], strict: boolean): number {
   const [string, other] = [new JsonString(), new JsonString()]
   string.open(strict)
@@ -60,7 +60,7 @@ const strings = fc.oneof(
 )
 const sizes = fc.array(fc.integer({ min: 1, max: 80 }), { minLength: 1 })
 
-test('a string ends where looking at each byte says it does, however it is cut', () => {
+test('a string ends where a bytewise scan says, in any chunks', () => {
   fc.assert(
     fc.property(strings, sizes, fc.boolean(), (bytes, cuts, strict) => {
       const wanted = endOf(bytes, strict)
@@ -78,7 +78,7 @@ for (const [name, inside] of [
   ['backslashes', '\\\\'],
   ['digits', '\\u4f60'],
 ] as const) {
-  test(`the end is found across the parts that are looked at at a time: ${name}`, () => {
+  test(`the end is found across block boundaries: ${name}`, () => {
     for (let length = 32_740; length < 32_790; length++) {
       const text = `${'x'.repeat(length)}${inside.repeat(40_000)}`
       const string = new JsonString()

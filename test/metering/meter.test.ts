@@ -36,7 +36,7 @@ function failingAt(failing: 'read' | 'reading' | 'look'): ReplyReader {
 }
 
 for (const failing of ['read', 'reading'] as const) {
-  test(`a reader that fails to ${failing} breaks nothing, and the meter says so at the end`, () => {
+  test(`a reader that fails to ${failing} breaks nothing, and the meter reports it at the end`, () => {
     const stream = new StreamMeter(failingAt(failing), nothingDelivered(), () => 'pass')
     const chunk = Buffer.from('data: {}\n\ndata: [DONE]\n\n')
     assert.deepEqual(stream.write(chunk), chunk, 'the bytes pass')
@@ -49,7 +49,7 @@ for (const failing of ['read', 'reading'] as const) {
   })
 }
 
-test('a fault before the reader, or in the cut of an event, breaks no stream either', () => {
+test('a fault in the splitter or in removing usage does not break the stream either', () => {
   const cut = () => {
     throw new Error('a fault of ours')
   }

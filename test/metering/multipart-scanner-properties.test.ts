@@ -18,7 +18,7 @@ interface Entry {
   readonly filename: string | null
 }
 
-/** Contents that are nearly delimiters: boundaries of this runtime's own forms, and parts of them. */
+/** Contents that resemble delimiters: boundaries in this runtime's form, and parts of them. */
 const content = fc
   .array(
     fc.oneof(
@@ -86,7 +86,7 @@ function encoded(value: string): string {
   return value.replace(/\r\n|\r|\n/g, '\r\n').toWellFormed()
 }
 
-test('every watched field of any form of this runtime is found, however its body is cut', async () => {
+test('every watched field of any form of this runtime is found, in any chunks', async () => {
   await fc.assert(
     fc.asyncProperty(entries, pieceSizes, async (form, sizes) => {
       const body = await encode(form)
@@ -116,7 +116,7 @@ async function parse({ bytes, contentType }: Body): Promise<FormData | null> {
   }
 }
 
-test('a form with a few bytes changed is read as this runtime reads it, or refused, and cuts change nothing', async () => {
+test('a form with changed bytes is read as this runtime reads it, or refused, in any chunks', async () => {
   await fc.assert(
     fc.asyncProperty(entries, mutations, pieceSizes, async (form, changes, sizes) => {
       const { bytes, contentType } = await encode(form)

@@ -5,7 +5,7 @@ import { inPieces } from './slices.ts'
 
 const NAMES = ['model', 'n', 'stream', 'prompt'] as const
 
-/** The answer for the whole body, which must also be the answer for single bytes and for pieces of seven. */
+/** The result for the whole body, which must equal the result for single bytes and chunks of seven. */
 function scan(body: string | Uint8Array): MultipartScan {
   const bytes = typeof body === 'string' ? Buffer.from(body) : body
   const [whole, ...cut] = [bytes.length + 1, 1, 7].map((size) =>
@@ -43,7 +43,7 @@ test('the watched fields of a form are found with their values', () => {
   assert.deepEqual(Object.fromEntries(answer.fields), { model: 'gpt-\u00e4', n: '' })
 })
 
-test('a name that occurs twice is reported, and its first value is kept', () => {
+test('a duplicate name is reported, and its first value is kept', () => {
   const answer = scan(
     `${field('model', 'a')}${field('x', '')}${field('model', 'b')}${field('model', 'c')}--B--`,
   )
@@ -52,7 +52,7 @@ test('a name that occurs twice is reported, and its first value is kept', () => 
   assert.equal(answer.fields.get('model'), 'a')
 })
 
-test('heads as clients in use write them are read', () => {
+test('part heads as common clients write them are read', () => {
   const heads = [
     'Content-Disposition: form-data; name="model"',
     'content-disposition:form-data;name="model"',
@@ -78,7 +78,7 @@ test('heads as clients in use write them are read', () => {
   for (const head of files) assert.deepEqual(texts(`${part(head, 'm')}--B--\r\n`), {}, head)
 })
 
-test('heads that parsers read in different ways are refused', () => {
+test('part heads that parsers read differently are refused', () => {
   const heads = [
     '',
     'Content-Type: text/plain',
@@ -115,7 +115,7 @@ test('heads that parsers read in different ways are refused', () => {
   assert.equal(reason(notUtf8), 'bad_part_head')
 })
 
-test('a watched name on a file, or on a part that is to be decoded, makes the form unreadable', () => {
+test('a watched name on a file, or on an encoded part, makes the form unreadable', () => {
   const model = 'Content-Disposition: form-data; name="model"'
   for (const head of [
     `${model}; filename="x"`,
@@ -135,7 +135,7 @@ test('a watched name on a file, or on a part that is to be decoded, makes the fo
   assert.equal(reason(`${part(latin1, 'm\u00e4')}--B--\r\n`), 'ambiguous_part')
 })
 
-test('a name that some parsers take for a watched one makes the form unreadable', () => {
+test('a name that some parsers read as a watched one makes the form unreadable', () => {
   for (const name of [
     'Model',
     'MODEL',

@@ -42,7 +42,7 @@ function watch(
 const part = (head: string, text: string) =>
   `--b0\r\nContent-Disposition: form-data; ${head}\r\n\r\n${text}\r\n`
 
-test('a sink sees the bytes of every part that is no watched field, and no others, however the form is cut', () => {
+test('a sink gets the bytes of exactly the unwatched parts, in any chunks', () => {
   fc.assert(
     fc.property(content, content, pieceSizes, (first, second, sizes) => {
       const text = `${part('name=x; filename="f"', first)}${part('name=model', 'm')}${part('name=y', second)}--b0--`
@@ -74,7 +74,7 @@ const heads: readonly [head: string, isFile: boolean, verbatim: boolean][] = [
   ['name=x; filename=f\r\nContent-Encoding: gzip', true, false],
 ]
 for (const [head, isFile, verbatim] of heads) {
-  test(`a part with ${JSON.stringify(head)} is ${isFile ? 'a file' : 'no file'}, ${verbatim ? '' : 'not '}as it stands`, () => {
+  test(`a part with ${JSON.stringify(head)} is ${isFile ? 'a file' : 'not a file'}, ${verbatim ? 'verbatim' : 'encoded'}`, () => {
     const [seen] = watch(Buffer.from(`${part(head, 'x')}--b0--`), [100], () => true) ?? []
     assert.deepEqual([seen?.head.isFile, seen?.head.verbatim], [isFile, verbatim])
   })

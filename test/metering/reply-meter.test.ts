@@ -21,14 +21,14 @@ function meterMessage(text: string, more = ''): Metered {
 
 const LONG_TEXT = 'a word and a line\\n'.repeat(1000)
 
-test('the bytes of a text are counted, and its usage is read', () => {
+test('the bytes of text are counted, and the usage is read', () => {
   const metered = meterMessage(LONG_TEXT)
   assert.equal(metered.fault, null)
   assert.deepEqual(metered.usage.parts[0]?.quantities, { input_tokens: 7, output_tokens: 9 })
   assert.equal(metered.output.text, 18_000)
 })
 
-test('a text that is no JSON string makes the reply one that cannot be read', () => {
+test('an invalid JSON string makes the reply unreadable', () => {
   for (const wrong of ['\\x', '\\u12g4', '\\u12"', '\\']) {
     for (const text of [LONG_TEXT + wrong, wrong + LONG_TEXT, LONG_TEXT + wrong + LONG_TEXT]) {
       const { inputKnown, output } = meterMessage(text)
@@ -38,7 +38,7 @@ test('a text that is no JSON string makes the reply one that cannot be read', ()
   }
 })
 
-test('a name that is given twice makes the usage suspect', () => {
+test('a duplicate name makes the usage suspect', () => {
   const { usage } = meterMessage('short', `,"model":"${'m'.repeat(5000)}"`)
   assert.equal(usage.modelServed, null)
   assert.equal(usage.suspect, true)
@@ -86,7 +86,7 @@ const TEXTS = [
 
 const space = fc.constantFrom('', '', '', ' ', '\n  ', '\t\r\n')
 
-/** A name as it may be written: plain, or with its first character escaped. */
+/** Spellings of a name: plain, or with its first character escaped. */
 const spelled = fc
   .tuple(fc.constantFrom(...NAMES), fc.integer({ min: 0, max: 9 }))
   .map(([name, way]) => (way > 0 || name === '' ? JSON.stringify(name) : `"${escaped(name)}"`))
@@ -96,7 +96,7 @@ function escaped(name: string): string {
   return `\\u${first}${JSON.stringify(name.slice(1)).slice(1, -1)}`
 }
 
-/** Values as text, so that a name may be given twice. */
+/** Values as text, so that a name may be duplicated. */
 const { value: anyValue, object: anyObject } = fc.letrec<{ value: string; object: string }>((tie) => ({
   value: fc.oneof(
     { depthSize: 'small' },
@@ -114,7 +114,7 @@ function memberText(name: string, before: string, after: string, value: string):
   return `${name}${before}:${after}${value}`
 }
 
-/** Meters pieces, each of which is overwritten once it was seen, as the next read of a socket does. */
+/** Meters chunks, each overwritten afterwards, as the next read of a socket does. */
 function meter(
   reader: Reader,
   pieces: readonly Uint8Array[],
@@ -130,7 +130,7 @@ function meter(
   return metering.end(whole)
 }
 
-test('a reply in one piece is metered like the same in two, whatever follows it', () => {
+test('a reply in one chunk gives the same result as in two, whatever follows it', () => {
   const tail = fc.constantFrom('', '', '\n', ' ', '{}', '}', '\0')
   const fault = fc.tuple(fc.nat(), fc.constantFrom(0xff, 0xc3, 0x80, 0x22, 0x00))
   const broken = fc.oneof({ weight: 3, arbitrary: fc.constant(null) }, { weight: 1, arbitrary: fault })
@@ -157,7 +157,7 @@ test('a reply in one piece is metered like the same in two, whatever follows it'
   )
 })
 
-test('a name that is given twice is always noticed, and no other reply is suspect for its names', () => {
+test('a duplicate name is always noticed, and no other reply is suspect for its names', () => {
   const shape = objectShape({ usage: VALUE, a: objectShape({ usage: VALUE }) })
   const read = (text: string) => {
     const document = readJson(shape, Buffer.from(text))
@@ -181,7 +181,7 @@ test('a name that is given twice is always noticed, and no other reply is suspec
   )
 })
 
-/** Names that any of the readers looks for. */
+/** Names that any reader looks for. */
 const LOOKED_FOR = [
   ...MEMBERS,
   ...MORE,
@@ -191,7 +191,7 @@ const LOOKED_FOR = [
   ...['background', 'index', 'finish_reason', 'name', 'input', 'action', 'seconds', 'container_id', 'speed'],
 ]
 
-test('every reader finds the same in a reply that is parsed whole and in one that is too long for that', () => {
+test('every reader gets the same result from a parsed reply and from one too long to parse', () => {
   const { object } = fc.letrec<{ value: unknown; object: object }>((tie) => ({
     value: fc.oneof(
       { depthSize: 'small' },
@@ -224,7 +224,7 @@ const EVENT_TYPES = [
   ...['image_generation.completed', 'speech.audio.done', 'transcript.text.delta', 'transcript.text.done'],
 ]
 
-test('an event in one piece is metered like the same in two, and so is what follows it', () => {
+test('an event in one chunk gives the same result as in two, and so do the next events', () => {
   const event = fc.tuple(fc.constantFrom(...EVENT_TYPES), anyObject).map(([type, object]) => {
     const data = object === '{}' ? `{"type":"${type}"}` : `{"type":"${type}",${object.slice(1)}`
     return `event: ${type}\ndata: ${data.replaceAll(/[\r\n]/g, ' ')}\n\n`
@@ -248,7 +248,7 @@ test('an event in one piece is metered like the same in two, and so is what foll
   )
 })
 
-test('the text of a reply that is too long to be parsed is counted, and what tools have found is not', () => {
+test('in a reply too long to parse, text is counted and tool results are not', () => {
   const blocks = [
     { type: 'text', text: 'y'.repeat(1_000) },
     { type: 'text', text: 'short' },

@@ -5,15 +5,15 @@ interface Scanner<Answer> {
   end(): Answer
 }
 
-/** Sizes of the pieces of a body, used over and over; mostly small, so that cuts fall inside every token. */
+/** Chunk sizes of a body, used repeatedly; mostly small, so that splits fall within every token. */
 export const pieceSizes = fc.array(
   fc.oneof({ weight: 4, arbitrary: fc.integer({ min: 1, max: 9 }) }, fc.integer({ min: 1, max: 700 })),
   { minLength: 1, maxLength: 8 },
 )
 
 /**
- * Writes the bytes in pieces. All pieces are in the same memory, which is overwritten after each `write`: a scanner that
- * keeps a piece reads garbage.
+ * Writes the bytes in chunks. All share one buffer, which is overwritten after each `write`: a scanner that
+ * keeps a chunk reads garbage.
  */
 export function inPieces<Answer>(
   scanner: Scanner<Answer>,
@@ -31,7 +31,7 @@ export function inPieces<Answer>(
   return scanner.end()
 }
 
-/** Changes of a few bytes: removed, inserted, replaced, repeated, or the rest cut off. */
+/** Changes of a few bytes: removed, inserted, replaced, repeated, or truncated. */
 export const mutations = fc.array(
   fc.record({
     kind: fc.constantFrom('delete', 'delete', 'insert', 'insert', 'replace', 'replace', 'repeat', 'cut'),

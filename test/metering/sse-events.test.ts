@@ -10,7 +10,7 @@ interface Seen {
   readonly data: string
 }
 
-/** All events in these pieces. The bytes to pass on are all of them, since nothing is cut. */
+/** All events in these chunks. The bytes to pass on are all of them, since nothing is removed. */
 function scan(pieces: readonly Buffer[]): Seen[] {
   const seen: Seen[] = []
   let long: Buffer[] = []
@@ -29,7 +29,7 @@ function scan(pieces: readonly Buffer[]): Seen[] {
   for (const piece of pieces) {
     const chunk = Buffer.from(piece)
     passed.push(Buffer.from(events.write(chunk) ?? ''))
-    // The owner of the chunk may use its memory again.
+    // The owner of the chunk may reuse its memory.
     chunk.fill('x')
   }
   passed.push(events.end() ?? Buffer.of())
@@ -78,7 +78,7 @@ const examples: readonly (readonly [sentence: string, text: string, seen: readon
 ]
 
 for (const [sentence, text, seen] of examples) {
-  test(`events are found where ${sentence}, however the bytes are cut`, () => {
+  test(`events are found where ${sentence}, in any chunks`, () => {
     const bytes = Buffer.from(text)
     assert.deepEqual(scan([bytes]), seen)
     for (let size = 1; size < Math.min(bytes.length, 16); size++) {
@@ -89,12 +89,12 @@ for (const [sentence, text, seen] of examples) {
   })
 }
 
-test('an empty chunk between a CR and its LF leaves them one end of a line', () => {
+test('an empty chunk between CR and LF does not split the line end', () => {
   const pieces = ['data: 1\r', '', '\ndata: 2\r\n\r', '', '\n'].map((text) => Buffer.from(text))
   assert.deepEqual(scan(pieces), unnamed('1\n2'))
 })
 
-test('an event that is too long to be held is given on as it comes, wherever it is cut', () => {
+test('an overlong event is passed on as it arrives, in any chunks', () => {
   const data = `{"a":"${'x'.repeat(EVENT_BYTES_MAX)}"}`
   const bytes = Buffer.from(`data: 1\n\nevent: long\ndata: ${data}\n\ndata: 2\n\n`)
   const seen = [...unnamed('1'), { name: 'long', data }, ...unnamed('2')]
@@ -125,7 +125,7 @@ const line = fc.oneof(
 const ending = fc.constantFrom('\n', '\r', '\r\n')
 const stream = fc.array(fc.tuple(line, ending)).map((lines) => Buffer.from(lines.flat().join('')))
 
-test('where the bytes are cut makes no difference, whatever they are', () => {
+test('any bytes give the same events in any chunks', () => {
   fc.assert(
     fc.property(stream, fc.array(fc.nat(200), { maxLength: 12 }), (bytes, cuts) => {
       const at = [0, ...cuts.map((cut) => cut % (bytes.length + 1)).sort((a, b) => a - b), bytes.length]

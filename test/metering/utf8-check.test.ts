@@ -33,7 +33,7 @@ const text = fc.oneof(
   fc.array(byte, { maxLength: 12 }).map((bytes) => Buffer.from(bytes)),
 )
 
-test('a text is accepted if it is UTF-8, however it is cut', () => {
+test('a text is accepted if it is UTF-8, in any chunks', () => {
   fc.assert(
     fc.property(fc.array(text, { maxLength: 4 }), fc.integer({ min: 1, max: 9 }), (texts, size) => {
       const bytes = Buffer.concat(texts)

@@ -13,7 +13,7 @@ const units = fc.record(Object.fromEntries(UNITS.map((unit) => [unit, fc.nat({ m
   requiredKeys: [],
 })
 
-/** Lines of a batch of every length, so that each model has prompts above the long-context mark and below it. */
+/** Batch lines of every length, so that each model has prompts above and below the long-context threshold. */
 const line = fc.record({
   units,
   modelServed: fc.constantFrom('claude-haiku-5-5', 'claude-opus-5', 'gpt-6-luna', 'gpt-6-sol', 'unknown'),
@@ -22,13 +22,13 @@ const line = fc.record({
 })
 
 const surface = fc.constantFrom(MESSAGES, CHAT)
-/** The model that stands for names without a price, where the batch names models. */
+/** The model that prices unpriced names if the batch names models. */
 const asked = fc.constantFrom(null, 'claude-haiku-5-5', 'gpt-6-sol')
 
 const total = (ratings: readonly Rating[]) =>
   ratings.flatMap(({ lines }) => lines).reduce((sum, { amount }) => sum + amount.numerator, 0n)
 
-test('the lines of a batch together cost exactly what they cost apart, rounded once for each model', () => {
+test('the lines of a batch cost together exactly what they cost apart, rounded once per model', () => {
   fc.assert(
     fc.property(fc.array(line, { maxLength: 20 }), surface, asked, (lines, surface, modelAsked) => {
       const context = { ...surface, modelAsked, batch: true }
@@ -60,7 +60,7 @@ test('the lines of a batch together cost exactly what they cost apart, rounded o
   )
 })
 
-test('lines under a name without a price are long or short by the model that stands for it', () => {
+test('lines of an unpriced model use the long-context threshold of the model that prices them', () => {
   const context = { ...MESSAGES, modelAsked: 'claude-haiku-5-5', batch: true }
   const used = new BatchUsage(context, shipped)
   const apart = [150_000, 50_000].map((input_tokens) => {
@@ -72,7 +72,7 @@ test('lines under a name without a price are long or short by the model that sta
   assert.equal(total(together), total(apart))
 })
 
-test('lines of a model that has no price yet cost together what they cost apart once it has one', () => {
+test('lines of a model without a price cost together what they cost apart once it has one', () => {
   const standard = { input: '2', output: '10', long_context: { input: '4', output: '15' } }
   const model = { id: 'new', provider: 'openai', rates: { long_context_above: 272_000, standard } }
   const later = loadPrices(JSON.stringify({ models: [model] }))
@@ -90,7 +90,7 @@ test('lines of a model that has no price yet cost together what they cost apart 
   assert.equal(total(together), total(apart))
 })
 
-test('a geography has a sum of its own only where it changes the price', () => {
+test('a batch keeps a separate sum per geography only where it changes the price', () => {
   const used = new BatchUsage({ ...MESSAGES, modelAsked: null, batch: true }, shipped)
   for (const modelServed of ['claude-opus-5', 'gpt-6-luna', 'unknown'])
     for (const geography of [null, 'global', 'us'])
@@ -101,7 +101,7 @@ test('a geography has a sum of its own only where it changes the price', () => {
     [
       ['claude-opus-5', [2, 1]],
       ['gpt-6-luna', [3]],
-      // Its price may be stated later.
+      // Its price may be added later.
       ['unknown', [1, 1, 1]],
     ],
   )

@@ -15,7 +15,7 @@ test('a discount is an exact decimal', () => {
   assert.equal(payableFor(discount('1'), 'any'), 0n)
 })
 
-test('the most specific pattern that matches counts, in whatever order they stand', () => {
+test('the most specific matching pattern counts, in any order', () => {
   const given = discount('0.1', {
     '*': '0.2',
     'claude-*': '0.3',
@@ -45,7 +45,7 @@ for (const [pattern, model, matches] of matching) {
   })
 }
 
-test('what is no fraction is refused, all of it at once and by name', () => {
+test('all invalid discounts are refused together, by name', () => {
   const read = readDiscount('1.5', { 'gpt-*': '-0.1', 'o3 ': '0.1', o1: '0.1234567890', '*-mini': '0.1' })
   assert.equal(read.kind, 'refused')
   assert.equal(read.problems.length, 5)

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { Effect } from './documented-requests.ts'
 
-/** A model's limits in the price list, which is read straight from its file. */
+/** A model's limits in the price list, read directly from its file. */
 interface Limits {
   readonly window: number
   readonly output: number
@@ -22,7 +22,7 @@ const book = JSON.parse(readFileSync('src/pricing/list-prices.json', 'utf8')) as
 }
 const listed = book.versions[0]?.models ?? []
 
-/** Models of a mode and provider whose limits are known. */
+/** Models of a mode and provider with known limits. */
 export function modelsOf(provider: string, ...modes: string[]): readonly string[] {
   return listed
     .filter((model) => model.provider === provider && modes.includes(model.mode ?? 'chat'))
@@ -30,7 +30,7 @@ export function modelsOf(provider: string, ...modes: string[]): readonly string[
     .map((model) => model.id)
 }
 
-/** The limits of image models as an operator configures them; no list has such limits. */
+/** The limits of image models as an operator configures them; no list has them. */
 export const IMAGE_LIMITS = { context_window_tokens: 30_000, max_output_tokens: 6_240 }
 
 function limitsOf(id: string): Limits {
@@ -49,7 +49,7 @@ export interface Asked {
   readonly hasTools: boolean
 }
 
-/** How replies to the same request may differ: the share of the possible tokens that was used, and their kind. */
+/** How replies to the same request may differ: the share of the possible tokens used, and their kind. */
 export interface Whim {
   readonly share: number
   readonly inputKind: number
@@ -59,7 +59,7 @@ export interface Whim {
   readonly abroad: boolean
 }
 
-/** Tokens that upstream's own words about tools take; documented sums are below this. */
+/** Tokens of upstream's own tool prompts; documented sums are lower. */
 const TOOL_WORDS = 1_900
 
 /** The longest prompt that the model may read at once. */
@@ -69,7 +69,7 @@ function context({ model, effect, bodyBytes, hasTools }: Asked, reader = model):
   return more ? window : Math.min(bodyBytes + (hasTools ? TOOL_WORDS : 0), window)
 }
 
-/** The longest answer of the model, and no longer than the window. */
+/** The longest output of the model, at most its window. */
 function answer(model: string, limit: number | null | undefined, predicted = 0): number {
   const { window, output } = limitsOf(model)
   return Math.min((limit ?? output) + predicted, window)
@@ -104,7 +104,7 @@ function stepUsage({ input, output }: Step, { inputKind }: Whim) {
   }
 }
 
-/** A message after all the work that may be behind it. */
+/** A message after all the work that may precede it. */
 export function messageReply(asked: Asked, whim: Whim): object {
   const { effect } = asked
   const steps: Step[] = []
@@ -160,7 +160,7 @@ export function messageReply(asked: Asked, whim: Whim): object {
 
 function tierOf({ effect }: Asked, { downgraded }: Whim, projectTier: string | null): string {
   const tier = effect.tier ?? projectTier ?? 'default'
-  // Upstream refuses a flex request where it has no room for it, and does not downgrade it.
+  // Upstream refuses a flex request when it is full, and does not downgrade it.
   return downgraded && tier !== 'flex' ? 'default' : tier
 }
 
@@ -225,7 +225,7 @@ export function responseReply(asked: Asked, whim: Whim, projectTier: string | nu
   }
 }
 
-/** All inputs of a request together are at most this many tokens. */
+/** All inputs of a request together have at most this many tokens. */
 const EMBEDDED_MAX = 300_000
 
 export function embeddingReply(asked: Asked, whim: Whim): object {
@@ -233,7 +233,7 @@ export function embeddingReply(asked: Asked, whim: Whim): object {
   return { model: asked.model, data: [], usage: { prompt_tokens: tokens, total_tokens: tokens } }
 }
 
-/** Images are counted by pixels, so the bytes of images that are sent along do not bound their tokens. */
+/** Images are counted by pixels, so their bytes do not bound their tokens. */
 export function imageReply(asked: Asked, whim: Whim, sendsImages: boolean): object {
   const { window, output } = limitsOf(asked.model)
   const input = portion(sendsImages ? window : Math.min(asked.bodyBytes, window), whim)
@@ -247,14 +247,14 @@ export function imageReply(asked: Asked, whim: Whim, sendsImages: boolean): obje
   }
 }
 
-/** Speech has at least this many bytes in a second, in the leanest format that is taken. */
+/** Speech has at least this many bytes per second in the most compact accepted format. */
 const BYTES_PER_SECOND = 125
 
 export function transcriptionReply(asked: Asked, whim: Whim): object {
   const seconds = Math.floor(asked.bodyBytes / BYTES_PER_SECOND)
   if (asked.model === 'whisper-1') return { text: 'x', usage: { type: 'duration', seconds } }
   const { window, output } = limitsOf(asked.model)
-  // Ten tokens a second.
+  // Ten tokens per second.
   const input = portion(Math.min(seconds * 10, window), whim)
   return {
     text: 'x',

@@ -28,7 +28,10 @@ const codingAgent = {
   ],
 }
 
-/** The largest hold of a call, in dollars. Figures are worked out from the list, with room for names and brackets. */
+/**
+ * The largest hold of a call, in dollars. Figures are calculated from the list, with room for names and
+ * brackets.
+ */
 const everyday: readonly [what: string, path: string, body: Record<string, unknown>, usdMax: number][] = [
   [
     'a chat of 2 kB',
@@ -116,10 +119,10 @@ const everyday: readonly [what: string, path: string, body: Record<string, unkno
   ],
 ]
 for (const [what, path, body, usdMax] of everyday) {
-  test(`${what} holds no more than $${usdMax}`, async () => {
+  test(`${what} holds at most $${usdMax}`, async () => {
     const nanos = await holdOf(path, body)
     assert.ok(nanos <= BigInt(Math.round(usdMax * 1e9)), String(nanos))
-    // A limit that is far above the hold would prove nothing.
+    // A limit far above the hold would prove nothing.
     assert.ok(nanos * 10n > BigInt(Math.round(usdMax * 1e9)) * 8n, String(nanos))
   })
 }

@@ -66,7 +66,7 @@ const endpoints: readonly PaidEndpoint[] = [
   {
     path: '/v1/chat/completions',
     surface: 'chat',
-    // Models that speak or search are few and have rules of their own, so they are listed four times more.
+    // The few models that speak or search have their own rules, so they are listed four more times.
     models: [
       ...openai('chat'),
       ...Array<string[]>(4)
@@ -127,7 +127,7 @@ const endpoints: readonly PaidEndpoint[] = [
   },
 ]
 
-/** A body of all its pieces: lists are put together; of other members the last counts. */
+/** A body of all its pieces: lists are concatenated; of other members the last counts. */
 function join(parts: readonly Piece['body'][]): Piece['body'] {
   const body: Record<string, unknown> = {}
   for (const part of parts)
@@ -202,7 +202,7 @@ function usageIn(reader: Parameters<typeof createMeter>[0], reply: object): Usag
 }
 
 for (const { path, surface, models, pieces, body, reply } of endpoints) {
-  test(`no reply to ${path} that the documents allow costs more than was held for it`, async () => {
+  test(`no documented reply to ${path} costs more than its hold`, async () => {
     let bounded = 0
     await fc.assert(
       fc.asyncProperty(
@@ -223,8 +223,9 @@ for (const { path, surface, models, pieces, body, reply } of endpoints) {
             given,
           )
           if (boundClass === 'unknown' || plan.hold.kind !== 'bound') return
-          // The rule for several passes is a round one: an advisor adds a pass of its own to each use, a compaction writes up to
-          // the limit of the model, a fallback uses the tools again. A cost beyond it is an overrun, and raises the next holds.
+          // The bound for several passes is approximate: an advisor adds its own pass to each use, a
+          // compaction writes up to the model's limit, a fallback uses the tools again. A higher cost is an
+          // overrun, and raises the next holds.
           const { advisors, compactsAbove, fallbacks, uses = 0 } = effect
           if (advisors !== undefined || compactsAbove !== undefined) return
           if (fallbacks !== undefined && uses > 0) return
@@ -242,7 +243,7 @@ for (const { path, surface, models, pieces, body, reply } of endpoints) {
   })
 }
 
-test('no image that is edited costs more than was held for it', async () => {
+test('no image edit costs more than its hold', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.integer({ min: 1, max: 10 }),
@@ -269,7 +270,7 @@ test('no image that is edited costs more than was held for it', async () => {
   )
 })
 
-test('no transcription costs more than was held for it', async () => {
+test('no transcription costs more than its hold', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.constantFrom('whisper-1', 'gpt-4o-transcribe', 'gpt-4o-mini-transcribe'),
@@ -290,7 +291,7 @@ test('no transcription costs more than was held for it', async () => {
   )
 })
 
-test('no speech costs more than was held for it, by the character, and without a limit nothing is too much', async () => {
+test('no speech billed per character costs more than its hold', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.constantFrom('tts-1', 'tts-1-hd'),

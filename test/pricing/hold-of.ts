@@ -14,7 +14,7 @@ const pricer = createPricer(shippedBook, {
   polls: true,
 })
 
-/** The hold of a request at the list prices, in nanodollars. Fails if nothing bounds the request. */
+/** The hold of a request at the list prices, in nanodollars. Fails if the request is unbounded. */
 export async function holdOf(path: string, body: Readonly<Record<string, unknown>>): Promise<bigint> {
   const surface = path === '/v1/messages' ? 'messages' : 'chat'
   const endpoint = findEndpoint(surface, 'POST', path)

@@ -11,14 +11,14 @@ import { shipped } from './worked-example.ts'
 
 const file = new URL('../../src/pricing/list-prices.json', import.meta.url)
 
-test('every id and alias of the shipped book leads to its own model', () => {
+test('every id and alias of the shipped book finds its own model', () => {
   for (const model of shipped.models) {
     for (const name of [model.id, ...(model.entry.aliases ?? [])])
       assert.equal(findModel(shipped, name), model, name)
   }
 })
 
-test('a price that changes gets a new version id', () => {
+test('changed prices need a new version id', () => {
   // Calls store the id of the prices they were rated with. If this fails, give the version in list-prices.json a new
   // id and a new effective_from, then write the new digest here.
   const prices: unknown = JSON.parse(readFileSync(file, 'utf8'))
@@ -35,11 +35,11 @@ const tariffsOf = (table: RateTableEntry) =>
 
 const claude = shipped.models.filter(({ provider }) => provider === 'anthropic').map(({ entry }) => entry)
 
-test('Claude writes at 1.25 and 2 times input, and batches at half, in the whole book', () => {
+test('Claude cache writes cost 1.25 and 2 times input, and batches half, in the whole book', () => {
   for (const { id, rates } of claude) {
     for (const [tier, tariff] of tariffsOf(rates)) {
       for (const each of [tariff, ...(tariff.long_context ? [tariff.long_context] : [])]) {
-        // Claude 3 Haiku is the one list price that was rounded: $0.30 for 1.25 × $0.25.
+        // Claude 3 Haiku has the one rounded list price: $0.30 for 1.25 × $0.25.
         if (id !== 'claude-3-haiku')
           assert.equal(nanos(each.cache_write_5m) * 4n, nanos(each.input) * 5n, `${id} ${tier}`)
         assert.equal(nanos(each.cache_write_1h), nanos(each.input) * 2n, `${id} ${tier}`)
@@ -51,7 +51,7 @@ test('Claude writes at 1.25 and 2 times input, and batches at half, in the whole
   }
 })
 
-test('the US multiplier is on Claude 4.6 and later, and on nothing else', () => {
+test('only Claude 4.6 and later have the US multiplier', () => {
   const withIt = shipped.models.filter(({ factors }) => factors.geography.size > 0).map(({ id }) => id)
   assert.deepEqual(
     withIt.sort(),
@@ -67,7 +67,7 @@ const longOpenai = shipped.models.filter(
   ({ provider, entry }) => provider === 'openai' && entry.rates.long_context_above,
 )
 
-test('OpenAI doubles input and caches above 272,000 tokens and raises output by half, on every tier', () => {
+test('above 272,000 tokens OpenAI doubles input and cache rates and raises output by half, on every tier', () => {
   assert.ok(longOpenai.length >= 16)
   for (const { id, entry } of longOpenai) {
     assert.equal(entry.rates.long_context_above, 272_000, id)

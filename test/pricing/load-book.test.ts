@@ -36,7 +36,7 @@ function problems(versions: readonly BookVersionEntry[], overlay?: string): read
 
 const at = (text: string): number => Date.parse(text)
 
-test('a version applies from its first instant until the next one begins', () => {
+test('a version applies from its first instant until the next begins', () => {
   const later = [{ id: 'alpha', provider: 'openai', rates: { standard: { input: '9', output: '9' } } }]
   const book = load([version('one', '2026-01-01'), version('two', '2026-06-01T12:00:00Z', later)])
   assert.equal(versionAt(book, at('2026-06-01T11:59:59.999Z')).id, 'one')
@@ -44,18 +44,18 @@ test('a version applies from its first instant until the next one begins', () =>
   assert.equal(versionAt(book, at('2030-01-01')).id, 'two')
 })
 
-test('the first version applies before its date too: there is no time without prices', () => {
+test('the first version also applies before its date', () => {
   assert.equal(versionAt(load(small), at('1999-01-01')).id, 'one')
 })
 
-test('a version written out and read again has the same id and the same prices', () => {
+test('a version written out and read again has the same id and prices', () => {
   const overlaid = load(small, JSON.stringify({ models: [{ id: 'alpha', aliases: ['a'] }] })).versions[0]
   assert.deepEqual(readVersion(JSON.stringify(overlaid.entry)), overlaid)
   assert.deepEqual(readVersion(JSON.stringify(shipped.entry)), shipped)
   assert.equal(readVersion('{'), null)
 })
 
-test('an overlay replaces the rates of a model and keeps what it does not mention', () => {
+test('an overlay replaces the rates of a model and keeps its other fields', () => {
   const overlay = { models: [{ id: 'beta', rates: { standard: { input: '5', output: '6' } } }] }
   const beta = findModel(load(small, JSON.stringify(overlay)).versions[0], 'beta')
   assert.equal(beta?.contextWindowTokens, 1_000)
@@ -63,7 +63,7 @@ test('an overlay replaces the rates of a model and keeps what it does not mentio
   assert.equal(beta?.rates.tiers.batch.listed, false)
 })
 
-test('an overlay can take away a limit and an alias', () => {
+test('an overlay can remove a limit and an alias', () => {
   const overlay = {
     models: [
       { id: 'beta', max_output_tokens: null },
@@ -82,14 +82,14 @@ test('an overlay adds a model', () => {
   assert.equal(prices.models.length, 3)
 })
 
-test('a name that the overlay gives to another model is taken from the one that had it', () => {
+test('a name that the overlay gives to a new model is removed from its former model', () => {
   const own = { id: 'alpha-1', provider: 'openai', rates: { standard: { input: '7', output: '7' } } }
   const prices = load(small, JSON.stringify({ models: [own] })).versions[0]
   assert.equal(findModel(prices, 'alpha-1')?.id, 'alpha-1')
   assert.deepEqual(findModel(prices, 'alpha')?.entry.aliases, [])
 })
 
-test('a name that moves between two models of an overlay is taken from the one that had it', () => {
+test('an alias that the overlay moves to another model is removed from its former model', () => {
   const models = [
     { id: 'alpha', max_output_tokens: 5 },
     { id: 'beta', aliases: ['alpha-1'] },
@@ -99,7 +99,7 @@ test('a name that moves between two models of an overlay is taken from the one t
   assert.deepEqual(findModel(prices, 'alpha')?.entry.aliases, [])
 })
 
-test('an overlay changes the price of a tool and keeps the others', () => {
+test('an overlay changes the price of one tool and keeps the others', () => {
   const overlay = {
     tools: { openai: { file_search_per_1000: '2' }, anthropic: { web_search_per_1000: '8' } },
   }
@@ -112,7 +112,7 @@ test('an overlay changes the price of a tool and keeps the others', () => {
   assert.equal(findModel(prices, 'beta')?.tools.get('web_searches'), 8_000_000_000n)
 })
 
-test('an overlay with a date begins then, and the id says which prices are meant', () => {
+test('an overlay with a date applies from then on, and its version id shows the overlay', () => {
   const overlay = JSON.stringify({ effective_from: '2026-12-01', models: [{ id: 'alpha', aliases: ['a'] }] })
   const book = load(small, overlay)
   assert.equal(versionAt(book, at('2026-11-30T23:59:59Z')).id, 'one')
@@ -121,7 +121,7 @@ test('an overlay with a date begins then, and the id says which prices are meant
   assert.equal(findModel(after, 'a')?.id, 'alpha')
 })
 
-test('the id of overlaid prices depends on what they are, not on how the file is laid out', () => {
+test('the id of an overlay depends on its prices, not on its layout', () => {
   const overlay = { models: [{ id: 'alpha', aliases: ['a'] }] }
   const id = (text: string): string => load(small, text).versions[0].id
   assert.equal(id(JSON.stringify(overlay)), id(JSON.stringify(overlay, null, 4)))
@@ -136,7 +136,7 @@ const input = (rate: string): string => alpha(`"rates":{"standard":{"output":"1"
 const rates = (standard: string, more = ''): string => alpha(`"rates":{${more}"standard":{${standard}}}`)
 const decimal = /^model "alpha": rates\.standard\.input: must be a decimal in quotes/
 
-/** Each overlay is wrong in one place, which the refusal names. */
+/** Each overlay has one error, which the refusal names. */
 const wrong: readonly [says: string, overlay: string, problem: RegExp][] = [
   ['what is not JSON', '{"models": [}', /^the file is not JSON: Unexpected token/],
   ['a document that is no object', '"prices"', /expected object/],
@@ -197,14 +197,14 @@ for (const [says, overlay, problem] of wrong) {
   })
 }
 
-test('all that is wrong with an overlay is said at once, up to a limit', () => {
+test('all errors of an overlay are reported together, up to a limit', () => {
   const two = '{"models":[{"id":"alpha","rates":{"standard":{"input":1,\n"output":2}}}]}'
   assert.equal(problems(small, two).length, 2)
   const many = JSON.stringify({ models: Array.from({ length: 200 }, () => ({ id: 5 })) })
   assert.deepEqual([problems(small, many).length, problems(small, many).at(-1)], [51, 'and 150 more'])
 })
 
-test('an overlay sets defaults by id or alias, of models that it adds too, and keeps the others', () => {
+test('an overlay sets defaults by id or alias, also of models that it adds, and keeps the others', () => {
   const gamma = { id: 'gamma', provider: 'local', rates: { standard: { input: '0', output: '0' } } }
   const overlays = [
     { default_models: { '/v1/a': 'alpha', '/v1/b': 'beta', '/v1/c': 'beta' } },
@@ -222,7 +222,7 @@ test('an overlay sets defaults by id or alias, of models that it adds too, and k
   assert.deepEqual(readVersion(JSON.stringify(version.entry))?.defaultModels, version.defaultModels)
 })
 
-test('rates that a tier, or long prompts of it, do not list are the standard ones times its factor', () => {
+test('unlisted rates of a tier are derived from standard by the tier’s factor, also for long prompts', () => {
   const rates = {
     long_context_above: 5,
     standard: { input: '1', output: '2', long_context: { input: '3', output: '4' } },
@@ -235,7 +235,7 @@ test('rates that a tier, or long prompts of it, do not list are the standard one
   assert.equal(flex?.long?.get('input_tokens'), 1_500_000_000n)
 })
 
-test('a tier that a model does not list has the factor of the newest model of the provider that lists it', () => {
+test('an unlisted tier uses the factor of the provider’s newest model that lists it', () => {
   const standard = { input: '2', output: '8' }
   const listing = (id: string, input: string) => ({
     ...{ id, provider: 'openai' },
@@ -249,14 +249,14 @@ test('a tier that a model does not list has the factor of the newest model of th
   }
 })
 
-test('output of a text model on an endpoint without a rate for it is not free', () => {
+test('text output on an endpoint without a rate for it is not free', () => {
   const endpoints = { '/v1/decisions': { standard: { input: '1' } } }
   const [prices] = load(small, JSON.stringify({ models: [{ id: 'alpha', endpoints }] })).versions
   const rates = findModel(prices, 'alpha')?.endpoints.get('/v1/decisions')?.tiers.standard.short
   assert.equal(rates?.has('output_tokens'), false)
 })
 
-test('a mistyped model or pattern leads to the nearest one, and a strange name to none', () => {
+test('a mistyped model or pattern suggests the nearest one, and an unrelated name none', () => {
   const nearest = (name: string) => suggestModel(shipped.names.keys(), name)
   assert.equal(nearest('cluade-sonnet-5'), 'claude-sonnet-5')
   assert.equal(nearest('cluade-*'), 'claude-*')

@@ -3,7 +3,7 @@ import { createRateAgain } from '../../src/pricing/load-book.ts'
 import { shipped } from '../pricing/worked-example.ts'
 import { test } from '../support/suite.ts'
 
-/** A drawing for which no model was named, as it is recorded. */
+/** An image call without a requested model, as recorded. */
 const usage = JSON.stringify({
   parts: [{ model: null, quantities: { input_tokens: 100, image_output_tokens: 1_000 }, promptTokens: 100 }],
   modelServed: null,
@@ -23,7 +23,7 @@ const rating = JSON.stringify({
   imageToolModel: null,
   discount: '0.1',
 })
-test('a call is rated again by its record and the prices that were kept with it', () => {
+test('a call is rated again from its record and the stored prices', () => {
   const rateAgain = createRateAgain()
   const now = rateAgain({ usage, rating, priceVersionJson: JSON.stringify(shipped.entry) })
   // 100 × $5/M + 1,000 × $30/M, less a tenth

@@ -12,7 +12,7 @@ function rated(usage: Usage, context = MESSAGES) {
   return rate(usage, context, shipped, NO_DISCOUNT)
 }
 
-test('attempts of a fallback are rated each at its own model', () => {
+test('each attempt of a fallback is rated at its own model', () => {
   const usage = usageOf(
     [
       partOf({ input_tokens: 1_000, output_tokens: 20 }, 'claude-opus-5-5'),
@@ -29,7 +29,7 @@ test('attempts of a fallback are rated each at its own model', () => {
   )
 })
 
-test('an advisor and a compaction are rated beside the message, the latter at the model of the response', () => {
+test('an advisor and a compaction are rated beside the message, the compaction at the response’s model', () => {
   const usage = usageOf(
     [
       partOf({ input_tokens: 1_000, output_tokens: 500 }),
@@ -43,7 +43,7 @@ test('an advisor and a compaction are rated beside the message, the latter at th
   assert.equal(rated(usage).listNanos, 486_415_000n)
 })
 
-test('each part has its own length: a long one does not make the others dear', () => {
+test('each part has its own prompt length: a long part does not make others more expensive', () => {
   const usage = usageOf([partOf({ input_tokens: 100_001 }), partOf({ input_tokens: 1_000 })], {
     modelServed: 'claude-haiku-5-5',
   })
@@ -51,7 +51,7 @@ test('each part has its own length: a long one does not make the others dear', (
   assert.equal(rated(usage).listNanos, 50_100_500n)
 })
 
-test('the length of a prompt is what the usage object adds up to, over all samplings of a loop of tools', () => {
+test('the prompt length is the total of the usage object, over all samplings of a tool loop', () => {
   const steps = [1, 2, 3].map(() =>
     entry('message', 'claude-haiku-5-5', 30_000, 100, { cache_read_input_tokens: 10_000 }),
   )
@@ -72,7 +72,7 @@ test('the length of a prompt is what the usage object adds up to, over all sampl
     assert.equal(rated(metered.usage).listNanos, 47_250_000n)
 })
 
-test('a fallback that was declined in its turn costs nothing, at whatever model', () => {
+test('a declined fallback costs nothing, at any model', () => {
   const iterations = [
     entry('message', 'claude-fable-5', 1_000, 0),
     entry('fallback_message', 'claude-opus-5', 1_000, 0),
@@ -88,7 +88,7 @@ test('a fallback that was declined in its turn costs nothing, at whatever model'
     assert.equal(rated(metered.usage).listNanos, 7_000_000n)
 })
 
-test('speed, geography and tier of the whole call count for every part', () => {
+test('speed, geography and tier of the call apply to every part', () => {
   const usage = usageOf(
     [partOf({ output_tokens: 100 }, 'claude-opus-5'), partOf({ output_tokens: 100 }, 'claude-opus-5-5')],
     { modelServed: 'claude-opus-5', speed: 'fast', geography: 'us' },
@@ -97,7 +97,7 @@ test('speed, geography and tier of the whole call count for every part', () => {
   assert.equal(rated(usage).listNanos, 9_900_000n)
 })
 
-test('two halves of a nanodollar in two parts are one nanodollar', () => {
+test('half a nanodollar in each of two parts adds up to one', () => {
   const half = partOf({ cache_write_5m_tokens: 1 })
   const usage = usageOf([half, half], { modelServed: 'claude-haiku-5-5', serviceTier: 'batch' })
   // 2 × 1 × $0.0625/M = 62.5 + 62.5; rounded one by one they would be 124
@@ -109,30 +109,31 @@ const drawing = usageOf(
   { modelServed: 'gpt-5.6-sol' },
 )
 
-test('the image tool is rated at gpt-image-2 when the request names no other model', () => {
+test('the image tool is rated at gpt-image-2 unless the request names a model', () => {
   // 1,000 × $4/M + 100 × $5/M + 1,000 × $30/M = 4,000,000 + 500,000 + 30,000,000
   assert.equal(rated(drawing, CHAT).listNanos, 34_500_000n)
 })
 
-test('the image tool is rated at the model that the request gave it', () => {
+test('the image tool is rated at the model that the request names for it', () => {
   // 1,000 × $4/M + 100 × $2/M + 1,000 × $8/M = 4,000,000 + 200,000 + 8,000,000
   assert.equal(rated(drawing, { ...CHAT, imageToolModel: 'gpt-image-1-mini' }).listNanos, 12_200_000n)
 })
 
-test('the image tool draws at the standard tier, whatever the tier of the response', () => {
+test('the image tool uses the standard tier, whatever the tier of the response', () => {
   // 1,000 × $8/M + 100 × $5/M + 1,000 × $30/M
   assert.equal(rated({ ...drawing, serviceTier: 'priority' }, CHAT).listNanos, 38_500_000n)
   assert.equal(rated({ ...drawing, serviceTier: 'priority' }, CHAT).unpriced, false)
 })
 
-test('an image model without a price goes by the most expensive of those that draw, flagged, not by the text model', () => {
+test('an image model without a price is rated at the most expensive image model, and flagged', () => {
   const asked = { ...CHAT, modelAsked: 'gpt-5.6-sol', imageToolModel: 'gpt-image-2.6-flare' }
-  // 1,000 × $4/M + 100 × $5/M + 1,000 × $40/M, which chatgpt-image-latest costs; at the text model 2,040,000 less
+  // 1,000 × $4/M + 100 × $5/M + 1,000 × $40/M, the rates of chatgpt-image-latest; at the text model 2,040,000
+  // less
   const rating = rated(drawing, asked)
   assert.deepEqual([rating.listNanos, rating.unpriced, rating.pricedAsRequested], [44_500_000n, true, false])
 })
 
-test('the model that writes an SVG is rated at its own standard rates, or as one that draws', () => {
+test('the model that writes an SVG is rated at its own standard rates, or as an image model', () => {
   const svg = (author: string) =>
     usageOf(
       [partOf({ image_output_tokens: 1_000 }), partOf({ input_tokens: 500, output_tokens: 200 }, author)],
@@ -142,14 +143,14 @@ test('the model that writes an SVG is rated at its own standard rates, or as one
   // 500 × $4/M + 200 × $20/M for the author, and 1,000 × $8/M for the drawing
   const known = rated({ ...svg('gpt-5.6-sol'), serviceTier: null }, context)
   assert.deepEqual([known.listNanos, known.unpriced], [14_000_000n, false])
-  // 500 × $5/M + 200 × $40/M, the highest rates of models that draw, for want of a rate for text
+  // 500 × $5/M + 200 × $40/M, the highest rates of image models, which have no text rate
   const unknown = rated({ ...svg('nobody-knows-it'), serviceTier: null }, context)
   assert.deepEqual([unknown.listNanos, unknown.unpriced], [18_500_000n, true])
-  // At flex, a tier that images do not have, the drawing costs half, derived; the author costs the same.
+  // Images have no flex tier, so the drawing costs half, derived; the author costs the same.
   assert.equal(rated(svg('gpt-5.6-sol'), context).listNanos, 10_000_000n)
 })
 
-test('a refusal before any output pays for the searches that went before it', () => {
+test('a refusal before any output is charged for its earlier searches', () => {
   const usage = usageOf([partOf({ input_tokens: 5_000, web_searches: 2 })], {
     modelServed: 'claude-opus-5',
     stopReason: 'refusal',
@@ -160,7 +161,7 @@ test('a refusal before any output pays for the searches that went before it', ()
   assert.equal(rated(usage).unpriced, false)
 })
 
-test('a refusal before any output costs nothing, though tokens are reported', () => {
+test('a refusal before any output costs nothing, even if tokens are stated', () => {
   const usage = usageOf([partOf({ input_tokens: 5_000, cache_write_1h_tokens: 9_000, output_tokens: 1 })], {
     modelServed: 'claude-opus-5',
     stopReason: 'refusal',
@@ -176,17 +177,17 @@ test('a refusal before any output costs nothing, though tokens are reported', ()
   })
 })
 
-test('where neither the served nor the requested model has a price, nothing is rated and it says so', () => {
+test('if neither the served nor the requested model has a price, the call is unpriced', () => {
   const usage = usageOf([partOf({ input_tokens: 5 })], { modelServed: 'claude-fable-5-2' })
   const rating = rated(usage, { ...MESSAGES, modelAsked: 'claude-fable-5-2' })
   assert.deepEqual([rating.kind, rating.listNanos, rating.unpriced], ['unpriced', 0n, true])
 })
 
-test('where no request names a model, a part without a price goes by the most expensive model, flagged', () => {
+test('without a requested model, a part without a price is rated at the most expensive model, and flagged', () => {
   const usage = usageOf([partOf({ input_tokens: 1_000 }), partOf({ input_tokens: 9 }, 'nobody-knows-it')], {
     modelServed: 'claude-opus-5',
   })
-  // 1,000 × $5/M + 9 × $10/M, which claude-fable-5 costs
+  // 1,000 × $5/M + 9 × $10/M, the rate of claude-fable-5
   assert.deepEqual(figures(rated(usage)), {
     kind: 'rated',
     listNanos: 5_090_000n,
@@ -196,7 +197,7 @@ test('where no request names a model, a part without a price goes by the most ex
   })
 })
 
-test('zero usage of a model without a price is zero, not unpriced', () => {
+test('zero usage of a model without a price is rated as zero, not unpriced', () => {
   const usage = usageOf([partOf({ input_tokens: 0 })], { modelServed: 'nobody-knows-it' })
   assert.deepEqual(figures(rated(usage)), {
     kind: 'rated',
@@ -207,17 +208,17 @@ test('zero usage of a model without a price is zero, not unpriced', () => {
   })
 })
 
-test('names never match by their beginning', () => {
+test('model names never match by prefix', () => {
   const usage = usageOf([partOf({ input_tokens: 5 })], { modelServed: 'claude-opus-5-20260101' })
   assert.equal(rated(usage, { ...MESSAGES, modelAsked: 'claude-opus-5-2026' }).kind, 'unpriced')
 })
 
-test('a fine-tuned model whose base has no tuned price is unpriced', () => {
+test('a fine-tuned model without a price for its base’s tunings is unpriced', () => {
   const usage = usageOf([partOf({ input_tokens: 5 })], { modelServed: 'ft:gpt-5:acme::1' })
   assert.equal(rated(usage, { ...CHAT, modelAsked: 'ft:gpt-5:acme::1' }).kind, 'unpriced')
 })
 
-test('counts that cannot be true give no credit and no crash', () => {
+test('impossible counts neither give credit nor throw', () => {
   const impossible = {
     input_tokens: -5,
     output_tokens: 1.5,
@@ -228,7 +229,7 @@ test('counts that cannot be true give no credit and no crash', () => {
   assert.equal(rated(usage).listNanos, 0n)
 })
 
-test('a line says what it was rated with', () => {
+test('a line names its model, tier and rate', () => {
   const usage = usageOf([partOf({ input_tokens: 272_001, web_searches: 1 })], {
     modelServed: 'gpt-5.4-2026-03-05',
     serviceTier: 'priority',

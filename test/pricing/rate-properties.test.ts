@@ -10,7 +10,7 @@ import { CHAT, discountOf, MESSAGES, partOf, shipped, usageOf } from './worked-e
 
 const ONE = 1_000_000_000n
 
-/** Few enough units that no prompt is long: rates do not change when two prompts are added. */
+/** Few enough units that no prompt is long: adding two prompts does not change their rates. */
 const fewUnits = unitsUpTo(4_000)
 const manyUnits = unitsUpTo(2_000_000)
 
@@ -66,7 +66,7 @@ function add(a: Quantities, b: Quantities): Quantities {
   return Object.fromEntries(UNITS.map((unit) => [unit, (a[unit] ?? 0) + (b[unit] ?? 0)]))
 }
 
-test('usage counted together costs exactly what it costs apart, below the long-context threshold', () => {
+test('summed usage costs exactly the sum of its costs, below the long-context threshold', () => {
   fc.assert(
     fc.property(circumstances, fewUnits, fewUnits, (how, a, b) => {
       assert.equal(exactly(rated(how, add(a, b))), exactly(rated(how, a)) + exactly(rated(how, b)))
@@ -74,7 +74,7 @@ test('usage counted together costs exactly what it costs apart, below the long-c
   )
 })
 
-test('two parts cost exactly what they cost apart, however long they are', () => {
+test('two parts cost exactly the sum of their costs, at any length', () => {
   fc.assert(
     fc.property(circumstances, manyUnits, manyUnits, (how, a, b) => {
       assert.equal(exactly(rated(how, a, b)), exactly(rated(how, a)) + exactly(rated(how, b)))
@@ -82,7 +82,7 @@ test('two parts cost exactly what they cost apart, however long they are', () =>
   )
 })
 
-test('more usage never costs less, across the threshold too', () => {
+test('more usage never costs less, even across the threshold', () => {
   fc.assert(
     fc.property(circumstances, manyUnits, manyUnits, (how, a, b) => {
       assert.ok(rated(how, add(a, b)).listNanos >= rated(how, a).listNanos)
@@ -90,7 +90,7 @@ test('more usage never costs less, across the threshold too', () => {
   )
 })
 
-test('no figure is ever negative, and each is the exact sum rounded once', () => {
+test('no figure is negative, and each is the exact sum rounded once', () => {
   fc.assert(
     fc.property(circumstances, manyUnits, fc.bigInt({ min: 0n, max: ONE }), (how, units, keep) => {
       const usage = usageOf([partOf(units)], how.said)
@@ -108,7 +108,7 @@ test('no figure is ever negative, and each is the exact sum rounded once', () =>
   )
 })
 
-test('no discount is the list cost, and a full one is nothing', () => {
+test('a discount of 0 gives the list cost, and of 1 gives 0', () => {
   fc.assert(
     fc.property(circumstances, manyUnits, (how, units) => {
       const usage = usageOf([partOf(units)], how.said)
@@ -119,7 +119,7 @@ test('no discount is the list cost, and a full one is nothing', () => {
   )
 })
 
-test('every unit that was used has its line, and nothing else has one', () => {
+test('the lines are exactly the units used', () => {
   fc.assert(
     fc.property(circumstances, manyUnits, (how, units) => {
       const used = UNITS.filter((unit: Unit) => (units[unit] ?? 0) > 0)
@@ -131,7 +131,7 @@ test('every unit that was used has its line, and nothing else has one', () => {
   )
 })
 
-test('a cost is not rounded from a rounded list cost', () => {
+test('the cost is not derived from the rounded list cost', () => {
   const usage = usageOf([partOf({ cache_read_tokens: 1 })], {
     modelServed: 'gpt-5-nano',
     serviceTier: 'flex',

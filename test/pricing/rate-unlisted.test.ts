@@ -27,7 +27,7 @@ function rated(
   return { usd: Number(listNanos) / 1e9, unpriced }
 }
 
-test('a batch of an overlay’s model costs half, without a flag', () => {
+test('a batch of an overlay’s model costs half, and is not flagged', () => {
   const rates = { standard: { input: '2', output: '8' } }
   const overlay = { models: [{ id: 'own-model', provider: 'openai', mode: 'chat', rates }] }
   const loaded = loadPrices(JSON.stringify(overlay))
@@ -37,7 +37,7 @@ test('a batch of an overlay’s model costs half, without a flag', () => {
   assert.deepEqual(rated('own-model', usage, { batch: true }, version), { usd: 5, unpriced: false })
 })
 
-test('output of a model that is not sold by its output is free, and no reason for a flag', () => {
+test('output of a model without an output price is free and not flagged', () => {
   const usage = { audio_input_milliseconds: 3_600_000, output_tokens: 500 }
   const { usd, unpriced } = rated('whisper-1', usage, { endpoint: '/v1/audio/transcriptions' })
   assert.deepEqual({ usd, unpriced }, { usd: 0.36, unpriced: false })

@@ -7,7 +7,7 @@ import { rate } from '../../src/pricing/rate.ts'
 import { test } from '../support/suite.ts'
 import { CHAT, MESSAGES, partOf, shipped, testExamples, usageOf } from './worked-example.ts'
 
-/** Calls whose request names no model: the rates that they get, and the flags. */
+/** Calls whose request names no model: their rates and flags. */
 
 const IMAGE: Quantities = { input_tokens: 100, image_input_tokens: 50, image_output_tokens: 1_000 }
 const TEXT: Quantities = { input_tokens: 1_000, output_tokens: 500 }
@@ -64,7 +64,7 @@ without a model in the request, a message goes by the most expensive Claude that
 
 const contextOf = (endpoint: string): RatingContext => ({ ...CHAT, endpoint })
 
-test('a model that the request names and that has no price is rated later, not at another', () => {
+test('a requested model without a price is unpriced, not rated at another', () => {
   const usage = usageOf([partOf(TEXT)], { modelServed: 'gpt-6-cyber' })
   for (const endpoint of ['/v1/images/edits', '/v1/responses/compact', '/v1/responses', '/v1/decisions']) {
     const context = { ...contextOf(endpoint), modelAsked: 'gpt-6-cyber' }
@@ -73,7 +73,7 @@ test('a model that the request names and that has no price is rated later, not a
   }
 })
 
-test('an overlay changes the default of an endpoint, and takes one away', () => {
+test('an overlay can change and remove the default model of an endpoint', () => {
   const overlay = {
     default_models: { '/v1/images/edits': 'gpt-image-1-mini', '/v1/responses/compact': null },
   }
@@ -85,7 +85,7 @@ test('an overlay changes the default of an endpoint, and takes one away', () => 
   // 100 × $2/M + 50 × $2.50/M + 1,000 × $8/M
   assert.equal(rated('/v1/images/edits', IMAGE).listNanos, 8_325_000n)
   assert.equal(rated('/v1/images/generations', IMAGE).listNanos, 30_900_000n)
-  // The endpoint has no default now and is rated at the most expensive model: 1,000 × $150/M + 500 × $600/M
+  // The endpoint has no default now and uses the most expensive model: 1,000 × $150/M + 500 × $600/M
   const compacted = rated('/v1/responses/compact', TEXT)
   assert.deepEqual([compacted.listNanos, compacted.unpriced], [450_000_000n, true])
 })

@@ -16,7 +16,7 @@ const added = fc.record({
   keep: fraction.map((keep) => (keep > ONE ? ONE : keep)),
 })
 
-test('totals are the exact sums, rounded or raised once, wherever multipliers and discounts come in', () => {
+test('totals are exact sums, rounded or raised once, whatever the multipliers and discounts', () => {
   fc.assert(
     fc.property(fc.array(added, { maxLength: 6 }), (all) => {
       const totals = new Totals()

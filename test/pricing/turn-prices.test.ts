@@ -44,7 +44,7 @@ function rateOf(
   return { costNanos, listNanos, unpriced }
 }
 
-test('a response of gpt-realtime costs its text and its audio, cached, read and written', () => {
+test('a gpt-realtime response is charged for text and audio: input, cached and output', () => {
   // 55 × $4 + 64 × $0.40 + 8 × $32 + 36 × $16 + 112 × $64 a million
   // = 220,000 + 25,600 + 256,000 + 576,000 + 7,168,000
   assert.deepEqual(
@@ -63,7 +63,7 @@ const seen = {
   output_token_details: { text_tokens: 200, audio_tokens: 600 },
 }
 
-test('a response of gpt-realtime-2.1 costs its images too, and a tenth more on a regional host', () => {
+test('a gpt-realtime-2.1 response is charged for images too, and 10 % more on a regional host', () => {
   // 400 × $4 + 600 × $0.40 + 1,500 × $32 + 1,500 × $0.40 + 500 × $5 + 500 × $0.50 + 200 × $24 + 600 × $64 a million
   // = 1,600,000 + 240,000 + 48,000,000 + 600,000 + 2,500,000 + 250,000 + 4,800,000 + 38,400,000
   const planned = turn('realtime', 'gpt-realtime-2.1')
@@ -73,19 +73,19 @@ test('a response of gpt-realtime-2.1 costs its images too, and a tenth more on a
   assert.deepEqual(rateOf(planned, usage, regional), rated(106_029_000n))
 })
 
-test('a response whose usage has no details costs as much as audio', () => {
+test('a response without usage details is charged as audio', () => {
   // 100 × $32 + 50 × $64 a million
   const usage = realtimeUsage({ input_tokens: 100, output_tokens: 50 }, 'gpt-realtime')
   assert.deepEqual(rateOf(turn('realtime', 'gpt-realtime'), usage), rated(6_400_000n))
 })
 
-test('a response without a model is rated at the most expensive that Realtime has, flagged', () => {
+test('a response without a model is rated at the most expensive Realtime model, and flagged', () => {
   const usage = realtimeUsage({ input_tokens: 0, output_tokens: 10 }, null)
   // 10 × $80 a million, of gpt-4o-realtime-preview
   assert.deepEqual(rateOf(turn('realtime', null), usage), { ...rated(800_000n), unpriced: true })
 })
 
-test('a transcription of the input costs tokens or time, by its own model', () => {
+test('an input transcription is charged by tokens or time, at its own model', () => {
   const tokens = {
     ...{ type: 'tokens', input_tokens: 140, output_tokens: 20 },
     input_token_details: { text_tokens: 10, audio_tokens: 130 },
@@ -139,7 +139,7 @@ for (const held of holds) {
   })
 }
 
-test('a turn of a model without a price, or without one for what it does, is refused as a request is', () => {
+test('a turn of a model without a price, or of an unpriced operation, is refused like a request', () => {
   const unpriced = [turn('realtime', 'gpt-unheard-of'), turn('transcription', 'gpt-unheard-of')]
   for (const each of unpriced) {
     const plan = pricer.planTurn(each)
@@ -153,7 +153,7 @@ test('a turn of a model without a price, or without one for what it does, is ref
 
 const realtimeModels = shipped.models.filter(({ mode }) => mode === 'realtime')
 
-test('no response that fits the window costs more than its turn held, whatever the project or the host', () => {
+test('no response within the context window costs more than its hold, on any project or host', () => {
   const share = fc.double({ min: 0, max: 1, noNaN: true })
   const count = fc.nat({ max: 130_000 })
   const kinds = { text_tokens: count, audio_tokens: count, image_tokens: count }

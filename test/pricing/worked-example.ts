@@ -8,7 +8,7 @@ import { type Rating, rate } from '../../src/pricing/rate.ts'
 import { UNIT_PRICES } from '../../src/pricing/rate-keys.ts'
 import { test } from '../support/suite.ts'
 
-/** The list prices that the product ships, whose figures the examples were worked out from. */
+/** The shipped list prices, from which the examples were calculated. */
 export const shippedBook: PriceBook = (() => {
   const loaded = loadPrices()
   if (loaded.kind === 'refused') throw new Error(loaded.problems.join('\n'))
@@ -17,7 +17,7 @@ export const shippedBook: PriceBook = (() => {
 
 export const shipped: PriceVersion = shippedBook.versions[0]
 
-/** All input tokens, by which the length of a prompt is measured. */
+/** All input tokens, which measure the length of a prompt. */
 export function promptTokensOf(units: Quantities): number {
   return UNITS.filter((unit) => UNIT_PRICES[unit].side === 'input' && unit !== 'input_characters')
     .map((unit) => units[unit] ?? 0)
@@ -53,8 +53,8 @@ export const MESSAGES: RatingContext = {
 export const CHAT: RatingContext = { ...MESSAGES, surface: 'chat', endpoint: '/v1/chat/completions' }
 
 /**
- * A test for each worked example of the table. An example is a sentence and, indented by two blanks,
- * `model | quantities | conditions and flags | list cost in nanodollars`, with the calculation behind that or on the next line.
+ * One test per worked example. An example is a sentence and, indented by two blanks, `model | quantities |
+ * conditions and flags | list cost in nanodollars`, with the calculation after that or on the next line.
  */
 export function testExamples(base: RatingContext, table: string): void {
   for (const [, says = '', line = ''] of table.matchAll(/^(\S.*)\n {2}(\S.*)$/gm)) {

@@ -8,7 +8,7 @@ const hooked = await WebhookGateway.start({
 })
 closeAfter(hooked)
 
-/** A call that costs so many nanodollars: 500 for each token of output. */
+/** A call of this cost in nanodollars: 500 per output token. */
 async function spend(key: string, nanos: number): Promise<string> {
   const tokens = nanos / 500
   const usage = `usage=${JSON.stringify({ input_tokens: 0, output_tokens: tokens })}`
@@ -22,7 +22,7 @@ async function spend(key: string, nanos: number): Promise<string> {
   return reply.requestId
 }
 
-test('calls through the gateway emit 50, 80, 90 % and the end of a cap, each once and with its call', async () => {
+test('calls emit 50, 80, 90 and 100 % of a cap, each once and with its call', async () => {
   const subscription = await hooked.subscribe(['key.budget.threshold', 'key.budget.exceeded'])
   const { receiver, secret } = subscription
   const { id, key } = await hooked.gateway.createKey('ci-bot', { monthly_budget_usd: 0.0001 })
@@ -66,7 +66,7 @@ test('calls through the gateway emit 50, 80, 90 % and the end of a cap, each onc
   assert.deepEqual(deliveries.map(({ event_id }) => event_id).sort(), messages.map(idOf).sort())
 })
 
-test('a Slack channel gets the figures as a sentence with a link to the key, signed like any other', async () => {
+test('a Slack channel gets the figures as a sentence with a link to the key, with the usual signature', async () => {
   const { receiver, secret } = await hooked.subscribe(['key.budget.threshold'], { format: 'slack' })
   const { id, key } = await hooked.gateway.createKey('<ci & bot>', { monthly_budget_usd: 0.0001 })
   await spend(key, 60_000)

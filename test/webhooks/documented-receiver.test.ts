@@ -18,9 +18,9 @@ const blocks = readBlocks('docs/WEBHOOKS.md')
 const codeIn = (wanted: string) => blocks.find(({ language }) => language === wanted)?.text ?? ''
 const program = codeIn('js')
 
-test('the receiver that the documentation shows takes what was signed with its secret, and nothing else', async () => {
+test('the documented receiver accepts only messages signed with its secret', async () => {
   const dir = mkdtempSync(join(tmpdir(), 'tollgate-receiver-'))
-  // The receiver listens on a path in the place of a port, since a free path is easier to find.
+  // The receiver listens on a path instead of a port, because a free path is easier to find.
   const socketPath = join(dir, 'receiver.sock')
   const secret = mintSigningSecret()
   const receiver = spawn(process.execPath, ['--input-type=module', '-e', program], {

@@ -16,7 +16,7 @@ const event = {
   dataJson: `{"account":${account},"changes":${changes}}`,
 } as const
 
-test("an account's webhook does not get its upstreams and metadata, which are for operators", () => {
+test("an account's webhook does not receive its upstreams and metadata, which only operators see", () => {
   assert.equal(
     payloadOf(event),
     '{"type":"account.updated","timestamp":"2026-11-01T00:00:00.000Z","account_id":"acct_1",' +
@@ -26,7 +26,7 @@ test("an account's webhook does not get its upstreams and metadata, which are fo
   assert.equal(JSON.stringify(readEventData(event, true)), event.dataJson)
 })
 
-test("the metadata of a key is its account's own", () => {
+test("an account's webhook receives the metadata of its keys", () => {
   const dataJson = '{"key":{"metadata":{"team":"web"}}}'
   assert.equal(JSON.stringify(readEventData({ ...event, type: 'key.created', dataJson }, false)), dataJson)
 })

@@ -6,7 +6,7 @@ import { createWebhookDispatcher, type DispatcherParts } from '../../src/webhook
 import { test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 
-test('an idle node claims no deliveries until it has recorded an event, is woken, or 15 seconds have passed', async () => {
+test('an idle node claims no deliveries until it records an event, is woken, or 15 seconds have passed', async () => {
   let ms = 0
   const clock = { nowMs: () => ms, monotonicMs: () => ms }
   const seen = { ticks: 0, claims: 0, events: 0 }
@@ -27,7 +27,7 @@ test('an idle node claims no deliveries until it has recorded an event, is woken
     sealer: createSecretSealer(new Secret('a pepper of the test'), 'webhook secrets'),
     rules: { allowPrivate: true, resolveHost: async () => [] },
   })
-  /** The number of claims once the dispatcher has had many chances to make more. */
+  /** The number of claims after the dispatcher has had many chances to make more. */
   const claims = async () => {
     const ticks = seen.ticks + 20
     await until('some time has passed', async () => seen.ticks > ticks)

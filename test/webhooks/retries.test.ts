@@ -15,7 +15,7 @@ closeAfter(hooked)
 
 const record = async ({ path }: Subscription) => await hooked.gateway.manage('GET', path)
 
-/** The result of the last attempt, once it is recorded. */
+/** The result of the last recorded attempt. */
 async function tried(subscription: Subscription, attempts: number) {
   await subscription.receiver.until((messages) => messages.length >= attempts)
   await until(
@@ -26,7 +26,7 @@ async function tried(subscription: Subscription, attempts: number) {
   return delivery ?? assert.fail()
 }
 
-test('a delivery that fails is tried again by the schedule, with the same id, and then has failed', async () => {
+test('a failing delivery is retried on schedule with the same id, and then fails', async () => {
   const subscription = await hooked.subscribe()
   const { receiver } = subscription
   receiver.reply = () => 500
@@ -57,7 +57,7 @@ const troubles: readonly (readonly [what: string, reply: () => Reply, error: Reg
   ['a connection that ends', () => (response) => response.destroy(), /^socket hang up$/],
 ]
 for (const [what, reply, error] of troubles) {
-  test(`a delivery says that it failed by ${what}, until a try succeeds`, async () => {
+  test(`a delivery reports ${what} as its error until an attempt succeeds`, async () => {
     const subscription = await hooked.subscribe()
     subscription.receiver.reply = reply
     await hooked.gateway.manage('POST', `${subscription.path}/test`)
@@ -71,7 +71,7 @@ for (const [what, reply, error] of troubles) {
   })
 }
 
-test('a delivery that has failed is redelivered as the same event, and succeeds', async () => {
+test('a redelivery of a failed delivery sends the same event, and succeeds', async () => {
   const subscription = await hooked.subscribe()
   const { receiver, path } = subscription
   receiver.reply = () => (response) => response.end('received')
@@ -84,7 +84,7 @@ test('a delivery that has failed is redelivered as the same event, and succeeds'
   await hooked.unsubscribe(subscription)
 })
 
-test('an endpoint that answers 410 is disabled at once, the others are notified, and nothing more is queued for it', async () => {
+test('an endpoint that answers 410 is disabled at once and gets nothing more, and the others are notified', async () => {
   const gone = await hooked.subscribe(['key.created'])
   const well = await hooked.subscribe(['webhook.disabled'])
   gone.receiver.reply = () => 410
@@ -115,13 +115,13 @@ test('an endpoint that answers 410 is disabled at once, the others are notified,
   await hooked.unsubscribe(well)
 })
 
-test('a delivery is tried again after 5 s, 5 m, 30 m, 2 h, 5 h, 10 h and 10 h, and then not any more', () => {
+test('a delivery is retried after 5 s, 5 m, 30 m, 2 h, 5 h, 10 h and 10 h, and then fails', () => {
   const minutes = [1, 2, 3, 4, 5, 6, 7].map((tries) => (pauseAfterMs(tries, 0) ?? 0) / 60_000)
   assert.deepEqual(minutes, [5 / 60, 5, 30, 120, 300, 600, 600])
   assert.equal(pauseAfterMs(8, 0), null)
 })
 
-test('each pause is up to a tenth longer by chance, and never shorter', () => {
+test('each pause gets up to 10 % of random delay', () => {
   assert.equal(pauseAfterMs(2, 1), 330_000)
   assert.equal(pauseAfterMs(2, 0.5), 315_000)
 })

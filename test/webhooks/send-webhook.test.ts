@@ -22,7 +22,7 @@ const permissive: EndpointRules = { allowPrivate: true, resolveHost: async () =>
 const send = (url: string, { rules = permissive, stop = never, tryMs = 10_000 } = {}) =>
   sendWebhook({ url, headers: { 'webhook-id': 'evt_1' }, body: '{"type":"x"}' }, rules, stop, tryMs)
 
-test('a message is posted as it is, with its headers, and the status is what came of it', async () => {
+test('a message is posted unchanged with its headers, and the status is the result', async () => {
   receiver.reply = () => 200
   const url = `http://hooks.example:${receiver.port}/a?b=c`
   assert.deepEqual(await send(url), { kind: 'answered', status: 200, body: '' })
@@ -34,14 +34,14 @@ test('a message is posted as it is, with its headers, and the status is what cam
   assert.match(headers['user-agent'] ?? '', /^Tollgate\//)
 })
 
-test('a redirect is an answer and is not followed', async () => {
+test('a redirect is a response and is not followed', async () => {
   const before = receiver.messages.length
   receiver.reply = () => (response) => response.writeHead(307, { location: receiver.url }).end()
   assert.deepEqual(await send(receiver.url), { kind: 'answered', status: 307, body: '' })
   assert.equal(receiver.messages.length, before + 1)
 })
 
-test('a receiver that never answers has failed when its time is up', async () => {
+test('a receiver that never answers fails at the timeout', async () => {
   receiver.reply = () => 'silence'
   assert.deepEqual(await send(receiver.url, { tryMs: 50 }), {
     kind: 'failed',
@@ -49,7 +49,7 @@ test('a receiver that never answers has failed when its time is up', async () =>
   })
 })
 
-test('an answer without end is read to its limit, and its status counts', async () => {
+test('an endless response is read up to its limit, and its status counts', async () => {
   let closed = false
   receiver.reply = () => (response) => {
     response.writeHead(200)
@@ -63,7 +63,7 @@ test('an answer without end is read to its limit, and its status counts', async 
   assert.deepEqual(await send(receiver.url), { kind: 'answered', status: 200, body })
 })
 
-test('the first 2,048 bytes of an answer are text, without a cut character or control characters', async () => {
+test('the first 2,048 bytes of a response are stored as text, without partial or control characters', async () => {
   const answers = [
     ['{"ok":true}\r\n\tdone', '{"ok":true}\n\tdone'],
     ['a\0b\x1b[31mc\u202ed', 'a\ufffdb\ufffd[31mc\ufffdd'],
@@ -76,7 +76,7 @@ test('the first 2,048 bytes of an answer are text, without a cut character or co
   }
 })
 
-test('a connection that is refused or cut, and what is no HTTP, have failed', async () => {
+test('a refused or broken connection, and a reply that is not HTTP, fail', async () => {
   receiver.reply = () => (response) => response.socket?.destroy()
   assert.equal((await send(receiver.url)).kind, 'failed')
   const garbage = net.createServer((socket) => socket.resume().end('hello'))
@@ -87,7 +87,7 @@ test('a connection that is refused or cut, and what is no HTTP, have failed', as
   assert.match(JSON.stringify(await send(`http://127.0.0.1:${port}/`)), /ECONNREFUSED/)
 })
 
-test('a certificate has to be valid and for the name of the host; the name is asked for, whatever the address', async () => {
+test('the certificate must be valid for the host name, which is sent whatever the address', async () => {
   const names: unknown[] = []
   const server = https.createServer(localPair, (request, response) => {
     names.push((request.socket as TLSSocket).servername, request.headers.host)
@@ -109,7 +109,7 @@ test('a certificate has to be valid and for the name of the host; the name is as
   }
 })
 
-/** Watches the addresses that connections of this process go to. */
+/** Watches the addresses that this process connects to. */
 function watchConnections(): { readonly addresses: string[]; stop(): void } {
   const addresses: string[] = []
   const { connect } = net.Socket.prototype
@@ -125,8 +125,8 @@ function watchConnections(): { readonly addresses: string[]; stop(): void } {
   }
 }
 
-test('a name that changes between check and connection leads nowhere else: it is resolved once', async () => {
-  // A public address without a route would do too; this address is refused at once.
+test('a name is resolved once, so a change between check and connection has no effect', async () => {
+  // A public address without a route would work too; this one is refused at once.
   const answers: HostAddress[][] = [[{ address: '127.0.0.2', family: 4 }], LOOPBACK]
   let asked = 0
   const rules: EndpointRules = { allowPrivate: true, resolveHost: async () => answers[asked++] ?? [] }

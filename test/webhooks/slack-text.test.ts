@@ -14,14 +14,14 @@ function textOf(type: string, data: string, dashboard: string | null = null): st
   return text
 }
 
-/** A payload with amounts as they are written, which must not pass through a double. */
+/** A payload with amounts as written, which must not pass through a double. */
 function withAmounts(fields: object, amounts: string): string {
   return `${JSON.stringify(fields).slice(0, -1)},${amounts}}`
 }
 
 const amounts = '"spent_usd":40.120000001,"cap_usd":50,"held_usd":0'
 
-test('a threshold is a sentence with the figures, the month and a link', () => {
+test('a crossing is a sentence with the figures, the month and a link', () => {
   const data = withAmounts({ key, ...budget }, amounts)
   assert.equal(
     textOf('key.budget.threshold', data, 'https://tollgate.example.com/'),
@@ -45,7 +45,7 @@ const names: readonly (readonly [what: string, name: string, shown: string])[] =
   ['nothing at all', '\u200b\n', '`unknown`'],
 ]
 for (const [what, name, shown] of names) {
-  test(`what a client calls a key or a model does not become ${what}`, () => {
+  test(`a name chosen by a client does not become ${what}`, () => {
     assert.equal(
       textOf('key.created', JSON.stringify({ key: { ...key, name } })),
       `Key ${shown} was created.`,
@@ -60,7 +60,7 @@ for (const [what, name, shown] of names) {
   })
 }
 
-test('every event has a sentence of its own, without a value that is missing', () => {
+test('every event has its own sentence without missing values', () => {
   const webhook = { id: 'wh_1', url: 'https://a.example', disabled_reason: 'gone' }
   const account = { id: 'acct_1', name: 'Acme' }
   const others = { ...budget, model: 'gpt-9', webhook, account, admin_key: { name: 'ops', role: 'admin' } }

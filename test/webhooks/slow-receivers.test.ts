@@ -8,7 +8,7 @@ closeAfter(hooked)
 
 const KEYS = 30
 
-test('a receiver that never answers delays neither another nor a call, and has few messages at once', async () => {
+test('a receiver that never answers delays no other receiver and no call, and gets few messages at once', async () => {
   const dead = await hooked.subscribe(['key.created'])
   const well = await hooked.subscribe(['key.created'])
   dead.receiver.reply = () => 'silence'
@@ -25,7 +25,7 @@ test('a receiver that never answers delays neither another nor a call, and has f
   await hooked.unsubscribe(dead)
 })
 
-/** Deliveries of one endpoint that a node has under way at once. */
+/** The concurrent deliveries of one endpoint on a node. */
 const AT_ONCE = 4
 const QUEUED = 3 * AT_ONCE
 
@@ -34,12 +34,12 @@ const endings: readonly (readonly [what: string, method: string, fields?: object
   ['is disabled', 'PATCH', { enabled: false }],
 ]
 for (const [what, method, fields] of endings) {
-  test(`once a webhook ${what}, what is under way ends, and nothing else is sent`, async () => {
+  test(`once a webhook ${what}, running deliveries end and no more are sent`, async () => {
     const { receiver, path, answerAll } = await manyUnderWay()
     if (method === 'DELETE') await hooked.unsubscribe({ path })
     else await hooked.gateway.manage(method, path, fields)
     answerAll()
-    // Three deliveries to another webhook, from command to end, give time for further attempts.
+    // Three complete deliveries to another webhook leave time for further attempts.
     const fence = await hooked.subscribe(['key.created'])
     for (let i = 1; i <= 3; i++) {
       await hooked.gateway.manage('POST', `${fence.path}/test`)
@@ -49,7 +49,7 @@ for (const [what, method, fields] of endings) {
   })
 }
 
-/** A receiver that has as many messages as are sent at once and has answered none; more deliveries are due. */
+/** A receiver with the maximum of concurrent messages, none answered; more deliveries are due. */
 async function manyUnderWay() {
   const { receiver, path } = await hooked.subscribe(['key.created'])
   const held: ServerResponse[] = []

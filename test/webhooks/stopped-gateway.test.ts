@@ -11,7 +11,7 @@ import { until } from '../support/until.ts'
 import { WebhookReceiver } from '../support/webhook-receiver.ts'
 import { idOf, WEBHOOKS } from './webhook-gateway.ts'
 
-test('a delivery under way when the gateway stops is sent again after the next start, as the same event', async () => {
+test('a delivery that runs when the gateway stops is sent again after the next start, as the same event', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'tollgate-stopped-'))
   const place = await createTestDatabase()
   const receiver = await WebhookReceiver.start()

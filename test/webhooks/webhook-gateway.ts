@@ -44,7 +44,7 @@ export class WebhookGateway {
     return this.bench.gateway
   }
 
-  /** A new receiver that events are sent to from now on. */
+  /** A new receiver that gets events from now on. */
   async subscribe(events: readonly string[] = ['*'], fields: object = {}): Promise<Subscription> {
     const receiver = await WebhookReceiver.start()
     this.#receivers.push(receiver)
@@ -53,13 +53,13 @@ export class WebhookGateway {
     return { id, secret, path: `${WEBHOOKS}/${id}`, receiver }
   }
 
-  /** The deliveries of a webhook, the newest first. */
+  /** The deliveries of a webhook, newest first. */
   async deliveries({ path }: Subscription): Promise<readonly Delivery[]> {
     const { data } = await this.gateway.manage('GET', `${path}/deliveries`)
     return data as Delivery[]
   }
 
-  /** Makes the gateway look for due deliveries now, by an edit that changes nothing. */
+  /** Makes the gateway claim due deliveries now, by an update that changes nothing. */
   async look({ path }: Subscription): Promise<void> {
     await this.gateway.manage('PATCH', path, {})
   }
@@ -77,7 +77,7 @@ export class WebhookGateway {
   }
 }
 
-/** Fails if the message was not signed with this secret. */
+/** Fails unless the message was signed with this secret. */
 export function verified({ body, headers }: ReceivedMessage, secret: string): Record<string, unknown> {
   return new Webhook(secret).verify(body, headers as Record<string, string>) as Record<string, unknown>
 }

@@ -7,7 +7,7 @@ import { test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { WebhookGateway } from './webhook-gateway.ts'
 
-test('the secret of a webhook is neither in the log, nor in the database, nor in any answer but its own', async () => {
+test('the secret of a webhook is not in the log, the database or any later response', async () => {
   let logged = ''
   const write = (line: string) => {
     logged += line

@@ -5,7 +5,7 @@ import { test } from '../../support/suite.ts'
 
 const OWNER = { accountId: 'acct_1', keyId: 'key_1' }
 
-/** A socket that never ends by itself, and the calls that it got. */
+/** A socket that never ends by itself, and the calls that it received. */
 function pretendSocket(turns = 0) {
   const calls: string[] = []
   return {
@@ -21,7 +21,7 @@ function pretendSocket(turns = 0) {
   }
 }
 
-test('a socket that opens while others are drained is drained too', () => {
+test('a socket that opens during a drain is drained too', () => {
   const sockets = new OpenSockets({ mayCall: async () => false }, systemClock)
   const [before, late] = [pretendSocket(), pretendSocket()]
   sockets.add(before, OWNER)
@@ -31,7 +31,7 @@ test('a socket that opens while others are drained is drained too', () => {
   assert.deepEqual([before.calls, late.calls], [['drain'], ['drain']])
 })
 
-test('a store that cannot be asked closes no socket, and is asked again', async (t) => {
+test('if the store cannot be read, no socket is closed and the poll is repeated', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
   let asked = 0
   const mayCall = async () => {
