@@ -70,6 +70,7 @@ export interface ResponseEvent {
   readonly lane: string
   readonly responseId: string | null
   readonly status: number
+  readonly usage: unknown
   readonly document: ReplyDocument
 }
 
@@ -93,10 +94,12 @@ export function responseEvent(text: Buffer): ResponseEvent | null {
   if (document === null) return null
   const event = objectAt(document.value)
   const { status } = event
+  const response = objectAt(event['response'])
   return {
     kind: KINDS.get(nameAt(event['type']) ?? '') ?? 'part',
     lane: nameAt(event['stream_id']) ?? NO_LANE,
-    responseId: nameAt(objectAt(event['response'])['id']),
+    responseId: nameAt(response['id']),
+    usage: response['usage'] ?? null,
     status: typeof status === 'number' && status >= 400 && status <= 599 ? status : 400,
     document,
   }

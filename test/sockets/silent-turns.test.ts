@@ -9,6 +9,8 @@ import { opcodeOf, payloadOf, type RawSocket, splitFrames, startRawBench } from 
 import { stopTime } from './stop-time.ts'
 import { closeCodeOf, created, createFrame, delta, ended, eventFrame, hasMessages } from './turn-events.ts'
 
+const UNKNOWN_TYPE = eventFrame({ type: 'error', error: { code: 'unknown_type', message: 'No such type.' } })
+
 /** A bench whose monotonic clock can be advanced. */
 async function startBench() {
   let aheadMs = 0
@@ -69,15 +71,64 @@ test('reasoning before a client leaves is charged, even after another message’
   bench.pass(60_000)
   await client.send(createFrame({ type: 'no.such.type' }))
   await hasMessages(upstream, 2)
-  await upstream.send(
-    eventFrame({ type: 'error', error: { code: 'unknown_type', message: 'No such type.' } }),
-  )
+  await upstream.send(UNKNOWN_TYPE)
   await hasMessages(client, 2)
   client.socket.destroy()
   await upstream.ended
   const [turn] = await bench.turns(id, 1)
   assert.equal(turn?.['state'], 'settled')
   assert.equal(dig(turn, 'usage.output_tokens'), 500, 'the stated limit')
+})
+
+test('an error that a client causes by another message neither ends a response that has begun, nor makes it free', async () => {
+  await using bench = await startBench()
+  const running = await bench.open()
+  await running.client.send(createFrame(), createFrame({ type: 'no.such.type' }))
+  await hasMessages(running.upstream, 2)
+  await running.upstream.send(created('resp_1'), UNKNOWN_TYPE)
+  await hasMessages(running.client, 2)
+  // Sockets are checked in the order in which they were opened, so the first was checked when the turn of this one ends.
+  const refused = await bench.open()
+  await refused.client.send(createFrame(), createFrame({ type: 'no.such.type' }))
+  await hasMessages(refused.upstream, 2)
+  await refused.upstream.send(UNKNOWN_TYPE)
+  await hasMessages(refused.client, 1)
+  bench.pass(SILENT_TURN_MS)
+  await bench.turns(refused.id, 1)
+  const { data } = (await bench.gateway.manage('GET', `/gateway/v1/requests?socket=${running.id}`)) as {
+    data: Readonly<Record<string, unknown>>[]
+  }
+  assert.deepEqual(
+    data.filter(({ id }) => id !== running.id).map(({ state }) => state),
+    ['in_flight'],
+  )
+  await running.upstream.send(ended('resp_1'))
+  const [turn] = await bench.turns(running.id, 1)
+  assert.deepEqual([turn?.['cost_usd'], turn?.['estimated']], [0.0035, false])
+})
+
+test('usage that upstream states for a response that was settled without it is billed, once', async () => {
+  await using bench = await startBench()
+  const { id, client, upstream } = await bench.open()
+  for (let i = 0; i < 2; i++) await client.send(createFrame())
+  await hasMessages(upstream, 2)
+  await upstream.send(created('resp_1'), created('resp_2'), ended('resp_2'))
+  await hasMessages(client, 3)
+  bench.pass(SILENT_TURN_MS)
+  await bench.turns(id, 2)
+  await client.send(createFrame())
+  await hasMessages(upstream, 3)
+  await upstream.send(ended('resp_1'), ended('resp_1'), created('resp_3'), ended('resp_3'))
+  const turns = await bench.turns(id, 4)
+  assert.deepEqual(
+    turns.map(({ estimated }) => estimated),
+    [true, false, false, false],
+  )
+  assert.deepEqual(
+    turns.slice(1).map(({ cost_usd }) => cost_usd),
+    [0.0035, 0.0035, 0.0035],
+  )
+  assert.equal(closeCodeOf(client), null)
 })
 
 const errorsIn = ({ client }: RawSocket): readonly unknown[] =>

@@ -55,7 +55,7 @@ export interface OpenTurn {
   readonly sentMs: number
   responseId: string | null
   hasBegun: boolean
-  /** Set when an error may have ended the turn. */
+  /** Set when an error may have refused the turn, or the next response of its lane has begun. */
   failed: { readonly atMs: number; readonly says: ServerSays } | null
 }
 

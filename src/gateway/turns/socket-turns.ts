@@ -1,6 +1,7 @@
 import type { CallEnd } from '../../http/upstream-call.ts'
 import type { Refusal } from '../../kernel/errors.ts'
 import { limits } from '../../kernel/limits.ts'
+import { statesTotals } from '../../providers/socket-usage.ts'
 import type { Message } from '../../sockets/frames.ts'
 import type { PlannedCall } from '../call.ts'
 import { readOnMs } from '../forward.ts'
@@ -40,7 +41,9 @@ export class SocketTurns {
   readonly #settling = new Set<Promise<void>>()
   #open: OpenTurn[] = []
   /** The ids of billed responses, because upstream may name them again. */
-  readonly #billedIds = new Set<string>()
+  readonly #billedIds = new Map<string, true>()
+  /** The calls of responses that were ended without stated usage, by response id. */
+  readonly #withoutUsage = new Map<string, PlannedTurn>()
   /** The admission of a response that began without a hold. Events wait in the backlog meanwhile. */
   #adopting: Promise<void> | null = null
   #backlog: Buffer[] = []
@@ -109,7 +112,7 @@ export class SocketTurns {
     return Math.max(0, ...all)
   }
 
-  /** Ends turns that an error probably ended, once no event has arrived for them for a while. */
+  /** Ends turns that an error, or the next response of the lane, probably ended, once they get no event for a while. */
   checkTime(nowMs: number): void {
     for (const open of [...this.#open]) {
       const { failed, hasBegun, lane } = open
@@ -253,6 +256,11 @@ export class SocketTurns {
     const known = this.#find(responseId)
     if (known !== null) return known
     if (responseId !== null && this.#billedIds.has(responseId)) return null
+    const ended = responseId === null ? undefined : this.#withoutUsage.get(responseId)
+    if (ended !== undefined) {
+      if (says.kind === 'ended' && statesTotals(says.usage)) this.#billLate(ended, says, payload)
+      return null
+    }
     const waiting = this.#open.filter((open) => !open.hasBegun && open.lane === lane)
     const next = waiting.find(({ failed }) => failed === null) ?? waiting[0]
     if (next === undefined) {
@@ -307,35 +315,51 @@ export class SocketTurns {
     this.#adopting = adopt()
   }
 
-  /** An error answers a waiting message: the one it names, else the oldest. If none waits, it ends the running turn. */
+  /**
+   * An error answers a waiting message: the one it names, else the oldest. It ends a response that has begun only if it
+   * can refer to nothing else: clients can cause errors.
+   */
   #failed(says: ServerSays): void {
     const { lane, tag } = says
-    const isIn = (open: OpenTurn) => lane === NO_LANE || open.lane === lane
-    const waiting = this.#open.filter((open) => !open.hasBegun && open.failed === null && isIn(open))
+    const inLane = this.#open.filter((open) => lane === NO_LANE || open.lane === lane)
+    const isCertain = inLane.length === 1 && !this.#hasStrays
+    const waiting = inLane.filter(({ hasBegun, failed }) => !hasBegun && failed === null)
     const about = tag === null ? waiting[0] : waiting.find((open) => open.tag === tag)
     if (about !== undefined) {
       if (this.#standing?.putBack(about.turn) === true) this.#remove(about)
-      else this.#fail(about, says, tag === STEER)
-    } else if (tag === null && this.#standing === null) {
-      const running = this.#runningIn(lane) ?? this.#onlyRunning()
-      if (running !== null) this.#fail(running, says, false)
+      else if (isCertain || tag === STEER) this.#endFailed(about, says)
+      else about.failed = { atMs: this.#gateway.clock.monotonicMs(), says }
+    } else if (tag === null && this.#standing === null && isCertain) {
+      const [running] = inLane
+      if (running?.hasBegun) this.#endFailed(running, says)
     }
     this.#socket?.turnEnded()
   }
 
-  /** Ends a turn if the error can only refer to it. Otherwise its hold stays until no event has arrived for a while. */
-  #fail(open: OpenTurn, says: ServerSays, isNamed: boolean): void {
-    const isCertain = isNamed || (this.#open.length === 1 && !this.#hasStrays)
-    open.failed = { atMs: this.#gateway.clock.monotonicMs(), says }
-    if (isCertain) this.#endFailed(open, says)
-  }
-
   /** Only now the turn sees the error: a client could cause one for another message, and leave as if upstream had broken. */
   #endFailed(open: OpenTurn, { status, document }: ServerSays): void {
+    const { turn, responseId, hasBegun } = open
     this.#remove(open)
-    this.#markBilled(open.responseId)
-    if (document !== null) open.turn.observe(NO_BYTES, document)
-    this.#settle(open.hasBegun ? open.turn.end() : open.turn.reject(status))
+    if (document !== null) turn.observe(NO_BYTES, document)
+    this.#settle(hasBegun ? turn.end() : turn.reject(status))
+    // The usage of a stored response that an error ended is fetched.
+    const isFetched = document !== null && turn.call.plan.unseen().stored
+    if (isFetched) this.#markBilled(responseId)
+    else if (responseId !== null) addBounded(this.#withoutUsage, responseId, turn.call)
+  }
+
+  /** Bills usage that upstream states after the turn of the response was ended without it. */
+  #billLate(planned: PlannedTurn, says: ServerSays, payload: Buffer): void {
+    const { responseId, document } = says
+    if (responseId !== null) this.#withoutUsage.delete(responseId)
+    this.#markBilled(responseId)
+    const billed = this.#admission.admitBegun(planned).then(async (turn) => {
+      turn?.sent(null, this.#protocol.reader)
+      turn?.began(responseId)
+      turn?.observe(payload, document)
+      await turn?.end()
+    })
+    this.#settle(billed)
   }
 
   #transcribed(says: ServerSays): void {
@@ -371,10 +395,7 @@ export class SocketTurns {
   }
 
   #markBilled(id: string | null): void {
-    if (id === null) return
-    this.#billedIds.add(id)
-    const [oldest] = this.#billedIds
-    if (this.#billedIds.size > ENDED_IDS_MAX && oldest !== undefined) this.#billedIds.delete(oldest)
+    if (id !== null) addBounded(this.#billedIds, id, true)
   }
 
   #settle(settled: Promise<void>): void {
@@ -416,6 +437,12 @@ export class SocketTurns {
 }
 
 const NO_BYTES = Buffer.alloc(0)
+
+function addBounded<Value>(map: Map<string, Value>, id: string, value: Value): void {
+  map.set(id, value)
+  const [oldest] = map.keys()
+  if (map.size > ENDED_IDS_MAX && oldest !== undefined) map.delete(oldest)
+}
 
 function verdictOn(unadmitted: UnadmittedTurn, lane: string, tag: string | null): Verdict {
   if (unadmitted.kind !== 'refused') return DROPPED
