@@ -55,6 +55,11 @@ export class FrameReader {
     return this.#leftBytes === 0
   }
 
+  /** The rest of the current data frame. */
+  get bytesLeft(): number {
+    return this.#leftBytes
+  }
+
   get isBetweenMessages(): boolean {
     return this.#leftBytes === 0 && this.#opcode === 0
   }

@@ -45,6 +45,8 @@ export class ResponsesProtocol implements SocketProtocol {
   readonly #gateway: Gateway
   /** The most recent turns, by response id. */
   readonly #begun = new Map<string, OpenTurn>()
+  /** The plan of a message that cannot be read. */
+  #unread: PlannedTurn | null = null
 
   constructor(handshake: PlannedCall, gateway: Gateway) {
     this.#handshake = handshake
@@ -55,6 +57,10 @@ export class ResponsesProtocol implements SocketProtocol {
     const facts = await readRequest(payload, ENDPOINT)
     const asked = responseAsked(facts)
     if (asked.kind === 'other') return { kind: 'pass', check: null }
+    if (asked.kind === 'unreadable')
+      return this.#refused(refuse('bad_request', facts.ambiguity?.detail ?? ''))
+    if (asked.kind === 'odd')
+      return this.#refused(refuse('bad_request', asked.detail, { param: asked.param }))
     const steered = asked.kind === 'steer' ? (this.#begun.get(asked.responseId ?? '') ?? null) : null
     const planned = steered === null ? this.#plan(facts, payload) : this.#planSteer(steered, facts, payload)
     const lane = asked.kind === 'create' ? asked.lane : (steered?.lane ?? NO_LANE)
@@ -65,9 +71,13 @@ export class ResponsesProtocol implements SocketProtocol {
   }
 
   unreadable(why: string): ClientSays & { readonly kind: 'refused' } {
-    const facts = unreadableFacts(why)
-    const refusal = refuse('bad_request', facts.ambiguity?.detail ?? why)
-    return { kind: 'refused', refusal, lane: NO_LANE, tag: null, planned: this.#plan(facts, Buffer.alloc(0)) }
+    return this.#refused(refuse('bad_request', unreadableFacts(why).ambiguity?.detail ?? why))
+  }
+
+  /** A message that is refused before anything is planned for it. */
+  #refused(refusal: Refusal): ClientSays & { readonly kind: 'refused' } {
+    this.#unread ??= this.#plan(NOT_JSON, Buffer.alloc(0))
+    return { kind: 'refused', refusal, lane: NO_LANE, tag: null, planned: this.#unread }
   }
 
   server(payload: Buffer): ServerSays {
@@ -124,12 +134,10 @@ export class ResponsesProtocol implements SocketProtocol {
   }
 }
 
-function refuseAsked(asked: ResponseAsked, facts: RequestFacts, { plan }: PlannedTurn): Refusal | null {
-  if (asked.kind === 'odd') return refuse('bad_request', asked.detail, { param: asked.param })
-  if (asked.kind === 'unreadable') return refuse('bad_request', facts.ambiguity?.detail ?? '')
+function refuseAsked({ kind }: ResponseAsked, facts: RequestFacts, { plan }: PlannedTurn): Refusal | null {
   const ambiguity = ambiguityFor(ENDPOINT, facts)
   // Upstream may read an ambiguous steer as a new request.
-  if (ambiguity !== null && (ambiguity.refuse === 'always' || asked.kind === 'steer'))
+  if (ambiguity !== null && (ambiguity.refuse === 'always' || kind === 'steer'))
     return refuse('bad_request', ambiguity.detail)
   if (plan.makes === null) return null
   const message = '"background" is not supported over a WebSocket. Send the request to POST /v1/responses.'

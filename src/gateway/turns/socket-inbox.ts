@@ -8,6 +8,9 @@ import type { MeteredSocket, Verdict } from './socket-protocol.ts'
 const AHEAD_BYTES_MAX = 1024 ** 2
 const AHEAD_MESSAGES_MAX = 64
 
+/** After so many refused messages in a row the socket closes: each is answered and recorded. */
+export const REFUSED_IN_ROW_MAX = 100
+
 /** Memory is accounted in steps of this size; smaller messages are not counted. */
 const MEMORY_STEP_BYTES = 64 * 1024
 
@@ -36,6 +39,7 @@ export class SocketInbox {
   #arrivedBytes = 0
   readonly #waiting: Waiting[] = []
   #waitingBytes = 0
+  #refusedInRow = 0
   readonly #memory: TakenBytes
   #isBusy = false
   #isStopped = false
@@ -45,10 +49,6 @@ export class SocketInbox {
     this.#session = session
     this.#memory = memory
     this.#turns = turns
-  }
-
-  get isBusy(): boolean {
-    return this.#isBusy
   }
 
   /** Whether enough messages are waiting. Further messages can wait in the kernel's buffers. */
@@ -143,11 +143,15 @@ export class SocketInbox {
     this.#waitingBytes -= bytes
     this.#giveBack(this.#neededBytes)
     if (verdict.kind === 'pass') {
+      this.#refusedInRow = 0
       this.#session.forward(wires)
       verdict.sent?.()
     } else if (verdict.kind === 'refused') {
+      this.#refusedInRow += 1
       this.#session.refuse(verdict.refusal, verdict.about)
       if (verdict.refusal.code === 'invalid_api_key') this.#session.revoked()
+      if (this.#refusedInRow === REFUSED_IN_ROW_MAX)
+        this.#session.close(1008, `The gateway refused ${REFUSED_IN_ROW_MAX} messages in a row.`)
     }
   }
 }
