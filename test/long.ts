@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { FULL_SCALE } from './support/scale.ts'
 
 /**
- * `npm run test:long [-- run [argument …]]`: the suite at full scale and then every long run, or the one named, with its
- * arguments. All runs are played even if one fails; the end names those that failed.
+ * `npm run test:long [-- run [argument …]]`: the suite at full scale and then every long run, or the named
+ * one with its arguments. All runs are made even if one fails; the end names those that failed.
  */
 type Run = readonly [file: string, env?: Readonly<Record<string, string>>]
 

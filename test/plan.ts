@@ -1,6 +1,7 @@
 /**
- * The behaviour files that run on PostgreSQL as well. All other files run on SQLite alone: that both stores decide alike is
- * proven by the conformance suite, the simulation, the cluster and the crash tests, which start PostgreSQL themselves.
+ * The test files that also run on PostgreSQL. All others run on SQLite only: the conformance suite, the
+ * simulation, the cluster and the crash tests, which start PostgreSQL themselves, prove that both stores
+ * behave alike.
  */
 export const POSTGRES_FILES: readonly string[] = [
   'test/billing/deferred-batches.test.ts',
@@ -17,7 +18,9 @@ export const POSTGRES_FILES: readonly string[] = [
   'test/webhooks/retries.test.ts',
 ]
 
-/** Files that measure the process they run in, or that take long and share nothing with the others of their area. */
+/**
+ * Files that measure their own process, or that take long and share nothing with the others of their area.
+ */
 export const OWN_PROCESS: readonly RegExp[] = [
   /dashboard\/(?:manage-pages|sign-in|states)/,
   /sqlite-(?:disk|simulation)/,
@@ -25,15 +28,18 @@ export const OWN_PROCESS: readonly RegExp[] = [
   /\/(?:postgres|postgres-simulation|revoke-hammered|sqlite|against-ws)\.test/,
 ]
 
-/** Areas are split into processes of at most this many files, so that no process outlasts the others. */
+/** Areas are split into processes of at most this many files, so that none outlasts the others. */
 export const FILES_MAX = 12
 
-/** Areas whose files start many processes or share a browser: one process for all, so that they run one at a time. */
+/**
+ * Areas whose files start many processes or share a browser: one process for all, so that they run one at a
+ * time.
+ */
 export const ONE_AT_A_TIME: readonly string[] = ['cluster', 'crash', 'dashboard', 'deploy']
 
 /**
- * Parts of the names of the processes that take longest, which start first: the end of the run then has short processes
- * only, and both cores are busy. The runner prints the slowest processes of each run.
+ * Parts of the names of the slowest processes, which start first, so that the run ends with short processes
+ * and both cores busy. The runner prints the slowest processes of each run.
  */
 export const LONGEST: readonly string[] = [
   'dashboard [',

@@ -13,24 +13,27 @@ import { runPool, type TestProcess } from './support/test-pool.ts'
 import { serveTollgate } from './support/tollgate-process.ts'
 
 /**
- * `node test/run.ts [sqlite|postgres] [area|file …]`: all tests, or those named. An area is a folder of test/. Without a
- * store the files of plan.ts run on both stores; named files run on SQLite unless `postgres` is given.
+ * `node test/run.ts [sqlite|postgres] [area|file …]`: all tests, or those named. An area is a folder of
+ * test/. Without a store, the files of plan.ts run on both stores; named files run on SQLite unless
+ * `postgres` is given.
  */
 
 const STORES = { sqlite: 'SQLite', postgres: 'PostgreSQL' } as const
 type StoreName = keyof typeof STORES
 
-/** More than the two cores of a small machine, because browsers, clusters and PostgreSQL wait for much of their time. */
+/** More than the two cores of a small machine, because browsers, clusters and PostgreSQL mostly wait. */
 const CONCURRENCY = 4
 
-/** A test that hangs fails with its name. The longest takes half a minute; a busy machine is ten times slower. */
+/**
+ * A test that hangs fails with its name. The longest takes 30 seconds; a busy machine is ten times slower.
+ */
 const TEST_TIMEOUT_MS = scaled(300_000, 3_600_000)
-/** A process that does not exit when its tests have ended fails too. */
+/** A process that does not exit after its tests fails too. */
 const SILENCE_MS = TEST_TIMEOUT_MS + 60_000
 
 const imports = new Map(readSourceTree('test').map((source) => [source.path, source.imports]))
 
-/** Whether a test file imports this one, itself or through others. */
+/** Whether a test file imports this one, directly or through others. */
 function reaches(path: string, wanted: string, past = '', seen = new Set<string>()): boolean {
   if (path === wanted) return true
   if (path === past || seen.has(path)) return false
@@ -49,7 +52,7 @@ function filesOf(name: string): string[] {
   return files
 }
 
-/** Memory instead of a disk where there is some: the tests write gigabytes, and none of it is to survive a power cut. */
+/** Memory instead of a disk, if available: the tests write gigabytes that need not survive a power cut. */
 function useMemoryForFiles(): void {
   const folder = '/dev/shm'
   const roomBytes = 4 * 2 ** 30
@@ -85,7 +88,7 @@ function processesOf(store: StoreName, files: readonly string[], env: NodeJS.Pro
   }))
 }
 
-/** Processes that plan.ts names come first, in its order; the others by the size of their files. */
+/** Processes named in plan.ts come first, in its order; the others by the size of their files. */
 function weigh(name: string, files: readonly string[]): number {
   const rank = LONGEST.findIndex((part) => name.includes(part))
   if (rank !== -1) return Number.MAX_SAFE_INTEGER - rank
@@ -108,8 +111,8 @@ async function runAll(processes: readonly TestProcess[]): Promise<boolean> {
 }
 
 /**
- * Fills the compile cache, which a process writes when it exits by itself. Gateways of tests are killed, so each of them would
- * compile all of src on a machine that has run none before.
+ * Fills the compile cache, which a process writes only when it exits by itself. Test gateways are killed, so
+ * without the cache each of them would compile all of src.
  */
 async function compileGateway(environment: Environment): Promise<void> {
   const gateway = await serveTollgate(environment)
@@ -147,7 +150,7 @@ const needsBrowser = files.some((file) => reaches(file, 'test/dashboard/find-bro
 const given = process.env['TEST_POSTGRES_URL']
 // Sources are compiled once, not in each process and thread.
 const { directory: NODE_COMPILE_CACHE } = enableCompileCache()
-// The search for a browser comes first: without one the run ends here, with one message.
+// The search for a browser comes first: without one the run ends here with one message.
 const browser = needsBrowser ? await searchBrowser().catch(giveUp) : null
 const [server] = await Promise.all([
   given === undefined && needsPostgres ? startPostgres().catch(giveUp) : null,

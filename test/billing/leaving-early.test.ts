@@ -184,7 +184,7 @@ test('summarised thinking is charged by its duration, not by the summary', async
 const unseen: Readonly<
   Record<string, readonly [path: string, body: unknown, before: readonly Step[], end: Step, usd: string]>
 > = {
-  'a response that goes on from another': [
+  'a continued response': [
     '/v1/responses',
     { model: 'gpt-5', input: 'go on', stream: true, store: false, previous_response_id: 'resp_0' },
     [created(), delta('Hello')],

@@ -15,7 +15,7 @@ export interface Facts {
   readonly ledger: ChaosLedger
 }
 
-/** Checks everything that must hold once all faults are healed. */
+/** Checks every invariant after all faults are healed. */
 export async function checkLedger(facts: Facts): Promise<void> {
   const { cluster, load, ledger } = facts
   assert.deepEqual(load.mangled, [], 'answers that were changed on their way')
@@ -33,7 +33,7 @@ export async function checkLedger(facts: Facts): Promise<void> {
   assert.equal(audit.code, 0, audit.stdout + audit.stderr)
 }
 
-/** Each call that reached upstream did so once and has one record, and each call that was answered to its end is charged. */
+/** Each call reached upstream at most once and has one record, and each complete call is charged. */
 async function checkRecords({ cluster, load }: Facts): Promise<void> {
   const { names } = cluster.upstream
   assert.equal(new Set(names).size, names.length, 'a call was sent twice')
@@ -55,8 +55,8 @@ async function checkRecords({ cluster, load }: Facts): Promise<void> {
 }
 
 /**
- * A cap is passed by at most one call. Calls that were interrupted and settled after all come on top: their room had been
- * given to others.
+ * A cap is exceeded by at most one call, plus the calls that settled after an interruption, whose room others
+ * had used.
  */
 async function checkCaps({ cluster, keys }: Facts, late: ReadonlySet<string>): Promise<void> {
   for (const { id, capNanos } of keys) {
@@ -74,7 +74,7 @@ async function checkCaps({ cluster, keys }: Facts, late: ReadonlySet<string>): P
   }
 }
 
-/** Each threshold that a key's spend has passed has one event, and no other threshold has one. */
+/** Each threshold below a key's spend has exactly one event, and no other threshold has one. */
 async function checkEvents({ cluster: { database }, keys }: Facts): Promise<void> {
   const [events, calls] = await Promise.all([database.rows('event'), database.rows('call')])
   for (const { id, capNanos } of keys) {
@@ -84,7 +84,7 @@ async function checkEvents({ cluster: { database }, keys }: Facts): Promise<void
       id.replace('key_', 'bud_'),
     ])
     const cap = key?.['cap']
-    // The cap of this key was set to zero by an edit, without a call.
+    // An edit set the cap of this key to zero, without a call.
     if (cap === 0n)
       assert.equal(crossings.filter((event) => event.capNanos === 0n).length, 1, `${id} is empty`)
     if (capNanos === null || cap === 0n) continue
@@ -110,7 +110,7 @@ async function spentOf({ query }: Cluster['database'], keyId: string): Promise<[
   return months.map((row) => [String(row['month']), BigInt(String(row['spent_nanos']))])
 }
 
-/** Each command that was answered was done, and each command that was repeated was done once. */
+/** Each acknowledged command was done, and each repeated one was done once. */
 async function checkCommands({ database }: Cluster, ledger: ChaosLedger): Promise<void> {
   const open = await database.query(
     `SELECT k.id FROM api_key k JOIN budget b ON b.id = k.budget_id

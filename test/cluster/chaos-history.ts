@@ -3,9 +3,9 @@ import { runOn } from '../support/postgres.ts'
 import type { Cluster } from './cluster.ts'
 
 /**
- * Records, in the transactions themselves, each admission, each change of a call's state and each end of a key. An
- * admission and the end of its key both hold the lock of the key when they draw their number, so the numbers are
- * in the order of the commits.
+ * Records each admission, each change of a call's state and each end of a key in the transactions themselves.
+ * An admission and the end of its key both hold the lock of the key when they take their number, so the
+ * numbers follow the order of commits.
  */
 const HISTORY = `
   CREATE TABLE history (
@@ -50,7 +50,7 @@ export function keepHistory(databaseUrl: string): Promise<void> {
   return runOn(databaseUrl, HISTORY)
 }
 
-/** The states that a call may go through: closed once, except for a call that was interrupted and settled after all. */
+/** The possible states of a call: closed once, unless it settled after an interruption. */
 const WAYS: ReadonlySet<string> = new Set([
   'in_flight settled',
   'in_flight released',
@@ -59,7 +59,7 @@ const WAYS: ReadonlySet<string> = new Set([
   'in_flight interrupted released',
 ])
 
-/** Resolves with the ids of the calls that were settled after they had been interrupted. */
+/** Resolves with the ids of the calls that settled after an interruption. */
 export async function checkHistory({ database }: Cluster): Promise<ReadonlySet<string>> {
   const wrong = await database.query(`
     SELECT h.key_id, h.call_id FROM history h JOIN history e ON e.key_id = h.key_id AND e.what = 'ended'

@@ -3,9 +3,12 @@ import { type Cluster, ManagementError } from './cluster.ts'
 
 const TOP_UP_USD = 0.5
 
-/** The operator's commands. Each command is repeated, on one node after the other, until it is answered; then once more. */
+/**
+ * The operator's commands. Each is repeated on one node after the other until it is acknowledged; then once
+ * more.
+ */
 export class ChaosLedger {
-  /** The keys whose end was answered, so they stay ended. */
+  /** The keys whose end was acknowledged, which must stay ended. */
   readonly ended = new Set<string>()
   topUps = 0
   readonly #cluster: Cluster
@@ -39,7 +42,7 @@ export class ChaosLedger {
     })
   }
 
-  /** Resolves when each command is answered, which happens once all faults are healed. */
+  /** Resolves when each command is acknowledged, which happens once all faults are healed. */
   async finish(): Promise<void> {
     await Promise.all(this.#underWay)
     this.#over = true
@@ -55,9 +58,9 @@ export class ChaosLedger {
       try {
         return await command(i)
       } catch (error) {
-        // A key that another command has ended meanwhile cannot be changed any more.
+        // Another command has ended the key meanwhile, so it cannot change.
         if (error instanceof ManagementError && error.status === 409) return
-        // The node is dead, or cannot reach the database, or was killed before it could answer.
+        // The node is dead, cannot reach the database, or was killed before it could answer.
         await sleep(100)
       }
     }

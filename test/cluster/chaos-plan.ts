@@ -1,13 +1,16 @@
 import type { Random } from '../store/conformance/simulation-random.ts'
 
-/** An action on the nodes, their wires, the database or the ledger. A fault lasts; its end is an action, too. */
+/**
+ * An action on the nodes, their connections, the database or the ledger. A fault lasts; ending it is another
+ * action.
+ */
 export type Deed = { readonly what: NodeDeed | WireDeed; readonly node: number } | LedgerDeed
 
 export type NodeDeed = 'kill node' | 'stop node' | 'pause node' | 'start node' | 'resume node'
 export type WireDeed = 'cut wire' | 'mute wire' | 'hold replies' | 'heal wire'
 type ServerDeed = 'stop database' | 'start database' | 'pause database' | 'resume database' | 'kill backend'
 
-/** An action on the database or on its content, by way of a node. */
+/** An action on the database or its content, through a node. */
 export interface LedgerDeed {
   readonly what: ServerDeed | 'revoke key' | 'empty cap' | 'top up'
   readonly node: number
@@ -20,19 +23,19 @@ export interface PlannedDeed {
   readonly deed: Deed
 }
 
-/** The time between the beginnings of two faults. */
+/** The time between the starts of two faults. */
 const GAP_MS = { least: 100, most: 900 }
 const LASTING_MS = { least: 200, most: 3_500 }
-/** How long after it was cut off a node has answered calls whose settlements wait on its disk. */
+/** How long after a disconnection a node has answered calls whose settlements wait on its disk. */
 const SPOOLED_MS = { least: 4_500, most: 6_000 }
-/** The rest of a node or a database between its start and its next fault. */
+/** The pause of a node or database between its start and its next fault. */
 const REST_MS = 1_500
-/** Faults longer than a node may be silent: the other nodes fence it. */
+/** Faults longer than the permitted silence of a node: the other nodes fence it. */
 const LONG_MS = { least: 16_000, most: 24_000 }
 
 /**
- * All actions with their times: a function of the random choices alone, not of the outcome of actions, so that the same
- * seed gives the same plan. Each node, each wire and the database have one fault at a time.
+ * All actions with their times: a function of the random choices alone, not of outcomes, so that one seed
+ * gives one plan. Each node, each connection and the database have one fault at a time.
  */
 export function planDeeds(random: Random, forMs: number, nodes: number): readonly PlannedDeed[] {
   const deeds: PlannedDeed[] = []
@@ -51,13 +54,13 @@ export function planDeeds(random: Random, forMs: number, nodes: number): readonl
   return deeds.toSorted((a, b) => a.atMs - b.atMs)
 }
 
-/** Some actions, in ms from their beginning, and the places that they keep busy. */
+/** Some actions, in ms from their start, and the targets that they occupy. */
 interface Fault {
   readonly places: readonly string[]
   readonly planned: readonly PlannedDeed[]
 }
 
-/** The node dies with settlements that are only on its disk; bytes on the wire are lost with it. */
+/** The node dies with settlements that are only on its disk; bytes on the connection are lost with it. */
 function cutOffAndKill(random: Random, node: number): Fault {
   const killMs = random.from(SPOOLED_MS.least, SPOOLED_MS.most)
   const endMs = killMs + random.from(LASTING_MS.least, LASTING_MS.most)
@@ -88,7 +91,7 @@ function chooseFault(random: Random, node: number): Fault {
   const ofNode = (what: NodeDeed, end: NodeDeed) =>
     during(`node ${node}`, { what, node }, { what: end, node })
   const ofWire = (what: WireDeed) => during(`wire ${node}`, { what, node }, { what: 'heal wire', node })
-  // A fault of the database lasts a few seconds at most, since nothing happens without it.
+  // A fault of the database lasts a few seconds at most, because nothing happens without it.
   const ofServer = (what: ServerDeed, end: ServerDeed) =>
     during('database', { what, node, nth }, { what: end, node, nth }, Math.min(endMs, LASTING_MS.most))
   const ofLedger = (what: LedgerDeed['what']) => once(`ledger ${nth}`, { what, node, nth })

@@ -23,10 +23,10 @@ import { sendCall } from './send-call.ts'
 const NODES = 3
 const KEYS = 16
 const CAP_NANOS = 4_000_000n
-/** Credit enough for every call, so that credit is enforced and refuses no call. */
+/** Enough credit for every call, so that credit is enforced and refuses none. */
 const FIRST_CREDIT_USD = 1_000
 
-/** A dead node is fenced after 20 s at the latest; a machine that is busy may take a little longer. */
+/** A dead node is fenced after at most 20 s; a busy machine may take a little longer. */
 const RECOVERED_WITHIN_MS = 60_000
 
 /** Nodes and their database under load, with faults that follow from the seed. */
@@ -37,7 +37,7 @@ export class ChaosRun {
   readonly #keys: readonly LoadedKey[]
   readonly #load: ChaosLoad
   readonly #ledger: ChaosLedger
-  /** Ends and starts of nodes and of the database that are under way. */
+  /** Running starts and ends of nodes and of the database. */
   readonly #underWay = new Set<Promise<unknown>>()
   #records: readonly string[] = []
 
@@ -116,7 +116,7 @@ export class ChaosRun {
     await this.#server.close()
   }
 
-  /** An action that takes time runs on while the next one begins. */
+  /** A long action continues while the next one begins. */
   async #apply(deed: Deed): Promise<void> {
     if ('nth' in deed) await this.#applyToLedger(deed)
     else await this.#applyToNode(deed.what, this.#cluster.node(deed.node))
@@ -131,7 +131,7 @@ export class ChaosRun {
         await node.stop()
         break
       case 'start node':
-        // Without a database the node does not start; it is started when all faults are healed.
+        // Without a database the node does not start; it starts after all faults are healed.
         await node.start()
         break
       case 'pause node':
@@ -210,7 +210,7 @@ export class ChaosRun {
     }
   }
 
-  /** Makes a new key, since the keys of the load may have been revoked. */
+  /** Creates a new key, because the keys of the load may have been revoked. */
   async #freshKey(): Promise<{ id: string; key: string }> {
     let made: { id: string; key: string } | null = null
     await until('a key is made', async () => {

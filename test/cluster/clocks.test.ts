@@ -13,7 +13,7 @@ const clockOff = (shiftMs: number) => ({
   NODE_OPTIONS: `--import=${new URL('shift-clock.ts', import.meta.url).href}`,
 })
 
-/** The clock of one node is right, one is forty days behind, as without a time server for long, one is a day ahead. */
+/** The clock of one node is right, one is 40 days behind, as without NTP, one is a day ahead. */
 let cluster: Cluster
 before(async () => {
   cluster = await Cluster.start([{}, clockOff(-40 * DAY_MS), clockOff(DAY_MS)])
@@ -32,7 +32,7 @@ test('the machines of the nodes have different clocks', () => {
   assert.equal(Math.round((nodeMs - Date.now()) / DAY_MS), -40)
 })
 
-test('a call belongs to the day and the month of the database, whichever node admits it', async () => {
+test('a call belongs to the day and month of the database, whichever node admits it', async () => {
   const { id, key } = await cluster.createKey({ monthly_budget_usd: 1 })
   const beforeMs = await cluster.nowMs()
   for (const i of NODES) {

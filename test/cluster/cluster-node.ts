@@ -5,7 +5,7 @@ import type { Environment } from '../../src/config.ts'
 import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts'
 import { type ServingProcess, serveTollgate } from '../support/tollgate-process.ts'
 
-/** A node as its operator runs it: a process with a data directory, behind a wire of its own to the database. */
+/** A node as its operator runs it: a process with a data directory and its own connection to the database. */
 export class ClusterNode {
   readonly wire: FaultProxy
   readonly #environment: Environment
@@ -19,7 +19,7 @@ export class ClusterNode {
     this.#environment = environment
   }
 
-  /** Makes a node that does not serve yet. */
+  /** Creates a node without starting it. */
   static async prepare(databaseUrl: string, environment: Environment): Promise<ClusterNode> {
     return new ClusterNode(await startFaultProxy(databaseUrl), environment)
   }
@@ -33,7 +33,7 @@ export class ClusterNode {
     return this.#process !== null
   }
 
-  /** The number of settlements that wait on the node's disk for the database. */
+  /** The number of settlements on the node's disk that wait for the database. */
   get spooledCalls(): number {
     const file = join(this.#dataDir, 'spool', 'settlements.jsonl')
     return existsSync(file) ? readFileSync(file, 'utf8').split('\n').length - 1 : 0
@@ -45,7 +45,7 @@ export class ClusterNode {
     return statSync(file, { throwIfNoEntry: false })?.size ?? 0
   }
 
-  /** Starts the node if it does not serve yet, in the same data directory as before. */
+  /** Starts the node unless it runs, with its previous data directory. */
   start(): Promise<void> {
     return this.#inTurn(async () => {
       this.#process ??= await serveTollgate({
@@ -73,7 +73,7 @@ export class ClusterNode {
     })
   }
 
-  /** Stops the node as its operator does. */
+  /** Stops the node as its operator would. */
   stop(): Promise<void> {
     return this.#inTurn(async () => {
       const gone = this.#process

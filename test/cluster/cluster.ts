@@ -10,7 +10,7 @@ import { ClusterNode } from './cluster-node.ts'
 
 type Json = Record<string, unknown>
 
-/** The timeout of management requests: a node that is paused would never answer. */
+/** The timeout of management requests: a paused node would never answer. */
 const MANAGED_WITHIN_MS = 15_000
 
 /** Nodes that share one database and one upstream. */
@@ -32,7 +32,7 @@ export class Cluster {
     this.#adminKey = adminKey
   }
 
-  /** Starts one node for each environment; only its environment may differ from the others. */
+  /** Starts one node per environment, the only difference between them. */
   static async start(own: readonly Environment[], database: OpenDatabase | null = null): Promise<Cluster> {
     const ownDatabase = database ?? (await openTestDatabase())
     const upstream = await startGatedUpstream({ header: 'user-agent', gates: /^gate/ })
@@ -63,7 +63,7 @@ export class Cluster {
     return node
   }
 
-  /** A request to the management API of one node; fails where the answer is an error. */
+  /** A request to the management API of one node; fails if the response is an error. */
   async manage(
     i: number,
     method: 'GET' | 'POST' | 'PATCH',
@@ -97,7 +97,7 @@ export class Cluster {
     return { id: String(made['id']), key: String(made['key']) }
   }
 
-  /** The records of a key's calls, by the name of each call. Fails if a call has two records. */
+  /** The records of a key's calls by name. Fails if a call has two records. */
   async callsOf(keyId: string): Promise<Map<string, Json>> {
     const rows = await this.database.query('SELECT * FROM call WHERE key_id = $1', [keyId])
     const byName = new Map(rows.map((row) => [String(row['user_agent']), row]))
@@ -110,7 +110,7 @@ export class Cluster {
     return Number(row?.['now'])
   }
 
-  /** No hold is open, no call is in flight, and the ledger balances. */
+  /** Asserts that no hold is open, no call is in flight, and the ledger balances. */
   async assertBalanced(): Promise<void> {
     const open = await this.database.query("SELECT user_agent FROM call WHERE state = 'in_flight'")
     assert.deepEqual(open, [], 'calls are in flight')

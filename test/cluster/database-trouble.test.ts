@@ -23,7 +23,7 @@ after(async () => {
   await server.close()
 })
 
-/** How long a test waits for a refusal that is promised within 2 s, on a machine that has other things to do. */
+/** How long a test waits for a refusal that is promised within 2 s, on a busy machine. */
 const REFUSED_WITHIN_MS = 15_000
 const TOKENS = 40
 
@@ -32,9 +32,9 @@ interface Trouble {
   end(): Promise<void>
 }
 
-/** Running calls go on to their end and are booked later; new calls are refused; afterwards all is as before. */
+/** Running calls finish and settle later; new calls are refused; afterwards everything works again. */
 function troubleTest(sentence: string, { begin, end }: Trouble, meanwhile = async () => {}): void {
-  test(`${sentence}: new calls are refused, running ones finish and are booked afterwards`, async () => {
+  test(`${sentence}: new calls are refused, and running ones finish and settle later`, async () => {
     const { id, key } = await cluster.createKey()
     const send = (call: Partial<ClientCall>) => {
       const whole: ClientCall = { name: 'call', key, tokens: TOKENS, ...call }
@@ -122,7 +122,7 @@ function assertUnavailable({ status, text, header }: ClientReply, surface: 'mess
 }
 
 troubleTest(
-  'while nothing comes through to the database, from one node',
+  'while one node is cut off from the database',
   { begin: async () => cluster.node(0).wire.mute(), end: async () => cluster.node(0).wire.heal() },
   async () => {
     const { key } = await cluster.createKey({}, 1)
@@ -130,19 +130,22 @@ troubleTest(
   },
 )
 
-troubleTest('while the database is stopped in its tracks', {
+troubleTest('while the database is paused', {
   begin: () => server.pause(),
   end: () => server.resume(),
 })
 
-troubleTest('while the database is down, and when it has recovered', {
+troubleTest('while the database is down, and after its recovery', {
   begin: () => server.stopAtOnce(),
   end: () => server.startAgain(),
 })
 
 const crowd: pg.Client[] = []
 
-/** Takes every connection of the server, also those of the nodes. One that is being opened has no row, but counts. */
+/**
+ * Takes every connection of the server, including those of the nodes. A connection being opened has no row,
+ * but counts.
+ */
 async function takeAllConnections(): Promise<void> {
   for (;;) {
     const client = new pg.Client(server.url)
@@ -163,14 +166,14 @@ async function takeAllConnections(): Promise<void> {
   }
 }
 
-troubleTest('while the database has no connection left', {
+troubleTest('while the database has no free connection', {
   begin: takeAllConnections,
   async end() {
     await Promise.all(crowd.splice(0).map((client) => client.end()))
   },
 })
 
-test('what a killed node had finished while the database was away is booked, once, when the node is back', async () => {
+test('calls that a killed node finished during an outage of the database settle once after its restart', async () => {
   const { id, key } = await cluster.createKey({}, 1)
   const calls: ClientCall[] = [
     { name: 'gate killed later', key, stream: true, tokens: TOKENS },
@@ -188,11 +191,11 @@ test('what a killed node had finished while the database was away is booked, onc
   const texts = (await Promise.all(replies)).map(({ text }) => text)
   assert.deepEqual(texts, calls.map(expectedBytes))
   await node.kill()
-  // Bytes on the wire are lost with the node.
+  // Bytes on the connection are lost with the node.
   node.wire.cut()
   node.wire.heal()
   const states = async () => [...(await cluster.callsOf(id)).values()].map((call) => call['state'])
-  // On a busy machine the other node may have given this one up, and interrupted its calls.
+  // On a busy machine the other node may have fenced this one and interrupted its calls.
   assert.ok(!(await states()).includes('settled'))
 
   await node.start()

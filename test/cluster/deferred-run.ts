@@ -7,7 +7,7 @@ import { Cluster } from './cluster.ts'
 const KEYS = { messagesKey: 'pm', chatKey: 'pc' }
 const DAY_MS = 86_400_000
 const NODES = 3
-/** How many objects are made at a time. */
+/** How many objects are created concurrently. */
 const MAKERS = 6
 
 type Json = Record<string, unknown>
@@ -20,8 +20,8 @@ interface Used {
 }
 
 /**
- * Objects whose cost comes later, of every kind, on nodes that share their database and are killed again and again: while
- * objects are made, while upstream is polled, while objects are settled. Clients look at their objects meanwhile.
+ * Deferred objects of every kind, on nodes that share a database and are killed repeatedly: during creation,
+ * polls and settlement. Clients read their objects meanwhile.
  */
 export class DeferredRun {
   readonly #cluster: Cluster
@@ -54,7 +54,7 @@ export class DeferredRun {
     return this.#workMs
   }
 
-  /** Fails unless every object is settled exactly once, at the usage that upstream states. */
+  /** Fails unless every object settled exactly once, at the usage that upstream states. */
   async play(objects: number, kills: number): Promise<void> {
     const { key } = await this.#cluster.createKey({ monthly_budget_usd: 1_000_000 })
     const making = this.#makeAll(objects, key)
@@ -67,7 +67,7 @@ export class DeferredRun {
     this.#workMs += DAY_MS
     const looking = this.#lookAtAll(open, key)
     while (this.#kills < kills) await this.#killOne()
-    // The claims of the killed nodes would last for ten minutes.
+    // The claims of killed nodes would last for ten minutes.
     await this.#cluster.database.query('UPDATE deferred_object SET claimed_until_ms = 0')
     const withinMs = 60_000 + objects * 1_000
     await until(
@@ -101,7 +101,7 @@ export class DeferredRun {
       for (let i = 0; this.#made < objects; i++) {
         const kinds = [makeMessages, makeChat, makeResponse]
         const serving = this.#cluster.nodes.filter((node) => node.isServing)
-        // The node may be killed: then its object is lost or not, which the ledger shows.
+        // The node may be killed: then its object is lost or not, as the ledger shows.
         const url = serving[Math.floor(i / kinds.length) % serving.length]?.url ?? ''
         await kinds[i % kinds.length]?.(url, key, i).then(
           () => this.#made++,
@@ -112,7 +112,7 @@ export class DeferredRun {
     await Promise.all(Array.from({ length: MAKERS }, make))
   }
 
-  /** Clients of all nodes look at their objects, as the poller does. */
+  /** Clients of all nodes read their objects, as the poller does. */
   async #lookAtAll(open: readonly Json[], key: string): Promise<void> {
     const headers = { authorization: `Bearer ${key}`, ...VERSIONS }
     for (const [i, call] of open.entries()) {
@@ -148,7 +148,7 @@ export class DeferredRun {
     assert.equal(code, 0, stdout)
   }
 
-  /** Asks upstream for the usage of an object, past the gateway. */
+  /** Reads the usage of an object directly from upstream. */
   async #usedBy(id: string): Promise<Used> {
     const { messagesUrl, chatUrl } = this.#simulator
     const chat = async (path: string) =>
@@ -172,7 +172,7 @@ export class DeferredRun {
   }
 }
 
-/** Where upstream shows an object. */
+/** The path of an object upstream. */
 function pathOf(id: string): string {
   if (id.startsWith('resp_')) return `/v1/responses/${id}`
   return id.startsWith('batch_') ? `/v1/batches/${id}` : `/v1/messages/batches/${id}`

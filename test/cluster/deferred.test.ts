@@ -4,7 +4,7 @@ import { DeferredRun } from './deferred-run.ts'
 
 after(() => stopPostgres())
 
-test('costs that come later are settled exactly once on three nodes that are killed again and again', async () => {
+test('deferred costs settle exactly once on three nodes that are killed repeatedly', async () => {
   const run = await DeferredRun.start()
   try {
     await run.play(45, 4)

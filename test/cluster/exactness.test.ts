@@ -23,7 +23,7 @@ after(async () => {
 const DAY_MS = 86_400_000
 const tokensOf = (i: number) => 800 + ((i * 7_919) % 200)
 
-/** Sends calls to all nodes at once. A 503 is tried again: the database may take too long on a busy machine. */
+/** Sends calls to all nodes at once. A 503 is retried: a busy database may take too long. */
 async function sendAll(prefix: string, keys: readonly string[], calls: number): Promise<ClientReply[]> {
   const send = async (i: number): Promise<ClientReply> => {
     const call = { key: keys[i % keys.length] ?? '', tokens: tokensOf(i), stream: i % 5 === 0 }
@@ -52,12 +52,12 @@ const CEILINGS = [
 ] as const
 
 for (const { what, field, rotations } of CEILINGS)
-  test(`${what} on three nodes pass it by at most one call, and all of it is spent`, async () => {
+  test(`${what} on three nodes exceed the limit by at most one call, and spend all of it`, async () => {
     const capNanos = 10_000_000n
     const first = await cluster.createKey({ [field]: 0.01 })
     const [ids, keys] = [[first.id], [first.key]]
     const load: Promise<ClientReply[]>[] = [sendAll(`${field}-0`, [first.key], 300 / (rotations + 1))]
-    // Each key is rotated while calls of those before it are in flight, and all keys go on being used.
+    // Each key is rotated while calls of its predecessors run, and all keys stay in use.
     for (let n = 1; n <= rotations; n += 1) {
       const made = await cluster.manage(n, 'POST', `/v1/keys/${ids.at(-1)}/rotate`)
       ids.push(String(made['id']))
@@ -68,7 +68,7 @@ for (const { what, field, rotations } of CEILINGS)
     const calls = await callsOf(ids)
     const sumOf = (of: typeof calls) => of.reduce((sum, { cost }) => sum + cost, 0n)
     const spent = sumOf(calls)
-    // Midnight may come meanwhile; then the next day begins with the whole ceiling.
+    // At midnight the next day starts with the whole ceiling.
     const dayOf = ({ atMs }: { atMs: number }) =>
       field === 'daily_budget_usd' ? Math.floor(atMs / DAY_MS) : 0
     const sums = [...Map.groupBy(calls, dayOf).values()].map(sumOf)
@@ -119,7 +119,7 @@ async function createAccount(fields: Record<string, unknown> = {}): Promise<{ id
   return { id: String(id), keys }
 }
 
-test('a suspension holds on every node from the instant its answer has arrived', async () => {
+test('a suspension applies on every node once it is acknowledged', async () => {
   const { id, keys } = await createAccount()
   const [key = ''] = keys
   for (let round = 0; round < 5; round += 1) {
@@ -145,7 +145,7 @@ test('a suspension holds on every node from the instant its answer has arrived',
   }
 })
 
-test('a suspension refuses the calls that wait on other nodes, and lets running ones finish', async () => {
+test('a suspension refuses waiting calls on other nodes and lets running ones finish', async () => {
   const { id, keys } = await createAccount({ monthly_budget_usd: 0.000_001 })
   const [key = ''] = keys
   const running = sendCall(cluster.node(1).url, { name: 'gate of the suspended', key })
@@ -182,7 +182,7 @@ for (const limit of ['ceiling', 'credit'] as const)
         return (await sendCall(cluster.node(i).url, { name: `${limit}-${i}`, key, tokens: TOKENS })).status
       }),
     )
-    // A database that is slow on a busy machine is no refusal.
+    // A timeout of a busy database is not a refusal.
     const expected = isCredit ? [200, 400, 429, 503] : [200, 402, 429, 503]
     assert.deepEqual(
       [...new Set(replies)].filter((status) => !expected.includes(status)),
@@ -192,13 +192,14 @@ for (const limit of ['ceiling', 'credit'] as const)
       const account = await cluster.manage(1, 'GET', `/gateway/v1/accounts/${id}`)
       const spentNanos = BigInt(Math.round(Number(account['month_spend_usd']) * 1e9))
       assert.ok(spentNanos > 0n && account['month_held_usd'] === 0)
-      // Keys without a ceiling of their own hold in full, so that the account passes its limit by one call at most.
+      // Keys without their own ceiling hold in full, so that the account exceeds its limit by at most one
+      // call.
       assert.ok(spentNanos <= COST_NANOS * 11n, String(spentNanos))
       if (isCredit) assert.ok(Number(account['balance_usd']) >= -Number(COST_NANOS) / 1e9)
     }
   })
 
-test('what three nodes count adds up to the ledger, and a call that is settled late is counted once', async () => {
+test('the metrics of three nodes sum to the ledger, and a late settlement counts once', async () => {
   const { id, key } = await cluster.createKey()
   const poor = await cluster.createKey({ monthly_budget_usd: 0 })
   const scrapes = () => Promise.all([0, 1, 2].map((i) => cluster.scrape(i)))
@@ -249,11 +250,11 @@ test('what three nodes count adds up to the ledger, and a call that is settled l
   assert.equal(all('tollgate_refusals_total', { code: 'budget_exceeded' }), 3)
 })
 
-test('500 calls at once over three nodes pass a cap by at most one call, nobody is refused while there is room, and each threshold has one event', async () => {
+test('500 concurrent calls on three nodes exceed a cap by at most one call, none is refused too early, and each threshold has one event', async () => {
   const capNanos = 10_000_000n
   const tokensOf = (i: number) => 800 + ((i * 7_919) % 200)
   const { id, key } = await cluster.createKey({ monthly_budget_usd: 0.01 })
-  // The first call of a month makes the row that the other calls share.
+  // The first call of a month creates the row that the other calls share.
   assert.equal((await sendCall(cluster.node(0).url, { name: 'first', key, tokens: 0 })).status, 200)
   const letGo = await holdKey(id)
   const answered = Promise.all(
@@ -296,7 +297,7 @@ test('500 calls at once over three nodes pass a cap by at most one call, nobody 
   assertCrossings(crossings, await cluster.database.rows('call'))
 })
 
-test('once a key is revoked, has expired or has no budget, no node admits it, were it paused or cut off meanwhile', async () => {
+test('a revoked, expired or spent key is admitted on no node, even one that was paused or cut off', async () => {
   const keys = await Promise.all(
     [{}, {}, { monthly_budget_usd: 100 }].map((fields) => cluster.createKey(fields)),
   )
@@ -311,7 +312,7 @@ test('once a key is revoked, has expired or has no budget, no node admits it, we
   )
   await hammer.answered(0, [0, 1, 2], keys, 10)
 
-  // Both nodes are in the middle of calls, with questions to the database that are sent or about to be sent.
+  // Both nodes are in the middle of calls, with commands to the database sent or about to be sent.
   paused.pause()
   cutOff.wire.mute()
   const expiresAtMs = (await cluster.nowMs()) + 500
@@ -320,7 +321,8 @@ test('once a key is revoked, has expired or has no budget, no node admits it, we
     cluster.manage(0, 'PATCH', `/v1/keys/${poor.id}`, { monthly_budget_usd: 0 }),
     cluster.manage(0, 'PATCH', `/v1/keys/${expired.id}`, { expires_at: new Date(expiresAtMs).toISOString() }),
   ])
-  // The commands wait until the database has ended what both nodes had begun, maybe for longer than the time to the expiry.
+  // The commands wait until the database has finished what both nodes began, perhaps longer than until the
+  // expiry.
   const endedMs = Math.max(expiresAtMs, await cluster.nowMs())
   const admittedBefore = await Promise.all([revoked, poor].map(({ id }) => cluster.callsOf(id)))
   await until('the third has expired', async () => (await cluster.nowMs()) >= expiresAtMs)
@@ -367,7 +369,7 @@ test('once a key is revoked, has expired or has no budget, no node admits it, we
   }
 })
 
-/** A 503 is tried again: on a busy machine the database may take too long, which is no refusal. */
+/** A 503 is retried: on a busy machine the database may take too long, which is not a refusal. */
 async function sendPatiently(url: string, call: ClientCall): Promise<ClientReply & { name: string }> {
   for (let attempt = 0; ; attempt++) {
     const name = attempt === 0 ? call.name : `${call.name}-${attempt}`
@@ -377,8 +379,8 @@ async function sendPatiently(url: string, call: ClientCall): Promise<ClientReply
 }
 
 /**
- * Locks a key until every node waits for it, so that all nodes decide in the same instant. Twice: the first batch of a
- * node is one call, and its next batch is all calls that have come meanwhile.
+ * Locks a key until every node waits for it, so that all nodes decide in the same instant. Twice: the first
+ * batch of a node is one call, and its next batch is all calls that have arrived meanwhile.
  */
 async function holdKey(id: string): Promise<() => Promise<void>> {
   const hold = async () => {

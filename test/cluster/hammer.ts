@@ -7,7 +7,7 @@ export interface HammeredKey {
 }
 
 interface Sent {
-  /** The number of the call in the order of sending, over all nodes and keys. */
+  /** The number of the call in sending order, over all nodes and keys. */
   readonly number: number
   readonly name: string
   readonly node: number
@@ -20,7 +20,7 @@ export interface Answered extends Sent {
 
 const CALLERS = 3
 
-/** Sends call after call, with every key on every node, and numbers the calls in the order of sending. */
+/** Sends call after call with every key on every node, and numbers them in sending order. */
 export class Hammer {
   readonly answers: Answered[] = []
   readonly #round: string
@@ -37,12 +37,12 @@ export class Hammer {
     }
   }
 
-  /** The number that the next call will have. */
+  /** The number of the next call. */
   get next(): number {
     return this.#sent
   }
 
-  /** Resolves when each node has answered so many calls of each key, counting calls from the number `from` on. */
+  /** Resolves when each node has answered this many calls of each key, counting from call number `from`. */
   async answered(
     from: number,
     nodes: readonly number[],

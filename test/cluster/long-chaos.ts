@@ -3,9 +3,9 @@ import { ChaosRun } from './chaos-run.ts'
 import { closeConnections } from './send-call.ts'
 
 /**
- * `npm run test:chaos -- [--seed N] [--minutes M] [--seconds S] [--runs R]`: runs of S seconds of faults one after the
- * other, each with the next seed, new nodes and a new database, until M minutes are over or R runs are done. The seed
- * of a failure, given again, makes the same plan.
+ * `npm run test:chaos -- [--seed N] [--minutes M] [--seconds S] [--runs R]`: runs of S seconds of faults in
+ * sequence, each with the next seed, new nodes and a new database, until M minutes have passed or R runs are
+ * done. A failure's seed repeats its plan.
  */
 const { values } = parseArgs({
   options: {

@@ -6,11 +6,11 @@ import { NANOS_PER_TOKEN } from '../support/upstream-answer.ts'
 import { Cluster } from './cluster.ts'
 import { type ClientCall, closeConnections, expectedBytes, sendCall } from './send-call.ts'
 
-/** The first node is killed, the second paused, the third cut off; the fourth finds out. */
+/** The first node is killed, the second paused, the third cut off; the fourth fences them. */
 const [KILLED, PAUSED, CUT_OFF, WELL] = [0, 1, 2, 3]
 const TOKENS = 300
 
-/** The promise to calls that wait for room that a dead node holds. */
+/** The promised wait of calls for room that a dead node holds. */
 const GIVEN_UP_WITHIN_MS = 30_000
 
 let cluster: Cluster
@@ -23,7 +23,7 @@ after(async () => {
   await stopPostgres()
 })
 
-test('what nodes that died, were paused or were cut off hold is given back, and what they bring in late is booked once', async () => {
+test('holds of nodes that died, were paused or were cut off are freed, and their late settlements count once', async () => {
   const { id, key } = await cluster.createKey()
   const states = async () => {
     const calls = [...(await cluster.callsOf(id))]
@@ -90,7 +90,7 @@ test('what nodes that died, were paused or were cut off hold is given back, and 
   await Promise.all(early)
   await Promise.all(again)
 
-  // The registrations that were fenced are gone, and no call is open under them.
+  // Fenced registrations are gone, and no call is open under them.
   const nodes = await cluster.database.query('SELECT id FROM node')
   const removed = registrations.filter(({ id }) => !nodes.some((node) => node['id'] === id))
   assert.equal(removed.length, 3)
@@ -110,7 +110,7 @@ test('what nodes that died, were paused or were cut off hold is given back, and 
   await cluster.assertBalanced()
 })
 
-test('a node that is stopped by its operator leaves nothing for the others to find out', async () => {
+test('a node that its operator stops leaves no calls for other nodes to interrupt', async () => {
   const { key } = await cluster.createKey({}, WELL)
   const running = sendCall(cluster.node(PAUSED).url, { name: 'gate last', key, stream: true })
   const call = await cluster.upstream.next()

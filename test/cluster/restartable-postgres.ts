@@ -8,15 +8,15 @@ import { freePort } from '../support/postgres.ts'
 import { until } from '../support/until.ts'
 
 /**
- * Committed rows are in the kernel's cache, and outlive every end of the server except a power cut, which no test
- * brings about.
+ * Committed rows are in the kernel's cache and survive every end of the server except a power cut, which no
+ * test causes.
  */
 const FLAGS = [
   ...['fsync=off', 'synchronous_commit=on', 'autovacuum=off', 'max_connections=60', 'shared_buffers=32MB'],
   ...['listen_addresses=127.0.0.1', 'unix_socket_directories='],
 ].flatMap((setting) => ['-c', setting])
 
-/** A PostgreSQL server that a test kills, pauses, and starts again on the same files. */
+/** A PostgreSQL server that a test kills, pauses, and restarts on the same files. */
 export class RestartablePostgres {
   readonly url: string
   readonly #folder: string
@@ -34,7 +34,7 @@ export class RestartablePostgres {
 
   static async start(): Promise<RestartablePostgres> {
     const folder = mkdtempSync(join(tmpdir(), 'tollgate-postgres-'))
-    // The server does not run as root: the folder must be open to the account that the server runs as.
+    // The server does not run as root: its user needs access to the folder.
     chmodSync(folder, 0o777)
     const password = randomBytes(12).toString('hex')
     const port = await freePort()
@@ -52,7 +52,7 @@ export class RestartablePostgres {
     return new RestartablePostgres(url, folder, server)
   }
 
-  /** Stops the server at once, without a shutdown: the next start is a recovery. */
+  /** Stops the server at once, without a shutdown: the next start recovers. */
   stopAtOnce(): Promise<void> {
     return this.#inTurn(async () => {
       if (!this.#isRunning) return
@@ -72,10 +72,10 @@ export class RestartablePostgres {
     })
   }
 
-  /** Pauses all processes of the server: clients that are connected wait, and clients that connect, too. */
+  /** Pauses all processes of the server: connected and connecting clients wait. */
   pause(): Promise<void> {
     return this.#whileRunning(async (client) => {
-      // The postmaster is paused first, so that it starts no process beside those that are looked up next.
+      // The postmaster is paused first, so that it starts no process during the search for the others.
       const postmaster = this.#postmaster()
       this.#paused = [postmaster]
       signal(postmaster, 'SIGSTOP')
@@ -89,7 +89,7 @@ export class RestartablePostgres {
     return this.#inTurn(async () => this.#resume())
   }
 
-  /** Kills one of the processes that serve connections; the server ends all such processes and recovers by itself. */
+  /** Kills one of the server's backends; the server ends all of them and recovers by itself. */
   killBackend(nth: number): Promise<void> {
     return this.#whileRunning(async (client) => {
       const { rows } = await client.query<{ pid: number }>(
@@ -132,9 +132,9 @@ export class RestartablePostgres {
         await client.connect()
         await work(client)
       } catch {
-        // The server is recovering and has no processes to act on.
+        // The server is recovering and has no processes.
       } finally {
-        // The end is not awaited: the process at the other end may be paused.
+        // The end is not awaited: the other process may be paused.
         client.end().catch(() => {})
       }
     })

@@ -3,7 +3,7 @@ import { bytesOf, type CallSurface, MODEL } from '../support/upstream-answer.ts'
 
 /** A call as a client makes it. */
 export interface ClientCall {
-  /** The name is sent as the user agent: upstream notes it, and the record of the call has it. */
+  /** The name is sent as the user agent: upstream records it, and the call's record has it. */
   readonly name: string
   readonly key: string
   readonly surface?: CallSurface
@@ -11,7 +11,7 @@ export interface ClientCall {
   readonly maxTokens?: number
   /** The output tokens that upstream will report. */
   readonly tokens?: number
-  /** The time between the pieces of the answer. */
+  /** The time between the chunks of the reply. */
   readonly paceMs?: number
 }
 
@@ -36,7 +36,7 @@ export async function closeConnections(): Promise<void> {
   await open?.destroy()
 }
 
-/** Resolves with the whole answer; rejects if the connection breaks before its end. */
+/** Resolves with the complete reply; rejects if the connection breaks first. */
 export async function sendCall(
   nodeUrl: string,
   call: ClientCall,
@@ -78,12 +78,12 @@ function bodyOf(surface: CallSurface, stream: boolean, maxTokens: number): strin
   const messages = [{ role: 'user', content: 'May I pass?' }]
   if (surface === 'messages')
     return JSON.stringify({ model: MODEL.messages, max_tokens: maxTokens, stream, messages })
-  // The body has the option that the gateway would add, so that all bytes of the answer are upstream's.
+  // The body has the option that the gateway would inject, so that the reply passes unchanged.
   const more = stream ? { stream_options: { include_usage: true } } : {}
   return JSON.stringify({ model: MODEL.chat, max_completion_tokens: maxTokens, stream, messages, ...more })
 }
 
-/** The bytes that the client must have received, if it was served. */
+/** The bytes that a served client must have received. */
 export function expectedBytes({
   surface = 'messages',
   stream = false,

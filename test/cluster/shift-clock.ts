@@ -1,6 +1,6 @@
 /**
- * For `--import`: a machine whose clock is off by CLOCK_SHIFT_MS. Timers and deadlines run on the monotonic clock and
- * are right all the same.
+ * For `--import`: a machine whose clock is off by CLOCK_SHIFT_MS. Timers and deadlines use the monotonic
+ * clock, which is right.
  */
 const shiftMs = Number(process.env['CLOCK_SHIFT_MS'] ?? 0)
 const trueNow = Date.now

@@ -25,7 +25,7 @@ after(async () => {
   await stopPostgres()
 })
 
-/** A 503 is tried again: a database that is slow on a busy machine is no refusal. */
+/** A 503 is retried: a busy database is not a refusal. */
 async function openOn(
   node: number,
   key: string,
@@ -48,7 +48,7 @@ const request = simulated('usage={"input_tokens":10,"output_tokens":1000}', { ma
 /** The cost of a turn: 1,000 × $10/M of output and 10 × $2.50/M of input. */
 const TURN_NANOS = 10_025_000
 
-test('fifty sockets over three nodes pass a cap by at most one turn', async () => {
+test('fifty sockets on three nodes exceed a cap by at most one turn', async () => {
   const { id, key } = await cluster.createKey({ monthly_budget_usd: 0.105 })
   const sockets = await Promise.all(Array.from({ length: 50 }, (_, i) => openOn(i, key)))
   const outcomes = await Promise.all(
@@ -75,7 +75,7 @@ test('fifty sockets over three nodes pass a cap by at most one turn', async () =
   await cluster.assertBalanced()
 })
 
-/** A response of Realtime on a socket of its own: its list price, or null where it was refused. */
+/** A Realtime response on its own socket: its list price, or null if refused. */
 async function realtimeTurn(node: number, key: string): Promise<number | null> {
   const path = '/v1/realtime?model=gpt-realtime'
   const socket = await openOn(node, key, path, 'tokens=60').catch((error: Error) => error)
@@ -94,7 +94,7 @@ async function realtimeTurn(node: number, key: string): Promise<number | null> {
   return null
 }
 
-test('Realtime sockets over three nodes pass a cap by at most one response', async () => {
+test('Realtime sockets on three nodes exceed a cap by at most one response', async () => {
   const usd = await realtimeTurn(0, (await cluster.createKey()).key)
   assert.ok(usd !== null && usd > 0)
   const { id, key } = await cluster.createKey({ monthly_budget_usd: 2.5 * usd })
@@ -123,7 +123,7 @@ const ENDS = {
 }
 
 for (const [what, prepare] of Object.entries(ENDS))
-  test(`${what} loses its sockets on all of them, and none admits a turn`, async () => {
+  test(`${what} loses its sockets on all nodes, and none admits a turn`, async () => {
     const { key, path } = await prepare()
     const sockets = await Promise.all([0, 1, 2].map((node) => openOn(node, key)))
     await cluster.manage(0, 'POST', path)

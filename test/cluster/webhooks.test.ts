@@ -27,7 +27,7 @@ after(async () => {
   rmSync(dir, { recursive: true, force: true })
 })
 
-test('when the node that delivers to an endpoint is killed, the other one takes over', async () => {
+test('if the delivering node is killed, another node delivers', async () => {
   const { id } = await cluster.manage(WELL, 'POST', WEBHOOKS, { url: receiver.url, events: ['*'] })
   // WELL is killed first, so that KILLED claims the delivery.
   await cluster.node(WELL).kill()
@@ -51,11 +51,11 @@ test('when the node that delivers to an endpoint is killed, the other one takes 
   await receiver.until((came) => came.length === 3)
 })
 
-test('with both nodes at work each event is delivered once', async () => {
+test('two running nodes deliver each event once', async () => {
   await cluster.node(KILLED).start()
   const before = receiver.messages.length
   const keys: unknown[] = []
-  // Keys are made in pairs, one on each node: the test is about the node that delivers, not about load on a small machine.
+  // Keys are created in pairs, one per node: the test is about delivery, not about load.
   while (keys.length < 40) {
     const pair = [KILLED, WELL].map((node) => cluster.createKey({ name: `k${keys.length} ${node}` }, node))
     keys.push(...(await Promise.all(pair)))

@@ -36,7 +36,7 @@ const encrypted = (type: 'pkcs8' | 'sec1') =>
     .export({ type, format: 'pem', cipher: 'aes-256-cbc', passphrase: 'x' })
     .toString()
 
-test('a certificate says for whom it is and until when', () => {
+test('a certificate states its names and its expiry', () => {
   const read = readCertificate(configOf().tls ?? assert.fail('no TLS'))
   assert.deepEqual(read.names, ['localhost', '127.0.0.1'])
   assert.equal(read.isSelfSigned, true)
@@ -44,7 +44,7 @@ test('a certificate says for whom it is and until when', () => {
   assert.doesNotMatch(JSON.stringify(read), /PRIVATE KEY/)
 })
 
-test('without either variable plain HTTP is spoken, and one without the other is refused', () => {
+test('without both TLS variables the gateway serves HTTP, and with only one it refuses to start', () => {
   assert.equal(readConfig({}, folder).tls, null)
   const { TOLLGATE_TLS_CERT, TOLLGATE_TLS_KEY } = environment
   assert.throws(
@@ -57,7 +57,7 @@ test('without either variable plain HTTP is spoken, and one without the other is
   )
 })
 
-test('files that are not there are named, both at once', () => {
+test('missing files are reported together', () => {
   const [cert, key] = [join(folder, 'no.pem'), join(folder, 'no.key')]
   const config = readConfig({ TOLLGATE_TLS_CERT: 'no.pem', TOLLGATE_TLS_KEY: key }, folder)
   assert.throws(
@@ -121,7 +121,7 @@ for (const [what, pair, problem] of bad) {
   })
 }
 
-test('one that has expired, or is not good yet, can be served with, and is reported', () => {
+test('an expired or future certificate is served with a warning', () => {
   const certificate = readCertificate(configOf().tls ?? assert.fail('no TLS'))
   const { fromMs, untilMs } = certificate
   assert.equal(outOfDate(certificate, fromMs), null)
@@ -130,7 +130,7 @@ test('one that has expired, or is not good yet, can be served with, and is repor
   assert.match(outOfDate(certificate, fromMs - 1) ?? '', /is good from 2026-11-15 on/)
 })
 
-test('the check warns two weeks before the end, and finds what clients and the start refuse', async () => {
+test('the check warns two weeks before the expiry, and finds what clients and the start refuse', async () => {
   const config = configOf()
   const { fromMs, untilMs } = readCertificate(config.tls ?? assert.fail('no TLS'))
   const stateOf = async (of: Config, nowMs: number) => {

@@ -39,24 +39,24 @@ test('an empty environment gives the defaults and no upstream', () => {
   assert.equal(config.bodiesBytesMax, 10 * 1024 ** 3)
 })
 
-test('a provider key alone configures the surface at its usual address', () => {
+test('a provider key alone configures the surface at its default URL', () => {
   const config = read({ ANTHROPIC_API_KEY: 'sk-ant-x' })
   assert.equal(config.messages?.url.href, 'https://api.anthropic.com/')
   assert.equal(config.messages?.key?.reveal(), 'sk-ant-x')
   assert.equal(config.chat, null)
 })
 
-test('our own variable wins over the one of the provider', () => {
+test("our own variable takes precedence over the provider's", () => {
   const config = read({ TOLLGATE_CHAT_KEY: 'ours', OPENAI_API_KEY: 'theirs' })
   assert.equal(config.chat?.key?.reveal(), 'ours')
 })
 
-test('a URL without a key is a local model server: nothing is sent as credential', () => {
+test('a URL without a key sends no credential, as for a local model server', () => {
   const config = read({ TOLLGATE_CHAT_URL: 'http://127.0.0.1:11434/v1' })
   assert.equal(config.chat?.key, null)
 })
 
-test('a variable that is set to nothing is not set', () => {
+test('an empty variable counts as unset', () => {
   assert.equal(read({ TOLLGATE_PORT: '', OPENAI_API_KEY: '' }).chat, null)
 })
 
@@ -90,7 +90,7 @@ for (const [name, value, message] of bad) {
   })
 }
 
-test('all problems are reported at once', () => {
+test('all problems are reported together', () => {
   const files = { TOLLGATE_TLS_CERT: 'cert.pem', TOLLGATE_PRICES: 'nowhere.json', TOLLGATE_CONFIG: 'nowhere' }
   const problems = problemsOf({ TOLLGATE_PORT: 'x', TOLLGATE_PREFIX: '9', TOLLGATE_TYPO: '1', ...files })
   const names = problems.map((problem) => /^TOLLGATE_[A-Z_]+/.exec(problem)?.[0])
@@ -106,14 +106,14 @@ test('all problems are reported at once', () => {
   ])
 })
 
-test('the file sets what variables do not', () => {
+test('the file sets what no variable sets', () => {
   const config = withFile('{"stateful":"refuse","minting":"pass","shutdown":{"drain_seconds":1.5}}', read)
   assert.equal(config.stateful, 'refuse')
   assert.equal(config.minting, 'pass')
   assert.equal(config.drainMs, 1_500)
 })
 
-test('tollgate.json in the working directory is read without being named', () => {
+test('tollgate.json in the working directory is read by default', () => {
   const dir = mkdtempSync(join(tmpdir(), 'tollgate-config-'))
   writeFileSync(join(dir, 'tollgate.json'), '{"stateful":"refuse"}')
   assert.equal(readConfig({}, dir).stateful, 'refuse')
@@ -132,17 +132,17 @@ test('an unknown or misspelt setting is refused by its full name', () => {
   )
 })
 
-test('a setting out of its bounds is refused', () => {
+test('a setting out of bounds is refused', () => {
   const [problem = ''] = withFile('{"shutdown":{"drain_seconds":-1}}', problemsOf)
   assert.match(problem, /"shutdown\.drain_seconds" must be a number from 0 to 3600, not -1$/)
 })
 
-test('a file that is no JSON, or is named and missing, is refused', () => {
+test('a file that is not JSON, or is named but missing, is refused', () => {
   assert.match(withFile('{', problemsOf)[0] ?? '', /is not JSON/)
   assert.match(problemsOf({ TOLLGATE_CONFIG: join(emptyDir, 'nowhere.json') })[0] ?? '', /cannot be read/)
 })
 
-test('what is no address of a proxy is refused with its place in the list', () => {
+test('an invalid proxy address is refused with its position in the list', () => {
   const list = [
     '10.0.0.0/33',
     'fd00::/129',
@@ -168,7 +168,7 @@ test('what is no address of a proxy is refused with its place in the list', () =
   )
 })
 
-test('traces are sent where an endpoint is set, sampled as the variables of OpenTelemetry say', () => {
+test('traces are sent if an endpoint is set, sampled as the OpenTelemetry variables say', () => {
   const OTEL_EXPORTER_OTLP_ENDPOINT = 'http://collector:4318'
   assert.equal(read({}).traces, null)
   const whole = { sampler: 'parentbased_always_on', ratio: 1, batches: {} }
@@ -184,7 +184,8 @@ test('traces are sent where an endpoint is set, sampled as the variables of Open
   })
   for (const off of [{ OTEL_SDK_DISABLED: 'TRUE' }, { OTEL_TRACES_EXPORTER: 'none' }])
     assert.equal(read({ OTEL_EXPORTER_OTLP_ENDPOINT, ...off }).traces, null)
-  // Without an endpoint the variables of OpenTelemetry may be those of other programs on the host, and are not checked.
+  // Without an endpoint, OpenTelemetry variables may belong to other programs on the host and are not
+  // checked.
   assert.equal(read({ OTEL_TRACES_SAMPLER: 'xray' }).traces, null)
   const [sampler = '', endpoint = ''] = [
     problemsOf({ OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_TRACES_SAMPLER: 'xray' })[0],
@@ -194,7 +195,7 @@ test('traces are sent where an endpoint is set, sampled as the variables of Open
   assert.match(endpoint, /^OTEL_EXPORTER_OTLP_ENDPOINT must be an absolute/)
 })
 
-test('a threshold that is no percentage below 100, or is there twice, and an amount that is none are refused', () => {
+test('an invalid or duplicate threshold percentage, and an invalid amount, are refused', () => {
   const problemOf = (json: string) => withFile(json, problemsOf)[0] ?? ''
   assert.match(
     problemOf('{"webhooks":{"thresholds_percent":[50,100]}}'),
@@ -220,7 +221,7 @@ test('a threshold that is no percentage below 100, or is there twice, and an amo
   )
 })
 
-test('what clients of the examples export is not taken for a mistyped variable', () => {
+test('variables that client examples export are not reported as misspelt', () => {
   const config = readConfig(
     { TOLLGATE_URL: 'http://127.0.0.1:8787', TOLLGATE_KEY: 'svc_live_x' },
     '/nonexistent',

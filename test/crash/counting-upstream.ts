@@ -6,7 +6,10 @@ const TOKENS = 200
 /** The cost of every call. */
 export const CALL_NANOS = NANOS_PER_TOKEN * BigInt(TOKENS)
 
-/** An upstream that notes the user agent of every request, and answers each with a known usage, event by event. */
+/**
+ * An upstream that records the user agent of every request, and answers each with a known usage, event by
+ * event.
+ */
 export class CountingUpstream {
   readonly received: string[] = []
   readonly #server: Server

@@ -21,17 +21,22 @@ interface Life {
   readonly ended: Promise<unknown>
 }
 
-/** A life crosses half of its cap after CALLS_TO_HALF calls, and never the whole cap, which has room for CALLS_TO_CAP more. */
+/**
+ * A run crosses half of its cap after CALLS_TO_HALF calls and never the whole cap, which has room for
+ * CALLS_TO_CAP more.
+ */
 const CALLS_TO_HALF = 8n
 const CALLS_TO_CAP = 100n
 
-/** After so many lives a threshold must have been crossed: in the first lives half of the cap is too far away. */
+/**
+ * After this many runs a threshold must have been crossed: in the first runs half of the cap is too far away.
+ */
 const LIVES_UNTIL_CROSSED = 12
 
-/** The time from one edit of the cap to the next. */
+/** The period between two edits of the cap. */
 interface CapEpoch {
   readonly capNanos: bigint
-  /** The spend at the beginning of the epoch. */
+  /** The spend at the start of the period. */
   readonly spentNanos: bigint
 }
 
@@ -40,13 +45,13 @@ interface Used {
   readonly costNanos: bigint
 }
 
-/** One installation that is killed again and again, and an upstream that remembers its requests. */
+/** One installation that is killed repeatedly, and an upstream that remembers its requests. */
 export class CrashRun {
   readonly #folder = mkdtempSync(join(tmpdir(), 'tollgate-crash-'))
   readonly #upstream: CountingUpstream
   readonly #place: OwnDatabase
   readonly #answered: string[] = []
-  /** The sum of the costs in headers and trailers of the answers. */
+  /** The sum of the costs in headers and trailers. */
   #reportedNanos = 0n
   readonly #caps: CapEpoch[] = []
   #key = ''
@@ -62,14 +67,14 @@ export class CrashRun {
     return new CrashRun(await CountingUpstream.start(), await createTestDatabase())
   }
 
-  /** A life that ends at the given point, with calls under way. */
+  /** A run that dies at the given point, with calls in flight. */
   async dieAt(point: string, nth: number, parallel: number): Promise<void> {
     const life = await this.#live(point, String(nth))
     await this.#hammer(life, parallel)
     await life.ended
   }
 
-  /** A life that is killed from outside, at any point of its calls, after so many calls were answered. */
+  /** A run that is killed at an arbitrary point after this many answered calls. */
   async dieAfter(answers: number, parallel: number): Promise<void> {
     const life = await this.#live('never', '1')
     const goal = this.#answered.length + answers
@@ -81,7 +86,7 @@ export class CrashRun {
     await life.ended
   }
 
-  /** A quiet life that recovers the ledger; then the ledger must balance. */
+  /** A quiet run that recovers the ledger, which must then balance. */
   async recoverAndCheck(): Promise<void> {
     const life = await this.#live('never', '1')
     const usage = await this.#readUsage(life.url)
@@ -106,7 +111,7 @@ export class CrashRun {
       }
       for (const [name, records] of byName) assert.equal(records.length, 1, `${name} has one record`)
 
-      // Some calls are settled though the same kill cut their client off before it got the answer.
+      // Some calls settle although the kill cut off their client before the reply.
       const settled = calls.filter((call) => call['state'] === 'settled')
       const answered = new Set(this.#answered)
       const unheard = settled.filter((call) => !answered.has(String(call['user_agent'])))
@@ -123,7 +128,7 @@ export class CrashRun {
     }
   }
 
-  /** Every threshold that was crossed has one event, and no other has one. */
+  /** Every crossed threshold has one event, and no other has one. */
   #checkEvents(events: Rows, calls: Rows): void {
     const crossings = budgetEvents(events, this.#keyId)
     assertCrossings(crossings, calls)
@@ -176,7 +181,7 @@ export class CrashRun {
     return readFileSync(join(this.#folder, 'admin-key'), 'utf8').trim()
   }
 
-  /** Usage over the days that a run can take. In every grouping the buckets have the same sum. */
+  /** Usage over the days that a test can take. In every grouping the buckets have the same sum. */
   async #readUsage(url: string): Promise<Used> {
     const day = (offset: number) => new Date(Date.now() + offset * 86_400_000).toISOString().slice(0, 10)
     const range = `start=${day(-30)}&end=${day(1)}`
@@ -204,7 +209,7 @@ export class CrashRun {
     this.#key = String(key)
   }
 
-  /** A cap of which half is crossed in this life, and which no call comes near. */
+  /** A cap of which this run crosses half, and which no call reaches. */
   async #setCap(url: string): Promise<void> {
     const spentOf = (key: Record<string, unknown>) => parseUsd(String(key['month_spend_usd'])) ?? -1n
     const path = `/v1/keys/${this.#keyId}`
@@ -225,7 +230,7 @@ export class CrashRun {
     return (await reply.body.json()) as Record<string, unknown>
   }
 
-  /** Calls until the process is gone, JSON and streams in turn. */
+  /** Calls until the process dies, JSON and streams in turn. */
   async #hammer(life: Life, parallel: number, onAnswer = () => {}): Promise<void> {
     const dispatcher = new Agent({ connections: parallel })
     let alive = true
@@ -256,7 +261,7 @@ export class CrashRun {
             onAnswer()
           }
         } catch {
-          // The connection broke because the process did. The records show whether the call counts.
+          // The connection broke because the process died. The records show whether the call counts.
         }
       }
     }

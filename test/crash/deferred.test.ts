@@ -9,7 +9,7 @@ import { startSimulator } from '../../simulator/start-simulator.ts'
 import { after, test } from '../support/suite.ts'
 import { createTestDatabase, databaseVariable } from '../support/test-store.ts'
 
-/** A gateway that is killed while a call makes an object whose cost comes later. */
+/** A gateway that is killed while a call creates a deferred object. */
 let workMs = 0
 const simulator = await startSimulator({ chatKey: 'pc', clock: () => workMs })
 const place = await createTestDatabase()
@@ -70,7 +70,7 @@ async function killedAt(point: string) {
   return { life, call, key: await life.ask(`/v1/keys/${keyId}`) }
 }
 
-test('killed between upstream’s answer and writing down what was made, the call is interrupted and holds nothing', async () => {
+test('a call killed between upstream’s answer and its deferral is interrupted and holds nothing', async () => {
   const { life, call, key: record } = await killedAt('first_byte')
   assert.equal(call['state'], 'interrupted')
   assert.ok(Number(call['lost_list_cost_usd']) > 0)
@@ -78,7 +78,7 @@ test('killed between upstream’s answer and writing down what was made, the cal
   await life.stop()
 })
 
-test('killed right after that, the call is open with its hold, and the next life settles it', async () => {
+test('a call killed right after its deferral keeps its hold, and the next start settles it', async () => {
   const { life, call, key: record } = await killedAt('before_settle')
   assert.equal(call['state'], 'deferred')
   assert.ok(Number(record['month_held_usd']) > 0)

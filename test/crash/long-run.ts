@@ -1,8 +1,8 @@
 import { CrashRun } from './crash-run.ts'
 
 /**
- * `npm run test:crash [seed] [kills]`: kills at named points and at random under load, by default 200 of them. The
- * seed is printed and chooses the same points and counts again.
+ * `npm run test:crash [seed] [kills]`: kills at named points and at random under load, by default 200. The
+ * seed is printed and repeats the same points and counts.
  */
 const seed = Number(process.argv[2] ?? Date.now() % 1_000_000)
 const kills = Number(process.argv[3] ?? 200)

@@ -8,7 +8,7 @@ import type { TestGateway } from '../support/gateway.ts'
 import { atEnd } from '../support/suite.ts'
 import { findBrowser } from './find-browser.ts'
 
-/** Pictures of every page, for people to look at. */
+/** Screenshots of every page, for people. */
 export const PICTURES_DIR = fileURLToPath(new URL('../../test-results/dashboard/', import.meta.url))
 
 export const BUILT_DIR = fileURLToPath(new URL('../../dist/dashboard/', import.meta.url))
@@ -22,18 +22,18 @@ export interface Screen {
 
 export const DESKTOP: Screen = { width: 1440, scheme: 'light' }
 
-/** A person at a browser: one window after the other, all watched for errors that a person would not see. */
+/** A user of the dashboard: one window after the other, each watched for errors that a user would not see. */
 export interface Person {
-  /** Opens a window of its own, without a session. */
+  /** Opens a new window without a session. */
   open(path: string, screen?: Screen): Promise<Page>
-  /** Opens a window of its own, signed in. */
+  /** Opens a new window, signed in. */
   visit(path: string, screen?: Screen): Promise<Page>
   /** The complaints of the windows: errors, warnings and violations of the Content-Security-Policy. */
   complaints(): readonly string[]
   close(): Promise<void>
 }
 
-/** `npm ci` builds the dashboard; after a change of its source it has to be built again. */
+/** `npm ci` builds the dashboard; after a change of its source it must be rebuilt. */
 function assertBuilt(): void {
   const source = fileURLToPath(new URL('../../dashboard/', import.meta.url))
   const builtMs = statSync(join(BUILT_DIR, 'index.html'), { throwIfNoEntry: false })?.mtimeMs ?? 0
@@ -60,7 +60,7 @@ const WINDOWS_MAX = 4
 let launched: Promise<Driven> | undefined
 atEnd(async () => await (await launched)?.close())
 
-/** `failures` match the failed requests that tests provoke; every other failed request is a complaint. */
+/** `failures` match the failed requests that tests cause; every other failed request is a complaint. */
 export async function openBrowser({ url, adminKey }: TestGateway, failures: RegExp = /$^/): Promise<Person> {
   launched ??= launch()
   const browser = await launched
@@ -69,14 +69,14 @@ export async function openBrowser({ url, adminKey }: TestGateway, failures: RegE
   let session: Awaited<ReturnType<BrowserContext['storageState']>> | undefined
 
   async function newPage({ width, scheme }: Screen, isSignedIn: boolean): Promise<Page> {
-    // Every open page polls: windows of earlier tests would slow down the later ones.
+    // Every open page polls: windows of earlier tests would slow down later ones.
     const [oldest] = contexts
     if (contexts.size >= WINDOWS_MAX) await oldest?.close()
     const context = await browser.newContext({
       viewport: { width, height: width < 700 ? 844 : 900 },
       colorScheme: scheme,
       reducedMotion: 'reduce',
-      // On a machine without a language the locale of some browsers is not valid.
+      // Without a configured language some browsers have an invalid locale.
       locale: 'en-US',
       permissions: ['clipboard-read', 'clipboard-write'],
       ...(isSignedIn && session !== undefined ? { storageState: session } : {}),
@@ -143,7 +143,7 @@ export async function tabTo(page: Page, name: string): Promise<void> {
   assert.fail(`Tab does not lead to ${name}`)
 }
 
-/** Resolves when all parts of the page are loaded, and proves that somebody is signed in. */
+/** Resolves when all parts of the page have loaded for a signed-in user. */
 export async function untilShown(page: Page): Promise<void> {
   await page.getByRole('navigation', { name: 'Pages' }).waitFor()
   await page.getByRole('heading', { level: 1 }).waitFor()
@@ -152,11 +152,11 @@ export async function untilShown(page: Page): Promise<void> {
 }
 
 /**
- * The findings of axe, in short; where rules are named, by those rules alone. The driver evaluates axe, since the page's
- * Content-Security-Policy lets no script in.
+ * The findings of axe in short form; if rules are named, of those rules alone. The driver evaluates axe,
+ * because the page's Content-Security-Policy allows no script.
  */
 export async function violationsOf(page: Page, ...rules: readonly string[]): Promise<readonly string[]> {
-  // The rows of a table are alike, and axe takes ten seconds for a hundred rows.
+  // Table rows are alike, and axe takes ten seconds for a hundred of them.
   const asked = { of: { exclude: ['tbody tr:nth-child(n + 6)'] }, rules }
   if (!(await page.evaluate("'axe' in globalThis"))) await page.evaluate(axe)
   const violations = await page.evaluate(async ({ of, rules }) => {

@@ -4,8 +4,8 @@ import { openBrowser } from './browser.ts'
 import { seedYear } from './seed-year.ts'
 
 /**
- * A company with a year behind it, in one gateway and one browser for the test files that import it: they run in one
- * process (test/plan.ts), and this module is loaded once.
+ * A company with a year of data, in one gateway and one browser for the test files that import it: they run
+ * in one process (test/plan.ts), which loads this module once.
  */
 
 export const bench = await startBillingBench({
@@ -49,7 +49,7 @@ await manage('POST', '/gateway/v1/accounts', { name: 'Globex', discount: 0.1 })
 await manage('POST', '/gateway/v1/admin-keys', { name: 'auditor', role: 'viewer', account_id: 'default' })
 await manage('POST', '/gateway/v1/credits', { amount_usd: -12.5, reason: 'booked twice' })
 
-/** Every page, with data: its path, and a text that only its data has. */
+/** Every page with data: its path, and a text that only its data contains. */
 export const PAGES: Readonly<Record<string, readonly [path: string, text: string]>> = {
   overview: ['/dashboard', 'code-review-ci'],
   keys: ['/dashboard/keys?status=all', 'intern-sandbox'],

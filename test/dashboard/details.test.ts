@@ -4,14 +4,14 @@ import { test } from '../support/suite.ts'
 import { signIn, untilShown, violationsOf } from './browser.ts'
 import { account, bench, callId, gateway, keys, person, webhook } from './company.ts'
 
-/** Details of pages that were wrong once, and the view of a developer. */
+/** Details of pages that once had defects, and the view of a developer. */
 
 const { manage } = gateway
 const hello = { model: 'claude-haiku-5-5', max_tokens: 64, messages: [{ role: 'user', content: 'Hello' }] }
 const idOf = (name: string) => keys.get(name)?.id ?? ''
 const PHONE = { width: 390, scheme: 'light' } as const
 
-test('budgets are typed as people write them, and what is no amount is named', async () => {
+test('budgets accept the usual notations, and an invalid amount is named', async () => {
   const page = await person.visit('/dashboard/keys')
   for (const [typed, usd] of [
     ['$50', 50],
@@ -37,7 +37,7 @@ test('budgets are typed as people write them, and what is no amount is named', a
   }
 })
 
-test('a refusal of a form stands there once, as a sentence', async () => {
+test('a form shows a refusal once, as a sentence', async () => {
   const page = await person.visit('/dashboard/keys')
   await page.getByRole('button', { name: 'New key' }).click()
   await page.getByLabel('Name').fill('refused')
@@ -50,7 +50,7 @@ test('a refusal of a form stands there once, as a sentence', async () => {
   assert.match((await alert.locator('p').first().textContent()) ?? '', /zzz\*.*[.?]$/)
 })
 
-test('a new key comes with the lines of six clients, and its copy button works without a clipboard, on one line', async () => {
+test('a new key shows the settings of six clients, and its copy button works without a clipboard, in one line', async () => {
   const page = await person.visit('/dashboard/keys', PHONE)
   await page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
   await page.getByRole('button', { name: 'New key' }).click()
@@ -74,7 +74,7 @@ test('a new key comes with the lines of six clients, and its copy button works w
   assert.equal(await page.getByLabel('Search keys').inputValue(), secret)
 })
 
-test('no label of an axis stands there twice: of the hours of one day and of three, of days, of a year', async () => {
+test('no axis label repeats, for the hours of one or three days, days and a year', async () => {
   const day = new Date(Date.now() - 86_400_000).toISOString().slice(0, 10)
   const page = await person.visit(`/dashboard/usage?start=${day}&end=${day}`)
   const hours = `?start=${new Date(Date.now() - 3 * 86_400_000).toISOString().slice(0, 10)}&end=${day}`
@@ -87,7 +87,7 @@ test('no label of an axis stands there twice: of the hours of one day and of thr
   }
 })
 
-test('the hours of a day, stacked by model, sum up to the day', async () => {
+test('the hours of a day, stacked by model, sum to the day', async () => {
   const day = new Date(Date.now() - 86_400_000).toISOString().slice(0, 10)
   const page = await person.visit(`/dashboard/usage?start=${day}&end=${day}`)
   await page.getByText(`Cost per hour of ${day}`).first().waitFor()
@@ -110,7 +110,7 @@ test('the bar of an hour opens its calls', async () => {
   assert.ok(times.length > 0 && times.every((time) => time.startsWith(`${day} 00:`)), `${times}`)
 })
 
-test('the costs of some days stand beside those of the days before them', async () => {
+test('the costs of a range are shown beside those of the previous range', async () => {
   const page = await person.visit('/dashboard/usage?start=2026-10-05&end=2026-10-11')
   const { total } = await manage('GET', '/v1/usage?start=2026-09-28&end=2026-10-04')
   const cost = page.locator('.sums li').first()
@@ -134,7 +134,7 @@ test('the timeline of a call has the moments of its record', async () => {
   assert.deepEqual(times, [started_at, ended_at])
 })
 
-test('a refused call says why, and nothing about free endpoints', async () => {
+test('a refused call shows the reason, and nothing about free endpoints', async () => {
   const { requestId } = await bench.call('/v1/messages', hello, {
     key: keys.get('marketing-copy')?.key ?? '',
   })
@@ -145,7 +145,7 @@ test('a refused call says why, and nothing about free endpoints', async () => {
   await page.getByRole('region', { name: 'Refused calls' }).getByText('budget_exceeded').first().waitFor()
 })
 
-test('a batch costs what its parts cost', async () => {
+test('a batch shows the total cost of its parts', async () => {
   const ids: string[] = []
   for (let n = 0; n < 2; n++)
     ids.push(
@@ -166,13 +166,13 @@ test('a batch costs what its parts cost', async () => {
   await page.getByText('as the sum of 1 part').waitFor()
 })
 
-test('an endpoint that fails is shown as failing', async () => {
+test('a failing endpoint is shown as failing', async () => {
   const page = await person.visit(`/dashboard/webhooks?id=${webhook}`)
   const row = page.locator('tbody tr', { hasText: '127.0.0.1:9' }).first()
   await row.locator('.tag.bad', { hasText: 'failing: no answer' }).waitFor()
 })
 
-test('pages agree on the percentage of a budget, and name a cap of the day', async () => {
+test('pages agree on the percentage of a budget, and name a daily cap', async () => {
   const id = idOf('mobile-app')
   const { month_spend_usd: spent } = await manage('GET', `/v1/keys/${id}`)
   await manage('PATCH', `/v1/keys/${id}`, { monthly_budget_usd: Number((Number(spent) / 0.848).toFixed(9)) })
@@ -196,7 +196,7 @@ test('pages agree on the percentage of a budget, and name a cap of the day', asy
   await attention.locator('li').nth(5).waitFor()
 })
 
-test('the state of a key stands beside its name', async () => {
+test('the state of a key is shown beside its name', async () => {
   const { data } = await manage('GET', '/v1/keys?search=prototype')
   const page = await person.visit(`/dashboard/keys/${(data as { id: string }[])[0]?.id}`)
   const title = await page.getByRole('heading', { level: 1 }).boundingBox()
@@ -204,7 +204,7 @@ test('the state of a key stands beside its name', async () => {
   assert.ok((state?.x ?? 0) - (title?.x ?? 0) - (title?.width ?? 0) < 32)
 })
 
-test('the keys of a rotation stand next to each other, headers sort, and many keys are changed at once', async () => {
+test('rotated keys are adjacent, headers sort, and several keys can be changed at once', async () => {
   const page = await person.visit('/dashboard/keys')
   const names = () => page.locator('tbody td a.name').allTextContents()
   const shown = await names()
@@ -234,7 +234,7 @@ test('the keys of a rotation stand next to each other, headers sort, and many ke
   ])
 })
 
-test('CSV files are complete: they have no limit', async () => {
+test('CSV downloads are complete, without a limit', async () => {
   for (const path of ['usage', 'requests', 'activity']) {
     const page = await person.visit(`/dashboard/${path}`)
     const href = await page.getByRole('link', { name: 'CSV', exact: true }).getAttribute('href')
@@ -243,7 +243,7 @@ test('CSV files are complete: they have no limit', async () => {
   }
 })
 
-test('requests: the filter of a key has its name and is cleared alone', async () => {
+test('requests: the key filter shows its name and is cleared separately', async () => {
   const page = await person.visit('/dashboard/requests?flag=streamed')
   await page.getByRole('combobox', { name: 'Key' }).selectOption('checkout')
   await page.waitForURL(/key=key_/)
@@ -251,7 +251,7 @@ test('requests: the filter of a key has its name and is cleared alone', async ()
   await page.waitForURL(/requests\?flag=streamed$/)
 })
 
-test('prices: current models come first, of one provider if asked, with the rates of long prompts', async () => {
+test('prices: current models come first, filter by provider, and show the rates of long prompts', async () => {
   const page = await person.visit('/dashboard/prices')
   assert.equal(await page.locator('tbody tr').first().getByText('retired').count(), 0)
   await page.getByRole('button', { name: 'openai' }).click()
@@ -272,7 +272,7 @@ test('prices: current models come first, of one provider if asked, with the rate
   )
 })
 
-test('an account that is out of credit or over its ceiling needs attention, and small amounts keep sign and digits', async () => {
+test('an account out of credit or over its ceiling needs attention, and small amounts keep sign and digits', async () => {
   const small = await manage('POST', '/gateway/v1/accounts', { name: 'small', monthly_budget_usd: 0.000001 })
   const named = `?account=${small['id']}`
   await manage('POST', `/gateway/v1/credits${named}`, { amount_usd: 0.000001, reason: 'a try' })
@@ -296,7 +296,7 @@ test('an account that is out of credit or over its ceiling needs attention, and 
     .waitFor()
 })
 
-test('the bar of a phone has five pages and the others below More', async () => {
+test('the bottom bar on a phone has five pages, and the others under More', async () => {
   const page = await person.visit('/dashboard', PHONE)
   const rail = page.getByRole('navigation', { name: 'Pages' })
   const shown = await rail.getByRole('link').filter({ visible: true }).allTextContents()
@@ -317,7 +317,7 @@ test('the bar of a phone has five pages and the others below More', async () => 
   assert.notEqual(await lineOf(), lit)
 })
 
-test('an account is given its own upstream, metadata, and enforcement against its balance', async () => {
+test('an account gets its own upstream, metadata, and enforcement despite its balance', async () => {
   const page = await person.visit(`/dashboard/accounts/${account}`)
   await page.getByRole('button', { name: 'Change account' }).click()
   await page.getByLabel('Upstream URL of messages').fill('https://example.com')
@@ -335,7 +335,7 @@ test('an account is given its own upstream, metadata, and enforcement against it
   assert.deepEqual([messages?.has_key, chat], [true, null])
 })
 
-test('a developer signs in with an API key, and sees its spend, limits, calls and how to set up a client', async () => {
+test('a developer signs in with an API key and sees its spend, limits, calls and client settings', async () => {
   const page = await person.open('/dashboard')
   await signIn(page, keys.get('nightly-report')?.key ?? '')
   await page.getByRole('heading', { level: 1, name: 'nightly-report' }).waitFor()
@@ -362,6 +362,6 @@ test('a developer signs in with an API key, and sees its spend, limits, calls an
   assert.equal(await page.getByRole('alert').count(), 0)
 })
 
-test('no window has complained: no error, no violation of the policy, no request to another host', () => {
+test('no window had an error, a policy violation or a request to another host', () => {
   assert.deepEqual(person.complaints(), [])
 })

@@ -6,14 +6,14 @@ import { test } from '../support/suite.ts'
 import { signIn, untilShown, violationsOf } from './browser.ts'
 import { account, bench, gateway, keys, person } from './company.ts'
 
-/** Links from figures to the calls behind them, reservations, roles, and the lines for clients. */
+/** Links from figures to the calls behind them, reservations, roles, and client settings. */
 
 const run = promisify(execFile)
 const { manage } = gateway
 const hello = { model: 'claude-haiku-5-5', max_tokens: 2_000, messages: [{ role: 'user', content: 'Hello' }] }
 const idOf = (name: string) => keys.get(name)?.id ?? ''
 
-test('the spend of a key opens its calls, with the same sum, and a click on its row opens the key', async () => {
+test('the spend of a key opens its calls with the same sum, and a click on its row opens the key', async () => {
   const page = await person.visit('/dashboard/keys?search=nightly-report')
   const row = page.locator('tbody tr')
   const usd = await row.locator('data').first().getAttribute('value')
@@ -27,7 +27,7 @@ test('the spend of a key opens its calls, with the same sum, and a click on its 
   await page.locator(`.sum-line data[value="${usd}"]`).waitFor()
 })
 
-test('keys that share a budget have no link from its spend; each links to its own calls', async () => {
+test('the spend of keys with a shared budget has no link, and each key links to its own calls', async () => {
   const page = await person.visit('/dashboard/keys?search=support-agent')
   await page.locator('tbody tr').nth(1).waitFor()
   assert.equal(await page.locator('tbody td .budget a').count(), 0)
@@ -37,7 +37,7 @@ test('keys that share a budget have no link from its spend; each links to its ow
   await page.locator(`.facts a data[value="${(total as { cost_usd: number }).cost_usd}"]`).waitFor()
 })
 
-test('the page of an account has its spend by key, and each sum opens its calls', async () => {
+test('an account page lists spend by key, and each sum opens its calls', async () => {
   const page = await person.visit(`/dashboard/accounts/${account}`)
   const shares = page.getByRole('region', { name: 'Keys, 30 days' }).locator('li')
   await shares.nth(1).waitFor()
@@ -52,7 +52,7 @@ test('the page of an account has its spend by key, and each sum opens its calls'
   await page.locator(`.sum-line data[value="${costs[0]}"]`).waitFor()
 })
 
-test('a call in flight shows its reservation, and one that waits the budget that it waits for', async () => {
+test('a call in flight shows its reservation, and a waiting one the budget that it waits for', async () => {
   const { key } = await gateway.createKey('narrow', { monthly_budget_usd: 0.0008, budget_mode: 'exact' })
   const slow = { simulate: 'delay=12000', key }
   const running = [bench.call('/v1/messages', hello, slow), bench.call('/v1/messages', hello, slow)]
@@ -69,7 +69,7 @@ test('a call in flight shows its reservation, and one that waits the budget that
   await page.getByRole('region', { name: 'Bill' }).waitFor()
 })
 
-test('a refused call says what its code means', async () => {
+test('a refused call explains its code', async () => {
   const { requestId } = await bench.call('/v1/messages', hello, {
     key: keys.get('marketing-copy')?.key ?? '',
   })
@@ -77,7 +77,7 @@ test('a refused call says what its code means', async () => {
   await page.getByText('A budget of the key or of its account is exhausted.').waitFor()
 })
 
-test('a page for an id that does not exist names that, and leads to the list', async () => {
+test('a page for an unknown id names it and links to the list', async () => {
   for (const [path, list] of [
     ['keys/key_00000000000000000000000000', 'All keys'],
     ['requests/req_00000000000000000000000000', 'All requests'],
@@ -94,7 +94,7 @@ test('a page for an id that does not exist names that, and leads to the list', a
   }
 })
 
-test('the lines for curl and both SDKs run as they are', async () => {
+test('the commands for curl and both SDKs run verbatim', async () => {
   const page = await person.visit('/dashboard/keys')
   await page.getByRole('button', { name: 'New key' }).click()
   await page.getByLabel('Name').fill('pasted')
@@ -113,7 +113,7 @@ test('the lines for curl and both SDKs run as they are', async () => {
   }
 })
 
-test('an admin manages the keys of one account, and is not offered what operators do', async () => {
+test('an admin manages the keys of one account, and sees no operator actions', async () => {
   const { key } = await manage('POST', '/gateway/v1/admin-keys', {
     name: 'team lead',
     role: 'admin',
@@ -141,6 +141,6 @@ test('an admin manages the keys of one account, and is not offered what operator
   assert.deepEqual(await page.getByLabel('Role').locator('option').allTextContents(), ['viewer', 'admin'])
 })
 
-test('no window has complained: no error, no violation of the policy, no request to another host', () => {
+test('no window had an error, a policy violation or a request to another host', () => {
   assert.deepEqual(person.complaints(), [])
 })

@@ -18,14 +18,14 @@ const run = promisify(execFile)
 /** A Chromium that runs on this machine. */
 export interface Browser {
   readonly path: string
-  /** Variables that lead to libraries and fonts that the machine does not have. */
+  /** Variables with the paths of libraries and fonts that the machine lacks. */
   readonly env: Readonly<Record<string, string>>
 }
 
-/** The variable in which test/run.ts passes the browser it found to the test processes. */
+/** The variable in which test/run.ts passes the browser to the test processes. */
 export const BROWSER_VARIABLE = 'TEST_BROWSER'
 
-/** Not among temporary files, which may be on a disk that runs no programs. */
+/** Not in the folder for temporary files, whose disk may not run programs. */
 const CACHE_DIR = fileURLToPath(new URL('../../node_modules/.cache/tollgate-browser/', import.meta.url))
 
 const INSTALLED = [
@@ -36,7 +36,7 @@ const INSTALLED = [
   'chromium-headless-shell',
 ]
 
-/** Ways to a browser, the cheapest first. Each gives candidates that may turn out not to run. */
+/** Sources of a browser, the cheapest first. Each gives candidates that may not run. */
 const WAYS: readonly { readonly name: string; candidates(): Promise<readonly Browser[]> }[] = [
   {
     name: 'CHROMIUM_PATH',
@@ -60,7 +60,7 @@ function plain(path: string): Browser {
   return { path, env: {} }
 }
 
-/** The browser that test/run.ts found, or the result of a search where a test file is run on its own. */
+/** The browser that test/run.ts found, or found here if a test file runs alone. */
 export async function findBrowser(): Promise<Browser> {
   const found = process.env[BROWSER_VARIABLE]
   return found === undefined ? await searchBrowser() : (JSON.parse(found) as Browser)
@@ -85,7 +85,7 @@ export async function searchBrowser(): Promise<Browser> {
   )
 }
 
-/** Renders a page, so that a missing library shows here and not in the middle of a test. */
+/** Renders a page, so that a missing library is noticed here and not during a test. */
 async function tryBrowser({ path, env }: Browser): Promise<string | null> {
   const args = ['--headless', '--no-sandbox', '--disable-gpu', '--dump-dom', 'data:text/html,<p>rendered']
   try {
@@ -101,7 +101,7 @@ function firstError(error: unknown): string {
   return text.trim().split('\n')[0] ?? ''
 }
 
-/** A folder of the cache. It is filled under another name and renamed when it is complete. */
+/** A folder of the cache. It is filled under another name and renamed when complete. */
 async function cached(name: string, fill: (part: string) => Promise<void>): Promise<string> {
   const dir = join(CACHE_DIR, name)
   if (existsSync(dir)) return dir
@@ -116,13 +116,13 @@ async function cached(name: string, fill: (part: string) => Promise<void>): Prom
   }
 }
 
-/** The package brings its own libraries. It unpacks into the folder for temporary files. */
+/** The package includes its own libraries. It unpacks into the folder for temporary files. */
 async function unpackPackage(): Promise<readonly Browser[]> {
   if (process.arch !== 'x64') return []
   const dir = await cached('package', inflatePackage)
   const path = join(dir, 'chromium')
   const fonts = { FONTCONFIG_FILE: writeFontsFile(dir, join(dir, 'fonts', 'fonts')) }
-  // The machine's own libraries come first: where there are any, they are newer.
+  // The machine's own libraries come first: they are newer, if any.
   return [
     { path, env: fonts },
     { path, env: { ...fonts, LD_LIBRARY_PATH: join(dir, 'al2023', 'lib') } },
@@ -144,7 +144,7 @@ async function inflatePackage(dir: string): Promise<void> {
   }
 }
 
-/** Lists the font folders of the machine and of the unpacked browser: without a font Chromium exits. */
+/** Lists the font folders of the machine and the unpacked browser: without a font Chromium exits. */
 function writeFontsFile(dir: string, fonts: string): string {
   const file = join(dir, 'fonts.conf')
   const folders = ['/usr/share/fonts', fonts].map((folder) => `<dir>${folder}</dir>`)
@@ -153,10 +153,13 @@ function writeFontsFile(dir: string, fonts: string): string {
   return file
 }
 
-/** Downloads the browser with every package it needs and this machine lacks, and unpacks them into one tree. Needs no root. */
+/**
+ * Downloads the browser with every package that it needs and this machine lacks, and unpacks them into one
+ * tree, without root.
+ */
 async function unpackDebian(): Promise<readonly Browser[]> {
   const dir = await cached('debian', downloadDebian)
-  // Some libraries are in folders of their own, such as usr/lib/aarch64-linux-gnu/pulseaudio.
+  // Some libraries are in separate folders, such as usr/lib/aarch64-linux-gnu/pulseaudio.
   const libraries = readdirSync(dir, { recursive: true, encoding: 'utf8' })
     .filter((name) => /\.so(?:\.|$)/.test(name))
     .map((name) => dirname(join(dir, name)))

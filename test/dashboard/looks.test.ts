@@ -7,7 +7,7 @@ import { test } from '../support/suite.ts'
 import { BUILT_DIR, DESKTOP, signIn, untilShown, violationsOf } from './browser.ts'
 import { gateway, PAGES, person } from './company.ts'
 
-test('all of it is at most 70 kB gzipped, under names that change with the content', async () => {
+test('the dashboard is at most 70 kB gzipped, with content hashes in its file names', async () => {
   const page = await person.open('/dashboard')
   const loaded = new Map<string, Record<string, string>>()
   page.on('response', (response) => loaded.set(new URL(response.url()).pathname, response.headers()))
@@ -33,7 +33,7 @@ test('all of it is at most 70 kB gzipped, under names that change with the conte
 const widthOf = (page: Page) => page.evaluate<number>('document.documentElement.scrollWidth')
 
 for (const [name, [path, text]] of Object.entries(PAGES)) {
-  test(`${name}: opens directly, fits three widths in light and dark, and axe finds nothing in it`, async () => {
+  test(`${name}: opens by URL, fits three widths in light and dark, and passes axe`, async () => {
     const page = await person.visit(path)
     await page.getByRole('main').getByText(text).first().waitFor()
     const found: string[] = []
@@ -53,7 +53,7 @@ for (const [name, [path, text]] of Object.entries(PAGES)) {
   })
 }
 
-test('the theme is chosen against the system, and stays chosen', async () => {
+test("the theme can differ from the system's, and is remembered", async () => {
   const page = await person.visit('/dashboard/prices')
   const paper = () => page.evaluate<string>('getComputedStyle(document.body).backgroundColor')
   const light = await paper()
@@ -83,7 +83,7 @@ const DIALOGS: readonly (readonly [path: string, ...buttons: readonly string[]])
   ['/dashboard/settings', 'New admin key', 'Revoke auditor'],
 ]
 
-test('every dialog opens and closes by the keyboard, is as wide as a phone lets it be, and axe finds nothing in it', async () => {
+test('every dialog opens and closes by keyboard, fits a phone, and passes axe', async () => {
   for (const screen of [DESKTOP, { width: 390, scheme: 'dark' } as const])
     for (const [path, ...buttons] of DIALOGS) {
       const page = await person.visit(path, screen)
@@ -105,6 +105,6 @@ test('every dialog opens and closes by the keyboard, is as wide as a phone lets 
     }
 })
 
-test('no window has complained: no error, no violation of the policy, no request to another host', () => {
+test('no window had an error, a policy violation or a request to another host', () => {
   assert.deepEqual(person.complaints(), [])
 })

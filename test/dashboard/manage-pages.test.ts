@@ -4,7 +4,7 @@ import { changeDatabase } from '../support/read-database.ts'
 import { after, before, test } from '../support/suite.ts'
 import { openBrowser, type Person, signIn, tabTo, untilShown, violationsOf } from './browser.ts'
 
-/** The pages of those who run the gateway: activity, credits, settings and accounts. */
+/** The pages of operators and admins: activity, credits, settings and accounts. */
 
 const gateway = await startGateway({ simulator: true })
 const { manage } = gateway
@@ -17,7 +17,7 @@ after(async () => {
   await gateway.close()
 })
 
-test('every page names the simulator', async () => {
+test('every page mentions the simulator', async () => {
   const page = await person.visit('/dashboard/credits')
   await page.getByText('are listed here').waitFor()
   assert.deepEqual(await violationsOf(page), [])
@@ -27,7 +27,7 @@ test('every page names the simulator', async () => {
   }
 })
 
-test('activity: a change is shown with who made it, and the values before and after; the filter is the address', async () => {
+test('activity: a change shows its actor and the values before and after, and the URL holds the filter', async () => {
   const { id } = await gateway.createKey('checkout', { monthly_budget_usd: 50 })
   await manage('PATCH', `/v1/keys/${id}`, { monthly_budget_usd: 75, allowed_models: ['claude-*'] })
   const page = await person.visit('/dashboard/activity')
@@ -47,7 +47,7 @@ test('activity: a change is shown with who made it, and the values before and af
   assert.match(lines, /^id,type,.*\r?\nevt_\w+,key\.created,/)
 })
 
-test('activity: rows are read by the hundred', async () => {
+test('activity: rows load a hundred at a time', async () => {
   for (let n = 0; n < 101; n++) await gateway.createKey(`key ${n}`)
   const page = await person.visit('/dashboard/activity')
   await page.locator('tbody tr').nth(99).waitFor()
@@ -57,7 +57,7 @@ test('activity: rows are read by the hundred', async () => {
   await untilShown(page)
 })
 
-test('activity: each day stands once above its events', async () => {
+test('activity: each day is shown once, above its events', async () => {
   await changeDatabase(
     gateway,
     "UPDATE event SET created_at_ms = created_at_ms - 86400000 WHERE type = 'admin_key.created'",
@@ -76,7 +76,7 @@ test('activity: each day stands once above its events', async () => {
 const balanceOf = async (account: string) =>
   (await manage('GET', `/gateway/v1/balance?account=${account}`))['balance_usd']
 
-test('credits: an operator tops up and corrects, and sees the balance after it before it is booked', async () => {
+test('credits: an operator tops up and corrects, and sees the new balance before confirming', async () => {
   const page = await person.visit('/dashboard/credits')
   await page.getByRole('button', { name: 'Top up' }).click()
   await page.getByLabel('Amount, USD').fill('$1,250.5')
@@ -95,7 +95,7 @@ test('credits: an operator tops up and corrects, and sees the balance after it b
   assert.equal(await balanceOf('default'), 1200)
 })
 
-test('accounts: one is created, limited, used by its operator, suspended by its name and resumed', async () => {
+test('accounts: one is created, limited, opened by its operator, suspended by name and resumed', async () => {
   const page = await person.visit('/dashboard/accounts')
   await page.getByRole('button', { name: 'New account' }).click()
   await page.getByLabel('Name').fill('Acme')
@@ -132,7 +132,7 @@ test('accounts: one is created, limited, used by its operator, suspended by its 
   await page.getByRole('button', { name: 'Suspend' }).waitFor()
 })
 
-test('settings: an admin key is created, its secret shown once, and what its role may not do is not offered', async () => {
+test("settings: an admin key shows its secret once, and its role's missing permissions are not offered", async () => {
   const page = await person.visit('/dashboard/settings')
   await page.getByText('80%').waitFor()
   await page.getByRole('button', { name: 'New admin key' }).click()

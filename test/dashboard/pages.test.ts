@@ -6,7 +6,7 @@ import { WebhookReceiver } from '../support/webhook-receiver.ts'
 import { tabTo, untilShown } from './browser.ts'
 import { bench, gateway, keys, person } from './company.ts'
 
-/** The main path of every page; its figures must be those of the API. */
+/** The main path of every page, whose figures must match the API. */
 
 const checkout = keys.get('checkout') ?? { id: '', key: '' }
 const HOSTILE = '<img src=x onerror=alert(1)>'
@@ -37,11 +37,11 @@ function sameDaysOfLastMonth(): [string, string] {
   return [dayOf(1), dayOf(Math.min(now.getUTCDate(), lastOfBefore))]
 }
 
-test('overview: its figures are those of the API, and that of the month is a door to calls of the same sum', async () => {
+test("overview: the figures match the API, and the month's figure links to calls of the same sum", async () => {
   const page = await person.visit('/dashboard')
   const { cost_usd, savings_usd, requests } = await usageOf('')
   const { balance_usd } = await bench.balance()
-  // The node shares one read of the overview for up to twenty times as long as it took: the first may be older.
+  // The node caches the overview for up to twenty times as long as it took to read: the first may be older.
   await page.locator(`.sums li:first-child data[value="${cost_usd}"]`).waitFor({ timeout: 90_000 })
   const [month, forecast, saved, left] = await figuresOf(page)
   assert.deepEqual([month, saved, left], [cost_usd, savings_usd, balance_usd].map(String))
@@ -55,7 +55,7 @@ test('overview: its figures are those of the API, and that of the month is a doo
   assert.equal(await page.locator('.sum-line data').getAttribute('value'), String(cost_usd))
 })
 
-test('overview: what needs attention is named, and leads there', async () => {
+test('overview: what needs attention is named and linked', async () => {
   const page = await person.visit('/dashboard')
   const looks = page.getByRole('region', { name: 'Needs attention' })
   await looks.getByText('code-review-ci').waitFor()
@@ -65,7 +65,7 @@ test('overview: what needs attention is named, and leads there', async () => {
   await page.getByRole('heading', { level: 1, name: 'marketing-copy' }).waitFor()
 })
 
-test('overview: the keys and models that cost most this month have the sums of the report', async () => {
+test('overview: the most expensive keys and models of the month match the report', async () => {
   const page = await person.visit('/dashboard')
   for (const [by, title] of [
     ['key', 'Top keys'],
@@ -92,7 +92,7 @@ test('overview: figures change while calls run', async () => {
   await page.locator('.sums a[href*=in_flight]', { hasText: '0' }).waitFor()
 })
 
-test('overview: a day of the chart is a door', async () => {
+test('overview: a day of the chart links to its calls', async () => {
   const page = await person.visit('/dashboard')
   const plot = page.locator('.plot')
   const { width = 0, height = 0 } = (await plot.boundingBox()) ?? {}
@@ -104,7 +104,7 @@ test('overview: a day of the chart is a door', async () => {
   assert.equal((await figuresOf(page))[0], String(cost_usd))
 })
 
-test('keys: one is made, its secret is shown once and works, and it is revoked by its name', async () => {
+test('keys: one is created, its secret is shown once and works, and it is revoked by name', async () => {
   const page = await person.visit('/dashboard/keys')
   await page.getByRole('button', { name: 'New key' }).click()
   await page.getByLabel('Name').fill('made here')
@@ -131,7 +131,7 @@ test('keys: one is made, its secret is shown once and works, and it is revoked b
   assert.equal((await bench.call('/v1/messages', hello, { key: secret ?? '' })).status, 401)
 })
 
-test('keys: a search and a filter stay through reload and the way back', async () => {
+test('keys: search and filter survive a reload and the back button', async () => {
   const page = await person.visit('/dashboard/keys?status=all')
   await page.getByLabel('Search keys').fill('proto')
   await page.waitForURL(/search=proto/)
@@ -167,7 +167,7 @@ test('one key: its limits are changed', async () => {
   )
 })
 
-test('one key: it is rotated step by step, and the errand is where it was after a reload', async () => {
+test('one key: it is rotated in steps, which survive a reload', async () => {
   const page = await person.visit(`/dashboard/keys/${hostile.id}`)
   await page.getByRole('button', { name: 'Rotate' }).click()
   await page.getByText('Both keys draw on one budget').waitFor()
@@ -186,7 +186,7 @@ test('one key: it is rotated step by step, and the errand is where it was after 
   await page.getByText('Done.').waitFor()
 })
 
-test('usage: ten sums are those of the report, whatever it is grouped by, and filters stay in the address', async () => {
+test('usage: ten sums match the report in every grouping, and the URL holds the filters', async () => {
   const page = await person.visit('/dashboard/usage')
   const { cost_usd, list_cost_usd, savings_usd } = await usageOf('')
   assert.deepEqual((await figuresOf(page)).slice(0, 3), [cost_usd, list_cost_usd, savings_usd].map(String))
@@ -211,7 +211,7 @@ test('usage: ten sums are those of the report, whatever it is grouped by, and fi
   assert.equal(await page.getByRole('button', { name: 'This month' }).getAttribute('aria-pressed'), 'true')
 })
 
-test('usage: the sum of one key and model is that of the calls behind it', async () => {
+test('usage: the sum of one key and model matches its calls', async () => {
   const page = await person.visit('/dashboard/usage?by=model,key')
   const cell = page.locator('tbody tr', { hasText: 'checkout' }).first().locator('td.figure a').first()
   const usd = await cell.locator('data').getAttribute('value')
@@ -220,7 +220,7 @@ test('usage: the sum of one key and model is that of the calls behind it', async
   await page.locator(`.sum-line data[value="${usd}"]`).waitFor()
 })
 
-test('requests: a call is found by its id, refused ones too, and its bill is arithmetic that comes to its cost', async () => {
+test('requests: a call is found by its id, refused ones too, and its bill adds up to its cost', async () => {
   const refused = await bench.call('/v1/messages', { ...hello, model: 'other' }, { key: checkout.key })
   assert.equal(refused.status, 403)
   const page = await person.visit('/dashboard/requests')
@@ -240,7 +240,7 @@ test('requests: a call is found by its id, refused ones too, and its bill is ari
   await page.waitForURL(/\/dashboard\/requests$/)
 })
 
-test('requests: what a call cost is credited back once', async () => {
+test('requests: the cost of a call is credited back once', async () => {
   const page = await person.visit(`/dashboard/requests/${billed}`)
   await page.getByRole('button', { name: 'Credit back' }).click()
   await page.getByLabel('Reason').fill('a test')
@@ -249,7 +249,7 @@ test('requests: what a call cost is credited back once', async () => {
   assert.equal(await page.getByRole('button', { name: 'Credit back' }).count(), 0)
 })
 
-test('requests: filters are the address, and new calls appear while one watches', async () => {
+test('requests: the URL holds the filters, and new calls appear on the open page', async () => {
   const page = await person.visit('/dashboard/requests')
   await page.getByLabel('Flag').selectOption('estimated')
   await page.waitForURL(/flag=estimated/)
@@ -264,7 +264,7 @@ test('requests: filters are the address, and new calls appear while one watches'
   await page.locator(`a[href="/dashboard/requests/${requestId}"]`).waitFor()
 })
 
-test('requests: a turn of a socket leads to all of them', async () => {
+test('requests: a turn of a socket links to all its turns', async () => {
   const ids: string[] = []
   for (let turn = 0; turn < 3; turn += 1)
     ids.push((await bench.call('/v1/messages', hello, { simulate })).requestId)
@@ -286,7 +286,7 @@ test('requests: a turn of a socket leads to all of them', async () => {
   assert.equal(await plain?.getByRole('link', { name: 'socket' }).count(), 0)
 })
 
-test('webhooks: an endpoint is made, tested, its delivery is seen and sent again, and it is deleted', async () => {
+test('webhooks: an endpoint is created, tested, its delivery shown and sent again, and it is deleted', async () => {
   const page = await person.visit('/dashboard/webhooks')
   await page.getByRole('button', { name: 'New endpoint' }).first().click()
   await page.getByLabel('URL').fill(receiver.url)
@@ -323,7 +323,7 @@ test('webhooks: an endpoint is made, tested, its delivery is seen and sent again
   await page.getByText(receiver.url).first().waitFor({ state: 'detached' })
 })
 
-test('prices: a model is found, with the price that its calls are rated by', async () => {
+test('prices: a model is found, with the price that its calls are rated at', async () => {
   const page = await person.visit('/dashboard/prices')
   await page.getByLabel('Search models').fill('haiku-5-5')
   await page.waitForURL(/search=haiku-5-5/)
@@ -343,13 +343,13 @@ test('prices: a model is found, with the price that its calls are rated by', asy
   await page.getByText('No model has that name.').waitFor()
 })
 
-test('names are text, whatever is in them', async () => {
+test('names are shown as text, whatever they contain', async () => {
   const page = await person.visit('/dashboard/keys?status=all')
   await page.getByText(HOSTILE).first().waitFor()
   assert.equal(await page.locator('main img').count(), 0)
 })
 
-test('the keyboard alone signs in, makes a key, opens it, and the dialog keeps the focus and gives it back', async () => {
+test('the keyboard alone signs in, creates a key and opens it, and the dialog traps and restores the focus', async () => {
   const page = await person.open('/dashboard')
   await page.getByLabel('Admin key or API key').waitFor()
   await page.keyboard.press('Tab')
@@ -400,6 +400,6 @@ test('the keyboard alone signs in, makes a key, opens it, and the dialog keeps t
   await page.getByRole('dialog').waitFor({ state: 'detached' })
 })
 
-test('no window has complained: no error, no violation of the policy, no request to another host', () => {
+test('no window had an error, a policy violation or a request to another host', () => {
   assert.deepEqual(person.complaints(), [])
 })

@@ -4,9 +4,9 @@ import type { BillingBench } from '../billing/bench-of-one.ts'
 import { changeDatabase, readDatabase } from '../support/read-database.ts'
 
 /**
- * A year of a small company, so that pages are looked at with realistic figures. Each kind of call is made once, through
- * the gateway, and then copied with other times: usage, prices and bills are real, and the sums are made anew from
- * the copies, so the sums agree.
+ * A year of a small company, for realistic figures. Each kind of call is made once through the gateway and
+ * then copied with other times: usage, prices and bills are real, and the sums are recomputed from the
+ * copies, so they agree.
  */
 
 interface Kind {
@@ -114,7 +114,7 @@ const TEAMS = [
 const STAGES = ['prod', 'staging', 'dev', 'ci', 'batch']
 
 export interface Year {
-  /** The keys by the names of their services. */
+  /** The keys by service name. */
   readonly keys: ReadonlyMap<string, { readonly id: string; readonly key: string }>
   /** A streamed call with a cached prompt, of today or yesterday. */
   readonly callId: string
@@ -147,7 +147,7 @@ export async function seedYear(bench: BillingBench): Promise<Year> {
       if (like !== undefined && perDay > 0)
         made.push({ ...like, key, kind: { ...like.kind, perDay }, address: `10.1.${i}.${j}` })
     }
-  // A record is answered when its call is settled, so all calls are settled after this.
+  // A lookup answers when its call has settled, so all calls have settled afterwards.
   for (const { id } of services) await bench.record(id)
   const copies = copiesOf(made, Date.now())
   const columns = (await readDatabase(gateway, `SELECT * FROM call WHERE id = '${made[0]?.id}'`))[0] ?? {}
@@ -216,7 +216,7 @@ async function callOnce(bench: BillingBench, kind: Kind, key: string, agent: str
   return requestId
 }
 
-/** A call that was made once, and the key that its copies are of. */
+/** A call that was made once, and the key of its copies. */
 interface Made {
   readonly id: string
   readonly key: string
@@ -224,7 +224,10 @@ interface Made {
   readonly address: string
 }
 
-/** The times of the calls of each kind: fewer on weekends, more by the year, two months with a campaign. Always the same. */
+/**
+ * The times of the calls of each kind: fewer on weekends, more during the year, two months with a campaign.
+ * Always the same.
+ */
 function copiesOf(made: readonly Made[], nowMs: number) {
   const random = createRandom(7)
   const calls: { ms: number; of: Made }[] = []
@@ -239,7 +242,7 @@ function copiesOf(made: readonly Made[], nowMs: number) {
         calls.push({ ms: dayMs + Math.floor(random() * DAY_MS), of })
     }
   }
-  // A few calls were just made, of one kind after the other.
+  // A few recent calls, of one kind after the other.
   for (const [i, of] of made.slice(0, 12).entries()) calls.push({ ms: nowMs - 7_000 - i * 41_000, of })
   const past = calls.filter(({ ms }) => ms < nowMs - 5_000).sort((a, b) => a.ms - b.ms)
   let atMs = 0
@@ -264,7 +267,7 @@ function createRandom(seed: number): () => number {
   }
 }
 
-/** Sets up credit, a key near its cap, one that has spent it, one that ends soon, one that is revoked, and refusals. */
+/** Sets up credit, keys near their cap, spent, expiring and revoked, and refusals. */
 async function setLimits({ gateway, credit, call }: BillingBench, keys: Year['keys']): Promise<void> {
   await credit(CREDIT_USD)
   for (const [name, share] of [

@@ -18,7 +18,7 @@ after(async () => {
   await bench.close()
 })
 
-test('a browser at the root is sent to the dashboard, and signs in with an admin key', async () => {
+test('a browser at / is redirected to the dashboard, and signs in with an admin key', async () => {
   const page = await person.open('/')
   assert.match(page.url(), /\/dashboard$/)
   await page.getByLabel('Admin key or API key').waitFor()
@@ -46,7 +46,7 @@ test('a wrong key is refused with the reason', async () => {
   }
 })
 
-test('signing out ends the session, and the page that one was on opens again after signing in', async () => {
+test('signing out ends the session, and the last page opens again after signing in', async () => {
   const page = await person.open('/dashboard/usage?by=day')
   await signIn(page, gateway.adminKey)
   await page.getByRole('button', { name: 'Sign out' }).click()
@@ -58,7 +58,7 @@ test('signing out ends the session, and the page that one was on opens again aft
   assert.match(page.url(), /usage\?by=day$/)
 })
 
-test('before the first call the page teaches it, and shows it when it comes', async () => {
+test('before the first call the page explains how to make it, and shows it when it arrives', async () => {
   const page = await person.visit('/dashboard')
   assert.deepEqual(await violationsOf(page), [])
   await page.getByRole('button', { name: 'Create a key with a cap of $10' }).click()
@@ -72,7 +72,7 @@ test('before the first call the page teaches it, and shows it when it comes', as
   await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor()
 })
 
-test('with nothing in them, pages say what would be here and how it gets there', async () => {
+test('empty pages say what they will show and how to get there', async () => {
   for (const [path, words] of [
     ['/dashboard/keys?status=revoked', 'No key matches.'],
     ['/dashboard/usage?start=2020-01-01&end=2020-01-31', 'No settled calls in this period.'],
@@ -88,7 +88,7 @@ test('with nothing in them, pages say what would be here and how it gets there',
   }
 })
 
-test('a session that is over after twelve hours asks to sign in again, where one was', async () => {
+test('a session that has expired after twelve hours asks to sign in again, on the same page', async () => {
   const page = await person.open('/dashboard/keys')
   await signIn(page, gateway.adminKey)
   await page.getByRole('heading', { level: 1, name: 'Keys' }).waitFor()
@@ -98,7 +98,7 @@ test('a session that is over after twelve hours asks to sign in again, where one
   await page.getByRole('heading', { level: 1, name: 'Keys' }).waitFor()
 })
 
-test('a session ends with its admin key, in a browser that is open', async () => {
+test('a session ends with its admin key, in an open browser', async () => {
   const page = await person.open('/dashboard/keys')
   await signIn(page, gateway.adminKey)
   await page.getByRole('heading', { level: 1, name: 'Keys' }).waitFor()

@@ -24,7 +24,7 @@ const TODAY = dayOf(Date.now())
 const numbers = (count: number) =>
   `WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ${count})`
 
-test('what is on its way is shown as such, and a failure says what failed and is tried again', async () => {
+test('loading is shown, and a failure says what failed and offers a retry', async () => {
   const page = await person.visit('/dashboard/prices')
   let fails = true
   await page.route('**/v1/keys?*', async (route) => {
@@ -49,7 +49,7 @@ test('what is on its way is shown as such, and a failure says what failed and is
   assert.deepEqual(await violationsOf(page), [])
 })
 
-test('a page is painted before its script is loaded, and complete before any answer of the API', async () => {
+test('a page is painted before its script loads, and complete before any API response', async () => {
   const page = await person.visit('/dashboard/prices')
   await page.route(/\/(gateway\/v1|v1)\//, () => {})
   await page.goto(`${gateway.url}/dashboard/keys`)
@@ -61,7 +61,7 @@ test('a page is painted before its script is loaded, and complete before any ans
   await page.getByText('Tollgate', { exact: true }).waitFor()
 })
 
-test('a figure that was read stays while the gateway is away, and the page goes on when it is back', async () => {
+test('figures stay while the gateway is down, and the page continues when it is back', async () => {
   const page = await person.visit('/dashboard/keys')
   await page.getByRole('link', { name: 'test', exact: true }).waitFor()
   await page.context().setOffline(true)
@@ -71,7 +71,7 @@ test('a figure that was read stays while the gateway is away, and the page goes 
   await page.getByRole('alert').waitFor({ state: 'detached' })
 })
 
-test('a name of 120 emoji, markup and text from right to left leave the page as wide as it was', async () => {
+test('a name with 120 emoji, markup and right-to-left text does not widen the page', async () => {
   for (const name of [
     '🦜'.repeat(120),
     '<img src=x onerror=alert(1)>'.repeat(4),
@@ -91,7 +91,7 @@ test('a name of 120 emoji, markup and text from right to left leave the page as 
   }
 })
 
-test('with 100,000 keys and five million calls, pages show a hundred rows, the next ones, and what is searched for', async () => {
+test('with 100,000 keys and five million calls, pages show a hundred rows, the next ones, and search results', async () => {
   const isSqlite = gateway.databaseUrl === null
   const { id } = await gateway.createKey('the last of all')
   await changeDatabase(
@@ -103,7 +103,7 @@ test('with 100,000 keys and five million calls, pages show a hundred rows, the n
        ${isSqlite ? 'randomblob(32)' : "decode(md5('' || i) || md5('x' || i), 'hex')"},
        'svc_live_xxxxxxx', 'xxxx', 0 FROM n`,
   )
-  // Lists are read by cursor and reports from the sums of days, so the number of calls matters for neither.
+  // Lists are read by cursor and reports from daily sums, so the number of calls does not matter.
   await fillLog(gateway, id, LOGGED_CALLS, Date.now())
   await changeDatabase(
     gateway,

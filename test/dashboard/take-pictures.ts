@@ -6,9 +6,9 @@ import { PICTURES_DIR, takePicture } from './browser.ts'
 import { PAGES, person } from './company.ts'
 
 /**
- * `npm run pictures`: pictures of every page at three widths, in light and dark, for people to look at, in
- * test-results/dashboard; those of the README and the documents are copied to docs/pictures. Names of pages after `--`
- * take those alone.
+ * `npm run pictures`: screenshots of every page at three widths, in light and dark, in
+ * test-results/dashboard; those of the README and the documents are copied to docs/pictures. Names of pages
+ * after `--` select them.
  */
 
 const DOCS_DIR = fileURLToPath(new URL('../../docs/pictures/', import.meta.url))

@@ -23,8 +23,8 @@ import { until } from '../support/until.ts'
 import { buildImage, type Image, pathWith, readDockerfile } from './dockerfile.ts'
 
 /**
- * The image of deploy/Dockerfile, built without Docker: its steps run as they stand, in an empty folder. The steps pack the
- * package as it is published and install it from the tarball, so this is also the test of `npm install tollgate`.
+ * The image of deploy/Dockerfile, built without Docker: its steps run unchanged in an empty folder. They pack
+ * the package as published and install the tarball, so this also tests `npm install tollgate`.
  */
 
 const execute = promisify(execFile)
@@ -36,7 +36,7 @@ let serving: ChildProcess | null = null
 
 before(async () => {
   mkdirSync(programs)
-  // The user `node` exists only in the image, so `chown` is a stand-in.
+  // The user `node` exists only in the image, so `chown` is a stub.
   writeFileSync(join(programs, 'chown'), '#!/bin/sh\ntest "$1" = node:node && test -d "$2"\n')
   chmodSync(join(programs, 'chown'), 0o755)
   const instructions = readDockerfile(readFileSync(join(root, 'deploy/Dockerfile'), 'utf8'))
@@ -51,12 +51,12 @@ after(() => {
 
 const packaged = () => join(image.root, 'opt/tollgate/node_modules/tollgate')
 
-test('it runs as a user without rights, and its data folder is closed to others', () => {
+test('the image runs as an unprivileged user with a private data folder', () => {
   assert.equal(image.user, 'node')
   assert.equal(statSync(join(image.root, 'data')).mode & 0o777, 0o700)
 })
 
-test('the package has every file that it reads beside its code, and the code of every thread', () => {
+test('the package contains every file that it reads beside its code, and the code of every thread', () => {
   const files = globSync('dist/**/*.js', { cwd: packaged() })
   const named = files.flatMap((file) => {
     const text = readFileSync(join(packaged(), file), 'utf8')
@@ -66,7 +66,7 @@ test('the package has every file that it reads beside its code, and the code of 
   })
   assert.ok(named.filter((file) => /worker|thread/.test(file)).length >= 3, 'no thread was found')
   assert.ok(named.some((file) => file.endsWith('list-prices.json')))
-  // The source of the dashboard is only in a checkout, where the build may be older.
+  // Only a checkout has the dashboard's source, whose build may be older.
   const read = named.filter((file) => !file.endsWith('/dashboard/src/'))
   assert.deepEqual(
     read.filter((file) => !existsSync(file)),
@@ -75,7 +75,7 @@ test('the package has every file that it reads beside its code, and the code of 
   assert.deepEqual(globSync('**/*.ts', { cwd: join(packaged(), 'dist') }), [])
 })
 
-test('it starts, is healthy, makes a key, calls, counts a cut stream, audits its ledger and stops', async () => {
+test('the image starts, is healthy, creates a key, makes calls, bills a cut stream, audits its ledger and stops', async () => {
   const [program = '', ...args] = image.command
   const child = spawn(program, args, {
     cwd: image.workingDir,

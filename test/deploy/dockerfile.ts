@@ -30,15 +30,15 @@ export interface Image {
 export interface BuildPlace {
   /** The build context of `docker build`. */
   readonly context: string
-  /** An empty folder: each stage gets a folder in it, which stands for the root of its file system. */
+  /** An empty folder: each stage gets a folder in it as the root of its file system. */
   readonly folder: string
-  /** The packages that `npm ci` has installed, which are linked instead of being fetched again. */
+  /** The packages that `npm ci` installed, linked instead of downloaded again. */
   readonly nodeModules: string
-  /** A folder of programs that are found before those of the machine. */
+  /** A folder of programs that precedes the machine's on PATH. */
   readonly programs: string
 }
 
-/** Runs the instructions, as far as folders can stand for images. An unknown instruction fails. */
+/** Runs the instructions, as far as folders can replace images. An unknown instruction fails. */
 export async function buildImage(instructions: readonly Instruction[], place: BuildPlace): Promise<Image> {
   const stages = new Map<string, string>()
   let root = ''

@@ -33,10 +33,10 @@ const unit = textOf('tollgate.service')
 const directive = (name: string) =>
   new RegExp(`^${name}=(.*)$`, 'm').exec(unit)?.[1] ?? assert.fail(`no ${name}`)
 
-/** The most that a gateway takes to stop: streams finish, then calls are settled. */
+/** The longest stop of a gateway: streams finish, then calls settle. */
 const stopSeconds = (limits.drainMs + limits.settleOnStopMs) / 1_000
 
-test('every variable that a file of deploy names is one of Tollgate’s', () => {
+test('every variable in the files of deploy is one of Tollgate’s', () => {
   const known = new Set(ENVIRONMENT_HELP.match(/\bTOLLGATE_[A-Z_]+\b/g))
   for (const { name } of readdirSync(deploy, { withFileTypes: true }).filter((entry) => entry.isFile())) {
     for (const variable of textOf(name).match(/\bTOLLGATE_[A-Z_]+\b/g) ?? [])
@@ -44,7 +44,7 @@ test('every variable that a file of deploy names is one of Tollgate’s', () => 
   }
 })
 
-test('compose.yaml: the gateways share database, pepper and admin key, and have data of their own', () => {
+test('compose.yaml: the gateways share database, pepper and admin key, and have separate data', () => {
   const [first, second] = gateways
   assert.deepEqual(first?.environment, second?.environment)
   const own = gateways.map(({ volumes = [] }) => volumes.find((volume) => volume.endsWith(':/data')) ?? '')
@@ -52,7 +52,7 @@ test('compose.yaml: the gateways share database, pepper and admin key, and have 
   for (const volume of own) assert.ok(Object.hasOwn(compose.volumes, volume.split(':')[0] ?? ''), volume)
 })
 
-test('compose.yaml: the loader takes its environment and its file, and believes the proxy of its network alone', () => {
+test('compose.yaml: the configuration loads, and trusts only the proxy of its network', () => {
   const [gateway = assert.fail('no gateway')] = gateways
   const mounted = gateway.volumes?.find((volume) =>
     volume.includes(gateway.environment?.['TOLLGATE_CONFIG'] ?? '-'),
@@ -72,7 +72,7 @@ test('compose.yaml: the loader takes its environment and its file, and believes 
   assert.equal(config.databaseUrl?.reveal(), `postgres://tollgate:${'f'.repeat(64)}@postgres:5432/tollgate`)
 })
 
-test('compose.yaml: every file that it mounts is there, and a stop has the time that it takes', () => {
+test('compose.yaml: every mounted file exists, and the stop grace period is long enough', () => {
   for (const { volumes = [] } of Object.values(compose.services)) {
     for (const volume of volumes.filter((text) => text.startsWith('./')))
       assert.ok(existsSync(join(deploy, volume.split(':')[0] ?? '')), volume)
@@ -101,7 +101,7 @@ interface Probe {
   readonly httpGet: { readonly path: string; readonly port: string }
 }
 
-test('kubernetes.yaml: probes, ports, secrets and volumes are those of the gateway, and the loader takes its environment', () => {
+test('kubernetes.yaml: probes, ports, secrets and volumes match the gateway, and the configuration loads', () => {
   const manifests = parseAllDocuments(textOf('kubernetes.yaml')).map((each) => each.toJS() as Manifest)
   const named = (kind: string) => manifests.find((each) => each.kind === kind) ?? assert.fail(`no ${kind}`)
   const { template, volumeClaimTemplates } = named('StatefulSet').spec as {
@@ -147,14 +147,14 @@ test('kubernetes.yaml: probes, ports, secrets and volumes are those of the gatew
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-deploy-'))
   try {
     writeFileSync(join(folder, 'tollgate.json'), mounted[0]?.[1] ?? '')
-    // Unless service links are off, a pod gets these variables for each Service of its namespace.
+    // With service links on, a pod gets these variables for each Service of its namespace.
     const prefix = named('Service').metadata.name.toUpperCase()
     const links =
       template.spec.enableServiceLinks === false
         ? {}
         : { [`${prefix}_SERVICE_HOST`]: '10.96.0.10', [`${prefix}_PORT`]: 'tcp://10.96.0.10:80' }
     const environment = { ...links, ...named('Secret').stringData }
-    // Nobody may run with a published admin key or pepper.
+    // A published admin key or pepper must not work.
     assert.throws(() => readConfig(environment, folder), /TOLLGATE_ADMIN_KEY[\s\S]*TOLLGATE_PEPPER/)
     const secret = '0'.repeat(64)
     const read = readConfig({ ...environment, TOLLGATE_PEPPER: secret, TOLLGATE_ADMIN_KEY: secret }, folder)
@@ -165,7 +165,7 @@ test('kubernetes.yaml: probes, ports, secrets and volumes are those of the gatew
   }
 })
 
-test('tollgate.service: what it may write is its own folders, and the loader takes its variables', () => {
+test('tollgate.service: only its own folders are writable, and the configuration loads', () => {
   assert.equal(directive('DynamicUser'), 'yes')
   assert.equal(directive('ProtectSystem'), 'strict')
   assert.equal(directive('NoNewPrivileges'), 'yes')

@@ -9,7 +9,7 @@ const rows = Array.from(
   ([, model = '', tokens, usd = '']) => ({ model, maxTokens: tokens?.replaceAll(',', ''), usd }),
 )
 
-/** A request of an agent: a tool of its own and a hundred thousand bytes of conversation. */
+/** A request of an agent: its own tool and 100,000 bytes of conversation. */
 function requestOf(model: string, maxTokens: string | undefined) {
   const said = [{ role: 'user', content: 'x'.repeat(100_000) }]
   const schema = { type: 'object', properties: {} }
@@ -36,7 +36,7 @@ function requestOf(model: string, maxTokens: string | undefined) {
       }
 }
 
-test('the holds that the page states for agents are those of the shipped prices', async () => {
+test('the holds that the page states for agents match the shipped prices', async () => {
   assert.equal(rows.length, 7)
   for (const { model, maxTokens, usd } of rows) {
     const { path, body } = requestOf(model, maxTokens)

@@ -13,8 +13,8 @@ import { after, before, test } from '../support/suite.ts'
 import { readToml } from './read-toml.ts'
 
 /**
- * The settings that the page shows, read from it, and with each the call that the agent makes by its sources: through the
- * SDK that the agent is built on, with that base URL and that key.
+ * The settings of the page and, for each, the agent's call as its source makes it: with the agent's SDK, that
+ * base URL and that key.
  */
 
 const PAGE = 'docs/CODING-AGENTS.md'
@@ -32,7 +32,7 @@ after(async () => {
   await simulator.close()
 })
 
-/** The files of a section, with the gateway of this test in place of the usual address and its key in place of the variable. */
+/** The files of a section, with this test's gateway URL and its key instead of the variable. */
 function filesOf(agent: string, language = 'json'): string[] {
   const blocks = readBlocks(PAGE).filter((each) => each.section === agent && each.language === language)
   assert.ok(blocks.length > 0, `${PAGE} has no ${language} for ${agent}`)
@@ -85,7 +85,7 @@ async function sayWithAiSdk(name: string, settings: SdkSettings, model: string):
   assert.notEqual((await generateText({ model: modelOf(model), prompt: 'Hello', maxRetries: 0 })).text, '')
 }
 
-test('Claude Code: the settings file leads to the Messages API, counting and the warm-up included', async () => {
+test('Claude Code: the settings file reaches the Messages API, including token counting and the warm-up', async () => {
   const [file = ''] = filesOf('Claude Code')
   const { env } = JSON.parse(file) as { env: { ANTHROPIC_BASE_URL: string; ANTHROPIC_AUTH_TOKEN: string } }
   const client = new Anthropic({
@@ -96,12 +96,12 @@ test('Claude Code: the settings file leads to the Messages API, counting and the
   await sayMessages(client, 'claude-haiku-5-5')
   const counted = await client.messages.countTokens({ model: 'claude-haiku-5-5', messages })
   assert.ok(counted.input_tokens > 0)
-  // Claude Code goes on with any answer.
+  // Claude Code continues after any answer.
   const warmUp = await fetch(`${env.ANTHROPIC_BASE_URL}/api/hello`, { method: 'HEAD' })
   assert.equal(warmUp.status, 401)
 })
 
-test('Codex: the provider in config.toml leads to the Responses API', async () => {
+test('Codex: the provider in config.toml reaches the Responses API', async () => {
   const [file = ''] = filesOf('Codex', 'toml')
   const config = readToml(file) as {
     model: string
@@ -113,7 +113,7 @@ test('Codex: the provider in config.toml leads to the Responses API', async () =
   await sayResponses(new OpenAI({ baseURL: provider.base_url, apiKey: gateway.apiKey }), config.model)
 })
 
-test('opencode: the providers of both forms of its file lead to their APIs', async () => {
+test('opencode: the providers of both file formats reach their APIs', async () => {
   const [second = '', first = ''] = filesOf('opencode')
   type Models = Record<string, { package?: string }>
   const { model, providers } = JSON.parse(second) as {
@@ -132,7 +132,7 @@ test('opencode: the providers of both forms of its file lead to their APIs', asy
     await sayWithAiSdk(provider.tollgate.npm, provider.tollgate.options, id)
 })
 
-test('Cline: both rows of its settings lead to their APIs', async () => {
+test('Cline: both rows of its settings reach their APIs', async () => {
   const rows = page.matchAll(
     /^\| (OpenAI Compatible|Anthropic)[^|]* \| `([^`]+)` \| `([^`]+)` \| `([^`]+)` \|$/gm,
   )
@@ -146,7 +146,7 @@ test('Cline: both rows of its settings lead to their APIs', async () => {
   assert.deepEqual(kinds, ['OpenAI Compatible', 'Anthropic'])
 })
 
-test('Qwen Code: the models of both protocols lead to their APIs', async () => {
+test('Qwen Code: the models of both protocols reach their APIs', async () => {
   const [file = ''] = filesOf('Qwen Code')
   const { modelProviders, model } = JSON.parse(file) as {
     modelProviders: Record<'openai' | 'anthropic', [{ id: string; envKey: string; baseUrl: string }]>
@@ -160,7 +160,7 @@ test('Qwen Code: the models of both protocols lead to their APIs', async () => {
   await sayMessages(client, claude.id)
 })
 
-test('pi: both providers of models.json lead to their APIs', async () => {
+test('pi: both providers of models.json reach their APIs', async () => {
   const [file = ''] = filesOf('pi')
   type Provider = { baseUrl: string; api: string; apiKey: string; models: { id: string }[] }
   const { providers } = JSON.parse(file) as { providers: Record<string, Provider> }
@@ -175,11 +175,11 @@ test('pi: both providers of models.json lead to their APIs', async () => {
   }
 })
 
-/** The sentences of the table, with every number and date made alike. */
+/** The sentences of the table, with every number and date masked. */
 const alike = (sentence: string) =>
   sentence.replaceAll(/\d+ [A-Z][a-z]+ \(UTC\)/g, '<day>').replaceAll(/[\d.]*\d(?= )/g, '<n>')
 
-test('the refusals that the page quotes are what the gateway says, in the words of each SDK', async () => {
+test('the refusals quoted on the page match the gateway’s, as each SDK shows them', async () => {
   const quoted = new Map(
     Array.from(page.matchAll(/^\| (40\d) `\w+` \| `([^`]+)` \|$/gm), ([, status = '', said = '']) => [
       status,

@@ -7,19 +7,19 @@ import { type Block, PAGES, readBlocks } from '../support/document-blocks.ts'
 import { test } from '../support/suite.ts'
 import { readToml } from './read-toml.ts'
 
-/** Blocks that are not run are parsed, as far as there is a parser. */
+/** Parses the blocks that no test runs, if there is a parser. */
 
 const blocks = PAGES.flatMap(readBlocks)
 const placeOf = ({ page, line }: Block) => `${page}:${line}`
 
 /** Languages whose blocks `run-pages.test.ts` runs. */
 const RUN = ['sh', 'bash', 'js', 'javascript', 'ts', 'typescript']
-/** Blocks without a parser: diagrams, output, and a language that only its server can read. */
+/** Blocks without a parser: diagrams, output, and languages that only their server reads. */
 const UNREAD = ['', 'text', 'sql']
 
 /**
- * How many blocks may need something that a test machine does not have. Each of them is an untested example. They
- * install, serve until stopped, or need PostgreSQL, Docker, systemd, another vendor's CLI or an account with a provider.
+ * How many blocks may need something that a test machine lacks. Each is an untested example. They install,
+ * serve until stopped, or need PostgreSQL, Docker, systemd, another vendor's CLI or a provider account.
  */
 const NO_RUN_MAX = 16
 
@@ -34,21 +34,21 @@ const readers: Readonly<Record<string, (text: string) => void>> = {
 }
 
 for (const [language, read] of Object.entries(readers)) {
-  test(`every ${language} block of the documentation can be read`, () => {
+  test(`every ${language} block of the documentation parses`, () => {
     for (const block of blocks.filter((each) => each.language === language)) {
       assert.doesNotThrow(() => read(block.text), placeOf(block))
     }
   })
 }
 
-/** A command that reads the block from its standard input and fails where its syntax is wrong. */
+/** A command that reads the block from standard input and fails on invalid syntax. */
 const compilers: Readonly<Record<string, readonly [command: string, ...args: string[]]>> = {
   python: ['python3', '-c', 'import ast, sys; ast.parse(sys.stdin.read())'],
   go: ['gofmt', '-e'],
 }
 
 for (const [language, [command, ...args]] of Object.entries(compilers)) {
-  test(`every ${language} block has the syntax of its language, where ${command} is installed`, (context) => {
+  test(`every ${language} block has valid syntax, if ${command} is installed`, (context) => {
     for (const block of blocks.filter((each) => each.language === language)) {
       const { error, status, stderr } = spawnSync(command, args, { input: block.text, encoding: 'utf8' })
       if (error !== undefined) return context.diagnostic(`${command} cannot be started: ${error.message}`)
@@ -57,13 +57,13 @@ for (const [language, [command, ...args]] of Object.entries(compilers)) {
   })
 }
 
-test('every block is run, read or of a language that cannot be', () => {
+test('every block is run, parsed or in a language without a parser', () => {
   const known = [...RUN, ...UNREAD, ...Object.keys(readers), ...Object.keys(compilers)]
   for (const block of blocks)
     assert.ok(known.includes(block.language), `${placeOf(block)}: ${block.language}`)
 })
 
-test('shell blocks that are not run have the syntax of bash, and name commands of tollgate', () => {
+test('shell blocks that are not run have valid bash syntax and name commands of tollgate', () => {
   for (const block of blocks.filter(({ noRun, language }) => noRun !== null && language === 'sh')) {
     const { status, stderr } = spawnSync('bash', ['-n'], { input: block.text, encoding: 'utf8' })
     assert.equal(status, 0, `${placeOf(block)}: ${stderr}`)
@@ -72,7 +72,7 @@ test('shell blocks that are not run have the syntax of bash, and name commands o
   }
 })
 
-test('docs/OPERATIONS.md: the checklist is complete, and the commands for systemd, Docker and Kubernetes can be parsed', () => {
+test('docs/OPERATIONS.md: the checklist is complete, and its systemd, Docker and Kubernetes commands parse', () => {
   const page = readFileSync(new URL('../../docs/OPERATIONS.md', import.meta.url), 'utf8')
   const sectionOf = (title: string) =>
     page.split(`\n## ${title}\n`)[1]?.split('\n## ')[0] ?? assert.fail(`no section ${title}`)
@@ -92,7 +92,7 @@ test('docs/OPERATIONS.md: the checklist is complete, and the commands for system
   }
 })
 
-test('few blocks are not run, and each says why', (context) => {
+test('few blocks are not run, and each gives a reason', (context) => {
   const notRun = blocks.filter(({ noRun }) => noRun !== null)
   for (const block of notRun) {
     context.diagnostic(`${placeOf(block)} is not run: ${block.noRun}`)

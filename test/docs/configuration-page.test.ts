@@ -10,12 +10,12 @@ import { configurationFiles, DESCRIPTIONS } from './configuration-page.ts'
 
 const textOf = (name: string) => readFileSync(join(root, name), 'utf8')
 
-test('the tables of docs/CONFIGURATION.md, the example file and its schema are those that the schema makes', () => {
+test('the tables of docs/CONFIGURATION.md, the example file and its schema are up to date', () => {
   for (const [name, text] of Object.entries(configurationFiles()))
     assert.equal(textOf(name), text, `run \`node test/docs/configuration-page.ts\` and commit ${name}`)
 })
 
-test('every variable and every setting is described, and no other', () => {
+test('exactly the existing variables and settings are described', () => {
   assert.deepEqual(Object.keys(DESCRIPTIONS).sort(), [...Object.keys(VARIABLES), ...SETTING_NAMES].sort())
 })
 
@@ -24,7 +24,7 @@ test('the example file changes no default, and its comments are skipped', () => 
   assert.deepEqual(config, readConfig({}, root))
 })
 
-test('the schema for editors accepts the example file and names what is wrong', () => {
+test('the schema for editors accepts the example file and reports wrong settings', () => {
   const check = new Ajv2020({ strict: false }).compile(JSON.parse(textOf('tollgate.schema.json')))
   const example = JSON.parse(textOf('tollgate.example.json'))
   assert.ok(check(example), JSON.stringify(check.errors))

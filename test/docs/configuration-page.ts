@@ -4,8 +4,9 @@ import { z } from 'zod'
 import { SETTING_NAMES, SETTINGS, VARIABLES } from '../../src/config-schema.ts'
 
 /**
- * The tables of docs/CONFIGURATION.md, tollgate.example.json and tollgate.schema.json, from the schema of the configuration
- * and src/config-descriptions.json. `node test/docs/configuration-page.ts` writes all three; a test compares them.
+ * The tables of docs/CONFIGURATION.md, tollgate.example.json and tollgate.schema.json, from the schema of the
+ * configuration and src/config-descriptions.json. `node test/docs/configuration-page.ts` writes all three; a
+ * test compares them.
  */
 
 const pathOf = (name: string) => fileURLToPath(new URL(`../../${name}`, import.meta.url))
@@ -68,7 +69,7 @@ function variableTable(): string {
   ].join('\n')
 }
 
-/** The schema of the file, of a setting by its full name. */
+/** The schema of the file, by the full name of a setting. */
 const file = schemaOf(SETTINGS)
 function settingOf(name: string): Json {
   const found = name
@@ -91,7 +92,7 @@ function settingTable(): string {
   ].join('\n')
 }
 
-/** The page with its two tables written anew. */
+/** The page with its two tables regenerated. */
 function page(): string {
   const tables: Readonly<Record<string, string>> = { variables: variableTable(), settings: settingTable() }
   return textOf('docs/CONFIGURATION.md').replaceAll(
@@ -100,7 +101,7 @@ function page(): string {
   )
 }
 
-/** Every setting with its default, under a comment that says what it is. */
+/** Every setting with its default, below a comment that describes it. */
 function exampleFile(): string {
   const example: Record<string, unknown> = { $schema: './tollgate.schema.json' }
   for (const [name, schema] of Object.entries(members(file))) {
@@ -144,7 +145,7 @@ function described(name: string, schema: Json): Json {
   }
 }
 
-/** The files that are made, with their text. */
+/** The generated files with their text. */
 export function configurationFiles(): Readonly<Record<string, string>> {
   return {
     'docs/CONFIGURATION.md': page(),

@@ -4,7 +4,7 @@ import { allEndpoints } from '../../src/providers/find-endpoint.ts'
 import { test } from '../support/suite.ts'
 import { endpointTables, PAGE_FILE, pageWithEndpoints } from './endpoint-tables.ts'
 
-test('the endpoints of docs/COMPATIBILITY.md are those of the tables', () => {
+test('the endpoints of docs/COMPATIBILITY.md match the tables', () => {
   assert.equal(
     readFileSync(PAGE_FILE, 'utf8'),
     pageWithEndpoints(),

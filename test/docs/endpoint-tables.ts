@@ -5,8 +5,8 @@ import type { Endpoint } from '../../src/providers/endpoint.ts'
 import { allEndpoints } from '../../src/providers/find-endpoint.ts'
 
 /**
- * The end of docs/COMPATIBILITY.md: every endpoint of the tables. `node test/docs/endpoint-tables.ts` writes it; a test
- * compares the committed page with it.
+ * The end of docs/COMPATIBILITY.md: every endpoint of the tables. `node test/docs/endpoint-tables.ts` writes
+ * it; a test compares it.
  */
 
 export const PAGE_FILE = fileURLToPath(new URL('../../docs/COMPATIBILITY.md', import.meta.url))
@@ -19,7 +19,7 @@ const SURFACE_TITLES: Readonly<Record<Surface, string>> = {
   chat: 'Chat and Responses (OpenAI)',
 }
 
-/** The ways in which calls are billed, in the order of the page. */
+/** The billing classes, in the order of the page. */
 const KINDS: readonly (readonly [title: string, about: string, has: (endpoint: Endpoint) => boolean])[] = [
   [
     'Metered',
@@ -60,7 +60,7 @@ const KINDS: readonly (readonly [title: string, about: string, has: (endpoint: E
   ],
 ]
 
-/** The page, with its generated end written anew. */
+/** The page with its generated end rewritten. */
 export function pageWithEndpoints(): string {
   const page = readFileSync(PAGE_FILE, 'utf8')
   const generated = page.indexOf('\n', page.indexOf(MARKER)) + 1
@@ -89,7 +89,7 @@ export function endpointTables(): string {
   return `${lines.join('\n').trimEnd()}\n`
 }
 
-/** One row for each template and its note: its methods, and whether the endpoint is about something stored. */
+/** One row per template and note: its methods, and whether the endpoint concerns stored objects. */
 function rowsOf(endpoints: readonly Endpoint[]): string[] {
   const rows = Map.groupBy(endpoints, (endpoint) => `\`${endpoint.template}\` | ${noteOf(endpoint)}`)
   return [...rows].map(([said, among]) => `| ${among.map(({ method }) => method).join(' ')} | ${said} |`)

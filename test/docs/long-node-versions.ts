@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import { root } from '../style/source-tree.ts'
 
 /**
- * Runs the examples of the documentation with the versions of Node.js that a reader may have. The gateway and the command
- * `tollgate` run on the pinned version; `node` in an example is the reader's. Versions are npm packages, installed into a
- * temporary folder.
+ * Runs the examples of the documentation on the Node.js versions that readers may have. The gateway and the
+ * command `tollgate` run on the pinned version; `node` in an example is the reader's. Versions are npm
+ * packages, installed into a temporary folder.
  */
 
 const [, , ...named] = process.argv

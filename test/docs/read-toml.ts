@@ -1,4 +1,4 @@
-/** The values of TOML that are read: strings, whole numbers, booleans and lists of these. */
+/** The TOML values that are read: strings, integers, booleans and lists of these. */
 type Value = string | number | boolean | readonly Value[]
 
 export interface Table {
@@ -6,8 +6,8 @@ export interface Table {
 }
 
 /**
- * Reads the part of TOML that configuration files of coding agents use: tables, bare keys, and values that are JSON too.
- * Other syntax throws, so that an example that outgrows this reader is noticed.
+ * Reads the part of TOML that configuration files of coding agents use: tables, bare keys, and values that
+ * are also JSON. Other syntax throws, so that an unsupported example is noticed.
  */
 export function readToml(text: string): Table {
   const root: Table = {}

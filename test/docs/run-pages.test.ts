@@ -13,13 +13,13 @@ import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { after, before, test } from '../support/suite.ts'
 
 /**
- * Every shell and every JavaScript example of README and docs, as it stands, against a gateway with the simulator. The
- * blocks of a page run in their order in one shell and one folder: variables and files of a block are there for the next.
- * Pages name the gateway by its usual address and keys as `svc_live_…`; those three texts are replaced, and nothing else.
+ * Runs every shell and JavaScript example of README and docs, unchanged, against a gateway with the
+ * simulator. The blocks of a page run in order in one shell and one folder, so they share variables and
+ * files. Only the usual gateway address and the keys `svc_live_…` and `svc_admin_…` are replaced.
  */
 
 const SHELL = new Set(['sh', 'bash'])
-/** The file ending for each language, for the file that a block is run from. */
+/** The file ending for each language, for the file that a block runs from. */
 const SCRIPTS: Readonly<Record<string, string>> = {
   js: 'mjs',
   javascript: 'mjs',
@@ -30,10 +30,16 @@ const SCRIPTS: Readonly<Record<string, string>> = {
 /** The folder of the reader's Node.js: `long-node-versions.ts` sets older ones. */
 const EXAMPLE_NODE = process.env['TEST_EXAMPLE_NODE'] ?? dirname(process.execPath)
 
-/** The numbered steps of a page are the runbook of a leaked key: `test/cli/leaked-key-runbook.test.ts` runs them. */
+/**
+ * The numbered steps of a page are the runbook for a leaked key: `test/cli/leaked-key-runbook.test.ts` runs
+ * them.
+ */
 const isRunElsewhere = ({ section }: Block) => /^\d\. /.test(section)
 
-/** An example that does not end, such as a server, fails with its page. The longest page takes some ten seconds. */
+/**
+ * An example that does not end, such as a server, fails with its page. The longest page takes about ten
+ * seconds.
+ */
 const PAGE_TIMEOUT_MS = 120_000
 
 const isRunnable = ({ language }: Block) => SHELL.has(language) || Object.hasOwn(SCRIPTS, language)
@@ -63,7 +69,7 @@ after(async () => {
   rmSync(folder, { recursive: true })
 })
 
-/** A reader's folder: the data directory of the gateway, and the packages that the examples import. */
+/** A reader's folder: the data directory of the gateway, and the packages that examples import. */
 function makeWorkplace(page: string): string {
   const place = join(folder, page.replaceAll(/\W/g, '-'))
   mkdirSync(place)
@@ -72,7 +78,7 @@ function makeWorkplace(page: string): string {
   return place
 }
 
-/** The shell text of a block. The block's place in the page goes ahead to the error output. */
+/** The shell text of a block. Its position in the page is written to stderr first. */
 function commandOf(block: Block, place: string, spelled: (text: string) => string): string {
   const at = `${block.page}:${block.line}`
   const lines = [`echo '@ ${at}' >&2`, `export CURL_EXPECTS=${block.refused ?? ''}`]
@@ -102,7 +108,7 @@ async function runPage(page: string, blocks: readonly Block[]): Promise<void> {
     TMPDIR: tmpdir(),
     NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] ?? '',
   }
-  // The shell has a process group of its own, so that an example that does not end is killed with it.
+  // The shell has its own process group, so that an example that does not end is killed with it.
   const shell = spawn('bash', ['--norc', '-euo', 'pipefail', '-c', script], {
     cwd: place,
     env,
@@ -126,5 +132,5 @@ for (const page of PAGES) {
     (block) => isRunnable(block) && block.noRun === null && !isRunElsewhere(block),
   )
   if (blocks.length === 0) continue
-  test(`${page}: its ${blocks.length} examples run as they stand`, () => runPage(page, blocks))
+  test(`${page}: its ${blocks.length} examples run verbatim`, () => runPage(page, blocks))
 }

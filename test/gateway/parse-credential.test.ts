@@ -35,7 +35,7 @@ test('the configured admin key is recognised whatever its form', () => {
 })
 
 const refused: readonly [name: string, code: string, lines: string[]][] = [
-  ['no credential at all', 'invalid_api_key', []],
+  ['no credential', 'invalid_api_key', []],
   ['an empty one', 'invalid_api_key', ['x-api-key', '']],
   ['Bearer and nothing', 'invalid_api_key', ['authorization', 'Bearer']],
   ['another scheme', 'invalid_api_key', ['authorization', `Basic ${key}`]],
@@ -49,7 +49,7 @@ const refused: readonly [name: string, code: string, lines: string[]][] = [
   ['an underscore name', 'invalid_api_key', ['x_api_key', key]],
   ['two keys in two headers', 'bad_request', ['x-api-key', key, 'authorization', `Bearer ${other}`]],
   ['two lines of one header', 'bad_request', ['x-api-key', key, 'x-api-key', other]],
-  ['two lines of which one is a dummy', 'bad_request', ['x-api-key', key, 'X-API-Key', 'dummy']],
+  ['two header lines with different values', 'bad_request', ['x-api-key', key, 'X-API-Key', 'dummy']],
 ]
 for (const [name, code, lines] of refused) {
   test(`${name} is refused with ${code}`, () => {

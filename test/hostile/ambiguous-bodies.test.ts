@@ -104,7 +104,7 @@ const ambiguous: Record<string, string> = {
   'stream_options false': `{${M},"stream":true,"stream_options":false}`,
   'stream_options of 300 kB': `{${M},"stream":true,"stream_options":{"include_usage":true${PADDING}}}`,
   'stream_options with a long member': `{${M},"stream":true,"stream_options":{"a":"${PADDING}"}}`,
-  'stream_options that is a long string': `{${M},"stream":true,"stream_options":"${PADDING}"}`,
+  'stream_options as a long string': `{${M},"stream":true,"stream_options":"${PADDING}"}`,
   'include_usage twice': `{${M},"stream":true,"stream_options":{"include_usage":false,"include_usage":false}}`,
   'include_usage twice, once escaped': `{${M},"stream":true,"stream_options":{"include_usage":true,"include\\u005fusage":false}}`,
   'include_usage twice without a stream': `{${M},"stream_options":{"include_usage":false,"include_usage":false}}`,
@@ -187,8 +187,8 @@ test('unambiguous bodies go upstream', async () => {
     'other options': `{${M},"stream":true,"stream_options":{"include_obfuscation":false}}`,
     'include_usage null': `{${M},"stream":true,"stream_options":{"include_usage":null}}`,
     'include_usage true': `{${M},"stream":true,"stream_options":{ "include_usage" : true }}`,
-    'names that nobody reads twice': `{${M},"x":1,"x":2}`,
-    'a nested name that nobody reads': `{${M},"messages":[{"Model":"a","model":1,"stream":"x"}]}`,
+    'duplicate names that no parser reads': `{${M},"x":1,"x":2}`,
+    'a nested name that no parser reads': `{${M},"messages":[{"Model":"a","model":1,"stream":"x"}]}`,
   }))
     for (const path of ['/v1/chat/completions', '/v1/completions', '/v1/messages'])
       await assertForwarded(path, body, what)

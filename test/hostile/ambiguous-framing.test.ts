@@ -36,7 +36,7 @@ const ambiguous: Record<string, { lines: string[]; body: string }> = {
   'a length with a blank in it': { lines: ['Content-Length: 2 2'], body: 'ab' },
   'a length in scientific notation': { lines: ['Content-Length: 2e0'], body: 'ab' },
   'a length behind a blank before the colon': { lines: ['Content-Length : 2'], body: 'ab' },
-  'a coding that only ends like chunked': { lines: ['Transfer-Encoding: xchunked'], body: '0\r\n\r\n' },
+  'a coding that ends with "chunked"': { lines: ['Transfer-Encoding: xchunked'], body: '0\r\n\r\n' },
   'chunked, then identity': { lines: ['Transfer-Encoding: chunked, identity'], body: '0\r\n\r\n' },
   'chunked in two lines': {
     lines: ['Transfer-Encoding: chunked', 'Transfer-Encoding: chunked'],

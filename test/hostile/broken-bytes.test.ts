@@ -10,13 +10,13 @@ closeAfter(pair)
 
 const badLines: Record<string, string> = {
   'a carriage return in a value': 'X-A: a\rb',
-  'a carriage return that ends a line alone': 'X-A: a\rX-B: b',
+  'a bare CR as a line end': 'X-A: a\rX-B: b',
   'a NUL in a value': 'X-A: a\0b',
   'a NUL in a name': 'X-\0A: b',
   'a folded line': 'X-A: a\r\n b',
   'a folded line with a tab': 'X-A: a\r\n\tb',
   'a line without a colon': 'X-A',
-  'a line that begins with a colon': ': a',
+  'a line that starts with a colon': ': a',
   'a blank in a name': 'X A: b',
   'a blank before the colon': 'X-A : b',
   'a tab before the colon': 'X-A\t: b',
@@ -34,10 +34,10 @@ const badChunks: Record<string, string> = {
   'a chunk size of seventeen digits': 'fffffffffffffffff\r\na\r\n0\r\n\r\n',
   'an empty chunk size': '\r\na\r\n0\r\n\r\n',
   'a chunk extension with a line feed': '1;a\nb\r\na\r\n0\r\n\r\n',
-  'a chunk size that ends with a line feed': '1\na\r\n0\r\n\r\n',
+  'a chunk size that ends with a bare LF': '1\na\r\n0\r\n\r\n',
   'a chunk without the line end behind its data': '1\r\na0\r\n\r\n',
   'a chunk that is longer than its size': '1\r\nabc\r\n0\r\n\r\n',
-  'a chunk that ends with a line feed': '1\r\na\n0\r\n\r\n',
+  'a chunk that ends with a bare LF': '1\r\na\n0\r\n\r\n',
   'a negative chunk size': '-1\r\na\r\n0\r\n\r\n',
   'a trailer with a NUL': '1\r\na\r\n0\r\nX: a\0\r\n\r\n',
 }

@@ -88,9 +88,9 @@ async function trickle(
 }
 
 const trickled: readonly [what: string, target: string, key: () => string, chunked: boolean][] = [
-  ['that is held', '/v1/chat/completions', () => gateway.apiKey, false],
-  ['that is held, in chunks', '/v1/chat/completions', () => gateway.apiKey, true],
-  ['that flows through', '/v1/files', () => gateway.apiKey, false],
+  ['that is buffered', '/v1/chat/completions', () => gateway.apiKey, false],
+  ['that is buffered, in chunks', '/v1/chat/completions', () => gateway.apiKey, true],
+  ['that is streamed', '/v1/files', () => gateway.apiKey, false],
   ['of our own endpoints', '/v1/keys', () => gateway.adminKey, false],
 ]
 for (const [what, target, key, isChunked] of trickled) {

@@ -5,7 +5,7 @@ import { ChunkList } from '../../src/kernel/memory.ts'
 import { runs } from '../support/scale.ts'
 import { test } from '../support/suite.ts'
 
-/** Appends pieces as a socket brings them: each in the shared buffer, and overwritten afterwards. */
+/** Appends chunks as a socket delivers them: each in the shared buffer, overwritten afterwards. */
 function fill(list: ChunkList, pieces: readonly Uint8Array[]): Buffer {
   for (const piece of pieces) {
     readBuffer.set(piece)
@@ -23,7 +23,7 @@ const pieces = fc.array(
   { minLength: 1, maxLength: 12 },
 )
 
-test('what was appended is all there, in order, whatever became of the memory it came in', () => {
+test('appended chunks are complete and in order, even if their memory is reused', () => {
   fc.assert(
     fc.property(pieces, fc.boolean(), (given, lookBetween) => {
       const list = new ChunkList()
@@ -41,7 +41,7 @@ test('what was appended is all there, in order, whatever became of the memory it
   )
 })
 
-test('what was joined stays as it is when the list is cleared and its memory used again', () => {
+test('joined bytes do not change when the list is cleared and its memory reused', () => {
   const large = Array.from({ length: 4 }, () => Uint8Array.from({ length: 50_000 }, () => 7))
   const list = new ChunkList()
   fill(list, large)

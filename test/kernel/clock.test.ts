@@ -3,7 +3,7 @@ import { atMostEvery, createWorkLoop, loadLater } from '../../src/kernel/clock.t
 import { withDeadline } from '../support/deadline.ts'
 import { test } from '../support/suite.ts'
 
-/** A loop whose looks the test ends, each with the time to pause. */
+/** A loop whose rounds the test ends, each with the following pause. */
 function loopOfLooks() {
   const stopping = new AbortController()
   const begun: PromiseWithResolvers<number>[] = []
@@ -33,7 +33,7 @@ function loopOfLooks() {
   return { loop, stopping, failed, begun, untilPolls }
 }
 
-test('a look follows at once where the one before says so, and a pause of a minute ends when it is woken', async () => {
+test('a round without a pause is followed at once, and waking ends a pause', async () => {
   const { loop, stopping, untilPolls, begun } = loopOfLooks()
   loop.start()
   ;(await untilPolls(1)).resolve(0)
@@ -46,7 +46,7 @@ test('a look follows at once where the one before says so, and a pause of a minu
   assert.equal(begun.length, 3)
 })
 
-test('a look that fails is reported, and is no end', async () => {
+test('a failed round is reported and does not end the loop', async () => {
   const { loop, stopping, failed, untilPolls } = loopOfLooks()
   loop.start()
   const first = await untilPolls(1)
@@ -60,7 +60,7 @@ test('a look that fails is reported, and is no end', async () => {
   await loop.ended()
 })
 
-test('the same trouble is reported at most once in its time', () => {
+test('the same trouble is reported at most once per interval', () => {
   let nowMs = 0
   const reports: string[] = []
   const report = atMostEvery(60_000, { nowMs: () => 0, monotonicMs: () => nowMs }, (what: string) =>
@@ -74,7 +74,7 @@ test('the same trouble is reported at most once in its time', () => {
   assert.deepEqual(reports, ['a', 'c'])
 })
 
-test('a part is loaded once, when it is first asked for', async (t) => {
+test('a lazy part is loaded once, at its first use', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
   const load = t.mock.fn(async () => 'part')
   const later = loadLater(load, 1_000)

@@ -9,7 +9,7 @@ const documentation = readFileSync(new URL('../../docs/ERRORS.md', import.meta.u
 const documentedRows = documentation.split('\n').filter((line) => /^\| \d{3}\b/.test(line))
 const entries = Object.entries(ERRORS) as [keyof typeof ERRORS, ErrorRow][]
 
-test('docs/ERRORS.md shows exactly the errors of the table, each with all it says', () => {
+test('docs/ERRORS.md shows exactly the errors of the table, each with all its fields', () => {
   const expected = entries.map(([code, row]) => {
     const after = row.retryAfterSeconds === undefined ? '' : `, after ${row.retryAfterSeconds} s`
     const onMessages = statusOf('messages', code)
@@ -20,7 +20,7 @@ test('docs/ERRORS.md shows exactly the errors of the table, each with all it say
   assert.deepEqual(documentedRows, expected)
 })
 
-test('every error of the table is used somewhere', () => {
+test('every error of the table is used', () => {
   const source = readSourceTree('src')
     .filter((file) => file.path !== 'src/kernel/errors.ts')
     .map((file) => file.text)
@@ -28,7 +28,7 @@ test('every error of the table is used somewhere', () => {
   for (const [code] of entries) assert.ok(source.includes(`'${code}'`), `${code} is never refused with`)
 })
 
-test('an error on the Messages surface has the form of the Anthropic API and our code', () => {
+test('an error on the Messages surface has the shape of the Anthropic API and our code', () => {
   const shaped = shapeError('messages', { code: 'invalid_api_key', message: 'No.' }, 'req_1')
   assert.equal(shaped.status, 401)
   assert.deepEqual(JSON.parse(shaped.body.toString()), {
@@ -39,7 +39,7 @@ test('an error on the Messages surface has the form of the Anthropic API and our
   assert.equal(shaped.headers[shaped.headers.indexOf('request-id') + 1], 'req_1')
 })
 
-test('an error on the Chat surface has the form of the OpenAI API', () => {
+test('an error on the Chat surface has the shape of the OpenAI API', () => {
   const shaped = shapeError('chat', { code: 'invalid_api_key', message: 'No.' }, 'req_1')
   assert.deepEqual(JSON.parse(shaped.body.toString()), {
     error: { message: 'No.', type: 'invalid_request_error', param: null, code: 'invalid_api_key' },
@@ -47,7 +47,7 @@ test('an error on the Chat surface has the form of the OpenAI API', () => {
   assert.equal(shaped.headers[shaped.headers.indexOf('x-request-id') + 1], 'req_1')
 })
 
-test('an error of our own endpoints carries the request id in its body too', () => {
+test('an error of our own endpoints also has the request id in its body', () => {
   const shaped = shapeError('own', { code: 'bad_request', message: 'No.', param: 'name' }, 'req_1')
   assert.deepEqual(JSON.parse(shaped.body.toString()), {
     error: { message: 'No.', type: 'invalid_request_error', param: 'name', code: 'bad_request' },
@@ -55,7 +55,7 @@ test('an error of our own endpoints carries the request id in its body too', () 
   })
 })
 
-test('figures go into error.details and into headers, and where Anthropic has its code', () => {
+test('figures are in error.details and in headers, with the code at its Anthropic position', () => {
   const refusal = {
     code: 'budget_exceeded',
     message: 'Spent.',
@@ -82,8 +82,8 @@ type Contracted = readonly [
 ]
 
 /**
- * The errors as clients rely on them. Some belong to features that this version may not have; an error of the table that
- * is not here is a failure.
+ * The errors as clients rely on them. Some may belong to features that this version lacks; an error of the
+ * table that is missing here is a failure.
  */
 const CONTRACT: Readonly<Record<string, Contracted>> = {
   bad_request: [400, 'invalid_request_error', 'invalid_request_error', null, 'never'],
@@ -114,7 +114,7 @@ const CONTRACT: Readonly<Record<string, Contracted>> = {
   head_too_large: [431, 'request_too_large', 'invalid_request_error', null, 'never'],
   budget_held: [429, 'rate_limit_error', 'budget', '2', 'free'],
   credit_held: [429, 'rate_limit_error', 'budget', '2', 'free'],
-  // The seconds to the next minute are known where the call is refused.
+  // The seconds until the next minute are known when the call is refused.
   rate_limit_exceeded: [429, 'rate_limit_error', 'requests', null, 'free'],
   too_many_calls: [429, 'rate_limit_error', 'requests', '1', 'free'],
   credit_balance_exhausted: [429, 'invalid_request_error', 'insufficient_quota', null, 'never'],
@@ -127,7 +127,7 @@ const CONTRACT: Readonly<Record<string, Contracted>> = {
   surface_not_configured: [503, 'api_error', 'server_error', null, 'never'],
 }
 
-test('status, types, retry-after and x-should-retry of every error are the contracted ones', () => {
+test('every error has its contracted status, types, retry-after and x-should-retry', () => {
   for (const [code] of entries) {
     const contracted = CONTRACT[code]
     assert.ok(contracted !== undefined, `${code} is in no contract`)

@@ -32,7 +32,7 @@ function shown(name: string, value: number): string {
   return `${(value / size).toLocaleString('en-US')} ${unit}`.trim()
 }
 
-test('docs/CONFIGURATION.md lists every limit with its default and what happens there', () => {
+test('docs/CONFIGURATION.md lists every limit with its default and its effect', () => {
   const missing = Object.entries(limits).flatMap(([name, value]) => {
     const row = rows.get(name)
     const wanted = shown(name, value)
@@ -42,13 +42,13 @@ test('docs/CONFIGURATION.md lists every limit with its default and what happens 
   assert.deepEqual(missing, [])
 })
 
-test('and nothing that is no limit', () => {
+test('docs/CONFIGURATION.md lists nothing that is not a limit', () => {
   assert.deepEqual(
     [...rows.keys()].filter((name) => !Object.hasOwn(limits, name)),
     [],
   )
 })
 
-test('the table has at most 60 limits: a constant that nobody meets from outside is where it is used', () => {
+test('the table has at most 60 limits: internal constants belong where they are used', () => {
   assert.ok(Object.keys(limits).length <= 60)
 })

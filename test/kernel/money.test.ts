@@ -20,19 +20,19 @@ const amounts: readonly [text: string, nanos: bigint][] = [
   ['1000000000', 1_000_000_000_000_000_000n],
 ]
 for (const [text, nanos] of amounts) {
-  test(`${text} USD is ${nanos} nanodollars, both ways`, () => {
+  test(`${text} USD is ${nanos} nanodollars, and back`, () => {
     assert.equal(parseUsd(text), nanos)
     assert.equal(formatUsd(nanos), text)
   })
 }
 
-test('what is not a plain decimal of nine places is no amount', () => {
+test('only a plain decimal with at most nine places is an amount', () => {
   for (const text of ['', ' 1', '1e3', '.5', '1.', '+1', '1,5', 'NaN', '0x1', '1.0000000001', '--1', '1 ']) {
     assert.equal(parseUsd(text), null, JSON.stringify(text))
   }
 })
 
-test('every amount survives being written and read', () => {
+test('every amount survives formatting and parsing', () => {
   fc.assert(
     fc.property(fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }), (nanos) => {
       assert.equal(parseUsd(formatUsd(nanos)), nanos)
@@ -57,7 +57,7 @@ for (const [numerator, denominator, rounded] of halves) {
   })
 }
 
-test('whole numbers have a comma at each thousand, as English writes them', () => {
+test('whole numbers have a comma at each thousand, as in English', () => {
   assert.equal(withCommas(1_000), '1,000')
   fc.assert(
     fc.property(
@@ -67,7 +67,7 @@ test('whole numbers have a comma at each thousand, as English writes them', () =
   )
 })
 
-test('the lines of a batch count beside one that nothing bounds; a second such line fits under no cap', () => {
+test('the lines of a batch count beside an unbounded one, and two unbounded lines fit no cap', () => {
   const line: Bound = { kind: 'bound', listNanos: 10n, costNanos: 10n }
   const odd: Bound = { kind: 'unbounded', reason: 'no limit' }
   const othersOf = (lines: readonly Bound[]) => {

@@ -28,14 +28,14 @@ const cases: readonly [what: string, text: string, clean: string][] = [
   ['text that cannot be decoded', '/v1/%zz', '/v1/%zz'],
 ]
 for (const [what, text, clean] of cases) {
-  test(`${what} is kept as ${clean}`, () => assert.equal(redact(text), clean))
+  test(`${what} is recorded as ${clean}`, () => assert.equal(redact(text), clean))
 }
 
 test('redacting again changes nothing', () => {
   for (const [, text] of cases) assert.equal(redact(redact(text)), redact(text))
 })
 
-test('of a body, credentials of others are cut too', () => {
+test("other providers' credentials are removed from a body too", () => {
   const body = JSON.stringify({
     mcp_servers: [{ url: 'https://x', authorization_token: 'their-token' }],
     headers: { Authorization: 'Bearer abcdefghijklmnopqrstuvwxyz' },
@@ -49,7 +49,7 @@ test('of a body, credentials of others are cut too', () => {
   assert.equal(JSON.parse(clean).model, 'skill-of-the-sky')
 })
 
-test('a key of which any character is percent-encoded, even twice, is cut out of what is recorded', () => {
+test('a percent-encoded key, even encoded twice, is removed from recorded text', () => {
   const encode = (text: string) => `%${text.charCodeAt(0).toString(16)}`
   for (const at of [0, 2, 3, 5, 8, 9, 20, key.length - 1]) {
     const once = key.slice(0, at) + encode(key.slice(at, at + 1)) + key.slice(at + 1)
@@ -61,21 +61,21 @@ test('a key of which any character is percent-encoded, even twice, is cut out of
   assert.equal(redactEncoded('an (odd) secret %41', redact), '[redacted] A')
 })
 
-test('of secrets that begin alike, or like a key of ours, no tail is left', () => {
+test('secrets with a common prefix, or with ours, leave no tail', () => {
   const redactAll = createRedact('svc', ['abcdefgh', 'abcdefghSECRETTAIL', 'svc_admin_ab-cd-SECRETTAIL'])
   assert.equal(redactAll('x abcdefghSECRETTAIL y'), 'x [redacted] y')
   assert.equal(redactAll('x svc_admin_ab-cd-SECRETTAIL y'), 'x [redacted] y')
   assert.equal(redactAll('x svc_live_abc y'), 'x svc_live_[redacted] y')
 })
 
-test('of the credential of another no tail is left behind an escape', () => {
+test('a foreign credential leaves no tail after an escape', () => {
   for (const written of ['ab\\/c3/TAIL', '\\u0061b TAIL', 'ab\\\\TAIL', 'ab\\"TAIL']) {
     const clean = redactBody(`{"password":"${written}","client_secret": "","a":"b"}`, redact)
     assert.equal(clean, '{"password":"[redacted]","client_secret": "","a":"b"}', written)
   }
 })
 
-test('a secret of any form is removed from JSON too, however the writer escapes it', () => {
+test('a secret of any form is removed from JSON, however it is escaped', () => {
   const odd = 'pl/ain+odd="key;(secret)\\x'
   const seen = new SeenSecrets()
   seen.add(odd)

@@ -6,7 +6,7 @@ import { createKeyDigest } from '../../src/keys/secrets.ts'
 import { anyCharacter } from '../support/any-character.ts'
 import { test } from '../support/suite.ts'
 
-test('a digest is HMAC-SHA-256 of the key under the pepper, whatever either of them is', () => {
+test('a digest is HMAC-SHA-256 of the key under the pepper, for any values', () => {
   const text = fc.oneof(
     fc.string({ minLength: 1, maxLength: 300, unit: anyCharacter }),
     fc.string({ minLength: 1, maxLength: 300 }),
@@ -21,7 +21,7 @@ test('a digest is HMAC-SHA-256 of the key under the pepper, whatever either of t
   )
 })
 
-test('a digest is that of RFC 4231, and of a pepper and a key of any length', () => {
+test('a digest matches RFC 4231, for any length of pepper and key', () => {
   const digest = (pepper: string, key: string) => createKeyDigest(new Secret(pepper))(key).toString('hex')
   assert.equal(
     digest('\u000b'.repeat(20), 'Hi There'),
@@ -31,7 +31,8 @@ test('a digest is that of RFC 4231, and of a pepper and a key of any length', ()
     digest('Jefe', 'what do ya want for nothing?'),
     '5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843',
   )
-  // A block has 64 bytes: a shorter pepper is filled up, a longer one hashed. From 256 bytes a key leaves the common buffer.
+  // A block has 64 bytes: a shorter pepper is padded, a longer one hashed. A key of 256 bytes or more does
+  // not use the common buffer.
   for (const pepperLength of [1, 63, 64, 65, 131, 300]) {
     for (const keyLength of [0, 1, 60, 255, 256, 257, 300, 2_000]) {
       for (const character of ['a', 'é', '\u20ac', '\ud800']) {
@@ -43,14 +44,14 @@ test('a digest is that of RFC 4231, and of a pepper and a key of any length', ()
   }
 })
 
-test('a shorter key after a longer one is digested without the rest of that', () => {
+test('a short key after a longer one is digested without its rest', () => {
   const digest = createKeyDigest(new Secret('pepper'))
   const before = digest('short').toString('hex')
   digest('a key that is a good deal longer')
   assert.equal(digest('short').toString('hex'), before)
 })
 
-test('a digest does not change when another one is made', () => {
+test('a digest does not change when another one is computed', () => {
   const digest = createKeyDigest(new Secret('pepper'))
   const first = digest('one')
   const before = first.toString('hex')

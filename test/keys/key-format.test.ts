@@ -4,13 +4,13 @@ import { Secret } from '../../src/kernel/secret.ts'
 import { claimsToBeOurs, keyKindOf, mintKey, shownParts } from '../../src/keys/key-format.ts'
 import { test } from '../support/suite.ts'
 
-test('a key is its marker, 43 random characters and 6 of checksum', () => {
+test('a key has its marker, 43 random characters and 6 of checksum', () => {
   assert.match(mintKey('svc', 'live').reveal(), /^svc_live_[0-9A-Za-z]{49}$/)
   assert.match(mintKey('svc', 'admin').reveal(), /^svc_admin_[0-9A-Za-z]{49}$/)
   assert.match(mintKey('acme', 'live').reveal(), /^acme_live_[0-9A-Za-z]{49}$/)
 })
 
-test('the checksum is the CRC-32 of everything before it, in base 62', () => {
+test('the checksum is the base-62 CRC-32 of everything before it', () => {
   const key = mintKey('svc', 'live').reveal()
   const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
   const value = [...key.slice(-6)].reduce((sum, char) => sum * 62 + alphabet.indexOf(char), 0)
@@ -30,7 +30,7 @@ test('a key with any one character changed is not a key', () => {
   }
 })
 
-test('what is too long, too short, of another prefix or hostile is not a key', () => {
+test('an overlong, short, foreign or hostile string is not a key', () => {
   const key = mintKey('svc', 'live').reveal()
   const wrong = ['', 'svc_live_', `${key}x`, key.slice(0, -1), ` ${key}`, mintKey('acme', 'live').reveal()]
   for (const text of [...wrong, "' OR '1'='1", '%', 'svc_live_\0', 'é'.repeat(58), 'x'.repeat(8_192)]) {
@@ -43,7 +43,7 @@ test('two thousand keys are all different', () => {
   assert.equal(keys.size, 2_000)
 })
 
-test('a malformed key with our marker still claims to be ours', () => {
+test('a malformed key with our marker still counts as ours', () => {
   assert.equal(claimsToBeOurs('svc_live_nonsense', 'svc'), true)
   assert.equal(claimsToBeOurs('sk-ant-api03-x', 'svc'), false)
 })
@@ -56,14 +56,14 @@ test('only the first 16 and the last 4 characters of a key are shown', () => {
   })
 })
 
-test('of an admin key of the operator only the end is shown, because its start may be all there is to guess', () => {
+test("only the end of an operator's own admin key is shown, because its start may be guessable", () => {
   assert.deepEqual(shownParts(new Secret('correct-horse-battery-staple-2026'), 'svc'), {
     prefix: '',
     last4: '2026',
   })
 })
 
-test('a secret does not print itself', async () => {
+test('a secret is not printed', async () => {
   const { inspect } = await import('node:util')
   const secret = mintKey('svc', 'live')
   for (const text of [

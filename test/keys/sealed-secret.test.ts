@@ -6,14 +6,14 @@ import { test } from '../support/suite.ts'
 const sealer = createSecretSealer(new Secret('a pepper of some length'), 'test')
 const secret = new Secret('whsec_c2VjcmV0')
 
-test('a sealed secret opens for its record, and its text is nowhere in the bytes', () => {
+test('a sealed secret opens for its record, and its bytes do not contain its text', () => {
   const sealed = sealer.seal(secret, 'wh_1')
   assert.equal(sealer.open(sealed, 'wh_1').reveal(), secret.reveal())
   assert.ok(!sealed.includes(secret.reveal()))
   assert.ok(!sealer.seal(secret, 'wh_1').equals(sealed), 'each has a nonce of its own')
 })
 
-test('it opens for no other record, under no other pepper, for no other purpose, and not when it was changed', () => {
+test('a sealed secret does not open for another record, pepper or purpose, or after a change', () => {
   const sealed = sealer.seal(secret, 'wh_1')
   assert.throws(() => sealer.open(sealed, 'wh_2'))
   assert.throws(() => createSecretSealer(new Secret('another pepper of some'), 'test').open(sealed, 'wh_1'))

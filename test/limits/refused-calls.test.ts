@@ -58,7 +58,7 @@ interface Case {
 }
 
 const cases: readonly Case[] = [
-  { what: 'a cap of nothing', fields: { monthly_budget_usd: 0 }, code: 'budget_exceeded', status: 402 },
+  { what: 'a cap of 0', fields: { monthly_budget_usd: 0 }, code: 'budget_exceeded', status: 402 },
   {
     what: 'a model outside the list',
     fields: { allowed_models: ['claude-haiku-5-5'] },
@@ -83,7 +83,7 @@ const cases: readonly Case[] = [
     status: 400,
   },
   {
-    what: 'an endpoint that hands out credentials',
+    what: 'an endpoint that mints credentials',
     ...{ path: '/v1/realtime/client_secrets', body: '{}', code: 'minting_refused', status: 404, model: null },
   },
   {

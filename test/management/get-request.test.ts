@@ -21,7 +21,7 @@ await called.arrayBuffer()
 const path = `/gateway/v1/requests/${id}`
 
 for (const [who, key] of [
-  ['the key that made it', gateway.apiKey],
+  ['the key that made the call', gateway.apiKey],
   ['an admin key', gateway.adminKey],
 ] as const) {
   test(`GET /gateway/v1/requests/{id} 200: to ${who}, with the figures of its response`, async () => {

@@ -85,7 +85,7 @@ const filters: readonly [what: string, query: string, names: readonly string[]][
   ['a day and an instant', 'start=2026-11-28&end=2026-11-28T12:00:00Z', ['first']],
   ['an instant and its day', 'start=2026-11-28T12:00:00Z&end=2026-11-28', ['last of the day']],
   ['a model', 'model=gpt-4o-mini', ['last of the day']],
-  ['a model that was only asked for', 'model=no-such-model', ['unknown model']],
+  ['a model that was requested but not served', 'model=no-such-model', ['unknown model']],
   ['a status', 'status=429', ['refused']],
   ['a state', `${NOVEMBER}&state=settled`, EVERYTHING],
   ['a cost of at least', 'min_cost_usd=0.01', ['first']],

@@ -55,7 +55,7 @@ const examples: readonly (readonly [sentence: string, text: string, seen: readon
   ['a field may have no colon', 'data\ndata\n\n', unnamed('\n')],
   ['other fields say nothing', 'id: 7\nretry: 3\ndatax: 1\ndat: 2\nevents: e\ndata: 3\n\n', unnamed('3')],
   ['field names are case-sensitive', 'Data: 1\nDATA: 2\n\n', []],
-  ['an event without data is none', 'event: a\n\nevent: b\nid: 1\n\ndata: 1\n\n', unnamed('1')],
+  ['an event without data is ignored', 'event: a\n\nevent: b\nid: 1\n\ndata: 1\n\n', unnamed('1')],
   ['the last name counts', 'event: a\nevent: b\ndata: 1\n\n', [{ name: 'b', data: '1' }]],
   [
     'a name holds for one event',
@@ -69,7 +69,7 @@ const examples: readonly (readonly [sentence: string, text: string, seen: readon
   ],
   ['the last line may lack its end', 'data: 1\n\ndata: 2', unnamed('1', '2')],
   ['blank lines may be many', '\n\n\ndata: 1\n\n\n\r\n\ndata: 2\n\n', unnamed('1', '2')],
-  ['what looks like a line inside data is none', 'data: "a\\n\\ndata: 2"\n\n', unnamed('"a\\n\\ndata: 2"')],
+  ['a line end escaped within data ends no line', 'data: "a\\n\\ndata: 2"\n\n', unnamed('"a\\n\\ndata: 2"')],
   [
     'other control characters end no line',
     'data: a\u0000\u000b\u000c\u0085\u2028b\n\n',

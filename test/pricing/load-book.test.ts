@@ -138,15 +138,15 @@ const decimal = /^model "alpha": rates\.standard\.input: must be a decimal in qu
 
 /** Each overlay has one error, which the refusal names. */
 const wrong: readonly [says: string, overlay: string, problem: RegExp][] = [
-  ['what is not JSON', '{"models": [}', /^the file is not JSON: Unexpected token/],
-  ['a document that is no object', '"prices"', /expected object/],
-  ['a document that is null', 'null', /^Invalid input: expected object, received null$/],
+  ['invalid JSON', '{"models": [}', /^the file is not JSON: Unexpected token/],
+  ['a string as the document', '"prices"', /expected object/],
+  ['a null document', 'null', /^Invalid input: expected object, received null$/],
   ['an unknown member', '{"model": []}', /^model: is not a member/],
   ['an unknown rate', rates('"input":"1","output":"1","inputs":"1"'), /standard\.inputs: is not a member/],
   ['a number instead of a decimal in quotes', input('0.1'), decimal],
   ['a negative price', input('"-1"'), decimal],
   ['more than nine decimals', input('"0.1234567891"'), decimal],
-  ['a price that is a word', input('"free"'), decimal],
+  ['a word as a price', input('"free"'), decimal],
   ['an alias given twice', alpha('"aliases":["x","x"]'), /^model "alpha": "x" is a name of "alpha" too/],
   ['an alias that is the id of a model', alpha('"aliases":["beta"]'), /"beta" is a name of "alpha" too/],
   ['a model given twice', '{"models":[{"id":"alpha"},{"id":"alpha"}]}', /^models: name a model twice/],
@@ -175,15 +175,11 @@ const wrong: readonly [says: string, overlay: string, problem: RegExp][] = [
     '{"models":[{"id":"new","provider":"x"}]}',
     /^model "new": rates: is missing/,
   ],
-  [
-    'a date that is none',
-    '{"models":[],"effective_from":"2026-02-30"}',
-    /^effective_from: must be a UTC date/,
-  ],
+  ['an invalid date', '{"models":[],"effective_from":"2026-02-30"}', /^effective_from: must be a UTC date/],
   ['a local time', '{"effective_from":"2026-12-01T00:00:00+01:00"}', /^effective_from: must be a UTC date/],
   ['a multiplier of nothing', alpha('"geography":{"us":"0"}'), /geography\.us: must be more than 0/],
   [
-    'a default that is no model',
+    'an unknown default model',
     '{"default_models":{"/v1/responses":"gamma"}}',
     /^default_models\["\/v1\/responses"\]: there is no model "gamma"/,
   ],

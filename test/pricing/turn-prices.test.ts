@@ -120,13 +120,13 @@ const holds: readonly Held[] = [
     nanos: 1_541_144_000n,
   },
   {
-    says: 'the context window of a transcription model that is sold by the token',
+    says: 'the context window of a transcription model billed per token',
     turn: turn('transcription', 'gpt-4o-transcribe'),
     // 16,000 × $6 + 2,000 × $10 a million
     nanos: 116_000_000n,
   },
   {
-    says: 'a quarter of an hour of one that is sold by the hour',
+    says: '15 minutes of one billed per hour',
     turn: turn('transcription', 'gpt-realtime-whisper'),
     nanos: 255_000_000n,
   },

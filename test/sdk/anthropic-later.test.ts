@@ -25,13 +25,13 @@ const requests = ['a', 'b'].map((custom_id) => ({
   },
 }))
 
-test('a batch is made, watched, listed, read and deleted alike', async () => {
+test('a batch is created, polled, listed, read and deleted alike', async () => {
   const seen = await ways.compare(async (way) => {
     const { batches } = clientOf(way).messages
     const { id, ...made } = await batches.create({ requests })
     const { results_url, ...ended } = await batches.retrieve(id)
     const listed = await collect(batches.list())
-    // The URL of the results leads to upstream, for which the client has no key; its path works at the gateway too.
+    // The results URL points upstream, for which the client has no key; its path works at the gateway too.
     const path = new URL(results_url ?? '').pathname
     const headers = { 'x-api-key': way.messagesKey, 'anthropic-version': '2023-06-01' }
     const results = await (await fetch(`${way.messagesUrl}${path}`, { headers })).text()
@@ -41,7 +41,7 @@ test('a batch is made, watched, listed, read and deleted alike', async () => {
   assert.equal(seen.results.trim().split('\n').length, requests.length)
 })
 
-test('with results_url rewritten the SDK reads the results here, in whatever coding the batch comes', async () => {
+test('with results_url rewritten, the SDK reads the results here, in any coding of the batch', async () => {
   const simulator = await startSimulator({ messagesKey: 'pm', hurry: Number.POSITIVE_INFINITY })
   const gateway = await startGateway({
     ...{ messagesUrl: simulator.messagesUrl, messagesKey: 'pm', settings: { rewriteResultsUrl: true } },

@@ -3,22 +3,22 @@ import { type Simulator, startSimulator } from '../../simulator/start-simulator.
 import { startGateway } from '../support/gateway.ts'
 import { words } from '../support/words.ts'
 
-/** The URLs and keys of an SDK; nothing else may differ between the two ways. */
+/** The URLs and keys of an SDK, the only differences between the two routes. */
 export interface Way {
   readonly name: 'directly' | 'through the gateway'
   readonly messagesUrl: string
   readonly messagesKey: string
   readonly chatUrl: string
   readonly chatKey: string
-  /** The upstream at the end of this way. */
+  /** The upstream of this route. */
   readonly simulator: Simulator
 }
 
 export interface BothWays {
   readonly gatewayUrl: string
   /**
-   * Does the same on either way and compares the results. Resolves with the direct result, which the test checks
-   * too, since two failures would be equal as well.
+   * Does the same on both routes and compares the results. Resolves with the direct result, which the test
+   * also checks, since two failures would be equal.
    */
   compare<Result>(act: (way: Way) => Promise<Result>): Promise<Result>
   close(): Promise<void>
@@ -28,8 +28,8 @@ const messagesKey = 'sk-ant-provider'
 const chatKey = 'sk-provider'
 
 /**
- * Each way has a simulator of its own, so that the state of one (files, cached prompts) is not seen by the
- * other. Ids and times follow from the request in both: equal requests get equal replies.
+ * Each route has its own simulator, so that they do not share state (files, cached prompts). Ids and times
+ * follow from the request in both: equal requests get equal replies.
  */
 export async function startBothWays(): Promise<BothWays> {
   const start = () => startSimulator({ messagesKey, chatKey, deterministic: true })
@@ -69,7 +69,7 @@ export async function startBothWays(): Promise<BothWays> {
   }
 }
 
-/** The error of a failed call. Members that an SDK does not have stay undefined. */
+/** The error of a failed call. Members that an SDK lacks stay undefined. */
 export interface Failure {
   readonly class: string
   readonly name: string
@@ -83,7 +83,7 @@ const failureFields = words(`
   responseBody isRetryable
 `)
 
-/** Runs a call that has to fail, and resolves with all members of its error. */
+/** Runs a call that must fail; resolves with all members of its error. */
 export async function failureOf(call: () => PromiseLike<unknown>): Promise<Failure> {
   const error: unknown = await Promise.resolve()
     .then(call)
@@ -102,7 +102,7 @@ export async function failureOf(call: () => PromiseLike<unknown>): Promise<Failu
   }
 }
 
-/** Upstream's headers, without those of the hop and without those that the gateway adds. */
+/** Upstream's headers, without hop-by-hop ones and those that the gateway adds. */
 export function upstreamHeaders(headers: unknown): [string, string][] {
   const entries: [string, unknown][] =
     headers instanceof Headers ? [...headers.entries()] : Object.entries(Object(headers))
@@ -123,7 +123,7 @@ export function asStream(reply: unknown): AsyncIterable<unknown> {
   return reply as AsyncIterable<unknown>
 }
 
-/** Reads a stream that has to fail, and resolves with the events before the failure. */
+/** Reads a stream that must fail; resolves with the events before the failure. */
 export async function watchUntilFailure(
   open: () => PromiseLike<unknown>,
 ): Promise<{ seen: unknown[]; failure: Failure }> {

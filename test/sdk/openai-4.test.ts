@@ -1,7 +1,7 @@
 import OpenAI, { toFile } from 'openai-4'
 import { testOpenai } from './openai-cases.ts'
 
-// This major brings a fetch of its own, on node:http instead of undici.
+// This major uses its own fetch, on node:http instead of undici.
 testOpenai({
   createClient: (options) => new OpenAI(options),
   deleteResponse: (client, id) => client.responses.del(id),

@@ -19,7 +19,7 @@ const line = (custom_id: string) =>
     body: { model: 'gpt-6-luna', messages: [{ role: 'user', content: `Tell me about ${custom_id}.` }] },
   })
 
-test('a batch is uploaded, made, watched, listed and read alike', async () => {
+test('a batch is uploaded, created, polled, listed and read alike', async () => {
   const seen = await ways.compare(async (way) => {
     const { files, batches } = clientOf(way)
     const content = Buffer.from(`${line('a')}\n${line('b')}\n`)

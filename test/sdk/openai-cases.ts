@@ -58,7 +58,7 @@ const request = { model: 'gpt-4o', messages: [{ role: 'user', content: 'Tell me 
 const streamed = { ...request, stream: true }
 const response = { model: 'gpt-6.1-sol', input: 'Tell me about tollgates.' }
 
-/** The cases that every major of OpenAI's SDK has to pass. */
+/** The cases that every major of OpenAI's SDK must pass. */
 export function testOpenai<Client extends OpenaiClient>(sdk: OpenaiSdk<Client>): void {
   let ways: BothWays
   before(async () => {
@@ -93,7 +93,7 @@ export function testOpenai<Client extends OpenaiClient>(sdk: OpenaiSdk<Client>):
     assert.match(String(id), /^req_/)
   })
 
-  test('a stream has the same chunks, with usage and without', async () => {
+  test('a stream has the same chunks, with and without usage', async () => {
     const without = await chunks(streamed)
     assert.ok(without.length > 10)
     assert.ok(without.every((chunk) => dig(chunk, 'usage') === undefined))
@@ -101,14 +101,14 @@ export function testOpenai<Client extends OpenaiClient>(sdk: OpenaiSdk<Client>):
     assert.ok(digNumber(including.at(-1), 'usage.total_tokens') > 10)
   })
 
-  test('a stream in awkward pieces has the same chunks', async () => {
+  test('a stream in odd chunks has the same chunks', async () => {
     for (const behaviour of ['chunks=1;tokens=9', 'chunks=7', 'encode=gzip', 'drip=1;tokens=9']) {
       const seen = await chunks(streamed, behaviour)
       assert.equal(dig(seen.at(-1), 'choices.0.finish_reason'), 'stop')
     }
   })
 
-  test('a response is the same object, and is fetched and deleted the same way', async () => {
+  test('a response is the same object, and is read and deleted alike', async () => {
     const created = await respond(response)
     assert.equal(dig(created, 'status'), 'completed')
     assert.ok(digText(created, 'output_text').length > 10)
@@ -122,7 +122,7 @@ export function testOpenai<Client extends OpenaiClient>(sdk: OpenaiSdk<Client>):
     assert.equal(gone.class, 'NotFoundError')
   })
 
-  test('a response has the same events, complete and cut by its limit', async () => {
+  test('a response has the same events, complete and truncated by its limit', async () => {
     const seen = await responseEvents({ ...response, stream: true, reasoning: { summary: 'auto' } })
     assert.equal(dig(seen[0], 'type'), 'response.created')
     assert.equal(dig(seen.at(-1), 'type'), 'response.completed')
@@ -130,14 +130,14 @@ export function testOpenai<Client extends OpenaiClient>(sdk: OpenaiSdk<Client>):
     assert.equal(dig(cut.at(-1), 'type'), 'response.incomplete')
   })
 
-  test('models are the same list, and the same one by one', async () => {
+  test('models are the same list, page by page and one by one', async () => {
     const models = await ways.compare((way) => collect(clientOf(way).models.list()))
     assert.ok(models.length > 20)
     const one = await ways.compare(async (way) => clientOf(way).models.retrieve('gpt-6-luna'))
     assert.equal(dig(one, 'id'), 'gpt-6-luna')
   })
 
-  test('a form is read as this SDK writes it: a transcript costs what its model does', async () => {
+  test('a form of this SDK is read: a transcription is billed at its model', async () => {
     let costUsd: unknown
     const transcript = await ways.compare(async (way) => {
       const file = await sdk.toFile(wav(3_000), 'a.wav')
@@ -151,7 +151,7 @@ export function testOpenai<Client extends OpenaiClient>(sdk: OpenaiSdk<Client>):
   })
 
   for (const [status, errorClass] of Object.entries(errorClasses)) {
-    test(`an upstream ${status} raises ${errorClass} with the same fields and headers`, async () => {
+    test(`an upstream ${status} throws ${errorClass} with the same fields and headers`, async () => {
       for (const body of [request, streamed]) {
         const failure = await ways.compare((way) =>
           failureOf(() => clientOf(way, `status=${status}`).chat.completions.create(body)),
@@ -163,7 +163,7 @@ export function testOpenai<Client extends OpenaiClient>(sdk: OpenaiSdk<Client>):
     })
   }
 
-  test('an error in the middle of a stream is raised after the same chunks', async () => {
+  test('an error mid-stream is thrown after the same chunks', async () => {
     const { seen, failure } = await ways.compare((way) =>
       watchUntilFailure(() => clientOf(way, 'error-event=3').chat.completions.create(streamed)),
     )
@@ -171,14 +171,14 @@ export function testOpenai<Client extends OpenaiClient>(sdk: OpenaiSdk<Client>):
     assert.equal(failure.fields['type'], 'server_error')
   })
 
-  test('a stream that breaks is raised as broken, never as a clean end', async () => {
+  test('a broken stream throws, and never ends normally', async () => {
     const { seen } = await ways.compare((way) =>
       watchUntilFailure(() => clientOf(way, 'cut=event:6').chat.completions.create(streamed)),
     )
     assert.equal(seen.length, 6)
   })
 
-  test('a stream that the client leaves ends at the upstream too', async () => {
+  test('a stream that the client leaves is cancelled upstream', async () => {
     const seen = await ways.compare(async (way) => {
       const { aborted } = way.simulator
       const client = clientOf(way, 'drip=20;tokens=2000')
@@ -192,7 +192,7 @@ export function testOpenai<Client extends OpenaiClient>(sdk: OpenaiSdk<Client>):
     assert.equal(seen.length, 4)
   })
 
-  test('a wrong key raises the AuthenticationError of the SDK', async () => {
+  test("a wrong key throws the SDK's AuthenticationError", async () => {
     const baseURL = `${ways.gatewayUrl}/v1`
     const client = sdk.createClient({ baseURL, apiKey: 'sk-wrong', maxRetries: 0, defaultHeaders: {} })
     for (const body of [request, streamed]) {

@@ -13,7 +13,7 @@ closeAfter(both)
 
 type Sent = Parameters<ResponsesWS['send']>[0]
 
-/** All events of a conversation, in which each message is sent when the message before it has been answered. */
+/** All events of a conversation that sends each message after the answer to the previous one. */
 async function converse(
   { chatUrl: baseURL, chatKey: apiKey }: Way,
   sent: readonly Sent[],
@@ -70,7 +70,7 @@ for (const [name, sent] of Object.entries(conversations)) {
   })
 }
 
-test('a Realtime client, with its key in a subprotocol as in a browser, is answered over TLS', async () => {
+test('a Realtime client with its key in a subprotocol, as in a browser, works over TLS', async () => {
   const simulator = await startSimulator()
   const gateway = await startGateway({ chatUrl: simulator.chatUrl, secure: true })
   try {

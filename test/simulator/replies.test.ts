@@ -41,7 +41,7 @@ test('a completion reports the tokens of its own texts, its snapshot and its tie
   assert.equal(dig(json, 'usage.total_tokens'), prompt + completion)
 })
 
-test('a stream with include_usage has it as null in each chunk and once at the end without choices', async () => {
+test('a stream with include_usage has null usage in each chunk, and usage once at the end without choices', async () => {
   const stream_options = { include_usage: true, include_obfuscation: false }
   const events = (await streamChunks({ n: 2, stream_options })).slice(0, -1)
   for (const { data } of events.slice(0, -1)) assert.equal(dig(data, 'usage'), null)
@@ -85,7 +85,7 @@ test('a message reports the tokens of its own text and the full usage object', a
   })
 })
 
-test('a stream has the events of upstream in their order, the same words, and cumulative usage at the end', async () => {
+test("a stream has upstream's events in order, the same words, and cumulative usage at the end", async () => {
   const events = await stream()
   const names = events.map(({ event }) => event)
   assert.deepEqual(names.slice(0, 3), ['message_start', 'content_block_start', 'ping'])
@@ -113,7 +113,7 @@ const say = async (more: object) => {
   return { response, bytes: Buffer.from(await response.arrayBuffer()) }
 }
 
-test('speech is sound of the length of its words, in each format that is spoken', async () => {
+test('speech is audio as long as its text takes to say, in each supported format', async () => {
   for (const [response_format, contentType, head, seconds] of [
     ['mp3', 'audio/mpeg', 'fff3c4c4', 3.12],
     ['wav', 'audio/wav', '52494646', 3],
@@ -135,7 +135,7 @@ const sendForm = (path: string, fields: Record<string, string>, file?: Buffer) =
   return fetch(`${simulator.chatUrl}${path}`, { method: 'POST', body: form })
 }
 
-test('a transcript counts audio and text tokens, whole and streamed; the oldest model counts seconds', async () => {
+test('a transcription counts audio and text tokens, whole and streamed, and the oldest model counts seconds', async () => {
   const { bytes } = await say({ response_format: 'wav' })
   const hear = (more: Record<string, string>) =>
     sendForm('/audio/transcriptions', { model: 'gpt-4o-transcribe', prompt: 'toll', ...more }, bytes)

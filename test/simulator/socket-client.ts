@@ -8,14 +8,14 @@ export interface SocketServer {
   readonly port: number
 }
 
-/** A plain WebSocket client: the tests see the messages on the wire, without an SDK in between. */
+/** A plain WebSocket client: tests see the messages on the wire, without an SDK. */
 export interface SocketClient {
   readonly ws: WebSocket
-  /** The headers of the answer to the handshake. */
+  /** The response headers of the handshake. */
   readonly headers: IncomingHttpHeaders
   readonly received: readonly unknown[]
   send(event: object | string): void
-  /** The messages that were not taken yet, up to the first that fits. */
+  /** The messages not taken yet, up to the first match. */
   takeUntil(fits: (event: unknown) => boolean): Promise<unknown[]>
   takeType(type: string): Promise<unknown>
   closed(): Promise<{ code: number; reason: string }>
@@ -85,7 +85,7 @@ function isJson(text: string): boolean {
   }
 }
 
-/** The status and body of the answer to a handshake that is refused. */
+/** The status and body of a refused handshake. */
 export async function refusedSocket(
   server: SocketServer,
   path: string,

@@ -31,7 +31,7 @@ const create = (more: object = {}) => ({
 })
 const asking = (behaviour: string) => create({ metadata: { 'x-simulator': behaviour } })
 
-test('a handshake without the key, on another path or with a wish to fail is refused as a request is', async () => {
+test('a handshake without the key, on another path or with a simulated error is refused like a request', async () => {
   const path = '/v1/responses'
   const missing = await refusedSocket(simulator, path)
   assert.deepEqual([missing.status, dig(missing.body, 'error.code')], [401, 'invalid_api_key'])
@@ -44,7 +44,7 @@ test('a handshake without the key, on another path or with a wish to fail is ref
   socket.ws.close()
 })
 
-test('what cannot be answered is an error event, and the socket stays open', async () => {
+test('a message that cannot be answered gets an error event, and the socket stays open', async () => {
   const socket = await open('/v1/responses')
   for (const [message, status, code] of [
     ['no JSON', 400, null],
@@ -74,7 +74,7 @@ const say = (text: string) => ({
   item: { type: 'message', role: 'user', content: [{ type: 'input_text', text }] },
 })
 
-test('Realtime: one response at a time, which can be cancelled, and others beside the conversation', async () => {
+test('Realtime: one response at a time, which can be cancelled, and others outside the conversation', async () => {
   const socket = await openRealtime()
   socket.send(say('Hello.'))
   socket.send({ type: 'response.create', response: { metadata: { 'x-simulator': 'stall=9' } } })

@@ -1,6 +1,6 @@
 import type { Simulator } from '../../simulator/start-simulator.ts'
 
-// Plain HTTP against the simulator: the tests see the bytes on the wire, without an SDK in between.
+// Plain HTTP to the simulator: tests see the bytes on the wire, without an SDK.
 
 export interface JsonAnswer {
   readonly status: number

@@ -34,7 +34,7 @@ const asking = (behaviour: string): Sent => ({ headers: { ...messagesKey, ...cha
 const raw = (behaviour: string, body: object = streamed) =>
   exchange(simulator, rawPost('/v1/messages', body, [...keys, `x-simulator: ${behaviour}`]))
 
-test('a deterministic simulator gives the same bytes for the same request, head included', async () => {
+test('a deterministic simulator sends the same bytes for the same request, head included', async () => {
   const run = async () => {
     await using own = await started({ deterministic: true })
     const answers: string[] = []
@@ -56,7 +56,7 @@ test('a deterministic simulator gives the same bytes for the same request, head 
   assert.equal(new Set(first).size, first.length)
 })
 
-test('every request is counted and shown to the observer as it arrived', async () => {
+test('every request is counted and passed to the observer unchanged', async () => {
   entries.length = 0
   const before = simulator.requests
   const body = JSON.stringify(chatBody())
@@ -68,11 +68,11 @@ test('every request is counted and shown to the observer as it arrived', async (
   assert.deepEqual([first?.method, first?.path], ['POST', '/v1/chat/completions?a=%20b&&'])
   assert.deepEqual(first?.headersRaw.slice(-4), ['X-A', '1', 'x-a', '2'])
   assert.deepEqual([String(first?.bodyBytes), first?.isComplete], [body, true])
-  // A wrong key is refused on sight: the body is never read.
+  // A wrong key is refused at once: the body is never read.
   assert.deepEqual([second?.bodyBytes.length, second?.isComplete], [0, false])
 })
 
-test('a client that leaves is counted, while it waits, reads, or still uploads', async () => {
+test('a client that leaves is counted, while it waits, reads or uploads', async () => {
   await using own = await started({ pace: 'realistic' })
   const leave = async (behaviour: string, count: number) => {
     const leaving = new AbortController()
@@ -95,7 +95,7 @@ test('a client that leaves is counted, while it waits, reads, or still uploads',
   await untilCounted(own, (counts) => counts.aborted === 3)
 })
 
-test('a cut breaks the connection after as many events or bytes as asked, or beyond the end', async () => {
+test('a cut breaks the connection after the requested events or bytes, or beyond the end', async () => {
   const { aborted } = simulator
   for (const count of [0, 1, 4]) {
     const { body, ended } = await raw(`cut=event:${count}`)
@@ -111,7 +111,7 @@ test('a cut breaks the connection after as many events or bytes as asked, or bey
   assert.equal(simulator.aborted, aborted, 'a connection that the simulator breaks has no client that left')
 })
 
-test('usage, tier, model and tokens are reported as asked, in the events where upstream reports them', async () => {
+test("usage, tier, model and tokens are reported as requested, in upstream's events", async () => {
   const over = 'usage={"output_tokens":-5,"server_tool_use":{"web_search_requests":3}}'
   const sent = asking(`${over};tier=batch;model=claude-other`)
   const { json } = await postJson(simulator, '/v1/messages', messageBody(), sent)
@@ -131,6 +131,6 @@ test('usage, tier, model and tokens are reported as asked, in the events where u
 
 async function started(options: SimulatorOptions) {
   const own = await startSimulator(options)
-  // Spreading would freeze the counters, which are read through getters.
+  // Spreading would freeze the counters, which are getters.
   return Object.assign(own, { [Symbol.asyncDispose]: () => own.close() })
 }

@@ -12,7 +12,7 @@ const textOf = (path: string) => readFileSync(join(root, path), 'utf8')
 const variablesIn = (text: string) =>
   new Set(text.match(/\bTOLLGATE_[A-Z_]+\b/g)?.filter((name) => !CLIENT_VARIABLES.includes(name)))
 
-test('every variable that a document or the help names exists, and each is named in both', () => {
+test('every variable named in a document or in the help exists and is named in both', () => {
   const inPage = variablesIn(textOf('docs/CONFIGURATION.md'))
   const inHelp = variablesIn(ENVIRONMENT_HELP)
   for (const path of documents) {
@@ -21,7 +21,7 @@ test('every variable that a document or the help names exists, and each is named
   }
   for (const name of inHelp) assert.ok(inPage.has(name), `the help names ${name}, CONFIGURATION.md does not`)
   for (const name of inHelp) {
-    // An unknown name is refused with these words; a known name may be refused for its value.
+    // An unknown name is refused with these words; a known one may be refused for its value.
     try {
       readConfig({ [name]: '%' }, '/nonexistent')
     } catch (error) {
@@ -31,7 +31,7 @@ test('every variable that a document or the help names exists, and each is named
   }
 })
 
-test('every file and every heading that a document links to is there', () => {
+test('every file and heading that a document links to exists', () => {
   for (const path of documents) {
     for (const [, target = '', anchor] of textOf(path).matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)/g)) {
       const file = target === '' ? path : join(dirname(path), target)
@@ -42,7 +42,10 @@ test('every file and every heading that a document links to is there', () => {
   }
 })
 
-/** Anchors as GitHub makes them of headings: lower case, blanks to hyphens, only letters, digits and hyphens. */
+/**
+ * Anchors as GitHub derives them from headings: lower case, spaces to hyphens, only letters, digits and
+ * hyphens.
+ */
 function anchorsOf(text: string): string[] {
   const outside = text.replaceAll(/^```[\s\S]*?^```$/gm, '')
   return Array.from(outside.matchAll(/^#+ (.+)$/gm), ([, title = '']) =>
@@ -58,11 +61,11 @@ test('the README shows the two commands that start and test it', () => {
   assert.match(textOf('README.md'), /npm ci && npm test/)
 })
 
-test('every file that a document names exists, but for those of the example surface', () => {
+test('every file that a document names exists, except for the example surface', () => {
   const named = /`((?:[\w-]+\/)+[\w.-]+\.(?:tsx?|json))`/g
   for (const path of documents) {
     for (const [, file = ''] of textOf(path).matchAll(named)) {
-      // Some pages leave out the src in front.
+      // Some pages omit the leading src.
       const isThere = ['', 'src'].some((folder) => existsSync(join(root, folder, file)))
       if (!file.includes('/gemini/')) assert.ok(isThere, `${path} names ${file}`)
     }

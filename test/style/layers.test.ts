@@ -131,7 +131,7 @@ test('no file of src or simulator imports itself through others', () => {
   assert.deepEqual(circles, [])
 })
 
-test('the simulator imports nothing but itself, Node and ws, of which the gateway has none, so they cannot share a bug', () => {
+test('the simulator imports only itself, Node and ws, none of it shared with the gateway, so they cannot share a bug', () => {
   const wrong = readSourceTree('simulator').flatMap((file) => [
     ...file.imports.filter((imported) => !imported.startsWith('simulator/')),
     ...file.packages.filter((name) => !name.startsWith('node:') && name !== 'ws'),
@@ -140,7 +140,7 @@ test('the simulator imports nothing but itself, Node and ws, of which the gatewa
   assert.ok(readSourceTree('src').every((file) => !file.packages.includes('ws')))
 })
 
-test('only the command that serves knows the simulator', () => {
+test('only the serve command imports the simulator', () => {
   const knowing = readSourceTree('src')
     .filter((file) => file.imports.some((imported) => imported.startsWith('simulator/')))
     .map((file) => file.path)
@@ -148,10 +148,10 @@ test('only the command that serves knows the simulator', () => {
 })
 
 test('only the configuration reads the environment', () => {
-  // The banner only shows the reader what to type.
+  // The banner only prints what to type.
   const files = readSourceTree('src').filter((file) => file.path !== 'src/cli/serve-output.ts')
   const readers = files.filter((file) => /\bprocess\.env\b/.test(file.text)).map((file) => file.path)
-  // The commands hand the environment over as a whole, and pick no variable out of it.
+  // The commands pass the environment on as a whole, and read no variable from it.
   assert.ok(readers.every((path) => path.startsWith('src/cli/')))
   assert.deepEqual(
     files.filter((file) => /process\.env[.[]/.test(file.text)).map((file) => file.path),

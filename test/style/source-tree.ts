@@ -14,7 +14,7 @@ export interface SourceFile {
   readonly packages: readonly string[]
 }
 
-/** Every TypeScript file below the given folders, with its imports. */
+/** Every TypeScript file in these folders, with its imports. */
 export function readSourceTree(...folders: string[]): SourceFile[] {
   return folders.flatMap((folder) => {
     const names = readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })

@@ -14,7 +14,7 @@ test('no file is longer than 450 lines', () => {
   assert.deepEqual(long, [], 'split the file where a second idea begins')
 })
 
-test('no room or file has a name that says nothing', () => {
+test('no folder or file has a vague name', () => {
   const vague = /(^|\/)(utils?|helpers?|common|misc|shared|manager|index)(\/|\.ts$)/
   assert.deepEqual(
     files.map((file) => file.path).filter((path) => vague.test(path)),
@@ -31,11 +31,11 @@ test('time comes from the injected clock', () => {
     /\bDate\.now\(\)|new Date\(\)/,
     source.filter((file) => file.path.startsWith('src/')),
   )
-  // The log stamps its lines with the machine's time, whatever the Clock of the service is.
+  // The log uses the machine's time, whatever the service's Clock is.
   assert.deepEqual(readers, ['src/kernel/clock.ts', 'src/kernel/log.ts'], 'take a Clock as an argument')
 })
 
-test('no test is skipped, exclusive or to be done', () => {
+test('no test is skipped, exclusive or todo', () => {
   const tests = files.filter((file) => file.path.endsWith('.test.ts'))
   assert.deepEqual(offenders(/\b(?:it|test|describe|suite)\.(?:only|skip|todo)\b|\bt\.skip\(/, tests), [])
 })

@@ -1,12 +1,14 @@
 import { noise } from './wire-bytes.ts'
 
-/** Tiny recordings of nothing, byte by byte, as encoders write them. Lengths are in whole frames of their format. */
+/**
+ * Tiny silent recordings, byte by byte, as encoders write them. Lengths are in whole frames of their format.
+ */
 
 interface WavShape {
   readonly hz?: number
   readonly channels?: number
   readonly bits?: number
-  /** The length that the head states; absent: the true length. */
+  /** The length stated in the header; absent: the true length. */
   readonly stated?: number
 }
 
@@ -36,7 +38,7 @@ function u32le(value: number): Buffer {
   return bytes
 }
 
-/** A frame by the bytes of its header and its length, repeated `count` times. */
+/** A frame with these header bytes and this length, repeated `count` times. */
 export function frames(header: readonly number[], bytes: number, count: number): Buffer {
   const frame = Buffer.alloc(bytes)
   frame.set(header)

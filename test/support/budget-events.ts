@@ -17,7 +17,7 @@ type Reviver = (key: string, value: unknown, context: { source?: string }) => un
 const exactUsd: Reviver = (name, value, { source }) =>
   name.endsWith('_usd') && typeof value === 'number' ? parseUsd(source ?? '') : value
 
-/** The events about the budget of a key, in their order, from the rows of `event`. */
+/** The events of a key's budget in order, from the rows of `event`. */
 export function budgetEvents(events: Rows, keyId: string): readonly BudgetEvent[] {
   return events
     .filter(({ type }) => String(type).startsWith('key.budget.'))
@@ -35,11 +35,14 @@ export function budgetEvents(events: Rows, keyId: string): readonly BudgetEvent[
     }))
 }
 
-/** Every crossing is by a settled call whose cost crossed the threshold, and no crossing of a cap and period occurs twice. */
+/**
+ * Asserts that every crossing has a settled call whose cost crossed the threshold, and that none repeats
+ * within a cap and period.
+ */
 export function assertCrossings(crossings: readonly BudgetEvent[], calls: Rows): void {
   const byId = new Map(calls.map((call) => [call['id'], call]))
   for (const { percent, spentNanos, capNanos, requestId } of crossings) {
-    // The crossing was by an edit of the cap.
+    // An edit of the cap crossed the threshold.
     if (requestId === null) {
       assert.ok(percent === 100 && spentNanos >= capNanos, `${percent} % of ${capNanos}, ${spentNanos} spent`)
       continue

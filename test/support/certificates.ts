@@ -45,7 +45,7 @@ ZXIudGVzdDAKBggqhkjOPQQDAgNIADBFAiEA4wLisnDEKb9WxvsCmduKD6UaqMfx
 -----END CERTIFICATE-----`,
 }
 
-/** Writes a pair where a gateway finds it, and gives the variables that name it. */
+/** Writes a pair of files for a gateway; returns the variables that name them. */
 export function writePair(folder: string, { key, cert }: typeof localPair) {
   const files = { TOLLGATE_TLS_CERT: join(folder, 'cert.pem'), TOLLGATE_TLS_KEY: join(folder, 'key.pem') }
   writeFileSync(files.TOLLGATE_TLS_CERT, cert)

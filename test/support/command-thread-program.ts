@@ -1,6 +1,6 @@
 import { parentPort } from 'node:worker_threads'
 
-/** Runs the program for each command line that it is given, in this thread, one after the other. */
+/** Runs the program for each command line, in this thread, one after the other. */
 
 export interface CommandLine {
   readonly args: readonly string[]
@@ -14,7 +14,7 @@ type Written = (error?: Error | null) => void
 
 for (const name of ['stdout', 'stderr'] as const) {
   const stream = process[name]
-  // Each command adds listeners of its own, since a command expects to be the only one of its process.
+  // Each command adds its own listeners, because a command expects to be the only one of its process.
   stream.setMaxListeners(0)
   stream.write = (chunk: string | Uint8Array, encoding?: BufferEncoding | Written, callback?: Written) => {
     written[name].push(typeof chunk === 'string' ? Buffer.from(chunk) : Buffer.from(chunk))
@@ -39,11 +39,11 @@ parentPort?.on('message', async (message: CommandLine | 'end') => {
   runs += 1
   for (const name of Object.keys(process.env)) delete process.env[name]
   Object.assign(process.env, environment)
-  // A thread cannot change its working directory; the program asks for the directory only by this function.
+  // A thread cannot change its working directory; the program reads it only through this function.
   process.cwd = () => cwd
   process.argv.splice(2, Number.POSITIVE_INFINITY, ...args)
   try {
-    // The query makes the program another module, which runs anew; the modules that it imports are loaded already.
+    // The query makes the program another module, which runs again; its imports are already loaded.
     await import(`../../src/cli/tollgate.ts?run=${runs}`)
   } catch (error) {
     process.stderr.write(`${error instanceof Error ? error.stack : error}\n`)

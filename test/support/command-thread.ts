@@ -5,13 +5,13 @@ import { withDeadline } from './deadline.ts'
 import { cleanEnvironment, type Finished, runTollgate } from './tollgate-process.ts'
 
 /**
- * The program in a thread that stays: for command lines whose output and exit code are looked at. A process for each
- * command line takes half a second to load the same modules. Signals, terminals and input need a process.
+ * The program in a persistent thread, for tests of output and exit code. A process per command takes half a
+ * second to load the same modules. Signals, terminals and input need a process.
  */
 let thread: Worker | null = null
 let former: Promise<unknown> = Promise.resolve()
 
-/** Runs a command of the program to its end, after the commands that were asked for before. */
+/** Runs a command to its end, after the previous commands. */
 export function runInThread(
   args: readonly string[],
   environment: Environment = {},
@@ -25,7 +25,10 @@ export function runInThread(
 
 const known = new Set<string>()
 
-/** The first command of each name runs as a process, with real pipes and a real exit code, and later ones in the thread. */
+/**
+ * The first command of each name runs as a process, with real pipes and a real exit code, later ones in the
+ * thread.
+ */
 export function runCommand(
   args: readonly string[],
   environment: Environment = {},
@@ -37,12 +40,13 @@ export function runCommand(
   return run(args, environment, cwd)
 }
 
-/** How long sockets and files that a command has left open may take to close. */
+/** How long open sockets and files of a command may take to close. */
 const ENDING_MS = 30_000
 
 function start(): Worker {
   const worker = new Worker(new URL('command-thread-program.ts', import.meta.url))
-  // A thread that is stopped while Node still writes to one of its sockets was once seen to wait for that write for ever.
+  // A thread stopped while Node was writing to one of its sockets was once seen to wait for that write
+  // forever.
   process.once('beforeExit', () => {
     worker.ref()
     worker.postMessage('end')
@@ -59,7 +63,7 @@ async function finish(line: CommandLine): Promise<Finished> {
   const fail = (reason: unknown) =>
     reject(new Error(`${shown} needs a process of its own: it ends with ${reason}`))
   worker.once('message', resolve).once('exit', fail).once('error', fail)
-  // An idle thread must not keep the tests alive; a thread that owes an answer must.
+  // An idle thread must not keep the tests alive; a thread with a pending command must.
   worker.ref()
   worker.postMessage(line)
   try {

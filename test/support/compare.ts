@@ -16,11 +16,11 @@ export type ComparedCall = {
   upstream: ScriptedUpstream
   gateway: Address
   request: Bytes | readonly Bytes[]
-  /** The script is made once for each of the two calls, so that each has pauses of its own. */
+  /** The script is created once for each of the two calls, so that each has its own pauses. */
   script: (request: ReceivedRequest) => Script
-  /** The line that upstream must see in place of the client's credentials; undefined where there are none. */
+  /** The line that upstream must see instead of the client's credentials; undefined without any. */
   credentialLine?: string | undefined
-  /** False for the plain pipe that the harness tests itself with. */
+  /** False for the plain pipe with which the harness tests itself. */
   addsOwnLines?: boolean
 }
 
@@ -73,7 +73,10 @@ function assertSameReply(direct: Observation, through: Observation): void {
   assert.deepEqual(compared(got.interim), compared(interim), 'interim replies')
 }
 
-/** A length stays a length and chunks stay chunks; only the end of the connection needs other framing. */
+/**
+ * A length stays a length and chunks stay chunks; only a body that ends with its connection needs other
+ * framing.
+ */
 function assertSameReplyFraming(sent: RawReply, got: RawReply, clientVersion: '1.0' | '1.1'): void {
   const streamed = clientVersion === '1.0' ? 'eof' : 'chunked'
   const framing = sent.framing === 'chunked' || sent.framing === 'eof' ? streamed : sent.framing
@@ -113,12 +116,12 @@ function assertRequestFraming(direct: ReceivedRequest, through: ReceivedRequest)
   const codings = headerValues(through.headerLines, 'transfer-encoding')
   assert.ok(lengths.length + codings.length <= 1, 'framed once')
   assert.equal(headerValues(through.headerLines, 'host').length, 1, 'one host')
-  // A chunked body that was held may go on with its length; one with a length must never lose it.
+  // A buffered chunked body may be sent with a length; one with a length must keep it.
   if (direct.framing === 'sized' && direct.body.length > 0) assert.equal(through.framing, 'sized')
   if (direct.framing === 'none') assert.equal(through.body.length, 0)
 }
 
-/** The message names the first byte that differs, since one with all bytes would have megabytes. */
+/** The message names the first different byte, since both bodies may have megabytes. */
 export function assertSameBytes(got: Buffer, expected: Buffer, what: string): void {
   if (got.equals(expected)) return
   let at = 0

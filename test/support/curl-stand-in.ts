@@ -3,12 +3,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 /**
- * A folder with a `curl` that knows the options our documentation uses (-s, -S, -f, -i, -N, -X, -H, -d, --cacert) and
- * nothing else, because a bare machine has none. An option that is not known fails, so the documentation cannot outgrow it
- * unseen. Like the real one, it shows trailers behind the body where it shows the head.
- *
- * `CURL_EXPECTS` names the status that must come; any other status fails. Where `CURL_EXPECTS` is empty, each status of
- * 400 or more fails, also without -f, so that an example that is refused is noticed.
+ * A folder with a `curl` that supports only the options in our documentation (-s, -S, -f, -i, -N, -X, -H, -d,
+ * --cacert), because a bare machine has none. An unknown option fails, so that new ones are noticed. Like the
+ * real one, it prints trailers after the body if it prints the head. `CURL_EXPECTS` names the expected
+ * status; any other fails. If it is empty, each status of 400 or more fails, even without -f, so that a
+ * refused example is noticed.
  */
 export function curlStandIn(): { readonly folder: string; dispose(): void } {
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-curl-'))

@@ -1,7 +1,7 @@
-/** Generous on purpose: a deadline turns a hang into a readable failure, it never measures speed. */
+/** Generous on purpose: a deadline turns a hang into a readable failure, and never measures speed. */
 export const deadlineMsDefault = 60_000
 
-/** Rejects with `describe()` once the time is up, so that a hanging exchange reports what it had seen. */
+/** Rejects with `describe()` after the deadline, so that a hanging exchange reports what it had seen. */
 export async function withDeadline<T>(
   work: Promise<T>,
   describe: () => string,
@@ -9,7 +9,7 @@ export async function withDeadline<T>(
 ): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>()
   const timer = setTimeout(() => reject(new Error(`after ${deadlineMs} ms: ${describe()}`)), deadlineMs)
-  // The timer of an exchange that no test awaits any more must not keep the process alive.
+  // The timer of an exchange that no test awaits must not keep the process alive.
   timer.unref()
   try {
     return await Promise.race([work, promise])

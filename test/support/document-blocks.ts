@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 
-/** The pages whose examples are run or read, since users copy from them. */
+/** The pages whose examples are run or parsed, because users copy from them. */
 export const PAGES: readonly string[] = [
   'README.md',
   ...readdirSync(join(root, 'docs'))
@@ -13,19 +13,19 @@ export const PAGES: readonly string[] = [
     .map((name) => `docs/${name}`),
 ]
 
-/** A fenced block of a page; the block of a list item counts too. */
+/** A fenced block of a page, also within a list item. */
 export interface Block {
   readonly page: string
-  /** The heading that it stands under. */
+  /** The heading above it. */
   readonly section: string
-  /** The number of the block's first line of text. */
+  /** The line number of the block's first line of text. */
   readonly line: number
-  /** The first word of the info string, or '' where it has none. */
+  /** The first word of the info string, or '' without one. */
   readonly language: string
   readonly text: string
-  /** `no-run: <reason>` in the info string, which readers of the rendered page do not see: why the block is not run. */
+  /** `no-run: <reason>` in the info string, which the rendered page hides: why the block is not run. */
   readonly noRun: string | null
-  /** `refused: <status>`: the block shows a refusal, and fails where another status comes, or no refusal. */
+  /** `refused: <status>`: the block shows a refusal, and fails on any other status. */
   readonly refused: string | null
 }
 

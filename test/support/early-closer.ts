@@ -3,9 +3,9 @@ import { parentPort } from 'node:worker_threads'
 import { sized } from './wire-bytes.ts'
 
 /**
- * Runs as a worker: an upstream that answers 413 as soon as a request begins, and closes with the rest of it unread.
- * The upstream needs a thread of its own. In the thread of the gateway the reset and the gateway's next write never
- * cross, and only that crossing loses the answer.
+ * Runs as a worker: an upstream that answers 413 as soon as a request begins, and closes with the rest
+ * unread. It needs its own thread: in the gateway's thread the reset and the gateway's next write never
+ * cross, and only that crossing loses the reply.
  */
 const tooLarge = sized(
   'HTTP/1.1 413 Payload Too Large',

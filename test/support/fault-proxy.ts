@@ -1,14 +1,14 @@
 import net from 'node:net'
 
-/** A wire to a server that can be cut, or fall silent in one direction or both. */
+/** A connection to a server that can be cut, or silenced in one or both directions. */
 export interface FaultProxy {
-  /** The URL of the server, by way of this wire. */
+  /** The URL of the server through this proxy. */
   readonly url: string
-  /** Replies of the server are held back; requests to the server still arrive. */
+  /** Holds replies of the server back; requests still arrive. */
   holdReplies(): void
   /** No byte arrives on either side, and neither side notices. */
   mute(): void
-  /** Bytes that were held back go on their way. */
+  /** Bytes that were held back are sent. */
   heal(): void
   /** Every connection ends at once. New connections are accepted as before. */
   cut(): void

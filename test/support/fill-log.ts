@@ -2,12 +2,15 @@ import { setImmediate } from 'node:timers/promises'
 import { dayOf, monthOf } from '../../src/ledger/calendar.ts'
 import { changeDatabase, type DatabaseOwner } from './read-database.ts'
 
-/** SQLite writes in the thread of the test. The event loop turns between pieces, or idle connections would end unnoticed. */
+/**
+ * SQLite writes in the thread of the test. The event loop turns between batches, or idle connections would
+ * end unnoticed.
+ */
 const PIECE_ROWS = 5_000
 
 /**
- * Writes so many settled calls of a key straight into the database, two in each millisecond before `atMs`. The log
- * has these calls; balances and sums of the ledger do not.
+ * Writes this many settled calls of a key directly into the database, two per millisecond before `atMs`. Only
+ * the log has these calls; balances and sums do not.
  */
 export async function fillLog(
   gateway: DatabaseOwner,

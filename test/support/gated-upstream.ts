@@ -5,19 +5,19 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { withDeadline } from './deadline.ts'
 import { answerOf } from './upstream-answer.ts'
 
-/** A call that has reached upstream and stays there until the test lets it go. */
+/** A call that has reached upstream and waits there for the test. */
 export interface GatedCall {
   readonly name: string
   /** Sends the head and the first event of a stream. */
   begin(): void
-  /** Sends the rest, with so many output tokens; without a number as many as the call asks for. */
+  /** Sends the rest with this many output tokens; by default as many as the call requests. */
   finish(outputTokens?: number): void
 }
 
-/** An upstream that notes every call by its name before it does anything else. */
+/** An upstream that records the name of every call first. */
 export interface GatedUpstream {
   readonly url: string
-  /** The names of the calls that have come, in order. */
+  /** The names of the calls in order of arrival. */
   readonly names: readonly string[]
   /** The next gated call that `next` has not returned yet. */
   next(): Promise<GatedCall>
@@ -27,15 +27,15 @@ export interface GatedUpstream {
 }
 
 interface GatedOptions {
-  /** The header that has the name of a call. */
+  /** The header with the name of a call. */
   readonly header: 'x-call' | 'user-agent'
   /** The names of the calls that wait for the test. */
   readonly gates: RegExp
 }
 
 /**
- * Speaks as much of both surfaces as a bill needs. GET is answered at once. Calls that are not gated use as many output
- * tokens as `x-tokens` or a name such as `at once 200` says, and are sent in steps that are `x-pace` ms apart.
+ * Implements as much of both surfaces as billing needs. GET is answered at once. Ungated calls use as many
+ * output tokens as `x-tokens` or a name such as `at once 200` says, and are sent in steps of `x-pace` ms.
  */
 export async function startGatedUpstream({ header, gates }: GatedOptions): Promise<GatedUpstream> {
   const names: string[] = []
@@ -43,10 +43,10 @@ export async function startGatedUpstream({ header, gates }: GatedOptions): Promi
   let taken = 0
   let wake = Promise.withResolvers<void>()
   const server = createServer(async (req, res) => {
-    // Nodes are killed, and clients leave, in the middle of calls.
+    // Nodes are killed and clients leave mid-call.
     req.on('error', () => {})
     res.on('error', () => {})
-    // A node that starts asks for the models, to say whether upstream takes its key.
+    // A starting node requests the models, to check upstream's key.
     if (req.method === 'GET') return void req.resume().once('end', () => res.end('{"data":[]}'))
     const name = String(req.headers[header] ?? '')
     names.push(name)
@@ -83,7 +83,7 @@ export async function startGatedUpstream({ header, gates }: GatedOptions): Promi
   }
 }
 
-/** The body; null if the request broke off. */
+/** The body; null if the request broke. */
 async function readBody(req: IncomingMessage): Promise<string | null> {
   const chunks: Buffer[] = []
   try {
@@ -114,7 +114,7 @@ function gatedCall(req: IncomingMessage, res: ServerResponse, body: string, name
       const { pieces } = answer(outputTokens)
       res.end(pieces.slice(stream ? 1 : 0).join(''))
     },
-    /** The whole answer, piece by piece. */
+    /** The complete reply, chunk by chunk. */
     async send(paceMs: number) {
       const { type, pieces } = answer(tokens)
       res.writeHead(200, { 'content-type': type })

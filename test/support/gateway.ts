@@ -18,21 +18,21 @@ export interface GatewayOptions {
   readonly chatKey?: string
   /** More variables, as an operator would set them. */
   readonly env?: Environment
-  /** Clients speak TLS to the gateway, with the certificate of the tests, which this process then trusts. */
+  /** Clients use TLS with the test certificate, which this process then trusts. */
   readonly secure?: boolean
-  /** Settings that the configuration file would give. */
+  /** Settings that the configuration file would contain. */
   readonly settings?: Partial<Config>
   readonly clock?: Clock
   readonly diskFault?: SharedArrayBuffer
   /** The folder of the dashboard's build. */
   readonly dashboardDir?: URL
-  /** The upstream is said to be the built-in simulator. */
+  /** Reports the upstream as the built-in simulator. */
   readonly simulator?: boolean
-  /** Resolves the hosts of webhooks, in the place of name servers. */
+  /** Resolves the hosts of webhooks instead of DNS. */
   readonly resolveHost?: ResolveHost
-  /** A log in the place of a silent one. */
+  /** A log instead of a silent one. */
   readonly log?: Log
-  /** Is called at each point that a call reaches. */
+  /** Called at each point that a call reaches. */
   reached?(point: CallPoint): void
   onFatal?(error: Error): void
 }
@@ -50,7 +50,7 @@ export interface TestGateway extends AsyncDisposable {
   readonly apiKey: string
   /** `fields` are more fields of the key, such as limits. */
   createKey(name?: string, fields?: Readonly<Record<string, unknown>>): Promise<{ id: string; key: string }>
-  /** A request to the management API with the admin key; fails where the answer is an error. */
+  /** A request to the management API with the admin key; fails if the response is an error. */
   manage(method: string, path: string, body?: unknown): Promise<Record<string, unknown>>
   /** Adds credit and enforces it. */
   prepay(amountUsd: number): Promise<void>
@@ -59,12 +59,14 @@ export interface TestGateway extends AsyncDisposable {
 }
 
 /**
- * How long an answer of the store may take: tests run beside others on busy machines. A test about how
- * soon an answer comes starts a process or a store of its own.
+ * How long the store may take to answer: tests share busy machines. A test of response times starts its own
+ * process or store.
  */
 const PATIENCE_MS = 30_000
 
-/** A gateway in this process, on a free port, with a database and a data directory that go when it closes. */
+/**
+ * A gateway in this process, on a free port, with a database and a data directory that are removed on close.
+ */
 export async function startGateway(options: GatewayOptions = {}): Promise<TestGateway> {
   const dataDir = await mkdtemp(join(tmpdir(), 'tollgate-test-'))
   const place = await createTestDatabase()

@@ -3,7 +3,7 @@ import type net from 'node:net'
 
 const heldBytesMax = 1024 * 1024
 
-/** Turns the pushes of a socket into pulls, and stops reading while too much lies unread. */
+/** Turns the pushes of a socket into pulls, and stops reading while too much is unread. */
 export class Inbox {
   readonly #socket: net.Socket
   readonly #parts: Buffer[] = []
@@ -26,7 +26,7 @@ export class Inbox {
     socket.on('close', end)
   }
 
-  /** The next bytes, or undefined once the peer has ended. */
+  /** The next bytes, or undefined after the peer has ended. */
   async take(): Promise<Buffer | undefined> {
     while (this.#parts.length === 0) {
       if (this.#over) return undefined
@@ -48,7 +48,7 @@ export class Inbox {
     this.#wake?.()
   }
 
-  /** Leaves all further bytes lying in the kernel. */
+  /** Leaves all further bytes in the kernel. */
   stopReading(): void {
     this.#over = true
     this.#socket.pause()

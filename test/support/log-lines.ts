@@ -1,6 +1,6 @@
 import type { Log } from '../../src/kernel/log.ts'
 
-/** A log that keeps its lines as `level: message`. */
+/** A log that stores its lines as `level: message`. */
 export function createLogLines(): { readonly log: Log; readonly lines: string[] } {
   const lines: string[] = []
   const write = (level: string) => (_details: object, message: string) => {

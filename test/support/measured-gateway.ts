@@ -25,12 +25,12 @@ export interface MeasuredGateway {
   ): Promise<{ readonly id: string; readonly key: string }>
   /** The resident memory of the whole process, with all its threads. */
   residentBytes(): Promise<number>
-  /** The memory that the main thread holds on to, garbage not counted. */
+  /** The live memory of the main thread, without garbage. */
   heldBytes(): Promise<number>
   close(): Promise<void>
 }
 
-/** A gateway in a process of its own, so that its memory can be measured without that of the tests. */
+/** A gateway in its own process, to measure its memory without that of the tests. */
 export async function startMeasuredGateway(environment: Environment): Promise<MeasuredGateway> {
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-measured-'))
   const dataDir = join(folder, 'data')

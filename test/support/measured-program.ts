@@ -2,7 +2,7 @@ import { readConfig } from '../../src/config.ts'
 import { createLog } from '../../src/kernel/log.ts'
 import { startTollgate } from '../../src/main.ts'
 
-/** A gateway that reports its memory to its parent process, whenever asked. Configured by the environment. */
+/** A gateway that reports its memory to its parent process on request. Configured by the environment. */
 
 const report = (what: unknown) => process.send?.(what)
 const config = readConfig(process.env)

@@ -12,7 +12,7 @@ export interface Sample {
   readonly value: number
 }
 
-/** The suffixes that names of samples have behind the name of their family, by type. */
+/** The suffixes that sample names add to the name of their family, by type. */
 const SUFFIXES: Readonly<Record<string, readonly string[]>> = {
   gauge: [''],
   counter: ['_total'],
@@ -25,7 +25,7 @@ const LABEL = '[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\\\\n]|\\\\[\\\\"n])*"'
 const SAMPLE = new RegExp(`^(${NAME})(?:\\{(${LABEL}(?:,${LABEL})*)?\\})? (\\S+)$`)
 const NUMBER = /^(?:[+-]?\d+(?:\.\d*)?(?:e[+-]?\d+)?|[+-]Inf|NaN)$/
 
-/** Reads the OpenMetrics text format by its rules, and fails on any line that breaks one. Families by name. */
+/** Parses the OpenMetrics text format, and fails on any line that breaks its rules. Families by name. */
 export function readOpenMetrics(text: string): ReadonlyMap<string, Family> {
   assert.ok(text.endsWith('\n# EOF\n'), 'it ends with # EOF')
   const families = new Map<string, { name: string; type: string; help: string; samples: Sample[] }>()
@@ -72,7 +72,7 @@ function readLabels(text: string): Record<string, string> {
   return labels
 }
 
-/** The sum of all samples of that name that have these labels. */
+/** The sum of all samples of that name with these labels. */
 export function sumOf(
   families: ReadonlyMap<string, Family>,
   name: string,

@@ -6,7 +6,7 @@ import type { Store } from '../../src/store/store.ts'
 import type { DatabaseOwner } from './read-database.ts'
 import { databaseVariable } from './test-store.ts'
 
-/** The database of a running gateway as a command opens them. */
+/** Opens the database of a running gateway as a command does. */
 export async function openStoreBeside(gateway: DatabaseOwner): Promise<Store> {
   const config = readConfig(
     { TOLLGATE_DATA_DIR: gateway.dataDir, ...databaseVariable(gateway) },

@@ -3,7 +3,7 @@ import type { RawReply } from './raw-client.ts'
 import type { Surface } from './surfaces.ts'
 import { headerValues } from './wire-message.ts'
 
-/** Asserts an answer that the gateway itself made, in the shape that the surface's SDKs understand. */
+/** Asserts a response that the gateway itself made, in the shape that the surface's SDKs understand. */
 export function assertOwnError(reply: RawReply, surface: Surface, status: number, code?: string): void {
   const text = reply.body.toString('latin1')
   assert.equal(reply.status, status, `${reply.statusLine} ${text}`)

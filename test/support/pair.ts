@@ -14,7 +14,7 @@ export type RequestParts = {
   method?: string
   target?: string
   version?: string
-  /** Header lines in front of the lines that carry the key; `lines` stand behind them. */
+  /** Header lines before the ones with the key; `lines` follow them. */
   before?: readonly string[]
   lines?: readonly string[]
   body?: Bytes
@@ -23,8 +23,8 @@ export type RequestParts = {
 export type Pair = Awaited<ReturnType<typeof startPair>>
 
 /**
- * The gateway with one scripted upstream behind both of its surfaces. The bytes between the sockets do not depend on the
- * store, so in the round that has its data in PostgreSQL clients speak TLS.
+ * The gateway with one scripted upstream behind both of its surfaces. The bytes on the sockets do not depend
+ * on the store, so in the PostgreSQL run clients use TLS.
  */
 export async function startPair() {
   const upstream = await ScriptedUpstream.start()
@@ -53,13 +53,13 @@ export async function startPair() {
     upstream,
     gateway,
 
-    /** A request with the client's key, sized if it has a body and otherwise without any framing. */
+    /** A request with the client's key, with a length if it has a body and otherwise without framing. */
     request: (surface: Surface, parts: RequestParts = {}) =>
       parts.body === undefined
         ? message(...head(surface, parts))
         : sized(...head(surface, parts), parts.body),
 
-    /** Only the head: the caller sends a body of its own making behind it. */
+    /** Only the head: the caller sends its own body afterwards. */
     head: (surface: Surface, parts: RequestParts = {}) => message(...head(surface, parts)),
 
     compare: (
@@ -72,10 +72,10 @@ export async function startPair() {
     exchange: (request: Bytes | readonly Bytes[], options: ReadOptions = {}): Promise<RawReply> =>
       exchange(gateway, request, options),
 
-    /** The bytes of a call whose answer is `{"mark":…}`, whatever scripts are waiting. */
+    /** The bytes of a call whose reply is `{"mark":…}`, ahead of all scripts. */
     ownCall,
 
-    /** Makes such a call on a connection of its own and asserts that it gets its own answer. */
+    /** Makes such a call on a new connection and asserts that it gets its own reply. */
     async assertServes(surface: Surface, mark: string): Promise<void> {
       assertOwnAnswer(await exchange(gateway, ownCall(surface, mark)), mark)
     },

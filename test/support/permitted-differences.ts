@@ -1,8 +1,8 @@
 import { headerName, headerValues } from './wire-message.ts'
 
 /**
- * The only place that says how a call through the gateway may differ from the same call made directly.
- * All that is not named here is compared byte for byte.
+ * The only file that says how a call through the gateway may differ from a direct one. Everything else is
+ * compared byte for byte.
  */
 
 /** The header names that may differ, and the reason. */
@@ -11,7 +11,7 @@ type Rule = { names: readonly string[]; reason: string }
 export const surfaceNames = ['messages', 'chat'] as const
 export type SurfaceName = (typeof surfaceNames)[number]
 
-/** Credentials are removed from every request; the provider's own credential stands in the place of the first. */
+/** Credentials are removed from every request; the provider's own credential replaces the first. */
 const credentials: Rule = {
   names: ['authorization', 'x-api-key', 'api-key'],
   reason: 'the client holds a key of the gateway; upstream must see the operator’s',
@@ -64,11 +64,11 @@ const replyFraming: Rule = {
   reason: 'they speak of the upstream connection; the client has another one',
 }
 
-/** Our own figures: added to replies, and never believed when a client or an upstream sends them. */
+/** Our own figures: added to replies, and ignored when a client or an upstream sends them. */
 const ownPrefix = 'x-svc-'
 const forwardedPrefix = 'x-forwarded-'
 
-/** Headers that a message needs end to end: a nomination in Connection does not remove them. */
+/** Headers that a message needs end to end: Connection cannot remove them. */
 const endToEnd = new Set([
   'content-length',
   'transfer-encoding',
@@ -88,7 +88,7 @@ function nominated(lines: readonly string[]): Set<string> {
   return new Set(names.map((name) => name.trim().toLowerCase()).filter((name) => !endToEnd.has(name)))
 }
 
-/** The header lines upstream must get, framing apart, given those the client sent. */
+/** The header lines that upstream must get, without framing, for those that the client sent. */
 export function requestLinesExpected(sent: readonly string[], credentialLine: string | undefined): string[] {
   const dropped = nominated(sent)
   const lines: string[] = []
@@ -112,7 +112,7 @@ export function requestLinesExpected(sent: readonly string[], credentialLine: st
   return lines
 }
 
-/** The header lines that upstream got, without the lines of the hop, which are judged by themselves. */
+/** The header lines that upstream got, without hop-by-hop lines, which are checked separately. */
 export const requestLinesCompared = (received: readonly string[]): string[] =>
   received
     .filter((line) => ![...requestFraming.names, 'connection'].includes(headerName(line)))
@@ -120,19 +120,19 @@ export const requestLinesCompared = (received: readonly string[]): string[] =>
 
 export type ReplyKind = { hasTrailers: boolean }
 
-/** The header lines a client must get, given those upstream sent. */
+/** The header lines that a client must get for those that upstream sent. */
 export function replyLinesExpected(sent: readonly string[], kind: ReplyKind): string[] {
   const dropped = nominated(sent)
   const kept = sent.filter((line) => {
     const name = headerName(line)
     if (replyFraming.names.includes(name) || dropped.has(name) || name.startsWith(ownPrefix)) return false
-    // Where no trailers can follow (no chunked body) their announcement would be a lie.
+    // Without a chunked body no trailers follow, so they must not be declared.
     return name !== 'trailer' || kind.hasTrailers
   })
   return kept.map(lineCompared)
 }
 
-/** The header lines that the client got, without framing and without the lines that the gateway adds. */
+/** The header lines that the client got, without framing and the lines that the gateway adds. */
 export function replyLinesCompared(received: readonly string[]): string[] {
   const compared = received.filter((line) => {
     const name = headerName(line)
@@ -145,13 +145,13 @@ export function replyLinesCompared(received: readonly string[]): string[] {
 export const trailerLinesCompared = (received: readonly string[]): string[] =>
   received.filter((line) => !headerName(line).startsWith(ownPrefix)).map(lineCompared)
 
-/** Blanks between a value and the ends of its line are framing of the line, not part of the value. */
+/** Whitespace around a value is framing, not part of the value. */
 export function lineCompared(line: string): string {
   const at = line.indexOf(':')
   return `${line.slice(0, at)}: ${line.slice(at + 1).replace(/^[ \t]+|[ \t]+$/g, '')}`
 }
 
-/** The version is the hop's; code and reason phrase are upstream's, to the letter. */
+/** The version belongs to the hop; code and reason phrase are upstream's, exactly. */
 export const statusCompared = (statusLine: string): string => statusLine.replace(/^HTTP\/1\.[01]/, 'HTTP/1.x')
 
 function announcesOnlyOurs(line: string): boolean {

@@ -1,7 +1,7 @@
 import net from 'node:net'
 import type { FaultProxy } from './fault-proxy.ts'
 
-/** Stands before a PostgreSQL server and refuses connections that ask for settings, as a pooler does. */
+/** A proxy before PostgreSQL that refuses connections with settings, as some poolers do. */
 export async function startPickyPooler(serverUrl: string): Promise<Pick<FaultProxy, 'url' | 'close'>> {
   const url = new URL(serverUrl)
   const sockets = new Set<net.Socket>()

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { assertEnterable } from './postgres.ts'
 import { test } from './suite.ts'
 
-test('a folder that the user of PostgreSQL cannot enter is named', async (t) => {
+test("a folder that PostgreSQL's user cannot enter is named", async (t) => {
   const closed = await mkdtemp(join(tmpdir(), 'tollgate-closed-'))
   t.after(() => rm(closed, { recursive: true }))
   const inside = join(closed, 'inside')

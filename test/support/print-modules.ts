@@ -1,6 +1,6 @@
 import { registerHooks } from 'node:module'
 
-/** Loaded before a program: writes the name of every package to the error output when the program loads it. */
+/** Preloaded into a program: writes the name of every package to stderr when it is loaded. */
 const seen = new Set<string>()
 
 registerHooks({

@@ -10,7 +10,7 @@ export type Address = { host: string; port: number; secure?: boolean }
 
 export type ReplyHead = { statusLine: string; headerLines: string[] }
 
-/** `closed`: the end of the connection was the end of the body. `cut`: the connection ended too early, or by a reset. */
+/** `closed`: the body ended with the connection. `cut`: the connection ended too early, or by a reset. */
 export type Ended = 'complete' | 'closed' | 'cut'
 
 export type RawReply = ReplyHead & {
@@ -25,7 +25,7 @@ export type RawReply = ReplyHead & {
 }
 
 export type ReadOptions = {
-  /** The method of the request that is being answered; decides whether the reply has a body. */
+  /** The method of the request being answered; decides whether the reply has a body. */
   method?: string
   deadlineMs?: number
 }
@@ -34,13 +34,13 @@ const unreadBytesMax = 8 * 1024 * 1024
 
 type Waiter = { isOver: () => boolean; resolve: () => void }
 
-/** One connection, plain or over TLS, that sends exact bytes and reads replies without normalising anything. */
+/** One plain or TLS connection that sends exact bytes and reads replies without normalising anything. */
 export class RawConnection {
   readonly #socket: net.Socket
   readonly #wire: net.Socket
   readonly #unread: Buffer[] = []
   #reader: MessageReader | undefined
-  /** The reader of the reply that was read last. */
+  /** The reader of the last reply. */
   #finished: MessageReader | undefined
   #method = 'GET'
   #interim: ReplyHead[] = []
@@ -50,14 +50,14 @@ export class RawConnection {
   #waiters: Waiter[] = []
   readonly #closed = Promise.withResolvers<'fin' | 'reset'>()
 
-  /** `wire` is the TCP socket under a socket that is encrypted. */
+  /** `wire` is the TCP socket under an encrypted one. */
   constructor(socket: net.Socket, wire = socket) {
     this.#socket = socket
     this.#wire = wire
     socket.setNoDelay(true)
     socket.on('data', (bytes: Buffer) => this.#take(bytes))
     socket.on('end', () => this.#ended('fin'))
-    // A failed write (the peer answered early and closed) must not hide the peer's answer.
+    // A failed write (the peer answered early and closed) must not hide the peer's reply.
     socket.on('error', (error: NodeJS.ErrnoException) => {
       if (error.code !== 'EPIPE') this.#ended('reset')
     })
@@ -69,7 +69,7 @@ export class RawConnection {
     return withDeadline(this.#closed.promise, () => `still open; ${this.#describe()}`, deadlineMs)
   }
 
-  /** Writes each slice by itself, so that it travels as its own segment. */
+  /** Writes each slice separately, so that it travels as its own segment. */
   async send(bytes: Bytes | readonly Bytes[]): Promise<void> {
     const slices = Array.isArray(bytes) ? (bytes as readonly Bytes[]) : [bytes as Bytes]
     for (const slice of slices) {
@@ -79,7 +79,7 @@ export class RawConnection {
     }
   }
 
-  /** Reads the next reply, interim ones included, up to its end or that of the connection. */
+  /** Reads the next reply with its interim ones, up to its end or that of the connection. */
   read(options: ReadOptions = {}): Promise<RawReply> {
     if (this.#reader !== undefined) throw new Error('a reply is already being read')
     const reader = this.#begin(options.method ?? 'GET')
@@ -105,17 +105,17 @@ export class RawConnection {
     return reply
   }
 
-  /** Resolves once the reply being read has its head and that many bytes of content. */
+  /** Resolves once the current reply has its head and this many bytes of content. */
   reached(bodyBytes: number): Promise<void> {
     return this.#until(() => this.#hasReached(bodyBytes), `body byte ${bodyBytes}`)
   }
 
-  /** Resolves once the content of the reply being read has this text in it. */
+  /** Resolves once the content of the current reply contains this text. */
   received(text: string): Promise<void> {
     return this.#until(() => (this.#reader ?? this.#finished)?.message().body.includes(text) === true, text)
   }
 
-  /** Resolves once the reply being read has been preceded by an interim one. */
+  /** Resolves once an interim reply has preceded the current one. */
   interimArrived(): Promise<void> {
     return this.#until(() => this.#interim.length > 0, 'an interim reply')
   }
@@ -218,7 +218,7 @@ export class RawConnection {
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#waiters.push({ isOver, resolve })
     const arrival = withDeadline(promise, () => `${what} not seen; ${this.#describe()}`)
-    // Where the exchange itself fails, no test awaits the arrival any more.
+    // If the exchange itself fails, no test awaits the arrival.
     arrival.catch(() => undefined)
     return arrival
   }
@@ -242,7 +242,7 @@ export class RawConnection {
   }
 }
 
-/** TLS sessions by port. To resume one costs a quarter of a handshake, and there are thousands of handshakes. */
+/** TLS sessions by port. Resuming one costs a quarter of a handshake, and there are thousands. */
 const sessions = new Map<number, Buffer>()
 
 function secured(wire: net.Socket, { host, port }: Address): tls.TLSSocket {
@@ -259,7 +259,7 @@ function secured(wire: net.Socket, { host, port }: Address): tls.TLSSocket {
 
 export async function connect(address: Address): Promise<RawConnection> {
   const { host, port, secure = false } = address
-  // Half-open, so that the server closing its side does not stop an upload by itself.
+  // Half-open, so that a server closing its side does not stop an upload.
   const wire = net.connect({ host, port, allowHalfOpen: true })
   const socket = secure ? secured(wire, address) : wire
   const { promise, resolve, reject } = Promise.withResolvers<void>()
@@ -270,7 +270,7 @@ export async function connect(address: Address): Promise<RawConnection> {
   return new RawConnection(socket, wire)
 }
 
-/** One request on a connection of its own. */
+/** One request on a new connection. */
 export async function exchange(
   address: Address,
   bytes: Bytes | readonly Bytes[],

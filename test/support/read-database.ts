@@ -4,21 +4,21 @@ import type { Queries } from '../../src/store/postgres/database.ts'
 import { openPatientPool, runOn } from './postgres.ts'
 import type { DatabasePlace } from './test-store.ts'
 
-/** Reads and changes the database of a gateway past its API, in either store. The tables have the same columns in both. */
+/** Reads and changes the database of a gateway directly, in either store. Both have the same columns. */
 
 export type Rows = readonly Record<string, unknown>[]
 
-/** The parts of a gateway that lead to its database. */
+/** The parts of a gateway that identify its database. */
 export interface DatabaseOwner extends DatabasePlace {
   readonly dataDir: string
 }
 
-/** Rows as SQLite has them: flags are 0 and 1, integers bigint, lists JSON text. */
+/** Rows in SQLite's form: flags are 0 and 1, integers bigint, lists JSON text. */
 export type ReadRows = (sql: string) => Promise<Rows>
 
 export interface DatabaseReader {
   readonly read: ReadRows
-  /** All rows that `work` reads are as of one instant. */
+  /** All rows that `work` reads are from one snapshot. */
   atOneInstant(work: (read: ReadRows) => Promise<void>): Promise<void>
   close(): Promise<void>
 }
@@ -67,9 +67,9 @@ export async function readDatabase(owner: DatabaseOwner, sql: string): Promise<R
   }
 }
 
-/** A change by another process, in one transaction, without notice to the gateway. */
+/** A change by another process in one transaction, unknown to the gateway. */
 export async function changeDatabase({ dataDir, databaseUrl }: DatabaseOwner, sql: string): Promise<void> {
-  // Statements that are sent together are one transaction.
+  // Statements sent together are one transaction.
   if (databaseUrl !== null) return await runOn(databaseUrl, sql)
   const file = join(dataDir, 'tollgate.db')
   const db = new DatabaseSync(file, { enableForeignKeyConstraints: false, timeout: 60_000 })

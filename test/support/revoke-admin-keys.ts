@@ -1,7 +1,7 @@
 import { SYSTEM } from '../../src/kernel/vocabulary.ts'
 import type { Store } from '../../src/store/store.ts'
 
-/** Revokes all admin keys but a new one that nobody has: the last operator key cannot be revoked. */
+/** Revokes all admin keys except a new, unused one: the last operator key cannot be revoked. */
 export async function revokeAdminKeys(store: Store, atMs: number): Promise<void> {
   const scope = { accountId: null, operators: true }
   const { rows } = await store.listAdminKeys({ scope, after: null, limit: 1_000 })

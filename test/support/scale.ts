@@ -1,12 +1,12 @@
 /**
- * How hard the tests search. `npm test` runs with 1. `npm run test:long` sets TEST_SCALE to this factor, which reaches every
- * maximum: all property runs, 100,000 mutated frames, a cut at every byte.
+ * How thorough the tests are. `npm test` uses 1. `npm run test:long` sets TEST_SCALE to this factor, which
+ * reaches every maximum: all property runs, 100,000 mutated frames, a cut at every byte.
  */
 export const FULL_SCALE = 34
 
 const scale = Number(process.env['TEST_SCALE'] ?? 1)
 
-/** Runs of a property: a third in the suite, all of them at full scale. */
+/** Runs of a property: a third in the suite, all at full scale. */
 export const runs = (full: number): number => scaled(Math.ceil(full / 3), full)
 
 export function scaled(quick: number, full: number): number {
@@ -14,8 +14,8 @@ export function scaled(quick: number, full: number): number {
 }
 
 /**
- * The offsets at which a stream is cut: around the end of every line, thus of every event, chunk and header, and every 17th
- * byte, from a random one. Every byte at full scale.
+ * The offsets at which a stream is cut: around the end of every line, so of every event, chunk and header,
+ * and every 17th byte from a random one. Every byte at full scale.
  */
 export function cutsOf(bytes: Uint8Array): readonly number[] {
   const isDue = everyNth(17)
@@ -23,7 +23,7 @@ export function cutsOf(bytes: Uint8Array): readonly number[] {
   return Array.from(bytes.keys()).filter((at) => isDue(at) || isNearEnd(at))
 }
 
-/** Whether the case with this number is tried: every n-th, from a random one. Every case at full scale. */
+/** Whether the case with this number is tested: every n-th, from a random one. Every case at full scale. */
 export function everyNth(nth: number): (at: number) => boolean {
   const step = Math.max(1, Math.floor(nth / scale))
   const first = Math.floor(Math.random() * step)

@@ -13,12 +13,12 @@ const malformedKept = 100
 
 export const emptyReply = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}'
 
-/** A TCP server that writes down exactly what it received and answers with exactly the bytes of a script. */
+/** A TCP server that records exactly what it receives and answers with exactly the bytes of a script. */
 export class ScriptedUpstream {
   readonly host = '127.0.0.1'
   /** The latest requests, oldest first. */
   readonly requests: ReceivedRequest[] = []
-  /** The reader's complaints about bytes that were not HTTP, one per connection that sent such bytes. */
+  /** The reader's complaints about bytes that were not HTTP, one per connection. */
   readonly malformed: string[] = []
   /** Requests whose head has arrived since the start. */
   requestCount = 0
@@ -49,7 +49,7 @@ export class ScriptedUpstream {
     return `http://${this.host}:${this.port}`
   }
 
-  /** Scripts for the next requests, in order; they come before `answer`. */
+  /** Scripts for the next requests, in order; they take precedence over `answer`. */
   queue(...scripts: ScriptChoice[]): void {
     this.#queued.push(...scripts)
   }
@@ -63,7 +63,7 @@ export class ScriptedUpstream {
     const { promise, resolve } = Promise.withResolvers<ReceivedRequest>()
     this.#arrivals.push(resolve)
     const arrival = withDeadline(promise, () => 'no request arrived upstream')
-    // A test that fails earlier never awaits the arrival; the failure of the test is the one to report.
+    // A test that fails earlier never awaits the arrival; its failure is the one to report.
     arrival.catch(() => undefined)
     return arrival
   }
@@ -76,7 +76,7 @@ export class ScriptedUpstream {
     return departure
   }
 
-  /** Sends bytes that no request asked for, on every open connection. */
+  /** Sends unsolicited bytes on every open connection. */
   async broadcast(bytes: Bytes): Promise<void> {
     for (const { socket } of this.#open) socket.write(toBuffer(bytes))
     await nextTurn()
@@ -89,7 +89,7 @@ export class ScriptedUpstream {
     }
   }
 
-  /** Back to the state after start, but for the counters and the open connections. */
+  /** Resets the state, except the counters and the open connections. */
   forget(): void {
     this.requests.length = 0
     this.malformed.length = 0
@@ -176,8 +176,8 @@ export class ScriptedUpstream {
 }
 
 /**
- * A request can name its answer, ahead of every script: a call that follows a fault must get its own answer, which a late
- * request of the fault must not take.
+ * A request can name its reply, ahead of every script: a call after a fault must get its own reply, which a
+ * late request of the fault must not take.
  */
 function ownAnswer(request: ReceivedRequest): Script | undefined {
   const [mark] = headerValues(request.headerLines, 'x-own-answer')

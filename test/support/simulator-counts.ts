@@ -1,7 +1,7 @@
 import type { Simulator } from '../../simulator/start-simulator.ts'
 import { withDeadline } from './deadline.ts'
 
-/** Resolves once the simulator has counted what is waited for: requests, or clients that have left. */
+/** Resolves once the simulator has counted this many requests, or clients that left. */
 export async function untilCounted(
   simulator: Simulator,
   isSo: (counts: Simulator) => boolean,

@@ -1,4 +1,4 @@
-/** Other spellings of a path of upstream's, each of which some server takes for the path itself. */
+/** Other spellings of an upstream path, each of which some server takes for the path itself. */
 export function spellingsOf(path: string): string[] {
   const last = path.lastIndexOf('/') + 1
   const escaped = (at: number) =>

@@ -2,8 +2,8 @@ import * as nodeTest from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
- * node:test for files that share a process. Hooks declared at the top of a file would be hooks of the whole process; here
- * they are recorded while the file is imported and then declared in a suite of that file.
+ * node:test for files that share a process. Top-level hooks of a file would apply to the whole process; here
+ * they are recorded during the import and then declared in a suite of that file.
  */
 
 let recorded: (() => void)[] | null = null
@@ -28,7 +28,7 @@ export async function runFile(name: string, url: string): Promise<void> {
   })
 }
 
-/** Sums of days and months change at midnight UTC: no file starts in the last two minutes before it. */
+/** Daily and monthly sums change at midnight UTC: no file starts in the last two minutes before it. */
 async function awaitNextDay(): Promise<void> {
   const leftMs = DAY_MS - (Date.now() % DAY_MS)
   if (leftMs < 120_000) await sleep(leftMs)
@@ -38,7 +38,9 @@ const DAY_MS = 86_400_000
 
 const ends: (() => Promise<unknown>)[] = []
 
-/** Runs when all files of the process have ended: for what several of them share. The last one given runs first. */
+/**
+ * Runs after all files of the process, for what several of them share. The last one registered runs first.
+ */
 export function atEnd(end: () => Promise<unknown>): void {
   ends.unshift(end)
 }

@@ -11,11 +11,11 @@ export type Surface = {
   readEndpoint: string
   /** An endpoint whose body the gateway need not read. */
   streamedEndpoint: string
-  /** The header lines that put a request on this surface, with the client's key. */
+  /** The header lines that select this surface, with the client's key. */
   lines: (key: string) => string[]
-  /** The header line that upstream must see in the place of the client's key. */
+  /** The header line that upstream must see instead of the client's key. */
   credentialLine: string
-  /** A body that asks for a stream and leaves the gateway nothing to add to it. */
+  /** A body that asks for a stream and leaves nothing for the gateway to inject. */
   streamingBody: string
   jsonBody: string
 }

@@ -13,13 +13,13 @@ test('it leaves a server open', () => {
   throw new Error('red')
 })`
 
-/** The pool runs in a process of its own, since tests cannot run tests. */
+/** The pool runs in a separate process, since tests cannot run tests. */
 const RUN = `import { runPool } from ${JSON.stringify(new URL('test-pool.ts', import.meta.url).href)}
 const processes = [{ file: process.argv[2], env: process.env, suffix: '', name: 'leaking', weight: 0 }]
 for await (const { type, data } of runPool(processes, 1, 5_000, []))
   if (type === 'test:fail') console.log(data.details.error.message)`
 
-test('a process that a failed test keeps open is ended, and both have failed', async (t) => {
+test('a process that a failed test keeps open is killed, and both fail', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'tollgate-pool-'))
   t.after(() => rm(folder, { recursive: true }))
   const [run, leaking] = [join(folder, 'run.mjs'), join(folder, 'leaking.test.mjs')]

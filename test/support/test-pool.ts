@@ -1,12 +1,12 @@
 import { run } from 'node:test'
 import type { TestEvent } from 'node:test/reporters'
 
-/** A process that runs test files, with the environment that names the files and the store. */
+/** A process that runs test files; its environment names the files and the store. */
 export interface TestProcess {
   readonly name: string
   readonly file: string
   readonly env: NodeJS.ProcessEnv
-  /** The suffix of each test's name, since the tests of both stores have the same names. */
+  /** The suffix of each test's name, since both stores have tests of the same names. */
   readonly suffix: string
   /** Heavier processes start first. */
   readonly weight: number
@@ -14,13 +14,13 @@ export interface TestProcess {
 
 type Summary = Extract<TestEvent, { type: 'test:summary' }>['data']
 
-/** The totals that node:test reports at the end of a run. Each process is a run, and all runs are reported as one. */
+/** The totals that node:test reports at the end of a run. Each process is a run; all are reported as one. */
 const TOTALS = /^(?:tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) /
 
 /**
- * Runs these processes, `concurrency` at a time. Events come in the order in which the processes started, and their sum at
- * the end. A process that has reported nothing for `silenceMs` is ended and has failed: a socket or timer that a failed
- * test left open would keep the process alive for ever.
+ * Runs these processes, `concurrency` at a time. Events come in starting order, and their sum at the end. A
+ * process that has reported nothing for `silenceMs` is killed and fails: a socket or timer of a failed test
+ * would keep it alive forever.
  */
 export async function* runPool(
   processes: readonly TestProcess[],
@@ -94,5 +94,5 @@ export async function* runPool(
   }
 }
 
-/** How many of the slowest processes are named at the end, so that the cause of a long run need not be searched for. */
+/** How many of the slowest processes are named at the end, to explain a long run. */
 const SLOWEST = 25

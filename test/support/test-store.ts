@@ -1,6 +1,6 @@
 import { createDatabase } from './postgres.ts'
 
-/** The store in which the gateways of this run store their data. `test/run.ts` sets TEST_STORE. */
+/** The store that the gateways of this run use. `test/run.ts` sets TEST_STORE. */
 export const testStore: 'sqlite' | 'postgres' = readTestStore(process.env['TEST_STORE'])
 
 function readTestStore(text = 'sqlite'): 'sqlite' | 'postgres' {
@@ -8,7 +8,7 @@ function readTestStore(text = 'sqlite'): 'sqlite' | 'postgres' {
   throw new Error(`TEST_STORE is "sqlite" or "postgres", not "${text}"`)
 }
 
-/** The database of one gateway: in PostgreSQL, or in its data directory (null). */
+/** The database of one gateway: on PostgreSQL, or in its data directory (null). */
 export interface DatabasePlace {
   readonly databaseUrl: string | null
 }
@@ -20,7 +20,7 @@ export interface OwnDatabase extends DatabasePlace {
 /** A database for a new gateway, in the store of this run. */
 export async function createTestDatabase(): Promise<OwnDatabase> {
   if (testStore === 'sqlite') return { databaseUrl: null, remove: async () => {} }
-  // A server of this process would keep the process alive: only test/run.ts knows when all tests are over.
+  // A server of this process would keep it alive: only test/run.ts knows when all tests are over.
   if (process.env['TEST_POSTGRES_URL'] === undefined) {
     throw new Error('there is no PostgreSQL to test on: node test/run.ts postgres <file>')
   }

@@ -8,7 +8,7 @@ import type { Environment } from '../../src/config.ts'
 import { withDeadline } from './deadline.ts'
 import { createTestDatabase, databaseVariable } from './test-store.ts'
 
-/** Node alone cannot open a pseudo-terminal, and a bare machine has nothing else. */
+/** Node alone cannot open a pseudo-terminal, and a bare machine has no other tool. */
 const pretendTerminal = new URL('pretend-terminal.ts', import.meta.url).href
 const program = fileURLToPath(new URL('../../src/cli/tollgate.ts', import.meta.url))
 
@@ -19,7 +19,7 @@ export interface Finished {
   readonly stderr: string
 }
 
-/** The environment of a stranger's shell: none of the variables that would configure a gateway. */
+/** The environment of a new user's shell, without variables that configure a gateway. */
 export function cleanEnvironment(more: Environment): NodeJS.ProcessEnv {
   const kept = Object.entries(process.env).filter(([name]) => !/^TOLLGATE_|_API_KEY$|^NODE_TEST/.test(name))
   return { ...Object.fromEntries(kept), ...more }
@@ -35,23 +35,23 @@ export function runTollgate(
 }
 
 export interface CommandOptions {
-  /** The standard input of the command, which is empty otherwise. */
+  /** The standard input of the command; empty by default. */
   readonly input?: string
-  /** The command takes its output, or only its error output, for a terminal of so many columns. */
+  /** The command takes its output, or only stderr, for a terminal with this many columns. */
   readonly terminal?: { readonly columns: number; readonly only?: 'stderr' }
 }
 
 export interface RunningCommand {
   readonly finished: Promise<Finished>
   signal(name: NodeJS.Signals): void
-  /** Resolves when its output, or its error output, matches. */
+  /** Resolves when its stdout, or its stderr, matches. */
   printed(pattern: RegExp): Promise<string>
   complained(pattern: RegExp): Promise<string>
   /** Closes our end of its output, as `head` does. */
   stopReading(): void
 }
 
-/** Starts a command of the program, with its output in a pipe or on a pretended terminal. */
+/** Starts a command of the program, with its output in a pipe or a pretended terminal. */
 export function startCommand(
   args: readonly string[],
   environment: Environment = {},
@@ -82,27 +82,27 @@ export interface ServingProcess extends AsyncDisposable {
   readonly dataDir: string
   /** Null: the database is in the data directory. */
   readonly databaseUrl: string | null
-  /** The variables with which a command finds this gateway and its database, and a restart its data. */
+  /** The variables with which a command finds this gateway and its database, and a restart finds its data. */
   readonly environment: Readonly<Record<string, string>>
   readonly pid: number
   readonly finished: Promise<Finished>
   /** Creates a key with the admin key of its data directory. */
   createKey(fields?: object): Promise<string>
   signal(name: NodeJS.Signals): void
-  /** Resolves when its output, or its error output, matches. */
+  /** Resolves when its stdout, or its stderr, matches. */
   printed(pattern: RegExp): Promise<string>
   complained(pattern: RegExp): Promise<string>
   /** Closes our end of its output, like a reader that goes away. */
   stopReading(): void
-  /** Reads nothing more of its output and leaves it open, like a terminal that is held. */
+  /** Stops reading its output and leaves it open, like a paused terminal. */
   pauseReading(): void
   /** Kills it if it still runs, and removes its data. */
   dispose(): Promise<void>
 }
 
 /**
- * The program as an operator starts it, on a free port and in a folder of its own, on a database of its own or the one that
- * the environment names. Resolves when it serves.
+ * The program as an operator starts it, on a free port, in a new folder, and on a new database or the one
+ * that the environment names. Resolves when it serves.
  */
 export async function serveTollgate(environment: Environment = {}): Promise<ServingProcess> {
   const cwd = mkdtempSync(join(tmpdir(), 'tollgate-process-'))
@@ -180,7 +180,7 @@ function watch(child: ChildProcess) {
   return { finished, printed: stdout.matches, complained: stderr.matches }
 }
 
-/** The text of a stream so far, and a promise of the moment at which the text matches a pattern. */
+/** The text of a stream so far, and a promise that resolves when it matches a pattern. */
 function collect(stream: Readable | null) {
   let text = ''
   const listeners = new Set<() => void>()

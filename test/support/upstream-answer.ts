@@ -1,15 +1,17 @@
-/** Upstream's answer as a function of the call alone: a test that knows the call knows every byte of the answer. */
+/**
+ * Upstream's reply as a function of the call alone: a test that knows the call knows every byte of the reply.
+ */
 
 export type CallSurface = 'messages' | 'chat'
 
 export const MODEL = { messages: 'claude-haiku-5-5', chat: 'gpt-6-luna' } as const
 
-/** Output of either model costs $0.50 per million. The answers report no input. */
+/** Output of either model costs $0.50 per million. The replies report no input. */
 export const NANOS_PER_TOKEN = 500n
 
 export interface UpstreamAnswer {
   readonly type: string
-  /** The answer in the steps in which it is sent. */
+  /** The reply in the steps in which it is sent. */
   readonly pieces: readonly string[]
 }
 
@@ -28,7 +30,7 @@ export function answerOf(
   return { type: 'application/json', pieces: [JSON.stringify(whole)] }
 }
 
-/** The whole answer as the client must receive it. */
+/** The complete reply that the client must receive. */
 export function bytesOf(surface: CallSurface, stream: boolean, name: string, outputTokens: number): string {
   return answerOf(surface, stream, name, outputTokens).pieces.join('')
 }

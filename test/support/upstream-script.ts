@@ -7,12 +7,12 @@ import { toBuffer } from './wire-message.ts'
 export type Step = { send: Bytes } | { pause: number | Promise<unknown> } | { reset: true } | { close: true }
 
 /**
- * Steps run when the request is complete; `early` ones as soon as its head is there, with the rest of the
- * request read meanwhile, or left lying in the kernel when `reading` is false.
+ * Steps run when the request is complete; `early` ones once its head has arrived, while the rest of the
+ * request is read, or left in the kernel if `reading` is false.
  */
 export type Script = readonly Step[] | { early: readonly Step[]; reading?: boolean }
 
-/** A script, or one made when the head of its request has arrived. */
+/** A script, or a function that creates one when the head of its request has arrived. */
 export type ScriptChoice = Script | ((request: ReceivedRequest) => Script)
 
 export type ReceivedRequest = {
@@ -28,14 +28,14 @@ export type ReceivedRequest = {
   chunks: number[]
   trailerLines: string[]
   complete: boolean
-  /** The peer went away before the script had run to its end. */
+  /** The peer left before the script had finished. */
   peerClosedEarly: boolean
-  /** Bytes of the script that the kernel has taken. */
+  /** Bytes of the script that the kernel has accepted. */
   sentBytes: number
   whenComplete: Promise<void>
   /** The peer's side of the connection has ended, early or not. */
   whenPeerClosed: Promise<void>
-  /** The script is over, whatever became of it. */
+  /** The script is over, for whatever reason. */
   whenAnswered: Promise<void>
 }
 
@@ -75,12 +75,12 @@ async function runStep(step: Step, request: ReceivedRequest, connection: Upstrea
   } else if ('reset' in step) {
     socket.resetAndDestroy()
   } else {
-    // Like a server that calls close(): bytes that it wrote are delivered, bytes that it left unread turn into a reset.
+    // Like a server that calls close(): written bytes are delivered, and unread bytes cause a reset.
     socket.destroySoon()
   }
 }
 
-/** Sends in pieces, each awaited, so that `sentBytes` shows how far the peer's flow control let us come. */
+/** Sends in pieces, awaiting each, so that `sentBytes` shows how far the peer's flow control allowed. */
 async function send(bytes: Buffer, request: ReceivedRequest, connection: UpstreamConnection): Promise<void> {
   const gone = connection.ended.promise.then(() => false)
   for (let at = 0; at < bytes.length; at += writeBytesMax) {

@@ -5,15 +5,15 @@ import { withDeadline } from './deadline.ts'
 export interface ReceivedMessage {
   readonly path: string
   readonly headers: IncomingHttpHeaders
-  /** The bytes as they came, for the signature. */
+  /** The raw bytes, for the signature. */
   readonly body: string
   readonly json: Record<string, unknown>
 }
 
-/** How a message is answered. `silence` leaves the sender waiting. */
+/** The response to a message. `silence` leaves the sender waiting. */
 export type Reply = number | 'silence' | ((response: ServerResponse) => void)
 
-/** An HTTP server of our own that takes webhooks, on a real socket. */
+/** An HTTP server that receives webhooks on a real socket. */
 export class WebhookReceiver {
   readonly messages: ReceivedMessage[] = []
   readonly #server: Server
@@ -51,12 +51,12 @@ export class WebhookReceiver {
     return `http://127.0.0.1:${this.port}/hook`
   }
 
-  /** The types of the messages, in the order in which they came. */
+  /** The types of the messages in order of arrival. */
   get types(): string[] {
     return this.messages.map(({ json }) => String(json['type'] ?? 'text'))
   }
 
-  /** Resolves as soon as the messages that came so far are enough. */
+  /** Resolves as soon as the messages received so far are enough. */
   async until(
     isEnough: (messages: readonly ReceivedMessage[]) => boolean,
   ): Promise<readonly ReceivedMessage[]> {

@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 import type { Bytes } from './wire-message.ts'
 import { toBuffer } from './wire-message.ts'
 
-/** A message from its lines, with nothing added. */
+/** A message of exactly these lines. */
 export function message(startLine: string, headerLines: readonly string[], body: Bytes = ''): Buffer {
   const head = [startLine, ...headerLines, '', ''].join('\r\n')
   return Buffer.concat([Buffer.from(head, 'latin1'), toBuffer(body)])
@@ -32,7 +32,7 @@ export function chunk(bytes: Bytes): Buffer {
 export const lastChunk = (trailerLines: readonly string[] = []): Buffer =>
   Buffer.from(['0', ...trailerLines, '', ''].join('\r\n'), 'latin1')
 
-/** Bytes that no compression shrinks, with no two offsets that look alike. */
+/** Incompressible bytes, with no two similar offsets. */
 export function noise(size: number, seed = 1): Buffer {
   const bytes = Buffer.allocUnsafe(size)
   let state = seed >>> 0 || 1

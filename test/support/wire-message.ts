@@ -2,16 +2,16 @@ import { Buffer } from 'node:buffer'
 
 export type Bytes = Buffer | string
 
-/** `eof`: a response whose end is the end of the connection. */
+/** `eof`: a response that ends with the connection. */
 export type Framing = 'none' | 'sized' | 'chunked' | 'eof'
 
 export type WireMessage = {
   startLine: string
   headerLines: string[]
   framing: Framing
-  /** The content, with chunk framing removed. */
+  /** The content without chunk framing. */
   body: Buffer
-  /** The bytes after the head exactly as they arrived. */
+  /** The exact bytes after the head. */
   rawBody: Buffer
   chunks: number[]
   trailerLines: string[]
@@ -42,9 +42,9 @@ export const headerValue = (line: string): string => line.slice(line.indexOf(':'
 type State = 'head' | 'sized' | 'eof' | 'chunk size' | 'chunk data' | 'chunk end' | 'trailers' | 'done'
 
 /**
- * Reads one HTTP/1 message and normalises nothing: lines keep their case, order, blanks and latin1 bytes.
- * The reader is written for this test tree alone and shares no parser with Node, undici or the gateway, so that a
- * bug there cannot hide itself here.
+ * Reads one HTTP/1 message without normalising: lines keep their case, order, whitespace and latin1 bytes.
+ * Only tests use this reader, and it shares no parser with Node, undici or the gateway, so a bug there cannot
+ * hide here.
  */
 export class MessageReader {
   readonly #role: Role
@@ -76,7 +76,7 @@ export class MessageReader {
     return this.#bodyBytes
   }
 
-  /** Whether any byte of the message has arrived, a half head included. */
+  /** Whether any byte of the message has arrived, including a partial head. */
   get touched(): boolean {
     return this.hasHead || this.#held.length > 0
   }
@@ -89,7 +89,7 @@ export class MessageReader {
     return this.#headerLines
   }
 
-  /** Takes bytes and returns those behind the end of the message. */
+  /** Takes bytes and returns those after the end of the message. */
   push(bytes: Buffer): Buffer {
     const buffer = this.#held.length === 0 ? bytes : Buffer.concat([this.#held, bytes])
     let at = 0
@@ -112,7 +112,7 @@ export class MessageReader {
     return Buffer.alloc(0)
   }
 
-  /** How the message has ended, now that the connection has. */
+  /** How the message has ended, after the end of the connection. */
   endOfInput(): 'complete' | 'closed' | 'cut' {
     if (this.#state === 'done') return 'complete'
     return this.#state === 'eof' ? 'closed' : 'cut'

@@ -1,4 +1,4 @@
-/** The words of a text, which are separated by blanks and line ends. */
+/** The whitespace-separated words of a text. */
 export function words(text: string): string[] {
   return text.trim().split(/\s+/)
 }

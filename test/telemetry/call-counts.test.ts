@@ -40,7 +40,7 @@ async function samplesOf(counts: CallCounts, name: string) {
   return await metric.read(sourcesOf(counts))
 }
 
-test('a book that is read again changes the labels of later calls, and forgets nothing', () => {
+test('a reloaded price book changes the labels of later calls and keeps earlier counts', () => {
   const counts = new CallCounts(bookWith())
   counts.settled('messages', null, closing({ modelServed: 'new-model' }), TIMES)
   const rates = { standard: { input: '1', output: '2' } }
@@ -51,7 +51,7 @@ test('a book that is read again changes the labels of later calls, and forgets n
   assert.deepEqual([...counts.surfaces.messages.models.keys()], ['other', 'new-model'])
 })
 
-test('a hundred thousand small amounts add up to the nanodollar', async () => {
+test('a hundred thousand small amounts sum exactly', async () => {
   const counts = new CallCounts(bookWith())
   for (let i = 0; i < 100_000; i += 1)
     counts.settled('messages', null, closing({ costNanos: 100_000_001n, listNanos: 1n }), TIMES)
@@ -61,18 +61,18 @@ test('a hundred thousand small amounts add up to the nanodollar', async () => {
   assert.equal(list?.value, 0.0001)
 })
 
-test('a status is counted by its first digit, and none or an impossible one as none', () => {
+test('a status is counted by its first digit, and a missing or invalid one as none', () => {
   const counts = new CallCounts(bookWith())
   for (const status of [200, 299, 304, 404, 529, 600, 999, null, 101])
     counts.settled('messages', null, closing({ status }), TIMES)
   assert.deepEqual(counts.surfaces.messages.models.get('claude-haiku-5-5')?.calls, [3, 1, 2, 1, 1, 1])
 })
 
-test('a figure that the store does not answer in time has no sample', async () => {
+test('a figure that the store does not provide in time has no sample', async () => {
   assert.equal(await samplesOf(new CallCounts(bookWith()), 'tollgate_held_usd'), null)
 })
 
-test('a histogram counts what is at most its bound', () => {
+test('a histogram bucket includes its bound', () => {
   const histogram = new Histogram([1, 10])
   for (const value of [0, 1, 1.5, 10, 11, 1_000]) histogram.observe(value)
   assert.deepEqual(histogram.read(), { atMost: [2, 4], count: 6, sum: 1_023.5 })

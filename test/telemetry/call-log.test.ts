@@ -18,7 +18,7 @@ const CALL: EndedCall = {
 
 const read = (more: Partial<EndedCall> = {}) => JSON.parse(logLine({ ...CALL, ...more })) as unknown
 
-test('a line has the form of the log and names the caller, the call, its outcome, cost and time', () => {
+test('a log line names the caller, the call, its outcome, cost and time', () => {
   assert.deepEqual(read(), {
     ...{ level: 30, time: '2026-11-15T12:34:56.007Z', request: 'req_1', key: 'key_1', surface: 'messages' },
     ...{ method: 'POST', endpoint: null, model: 'claude-haiku-5-5', status: 200, code: null },
@@ -32,7 +32,7 @@ test('a line has the form of the log and names the caller, the call, its outcome
   })
 })
 
-test('lines are written together, each once and in their order, and what is taken is not written again', (t) => {
+test('lines are written in batches, each once and in order, and a batch taken is not written again', (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
   const written: string[] = []
   const calls = createCallLog({ write: (text) => written.push(text) })

@@ -10,7 +10,7 @@ import { startBillingBench } from '../billing/bench-of-one.ts'
 import { readOpenMetrics } from '../support/open-metrics.ts'
 import { closeAfter, test } from '../support/suite.ts'
 
-/** The board and the alerts, checked against the metrics of a real gateway. */
+/** The Grafana board and the alerts, checked against the metrics of a real gateway. */
 
 const bench = await startBillingBench()
 closeAfter(bench)
@@ -23,7 +23,7 @@ const scraped = await fetch(`${gateway.url}/metrics`, {
 })
 const families = readOpenMetrics(await scraped.text())
 
-/** The labels of each series by its name, with the labels that Prometheus adds. */
+/** The labels of each series by name, with those that Prometheus adds. */
 const series = new Map<string, Set<string>>([['up', new Set(['job', 'instance'])]])
 for (const { samples } of families.values()) {
   for (const { name, labels } of samples) {
@@ -33,7 +33,7 @@ for (const { samples } of families.values()) {
   }
 }
 
-/** The possible values of labels that are not free text. */
+/** The possible values of labels other than free text. */
 const VALUES: Readonly<Record<string, readonly string[]>> = {
   surface: SURFACE_NAMES,
   status_class: STATUS_CLASSES,
@@ -63,7 +63,7 @@ function problemsOf(expression: string): string[] {
 
 type Text = (place: { readonly from: number; readonly to: number }) => string
 
-/** The series that `by (…)` groups, which stand behind it and whose labels it may name. */
+/** The series that `by (…)` groups, which follow it and whose labels it may name. */
 function selectorsIn(grouping: SyntaxNode, at: Text): string[] {
   const found: string[] = []
   grouping.parent?.parent?.cursor().iterate((node) => {
@@ -91,7 +91,7 @@ function problemsOfSelector(selector: SyntaxNode, at: Text): string[] {
 
 const read = (path: string) => readFileSync(new URL(`../../deploy/${path}`, import.meta.url), 'utf8')
 
-test('a misspelt metric, label or value and broken syntax would be seen', () => {
+test('the check notices a misspelt metric, label or value, and invalid syntax', () => {
   for (const [expression, problem] of [
     ['sum(rate(tollgate_call_total[5m]))', /no metric tollgate_call_total/],
     ['tollgate_calls_total{statusclass="2xx"}', /no label statusclass/],
@@ -113,7 +113,7 @@ interface Rule {
   readonly annotations: Readonly<Record<string, string>>
 }
 
-test('every alert has an expression of metrics that there are, a severity and two sentences', () => {
+test('every alert has an expression of existing metrics, a severity and two sentences', () => {
   const { groups } = parse(read('prometheus/alerts.yml')) as { groups: { rules: Rule[] }[] }
   const rules = groups.flatMap((group) => group.rules)
   assert.ok(rules.length >= 10)
@@ -121,7 +121,7 @@ test('every alert has an expression of metrics that there are, a severity and tw
     assert.deepEqual(problemsOf(expr), [], alert)
     assert.match(labels['severity'] ?? '', /^(?:warning|critical)$/, alert)
     assert.deepEqual(Object.keys(annotations), ['summary', 'description'], alert)
-    // A label that the expression has summed away would be shown empty.
+    // A label that the expression has aggregated away would be empty.
     for (const [, label = ''] of Object.values(annotations)
       .join()
       .matchAll(/\$labels\.(\w+)/g))
@@ -143,7 +143,7 @@ interface Panel {
   readonly targets?: readonly { readonly expr: string; readonly legendFormat: string }[]
 }
 
-test('every panel of the board queries metrics that exist, and there are at most 12', () => {
+test('every panel of the board queries existing metrics, and there are at most 12', () => {
   const text = read('grafana/tollgate.json')
   const board = JSON.parse(text) as { panels: Panel[]; templating: unknown; uid: string }
   const asked = board.panels.flatMap(({ title, targets = [] }) =>
@@ -158,6 +158,6 @@ test('every panel of the board queries metrics that exist, and there are at most
   assert.match(JSON.stringify(board.templating), /label_values\(tollgate_build_info, instance\)/)
   assert.equal(new Set(board.panels.map(({ id }) => id)).size, board.panels.length)
   assert.ok(board.panels.every(({ gridPos: { x, w } }) => x + w <= 24))
-  // On import the board asks for a data source, and brings none of its own.
+  // On import the board asks for a data source, and includes none.
   assert.doesNotMatch(text, /"uid": "(?!tollgate"|\$\{datasource\}")/)
 })

@@ -6,7 +6,7 @@ import { test } from '../support/suite.ts'
 
 const text = readFileSync(new URL('../../docs/OPERATIONS.md', import.meta.url), 'utf8')
 
-test('docs/OPERATIONS.md lists every metric with its type, its labels and what it says, and no other', () => {
+test('docs/OPERATIONS.md lists exactly the metrics, with type, labels and meaning', () => {
   const rows = METRICS.map(({ name, type, labels, help }) => {
     const named = labels.map((label) => `\`${label}\``).join(', ')
     return `| \`${name}\` | ${type} | ${named} | ${help} |`
@@ -19,7 +19,7 @@ test('docs/OPERATIONS.md lists every metric with its type, its labels and what i
   for (const [name] of text.matchAll(/\btollgate_[a-z_]+\b/g)) assert.ok(names.has(name), name)
 })
 
-test('the line of a call that docs/OPERATIONS.md shows has the members that lines have, in their order', () => {
+test('the log line in docs/OPERATIONS.md has the members of real ones, in order', () => {
   const [, shown = ''] = /```json\n(\{"level.*)\n```/.exec(text) ?? []
   const line = logLine({
     ...{ requestId: 'req_1', keyId: 'key_1', surface: 'messages', method: 'POST', path: '', endpoint: null },

@@ -6,7 +6,7 @@ import { assertBalanced, startBillingBench } from '../billing/bench-of-one.ts'
 import { type Family, readOpenMetrics, sumOf } from '../support/open-metrics.ts'
 import { closeAfter, test } from '../support/suite.ts'
 
-/** The point of the next call at which `meetDefect` throws, as a defect would. */
+/** The point of the next call at which `meetDefect` throws, like a defect. */
 let defectAt: CallPoint | null = null
 function meetDefect(point: CallPoint): void {
   if (point !== defectAt) return
@@ -71,7 +71,7 @@ async function callEverything(): Promise<void> {
   assert.equal((await bench.call('/v1/messages', message(), { key: picky.key })).status, 403)
   assert.equal((await bench.call('/v1/messages', message(), { key: 'svc_live_none' })).status, 401)
   assert.equal((await bench.call('/v1/%2e%2e/messages', message())).status, 400)
-  // A request to our own API is no call, and its refusal is none either.
+  // Requests to our own API are not calls, and neither are their refusals.
   assert.equal((await fetch(`${gateway.url}/v1/keys`)).status, 401)
   await assertBalanced(gateway)
 }
@@ -79,7 +79,7 @@ async function callEverything(): Promise<void> {
 const nanos = (usd: unknown): bigint => parseUsd(String(usd)) ?? assert.fail(`not an amount: ${usd}`)
 const usdOf = (amount: bigint): number => Number(amount) / 1e9
 
-test('calls of every kind are counted as the request log and the usage report have them', async () => {
+test('metrics match the request log and the usage report for calls of every kind', async () => {
   await callEverything()
   const families = await scrape()
   const log = (await gateway.manage('GET', '/gateway/v1/requests?limit=1000'))['data'] as Json[]
@@ -120,7 +120,7 @@ test('calls of every kind are counted as the request log and the usage report ha
     }
   }
   assert.ok(sumOf(families, 'tollgate_tokens_total', { kind: 'cache_write' }) >= 39)
-  // The report has settled calls; all other calls cost nothing.
+  // The report has settled calls; all others cost nothing.
   for (const model of models) {
     const rows = usage.filter((row) => label(String(row['model'])) === model)
     const cost = rows.reduce((all, row) => all + nanos(row['cost_usd']), 0n)
@@ -137,7 +137,7 @@ test('calls of every kind are counted as the request log and the usage report ha
   }
 })
 
-test('a refused request counts as a refusal by its code, and as no call', async () => {
+test('a refused request counts as a refusal by code, not as a call', async () => {
   const before = await scrape()
   const refusals = async (asked: () => Promise<{ readonly status: number }>, status: number) => {
     assert.equal((await asked()).status, status)
@@ -159,7 +159,7 @@ test('a refused request counts as a refusal by its code, and as no call', async 
   assert.equal(all - sumOf(before, 'tollgate_refusals_total'), 3)
 })
 
-test('every metric of the table is there with its type and its labels, and nothing but known labels', async () => {
+test('every metric of the table is exposed with its type, its labels and only known labels', async () => {
   const families = await scrape()
   for (const { name, type, labels } of METRICS) {
     const family = families.get(type === 'counter' ? name.replace(/_total$/, '') : name)
@@ -176,7 +176,7 @@ test('every metric of the table is there with its type and its labels, and nothi
   assert.ok(!others.some((name) => /_active_|_eventloop_/.test(name)), 'those walk over every handle')
 })
 
-test('no key, key id, request id or name of a model that is not in the price book is in it', async () => {
+test('metrics contain no key, key id, request id or unlisted model name', async () => {
   const { id, key } = await gateway.createKey('named key')
   await bench.call('/v1/messages', message({ model: 'secret-project-model' }), { key })
   await bench.call('/v1/messages', message({ model: `${key}` }))
@@ -186,7 +186,7 @@ test('no key, key id, request id or name of a model that is not in the price boo
   assert.doesNotMatch(text, /(?:key|req|adm)_[0-9A-Z]{20}|svc_(?:live|admin)_/)
 })
 
-test('what is under way is shown: calls in flight, their holds, connections', async () => {
+test('gauges show calls in flight, their holds and connections', async () => {
   const limited = await gateway.createKey('limited', { monthly_budget_usd: 1 })
   const gone = new AbortController()
   const stream = await fetch(`${gateway.url}/v1/messages`, {
@@ -215,11 +215,11 @@ for (const [point, stream] of [
   ['settled', true],
 ] as const) {
   const where = `${point} of ${stream ? 'a stream' : 'a message'}`
-  test(`a defect at the point ${where} leaves a call that is counted once, with what it cost`, async () => {
+  test(`a defect at the point ${where} leaves a call that is counted once, with its cost`, async () => {
     const before = await scrape()
     defectAt = point
     const reply = await bench.call('/v1/messages', message({ stream }))
-    // A stream that has begun is broken off.
+    // A stream that has begun breaks.
     assert.equal(reply.status, stream ? 200 : 500)
     await assertBalanced(gateway)
     const record = await bench.record(reply.requestId)

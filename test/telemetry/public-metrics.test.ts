@@ -11,7 +11,7 @@ async function gatewayWith(settings: NonNullable<GatewayOptions['settings']>) {
   return { ...gateway, ask }
 }
 
-test('with metrics.public they are for everybody, and nothing else is', async () => {
+test('metrics.public makes only the metrics public', async () => {
   const { ask, apiKey, adminKey } = await gatewayWith({ metricsPublic: true })
   for (const key of [null, apiKey, adminKey, 'nonsense']) {
     const shown = await ask('GET', '/metrics', key)
@@ -23,6 +23,6 @@ test('with metrics.public they are for everybody, and nothing else is', async ()
   assert.equal((await ask('POST', '/metrics')).status, 405)
   assert.equal((await ask('GET', '/v1/keys')).status, 401)
   assert.equal((await ask('GET', '/metrics?')).status, 200)
-  // This path is upstream's, and is passed on only with a key.
+  // This path goes upstream, and only with a key.
   assert.equal((await ask('GET', '/metrics/')).status, 401)
 })

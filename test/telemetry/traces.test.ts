@@ -34,7 +34,7 @@ function plain(value: Readonly<Record<string, unknown>>): unknown {
   return kind === 'intValue' ? Number(held) : held
 }
 
-/** A collector: takes OTLP over HTTP and keeps the spans. */
+/** A collector that accepts OTLP over HTTP and stores the spans. */
 async function startCollector() {
   const spans: Span[] = []
   const requests: {
@@ -68,7 +68,10 @@ async function startCollector() {
 const collector = await startCollector()
 closeAfter(collector)
 
-/** The exporter reads these variables from the process, as an operator sets them; the gateway from its argument. */
+/**
+ * The exporter reads these variables from the process, as an operator sets them; the gateway from its
+ * argument.
+ */
 const env = {
   OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
   OTEL_EXPORTER_OTLP_HEADERS: 'authorization=Bearer%20collector',
@@ -90,8 +93,8 @@ const message = {
 }
 
 /**
- * Makes these calls with traces on, and stops the gateway, which sends waiting spans before it has stopped. The spans are
- * in the order of their calls: a call that breaks off may end after the next one.
+ * Makes these calls with traces on and stops the gateway, which first sends pending spans. Spans are in the
+ * order of their calls: a broken call may end after the next one.
  */
 async function spansOf(
   calls: (bench: Awaited<ReturnType<typeof startBillingBench>>) => Promise<void>,
@@ -108,7 +111,7 @@ async function spansOf(
   return collector.spans.slice(before).sort((one, other) => startOf(one) - startOf(other))
 }
 
-test('a call is a span by the GenAI conventions, a child of the span that its client names', async () => {
+test("a call is a span by the GenAI conventions, and a child of the client's span", async () => {
   let record: Json = {}
   let upstreamUrl = ''
   const usage = `usage=${JSON.stringify({ input_tokens: 7, output_tokens: 5, cache_read_input_tokens: 11, cache_creation_input_tokens: 13 })}`
@@ -152,7 +155,7 @@ test('a call is a span by the GenAI conventions, a child of the span that its cl
   assert.equal(sent?.authorization, 'Bearer collector')
 })
 
-test('errors of upstream, refusals and replies that break off have an error.type, and what was not sent no server', async () => {
+test('upstream errors, refusals and broken replies have an error.type, and unsent calls no server', async () => {
   const spans = await spansOf(async (bench) => {
     const poor = await bench.gateway.createKey('poor', { monthly_budget_usd: 0 })
     await bench.call('/v1/messages', message, { simulate: 'status=429' })
@@ -176,7 +179,7 @@ test('errors of upstream, refusals and replies that break off have an error.type
   ])
 })
 
-test('a client that does not sample is not sampled, and one without a proper parent begins a trace', async () => {
+test('an unsampled parent is not sampled, and an invalid one begins a new trace', async () => {
   const spans = await spansOf(async (bench) => {
     const lines = (...parents: string[]) => ({ lines: parents.map((parent) => `traceparent: ${parent}`) })
     await bench.call('/v1/messages', message, lines(`00-${TRACE}-${PARENT}-00`))
@@ -198,14 +201,14 @@ test('a client that does not sample is not sampled, and one without a proper par
   assert.equal(new Set(spans.map(({ traceId }) => traceId)).size, 5)
 })
 
-test('nothing of what was asked or answered, and no secret, is in what was sent', () => {
+test('spans contain no request text, response text or secret', () => {
   const all = collector.requests.map(({ text }) => text).join('\n')
   assert.ok(all.length > 1_000)
   assert.ok(!all.includes('a secret of mine'))
   assert.doesNotMatch(all, /svc_(?:live|admin)_/)
 })
 
-test('a collector that is away costs no call, and the stop waits for it no longer than its limit', async () => {
+test('an unreachable collector costs no call, and delays the stop only up to its limit', async () => {
   const gone = { OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${await closedPort()}` }
   Object.assign(process.env, gone)
   try {

@@ -52,7 +52,7 @@ test('a failing delivery is retried on schedule with the same id, and then fails
 })
 
 const troubles: readonly (readonly [what: string, reply: () => Reply, error: RegExp])[] = [
-  ['an answer that is no 2xx', () => 404, /^it answered 404$/],
+  ['a response other than 2xx', () => 404, /^it answered 404$/],
   ['a redirect', () => 302, /^it answered 302, and redirects are not followed$/],
   ['a connection that ends', () => (response) => response.destroy(), /^socket hang up$/],
 ]

@@ -40,7 +40,7 @@ const names: readonly (readonly [what: string, name: string, shown: string])[] =
   ['bold text or a bare link', 'm* *Renew*: https://evil.example', '`m* *Renew*: https://evil.example`'],
   ['lines of its own', 'a\r\n\n\u2028\t:siren: b\u0000\u0085c', '`a :siren: b c`'],
   ['more than code', '``` ` x', "`''' ' x`"],
-  ['text that is read backwards', 'a\u202e\u200bb', '`a b`'],
+  ['right-to-left text', 'a\u202e\u200bb', '`a b`'],
   ['a long message', '𝒜'.repeat(900), `\`${'𝒜'.repeat(99)}…\``],
   ['nothing at all', '\u200b\n', '`unknown`'],
 ]
