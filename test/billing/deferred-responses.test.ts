@@ -113,7 +113,7 @@ test('the log lists deferred calls apart from those in flight', async () => {
   assert.deepEqual(await ids('deferred'), [])
 })
 
-test('if upstream names one response for two calls, it is billed once', async () => {
+test('a response that upstream names for two calls is billed once', async () => {
   await using again = await startBillingBench({}, { deterministic: true, clock: () => workMs })
   const calls = [0, 1].map(() => again.call('/v1/responses', RESPONSE, { surface }))
   const replies = await Promise.all(calls)

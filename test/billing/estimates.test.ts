@@ -21,7 +21,7 @@ import {
 const bench = await startCutBench()
 closeAfter(bench)
 afterEach(async () => {
-  bench.upstream.forget()
+  bench.upstream.clear()
   await bench.assertBalanced()
 })
 

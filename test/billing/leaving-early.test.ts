@@ -19,7 +19,7 @@ import {
 const bench = await startCutBench()
 closeAfter(bench)
 afterEach(async () => {
-  bench.upstream.forget()
+  bench.upstream.clear()
   await bench.assertBalanced()
 })
 

@@ -99,7 +99,7 @@ test('in a pipe each call is a log line without secrets, and metrics and traces 
   const key = await tollgate.createKey({ name: 'a' })
   assert.equal(await call(tollgate, key), 200)
   assert.equal(await call(tollgate, await tollgate.createKey({ name: 'b', monthly_budget_usd: 0 })), 402)
-  await tollgate.complained(/"code":"budget_exceeded"[^\n]*\n/)
+  await tollgate.printedToStderr(/"code":"budget_exceeded"[^\n]*\n/)
   assert.equal(await call(tollgate, key), 200)
   // The last line waits in the buffer until the gateway stops.
   tollgate.signal('SIGTERM')

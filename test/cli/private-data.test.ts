@@ -56,7 +56,7 @@ test(
     chmodSync(dataDir, 0o755)
     const adminKey = 'an-admin-key-of-the-operator-0123456789'
     await using tollgate = await serveTollgate({ TOLLGATE_DATA_DIR: dataDir, TOLLGATE_ADMIN_KEY: adminKey })
-    const said = await withDeadline(tollgate.complained(/chmod 700/), () => 'no warning')
+    const said = await withDeadline(tollgate.printedToStderr(/chmod 700/), () => 'no warning')
     assert.match(
       said,
       new RegExp(`"check":"data_directory","todo":"chmod 700 ${dataDir}".*is open to other users`),

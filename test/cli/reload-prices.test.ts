@@ -48,7 +48,7 @@ test('SIGHUP applies a changed overlay, and keeps the old one if the new one is 
     assert.equal(await cost(), '2.5')
 
     writeFileSync(file, overlay('-3'))
-    const refused = tollgate.complained(
+    const refused = tollgate.printedToStderr(
       /was refused, the old prices stay:\n.*model "claude-haiku-5-5": rates/,
     )
     tollgate.signal('SIGHUP')

@@ -84,7 +84,7 @@ test('SIGHUP loads a new certificate for new connections, and keeps the old one 
   assert.equal(commonName(second), 'other.test')
 
   writeFileSync(files.TOLLGATE_TLS_KEY, localPair.key)
-  const refused = tollgate.complained(
+  const refused = tollgate.printedToStderr(
     /was refused, the old certificate stays:\n {2}TOLLGATE_TLS_KEY: .* is not the key/,
   )
   tollgate.signal('SIGHUP')

@@ -6,7 +6,7 @@ after(closeConnections)
 
 const FOR_MS = 14_000
 
-test('random kills, pauses, restarts and disconnections of nodes and database leave one record per call and an exact ledger', async () => {
+test('random faults of nodes and database leave one record per call and an exact ledger', async () => {
   const seed = Date.now() % 1_000_000
   const run = await ChaosRun.start(seed, FOR_MS)
   const done: string[] = []

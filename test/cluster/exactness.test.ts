@@ -250,7 +250,7 @@ test('the metrics of three nodes sum to the ledger, and a late settlement counts
   assert.equal(all('tollgate_refusals_total', { code: 'budget_exceeded' }), 3)
 })
 
-test('500 concurrent calls on three nodes exceed a cap by at most one call, none is refused too early, and each threshold has one event', async () => {
+test('500 concurrent calls on three nodes exceed a cap by at most one call and emit each threshold once', async () => {
   const capNanos = 10_000_000n
   const tokensOf = (i: number) => 800 + ((i * 7_919) % 200)
   const { id, key } = await cluster.createKey({ monthly_budget_usd: 0.01 })

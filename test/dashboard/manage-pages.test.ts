@@ -211,6 +211,6 @@ test('the keyboard alone tops up, creates an account, an admin key and an endpoi
   await page.getByRole('button', { name: 'Resume' }).waitFor()
 })
 
-test('no window has complained', () => {
+test('no window had an error, a policy violation or a request to another host', () => {
   assert.deepEqual(person.complaints(), [])
 })

@@ -110,6 +110,6 @@ test('a session ends with its admin key, in an open browser', async () => {
   await page.getByRole('alert').getByText('This admin key was revoked.').waitFor()
 })
 
-test('no window has complained', () => {
+test('no window had an error, a policy violation or a request to another host', () => {
   assert.deepEqual(person.complaints(), [])
 })

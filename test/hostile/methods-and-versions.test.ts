@@ -68,7 +68,7 @@ for (const surface of surfaces) {
 
   test(`${surface.name}: an upgrade to HTTP/2 is served as a plain request`, async () => {
     const lines = ['Connection: Upgrade, HTTP2-Settings', 'Upgrade: h2c', 'HTTP2-Settings: AAMAAABkAAQAAP__']
-    pair.upstream.forget()
+    pair.upstream.clear()
     const client = await connect(pair.gateway)
     const reply = await client.request(pair.request(surface, { lines, body: surface.jsonBody }))
     assert.equal(reply.status, 200)
@@ -110,7 +110,7 @@ for (const surface of surfaces) {
 
   test(`${surface.name}: bytes after a WebSocket upgrade that upstream declines are not a request`, async () => {
     const lines = ['Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13']
-    pair.upstream.forget()
+    pair.upstream.clear()
     const request = pair.request(surface, { method: 'GET', target: '/v1/responses', lines })
     const smuggled = pair.request(surface, { method: 'GET', target: '/smuggled' })
     const { reply, client } = await attack(pair, { bytes: Buffer.concat([request, smuggled]) })

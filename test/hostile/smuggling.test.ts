@@ -88,7 +88,7 @@ function templates(surface: Surface, target: string, line: string): Buffer[] {
 let serial = 0
 
 async function assertNotSmuggled(surface: Surface, bytes: Buffer, line: string): Promise<void> {
-  pair.upstream.forget()
+  pair.upstream.clear()
   const name = JSON.stringify(line)
   const mark = `same-${serial++}`
   const client = await connect(pair.gateway)
@@ -136,7 +136,7 @@ for (const surface of surfaces) {
   for (const method of ['GET', 'HEAD', 'DELETE', 'OPTIONS']) {
     test(`${surface.name}: a request in the body of a ${method} stays a body`, async () => {
       const inner = message('GET /smuggled HTTP/1.1', ['Host: h', ...surface.lines(pair.gateway.apiKey)])
-      pair.upstream.forget()
+      pair.upstream.clear()
       const client = await connect(pair.gateway)
       const reply = await client.request(pair.request(surface, { method, target: '/v1/models', body: inner }))
       assert.equal(reply.status, 200)
@@ -152,7 +152,7 @@ for (const surface of surfaces) {
   }
 
   test(`${surface.name}: bytes after a request that asked to close are not a request`, async () => {
-    pair.upstream.forget()
+    pair.upstream.clear()
     const first = pair.request(surface, { lines: ['Connection: close'], body: surface.jsonBody })
     const client = await connect(pair.gateway)
     const second = pair.request(surface, { method: 'GET', target: '/smuggled' })
@@ -166,7 +166,7 @@ for (const surface of surfaces) {
 
   test(`${surface.name}: request trailers are not forwarded`, async () => {
     for (const target of [surface.readEndpoint, surface.streamedEndpoint]) {
-      pair.upstream.forget()
+      pair.upstream.clear()
       const lines = ['Transfer-Encoding: chunked', 'Trailer: Authorization, X-Api-Key, X-T']
       const head = pair.head(surface, { target, lines })
       const trailers = 'Authorization: Bearer X\r\nx-api-key: Y\r\nHost: evil\r\nX-T: t\r\n'
@@ -189,7 +189,7 @@ for (const surface of surfaces) {
 test('framing headers in trailers are refused or dropped', async () => {
   for (const surface of surfaces) {
     for (const line of ['Content-Length: 5', 'Transfer-Encoding: chunked']) {
-      pair.upstream.forget()
+      pair.upstream.clear()
       const head = pair.head(surface, { lines: ['Transfer-Encoding: chunked'] })
       const reply = await pair.exchange(Buffer.concat([head, Buffer.from(`2\r\n{}\r\n0\r\n${line}\r\n\r\n`)]))
       assert.ok(reply.status === 400 || reply.status === 200, reply.statusLine)
@@ -212,7 +212,7 @@ test('a key in the trailers does not count', async () => {
 
 test('of pipelined calls with a broken one, the earlier are answered and the later are not made', async () => {
   for (const surface of surfaces) {
-    pair.upstream.forget()
+    pair.upstream.clear()
     const client = await connect(pair.gateway)
     const broken = message('GET /v1/models HTTP/1.1', ['Host: h', 'Bad Name: x'])
     const behind = sized('POST /smuggled HTTP/1.1', ['Host: h', ...surface.lines(pair.gateway.apiKey)], '{}')

@@ -65,7 +65,7 @@ test('the month matches usage, and the balance the account', async () => {
   assert.deepEqual(shown['balance'], (await ask('GET', '/gateway/v1/balance')).body)
 })
 
-test('the overview names keys that are near their cap, spent or about to expire, and no others', async () => {
+test('the overview names exactly the keys that are near their cap, spent or about to expire', async () => {
   const { id, key } = await gateway.createKey('nearly')
   assert.equal(await call(key), 200)
   const { month_spend_usd: spent } = (await ask('GET', `/v1/keys/${id}`)).body

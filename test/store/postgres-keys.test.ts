@@ -254,47 +254,43 @@ shared('concurrent commands credit a call back once', 'caller', async ({ stores,
   assert.equal((await one.getBalance('default')).creditedNanos, 60n)
 })
 
-shared(
-  'whether a key is usable is for the database to say, whatever the node says',
-  'database',
-  async (subject) => {
-    const [store] = subject.stores
-    const nowMs = await subject.databaseMs()
-    await addKey(store, 'living', { expiresAtMs: nowMs + HOUR_MS })
-    await addKey(store, 'expired')
-    await store.updateKey('default', 'key_expired', { expiresAtMs: nowMs - 1 }, nowMs, SYSTEM)
-    const born = newKey('born', { expiresAtMs: nowMs - 1, createdAtMs: nowMs - HOUR_MS })
-    assert.equal((await store.createKey(born, null, SYSTEM)).kind, 'born_expired')
-    for (const atMs of [0, nowMs - 9 * HOUR_MS, nowMs + 9 * HOUR_MS]) {
-      const seen = []
-      for (const name of ['living', 'expired']) {
-        const edit = await store.updateKey('default', `key_${name}`, { name: 'x' }, atMs, SYSTEM)
-        const found = await store.lookUpKey(digestOf(name), atMs)
-        const call = await store.admit(opening(`req_${name}_${atMs}`, name, { atMs }))
-        seen.push([edit.kind, found.kind, call.kind])
-      }
-      assert.deepEqual(seen, [
-        ['changed', 'api_key', 'admitted'],
-        ['final', 'refused', 'refused'],
-      ])
-      const end = { createdAtMs: atMs, oldExpiresAtMs: atMs }
-      const rotate = async (name: string) =>
-        (await store.rotateKey('default', `key_${name}`, successor(`${name} next`, end), null, SYSTEM)).kind
-      assert.equal(await rotate('expired'), 'final')
-      // An old key ends as long after its rotation as was asked, by the database’s clock.
-      const old = `old${atMs}`
-      await addKey(store, old)
-      assert.equal(await rotate(old), 'done')
-      assert.equal((await store.lookUpKey(digestOf(old), atMs)).kind, 'refused')
-      assert.equal((await store.lookUpKey(digestOf(`${old} next`), atMs)).kind, 'api_key')
-      assert.equal((await store.revokeKey('default', 'key_expired', atMs, SYSTEM))?.revokedAtMs, null)
-      const query = { accountId: 'default', search: null, after: null, limit: 9, atMs } as const
-      const listed = async (status: 'usable' | 'expired') =>
-        (await store.listKeys({ ...query, status })).rows.map((key) => key.id)
-      assert.ok((await listed('usable')).includes('key_living'))
-      assert.ok((await listed('expired')).includes('key_expired'))
+shared('the clock of the database decides whether a key is usable', 'database', async (subject) => {
+  const [store] = subject.stores
+  const nowMs = await subject.databaseMs()
+  await addKey(store, 'living', { expiresAtMs: nowMs + HOUR_MS })
+  await addKey(store, 'expired')
+  await store.updateKey('default', 'key_expired', { expiresAtMs: nowMs - 1 }, nowMs, SYSTEM)
+  const born = newKey('born', { expiresAtMs: nowMs - 1, createdAtMs: nowMs - HOUR_MS })
+  assert.equal((await store.createKey(born, null, SYSTEM)).kind, 'born_expired')
+  for (const atMs of [0, nowMs - 9 * HOUR_MS, nowMs + 9 * HOUR_MS]) {
+    const seen = []
+    for (const name of ['living', 'expired']) {
+      const edit = await store.updateKey('default', `key_${name}`, { name: 'x' }, atMs, SYSTEM)
+      const found = await store.lookUpKey(digestOf(name), atMs)
+      const call = await store.admit(opening(`req_${name}_${atMs}`, name, { atMs }))
+      seen.push([edit.kind, found.kind, call.kind])
     }
-    const revoked = await store.revokeKey('default', 'key_living', 0, SYSTEM)
-    assert.ok((revoked?.revokedAtMs ?? 0) >= nowMs)
-  },
-)
+    assert.deepEqual(seen, [
+      ['changed', 'api_key', 'admitted'],
+      ['final', 'refused', 'refused'],
+    ])
+    const end = { createdAtMs: atMs, oldExpiresAtMs: atMs }
+    const rotate = async (name: string) =>
+      (await store.rotateKey('default', `key_${name}`, successor(`${name} next`, end), null, SYSTEM)).kind
+    assert.equal(await rotate('expired'), 'final')
+    // The expiry of an old key is relative to the database’s clock.
+    const old = `old${atMs}`
+    await addKey(store, old)
+    assert.equal(await rotate(old), 'done')
+    assert.equal((await store.lookUpKey(digestOf(old), atMs)).kind, 'refused')
+    assert.equal((await store.lookUpKey(digestOf(`${old} next`), atMs)).kind, 'api_key')
+    assert.equal((await store.revokeKey('default', 'key_expired', atMs, SYSTEM))?.revokedAtMs, null)
+    const query = { accountId: 'default', search: null, after: null, limit: 9, atMs } as const
+    const listed = async (status: 'usable' | 'expired') =>
+      (await store.listKeys({ ...query, status })).rows.map((key) => key.id)
+    assert.ok((await listed('usable')).includes('key_living'))
+    assert.ok((await listed('expired')).includes('key_expired'))
+  }
+  const revoked = await store.revokeKey('default', 'key_living', 0, SYSTEM)
+  assert.ok((revoked?.revokedAtMs ?? 0) >= nowMs)
+})

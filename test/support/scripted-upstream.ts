@@ -90,7 +90,7 @@ export class ScriptedUpstream {
   }
 
   /** Resets the state, except the counters and the open connections. */
-  forget(): void {
+  clear(): void {
     this.requests.length = 0
     this.malformed.length = 0
     this.#queued.length = 0

@@ -46,7 +46,7 @@ export interface RunningCommand {
   signal(name: NodeJS.Signals): void
   /** Resolves when its stdout, or its stderr, matches. */
   printed(pattern: RegExp): Promise<string>
-  complained(pattern: RegExp): Promise<string>
+  printedToStderr(pattern: RegExp): Promise<string>
   /** Closes our end of its output, as `head` does. */
   stopReading(): void
 }
@@ -64,13 +64,13 @@ export function startCommand(
   const child = start(args, { ...environment, ...pretence }, undefined, 'pipe')
   // The command may end without having read its input.
   child.stdin?.on('error', () => {}).end(input)
-  const { finished, printed, complained } = watch(child)
+  const { finished, printed, printedToStderr } = watch(child)
   const soon = (output: Promise<string>, pattern: RegExp) =>
     withDeadline(output, () => `tollgate ${args.join(' ')} has not printed ${pattern}`, 60_000)
   return {
     finished,
     printed: (pattern) => soon(printed(pattern), pattern),
-    complained: (pattern) => soon(complained(pattern), pattern),
+    printedToStderr: (pattern) => soon(printedToStderr(pattern), pattern),
     signal: (name) => child.kill(name),
     stopReading: () => child.stdout?.destroy(),
   }
@@ -91,7 +91,7 @@ export interface ServingProcess extends AsyncDisposable {
   signal(name: NodeJS.Signals): void
   /** Resolves when its stdout, or its stderr, matches. */
   printed(pattern: RegExp): Promise<string>
-  complained(pattern: RegExp): Promise<string>
+  printedToStderr(pattern: RegExp): Promise<string>
   /** Closes our end of its output, like a reader that goes away. */
   stopReading(): void
   /** Stops reading its output and leaves it open, like a paused terminal. */
@@ -137,7 +137,7 @@ export async function serveTollgate(environment: Environment = {}): Promise<Serv
     },
     signal: (name) => child.kill(name),
     printed: watched.printed,
-    complained: watched.complained,
+    printedToStderr: watched.printedToStderr,
     stopReading() {
       child.stdout?.destroy()
       child.stderr?.destroy()
@@ -177,7 +177,7 @@ function watch(child: ChildProcess) {
       resolve({ code, signal, stdout: stdout.text(), stderr: stderr.text() }),
     )
   })
-  return { finished, printed: stdout.matches, complained: stderr.matches }
+  return { finished, printed: stdout.matches, printedToStderr: stderr.matches }
 }
 
 /** The text of a stream so far, and a promise that resolves when it matches a pattern. */

@@ -92,7 +92,7 @@ test('wherever the client’s key is, upstream sees only the operator’s creden
     client.leave()
   })
   await Promise.all(work)
-  pair.upstream.forget()
+  pair.upstream.clear()
 })
 
 const asked = {

@@ -14,7 +14,7 @@ const own = (mark: string) =>
   sized('HTTP/1.1 200 OK', ['Content-Type: application/json'], `{"mark":"${mark}"}`)
 
 beforeEach(() => {
-  pair.upstream.forget()
+  pair.upstream.clear()
   pair.upstream.answer((request) => [{ send: own(headerValues(request.headerLines, 'x-mark')[0] ?? 'none') }])
 })
 
@@ -35,7 +35,7 @@ for (const surface of surfaces) {
       client.leave()
     })
 
-    test(`${surface.name}: a call that crosses a ${how} of its idle connection is answered or refused, and sent at most once`, async () => {
+    test(`${surface.name}: a call that crosses a ${how} of its idle connection is sent at most once`, async () => {
       const client = await connect(pair.gateway)
       for (let round = 0; round < rounds; round++) {
         await client.request(call('warm'))

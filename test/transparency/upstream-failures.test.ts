@@ -63,7 +63,7 @@ const failures: Record<string, Script> = {
 for (const surface of surfaces) {
   for (const [name, script] of Object.entries(failures)) {
     test(`${surface.name}: ${name} is a 502 without a retry, and the next call gets its own reply`, async () => {
-      pair.upstream.forget()
+      pair.upstream.clear()
       const count = pair.upstream.requestCount
       pair.upstream.queue(script)
       const reply = await pair.exchange(pair.request(surface, { body: surface.jsonBody }))
