@@ -165,8 +165,9 @@ export class Reply implements ReplyReceiver {
     const areFiguresKnown = !(isSuccess && reader !== null) && !(isJson && holdJson)
     const coding = codingOf(firstValue(headers, 'content-encoding'))
     this.#rewrites = origin !== null && status === 200 && isJson && coding === 'identity'
-    this.#isDocument = isJson && (this.#rewrites || !areFiguresKnown)
-    this.#isStreamed = isEvents || !(isJson || areFiguresKnown)
+    const isWhole = isJson || status === 204
+    this.#isDocument = isWhole && (this.#rewrites || !areFiguresKnown)
+    this.#isStreamed = isEvents || !(isWhole || areFiguresKnown)
     if (isSuccess) this.#observe(status, coding, contentType, isEvents)
     this.#isEdited ||= this.#rewrites
     if (this.#isDocument) {

@@ -1,6 +1,11 @@
 import { AMBIGUOUS, isObject, NameTable, type Skimmed, UNREAD } from '../metering/json-shape.ts'
 import type { MultipartScan } from '../metering/multipart-scanner.ts'
-import { type Ambiguity, NOT_READ, type RequestFacts } from '../metering/request-facts.ts'
+import {
+  type Ambiguity,
+  MODEL_NAME_CHARS_MAX,
+  NOT_READ,
+  type RequestFacts,
+} from '../metering/request-facts.ts'
 import type { Endpoint } from './endpoint.ts'
 import { listAt } from './reading.ts'
 import { INNER_NAMES, isGiven } from './request-members.ts'
@@ -73,7 +78,16 @@ export function ambiguityFor(endpoint: Endpoint | null, facts: RequestFacts): Am
   }
   if (ambiguity?.refuse === 'always') return ambiguity
   const odd = oddMember(facts, endpoint.usage === 'responses')
-  return odd === null ? ambiguity : always(odd)
+  if (odd !== null) return always(odd)
+  const detail = ambiguity === null ? unreadPart(facts, endpoint) : null
+  return detail === null ? ambiguity : { detail, refuse: 'limited' }
+}
+
+/** A part of a readable body that the gateway does not read. */
+function unreadPart({ kind, body: { model } }: RequestFacts, { reads }: Endpoint): string | null {
+  if (kind === 'form' && reads !== 'multipart') return 'The body is a form. Send JSON to this endpoint.'
+  const isLong = model === UNREAD || (typeof model === 'string' && model.length > MODEL_NAME_CHARS_MAX)
+  return isLong ? `"model" is longer than ${MODEL_NAME_CHARS_MAX} characters. Check the name.` : null
 }
 
 /** A member of a type that some servers convert and others refuse, or null. We cannot know what is metered. */

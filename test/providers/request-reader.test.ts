@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import type { RequestFacts } from '../../src/metering/request-facts.ts'
-import { unreadable } from '../../src/providers/ambiguity.ts'
+import { ambiguityFor, unreadable } from '../../src/providers/ambiguity.ts'
 import type { Endpoint } from '../../src/providers/endpoint.ts'
 import { findEndpoint } from '../../src/providers/find-endpoint.ts'
 import { RequestReader } from '../../src/providers/read-request.ts'
@@ -107,4 +107,16 @@ test('items of a compressed body are read', async () => {
   const body = gzipSync('{"model":"m","input":[{"type":"message","tools":[{"type":"image_generation"}]}]}')
   const { items } = await read(body, 'application/json', 'gzip')
   assert.deepEqual(items.models, ['gpt-image-2'])
+})
+
+test('a form for an endpoint that reads JSON, and a long model name, are refused to limited keys only', async () => {
+  const form = '--b\r\ncontent-disposition: form-data; name="model"\r\n\r\na\r\n--b--\r\n'
+  const long = JSON.stringify({ model: 'a'.repeat(257) })
+  for (const [body, type] of [
+    [form, 'multipart/form-data; boundary=b'],
+    [long, 'application/json'],
+  ] as const) {
+    const facts = await read(Buffer.from(body), type)
+    assert.equal(ambiguityFor(RESPONSES, facts)?.refuse, 'limited', type)
+  }
 })

@@ -169,6 +169,13 @@ for (const surface of surfaces) {
     }
   })
 
+  test(`${surface.name}: a metered 204 carries its cost`, async () => {
+    const request = pair.request(surface, { body: surface.jsonBody })
+    const reply = message('HTTP/1.1 204 No Content', ['X-A: 1'])
+    const { through } = await pair.compare(surface, request, () => [{ send: reply }])
+    assert.equal(headerValues(through.reply.headerLines, 'x-svc-cost-usd').length, 1)
+  })
+
   test(`${surface.name}: a partial reply`, async () => {
     const request = pair.request(surface, { method: 'GET', target, lines: ['Range: bytes=2-4'] })
     const reply = sized('HTTP/1.1 206 Partial Content', ['Content-Range: bytes 2-4/10'], 'cde')
