@@ -1,7 +1,7 @@
 import type { ObjectKind, Surface } from '../kernel/vocabulary.ts'
 import type { Metered } from '../metering/meter.ts'
 import type { UsageReader } from './endpoint.ts'
-import { plainPath } from './find-endpoint.ts'
+import { segmentsOf } from './find-endpoint.ts'
 
 interface DeferredKind {
   readonly surface: Surface
@@ -75,15 +75,23 @@ export function pauseMs(kind: ObjectKind, ageMs: number): number {
 
 /** The id of a possibly deferred object in a path to it or to its results, in any spelling. */
 export function objectIdIn(surface: Surface, path: string): string | null {
-  const plain = plainPath(path)
+  const segments = segmentsOf(path)
   for (const { surface: own, collection } of Object.values(DEFERRED_KINDS)) {
-    if (own !== surface || !plain.startsWith(`${collection}/`)) continue
-    const [id = '', below, ...rest] = plain.slice(collection.length + 1).split('/')
-    if (id !== '' && (below === undefined || below === 'results') && rest.length === 0) return id
+    if (own !== surface) continue
+    const [id, below, ...rest] = segmentsIn(collection, segments)
+    if (id !== undefined && (below ?? 'results').toLowerCase() === 'results' && rest.length === 0) return id
   }
   return null
 }
 
 export function fileIdIn(surface: Surface, path: string): string | null {
-  return surface === 'chat' ? (/^\/v1\/files\/([^/]+)$/.exec(plainPath(path))?.[1] ?? null) : null
+  const [id, ...rest] = segmentsIn('/v1/files', segmentsOf(path))
+  return surface === 'chat' && rest.length === 0 ? (id ?? null) : null
+}
+
+/** The segments behind a collection; none if the path is elsewhere. */
+function segmentsIn(collection: string, segments: readonly string[]): readonly string[] {
+  const { length } = segmentsOf(collection)
+  const head = segments.slice(0, length).join('/').toLowerCase()
+  return head === segmentsOf(collection).join('/') ? segments.slice(length) : []
 }

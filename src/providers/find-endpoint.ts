@@ -125,12 +125,9 @@ export function findMeant(method: string, path: string): Endpoint | null {
   return found ?? (path.includes('%') ? findFolded(asked, decode(path)) : null)
 }
 
-/** The path as read by a server that decodes it and drops trailing slashes and parameters after `;`. */
-export function plainPath(path: string): string {
-  if (!/[%;]|\/$/.test(path)) return path
-  return decode(path)
-    .replaceAll(/;[^/]*/g, '')
-    .replace(/\/+$/, '')
+/** The segments below `/v1` as a lenient server reads them, in their own case, because ids have one. */
+export function segmentsOf(path: string): readonly string[] {
+  return foldPath(decode(path), plainSegment).filter((segment) => !/^(?:v1)?$/i.test(segment))
 }
 
 function findFolded(method: string, path: string): Endpoint | null {
@@ -157,21 +154,32 @@ function findPaid(method: string, path: readonly string[]): Endpoint | null {
 }
 
 /** The segments as a lenient server compares them: escaped dot segments resolved, double slashes merged. */
-function foldPath(path: string): string[] {
+function foldPath(path: string, fold = foldSegment): string[] {
   const folded: string[] = []
   for (const segment of path.split(/[/\\]/)) {
     const plain = decode(segment)
     if (plain === '..') folded.pop()
-    else if (plain !== '' && plain !== '.') folded.push(foldSegment(plain))
+    else if (plain !== '' && plain !== '.') folded.push(fold(plain))
   }
   return folded
 }
 
-/** Literals in the tables have only [a-z0-9_-], so any other character begins a suffix. */
+/** Literals in the tables and ids have only [A-Za-z0-9_-], so any other character begins a suffix. */
 function foldSegment(segment: string): string {
-  // Escapes are bytes of UTF-8.
-  const text = Buffer.from(segment, 'latin1').toString('utf8').normalize('NFKC').trim().toLowerCase()
-  return /^[a-z0-9_-]*/.exec(text)?.[0] ?? ''
+  return headOf(textOf(segment).toLowerCase())
+}
+
+function plainSegment(segment: string): string {
+  return headOf(textOf(segment))
+}
+
+function headOf(text: string): string {
+  return /^[A-Za-z0-9_-]*/.exec(text)?.[0] ?? ''
+}
+
+/** Escapes are bytes of UTF-8. */
+function textOf(segment: string): string {
+  return Buffer.from(segment, 'latin1').toString('utf8').normalize('NFKC').trim()
 }
 
 /** How often a path is decoded. Servers decode a path once or twice. */

@@ -134,6 +134,20 @@ test('a file that overstates its length is billed at most what its bytes can hol
   assert.ok((await transcribe({ file: boaster })).costUsd <= whisperUsd(most))
 })
 
+test('a compressed file whose header states too short a length is billed by its bytes', async () => {
+  answer = { type: 'text/plain', body: 'Hi.' }
+  // One sample of 16 kHz in one channel.
+  const info = Buffer.alloc(34)
+  info.writeBigUInt64BE((16_000n << 44n) | (15n << 36n) | 1n, 10)
+  const file = Buffer.concat([
+    Buffer.from('fLaC'),
+    Buffer.from([0x80, 0, 0, info.length]),
+    info,
+    Buffer.alloc(2_000_000),
+  ])
+  assert.equal((await transcribe({ file, name: 'a.flac' })).costUsd, whisperUsd(11))
+})
+
 test('a file of unknown format is billed as speech of 16 kbit/s', async () => {
   answer = { type: 'text/plain', body: 'Hi.' }
   const file = Buffer.concat([Buffer.from('#!AMR\n'), Buffer.alloc(20_000 - 6, 0x3c)])

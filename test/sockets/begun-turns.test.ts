@@ -48,10 +48,47 @@ test('responses that upstream begins after the key was revoked are all billed', 
   for (const each of all) say(created(each))
   for (const each of all) say(done(each))
   assert.equal((await socket.closed()).code, 1008)
-  assert.equal(count('response.done'), 3)
+  assert.ok(count('response.done') > 0, 'the response that ran when the key was revoked has finished')
   await until('all are billed', async () => (await upstream.costs(id)).length === 3)
   await until('nothing is held', async () => (await upstream.heldUsd(id)) === 0)
   assert.deepEqual(await upstream.costs(id), Array(3).fill(['gpt-realtime', 0.128]))
+})
+
+test('responses that upstream begins without end do not keep the socket of a revoked key open, nor let input pass', async (t) => {
+  // Only a response that begins reveals the revocation, because the poll of revoked keys stands still.
+  stopTime(t, 'gateway/turns/open-sockets')
+  const played = await playUpstream(GREETING)
+  t.after(() => played.close())
+  const { id, socket, say, count } = await open({ type: 'response.create' }, played)
+  say(created('resp_1'))
+  await socket.takeType('response.created')
+  await played.gateway.revokeKey(id)
+  say(created('resp_2'))
+  await socket.takeType('error')
+  const reached = played.reached.length
+  socket.send({ type: 'input_audio_buffer.clear' })
+  say(created('resp_3'))
+  say(done('resp_1'))
+  assert.equal((await socket.closed()).code, 1008)
+  assert.equal(count('response.done'), 1)
+  assert.equal(played.reached.length, reached)
+  for (const each of ['resp_2', 'resp_3']) say(done(each))
+  await until('all are billed', async () => (await played.costs(id)).length === 3)
+  assert.deepEqual(await played.costs(id), Array(3).fill(['gpt-realtime', 0.128]))
+})
+
+test('a response that upstream begins on an idle socket after the key was revoked closes the socket', async (t) => {
+  stopTime(t, 'gateway/turns/open-sockets')
+  const played = await playUpstream(GREETING)
+  t.after(() => played.close())
+  const { id, socket, say } = await open({ type: 'begin' }, played)
+  await played.gateway.revokeKey(id)
+  say(created('resp_1'))
+  assert.equal((await socket.closed()).code, 1008)
+  say(done('resp_1'))
+  await until('it is billed', async () => (await played.costs(id)).length === 1)
+  await until('nothing is held', async () => (await played.heldUsd(id)) === 0)
+  assert.deepEqual(await played.costs(id), [['gpt-realtime', 0.128]])
 })
 
 const WRITTEN = 'conversation.item.input_audio_transcription.completed'

@@ -53,6 +53,8 @@ export interface OpenTurn {
   readonly lane: string
   readonly tag: string | null
   readonly sentMs: number
+  /** Whether upstream began the turn after the key was revoked. */
+  readonly isAfterRevocation: boolean
   responseId: string | null
   hasBegun: boolean
   /** Set when an error may have refused the turn, or the next response of its lane has begun. */

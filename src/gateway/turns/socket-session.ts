@@ -145,6 +145,7 @@ export class SocketSession implements MeteredSocket {
 
   revoked(): void {
     this.#isRevoked = true
+    this.#turns?.revoked()
     this.#inbox?.hold()
     this.#closeIfIdle()
   }
@@ -338,9 +339,8 @@ export class SocketSession implements MeteredSocket {
   }
 
   #closeIfIdle(): void {
-    if (this.#running > 0) return
-    if (this.#isRevoked) this.close(CLOSE.policy, REVOKED)
-    else if (this.#isDraining) this.close(CLOSE.restart, RESTARTING)
+    if (this.#isRevoked && this.#turns?.runsAdmitted !== true) this.close(CLOSE.policy, REVOKED)
+    else if (this.#isDraining && this.#running === 0) this.close(CLOSE.restart, RESTARTING)
   }
 
   #clientClosed(): void {

@@ -51,6 +51,7 @@ export class SocketTurns {
   /** Whether messages that begin no turn were forwarded. An error may refer to one of them. */
   #hasStrays = false
   #socket: MeteredSocket | null = null
+  #isRevoked = false
   #isOver = false
   #ended: Promise<void> | null = null
 
@@ -65,9 +66,18 @@ export class SocketTurns {
 
   /** The number of open turns. A turn that upstream does not begin stops counting after a while. */
   get running(): number {
+    return this.#running().length
+  }
+
+  /** Whether a turn runs that was not begun by upstream after the key was revoked. */
+  get runsAdmitted(): boolean {
+    return this.#running().some(({ isAfterRevocation }) => !isAfterRevocation)
+  }
+
+  #running(): readonly OpenTurn[] {
     const sinceMs = this.#gateway.clock.monotonicMs() - SILENT_TURN_MS
     const isRunning = ({ failed, hasBegun, sentMs }: OpenTurn) => !failed && (hasBegun || sentMs > sinceMs)
-    return this.#open.filter(isRunning).length
+    return this.#open.filter(isRunning)
   }
 
   get upstreamBegins(): boolean {
@@ -99,6 +109,10 @@ export class SocketTurns {
     return this.#adopting
   }
 
+  revoked(): void {
+    this.#isRevoked = true
+  }
+
   paused(isPaused: boolean): void {
     for (const { turn } of this.#open) turn.paused(isPaused)
   }
@@ -109,7 +123,7 @@ export class SocketTurns {
       if (this.#protocol.reader !== null) return readOnMs(turn, turn.call.plan, onLeave)
       return onLeave === 'finish' ? limits.finishMs : limits.readOnMs
     })
-    return Math.max(0, ...all)
+    return Math.max(this.#adopting === null ? 0 : limits.readOnMs, ...all)
   }
 
   /** Ends turns that an error, or the next response of the lane, probably ended, once they get no event for a while. */
@@ -195,7 +209,7 @@ export class SocketTurns {
       sent: () => {
         turn.sent(payload, this.#protocol.reader)
         if (this.#isOver) this.#watch(turn.release())
-        else this.#open.push(this.#openTurn(turn, lane, tag))
+        else this.#open.push(this.#openTurn(turn, lane, tag, false))
         this.#admitted()
       },
       unsent: () => {
@@ -210,9 +224,9 @@ export class SocketTurns {
     this.#renew()
   }
 
-  #openTurn(turn: TurnCall, lane: string, tag: string | null): OpenTurn {
+  #openTurn(turn: TurnCall, lane: string, tag: string | null, isAfterRevocation: boolean): OpenTurn {
     const sentMs = this.#gateway.clock.monotonicMs()
-    return { turn, lane, tag, sentMs, responseId: null, hasBegun: false, failed: null }
+    return { turn, lane, tag, sentMs, isAfterRevocation, responseId: null, hasBegun: false, failed: null }
   }
 
   #follow(payload: Buffer): void {
@@ -303,7 +317,7 @@ export class SocketTurns {
       if (turn === null) this.#markBilled(responseId)
       else {
         turn.sent(null, this.#protocol.reader)
-        const open = this.#openTurn(turn, lane, null)
+        const open = this.#openTurn(turn, lane, null, this.#isRevoked)
         this.#open.push(open)
         this.#begin(open, responseId)
       }

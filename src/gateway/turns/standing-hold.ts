@@ -46,13 +46,14 @@ export class StandingHold {
     return admitted.kind === 'admitted' ? { ...admitted, turn: admitted.turn.startNow() } : admitted
   }
 
-  /** Hands the hold to a turn that upstream has begun. Null: another turn has it, or it is outdated. */
+  /** Hands the hold to a turn that upstream has begun. Null: another turn has it, or it is outdated. Reports a revoked key. */
   async takeBegun(): Promise<TurnCall | null> {
     while (this.#pending !== null) await this.#pending
     const turn = this.#take()
-    if (turn === null) return null
     const planned = this.#plan()
     const checked = await this.#admission.check(planned, HOLD_METHOD)
+    if (checked.kind === 'refused' && isRevocation(checked.refusal)) this.#refuse(checked.refusal)
+    if (turn === null) return null
     if (checked.kind !== 'admitted' || turn.isUpToDate(planned, checked)) return turn.startNow()
     await drop(turn)
     return null
@@ -83,9 +84,8 @@ export class StandingHold {
       await settled.catch(() => {})
       if (this.#isOver || this.#isRefused) return
       const checked = await this.#admission.check(this.#plan(), HOLD_METHOD)
-      // With a revoked key, running turns finish and no more input passes.
-      if (checked.kind === 'refused' && checked.refusal.code !== 'invalid_api_key')
-        this.#refuse(checked.refusal)
+      // With a revoked key, running turns and transcripts finish.
+      if (checked.kind === 'refused' && !isRevocation(checked.refusal)) this.#refuse(checked.refusal)
     })
   }
 
@@ -121,6 +121,10 @@ export class StandingHold {
     this.#isRefused = true
     this.#onRefused(refusal)
   }
+}
+
+function isRevocation({ code }: Refusal): boolean {
+  return code === 'invalid_api_key'
 }
 
 /** If the store refuses the release, the settler logs it; that must not stop the new turn. */

@@ -28,6 +28,24 @@ const UNKNOWN_UPLOAD_BYTES_PER_MS = 2
 const UPLOAD_MS_PER_BYTE_MOST = 10
 const UPLOAD_BYTES_PER_MS_MOST = 600
 
+/** The highest bit rates that recordings have, by codec. A file with video may have any. */
+const CODED_BYTES_PER_MS_MOST: readonly (readonly [RegExp, number])[] = [
+  [/Layer|AAC/i, 40],
+  [/Opus|Vorbis|Speex/i, 64],
+  [/FLAC|ALAC/i, 200],
+]
+
+function bytesPerMsMost({
+  codec = '',
+  hasVideo,
+}: {
+  readonly codec?: string
+  readonly hasVideo?: boolean
+}): number {
+  const coded = CODED_BYTES_PER_MS_MOST.find(([name]) => name.test(codec))
+  return coded === undefined || hasVideo === true ? UPLOAD_BYTES_PER_MS_MOST : coded[1]
+}
+
 /** Bit rates of speech that does not state one, by format: the low end of what is usual for voice. */
 const SPOKEN_BYTES_PER_MS: ReadonlyMap<string, number> = new Map([
   ['mp3', 16],
@@ -74,10 +92,12 @@ async function readAudio(bytes: Buffer, size: number) {
 /** The duration of an uploaded file, estimated from its size if the format is unknown. */
 async function uploadMs(file: Buffer | null, bodyBytes: number): Promise<number> {
   const bytes = file?.length ?? bodyBytes
-  const seconds = file === null ? undefined : (await readAudio(file, bytes))?.duration
-  if (seconds === undefined || !(seconds > 0)) return Math.ceil(bytes / UNKNOWN_UPLOAD_BYTES_PER_MS)
+  const format = file === null ? null : await readAudio(file, bytes)
+  const seconds = format?.duration
+  if (format === null || seconds === undefined || !(seconds > 0))
+    return Math.ceil(bytes / UNKNOWN_UPLOAD_BYTES_PER_MS)
   const ms = Math.min(Math.ceil(seconds * 1_000), bytes * UPLOAD_MS_PER_BYTE_MOST)
-  return Math.max(ms, Math.ceil(bytes / UPLOAD_BYTES_PER_MS_MOST))
+  return Math.max(ms, Math.ceil(bytes / bytesPerMsMost(format)))
 }
 
 /** The longest file in the form of a transcription request. */
