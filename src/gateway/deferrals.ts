@@ -5,7 +5,7 @@ import { atMostEvery, createWorkLoop, WARN_INTERVAL_MS } from '../kernel/clock.t
 import type { Refusal } from '../kernel/errors.ts'
 import { type ObjectKind, SURFACE_NAMES, type Surface } from '../kernel/vocabulary.ts'
 import type { Deferral, DeferredObject } from '../ledger/deferred.ts'
-import type { Meter, Metered } from '../metering/meter.ts'
+import type { Delivered, Meter, Metered } from '../metering/meter.ts'
 import {
   DEFERRED_KINDS,
   fileIdIn,
@@ -37,6 +37,7 @@ const RESULTS_AGAIN_MS = 3_000
 /** The object of a stream is polled after this time, unless the stream has ended. */
 const STREAM_MS = 600_000
 const SHOWN_MS = 5_000
+const DELIVERED_MAX = 10_000
 
 export interface DeferralParts extends DeferredBillParts {
   readonly upstreams: Readonly<Record<Surface, Upstream | null>>
@@ -61,6 +62,19 @@ export function createDeferrals(parts: DeferralParts) {
   const stopping = new AbortController()
   const running = new Set<Promise<void>>()
   const streaming = new Set<string>()
+  /** The output of streams that did not end their object, for objects that state no usage. */
+  const delivered = new Map<string, Delivered>()
+
+  function noteDelivered(objectId: string, output: Delivered): void {
+    if (bytesOf(output) > 0) delivered.set(objectId, output)
+    const [oldest] = delivered.keys()
+    if (delivered.size > DELIVERED_MAX && oldest !== undefined) delivered.delete(oldest)
+  }
+
+  function withDelivered(objectId: string, metered: Metered): Metered {
+    const output = delivered.get(objectId) ?? metered.output
+    return bytesOf(output) > bytesOf(metered.output) ? { ...metered, output } : metered
+  }
 
   const surfaces = () => SURFACE_NAMES.filter((surface) => upstreams[surface] !== null || ownUpstreams.isUsed)
 
@@ -75,7 +89,7 @@ export function createDeferrals(parts: DeferralParts) {
   async function settle(object: DeferredObject, upstream: Upstream, metered: Metered): Promise<boolean> {
     const { surface, kind, objectId } = object
     const { results } = DEFERRED_KINDS[kind]
-    if (results === undefined) return await bills.settle(object, metered)
+    if (results === undefined) return await bills.settle(object, withDelivered(objectId, metered))
     const path = results(objectId, metered)
     if (path === null) return await bills.settleBatch(object, metered, null)
     return await bills.settleBatch(object, metered, async (take) => {
@@ -153,10 +167,13 @@ export function createDeferrals(parts: DeferralParts) {
     }
   }
 
-  async function settleShown(call: AdmittedCall, metered: Metered): Promise<void> {
+  async function settleShown(call: AdmittedCall, shown: Metered): Promise<void> {
     const { surface } = call
-    const objectId = metered.objectId ?? objectIdIn(surface, call.target.path)
-    if (objectId === null || (metered.objectId !== null && !isFinal(metered))) return
+    const objectId = shown.objectId ?? objectIdIn(surface, call.target.path)
+    if (objectId === null || (shown.objectId !== null && !isFinal(shown))) return
+    // The end of the stream settles it.
+    if (streaming.has(objectId) && !(shown.inputKnown && shown.outputKnown)) return
+    const metered = withDelivered(objectId, shown)
     const object = await store.findDeferred({ surface, scope: scopeOf(call), objectId })
     if (object === null) return
     const isOfBatch = DEFERRED_KINDS[object.kind].results !== undefined
@@ -198,6 +215,7 @@ export function createDeferrals(parts: DeferralParts) {
       const { results, pausesMs } = DEFERRED_KINDS[kind]
       // Record the object even if its cost is known, because upstream may return the same object to a repeated request.
       const isStated = results === undefined && isFinal(metered)
+      if (!isStated) noteDelivered(objectId, metered.output)
       const deferral = deferralOf(call, { kind, objectId, head }, passed, pausesMs[0])
       const recorded = await store.deferCall({ ...deferral, atMs: clock.nowMs() }).catch((error: unknown) => {
         if (isStated) return 'closed'
@@ -268,6 +286,10 @@ export function createDeferrals(parts: DeferralParts) {
       await Promise.all([loop.ended(), ...running])
     },
   }
+}
+
+function bytesOf({ text, thinking, tool }: Delivered): number {
+  return text + thinking + tool
 }
 
 /**

@@ -163,6 +163,27 @@ test('a stored response whose client left is deferred and billed by its own usag
   await bench.assertBalanced()
 })
 
+test('a background response that is cancelled without usage costs the output that its stream delivered', async () => {
+  for (const isOver of [true, false]) {
+    const id = `resp_cancelled_${isOver}`
+    const delta = { type: 'response.output_text.delta', delta: 'Hello there. '.repeat(100), output_index: 0 }
+    const stream = await streamResponse(id, { background: true, last: delta })
+    const cancelled = { id, object: 'response', status: 'cancelled', output: [], usage: null }
+    shows(`POST /v1/responses/${id}/cancel`, cancelled)
+    shows(`GET /v1/responses/${id}`, cancelled)
+    const cancel = () => bench.call(`/v1/responses/${id}/cancel`, {}, { surface })
+    if (!isOver) await cancel()
+    await stream.end()
+    await isState('deferred', stream.requestId)
+    if (isOver) await cancel()
+    else await hurryPoller()
+    await isState('settled', stream.requestId)
+    const { cost_usd, estimated } = await seen(stream.requestId)
+    assert.deepEqual([Number(cost_usd) > 0, estimated], [true, true])
+  }
+  await bench.assertBalanced()
+})
+
 test('a response that settles before its stream states the cost is counted once', async () => {
   const cost = async () => {
     const headers = { authorization: `Bearer ${bench.gateway.adminKey}` }

@@ -4,7 +4,7 @@ import { sized } from '../support/wire-bytes.ts'
 
 interface StreamEvent {
   readonly type: string
-  readonly response: unknown
+  readonly response?: unknown
 }
 
 const written = (event: StreamEvent) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`
