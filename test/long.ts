@@ -2,10 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { FULL_SCALE } from './support/scale.ts'
 
-/**
- * `npm run test:long [-- run [argument …]]`: the suite at full scale and then every long run, or the named
- * one with its arguments. All runs are made even if one fails; the end names those that failed.
- */
+/** `npm run test:long [-- run [argument …]]`: all runs are made even if one fails; the end names failures. */
 type Run = readonly [file: string, env?: Readonly<Record<string, string>>]
 
 const FULL = { TEST_SCALE: String(FULL_SCALE) }

@@ -1,8 +1,4 @@
-/**
- * The test files that also run on PostgreSQL. All others run on SQLite only: the conformance suite, the
- * simulation, the cluster and the crash tests, which start PostgreSQL themselves, prove that both stores
- * behave alike.
- */
+/** Also run on PostgreSQL. Conformance, simulation, cluster and crash tests prove both stores alike. */
 export const POSTGRES_FILES: readonly string[] = [
   'test/billing/deferred-batches.test.ts',
   'test/limits/accounts.test.ts',
@@ -18,9 +14,7 @@ export const POSTGRES_FILES: readonly string[] = [
   'test/webhooks/retries.test.ts',
 ]
 
-/**
- * Files that measure their own process, or that take long and share nothing with the others of their area.
- */
+/** Files that measure their own process, or take long and share nothing with their area. */
 export const OWN_PROCESS: readonly RegExp[] = [
   /dashboard\/(?:manage-pages|sign-in|states)/,
   /sqlite-(?:disk|simulation)/,
@@ -31,16 +25,10 @@ export const OWN_PROCESS: readonly RegExp[] = [
 /** Areas are split into processes of at most this many files, so that none outlasts the others. */
 export const FILES_MAX = 12
 
-/**
- * Areas whose files start many processes or share a browser: one process for all, so that they run one at a
- * time.
- */
+/** Areas whose files start many processes or share a browser: they run one at a time. */
 export const ONE_AT_A_TIME: readonly string[] = ['cluster', 'crash', 'dashboard', 'deploy']
 
-/**
- * Parts of the names of the slowest processes, which start first, so that the run ends with short processes
- * and both cores busy. The runner prints the slowest processes of each run.
- */
+/** The slowest processes start first, so that the run ends with short ones and both cores busy. */
 export const LONGEST: readonly string[] = [
   'dashboard [',
   'cluster',

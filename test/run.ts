@@ -12,11 +12,7 @@ import { scaled } from './support/scale.ts'
 import { runPool, type TestProcess } from './support/test-pool.ts'
 import { serveTollgate } from './support/tollgate-process.ts'
 
-/**
- * `node test/run.ts [sqlite|postgres] [area|file …]`: all tests, or those named. An area is a folder of
- * test/. Without a store, the files of plan.ts run on both stores; named files run on SQLite unless
- * `postgres` is given.
- */
+/** `node test/run.ts [sqlite|postgres] [area|file …]`: named files run on SQLite by default. */
 
 const STORES = { sqlite: 'SQLite', postgres: 'PostgreSQL' } as const
 type StoreName = keyof typeof STORES
@@ -24,16 +20,13 @@ type StoreName = keyof typeof STORES
 /** More than the two cores of a small machine, because browsers, clusters and PostgreSQL mostly wait. */
 const CONCURRENCY = 4
 
-/**
- * A test that hangs fails with its name. The longest takes 30 seconds; a busy machine is ten times slower.
- */
+/** The longest test takes 30 seconds; a busy machine is ten times slower. */
 const TEST_TIMEOUT_MS = scaled(300_000, 3_600_000)
 /** A process that does not exit after its tests fails too. */
 const SILENCE_MS = TEST_TIMEOUT_MS + 60_000
 
 const imports = new Map(readSourceTree('test').map((source) => [source.path, source.imports]))
 
-/** Whether a test file imports this one, directly or through others. */
 function reaches(path: string, wanted: string, past = '', seen = new Set<string>()): boolean {
   if (path === wanted) return true
   if (path === past || seen.has(path)) return false
@@ -41,7 +34,6 @@ function reaches(path: string, wanted: string, past = '', seen = new Set<string>
   return (imports.get(path) ?? []).some((next) => reaches(next, wanted, past, seen))
 }
 
-/** The files of an area, or the file of that name. */
 function filesOf(name: string): string[] {
   const area = globSync(`test/${name}/**/*.test.ts`, { cwd: root })
   const files = area.length > 0 ? area : [relative(root, resolve(name))]
@@ -95,7 +87,6 @@ function weigh(name: string, files: readonly string[]): number {
   return files.reduce((sum, file) => sum + statSync(join(root, file)).size, 0)
 }
 
-/** Whether all tests passed. */
 async function runAll(processes: readonly TestProcess[]): Promise<boolean> {
   const ordered = processes.toSorted((one, other) => other.weight - one.weight)
   let passed = true
@@ -110,10 +101,7 @@ async function runAll(processes: readonly TestProcess[]): Promise<boolean> {
   return passed
 }
 
-/**
- * Fills the compile cache, which a process writes only when it exits by itself. Test gateways are killed, so
- * without the cache each of them would compile all of src.
- */
+/** Fills the compile cache. Killed gateways write none, and each of them would compile all of src. */
 async function compileGateway(environment: Environment): Promise<void> {
   const gateway = await serveTollgate(environment)
   // This request is refused. It loads the modules of the management API.

@@ -6,7 +6,6 @@ import { frames, wav } from '../support/audio-bytes.ts'
 import { after, test } from '../support/suite.ts'
 import { startBillingBench } from './bench-of-one.ts'
 
-/** An upstream that answers every request with this. */
 let answer: { readonly type: string; readonly body: Buffer | string; readonly coding?: string }
 const upstream = createServer(async (req, res) => {
   for await (const _ of req);
@@ -120,7 +119,6 @@ test('a duration stated in the reply is billed, rounded to whole seconds like up
   const stated = await transcribe({})
   assert.equal(stated.costUsd, whisperUsd(7))
   assert.equal(stated.estimated, false)
-  // An impossible duration is ignored.
   for (const duration of [-1, 'long', null, {}, 1e300]) {
     answer = { type: 'application/json', body: JSON.stringify({ ...body, duration }) }
     assert.equal((await transcribe({})).costUsd, whisperUsd(20), String(duration))

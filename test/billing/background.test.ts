@@ -36,7 +36,6 @@ const events = (...all: { type: string }[]) => [
   },
 ]
 
-/** The cost of the same call in the foreground. */
 async function foregroundCost(): Promise<string | undefined> {
   upstream.queue(json(response('completed', { usage })))
   const reply = await bench.call('/v1/responses', RESPONSE, { surface })

@@ -6,7 +6,6 @@ import { type GatewayOptions, startGateway, type TestGateway } from '../support/
 import { exchange, type RawReply } from '../support/raw-client.ts'
 import { type DatabaseOwner, openDatabaseReader } from '../support/read-database.ts'
 
-/** A gateway in front of the simulator, and the requests that billing tests make. */
 export interface BillingBench extends AsyncDisposable {
   readonly gateway: TestGateway
   readonly simulator: Simulator
@@ -16,7 +15,6 @@ export interface BillingBench extends AsyncDisposable {
   record(requestId: string, key?: string): Promise<Record<string, unknown>>
   balance(): Promise<Record<string, unknown>>
   credit(amountUsd: number): Promise<void>
-  /** Asserts that no hold is open and the ledger balances. */
   assertBalanced(): Promise<void>
   close(): Promise<void>
 }

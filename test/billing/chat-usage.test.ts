@@ -28,7 +28,6 @@ const reported = 'usage={"prompt_tokens":1000,"completion_tokens":100,"total_tok
 // 1,000 × $2.50/M + 100 × $10/M.
 const COST = '0.0035'
 
-/** The same call, made to the simulator directly. */
 async function directly(request: unknown, simulate: string): Promise<Buffer> {
   const text = JSON.stringify(request)
   const head = [

@@ -58,7 +58,6 @@ test('several large compressed JSON replies at once are billed by their usage an
   await bench.assertBalanced()
 })
 
-/** A chat stream with incompressible text and usage at the end. */
 function chatStream(bytes: number): Buffer {
   const events: string[] = []
   for (let written = 0; written < bytes; written += 60_000) {

@@ -21,7 +21,6 @@ export const json = (body: unknown): Step => ({
 export const hi = [{ role: 'user', content: 'hi' }]
 export const usd = (record: Record<string, unknown>): number => Number(record['cost_usd'])
 
-/** Events of the Responses API. */
 export const created = (more: Record<string, unknown> = {}): Step =>
   event({
     type: 'response.created',
@@ -53,10 +52,8 @@ export interface LeftCall {
   record(): Promise<Record<string, unknown>>
 }
 
-/** A gateway in front of a scripted upstream, for calls that are cut. */
 export interface CutBench extends BillingBench {
   readonly upstream: ScriptedUpstream
-  /** Advances the clock of the gateway. */
   step(ms: number): void
   /** Starts a call that upstream answers with these steps; resolves with its connection while it runs. */
   begin(path: string, body: unknown, steps: readonly Step[]): Promise<LeftCall>

@@ -23,7 +23,6 @@ interface Streaming {
 
 let begun = 0
 
-/** Starts a call; resolves with its connection while it runs. */
 async function begin(path: string, body: unknown, simulate: string): Promise<Streaming> {
   const text = JSON.stringify(body)
   const name = `begun-${++begun}`

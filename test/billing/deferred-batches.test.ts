@@ -49,7 +49,6 @@ const makeChat = (fileId: string, key: string) =>
     { key, surface: 'chat' },
   )
 
-/** Makes every object due at the next poll. */
 const hurryPoller = () => changeDatabase(bench.gateway, 'UPDATE deferred_object SET due_at_ms = 0')
 
 async function settledByPoller(requestId: string) {
@@ -57,7 +56,6 @@ async function settledByPoller(requestId: string) {
   await until('it is settled', async () => (await stateOf(requestId))['state'] === 'settled')
 }
 
-/** Makes every object due, and resolves when all have been polled. */
 async function everyObjectPolled() {
   const { key } = await capped()
   await hurryPoller()
@@ -70,7 +68,6 @@ async function everyObjectPolled() {
   assert.equal((await stateOf(waking.requestId))['state'], 'settled')
 }
 
-/** The records of a batch, one per model. */
 async function childrenOf(keyId: string, requestId: string) {
   const path = `/v1/keys/${keyId}/requests?parent_id=${requestId}`
   const { data } = (await admin(path)) as { data: Record<string, unknown>[] }

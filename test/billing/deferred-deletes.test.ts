@@ -20,11 +20,9 @@ const codeOf = ({ status, body }: BilledReply) =>
   `${status} ${status === 200 ? '' : JSON.parse(body.toString()).error.code}`
 const isState = (state: string, requestId: string) =>
   until(`it is ${state}`, async () => (await stateOf(requestId)) === state)
-/** Makes every object due at the next poll. */
 const hurryPoller = () => changeDatabase(bench.gateway, 'UPDATE deferred_object SET due_at_ms = 0')
 let made = 0
 
-/** A background response. */
 async function makeResponse(id = `resp_${++made}`) {
   shows('POST /v1/responses', { id, object: 'response', status: 'queued', usage: null })
   shows(`GET /v1/responses/${id}`, { id, status: 'in_progress', usage: null })

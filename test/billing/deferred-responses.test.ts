@@ -39,7 +39,6 @@ test('a background response keeps its hold until upstream has finished it', asyn
 const lookAt = (id: string, more = '') =>
   bench.call(`/v1/responses/${id}${more}`, undefined, { method: 'GET', surface })
 
-/** Creates a background response; resolves with it and its open call. */
 async function made(more: object = {}) {
   const reply = await bench.call('/v1/responses', { ...RESPONSE, ...more }, { surface })
   const { object_id, state } = await stateOf(reply.requestId)
@@ -57,7 +56,6 @@ test('a client’s own GET of the finished response settles its call, and costs 
   assert.equal(state, 'settled')
   assert.ok(Number(cost_usd) > 0)
   for (const look of [early, late]) assert.equal(look.header('x-svc-cost-usd'), '0')
-  // Later reads of the same response change nothing.
   await lookAt(id)
   await lookAt(id, '?stream=true&starting_after=0')
   assert.equal((await stateOf(requestId))['cost_usd'], cost_usd)

@@ -59,7 +59,6 @@ test('a stream whose client leaves before the first output is billed input and n
   assert.ok((usage['input_tokens'] ?? 0) > 10)
 })
 
-/** A response that upstream breaks after some text. */
 async function breakOff(body: Record_): Promise<Record_> {
   const call: LeftCall = await bench.begin(
     '/v1/responses',

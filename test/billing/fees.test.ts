@@ -5,8 +5,6 @@ import { afterEach, closeAfter, test } from '../support/suite.ts'
 import { chunked, sized } from '../support/wire-bytes.ts'
 import { startBillingBench } from './bench-of-one.ts'
 
-/** Fees besides tokens, and replies without a specific content type, over real sockets. */
-
 const upstream = await ScriptedUpstream.start()
 const clock = clockAt('2026-11-12T12:00:00.000Z')
 const urls = { messagesUrl: upstream.url, chatUrl: `${upstream.url}/v1` }

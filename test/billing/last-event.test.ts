@@ -88,7 +88,6 @@ for (const [last, { path, body, events }] of Object.entries(streams)) {
     ['the last event cut in two', [events.join('').slice(0, -5), events.join('').slice(-5)]],
   ] as const) {
     test(`${last} leaves in one write with the end of the body and the figures: ${how}`, async () => {
-      // Upstream delays the last chunk.
       const seen = Promise.withResolvers<void>()
       upstream.queue([
         { send: streamHead },

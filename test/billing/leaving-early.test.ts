@@ -177,10 +177,7 @@ test('summarised thinking is charged by its duration, not by the summary', async
   assert.ok((usage['output_tokens'] ?? 0) >= 700, String(usage['output_tokens']))
 })
 
-/**
- * Calls whose usage cannot be read from the delivered events: path, body, those events, the event with usage,
- * its cost.
- */
+/** Path, body, delivered events without usage, the event with usage, its cost. */
 const unseen: Readonly<
   Record<string, readonly [path: string, body: unknown, before: readonly Step[], end: Step, usd: string]>
 > = {

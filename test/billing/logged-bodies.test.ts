@@ -30,7 +30,6 @@ interface Kept {
   readonly truncated: boolean
 }
 
-/** Polls for the bodies of a call, which are written after the response. */
 async function bodiesOf(requestId: string): Promise<{ request: Kept | null; response: Kept | null }> {
   let bodies: unknown
   await until(`there are bodies of ${requestId}`, async () => {

@@ -25,9 +25,7 @@ export async function startShownUpstream() {
     showsText(what: string, text: string) {
       shown.set(what, [{ send: answerText(200, text) }])
     },
-    /**
-     * Begins a stream with an event. `rest` ends it, with the last event if given; nothing else comes before.
-     */
+    /** Begins a stream with an event; `rest` ends it, with the last event if given. */
     streams(what: string, event: StreamEvent, rest: Promise<unknown>, last: StreamEvent | null = null) {
       const head = 'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n'
       const end = last === null ? [] : [{ send: written(last) }]

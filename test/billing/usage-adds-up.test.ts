@@ -5,8 +5,6 @@ import { untilCounted } from '../support/simulator-counts.ts'
 import { afterEach, closeAfter, test } from '../support/suite.ts'
 import { type BilledReply, type CallOptions, startBillingBench } from './bench-of-one.ts'
 
-/** Compares the sum of the costs that clients saw with the usage reports. */
-
 const clock = clockAt('2026-11-29T10:00:00Z')
 const bench = await startBillingBench({ clock, env: { TOLLGATE_DISCOUNT: '0.137' } })
 closeAfter(bench)
@@ -15,7 +13,6 @@ afterEach(() => bench.assertBalanced())
 const keys = [await bench.gateway.createKey('one'), await bench.gateway.createKey('two')]
 const [one = { id: '', key: '' }, two = { id: '', key: '' }] = keys
 
-/** A call as its client saw it. */
 interface Seen {
   readonly day: string
   readonly model: string
@@ -128,7 +125,6 @@ function figuresIn(bucket: Record<string, unknown>): Record<string, number> {
   return Object.fromEntries([...money, ...COUNTS.map((name) => [name, Number(bucket[name])])])
 }
 
-/** Asserts that usage matches for the account and for each key, in every grouping. */
 async function assertAddsUp(): Promise<void> {
   for (const viewer of [null, one, two]) {
     const visible = seen.filter(({ key }) => viewer === null || key === viewer.id)

@@ -75,7 +75,6 @@ test('an invalid URL and an unreachable gateway are explained', async () => {
   )
 })
 
-/** Runs a command against a server with these replies. */
 async function against(listener: RequestListener, ...args: readonly string[]) {
   const server = createServer(listener)
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

@@ -10,10 +10,8 @@ import {
   startCommand,
 } from '../support/tollgate-process.ts'
 
-/** A gateway in this process, and commands that call it over HTTP. */
 export interface CommandGateway {
   readonly gateway: TestGateway
-  /** The variables that give a command the gateway and its admin key. */
   readonly environment: Readonly<Record<string, string>>
   /** Runs a command in a thread. */
   run(...args: readonly string[]): Promise<Finished>

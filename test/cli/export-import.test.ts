@@ -75,7 +75,6 @@ async function done(args: readonly string[], environment: Environment): Promise<
   return stdout
 }
 
-/** A data directory with the pepper of the source. */
 function newDir(name: string): string {
   const dir = join(folder, name)
   mkdirSync(dir, { mode: 0o700 })

@@ -93,7 +93,6 @@ test('after a rotation the list distinguishes two keys of the same name', async 
   const [, first = '', second = ''] = listed.split('\n')
   assert.match(first, new RegExp(`usable .* ${fresh.slice(-4)} .* - +twice$`))
   assert.match(second, new RegExp(`usable .* ${old.slice(-4)} .* 20[\\d-]+ [\\d:]+ +twice$`))
-  // Both keys have the name: nothing is done, and both are listed.
   const both = await run('keys', 'revoke', 'twice')
   assert.equal(both.code, 1)
   assert.match(both.stderr, /Several keys match "twice"\. Name one by its id:\n {2}key_.*\n {2}key_.*\n$/)

@@ -10,10 +10,7 @@ import { readBlocks } from '../support/document-blocks.ts'
 import { after, before, test } from '../support/suite.ts'
 import { runTollgate, type ServingProcess, serveTollgate } from '../support/tollgate-process.ts'
 
-/**
- * Runs every block of the runbook for a leaked key, unchanged, on a gateway whose key its owner and a thief
- * have used.
- */
+/** Runs every block of the runbook, unchanged, on a gateway whose key its owner and a thief have used. */
 
 const execute = promisify(execFile)
 const runbook = readFileSync(new URL('../../docs/KEYS.md', import.meta.url), 'utf8')
@@ -70,7 +67,6 @@ interface Call {
   readonly leaves?: boolean
 }
 
-/** A call with the key, on the surface of its model. */
 async function call(key: string, by: string, how: Call = {}): Promise<Made> {
   const { model = 'claude-haiku-5-5', simulate = 'tokens=3', stream = false } = how
   const chat = model.startsWith('gpt')

@@ -15,7 +15,6 @@ import { cleanEnvironment } from '../support/tollgate-process.ts'
 
 const repository = fileURLToPath(new URL('../..', import.meta.url))
 
-/** An upstream whose replies begin and stay open. */
 async function startOpenEnded() {
   const replies: ServerResponse[] = []
   const server = createServer((req, res) => {

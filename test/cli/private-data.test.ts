@@ -8,7 +8,6 @@ import { serveTollgate } from '../support/tollgate-process.ts'
 
 const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8)
 
-/** Every file and folder below, with its mode. */
 function modesBelow(dir: string): Record<string, string> {
   const found: Record<string, string> = {}
   for (const entry of readdirSync(dir, { recursive: true, withFileTypes: true })) {

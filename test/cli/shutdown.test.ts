@@ -9,7 +9,6 @@ import { readDatabase } from '../support/read-database.ts'
 import { test } from '../support/suite.ts'
 import { type ServingProcess, serveTollgate } from '../support/tollgate-process.ts'
 
-/** An upstream whose one reply stays open until the test ends it. */
 async function startOpenEnded(): Promise<{ url: string; reply: Promise<ServerResponse>; server: Server }> {
   const { promise: reply, resolve } = Promise.withResolvers<ServerResponse>()
   const server = createServer((req, res) => {

@@ -4,7 +4,6 @@ import { runCommand } from '../support/command-thread.ts'
 import { changeDatabase } from '../support/read-database.ts'
 import { type Finished, type ServingProcess, serveTollgate } from '../support/tollgate-process.ts'
 
-/** A gateway process with one key, whose calls have the usage that a test names. */
 export interface SmallGateway extends AsyncDisposable {
   readonly tollgate: ServingProcess
   /** A Messages call for which upstream reports this many input tokens. */

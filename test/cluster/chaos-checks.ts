@@ -54,10 +54,7 @@ async function checkRecords({ cluster, load }: Facts): Promise<void> {
   }
 }
 
-/**
- * A cap is exceeded by at most one call, plus the calls that settled after an interruption, whose room others
- * had used.
- */
+/** A cap is exceeded by at most one call, plus the calls that settled after an interruption. */
 async function checkCaps({ cluster, keys }: Facts, late: ReadonlySet<string>): Promise<void> {
   for (const { id, capNanos } of keys) {
     if (capNanos === null) continue

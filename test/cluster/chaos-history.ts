@@ -2,11 +2,7 @@ import assert from 'node:assert/strict'
 import { runOn } from '../support/postgres.ts'
 import type { Cluster } from './cluster.ts'
 
-/**
- * Records each admission, each change of a call's state and each end of a key in the transactions themselves.
- * An admission and the end of its key both hold the lock of the key when they take their number, so the
- * numbers follow the order of commits.
- */
+/** Admissions and key ends hold the lock of the key when they take a number: numbers follow commits. */
 const HISTORY = `
   CREATE TABLE history (
     n       bigserial PRIMARY KEY,

@@ -3,10 +3,7 @@ import { type Cluster, ManagementError } from './cluster.ts'
 
 const TOP_UP_USD = 0.5
 
-/**
- * The operator's commands. Each is repeated on one node after the other until it is acknowledged; then once
- * more.
- */
+/** Each command is repeated on one node after the other until it is acknowledged; then once more. */
 export class ChaosLedger {
   /** The keys whose end was acknowledged, which must stay ended. */
   readonly ended = new Set<string>()

@@ -9,7 +9,6 @@ export interface LoadedKey {
   readonly capNanos: bigint | null
 }
 
-/** A client's view of a complete call. */
 export interface Served {
   readonly call: ClientCall
   /** The cost in headers or trailers; absent if the database could not be reached in time. */
@@ -21,11 +20,9 @@ const MAX_TOKENS = 400
 /** A client's timeout; a client that gives up leaves its call to the gateway. */
 const PATIENCE_MS = 6_000
 
-/** Clients that send call after call, whatever happens to the nodes. */
 export class ChaosLoad {
   readonly served: Served[] = []
   readonly statuses = new Map<string, number>()
-  /** Upstream replies that arrived changed. */
   readonly mangled: string[] = []
   sent = 0
   readonly #cluster: Cluster

@@ -1,16 +1,12 @@
 import type { Random } from '../store/conformance/simulation-random.ts'
 
-/**
- * An action on the nodes, their connections, the database or the ledger. A fault lasts; ending it is another
- * action.
- */
+/** An action on the nodes, their connections, the database or the ledger. Ending a fault is another one. */
 export type Deed = { readonly what: NodeDeed | WireDeed; readonly node: number } | LedgerDeed
 
 export type NodeDeed = 'kill node' | 'stop node' | 'pause node' | 'start node' | 'resume node'
 export type WireDeed = 'cut wire' | 'mute wire' | 'hold replies' | 'heal wire'
 type ServerDeed = 'stop database' | 'start database' | 'pause database' | 'resume database' | 'kill backend'
 
-/** An action on the database or its content, through a node. */
 export interface LedgerDeed {
   readonly what: ServerDeed | 'revoke key' | 'empty cap' | 'top up'
   readonly node: number
@@ -33,10 +29,7 @@ const REST_MS = 1_500
 /** Faults longer than the permitted silence of a node: the other nodes fence it. */
 const LONG_MS = { least: 16_000, most: 24_000 }
 
-/**
- * All actions with their times: a function of the random choices alone, not of outcomes, so that one seed
- * gives one plan. Each node, each connection and the database have one fault at a time.
- */
+/** All actions with their times: one seed gives one plan. Each target has one fault at a time. */
 export function planDeeds(random: Random, forMs: number, nodes: number): readonly PlannedDeed[] {
   const deeds: PlannedDeed[] = []
   const busyUntilMs = new Map<string, number>()

@@ -37,7 +37,6 @@ export class ChaosRun {
   readonly #keys: readonly LoadedKey[]
   readonly #load: ChaosLoad
   readonly #ledger: ChaosLedger
-  /** Running starts and ends of nodes and of the database. */
   readonly #underWay = new Set<Promise<unknown>>()
   #records: readonly string[] = []
 
@@ -74,7 +73,6 @@ export class ChaosRun {
     }
   }
 
-  /** Applies all planned actions, heals all faults, and checks the ledger. */
   async play(onDeed: (deed: string) => void = () => {}): Promise<void> {
     const startMs = performance.now()
     for (const planned of this.deeds) {

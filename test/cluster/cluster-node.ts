@@ -19,7 +19,6 @@ export class ClusterNode {
     this.#environment = environment
   }
 
-  /** Creates a node without starting it. */
   static async prepare(databaseUrl: string, environment: Environment): Promise<ClusterNode> {
     return new ClusterNode(await startFaultProxy(databaseUrl), environment)
   }
@@ -33,13 +32,11 @@ export class ClusterNode {
     return this.#process !== null
   }
 
-  /** The number of settlements on the node's disk that wait for the database. */
   get spooledCalls(): number {
     const file = join(this.#dataDir, 'spool', 'settlements.jsonl')
     return existsSync(file) ? readFileSync(file, 'utf8').split('\n').length - 1 : 0
   }
 
-  /** The bytes of settlements that the database refused. */
   get refusedBytes(): number {
     const file = join(this.#dataDir, 'spool', 'refused.jsonl')
     return statSync(file, { throwIfNoEntry: false })?.size ?? 0
@@ -64,7 +61,6 @@ export class ClusterNode {
     this.#process?.signal('SIGCONT')
   }
 
-  /** Kills the node, as a power cut would. */
   kill(): Promise<void> {
     return this.#inTurn(async () => {
       const gone = this.#process
@@ -73,7 +69,6 @@ export class ClusterNode {
     })
   }
 
-  /** Stops the node as its operator would. */
   stop(): Promise<void> {
     return this.#inTurn(async () => {
       const gone = this.#process

@@ -13,7 +13,6 @@ type Json = Record<string, unknown>
 /** The timeout of management requests: a paused node would never answer. */
 const MANAGED_WITHIN_MS = 15_000
 
-/** Nodes that share one database and one upstream. */
 export class Cluster {
   readonly database: OpenDatabase
   readonly upstream: GatedUpstream
@@ -82,7 +81,6 @@ export class Cluster {
     return JSON.parse(text) as Json
   }
 
-  /** The metrics of a node. */
   async scrape(i: number): Promise<ReadonlyMap<string, Family>> {
     const reply = await request(`${this.node(i).url}/metrics`, {
       signal: AbortSignal.timeout(MANAGED_WITHIN_MS),
@@ -110,7 +108,6 @@ export class Cluster {
     return Number(row?.['now'])
   }
 
-  /** Asserts that no hold is open, no call is in flight, and the ledger balances. */
   async assertBalanced(): Promise<void> {
     const open = await this.database.query("SELECT user_agent FROM call WHERE state = 'in_flight'")
     assert.deepEqual(open, [], 'calls are in flight')

@@ -142,10 +142,7 @@ troubleTest('while the database is down, and after its recovery', {
 
 const crowd: pg.Client[] = []
 
-/**
- * Takes every connection of the server, including those of the nodes. A connection being opened has no row,
- * but counts.
- */
+/** Takes every connection of the server. A connection being opened has no row, but counts. */
 async function takeAllConnections(): Promise<void> {
   for (;;) {
     const client = new pg.Client(server.url)

@@ -7,7 +7,6 @@ import { Cluster } from './cluster.ts'
 const KEYS = { messagesKey: 'pm', chatKey: 'pc' }
 const DAY_MS = 86_400_000
 const NODES = 3
-/** How many objects are created concurrently. */
 const MAKERS = 6
 
 type Json = Record<string, unknown>
@@ -19,10 +18,7 @@ interface Used {
   readonly output: number
 }
 
-/**
- * Deferred objects of every kind, on nodes that share a database and are killed repeatedly: during creation,
- * polls and settlement. Clients read their objects meanwhile.
- */
+/** Deferred objects of every kind on nodes that are killed repeatedly, while clients read their objects. */
 export class DeferredRun {
   readonly #cluster: Cluster
   readonly #simulator: Simulator
@@ -112,7 +108,6 @@ export class DeferredRun {
     await Promise.all(Array.from({ length: MAKERS }, make))
   }
 
-  /** Clients of all nodes read their objects, as the poller does. */
   async #lookAtAll(open: readonly Json[], key: string): Promise<void> {
     const headers = { authorization: `Bearer ${key}`, ...VERSIONS }
     for (const [i, call] of open.entries()) {
@@ -172,7 +167,6 @@ export class DeferredRun {
   }
 }
 
-/** The path of an object upstream. */
 function pathOf(id: string): string {
   if (id.startsWith('resp_')) return `/v1/responses/${id}`
   return id.startsWith('batch_') ? `/v1/batches/${id}` : `/v1/messages/batches/${id}`

@@ -192,8 +192,7 @@ for (const limit of ['ceiling', 'credit'] as const)
       const account = await cluster.manage(1, 'GET', `/gateway/v1/accounts/${id}`)
       const spentNanos = BigInt(Math.round(Number(account['month_spend_usd']) * 1e9))
       assert.ok(spentNanos > 0n && account['month_held_usd'] === 0)
-      // Keys without their own ceiling hold in full, so that the account exceeds its limit by at most one
-      // call.
+      // Keys without their own ceiling hold in full, so the account exceeds its limit by at most one call.
       assert.ok(spentNanos <= COST_NANOS * 11n, String(spentNanos))
       if (isCredit) assert.ok(Number(account['balance_usd']) >= -Number(COST_NANOS) / 1e9)
     }
@@ -321,8 +320,7 @@ test('a revoked, expired or spent key is admitted on no node, even one that was 
     cluster.manage(0, 'PATCH', `/v1/keys/${poor.id}`, { monthly_budget_usd: 0 }),
     cluster.manage(0, 'PATCH', `/v1/keys/${expired.id}`, { expires_at: new Date(expiresAtMs).toISOString() }),
   ])
-  // The commands wait until the database has finished what both nodes began, perhaps longer than until the
-  // expiry.
+  // The commands wait until the database has finished what both nodes began, perhaps past the expiry.
   const endedMs = Math.max(expiresAtMs, await cluster.nowMs())
   const admittedBefore = await Promise.all([revoked, poor].map(({ id }) => cluster.callsOf(id)))
   await until('the third has expired', async () => (await cluster.nowMs()) >= expiresAtMs)
@@ -378,10 +376,7 @@ async function sendPatiently(url: string, call: ClientCall): Promise<ClientReply
   }
 }
 
-/**
- * Locks a key until every node waits for it, so that all nodes decide in the same instant. Twice: the first
- * batch of a node is one call, and its next batch is all calls that have arrived meanwhile.
- */
+/** Locks a key until every node waits for it. Twice: only a second batch has all calls that arrived. */
 async function holdKey(id: string): Promise<() => Promise<void>> {
   const hold = async () => {
     const client = new pg.Client(cluster.database.url)

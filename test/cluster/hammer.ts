@@ -20,7 +20,6 @@ export interface Answered extends Sent {
 
 const CALLERS = 3
 
-/** Sends call after call with every key on every node, and numbers them in sending order. */
 export class Hammer {
   readonly answers: Answered[] = []
   readonly #round: string
@@ -37,7 +36,6 @@ export class Hammer {
     }
   }
 
-  /** The number of the next call. */
   get next(): number {
     return this.#sent
   }

@@ -2,11 +2,7 @@ import { parseArgs } from 'node:util'
 import { ChaosRun } from './chaos-run.ts'
 import { closeConnections } from './send-call.ts'
 
-/**
- * `npm run test:chaos -- [--seed N] [--minutes M] [--seconds S] [--runs R]`: runs of S seconds of faults in
- * sequence, each with the next seed, new nodes and a new database, until M minutes have passed or R runs are
- * done. A failure's seed repeats its plan.
- */
+/** `npm run test:chaos -- [--seed N] [--minutes M] [--seconds S] [--runs R]`: a seed repeats its plan. */
 const { values } = parseArgs({
   options: {
     seed: { type: 'string' },

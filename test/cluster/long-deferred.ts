@@ -2,10 +2,7 @@ import { parseArgs } from 'node:util'
 import { stopPostgres } from '../support/postgres.ts'
 import { DeferredRun } from './deferred-run.ts'
 
-/**
- * `npm run test:long -- deferred [--objects N] [--kills K]`: N objects of all kinds on three nodes, with K
- * kills.
- */
+/** `npm run test:long -- deferred [--objects N] [--kills K]`: N objects on three nodes, with K kills. */
 const { values } = parseArgs({
   options: { objects: { type: 'string', default: '1000' }, kills: { type: 'string', default: '30' } },
 })

@@ -7,16 +7,12 @@ import pg from 'pg'
 import { freePort } from '../support/postgres.ts'
 import { until } from '../support/until.ts'
 
-/**
- * Committed rows are in the kernel's cache and survive every end of the server except a power cut, which no
- * test causes.
- */
+/** Committed rows are in the kernel's cache and survive all but a power cut, which no test causes. */
 const FLAGS = [
   ...['fsync=off', 'synchronous_commit=on', 'autovacuum=off', 'max_connections=60', 'shared_buffers=32MB'],
   ...['listen_addresses=127.0.0.1', 'unix_socket_directories='],
 ].flatMap((setting) => ['-c', setting])
 
-/** A PostgreSQL server that a test kills, pauses, and restarts on the same files. */
 export class RestartablePostgres {
   readonly url: string
   readonly #folder: string

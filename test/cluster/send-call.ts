@@ -1,7 +1,6 @@
 import { Agent, request } from 'undici'
 import { bytesOf, type CallSurface, MODEL } from '../support/upstream-answer.ts'
 
-/** A call as a client makes it. */
 export interface ClientCall {
   /** The name is sent as the user agent: upstream records it, and the call's record has it. */
   readonly name: string
@@ -9,9 +8,7 @@ export interface ClientCall {
   readonly surface?: CallSurface
   readonly stream?: boolean
   readonly maxTokens?: number
-  /** The output tokens that upstream will report. */
   readonly tokens?: number
-  /** The time between the chunks of the reply. */
   readonly paceMs?: number
 }
 

@@ -1,7 +1,4 @@
-/**
- * For `--import`: a machine whose clock is off by CLOCK_SHIFT_MS. Timers and deadlines use the monotonic
- * clock, which is right.
- */
+/** For `--import`: a clock off by CLOCK_SHIFT_MS. Timers use the monotonic clock, which is right. */
 const shiftMs = Number(process.env['CLOCK_SHIFT_MS'] ?? 0)
 const trueNow = Date.now
 const TrueDate = Date

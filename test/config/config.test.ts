@@ -184,8 +184,7 @@ test('traces are sent if an endpoint is set, sampled as the OpenTelemetry variab
   })
   for (const off of [{ OTEL_SDK_DISABLED: 'TRUE' }, { OTEL_TRACES_EXPORTER: 'none' }])
     assert.equal(read({ OTEL_EXPORTER_OTLP_ENDPOINT, ...off }).traces, null)
-  // Without an endpoint, OpenTelemetry variables may belong to other programs on the host and are not
-  // checked.
+  // Without an endpoint, OpenTelemetry variables may belong to other programs and are not checked.
   assert.equal(read({ OTEL_TRACES_SAMPLER: 'xray' }).traces, null)
   const [sampler = '', endpoint = ''] = [
     problemsOf({ OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_TRACES_SAMPLER: 'xray' })[0],

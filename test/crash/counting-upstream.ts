@@ -3,13 +3,9 @@ import type { AddressInfo } from 'node:net'
 import { answerOf, NANOS_PER_TOKEN } from '../support/upstream-answer.ts'
 
 const TOKENS = 200
-/** The cost of every call. */
 export const CALL_NANOS = NANOS_PER_TOKEN * BigInt(TOKENS)
 
-/**
- * An upstream that records the user agent of every request, and answers each with a known usage, event by
- * event.
- */
+/** Records the user agent of every request, and answers with a known usage, event by event. */
 export class CountingUpstream {
   readonly received: string[] = []
   readonly #server: Server

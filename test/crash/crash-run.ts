@@ -21,16 +21,11 @@ interface Life {
   readonly ended: Promise<unknown>
 }
 
-/**
- * A run crosses half of its cap after CALLS_TO_HALF calls and never the whole cap, which has room for
- * CALLS_TO_CAP more.
- */
+/** A run crosses half of its cap after CALLS_TO_HALF calls; the cap has room for CALLS_TO_CAP more. */
 const CALLS_TO_HALF = 8n
 const CALLS_TO_CAP = 100n
 
-/**
- * After this many runs a threshold must have been crossed: in the first runs half of the cap is too far away.
- */
+/** In the first runs half of the cap is too far away to be crossed. */
 const LIVES_UNTIL_CROSSED = 12
 
 /** The period between two edits of the cap. */
@@ -86,7 +81,6 @@ export class CrashRun {
     await life.ended
   }
 
-  /** A quiet run that recovers the ledger, which must then balance. */
   async recoverAndCheck(): Promise<void> {
     const life = await this.#live('never', '1')
     const usage = await this.#readUsage(life.url)

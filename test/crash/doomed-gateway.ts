@@ -3,11 +3,7 @@ import type { CallPoint } from '../../src/gateway/gateway.ts'
 import { createLog } from '../../src/kernel/log.ts'
 import { startTollgate } from '../../src/main.ts'
 
-/**
- * A gateway that kills itself, as `kill -9` would, when a call reaches a named point for the n-th time. Run
- * as a program: `node doomed-gateway.ts <point|never> <n>`, configured by the environment like the real
- * gateway.
- */
+/** `doomed-gateway.ts <point|never> <n>`: kills itself when a call reaches the point for the n-th time. */
 const [point = 'never', nth = '1'] = process.argv.slice(2)
 let left = Number(nth)
 

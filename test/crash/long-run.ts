@@ -1,9 +1,6 @@
 import { CrashRun } from './crash-run.ts'
 
-/**
- * `npm run test:crash [seed] [kills]`: kills at named points and at random under load, by default 200. The
- * seed is printed and repeats the same points and counts.
- */
+/** `npm run test:crash [seed] [kills]`: by default 200 kills. The printed seed repeats points and counts. */
 const seed = Number(process.argv[2] ?? Date.now() % 1_000_000)
 const kills = Number(process.argv[3] ?? 200)
 process.stdout.write(`seed ${seed}, ${kills} kills\n`)

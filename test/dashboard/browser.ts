@@ -24,9 +24,7 @@ export const DESKTOP: Screen = { width: 1440, scheme: 'light' }
 
 /** A user of the dashboard: one window after the other, each watched for errors that a user would not see. */
 export interface Person {
-  /** Opens a new window without a session. */
   open(path: string, screen?: Screen): Promise<Page>
-  /** Opens a new window, signed in. */
   visit(path: string, screen?: Screen): Promise<Page>
   /** The complaints of the windows: errors, warnings and violations of the Content-Security-Policy. */
   complaints(): readonly string[]
@@ -130,7 +128,6 @@ export async function signIn(page: Page, key: string): Promise<void> {
   await page.getByRole('button', { name: 'Sign in' }).click()
 }
 
-/** Presses Tab until the element of this name has the focus. */
 export async function tabTo(page: Page, name: string): Promise<void> {
   const isThere = () =>
     page.evaluate<boolean>(
@@ -151,10 +148,7 @@ export async function untilShown(page: Page): Promise<void> {
   for (const plot of await page.locator('.plot').all()) await plot.locator('svg').waitFor()
 }
 
-/**
- * The findings of axe in short form; if rules are named, of those rules alone. The driver evaluates axe,
- * because the page's Content-Security-Policy allows no script.
- */
+/** The driver evaluates axe, because the page's Content-Security-Policy allows no script. */
 export async function violationsOf(page: Page, ...rules: readonly string[]): Promise<readonly string[]> {
   // Table rows are alike, and axe takes ten seconds for a hundred of them.
   const asked = { of: { exclude: ['tbody tr:nth-child(n + 6)'] }, rules }

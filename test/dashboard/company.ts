@@ -3,10 +3,7 @@ import { atEnd } from '../support/suite.ts'
 import { openBrowser } from './browser.ts'
 import { seedYear } from './seed-year.ts'
 
-/**
- * A company with a year of data, in one gateway and one browser for the test files that import it: they run
- * in one process (test/plan.ts), which loads this module once.
- */
+/** Test files of one process share one company with a year of data, one gateway and one browser. */
 
 export const bench = await startBillingBench({
   env: { TOLLGATE_DISCOUNT: '0.2' },

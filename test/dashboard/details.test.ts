@@ -4,8 +4,6 @@ import { test } from '../support/suite.ts'
 import { signIn, untilShown, violationsOf } from './browser.ts'
 import { account, bench, callId, gateway, keys, person, webhook } from './company.ts'
 
-/** Details of pages that once had defects, and the view of a developer. */
-
 const { manage } = gateway
 const hello = { model: 'claude-haiku-5-5', max_tokens: 64, messages: [{ role: 'user', content: 'Hello' }] }
 const idOf = (name: string) => keys.get(name)?.id ?? ''

@@ -6,8 +6,6 @@ import { test } from '../support/suite.ts'
 import { signIn, untilShown, violationsOf } from './browser.ts'
 import { account, bench, gateway, keys, person } from './company.ts'
 
-/** Links from figures to the calls behind them, reservations, roles, and client settings. */
-
 const run = promisify(execFile)
 const { manage } = gateway
 const hello = { model: 'claude-haiku-5-5', max_tokens: 2_000, messages: [{ role: 'user', content: 'Hello' }] }

@@ -15,7 +15,6 @@ import { promisify } from 'node:util'
 
 const run = promisify(execFile)
 
-/** A Chromium that runs on this machine. */
 export interface Browser {
   readonly path: string
   /** Variables with the paths of libraries and fonts that the machine lacks. */
@@ -153,10 +152,7 @@ function writeFontsFile(dir: string, fonts: string): string {
   return file
 }
 
-/**
- * Downloads the browser with every package that it needs and this machine lacks, and unpacks them into one
- * tree, without root.
- */
+/** Unpacks the browser with every package that this machine lacks into one tree, without root. */
 async function unpackDebian(): Promise<readonly Browser[]> {
   const dir = await cached('debian', downloadDebian)
   // Some libraries are in separate folders, such as usr/lib/aarch64-linux-gnu/pulseaudio.

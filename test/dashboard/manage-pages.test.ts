@@ -4,8 +4,6 @@ import { changeDatabase } from '../support/read-database.ts'
 import { after, before, test } from '../support/suite.ts'
 import { openBrowser, type Person, signIn, tabTo, untilShown, violationsOf } from './browser.ts'
 
-/** The pages of operators and admins: activity, credits, settings and accounts. */
-
 const gateway = await startGateway({ simulator: true })
 const { manage } = gateway
 let person: Person

@@ -6,8 +6,6 @@ import { WebhookReceiver } from '../support/webhook-receiver.ts'
 import { tabTo, untilShown } from './browser.ts'
 import { bench, gateway, keys, person } from './company.ts'
 
-/** The main path of every page, whose figures must match the API. */
-
 const checkout = keys.get('checkout') ?? { id: '', key: '' }
 const HOSTILE = '<img src=x onerror=alert(1)>'
 const hostile = await gateway.createKey(HOSTILE, { log_requests: true })

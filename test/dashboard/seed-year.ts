@@ -3,11 +3,7 @@ import { dayOf, monthOf } from '../../src/ledger/calendar.ts'
 import type { BillingBench } from '../billing/bench-of-one.ts'
 import { changeDatabase, readDatabase } from '../support/read-database.ts'
 
-/**
- * A year of a small company, for realistic figures. Each kind of call is made once through the gateway and
- * then copied with other times: usage, prices and bills are real, and the sums are recomputed from the
- * copies, so they agree.
- */
+/** Each kind of call is made once and copied with other times: usage, prices and bills are real. */
 
 interface Kind {
   readonly model: string
@@ -98,7 +94,6 @@ const SERVICES: readonly Service[] = [
   },
 ]
 
-/** Keys of teams, which share the calls of the services above. */
 const TEAMS = [
   'billing',
   'catalog',
@@ -114,7 +109,6 @@ const TEAMS = [
 const STAGES = ['prod', 'staging', 'dev', 'ci', 'batch']
 
 export interface Year {
-  /** The keys by service name. */
   readonly keys: ReadonlyMap<string, { readonly id: string; readonly key: string }>
   /** A streamed call with a cached prompt, of today or yesterday. */
   readonly callId: string
@@ -216,7 +210,6 @@ async function callOnce(bench: BillingBench, kind: Kind, key: string, agent: str
   return requestId
 }
 
-/** A call that was made once, and the key of its copies. */
 interface Made {
   readonly id: string
   readonly key: string
@@ -224,10 +217,7 @@ interface Made {
   readonly address: string
 }
 
-/**
- * The times of the calls of each kind: fewer on weekends, more during the year, two months with a campaign.
- * Always the same.
- */
+/** Fewer on weekends, more during the year, two months with a campaign. Always the same times. */
 function copiesOf(made: readonly Made[], nowMs: number) {
   const random = createRandom(7)
   const calls: { ms: number; of: Made }[] = []
@@ -258,7 +248,6 @@ function copiesOf(made: readonly Made[], nowMs: number) {
   return { rows, lastStream }
 }
 
-/** Park and Miller's generator. */
 function createRandom(seed: number): () => number {
   let state = seed
   return () => {
@@ -267,7 +256,6 @@ function createRandom(seed: number): () => number {
   }
 }
 
-/** Sets up credit, keys near their cap, spent, expiring and revoked, and refusals. */
 async function setLimits({ gateway, credit, call }: BillingBench, keys: Year['keys']): Promise<void> {
   await credit(CREDIT_USD)
   for (const [name, share] of [

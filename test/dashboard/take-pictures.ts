@@ -5,11 +5,7 @@ import { runEnds } from '../support/suite.ts'
 import { PICTURES_DIR, takePicture } from './browser.ts'
 import { PAGES, person } from './company.ts'
 
-/**
- * `npm run pictures`: screenshots of every page at three widths, in light and dark, in
- * test-results/dashboard; those of the README and the documents are copied to docs/pictures. Names of pages
- * after `--` select them.
- */
+/** `npm run pictures [-- page …]`: screenshots at three widths, light and dark; some go to docs/pictures. */
 
 const DOCS_DIR = fileURLToPath(new URL('../../docs/pictures/', import.meta.url))
 const SHOWN: Readonly<Record<string, string>> = {

@@ -22,10 +22,7 @@ import { cleanEnvironment } from '../support/tollgate-process.ts'
 import { until } from '../support/until.ts'
 import { buildImage, type Image, pathWith, readDockerfile } from './dockerfile.ts'
 
-/**
- * The image of deploy/Dockerfile, built without Docker: its steps run unchanged in an empty folder. They pack
- * the package as published and install the tarball, so this also tests `npm install tollgate`.
- */
+/** The image, built without Docker: its steps run unchanged in an empty folder and install the tarball. */
 
 const execute = promisify(execFile)
 const folder = mkdtempSync(join(tmpdir(), 'tollgate-image-'))

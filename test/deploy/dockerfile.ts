@@ -17,7 +17,6 @@ export function readDockerfile(text: string): Instruction[] {
   return [...lines.matchAll(/^([A-Z]+) +(.+)$/gm)].map(([, name = '', rest = '']) => ({ name, text: rest }))
 }
 
-/** The image of the last stage. */
 export interface Image {
   readonly root: string
   readonly workingDir: string
@@ -28,7 +27,6 @@ export interface Image {
 }
 
 export interface BuildPlace {
-  /** The build context of `docker build`. */
   readonly context: string
   /** An empty folder: each stage gets a folder in it as the root of its file system. */
   readonly folder: string

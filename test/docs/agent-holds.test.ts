@@ -9,7 +9,6 @@ const rows = Array.from(
   ([, model = '', tokens, usd = '']) => ({ model, maxTokens: tokens?.replaceAll(',', ''), usd }),
 )
 
-/** A request of an agent: its own tool and 100,000 bytes of conversation. */
 function requestOf(model: string, maxTokens: string | undefined) {
   const said = [{ role: 'user', content: 'x'.repeat(100_000) }]
   const schema = { type: 'object', properties: {} }

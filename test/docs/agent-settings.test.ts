@@ -12,10 +12,7 @@ import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { after, before, test } from '../support/suite.ts'
 import { readToml } from './read-toml.ts'
 
-/**
- * The settings of the page and, for each, the agent's call as its source makes it: with the agent's SDK, that
- * base URL and that key.
- */
+/** Each agent's call as its source makes it: with its SDK, that base URL and that key. */
 
 const PAGE = 'docs/CODING-AGENTS.md'
 const page = readFileSync(new URL(`../../${PAGE}`, import.meta.url), 'utf8')

@@ -7,8 +7,6 @@ import { type Block, PAGES, readBlocks } from '../support/document-blocks.ts'
 import { test } from '../support/suite.ts'
 import { readToml } from './read-toml.ts'
 
-/** Parses the blocks that no test runs, if there is a parser. */
-
 const blocks = PAGES.flatMap(readBlocks)
 const placeOf = ({ page, line }: Block) => `${page}:${line}`
 
@@ -17,10 +15,7 @@ const RUN = ['sh', 'bash', 'js', 'javascript', 'ts', 'typescript']
 /** Blocks without a parser: diagrams, output, and languages that only their server reads. */
 const UNREAD = ['', 'text', 'sql']
 
-/**
- * How many blocks may need something that a test machine lacks. Each is an untested example. They install,
- * serve until stopped, or need PostgreSQL, Docker, systemd, another vendor's CLI or a provider account.
- */
+/** How many blocks may need something that a test machine lacks. Each is an untested example. */
 const NO_RUN_MAX = 16
 
 const readers: Readonly<Record<string, (text: string) => void>> = {

@@ -3,11 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
 import { SETTING_NAMES, SETTINGS, VARIABLES } from '../../src/config-schema.ts'
 
-/**
- * The tables of docs/CONFIGURATION.md, tollgate.example.json and tollgate.schema.json, from the schema of the
- * configuration and src/config-descriptions.json. `node test/docs/configuration-page.ts` writes all three; a
- * test compares them.
- */
+/** Run as a program, it writes the tables of docs/CONFIGURATION.md, the example file and its schema. */
 
 const pathOf = (name: string) => fileURLToPath(new URL(`../../${name}`, import.meta.url))
 const textOf = (name: string) => readFileSync(pathOf(name), 'utf8')
@@ -27,7 +23,6 @@ const schemaOf = (schema: z.ZodType) =>
 
 const members = (schema: Json) => (schema['properties'] ?? {}) as Readonly<Record<string, Json>>
 
-/** The type of a value in words. */
 function typeOf(schema: Json): string {
   const among = schema['anyOf'] as readonly Json[] | undefined
   if (among !== undefined) return among.map(typeOf).join(' or ')
@@ -69,7 +64,6 @@ function variableTable(): string {
   ].join('\n')
 }
 
-/** The schema of the file, by the full name of a setting. */
 const file = schemaOf(SETTINGS)
 function settingOf(name: string): Json {
   const found = name
@@ -92,7 +86,6 @@ function settingTable(): string {
   ].join('\n')
 }
 
-/** The page with its two tables regenerated. */
 function page(): string {
   const tables: Readonly<Record<string, string>> = { variables: variableTable(), settings: settingTable() }
   return textOf('docs/CONFIGURATION.md').replaceAll(
@@ -145,7 +138,6 @@ function described(name: string, schema: Json): Json {
   }
 }
 
-/** The generated files with their text. */
 export function configurationFiles(): Readonly<Record<string, string>> {
   return {
     'docs/CONFIGURATION.md': page(),

@@ -4,14 +4,10 @@ import { SURFACE_NAMES, type Surface } from '../../src/kernel/vocabulary.ts'
 import type { Endpoint } from '../../src/providers/endpoint.ts'
 import { allEndpoints } from '../../src/providers/find-endpoint.ts'
 
-/**
- * The end of docs/COMPATIBILITY.md: every endpoint of the tables. `node test/docs/endpoint-tables.ts` writes
- * it; a test compares it.
- */
+/** `node test/docs/endpoint-tables.ts` writes the end of docs/COMPATIBILITY.md; a test compares it. */
 
 export const PAGE_FILE = fileURLToPath(new URL('../../docs/COMPATIBILITY.md', import.meta.url))
 
-/** The line after which everything is generated. */
 const MARKER = '<!-- endpoints: '
 
 const SURFACE_TITLES: Readonly<Record<Surface, string>> = {
@@ -19,7 +15,6 @@ const SURFACE_TITLES: Readonly<Record<Surface, string>> = {
   chat: 'Chat and Responses (OpenAI)',
 }
 
-/** The billing classes, in the order of the page. */
 const KINDS: readonly (readonly [title: string, about: string, has: (endpoint: Endpoint) => boolean])[] = [
   [
     'Metered',
@@ -60,7 +55,6 @@ const KINDS: readonly (readonly [title: string, about: string, has: (endpoint: E
   ],
 ]
 
-/** The page with its generated end rewritten. */
 export function pageWithEndpoints(): string {
   const page = readFileSync(PAGE_FILE, 'utf8')
   const generated = page.indexOf('\n', page.indexOf(MARKER)) + 1

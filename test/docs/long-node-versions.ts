@@ -4,11 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { root } from '../style/source-tree.ts'
 
-/**
- * Runs the examples of the documentation on the Node.js versions that readers may have. The gateway and the
- * command `tollgate` run on the pinned version; `node` in an example is the reader's. Versions are npm
- * packages, installed into a temporary folder.
- */
+/** Runs the examples on the Node.js versions of readers; gateway and command run on the pinned version. */
 
 const [, , ...named] = process.argv
 const versions = named.length > 0 ? named : ['20', '22', '24']

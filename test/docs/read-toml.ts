@@ -5,10 +5,7 @@ export interface Table {
   [key: string]: Value | Table
 }
 
-/**
- * Reads the part of TOML that configuration files of coding agents use: tables, bare keys, and values that
- * are also JSON. Other syntax throws, so that an unsupported example is noticed.
- */
+/** Reads the TOML of agents' configuration files. Other syntax throws, so that such examples are noticed. */
 export function readToml(text: string): Table {
   const root: Table = {}
   let table = root

@@ -12,14 +12,9 @@ import { type Block, PAGES, readBlocks } from '../support/document-blocks.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { after, before, test } from '../support/suite.ts'
 
-/**
- * Runs every shell and JavaScript example of README and docs, unchanged, against a gateway with the
- * simulator. The blocks of a page run in order in one shell and one folder, so they share variables and
- * files. Only the usual gateway address and the keys `svc_live_…` and `svc_admin_…` are replaced.
- */
+/** Runs every example of README and docs unchanged. The blocks of a page share one shell and one folder. */
 
 const SHELL = new Set(['sh', 'bash'])
-/** The file ending for each language, for the file that a block runs from. */
 const SCRIPTS: Readonly<Record<string, string>> = {
   js: 'mjs',
   javascript: 'mjs',
@@ -30,16 +25,10 @@ const SCRIPTS: Readonly<Record<string, string>> = {
 /** The folder of the reader's Node.js: `long-node-versions.ts` sets older ones. */
 const EXAMPLE_NODE = process.env['TEST_EXAMPLE_NODE'] ?? dirname(process.execPath)
 
-/**
- * The numbered steps of a page are the runbook for a leaked key: `test/cli/leaked-key-runbook.test.ts` runs
- * them.
- */
+/** The numbered steps are the runbook for a leaked key: test/cli/leaked-key-runbook.test.ts runs them. */
 const isRunElsewhere = ({ section }: Block) => /^\d\. /.test(section)
 
-/**
- * An example that does not end, such as a server, fails with its page. The longest page takes about ten
- * seconds.
- */
+/** An example that does not end fails with its page. The longest page takes about ten seconds. */
 const PAGE_TIMEOUT_MS = 120_000
 
 const isRunnable = ({ language }: Block) => SHELL.has(language) || Object.hasOwn(SCRIPTS, language)

@@ -28,10 +28,7 @@ async function isKept(promise: Promise<unknown>): Promise<boolean> {
 
 const waitForCap = (entry: QueueEntry, budgetId?: string) => entry.turn(heldBy(BUDGET, budgetId))
 
-/**
- * Starts a queue like a call that has just learned that the cap is held. The wait is wrapped in an object,
- * because `await` would otherwise wait for it.
- */
+/** The wait is wrapped in an object, because `await` would otherwise wait for it. */
 async function beginQueue(entry: QueueEntry): Promise<{ readonly turn: Promise<string> }> {
   assert.equal(await waitForCap(entry), 'ask', 'whoever begins a line asks once more')
   return { turn: waitForCap(entry) }
@@ -83,7 +80,6 @@ test('a settlement while the first call asks is not missed', async () => {
   const queues = new AdmissionQueues(LONG_MS)
   const entry = enter(queues, 'k')
   await waitForCap(entry)
-  // The call is asking the store now.
   queues.settled('bud_k', 'default')
   assert.equal(await waitForCap(entry), 'ask')
   assert.equal(await isKept(waitForCap(entry)), false)

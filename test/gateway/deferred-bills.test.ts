@@ -47,7 +47,6 @@ const lineOf = (model: string) =>
     },
   })
 
-/** A store that records what happens to the batch, and a settler that answers, or fails, as `answer` says. */
 function bench(answer: (closing: CallClosing) => Settled | null, openChildren: readonly string[] = []) {
   const story: string[] = []
   const opened: ChildCall[] = []

@@ -26,7 +26,6 @@ interface Bench {
   readonly spool: { isSound: boolean }
 }
 
-/** A store that answers as `answer` says, and a slow spool. */
 function bench(
   answer: (closing: CallClosing) => Error | null,
   { withSpool = true, waitMs = SETTLE_WAIT_MS }: { withSpool?: boolean; waitMs?: number } = {},
@@ -67,7 +66,6 @@ function bench(
   return { settler, story, lines, spool }
 }
 
-/** Fails this many times, then works. */
 function failing(times: number, error: () => Error = away): () => Error | null {
   let left = times
   return () => (left-- > 0 ? error() : null)

@@ -5,8 +5,6 @@ import { startGateway } from '../support/gateway.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
 import { closeAfter, test } from '../support/suite.ts'
 
-/** Bodies on which parsers disagree: upstream may read them differently from the gateway. */
-
 const upstream = await ScriptedUpstream.start()
 const gateway = await startGateway({
   messagesUrl: upstream.url,
@@ -67,7 +65,6 @@ async function assertForwarded(path: string, body: Body, what: string, sent: Sen
 const M = '"model":"gpt-6-luna","max_tokens":5'
 const PADDING = ' '.repeat(256 * 1024)
 
-/** Bodies that are ambiguous on every metered endpoint. */
 const ambiguous: Record<string, string> = {
   'stream twice': `{${M},"stream":true,"stream":false}`,
   'stream twice, alike': `{${M},"stream":true,"stream":true}`,

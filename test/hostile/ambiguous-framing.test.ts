@@ -11,7 +11,6 @@ closeAfter(pair)
 
 const smuggled = 'GET /smuggled HTTP/1.1\r\nHost: h\r\n\r\n'
 
-/** Header lines that frame a body ambiguously, and the body. */
 const ambiguous: Record<string, { lines: string[]; body: string }> = {
   'a length before chunks': {
     lines: ['Content-Length: 6', 'Transfer-Encoding: chunked'],

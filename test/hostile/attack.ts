@@ -44,10 +44,7 @@ export async function assertRefusedAndClosed(
   return reply
 }
 
-/**
- * The bytes are refused and nothing goes upstream; if the connection stays open, its next request gets its
- * own reply.
- */
+/** Nothing goes upstream; if the connection stays open, its next request gets its own reply. */
 export async function assertRefused(
   pair: Pair,
   bytes: Bytes | readonly Bytes[],

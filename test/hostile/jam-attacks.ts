@@ -4,7 +4,6 @@ import { brotliCompressSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import { mintKey } from '../../src/keys/key-format.ts'
 import { message, noise, sized } from '../support/wire-bytes.ts'
 
-/** The sizes of the attacks. */
 export interface JamScale {
   readonly callsPerKeyMax: number
   readonly slowBodies: number
@@ -12,15 +11,11 @@ export interface JamScale {
   readonly uploadBytes: number
 }
 
-/** The target of the attackers, and the state of the run. */
 export interface Battlefield {
   readonly port: number
   readonly scale: JamScale
   readonly isOver: boolean
-  /**
-   * Resolves when the well-behaved key has finished its next round of calls, despite everything that
-   * attackers hold open.
-   */
+  /** Resolves when the well-behaved key has finished its next round, despite all that attackers hold. */
   nextRound(): Promise<void>
   newKey(name: string, fields?: Readonly<Record<string, unknown>>): Promise<string>
   /** Records the status of a request of this attack, or 0 if the connection ended without one. */
@@ -37,7 +32,6 @@ const MESSAGES = 'POST /v1/messages HTTP/1.1'
 const COUNT_TOKENS = 'POST /v1/messages/count_tokens HTTP/1.1'
 const asMessages = (key: string) => [...bearer(key), 'anthropic-version: 2023-06-01']
 
-/** A connection of an attacker, which the test does not await. */
 class Line {
   readonly socket: Socket
   readonly status: Promise<number>
@@ -65,7 +59,6 @@ class Line {
   }
 }
 
-/** Sends a complete request and records its reply. */
 async function ask(field: Battlefield, attack: string, bytes: Buffer): Promise<void> {
   const line = new Line(field)
   void line.send(bytes)
@@ -73,9 +66,7 @@ async function ask(field: Battlefield, attack: string, bytes: Buffer): Promise<v
   line.socket.destroy()
 }
 
-/**
- * Sends half of a request, waits until the well-behaved key has made a round of calls, then sends the rest.
- */
+/** Sends the second half of a request once the well-behaved key has made a round of calls. */
 async function askInHalves(field: Battlefield, attack: string, bytes: Buffer): Promise<void> {
   const line = new Line(field)
   await line.send(bytes.subarray(0, bytes.length / 2))
@@ -134,7 +125,6 @@ const hostileJson: Attack = async (field) => {
 
 const CODINGS = { gzip: gzipSync, br: brotliCompressSync, zstd: zstdCompressSync }
 
-/** Keys that send compressed bodies. */
 const DECODING_KEYS = 4
 
 const bombs: Attack = async (field) => {
@@ -162,7 +152,6 @@ const bombs: Attack = async (field) => {
   ])
 }
 
-/** Many connections with very slow bytes. */
 const slowBodies: Attack = async (field) => {
   const { slowBodies: count } = field.scale
   const key = await field.newKey('slow')

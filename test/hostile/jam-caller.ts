@@ -7,7 +7,6 @@ import { answerBytes, WELL } from './jam-upstream.ts'
 /** A timeout that only a call which hangs forever reaches. */
 const HANG_MS = 60_000
 
-/** The kinds of the well-behaved key's calls, one after the other. */
 const KINDS = ['json', 'stream', 'chat json', 'chat stream', 'gzip', 'large', 'cut'] as const
 
 /** A well-behaved key that calls all the time. Every call must get its own bytes. */
@@ -24,7 +23,6 @@ export class WellBehaved {
     this.#key = key
   }
 
-  /** One call of each kind. */
   async round(): Promise<void> {
     for (const kind of KINDS) {
       const beganMs = performance.now()

@@ -10,16 +10,10 @@ import { attacks, type Battlefield, type JamScale } from './jam-attacks.ts'
 import { WellBehaved } from './jam-caller.ts'
 import { type JamUpstream, startJamUpstream } from './jam-upstream.ts'
 
-/**
- * How much more memory a gateway may hold after an attack: 40 MiB of spare memory for bodies, names, pools.
- */
+/** How much more memory a gateway may hold after an attack: 40 MiB are spare memory for bodies. */
 const KEPT_BYTES_MAX = 64 * 1024 * 1024
 
-/**
- * A gateway under all attacks at once, and a key that calls it all the time. Attackers release their
- * connections only after that key has made its calls: if one of these waited for an attacker, the run would
- * hang.
- */
+/** Attackers wait for the well-behaved key's calls: if one of these waited for them, the run would hang. */
 export class JamRun {
   readonly outcomes = new Map<string, number>()
   readonly #folder: string
@@ -93,11 +87,9 @@ export class JamRun {
     return `${this.#well.calls} well-behaved calls in ${this.#rounds} rounds, ${count} hostile requests`
   }
 
-  /** The outcomes and figures of the run, for people. */
   report(): string {
     const lines = [...this.outcomes].sort().map(([what, count]) => `  ${what}: ${count}`)
-    // The caller's process is busy with the attacks; the gateway's figure is from its own clock, including
-    // body and decoding.
+    // The caller's process is busy with the attacks; the gateway's figure is from its own clock.
     lines.push(
       `  well-behaved calls: ${spread(this.#well.tookMs)}; by the gateway: ${spread(this.#overheadMs)}`,
     )
@@ -155,7 +147,6 @@ export class JamRun {
     await this.#well.close()
   }
 
-  /** No call is open, the ledger is exact, and the memory is freed. */
   async #check(heldBytes: number): Promise<void> {
     await this.#checkLedger()
     const failed = [...this.outcomes.keys()].filter((what) => /: 50[0124]$/.test(what))

@@ -8,11 +8,9 @@ export const WELL = 'well-behaved'
 
 export interface JamUpstream {
   readonly url: string
-  /** The number of calls that upstream is holding back. */
   readonly held: number
   /** Unsolicited bytes, written when the connection might belong to another call. */
   readonly lateBytes: number
-  /** Answers all calls that it holds back. */
   release(): void
   close(): Promise<void>
 }
@@ -20,11 +18,7 @@ export interface JamUpstream {
 /** Bytes that another client would read as its reply if the connection became its own. */
 const LATE = 'HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nstolen'
 
-/**
- * Answers at once with the text of `x-text`, or as `x-do` says: `cut` gets the beginning of a stream and the
- * rest on release, `hold` nothing until then, other calls a short reply when their body is complete. The body
- * of a reply to HEAD comes with the next well-behaved call.
- */
+/** `x-do`: `cut` gets half of a stream, `hold` nothing until the release; others get a short reply. */
 export async function startJamUpstream(): Promise<JamUpstream> {
   let headed: Socket[] = []
   let held: (() => void)[] = []
@@ -75,7 +69,6 @@ export async function startJamUpstream(): Promise<JamUpstream> {
 
 const isChat = (req: IncomingMessage) => req.url?.startsWith('/v1/chat') === true
 
-/** The bytes that a client which requested this text gets. */
 export function answerBytes(chat: boolean, streamed: boolean, text: string): string {
   return bytesOf(chat ? 'chat' : 'messages', streamed, text, OUTPUT_TOKENS)
 }
@@ -94,7 +87,6 @@ function streamOf(req: IncomingMessage, text: string): readonly [beginning: stri
 
 const EVENTS = { 'content-type': 'text/event-stream' }
 
-/** Sends the beginning of a stream; the returned function sends the rest. */
 function begin(req: IncomingMessage, res: ServerResponse, text: string): () => void {
   const [beginning, ending] = streamOf(req, text)
   res.writeHead(200, EVENTS).write(beginning)

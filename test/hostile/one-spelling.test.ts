@@ -9,8 +9,6 @@ import { ScriptedUpstream } from '../support/scripted-upstream.ts'
 import { spellingsOf } from '../support/spellings.ts'
 import { after, test } from '../support/suite.ts'
 
-/** An endpoint that is billed or mints credentials is reached by exactly one spelling. */
-
 const upstream = await ScriptedUpstream.start()
 const at = { messagesUrl: upstream.url, messagesKey: 'pm', chatUrl: `${upstream.url}/v1`, chatKey: 'pc' }
 const careful = await startGateway(at)

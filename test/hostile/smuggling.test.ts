@@ -95,8 +95,7 @@ async function assertNotSmuggled(surface: Surface, bytes: Buffer, line: string):
   const first = await client.request(bytes)
   assert.ok(first.status === 200 || first.status >= 400, name)
   if (first.ended === 'complete') await client.send(pair.ownCall(surface, mark))
-  // Bytes read as a second request may be answered, but by us and not by upstream; then our own call is
-  // answered.
+  // Bytes read as a second request may be answered, but by us and not by upstream.
   for (let reads = 0, last = first; last.ended === 'complete' && reads < 5; reads++) {
     last = await client.read({ method: 'POST' })
     if (last.status !== 200) continue

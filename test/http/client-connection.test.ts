@@ -14,7 +14,6 @@ interface Served {
   readonly reply: OutgoingReply
 }
 
-/** A queue of values, taken one at a time. */
 class Queue<T> {
   readonly #there: T[] = []
   readonly #waiting: ((value: T) => void)[] = []
@@ -38,7 +37,6 @@ class Queue<T> {
 
 const closing = (reply: OutgoingReply) => new Promise<void>((resolve) => reply.whenClosed.add(resolve))
 
-/** A server whose clock is the test's, and queues of its events. */
 let nowMs = 0
 let draining = false
 const connections = new Queue<ClientConnection>()

@@ -6,10 +6,7 @@ import { callUpstream, openUpstream } from '../../src/http/upstream-connection.t
 import { createLogLines } from '../support/log-lines.ts'
 import { test } from '../support/suite.ts'
 
-/**
- * An upstream in its own thread, so that it can write while this thread is busy: it answers each request with
- * its target, and sends an unsolicited reply when asked to. A second server signals when it receives bytes.
- */
+/** An upstream in its own thread, so that it can write while this thread is busy. */
 const UPSTREAM = `
   const { parentPort, workerData } = require('node:worker_threads')
   const { createServer } = require('node:net')

@@ -11,7 +11,6 @@ import { after, test } from '../support/suite.ts'
 import { message } from '../support/wire-bytes.ts'
 import { headerValues } from '../support/wire-message.ts'
 
-/** The stream of each path; set by the test that asks for it. */
 const sources = new Map<string, () => AsyncIterable<Buffer>>()
 const WHOLE = { status: 503, headers: ['content-length', '4'], body: Buffer.from('away') }
 
@@ -82,7 +81,6 @@ for (const version of ['1.1', '1.0']) {
   })
 }
 
-/** Endless chunks, and a promise that resolves when the source is closed. */
 function endless() {
   const { promise: stopped, resolve } = Promise.withResolvers<void>()
   let asked = 0

@@ -62,10 +62,7 @@ test('waiting chunks are delivered in order, as far as accepted, before later on
   assert.ok(Buffer.concat(taken).equals(Buffer.concat([Buffer.from('a'), large(1), Buffer.from('z')])))
 })
 
-/**
- * A body that may be silent for a minute and needs 100 bytes a second, with the time that passes and the
- * outcome.
- */
+/** A body that may be silent for a minute and needs 100 bytes a second. */
 function timedBody(data: () => boolean = () => true) {
   let nowMs = 0
   const request = new IncomingRequest(HEAD, { ...SOURCE, monotonicMs: () => nowMs })

@@ -11,7 +11,6 @@ interface Message {
   trailers: string[] | null
 }
 
-/** The messages that a reader finds in these chunks. */
 function readAll(kind: 'request' | 'response', pieces: readonly (string | Buffer)[], bodyless = false) {
   const messages: Message[] = []
   const reader = new MessageReader(

@@ -7,11 +7,9 @@ import { callUpstream, openUpstream } from '../../src/http/upstream-connection.t
 import { withDeadline } from '../support/deadline.ts'
 import { createLogLines } from '../support/log-lines.ts'
 
-/** One connection as upstream sees it: every byte received, and how it ended. */
 export interface Accepted {
   readonly socket: net.Socket
   received(): string
-  /** Resolves when the received bytes contain this text. */
   saw(text: string): Promise<void>
   readonly closed: Promise<void>
 }
@@ -77,7 +75,6 @@ function watch(socket: net.Socket): Accepted {
   return { socket, received: () => text, saw, closed }
 }
 
-/** The events of a reply, in order. */
 export class TakenReply implements ReplyReceiver {
   readonly lines: string[] = []
   readonly #receiver: Partial<ReplyReceiver>
@@ -99,7 +96,6 @@ export class TakenReply implements ReplyReceiver {
   }
 }
 
-/** How a call ended, in short form. */
 export function describeEnd(end: CallEnd): string {
   switch (end.kind) {
     case 'complete':

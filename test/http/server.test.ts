@@ -15,7 +15,6 @@ const REQUEST = 'GET / HTTP/1.1\r\nHost: tollgate\r\n\r\n'
 let server: HttpServer
 let address: AddressInfo
 
-/** A server whose replies name the client address. */
 function serverWith(parts: Partial<ServerParts>): HttpServer {
   return createHttpServer({
     clock: systemClock,

@@ -37,7 +37,6 @@ before(async () => {
 })
 after(() => server.drain(0))
 
-/** A connection after its handshake. */
 async function enter(options: tls.ConnectionOptions = {}, at = address): Promise<tls.TLSSocket> {
   const socket = tls.connect({
     host: '127.0.0.1',

@@ -7,7 +7,6 @@ import { type Accepted, describeEnd, startRawUpstream } from './raw-upstream.ts'
 
 const sized = (lines = '') => `HTTP/1.1 200 OK\r\n${lines}Content-Length: 2\r\n\r\nok`
 
-/** Sends the same reply to every request. */
 const always =
   (reply: string) =>
   ({ socket }: Accepted) =>

@@ -7,10 +7,7 @@ import { describeEnd, startRawUpstream } from './raw-upstream.ts'
 const sized = (body: string, lines = '') =>
   `HTTP/1.1 200 OK\r\n${lines}Content-Length: ${body.length}\r\n\r\n${body}`
 
-/**
- * Answers each request, recognised by its blank line, with the next of these replies; later requests get
- * none.
- */
+/** Answers each request with the next of these replies; later requests get none. */
 function replies(...answers: string[]) {
   return ({ socket }: { socket: import('node:net').Socket }) => {
     socket.on('data', (chunk) => {

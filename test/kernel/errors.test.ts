@@ -81,10 +81,7 @@ type Contracted = readonly [
   retry: 'never' | 'free',
 ]
 
-/**
- * The errors as clients rely on them. Some may belong to features that this version lacks; an error of the
- * table that is missing here is a failure.
- */
+/** The errors as clients rely on them, even those of features that this version lacks. */
 const CONTRACT: Readonly<Record<string, Contracted>> = {
   bad_request: [400, 'invalid_request_error', 'invalid_request_error', null, 'never'],
   unknown_model: [400, 'invalid_request_error', 'invalid_request_error', null, 'never'],

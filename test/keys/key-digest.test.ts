@@ -31,8 +31,7 @@ test('a digest matches RFC 4231, for any length of pepper and key', () => {
     digest('Jefe', 'what do ya want for nothing?'),
     '5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843',
   )
-  // A block has 64 bytes: a shorter pepper is padded, a longer one hashed. A key of 256 bytes or more does
-  // not use the common buffer.
+  // A shorter pepper than 64 bytes is padded, a longer one hashed. Long keys skip the common buffer.
   for (const pepperLength of [1, 63, 64, 65, 131, 300]) {
     for (const keyLength of [0, 1, 60, 255, 256, 257, 300, 2_000]) {
       for (const character of ['a', 'é', '\u20ac', '\ud800']) {

@@ -25,7 +25,6 @@ const NO_TOKENS = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }
 const call = (id: string, change: string): string => `UPDATE call SET ${change} WHERE id = '${id}'`
 const day = "WHERE day = '2026-11-15' AND model = 'claude-haiku-5-5' AND key_id = 'key_b'"
 const inDay = 'account_id default, day 2026-11-15, model claude-haiku-5-5, key_id key_b'
-/** An entry about one call. */
 const credit = (kind: string, nanos: number, callId: string, once: string): string =>
   `INSERT INTO credit VALUES ('crd_2', 'default', '${kind}', ${nanos}, 'x', 'system', NULL, NULL, 0, 0);
    INSERT INTO credit_call VALUES ('${callId}', '${once}', 'crd_2', ${nanos})`

@@ -15,8 +15,6 @@ import {
 
 after(stopPostgres)
 
-/** Calls that are credited back and rerated, in either order, and the audit's findings. */
-
 const pricesOf = (id: string, rate: number): CurrentPrices => ({
   rateAgain,
   versionAt: () => ({ id, json: versionJson({ 'claude-haiku-5-5': rate }) }),
@@ -49,9 +47,7 @@ const IS_SUM = 'an entry about calls is the sum of what it moved for them'
 const RETURNS_ALL = 'a credit-back returns all that was paid for the call'
 const IS_FLAGGED = 'credited says whether it was credited back'
 
-/**
- * Changes to a ledger in which req_01 was credited back, each with the difference that the audit must report.
- */
+/** Changes after req_01 was credited back, each with the difference that the audit must report. */
 const TAMPERINGS: readonly (readonly [sql: string, what: string, where: string])[] = [
   ["UPDATE credit SET amount_nanos = 799 WHERE id = 'crd_req_01'", IS_SUM, 'credit crd_req_01'],
   ['UPDATE credit_call SET amount_nanos = 799', IS_SUM, 'credit crd_req_01'],

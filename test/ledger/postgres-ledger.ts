@@ -11,10 +11,7 @@ import { present, rateAgain, type TestLedger } from './test-ledger.ts'
 /** Disables foreign keys for the rest of a transaction. */
 const WITHOUT_FOREIGN_KEYS = 'SET LOCAL session_replication_role = replica'
 
-/**
- * Drops all checks, after waiting for readers of calls. Creates a month without calls, to which a test can
- * move a call.
- */
+/** Drops all checks, after readers of calls; creates a month to which a test can move a call. */
 const WITHOUT_CHECKS = `
   DO $$
   DECLARE

@@ -84,8 +84,7 @@ function provePricingAgain(create: () => Promise<TestLedger>): void {
       const stale = await writer.changes(V2)
       await writer.book(await writer.changes(V3))
       const booked = await entries(dir)
-      // These two calls cost the same under V3, or have no price in it: they are unchanged since they were
-      // read.
+      // These two calls cost the same under V3, or have no price in it.
       assert.deepEqual((await writer.book(stale)).calls, 2)
       assert.deepEqual(
         (await entries(dir)).filter((entry) => !booked.some((old) => String(old) === String(entry))),

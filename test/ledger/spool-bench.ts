@@ -45,7 +45,6 @@ export async function bench(): Promise<Bench> {
   }
 }
 
-/** The contents that a spool wrote to its file, as ids, and the fault of the next change. */
 export interface DiskWatch {
   readonly changes: (readonly string[])[]
   /** While a fault is set, changes fail: before the file has changed, or after. */

@@ -33,7 +33,6 @@ export const rateAgain: RateAgain = ({ usage, rating, priceVersionJson }) => {
   return { listNanos, costNanos: (listNanos * BigInt(100 - off)) / 100n }
 }
 
-/** The ledger of a store, which tests change and audit. */
 export interface TestLedger {
   openStore(): Promise<Store>
   openReader(): Promise<Snapshot>
@@ -54,7 +53,6 @@ export async function audit(ledger: TestLedger, rate: RateAgain = rateAgain): Pr
   }
 }
 
-/** The data directory of a gateway. */
 export class DataDir implements TestLedger {
   readonly path = mkdtempSync(join(tmpdir(), 'tollgate-ledger-'))
   readonly file = join(this.path, 'tollgate.db')
@@ -130,10 +128,7 @@ export function billed(
   })
 }
 
-/**
- * Opens the store and closes it, even if `work` fails: its thread or connections would keep the process
- * alive.
- */
+/** Closes the store even if `work` fails: its thread or connections would keep the process alive. */
 export async function withStore(ledger: TestLedger, work: (store: Store) => Promise<void>): Promise<void> {
   const store = await ledger.openStore()
   try {
@@ -143,7 +138,6 @@ export async function withStore(ledger: TestLedger, work: (store: Store) => Prom
   }
 }
 
-/** The open store of a ledger, and the steps of `tollgate rerate` on it. */
 export interface RerateWriter {
   readonly store: Store
   read(afterId?: string): Promise<readonly RerateCandidate[]>
@@ -215,7 +209,6 @@ export async function fillStore(store: Store): Promise<void> {
   await admit('req_10', 'a')
 }
 
-/** A ledger without an open store. */
 export function fillLedger(ledger: TestLedger): Promise<void> {
   return withStore(ledger, fillStore)
 }

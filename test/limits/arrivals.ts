@@ -4,23 +4,16 @@ import type { IncomingRequest } from '../../src/http/incoming-request.ts'
 import { firstValue } from '../../src/http/raw-headers.ts'
 import { nextTurn, withDeadline } from '../support/deadline.ts'
 
-/**
- * Watches the requests that arrive at a server of this process. Clients cannot see waiting calls, so tests of
- * the order of arrival need to know when a request has arrived.
- */
+/** Clients cannot see waiting calls, so tests of their order watch the requests that arrive. */
 export interface Arrivals {
-  /** How many requests with this name in the header `x-call` have arrived. */
   countOf(name: string): number
-  /**
-   * Resolves when the gateway has the complete request with this name in `x-call` and has begun admission.
-   */
+  /** Resolves when the gateway has the complete request of this name and has begun admission. */
   arrived(name: string): Promise<Arrived>
   /** Resolves when the first request of this name has its complete reply. */
   answered(name: string): Promise<void>
   stop(): void
 }
 
-/** A request and its connection. */
 export interface Arrived {
   readonly request: IncomingRequest
   readonly socket: Socket

@@ -99,7 +99,6 @@ test('a call frees its slot however it ends', async () => {
   const silent = await half(one.gateway, key)
   await isFree()
   silent.leave()
-  // Upstream breaks the connection.
   const broken = await one.send('broken', key)
   await one.upstream.next()
   one.upstream.breakOff()

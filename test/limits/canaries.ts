@@ -2,22 +2,17 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type DatabaseOwner, openDatabaseReader } from '../support/read-database.ts'
 
-/** A secret, and its name in a failure, which must not print the value. */
 export interface Canary {
   readonly name: string
   readonly value: string
 }
 
-/** A text in which to search for secrets, and its name. */
 export interface Place {
   readonly where: string
   readonly bytes: Buffer
 }
 
-/**
- * The parts of a secret that must not be found. Our own keys show their first 16 and last 4 characters on
- * purpose, so the search takes the middle in pieces: half a key is a leak too.
- */
+/** Our keys show 16 first and 4 last characters. The middle is searched in pieces: half is a leak too. */
 function tellingParts(value: string): string[] {
   const inner = /^svc_(?:live|admin)_/.test(value) ? value.slice(16, -4) : value
   const pieceChars = 12

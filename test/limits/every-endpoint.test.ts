@@ -7,11 +7,8 @@ import { everyNth } from '../support/scale.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
 import { after, before, test } from '../support/suite.ts'
 
-/** Calls every path of both upstreams' tables over HTTP with keys that must be refused. */
-
 const upstream = await ScriptedUpstream.start()
 let gateway: TestGateway
-/** A model that the keys below may not use. */
 const FORBIDDEN = 'claude-opus-5-5'
 
 before(async () => {
@@ -95,7 +92,6 @@ async function odd(
     )
 }
 
-/** Asserts that no call of `work` reaches upstream. */
 async function nothingSent(work: () => Promise<void>): Promise<void> {
   const beforehand = upstream.requestCount
   await work()

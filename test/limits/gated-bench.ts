@@ -7,7 +7,6 @@ import { type GatewayOptions, startGateway, type TestGateway } from '../support/
 import { connect, exchange } from '../support/raw-client.ts'
 import { type Arrivals, watchArrivals } from './arrivals.ts'
 
-/** A gateway in front of an upstream that answers when the test says so. */
 export interface GatedBench extends AsyncDisposable {
   readonly gateway: TestGateway
   readonly upstream: GatedUpstream
@@ -33,7 +32,6 @@ export interface SendOptions {
 
 export interface SentCall {
   readonly reply: Promise<BilledReply>
-  /** The connection on the gateway's side. */
   readonly socket: Socket
   leave(): void
   /** Resolves once the reply contains this text. */

@@ -3,9 +3,7 @@ import { mintKey } from '../../src/keys/key-format.ts'
 import { bodyOf } from './gated-bench.ts'
 import type { Visitor } from './visitor.ts'
 
-/**
- * Calls of every kind: served, failed upstream, refused, malformed, with the key in its header and elsewhere.
- */
+/** Served, failed upstream, refused and malformed calls, with the key in its header and elsewhere. */
 export async function makeCalls(
   visitor: Visitor,
   key: string,

@@ -7,10 +7,7 @@ import { ScriptedUpstream } from '../support/scripted-upstream.ts'
 import { closeAfter, test } from '../support/suite.ts'
 import { chunked, sized } from '../support/wire-bytes.ts'
 
-/**
- * Calls every metered endpoint without a model, with null and with values that are not a name, using keys
- * with and without limits. Upstream answers every call in the endpoint's form, with usage.
- */
+/** Calls every metered endpoint without a model, with null and with values that are not a name. */
 
 const upstream = await ScriptedUpstream.start()
 const options = { messagesUrl: upstream.url, messagesKey: 'pm', chatUrl: `${upstream.url}/v1`, chatKey: 'pc' }

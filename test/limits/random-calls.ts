@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import type { BilledReply, BillingBench } from '../billing/bench-of-one.ts'
 import { nanosOf } from './read-ledger.ts'
 
-/** Random numbers from a seed, to repeat a failed run. */
 export interface Chance {
   readonly seed: number
   /** A whole number from 0 to below this. */
@@ -33,9 +32,7 @@ export interface RandomCall {
   readonly costNanos: number
 }
 
-/**
- * A call of random cost and length on a random surface. Both models cost $0.10 and $0.50 per million tokens.
- */
+/** Both models cost $0.10 and $0.50 per million tokens. */
 export function drawCall(chance: Chance, delayMsMax = 12): RandomCall {
   const surface = chance.below(2) === 0 ? 'messages' : 'chat'
   const stream = chance.below(2) === 0

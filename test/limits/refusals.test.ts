@@ -17,7 +17,6 @@ type SurfaceName = 'messages' | 'chat'
 const surfaces: readonly SurfaceName[] = ['messages', 'chat']
 const CAP_USD = 0.0001
 
-/** The parts of a refusal that differ between calls. */
 interface Expected {
   readonly status: number
   readonly type: string
@@ -70,7 +69,6 @@ const budgetLines = (spent: string, held: string) => [
 const budgetDetails = (spent: string, held: string) =>
   `"scope":"key","period":"month","spent_usd":${spent},"held_usd":${held},"cap_usd":0.0001,"resets_at":"2027-01-01T00:00:00.000Z"`
 
-/** A call to an unlisted endpoint. */
 function postUnknown(surface: SurfaceName, key: string) {
   const head = [
     'POST /v1/of-tomorrow?x=1 HTTP/1.1',

@@ -5,16 +5,11 @@ import { readDatabase } from '../support/read-database.ts'
 import { test } from '../support/suite.ts'
 import { bodyOf } from './gated-bench.ts'
 
-/**
- * A gateway may learn of an admission after the revocation was answered even though the database committed it
- * before, so a count at the gateway does not show the order of commits. The rows of admitted calls do: an
- * admission after the revocation adds a row to those that exist when the answer arrives.
- */
+/** A count at the gateway does not show the order of commits; the rows of admitted calls do. */
 
 const CALLERS = 12
 const ROUNDS = 8
 
-/** A count that a test can await. */
 class Tally {
   #count = 0
   #waiting: { readonly count: number; resolve(): void }[] = []
@@ -38,7 +33,6 @@ class Tally {
   }
 }
 
-/** Sends call after call with a key, and numbers them in order. */
 function hammer(url: string, key: string, sent: Tally, served: Tally) {
   const answers: { readonly number: number; readonly status: number }[] = []
   let over = false

@@ -5,7 +5,6 @@ import type { Canary, Place } from './canaries.ts'
 
 /** Sends requests and stores the responses, except those that contain a new key. */
 export class Visitor {
-  /** The gateway's own responses. */
   readonly answers: Place[] = []
   /** Forwarded responses. Upstream may repeat the request, into which a client may have put its own key. */
   readonly passedOn: Place[] = []
@@ -36,7 +35,6 @@ export class Visitor {
     return answer
   }
 
-  /** Sends a request over a raw socket, unchanged. */
   async raw(what: string, lines: readonly string[], body = ''): Promise<number> {
     const { hostname, port } = new URL(this.#tollgate.url)
     const head = [...lines, ...(body === '' ? [] : [`Content-Length: ${Buffer.byteLength(body)}`])]

@@ -21,7 +21,6 @@ async function ask(path: string, key = gateway.adminKey): Promise<{ status: numb
 const list = async (query: string, path = '/gateway/v1/requests') =>
   JSON.parse((await ask(`${path}?${query}`)).text) as { data: Call[]; has_more: boolean; next: string }
 
-/** Polls until this many calls of the key wait. */
 async function waiting(keyId: string, count: number): Promise<Call[]> {
   let calls: Call[] = []
   await until(`${count} calls wait`, async () => {

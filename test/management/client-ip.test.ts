@@ -9,7 +9,6 @@ import { headerValues } from '../support/wire-message.ts'
 const upstream = await ScriptedUpstream.start()
 closeAfter(upstream)
 
-/** The client IP in the log for a request with these header lines. */
 async function recorded(gateway: TestGateway, ...lines: string[]): Promise<unknown> {
   const head = ['Host: h', `Authorization: Bearer ${gateway.apiKey}`, ...lines]
   const reply = await exchange(gateway, message('GET /v1/models HTTP/1.1', head))

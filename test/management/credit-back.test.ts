@@ -18,7 +18,6 @@ interface Made {
   readonly costUsd: number
 }
 
-/** Makes a call; resolves with its id and the cost that the client saw. */
 async function call(simulate = 'usage={"input_tokens":1000,"output_tokens":10}'): Promise<Made> {
   const response = await send(simulate)
   await response.arrayBuffer()

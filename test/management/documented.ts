@@ -19,7 +19,6 @@ export interface Parameter {
 export interface DocumentedResponse {
   readonly description: string
   readonly headers: Readonly<Record<string, unknown>>
-  /** Absent if the response has no body. */
   readonly content?: Content
 }
 
@@ -38,7 +37,6 @@ export class Documented {
     this.#ajv.addFormat('date', (text: string) => !Number.isNaN(Date.parse(`${text}T00:00:00Z`)))
   }
 
-  /** The operations by method and path, such as `GET /v1/keys`. */
   operations(): ReadonlyMap<string, Operation> {
     const found = new Map<string, Operation>()
     const paths = this.#document['paths'] as Record<string, Record<string, Operation>>
@@ -88,7 +86,6 @@ export class Documented {
   }
 }
 
-/** Every schema of the document with its path, nested schemas included. */
 export function* schemasIn(value: unknown, place = '#'): Generator<[place: string, schema: unknown]> {
   if (typeof value !== 'object' || value === null) return
   for (const [name, member] of Object.entries(value)) {

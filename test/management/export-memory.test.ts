@@ -6,15 +6,10 @@ import { closeAfter, test } from '../support/suite.ts'
 import { testStore } from '../support/test-store.ts'
 
 const MiB = 1024 * 1024
-/**
- * 100,000 rows are 83 MiB of NDJSON, enough to notice a thread that holds all of them. On PostgreSQL there is
- * no store thread, and fewer rows show in the memory of the main thread.
- */
+/** 83 MiB of NDJSON. On PostgreSQL there is no store thread, and fewer rows show in memory. */
 const ROWS = testStore === 'sqlite' ? 100_000 : 60_000
 const HELD_MAX = 12 * MiB
-/**
- * The growth of the whole process after the first tenth of the export: a heap reaches its size only with use.
- */
+/** Counted after the first tenth of the export: a heap reaches its size only with use. */
 const GROWTH_MAX = 128 * MiB
 const TOKENS = 400
 

@@ -14,8 +14,6 @@ import { namesTwice } from '../../src/metering/json-tokens.ts'
 import { anyCharacter } from '../support/any-character.ts'
 import { test } from '../support/suite.ts'
 
-/** Tests the schemas of every endpoint: each refusal names the wrong field and the fix. */
-
 type Bad = readonly [what: string, input: string, param: string | null, message?: RegExp]
 
 function assertRefusals(check: (input: string) => ReturnType<typeof checkBody>, bad: readonly Bad[]): void {
@@ -40,7 +38,6 @@ const pairs = (count: number) =>
   JSON.stringify(Object.fromEntries(Array.from({ length: count }, (_, i) => [`n${i}`, 'v'])))
 const NONE = 'req_01ARZ3NDEKTSV4RRFFQ69G5FAV'
 
-/** Wrong fields of a key, for creation and update. */
 const keyFields: readonly Bad[] = [
   ['an empty name', '"name":""', 'name', /must not be empty/],
   ['a name of 121 emoji', `"name":${JSON.stringify('🔑'.repeat(121))}`, 'name', /at most 120/],

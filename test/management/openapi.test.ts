@@ -10,7 +10,6 @@ import { startGateway } from '../support/gateway.ts'
 import { test } from '../support/suite.ts'
 import { Documented, schemasIn } from './documented.ts'
 
-/** A value after a JSON round trip. */
 function asJson(value: unknown): Record<string, unknown> {
   return JSON.parse(JSON.stringify(value))
 }

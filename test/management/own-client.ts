@@ -12,9 +12,7 @@ export interface Answer {
 }
 
 export interface OwnCall {
-  /** Sent as JSON. */
   readonly json?: unknown
-  /** Sent unchanged. */
   readonly text?: string | Uint8Array<ArrayBuffer>
   /** The operator key by default. */
   readonly key?: string

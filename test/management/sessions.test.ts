@@ -47,7 +47,6 @@ async function openSession(adminKey = gateway.adminKey) {
   return { cookie: (headers.get('set-cookie') ?? '').split(';')[0] ?? '', json }
 }
 
-/** The headers a browser sends from one of our own pages. */
 const ours = { 'sec-fetch-site': 'same-origin' }
 
 const statusWith = async (headers: Headers, method = 'GET', path = '/v1/keys?limit=1', body?: unknown) =>

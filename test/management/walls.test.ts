@@ -73,7 +73,6 @@ interface Operation {
   readonly method: string
   readonly path: string
   readonly operationId: string
-  /** Names of the query parameters. */
   readonly query: readonly string[]
 }
 

@@ -8,10 +8,7 @@ function escaped(codeUnit: number): string {
   return `\\u${codeUnit.toString(16).padStart(4, '0')}`
 }
 
-/**
- * Parts of strings: characters that break scanners, text that looks like structure, long runs that are
- * scanned natively.
- */
+/** Characters that break scanners, text that looks like structure, long runs that are scanned natively. */
 const fragment: fc.Arbitrary<string> = fc.oneof(
   { weight: 3, arbitrary: fc.constantFrom('\\"', '\\\\', '\\/', '\\b', '\\f', '\\n', '\\r', '\\t') },
   { weight: 2, arbitrary: fc.integer({ min: 0, max: 0xffff }).map(escaped) },
@@ -44,7 +41,6 @@ const numberText = fc.oneof(
   fc.double({ noNaN: true, noDefaultInfinity: true }).map((n) => JSON.stringify(n)),
 )
 
-/** Any spelling of a name: each character plain or escaped. */
 function spelled(name: string): fc.Arbitrary<string> {
   const choices = fc.array(fc.boolean(), { minLength: name.length, maxLength: name.length })
   return choices.map((escapes) => {
@@ -91,7 +87,6 @@ const { value: valueText } = fc.letrec<{ value: string; array: string; object: s
     .map((members) => `{${members.map(([a, n, b, c, v, d]) => `${a}${n}${b}:${c}${v}${d}`).join()}}`),
 }))
 
-/** A document whose top level is an object, in every JSON spelling. */
 export const documents: fc.Arbitrary<string> = fc
   .tuple(
     space,

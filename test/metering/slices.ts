@@ -11,10 +11,7 @@ export const pieceSizes = fc.array(
   { minLength: 1, maxLength: 8 },
 )
 
-/**
- * Writes the bytes in chunks. All share one buffer, which is overwritten after each `write`: a scanner that
- * keeps a chunk reads garbage.
- */
+/** Chunks share one buffer, overwritten after each `write`: a scanner that keeps a chunk reads garbage. */
 export function inPieces<Answer>(
   scanner: Scanner<Answer>,
   bytes: Uint8Array,

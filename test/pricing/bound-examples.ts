@@ -34,7 +34,6 @@ export const COMPLETION: BoundRequest = {
 
 export type BoundExample = readonly [says: string, request: BoundRequest, listNanos: bigint]
 
-/** One test per example, each with a figure calculated by hand. */
 export function testBounds(examples: readonly BoundExample[]): void {
   for (const [says, request, listNanos] of examples) {
     test(says, () => {

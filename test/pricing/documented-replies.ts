@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs'
 import type { Effect } from './documented-requests.ts'
 
-/** A model's limits in the price list, read directly from its file. */
 interface Limits {
   readonly window: number
   readonly output: number
@@ -22,7 +21,6 @@ const book = JSON.parse(readFileSync('src/pricing/list-prices.json', 'utf8')) as
 }
 const listed = book.versions[0]?.models ?? []
 
-/** Models of a mode and provider with known limits. */
 export function modelsOf(provider: string, ...modes: string[]): readonly string[] {
   return listed
     .filter((model) => model.provider === provider && modes.includes(model.mode ?? 'chat'))

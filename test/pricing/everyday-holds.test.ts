@@ -28,10 +28,7 @@ const codingAgent = {
   ],
 }
 
-/**
- * The largest hold of a call, in dollars. Figures are calculated from the list, with room for names and
- * brackets.
- */
+/** The largest hold in dollars, calculated from the list, with room for names and brackets. */
 const everyday: readonly [what: string, path: string, body: Record<string, unknown>, usdMax: number][] = [
   [
     'a chat of 2 kB',

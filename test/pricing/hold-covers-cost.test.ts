@@ -223,9 +223,7 @@ for (const { path, surface, models, pieces, body, reply } of endpoints) {
             given,
           )
           if (boundClass === 'unknown' || plan.hold.kind !== 'bound') return
-          // The bound for several passes is approximate: an advisor adds its own pass to each use, a
-          // compaction writes up to the model's limit, a fallback uses the tools again. A higher cost is an
-          // overrun, and raises the next holds.
+          // The bound for several passes is approximate: a higher cost is an overrun and raises later holds.
           const { advisors, compactsAbove, fallbacks, uses = 0 } = effect
           if (advisors !== undefined || compactsAbove !== undefined) return
           if (fallbacks !== undefined && uses > 0) return

@@ -136,7 +136,6 @@ const input = (rate: string): string => alpha(`"rates":{"standard":{"output":"1"
 const rates = (standard: string, more = ''): string => alpha(`"rates":{${more}"standard":{${standard}}}`)
 const decimal = /^model "alpha": rates\.standard\.input: must be a decimal in quotes/
 
-/** Each overlay has one error, which the refusal names. */
 const wrong: readonly [says: string, overlay: string, problem: RegExp][] = [
   ['invalid JSON', '{"models": [}', /^the file is not JSON: Unexpected token/],
   ['a string as the document', '"prices"', /expected object/],

@@ -127,8 +127,7 @@ test('the image tool uses the standard tier, whatever the tier of the response',
 
 test('an image model without a price is rated at the most expensive image model, and flagged', () => {
   const asked = { ...CHAT, modelAsked: 'gpt-5.6-sol', imageToolModel: 'gpt-image-2.6-flare' }
-  // 1,000 × $4/M + 100 × $5/M + 1,000 × $40/M, the rates of chatgpt-image-latest; at the text model 2,040,000
-  // less
+  // 1,000 × $4/M + 100 × $5/M + 1,000 × $40/M, the rates of chatgpt-image-latest
   const rating = rated(drawing, asked)
   assert.deepEqual([rating.listNanos, rating.unpriced, rating.pricedAsRequested], [44_500_000n, true, false])
 })

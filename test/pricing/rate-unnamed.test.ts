@@ -7,8 +7,6 @@ import { rate } from '../../src/pricing/rate.ts'
 import { test } from '../support/suite.ts'
 import { CHAT, MESSAGES, partOf, shipped, testExamples, usageOf } from './worked-example.ts'
 
-/** Calls whose request names no model: their rates and flags. */
-
 const IMAGE: Quantities = { input_tokens: 100, image_input_tokens: 50, image_output_tokens: 1_000 }
 const TEXT: Quantities = { input_tokens: 1_000, output_tokens: 500 }
 

@@ -52,10 +52,7 @@ export const MESSAGES: RatingContext = {
 
 export const CHAT: RatingContext = { ...MESSAGES, surface: 'chat', endpoint: '/v1/chat/completions' }
 
-/**
- * One test per worked example. An example is a sentence and, indented by two blanks, `model | quantities |
- * conditions and flags | list cost in nanodollars`, with the calculation after that or on the next line.
- */
+/** A sentence; indented, `model | quantities | conditions and flags | nanodollars` and the calculation. */
 export function testExamples(base: RatingContext, table: string): void {
   for (const [, says = '', line = ''] of table.matchAll(/^(\S.*)\n {2}(\S.*)$/gm)) {
     const [model = '', quantities = '', conditions = '', nanos = ''] = line

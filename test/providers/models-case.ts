@@ -22,10 +22,7 @@ export function testCase([what, surface, request, body, expected]: ModelsCase): 
   })
 }
 
-/**
- * Cases as text. A line names the surface and the request; each indented line below it is `what | body | =
- * names` or, if models are unknown, `what | body | ~ reason`. A body of `-` is none.
- */
+/** A line names surface and request; below it `what | body | = names` or `~ reason`; a body `-` is none. */
 export function testModels(table: string): void {
   let surface: Surface = 'chat'
   let request = ''

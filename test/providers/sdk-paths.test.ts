@@ -78,10 +78,7 @@ interface SdkCalls {
   readonly unread: readonly string[]
 }
 
-/**
- * Reads the endpoints that an SDK calls from its TypeScript source. `prefix` is the path that its base URL
- * adds.
- */
+/** Reads the endpoints from the SDK's TypeScript source. `prefix` is the path that its base URL adds. */
 function readSdkCalls(packageName: string, prefix: string): SdkCalls {
   const endpoints = new Set<string>()
   const unread: string[] = []

@@ -12,9 +12,7 @@ import {
   watchUntilFailure,
 } from './both-ways.ts'
 
-/**
- * The part of a client that the cases use. Members are methods, so that each SDK's own parameter types fit.
- */
+/** Members are methods, so that each SDK's own parameter types fit. */
 export interface AnthropicClient {
   messages: {
     create(body: object): PromiseLike<unknown>
@@ -46,7 +44,6 @@ const request = {
 }
 const streamed = { ...request, stream: true }
 
-/** The cases that every major of Anthropic's SDK must pass. */
 export function testAnthropic(sdk: AnthropicSdk): void {
   let ways: BothWays
   before(async () => {

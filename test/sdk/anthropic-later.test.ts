@@ -6,7 +6,6 @@ import { after, before, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { type BothWays, collect, startBothWays, type Way } from './both-ways.ts'
 
-/** Message batches with Anthropic's SDK: their results are the same directly and through the gateway. */
 let ways: BothWays
 before(async () => {
   ways = await startBothWays()

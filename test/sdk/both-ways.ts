@@ -10,16 +10,12 @@ export interface Way {
   readonly messagesKey: string
   readonly chatUrl: string
   readonly chatKey: string
-  /** The upstream of this route. */
   readonly simulator: Simulator
 }
 
 export interface BothWays {
   readonly gatewayUrl: string
-  /**
-   * Does the same on both routes and compares the results. Resolves with the direct result, which the test
-   * also checks, since two failures would be equal.
-   */
+  /** Resolves with the direct result, which the test also checks, since two failures would be equal. */
   compare<Result>(act: (way: Way) => Promise<Result>): Promise<Result>
   close(): Promise<void>
 }
@@ -27,10 +23,7 @@ export interface BothWays {
 const messagesKey = 'sk-ant-provider'
 const chatKey = 'sk-provider'
 
-/**
- * Each route has its own simulator, so that they do not share state (files, cached prompts). Ids and times
- * follow from the request in both: equal requests get equal replies.
- */
+/** Each route has its own simulator, so that they share no state. Equal requests get equal replies. */
 export async function startBothWays(): Promise<BothWays> {
   const start = () => startSimulator({ messagesKey, chatKey, deterministic: true })
   const [direct, behind] = await Promise.all([start(), start()])

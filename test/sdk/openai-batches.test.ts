@@ -3,7 +3,6 @@ import OpenAI, { toFile } from 'openai'
 import { after, before, test } from '../support/suite.ts'
 import { type BothWays, collect, startBothWays, type Way } from './both-ways.ts'
 
-/** Batches and background responses with OpenAI's SDK: the same directly and through the gateway. */
 let ways: BothWays
 before(async () => {
   ways = await startBothWays()

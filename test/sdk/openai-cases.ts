@@ -17,7 +17,7 @@ type Reply = PromiseLike<unknown> & {
   withResponse(): Promise<{ data: unknown; response: { headers: { get(name: string): unknown } } }>
 }
 
-/** The part of a client that the cases use. Members are methods, so that each SDK's own parameter types fit. */
+/** Members are methods, so that each SDK's own parameter types fit. */
 export interface OpenaiClient {
   chat: { completions: { create(body: object, options?: object): Reply } }
   responses: { create(body: object): PromiseLike<unknown>; retrieve(id: string): PromiseLike<unknown> }
@@ -58,7 +58,6 @@ const request = { model: 'gpt-4o', messages: [{ role: 'user', content: 'Tell me 
 const streamed = { ...request, stream: true }
 const response = { model: 'gpt-6.1-sol', input: 'Tell me about tollgates.' }
 
-/** The cases that every major of OpenAI's SDK must pass. */
 export function testOpenai<Client extends OpenaiClient>(sdk: OpenaiSdk<Client>): void {
   let ways: BothWays
   before(async () => {

@@ -11,7 +11,6 @@ export interface SocketServer {
 /** A plain WebSocket client: tests see the messages on the wire, without an SDK. */
 export interface SocketClient {
   readonly ws: WebSocket
-  /** The response headers of the handshake. */
   readonly headers: IncomingHttpHeaders
   readonly received: readonly unknown[]
   send(event: object | string): void
@@ -85,7 +84,6 @@ function isJson(text: string): boolean {
   }
 }
 
-/** The status and body of a refused handshake. */
 export async function refusedSocket(
   server: SocketServer,
   path: string,

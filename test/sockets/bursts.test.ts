@@ -11,7 +11,6 @@ import { wireOf } from './wire-frames.ts'
 
 type Parts = ConstructorParameters<typeof SocketSession>[0]
 
-/** A connection that is written to in memory. */
 function connection() {
   const written: Buffer[] = []
   const state = { isPaused: false, receiver: null as RawReceiver | null }

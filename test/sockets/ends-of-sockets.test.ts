@@ -27,7 +27,6 @@ afterEach(() => assertBalanced(bench.gateway))
 const words = ['Toll', 'gates ', 'are ', 'old.']
 let responses = 0
 
-/** A turn whose first output has reached the client. */
 async function inMidTurn(options: { key?: string; request?: object } = {}) {
   const socket = await bench.open(options.key === undefined ? {} : { key: options.key })
   return { ...socket, responseId: await beginTurn(socket, options.request) }
@@ -51,7 +50,6 @@ const figures = (record: Readonly<Record<string, unknown>>) => [
   nanosOf(record['cost_usd']),
 ]
 
-/** The ways in which a client leaves. */
 const LEAVINGS: Record<string, (socket: RawSocket) => unknown> = {
   'a close frame': ({ client }) => client.send(closeFrameOf(1000, 'client')),
   'a close frame without a code': ({ client }) => client.send(wireOf('client', { opcode: 8, payload: '' })),

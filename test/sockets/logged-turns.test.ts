@@ -20,7 +20,6 @@ async function ask(id: unknown) {
   return { status: response.status, body: (await response.json()) as { request: Kept; response: Kept } }
 }
 
-/** Polls for the bodies, which are written after the turn is settled. */
 async function bodiesOf(id: unknown) {
   let asked = await ask(id)
   await until(`bodies of ${id}`, async () => {

@@ -6,14 +6,12 @@ import { openSocket, refusedSocket, type SocketClient } from '../simulator/socke
 import { type GatewayOptions, startGateway, type TestGateway } from '../support/gateway.ts'
 import { until } from '../support/until.ts'
 
-/** A gateway in front of the simulator, and the messages that upstream received on sockets. */
 export interface SocketPair {
   readonly gateway: TestGateway
   readonly simulator: Simulator
   /** Types of the client's messages that reached upstream, and targets of the handshakes. */
   readonly reached: string[]
   open(path: string, options?: ClientOptions & { key?: string; behaviour?: string }): Promise<SocketClient>
-  /** The answer to a refused handshake. */
   refused(path: string, key: string): Promise<{ status: number; code: unknown }>
   /** The holds of a key in USD. */
   held(id: string): Promise<number>

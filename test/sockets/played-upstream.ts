@@ -8,11 +8,8 @@ import { type GatewayOptions, startGateway, type TestGateway } from '../support/
 /** An upstream that answers as a test scripts it, including what the simulator would not send. */
 export interface PlayedUpstream {
   readonly gateway: TestGateway
-  /** Client messages that reached upstream. */
   readonly reached: unknown[]
-  /** The close frames that reached upstream. */
   readonly closes: { readonly code: number; readonly reason: string }[]
-  /** Answers a message. */
   answer: (message: unknown, say: (event: object) => void) => void
   open(path: string, key: string): Promise<SocketClient>
   /** The costs of a key's turns, oldest first, each with the model served. */

@@ -12,16 +12,11 @@ export const PROVIDER_KEY = 'sk-provider'
 const NONCE = 'dGhlIHNhbXBsZSBub25jZQ=='
 const GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
 
-/**
- * A gateway between clients and an upstream, with every byte under the test's control. Clients speak TLS
- * where those of `startPair` do.
- */
+/** Every byte is under the test's control. Clients speak TLS where those of `startPair` do. */
 export interface RawBench extends AsyncDisposable {
   readonly gateway: TestGateway
   readonly upstreamUrl: string
-  /** The next connection that upstream accepts. */
   accepted(): Promise<Wire>
-  /** Stops the gateway as an operator would. */
   stop(): Promise<void>
   connect(): Promise<Wire>
   /** Both ends of a socket that upstream has accepted. */
@@ -31,7 +26,6 @@ export interface RawBench extends AsyncDisposable {
 }
 
 export interface RawSocket {
-  /** The id of the handshake. */
   readonly id: string
   readonly client: Wire
   readonly upstream: Wire

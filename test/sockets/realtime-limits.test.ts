@@ -22,7 +22,6 @@ async function open(fields: Record<string, unknown> = {}, path = PATH, behaviour
 const spendUsd = async (id: string) =>
   digNumber(await pair.gateway.manage('GET', `/v1/keys/${id}`), 'month_spend_usd')
 
-/** Spends a tiny cap. */
 async function spendAll(id: string, key: string): Promise<void> {
   const socket = await pair.open(PATH, { key })
   await socket.takeType('session.created')

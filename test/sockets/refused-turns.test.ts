@@ -13,7 +13,6 @@ closeAfter(bench)
 afterEach(() => bench.assertBalanced())
 const { gateway } = bench
 
-/** The number of socket messages that upstream received. */
 const upstreamGot = () => bench.entries.filter(({ kind }) => kind === 'message').length
 
 type Open = Awaited<ReturnType<typeof bench.open>>
@@ -169,7 +168,6 @@ test('exhausted credit is reported as upstream reports it, and a top-up lets tur
   )
 })
 
-/** A bench with an unused account. */
 async function freshBench() {
   const other = await startTurnsBench()
   return Object.assign(other, { [Symbol.asyncDispose]: () => other.close() })

@@ -11,7 +11,6 @@ import { closeCodeOf, created, createFrame, delta, ended, eventFrame, hasMessage
 
 const UNKNOWN_TYPE = eventFrame({ type: 'error', error: { code: 'unknown_type', message: 'No such type.' } })
 
-/** A bench whose monotonic clock can be advanced. */
 async function startBench() {
   let aheadMs = 0
   const clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + aheadMs }

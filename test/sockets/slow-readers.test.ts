@@ -136,7 +136,6 @@ test('a client that stops reading is cut after the time limit, and its turn is s
   assert.equal(turn['estimated'], true)
 })
 
-/** A clock that can run faster. */
 function hurriedClock() {
   let [seenMs, clockMs, times] = [systemClock.monotonicMs(), systemClock.monotonicMs(), 1]
   const monotonicMs = () => {

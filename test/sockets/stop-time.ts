@@ -21,17 +21,12 @@ function isOfSockets(stack: string, files: readonly string[]): boolean {
 }
 
 export interface StoppedTime {
-  /** Advances the stopped timers. */
   (ms: number): void
   /** Waits until another timer of this length starts, and lets it expire. */
   over(ms: number): Promise<void>
 }
 
-/**
- * From now on, the timers of sockets and of these files advance only through the returned function. Other
- * timers run: other test files share the process, and a gateway whose heartbeat stops is fenced by its
- * database.
- */
+/** Only timers of sockets and these files stop: a gateway in this process without a heartbeat is fenced. */
 export function stopTime(t: TestContext, ...names: readonly string[]): StoppedTime {
   const files = [...OF_SOCKETS, ...names.map(pathOf)]
   const { setTimeout: start, clearTimeout: clear } = globalThis

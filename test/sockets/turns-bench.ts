@@ -10,9 +10,7 @@ import { until } from '../support/until.ts'
 
 type Json = Readonly<Record<string, unknown>>
 
-/** A socket of `/v1/responses` through the gateway. */
 export interface TurnsClient extends SocketClient {
-  /** The id of its handshake. */
   readonly id: string
   /** One turn: its events, up to the terminal one. */
   turn(event: object): Promise<unknown[]>
@@ -22,9 +20,7 @@ export interface TurnsBench extends BillingBench {
   /** The messages and closes that have reached the sockets of the simulator. */
   readonly entries: readonly SocketEntry[]
   open(options?: ClientOptions & { key?: string; protocols?: string[] }): Promise<TurnsClient>
-  /**
-   * The records of a socket without its handshake, oldest first, once there are this many and none is open.
-   */
+  /** A socket's records without its handshake, oldest first, once this many exist and none is open. */
   turns(socketId: string, count: number): Promise<Json[]>
   manage(method: string, path: string, body?: unknown): Promise<Json>
 }
@@ -74,7 +70,6 @@ export const create = (more: object = {}) => ({
   ...more,
 })
 
-/** A turn with this simulator behaviour. */
 export const simulated = (behaviour: string, more: object = {}) =>
   create({ metadata: { 'x-simulator': behaviour }, ...more })
 

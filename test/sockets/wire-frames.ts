@@ -38,7 +38,6 @@ export function sequenceOf(from: Side, frames: readonly WireFrame[]): Buffer {
   return Buffer.concat(frames.map((frame) => wireOf(from, frame)))
 }
 
-/** Cuts bytes at these places. */
 export function chunksOf(bytes: Buffer, cuts: readonly number[]): Buffer[] {
   const ends = [...cuts.toSorted((a, b) => a - b), bytes.length]
   return ends.map((end, i) => bytes.subarray(ends[i - 1] ?? 0, end))

@@ -41,7 +41,6 @@ export class Wire {
     return this.#bytes.includes(HEAD_END)
   }
 
-  /** The bytes after the head. */
   get received(): Buffer {
     const at = this.#bytes.indexOf(HEAD_END)
     return at === -1 ? Buffer.alloc(0) : this.#bytes.subarray(at + HEAD_END.length)

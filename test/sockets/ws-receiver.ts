@@ -27,8 +27,7 @@ export async function receiveWithWs(bytes: Buffer, from: Side): Promise<WsEvent[
     if (code !== 1005) head.writeUInt16BE(code)
     events.push({ kind: 'control', opcode: 8, payload: Buffer.concat([head, reason]) })
   })
-  // `_write` bypasses the stream, so that plain messages are read synchronously. It unmasks in place, so the
-  // bytes are copied.
+  // `_write` reads plain messages synchronously. It unmasks in place, so the bytes are copied.
   let isDone = false
   const { stackTraceLimit } = Error
   // Only the code of an error matters, and its stack trace takes a tenth of the time.

@@ -18,7 +18,6 @@ function laneUnderTest(more: Partial<BatcherParts<string, string>> = {}) {
     answerMs: 20_000,
     ...more,
   })
-  /** The nth batch, once it has been sent. */
   async function batch(n: number) {
     while (sent.length <= n) await new Promise<void>((resolve) => arrivals.push(resolve))
     const found = sent[n]

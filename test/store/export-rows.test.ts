@@ -21,7 +21,6 @@ async function* each(texts: readonly string[]) {
   yield* texts
 }
 
-/** Imports these lines; resolves with the rows of each table. */
 async function imported(texts: readonly string[], pepper = 'fingerprint') {
   const tables = new Map<string, unknown[]>()
   const rows = await importLines(

@@ -4,11 +4,7 @@ import { rulesOf, SimulationRun } from './conformance/simulation-run.ts'
 import { openMortalPostgres } from './postgres-under-test.ts'
 import { openMortalSqlite } from './sqlite-under-test.ts'
 
-/**
- * `node test/store/long-simulation.ts [seed] [steps]` runs simulations in sequence, each with the next seed
- * and a new store, for this many steps (20,000). To repeat a failure, pass its seed. TEST_STORE=postgres
- * selects PostgreSQL.
- */
+/** `node test/store/long-simulation.ts [seed] [steps]`; TEST_STORE=postgres selects PostgreSQL. */
 const STEPS_PER_RUN = 500
 
 const first = Number(process.argv[2] ?? Date.now() % 1_000_000)

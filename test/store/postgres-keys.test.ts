@@ -17,8 +17,6 @@ import {
 } from './conformance/fixtures.ts'
 import { openByCallersClock } from './postgres-under-test.ts'
 
-/** Tests of a store that several nodes share: concurrent commands, and one clock for all nodes. */
-
 after(stopPostgres)
 
 const EVERY = { scope: EVERY_ADMIN, after: null, limit: 9 }
@@ -28,10 +26,7 @@ interface Shared {
   /** One store per node. */
   readonly stores: readonly [Store, Store]
   databaseMs(): Promise<number>
-  /**
-   * Runs `obstacle` in a transaction, rolls it back once CROWD commands wait for it, and resolves with their
-   * results.
-   */
+  /** Rolls `obstacle` back once CROWD commands wait for it, and resolves with their results. */
   crowd<T>(obstacle: string, command: (store: Store, i: number) => Promise<T>): Promise<T[]>
   /** Runs `work` while another transaction holds the locks of this statement. */
   whileLocked(lock: string, work: () => Promise<void>): Promise<void>

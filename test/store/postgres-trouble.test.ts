@@ -126,8 +126,7 @@ troubleTest('connections cut under load cost some calls a 503 and nothing else',
 troubleTest('an admission whose answer is lost is released', async ({ store, database, wire }) => {
   await store.admit(opening('req_0', 'a'))
   await store.settle(closing('req_0'))
-  // The first step passes, and the last one waits for this row, which has the id of its call: only its answer
-  // is lost.
+  // The last step waits for this row, which has the id of its call: only its answer is lost.
   const other = new pg.Client(database.url)
   await other.connect()
   const columns =
@@ -163,8 +162,7 @@ troubleTest(
     await other.end()
     await until('what was under way has ended', async () => (await admitSome(store)) !== null)
     await until('nothing is left of it', async () => {
-      // The store releases the call whose outcome is unknown. On a busy machine that may take longer than one
-      // try here.
+      // On a busy machine the release of the unknown call may take longer than one try here.
       const open = await database.query("SELECT id FROM call WHERE state = 'in_flight' AND id <> 'req_1'")
       for (const row of open)
         await store.settle(closing(String(row['id']), { atMs: NOON + 1 })).catch(() => {})

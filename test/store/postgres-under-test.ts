@@ -25,9 +25,7 @@ export async function openFreshPostgres(): Promise<StoreUnderTest> {
   return await openMortalPostgres()
 }
 
-/**
- * A PostgreSQL store that dies: its connections are cut, and the next life is another node of the same name.
- */
+/** Its connections are cut, and the next life is another node of the same name. */
 export async function openMortalPostgres(): Promise<MortalStore> {
   const database = await openTestDatabase()
   const dead: Store[] = []
@@ -59,12 +57,10 @@ export async function openMortalPostgres(): Promise<MortalStore> {
 
 export interface OpenDatabase extends Pick<StoreUnderTest, 'rows' | 'addAccount' | 'exec'> {
   readonly url: string
-  /** Queries this database outside the stores. */
   query(text: string, values?: readonly unknown[]): Promise<Rows>
   close(): Promise<void>
 }
 
-/** A new database and a reader outside the stores that use it. */
 export async function openTestDatabase(): Promise<OpenDatabase> {
   const database = await createDatabase()
   const reading = openDatabaseAt(database.url)
@@ -77,7 +73,6 @@ export async function openTestDatabase(): Promise<OpenDatabase> {
   }
 }
 
-/** A reader outside the stores of an existing database. */
 export function openDatabaseAt(url: string): OpenDatabase {
   const reader = openPatientPool(url)
   return {

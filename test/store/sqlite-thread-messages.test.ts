@@ -59,7 +59,6 @@ const anyClosing: fc.Arbitrary<CallClosing> = record({
   rest: fc.constantFrom({}, { losesRest: true }),
 }).map(({ rest, ...more }) => closing('', { ...more, ...rest }))
 
-/** The commands as the other thread receives them. */
 function sent(...commands: readonly Command[]): readonly Command[] {
   return readBatch(structuredClone(writeBatch(commands)))
 }

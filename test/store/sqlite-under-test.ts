@@ -12,10 +12,7 @@ export async function openFreshSqlite(): Promise<StoreUnderTest> {
   return await openMortalSqlite()
 }
 
-/**
- * A SQLite store that dies as in a power cut: its files are copied, and the next life opens the copy. The old
- * store is then closed and cannot change the copy.
- */
+/** Dies as in a power cut: its files are copied, and the next life opens the copy. */
 export async function openMortalSqlite(): Promise<MortalStore> {
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-store-'))
   const first = join(folder, 'life-1.db')

@@ -42,10 +42,7 @@ test('every file and heading that a document links to exists', () => {
   }
 })
 
-/**
- * Anchors as GitHub derives them from headings: lower case, spaces to hyphens, only letters, digits and
- * hyphens.
- */
+/** As GitHub derives them: lower case, spaces to hyphens, only letters, digits and hyphens. */
 function anchorsOf(text: string): string[] {
   const outside = text.replaceAll(/^```[\s\S]*?^```$/gm, '')
   return Array.from(outside.matchAll(/^#+ (.+)$/gm), ([, title = '']) =>

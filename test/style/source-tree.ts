@@ -5,16 +5,13 @@ import { fileURLToPath } from 'node:url'
 export const root = fileURLToPath(new URL('../../', import.meta.url))
 
 export interface SourceFile {
-  /** The path relative to the repository, with forward slashes. */
   readonly path: string
   readonly text: string
   /** Our files that the file imports, as repository paths; type-only imports count too. */
   readonly imports: readonly string[]
-  /** The packages and node: modules that the file imports. */
   readonly packages: readonly string[]
 }
 
-/** Every TypeScript file in these folders, with its imports. */
 export function readSourceTree(...folders: string[]): SourceFile[] {
   return folders.flatMap((folder) => {
     const names = readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })

@@ -1,8 +1,6 @@
 import { noise } from './wire-bytes.ts'
 
-/**
- * Tiny silent recordings, byte by byte, as encoders write them. Lengths are in whole frames of their format.
- */
+/** Tiny silent recordings as encoders write them. Lengths are in whole frames of their format. */
 
 interface WavShape {
   readonly hz?: number

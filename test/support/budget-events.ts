@@ -35,10 +35,7 @@ export function budgetEvents(events: Rows, keyId: string): readonly BudgetEvent[
     }))
 }
 
-/**
- * Asserts that every crossing has a settled call whose cost crossed the threshold, and that none repeats
- * within a cap and period.
- */
+/** Every crossing has a settled call whose cost crossed it, and none repeats within a cap and period. */
 export function assertCrossings(crossings: readonly BudgetEvent[], calls: Rows): void {
   const byId = new Map(calls.map((call) => [call['id'], call]))
   for (const { percent, spentNanos, capNanos, requestId } of crossings) {

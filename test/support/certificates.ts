@@ -25,7 +25,6 @@ UDQt4r4CIQDVM1KFdfyhh92aBfXM+E5hBibs2uqsffL/OdAUUj69ug==
 -----END CERTIFICATE-----`,
 }
 
-/** Another certificate, also for other.test. */
 export const otherPair = {
   key: `-----BEGIN PRIVATE KEY-----
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQg7gB1nq7U1d4GvBXY

@@ -4,10 +4,7 @@ import type { CommandLine } from './command-thread-program.ts'
 import { withDeadline } from './deadline.ts'
 import { cleanEnvironment, type Finished, runTollgate } from './tollgate-process.ts'
 
-/**
- * The program in a persistent thread, for tests of output and exit code. A process per command takes half a
- * second to load the same modules. Signals, terminals and input need a process.
- */
+/** A process per command takes half a second to load. Signals, terminals and input need a process. */
 let thread: Worker | null = null
 let former: Promise<unknown> = Promise.resolve()
 
@@ -25,10 +22,7 @@ export function runInThread(
 
 const known = new Set<string>()
 
-/**
- * The first command of each name runs as a process, with real pipes and a real exit code, later ones in the
- * thread.
- */
+/** The first command of each name is a process, with real pipes and exit code; later ones share a thread. */
 export function runCommand(
   args: readonly string[],
   environment: Environment = {},
@@ -45,8 +39,7 @@ const ENDING_MS = 30_000
 
 function start(): Worker {
   const worker = new Worker(new URL('command-thread-program.ts', import.meta.url))
-  // A thread stopped while Node was writing to one of its sockets was once seen to wait for that write
-  // forever.
+  // A thread stopped while Node wrote to one of its sockets was once seen to wait for that write forever.
   process.once('beforeExit', () => {
     worker.ref()
     worker.postMessage('end')

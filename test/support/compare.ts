@@ -73,10 +73,7 @@ function assertSameReply(direct: Observation, through: Observation): void {
   assert.deepEqual(compared(got.interim), compared(interim), 'interim replies')
 }
 
-/**
- * A length stays a length and chunks stay chunks; only a body that ends with its connection needs other
- * framing.
- */
+/** Chunks stay chunks and lengths lengths; only a body that ends with its connection is framed anew. */
 function assertSameReplyFraming(sent: RawReply, got: RawReply, clientVersion: '1.0' | '1.1'): void {
   const streamed = clientVersion === '1.0' ? 'eof' : 'chunked'
   const framing = sent.framing === 'chunked' || sent.framing === 'eof' ? streamed : sent.framing

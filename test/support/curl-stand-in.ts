@@ -2,13 +2,7 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/**
- * A folder with a `curl` that supports only the options in our documentation (-s, -S, -f, -i, -N, -X, -H, -d,
- * --cacert), because a bare machine has none. An unknown option fails, so that new ones are noticed. Like the
- * real one, it prints trailers after the body if it prints the head. `CURL_EXPECTS` names the expected
- * status; any other fails. If it is empty, each status of 400 or more fails, even without -f, so that a
- * refused example is noticed.
- */
+/** Knows our documented options and fails on others. `CURL_EXPECTS` names the status; '' is any below 400. */
 export function curlStandIn(): { readonly folder: string; dispose(): void } {
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-curl-'))
   const file = join(folder, 'curl')

@@ -2,11 +2,7 @@ import net from 'node:net'
 import { parentPort } from 'node:worker_threads'
 import { sized } from './wire-bytes.ts'
 
-/**
- * Runs as a worker: an upstream that answers 413 as soon as a request begins, and closes with the rest
- * unread. It needs its own thread: in the gateway's thread the reset and the gateway's next write never
- * cross, and only that crossing loses the reply.
- */
+/** A worker: in the gateway's thread the reset and its next write never cross, which loses the reply. */
 const tooLarge = sized(
   'HTTP/1.1 413 Payload Too Large',
   ['Connection: close', 'X-Up: 1'],

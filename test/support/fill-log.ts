@@ -2,16 +2,10 @@ import { setImmediate } from 'node:timers/promises'
 import { dayOf, monthOf } from '../../src/ledger/calendar.ts'
 import { changeDatabase, type DatabaseOwner } from './read-database.ts'
 
-/**
- * SQLite writes in the thread of the test. The event loop turns between batches, or idle connections would
- * end unnoticed.
- */
+/** SQLite writes in this thread: the event loop turns between batches, or idle connections would end. */
 const PIECE_ROWS = 5_000
 
-/**
- * Writes this many settled calls of a key directly into the database, two per millisecond before `atMs`. Only
- * the log has these calls; balances and sums do not.
- */
+/** Settled calls, two per millisecond before `atMs`. Only the log has them; balances and sums do not. */
 export async function fillLog(
   gateway: DatabaseOwner,
   keyId: string,

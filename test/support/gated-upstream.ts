@@ -14,10 +14,8 @@ export interface GatedCall {
   finish(outputTokens?: number): void
 }
 
-/** An upstream that records the name of every call first. */
 export interface GatedUpstream {
   readonly url: string
-  /** The names of the calls in order of arrival. */
   readonly names: readonly string[]
   /** The next gated call that `next` has not returned yet. */
   next(): Promise<GatedCall>
@@ -33,10 +31,7 @@ interface GatedOptions {
   readonly gates: RegExp
 }
 
-/**
- * Implements as much of both surfaces as billing needs. GET is answered at once. Ungated calls use as many
- * output tokens as `x-tokens` or a name such as `at once 200` says, and are sent in steps of `x-pace` ms.
- */
+/** Ungated calls use as many output tokens as `x-tokens` or their name says, in steps of `x-pace` ms. */
 export async function startGatedUpstream({ header, gates }: GatedOptions): Promise<GatedUpstream> {
   const names: string[] = []
   const come: GatedCall[] = []

@@ -24,13 +24,11 @@ export interface GatewayOptions {
   readonly settings?: Partial<Config>
   readonly clock?: Clock
   readonly diskFault?: SharedArrayBuffer
-  /** The folder of the dashboard's build. */
   readonly dashboardDir?: URL
   /** Reports the upstream as the built-in simulator. */
   readonly simulator?: boolean
   /** Resolves the hosts of webhooks instead of DNS. */
   readonly resolveHost?: ResolveHost
-  /** A log instead of a silent one. */
   readonly log?: Log
   /** Called at each point that a call reaches. */
   reached?(point: CallPoint): void
@@ -46,7 +44,6 @@ export interface TestGateway extends AsyncDisposable {
   /** Null: the database is in the data directory. */
   readonly databaseUrl: string | null
   readonly adminKey: string
-  /** A usable API key. */
   readonly apiKey: string
   /** `fields` are more fields of the key, such as limits. */
   createKey(name?: string, fields?: Readonly<Record<string, unknown>>): Promise<{ id: string; key: string }>
@@ -58,15 +55,10 @@ export interface TestGateway extends AsyncDisposable {
   close(): Promise<void>
 }
 
-/**
- * How long the store may take to answer: tests share busy machines. A test of response times starts its own
- * process or store.
- */
+/** Tests share busy machines. A test of response times starts its own process or store. */
 const PATIENCE_MS = 30_000
 
-/**
- * A gateway in this process, on a free port, with a database and a data directory that are removed on close.
- */
+/** In this process, on a free port; its database and data directory are removed on close. */
 export async function startGateway(options: GatewayOptions = {}): Promise<TestGateway> {
   const dataDir = await mkdtemp(join(tmpdir(), 'tollgate-test-'))
   const place = await createTestDatabase()

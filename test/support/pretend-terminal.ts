@@ -1,7 +1,4 @@
-/**
- * Preloaded into a command, which then treats its output, a pipe, as a terminal. As to a terminal, writes are
- * synchronous: they wait until there is room.
- */
+/** Preloaded into a command, which then treats its piped output as a terminal: writes are synchronous. */
 const { columns, only } = JSON.parse(process.env['PRETEND_TERMINAL'] ?? '{}')
 for (const stream of only === 'stderr' ? [process.stderr] : [process.stdout, process.stderr]) {
   Object.defineProperties(stream, { isTTY: { value: true }, columns: { value: columns } })

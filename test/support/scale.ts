@@ -1,7 +1,4 @@
-/**
- * How thorough the tests are. `npm test` uses 1. `npm run test:long` sets TEST_SCALE to this factor, which
- * reaches every maximum: all property runs, 100,000 mutated frames, a cut at every byte.
- */
+/** TEST_SCALE of `npm run test:long`, which reaches every maximum: all property runs, a cut at every byte. */
 export const FULL_SCALE = 34
 
 const scale = Number(process.env['TEST_SCALE'] ?? 1)
@@ -13,10 +10,7 @@ export function scaled(quick: number, full: number): number {
   return Math.min(full, Math.round(quick * scale))
 }
 
-/**
- * The offsets at which a stream is cut: around the end of every line, so of every event, chunk and header,
- * and every 17th byte from a random one. Every byte at full scale.
- */
+/** Cuts around the end of every line, and every 17th byte from a random one. Every byte at full scale. */
 export function cutsOf(bytes: Uint8Array): readonly number[] {
   const isDue = everyNth(17)
   const isNearEnd = (at: number) => [at - 2, at - 1, at].some((near) => bytes[near] === LINE_FEED)

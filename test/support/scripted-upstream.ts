@@ -175,10 +175,7 @@ export class ScriptedUpstream {
   }
 }
 
-/**
- * A request can name its reply, ahead of every script: a call after a fault must get its own reply, which a
- * late request of the fault must not take.
- */
+/** A request can name its reply: a call after a fault gets its own, which no late request may take. */
 function ownAnswer(request: ReceivedRequest): Script | undefined {
   const [mark] = headerValues(request.headerLines, 'x-own-answer')
   if (mark === undefined) return undefined

@@ -1,10 +1,7 @@
 import * as nodeTest from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/**
- * node:test for files that share a process. Top-level hooks of a file would apply to the whole process; here
- * they are recorded during the import and then declared in a suite of that file.
- */
+/** Top-level hooks would apply to the whole process; here they are declared in a suite of their file. */
 
 let recorded: (() => void)[] | null = null
 
@@ -38,9 +35,7 @@ const DAY_MS = 86_400_000
 
 const ends: (() => Promise<unknown>)[] = []
 
-/**
- * Runs after all files of the process, for what several of them share. The last one registered runs first.
- */
+/** Runs after all files of the process, for what several of them share. The last registered runs first. */
 export function atEnd(end: () => Promise<unknown>): void {
   ends.unshift(end)
 }

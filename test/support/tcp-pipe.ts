@@ -6,9 +6,7 @@ export type Pipe = Address & { close: () => Promise<void> }
 
 export type Mangle = { toUpstream?: (bytes: Buffer) => Buffer; toClient?: (bytes: Buffer) => Buffer }
 
-/**
- * A gateway that changes nothing, or does one thing wrong: it shows which differences the comparison notices.
- */
+/** Changes nothing, or does one thing wrong: it shows which differences the comparison notices. */
 export async function startPipe(target: Address, mangle: Mangle = {}): Promise<Pipe> {
   const sockets = new Set<net.Socket>()
   const server = net.createServer((client) => {

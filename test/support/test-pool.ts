@@ -17,11 +17,7 @@ type Summary = Extract<TestEvent, { type: 'test:summary' }>['data']
 /** The totals that node:test reports at the end of a run. Each process is a run; all are reported as one. */
 const TOTALS = /^(?:tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) /
 
-/**
- * Runs these processes, `concurrency` at a time. Events come in starting order, and their sum at the end. A
- * process that has reported nothing for `silenceMs` is killed and fails: a socket or timer of a failed test
- * would keep it alive forever.
- */
+/** A process silent for `silenceMs` is killed: a socket of a failed test would keep it alive forever. */
 export async function* runPool(
   processes: readonly TestProcess[],
   concurrency: number,

@@ -100,10 +100,7 @@ export interface ServingProcess extends AsyncDisposable {
   dispose(): Promise<void>
 }
 
-/**
- * The program as an operator starts it, on a free port, in a new folder, and on a new database or the one
- * that the environment names. Resolves when it serves.
- */
+/** On a free port, in a new folder, on a new database or the named one. Resolves when it serves. */
 export async function serveTollgate(environment: Environment = {}): Promise<ServingProcess> {
   const cwd = mkdtempSync(join(tmpdir(), 'tollgate-process-'))
   const dataDir = environment['TOLLGATE_DATA_DIR'] ?? join(cwd, 'data')

@@ -1,6 +1,4 @@
-/**
- * Upstream's reply as a function of the call alone: a test that knows the call knows every byte of the reply.
- */
+/** A function of the call alone: a test that knows the call knows every byte of the reply. */
 
 export type CallSurface = 'messages' | 'chat'
 

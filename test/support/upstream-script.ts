@@ -6,10 +6,7 @@ import { toBuffer } from './wire-message.ts'
 
 export type Step = { send: Bytes } | { pause: number | Promise<unknown> } | { reset: true } | { close: true }
 
-/**
- * Steps run when the request is complete; `early` ones once its head has arrived, while the rest of the
- * request is read, or left in the kernel if `reading` is false.
- */
+/** `early` steps run once the head has arrived, while the rest is read or left in the kernel. */
 export type Script = readonly Step[] | { early: readonly Step[]; reading?: boolean }
 
 /** A script, or a function that creates one when the head of its request has arrived. */

@@ -41,11 +41,7 @@ export const headerValue = (line: string): string => line.slice(line.indexOf(':'
 
 type State = 'head' | 'sized' | 'eof' | 'chunk size' | 'chunk data' | 'chunk end' | 'trailers' | 'done'
 
-/**
- * Reads one HTTP/1 message without normalising: lines keep their case, order, whitespace and latin1 bytes.
- * Only tests use this reader, and it shares no parser with Node, undici or the gateway, so a bug there cannot
- * hide here.
- */
+/** Shares no parser with Node, undici or the gateway, so a bug there cannot hide here. */
 export class MessageReader {
   readonly #role: Role
   #state: State = 'head'

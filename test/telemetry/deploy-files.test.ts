@@ -10,8 +10,6 @@ import { startBillingBench } from '../billing/bench-of-one.ts'
 import { readOpenMetrics } from '../support/open-metrics.ts'
 import { closeAfter, test } from '../support/suite.ts'
 
-/** The Grafana board and the alerts, checked against the metrics of a real gateway. */
-
 const bench = await startBillingBench()
 closeAfter(bench)
 const { gateway } = bench
@@ -42,7 +40,6 @@ const VALUES: Readonly<Record<string, readonly string[]>> = {
   state: ['busy', 'idle'],
 }
 
-/** The problems of an expression, in words. */
 function problemsOf(expression: string): string[] {
   const text = expression.replaceAll('$__rate_interval', '5m').replaceAll('$instance', '.*')
   const problems: string[] = []

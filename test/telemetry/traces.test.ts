@@ -68,10 +68,7 @@ async function startCollector() {
 const collector = await startCollector()
 closeAfter(collector)
 
-/**
- * The exporter reads these variables from the process, as an operator sets them; the gateway from its
- * argument.
- */
+/** The exporter reads these variables from the process, the gateway from its argument. */
 const env = {
   OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
   OTEL_EXPORTER_OTLP_HEADERS: 'authorization=Bearer%20collector',
@@ -92,10 +89,7 @@ const message = {
   messages: [{ role: 'user', content: 'a secret of mine' }],
 }
 
-/**
- * Makes these calls with traces on and stops the gateway, which first sends pending spans. Spans are in the
- * order of their calls: a broken call may end after the next one.
- */
+/** The spans in the order of their calls: a broken call may end after the next one. */
 async function spansOf(
   calls: (bench: Awaited<ReturnType<typeof startBillingBench>>) => Promise<void>,
   more: Record<string, string> = {},

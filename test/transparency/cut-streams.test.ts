@@ -11,14 +11,11 @@ import { chunked, message } from '../support/wire-bytes.ts'
 import { headerValues, MessageReader } from '../support/wire-message.ts'
 import { eventsOf, type GoldenStream, goldenStreams } from './golden-streams.ts'
 
-/**
- * 32 concurrent calls share the store's wake-ups and commits, which takes a fifth of the CPU time of eight.
- */
+/** 32 concurrent calls share wake-ups and commits, which takes a fifth of the CPU time of eight. */
 const workers = 32
 const pair = await startPair()
 closeAfter(pair)
 
-/** Calls that reached upstream. */
 let calls = 0
 
 type Cut = { reply: RawReply; prefix: Buffer; hasHead: boolean; at: number }
@@ -30,9 +27,7 @@ function prefixOf(wire: Buffer): { prefix: Buffer; hasHead: boolean } {
   return { prefix: reader.message().body, hasHead: reader.hasHead }
 }
 
-/**
- * Makes one call per cut: upstream sends that much and ends the connection. Resolves to the number of calls.
- */
+/** Upstream sends up to each cut and ends the connection. Resolves with the number of calls. */
 async function cutEverywhere(
   stream: GoldenStream,
   wire: Buffer,

@@ -55,8 +55,7 @@ for (const stream of streams) {
       const cut = cuts[item] ?? 0
       const first = cut === 0 ? head : Buffer.concat([head, chunk(bytes.subarray(0, cut))])
       const rest = Buffer.concat([chunk(bytes.subarray(cut)), lastChunk()])
-      // The second half is written only after the client has the first: a gateway that waits for a whole
-      // event, line or character never gets it.
+      // The second half is sent after the client has the first, which a gateway that waits never forwards.
       return [{ send: first }, { pause: client.reached(cut) }, { send: rest }]
     })
   })

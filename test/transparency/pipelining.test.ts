@@ -26,8 +26,7 @@ for (const surface of surfaces) {
         mark % 2 === 0
           ? sized('HTTP/1.1 200 OK', [`x-mark: ${mark}`], `reply ${mark}`)
           : chunked('HTTP/1.1 200 OK', [`x-mark: ${mark}`], [`reply ${mark}`])
-      // The turns allow a gateway to make the calls one by one, which would otherwise wait for the gate
-      // forever.
+      // The turns allow a gateway to make the calls one by one, which would wait for the gate forever.
       return [{ pause: Promise.race([answered[mark + 1]?.promise, turns(300)]) }, { send: bytes }]
     })
     const client = await connect(pair.gateway)

@@ -11,10 +11,7 @@ closeAfter(pair)
 
 const MiB = 1024 * 1024
 const size = 40 * MiB
-/**
- * There are four kernel buffers on the path; 8 MiB were measured. Without back-pressure all bytes would be
- * accepted.
- */
+/** Four kernel buffers on the path, 8 MiB measured. Without back-pressure all bytes would be accepted. */
 const acceptedBytesMax = 32 * MiB
 
 /** Upstream is stalled if no byte was accepted for 300 ms; a wrong guess only weakens the test. */

@@ -8,7 +8,6 @@ export const WEBHOOKS = '/gateway/v1/webhooks'
 export interface Subscription {
   readonly id: string
   readonly secret: string
-  /** The path of the webhook in the management API. */
   readonly path: string
   readonly receiver: WebhookReceiver
 }
@@ -53,7 +52,6 @@ export class WebhookGateway {
     return { id, secret, path: `${WEBHOOKS}/${id}`, receiver }
   }
 
-  /** The deliveries of a webhook, newest first. */
   async deliveries({ path }: Subscription): Promise<readonly Delivery[]> {
     const { data } = await this.gateway.manage('GET', `${path}/deliveries`)
     return data as Delivery[]

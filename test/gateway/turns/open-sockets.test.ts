@@ -5,7 +5,6 @@ import { test } from '../../support/suite.ts'
 
 const OWNER = { accountId: 'acct_1', keyId: 'key_1' }
 
-/** A socket that never ends by itself, and the calls that it received. */
 function pretendSocket(turns = 0) {
   const calls: string[] = []
   return {

@@ -104,10 +104,7 @@ function fieldsAmong(before: string[]): fc.Arbitrary<Fields> {
   )
 }
 const fields = fieldsAmong(['event: chunk', 'id: 7', 'retry: 10', 'odd field', ': a comment'])
-/**
- * A comment before the data passes even if its event does not; an odd field passes if the stream ends with
- * it.
- */
+/** A comment before the data passes without its event; an odd field passes at the end of the stream. */
 const extraFields = fieldsAmong(['event: chunk', 'id: 7', 'retry: 10'])
 
 const piece: fc.Arbitrary<Piece> = fc.oneof(

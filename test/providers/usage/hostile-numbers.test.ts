@@ -37,7 +37,6 @@ function assertSane({ usage, outputTokensSeen, fault }: Outcome): void {
 interface Side {
   readonly reader: UsageReader
   readonly usage: Json
-  /** The names of the totals of usage. */
   readonly input: string
   readonly output: string
   readonly body: (usage: Json) => Json

@@ -11,13 +11,11 @@ export interface MessageReply {
   readonly model?: string
   readonly stopReason?: string
   readonly content?: readonly Json[]
-  /** The container that code ran in. */
   readonly container?: Json
   /** The usage in `message_start`, if it differs from the final one in more than the output. */
   readonly startUsage?: Json
 }
 
-/** The reply as one document. */
 export function messageBody(reply: MessageReply): Json {
   return {
     id: 'msg_01',
@@ -75,7 +73,6 @@ function blockEvents(block: Json, index: number): Json[] {
   ]
 }
 
-/** Plain usage, without special members. */
 export const plain: Json = {
   input_tokens: 100,
   cache_creation_input_tokens: 0,
@@ -88,7 +85,6 @@ export const plain: Json = {
   speed: null,
 }
 
-/** An entry of `iterations`. */
 export const entry = (
   type: string,
   model: string | null,

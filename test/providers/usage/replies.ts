@@ -5,7 +5,6 @@ import { createMeter } from '../../../src/providers/surfaces.ts'
 
 export type Json = Readonly<Record<string, unknown>>
 
-/** The outcome of a meter as plain comparable data. */
 export type Outcome = Metered
 
 export const EVENTS = 'text/event-stream; charset=utf-8'
@@ -52,7 +51,6 @@ export function part(quantities: Quantities, promptTokens: number, model: string
   return { model, quantities, promptTokens }
 }
 
-/** The units of `words`. */
 const UNITS: Readonly<Record<string, keyof Quantities>> = {
   in: 'input_tokens',
   out: 'output_tokens',

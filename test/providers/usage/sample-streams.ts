@@ -22,7 +22,6 @@ export interface SampleStream {
   readonly stream: string
 }
 
-/** A stream of each kind that contains these pieces of text. */
 export function sampleStreams(
   texts: readonly string[] = [...words, ...lookalikes, ...words],
 ): SampleStream[] {

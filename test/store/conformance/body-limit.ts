@@ -31,7 +31,6 @@ async function keptOf(store: Store, requestIds: readonly string[]): Promise<stri
   return requestIds.filter((_, i) => found[i] !== null)
 }
 
-/** Conformance tests of the limit on logged bodies. */
 export function bodyLimitConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const test = promisesOf(storeName, openStore)
 

@@ -17,7 +17,6 @@ import {
 } from './fixtures.ts'
 import { promisesOf } from './promise.ts'
 
-/** Conformance tests of caps, credit and allowlists. */
 export function capConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const promised = promisesOf(storeName, openStore)
   const test = (sentence: string, prove: (store: Store, subject: StoreUnderTest) => Promise<void>) =>

@@ -24,7 +24,6 @@ function spendInsteadOfRate(store: Store): Promise<unknown> {
   return store.updateKey('default', 'key_a', edit, NOON, SYSTEM)
 }
 
-/** Conformance tests of shared budgets, daily ceilings, account ceilings and batches. */
 export function ceilingConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const promised = promisesOf(storeName, openStore)
   const test = (sentence: string, prove: (store: Store, subject: StoreUnderTest) => Promise<void>) =>

@@ -17,10 +17,7 @@ function assertRecorded(events: Rows, types: readonly string[], subjects: Rows):
   assert.deepEqual(recorded.sort(), subjects.map(({ id }) => String(id)).sort(), types.join(' and '))
 }
 
-/**
- * The ledger balances to the last digit: balance = credits - charges, each key's month = its calls, each day = its
- * calls, and the sum of holds = the holds of calls in flight.
- */
+/** Balance = credits - charges, months and days = their calls, holds = the holds of calls in flight. */
 export async function assertConserved({ rows }: Pick<StoreUnderTest, 'rows'>): Promise<void> {
   const calls = await rows('call')
   const settled = calls.filter((call) => call['state'] === 'settled')

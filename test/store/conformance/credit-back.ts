@@ -26,13 +26,11 @@ function once(name: string, command: string, more: Partial<Idempotency> = {}): I
   return { accountId: 'default', name, fingerprint: digestOf(command), atMs: NOON, ...more }
 }
 
-/** Admits a call and settles it at this cost. */
 async function settle(store: Store, requestId: string, costNanos: bigint, keyName = 'a'): Promise<void> {
   await store.admit(opening(requestId, keyName))
   await store.settle(closing(requestId, { costNanos, listNanos: costNanos }))
 }
 
-/** Checks that the credited amount of each day is the sum of the credits for its calls. */
 async function assertDaysCredited({ rows }: StoreUnderTest): Promise<void> {
   const credits = await rows('credit_call')
   const calls = await rows('call')
@@ -48,7 +46,6 @@ async function assertDaysCredited({ rows }: StoreUnderTest): Promise<void> {
   }
 }
 
-/** Conformance tests of the credit ledger. */
 export function creditBackConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const test = promisesOf(storeName, openStore)
 

@@ -33,7 +33,6 @@ const MOST = { max: 100, perKeyMax: 100, perAccountMax: 100 }
 const claim = async (store: Store, atMs: number, most = MOST) =>
   (await store.claimDeferred(['messages', 'chat'], most, atMs)).map(({ objectId }) => objectId)
 
-/** Conformance tests of deferred calls. */
 export function deferredConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const test = promisesOf(storeName, openStore)
 

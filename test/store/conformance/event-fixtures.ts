@@ -60,7 +60,6 @@ export function inShort({ type, data }: EmittedEvent): string {
 
 let calls = 0
 
-/** Admits and settles a call; resolves with its id. */
 export async function spend(
   store: Store,
   keyName: string,

@@ -22,7 +22,6 @@ const DAY_MS = 86_400_000
 const ACTOR = { kind: 'admin_key', id: 'adm_1', name: 'ops' } as const
 const NO_FILTER = { accountId: null, type: null, actorId: null, startMs: null, endMs: null, after: null }
 
-/** Conformance tests of events: which are recorded, and how often. */
 export function eventConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const test = promisesOf(storeName, openStore)
   const capped = (store: Store, name: string, monthlyBudgetNanos: bigint | null) =>

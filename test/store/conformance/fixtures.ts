@@ -43,7 +43,6 @@ export function newKey(name: string, more: Partial<NewKey> = {}): NewKey {
   }
 }
 
-/** Creates a key; resolves with its id. */
 export async function addKey(store: Store, name: string, more: Partial<NewKey> = {}): Promise<string> {
   return doneValue(await store.createKey(newKey(name, more), null, SYSTEM)).id
 }
@@ -58,7 +57,6 @@ export function doneValue<T>(
 
 let credits = 0
 
-/** A credit-back command. */
 export function creditBackOf(requestIds: readonly string[], id = `crd_back_${credits++}`): CreditBack {
   return { id, accountId: 'default', requestIds, reason: 'stolen', actor: SYSTEM, atMs: NOON }
 }

@@ -4,12 +4,10 @@ import { HOLD_FLOORS_MAX } from '../../../src/store/operations/settlement.ts'
 import { addKey, closing, NOON, type OpenStoreUnderTest, opening, type StoreUnderTest } from './fixtures.ts'
 import { promisesOf } from './promise.ts'
 
-/** Conformance tests of hold floors: holds after a call has cost more than it held. */
 export function holdFloorConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const test = promisesOf(storeName, openStore)
   let calls = 0
 
-  /** Admits a call; resolves with its id. */
   async function admit(
     { store }: StoreUnderTest,
     key: string,

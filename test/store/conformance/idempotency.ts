@@ -23,7 +23,6 @@ function credit(id: string, amountNanos: bigint): NewCredit {
   return { id, accountId: 'default', amountNanos, reason: 'top-up', actor: SYSTEM, atMs: NOON }
 }
 
-/** Conformance tests of idempotent commands. */
 export function onceConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const test = promisesOf(storeName, openStore)
 

@@ -34,7 +34,6 @@ async function addNames(store: Store, all: readonly string[]): Promise<void> {
   )
 }
 
-/** Conformance tests of key lists. */
 export function keyListConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const test = promisesOf(storeName, openStore)
 

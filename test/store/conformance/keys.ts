@@ -56,7 +56,6 @@ async function useKey(store: Store, name: string): Promise<void> {
 
 const USED = { spentNanos: 800n, heldNanos: 1_000n, lostNanos: 0n, daySpentNanos: 800n }
 
-/** Conformance tests of keys. */
 export function keyConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const test = promisesOf(storeName, openStore)
 

@@ -12,7 +12,6 @@ import {
 } from './fixtures.ts'
 import { promisesOf } from './promise.ts'
 
-/** Conformance tests of calls and money. */
 export function ledgerConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const promised = promisesOf(storeName, openStore)
   const test = (sentence: string, prove: (subject: StoreUnderTest) => Promise<void>) =>

@@ -4,13 +4,9 @@ import type { OpenStoreUnderTest, StoreUnderTest } from './fixtures.ts'
 
 export type Promised = (sentence: string, prove: (subject: StoreUnderTest) => Promise<void>) => void
 
-/** Stores whose tests have passed, by the function that opened them. */
 const idle = new Map<OpenStoreUnderTest, StoreUnderTest>()
 
-/**
- * Runs a test with an empty store and then checks that the ledger balances. Tests share a store until one
- * fails: opening a SQLite store takes 130 ms of CPU time, emptying it 3 ms.
- */
+/** Tests share a store until one fails: opening a SQLite store takes 130 ms of CPU time, emptying it 3 ms. */
 export function promisesOf(storeName: string, openStore: OpenStoreUnderTest): Promised {
   after(async () => {
     await idle.get(openStore)?.close()

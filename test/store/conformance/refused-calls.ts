@@ -32,7 +32,6 @@ const ids = (calls: readonly CallRecord[]): string[] => calls.map((call) => call
 const find = async (store: Store, filter: Partial<CallFilter> = {}): Promise<string[]> =>
   ids((await store.listCalls({ ...REFUSED, ...filter }, null, 1_000)).calls)
 
-/** Conformance tests of refused calls. */
 export function refusedCallConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const test = promisesOf(storeName, openStore)
 

@@ -6,10 +6,7 @@ import { addKey, closing, creditBackOf, NOON, opening, type StoreUnderTest } fro
 const COUNT = 120
 export const SOCKET = 'req_socket'
 
-/**
- * Calls in every state and with every flag, of three keys and two accounts, several at each instant, newest
- * first.
- */
+/** Calls in every state and with every flag, several at each instant, newest first. */
 export async function addMixedCalls(subject: StoreUnderTest): Promise<CallRecord[]> {
   const { store } = subject
   await subject.addAccount('other')

@@ -27,7 +27,6 @@ const ids = (calls: readonly CallRecord[]): string[] => calls.map((call) => call
 const find = async (store: Store, filter: Partial<CallFilter>, limit = 1_000) =>
   ids((await store.listCalls({ ...ALL, ...filter }, null, limit)).calls)
 
-/** All pages from here to the end. */
 async function pages(store: Store, filter: CallFilter, limit: number): Promise<string[][]> {
   const found: string[][] = []
   let after: CallCursor | null = null
@@ -51,7 +50,6 @@ async function admitAt(store: Store, instants: readonly number[], key = 'a', pre
   }
 }
 
-/** Conformance tests of the request log. */
 export function requestLogConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const test = promisesOf(storeName, openStore)
 

@@ -28,7 +28,6 @@ async function addAdmin(store: Store, name: string, bootstrap = false): Promise<
 const open = (store: Store, name: string, keyId: string, atMs = NOON, sessionsMax = 10) =>
   store.openSession({ digest: digestOf(name), keyId, atMs, lifeMs: HOUR_MS, sessionsMax })
 
-/** Conformance tests of sessions. */
 export function sessionConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const test = promisesOf(storeName, openStore)
 

@@ -1,7 +1,6 @@
 import type { CallClosing, Settled } from '../../../src/ledger/call.ts'
 import { accountOf, addToMonth, type CallModel, floorKey, type World } from './simulation-world.ts'
 
-/** The answer that a store should give to a closing, and the changes that it should make. */
 export function settle(world: World, closing: CallClosing): Settled | 'rejected' {
   const call = world.calls.get(closing.requestId)
   if (call === undefined) return 'rejected'
@@ -38,7 +37,6 @@ function learn(world: World, call: CallModel, { costNanos, listNanos }: CallClos
   })
 }
 
-/** The changes that the start after a crash should make; returns the number of calls it interrupts. */
 export function interrupt(world: World): number {
   const open = [...world.calls.values()].filter((call) => call.state === 'in_flight')
   for (const call of open) {

@@ -3,7 +3,6 @@ import { inspect, isDeepStrictEqual } from 'node:util'
 import type { Move } from './simulation-moves.ts'
 import { copyWorld, type World } from './simulation-world.ts'
 
-/** A move and the store's answer. */
 export interface Played {
   readonly move: Move
   /** `rejected` if the store threw. */
@@ -11,10 +10,7 @@ export interface Played {
   readonly error: string | null
 }
 
-/**
- * Moves that are sent at once may be decided in any order, but there must be such an order: returns the world after an
- * order in which each move is answered as the store answered, and every look afterwards shows what the store showed.
- */
+/** Resolves with the world after an order of the moves that explains all answers and all later reads. */
 export function explain(before: World, played: readonly Played[], seen: readonly Played[]): World {
   const after = findOrder(before, played, seen)
   if (after !== null) return after

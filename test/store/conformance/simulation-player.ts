@@ -7,7 +7,6 @@ import * as moves from './simulation-moves.ts'
 import type { Random } from './simulation-random.ts'
 import { accountOf, type CallModel, endOf, type KeyModel, type World } from './simulation-world.ts'
 
-/** The rules of a run. */
 export interface Rules {
   readonly words: string
   /** Whether holds count against limits, or only settled costs. */

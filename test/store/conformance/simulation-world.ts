@@ -2,10 +2,7 @@ import type { CallState } from '../../../src/kernel/vocabulary.ts'
 import type { KeyRecord } from '../../../src/keys/key-store.ts'
 import type { Balance } from '../../../src/ledger/account.ts'
 
-/**
- * The expected content of the store, in memory. It shares only types with src: every rule is written here a
- * second time, from the specification. Values are replaced, never changed, so that a copy is cheap.
- */
+/** It shares only types with src. Values are replaced, never changed, so that a copy is cheap. */
 export interface World {
   nowMs: number
   readonly accounts: Map<string, Balance>

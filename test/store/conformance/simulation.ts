@@ -4,11 +4,7 @@ import { type OpenMortalStore, RULES, rulesOf, SimulationRun } from './simulatio
 
 const STEPS = 250
 
-/**
- * These seeds are the same in every run; new seeds follow them. There is one per set of rules. They reach the
- * rarest cases within the steps: credit spent exactly, the revocation of an expired key, a rotation that must
- * not prolong the old key.
- */
+/** The same in every run, one per set of rules. They reach the rarest cases within the steps. */
 export const SEEDS_OF_RULES = [15, 19, 23]
 
 /** The others once found a cap above 1,000 USD, and a hold floor of the month before. */
@@ -20,11 +16,7 @@ const EVERY_ANSWER = [
   ...['held by budget', 'held by credit', 'booked', 'booked before', 'rejected', 'death', 'changed', 'final'],
 ]
 
-/**
- * Conformance test of random sequences: admissions, settlements, edits, revocations, expiry, crashes and
- * month ends. Each answer and figure is compared with a model of the store. A failure prints its seed and
- * step; `SIMULATION_SEED=<seed>` repeats that seed.
- */
+/** Compares each answer with a model. A failure prints its seed; `SIMULATION_SEED=<seed>` repeats it. */
 export function simulationConformance(
   storeName: string,
   openStore: OpenMortalStore,

@@ -25,7 +25,6 @@ async function addSocket(store: Store, key: string, socketId: string, turns: rea
   }
 }
 
-/** Conformance tests of socket records: a handshake and its turns. */
 export function socketConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const test = promisesOf(storeName, openStore)
 

@@ -3,7 +3,6 @@ import type { StoreUnderTest } from './fixtures.ts'
 
 type Row = Readonly<Record<string, unknown>>
 
-/** All possible groupings. */
 export const GROUPINGS = [
   [],
   ['day'],

@@ -30,7 +30,6 @@ interface Use {
   readonly more?: Parameters<typeof closing>[1]
 }
 
-/** A call from its admission to its settlement; resolves with its id. */
 async function use(store: Store, { key, atMs = NOON, model = 'm', more = {} }: Use): Promise<string> {
   calls += 1
   const id = `req_${calls}`
@@ -62,7 +61,6 @@ async function readPages(store: Store, query: UsageQuery, between = async () => 
   return assert.fail('the pages do not end')
 }
 
-/** Conformance tests of usage. */
 export function usageConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const test = promisesOf(storeName, openStore)
 

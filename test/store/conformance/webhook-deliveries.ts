@@ -8,7 +8,6 @@ import { promisesOf } from './promise.ts'
 
 const SOON = NOON + 1_000
 
-/** Conformance tests of webhook endpoints and deliveries. */
 export function webhookDeliveryConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const test = promisesOf(storeName, openStore)
   const deliveriesOf = async (store: Store, name: string) => {
