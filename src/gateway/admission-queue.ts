@@ -1,10 +1,7 @@
 import { limits } from '../kernel/limits.ts'
 import type { Admission } from '../ledger/call.ts'
 
-/**
- * How often the first call of a queue asks again. Other nodes and the command line can free budget without notifying
- * this node.
- */
+/** Interval at which the first call of a queue asks again: other nodes free budget without notifying this one. */
 const POLL_MS = 1_000
 
 /** How many calls of a queue may ask at the same time. The database decides about them in order, in one batch. */
@@ -51,7 +48,7 @@ export class AdmissionQueues {
     this.#accounts.get(accountId)?.signal()
   }
 
-  /** Makes the first call of every queue ask again. Call it when limits or credit have changed. */
+  /** Call it when limits or credit have changed. */
   signalAll(): void {
     for (const queue of [...this.#budgets.values(), ...this.#accounts.values()]) queue.signal()
   }
@@ -61,7 +58,6 @@ export class AdmissionQueues {
     for (const entry of [...this.entries]) entry.end('timed_out')
   }
 
-  /** The queue of the limit that blocks a call. */
   queueOf({ by, budgetId, accountId }: Held): Queue {
     const isOfKey = by.limit === 'budget' && by.budget.scope === 'key'
     const [queues, id] = isOfKey ? [this.#budgets, budgetId] : [this.#accounts, accountId]

@@ -30,7 +30,6 @@ export type AdmitResult =
   | ({ readonly kind: 'refused' } & Denial)
   | { readonly kind: 'client_left' }
 
-/** The account's own upstream, else the installation's. */
 export function upstreamFor(
   accountId: string,
   own: OwnUpstream | null,
@@ -40,10 +39,7 @@ export function upstreamFor(
   return own === null ? upstreams[surface] : ownUpstreams.open(accountId, surface, own)
 }
 
-/**
- * The upstream of an admitted call: the account's own, as of admission, or the installation's. The account's upstream
- * key is redacted from everything that is recorded.
- */
+/** As of admission. The account's upstream key is redacted from everything that is recorded. */
 export function upstreamUnder(
   call: IdentifiedCall,
   { accountId, terms }: Admission & { readonly kind: 'admitted' },

@@ -26,10 +26,7 @@ export interface CallOutcome {
   readonly stored?: Stored | null
 }
 
-/**
- * A stored response whose stream was cut. `stated`: upstream stated its usage. `deferred`: still running, billed later.
- * `deleted`: perhaps deleted by a client. `missing`: not found upstream. `silent`: ended without usage.
- */
+/** A stored response whose stream was cut. `deferred`: still running, billed later. `silent`: ended without usage. */
 export type Stored =
   | { readonly kind: 'stated'; readonly metered: Metered }
   | ({ readonly kind: 'deleted' } & HeldFigures)
@@ -63,12 +60,7 @@ export function billWithoutCost(head: ReplyHead | null): Bill {
 
 export const LOST: Bill = { ...NOTHING_BILLED, state: 'interrupted' }
 
-/**
- * The bill of a call, however it ended. If upstream did not receive the whole request, the call is released. If
- * upstream received it and closed the connection without an answer, it is free for the customer and counted as lost. An
- * error reply is free. Any other call of a metered endpoint costs the usage that upstream states; usage that is not
- * stated is estimated, and the bill is flagged `estimated`.
- */
+/** Only usage that is stated or estimated costs. Unsent calls and errors are free; a missing answer is lost. */
 export function billCall(call: BilledCall, seen: CallOutcome, billing: Billing): Bill | Promise<Bill> {
   const { plan } = call
   const { stored } = seen
@@ -192,10 +184,7 @@ interface RatedUsage {
   readonly estimated: boolean
 }
 
-/**
- * The cost from the stated usage, or from the characters of a speech request. Null if the usage is incomplete or
- * implausible.
- */
+/** Null if the usage is incomplete or implausible. */
 function rateSaid({ plan, request, admission }: BilledCall, metered: Metered): RatedUsage | null {
   const { terms } = admission
   if (!metered.inputKnown) {
@@ -216,10 +205,7 @@ function rateSaid({ plan, request, admission }: BilledCall, metered: Metered): R
 
 const STALLED_MS = 5_000
 
-/**
- * How the call ended. An error that upstream states counts as broken. If the client was not reading when the reply broke,
- * upstream may have cut it for that reason.
- */
+/** If the client was not reading when the reply broke, upstream may have cut it for that reason. */
 function endedAs({ end, head, metered, times, stored }: CallOutcome): EndedAs {
   const isBroken = stored?.kind === 'missing' || (metered?.error ?? null) !== null
   if (end.kind === 'complete') return isBroken ? 'broken' : 'whole'

@@ -146,8 +146,7 @@ function logBodies({ exchange }: AdmittedCall, { store, bodiesBytesMax, clock }:
       ])
       if (sent === null && received === null) return
       await store.storeBodies({ requestId, request: sent, response: received, atMs })
-      // Delete only some bodies. If many small bodies have to go, the next call or the hourly retention deletes the
-      // rest.
+      // Delete only some: the next call or the hourly retention deletes the rest.
       await store.trimBodies(bodiesBytesMax, BODIES_DELETED_AT_ONCE)
     },
   }

@@ -47,10 +47,7 @@ function passed({ upstreamMs, overheadMs, bytesIn, bytesOut }: CallRecord) {
   return { upstreamMs, overheadMs: overheadMs ?? 0, bytesIn, bytesOut }
 }
 
-/**
- * Bills calls whose object has ended, at the prices and discount of the day of the call. Each record is closed once: by
- * a client's read, the poller or another node. False: the bill waits for the store or for results.
- */
+/** Bills at the prices of the creating call's day. Closes each record once. False: waits for the store or results. */
 export function createDeferredBills(parts: DeferredBillParts) {
   const { store, settler, counts, queues, clock, log, names, estimates } = parts
 
@@ -144,7 +141,6 @@ export function createDeferredBills(parts: DeferredBillParts) {
       const usage = withNewContainers(stated, metered, parts)
       return await closeAll(object, billOf(call, usage, rating, version))
     },
-    /** Bills the lines of the results, with one record per model. */
     async settleBatch(
       object: DeferredObject,
       { usage: { stopReason }, requestsFor = null }: Metered,

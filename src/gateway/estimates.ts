@@ -160,10 +160,7 @@ export interface ReplyTimes {
   readonly silentMs: number
   /** From upstream's first event to the end, minus the client's pauses; null for a reply without events. */
   readonly generatedMs: number | null
-  /**
-   * How long the client had not been reading when the reply ended, or shortly before: the reply may have ended during
-   * that pause.
-   */
+  /** How long the client had not been reading when the reply ended, which may be why it ended. */
   readonly stalledMs: number
 }
 

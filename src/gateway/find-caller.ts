@@ -13,10 +13,7 @@ export interface FoundCaller {
   readonly balanceNanos: Nanos | null
 }
 
-/**
- * Looks up a key outside admission, if an answer depends on it. Most calls need no lookup, because admission checks
- * their keys. `isPaid`: also refuse a key whose budget or credit is exhausted.
- */
+/** For answers that depend on the key outside admission. `isPaid`: also refuse a key without budget or credit. */
 export async function findCaller(
   digest: Uint8Array,
   isPaid: boolean,

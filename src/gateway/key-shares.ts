@@ -92,7 +92,6 @@ export class ByteBudget {
   }
 }
 
-/** The memory of one body. */
 export class TakenBytes {
   readonly #budget: ByteBudget
   readonly #keyName: string

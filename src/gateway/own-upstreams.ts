@@ -35,7 +35,6 @@ export class OwnUpstreams {
     return this.#isUsed
   }
 
-  /** Reads the upstreams of all accounts from the database. */
   async learn(store: OwnUpstreamStore): Promise<void> {
     // Most installations have none: SQLite then need not start a thread for long reads.
     this.#isUsed = await store.hasOwnUpstreams()
@@ -100,7 +99,6 @@ export class OwnUpstreams {
   }
 }
 
-/** The installation's upstreams. The simulator serves only while no account has its own. */
 export function unlessSimulated(
   configured: Readonly<Record<Surface, Upstream | null>>,
   isSimulator: boolean,
@@ -118,7 +116,6 @@ export function unlessSimulated(
   }
 }
 
-/** Encrypts upstream keys for the management API. */
 export function upstreamKeys(
   config: Pick<Config, Surface>,
   sealer: SecretSealer,

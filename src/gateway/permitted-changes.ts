@@ -56,10 +56,7 @@ function requestFate(lower: string): RequestLine['fate'] {
   return CLIENT_ACCOUNT_HEADERS.has(lower) || isHopByHop(lower) ? 'stays' : 'goes'
 }
 
-/**
- * The client's header lines with the permitted changes. The case, order and duplicates of headers stay, and so does the
- * position of the credential.
- */
+/** The case, order and duplicates of headers stay, and so does the position of the credential. */
 export function toUpstreamHeaders(headers: RawHeaders, upstream: UpstreamHeaders): string[] {
   const { ownPrefix, bodyEdited } = upstream
   let plainReply = upstream.plainReply
@@ -109,10 +106,7 @@ function replyFate(lower: string): ReplyLine['fate'] {
   return isHopByHop(lower) ? 'stays' : 'goes'
 }
 
-/**
- * Upstream's header lines for the client. Case, order and duplicates stay; hop-by-hop lines and lines with our prefix
- * are removed.
- */
+/** Case, order and duplicates stay; hop-by-hop lines and lines with our prefix are removed. */
 export function toReplyHeaders(headers: RawHeaders, framing: ReplyFraming): string[] {
   const { chunkable, ownPrefix } = framing
   const nominated = nominatedIn(headers)
@@ -198,7 +192,6 @@ export function announcedTrailers(names: HeaderNames): string {
 
 export interface PreparedBody {
   readonly content: UpstreamBody
-  /** The length that the client stated. */
   readonly lengthBytes: number | null
   /** The gateway asked for usage on the client's behalf, so the added usage is removed from the reply. */
   readonly usageAdded: boolean
@@ -239,10 +232,7 @@ function usageSplice({ headers }: Exchange, facts: RequestFacts, endpoint: Endpo
 /** The client was too slow while its body was streamed upstream. The message is for the client. */
 export class BodyTooSlow extends Error {}
 
-/**
- * A separate stream for the request body. It can be destroyed while the request stays open for an answer. All chunks of
- * one socket read are sent as one, because a client may send one byte in each.
- */
+/** Can be destroyed while the request stays open for an answer. A client may send one byte per chunk: join them. */
 function bridge({ req }: Exchange, times: BodyTimes, onChunk: (chunk: Buffer) => void): Readable {
   let chunks: Buffer[] = []
   let bytes = 0

@@ -35,10 +35,7 @@ import {
 import { isGiven, modelAsked } from '../providers/request-members.ts'
 import { SURFACES } from '../providers/surfaces.ts'
 
-/**
- * Everything that is decided about a call before admission: its bound, models and pricing. Later price changes do not
- * affect it.
- */
+/** Decided before admission: bound, models and pricing. Later price changes do not affect the call. */
 export interface CallPlan {
   readonly modelAsked: string | null
   /** The endpoint's default model, if the request names none and refers to no stored object that could name one. */

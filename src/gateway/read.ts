@@ -203,9 +203,7 @@ function isEncoded({ headers }: Exchange): boolean {
   return codingOf(firstValue(headers, 'content-encoding')) !== 'identity'
 }
 
-/**
- * Whether a repeated header has different values. The gateway would use the first value, and upstream may use the last.
- */
+/** The gateway would use the first value, and upstream may use the last. */
 export function hasConflictingValues(headers: RawHeaders, name: string): boolean {
   const values = valuesOf(headers, name)
   return values.length > 1 && new Set(values).size > 1
@@ -266,10 +264,7 @@ export async function readBody(
   return { kind: 'read', body: { kind: 'held', held, lengthBytes }, facts, unreadable: detail }
 }
 
-/**
- * Decodes and reads a compressed body once it is complete: a slow client must not occupy a decoding slot. Null if the
- * client left.
- */
+/** Waits for the whole body: a slow client must not occupy a decoding slot. Null if the client left. */
 async function readEncoded(
   exchange: Exchange,
   held: HeldBody,

@@ -235,7 +235,6 @@ export function refuseUnconfigured(surface: Surface): Refusal {
   return refuse('surface_not_configured', message)
 }
 
-/** Refuses paths that are served to no key. */
 export function refuseEndpoint(
   { exchange, target: { path }, endpoint }: Call,
   { minting, stateful }: { readonly minting: 'pass' | 'refuse'; readonly stateful: 'pass' | 'refuse' },
@@ -408,7 +407,6 @@ export function recordRefusal(
   })
 }
 
-/** The facts of a request for its record, without secrets. */
 export function describeCall({ exchange, target, surface, socketId }: Call, modelAsked: string | null) {
   const { names, requestId, method, headers, clientIp } = exchange
   return {

@@ -62,10 +62,7 @@ interface ReplyParts {
   readonly onObject: ((named: Shown) => void) | null
 }
 
-/**
- * Passes a reply from upstream to the client. It lets the meter observe the reply, removes injected usage, and writes
- * it chunk by chunk, or buffers it until its figures are known. If the client is slow, upstream is paused.
- */
+/** Passes a reply chunk by chunk, or buffers it until its figures are known. A slow client pauses upstream. */
 export class Reply implements ReplyReceiver {
   readonly #exchange: Exchange
   readonly #parts: ReplyParts
@@ -92,8 +89,7 @@ export class Reply implements ReplyReceiver {
   #lastEventBytes = 0
   #lastEventTimer: NodeJS.Timeout | null = null
   #bytesOut = 0
-  // While one of these is true, upstream is not read: the client does not accept bytes, or the decoded copy lags
-  // behind.
+  // While one of these is true, upstream is not read.
   #isClientFull = false
   #behind: Promise<void> | null = null
 
@@ -176,17 +172,13 @@ export class Reply implements ReplyReceiver {
       return
     }
     this.#writeHead(areFiguresKnown ? { costNanos: 0n, listNanos: 0n, balanceNanos } : null, !areFiguresKnown)
-    // Send the head with the first body bytes if they came in the same packet, else alone: a client may need the head
-    // long before there is a body.
+    // A client may need the head long before there is a body.
     queueMicrotask(() => res.flushHead())
     // In an encoded stream the last event is not recognised in time, and an image stream has several final events.
     this.#buffersLast = this.#hasTrailers && isEvents && coding === 'identity' && reader !== 'images'
   }
 
-  /**
-   * Connects the meter to the reply or to a decoded copy. The meter misses no byte: upstream waits if it is behind. It
-   * also removes injected usage.
-   */
+  /** The meter misses no byte: upstream waits if the meter is behind. */
   #observe(
     status: number,
     coding: ReturnType<typeof codingOf>,
@@ -303,10 +295,7 @@ export class Reply implements ReplyReceiver {
     this.#meter = null
   }
 
-  /**
-   * False: the client applies back-pressure. The last event of a stream is buffered for the figures; everything else
-   * passes.
-   */
+  /** False: the client applies back-pressure. Only the last event of a stream is buffered, for the figures. */
   #deliver(bytes: Buffer): boolean {
     // The client has left, so there is no back-pressure. The rest of the reply is only observed.
     if (this.#exchange.res.destroyed) return true

@@ -124,18 +124,12 @@ export function createSettler(parts: SettlerParts) {
     get isSound(): boolean {
       return spool?.isSound ?? true
     },
-    /**
-     * Null if the store did not accept the settlement in the time that an answer may wait; it is then still pending.
-     * `onSettled` is called once the store has it.
-     */
+    /** Null if the store did not accept it in time; it is then pending, and `onSettled` is called later. */
     async settle(closing: CallClosing, onSettled: OnSettled): Promise<Settled | null> {
       const first = await begin(closing, onSettled)
       return 'atLast' in first ? await waitFor(first) : first
     },
-    /**
-     * Replays the settlements that an earlier process left in the spool. `onBooked` is called for those that were new.
-     * Never rejects.
-     */
+    /** Replays the spool of an earlier process. `onBooked`: for those that were new. Never rejects. */
     async replay(closings: readonly CallClosing[], onBooked: (closing: CallClosing) => void): Promise<void> {
       const toCome = closings.values()
       replaysToCome = closings.length

@@ -86,10 +86,7 @@ function plain(address: string): string {
   return mapped?.[1] ?? address
 }
 
-/**
- * An address without its port, which some proxies add. An address with a zone is rejected, because zones have no
- * meaning here.
- */
+/** Without the port that some proxies add. An address with a zone is rejected. */
 function addressIn(text: string): string | null {
   const [, bracketed, v4, bare = ''] =
     /^\s*(?:\[([^\]%]+)\](?::\d+)?|([\d.]+):\d+|([^\s%]+))\s*$/.exec(text) ?? []

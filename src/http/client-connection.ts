@@ -41,9 +41,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
   readonly #owner: ConnectionOwner
   readonly #reader: MessageReader
   #turn: Turn | null = null
-  /** The current request, until it has arrived in full. */
   #arriving: IncomingRequest | null = null
-  /** The bytes after the current request. */
   #ahead: Buffer = NOTHING
   #isLast = false
   /** Receives the bytes after the last request, if it asked for an upgrade. */
@@ -97,8 +95,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     if (this.#waitingSinceMs === null) return
     const waitedMs = nowMs - this.#waitingSinceMs
     if (this.#headBegun && waitedMs >= limits.headTimeoutMs) this.#onBroken(headTimeout(), null)
-    // A connection that never sent a byte was opened in advance by a browser or a pool. Send no 408, which it would
-    // read as the answer to its next request.
+    // No 408 on a connection opened in advance: it would be read as the answer to the next request.
     const idleMs = this.#isNew ? limits.headTimeoutMs : limits.keepAliveTimeoutMs
     if (!this.#headBegun && waitedMs >= idleMs) this.socket.destroy()
   }
@@ -159,10 +156,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     this.#goOn()
   }
 
-  /**
-   * Receives bytes after the current request. If too many wait, we stop reading and would not notice that the client
-   * leaves. So if the reply can still say `Connection: close`, they are dropped instead.
-   */
+  /** If too many bytes wait, they are dropped: without reading we would not notice that the client leaves. */
   beyond(chunk: Buffer): void {
     if (this.#raw !== null) this.#raw.arrived(chunk)
     else if (!this.#isLast)
@@ -233,12 +227,10 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     else this.socket.end()
   }
 
-  /** Starts the next request once the previous one was received and answered in full. */
   #goOn(): void {
     const turn = this.#turn
     if (turn === null || !turn.reply.writableFinished || !turn.request.complete) return
-    // Each pipelined request waits for another turn of the event loop. Otherwise thousands of them, answered at once,
-    // would stop all other connections for seconds.
+    // Otherwise thousands of pipelined requests would stop all other connections for seconds.
     if (this.#ahead.length > 0) setImmediate(this.#next)
     else this.#next()
   }
@@ -282,7 +274,6 @@ function headTimeout(): WireError {
   return Object.assign(new Error('the head did not arrive in time'), { code: HEAD_TIMEOUT })
 }
 
-/** The parts of a parsed head that decide the surface, whose error shape is used. */
 function headTextOf({ method, target, httpVersion, headers }: IncomingRequest): string {
   const lines = [`${method} ${target} HTTP/${httpVersion}`]
   for (let i = 0; i < headers.length; i += 2) lines.push(`${headers[i]}: ${headers[i + 1]}`)

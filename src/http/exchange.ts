@@ -4,7 +4,6 @@ import type { IncomingRequest } from './incoming-request.ts'
 import type { OutgoingReply } from './outgoing-reply.ts'
 import type { RawHeaders } from './raw-headers.ts'
 
-/** One request and its response. */
 export interface Exchange {
   readonly req: IncomingRequest
   readonly res: OutgoingReply
@@ -42,10 +41,7 @@ export const UNREAD_BYTES_MAX = 128 * 1024 ** 2
 const unread = new Map<OutgoingReply, number>()
 let unreadBytes = 0
 
-/**
- * Counts the memory of an unread reply. Beyond the limit, the connection whose reply has waited longest is closed, so
- * that clients that read nothing cannot use up the memory.
- */
+/** Clients that read nothing must not use up the memory: closes the connection that has waited longest. */
 function countUnread(res: OutgoingReply, bytes: number): void {
   unread.set(res, bytes)
   unreadBytes += bytes
@@ -73,10 +69,7 @@ export interface StreamedReply {
   readonly chunks: AsyncIterable<Buffer>
 }
 
-/**
- * Sends the reply chunk by chunk. The head goes with the first chunk, so an earlier failure can still become an error
- * response.
- */
+/** The head goes with the first chunk, so an earlier failure can still become an error response. */
 export async function sendStream(exchange: Exchange, reply: StreamedReply): Promise<void> {
   const { req, res } = exchange
   const begin = () => {
@@ -106,7 +99,6 @@ export async function sendStream(exchange: Exchange, reply: StreamedReply): Prom
   }
 }
 
-/** Resolves when the client can receive more or has left. */
 function untilRoom({ res }: Exchange): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {

@@ -61,11 +61,7 @@ const spans: number[] = []
 let spanCount = 0
 let loads = 0
 
-/**
- * Reads HTTP/1 messages from a connection. llhttp decides grammar and framing; a body with a length is counted here and
- * passed as views of the arriving chunks. The results of a run are reported when it is over, so that no receiver is
- * called from within the parser.
- */
+/** llhttp decides grammar and framing. Receivers are called after a run, never from within the parser. */
 export class MessageReader {
   static readonly #llhttp = new Llhttp({
     onBegin: () => running.#onBegin(),
@@ -163,7 +159,6 @@ export class MessageReader {
     return null
   }
 
-  /** Passes a body whose length is known, without the parser. */
   #readSized(piece: Buffer, from: number): number {
     const to = Math.min(piece.length, from + this.#sizedLeft)
     this.#sizedLeft -= to - from

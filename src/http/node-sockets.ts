@@ -41,11 +41,7 @@ export function writeCoalesced(
   return socket.write(bytes, onWritten)
 }
 
-/**
- * Makes an accepted connection read into the shared buffer. Node lets only connecting sockets choose their buffer, so
- * the handle moves to a new socket. The accepted socket must not be used any more, and Node's server no longer counts
- * the connection.
- */
+/** Moves the handle to a new socket: only connecting sockets choose their buffer. Do not use `accepted` again. */
 export function adoptSocket(accepted: Socket, onChunk: (chunk: Buffer) => void): Socket {
   const handed = accepted as unknown as Internals
   const handle = handed._handle
@@ -100,7 +96,7 @@ function holdUntilClosed(socket: Socket, release: () => void): void {
   socket.once('close', finish)
 }
 
-/** Throws if sockets lack the internals used above: bytes would be lost. */
+/** Without them bytes would be lost. */
 export function checkNodeSockets(): void {
   const socket: Partial<Internals> = new Socket() as unknown as Internals
   if (socket._handle === undefined) throw unsupportedNode('a socket has no `_handle`')

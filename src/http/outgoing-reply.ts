@@ -129,17 +129,13 @@ export class OutgoingReply {
     if (this.#head !== '' && !this.destroyed) this.#send('', EMPTY, '')
   }
 
-  /**
-   * Writes a chunk. Returns false if the caller must wait for `drain`. Chunks in the shared read buffer may be reused
-   * when this returns; others may not.
-   */
+  /** False: wait for `drain`. Chunks in the shared read buffer may be reused when this returns; others may not. */
   write(chunk: Buffer): boolean {
     if (this.destroyed || this.#ended || this.#framing === 'none' || chunk.length === 0) return true
     if (this.#framing !== 'chunked') return this.#send('', chunk, '')
     return this.#send(`${chunk.length.toString(16)}\r\n`, chunk, '\r\n')
   }
 
-  /** Adds trailers, which only a chunked body can have. */
   addTrailers(lines: readonly string[]): void {
     this.#trailers += serialiseHeaders(lines)
   }
@@ -155,10 +151,7 @@ export class OutgoingReply {
     if (this.#unwritten === 0) this.#finish()
   }
 
-  /**
-   * Closes the connection before the body is complete, so that the client cannot mistake the sent part for the whole.
-   * If the end of the connection is the end of the body, only a reset shows that it was cut.
-   */
+  /** Closes the connection so that the sent part does not seem whole, by a reset if its end is the body's end. */
   cut(): void {
     const socket = this.#socket
     if (this.destroyed) return

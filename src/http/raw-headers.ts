@@ -33,7 +33,7 @@ export function isNamed(line: string, name: string): boolean {
   )
 }
 
-/** All values of a header, in order. Here and in the functions below, `name` is lower case and begins with a letter. */
+/** Here and in the functions below, `name` is lower case and begins with a letter. */
 export function valuesOf(headers: RawHeaders, name: string): string[] {
   const values: string[] = []
   for (let i = 0; i < headers.length; i += 2) {
@@ -99,10 +99,7 @@ function bestMatch(weights: ReadonlyMap<string, number>, type: string) {
   return { weight: 0, vagueness: ranges.length }
 }
 
-/**
- * Headers that belong to the connection and not to the message. `te` and `trailer` are among them, because trailers are
- * negotiated per hop.
- */
+/** `te` and `trailer` are among them, because trailers are negotiated per hop. */
 const HOP_BY_HOP: ReadonlySet<string> = new Set([
   ...'connection keep-alive proxy-connection proxy-authenticate te trailer'.split(' '),
   ...'transfer-encoding upgrade http2-settings'.split(' '),

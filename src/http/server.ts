@@ -13,10 +13,7 @@ import { type OutgoingReply, statusLine } from './outgoing-reply.ts'
 import { serialiseHeaders } from './raw-headers.ts'
 import { type CertificatePair, createTlsDoor } from './tls-door.ts'
 
-/**
- * Listen backlog. Beyond it the kernel resets connections: with Node's 511, 100 of 2,000 streams opened within five
- * seconds on a busy core. The kernel's own limit (`net.core.somaxconn`) may be lower.
- */
+/** Listen backlog. With Node's 511, 100 of 2,000 streams opened within five seconds on a busy core. */
 const CONNECTIONS_WAITING_MAX = 4_096
 
 export interface ServerParts {
@@ -36,10 +33,7 @@ export interface ServerParts {
 export interface HttpServer {
   listen(host: string, port: number): Promise<AddressInfo>
   useCertificate(certificate: CertificatePair): void
-  /**
-   * Stops accepting connections, lets running exchanges finish for up to `drainMs`, then cuts them. Returns how many
-   * were cut.
-   */
+  /** Lets running exchanges finish for up to `drainMs`. Returns how many were cut. */
   drain(drainMs: number): Promise<number>
 }
 

@@ -72,7 +72,7 @@ interface Handshake {
   isDone: boolean
 }
 
-/** Identifies a connection: the same for the accepted socket and the TLS socket on it. */
+/** The same for the accepted socket and the TLS socket on it. */
 function endsOf({ remoteAddress, remotePort, localAddress }: Socket): string {
   return `${remoteAddress} ${remotePort} ${localAddress}`
 }

@@ -12,10 +12,7 @@ export type ReplyReceiver = Pick<MessageReceiver, 'head' | 'data'>
 export type CallEnd =
   | { readonly kind: 'complete'; readonly trailers: string[] }
   | { readonly kind: 'cut'; readonly error: Error }
-  /**
-   * There was no response head. `sent`: upstream may have received part of the request. `whole`: it may have received
-   * all of it.
-   */
+  /** No response head. `sent`: upstream may have received a part; `whole`: all of the request. */
   | {
       readonly kind: 'failed'
       readonly error: Error
@@ -34,7 +31,6 @@ export interface UpstreamCall {
 
 export const HANDSHAKE_TIMEOUT = 'UPSTREAM_HANDSHAKE_TIMEOUT'
 
-/** The connection of a call. */
 interface CallCarrier {
   resume(call: PooledCall): void
   /** Closes the connection. Returns whether the whole request had been handed to the socket. */
@@ -153,10 +149,7 @@ export class PooledCall implements UpstreamCall, MessageReceiver {
   }
 }
 
-/**
- * The connection to upstream failed, or the request cannot be sent. The code distinguishes this from replies that are
- * not HTTP.
- */
+/** Distinguishes a failed connection from replies that are not HTTP. */
 export class UpstreamBroke extends Error {
   readonly code: string
 

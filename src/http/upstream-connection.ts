@@ -50,9 +50,7 @@ export class UpstreamPool {
   }
 
   send(call: PooledCall): void {
-    // Bytes, an end or a reset may have arrived on an idle connection while we were busy, and must be read first: an
-    // unsolicited reply would be taken for this call's reply. Sockets are polled once per turn of the event loop,
-    // usually before this code, so wait for one whole turn.
+    // Wait one turn, in which sockets are polled: an unsolicited reply may have arrived on an idle connection.
     if (this.#idle.length === 0) this.#connectFor(call)
     else if (this.#queued.push(call) === 1) setImmediate(this.#afterThisTurn)
   }
@@ -72,10 +70,7 @@ export class UpstreamPool {
     else this.#idle.push(connection)
   }
 
-  /**
-   * Discards the idle connections, because an upstream that sent an unsolicited reply on one connection may do so on
-   * others.
-   */
+  /** An upstream that sent an unsolicited reply on one connection may do so on others. */
   unsolicited(): void {
     const idle = this.#idle
     this.#idle = []
@@ -165,10 +160,7 @@ function secureConnector(host: string, url: URL): Connect {
   }
 }
 
-/**
- * Makes one upstream call, with back-pressure in both directions. No request is sent twice, because upstream would bill
- * both.
- */
+/** No request is sent twice, because upstream would bill both. */
 export function callUpstream(
   pool: UpstreamPool,
   request: UpstreamRequest,
@@ -380,10 +372,7 @@ function reusableMs(head: MessageHead, method: string): number {
   return Math.max(0, Math.min(Number(timeout) * 1_000 - MARGIN_MS, IDLE_MS_MAX))
 }
 
-/**
- * Whether upstream may send a body that the protocol forbids. If the headers of a 204 or 304 announce a body, upstream
- * may send it, and it would be read as the next reply.
- */
+/** If a 204 or 304 announces a body, upstream may send it, and it would be read as the next reply. */
 function mayHaveUnannouncedBody({ status, headers }: MessageHead): boolean {
   if (status !== 204 && status !== 304) return false
   return Number(firstValue(headers, 'content-length') ?? 0) > 0 || hasHeader(headers, 'transfer-encoding')

@@ -7,10 +7,7 @@ export type Outcome<Answer> =
   | { readonly ok: false; readonly error: Error }
 
 export interface BatcherParts<Command, Answer> {
-  /**
-   * Runs one transaction. Answers are in the order of the commands. If it rejects, no command took effect, unless the
-   * error says otherwise.
-   */
+  /** Answers are in the order of the commands. If it rejects, none took effect, unless the error says otherwise. */
   send(batch: readonly Command[]): Promise<readonly Outcome<Answer>[]>
   /** Maximum commands per batch: statements must be short, because others wait for the rows they lock. */
   readonly batchMax: number
@@ -42,10 +39,7 @@ export interface Batcher<Command, Answer> {
   close(): Promise<void>
 }
 
-/**
- * Sends commands to the database one batch at a time. Commands that arrive while a batch runs form the next one, so
- * batches grow under load and a lone command never waits.
- */
+/** Commands that arrive while a batch runs form the next: batches grow under load, a lone command never waits. */
 export function createBatcher<Command, Answer>(
   parts: BatcherParts<Command, Answer>,
 ): Batcher<Command, Answer> {
@@ -136,7 +130,6 @@ export function createBatcher<Command, Answer>(
         }
         queue.push(item)
         if (queue.length > 1 || isBusy) return
-        // Commands of the same turn of the event loop join the batch.
         if (isEager && wasAlone) sendNext()
         else setImmediate(sendNext)
       })
@@ -160,7 +153,6 @@ const COMMIT_SECONDS_BOUNDS = [
   ...[0.1, 0.25, 0.5, 1, 2.5],
 ]
 
-/** Counters of transactions. */
 export class CommitCounts {
   readonly batchCalls = new Histogram(BATCH_CALLS_BOUNDS)
   readonly commitSeconds = new Histogram(COMMIT_SECONDS_BOUNDS)

@@ -22,11 +22,7 @@ export interface DataDirLock {
   release(): void
 }
 
-/**
- * One gateway per data directory. The lock is an open exclusive transaction on a separate small database. The operating
- * system drops it when the process ends, so a crash leaves no stale lock, and command-line tools can still use the real
- * database.
- */
+/** The operating system drops this lock (an open transaction on a small database) when the process ends. */
 export function lockDataDir(dataDir: string): DataDirLock | null {
   const db = new DatabaseSync(join(dataDir, 'serving.lock'), { timeout: 0 })
   try {
@@ -46,7 +42,6 @@ export interface StoreLocation {
 
 /** Opens the database for reading, while gateways run or not. Null: there is no database yet. */
 export async function openSnapshot({ dataDir, databaseUrl }: StoreLocation): Promise<Snapshot | null> {
-  // Load only the driver that is needed.
   if (databaseUrl === null)
     return await (await import('./sqlite/database.ts')).openSnapshot(join(dataDir, 'tollgate.db'))
   return await (await import('./postgres/ledger.ts')).openSnapshot(databaseUrl.reveal())

@@ -9,7 +9,6 @@ import {
 } from './export-rows.ts'
 import { type Column, SCHEMA_VERSION } from './schema.ts'
 
-/** Writes rows into the database, in the transaction of the import. */
 export type InsertRows = (
   table: string,
   columns: readonly Column[],
@@ -22,7 +21,7 @@ export type ImportInto = <T>(work: (insert: InsertRows) => Promise<T>) => Promis
 const BATCH_ROWS = 1_000
 const BATCH_CHARACTERS = 8 * 1024 * 1024
 
-/** Inserts the rows of an export. Returns their number. */
+/** Returns the number of rows. */
 export async function importLines(
   lines: AsyncIterable<string>,
   pepper: string,

@@ -96,10 +96,7 @@ function readOf(column: string): (value: unknown) => unknown {
   return (value) => (typeof value === 'bigint' ? Number(value) : value)
 }
 
-/**
- * A row as a record: its columns in camel case, flags as booleans, JSON parsed, amounts (`…_nanos`) as bigint and other
- * integers as numbers.
- */
+/** Columns in camel case, flags as booleans, JSON parsed, amounts (`…_nanos`) as bigint, other integers as numbers. */
 export function recordOf<Record extends object>(row: Row): Record {
   const record: { [name: string]: unknown } = {}
   for (const column in row) {

@@ -56,7 +56,7 @@ function parseIndex(name: string, text: string): Index {
 /** The version of the schema. A database of a later version is refused; an earlier one runs UPGRADES. */
 export const SCHEMA_VERSION = 1
 
-/** Migration statements for each store, by the version they lead to. */
+/** By the version that they lead to. */
 const UPGRADES: Readonly<Record<number, Readonly<Record<'sqlite' | 'postgres', string>>>> = {}
 
 export class NewerSchema extends InstallationError {
@@ -68,7 +68,6 @@ export class NewerSchema extends InstallationError {
   }
 }
 
-/** The statements that migrate a database of this version to the current one, in order. */
 export function upgradesFrom(version: number, store: 'sqlite' | 'postgres'): readonly string[] {
   if (version > SCHEMA_VERSION) throw new NewerSchema(version)
   const steps = Array.from({ length: SCHEMA_VERSION - version }, (_, i) => version + i + 1)

@@ -14,10 +14,7 @@ import { SETTINGS } from './operations/settings.ts'
 import { USAGE } from './operations/usage.ts'
 import { WEBHOOKS } from './operations/webhooks.ts'
 
-/**
- * All operations except admission and settlement, by where they run. Brief operations read a few rows; SQLite's writer
- * thread runs them between batches of calls.
- */
+/** Operations that read a few rows; SQLite's writer thread runs them between batches of calls. */
 export const BRIEF = {
   ...ACCOUNTS.brief,
   ...ADMIN_KEYS.brief,
@@ -51,15 +48,9 @@ export const REFUSED = REQUEST_LOG.refused
 /** Operations on bodies, for which SQLite has a file and a thread of its own. */
 export const BODIES = REQUEST_LOG.bodies
 
-/**
- * The store: one method per operation, each one transaction. Ids are looked up within the account: ids of other
- * accounts are not found.
- */
+/** One method per operation, each one transaction. Ids of other accounts are not found. */
 export interface Store extends Methods<typeof BRIEF & typeof REFUSED & typeof READS & typeof BODIES> {
-  /**
-   * Checks the key, the models, the price, the caps and the credit, and places the hold durably, before a byte goes
-   * upstream.
-   */
+  /** Checks key, models, price, caps and credit, and places the hold durably before a byte goes upstream. */
   admit(opening: CallOpening): Promise<Admission>
   /** Closes the call's hold, once, and adds its cost to the key's month, the balance and the day's rollup. */
   settle(closing: CallClosing): Promise<Settled>
@@ -69,7 +60,6 @@ export interface Store extends Methods<typeof BRIEF & typeof REFUSED & typeof RE
   close(): Promise<void>
 }
 
-/** The load of the store since the start of this process, for the metrics. */
 export interface StoreLoad {
   readonly batchCalls: Histogram
   /** Duration of these transactions: on SQLite mainly the fsync, on PostgreSQL the round trip and locks. */

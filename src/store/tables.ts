@@ -1,4 +1,3 @@
-/** The declaration of a table. */
 export interface TableParts {
   /**
    * Columns as `name kind`. The kind is text, integer, flag, json or bytes; `?`: may be null; `= …`: default, in SQL
@@ -19,10 +18,7 @@ export interface TableParts {
   readonly isExported?: boolean
 }
 
-/**
- * The schema of both stores, as data. Each table comes after the tables that it references. Amounts are nanodollars,
- * times are milliseconds (UTC).
- */
+/** Each table comes after those that it references. Amounts are nanodollars, times are milliseconds (UTC). */
 export const TABLE_PARTS: Readonly<Record<string, TableParts>> = {
   setting: { columns: 'name text, value text', key: 'name' },
 
@@ -108,10 +104,7 @@ export const TABLE_PARTS: Readonly<Record<string, TableParts>> = {
 
   price_version: { columns: 'id text, json text', key: 'id', isWide: true },
 
-  /**
-   * A process that serves calls. A fenced node cannot admit or settle calls, and is removed once it has no open call. A
-   * node raises its epoch when it does not know the outcome of an admission.
-   */
+  /** A fenced node cannot admit or settle. A node raises its epoch if it does not know the outcome of an admission. */
   node: {
     columns: `
       id text, name text, epoch integer = 1, started_at_ms integer, seen_at_ms integer,

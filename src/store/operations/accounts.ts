@@ -32,7 +32,6 @@ function* hasOwnUpstreams(): Operation<boolean> {
   return (yield sql`SELECT id FROM account WHERE ${HAS_OWN_UPSTREAMS} LIMIT 1`).length > 0
 }
 
-/** The accounts that have upstreams of their own. */
 function* readOwnUpstreams(): Operation<readonly Pick<AccountRecord, 'id' | 'upstreams'>[]> {
   const rows = yield sql`
     SELECT id, messages_url, messages_key, chat_url, chat_key FROM account WHERE ${HAS_OWN_UPSTREAMS}`
@@ -122,7 +121,6 @@ const updateAccount = atomic(function* (
   return { kind: 'done', account }
 })
 
-/** Reads an account that must exist. */
 function* readAccount(id: string, atMs: number): Operation<AccountRecord> {
   const account = yield* getAccount(id, atMs)
   if (account === null) throw new Error(`there is no account ${id}`)

@@ -87,7 +87,6 @@ export function admitCalls(
     if (decision.kind === 'wait')
       return { kind: 'held', by: decision.by, keyId, budgetId, accountId, balanceNanos }
 
-    // After this point the call is admitted.
     const { holdNanos, holdListNanos, accountHoldNanos } = decision
     if (!opening.hasHold) {
       const { requestId: id, modelAsked, endpoint } = opening

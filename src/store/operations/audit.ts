@@ -18,10 +18,7 @@ export interface AuditReport {
   readonly difference: Difference | null
 }
 
-/**
- * Recomputes every sum and price from the records and reports the first difference. Calls and credits are checked
- * before their sums, so that the report names the cause and not a consequence. `ask` must read one snapshot.
- */
+/** Checks calls and credits before their sums, so the first difference is the cause. `ask`: one snapshot. */
 export async function audit(
   ask: Ask,
   rateAgain: RateAgain,
@@ -120,10 +117,7 @@ const BATCH_CALLS = 5_000
 
 const RERATES = `FROM credit_call WHERE call_id = call.id AND once <> '${CREDIT_BACK}'`
 
-/**
- * Recomputes the price of each settled call from its usage and stored price version. After a rerate, the total paid for
- * a call equals its cost at the new prices.
- */
+/** After a rerate, the total paid for a call equals its cost at the new prices. */
 async function checkPrices(
   ask: Ask,
   rateAgain: RateAgain,

@@ -7,7 +7,6 @@ import { type Batch, step } from './operation.ts'
 import { NOTHING, prepare, prepareReads } from './prepared.ts'
 import { raw } from './sql.ts'
 
-/** Calls to settle and calls to admit in one transaction. */
 export interface CallBatch {
   readonly closings: readonly CallClosing[]
   readonly openings: readonly CallOpening[]
@@ -30,10 +29,7 @@ interface Owners {
 export interface BatchMemory {
   /** By the digest of the key, as text. */
   readonly owners: Map<string, Owners>
-  /**
-   * The calls that this process has admitted and not settled. The statement that closes one of them fails if the call is
-   * no longer in flight, or was deferred, and the batch must be run again without this memory.
-   */
+  /** Calls admitted but not settled here. If one has changed, its closing fails and the batch reads it again. */
   readonly openCalls: Map<string, CallRow>
   /** The settings of events; null: not read yet. */
   settings: EventSettings | null
@@ -131,10 +127,7 @@ const READ_FILE = prepare`
 
 const READ_CLOCK = prepare`SELECT now_ms() AS now_ms`
 
-/**
- * Locks and reads everything that the decisions of a batch depend on, in one step, after one that finds the owners of
- * keys and calls that are not in memory. Null: the node was fenced.
- */
+/** Locks and reads all that the decisions depend on, after finding unknown owners. Null: the node was fenced. */
 export function* readBatch(
   { closings, openings }: CallBatch,
   { node, clock, memory }: BatchParts,

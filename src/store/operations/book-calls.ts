@@ -34,7 +34,6 @@ export function batchOf(commands: readonly CallCommand[]): CallBatch {
   return { closings, openings }
 }
 
-/** The answers in the order of the commands. Null for a settlement of a call that does not exist. */
 export function answersOf(
   commands: readonly CallCommand[],
   { settled, admitted }: BookedCalls,
@@ -53,10 +52,7 @@ export function noCall([, { requestId }]: CallCommand): StoreRefused {
 /** The node of all calls that SQLite admits. Deferred calls belong to no node. */
 export const LOCAL_NODE = 'local'
 
-/**
- * Settles and admits calls in one transaction. The first step locks and reads, the last step writes. Settlements come
- * first, because they free parts of budgets. `fenced`: nothing was done, because the node was fenced.
- */
+/** Settlements come first, because they free parts of budgets. `fenced`: nothing was done. */
 export function* bookCalls(batch: CallBatch, parts: BatchParts): Batch<BookedCalls | 'fenced'> {
   const rows = yield* readBatch(batch, parts)
   if (rows === null) {
@@ -91,7 +87,6 @@ function remember(
 const READ_OPEN = prepare`
   SELECT id FROM call WHERE node_id = ${'text'} AND state = 'in_flight' ORDER BY id LIMIT ${'bigint'}`
 
-/** Closes open calls of a node as interrupted. Returns their number. */
 export function* interruptCalls(
   nodeId: string,
   limit: number,

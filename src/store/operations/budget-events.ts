@@ -13,12 +13,10 @@ import type { Operation } from './operation.ts'
 
 const CAP_PERCENT = 100
 
-/** The thresholds of a budget and the cap itself, ascending. */
 function thresholdsOf(percents: readonly number[]): readonly number[] {
   return [...new Set([...percents, CAP_PERCENT])].sort((a, b) => a - b)
 }
 
-/** The settings that decide which crossings are events. */
 export interface EventSettings {
   /** Percentages of a cap in ascending order, with 100. */
   readonly percents: readonly number[]

@@ -21,12 +21,7 @@ import { once } from './settings.ts'
 import { FOR_UPDATE, join, onPostgres, raw, type Sql, sql } from './sql.ts'
 import { insertInto } from './write-rows.ts'
 
-/**
- * The account's balance and the credit ledger. Every operation that changes a balance locks calls first, then the
- * account, then the days, as settlement does. It locks the account as late as possible, because all admissions wait for
- * it. A settlement from memory locks its call last: if a command credits a call in the instant it settles, PostgreSQL
- * ends one of the two as a deadlock, and it runs again.
- */
+/** Commands lock calls, then the account (late, because admissions wait for it), then days. */
 
 const BALANCE = raw('credited_nanos, charged_nanos, held_nanos, credit_enforced')
 
@@ -119,7 +114,6 @@ const creditBack = atomic(function* (
   })
 })
 
-/** The part of a ledger entry that belongs to one call. */
 export interface CallPart {
   readonly callId: string
   readonly day: string

@@ -14,16 +14,9 @@ import { atomic, type Operation } from './operation.ts'
 import { callRecord } from './request-log.ts'
 import { byStore, FOR_UPDATE, join, now, raw, type Sql, sql } from './sql.ts'
 
-/**
- * A deferred call is in flight and has an object. Its hold counts, and settlement closes it like any other call. It
- * belongs to no node, so the death of a node does not interrupt it. Its row in `deferred_object` has the time of the
- * next poll (`due_at_ms`) and the end of a node's claim on it (`claimed_until_ms`). There is no other state.
- */
+/** A deferred call is in flight, without a node; its row in `deferred_object` has the next poll and the claim. */
 
-/**
- * If a node was fenced while upstream answered, its call is `interrupted` and its hold is released. When the cost
- * becomes known, it is still charged, like a late settlement from the spool.
- */
+/** The call of a fenced node is `interrupted` and has no hold, but its cost is still charged when it becomes known. */
 const OPEN = raw("state IN ('in_flight', 'interrupted')")
 const CALL_IS_OPEN = sql`EXISTS (SELECT 1 FROM call WHERE call.id = deferred_object.call_id AND ${OPEN})`
 
@@ -127,10 +120,7 @@ function* hurryDeferred(surface: Surface, objectId: string, digest: Uint8Array):
   return rows.length > 0
 }
 
-/**
- * The paths of DELETEs with this credential that started after the call and may have succeeded. One scan of the index
- * on account and start.
- */
+/** The paths of DELETEs with this credential that started after the call and may have succeeded. */
 function* listDeletes({ requestId, surface, scope }: CallOfObject): Operation<readonly string[]> {
   const rows = yield sql`
     SELECT path FROM call WHERE account_id IN (${scope === '' ? sql`SELECT id FROM account` : sql`${scope}`})
@@ -162,10 +152,7 @@ const mayBeResults = atomic(function* (
   return true
 })
 
-/**
- * Each child takes its cost out of the hold of the batch until nothing is left of it, so the sum of holds does not
- * change. A batch that was interrupted meanwhile has no hold left.
- */
+/** Each child takes its cost out of the batch's hold until nothing is left, so the sum of holds does not change. */
 const openChildren = atomic(function* (children: readonly ChildCall[]): Operation<void> {
   for (const { requestId, parentId, model, rating, requests, costNanos, listNanos } of children) {
     const [opened] = yield sql`

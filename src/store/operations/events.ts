@@ -24,10 +24,7 @@ interface NewEvent {
   readonly onlyWebhookId?: string
 }
 
-/**
- * Records an event, and a delivery for each enabled webhook of the account that subscribes to it. Call it in the
- * transaction that causes the event. Returns the id; null if an event with the same `once` exists.
- */
+/** Call this in the transaction that causes the event. Null: an event with the same `once` exists. */
 export function* recordEvent(event: NewEvent, atMs: number): Operation<string | null> {
   const { accountId, type, actor, data, once, onlyWebhookId } = event
   const nowMs = yield* currentTime(atMs)
@@ -62,10 +59,7 @@ function newUlids(): IdSource {
 
 const CLOCK_STEP_MS = 10_000
 
-/**
- * Ids ascend within a transaction, so that its events are listed in order. If the clock was set back, later ids are
- * smaller.
- */
+/** Ids ascend within a transaction. If the clock was set back, later ids are smaller. */
 export function nextUlid(nowMs: number): string {
   if (nowMs < ulidMs - CLOCK_STEP_MS) ulids = newUlids()
   ulidMs = nowMs
@@ -119,10 +113,10 @@ function* listEvents(query: EventQuery): Operation<Page<EventRecord>> {
   return yield* listNewest({ select: EVENT, from: raw('event e'), where }, query, eventRecord)
 }
 
-/** The setting that holds the percentages of a cap, as JSON. */
+/** As JSON. */
 export const BUDGET_THRESHOLDS = 'budget_thresholds'
 
-/** The setting that holds the balance below which `balance.low` is emitted, in nanodollars. */
+/** In nanodollars. */
 export const BALANCE_LOW = 'balance_low_nanos'
 
 function* setBudgetThresholds(percents: readonly number[]): Operation<void> {
@@ -141,10 +135,7 @@ export function* readBalanceLow(): Operation<Nanos | null> {
 
 const PRUNED_AT_ONCE = 1_000
 
-/**
- * Deletes some expired rows, and fails some deliveries that will not be sent. Returns their number; 0 means that
- * nothing is left. Ids begin with their timestamp, so no index by age is needed.
- */
+/** Returns the number of deleted or failed rows. Ids begin with their time, so no index by age is needed. */
 const pruneEvents = atomic(function* (atMs: number): Operation<number> {
   const nowMs = yield* currentTime(atMs)
   const oldDelivery = `whd_${firstUlid(nowMs - limits.deliveryRetentionMs)}`

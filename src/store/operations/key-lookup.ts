@@ -18,11 +18,7 @@ import { insertInto } from './write-rows.ts'
 
 const KEY = raw('id, account_id, budget_id, name, expires_at_ms, revoked_at_ms')
 
-/**
- * Looks up a key before a large body is read, or for an own path. Counts as a use of an admin key, but not of an API
- * key, whose uses are its calls. SQLite's thread records the use later, with another write, so the lookup does not wait
- * for the disk.
- */
+/** Counts as a use of an admin key only: the uses of an API key are its calls. SQLite's thread writes the use later. */
 function* lookUpKey(digest: Uint8Array, atMs: number, by: LookUpBy = 'call'): Operation<KeyLookup> {
   const caller = yield* findCaller(sql`digest = ${digest}`, atMs)
   if (isUse(caller, by)) {
@@ -40,7 +36,7 @@ export function isUse(caller: KeyLookup, by: LookUpBy): caller is Exclude<KeyLoo
   return caller.kind === 'admin_key' || (caller.kind === 'api_key' && by === 'call')
 }
 
-/** Whether the key is usable and its account active. Does not count as a use of the key. */
+/** Does not count as a use of the key. */
 function* mayCall(keyId: string, atMs: number): Operation<boolean> {
   const rows = yield sql`
     SELECT k.id FROM api_key k JOIN account a ON a.id = k.account_id
@@ -49,7 +45,7 @@ function* mayCall(keyId: string, atMs: number): Operation<boolean> {
   return rows.length > 0
 }
 
-/** Finds the holder of a key. Does not count as a use of the key. */
+/** Does not count as a use of the key. */
 function* findCaller(which: Sql, atMs: number): Operation<KeyLookup> {
   const [key] = yield sql`SELECT ${KEY}, ${now(atMs)} AS now_ms FROM api_key WHERE ${which}`
   return key === undefined ? yield* lookUpAdminKey(which) : yield* apiCaller(key)

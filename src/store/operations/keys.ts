@@ -51,10 +51,7 @@ export function* getKey(accountId: string, id: string, atMs: number): Operation<
   return row === undefined ? null : keyRecord(row, atMs)
 }
 
-/**
- * Locks a key to change it. The lock waits for running admissions, and later ones wait for it; status and time are read
- * afterwards.
- */
+/** Locks a key to change it. Admissions and the change wait for each other; status and time are read afterwards. */
 function* lockKey(accountId: string, id: string, atMs: number): Operation<LockedKey | null> {
   yield onPostgres(sql`SELECT id FROM api_key WHERE account_id = ${accountId} AND id = ${id} FOR UPDATE`)
   const nowMs = yield* currentTime(atMs)
@@ -104,7 +101,6 @@ const revokeKey = atomic(function* (
   return key
 })
 
-/** Reads a key that must exist. */
 function* readKey(accountId: string, id: string, atMs: number): Operation<KeyRecord> {
   const key = yield* getKey(accountId, id, atMs)
   if (key === null) throw new Error(`there is no key ${id}`)
@@ -122,7 +118,6 @@ function* recordKey(
   yield* recordEvent({ accountId: key.accountId, type, actor, data }, atMs)
 }
 
-/** Records an event if a cap was set at or below the spend. */
 function* recordCaps(key: KeyRecord, changes: KeyChanges, actor: Actor, nowMs: number): Operation<void> {
   const { accountId, budgetId, month } = key
   const caps = [
@@ -180,7 +175,7 @@ function* listKeys(query: KeyQuery): Operation<Page<KeyRecord>> {
 
 type KeyName = Pick<KeyRecord, 'id' | 'name'>
 
-/** The names of keys, in any order. Skips keys that do not exist. */
+/** Skips keys that do not exist. */
 function* readKeyNames(ids: readonly string[]): Operation<readonly KeyName[]> {
   return (yield sql`SELECT id, name FROM api_key WHERE id IN (${join(ids)})`).map(recordOf<KeyName>)
 }
@@ -215,7 +210,6 @@ const COLUMNS = sql`k.id, k.account_id, k.budget_id, name, prefix, last4,
   ${raw(KEY_LIMITS.map(({ column }) => column).join(', '))}, created_at_ms, revoked_at_ms, rotated_from,
   ${LAST_USED} AS last_used_at_ms, month, day, spent_nanos, held_nanos, lost_nanos, day_spent_nanos`
 
-/** Keys, from the table or from a subquery of it, with their budgets. */
 function withBudget(keys: Sql): Sql {
   return sql`${keys} AS k JOIN budget AS b ON b.id = k.budget_id`
 }
@@ -227,7 +221,7 @@ function* insertKey(key: NewKey & { readonly budgetId: string } & Partial<KeyRec
 
 type KeyRow = Omit<KeyRecord, 'month'> & KeyMonth & { readonly month: string; readonly day: string }
 
-/** The record of a key. Sums of an earlier month or day are 0. */
+/** Sums of an earlier month or day are 0. */
 function keyRecord(row: Row, atMs: number): KeyRecord {
   const { month, day, spentNanos, heldNanos, lostNanos, daySpentNanos, ...key } = recordOf<KeyRow>(row)
   const isMonth = month === monthOf(atMs)
@@ -261,10 +255,7 @@ const sweepEvents = atomic(function* (atMs: number): Operation<boolean> {
   return isMore
 })
 
-/**
- * Records events for keys whose expiry, or some days before it, falls into this interval. Skips keys that were created
- * after that moment or have ended since. Returns whether there are more.
- */
+/** Skips keys that were created after that moment or have ended since. Returns whether there are more. */
 function* sweepExpiry(days: number | null, fromMs: number, nowMs: number): Operation<boolean> {
   const leadMs = (days ?? 0) * DAY_MS
   const prefix = days === null ? 'expired/' : `expiring/${days}/`

@@ -7,10 +7,7 @@ import { type Row, recordOf, text } from '../rows.ts'
 import { type ForEach, prepareUpdates } from './prepared.ts'
 import { raw } from './sql.ts'
 
-/**
- * The budgets and accounts that the calls of a batch share: locked and read once, changed in memory call by call,
- * written once. Every transaction locks them in this order: budgets, then accounts, each by id.
- */
+/** Shared by the calls of a batch: locked (budgets, then accounts, each by id) and read once, written once. */
 
 export const BUDGET_COLUMNS = `b.id, b.account_id, b.monthly_budget_nanos, b.daily_budget_nanos, b.requests_per_minute,
   b.budget_mode, b.month, b.spent_nanos, b.held_nanos, b.lost_nanos, b.has_floors, b.day, b.day_spent_nanos, b.minute,
@@ -114,7 +111,6 @@ export class MoneyRows {
     this.#changedBudgets.add(budget)
   }
 
-  /** Marks that the budget has hold floors this month. */
   markFloors(budgetId: string, month: string): void {
     const budget = this.budget(budgetId)
     if (budget.month === month) budget.hasFloors = true
@@ -175,10 +171,7 @@ function moveBudget(budget: BudgetState, move: Move): void {
   if (budget.day === day) budget.daySpentNanos += costNanos
 }
 
-/**
- * The budgets of a key on this day. `atMs` may be before this day if the clock was set back; their reset is always
- * after it.
- */
+/** `atMs` may be before this day if the clock was set back; the reset is always after it. */
 export function keyCeilings(budget: BudgetState, day: string, atMs = startOfDayMs(day)): Budget[] {
   const { monthlyBudgetNanos, dailyBudgetNanos } = budget
   if (monthlyBudgetNanos === null && dailyBudgetNanos === null) return []
@@ -234,7 +227,6 @@ export function accountCeilings(account: AccountState, day: string, atMs = start
 export const budgetState = recordOf<BudgetState>
 export const accountState = recordOf<AccountState>
 
-/** The account's own upstream on this surface. */
 export function upstreamOf(account: AccountState, surface: Surface): OwnUpstream | null {
   const isChat = surface === 'chat'
   const url = isChat ? account.chatUrl : account.messagesUrl

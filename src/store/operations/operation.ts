@@ -3,11 +3,7 @@ import { number, pageOf, present, type Row } from '../rows.ts'
 import type { Runnable } from './prepared.ts'
 import { and, now, raw, type Sql, sql } from './sql.ts'
 
-/**
- * An operation, written once for both stores: it yields statements and receives their rows. SQLite runs it to its end
- * in the transaction of its batch. On PostgreSQL each statement is its own transaction, unless the operation is
- * `atomic`: then all of its statements are one transaction, at READ COMMITTED.
- */
+/** Yields statements and receives their rows. On PostgreSQL each is its own transaction, unless `atomic`. */
 export type Operation<T> = Generator<Sql, T, readonly Row[]>
 
 export type Ask = (statement: Sql) => Promise<readonly Row[]>
@@ -17,7 +13,6 @@ export interface Snapshot {
   close(): Promise<void>
 }
 
-/** A function from the arguments of a command to an operation. */
 export type Operate = (...args: never[]) => Operation<unknown>
 export type Operations = Readonly<Record<string, Operate>>
 
@@ -45,7 +40,7 @@ export function methodsOf<O extends Operations>(
 
 const ATOMIC = new Set<Operate>()
 
-/** Marks an operation as atomic. One with a single statement need not be. */
+/** One with a single statement need not be atomic. */
 export function atomic<O extends Operate>(operate: O): O {
   ATOMIC.add(operate)
   return operate
@@ -55,10 +50,7 @@ export function isAtomic(operate: Operate): boolean {
   return ATOMIC.has(operate)
 }
 
-/**
- * A step of a batch: statements that are sent together, in this order. SQLite runs them one by one. PostgreSQL gets
- * them pipelined, so a batch takes one round trip per step.
- */
+/** Statements that are sent together, in this order. PostgreSQL gets them pipelined, in one round trip. */
 export interface Step {
   readonly statements: readonly Runnable[]
   /** How the last step ends the transaction; null for the others. */
@@ -78,7 +70,6 @@ export function lastStep(statements: readonly Runnable[]): Step {
   return { statements, end: 'COMMIT' }
 }
 
-/** Rolls the batch back. */
 export const ABANDON: Step = { statements: [], end: 'ROLLBACK' }
 
 /** Runs an operation within a batch, each statement as a step. For rare cases. */

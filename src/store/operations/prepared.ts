@@ -40,10 +40,7 @@ interface Filled {
   readonly values: Values
 }
 
-/**
- * A statement for each of several rows of values. SQLite runs them one by one. PostgreSQL gets one statement for many
- * rows, because a statement costs the node and the database more than its rows.
- */
+/** A statement for several rows of values: one by one on SQLite; one for many rows on PostgreSQL, which is cheaper. */
 export class ForEach {
   readonly one: Prepared
   readonly rows: readonly Values[]
@@ -104,10 +101,7 @@ export function prepareInserts(table: string, columns: readonly string[], rest =
   )
 }
 
-/**
- * An UPDATE that sets the columns `set` of the rows that the columns `where` select, and that meet the condition `also`.
- * `mustChange`: each row of values must match a row of the table.
- */
+/** Updates the rows that `where` selects and that meet `also`. `mustChange`: each row of values must match one. */
 export function prepareUpdates(
   table: string,
   set: readonly string[],
@@ -174,10 +168,7 @@ function typesOf(table: string, columns: readonly string[]): ParameterType[] {
   return columns.map((column) => TYPES[known.find(({ name }) => name === column)?.kind ?? 'text'])
 }
 
-/**
- * The value as it is bound. A whole number stays a number: a bigint takes three times as long to bind. SQLite binds it as
- * REAL and stores an integer, because the columns are strict; it has no booleans.
- */
+/** A whole number stays a number: a bigint takes three times as long to bind. SQLite has no booleans. */
 export function boundValue(value: BoundValue, store: Dialect['store']): BoundValue {
   if (typeof value === 'number') return Math.trunc(value)
   return typeof value === 'boolean' && store === 'sqlite' ? Number(value) : value
@@ -185,7 +176,6 @@ export function boundValue(value: BoundValue, store: Dialect['store']): BoundVal
 
 export type Runnable = Sql | ForEach
 
-/** The statements that PostgreSQL gets for this one. */
 export function statementsOf(runnable: Runnable, dialect: Dialect): readonly Statement[] {
   if (runnable instanceof Sql) return [render(runnable, dialect)]
   return runnable.together().map(({ prepared, values }) => ({

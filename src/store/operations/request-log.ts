@@ -32,7 +32,6 @@ export const LOG_SCAN_RECORDS_MAX = 10_000
 const { tokens: _tokens, code: _code, ...NO_COLUMNS } = NOTHING_RECORDED
 const COLUMNS = Object.keys(NO_COLUMNS).map((name) => [name, columnOf(name)] as const)
 
-/** A row of `call`. */
 export function callRecord(row: Row): CallRecord {
   const members: Record<string, unknown> = { ...NOTHING_RECORDED }
   for (const [name, column] of COLUMNS) members[name] = readValue(column, row[column])
@@ -45,7 +44,6 @@ export function callRecord(row: Row): CallRecord {
   return { ...(members as unknown as CallRecord), tokens }
 }
 
-/** A row of `refused_call`. */
 function refusedRecord(row: Row): CallRecord {
   const { id, ...call } = recordOf<CallRecord & { readonly id: string }>(row)
   const overheadMs = number(row, 'ended_at_ms') - call.startedAtMs
@@ -71,11 +69,7 @@ function isById({ accountId, keyId, socketId = null, state }: CallFilter): boole
 /** How long after its arrival a call may start. Its body may be slow, it may wait, and clocks may differ. */
 const START_AFTER_ID_MS = 24 * 60 * 60 * 1000
 
-/**
- * PostgreSQL's planner may choose to sort if it expects few rows. Its statistics lag behind, miss a new month and are
- * lost in upgrades; a wrong guess reads and sorts a whole month for each page. An export of 200,000 calls once took
- * more than six minutes.
- */
+/** With old statistics the planner sorts a month for each page: an export of 200,000 calls took six minutes. */
 export const IN_ORDER_OF_AN_INDEX = onPostgres(`SELECT set_config('enable_sort', 'off', true),
   set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true)`)
 
@@ -106,21 +100,14 @@ export function edgeSql(filter: CallFilter, before: CallCursor, from: CallCursor
     LIMIT 2 OFFSET ${LOG_SCAN_RECORDS_MAX - 1}`
 }
 
-/**
- * The matching records of one scan; both databases stop at the limit. One extra row shows whether there are more.
- * SQLite returns the rows in scan order, and would sort them again if asked to.
- */
+/** One extra row shows whether there are more. SQLite would sort again if asked for the order of the scan. */
 export function matchingSql(filter: CallFilter, before: CallCursor, from: CallCursor, limit: number): Sql {
   return sql`SELECT * FROM (
       SELECT * FROM ${source(filter, before, from)} ${newestFirst(filter)} LIMIT ${LOG_SCAN_RECORDS_MAX}) AS look
     WHERE ${and([sql`true`, ...matchesSql(filter)])} ${onPostgres(newestFirst(filter))} LIMIT ${limit + 1}`
 }
 
-/**
- * All indexes end in the id, so a cursor is valid in each of them. SQLite's planner has no statistics, and a wrong
- * guess reads the whole table. PostgreSQL might use the account's index for a key that has most of the calls; IS NOT
- * DISTINCT FROM prevents that.
- */
+/** Without the hints SQLite may read the whole table, and PostgreSQL the index of the account for a key. */
 function source(filter: CallFilter, before: CallCursor, from: CallCursor): Sql {
   const { accountId, keyId, state, socketId = null } = filter
   const table = state === 'refused' ? 'refused_call' : 'call'
@@ -242,7 +229,6 @@ const storeBodies = atomic(function* (bodies: CallBodies): Operation<void> {
   yield* moveTotal(kept, 1)
 })
 
-/** Updates the total size after rows were written or deleted. */
 function* moveTotal(rows: readonly Row[], sign: 1 | -1): Operation<void> {
   if (rows.length === 0) return
   const bytes = rows.reduce((sum, row) => sum + number(row, 'bytes'), 0)

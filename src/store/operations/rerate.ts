@@ -13,7 +13,6 @@ import { nextUlid } from './events.ts'
 import { atomic, currentTime, type Operation } from './operation.ts'
 import { FOR_UPDATE, join, onPostgres, type Sql, sql } from './sql.ts'
 
-/** Number of calls that are read at once. */
 const BATCH_CALLS = 2_000
 
 /** The settled calls after an id, ordered by id. An empty id starts at the beginning. */
@@ -26,16 +25,11 @@ function* readSettledCalls(afterId: string): Operation<readonly RerateCandidate[
   return rows.map(recordOf<RerateCandidate>)
 }
 
-/**
- * Applies new prices to calls. Skips calls that got these prices before, or that have changed since they were read. The
- * record of the call stays as billed. The ledger entry, the account's credit and the credited sum of the day change
- * together.
- */
+/** Skips calls that got these prices before, or that have changed since. The record of the call stays as billed. */
 const bookRerates = atomic(function* (changed: readonly ChangedCall[], atMs: number): Operation<Booked> {
   if (changed.length === 0) return { calls: 0, nanos: 0n }
   yield onPostgres(sql`
     SELECT 1 FROM call WHERE id IN (${join(changed.map(({ call }) => call.id))}) ORDER BY id ${FOR_UPDATE}`)
-  // One ledger entry per account.
   const nowMs = yield* currentTime(atMs)
   const accountIds = [...new Set(changed.map(({ call }) => call.accountId))].sort()
   const creditIds = new Map(accountIds.map((accountId) => [accountId, `crd_${nextUlid(nowMs)}`]))

@@ -20,7 +20,6 @@ export function* writeSetting(name: string, value: string): Operation<void> {
     ON CONFLICT (name) DO UPDATE SET value = excluded.value`
 }
 
-/** Stores the value if the setting has none yet, and returns the setting. */
 function* getOrCreateSetting(name: string, value: string): Operation<string> {
   // Rewrite an existing row unchanged, because only written rows are returned.
   const [row] = yield sql`
@@ -40,7 +39,6 @@ export function* storePriceVersion(id: string, priceJson: string): Operation<voi
   yield sql`INSERT INTO price_version (id, json) VALUES (${id}, ${priceJson}) ON CONFLICT DO NOTHING`
 }
 
-/** The stored price version; null if there is none with this id. */
 function* readPriceVersion(id: string): Operation<string | null> {
   const [row] = yield sql`SELECT json FROM price_version WHERE id = ${id}`
   return row === undefined ? null : text(row, 'json')
@@ -87,11 +85,7 @@ export const SETTINGS = {
   reads: {},
 }
 
-/**
- * Runs a command at most once per idempotency key. A repeated command does nothing and answers the record that the
- * first one made, as `read` finds it now. A refused command releases its key. Claim the key before any other lock: a
- * repeated command that arrives while the first one runs waits here.
- */
+/** Runs a command once per idempotency key. Claim it before any other lock: a concurrent repetition waits here. */
 export function* once<T, R extends { readonly kind: string }>(
   idempotency: Idempotency | null,
   subject: string,

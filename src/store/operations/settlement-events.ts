@@ -15,7 +15,6 @@ import { sql } from './sql.ts'
 
 /** Records the events of settlements. Budgets and accounts are locked, so the sums before and after are exact. */
 
-/** An applied closing, with its call and the sums after it. */
 export interface Booking {
   readonly closing: CallClosing
   readonly call: CallRow
@@ -91,7 +90,6 @@ function* accountOf(id: string, atMs: number) {
   return accountObject(account, atMs)
 }
 
-/** The current record of the call's key, and the key as actor of the events. */
 function* callerOf({ call, atMs }: Booking) {
   const key = yield* getKey(call.accountId, call.keyId, atMs)
   if (key === null) throw new Error(`there is no key ${call.keyId}`)

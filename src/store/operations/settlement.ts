@@ -108,10 +108,7 @@ function balanceOf({ creditedNanos, chargedNanos }: Pick<Balance, 'creditedNanos
   return creditedNanos - chargedNanos
 }
 
-/**
- * The operator's loss at list price: the whole hold of an interrupted call, or the rest of the hold if upstream broke
- * the reply.
- */
+/** The whole hold of an interrupted call, or the rest of the hold if upstream broke the reply. */
 function lostOf({ state, listNanos, losesRest }: CallClosing, { holdListNanos }: CallRow): bigint {
   if (state === 'interrupted') return holdListNanos
   return state === 'settled' && losesRest === true && listNanos < holdListNanos
@@ -170,10 +167,7 @@ function addToDays(bookings: readonly Booking[]): ForEach {
   )
 }
 
-/**
- * Maximum number of floors of a budget in a month. Clients choose the names of models, so all further models share one
- * floor.
- */
+/** Per budget and month. Clients choose the names of models, so all further models share one floor. */
 export const HOLD_FLOORS_MAX = 100
 
 const READ_FLOORS = prepare`

@@ -82,10 +82,7 @@ class Now {
   }
 }
 
-/**
- * The clock that decides the expiry of keys. In production it is the database's, so that nodes with different clocks
- * agree. Tests move the caller's clock, and SQLite has no other.
- */
+/** The database's in production, so that nodes agree. Tests move the caller's, and SQLite has no other. */
 export type StoreClock = 'database' | 'caller'
 
 /** The current time. The database's clock is read when the expression is evaluated, for example after a lock. */
@@ -111,11 +108,9 @@ export type BoundValue =
 export interface Statement {
   readonly text: string
   readonly values: readonly BoundValue[]
-  /** The name of a prepared statement, for connections that cache them. */
   readonly name?: string
 }
 
-/** PostgreSQL type of a parameter. */
 export type ParameterType = 'text' | 'bigint' | 'boolean' | 'bytea' | 'jsonb' | 'text[]' | 'bytea[]'
 
 export function render(statement: Sql, dialect: Dialect): Statement {

@@ -27,10 +27,7 @@ const SUM_NAMES = [
   ...(['costNanos', 'listNanos', 'creditedNanos', 'unpricedRequests', 'estimatedRequests'] as const),
 ] satisfies (keyof UsageSums)[]
 
-/**
- * SQLite's sum() of integers fails on 64-bit overflow; it never wraps or becomes a double. PostgreSQL's is numeric and
- * unlimited.
- */
+/** SQLite's sum() of integers fails on 64-bit overflow; it never wraps or becomes a double. */
 const SUMS = raw(
   SUM_NAMES.map(columnOf)
     .map((column) => `CAST(coalesce(sum(${column}), 0) AS text) AS ${column}`)
@@ -133,10 +130,7 @@ function* countInFlight(accountId: string): Operation<number> {
   return number(present(row), 'calls')
 }
 
-/**
- * The overview scans indexes with few rows compared to the calls: the month's rollups, keys with a cap, expiring keys,
- * a day's refusals. With 100,000 keys it takes a fraction of a second, and no admission waits for it.
- */
+/** Scans only indexes with few rows: a fraction of a second with 100,000 keys, and no admission waits for it. */
 function* readOverview({ accountId, atMs, namedMax }: OverviewQuery): Operation<Overview> {
   const nowMs = yield* currentTime(atMs)
   const [today, month] = [dayOf(nowMs), monthOf(nowMs)]
@@ -207,10 +201,7 @@ function* webhookTrouble(
 const NEAR_CAP = sql`spent_nanos < cap_nanos AND spent_nanos >= cap_nanos - cap_nanos / 5`
 const EXHAUSTED = sql`spent_nanos >= cap_nanos`
 
-/**
- * The monthly and daily caps with their spend. The conditions must match the partial indexes word for word. Without the
- * hint SQLite would use another index.
- */
+/** The conditions must match the partial indexes word for word, and SQLite needs the hint to use them. */
 function cappedKeys(accountId: string, nowMs: number): Sql {
   const usable = sql`revoked_at_ms IS NULL AND (expires_at_ms IS NULL OR expires_at_ms > ${nowMs})`
   return sql`SELECT k.id, name, 'month' AS period, monthly_budget_nanos AS cap_nanos, expires_at_ms, spent_nanos

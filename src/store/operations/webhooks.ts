@@ -106,10 +106,7 @@ const updateWebhook = atomic(function* (
   return after
 })
 
-/**
- * Deliveries of a disabled endpoint stay in its list and can be redelivered once it is enabled. `pruneEvents` fails
- * those beyond the first thousand.
- */
+/** They can be redelivered once the endpoint is enabled. `pruneEvents` fails those beyond the first thousand. */
 function* giveUpDeliveries(webhookId: string): Operation<void> {
   yield failPending(sql`webhook_id = ${webhookId}`, 'the webhook was disabled before it was sent')
 }
@@ -151,8 +148,6 @@ const rotateWebhookSecret = atomic(function* (
   yield* recordWebhook('webhook.updated', value, actor, atMs, { changes })
   return { kind: 'done', value }
 })
-
-/** Deliveries: claiming due ones, and recording outcomes. */
 
 const DELIVERY = raw(
   `d.id, d.webhook_id, d.event_id, e.type AS event_type, d.status, d.attempts, d.response_status, d.response_body,
@@ -215,11 +210,7 @@ function* queue(
 const OF_ENDPOINT_MAX = 4
 const CLAIMED_MAX = 64
 
-/**
- * Claims due deliveries for `limits.webhookClaimMs`, during which other nodes skip them: a few per endpoint, longest
- * waiting first. Takes two index seeks per endpoint, however many deliveries are pending. `underWay`: this node's
- * running deliveries per endpoint.
- */
+/** A few per endpoint, longest waiting first, by two index seeks. `underWay`: this node's deliveries by endpoint. */
 const claimDeliveries = atomic(function* (
   underWay: readonly (readonly [webhookId: string, deliveries: number])[],
   atMs: number,

@@ -25,14 +25,12 @@ function unescapeNul(text: string): string {
     : text
 }
 
-/** JSON for a parameter of type jsonb. */
 export function escapeNulInJson(value: unknown): string {
   return JSON.stringify(value, (_, part) =>
     typeof part === 'string' ? escapeNul(part.toWellFormed()) : part,
   )
 }
 
-/** JSON that came from a column of type jsonb. */
 function unescapeNulInJson(json: string): unknown {
   return JSON.parse(json, (_, part) => (typeof part === 'string' ? unescapeNul(part) : part))
 }
@@ -75,10 +73,7 @@ export interface TransactionLimits {
 export interface PoolOptions {
   readonly url: string
   readonly connectionsMax: number
-  /**
-   * How long a statement or transaction may take, including the wait for a connection. After that, it fails with
-   * StoreInDoubt.
-   */
+  /** Timeout of a statement or transaction, with the wait for a connection; then it fails with StoreInDoubt. */
   readonly statementMs: number
   /** Timeout for getting a connection, if longer than CONNECT_MS. */
   readonly connectMs?: number
@@ -87,11 +82,7 @@ export interface PoolOptions {
   readonly isHot?: boolean
 }
 
-/**
- * Batch statements are planned once and always use an index, however small the table was at that time. The lock timeout
- * (1.5 s of 1.8 s) ends a statement before the node stops waiting. A node that is paused in a batch loses its locks
- * after 1 s, so that others who wait for them finish in time.
- */
+/** Batch statements always use an index. A node paused in a batch loses its locks after 1 s, for those who wait. */
 function batchSettings(statementMs: number): readonly (readonly [name: string, value: string])[] {
   return [
     ['lock_timeout', String(Math.round((statementMs * 5) / 6))],
@@ -155,7 +146,6 @@ export function openPool(options: PoolOptions): Pool {
     }
   }
 
-  /** Runs `work`, and once more after a deadlock or serialization failure. */
   async function twice<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work()
@@ -306,10 +296,7 @@ export interface SessionSettings {
   readonly deadlines: boolean
 }
 
-/**
- * A pooler in transaction mode shares a connection among clients and refuses session settings. Behind one, only the
- * node enforces deadlines; the operator may set `statement_timeout` on the role.
- */
+/** A pooler in transaction mode refuses session settings. Behind one, only the node enforces deadlines. */
 export async function probeSettings(url: string): Promise<SessionSettings> {
   const settings = { deadlines: true }
   const pool = openPool({ url, settings, connectionsMax: 1, connectMs: 5_000, statementMs: 60_000 })
@@ -329,16 +316,13 @@ export class StoreInDoubt extends StoreUnavailable {
   override readonly name = 'StoreInDoubt'
 }
 
-/**
- * Error classes for which the command itself is wrong: bad data, a constraint, a statement that does not fit the
- * schema. All other errors (starting, stopping, full, out of connections, read-only after a failover) may be temporary.
- */
+/** The command itself is wrong: bad data, a constraint, the schema. All other errors may be temporary. */
 const REFUSED_CLASSES = /^(?:0A|21|22|23|2F|38|39|42|44|P0)/
 
 /** A missing privilege may be temporary: the owner may grant it again. */
 const INSUFFICIENT_PRIVILEGE = '42501'
 
-/** A serialization failure or a deadlock: the transaction was rolled back and can be retried. */
+/** The transaction was rolled back and can be retried. */
 const GAVE_WAY: ReadonlySet<string> = new Set(['40001', '40P01'])
 
 export function sqlState(error: unknown): string | null {
@@ -355,7 +339,6 @@ function leavesSound(error: unknown): boolean {
   return error instanceof pg.DatabaseError && error.severity === 'ERROR'
 }
 
-/** Maps the failure of a sent statement to an error of the store interface. */
 function failureOf(error: unknown): Error {
   if (error instanceof StoreRefused || error instanceof StoreUnavailable) return error
   const { message } = error instanceof Error ? error : new Error(String(error))
@@ -368,7 +351,6 @@ function failureOf(error: unknown): Error {
     : new StoreInDoubt(message, { cause: error })
 }
 
-/** No connection: nothing was sent. */
 function unconnected(error: unknown): StoreUnavailable {
   // For a host with several addresses, the error has one error per address and no message of its own.
   const [first] = error instanceof AggregateError ? error.errors : [error]

@@ -29,7 +29,6 @@ export async function importIntoDatabase(url: string): Promise<ImportInto> {
   }
 }
 
-/** Rows as a JSON array of objects. */
 function recordsOf(columns: readonly Column[], rows: readonly (readonly Cell[])[]): string {
   const records = rows.map((row) =>
     Object.fromEntries(columns.map((column, at) => [column.name, jsonOf(row[at] ?? null, column)])),

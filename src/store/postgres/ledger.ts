@@ -7,7 +7,6 @@ import { dialectOf, runStatement } from './run-operation.ts'
 /** The only timeout of a command-line tool, longer than any of them takes. */
 const COMMAND_MS = 7 * 24 * 60 * 60 * 1000
 
-/** One connection, without deadlines. */
 function openConnection(url: string): Pool {
   const settings = { deadlines: false }
   return openPool({ url, connectionsMax: 1, connectMs: 5_000, statementMs: COMMAND_MS, settings })
@@ -32,10 +31,7 @@ export async function openLedger(url: string): Promise<Pool | null> {
   return null
 }
 
-/**
- * Reads a snapshot of the database while nodes continue to write. While it is open, PostgreSQL cannot vacuum newer
- * changes: audit a large installation on a restored copy. Null: this database has no Tollgate tables.
- */
+/** A snapshot, during which PostgreSQL cannot vacuum newer changes. Null: this database has no Tollgate tables. */
 export async function openSnapshot(url: string): Promise<Snapshot | null> {
   const db = await openLedger(url)
   if (db === null) return null
@@ -85,11 +81,7 @@ async function versionOf(db: Queries): Promise<number> {
   return row === undefined ? 0 : number(row, 'version')
 }
 
-/**
- * Creates the tables of a new database, or upgrades an earlier version, in one transaction; a newer version is refused.
- * If several nodes start at once, one migrates and the others wait. The lock belongs to the transaction, not to the
- * session, so it works behind a pooler.
- */
+/** Creates or upgrades the tables in one transaction. Its lock is not the session's, so it works behind a pooler. */
 export async function migrate(url: string): Promise<void> {
   const db = openConnection(url)
   try {

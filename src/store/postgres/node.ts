@@ -8,10 +8,7 @@ import { number, text } from '../rows.ts'
 import type { Pool } from './database.ts'
 import { dialectOf, runBatch } from './run-operation.ts'
 
-/**
- * The database's time, estimated on the node: read regularly, and advanced by the node's monotonic clock. The node then
- * agrees with the database on keys, months and days, even if its own wall clock is off by a day.
- */
+/** The database's time, estimated on the node, so that nodes agree on months even if their clocks are off. */
 export interface DatabaseClock extends Clock {
   /** Call this with the database's time. `askedAtMs` is the monotonic time of the query. */
   sync(databaseMs: number, askedAtMs: number): void
@@ -24,8 +21,7 @@ export function createDatabaseClock(own: Clock): DatabaseClock {
     monotonicMs: () => own.monotonicMs(),
     nowMs: () => (aheadMs === null ? own.nowMs() : Math.floor(own.monotonicMs() + aheadMs)),
     sync(databaseMs, askedAtMs) {
-      // The database read its clock between query and answer. A slow answer may be less exact than the previous
-      // estimate.
+      // A slow answer may be less exact than the previous estimate.
       const answeredAtMs = own.monotonicMs()
       if (aheadMs !== null && answeredAtMs - askedAtMs > USABLE_WITHIN_MS) return
       aheadMs = databaseMs - (askedAtMs + answeredAtMs) / 2
@@ -57,7 +53,6 @@ export interface Node {
   refused(id: string, epoch: bigint): void
   /** Once this resolves, no earlier admission of this node can still take effect. */
   raiseEpoch(): Promise<void>
-  /** Closes the open calls of this node and of fenced nodes as interrupted. Returns their number. */
   interruptOpenCalls(atMs: number | null): Promise<number>
   stop(): Promise<void>
 }
@@ -93,7 +88,6 @@ export function createNode(parts: NodeParts, options: NodeOptions): Node {
   async function register(): Promise<Registration> {
     const id = `node_${parts.nextUlid()}`
     await db.transaction(async (tx) => {
-      // The previous node of this name is dead.
       if (options.alone) await tx.query(fenceWhere('name = $1'), [options.name])
       await tx.query(
         'INSERT INTO node (id, name, started_at_ms, seen_at_ms) VALUES ($1, $2, now_ms(), now_ms())',
@@ -156,10 +150,7 @@ export function createNode(parts: NodeParts, options: NodeOptions): Node {
     lastBeatMs = nowMs
   }
 
-  /**
-   * After a database outage all nodes have been silent. A node may fence others only if its own heartbeats have had no
-   * gap for that long.
-   */
+  /** After an outage all nodes have been silent, so a node fences others only if its own heartbeats had no gap. */
   function isSound(): boolean {
     return soundSinceMs !== null && clock.monotonicMs() - soundSinceMs >= options.silentMs
   }

@@ -6,10 +6,7 @@ import type { CallClosing, CallOpening, Settled } from '../../ledger/call.ts'
 import { NOTHING_USED } from '../../ledger/call-columns.ts'
 import type { Node } from './node.ts'
 
-/**
- * Admissions whose answer was lost or came too late. The caller got an error and sent nothing upstream, but the hold
- * may exist, and no call would ever settle it. These holds are released once the database answers again.
- */
+/** Releases admissions whose answer was lost: the hold may exist, but the caller got an error and sent nothing. */
 export interface OrphanedAdmissions {
   add(openings: readonly CallOpening[]): void
   /** Remaining orphans are closed as interrupted when another node fences this one. */

@@ -48,11 +48,7 @@ const DIVISION_BY_ZERO = '22012'
 
 const NODE: Pick<NodeOptions, 'beatEveryMs' | 'silentMs'> = { beatEveryMs: 5_000, silentMs: 15_000 }
 
-/**
- * The store on PostgreSQL, for one node or many. Admissions and settlements are sent in batches on their own
- * connection, so they wait for nothing else; at most eight connections in all. The store recovers by itself from any
- * failure of the database.
- */
+/** The store on PostgreSQL, for one node or many. Batches of calls have their own connection; at most eight in all. */
 export async function openPostgresStore(url: string, options: PostgresStoreOptions): Promise<PostgresStore> {
   const { clock, log, answerMs = ANSWER_MS } = options
   const statementMs = Math.max(STATEMENT_MS, answerMs)

@@ -14,10 +14,7 @@ import { escapeNulInJson, type Pool, type Queries } from './database.ts'
 /** How long a transaction may be idle. A paused node must lose its locks soon, because admissions may wait for them. */
 const IDLE_MS_MAX = 2_000
 
-/**
- * A command that changes a key waits for batches to release their locks. The database ends the batch of a paused or
- * disconnected node after a second without a statement.
- */
+/** A command that changes a key waits for batches; the database ends a paused one after a second. */
 const ATOMIC_MS_MAX = 8_000
 
 export function dialectOf(clock: StoreClock): Dialect {

@@ -70,7 +70,7 @@ function runPrepared(statement: StatementSync): RunPrepared {
 
 const NO_ROWS: readonly Row[] = []
 
-/** Runs a batch in the current transaction. The caller commits. */
+/** The caller commits. */
 export function runBatch<T>(batch: Batch<T>, run: RunStatement): T {
   let result = batch.next()
   while (!result.done) result = batch.next(result.value.statements.map(run))
@@ -122,10 +122,7 @@ export function migrate(db: DatabaseSync, location: 'main' | 'bodies' = 'main'):
   }
 }
 
-/**
- * One read transaction on a read-only connection: a consistent snapshot while the gateway continues to write. While it
- * is open, the write-ahead log cannot be checkpointed and grows. Null: there is no database.
- */
+/** A consistent snapshot, during which the write-ahead log cannot be checkpointed. Null: there is no database. */
 export async function openSnapshot(file: string): Promise<Snapshot | null> {
   const version = existsSync(file) ? schemaVersionOf(file) : 0
   if (version === 0) return null

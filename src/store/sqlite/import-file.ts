@@ -5,10 +5,7 @@ import type { ImportInto } from '../import-rows.ts'
 import type { Column } from '../schema.ts'
 import { migrate, statementRunner } from './database.ts'
 
-/**
- * Imports into the files of a data directory. With a rollback journal a transaction over both files is atomic, which it
- * is not with write-ahead logs.
- */
+/** Uses a rollback journal: with it a transaction over both files is atomic, with write-ahead logs it is not. */
 export function importIntoFile(dataDir: string): ImportInto {
   return async (work) => {
     const bodiesFile = join(dataDir, 'bodies.db')

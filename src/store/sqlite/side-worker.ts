@@ -42,18 +42,12 @@ function answer([name, ...args]: SideCommand): Outcome {
   }
 }
 
-/**
- * The reader's connection is read-only. With a write-ahead log, readers and the writer do not wait for each other, but
- * during a read the log cannot be checkpointed and grows.
- */
+/** Readers and the writer do not wait for each other, but the log cannot be checkpointed during a read. */
 function openReader(): DatabaseSync {
   return new DatabaseSync(file, { readOnly: true, readBigInts: true, timeout: 5_000 })
 }
 
-/**
- * Bodies have their own file: a megabyte per call would slow down the write-ahead log, for which every admission waits,
- * and every backup.
- */
+/** A file of its own: a megabyte per call would slow down the write-ahead log, for which every admission waits. */
 function openBodies(): DatabaseSync {
   const bodies = new DatabaseSync(file, { readBigInts: true, timeout: 5_000 })
   chmodSync(file, 0o600)

@@ -21,10 +21,7 @@ import {
   writeBatch,
 } from './thread-messages.ts'
 
-/**
- * The main thread's side of the SQLite store: one worker writes and answers quick commands, one answers queries over
- * many rows, one stores bodies. The last two start on demand.
- */
+/** One worker writes and answers quick commands; two that start on demand read many rows and store bodies. */
 export async function openSqliteStore(
   file: string,
   onFatal: (error: Error) => void,
@@ -104,11 +101,9 @@ function ready(worker: Worker): Promise<void> {
 }
 
 interface ThreadParts {
-  /** For error messages. */
   readonly name: string
   /** A running thread, or a function that starts one on demand. */
   readonly thread: Worker | (() => Worker)
-  /** Maximum commands per batch. */
   readonly batchMax: number
   readonly waitingMax?: number
   /** Incremented when a message is sent to a thread that waits on it instead of in its event loop. */
@@ -120,7 +115,6 @@ interface ThreadParts {
 
 type ThreadClient = Batcher<Command, unknown>
 
-/** The main thread's side of a store thread. */
 function createThreadClient(parts: ThreadParts): ThreadClient {
   const { thread, name, bell, onGone } = parts
   let worker: Worker | null = typeof thread === 'function' ? null : listen(thread)

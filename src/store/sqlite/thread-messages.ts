@@ -5,11 +5,7 @@ import { CLOSING_NAMES, OPENING_NAMES } from '../../ledger/call-columns.ts'
 import type { CallCommand } from '../operations/book-calls.ts'
 import type { BRIEF, REFUSED } from '../store.ts'
 
-/**
- * How commands and outcomes are sent between threads. A batch of admissions and settlements is one JSON text of arrays,
- * with amounts and bytes as text: JSON objects took twice as long on both sides, and structured cloning six times.
- * Batches with any other command are rare and are cloned.
- */
+/** A batch of calls is one JSON text of arrays: JSON objects took twice as long, structured cloning six times. */
 export type Command =
   | CallCommand
   | readonly ['interruptOpenCalls', atMs: number]
@@ -22,7 +18,7 @@ export function isOfCall(command: Command): command is CallCommand {
 export type BatchMessage = string | readonly Command[]
 export type OutcomesMessage = string | readonly Outcome[]
 
-/** Parameters of the writer thread. All memory is shared. */
+/** All memory is shared. */
 export interface WorkerParts {
   readonly file: string
   /** One 32-bit integer, incremented and notified when a message is in the port. */
@@ -32,7 +28,6 @@ export interface WorkerParts {
   readonly events: SharedArrayBuffer
 }
 
-/** Parameters of a side thread. */
 export interface SideParts {
   readonly kind: 'reader' | 'bodies'
   readonly file: string
@@ -74,7 +69,6 @@ export function failureOf(error: unknown): Failure {
   }
 }
 
-/** Converts a failure to an error. */
 export function errorOf(failure: Failure): Error {
   return failure.passing || failure.fatal
     ? new StoreUnavailable(failure.error)
@@ -170,7 +164,6 @@ function blank(names: readonly string[]): unknown {
   return Object.fromEntries(names.map((name) => [name, null]))
 }
 
-/** Sets the named members from the list, beginning at the index `from`. */
 function setValues<Value>(value: Value, names: readonly (keyof Value)[], list: List, from: number): Value {
   for (let i = 0; i < names.length; i += 1) {
     value[names[i] as keyof Value] = list[from + i] as Value[keyof Value]
