@@ -1,5 +1,5 @@
 import type { Key } from '../../src/api/key.ts'
-import { EVENT_TYPES } from '../../src/kernel/vocabulary.ts'
+import { inAccount } from './router.tsx'
 
 export type { Account } from '../../src/api/account.ts'
 export type { AdminKey } from '../../src/api/admin-key.ts'
@@ -22,14 +22,12 @@ export type { Delivery, Webhook } from '../../src/api/webhook.ts'
 export class ApiError extends Error {
   readonly status: number
   readonly code: string
-  readonly param: string | null
   readonly requestId: string | null
 
-  constructor(status: number, code: string, message: string, param: string | null, requestId: string | null) {
+  constructor(status: number, code: string, message: string, requestId: string | null) {
     super(message)
     this.status = status
     this.code = code
-    this.param = param
     this.requestId = requestId
   }
 }
@@ -41,17 +39,9 @@ export function watchSession(ended: (() => void) | null): void {
   onEnded = ended
 }
 
-let account: string | null = null
-
-/** The account that an operator acts in; null for the first one. */
-export function actIn(accountId: string | null): void {
-  account = accountId
-}
-
-/** A path of the API in that account. Other accounts, prices and sessions belong to the installation. */
-export function inAccount(path: string): string {
-  if (account === null || /^\/gateway\/v1\/(accounts(?!\/self)|prices|session)/.test(path)) return path
-  return `${path}${path.includes('?') ? '&' : '?'}account=${encodeURIComponent(account)}`
+/** Other accounts, prices and sessions belong to the installation, not to the account that an operator acts in. */
+export function urlOf(path: string): string {
+  return /^\/gateway\/v1\/(accounts(?!\/self)|prices|session)/.test(path) ? path : inAccount(path)
 }
 
 export async function fetchJson<T>(
@@ -61,7 +51,7 @@ export async function fetchJson<T>(
 ): Promise<T> {
   let response: Response
   try {
-    response = await fetch(inAccount(path), {
+    response = await fetch(urlOf(path), {
       method,
       cache: 'no-store',
       headers: {
@@ -73,7 +63,7 @@ export async function fetchJson<T>(
     })
   } catch (error) {
     if (signal?.aborted) throw error
-    throw new ApiError(0, 'unreachable', 'The gateway does not answer. Is it running?', null, null)
+    throw new ApiError(0, 'unreachable', 'The gateway does not answer. Is it running?', null)
   }
   const text = await response.text()
   if (!response.ok) throw errorOf(response, text)
@@ -84,20 +74,14 @@ export async function fetchJson<T>(
 function errorOf(response: Response, text: string): ApiError {
   const { status } = response
   const id = [...response.headers].find(([name]) => name.endsWith('-request-id'))?.[1] ?? null
-  let error: { code?: string; message?: string; param?: string | null } = {}
+  let error: { code?: string; message?: string } = {}
   try {
     error = JSON.parse(text).error ?? {}
   } catch {
     // The answer came from a proxy between the page and the gateway, and has no error object: the status has to do.
   }
   if (status === 401) onEnded?.()
-  return new ApiError(
-    status,
-    error.code ?? `http_${status}`,
-    error.message ?? `HTTP ${status}`,
-    error.param ?? null,
-    id,
-  )
+  return new ApiError(status, error.code ?? `http_${status}`, error.message ?? `HTTP ${status}`, id)
 }
 
 /** A command with a name, its idempotency key, is carried out once however often it is sent. */
@@ -105,11 +89,7 @@ export async function send<T>(method: string, path: string, body?: unknown, name
   return await fetchJson<T>(method, path, { body, name })
 }
 
-/** Creates a record below the path, or changes the one that is edited. */
 export const save = <T>(path: string, edited: { readonly id: string } | null, body: object) =>
   edited === null ? send<T>('POST', path, body) : send<T>('PATCH', `${path}/${edited.id}`, body)
 
 export type NewKey = Key & { readonly key: string }
-
-/** The events that a webhook can be sent; tests are sent on demand. */
-export const WEBHOOK_EVENTS = EVENT_TYPES.filter((type) => type !== 'webhook.test')

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import { type Account, actIn, type Overview, type Session, send, watchSession } from './api.ts'
+import { type Account, type Overview, type Session, send, watchSession } from './api.ts'
 import { SignedIn, usePermissions, useResource } from './data.ts'
 import { count } from './format.ts'
 import { Habits } from './habits.tsx'
@@ -39,7 +39,6 @@ const PAGES = [
 ] as const
 const BAR_MAX = 5
 
-/** An API key reads its own record, usage and calls. */
 const DEVELOPER_PAGES = [
   { path: '/', title: 'My key' },
   { path: '/usage', title: 'Usage' },
@@ -62,7 +61,6 @@ export function App() {
   const [hasEnded, setEnded] = useState(() => session === null && localStorage.getItem(SESSION) !== null)
   const place = usePlace()
   const account = place.query.get('account')
-  actIn(account)
 
   function enter(session: Session): void {
     localStorage.setItem(SESSION, JSON.stringify(session))
@@ -117,7 +115,6 @@ function Page({ place }: { readonly place: Place }): ComponentChildren {
   return pages[section]?.() ?? <Nothing title="Not found" words="There is no such page." />
 }
 
-/** A page without content, and the way to the first page. */
 const Nothing = ({ title, words }: { readonly title: string; readonly words: string }) => (
   <>
     <Heading title={title} />
@@ -125,7 +122,6 @@ const Nothing = ({ title, words }: { readonly title: string; readonly words: str
   </>
 )
 
-/** The node that answers: its version, its store, and the calls in flight. */
 function Node({ of: { version, store, calls_in_flight: inFlight } }: { readonly of: Overview }) {
   return (
     <small class="quiet">
@@ -136,7 +132,6 @@ function Node({ of: { version, store, calls_in_flight: inFlight } }: { readonly 
   )
 }
 
-/** The account that an operator acts in, if the URL names one. */
 function ActsIn({ id }: { readonly id: string }) {
   const { value } = useResource<Account>(`/gateway/v1/accounts/${id}`)
   return (
@@ -179,7 +174,7 @@ function Frame({ place, onSignOut, children }: FrameProps) {
   )
   return (
     <div class="frame">
-      <a class="skip" href="#content">
+      <a class="unseen" href="#content">
         Skip to content
       </a>
       <nav class={isOpen ? 'rail open' : 'rail'} aria-label="Pages">

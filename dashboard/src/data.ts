@@ -24,9 +24,8 @@ export interface Resource<T> {
 }
 
 /**
- * Reads a path, again when the path changes, and every `everyMs` while the tab is visible. A path that
- * is 404 is not read again. An answer that was overtaken by
- * a newer request is dropped: each request aborts the one before it. A path of null reads nothing.
+ * Reads a path, again when it changes, and every `everyMs` while the tab is visible, except after a 404. Each request
+ * aborts the one before it, so an old answer never overwrites a newer one. A path of null reads nothing.
  */
 export function useResource<T>(path: string | null, everyMs: number | null = null): Resource<T> {
   const [state, setState] = useState<{ path: string | null; value: T | null; error: ApiError | null }>({
@@ -78,7 +77,6 @@ export type OwnAccount = Omit<Account, 'upstreams' | 'metadata'>
 /** The account that the pages are about: that of the key, or the one in which an operator acts. */
 export const useAccount = (everyMs: number | null = null) => useResource<OwnAccount>(OWN_ACCOUNT, everyMs)
 
-/** The present time, updated every few seconds, for times in words. */
 export function useNow(everyMs = 5_000): number {
   const [now, setNow] = useState(Date.now)
   useEffect(() => {
@@ -88,12 +86,7 @@ export function useNow(everyMs = 5_000): number {
   return now
 }
 
-/** A command that is under way, and how it failed. */
-export function useCommand(): {
-  readonly isBusy: boolean
-  readonly error: ApiError | null
-  run(command: () => Promise<void>): Promise<void>
-} {
+export function useCommand() {
   const [isBusy, setBusy] = useState(false)
   const [error, setError] = useState<ApiError | null>(null)
   async function run(command: () => Promise<void>): Promise<void> {

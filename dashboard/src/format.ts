@@ -102,6 +102,11 @@ export function percent(part: number, whole: number): string {
   return `${share < 10 && share > 0 ? (Math.floor(share * 10) / 10).toFixed(1) : Math.floor(share + 1e-9)}%`
 }
 
+/** A discount, with all of its digits. */
+export function fractionInPercent(fraction: number): string {
+  return `${(fraction * 100).toLocaleString('en-US', { maximumFractionDigits: 6 })}%`
+}
+
 const DAY_MS = 86_400_000
 
 /** Days are UTC dates as `2026-11-16`, as in the API. */
@@ -113,7 +118,6 @@ export function addDays(day: string, days: number): string {
   return dayOf(Date.parse(day) + days * DAY_MS)
 }
 
-/** All days of a range, both ends included. */
 export function daysBetween(start: string, end: string): string[] {
   const days = Math.round((Date.parse(end) - Date.parse(start)) / DAY_MS)
   return Array.from({ length: Math.max(0, days) + 1 }, (_, i) => addDays(start, i))

@@ -3,7 +3,6 @@ import { Button } from './ui/button.tsx'
 import { Dialog } from './ui/dialog.tsx'
 import { Fact, Facts } from './ui/facts.tsx'
 
-/** Moves the focus to the first link of the next row, or of the one before. */
 function moveByRows(step: 1 | -1): void {
   const rows = [...document.querySelectorAll('main tbody tr:has(a, button)')].filter((row) =>
     row.checkVisibility(),
@@ -30,7 +29,6 @@ const KEYS = [
   ['?', 'Show this list'],
 ] as const
 
-/** Keys that work on every page, except while a field has the focus. */
 export function Habits() {
   const [isShown, show] = useState(false)
   useEffect(() => {

@@ -27,12 +27,17 @@ export function usePlace(): Place {
   return { path: pathname.slice(BASE.length).replace(/\/$/, '') || '/', query: new URLSearchParams(search) }
 }
 
-/** The account that an operator acts in stays in the URL, on every page but those of accounts. */
+/** Adds the account that an operator acts in, which the URL of the page names, unless the path names another. */
+export function inAccount(path: string): string {
+  const account = new URLSearchParams(location.search).get('account')
+  if (account === null || /[?&]account=/.test(path)) return path
+  return `${path}${path.includes('?') ? '&' : '?'}account=${encodeURIComponent(account)}`
+}
+
+/** The account stays in the URL on every page but those of accounts. */
 function hrefOf(to: string): string {
   const href = BASE + (to === '/' ? '' : to.replace(/^\/\?/, '?'))
-  const account = new URLSearchParams(location.search).get('account')
-  if (account === null || to.startsWith('/accounts') || /[?&]account=/.test(to)) return href
-  return `${href}${href.includes('?') ? '&' : '?'}account=${encodeURIComponent(account)}`
+  return to.startsWith('/accounts') ? href : inAccount(href)
 }
 
 /** `to` is below the base, with its query. */
@@ -45,35 +50,30 @@ export function go(to: string, how: 'push' | 'replace' = 'push'): void {
 
 export type Query = Readonly<Record<string, string | number | null | undefined>>
 
-/** A path with the parameters that have a value. */
 export function withQuery(path: string, query: Query): string {
-  const said = Object.entries(query).filter(
-    ([, value]) => value !== null && value !== undefined && value !== '',
-  )
-  const text = new URLSearchParams(said.map(([name, value]) => [name, String(value)])).toString()
-  return text === '' ? path : `${path}?${text}`
+  const set = new URLSearchParams()
+  for (const [name, value] of Object.entries(query))
+    if (value !== null && value !== undefined && value !== '') set.set(name, String(value))
+  return set.size === 0 ? path : `${path}?${set}`
 }
 
 /** Changes parameters of the present page; null removes a parameter. */
 export function setQuery(changes: Query, how: 'push' | 'replace' = 'push'): void {
-  const query = new URLSearchParams(location.search)
-  for (const [name, value] of Object.entries(changes)) {
-    if (value === null || value === undefined || value === '') query.delete(name)
-    else query.set(name, String(value))
-  }
-  go(`?${query}`, how)
+  const present = Object.fromEntries(new URLSearchParams(location.search))
+  go(withQuery('', { ...present, ...changes }) || '?', how)
 }
 
 interface LinkProps {
-  readonly to: string
+  readonly to: string | undefined
   readonly class?: string | undefined
   readonly title?: string | undefined
   readonly 'aria-current'?: 'page' | undefined
   readonly children?: ComponentChildren
 }
 
-/** A real link, so that it opens in a new tab; a plain click stays in this page. */
+/** A real link, so that it opens in a new tab; a plain click stays in this page. Without `to` it is text. */
 export function Link({ to, children, ...rest }: LinkProps) {
+  if (to === undefined) return <span {...rest}>{children}</span>
   return (
     <a
       {...rest}

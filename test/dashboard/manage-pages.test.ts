@@ -116,7 +116,13 @@ test('accounts: one is created, limited, opened by its operator, suspended by na
   assert.deepEqual([await balanceOf(id), await balanceOf('default')], [20, 1200])
   await page.getByRole('navigation').getByRole('link', { name: 'Keys' }).click()
   await page.waitForURL(`**/dashboard/keys?account=${id}`)
-  await page.getByText('Create the first key').waitFor()
+  await page.getByRole('button', { name: 'Create the first key' }).click()
+  await page.getByLabel('Name').fill('first of Acme')
+  await page.getByRole('button', { name: 'Create key' }).click()
+  await page.locator('tbody tr', { hasText: 'first of Acme' }).waitFor()
+  await page.getByRole('button', { name: 'Copy the secret' }).click()
+  await page.getByRole('button', { name: 'Done' }).click()
+  await page.getByRole('heading', { level: 1, name: 'first of Acme' }).waitFor()
 
   await page.goto(`${gateway.url}/dashboard/accounts/${id}`)
   await page.getByRole('button', { name: 'Suspend' }).click()
@@ -152,6 +158,13 @@ test("settings: an admin key shows its secret once, and its role's missing permi
     assert.equal(await viewer.getByRole('alert').count(), 0, path)
   }
   await viewer.getByText('Only operators manage accounts.').waitFor()
+  const { id } = await manage('POST', '/gateway/v1/webhooks', {
+    url: 'https://example.com/read',
+    events: ['*'],
+  })
+  await viewer.goto(`${gateway.url}/dashboard/webhooks?id=${id}`)
+  await viewer.getByRole('heading', { name: 'https://example.com/read' }).waitFor()
+  assert.equal(await viewer.getByRole('button', { name: /Send a test|Edit|Delete/ }).count(), 0)
   await viewer.context().close()
 
   await page.getByRole('button', { name: 'Revoke auditor' }).click()

@@ -1,21 +1,13 @@
 import { Fragment } from 'preact'
 import { type Account, type ListOf, save, send } from '../api.ts'
 import { useCommand, useResource } from '../data.ts'
-import { amountOf, capital, count, plural } from '../format.ts'
+import { amountOf, capital, fractionInPercent, plural } from '../format.ts'
 import { go, Link, setQuery, withQuery } from '../router.tsx'
 import { Button } from '../ui/button.tsx'
 import { Choices, Search } from '../ui/choices.tsx'
 import { ConfirmByName, DialogButton, type Ends, FormDialog } from '../ui/dialog.tsx'
 import { Fact, Facts, Metadata } from '../ui/facts.tsx'
-import {
-  AmountField,
-  CheckField,
-  MetadataField,
-  metadataOf,
-  pairsOf,
-  TextField,
-  useFields,
-} from '../ui/fields.tsx'
+import { AmountField, CheckField, MetadataField, TextField, useFields } from '../ui/fields.tsx'
 import { Budget, Id, Money, Raw, When } from '../ui/figures.tsx'
 import { Empty, Failure, Heading, Show, Tag } from '../ui/states.tsx'
 import { nameColumn, Table, usdColumn } from '../ui/table.tsx'
@@ -44,10 +36,8 @@ export function AccountsPage({ query }: { readonly query: URLSearchParams }) {
   return (
     <>
       <Heading title="Accounts">
-        <DialogButton title="New account" kind="primary">
-          {(close) => (
-            <AccountForm edited={null} onClose={close} onDone={({ id }) => go(`/accounts/${id}`)} />
-          )}
+        <DialogButton<Account> title="New account" kind="primary" onDone={({ id }) => go(`/accounts/${id}`)}>
+          {(ends) => <AccountForm edited={null} {...ends} />}
         </DialogButton>
       </Heading>
       <div class="filters">
@@ -84,7 +74,7 @@ export function AccountsPage({ query }: { readonly query: URLSearchParams }) {
                   isFigure: true,
                   isMinor: true,
                   cell: ({ discount }) =>
-                    discount === null ? <span class="quiet">–</span> : `${percentOf(discount)}%`,
+                    discount === null ? <span class="quiet">–</span> : fractionInPercent(discount),
                 },
                 {
                   title: 'Created',
@@ -136,31 +126,18 @@ export function AccountPage({ id }: { readonly id: string }) {
             <Link to={withQuery('/', { account: id })} class="button">
               Open its pages
             </Link>
-            <DialogButton title="Change account">
-              {(close) => (
-                <AccountForm
-                  edited={value}
-                  onClose={close}
-                  onDone={() => {
-                    close()
-                    account.refresh()
-                  }}
-                />
-              )}
+            <DialogButton title="Change account" onDone={account.refresh}>
+              {(ends) => <AccountForm edited={value} {...ends} />}
             </DialogButton>
             {value.status === 'active' ? (
-              <DialogButton title="Suspend" kind="danger">
-                {(close) => (
+              <DialogButton title="Suspend" kind="danger" onDone={account.refresh}>
+                {(ends) => (
                   <ConfirmByName
                     title="Suspend this account"
                     name={value.name}
                     submit="Suspend"
-                    onClose={close}
-                    onSubmit={async () => {
-                      await send('POST', `${BASE}/${id}/suspend`)
-                      close()
-                      account.refresh()
-                    }}
+                    {...ends}
+                    onSubmit={() => send('POST', `${BASE}/${id}/suspend`)}
                   >
                     <p>Every new call with its keys is refused until the account is resumed.</p>
                   </ConfirmByName>
@@ -182,7 +159,7 @@ export function AccountPage({ id }: { readonly id: string }) {
             </Fact>
             <Fact
               title="Discount"
-              value={value.discount === null ? 'installation default' : `${percentOf(value.discount)}%`}
+              value={value.discount === null ? 'installation default' : fractionInPercent(value.discount)}
             />
             {SURFACES.map((surface) => {
               const own = value.upstreams[surface]
@@ -207,17 +184,15 @@ export function AccountPage({ id }: { readonly id: string }) {
 /** The first account has no time of its own. */
 const createdAt = ({ created_at }: Account) => (Date.parse(created_at) === 0 ? null : created_at)
 
-const percentOf = (fraction: number) => count(Number((fraction * 100).toFixed(7)))
-
 const SURFACES = ['messages', 'chat'] as const
 
 const fieldsOf = (edited: Account | null) => ({
   name: edited?.name ?? '',
   budget: edited?.monthly_budget_usd?.toString() ?? '',
-  discount: edited?.discount == null ? '' : percentOf(edited.discount),
+  discount: edited?.discount == null ? '' : fractionInPercent(edited.discount).replace('%', ''),
   isEnforced: edited?.credit_enforced ?? false,
   isForced: false,
-  metadata: pairsOf(edited?.metadata),
+  metadata: edited?.metadata ?? {},
   messagesUrl: edited?.upstreams.messages?.url ?? '',
   messagesKey: '',
   chatUrl: edited?.upstreams.chat?.url ?? '',
@@ -228,7 +203,7 @@ const fieldsOf = (edited: Account | null) => ({
 const upstreamOf = (url: string, key: string) =>
   url === '' && key === '' ? null : { ...(url === '' ? {} : { url }), ...(key === '' ? {} : { key }) }
 
-function AccountForm({ edited, onClose, onDone }: Ends<Account> & { readonly edited: Account | null }) {
+function AccountForm({ edited, ...ends }: Ends<Account> & { readonly edited: Account | null }) {
   const { fields, bind } = useFields(() => fieldsOf(edited))
   const { name, budget, discount, isEnforced, isForced, metadata } = fields
   const mustForce = isEnforced && !edited?.credit_enforced && (edited?.balance_usd ?? 0) <= 0
@@ -248,7 +223,7 @@ function AccountForm({ edited, onClose, onDone }: Ends<Account> & { readonly edi
     monthly_budget_usd: amountOf(budget),
     discount: discount.trim() === '' ? null : Number((Number(discount) / 100).toFixed(9)),
     credit_enforced: isEnforced,
-    metadata: metadataOf(metadata),
+    metadata,
     ...(mustForce && isForced ? { force: true } : {}),
     ...(changed.length === 0 ? {} : { upstreams }),
   }
@@ -258,8 +233,8 @@ function AccountForm({ edited, onClose, onDone }: Ends<Account> & { readonly edi
       submit={edited === null ? 'Create account' : 'Save'}
       isReady={name.trim() !== '' && !Number.isNaN(amountOf(budget))}
       isWide
-      onClose={onClose}
-      onSubmit={async () => onDone(await save(BASE, edited, body))}
+      {...ends}
+      onSubmit={() => save(BASE, edited, body)}
     >
       <TextField label="Name" maxLength={120} isRequired {...bind('name')} />
       <div class="columns">

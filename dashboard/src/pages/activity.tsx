@@ -1,7 +1,8 @@
 import type { ComponentChildren } from 'preact'
-import { type ActivityEvent, type Key, type ListOf, WEBHOOK_EVENTS } from '../api.ts'
+import { EVENT_TYPES } from '../../../src/kernel/vocabulary.ts'
+import type { ActivityEvent, Key, ListOf } from '../api.ts'
 import { useResource } from '../data.ts'
-import { dayInWords, exactTime, money, monthInWords } from '../format.ts'
+import { addDays, dayInWords, exactTime, money, monthInWords } from '../format.ts'
 import { Link, withQuery } from '../router.tsx'
 import { DateRange, Download, Select } from '../ui/choices.tsx'
 import { At, KeyLink, When } from '../ui/figures.tsx'
@@ -9,17 +10,12 @@ import { Empty, Heading, Show } from '../ui/states.tsx'
 import { type Column, Table } from '../ui/table.tsx'
 
 const ROWS = 100
-const TYPES = [...WEBHOOK_EVENTS, 'webhook.test'].sort()
+const FILTERS = ['type', 'actor', 'start', 'end']
 
 /** Who changed what, and which budgets crossed a threshold? */
 export function ActivityPage({ query }: { readonly query: URLSearchParams }) {
   const after = query.get('after')
-  const filters = {
-    type: query.get('type'),
-    actor: query.get('actor'),
-    start: query.get('start'),
-    end: query.get('end'),
-  }
+  const filters = Object.fromEntries(FILTERS.map((name) => [name, query.get(name)]))
   const path = '/gateway/v1/events'
   const events = useResource<ListOf<ActivityEvent>>(
     withQuery(path, { ...filters, limit: ROWS, after }),
@@ -32,8 +28,13 @@ export function ActivityPage({ query }: { readonly query: URLSearchParams }) {
         <Download path={withQuery(path, { ...filters, format: 'csv' })} name="events.csv" />
       </Heading>
       <div class="filters">
-        <Select name="type" title="Type" options={TYPES.map((type) => [type, type] as const)} query={query} />
-        <DateRange start={filters.start} end={filters.end} />
+        <Select
+          name="type"
+          title="Type"
+          options={EVENT_TYPES.toSorted().map((type) => [type, type] as const)}
+          query={query}
+        />
+        <DateRange start={filters['start']} end={filters['end']} />
         {isFiltered && (
           <Link to="/activity" class="button">
             Clear all
@@ -108,9 +109,10 @@ const dataOf = ({ data }: ActivityEvent) => data as Data
 
 function Sentence({ of: event }: { readonly of: ActivityEvent }) {
   const data = dataOf(event)
+  const [kind, name] = subjectOf(data)
   return (
     <>
-      <Subject of={data} /> {wordsOf(event.type, data)}
+      {kind} <b class="name">{name}</b> {wordsOf(event.type, data)}
       {event.type === 'key.expiring' && <When at={data.key?.expires_at ?? null} />}
       {data.old_key !== undefined && (
         <>
@@ -122,14 +124,13 @@ function Sentence({ of: event }: { readonly of: ActivityEvent }) {
   )
 }
 
-/** What happened to the subject of an event. */
-function wordsOf(type: string, { credit, balance, period, model, ...data }: Data): string {
+function wordsOf(type: string, { credit, balance, period, model, resets_at = '', ...data }: Data): string {
   const verb = type.slice(type.lastIndexOf('.') + 1)
   const left = money(balance?.balance_usd ?? 0)
   const added = credit?.amount_usd ?? 0
   if (type.includes('.budget.')) {
     const part = verb === 'exceeded' ? '' : `${data.threshold_percent}% of `
-    const days = period === 'day' ? 'the day' : monthInWords(monthBefore(data.resets_at))
+    const days = period === 'day' ? 'the day' : monthInWords(addDays(resets_at.slice(0, 10), -1))
     return `has spent ${part}its budget of ${days}: ${money(data.spent_usd ?? 0)} of ${money(data.cap_usd ?? 0)}`
   }
   const words: Readonly<Record<string, string>> = {
@@ -144,31 +145,17 @@ function wordsOf(type: string, { credit, balance, period, model, ...data }: Data
   return words[type] ?? verb.replace('updated', 'changed')
 }
 
-/** The record that an event is about. */
-function Subject({ of: { key, account, admin_key, webhook } }: { readonly of: Data }) {
-  const [kind, name] =
-    key !== undefined
-      ? ['Key', <KeyLink key="key" id={key.id} name={key.name} />]
-      : admin_key !== undefined
-        ? ['Admin key', `${admin_key.name} (${admin_key.role})`]
-        : webhook !== undefined
-          ? [
-              'Webhook',
-              <Link key="webhook" to={`/webhooks?id=${webhook.id}`}>
-                {webhook.url}
-              </Link>,
-            ]
-          : ['Account', account?.name ?? 'default']
-  return (
-    <>
-      {kind} <b class="name">{name}</b>
-    </>
-  )
-}
-
-/** The budget of a month resets when the next one begins. */
-function monthBefore(resetsAt = ''): string {
-  return new Date(Date.parse(resetsAt) - 1).toISOString()
+/** The kind and the name of the record that an event is about. */
+function subjectOf({ key, account, admin_key, webhook }: Data): readonly [string, ComponentChildren] {
+  if (key !== undefined) return ['Key', <KeyLink key="name" id={key.id} name={key.name} />]
+  if (admin_key !== undefined) return ['Admin key', `${admin_key.name} (${admin_key.role})`]
+  if (webhook === undefined) return ['Account', account?.name ?? 'default']
+  return [
+    'Webhook',
+    <Link key="name" to={`/webhooks?id=${webhook.id}`}>
+      {webhook.url}
+    </Link>,
+  ]
 }
 
 function Changes({ of: changes }: { readonly of: Changed }) {

@@ -22,27 +22,22 @@ export function CreditsPage({ query }: { readonly query: URLSearchParams }) {
     withQuery('/gateway/v1/credits', { limit: ROWS, after }),
     after === null ? 5_000 : null,
   )
-  const form = (kind: 'top_up' | 'correction', close: () => void) =>
-    balance.value !== null && (
-      <CreditForm
-        kind={kind}
-        balance={balance.value.balance_usd}
-        onClose={close}
-        onDone={() => {
-          close()
-          balance.refresh()
-          credits.refresh()
-        }}
-      />
-    )
+  function refresh(): void {
+    balance.refresh()
+    credits.refresh()
+  }
   return (
     <>
       <Heading title="Credits">
-        {isOperator && <DialogButton title="Correct">{(close) => form('correction', close)}</DialogButton>}
         {isOperator && (
-          <DialogButton title="Top up" kind="primary">
-            {(close) => form('top_up', close)}
-          </DialogButton>
+          <>
+            <DialogButton title="Correct" onDone={refresh}>
+              {(ends) => <CreditForm isCorrection balance={balance.value} {...ends} />}
+            </DialogButton>
+            <DialogButton title="Top up" kind="primary" onDone={refresh}>
+              {(ends) => <CreditForm balance={balance.value} {...ends} />}
+            </DialogButton>
+          </>
         )}
       </Heading>
       <Show resource={balance} lines={3}>
@@ -108,32 +103,27 @@ const COLUMNS: readonly Column<Credit>[] = [
   usdColumn('Balance after, USD', ({ balance_after_usd }) => balance_after_usd),
 ]
 
-function CreditForm({
-  kind,
-  balance,
-  onClose,
-  onDone,
-}: Ends<void> & { readonly kind: 'top_up' | 'correction'; readonly balance: number }) {
+interface CreditFormProps extends Ends<unknown> {
+  readonly isCorrection?: boolean
+  readonly balance: Balance | null
+}
+
+function CreditForm({ isCorrection = false, balance, ...ends }: CreditFormProps) {
   const { fields, bind } = useFields(() => ({ amount: '', reason: '' }))
   // An attempt that is repeated after a failure is booked once.
   const name = useMemo(() => crypto.getRandomValues(new Uint32Array(4)).join('-'), [fields])
   const size = amountOf(fields.amount)
-  const moved = (kind === 'correction' ? -1 : 1) * (size || 0)
+  const moved = (isCorrection ? -1 : 1) * (size || 0)
+  const before = balance?.balance_usd ?? 0
   return (
     <FormDialog
-      title={kind === 'correction' ? 'Deduct credit' : 'Top up'}
-      submit={kind === 'correction' ? 'Deduct' : 'Add credit'}
-      isReady={(size ?? 0) > 0 && fields.reason.trim() !== ''}
-      onClose={onClose}
-      onSubmit={async () => {
-        await send('POST', '/gateway/v1/credits', { amount_usd: moved, reason: fields.reason }, name)
-        onDone()
-      }}
+      title={isCorrection ? 'Deduct credit' : 'Top up'}
+      submit={isCorrection ? 'Deduct' : 'Add credit'}
+      isReady={balance !== null && (size ?? 0) > 0 && fields.reason.trim() !== ''}
+      {...ends}
+      onSubmit={() => send('POST', '/gateway/v1/credits', { amount_usd: moved, reason: fields.reason }, name)}
     >
-      <AmountField
-        label={kind === 'correction' ? 'Amount to deduct, USD' : 'Amount, USD'}
-        {...bind('amount')}
-      />
+      <AmountField label={isCorrection ? 'Amount to deduct, USD' : 'Amount, USD'} {...bind('amount')} />
       <TextField
         label="Reason"
         hint="Shown in the ledger. For example, an invoice number."
@@ -142,15 +132,15 @@ function CreditForm({
         {...bind('reason')}
       />
       <p role="status">
-        Balance: {exactMoney(balance)}
+        Balance: {exactMoney(before)}
         {moved !== 0 && (
           <>
             {' → '}
-            <b>{money(balance + moved, 2)}</b>
+            <b>{money(before + moved)}</b>
           </>
         )}
       </p>
-      {balance + moved < 0 && <p class="high">The balance would be negative.</p>}
+      {before + moved < 0 && <p class="high">The balance would be negative.</p>}
     </FormDialog>
   )
 }

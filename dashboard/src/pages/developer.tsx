@@ -4,7 +4,7 @@ import { Link } from '../router.tsx'
 import { ClientSetup } from '../ui/clients.tsx'
 import { tightestOf, When } from '../ui/figures.tsx'
 import { Heading, Show, Tag } from '../ui/states.tsx'
-import { KeyLimits, KeySpend, RefusedCalls } from './key.tsx'
+import { KeyLimits, RefusedCalls, Spend } from './key.tsx'
 import { CallTable } from './requests.tsx'
 
 /** The page of somebody who signed in with an API key: what did it spend, what is left, how is a client set up? */
@@ -25,12 +25,12 @@ export function DeveloperPage() {
             <When at={value.last_used_at} />.
           </p>
           <KeyLimits of={value} />
-          <KeySpend id={value.id} />
+          <Spend asked={{ key: value.id }} by="model" shown={{}} />
           <RefusedCalls path="/gateway/v1/requests" keyId={null} />
           <h2>
             Latest calls <Link to="/requests">All</Link>
           </h2>
-          <Show resource={calls}>{({ data }) => <CallTable calls={data} without="key" />}</Show>
+          <Show resource={calls}>{({ data }) => <CallTable calls={data} isOfOneKey />}</Show>
           <h2>Set up your client</h2>
           <p class="quiet">
             Replace <code>{`${value.prefix}…`}</code> with your key.

@@ -9,8 +9,6 @@ import {
   CheckField,
   MetadataField,
   ModelsField,
-  metadataOf,
-  pairsOf,
   SelectField,
   TextField,
   useFields,
@@ -23,7 +21,7 @@ const fieldsOf = (key: Key | null) => ({
   daily: key?.daily_budget_usd?.toString() ?? '',
   rate: key?.requests_per_minute?.toString() ?? '',
   mode: key?.budget_mode ?? '',
-  metadata: pairsOf(key?.metadata),
+  metadata: key?.metadata ?? {},
   models: key?.allowed_models ?? [],
   expires: key?.expires_at?.slice(0, 16) ?? '',
   isLogged: key?.log_requests ?? false,
@@ -38,22 +36,16 @@ const bodyOf = (fields: ReturnType<typeof fieldsOf>) => ({
   daily_budget_usd: amountOf(fields.daily),
   requests_per_minute: amountOf(fields.rate),
   budget_mode: fields.mode || null,
-  metadata: metadataOf(fields.metadata),
+  metadata: fields.metadata,
   allowed_models: fields.models.length === 0 ? null : fields.models,
   expires_at: instantOf(fields.expires),
   log_requests: fields.isLogged,
 })
 
-/** A new key, or other limits for one that exists. */
 export function KeyForm({ edited, onClose, onDone }: Ends<Key> & { readonly edited: Key | null }) {
   const { fields, bind } = useFields(() => fieldsOf(edited))
   const [made, setMade] = useState<NewKey | null>(null)
   const isNumeric = [fields.budget, fields.daily, fields.rate].every((text) => !Number.isNaN(amountOf(text)))
-  async function submit(): Promise<void> {
-    const key = await save<NewKey>('/v1/keys', edited, bodyOf(fields))
-    if (edited === null) setMade(key)
-    else onDone(key)
-  }
   if (made !== null)
     return (
       <SecretDialog
@@ -71,7 +63,8 @@ export function KeyForm({ edited, onClose, onDone }: Ends<Key> & { readonly edit
       isReady={fields.name.trim() !== '' && isNumeric}
       isWide
       onClose={onClose}
-      onSubmit={submit}
+      onSubmit={() => save<NewKey>('/v1/keys', edited, bodyOf(fields))}
+      onDone={(key) => (edited === null ? setMade(key) : onDone(key))}
     >
       <TextField
         label="Name"
@@ -110,7 +103,7 @@ export function KeyForm({ edited, onClose, onDone }: Ends<Key> & { readonly edit
 }
 
 /** Other limits for many keys. A field that is empty changes nothing. */
-export function BulkForm({ keys, onClose, onDone }: Ends<void> & { readonly keys: readonly Key[] }) {
+export function BulkForm({ keys, ...ends }: Ends<void> & { readonly keys: readonly Key[] }) {
   const { fields, bind } = useFields(() => ({ how: 'raise', budget: '', expires: '' }))
   const [done, setDone] = useState(0)
   const usd = amountOf(fields.budget)
@@ -131,13 +124,12 @@ export function BulkForm({ keys, onClose, onDone }: Ends<void> & { readonly keys
       title={`Change ${keys.length} keys`}
       submit={done === 0 ? 'Change' : `${done} of ${changes.length} changed`}
       isReady={changes.length > 0 && !Number.isNaN(usd)}
-      onClose={onClose}
+      {...ends}
       onSubmit={async () => {
         for (const { key, body } of changes.slice(done)) {
           await save('/v1/keys', key, body)
           setDone((n) => n + 1)
         }
-        onDone()
       }}
     >
       <SelectField label="Budget per month" options={{ raise: 'Raise by', set: 'Set to' }} {...bind('how')} />
@@ -167,6 +159,7 @@ const OLD_KEY = {
 export function RotateForm({ of: key, onClose, onDone }: Ends<Key> & { readonly of: Key }) {
   const [end, setEnd] = useState('')
   const [made, setMade] = useState<NewKey | null>(null)
+  const body = end === '' ? {} : { old_expires_in_seconds: Number(end) }
   if (made !== null)
     return (
       <SecretDialog
@@ -182,10 +175,8 @@ export function RotateForm({ of: key, onClose, onDone }: Ends<Key> & { readonly 
       title="Rotate this key"
       submit="Rotate"
       onClose={onClose}
-      onSubmit={async () => {
-        const body = end === '' ? {} : { old_expires_in_seconds: Number(end) }
-        setMade(await send<NewKey>('POST', `/v1/keys/${key.id}/rotate`, body))
-      }}
+      onSubmit={() => send('POST', `/v1/keys/${key.id}/rotate`, body)}
+      onDone={setMade}
     >
       <p>
         You get a new secret with the same name, models and limits. Both keys draw on one budget, so the
@@ -201,7 +192,6 @@ interface SecretDialogProps {
   readonly title: string
   readonly secret: string
   readonly hint: string
-  /** The lines for clients follow. */
   readonly isApiKey?: boolean
   onClose(): void
 }

@@ -3,9 +3,9 @@ import { type Call, type Key, type ListOf, send, type Usage } from '../api.ts'
 import { useNow, usePermissions, useResource } from '../data.ts'
 import { addDays, count, dayOf, duration, exactTime, inWords, plural } from '../format.ts'
 import { go, Link, type Query, setQuery, usePlace, withQuery } from '../router.tsx'
-import { Bars, daySlots } from '../ui/chart.tsx'
+import { Bars, costPerDay } from '../ui/chart.tsx'
 import { ConfirmByName, DialogButton } from '../ui/dialog.tsx'
-import { Doors } from '../ui/doors.tsx'
+import { Doors, READ_MAX } from '../ui/doors.tsx'
 import { Fact, Facts, Metadata } from '../ui/facts.tsx'
 import { Budget, Id, Money, Raw, When } from '../ui/figures.tsx'
 import { Heading, Show, Tag } from '../ui/states.tsx'
@@ -45,12 +45,12 @@ export function KeyPage({ id }: { readonly id: string }) {
             </p>
             <Rotation of={value} revoke={mayManage && <Revoke of={value} onDone={key.refresh} />} />
             <KeyLimits of={value} />
-            <KeySpend id={id} />
+            <Spend asked={{ key: id }} by="model" shown={{ key: id }} />
             <RefusedCalls path={`/v1/keys/${id}/requests`} keyId={id} />
             <h2>
               Latest calls <Link to={withQuery('/requests', { key: id })}>All</Link>
             </h2>
-            <Show resource={calls}>{({ data }) => <CallTable calls={data} without="key" />}</Show>
+            <Show resource={calls}>{({ data }) => <CallTable calls={data} isOfOneKey />}</Show>
             <Raw of={value} />
           </>
         )
@@ -65,26 +65,17 @@ interface ActionProps {
 }
 
 function KeyActions({ of: key, onDone }: ActionProps) {
-  const finish = (close: () => void) => () => {
-    close()
+  function showRotation({ id: successor }: Key): void {
     onDone()
+    go(withQuery(`/keys/${key.id}`, { successor }))
   }
   return (
     <>
-      <DialogButton title="Change limits">
-        {(close) => <KeyForm edited={key} onClose={close} onDone={finish(close)} />}
+      <DialogButton title="Change limits" onDone={onDone}>
+        {(ends) => <KeyForm edited={key} {...ends} />}
       </DialogButton>
-      <DialogButton title="Rotate">
-        {(close) => (
-          <RotateForm
-            of={key}
-            onClose={close}
-            onDone={({ id: successor }) => {
-              finish(close)()
-              go(withQuery(`/keys/${key.id}`, { successor }))
-            }}
-          />
-        )}
+      <DialogButton title="Rotate" onDone={showRotation}>
+        {(ends) => <RotateForm of={key} {...ends} />}
       </DialogButton>
       <Revoke of={key} onDone={onDone} title="Revoke" />
     </>
@@ -93,18 +84,14 @@ function KeyActions({ of: key, onDone }: ActionProps) {
 
 function Revoke({ of: { id, name }, onDone, title }: ActionProps & { readonly title?: string }) {
   return (
-    <DialogButton title={title ?? 'Revoke the old key'} kind="danger">
-      {(close) => (
+    <DialogButton title={title ?? 'Revoke the old key'} kind="danger" onDone={onDone}>
+      {(ends) => (
         <ConfirmByName
           title="Revoke this key"
           name={name}
           submit="Revoke"
-          onClose={close}
-          onSubmit={async () => {
-            await send('POST', `/v1/keys/${id}/revoke`)
-            close()
-            onDone()
-          }}
+          {...ends}
+          onSubmit={() => send('POST', `/v1/keys/${id}/revoke`)}
         >
           <p>Every new call with it gets 401, on all nodes. Running streams finish. This cannot be undone.</p>
         </ConfirmByName>
@@ -113,7 +100,6 @@ function Revoke({ of: { id, name }, onDone, title }: ActionProps & { readonly ti
   )
 }
 
-/** The last calls that were refused, if there are any. */
 export function RefusedCalls({ path, keyId }: { readonly path: string; readonly keyId: string | null }) {
   const { value } = useResource<ListOf<Call>>(`${path}?state=refused&limit=5`, 10_000)
   if (value === null || value.data.length === 0) return null
@@ -122,12 +108,11 @@ export function RefusedCalls({ path, keyId }: { readonly path: string; readonly 
       <h2>
         Refused calls <Link to={withQuery('/requests', { key: keyId, state: 'refused' })}>All</Link>
       </h2>
-      <CallTable calls={value.data} without="key" caption="Refused calls" />
+      <CallTable calls={value.data} isOfOneKey caption="Refused calls" />
     </>
   )
 }
 
-/** The limits of a key and what is left under them. */
 export function KeyLimits({ of: value }: { readonly of: Key }) {
   const { isDeveloper } = usePermissions()
   const month = `${dayOf(Date.now()).slice(0, 8)}01`
@@ -149,10 +134,10 @@ export function KeyLimits({ of: value }: { readonly of: Key }) {
         {isShared ? <Money usd={value.month_spend_usd} /> : ownCalls}{' '}
         <Budget of={{ ...value, daily_budget_usd: null }} />
         {value.month_waiting > 0 && (
-          <Tag kind="look">{count(value.month_waiting)} wait for room under the cap</Tag>
+          <Tag kind="high">{count(value.month_waiting)} wait for room under the cap</Tag>
         )}
         {value.month_lost_usd > 0 && (
-          <Tag kind="look">
+          <Tag kind="high">
             up to <Money usd={value.month_lost_usd} /> of calls were lost in a crash
           </Tag>
         )}
@@ -194,7 +179,6 @@ export function KeyLimits({ of: value }: { readonly of: Key }) {
   )
 }
 
-/** The client of the last call. */
 const LastUse = ({ of: { user_agent, client_ip, id } }: { readonly of: Call }) => (
   <>
     {' '}
@@ -268,15 +252,6 @@ function Step({ title, isDone, children }: StepProps) {
   )
 }
 
-/** The key's spend in the last thirty days, by day and by model. */
-export function KeySpend({ id }: { readonly id: string }) {
-  const { isDeveloper } = usePermissions()
-  return <Spend asked={{ key: id }} by="model" shown={{ key: isDeveloper ? null : id }} />
-}
-
-const SHARES_SHOWN = 8
-const SHARES_READ = 2_000
-
 interface SpendProps {
   /** The filter of the report. */
   readonly asked: Query
@@ -291,40 +266,28 @@ export function Spend({ asked, by, shown }: SpendProps) {
   const end = dayOf(Date.now())
   const start = addDays(end, -29)
   const read = (group_by: string) =>
-    withQuery('/v1/usage', { ...asked, start, end, group_by, limit: SHARES_READ })
+    withQuery('/v1/usage', { ...asked, start, end, group_by, limit: READ_MAX })
   const days = useResource<Usage>(read('day'), 15_000)
-  const shares = useResource<Usage>(read(by), 15_000).value?.data ?? []
-  if (shares.length === 0 || days.value === null) return null
+  const { value: shares } = useResource<Usage>(read(by), 15_000)
+  if (days.value === null || shares === null || shares.data.length === 0) return null
   const callsOf = (query: Query) => withQuery('/requests', { ...shown, start, end, ...query })
-  const title = by === 'model' ? 'Models, 30 days' : 'Keys, 30 days'
   return (
     <div class="beside">
       <Bars
         title="Cost per day, 30 days"
-        slots={daySlots(start, end, days.value.data)}
-        series={[{ name: 'Cost' }]}
+        {...costPerDay(start, end, days.value.data)}
         onPick={(day) => go(callsOf({ start: day, end: day }))}
         onBrush={(from, to) => go(callsOf({ start: from, end: to }))}
       />
-      <section aria-label={title}>
-        <h2>
-          {title}
-          {shares.length > SHARES_SHOWN && (
-            <Link to={withQuery('/usage', { ...shown, start, end, by })}>{`All ${shares.length}`}</Link>
-          )}
-        </h2>
-        <Doors
-          of={shares
-            .toSorted((a, b) => b.cost_usd - a.cost_usd)
-            .slice(0, SHARES_SHOWN)
-            .map(({ model, key, key_name, cost_usd, requests }) => ({
-              name: (by === 'model' ? model : key_name) || 'no model',
-              to: callsOf(by === 'model' ? { model } : { key }),
-              note: plural(requests, 'call'),
-              usd: cost_usd,
-            }))}
-        />
-      </section>
+      <Doors
+        title={by === 'model' ? 'Models, 30 days' : 'Keys, 30 days'}
+        by={by}
+        of={shares}
+        max={8}
+        // The report has no filter by key.
+        all={shown['key'] == null ? withQuery('/usage', { ...shown, start, end, by }) : null}
+        toOf={({ key, model }) => callsOf(by === 'model' ? { model } : { key })}
+      />
     </div>
   )
 }

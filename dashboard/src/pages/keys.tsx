@@ -21,6 +21,8 @@ const FIRST_PAGE = { after: null, page: null }
 /** Which keys can spend, how much is left of each, and which are dead? */
 export function KeysPage({ query }: { readonly query: URLSearchParams }) {
   const { mayManage } = usePermissions()
+  // The dialog is not part of the empty list, which is gone when the list is read again: the new secret has to stay.
+  const [isCreating, setCreating] = useState(false)
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
   const status = query.get('status') ?? 'usable'
   const search = query.get('search') ?? ''
@@ -36,9 +38,15 @@ export function KeysPage({ query }: { readonly query: URLSearchParams }) {
     for (const id of ids) isChosen ? next.add(id) : next.delete(id)
     setChosen(next)
   }
+  function finishBulk(): void {
+    setChosen(new Set())
+    keys.refresh()
+  }
+  const create = (title: string) =>
+    mayManage && <Button title={title} kind="primary" onClick={() => setCreating(true)} />
   return (
     <>
-      <Heading title="Keys">{mayManage && <NewKey title="New key" />}</Heading>
+      <Heading title="Keys">{create('New key')}</Heading>
       <div class="filters">
         <Search title="Search keys" placeholder="Name, id, last four or metadata.team:web" value={search} />
         <Choices
@@ -58,7 +66,7 @@ export function KeysPage({ query }: { readonly query: URLSearchParams }) {
               <Empty
                 title="No key yet."
                 words="A client sends a key instead of the provider's. Each has its own budget, models and expiry."
-                action={mayManage && <NewKey title="Create the first key" />}
+                action={create('Create the first key')}
               />
             )
           const isAll = after === null && next === null
@@ -72,17 +80,8 @@ export function KeysPage({ query }: { readonly query: URLSearchParams }) {
                 ) : (
                   <span class="buttons">
                     <b>{plural(selected.length, 'key')} selected</b>
-                    <DialogButton title="Change budget or expiry">
-                      {(close) => (
-                        <BulkForm
-                          keys={selected}
-                          onClose={close}
-                          onDone={() => {
-                            setChosen(new Set())
-                            keys.refresh()
-                          }}
-                        />
-                      )}
+                    <DialogButton title="Change budget or expiry" onDone={finishBulk}>
+                      {(ends) => <BulkForm keys={selected} {...ends} />}
                     </DialogButton>
                     <Button title="Clear selection" kind="link" onClick={() => setChosen(new Set())} />
                   </span>
@@ -112,15 +111,12 @@ export function KeysPage({ query }: { readonly query: URLSearchParams }) {
           )
         }}
       </Show>
+      {isCreating && (
+        <KeyForm edited={null} onClose={() => setCreating(false)} onDone={({ id }) => go(`/keys/${id}`)} />
+      )}
     </>
   )
 }
-
-const NewKey = ({ title }: { readonly title: string }) => (
-  <DialogButton title={title} kind="primary">
-    {(close) => <KeyForm edited={null} onClose={close} onDone={({ id }) => go(`/keys/${id}`)} />}
-  </DialogButton>
-)
 
 /** Keys of a rotation share a budget, whose spend counts once. */
 function Total({ of: keys, isAll }: { readonly of: readonly Key[]; readonly isAll: boolean }) {
@@ -174,7 +170,6 @@ function attentionRank(key: Key): number {
 
 const timeOf = (at: string | null, never: number) => (at === null ? never : Date.parse(at))
 
-/** What the columns are sorted by. */
 const SORTS: Readonly<Record<string, (key: Key) => number | string>> = {
   name: ({ name }) => name.toLowerCase(),
   spend: ({ month_spend_usd }) => month_spend_usd,

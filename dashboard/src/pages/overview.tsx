@@ -2,22 +2,12 @@ import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { type Bucket, type Call, type ListOf, type NewKey, type Overview, send, type Usage } from '../api.ts'
 import { type OwnAccount, useAccount, useCommand, usePermissions, useResource } from '../data.ts'
-import {
-  addDays,
-  count,
-  dayOf,
-  daysBetween,
-  money,
-  monthInWords,
-  percent,
-  plural,
-  weekday,
-} from '../format.ts'
+import { addDays, count, dayOf, daysBetween, monthInWords, percent, plural, weekday } from '../format.ts'
 import { go, Link, withQuery } from '../router.tsx'
 import { Button } from '../ui/button.tsx'
-import { Bars, daySlots } from '../ui/chart.tsx'
+import { Bars, costPerDay } from '../ui/chart.tsx'
 import { ClientSetup } from '../ui/clients.tsx'
-import { Doors } from '../ui/doors.tsx'
+import { Doors, READ_MAX } from '../ui/doors.tsx'
 import { Sum } from '../ui/facts.tsx'
 import { Budget, Money, tightestOf, When } from '../ui/figures.tsx'
 import { Failure, Heading, Show } from '../ui/states.tsx'
@@ -59,8 +49,7 @@ export function OverviewPage() {
         {({ data }) => (
           <Bars
             title={isNarrow ? 'Cost per day, 12 weeks' : 'Cost per day, a year. Click a day or drag a range.'}
-            slots={daySlots(start, today, data)}
-            series={[{ name: 'Cost' }]}
+            {...costPerDay(start, today, data)}
             onPick={(day) => go(withQuery('/usage', { start: day, end: day }))}
             onBrush={(from, to) => go(withQuery('/usage', { start: from, end: to }))}
           />
@@ -69,7 +58,7 @@ export function OverviewPage() {
       <h2>
         Latest calls <Link to="/requests?live=1">Follow live</Link>
       </h2>
-      <Show resource={latest}>{({ data }) => <CallTable calls={data} without={null} />}</Show>
+      <Show resource={latest}>{({ data }) => <CallTable calls={data} />}</Show>
     </>
   )
 }
@@ -113,11 +102,15 @@ function Sums({ of: value, account, days, today, month }: SumsProps) {
         title="Credit left"
         value={isPrepaid ? <Money to="/credits" usd={balance.balance_usd} /> : '–'}
         note={
-          balance.enforced
-            ? `${money(balance.held_usd)} reserved`
-            : isPrepaid
-              ? 'not enforced'
-              : 'not prepaid'
+          balance.enforced ? (
+            <>
+              <Money usd={balance.held_usd} /> reserved
+            </>
+          ) : isPrepaid ? (
+            'not enforced'
+          ) : (
+            'not prepaid'
+          )
         }
       />
       <Sum
@@ -151,44 +144,33 @@ function restOfMonth(days: readonly Bucket[], today: string): number {
   return left.reduce((sum, day) => sum + meanOf(weekday(day)), restOfToday)
 }
 
-const TOP = 5
-const READ_MAX = 2_000
-
 interface TopProps {
   readonly by: 'key' | 'model'
   readonly start: string
   readonly end: string
 }
 
-/** The keys or models that cost most this month. */
 function Top({ by, start, end }: TopProps) {
   const path = withQuery('/v1/usage', { start, end, group_by: by, limit: READ_MAX })
-  const { value } = useResource<Usage>(path, 60_000)
-  const title = by === 'key' ? 'Top keys' : 'Top models'
-  const top = (value?.data ?? []).toSorted((a, b) => b.cost_usd - a.cost_usd).slice(0, TOP)
   return (
-    <section aria-label={title}>
-      <h2>
-        {title} <Link to={`/usage?by=${by}`}>All</Link>
-      </h2>
-      {value?.has_more && <p class="quiet">More than {count(READ_MAX)}: Usage has all of them.</p>}
-      <Doors
-        of={(value?.has_more ? [] : top).map(({ key, key_name, model, cost_usd }) => ({
-          name: (by === 'key' ? (key_name ?? key) : model) || 'no model',
-          to: by === 'key' ? `/keys/${key}` : withQuery('/requests', { start, end, model }),
-          usd: cost_usd,
-        }))}
-        hasBars
-      />
-    </section>
+    <Doors
+      title={by === 'key' ? 'Top keys' : 'Top models'}
+      by={by}
+      of={useResource<Usage>(path, 60_000).value}
+      max={5}
+      all={`/usage?by=${by}`}
+      hasBars
+      toOf={({ key, model }) =>
+        by === 'key' ? `/keys/${key}` : withQuery('/requests', { start, end, model })
+      }
+    />
   )
 }
 
 interface Notice {
   readonly kind: 'bad' | 'high'
   readonly to: string
-  /** The key, account or model that the words are about. */
-  readonly name?: string
+  readonly name: string | undefined
   readonly words: ComponentChildren
 }
 
@@ -196,7 +178,7 @@ const noticeOf = (kind: Notice['kind'], to: string, words: ComponentChildren, na
   kind,
   to,
   words,
-  ...(name === undefined ? {} : { name }),
+  name,
 })
 
 /** The findings that a person should act on, the gravest first. Empty on a good day. */

@@ -13,7 +13,7 @@ export function PricesPage({ query }: { readonly query: URLSearchParams }) {
   const search = query.get('search') ?? ''
   const provider = query.get('provider') ?? 'all'
   const sorted = query.get('sort') ?? undefined
-  const book = useResource<PriceBook>('/gateway/v1/prices', 30_000)
+  const prices = useResource<PriceBook>('/gateway/v1/prices', 30_000)
   return (
     <>
       <Heading title="Prices" />
@@ -21,14 +21,15 @@ export function PricesPage({ query }: { readonly query: URLSearchParams }) {
         <Search title="Search models" placeholder="Model" value={search} />
         <Choices
           title="Provider"
-          options={['all', ...new Set(book.value?.models.map(({ provider }) => provider) ?? [])]}
+          options={['all', ...new Set(prices.value?.models.map(({ provider }) => provider) ?? [])]}
           nameOf={providerName}
           isChosen={(each) => each === provider}
           onChoose={(each) => setQuery({ provider: each === 'all' ? null : each })}
         />
       </div>
-      <Show resource={book} lines={10}>
-        {({ models, tools, price_version, overlay, upcoming }) => {
+      <Show resource={prices} lines={10}>
+        {(book) => {
+          const { models, price_version, overlay, upcoming } = book
           const found = models
             .filter((model) => provider === 'all' || model.provider === provider)
             .filter(({ id, aliases }) =>
@@ -59,7 +60,7 @@ export function PricesPage({ query }: { readonly query: URLSearchParams }) {
                   title="No model has that name."
                   words={
                     <>
-                      A call for it is billed at 0 and marked <Tag kind="look">unpriced</Tag>, or refused
+                      A call for it is billed at 0 and marked <Tag kind="high">unpriced</Tag>, or refused
                       where
                       <code> pricing.unpriced</code> says so. Prices of your own go into the file of{' '}
                       <code>TOLLGATE_PRICES</code>.
@@ -76,7 +77,7 @@ export function PricesPage({ query }: { readonly query: URLSearchParams }) {
                   rowClass={({ retired }) => (retired ? 'dead' : undefined)}
                 />
               )}
-              {search === '' && <Tools of={tools} provider={provider} />}
+              {search === '' && <Tools of={book} provider={provider} />}
             </>
           )
         }}
@@ -88,13 +89,7 @@ export function PricesPage({ query }: { readonly query: URLSearchParams }) {
 const providerName = (provider: string) => (provider === 'openai' ? 'OpenAI' : capital(provider))
 
 /** Tools are paid by the call or by the hour, whichever model uses them. Their names say the unit. */
-function Tools({
-  of: tools,
-  provider: chosen,
-}: {
-  readonly of: PriceBook['tools']
-  readonly provider: string
-}) {
+function Tools({ of: { tools }, provider: chosen }: { readonly of: PriceBook; readonly provider: string }) {
   const words = (text = '') => text.replaceAll('_', ' ').replace('1000', '1,000 calls')
   return (
     <>
@@ -130,7 +125,6 @@ const useRank = ({ mode }: PricedModel) => Object.keys(USES).indexOf(mode)
 const groupOf = ({ provider, mode, retired }: PricedModel) =>
   `${providerName(provider)}, ${retired ? 'retired' : (USES[mode] ?? 'text')}`
 
-/** Current models first, by their use, the latest version first. */
 function newestFirst(a: PricedModel, b: PricedModel): number {
   return (
     Number(a.retired) - Number(b.retired) ||
@@ -150,7 +144,8 @@ function versionOf(id: string): number {
 /** The rate of the standard tier, by which a call is priced that names no other. */
 function rateOf({ prices: { rates = {} } }: PricedModel, kind: string): string | null {
   const tier = (rates['standard'] ?? Object.values(rates)[0]) as Tier | undefined
-  return written(tier?.[kind])
+  const rate = tier?.[kind]
+  return typeof rate === 'string' || typeof rate === 'number' ? String(rate) : null
 }
 
 /** By the rate of a column, with `-` from the highest. Models without such a rate come last. */
@@ -162,13 +157,9 @@ function byRate(sorted: string): (a: PricedModel, b: PricedModel) => number {
 
 type Tier = Readonly<Record<string, unknown>>
 
-const written = (rate: unknown) =>
-  typeof rate === 'string' || typeof rate === 'number' ? String(rate) : null
-
 /** A rate has all of its digits, at least to the cent. */
 const dollars = (rate: unknown) => (rate === undefined ? '–' : exactMoney(Number(rate)).slice(1))
 
-/** Input and output rates of prompts above a number of tokens, of audio and of images, and rates of other units. */
 function moreRatesOf({ prices: { rates = {} } }: PricedModel): readonly (readonly [string, string])[] {
   const tier = (rates['standard'] ?? {}) as Tier
   const long = (tier['long_context'] ?? {}) as Tier
@@ -219,7 +210,7 @@ const columnsOf = (models: readonly PricedModel[]): readonly Column<PricedModel>
         <span class="name" title={aliases.length === 0 ? undefined : `also ${aliases.join(', ')}`}>
           {id}
         </span>
-        {source === 'overlay' && <Tag kind="look">yours</Tag>}
+        {source === 'overlay' && <Tag kind="high">yours</Tag>}
         {retired && <Tag kind="plain">retired</Tag>}
       </>
     ),

@@ -3,10 +3,10 @@ import type { LoggedBodyObject } from '../../../src/api/request.ts'
 import { ERRORS, type ErrorCode } from '../../../src/kernel/errors.ts'
 import { type Bill, type Call, type Key, type ListOf, send } from '../api.ts'
 import { OWN_ACCOUNT, type OwnAccount, usePermissions, useResource } from '../data.ts'
-import { bytes, count, duration, exactMoney, exactTime, money, plural } from '../format.ts'
+import { bytes, count, duration, exactMoney, exactTime, fractionInPercent, money, plural } from '../format.ts'
 import { Link, withQuery } from '../router.tsx'
-import { DialogButton, FormDialog } from '../ui/dialog.tsx'
-import { Fact, Facts as FactList } from '../ui/facts.tsx'
+import { DialogButton, type Ends, FormDialog } from '../ui/dialog.tsx'
+import { Fact, Facts } from '../ui/facts.tsx'
 import { TextField } from '../ui/fields.tsx'
 import { Budget, Id, KeyLink, Money, Raw, Snippet, TimeBar, When } from '../ui/figures.tsx'
 import { Heading, Show } from '../ui/states.tsx'
@@ -18,7 +18,6 @@ type BilledCall = Call & { readonly bill?: Bill | null }
 const REQUESTS = { to: '/requests', title: 'Requests' }
 const OPEN_STATES: readonly string[] = ['waiting', 'in_flight', 'deferred']
 
-/** The state of this call, its cost, and how the cost comes about. */
 export function RequestPage({ id }: { readonly id: string }) {
   const [isOpen, setOpen] = useState(true)
   const { isOperator, isDeveloper } = usePermissions()
@@ -41,8 +40,8 @@ export function RequestPage({ id }: { readonly id: string }) {
             state={<Outcome of={value} />}
           >
             {isOperator && value.state === 'settled' && (value.cost_usd ?? 0) > 0 && !value.credited && (
-              <DialogButton title="Credit back">
-                {(close) => <CreditBack call={value} onClose={close} onDone={call.refresh} />}
+              <DialogButton title="Credit back" onDone={call.refresh}>
+                {(ends) => <CreditBack of={value} {...ends} />}
               </DialogButton>
             )}
           </Heading>
@@ -59,7 +58,7 @@ export function RequestPage({ id }: { readonly id: string }) {
             </div>
           )}
           <h2>Call</h2>
-          <Facts of={value} />
+          <CallFacts of={value} />
           {!isDeveloper && <Bodies id={id} />}
           <Raw of={{ ...value, bill: undefined }} />
         </>
@@ -76,7 +75,6 @@ const meaningOf = (code: string | null) =>
 const partsOf = ({ id, started_at: start }: Call) =>
   withQuery('/requests', { parent_id: id, start, end: new Date(Date.parse(start) + 1).toISOString() })
 
-/** How the call ended, in a sentence. */
 function Summary({ of: call }: { readonly of: Call }) {
   const { state, code, children } = call
   const outcome = {
@@ -117,22 +115,26 @@ function Ceilings({ keyId }: { readonly keyId: string }) {
   const { value: account } = useResource<OwnAccount>(isDeveloper ? null : OWN_ACCOUNT, 2_000)
   const isEnforced = account?.credit_enforced === true
   return (
-    <FactList>
+    <Facts>
       <Fact title="Budget of the key" value={key && <Budget of={key} />} />
       <Fact title="Budget of the account" value={account && <Budget of={account} />} />
       <Fact title="Credit left" value={isEnforced && <Money usd={account.balance_usd} />} />
-    </FactList>
+    </Facts>
   )
 }
 
-/** The price as arithmetic, which a customer can check with a pencil. */
 function BillTable({ bill }: { readonly bill: Bill }) {
   const { isDeveloper } = usePermissions()
   const { lines, discount_usd: discount, rounding_usd: rounding } = bill
   if (lines.length === 0)
     return (
       <p class="quiet">
-        {bill.note} {bill.held_usd > 0 && bill.cost_usd === null && <Reserved of={bill} />}
+        {bill.note}{' '}
+        {bill.held_usd > 0 && bill.cost_usd === null && (
+          <>
+            <b>{money(bill.held_usd)}</b> is reserved. {bill.held_because}
+          </>
+        )}
       </p>
     )
   const models = [...new Set(lines.map(({ model }) => model))]
@@ -144,7 +146,7 @@ function BillTable({ bill }: { readonly bill: Bill }) {
       title: line.label,
       details: [...(models.length > 1 ? [line.model] : []), ...line.modifiers].join(', '),
       quantity: count(line.quantity),
-      rate: `× ${exactMoney(line.rate_usd)} ${line.rate_per === 1 ? 'each' : `per ${rateUnit(line.rate_per)}`}`,
+      rate: `× ${exactMoney(line.rate_usd)} ${RATE_UNITS[line.rate_per] ?? `per ${count(line.rate_per)}`}`,
       usd: line.amount_usd,
     })),
     ...(rounding === 0 ? [] : [sum('rounding, once', rounding)]),
@@ -152,7 +154,7 @@ function BillTable({ bill }: { readonly bill: Bill }) {
       ? []
       : [
           sum('at list price', bill.list_cost_usd ?? 0),
-          sum(`discount of ${fractions.map(shownFraction).join(' and ')}`, -discount),
+          sum(`discount of ${fractions.map(fractionInPercent).join(' and ')}`, -discount),
         ]),
   ]
   // Points stand below each other.
@@ -193,7 +195,6 @@ function BillTable({ bill }: { readonly bill: Bill }) {
   )
 }
 
-/** A line of a bill, or a sum, which has neither quantity nor rate. */
 interface BillRow {
   readonly id: string
   readonly title: string
@@ -203,20 +204,7 @@ interface BillRow {
   readonly usd: number
 }
 
-/** What a call that has not ended has reserved. */
-const Reserved = ({ of: bill }: { readonly of: Bill }) => (
-  <>
-    <b>{money(bill.held_usd)}</b> is reserved. {bill.held_because}
-  </>
-)
-
-function rateUnit(per: number): string {
-  return per === 1_000_000 ? 'M' : count(per)
-}
-
-function shownFraction(fraction: number): string {
-  return `${(fraction * 100).toLocaleString('en-US', { maximumFractionDigits: 6 })}%`
-}
+const RATE_UNITS: Readonly<Record<number, string>> = { 1: 'each', 1000000: 'per M' }
 
 /** A line is not rounded, so it may have more decimals than an amount. All lines get as many decimals, point below point. */
 function lineDecimals(usd: number): number {
@@ -237,7 +225,6 @@ const ENDINGS: Partial<Record<Call['state'], string>> = {
   interrupted: 'Interrupted',
 }
 
-/** The course of a call, as far as its record states it. */
 function momentsOf(call: BilledCall): readonly Moment[] {
   const { state, started_at: at, ended_at, upstream_ms: upstream, overhead_ms: overhead } = call
   if (state === 'waiting') return [{ title: 'Waiting for room under a budget', at }]
@@ -281,7 +268,7 @@ function Timeline({ of: call }: { readonly of: BilledCall }) {
                 {exactTime(at).slice(11)}
               </time>
             )}
-            {isUpstream && <TimeBar upstreamMs={call.upstream_ms ?? 0} overheadMs={call.overhead_ms ?? 0} />}
+            {isUpstream && <TimeBar of={call} />}
             {note !== undefined && <span class="quiet">{note}</span>}
           </li>
         ))}
@@ -290,12 +277,12 @@ function Timeline({ of: call }: { readonly of: BilledCall }) {
   )
 }
 
-function Facts({ of: call }: { readonly of: Call }) {
+function CallFacts({ of: call }: { readonly of: Call }) {
   const { parent_id: parent, socket_id: socket } = call
   const usage = call.state === 'refused' ? null : call.usage
   const isSame = call.model === call.model_served
   return (
-    <FactList>
+    <Facts>
       <Fact title="Request id" value={<Id id={call.id} />} />
       <Fact title="Upstream’s id" value={call.upstream_request_id && <Id id={call.upstream_request_id} />} />
       <Fact title="Created upstream" value={call.object_id && <Id id={call.object_id} />} />
@@ -318,7 +305,7 @@ function Facts({ of: call }: { readonly of: Call }) {
         value={call.state !== 'refused' && `${bytes(call.bytes_in)} sent, ${bytes(call.bytes_out)} received`}
       />
       <Fact title="Balance after" value={call.balance_usd !== null && <Money usd={call.balance_usd} />} />
-    </FactList>
+    </Facts>
   )
 }
 
@@ -362,7 +349,6 @@ function Body({ title, of: body }: { readonly title: string; readonly of: Logged
   )
 }
 
-/** JSON is set in lines; anything else stands as it was sent. */
 function readable({ content, encoding }: LoggedBodyObject): string {
   if (encoding === 'base64') return `base64: ${content}`
   try {
@@ -372,19 +358,15 @@ function readable({ content, encoding }: LoggedBodyObject): string {
   }
 }
 
-function CreditBack({ call, onClose, onDone }: { readonly call: Call; onClose(): void; onDone(): void }) {
+function CreditBack({ of: call, ...ends }: Ends<unknown> & { readonly of: Call }) {
   const [reason, setReason] = useState('')
   return (
     <FormDialog
       title={`Credit back ${exactMoney(call.cost_usd ?? 0)}`}
       submit="Credit back"
       isReady={reason.trim() !== ''}
-      onClose={onClose}
-      onSubmit={async () => {
-        await send('POST', '/gateway/v1/credits', { request_ids: [call.id], reason })
-        onClose()
-        onDone()
-      }}
+      {...ends}
+      onSubmit={() => send('POST', '/gateway/v1/credits', { request_ids: [call.id], reason })}
     >
       <p>The recorded cost does not change. The same amount is added to the credit, once.</p>
       <TextField label="Reason" isRequired value={reason} onInput={setReason} />

@@ -11,17 +11,7 @@ import { Empty, Heading, Show, Tag } from '../ui/states.tsx'
 import { type Column, Table } from '../ui/table.tsx'
 
 const ROWS = 100
-const FILTERS = [
-  'start',
-  'end',
-  'model',
-  'state',
-  'flag',
-  'status',
-  'min_cost_usd',
-  'socket',
-  'parent_id',
-] as const
+const FILTERS = ['start', 'end', 'model', 'state', 'flag', 'status', 'min_cost_usd', 'socket', 'parent_id']
 
 /** What happened to this call? The box takes any id; the filters are the URL. */
 export function RequestsPage({ query }: { readonly query: URLSearchParams }) {
@@ -58,7 +48,7 @@ export function RequestsPage({ query }: { readonly query: URLSearchParams }) {
         <TextFilter name="model" title="Model" query={query} />
         <TextFilter name="status" title="HTTP status" query={query} />
         <TextFilter name="min_cost_usd" title="At least, USD" query={query} />
-        <DateRange start={filters['start'] ?? null} end={filters['end'] ?? null} />
+        <DateRange start={filters['start']} end={filters['end']} />
         {isFiltered && (
           <Link to="/requests" class="button">
             Clear all
@@ -77,12 +67,7 @@ export function RequestsPage({ query }: { readonly query: URLSearchParams }) {
               action={<Link to="/">Make the first call</Link>}
             />
           ) : (
-            <CallTable
-              calls={data}
-              without={key === null && !isDeveloper ? null : 'key'}
-              after={after}
-              next={next}
-            />
+            <CallTable calls={data} isOfOneKey={key !== null || isDeveloper} after={after} next={next} />
           )
         }
       </Show>
@@ -109,7 +94,6 @@ function FindById() {
   )
 }
 
-/** The keys by name; that of the filter can be cleared alone. */
 function KeyFilter({ query }: { readonly query: URLSearchParams }) {
   const chosen = query.get('key')
   const { value } = useResource<ListOf<Key>>('/v1/keys?limit=1000')
@@ -181,13 +165,19 @@ function SumOf({ filters, keyId, keyName }: SumOfProps) {
 
 interface CallTableProps {
   readonly calls: readonly Call[]
-  readonly without: 'key' | null
+  readonly isOfOneKey?: boolean
   readonly caption?: string
   readonly after?: string | null
   readonly next?: string | null
 }
 
-export function CallTable({ calls, without, caption = 'Calls', after = null, next = null }: CallTableProps) {
+export function CallTable({
+  calls,
+  isOfOneKey = false,
+  caption = 'Calls',
+  after = null,
+  next = null,
+}: CallTableProps) {
   if (calls.length === 0) return <Empty title="No call yet." words="Calls are listed here as they begin." />
   const columns: Column<Call>[] = [
     {
@@ -198,7 +188,7 @@ export function CallTable({ calls, without, caption = 'Calls', after = null, nex
         </Link>
       ),
     },
-    ...(without === 'key'
+    ...(isOfOneKey
       ? []
       : [
           {
@@ -210,7 +200,7 @@ export function CallTable({ calls, without, caption = 'Calls', after = null, nex
         ]),
     {
       title: 'Model',
-      ...(without === 'key' ? { lead: 'left' as const } : {}),
+      ...(isOfOneKey ? { lead: 'left' as const } : {}),
       cell: ({ model, model_served, path }) => model_served || model || <code class="quiet">{path}</code>,
     },
     { title: 'Outcome', cell: (call) => <Outcome of={call} /> },
@@ -235,14 +225,13 @@ export function CallTable({ calls, without, caption = 'Calls', after = null, nex
       title: 'Duration',
       isFigure: true,
       isMinor: true,
-      cell: ({ upstream_ms: upstream, overhead_ms: overhead }) =>
-        upstream === null ? (
+      cell: (call) =>
+        call.upstream_ms === null ? (
           <span class="quiet">–</span>
         ) : (
-          <span class="time">
-            {duration(upstream + (overhead ?? 0))}{' '}
-            <TimeBar upstreamMs={upstream} overheadMs={overhead ?? 0} />
-          </span>
+          <>
+            {duration(call.upstream_ms + (call.overhead_ms ?? 0))} <TimeBar of={call} />
+          </>
         ),
     },
   ]
@@ -293,9 +282,9 @@ export function Outcome({ of: call }: { readonly of: Call }) {
       {state !== 'settled' && (
         <Tag kind={state === 'interrupted' ? 'bad' : 'plain'}>{STATE_WORDS[state] ?? state}</Tag>
       )}
-      {unpriced && <Tag kind="look">unpriced</Tag>}
+      {unpriced && <Tag kind="high">unpriced</Tag>}
       {estimated && <Tag kind="plain">estimated</Tag>}
-      {overrun && <Tag kind="look">over its reservation</Tag>}
+      {overrun && <Tag kind="high">over its reservation</Tag>}
       {credited && <Tag kind="plain">credited back</Tag>}
       {streamed && <span class="quiet"> stream</span>}
       {socket_id !== null && (

@@ -39,17 +39,8 @@ export function SettingsPage({ query }: { readonly query: URLSearchParams }) {
     <>
       <Heading title="Settings">
         {mayManage && (
-          <DialogButton title="New admin key" kind="primary">
-            {(close) => (
-              <AdminKeyForm
-                isOperator={isOperator}
-                onClose={close}
-                onDone={() => {
-                  close()
-                  keys.refresh()
-                }}
-              />
-            )}
+          <DialogButton title="New admin key" kind="primary" onDone={keys.refresh}>
+            {(ends) => <AdminKeyForm isOperator={isOperator} {...ends} />}
           </DialogButton>
         )}
       </Heading>
@@ -107,8 +98,8 @@ export function SettingsPage({ query }: { readonly query: URLSearchParams }) {
           name={revoked.name}
           submit="Revoke"
           onClose={() => setRevoked(null)}
-          onSubmit={async () => {
-            await send('POST', `/gateway/v1/admin-keys/${revoked.id}/revoke`)
+          onSubmit={() => send('POST', `/gateway/v1/admin-keys/${revoked.id}/revoke`)}
+          onDone={() => {
             setRevoked(null)
             keys.refresh()
           }}
@@ -142,9 +133,8 @@ function AdminKeyForm({ isOperator, onClose, onDone }: Ends<void> & { readonly i
       submit="Create admin key"
       isReady={name.trim() !== '' && (role === 'operator' || account !== null)}
       onClose={onClose}
-      onSubmit={async () =>
-        setMade(await send<NewAdminKey>('POST', '/gateway/v1/admin-keys', { ...fields, account_id }))
-      }
+      onSubmit={() => send('POST', '/gateway/v1/admin-keys', { ...fields, account_id })}
+      onDone={setMade}
     >
       <TextField
         label="Name"

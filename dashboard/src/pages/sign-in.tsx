@@ -5,14 +5,13 @@ import mark from '../mark.svg'
 import { TextField } from '../ui/fields.tsx'
 import { Failure } from '../ui/states.tsx'
 
-/** The key is exchanged for a session and then forgotten: it is in no storage of the browser. */
-export function SignIn({
-  hasEnded,
-  onSession,
-}: {
+interface SignInProps {
   readonly hasEnded: boolean
   onSession(session: Session): void
-}) {
+}
+
+/** The key is exchanged for a session and then forgotten: it is in no storage of the browser. */
+export function SignIn({ hasEnded, onSession }: SignInProps) {
   const [key, setKey] = useState('')
   const command = useCommand()
   const body = () =>

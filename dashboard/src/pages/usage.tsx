@@ -41,6 +41,7 @@ export function UsagePage({ query }: { readonly query: URLSearchParams }) {
   const by = (query.get('by') ?? 'model')
     .split(',')
     .filter((name): name is Dimension => offered.includes(name as Dimension))
+  const stackedBy = by.find((each) => each !== 'day') ?? null
   const after = query.get('after')
   const asked = { start, end, group_by: by.join(',') }
   const usage = useResource<Usage>(withQuery('/v1/usage', { ...asked, limit: ROWS, after }), 10_000)
@@ -83,9 +84,9 @@ export function UsagePage({ query }: { readonly query: URLSearchParams }) {
             {total.requests > 0 && <Sums of={total} start={start} end={end} />}
             {total.requests > 0 &&
               (daysBetween(start, end).length <= HOURLY_DAYS_MAX ? (
-                <HourBars start={start} end={end} by={stackedBy(by)} calls={total.requests} />
+                <HourBars start={start} end={end} by={stackedBy} calls={total.requests} />
               ) : (
-                <DayBars start={start} end={end} by={stackedBy(by)} buckets={data} />
+                <DayBars start={start} end={end} by={stackedBy} buckets={data} />
               ))}
           </>
         )}
@@ -102,7 +103,7 @@ export function UsagePage({ query }: { readonly query: URLSearchParams }) {
             <Table
               caption="Usage"
               columns={columnsOf(by, start, end)}
-              rows={identified(after === null && next === null ? inOrder(by, data) : data)}
+              rows={linesOf(data, by, after === null && next === null)}
               total={['Total', { ...total, id: 'total' }]}
               after={after}
               next={next}
@@ -114,7 +115,6 @@ export function UsagePage({ query }: { readonly query: URLSearchParams }) {
   )
 }
 
-/** The sums of the report, with links to the calls that they are of. */
 function Sums({ of: total, start, end }: Days & { readonly of: Bucket }) {
   const calls = withQuery('/requests', { start, end })
   return (
@@ -148,7 +148,6 @@ function daysBefore({ start, end }: Days): Days {
   return { start: `${last.slice(0, 8)}01`, end: isWhole || same > last ? last : same }
 }
 
-/** The cost of some days beside that of the days before them. */
 export function Compared({ cost, ...days }: Days & { readonly cost: number }) {
   const { start, end } = daysBefore(days)
   const { value } = useResource<Usage>(withQuery('/v1/usage', { start, end }), 60_000)
@@ -163,9 +162,6 @@ export function Compared({ cost, ...days }: Days & { readonly cost: number }) {
     </>
   )
 }
-
-/** The chart is stacked by the first dimension that is not the day. */
-const stackedBy = (by: readonly Dimension[]) => by.find((each) => each !== 'day') ?? null
 
 interface StackProps {
   readonly by: 'model' | 'key' | null
@@ -184,8 +180,9 @@ function DayBars({ start, end, by, buckets }: StackProps & Days & { readonly buc
     ({ day = '' }) => day,
     ({ model, key = '', key_name }) => {
       if (!isStacked) return { name: 'Cost' }
-      const name = by === 'key' ? (key_name ?? key) : model || 'no model'
-      return { name, to: withQuery('/requests', { start, end, ...(by === 'key' ? { key } : { model }) }) }
+      return by === 'key'
+        ? { name: key_name ?? key, to: withQuery('/requests', { start, end, key }) }
+        : { name: model || 'no model', to: withQuery('/requests', { start, end, model }) }
     },
   )
   return (
@@ -295,28 +292,20 @@ function columnsOf(by: readonly Dimension[], start: string, end: string): Column
   ]
 }
 
+/** Calls of a sum that were not priced, or whose usage is an estimate and not upstream's report. */
+const Doubts = ({ of: bucket }: { readonly of: Bucket }) => (
+  <>
+    {bucket.unpriced_requests > 0 && <Tag kind="high">{count(bucket.unpriced_requests)} unpriced</Tag>}
+    {bucket.estimated_requests > 0 && <Tag kind="plain">{count(bucket.estimated_requests)} estimated</Tag>}
+  </>
+)
+
 type Line = Bucket & { readonly id: string }
 
-const identified = (buckets: readonly Bucket[]): readonly Line[] =>
-  buckets.map((bucket) => ({ ...bucket, id: `${bucket.day} ${bucket.model} ${bucket.key}` }))
-
-/** Calls of a sum that were not priced, or whose usage is an estimate and not upstream's report. */
-function Doubts({
-  of: { unpriced_requests: unpriced, estimated_requests: estimated },
-}: {
-  readonly of: Bucket
-}) {
-  return (
-    <>
-      {unpriced > 0 && <Tag kind="look">{count(unpriced)} unpriced</Tag>}
-      {estimated > 0 && <Tag kind="plain">{count(estimated)} estimated</Tag>}
-    </>
-  )
-}
-
-/** Buckets of a list that has one page only, the most expensive first; days stay in their order. */
-function inOrder(by: readonly Dimension[], buckets: readonly Bucket[]): readonly Bucket[] {
-  return by.includes('day') ? buckets : [...buckets].sort((a, b) => b.cost_usd - a.cost_usd)
+/** The most expensive first, if the list has one page only; days stay in their order. */
+function linesOf(buckets: readonly Bucket[], by: readonly Dimension[], isAll: boolean): readonly Line[] {
+  const lines = buckets.map((bucket) => ({ ...bucket, id: `${bucket.day} ${bucket.model} ${bucket.key}` }))
+  return isAll && !by.includes('day') ? lines.sort((a, b) => b.cost_usd - a.cost_usd) : lines
 }
 
 function tokens(n: number) {

@@ -1,19 +1,12 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
-import {
-  type ActivityEvent,
-  type Delivery,
-  type ListOf,
-  save,
-  send,
-  WEBHOOK_EVENTS,
-  type Webhook,
-} from '../api.ts'
+import { EVENT_TYPES } from '../../../src/kernel/vocabulary.ts'
+import { type ActivityEvent, type Delivery, type ListOf, save, send, type Webhook } from '../api.ts'
 import { type Resource, useCommand, usePermissions, useResource } from '../data.ts'
 import { addDays, capital, count, plural } from '../format.ts'
 import { Link, setQuery, withQuery } from '../router.tsx'
 import { Button } from '../ui/button.tsx'
-import { ConfirmByName, Dialog, type Ends, FormDialog } from '../ui/dialog.tsx'
+import { ConfirmByName, Dialog, DialogButton, type Ends, FormDialog } from '../ui/dialog.tsx'
 import { Fact, Facts } from '../ui/facts.tsx'
 import { CheckField, SelectField, TextField, useFields } from '../ui/fields.tsx'
 import { At, Id, Snippet, When } from '../ui/figures.tsx'
@@ -21,6 +14,8 @@ import { Empty, Failure, Heading, Show, Tag } from '../ui/states.tsx'
 import { actionColumn, inShort, nameColumn, Table } from '../ui/table.tsx'
 import { SecretDialog } from './key-form.tsx'
 
+/** A test is sent on demand. */
+const EVENTS = EVENT_TYPES.filter((type) => type !== 'webhook.test')
 const DISABLED: Readonly<Record<string, string>> = {
   gone: 'it answered 410 Gone',
   failing: 'it failed for five days',
@@ -35,18 +30,12 @@ export function WebhooksPage({ query }: { readonly query: URLSearchParams }) {
   const webhooks = useResource<ListOf<Webhook>>('/gateway/v1/webhooks?limit=100', 5_000)
   const id = query.get('id')
   const chosen = webhooks.value?.data.find((each) => each.id === id) ?? null
+  const create = (title: string) =>
+    mayManage && <Button title={title} kind="primary" onClick={() => setCreating(true)} />
   return (
     <>
-      <Heading title="Webhooks">
-        {mayManage && <Button title="New endpoint" kind="primary" onClick={() => setCreating(true)} />}
-      </Heading>
-      <EndpointTable
-        webhooks={webhooks}
-        chosen={id}
-        action={
-          mayManage && <Button title="Add an endpoint" kind="primary" onClick={() => setCreating(true)} />
-        }
-      />
+      <Heading title="Webhooks">{create('New endpoint')}</Heading>
+      <EndpointTable webhooks={webhooks} chosen={id} action={create('Add an endpoint')} />
       {chosen !== null && <OneWebhook of={chosen} onChanged={webhooks.refresh} onSecret={setSecret} />}
       {isCreating && (
         <WebhookForm
@@ -78,7 +67,6 @@ interface EndpointTableProps {
   readonly action?: ComponentChildren
 }
 
-/** The endpoints of the account, with what became of the last delivery. */
 export function EndpointTable({ webhooks, chosen, action }: EndpointTableProps) {
   return (
     <Show resource={webhooks} lines={3}>
@@ -137,7 +125,6 @@ interface OneWebhookProps {
 
 function OneWebhook({ of: webhook, onChanged, onSecret }: OneWebhookProps) {
   const { mayManage } = usePermissions()
-  const [dialog, setDialog] = useState<'edit' | 'delete' | null>(null)
   const [opened, setOpened] = useState<string | null>(null)
   const base = `/gateway/v1/webhooks/${webhook.id}`
   const deliveries = useResource<ListOf<Delivery>>(`${base}/deliveries?limit=50`, 3_000)
@@ -149,91 +136,102 @@ function OneWebhook({ of: webhook, onChanged, onSecret }: OneWebhookProps) {
       deliveries.refresh()
     })
   const retry = (id: string) => run(() => send('POST', `${base}/deliveries/${id}/redeliver`))
+  const rotateSecret = async () =>
+    onSecret((await send<{ secret: string }>('POST', `${base}/rotate-secret`)).secret)
+  function leave(): void {
+    setQuery({ id: null })
+    onChanged()
+  }
   const shown = deliveries.value?.data.find(({ id }) => id === opened)
   return (
     <section aria-label={webhook.url}>
       <h2 class="name">{webhook.url}</h2>
-      <div class="buttons" hidden={!mayManage}>
-        <Button
-          title="Send a test"
-          isDisabled={command.isBusy || !webhook.enabled}
-          onClick={() => run(() => send('POST', `${base}/test`))}
-        />
-        <Button title="Edit" onClick={() => setDialog('edit')} />
-        <Button
-          title={webhook.enabled ? 'Turn off' : 'Turn on'}
-          isDisabled={command.isBusy}
-          onClick={() => run(() => send('PATCH', base, { enabled: !webhook.enabled }))}
-        />
-        <Button
-          title="New secret"
-          isDisabled={command.isBusy}
-          onClick={() =>
-            run(async () =>
-              onSecret((await send<{ secret: string }>('POST', `${base}/rotate-secret`)).secret),
-            )
-          }
-        />
-        <Button title="Delete" kind="danger" onClick={() => setDialog('delete')} />
-      </div>
+      {mayManage && (
+        <div class="buttons">
+          <Button
+            title="Send a test"
+            isDisabled={command.isBusy || !webhook.enabled}
+            onClick={() => run(() => send('POST', `${base}/test`))}
+          />
+          <DialogButton title="Edit" onDone={onChanged}>
+            {(ends) => <WebhookForm edited={webhook} {...ends} />}
+          </DialogButton>
+          <Button
+            title={webhook.enabled ? 'Turn off' : 'Turn on'}
+            isDisabled={command.isBusy}
+            onClick={() => run(() => send('PATCH', base, { enabled: !webhook.enabled }))}
+          />
+          <Button title="New secret" isDisabled={command.isBusy} onClick={() => run(rotateSecret)} />
+          <DialogButton title="Delete" kind="danger" onDone={leave}>
+            {(ends) => (
+              <ConfirmByName
+                title="Delete this endpoint"
+                name={new URL(webhook.url).hostname}
+                submit="Delete"
+                {...ends}
+                onSubmit={() => send('DELETE', base)}
+              >
+                <p>It gets no more deliveries, and its delivery log is deleted.</p>
+              </ConfirmByName>
+            )}
+          </DialogButton>
+        </div>
+      )}
       {command.error !== null && <Failure error={command.error} />}
       <Facts>
         <Fact title="Id" value={<Id id={webhook.id} />} />
         <Fact title="Events" value={webhook.events.includes('*') ? 'all' : webhook.events.join(', ')} />
         <Fact title="Description" value={webhook.description} />
       </Facts>
-      <Show resource={deliveries}>{({ data }) => <Failures of={data} />}</Show>
-      <h2>Deliveries</h2>
       <Show resource={deliveries}>
-        {({ data }) =>
-          data.length === 0 ? (
-            <p class="quiet">None yet. A test is delivered within a second.</p>
-          ) : (
-            <Table
-              caption="Deliveries"
-              rows={data}
-              columns={[
-                { title: 'Time, UTC', cell: ({ created_at }) => <At at={created_at} /> },
-                {
-                  title: 'Event',
-                  lead: 'left',
-                  cell: ({ id, event_type }) => (
-                    <Button
-                      title={event_type}
-                      label={`View ${event_type}`}
-                      kind="link"
-                      onClick={() => setOpened(id)}
-                    />
+        {({ data }) => (
+          <>
+            <Failures of={data} />
+            <h2>Deliveries</h2>
+            {data.length === 0 ? (
+              <p class="quiet">None yet. A test is delivered within a second.</p>
+            ) : (
+              <Table
+                caption="Deliveries"
+                rows={data}
+                columns={[
+                  { title: 'Time, UTC', cell: ({ created_at }) => <At at={created_at} /> },
+                  {
+                    title: 'Event',
+                    lead: 'left',
+                    cell: ({ id, event_type }) => (
+                      <Button
+                        title={event_type}
+                        label={`View ${event_type}`}
+                        kind="link"
+                        onClick={() => setOpened(id)}
+                      />
+                    ),
+                  },
+                  { title: 'Outcome', cell: (delivery) => <DeliveryState of={delivery} /> },
+                  {
+                    title: 'Attempts',
+                    isFigure: true,
+                    isMinor: true,
+                    cell: ({ attempts }) => count(attempts),
+                  },
+                  {
+                    title: 'Next attempt',
+                    isMinor: true,
+                    cell: ({ next_attempt_at }) => <When at={next_attempt_at} never="–" />,
+                  },
+                  actionColumn<Delivery>(
+                    'Retry',
+                    ({ event_type }) => event_type,
+                    () => mayManage,
+                    ({ id }) => retry(id),
                   ),
-                },
-                { title: 'Outcome', cell: (delivery) => <DeliveryState of={delivery} /> },
-                { title: 'Attempts', isFigure: true, isMinor: true, cell: ({ attempts }) => count(attempts) },
-                {
-                  title: 'Next attempt',
-                  isMinor: true,
-                  cell: ({ next_attempt_at }) => <When at={next_attempt_at} never="–" />,
-                },
-                actionColumn<Delivery>(
-                  'Retry',
-                  ({ event_type }) => event_type,
-                  () => mayManage,
-                  ({ id }) => retry(id),
-                ),
-              ]}
-            />
-          )
-        }
+                ]}
+              />
+            )}
+          </>
+        )}
       </Show>
-      {dialog === 'edit' && (
-        <WebhookForm
-          edited={webhook}
-          onClose={() => setDialog(null)}
-          onDone={() => {
-            setDialog(null)
-            onChanged()
-          }}
-        />
-      )}
       {shown !== undefined && (
         <DeliveryDialog
           of={shown}
@@ -241,21 +239,6 @@ function OneWebhook({ of: webhook, onChanged, onSecret }: OneWebhookProps) {
           onClose={() => setOpened(null)}
           onRetry={mayManage ? () => retry(shown.id) : null}
         />
-      )}
-      {dialog === 'delete' && (
-        <ConfirmByName
-          title="Delete this endpoint"
-          name={new URL(webhook.url).hostname}
-          submit="Delete"
-          onClose={() => setDialog(null)}
-          onSubmit={async () => {
-            await send('DELETE', base)
-            setQuery({ id: null })
-            onChanged()
-          }}
-        >
-          <p>It gets no more deliveries, and its delivery log is deleted.</p>
-        </ConfirmByName>
       )}
     </section>
   )
@@ -270,13 +253,12 @@ function DeliveryState({ of: delivery }: { readonly of: Delivery }) {
   if (attempts === 0) return <Tag kind="plain">queued</Tag>
   return (
     <span class="words">
-      {status === 'failed' ? <Tag kind="bad">given up</Tag> : <Tag kind="look">retrying</Tag>}{' '}
+      {status === 'failed' ? <Tag kind="bad">given up</Tag> : <Tag kind="high">retrying</Tag>}{' '}
       <span class="quiet">{reasonOf(delivery)}</span>
     </span>
   )
 }
 
-/** The deliveries that have failed, by their cause, with the reply that the endpoint gave last. */
 function Failures({ of: deliveries }: { readonly of: readonly Delivery[] }) {
   const failed = deliveries.filter(({ status, attempts }) => status !== 'succeeded' && attempts > 0)
   const causes = Object.entries(Object.groupBy(failed, reasonOf))
@@ -353,11 +335,11 @@ function DeliveryDialog({ of: delivery, format, onClose, onRetry }: DeliveryDial
   )
 }
 
-function WebhookForm({
-  edited,
-  onClose,
-  onDone,
-}: Ends<Webhook & { secret?: string }> & { readonly edited: Webhook | null }) {
+interface WebhookFormProps extends Ends<Webhook & { secret?: string }> {
+  readonly edited: Webhook | null
+}
+
+function WebhookForm({ edited, ...ends }: WebhookFormProps) {
   const { fields, bind } = useFields(() => ({
     url: edited?.url ?? '',
     description: edited?.description ?? '',
@@ -372,10 +354,8 @@ function WebhookForm({
       submit={edited === null ? 'Create endpoint' : 'Save'}
       isReady={fields.url !== '' && events.length > 0}
       isWide
-      onClose={onClose}
-      onSubmit={async () =>
-        onDone(await save('/gateway/v1/webhooks', edited, { ...fields, url: fields.url.trim() }))
-      }
+      {...ends}
+      onSubmit={() => save('/gateway/v1/webhooks', edited, { ...fields, url: fields.url.trim() })}
     >
       <TextField label="URL" type="url" placeholder="https://…" isRequired {...bind('url')} />
       <div class="columns">
@@ -392,7 +372,7 @@ function WebhookForm({
         <CheckField label="All events" value={isAll} onInput={(isOn) => setEvents(isOn ? ['*'] : [])} />
         <div class="columns checks">
           {!isAll &&
-            WEBHOOK_EVENTS.map((event) => (
+            EVENTS.map((event) => (
               <CheckField
                 key={event}
                 label={event}

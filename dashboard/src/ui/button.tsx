@@ -2,12 +2,11 @@ interface ButtonProps {
   readonly title: string
   /** What a screen reader says, where the title alone is not clear. */
   readonly label?: string
-  readonly kind?: 'primary' | 'danger' | 'link'
+  readonly kind?: 'primary' | 'danger' | 'link' | undefined
   readonly isDisabled?: boolean
   onClick(): void
 }
 
-/** A button with a word on it. */
 export function Button({ title, label, kind, isDisabled = false, onClick }: ButtonProps) {
   return (
     <button type="button" class={kind} aria-label={label} disabled={isDisabled} onClick={onClick}>

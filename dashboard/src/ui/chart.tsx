@@ -4,7 +4,6 @@ import { Link } from '../router.tsx'
 import { Button } from './button.tsx'
 import { Table, usdColumn } from './table.tsx'
 
-/** A bar of a chart: a day or an hour. */
 export interface Slot {
   /** `2026-11-16`, or an hour: `2026-11-16 14:00`. */
   readonly id: string
@@ -14,7 +13,6 @@ export interface Slot {
   readonly requests: number
 }
 
-/** A part of every bar. `to` is the page of its calls. */
 export interface Series {
   readonly name: string
   readonly to?: string | undefined
@@ -25,7 +23,6 @@ interface BarsProps {
   readonly slots: readonly Slot[]
   readonly series: readonly Series[]
   onPick?(id: string): void
-  /** A range was drawn with the pointer. */
   onBrush?(first: string, last: string): void
 }
 
@@ -33,8 +30,7 @@ const HEIGHT = 176
 const TOP = 8
 const BOTTOM = 24
 const RIGHT = 56
-/** A drag that is shorter is a click. */
-const CLICK_PX = 4
+const DRAG_MIN_PX = 4
 
 const costOf = ({ costs }: Slot) => costs.reduce((sum, usd) => sum + usd, 0)
 
@@ -71,7 +67,8 @@ export function Bars({ title, slots, series, onPick, onBrush }: BarsProps) {
     return Math.max(0, Math.min(slots.length - 1, Math.floor(left / step)))
   }
   const read = at === null ? undefined : slots[at]
-  const [low, high] = [Math.min(from ?? -1, at ?? -1), Math.max(from ?? -1, at ?? -1)]
+  const [here, start] = [at ?? 0, from ?? at ?? 0]
+  const [low, high] = [Math.min(start, here), Math.max(start, here)]
   return (
     <figure class="chart">
       <figcaption>
@@ -96,7 +93,7 @@ export function Bars({ title, slots, series, onPick, onBrush }: BarsProps) {
             const [one, other] = [slots[Math.min(from ?? to, to)], slots[Math.max(from ?? to, to)]]
             setFrom(null)
             if (one === undefined || other === undefined || from === null) return
-            if (one === other || Math.abs(to - from) * step < CLICK_PX) onPick?.(one.id)
+            if (one === other || Math.abs(to - from) * step < DRAG_MIN_PX) onPick?.(one.id)
             else onBrush?.(one.id, other.id)
           }}
         >
@@ -109,26 +106,14 @@ export function Bars({ title, slots, series, onPick, onBrush }: BarsProps) {
             >
               {ticks.map((usd) => (
                 <g key={usd}>
-                  <line
-                    class="grid"
-                    x1={0}
-                    x2={room}
-                    y1={Math.round(y(usd)) + 0.5}
-                    y2={Math.round(y(usd)) + 0.5}
-                  />
+                  <path class="grid" d={`M0 ${Math.round(y(usd)) + 0.5}H${room}`} />
                   <text x={room + 8} y={y(usd) + 4}>
                     {tickLabel(usd, ticks)}
                   </text>
                 </g>
               ))}
               {at !== null && (
-                <rect
-                  class="under"
-                  x={(from === null ? at : low) * step}
-                  width={(from === null ? 1 : high - low + 1) * step}
-                  y={TOP}
-                  height={height}
-                />
+                <rect class="under" x={low * step} width={(high - low + 1) * step} y={TOP} height={height} />
               )}
               {slots.map((slot, i) => (
                 <Bar key={slot.id} of={slot} x={i * step + (step - thick) / 2} thick={thick} y={y} />
@@ -201,7 +186,6 @@ function Bar({ of: slot, x, thick, y }: BarProps) {
   )
 }
 
-/** The values of a bar in words. */
 function readingOf(slot: Slot, series: readonly Series[]): string {
   const parts = series.map(({ name }, i) => [name, slot.costs[i] ?? 0] as const)
   return [
@@ -214,14 +198,12 @@ function readingOf(slot: Slot, series: readonly Series[]): string {
   ].join(' · ')
 }
 
-/** The bar that cost most. */
 function mostOf(slots: readonly Slot[]): string {
   const most = slots.toSorted((a, b) => costOf(b) - costOf(a))[0]
   if (most === undefined || costOf(most) === 0 || slots.length === 1) return ''
   return `most ${isHour(most.id) ? 'at' : 'on'} ${most.id}: ${money(costOf(most))}`
 }
 
-/** The names of the series beside the chart, in the order of the stack, with their sums. */
 function Labels({ of: series, slots }: { readonly of: readonly Series[]; readonly slots: readonly Slot[] }) {
   const list = slots.reduce((sum, slot) => sum + slot.list, 0)
   const cost = slots.reduce((sum, slot) => sum + costOf(slot), 0)
@@ -237,13 +219,9 @@ function Labels({ of: series, slots }: { readonly of: readonly Series[]; readonl
         .map(({ name, to }, i) => (
           <li key={name}>
             <span class="swatch" style={{ background: `var(--s${i})` }} />
-            {to === undefined ? (
-              <span class="name">{name}</span>
-            ) : (
-              <Link to={to} class="name">
-                {name}
-              </Link>
-            )}{' '}
+            <Link to={to} class="name">
+              {name}
+            </Link>{' '}
             <span>{money(slots.reduce((sum, { costs }) => sum + (costs[i] ?? 0), 0))}</span>
           </li>
         ))
@@ -260,13 +238,13 @@ interface Sums {
 }
 
 /** Days of one series, from usage by day, which leaves out the days without calls. */
-export const daySlots = (start: string, end: string, buckets: readonly Sums[]): readonly Slot[] =>
+export const costPerDay = (start: string, end: string, buckets: readonly Sums[]) =>
   stack(
     daysBetween(start, end),
     buckets,
     ({ day = '' }) => day,
     () => ({ name: 'Cost' }),
-  ).slots
+  )
 
 /** The largest series have their own part of the bars; the others are one. */
 const PARTS_MAX = 6
@@ -303,7 +281,6 @@ export function stack<Item extends Sums>(
   return { slots: [...slots.values()], series }
 }
 
-/** Round amounts from zero: three to five lines. */
 function ticksUpTo(most: number): readonly number[] {
   if (most <= 0) return [0, 1]
   const rough = most / 4
@@ -323,13 +300,12 @@ const isHour = (id = '') => id.includes(':')
 
 const slotInWords = (id: string) => (isHour(id) ? `${id} UTC` : `${weekday(id)} ${id}`)
 
-/** At least this far apart. */
-const LABEL_PX = 64
+const LABEL_SPACING_PX = 64
 
 /** The labels of the axis, no two alike: the hours of a day, days, or the months of a long range. */
 function labelsOf(slots: readonly Slot[], step: number): readonly (readonly [number, string])[] {
   const isLong = slots.length > 92
-  const every = Math.max(1, Math.ceil(LABEL_PX / step))
+  const every = Math.max(1, Math.ceil(LABEL_SPACING_PX / step))
   const hours = [2, 3, 6].find((n) => n >= every) ?? 12
   return slots.flatMap(({ id }, i): (readonly [number, string])[] => {
     if (isHour(id) && slots.length === 24) return i % hours === 0 ? [[i, id.slice(11)]] : []

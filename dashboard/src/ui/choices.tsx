@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
-import { inAccount } from '../api.ts'
+import { urlOf } from '../api.ts'
 import { capital } from '../format.ts'
 import { setQuery } from '../router.tsx'
 import { Field, SelectField } from './fields.tsx'
@@ -10,13 +10,11 @@ interface ChoicesProps<Option extends string> {
   /** The title stands above the options; otherwise it is for screen readers. */
   readonly isTitled?: boolean
   readonly options: readonly Option[]
-  /** How an option is written; unchanged by default. */
   nameOf?(option: Option): string
   isChosen(option: Option): boolean
   onChoose(option: Option): void
 }
 
-/** A few words of which one is chosen, or several. */
 export function Choices<Option extends string>({
   title,
   isTitled = false,
@@ -37,14 +35,8 @@ export function Choices<Option extends string>({
   )
 }
 
-interface FiltersProps {
-  /** How many filters are set. */
-  readonly set: number
-  readonly children: ComponentChildren
-}
-
 /** Many filters: on a phone they are behind a button, so that the list comes first. */
-export function Filters({ set, children }: FiltersProps) {
+export function Filters({ set, children }: { readonly set: number; readonly children: ComponentChildren }) {
   const [isOpen, setOpen] = useState(false)
   return (
     <>
@@ -56,9 +48,10 @@ export function Filters({ set, children }: FiltersProps) {
   )
 }
 
-/** Two days in the URL. */
-export function DateRange({ start, end }: { readonly start: string | null; readonly end: string | null }) {
-  const day = (name: string, title: string, value: string | null) => (
+type Day = string | null | undefined
+
+export function DateRange({ start, end }: { readonly start: Day; readonly end: Day }) {
+  const day = (name: string, title: string, value: Day) => (
     <input
       type="date"
       aria-label={title}
@@ -84,7 +77,6 @@ interface FilterProps {
   readonly query: URLSearchParams
 }
 
-/** A filter of a list, in the URL: one of some options. */
 export function Select({
   name,
   title,
@@ -146,10 +138,9 @@ export function Search({ title, placeholder, value, onInput = searchInUrl }: Sea
   )
 }
 
-/** A link that saves a list of the API as a file. */
 export function Download({ path, name }: { readonly path: string; readonly name: string }) {
   return (
-    <a class="button" href={inAccount(path)} download={name}>
+    <a class="button" href={urlOf(path)} download={name}>
       {name.slice(name.lastIndexOf('.') + 1).toUpperCase()}
     </a>
   )

@@ -44,7 +44,6 @@ print(openai.responses.create(model="gpt-6-luna", input="Hello").output_text)`,
 }
 type Client = keyof typeof CLIENTS
 
-/** The lines that set up each client, with the base URL of this gateway and the key. */
 export function ClientSetup({ secret, onCopied }: { readonly secret: string; onCopied?: () => void }) {
   const [client, setClient] = useState<Client>('curl')
   const text = CLIENTS[client](location.origin, secret)

@@ -39,38 +39,45 @@ export function Dialog({ title, isWide = false, onClose, mayClose, children }: D
   )
 }
 
-interface DialogButtonProps {
-  readonly title: string
-  readonly kind?: 'primary' | 'danger'
-  /** The dialog; `close` removes it. */
-  children(close: () => void): ComponentChildren
+/** A form that ends with a record, or is closed. */
+export interface Ends<Made> {
+  onClose(): void
+  onDone(made: Made): void
 }
 
-/** A button that opens a dialog. */
-export function DialogButton({ title, kind, children }: DialogButtonProps) {
+interface DialogButtonProps<Made> {
+  readonly title: string
+  readonly kind?: 'primary' | 'danger'
+  onDone(made: Made): void
+  children(ends: Ends<Made>): ComponentChildren
+}
+
+export function DialogButton<Made>({ title, kind, onDone, children }: DialogButtonProps<Made>) {
   const [isOpen, setOpen] = useState(false)
+  const onClose = () => setOpen(false)
+  function finish(made: Made): void {
+    onClose()
+    onDone(made)
+  }
   return (
     <>
-      <Button title={title} {...(kind === undefined ? {} : { kind })} onClick={() => setOpen(true)} />
-      {isOpen && children(() => setOpen(false))}
+      <Button title={title} kind={kind} onClick={() => setOpen(true)} />
+      {isOpen && children({ onClose, onDone: finish })}
     </>
   )
 }
 
-interface FormDialogProps {
+interface FormDialogProps<Made> extends Ends<Made> {
   readonly title: string
-  /** The label of the button. */
   readonly submit: string
   readonly isDangerous?: boolean
   readonly isReady?: boolean
-  onClose(): void
-  onSubmit(): Promise<void>
+  onSubmit(): Promise<Made>
   readonly isWide?: boolean
   readonly children: ComponentChildren
 }
 
-/** A dialog with fields and one command. Enter sends it; a refusal of the API stands above the buttons. */
-export function FormDialog({
+export function FormDialog<Made>({
   title,
   submit,
   isDangerous,
@@ -78,15 +85,16 @@ export function FormDialog({
   isWide = false,
   onClose,
   onSubmit,
+  onDone,
   children,
-}: FormDialogProps) {
+}: FormDialogProps<Made>) {
   const command = useCommand()
   return (
     <Dialog title={title} isWide={isWide} onClose={onClose}>
       <form
         onSubmit={(event) => {
           event.preventDefault()
-          if (isReady && !command.isBusy) void command.run(onSubmit)
+          if (isReady && !command.isBusy) void command.run(async () => onDone(await onSubmit()))
         }}
       >
         {children}
@@ -106,7 +114,7 @@ export function FormDialog({
   )
 }
 
-type ConfirmByNameProps = Omit<FormDialogProps, 'isDangerous' | 'isReady' | 'isWide'> & {
+type ConfirmByNameProps = Omit<FormDialogProps<unknown>, 'isDangerous' | 'isReady' | 'isWide'> & {
   readonly name: string
 }
 
@@ -124,10 +132,4 @@ export function ConfirmByName({ name, children, ...form }: ConfirmByNameProps) {
       <TextField label={label} value={typed} onInput={setTyped} />
     </FormDialog>
   )
-}
-
-/** A form that ends with a record, or is closed. */
-export interface Ends<Made> {
-  onClose(): void
-  onDone(made: Made): void
 }

@@ -1,40 +1,53 @@
-import type { ComponentChildren } from 'preact'
+import type { Bucket, Usage } from '../api.ts'
+import { count, plural } from '../format.ts'
 import { Link } from '../router.tsx'
 import { Money } from './figures.tsx'
 
-interface Door {
-  readonly name: string
-  /** The page of the calls that the amount is of. */
-  readonly to: string
-  readonly usd: number
-  readonly note?: ComponentChildren
-}
+export const READ_MAX = 2_000
 
 interface DoorsProps {
-  readonly of: readonly Door[]
-  /** Each amount has a bar beside it, to the scale of the first. */
+  readonly title: string
+  readonly by: 'key' | 'model'
+  readonly of: Usage | null
+  readonly max: number
+  readonly all: string | null
+  /** Each amount has a bar beside it, to the scale of the first; otherwise its number of calls. */
   readonly hasBars?: boolean
+  toOf(bucket: Bucket): string
 }
 
-/** Amounts by name, each a link to its calls. */
-export function Doors({ of: doors, hasBars = false }: DoorsProps) {
-  const most = doors[0]?.usd ?? 0
+/** The keys or models that cost most, each a link. */
+export function Doors({ title, by, of: usage, max, all, hasBars = false, toOf }: DoorsProps) {
+  const isPart = usage?.has_more ?? false
+  const buckets = isPart ? [] : (usage?.data ?? [])
+  const top = buckets.toSorted((a, b) => b.cost_usd - a.cost_usd).slice(0, max)
+  const most = top[0]?.cost_usd ?? 0
   return (
-    <ul class="doors">
-      {doors.map(({ name, to, usd, note }) => (
-        <li key={to}>
-          <Link to={to}>
-            <span class="name">{name}</span>
-            {note !== undefined && <span class="quiet">{note}</span>}
-            {hasBars && (
-              <span class="bar">
-                <span class="spent" style={{ width: `${most === 0 ? 0 : (usd / most) * 100}%` }} />
-              </span>
-            )}
-            <Money usd={usd} />
-          </Link>
-        </li>
-      ))}
-    </ul>
+    <section aria-label={title}>
+      <h2>
+        {title} {all !== null && <Link to={all}>All</Link>}
+      </h2>
+      {isPart && <p class="quiet">More than {count(READ_MAX)}: Usage has all of them.</p>}
+      <ul class="doors">
+        {top.map((bucket) => (
+          <li key={toOf(bucket)}>
+            <Link to={toOf(bucket)}>
+              <span class="name">{(by === 'key' ? bucket.key_name : bucket.model) || 'no model'}</span>
+              {hasBars ? (
+                <span class="bar">
+                  <span
+                    class="spent"
+                    style={{ width: `${most === 0 ? 0 : (bucket.cost_usd / most) * 100}%` }}
+                  />
+                </span>
+              ) : (
+                <span class="quiet">{plural(bucket.requests, 'call')}</span>
+              )}
+              <Money usd={bucket.cost_usd} />
+            </Link>
+          </li>
+        ))}
+      </ul>
+    </section>
   )
 }

@@ -1,6 +1,5 @@
 import type { ComponentChildren } from 'preact'
 
-/** A list of facts, each with its title; in two columns where there is room. */
 export function Facts({ children }: { readonly children: ComponentChildren }) {
   return <dl class="facts">{children}</dl>
 }
@@ -25,7 +24,6 @@ export function Fact({ title, value, children }: FactProps) {
   )
 }
 
-/** The pairs that somebody stored with a key or an account. */
 export function Metadata({ of: metadata }: { readonly of: Readonly<Record<string, string>> }) {
   const pairs = Object.entries(metadata)
   return <Fact title="Metadata" value={pairs.map(([name, text]) => `${name}: ${text}`).join(', ')} />
@@ -37,7 +35,6 @@ interface SumProps {
   readonly note?: ComponentChildren
 }
 
-/** A large figure of a page, in a list of class `sums`. */
 export function Sum({ title, value, note }: SumProps) {
   return (
     <li>

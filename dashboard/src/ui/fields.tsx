@@ -4,13 +4,11 @@ import type { PriceBook } from '../api.ts'
 import { useResource } from '../data.ts'
 import { amountOf } from '../format.ts'
 
-/** The value of a field, and its change. */
 interface Bound<Value> {
   readonly value: Value
   onInput(value: Value): void
 }
 
-/** The values of a form; `bind` connects one of them with its field. */
 export function useFields<Fields extends object>(initial: () => Fields) {
   const [fields, setFields] = useState(initial)
   const bind = <Name extends keyof Fields>(name: Name): Bound<Fields[Name]> => ({
@@ -27,7 +25,6 @@ interface FieldProps {
   readonly hint?: ComponentChildren
 }
 
-/** A control with its label above it and a hint below. */
 export function Field({ label, hint, children }: FieldProps & { children(id: string): ComponentChildren }) {
   const [id] = useState(() => `field-${++fields}`)
   return (
@@ -50,7 +47,6 @@ interface LineProps extends TextProps {
   readonly autoComplete?: 'current-password'
 }
 
-/** A line of text. */
 export function TextField({ label, hint, onInput, type, isRequired, isWrong, ...rest }: LineProps) {
   return (
     <Field label={label} hint={hint}>
@@ -86,7 +82,6 @@ interface SelectProps extends TextProps {
   readonly options: Readonly<Record<string, string>>
 }
 
-/** One of a few options, each with its words. */
 export function SelectField({ label, hint, value, options, onInput }: SelectProps) {
   return (
     <Field label={label} hint={hint}>
@@ -103,7 +98,7 @@ export function SelectField({ label, hint, value, options, onInput }: SelectProp
   )
 }
 
-export function CheckField({ label, value, onInput }: Bound<boolean> & { readonly label: string }) {
+export function CheckField({ label, value, onInput }: Bound<boolean> & Pick<FieldProps, 'label'>) {
   return (
     <label class="check">
       <input type="checkbox" checked={value} onChange={(event) => onInput(event.currentTarget.checked)} />{' '}
@@ -112,22 +107,17 @@ export function CheckField({ label, value, onInput }: Bound<boolean> & { readonl
   )
 }
 
-export type Pairs = readonly (readonly [string, string])[]
-
-export const pairsOf = (metadata: Readonly<Record<string, string>> = {}): Pairs => Object.entries(metadata)
-
-export const metadataOf = (pairs: Pairs): Record<string, string> =>
-  Object.fromEntries(
-    pairs.filter(([name]) => name.trim() !== '').map(([name, value]) => [name.trim(), value]),
-  )
-
-/** Pairs of name and value; there is always room for one more. */
-export function MetadataField({ value: pairs, onInput }: Bound<Pairs>) {
-  const rows: Pairs = [...pairs, ['', '']]
-  const set = (at: number, pair: readonly [string, string]) =>
+/** A pair without a name is kept here only, since it may be about to get one. */
+export function MetadataField({ value: metadata, onInput }: Bound<Readonly<Record<string, string>>>) {
+  const [pairs, setPairs] = useState(() => Object.entries(metadata))
+  const rows = [...pairs, ['', ''] as [string, string]]
+  function set(at: number, pair: [string, string]): void {
+    const next = rows.with(at, pair).filter(([name, value]) => name !== '' || value !== '')
+    setPairs(next)
     onInput(
-      rows.map((each, i) => (i === at ? pair : each)).filter(([name, value]) => name !== '' || value !== ''),
+      Object.fromEntries(next.map(([name, value]) => [name.trim(), value]).filter(([name]) => name !== '')),
     )
+  }
   return (
     <fieldset class="field">
       <legend>Metadata</legend>
@@ -157,8 +147,9 @@ export function ModelsField({ value: chosen, onInput }: Bound<readonly string[]>
   const [search, setSearch] = useState('')
   const { value: book } = useResource<PriceBook>('/gateway/v1/prices')
   const models = (book?.models ?? []).filter(({ retired }) => !retired).map(({ id }) => id)
+  const matching = (pattern: string) => models.filter((id) => id.startsWith(pattern.slice(0, -1))).length
   const families = [...new Set(models.map((id) => `${id.split('-')[0]}-*`))].filter(
-    (pattern) => models.filter((id) => id.startsWith(pattern.slice(0, -1))).length > 2,
+    (pattern) => matching(pattern) > 2,
   )
   const typed = search.trim().toLowerCase()
   const isPattern = typed.length > 1 && typed.endsWith('*')
@@ -168,7 +159,6 @@ export function ModelsField({ value: chosen, onInput }: Bound<readonly string[]>
     .slice(0, 60)
   const toggle = (name: string) =>
     onInput(chosen.includes(name) ? chosen.filter((each) => each !== name) : [...chosen, name])
-  const allowed = (name: string) => models.filter((id) => id.startsWith(name.slice(0, -1))).length
   return (
     <fieldset class="field models">
       <legend>
@@ -197,11 +187,16 @@ export function ModelsField({ value: chosen, onInput }: Bound<readonly string[]>
       />
       <div class="options">
         {offered.map((name) => (
-          <label key={name} class="check">
-            <input type="checkbox" checked={chosen.includes(name)} onChange={() => toggle(name)} />{' '}
-            <code>{name}</code>
-            {name.endsWith('*') && <span class="quiet">{allowed(name)} models</span>}
-          </label>
+          <CheckField
+            key={name}
+            label={
+              <>
+                <code>{name}</code> {name.endsWith('*') && <span class="quiet">{matching(name)} models</span>}
+              </>
+            }
+            value={chosen.includes(name)}
+            onInput={() => toggle(name)}
+          />
         ))}
         {offered.length === 0 && <span class="quiet">No model in the price book matches.</span>}
       </div>

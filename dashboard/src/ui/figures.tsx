@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import type { Account, Key } from '../api.ts'
+import type { Account, Call, Key } from '../api.ts'
 import { useNow, usePermissions } from '../data.ts'
 import { exactMoney, exactTime, figure, inWords, isoTime, money, percent } from '../format.ts'
 import { Link } from '../router.tsx'
@@ -7,7 +7,6 @@ import { Link } from '../router.tsx'
 interface AmountProps {
   readonly usd: number
   readonly decimals?: number | undefined
-  /** The page of the calls that the amount is of. */
   readonly to?: string | undefined
 }
 
@@ -20,7 +19,6 @@ function Amount({ usd, to, text }: AmountProps & { readonly text: string }) {
   return to === undefined ? data : <Link to={to}>{data}</Link>
 }
 
-/** An amount in cents; the exact amount on hover. */
 export const Money = (amount: AmountProps) => <Amount {...amount} text={money(amount.usd, amount.decimals)} />
 
 /** An amount of a column whose header names the unit. All have as many decimals, so that points stand below each other. */
@@ -30,7 +28,6 @@ export function Figure({ decimals = 2, ...amount }: AmountProps) {
   return <Amount {...amount} text={isTiny ? `<${least.toFixed(decimals)}` : figure(amount.usd, decimals)} />
 }
 
-/** A time in words; the exact time on hover. */
 export function When({ at, never = 'never' }: { readonly at: string | null; readonly never?: string }) {
   const now = useNow()
   if (at === null) return <span class="quiet">{never}</span>
@@ -50,7 +47,6 @@ export function At({ at, isOfDay = false }: { readonly at: string; readonly isOf
   )
 }
 
-/** The name of a key, with a link to its page for those who may open it. */
 export function KeyLink({ id, name }: { readonly id: string; readonly name: string }) {
   const { isDeveloper } = usePermissions()
   if (isDeveloper) return <b class="name">{name}</b>
@@ -61,15 +57,12 @@ export function KeyLink({ id, name }: { readonly id: string; readonly name: stri
   )
 }
 
-/** An id in short, copied with a click. */
-export function Id({ id, shown = id }: { readonly id: string; readonly shown?: string }) {
-  return (
-    <span class="id">
-      <code title={id}>{shown}</code>
-      <Copy text={id} what={id} />
-    </span>
-  )
-}
+export const Id = ({ id }: { readonly id: string }) => (
+  <span>
+    <code>{id}</code>
+    <Copy text={id} what={id} />
+  </span>
+)
 
 interface CopyProps {
   readonly text: string
@@ -77,7 +70,7 @@ interface CopyProps {
   onCopied?: (() => void) | undefined
 }
 
-export function Copy({ text, what, onCopied }: CopyProps) {
+function Copy({ text, what, onCopied }: CopyProps) {
   const [isCopied, setCopied] = useState(false)
   async function copy(): Promise<void> {
     await writeToClipboard(text)
@@ -105,7 +98,6 @@ export function Snippet({ text, what, onCopied, isCode = false }: CopyProps & { 
   )
 }
 
-/** A record as the API answers it. */
 export function Raw({ of: record }: { readonly of: object }) {
   return (
     <details>
@@ -142,7 +134,6 @@ export function tightestOf(budget: Capped) {
   return month === null || (day !== null && day.share > month.share) ? day : month
 }
 
-/** What is spent and reserved of the cap that is closer. */
 export function Budget({ of: budget }: { readonly of: Capped }) {
   const tightest = tightestOf(budget)
   if (tightest === null) return <span class="quiet">no cap</span>
@@ -168,14 +159,8 @@ export function Budget({ of: budget }: { readonly of: Capped }) {
   )
 }
 
-/** Upstream's time and ours, to scale. */
-export function TimeBar({
-  upstreamMs,
-  overheadMs,
-}: {
-  readonly upstreamMs: number
-  readonly overheadMs: number
-}) {
+export function TimeBar({ of: call }: { readonly of: Pick<Call, 'upstream_ms' | 'overhead_ms'> }) {
+  const [upstreamMs, overheadMs] = [call.upstream_ms ?? 0, call.overhead_ms ?? 0]
   const all = Math.max(1, upstreamMs + overheadMs)
   return (
     <span

@@ -4,14 +4,7 @@ import type { Resource } from '../data.ts'
 import { Link } from '../router.tsx'
 import { Button } from './button.tsx'
 
-/** An error of the API: its message, code and request id, and a button to retry. */
-export function Failure({
-  error,
-  onRetry,
-}: {
-  readonly error: ApiError
-  onRetry?: (() => void) | undefined
-}) {
+export function Failure({ error, onRetry }: { readonly error: ApiError; readonly onRetry?: () => void }) {
   return (
     <div class="failure" role="alert">
       <p>{error.message}</p>
@@ -34,7 +27,6 @@ export function Failure({
   )
 }
 
-/** A list of records, and its page. */
 export interface Origin {
   readonly to: string
   readonly title: string
@@ -49,7 +41,6 @@ interface ShowProps<T> {
   children(value: T): ComponentChildren
 }
 
-/** The three states of a resource: not there yet, failed, there (and perhaps failing since). */
 export function Show<T>({ resource, lines = 3, of: list, children }: ShowProps<T>) {
   const { value, error, isLoading, refresh } = resource
   if (list !== undefined && error?.status === 404)
@@ -67,19 +58,15 @@ export function Show<T>({ resource, lines = 3, of: list, children }: ShowProps<T
           {children(value)}
         </div>
       ) : (
-        error === null && <Waiting lines={lines} />
+        error === null && (
+          <div class="waiting" role="status" aria-label="Loading">
+            {Array.from({ length: lines }, (_, i) => (
+              <span key={i} />
+            ))}
+          </div>
+        )
       )}
     </>
-  )
-}
-
-function Waiting({ lines }: { readonly lines: number }) {
-  return (
-    <div class="waiting" role="status" aria-label="Loading">
-      {Array.from({ length: lines }, (_, i) => (
-        <span key={i} />
-      ))}
-    </div>
   )
 }
 
@@ -87,7 +74,6 @@ type Slots<Name extends string> = { readonly title: string } & {
   readonly [name in Name]?: ComponentChildren
 }
 
-/** An empty page: what would be here, and one action that gets it there. */
 export function Empty({ title, words, action }: Slots<'words' | 'action'>) {
   return (
     <div class="empty">
@@ -99,13 +85,11 @@ export function Empty({ title, words, action }: Slots<'words' | 'action'>) {
 }
 
 interface HeadingProps extends Slots<'state' | 'children'> {
-  /** The list that a record belongs to. */
   readonly of?: Origin
   /** The name of the record in that list; by default its title. */
   readonly name?: string
 }
 
-/** The title of a page with the way back above it, its state beside it, and its actions at the far right. */
 export function Heading({ of: list, title, name = title, state, children }: HeadingProps) {
   return (
     <>
@@ -124,7 +108,7 @@ export function Heading({ of: list, title, name = title, state, children }: Head
 }
 
 interface TagProps {
-  readonly kind: 'bad' | 'look' | 'plain'
+  readonly kind: 'bad' | 'high' | 'plain'
   readonly children: ComponentChildren
 }
 

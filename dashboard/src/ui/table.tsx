@@ -5,7 +5,6 @@ import { Figure } from './figures.tsx'
 
 export interface Column<Row> {
   readonly title: ComponentChildren
-  /** Figures stand to the right, in tabular digits. */
   readonly isFigure?: boolean
   /** A minor column is left out on a narrow screen. */
   readonly isMinor?: boolean
@@ -21,7 +20,6 @@ export interface Column<Row> {
 }
 
 interface TableProps<Row> {
-  /** The caption is for screen readers. */
   readonly caption: string
   readonly kind?: 'bill'
   readonly columns: readonly Column<Row>[]
@@ -33,7 +31,6 @@ interface TableProps<Row> {
   groupOf?(row: Row): string
   /** The column by which the rows are sorted, with `-` before it from the largest. */
   readonly sorted?: string | undefined
-  /** The cursors of this page and of the next one. */
   readonly after?: string | null
   readonly next?: string | null
 }
@@ -164,13 +161,11 @@ export function Pages({ first, next }: PagesProps) {
 interface NameColumn<Row> extends Pick<Column<Row>, 'sort'> {
   readonly title?: string
   name(row: Row): string
-  /** The page of the row. */
   to?(row: Row): string
   /** The state of the row, where it is not the usual one. */
   tag?(row: Row): ComponentChildren
 }
 
-/** The column of names that a list begins with. */
 export function nameColumn<Row>({ title = 'Name', name, to, tag, ...rest }: NameColumn<Row>): Column<Row> {
   return {
     ...rest,
@@ -179,13 +174,9 @@ export function nameColumn<Row>({ title = 'Name', name, to, tag, ...rest }: Name
     lead: 'left',
     cell: (row) => (
       <>
-        {to === undefined ? (
-          <span class="name">{name(row)}</span>
-        ) : (
-          <Link to={to(row)} class="name opens">
-            {name(row)}
-          </Link>
-        )}
+        <Link to={to?.(row)} class="name opens">
+          {name(row)}
+        </Link>
         {tag?.(row)}
       </>
     ),
@@ -199,7 +190,6 @@ export const usdColumn = <Row,>(
   more: Partial<Column<Row>> = {},
 ): Column<Row> => ({ title, isFigure: true, cell: (row) => <Figure usd={usdOf(row)} />, ...more })
 
-/** The column of a command at the end of a row. */
 export function actionColumn<Row>(
   title: string,
   nameOf: (row: Row) => string,
