@@ -125,8 +125,7 @@ async function openPostgres(
     const store = await openPostgresStore(databaseUrl.reveal(), {
       // A test's own clock decides; otherwise nodes use the database's clock.
       clock: clock === systemClock ? 'database' : 'caller',
-      // No other process uses this data directory, so the previous node of this name is dead. A command does not admit
-      // calls, and is not a node.
+      // No other process uses this directory, so the previous node of the name is dead. A command is not a node.
       node: { name: name ?? 'command line', alone: name !== null },
       log,
       nodeClock: clock,
@@ -145,10 +144,7 @@ export function unopenedDatabase(databaseUrl: Secret, { message }: Error): Insta
   )
 }
 
-/**
- * The name of this node. It survives restarts, so that a restarted node fences its previous process at once. It
- * includes the host name, because data directories get copied with their machines.
- */
+/** Survives restarts, so a node fences its previous process. With the host name: directories get copied. */
 function nodeName(dataDir: string): string {
   const file = join(dataDir, 'node')
   if (!existsSync(file)) writePrivateFile(file, `${randomBytes(4).toString('hex')}\n`)

@@ -94,10 +94,7 @@ export const errorSchema = z
   })
   .meta({ id: 'error', description: 'The form of every error.' })
 
-/**
- * A field that `read` parses; it returns null for invalid input. zod cannot describe such a field, so `schema` does in
- * the OpenAPI document.
- */
+/** `read` returns null for invalid input. zod cannot describe such a field, so `schema` does for OpenAPI. */
 function readField<T>(expected: string, schema: Record<string, unknown>, read: (value: unknown) => T | null) {
   return z
     .unknown()

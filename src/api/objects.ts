@@ -11,10 +11,7 @@ import type { Written } from './fields.ts'
 import type { Key } from './key.ts'
 import type { Webhook } from './webhook.ts'
 
-/**
- * Converts records to API objects, for answers and for `data` of events. The store's threads load this file, so it
- * imports only types of the schemas.
- */
+/** For answers and `data` of events. The store's threads load this file, so it imports only types of the schemas. */
 
 export function formatInstant(ms: number): string
 export function formatInstant(ms: number | null): string | null

@@ -50,10 +50,7 @@ export interface Listing {
   readonly dispensable?: readonly string[]
 }
 
-/**
- * An option, the field that it sets, its help, and the field's value for a given text; by default the text. `...` after
- * an option: it may be repeated, and is a list. `!`: it is required.
- */
+/** Option, field, help, and the field's value for a text. `...`: may be repeated, and is a list. `!`: required. */
 export type FieldOption = readonly [
   option: string,
   field: string,

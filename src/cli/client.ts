@@ -26,7 +26,6 @@ export type Exact<T> = T extends number
       ? { readonly [Name in keyof T]: Exact<T[Name]> }
       : T
 
-/** An answer of the management API. `object` names its kind. */
 export interface ApiObject {
   readonly object: string
 }
@@ -53,7 +52,7 @@ export class Client {
     this.#account = account
   }
 
-  /** Sends a request. Throws unless the answer's `object` has this value. */
+  /** Throws unless the answer's `object` has this value. */
   async ask<T extends ApiObject>(
     object: T['object'],
     method: 'GET' | 'POST' | 'PATCH',
@@ -150,7 +149,6 @@ interface Refusal {
   readonly details?: unknown
 }
 
-/** Codes of errors that occur before a request is sent. */
 const NOT_TRUSTED = /CERT|LEAF_SIGNATURE/
 const NOT_CONNECTED =
   /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)$|_TLS_|_SSL_/
@@ -180,7 +178,6 @@ export interface Options {
   readonly [option: string]: unknown
 }
 
-/** A client for the gateway and the admin key of the options and the environment. */
 export function connect({ url, adminKeyFile, account }: Options): Client {
   const environment = process.env
   const given = url ?? (environment['TOLLGATE_URL'] || undefined)

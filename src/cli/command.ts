@@ -14,7 +14,6 @@ export class Failure extends Error {
   }
 }
 
-/** Collects the values of an option that may be given several times. */
 export function collect(value: string, previous: readonly string[] = []): readonly string[] {
   return [...previous, value]
 }

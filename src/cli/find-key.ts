@@ -8,10 +8,7 @@ export type KeyRecord = Exact<Key> & { readonly key?: string }
 
 const KEY_ID = /^key_[0-9A-HJKMNP-TV-Z]{26}$/
 
-/**
- * The id of the key with this id, name, prefix or last four characters. If several match, the only usable one is meant.
- * If several are usable, all are listed and nothing is done, so that a command never acts on the wrong key.
- */
+/** If several match, the only usable one is meant; of several usable ones none, so no command acts on the wrong key. */
 export async function findKey(client: Client, named: string): Promise<string> {
   if (KEY_ID.test(named)) return named
   const found = await searchKeys(client, named)

@@ -5,10 +5,7 @@ import { ENVIRONMENT_HELP, Failure, UsageError } from './command.ts'
 import { OutputFailed, ReaderGone, shownLines } from './terminal.ts'
 
 interface CommandModule {
-  /**
-   * Adds options, arguments, subcommands and the action to a command. If the module has several commands, it looks at
-   * the name.
-   */
+  /** If the module has several commands, `register` looks at the name. */
   register(command: Command): void
 }
 
@@ -51,9 +48,7 @@ ${ENVIRONMENT_HELP}
 
 Exit codes: 0 success, 1 failure, 2 wrong command line or configuration.`
 
-/**
- * Parses the command line, runs its command and sets the exit code: 1 failure, 2 wrong command line or configuration.
- */
+/** Exit code 1: failure; 2: wrong command line or configuration. */
 export async function runCommandLine(args: readonly string[]): Promise<void> {
   // A reader that goes away must not crash the process: print() reports it to the command.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})

@@ -10,12 +10,11 @@ import { shownText, type TerminalStyle } from './terminal.ts'
 export interface BannerFacts {
   readonly url: string
   readonly config: Config
-  /** Whether the built-in simulator is the upstream. */
   readonly isSimulated: boolean
   readonly firstAdminKey: string | null
   /** Whether stdout is a terminal. Otherwise it may be a log, which must not contain a key. */
   readonly isTerminal: boolean
-  /** The certificate; null if the gateway serves plain HTTP. */
+  /** Null: the gateway serves plain HTTP. */
   readonly certificate: Certificate | null
 }
 

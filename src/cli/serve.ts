@@ -134,8 +134,7 @@ function logCalls(terminal: TerminalStyle, logStream: LogStream): ObserveCall {
 }
 
 function endStart(): void {
-  // Flush the compile cache now, not only at exit: the process may be killed, and V8 may by then have discarded code
-  // that only a start needs. Takes about 30 ms after an upgrade, else almost nothing.
+  // Not at exit: by then V8 may have discarded code that only a start needs, or the process be killed.
   flushCompileCache()
   tuneHeap()
 }

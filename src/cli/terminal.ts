@@ -34,10 +34,7 @@ export function outputStyle({ color = true }: { readonly color?: boolean }): Ter
 /** The style of output that is the same on a terminal and in a pipe. */
 export const PLAIN: TerminalStyle = terminalStyle({}, {}, true)
 
-/**
- * Makes untrusted text safe for a terminal: names of keys and models must not move the cursor, change the text
- * direction or fill the screen. Letters of all scripts stay.
- */
+/** Names of keys and models must not move the cursor, change the text direction or fill the screen. */
 export function shownText(text: string, widthMax = 100): string {
   const plain = text.replace(/[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu, '?')
   if (widthOf(plain) <= widthMax && plain.length <= 4 * widthMax) return plain
@@ -87,10 +84,7 @@ const textOf = (cell: Cell): string => (typeof cell === 'string' ? cell : cell.t
 
 const isFigure = (cell: Cell): boolean => /^(?:-|-?[\d,]+(?:\.\d+)?)?$/.test(textOf(cell))
 
-/**
- * A table with titles. Each column is as wide as it needs to be, and numbers are right-aligned. If the terminal is too
- * narrow, the `dispensable` columns are left out one by one.
- */
+/** Numbers are right-aligned. On a narrow terminal the `dispensable` columns are left out one by one. */
 export function renderTable(
   titles: readonly string[],
   rows: readonly (readonly Cell[])[],

@@ -13,11 +13,7 @@ if (directory !== undefined) Object.assign(process.env, { NODE_COMPILE_CACHE: di
 const { runCommandLine } = await import('./program.ts')
 await runCommandLine(process.argv.slice(2))
 
-/**
- * The directory of the compile cache. Cached code is executed, so only this user may be able to write it. Node's
- * default is in the system's temporary directory, where another user may have created it first. NODE_COMPILE_CACHE
- * overrides the directory.
- */
+/** Cached code is executed, so no other user may write it: the system's temporary directory is not safe. */
 function cacheDirectory(): string | undefined {
   const chosen = nodeModule.getCompileCacheDir()
   if (chosen !== undefined) return chosen

@@ -19,7 +19,7 @@ import type { ReadOptions } from './read.ts'
 import type { Settler } from './settle.ts'
 import type { OpenSockets } from './turns/open-sockets.ts'
 
-/** The parts of the data plane. The composition root creates them once for all requests. */
+/** The composition root creates them once for all requests. */
 export interface Gateway {
   readonly clock: Clock
   readonly log: Log

@@ -49,7 +49,6 @@ export class IncomingRequest {
   #times: BodyTimes | null = null
   #periodSinceMs = 0
   #bytesInPeriod = 0
-  /** The number of body bytes at the last check. */
   #bytesSeen = 0
   #silentSinceMs = 0
   #discardUntilMs = Infinity

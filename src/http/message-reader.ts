@@ -102,7 +102,7 @@ export class MessageReader {
     return this.#hasBegun
   }
 
-  /** Reads an arriving chunk. After an error, no further chunk may be read. */
+  /** After an error, no further chunk may be read. */
   read(chunk: Buffer): WireError | null {
     for (let from = 0; from < chunk.length; from += RUN_BYTES_MAX) {
       const fits = chunk.length <= RUN_BYTES_MAX

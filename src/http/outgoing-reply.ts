@@ -50,7 +50,6 @@ export class OutgoingReply {
     this.shouldKeepAlive = setting.keepAlive
   }
 
-  /** Whether the reply was sent, or the client has left. */
   get isOver(): boolean {
     return this.destroyed || this.closed
   }

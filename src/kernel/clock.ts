@@ -123,10 +123,7 @@ export function loadLater<T>(load: () => Promise<T>, afterMs: number | null): La
   return { get, leave: () => clearTimeout(timer) }
 }
 
-/**
- * Runs the work once, and gives its result to all callers that arrive while it runs or within `freshMs` after its end.
- * A failure is given only to callers that arrived while it ran.
- */
+/** Callers that arrive while the work runs, or within `freshMs` after its success, share its result. */
 export function shareWork<T>(
   work: () => Promise<T>,
   { monotonicMs }: Pick<Clock, 'monotonicMs'>,

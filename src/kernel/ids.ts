@@ -1,11 +1,7 @@
 import { createHash, randomFillSync } from 'node:crypto'
 import type { Clock } from './clock.ts'
 
-/**
- * ULIDs: 48 bits of milliseconds and 80 random bits in 26 characters of Crockford's base 32, so that text order is time
- * order. Within a millisecond, and if the clock steps back, the random part is incremented, so the ids of one process
- * strictly increase.
- */
+/** ULIDs: text order is time order. The ids of one process strictly increase, even if the clock steps back. */
 
 const ALPHABET = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
 const TIME_CHARS = 10

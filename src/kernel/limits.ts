@@ -1,7 +1,4 @@
-/**
- * The limits that a client or operator can meet. docs/CONFIGURATION.md says what happens at each. Some are defaults of
- * a setting. Other constants are where they are used.
- */
+/** The limits that a client or operator can meet; docs/CONFIGURATION.md describes them. */
 
 const KiB = 1024
 const MiB = 1024 * KiB

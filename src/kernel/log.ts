@@ -7,11 +7,7 @@ const LOG_BUFFER_BYTES_MAX = 8 * 1024 ** 2
 
 export type Log = Pick<Logger, 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace'>
 
-/**
- * JSON lines on standard error, buffered and asynchronous. If the reader is slow, lines beyond the buffer are dropped:
- * the ledger is the record, so no request waits for the log. Callers log names and ids, never headers or bodies, so no
- * redaction list is needed.
- */
+/** Beyond its buffer, lines are dropped: no request waits for the log. Log names and ids, never headers or bodies. */
 export function createLog(level: LogLevel, stream: LogStream = droppingStream(2)): Log {
   return pino({ level, base: null, timestamp: () => `,"time":"${new Date().toISOString()}"` }, stream)
 }

@@ -65,7 +65,6 @@ export class ChunkList {
     return this.#pieces
   }
 
-  /** All bytes in one buffer, joined once. */
   joined(): Buffer {
     if (this.#whole !== null) return this.#whole
     this.#seal()

@@ -21,18 +21,14 @@ export const THREAD_YOUNG_MEGABYTES = 12
 /** Source runs as .ts, the published package as .js: a thread's file has this file's extension. */
 const ENDING = import.meta.url.endsWith('.ts') ? '.ts' : '.js'
 
-/**
- * Starts a thread with the file `name` next to the caller's. Without a given size, its heap is as large as the main
- * thread's.
- */
+/** The file `name` is next to the caller's. Without a size, the heap is as large as the main thread's. */
 export function startThread(
   beside: string,
   name: string,
   workerData?: unknown,
   heapMegabytes?: number,
 ): Worker {
-  // Otherwise the process's option would override this thread's limit: the store's young generation grew from 8 to 33
-  // MB.
+  // Otherwise the process's option overrides the limit: the store's young generation grew from 8 to 33 MB.
   setFlagsFromString('--max-semi-space-size=0')
   return new Worker(new URL(`./${name}${ENDING}`, beside), {
     workerData,
@@ -43,11 +39,7 @@ export function startThread(
   })
 }
 
-/**
- * Makes V8 collect old objects when they have doubled. By default it waits for up to four times as many, which takes 40
- * MB more at 2,000 requests a second and saves no CPU. Call it after startup: changing the option makes Node recompile
- * its built-in code, which takes 85 ms.
- */
+/** V8's default takes 40 MB more at 2,000 requests/s. Call it after startup: it recompiles Node's code in 85 ms. */
 export function tuneHeap(): void {
   setFlagsFromString('--heap-growing-percent=100')
 }

@@ -36,10 +36,7 @@ function writtenForms(secret: string): readonly string[] {
 /** An underscore: plain, percent-encoded, or JSON-escaped. */
 const UNDERSCORE = '(?:_|%5[Ff]|\\\\u005[Ff])'
 
-/**
- * Recognises the gateway's keys by their form, and leaves their first characters visible. `secrets` are other secrets;
- * `seen` are secrets that become known later.
- */
+/** Leaves the first characters of our keys visible. `seen`: secrets that become known later. */
 export function createRedact(
   servicePrefix: string,
   secrets: readonly string[] = [],

@@ -2,11 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import { Secret } from '../kernel/secret.ts'
 
-/**
- * A key is `<prefix>_live_` or `<prefix>_admin_`, 43 base62 characters of 256 random bits, and 6 base62 characters of
- * the CRC-32 of everything before them. The checksum rejects typos and garbage before any lookup and lets secret
- * scanners recognise our keys offline.
- */
+/** `<prefix>_live_` or `<prefix>_admin_`, 43 base62 characters of 256 random bits, and 6 of their CRC-32. */
 
 export type KeyKind = 'live' | 'admin'
 
@@ -24,7 +20,7 @@ export function mintKey(servicePrefix: string, kind: KeyKind): Secret {
   return new Secret(body + checksum(body))
 }
 
-/** The kind of key by its form; null if it cannot be one of our keys. */
+/** Null if it cannot be one of our keys. */
 export function keyKindOf(text: string, servicePrefix: string): KeyKind | null {
   const kind = kindClaimed(text, servicePrefix)
   if (kind === null) return null
@@ -45,10 +41,7 @@ function kindClaimed(text: string, servicePrefix: string): KeyKind | null {
   return text.startsWith('_admin_', servicePrefix.length) ? 'admin' : null
 }
 
-/**
- * The parts of a key that may be stored and shown. A configured key has no prefix here: its first characters may be
- * half of the secret.
- */
+/** A configured key has no prefix here: its first characters may be half of the secret. */
 export function shownParts(key: Secret, servicePrefix: string): { prefix: string; last4: string } {
   const text = key.reveal()
   const prefix = keyKindOf(text, servicePrefix) === null ? '' : text.slice(0, SHOWN_PREFIX_CHARS)

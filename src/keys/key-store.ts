@@ -18,10 +18,7 @@ export interface LimitKinds {
   readonly pairs: Metadata
 }
 
-/**
- * The limits of a key, each a column of its row or of its budget. The stores and the API read and write them through
- * this list. CONTRIBUTING.md shows how to add one.
- */
+/** Each limit is a column of the key's row or of its budget; stores and API use this list. See CONTRIBUTING.md. */
 export const KEY_LIMITS = [
   /** Null: no cap. 0: every call is refused. */
   limit('monthlyBudgetNanos', 'monthly_budget_usd', 'monthly_budget_nanos', 'nanos?', 'budget'),
@@ -46,7 +43,6 @@ function limit<
   return { name, field, column, kind, table }
 }
 
-/** The limits of a key, read for each call in the transaction that admits it. */
 export type KeyLimits = {
   readonly [Limit in (typeof KEY_LIMITS)[number] as Limit['name']]: LimitKinds[Limit['kind']]
 }
@@ -101,10 +97,7 @@ export interface NewKey
   readonly digest: Uint8Array
 }
 
-/**
- * `born_expired`: the expiry is in the past, so nothing was created. A replay of an earlier request is answered
- * nevertheless.
- */
+/** `born_expired`: the expiry is in the past. A replay of an earlier request is answered nevertheless. */
 export type KeyCreation = IdempotentResult<KeyRecord> | { readonly kind: 'born_expired' }
 
 /** The members that a PATCH may change; absent members stay. */
@@ -134,7 +127,6 @@ export interface KeyQuery extends ListQuery {
 }
 
 export interface ListQuery {
-  /** The account; null for all accounts. */
   readonly accountId: string | null
   /** Only rows that come after this id in the list. */
   readonly after: string | null
@@ -150,7 +142,6 @@ export interface Page<Row> {
 export interface AdminKeyRecord {
   readonly id: string
   readonly role: AdminRole
-  /** Null for operators. */
   readonly accountId: string | null
   readonly name: string
   readonly prefix: string

@@ -2,11 +2,7 @@ import { createCipheriv, createDecipheriv, hash, hkdfSync, randomBytes } from 'n
 import { Secret } from '../kernel/secret.ts'
 import type { Surface } from '../kernel/vocabulary.ts'
 
-/**
- * Keys are stored as HMAC-SHA-256 under a pepper outside the database: a copy of the database alone neither reveals a
- * key nor allows guesses to be tested. Keys have 256 random bits, so no slow hash is needed, and the digest can be
- * indexed.
- */
+/** The pepper is outside the database. Keys have 256 random bits, so no slow hash is needed. */
 export type DigestKey = (key: string) => Buffer
 
 /** The block size of SHA-256. */
@@ -16,10 +12,7 @@ const DIGEST_BYTES = 32
 const KEY_CHARS_MAX = 256
 const UTF8_BYTES_PER_CHAR_MAX = 3
 
-/**
- * HMAC (RFC 2104) from two plain hashes in reused buffers. `createHmac` takes 5.7 µs per request and creates garbage,
- * the two hashes take 2 µs.
- */
+/** HMAC (RFC 2104) from two plain hashes in reused buffers: 2 µs instead of 5.7 by `createHmac`, and no garbage. */
 export function createKeyDigest(pepper: Secret): DigestKey {
   const inner = padded(pepper, 0x36, KEY_CHARS_MAX * UTF8_BYTES_PER_CHAR_MAX)
   const outer = padded(pepper, 0x5c, DIGEST_BYTES)
@@ -64,10 +57,7 @@ export function pepperFingerprint(digest: DigestKey): string {
   return digest('tollgate: which pepper is this?').toString('hex').slice(0, 16)
 }
 
-/**
- * Encrypts secrets that must be read back, unlike keys, which are only compared. AES-256-GCM under a key derived from
- * the pepper, so that the database alone reveals nothing. Each secret is bound to its record.
- */
+/** For secrets that must be read back. AES-256-GCM under a key from the pepper; each is bound to its record. */
 export interface SecretSealer {
   seal(secret: Secret, recordId: string): Buffer
   /** Throws if the bytes were changed, or sealed for another record or under another pepper. */

@@ -113,14 +113,12 @@ export interface BoundedFile {
   readonly bound: Bound
 }
 
-/** The command that credits calls back, as one ledger entry. */
 export interface CreditBack extends Omit<NewCredit, 'amountNanos'> {
   readonly requestIds: readonly string[]
 }
 
 export type NotCredited =
   | 'not_found'
-  /** The call has not ended yet. */
   | 'in_flight'
   /** The call cost nothing, or a rerate has already credited its cost. */
   | 'nothing_to_credit'

@@ -26,7 +26,6 @@ export function dayOf(atMs: number): string {
   return lastDayText
 }
 
-/** The start of a day. */
 export function startOfDayMs(day: string): number {
   return day === lastDayText ? lastDay * DAY_MS : Date.parse(day)
 }

@@ -9,7 +9,6 @@ export const TOKEN_COLUMNS = {
   cacheWrite: 'cache_write_tokens',
 } as const
 
-/** The four token counts of usage reports, each summed over all units of its kind. */
 export type TokenCounts = Readonly<Record<keyof typeof TOKEN_COLUMNS, number>>
 
 const NO_TOKENS: TokenCounts = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }
@@ -18,10 +17,7 @@ type Text = string | null
 type Count = number | null
 type Amount = Nanos | null
 
-/**
- * The record of a call with nothing known yet. Each member is a column. The types of openings, closings and records,
- * the thread messages and the statements are derived from this list. CONTRIBUTING.md shows how to add one.
- */
+/** Each member is a column; types, thread messages and statements derive from this list. See CONTRIBUTING.md. */
 export const NOTHING_RECORDED = {
   requestId: '',
   accountId: '',
@@ -69,7 +65,6 @@ export const NOTHING_RECORDED = {
   bytesOut: 0,
   credited: false as boolean,
   tokens: NO_TOKENS,
-  /** The code of a refusal. */
   code: null as Text,
 }
 

@@ -30,10 +30,7 @@ export interface CallOpening extends OpeningColumns {
   readonly ambiguity: string | null
   /** Why the call cannot be rated, and which keys are refused for it; null if it can be rated. */
   readonly unratable: Unratable | null
-  /**
-   * Whether holds count against limits. If not, calls never wait and caps are not exact. The mode of a budget overrides
-   * this.
-   */
+  /** If not, calls never wait and caps are not exact. The mode of a budget overrides this. */
   readonly heldCounts: boolean
   /** How much of its account's budget and credit an unbounded call holds at most. */
   readonly unboundedNanos: Nanos
@@ -55,10 +52,7 @@ export function requestsOf({ requestId, socketId }: Pick<CallOpening, 'requestId
   return socketId === requestId ? 0 : 1
 }
 
-/**
- * Upper bound of a call's cost, at our prices and at list prices. `neededNanos`, for a batch: all lines except the most
- * expensive one, which must fit under every limit.
- */
+/** At our prices and at list prices. `neededNanos`: all lines of a batch but the most expensive one. */
 export type Hold =
   /** A free call. It holds nothing, and no cap or credit applies to it. */
   | { readonly kind: 'none' }
@@ -71,10 +65,7 @@ export type Hold =
   /** An unbounded call. It holds the rest of its key's budgets. */
   | { readonly kind: 'unbounded'; readonly neededNanos?: Nanos }
 
-/**
- * The largest cost above its hold that a budget has seen this month for an endpoint and model. Until the month ends,
- * holds for them are at least that large, so a wrong bound causes only one burst of overruns.
- */
+/** The largest overrun of this month: later holds are at least that large, so a wrong bound causes one burst. */
 export interface HoldFloor {
   readonly nanos: Nanos
   readonly listNanos: Nanos
@@ -92,10 +83,7 @@ export type CallRefusal =
   | { readonly reason: 'ambiguous_body'; readonly detail: string }
   | LimitRefusal
   | SpentRefusal
-  /**
-   * All lines of a batch except the most expensive one need this amount, which can never fit. If `budget` is null, the
-   * credit is too small.
-   */
+  /** All lines but the most expensive one can never fit. `budget` null: the credit is too small. */
   | { readonly reason: 'batch_exceeds_budget'; readonly neededNanos: Nanos; readonly budget: Budget | null }
 
 /** The refusal of a call whose cap or credit is used up. */
@@ -115,7 +103,6 @@ export type Admission =
       readonly balanceNanos: Nanos
       /** Whether there are other accounts, which share the installation's credential. */
       readonly hasOthers: boolean
-      /** The account's terms; null if the installation's apply. */
       readonly terms: AccountTerms | null
     }
   | {

@@ -159,11 +159,7 @@ function leastLeft(ceilings: readonly Budget[]): Nanos | null {
 /** The largest hold. The sum of ten thousand such holds still fits a 64-bit column. */
 export const HOLD_NANOS_MAX = 100_000n * NANOS_PER_USD
 
-/**
- * The hold of a call, and the part of it that counts against the account: at most the rest of the key's own budgets, so
- * that no key can block the account beyond its own budget. An unbounded call holds the rest of its key's budgets, and
- * the key's other calls wait until it settles.
- */
+/** Counts against the account at most with the rest of the key's budgets. An unbounded call holds that rest. */
 function holdsOf(opening: CallOpening, keyState: KeyState): Admitted {
   const { hold, unboundedNanos } = opening
   const leftNanos = leastLeft(keyState.keyCeilings)

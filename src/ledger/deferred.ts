@@ -7,10 +7,7 @@ import type { CallRecord } from './call.ts'
  * Until the object states its cost, the call is `deferred`: open, with its hold.
  */
 
-/**
- * An object by upstream's id. It belongs to the first call that creates it; a second call with the same id does not
- * wait for it.
- */
+/** Belongs to the first call that creates it; a second call with the same id does not wait for it. */
 export interface ObjectName {
   readonly surface: Surface
   /** Whose credential created the object: the account's id, or empty for the installation's. */

@@ -6,7 +6,6 @@ import type { CallRecord } from './call.ts'
 
 /** Selects calls. A member that is null does not filter. */
 export interface CallFilter {
-  /** The account; null for all accounts. */
   readonly accountId: string | null
   readonly keyId: string | null
   /** Time of admission: from `fromMs`, before `toMs`. */
@@ -30,13 +29,9 @@ export interface CallCursor {
   readonly requestId: string
 }
 
-/**
- * A page of the log. It may have fewer calls than requested, or none, without being the last: one query reads a bounded
- * number of records, so that a rare filter over millions of calls does not delay other queries.
- */
+/** May have fewer calls than requested without being the last: one query reads a bounded number of records. */
 export interface CallPage {
   readonly calls: readonly CallRecord[]
-  /** The cursor of the next page, or null at the end. */
   readonly next: CallCursor | null
 }
 
@@ -50,11 +45,10 @@ export interface CallBodies {
 
 export interface LoggedBody {
   readonly contentType: string | null
-  /** The body, compressed with zstd. */
+  /** With zstd. */
   readonly compressed: Uint8Array
   /** The length of the whole body, before it was cut and compressed. */
   readonly lengthBytes: number
-  /** Whether only the beginning was stored. */
   readonly truncated: boolean
 }
 

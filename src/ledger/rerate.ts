@@ -1,9 +1,6 @@
 import type { Nanos } from '../kernel/money.ts'
 
-/**
- * Prices a call from its record alone. Returns null if the price version has no price for it, and throws if the record
- * is unreadable. The JSON of a version is always the same string, so a cache can compare strings.
- */
+/** Null: the version has no price for the call. Throws if the record is unreadable. Caches compare `json`. */
 export type RateAgain = (call: {
   readonly usage: string
   readonly rating: string
@@ -43,7 +40,6 @@ export interface RerateCandidate {
   readonly rerates: string | null
 }
 
-/** Why the price of a call is unchanged. */
 export type UnchangedBecause =
   | 'same_price'
   | 'no_usage'

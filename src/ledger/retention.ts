@@ -15,10 +15,7 @@ export interface RetentionLimits {
   readonly bodiesBytesMax: number
 }
 
-/**
- * Deletes logged bodies and records of refused calls that are too old or too many: soon after the start, then hourly.
- * It deletes in small steps, so that calls do not wait for it. Records of other calls are never deleted.
- */
+/** Deletes bodies and refused calls in small steps, soon after the start, then hourly. Calls are never deleted. */
 export function startRetention(
   store: Pick<Store, 'deleteBodies' | 'trimBodies' | 'deleteRefused'>,
   clock: Clock,

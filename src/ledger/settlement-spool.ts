@@ -13,15 +13,9 @@ const SPOOL_BYTES_MAX = 64 * 1024 ** 2
 /** How long an answer waits for the spool's disk. After that, no new call is admitted until the disk responds. */
 export const SPOOL_WRITE_MS = 5_000
 
-/**
- * Settlements that the store cannot accept now, on the local disk, so that they survive the process. Replaying one that
- * the store already has is harmless: the store closes a hold once. Only one process may use a spool.
- */
+/** Settlements for which the store is away. Replaying one is harmless. Only one process may use a spool. */
 export interface SettlementSpool {
-  /**
-   * Resolves when the settlement is on disk. Never rejects: if the disk fails or takes too long, it resolves too, the
-   * log says why, and `isSound` is false until every waiting settlement is on disk or in the store.
-   */
+  /** Never rejects. If the disk fails or is slow, `isSound` is false until all waiting settlements are stored. */
   append(closing: CallClosing): Promise<void>
   /** Removes a settlement that the database has received. Does nothing if it is not in the spool. */
   done(requestId: string): void
@@ -121,10 +115,7 @@ interface Spooled {
   readonly stored: PromiseWithResolvers<void>
 }
 
-/**
- * Every write replaces the whole file with the settlements that wait then. There are at most as many as calls in
- * flight, because nothing is admitted while the store is away, and all that arrive during a write share the next one.
- */
+/** Every write replaces the file: at most as many settlements wait as calls were in flight when the store went away. */
 class Spool implements SettlementSpool {
   readonly #parts: SpoolParts
   /** All settlements that the store does not have, on disk or not, oldest first. */
@@ -253,8 +244,7 @@ class Spool implements SettlementSpool {
         clearTimeout(late)
       }
     }
-    // Clear it in the same turn as the last check of `#isBehind`, or a settlement that arrives in between would not be
-    // written.
+    // In the same turn as the last check of `#isBehind`, or a settlement in between would not be written.
     this.#writing = null
   }
 

@@ -4,10 +4,7 @@ import type { Store } from '../store/store.ts'
 import type { CallRecord } from './call.ts'
 import type { CallFilter, RefusedCall } from './request-log.ts'
 
-/**
- * Queue of refused calls: how long the first waits for others, how many are written at once, how many may wait. Further
- * ones are dropped with a log message.
- */
+/** Wait of the first refused call, size of a write, and length of the queue, beyond which calls are dropped. */
 const REFUSED_CALLS_EVERY_MS = 250
 
 export const REFUSED_CALLS_AT_ONCE = 200
@@ -68,10 +65,7 @@ export class WaitingCalls {
   }
 }
 
-/**
- * Writes records of refused calls to the store in batches, after the answers were sent. No call waits for it or fails
- * with it: records that do not fit into the queue or cannot be stored are dropped with a log message.
- */
+/** Writes refused calls in batches after their answers. What does not fit or cannot be stored is dropped and logged. */
 export class RefusedCalls {
   readonly #store: Pick<Store, 'storeRefused' | 'deleteRefused'>
   readonly #log: Log

@@ -93,10 +93,7 @@ export interface Overview {
   readonly creditedNanos: Nanos
   readonly balance: Balance
   readonly inFlight: number
-  /**
-   * Keys that have spent at least 80 % of a monthly or daily cap, but not all of it. Keys with a cap of 0 are left out,
-   * because the cap is meant to refuse everything.
-   */
+  /** At least 80 % of a cap is spent, but not all. Caps of 0 are left out: they are meant to refuse everything. */
   readonly nearCap: AttentionKeys
   readonly exhausted: AttentionKeys
   readonly expiring: AttentionKeys

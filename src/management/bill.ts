@@ -8,10 +8,7 @@ import { ONE } from '../pricing/modifiers.ts'
 import { type Rating, readRating } from '../pricing/rate.ts'
 import { type Management, usd } from './route.ts'
 
-/**
- * The bill of a call. Only its totals are stored: the lines are recomputed from the stored usage, rating and prices, as
- * in an audit. So last year's bill shows last year's prices.
- */
+/** Only totals are stored: the lines are recomputed from usage, rating and prices of the call, as in an audit. */
 
 type Line = Rating['lines'][number]
 

@@ -4,7 +4,7 @@ import { type OwnReply, replyFile } from './route.ts'
 /** Matches text that spreadsheets read as a formula. The characters may be full-width, or follow whitespace. */
 const FORMULA = /^(?:[\t\r\n]|\s*[=+\-@\uff1d\uff0b\uff0d\uff20])/u
 
-/** One row of RFC 4180, with its line break. Null is an empty cell; lists and objects are JSON. */
+/** RFC 4180. Null is an empty cell; lists and objects are JSON. */
 export function csvRow(cells: readonly unknown[]): string {
   return `${cells.map(csvCell).join(',')}\r\n`
 }

@@ -31,10 +31,7 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
   '.json': 'application/json',
 }
 
-/**
- * Reads all files of the dashboard into memory, so that no path from a client ever reaches the file system. Fails if
- * the dashboard was not built.
- */
+/** In memory, so that no path from a client ever reaches the file system. Fails if the dashboard was not built. */
 export async function readDashboard(dir: URL): Promise<DashboardFiles> {
   const root = fileURLToPath(dir)
   const names = (await readdir(root, { recursive: true })).filter((name) => extname(name) !== '')
@@ -50,10 +47,7 @@ const ASSETS_PATH = '/dashboard/assets/'
 export const isDashboardPath = ({ path }: Target): boolean =>
   path === PAGE_PATH || path.startsWith(`${PAGE_PATH}/`) || path === '/'
 
-/**
- * Content security policy: everything comes from this origin, and no inline script runs. So injected markup, for
- * example in a key's name, can neither run nor send data anywhere.
- */
+/** Everything comes from this origin, and no inline script runs: injected markup can neither run nor send data. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",

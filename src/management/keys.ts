@@ -48,7 +48,6 @@ export function refuseUnknownModel(
   { versions }: PriceBook,
   nowMs: number,
 ): Refused | null {
-  // Only the current version counts.
   const current = versions.filter((_, i) => (versions[i + 1]?.effectiveFromMs ?? Infinity) > nowMs)
   const names = [...new Set(current.flatMap((version) => [...version.names.keys()]))]
   for (const entry of entries) {
@@ -163,10 +162,7 @@ export const updateKey = defineRoute({
   },
 })
 
-/**
- * Revocation is immediate and final: it is durable when answered, and key state is cached nowhere. The request body is
- * ignored, so that it cannot delay a revocation.
- */
+/** Revocation is immediate and final. The body is ignored, so that it cannot delay a revocation. */
 async function revoke({ accountId, actor, id, atMs }: OwnRequest, management: Management) {
   const key = await management.store.revokeKey(accountId, id, atMs, actor)
   if (key === null) return null

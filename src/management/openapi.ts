@@ -180,7 +180,7 @@ function requestBody(body: z.ZodType, schemas: Schemas): JsonObject {
   }
 }
 
-/** Schemas with an id, which are written once and referenced. */
+/** Written once and referenced. */
 class Schemas {
   readonly named: Record<string, JsonObject> = {}
 

@@ -43,8 +43,7 @@ export async function readRequest(
 ): Promise<ReadRequest> {
   const query = checkQuery(route.query, parameters)
   if (query.kind === 'refused') return query
-  // Discard an unused body, because unread bytes would hide that the client has left. The fingerprint does not include
-  // it.
+  // Unread bytes would hide that the client has left.
   if (route.body === null) exchange.req.discard()
   const received =
     route.body === null ? ({ kind: 'body', bytes: NO_BODY } as const) : await receiveBody(exchange, times)
@@ -115,7 +114,7 @@ export function checkBody(schema: z.ZodType, bytes: Buffer): Checked<unknown> {
   return checkInput(schema, json, 'is not a field of this request')
 }
 
-/** Validates an input. A refusal names the first invalid field and what it should be. */
+/** A refusal names the first invalid field and what it should be. */
 function checkInput<T>(schema: z.ZodType<T>, input: unknown, unknownField: string): Checked<T> {
   const parsed = schema.safeParse(input)
   if (parsed.success) return { kind: 'ok', value: parsed.data }

@@ -109,10 +109,7 @@ class KeyNames {
   }
 }
 
-/**
- * The columns of an export: the members that every call has, with token counts in place of `usage`. A batch's child
- * records are separate rows.
- */
+/** The members that every call has, with token counts in place of `usage`. Child records are separate rows. */
 export const REQUEST_COLUMNS: readonly string[] = Object.keys(requestSchema.shape).flatMap((name) => {
   if (name === 'children' || name === 'children_cost_usd') return []
   return name === 'usage' ? Object.keys(requestSchema.shape.usage.unwrap().shape) : [name]

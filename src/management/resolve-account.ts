@@ -47,7 +47,7 @@ function allAccounts(rule: AccountRule, own: string | null, parameters: Paramete
   return refused('bad_request', `account must be the id of an account, not *. ${why}.`, 'account')
 }
 
-/** The account of a record; null if no account has a record with this id. */
+/** Null if no account has a record with this id. */
 async function accountOf(
   id: string,
   { store, waitingCalls, refusedCalls }: Management,

@@ -74,15 +74,13 @@ export interface OwnRequest<Query = unknown, Body = unknown> {
   readonly exchange: OwnExchange
   readonly caller: Caller
   readonly role: Role
-  /** Who makes the change. */
   readonly actor: Actor
-  /** The account that the request acts in; see `AccountRule`. */
   readonly accountId: string
   /** False if an operator named no account, and `accountId` is the default. */
   readonly isAccountNamed: boolean
   /** The account whose records a list shows; null: all accounts. */
   readonly listedAccountId: string | null
-  /** The session of the caller; null if the request came with a key. */
+  /** Null if the request came with a key. */
   readonly session: OwnSession | null
   /** The values of the template's `{…}` segments, in order. */
   readonly params: readonly string[]
@@ -129,7 +127,6 @@ export interface RouteParts<Query, Body> {
 export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE'
 
 export interface Route extends RouteParts<unknown, unknown> {
-  /** For the OpenAPI document, and so for generated clients. */
   readonly operationId: string
   readonly method: Method
   readonly template: string
@@ -206,7 +203,7 @@ export function listObject<Row>(data: readonly Row[], next: string | null) {
   return { object: 'list', data, has_more: next !== null, next } as const
 }
 
-/** A page of records that are listed by id: `next` is the id of the last row. */
+/** `next` is the id of the last row. */
 export function pageObject<Row extends { readonly id: string }>(
   { rows, more }: { readonly rows: readonly Row[]; readonly more: boolean },
   show: (row: Row) => Written<object>,

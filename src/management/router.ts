@@ -61,10 +61,7 @@ const ANYONE: Recognised = {
   session: null,
 }
 
-/**
- * Handles requests to own paths. The credential is checked before the path, so that a client without one cannot learn
- * which paths exist.
- */
+/** The credential is checked before the path: a client without one cannot learn which paths exist. */
 export async function handleOwned(
   exchange: Exchange,
   target: Target,

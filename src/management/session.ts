@@ -24,10 +24,7 @@ import {
 
 const SESSIONS_PER_KEY_MAX = 1_000
 
-/**
- * Dashboard sessions. The cookie replaces the key it was created with, on own paths only. It is SameSite=Strict, and
- * accepted only on requests that the browser marks as coming from our own pages.
- */
+/** The cookie replaces the key it was created with, on own paths only, and only for requests of our own pages. */
 
 export const SESSION_COOKIE = 'tollgate_session'
 const TOKEN_BYTES = 32
@@ -80,10 +77,7 @@ function isForeignSignIn(headers: RawHeaders): boolean {
   return !isOwnOrigin(headers)
 }
 
-/**
- * The token in the cookie. Two different cookies count as none, because a sibling site can set cookies for the whole
- * domain.
- */
+/** Two different cookies count as none: a sibling site can set cookies for the whole domain. */
 function tokenIn(headers: RawHeaders): string | null {
   const pairs = valuesOf(headers, 'cookie').flatMap((line) => line.split(';'))
   const named = pairs.map((pair) => pair.trim()).filter((pair) => pair.startsWith(`${SESSION_COOKIE}=`))

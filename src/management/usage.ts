@@ -25,7 +25,7 @@ interface Days {
 
 type DayRange = ({ readonly kind: 'range' } & Days) | Refused
 
-/** The days of a report, inclusive; by default this month up to today. */
+/** Inclusive; by default this month up to today. */
 function dayRange(start: string | undefined, end: string | undefined, nowMs: number): DayRange {
   const startDay = start ?? `${monthOf(nowMs)}-01`
   const endDay = end ?? dayOf(nowMs)
@@ -39,10 +39,7 @@ function dayRange(start: string | undefined, end: string | undefined, nowMs: num
   return refused('bad_request', `start and end must be at most ${DAYS_MAX} days apart, not ${days}.`, param)
 }
 
-/**
- * Formats a cursor. It has the days, because this month may be over before the last page, and the values of the last
- * bucket by dimension, so that it cannot be used with other dimensions.
- */
+/** Has the days, because this month may end before the last page, and values by dimension, to fit no other query. */
 function formatUsageCursor(dimensions: readonly UsageDimension[], cursor: UsageGroup & Days): string {
   const { startDay, endDay, day, model, keyId, ofAccountId } = cursor
   const values = { day, model, key: keyId, account: ofAccountId }
@@ -84,7 +81,7 @@ function sumsObject(of: UsageSums): Written<UsageTotal> {
   }
 }
 
-/** A bucket as an API object, without the dimensions that the query does not group by. */
+/** Without the dimensions that the query does not group by. */
 function bucketObject(bucket: UsageBucket): Written<UsageBucketObject> {
   const { day, model, keyId, keyName, metadata, ofAccountId, accountName } = bucket
   return {

@@ -36,9 +36,7 @@ const DECODED_BYTES_OF_ANY_RATIO = 1024 ** 2
 export interface CopyDecoder {
   /** Decodes a copy of the chunk. If it returns a promise, the copy lags behind: wait for it before the next chunk. */
   write(chunk: Buffer): Promise<void> | null
-  /**
-   * Resolves when all output was delivered. This is only the start of the body if bad input or a limit ended the copy.
-   */
+  /** Resolves when all output was delivered: only the start if bad input or a limit ended the copy. */
   end(): Promise<DecodedState>
 }
 

@@ -33,7 +33,6 @@ import {
   TextPart,
 } from './json-tokens.ts'
 
-/** The token that may come next. */
 const [BEFORE_VALUE, BEFORE_ELEMENT, BEFORE_FIRST_NAME, BEFORE_NAME, BEFORE_COLON, AFTER_VALUE] = [
   0, 1, 2, 3, 4, 5,
 ]

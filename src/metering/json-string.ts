@@ -116,15 +116,10 @@ const ESCAPE_BYTES_MAX = 6
 const CHARACTER = 0
 const ESCAPED = 5
 
-/**
- * Skips the inside of a JSON string, however it is split. Escapes are always verified: a parser that trusts `\u` could
- * skip the closing quote. Control characters are refused only in a `strict` string: they move no quote, so all parsers
- * see the same members.
- */
+/** Escapes are always verified: `\u` could hide the closing quote. Control characters move no quote. */
 export class JsonString {
   #strict = false
   #due = CHARACTER
-  /** The part of the chunk that is in memory. */
   #from = 0
   #to = 0
   /** Searches and copied bytes, for tests. */
@@ -209,10 +204,7 @@ export function endOfShort(bytes: Buffer, start: number): number {
 
 const NOTHING = Buffer.alloc(0)
 
-/**
- * Verifies UTF-8 that arrives in pieces, natively. A sequence cut off by the end of a piece is verified once it is
- * complete.
- */
+/** A sequence cut off by the end of a piece is verified once it is complete. */
 export class Utf8Check {
   #open = NOTHING
   #missing = 0

@@ -146,10 +146,7 @@ export function namesTwice(text: string): ReadonlySet<string> {
   return findNames(text, false)
 }
 
-/**
- * The names that an object has twice, and escaped words: after parsing `{"\"":0,"\\":0}`, V8 (13.6) misreads the second
- * name of `{"\"":0,"\"":0}`, so `"\u006dodel"` can hide from JSON.parse.
- */
+/** Also escaped words: V8 (13.6) may misread a second name, so `"\u006dodel"` can hide from JSON.parse. */
 export function oddNames(text: string): ReadonlySet<string> {
   return findNames(text, true)
 }
@@ -181,10 +178,7 @@ function findNames(text: string, withEscapedWords: boolean): ReadonlySet<string>
 /** Names and other short strings are shorter than this. */
 const SHORT_CHARS = 32
 
-/**
- * The index of the quote that ends a string. A native search is faster than a loop for long strings, and slower for
- * short ones.
- */
+/** A native search is faster than a loop for long strings, and slower for short ones. */
 function closingQuote(text: string, from: number): number {
   let i = from
   for (; i < from + SHORT_CHARS; i++) {

@@ -34,7 +34,7 @@ export interface Meter {
   /** Reads the next decoded bytes. Returns the bytes for the client, from which injected usage is removed. */
   readonly write: (chunk: Buffer) => Buffer | null
   rest?(): Buffer | null
-  /** Ends the reading. Call it once, with `whole` false if upstream or the client cut the reply. */
+  /** Call it once, with `whole` false if upstream or the client cut the reply. */
   end(whole: boolean): Metered
 }
 
@@ -131,23 +131,18 @@ export interface ReplyReader {
 
 /** Documents up to this size are parsed whole; larger ones are skimmed for the members that a reader names. */
 const PARSED_BYTES_MAX = 256 * 1024
-/**
- * A text that arrives in pieces is buffered up to this size, then skimmed: larger copies cost 500 µs of garbage
- * collection per MB.
- */
+/** Texts in pieces are buffered up to this size, then skimmed: garbage of larger copies costs 500 µs per MB. */
 const HELD_BYTES_MAX = 32 * 1024
 
 const BYTE_ORDER_MARK = '\ufeff'
 
-/** Reads a complete JSON text; null if it is not JSON. */
+/** Null if the text is not JSON. */
 export function readJson(shape: Shape, text: Buffer): ReplyDocument | null {
   const parsed = text.length > PARSED_BYTES_MAX ? null : parse(text.toString())
-  // Some servers write control characters into strings unescaped. The skim accepts them in strings that it does not
-  // read.
+  // The skim accepts unescaped control characters, which some servers write, in strings that it does not read.
   return parsed ?? documentOf(skimWhole(text, shape, SKIM_LIMITS.replyDepthMax))
 }
 
-/** Reads a JSON text that arrives in pieces. */
 export class ReplyJson {
   readonly #shape: Shape
   #pieces: Buffer[] = []
@@ -219,10 +214,7 @@ export class SilentMeter implements Meter {
   }
 }
 
-/**
- * The meter of a reply that has a reader. A defect in the reader, or in reading JSON, must neither fail nor change the
- * reply: usage that was not read is estimated.
- */
+/** A defect in the reader must neither fail nor change the reply: usage that was not read is estimated. */
 class ReaderMeter {
   protected readonly reader: ReplyReader
   readonly #output: Delivered

@@ -104,10 +104,7 @@ const FORM_TYPE =
   /^[ \t]*multipart\/form-data[ \t]*;(?:[ \t]*charset="?utf-8"?[ \t]*;)?[ \t]*boundary=(?:"([^"\\]+)"|([^ \t"(),/:;=?]+))[ \t]*(?:;[ \t]*charset="?utf-8"?)?$/i
 const BOUNDARY = /^[0-9A-Za-z'()+_,./:=?-]{1,70}$/
 
-/**
- * The boundary of a `multipart/form-data` content type, written as clients write it; null for any other. RFC 2046
- * allows 70 characters; we exclude the space, which some parsers trim, and unquoted characters that need quotes.
- */
+/** Null for any other content type. No spaces or unquoted special characters, which some parsers read differently. */
 export function boundaryOf(contentType: string): string | null {
   const [, quoted, bare] = FORM_TYPE.exec(contentType) ?? []
   const boundary = quoted ?? bare ?? ''
@@ -138,13 +135,9 @@ export class MultipartScanner {
   #state: State = 'content'
   #parts = 0
   #lengthBytes = 0
-  /**
-   * Copies of the bytes for the next scan, and how many of them are new. The line break before the first boundary is
-   * assumed.
-   */
+  /** Bytes for the next scan. The line break before the first boundary is assumed. */
   #pending: Buffer[] = [Buffer.from(LINE_BREAK)]
   #unseenBytes = 0
-  /** The current offset of the scan. */
   #at = 0
   #field: { readonly name: string; readonly asciiOnly: boolean } | null = null
   #value: Buffer[] = []
@@ -186,7 +179,7 @@ export class MultipartScanner {
     this.#pending = hasRest ? [Buffer.from(bytes.subarray(this.#at))] : []
   }
 
-  /** Takes one step. Returns false if more bytes are needed. */
+  /** False: more bytes are needed. */
   #step(bytes: Buffer): boolean {
     switch (this.#state) {
       case 'content':
@@ -249,7 +242,6 @@ export class MultipartScanner {
     return true
   }
 
-  /** Handles the next bytes of the content of a part. */
   #show(bytes: Buffer): void {
     if (this.#isSunk && bytes.length > 0) this.#sink?.write(bytes)
     if (this.#field === null) return

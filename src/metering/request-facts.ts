@@ -51,10 +51,7 @@ export const NO_ITEMS: ItemFacts = {
 
 export interface Ambiguity {
   readonly detail: string
-  /**
-   * `always`: refused to every key, because parsers differ on the meaning. `limited`: refused to limited keys, because
-   * the body could not be read.
-   */
+  /** `always`: parsers differ on the meaning. `limited`: only limited keys, because the body could not be read. */
   readonly refuse: 'always' | 'limited'
 }
 

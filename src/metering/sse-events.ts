@@ -87,7 +87,7 @@ export class SseEvents {
     }
   }
 
-  /** Handles a line that ends at `end`. The next line begins at `next`. */
+  /** The next line begins at `next`. */
   #endLine(bytes: Buffer, end: number, next: number): void {
     const start = this.#lineStart
     this.#lineStart = next
@@ -117,7 +117,6 @@ export class SseEvents {
     else if (cut !== 'pass' && dataFrom !== NONE) for (const at of cut) this.#cuts.push(start + dataFrom + at)
   }
 
-  /** Handles the end of a chunk: buffers the unfinished event, and returns everything before it. */
   #leave(bytes: Buffer, end: number): Buffer | null {
     const line = this.#lineStart
     if (line < end && this.#long === null) this.#beginEvent(bytes, line)
@@ -139,7 +138,6 @@ export class SseEvents {
     this.#eventStart = NONE
   }
 
-  /** The bytes up to `end` without the cuts. */
   #withoutCuts(bytes: Buffer, end: number): Buffer | null {
     const cuts = this.#cuts
     if (cuts.length === 0) return end === 0 ? null : end === bytes.length ? bytes : bytes.subarray(0, end)

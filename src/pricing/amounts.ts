@@ -4,11 +4,7 @@ import { matchesPattern } from '../kernel/vocabulary.ts'
 import { MULTIPLIER_ONE, ONE } from './modifiers.ts'
 import { UNIT_PRICES, UNITS_OF } from './rate-keys.ts'
 
-/**
- * Amounts of one calculation share one denominator, so that adding them is adding numerators and nothing is rounded
- * before the end. 18,000,000 is the least common multiple of the units that prices are for (a thousand, a million, an
- * hour of milliseconds).
- */
+/** One denominator, so nothing is rounded: a multiple of a thousand, a million and an hour of milliseconds. */
 const PER_UNITS = 18_000_000n
 
 /** The denominator of amounts that multipliers have been applied to. */
@@ -24,11 +20,7 @@ const FACTORS = Object.fromEntries(
   UNITS.map((unit) => [unit, PER_UNITS / UNIT_PRICES[unit].units]),
 ) as Readonly<Record<Unit, bigint>>
 
-/**
- * The exact sums of several amounts, at list price and after discounts. The denominator grows with the first
- * multiplier, and the cost has a sum of its own from the first discount on: most calls have neither, and dividing
- * numbers of several machine words took 6 µs of a call.
- */
+/** Most calls have no multiplier and no discount; dividing numbers of several machine words took 6 µs of a call. */
 export class Totals {
   #list = 0n
   /** Null while the cost equals the list cost. */
@@ -66,10 +58,7 @@ export class Totals {
   }
 }
 
-/**
- * A discount: one fraction for all models, and others for models whose id matches a pattern. The id is the price
- * book's, so the discount does not depend on the alias that a client or upstream used.
- */
+/** A fraction for all models, and others for patterns of ids in the price book, whatever alias was used. */
 export interface Discount {
   /** The fraction that is charged, in billionths of the list cost. */
   readonly payable: bigint

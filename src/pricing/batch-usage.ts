@@ -4,7 +4,6 @@ import { ONE, type RatingContext } from './modifiers.ts'
 import type { PriceVersion } from './price-book.ts'
 import { resolve, toolsOf } from './priced-parts.ts'
 
-/** The usage of a batch's requests that one model served. */
 interface ModelUsage {
   readonly model: string | null
   readonly requests: number

@@ -16,10 +16,7 @@ import { type Side, UNITS_OF } from './rate-keys.ts'
 /** Maximum tokens of all inputs of an embeddings request together; each must fit the context window. */
 const EMBEDDED_TOKENS_MAX = 300_000
 
-/**
- * Maximum length of a byte of audio: 0.8 kbit/s, below the lowest setting of speech codecs. A file of encoded silence
- * can last longer; it is then charged in full as an overrun.
- */
+/** 0.8 kbit/s, below the lowest setting of speech codecs. Longer encoded silence is charged as an overrun. */
 const AUDIO_MS_PER_BYTE = 10
 
 /** The largest possible cap. A larger bound limits nothing and would not fit the money columns. */
@@ -66,7 +63,6 @@ function unbounded(reason: string): Bound {
   return { kind: 'unbounded', reason }
 }
 
-/** The cost of one pass's tokens, or why it is unbounded. */
 function tokensAmount(models: readonly ModelPrice[], request: BoundRequest, passes: number): bigint | string {
   let context: number | null = 0
   for (const model of models) {
@@ -102,10 +98,7 @@ export function inputTokensMax(model: ModelPrice, endpoint: string, prompts: num
   return window === null ? null : window * prompts
 }
 
-/**
- * The maximum input tokens. A token has at least one byte, so they are limited by the body's size and by the context
- * window.
- */
+/** A token has at least one byte, so the body's size limits it as the context window does. */
 function inputLimit(
   model: ModelPrice,
   { boundClass, bodyBytes, endpoint, prompts }: BoundRequest,
@@ -129,10 +122,7 @@ type HighestRates = Readonly<Record<PricedSide, bigint>>
 
 const NO_RATES: HighestRates = { input: 0n, output: 0n, duration: 0n }
 
-/**
- * The highest rates that may apply to the call: those of the requested tier, for prompts up to the limit. Only listed
- * rates matter, because substitutes are among them.
- */
+/** For the requested tier and prompts up to the limit. Only listed rates matter: substitutes are among them. */
 function highestRatesFor(model: ModelPrice, request: BoundRequest, promptTokensMax: number): HighestRates {
   const { tiers, longContextAbove } = tableFor(model, request.endpoint)
   const mayBeLong = longContextAbove !== null && promptTokensMax > longContextAbove
@@ -177,7 +167,6 @@ function highestOfBoth(a: HighestRates, b: HighestRates): HighestRates {
   }
 }
 
-/** Fees of tools, which are charged per use. */
 function feesAmount(model: ModelPrice, tools: RequestTools): bigint {
   if (tools === NO_REQUEST_TOOLS) return 0n
   const { webSearches, fileSearches, containers } = tools

@@ -6,10 +6,7 @@ import type { ModelPrice, PriceBook, PriceVersion, RateTable, Tariff, TierRates 
 import type { BookVersionEntry, ModelEntry, RateTableEntry } from './price-file.ts'
 import { TEXT_MODES, UNIT_PRICES, UNITS_OF } from './rate-keys.ts'
 
-/**
- * The list prices that come with the product. A test validates them, not every start: validation took a sixth of the
- * startup time, mostly to load its code.
- */
+/** A test validates them, not every start: validation took a sixth of the startup time. */
 export const LIST_PRICES = listPrices.versions as readonly BookVersionEntry[]
 
 export function shippedBook(): PriceBook {

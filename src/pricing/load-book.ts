@@ -10,10 +10,7 @@ type LoadedBook =
   | { readonly kind: 'book'; readonly book: PriceBook }
   | { readonly kind: 'refused'; readonly problems: readonly string[] }
 
-/**
- * The list prices, changed by the overlays of a file. Whenever the list or an overlay changes something, a new version
- * begins. If the file has problems, it is refused as a whole, and all problems are reported.
- */
+/** Each change by the list or an overlay begins a version. A file with problems is refused, and all are reported. */
 export function loadPrices(
   overlayText = '[]',
   versions: readonly BookVersionEntry[] = LIST_PRICES,
@@ -93,7 +90,6 @@ function parseText<T>(formOf: (value: unknown) => z.ZodType<T>, text: string): P
   }
 }
 
-/** Maximum number of problems that are reported. */
 const PROBLEMS_MAX = 50
 
 function parse<T>(form: z.ZodType<T>, value: unknown): Parsed<T> {
@@ -132,7 +128,7 @@ interface RecordedCall {
   readonly priceVersionJson: string
 }
 
-/** A stored price version; null if unreadable. */
+/** Null if unreadable. */
 export function readVersion(json: string): PriceVersion | null {
   const parsed = parseText(() => versionFile, json)
   return parsed.success ? compileVersion(parsed.data, null) : null

@@ -4,25 +4,19 @@ import type { Surface } from '../kernel/vocabulary.ts'
 import type { RequestLimits } from '../providers/request-limits.ts'
 import { SURFACES } from '../providers/surfaces.ts'
 
-/** The inputs of rating other than usage. */
 export interface RatingContext {
   readonly surface: Surface
   readonly modelAsked: string | null
-  /** The template of the endpoint, such as `/v1/chat/completions`. */
   readonly endpoint: string
   /** Whether the upstream host processes in one region only. */
   readonly regional: boolean
   readonly batch: boolean
   /** The model that the request's image tool names, which upstream does not repeat. */
   readonly imageToolModel?: string | null
-  /**
-   * The requested service tier, else the upstream project's default; applies if the reply states no tier. Null if
-   * neither is known.
-   */
+  /** The requested tier, else the upstream project's default; null if unknown. Applies if the reply states none. */
   readonly tierAsked?: string | null
 }
 
-/** The facts that bound the cost of a request. */
 export interface BoundRequest
   extends Pick<RatingContext, 'surface' | 'endpoint' | 'regional' | 'batch'>,
     Omit<RequestLimits, 'speed' | 'background' | 'stored' | 'refersElsewhere'> {

@@ -61,10 +61,7 @@ export function versionAt(book: PriceBook, instantMs: number): PriceVersion {
   return book.versions.findLast(past) ?? book.versions[0]
 }
 
-/**
- * Finds a model by exact id or alias. A fine-tuned model is `ft:<base>:<organisation>:…` and costs as much as
- * `ft:<base>`. There is no other guessing, because similar names differ in price.
- */
+/** `ft:<base>:<organisation>:…` costs as much as `ft:<base>`. No other guessing: similar names differ in price. */
 export function findModel(version: PriceVersion, name: string | null): ModelPrice | null {
   if (name === null) return null
   const own = version.names.get(name)
@@ -115,7 +112,6 @@ export function findRate(tariff: Tariff, unit: Unit): FoundRate {
 /** The units whose rates can replace a missing rate of the same side. */
 const REPLACEMENTS: Readonly<Record<Side, readonly Unit[]>> = { ...UNITS_OF, duration: [], tool: [] }
 
-/** Web searches of any context size. */
 const SEARCHES = UNITS_OF.tool.filter((unit) => unit.startsWith('web_searches'))
 
 export function highestSearchRate(tools: Tariff): bigint {

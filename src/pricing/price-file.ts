@@ -4,10 +4,7 @@ import { UNITS, type Unit } from '../kernel/usage.ts'
 import { isTool } from './amounts.ts'
 import { type RateKey, TEXT_MODES, UNIT_PRICES, UNITS_OF } from './rate-keys.ts'
 
-/**
- * The format of price files. A version has all prices of a period; an overlay changes the prices that it names. Unknown
- * members are refused, so that a mistyped rate is not silently left out.
- */
+/** Unknown members are refused, so that a mistyped rate is not silently left out. */
 
 /** Decimals are strings, because a JSON number would become a binary fraction. */
 const DECIMAL = 'must be a decimal in quotes, such as "0.25", not negative and with at most 9 places'

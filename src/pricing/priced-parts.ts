@@ -37,10 +37,7 @@ export interface PartPrice {
   readonly multiplier: bigint
 }
 
-/**
- * The quantity of a unit. Meters return non-negative integers; anything else must not become a credit, or crash in
- * BigInt().
- */
+/** Meters return non-negative integers; anything else must not become a credit, or crash in BigInt(). */
 export function quantityOf(quantities: Quantities, unit: Unit): number {
   const quantity = quantities[unit]
   return quantity !== undefined && Number.isSafeInteger(quantity) && quantity > 0 ? quantity : 0
@@ -54,13 +51,12 @@ export function toolsOf(quantities: Quantities): Quantities {
   return Object.fromEntries(Object.entries(quantities).filter(([unit]) => isTool(unit)))
 }
 
-/** A part of the usage with a quantity above 0, and its price. */
 export interface PricedPart {
   readonly quantities: Quantities
   readonly asRequested: boolean
   /** Whether the part is priced as a model that neither upstream nor the request named. */
   readonly standsIn: boolean
-  /** The price of the part; null if its model has none. */
+  /** Null: its model has no price. */
   readonly price: PartPrice | null
 }
 
@@ -206,10 +202,7 @@ function costliestModel(
   return models[amounts.indexOf(most)] ?? null
 }
 
-/**
- * The model for rating a batch whose served model has no price: the most expensive model that the batch names. Null if
- * one of these has no price, because it must get a price first.
- */
+/** The most expensive model that the batch names. Null if one of these has no price: it must get one first. */
 export function mostExpensiveNamed(
   names: readonly string[],
   context: RatingContext,

@@ -11,10 +11,7 @@ const MILLION = 1_000_000n
 const THOUSAND = 1_000n
 const HOUR_IN_MS = 3_600_000n
 
-/**
- * The name of each unit's rate in a price file, and how many units the rate is for. A rate without `per` in its name is
- * USD per million tokens. A `key` of null: the cost does not follow from the number of units.
- */
+/** Without `per` in its name a rate is USD per million tokens. A null `key`: the number does not decide the cost. */
 export const UNIT_PRICES = {
   input_tokens: { key: 'input', units: MILLION, side: 'input' },
   cache_read_tokens: { key: 'cache_read', units: MILLION, side: 'input' },

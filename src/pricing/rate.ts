@@ -44,10 +44,7 @@ export function rate(
   }
 }
 
-/**
- * Multiplies usage by prices. Only the two totals are rounded, each once from the exact sum. A cost computed from a
- * rounded list cost would be off by one for some discounts.
- */
+/** Rounds only the two totals, each once: a cost from a rounded list cost may be off by one. */
 export function rateFigures(
   usage: Usage,
   context: RatingContext,

@@ -11,10 +11,10 @@ const OTHER_MODEL = 'other'
 /** Upstream's status by its first digit; `none`: no answer. */
 export const STATUS_CLASSES = ['none', '1xx', '2xx', '3xx', '4xx', '5xx'] as const
 
-/** The sums of the calls of one model on one surface. Whole numbers, so that no sum drifts. */
+/** Whole numbers, so that no sum drifts. */
 class ModelCounts {
   readonly model: string
-  /** The numbers of calls, in the order of STATUS_CLASSES. */
+  /** In the order of STATUS_CLASSES. */
   readonly calls: number[] = STATUS_CLASSES.map(() => 0)
   unpriced = 0
   input = 0
@@ -57,10 +57,7 @@ export interface CallTimes {
   readonly upstreamMs: number
 }
 
-/**
- * Sums over this process's calls, for the metrics. A call is counted when its settlement is stored, a refusal when it
- * is answered. Each costs a few additions until a scrape reads the sums.
- */
+/** Calls count when their settlement is stored, refusals when answered, by a few additions until a scrape. */
 export class CallCounts {
   readonly surfaces = Object.fromEntries(
     SURFACE_NAMES.map((surface) => [surface, new SurfaceCounts()]),
@@ -82,10 +79,7 @@ export class CallCounts {
     return versionAt(this.#book, atMs)
   }
 
-  /**
-   * Counts a closed call under its served model, else the requested one, as usage reports do. A batch's child record
-   * has no times: only its cost and tokens count.
-   */
+  /** Under the served model, else the requested one. A batch's child record has no times, only cost and tokens. */
   settled(
     surface: Surface,
     modelAsked: string | null,

@@ -18,7 +18,7 @@ export interface EndedCall {
   /** Redacted, like all texts below. */
   readonly modelAsked: string | null
   readonly modelServed: string | null
-  /** Upstream's status, or that of the refusal; null: no answer. */
+  /** Null: no answer. */
   readonly status: number | null
   /** Error code, if the call was refused or upstream could not be reached. */
   readonly code: string | null
@@ -52,7 +52,7 @@ export interface LineStream {
 
 export interface CallLog {
   readonly observe: ObserveCall
-  /** Removes and returns the waiting lines; the caller must write them. */
+  /** The caller must write them. */
   take(): string
 }
 
@@ -60,10 +60,7 @@ export interface CallLog {
 const WRITE_AFTER_MS = 100
 const WRITE_BYTES = 65_536
 
-/**
- * Writes one JSON line per call, in the format of the log. Lines are built by hand and written in groups, which takes 2
- * to 3 µs each; pino took 5 µs, plus 6 µs for a write per line.
- */
+/** Lines are built by hand and written in groups: 2 to 3 µs each; pino took 5 µs, plus 6 µs for a write per line. */
 export function createCallLog(stream: LineStream): CallLog {
   // Lines wait as bytes: concatenated strings are flattened only when written, which took 0.7 ms for hundreds.
   const waiting = Buffer.allocUnsafeSlow(WRITE_BYTES)

@@ -5,10 +5,7 @@ import { SURFACE_NAMES, type Surface } from '../kernel/vocabulary.ts'
 import type { StoreLoad } from '../store/store.ts'
 import { type CallCounts, STATUS_CLASSES } from './call-counts.ts'
 
-/**
- * Every metric of the gateway: name, type, labels, help text and the source of its samples. Operators depend on the
- * names, so they never change. A test compares this table with docs/OPERATIONS.md.
- */
+/** Operators depend on the names, so they never change. A test compares this table with docs/OPERATIONS.md. */
 
 type Labels = Readonly<Record<string, string>>
 
@@ -40,7 +37,7 @@ const counter = metricOf('counter')
 const gauge = metricOf('gauge')
 const histogram = metricOf('histogram')
 
-/** The sources of the metrics: in memory, except those that return a promise. */
+/** In memory, except those that return a promise. */
 export interface MetricSources {
   readonly counts: CallCounts
   readonly load: StoreLoad
@@ -64,7 +61,6 @@ const only = (value: number | Histogram): Sample[] => [{ labels: {}, value }]
 const onlyIfKnown = (value: Promise<number | null>) =>
   value.then((known) => (known === null ? null : only(known)))
 
-/** A sample for each value of one label. */
 const by = (label: string, values: Iterable<readonly [text: string, value: number | Histogram]>): Sample[] =>
   Array.from(values, ([text, value]) => ({ labels: { [label]: text }, value }))
 
@@ -73,7 +69,6 @@ const usd = (nanos: Nanos): number => Number(formatUsd(nanos))
 
 type ModelCounts = CallCounts['surfaces'][Surface]['models'] extends ReadonlyMap<string, infer C> ? C : never
 
-/** The samples of each model that had a call, on each surface. */
 function ofModels({ counts }: MetricSources, samples: (counts: ModelCounts) => readonly Sample[]): Sample[] {
   return SURFACE_NAMES.flatMap((surface) =>
     [...counts.surfaces[surface].models.values()].flatMap((model) =>

@@ -11,11 +11,7 @@ export interface Scraped {
 
 const DELAY_RESOLUTION_MS = 10
 
-/**
- * Answers in the OpenMetrics format: our metrics from the table, process metrics from prom-client. This file is loaded
- * with the first scrape, which also starts the monitors of the event loop and garbage collection. Concurrent scrapes
- * share one answer, because with `metrics.public` anyone may scrape.
- */
+/** The first scrape loads this file and starts the monitors. Scrapes share an answer, as anyone may scrape. */
 export function createScraper(sources: Omit<MetricSources, 'eventLoopDelay'>): () => Promise<Scraped> {
   const registry = new Registry<typeof Registry.OPENMETRICS_CONTENT_TYPE>()
   registry.setContentType(Registry.OPENMETRICS_CONTENT_TYPE)
@@ -37,10 +33,7 @@ export function createScraper(sources: Omit<MetricSources, 'eventLoopDelay'>): (
   return shareWork(scrape, { monotonicMs: () => performance.now() }, () => 0)
 }
 
-/**
- * Process metrics, without those that list every handle (milliseconds with thousands of connections) and without a
- * second event loop monitor: prom-client's is set to sample once a day.
- */
+/** Without lists of every handle (milliseconds), and without prom-client's own event loop monitor: it samples daily. */
 function collectProcessMetrics(registry: Registry<typeof Registry.OPENMETRICS_CONTENT_TYPE>): void {
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 86_400_000 })
   for (const { name } of registry.getMetricsAsArray())

@@ -38,11 +38,7 @@ export interface Traces {
   close(): Promise<void>
 }
 
-/**
- * One span per call, by OpenTelemetry's GenAI semantic conventions, created when the call is over and sent in batches.
- * The exporter reads URL, headers, service name and timeout from the `OTEL_…` variables. If the receiver is too slow,
- * spans are dropped with a warning. Loaded only if an endpoint is set, because its packages take 0.1 s to load.
- */
+/** Spans by the GenAI conventions, made at the call's end. Loaded only with an endpoint: the packages take 0.1 s. */
 export function openTraces(
   { sampler, ratio, batches }: TraceConfig,
   warn: (problem: string) => void,

@@ -26,7 +26,7 @@ export interface Deliverer {
   chance(): number
 }
 
-/** Attempts a delivery. Null: `stop` aborted the attempt, so its outcome is unknown. */
+/** Null: `stop` aborted the attempt, so its outcome is unknown. */
 export async function attemptDelivery(
   delivery: ClaimedDelivery,
   deliverer: Deliverer,

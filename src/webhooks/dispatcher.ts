@@ -11,10 +11,7 @@ const STOP_MS = 2_000
 /** How often a node checks, in memory, whether it has recorded an event. Its own API wakes it. */
 const TICK_MS = 1_000
 
-/**
- * How often an idle node claims deliveries, which reads the first delivery of every endpoint: retries, and those that
- * other processes left.
- */
+/** Finds retries and deliveries of other processes, by a read of the first delivery of every endpoint. */
 const IDLE_CLAIM_MS = 15_000
 
 const SWEEP_MS = 5_000
@@ -51,10 +48,7 @@ export interface WebhookDispatcher {
   stop(): Promise<void>
 }
 
-/**
- * Delivers events to webhooks. Each node claims due deliveries, attempts them and records the outcomes. A slow or dead
- * receiver occupies a few slots and delays only its own messages. No call waits for it.
- */
+/** A slow or dead receiver occupies a few slots and delays only its own messages. No call waits for deliveries. */
 export function createWebhookDispatcher(parts: DispatcherParts): WebhookDispatcher {
   const { store, clock, log, failingPauseMs = FAILING_PAUSE_MS, tickMs = TICK_MS } = parts
   const deliverer: Deliverer = { tryMs: limits.webhookTryMs, chance: Math.random, ...parts }

@@ -86,7 +86,7 @@ export class ForbiddenAddress extends Error {
   }
 }
 
-/** Returns what is wrong with an endpoint's URL, or null. Accepts a name that does not resolve yet. */
+/** Null: the URL is valid. Accepts a name that does not resolve yet. */
 export async function judgeEndpointUrl(text: string, rules: EndpointRules): Promise<string | null> {
   const url = URL.parse(text)
   if (url === null || !/^https?:$/.test(url.protocol)) return 'url must be an absolute https:// URL.'
@@ -104,10 +104,7 @@ export async function judgeEndpointUrl(text: string, rules: EndpointRules): Prom
   return null
 }
 
-/**
- * Addresses that webhooks must not reach: anyone with an admin key sets the URL, and a private address would make the
- * gateway post into its own network. From the IANA special-purpose registries.
- */
+/** A private address would make the gateway post into its own network. From the IANA special-purpose registries. */
 const FORBIDDEN_IPV4 = [
   '0.0.0.0/8', // this network
   '10.0.0.0/8', // private

@@ -1,10 +1,7 @@
 import { parseWithDigits } from '../kernel/money.ts'
 import { MONTHS } from '../ledger/calendar.ts'
 
-/**
- * An event as a chat message. Slack, Mattermost, Rocket.Chat and others accept `{"text"}`. Amounts are shortened for
- * reading, with a link to the dashboard if its URL is configured.
- */
+/** Slack, Mattermost, Rocket.Chat and others accept `{"text"}`. */
 export function slackBody(payload: string, dashboardUrl: URL | null): string {
   // Amounts stay text with all digits; `dollars` truncates them.
   const event = parseWithDigits(payload, (name, value, digits) =>
@@ -114,10 +111,7 @@ function escaped(text: string): string {
 
 const QUOTED_MAX = 100
 
-/**
- * A name chosen by a client, as inline code, in which Slack does not create links or formatting. Line breaks,
- * bidirectional marks and backticks are removed, so that it cannot break out of the code.
- */
+/** As inline code, without links or formatting. Characters that could break out of the code are removed. */
 function quoted(text: string | null | undefined): string {
   const characters = [
     ...(text ?? '')
@@ -129,10 +123,7 @@ function quoted(text: string | null | undefined): string {
   return `\`${escaped(cut.join('') || 'unknown')}\``
 }
 
-/**
- * An amount for display: cents from a dollar on, three significant digits below. Truncated, not rounded, so that spend
- * never looks like the whole cap too early.
- */
+/** Cents from a dollar on, else three digits. Truncated, so that spend never seems to reach the cap early. */
 function dollars(amount: string | undefined): string {
   const [, sign = '', whole = '', fraction = ''] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(amount ?? '') ?? []
   const places = whole === '0' ? fraction.search(/[1-9]|$/) + 3 : 2

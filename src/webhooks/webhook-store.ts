@@ -9,10 +9,7 @@ import type {
 } from '../kernel/vocabulary.ts'
 import type { ListQuery } from '../keys/key-store.ts'
 
-/**
- * Records of events and webhooks. The transaction that causes an event writes its row and one delivery per subscribed
- * webhook. Times are milliseconds (UTC) by the store's clock; `atMs` is the caller's, used by stores without a clock.
- */
+/** Times are milliseconds (UTC) by the store's clock; `atMs` is the caller's, for stores without a clock. */
 
 export interface EventRecord {
   readonly id: string
@@ -23,10 +20,7 @@ export interface EventRecord {
   readonly dataJson: string
 }
 
-/**
- * The data of an event. The upstreams and the metadata of an account are for operators only. Numbers stay as they were
- * written, because a double cannot hold every amount.
- */
+/** Only operators see upstreams and metadata. Numbers stay as written: a double cannot hold every amount. */
 export function readEventData({ type, dataJson }: EventRecord, isForOperator: boolean): unknown {
   const hidesMembers = !isForOperator && type.startsWith('account.')
   return parseWithDigits(dataJson, (name, value, digits) => {
