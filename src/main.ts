@@ -404,8 +404,8 @@ async function serveFrom(
       ready = false
       retention?.stop()
       await deferrals.stop()
-      management.leave()
-      dashboard.leave()
+      management.cancel()
+      dashboard.cancel()
       queues.close()
       gateway.sockets.drain(config.drainMs)
       const drainedByMs = performance.now() + config.drainMs

@@ -39,9 +39,9 @@ export function register(group: Command): void {
     .action(revokeAdminKey)
 }
 
-type Opened = Awaited<ReturnType<typeof openDatabase>>
-
-async function withStore(work: (opened: Opened) => Promise<void>): Promise<void> {
+async function withStore(
+  work: (opened: Awaited<ReturnType<typeof openDatabase>>) => Promise<void>,
+): Promise<void> {
   const opened = await openDatabase(readConfig(process.env))
   try {
     await work(opened)

@@ -59,17 +59,11 @@ const OWN_UPSTREAMS = sql`
   SELECT id, name, messages_url, messages_key, chat_url, chat_key FROM account
   WHERE messages_url IS NOT NULL OR chat_url IS NOT NULL ORDER BY id`
 
-/** The account that an upstream belongs to, and the names of the settings to fix. */
-interface Settings {
-  readonly subject: string
-  readonly url: string
-  readonly key: string
-}
-
+/** `subject`: the account that the upstream belongs to. `url`, `key`: the names of the settings to fix. */
 async function checkUpstream(
   surface: Surface,
   upstream: UpstreamConfig,
-  { subject, url: urlSetting, key: keySetting }: Settings,
+  { subject, url: urlSetting, key: keySetting }: Readonly<Record<'subject' | 'url' | 'key', string>>,
 ): Promise<Result> {
   const host = subject + upstream.url.host
   const answer = await listModels(surface, upstream).catch((error: Error) => error)

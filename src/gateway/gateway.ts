@@ -34,7 +34,8 @@ export interface Gateway {
   readonly isMaintenance: boolean
   /** Whether endpoints that issue upstream credentials are served. */
   readonly minting: 'pass' | 'refuse'
-  readonly inFlight: InFlight
+  /** The calls and preflights that are upstream now. Their number is limited, which limits connections. */
+  readonly inFlight: { count: number; preflights: number }
   readonly sockets: OpenSockets
   readonly keyShares: KeyShares
   readonly background: BackgroundQueue
@@ -65,9 +66,3 @@ export interface Gateway {
 export type OnLeave = 'cancel' | 'finish'
 
 export type CallPoint = 'admitted' | 'before_send' | 'first_byte' | 'before_settle' | 'settled'
-
-/** The calls and preflights that are upstream now. Their number is limited, which limits connections. */
-export interface InFlight {
-  count: number
-  preflights: number
-}

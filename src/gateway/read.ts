@@ -179,12 +179,7 @@ export interface ReadOptions extends ReceiveOptions {
   readonly boundEntry: BoundEntry
 }
 
-interface Announced {
-  readonly present: boolean
-  readonly lengthBytes: number | null
-}
-
-function announcedBody(exchange: Exchange): Announced {
+function announcedBody(exchange: Exchange): { present: boolean; lengthBytes: number | null } {
   if (firstValue(exchange.headers, 'transfer-encoding') !== undefined)
     return { present: true, lengthBytes: null }
   const length = Number(firstValue(exchange.headers, 'content-length') ?? 0)

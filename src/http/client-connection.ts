@@ -18,11 +18,6 @@ export interface ConnectionOwner {
   onClosed(connection: ClientConnection): void
 }
 
-interface Turn {
-  readonly request: IncomingRequest
-  readonly reply: OutgoingReply
-}
-
 const requestWhole = channel('tollgate.request.whole')
 const replyFinished = channel('tollgate.reply.finished')
 
@@ -40,7 +35,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
   readonly memory = new ConnectionMemory()
   readonly #owner: ConnectionOwner
   readonly #reader: MessageReader
-  #turn: Turn | null = null
+  #turn: { readonly request: IncomingRequest; readonly reply: OutgoingReply } | null = null
   #arriving: IncomingRequest | null = null
   #ahead: Buffer = NOTHING
   #isLast = false

@@ -14,16 +14,11 @@ export interface Arriving {
   onGone(): void
 }
 
-export interface TlsDoor {
-  receive(accepted: Socket, arriving: Arriving): void
-  use(pair: CertificatePair): void
-}
-
 /** With this option OpenSSL refuses renegotiation itself; Node's `disableRenegotiation` only reports it afterwards. */
 const PROTOCOL = { minVersion: 'TLSv1.2', secureOptions: constants.SSL_OP_NO_RENEGOTIATION } as const
 
 /** Creates a TLS server for handshakes only. Connections are accepted, counted and timed elsewhere. */
-export function createTlsDoor(pair: CertificatePair): TlsDoor {
+export function createTlsDoor(pair: CertificatePair) {
   const handshakes = new Map<string, Handshake>()
   const server = createServer({
     ...PROTOCOL,
@@ -43,7 +38,7 @@ export function createTlsDoor(pair: CertificatePair): TlsDoor {
   })
 
   return {
-    receive(accepted, arriving) {
+    receive(accepted: Socket, arriving: Arriving): void {
       const handshake: Handshake = { ends: endsOf(accepted), arriving, isDone: false }
       accepted.once('close', () => {
         if (handshakes.get(handshake.ends) === handshake) handshakes.delete(handshake.ends)
@@ -60,7 +55,7 @@ export function createTlsDoor(pair: CertificatePair): TlsDoor {
         }
       })
     },
-    use(next) {
+    use(next: CertificatePair): void {
       server.setSecureContext({ ...PROTOCOL, ...next })
     },
   }

@@ -40,14 +40,6 @@ export async function untilQuiet(isQuiet: () => boolean, withinMs: number): Prom
   while (!isQuiet() && performance.now() < deadline) await sleep(10)
 }
 
-export interface WorkLoop {
-  start(): void
-  /** Ends the pause, because there may be new work. */
-  wake(): void
-  /** Resolves when the running poll has ended, after `stopping`. */
-  ended(): Promise<void>
-}
-
 export interface WorkLoopOptions {
   /** Does the available work and returns how long to pause; 0: no pause. */
   poll(): Promise<number>
@@ -57,7 +49,7 @@ export interface WorkLoopOptions {
 }
 
 /** Polls for background work. Its timers do not keep the process alive. */
-export function createWorkLoop({ poll, onFailure, stopping }: WorkLoopOptions): WorkLoop {
+export function createWorkLoop({ poll, onFailure, stopping }: WorkLoopOptions) {
   let isWoken = false
   let endPause = () => {}
   let running: Promise<void> = Promise.resolve()
@@ -84,6 +76,7 @@ export function createWorkLoop({ poll, onFailure, stopping }: WorkLoopOptions): 
     })
   }
 
+  /** Ends the pause, because there may be new work. */
   function wake(): void {
     isWoken = true
     endPause()
@@ -91,23 +84,17 @@ export function createWorkLoop({ poll, onFailure, stopping }: WorkLoopOptions): 
 
   stopping.addEventListener('abort', wake, { once: true })
   return {
-    start() {
+    start(): void {
       running = run()
     },
     wake,
-    ended: () => running,
+    /** Resolves when the running poll has ended, after `stopping`. */
+    ended: (): Promise<void> => running,
   }
 }
 
-/** A part of the program that is not needed at startup. */
-export interface Later<T> {
-  get(): Promise<T>
-  /** Cancels the timed load. */
-  leave(): void
-}
-
 /** Loads a part of the program on demand, or after `afterMs`: later, an upgrade may have replaced its files. */
-export function loadLater<T>(load: () => Promise<T>, afterMs: number | null): Later<T> {
+export function loadLater<T>(load: () => Promise<T>, afterMs: number | null) {
   let loading: Promise<T> | null = null
   const get = (): Promise<T> => {
     // A load may fail temporarily, for example without free file descriptors: the next call tries again.
@@ -120,7 +107,7 @@ export function loadLater<T>(load: () => Promise<T>, afterMs: number | null): La
   // If this load fails, the next `get` tries again and reports the error.
   const timer = afterMs === null ? undefined : setTimeout(() => get().catch(() => {}), afterMs)
   timer?.unref()
-  return { get, leave: () => clearTimeout(timer) }
+  return { get, cancel: (): void => clearTimeout(timer) }
 }
 
 /** Callers that arrive while the work runs, or within `freshMs` after its success, share its result. */

@@ -54,9 +54,3 @@ export interface ChildCall {
 
 /** An unsettled record of a batch, left by a process that ended after opening it. */
 export type OpenChild = Pick<CallRecord, 'requestId' | 'holdNanos' | 'holdListNanos'>
-
-export interface ClaimLimits {
-  readonly max: number
-  readonly perKeyMax: number
-  readonly perAccountMax: number
-}

@@ -80,8 +80,3 @@ export function rerateCall(
   if (call.rerates?.split('\n').includes(`${RERATE}${version.id}`)) return 'rerated_before'
   return { call, versionId: version.id, newCostNanos: rated.costNanos }
 }
-
-export interface Booked {
-  readonly calls: number
-  readonly nanos: Nanos
-}

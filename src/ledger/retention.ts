@@ -10,16 +10,11 @@ export const BODIES_DELETED_AT_ONCE = 200
 
 const DAY_MS = 24 * 60 * 60 * 1000
 
-export interface RetentionLimits {
-  readonly retentionDays: number
-  readonly bodiesBytesMax: number
-}
-
 /** Deletes bodies and refused calls in small steps, soon after the start, then hourly. Calls are never deleted. */
 export function startRetention(
   store: Pick<Store, 'deleteBodies' | 'trimBodies' | 'deleteRefused'>,
   clock: Clock,
-  { retentionDays, bodiesBytesMax }: RetentionLimits,
+  { retentionDays, bodiesBytesMax }: { readonly retentionDays: number; readonly bodiesBytesMax: number },
   log: Log,
 ): { stop(): void } {
   let stopped = false

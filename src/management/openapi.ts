@@ -16,15 +16,10 @@ import { SESSION_COOKIE } from './session.ts'
 
 type JsonObject = Record<string, unknown>
 
-export interface OpenApiOptions {
-  readonly version: string
-  readonly servicePrefix: string
-}
-
 /** The own endpoints as an OpenAPI 3.1 document, generated from the schemas of the routes. */
 export function openApiDocument(
   routes: readonly Route[],
-  { version, servicePrefix }: OpenApiOptions,
+  { version, servicePrefix }: { readonly version: string; readonly servicePrefix: string },
 ): JsonObject {
   const requestId = headerNames(servicePrefix).requestId
   const schemas = new Schemas()

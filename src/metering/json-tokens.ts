@@ -97,13 +97,8 @@ export const MARKS = {
   id: 8,
 } as const
 
-interface Mark {
-  readonly bytes: Buffer
-  readonly bit: number
-}
-
 /** Member names, or values of `type`. */
-const STRINGS: readonly Mark[] = [
+const STRINGS: readonly { readonly bytes: Buffer; readonly bit: number }[] = [
   ...['file_id', 'url', 'container', 'mcp_servers', 'base64', 'file_data', 'input_audio'].map((text) => ({
     bytes: Buffer.from(text),
     bit: MARKS.elsewhere,

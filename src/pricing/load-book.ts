@@ -121,13 +121,6 @@ function problemAt(path: readonly PropertyKey[], message: string, value: unknown
   return path.length === 0 ? message : `${z.core.toDotPath(path)}: ${message}`
 }
 
-/** The stored record from which a bill is recomputed. */
-interface RecordedCall {
-  readonly usage: string
-  readonly rating: string
-  readonly priceVersionJson: string
-}
-
 /** Null if unreadable. */
 export function readVersion(json: string): PriceVersion | null {
   const parsed = parseText(() => versionFile, json)
@@ -135,7 +128,9 @@ export function readVersion(json: string): PriceVersion | null {
 }
 
 /** Rates a recorded call from its record: usage, rating inputs and price version. */
-export function createRateAgain(): (call: RecordedCall) => Rating | null {
+export function createRateAgain(): (
+  call: Readonly<Record<'usage' | 'rating' | 'priceVersionJson', string>>,
+) => Rating | null {
   const versions = new Map<string, PriceVersion | null>()
   const versionOf = (json: string): PriceVersion | null => {
     const known = versions.get(json)

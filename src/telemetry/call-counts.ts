@@ -52,11 +52,6 @@ class SurfaceCounts {
   }
 }
 
-export interface CallTimes {
-  readonly overheadMs: number
-  readonly upstreamMs: number
-}
-
 /** Calls count when their settlement is stored, refusals when answered, by a few additions until a scrape. */
 export class CallCounts {
   readonly surfaces = Object.fromEntries(
@@ -84,7 +79,7 @@ export class CallCounts {
     surface: Surface,
     modelAsked: string | null,
     { modelServed, status, unpriced, tokens, costNanos, listNanos }: CallClosing,
-    times: CallTimes | null,
+    times: { readonly overheadMs: number; readonly upstreamMs: number } | null,
   ): void {
     const onSurface = this.surfaces[surface]
     const name = modelServed ?? modelAsked ?? ''

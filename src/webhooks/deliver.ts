@@ -130,15 +130,9 @@ export function mintSigningSecret(): Secret {
   return new Secret(`whsec_${randomBytes(SECRET_BYTES).toString('base64')}`)
 }
 
-export interface WebhookMessage {
-  /** The event's id, the same at every attempt, so that receivers recognise duplicates. */
-  readonly id: string
-  readonly body: string
-}
-
-/** The headers of a message. For a day after a rotation, the previous secret signs too. */
+/** `id` is the event's at every attempt, so receivers recognise duplicates. After a rotation, two secrets sign. */
 export async function signMessage(
-  { id, body }: WebhookMessage,
+  { id, body }: { readonly id: string; readonly body: string },
   target: Pick<DeliveryTarget, 'id' | 'secret' | 'formerSecrets'>,
   sealer: SecretSealer,
   nowMs: number,

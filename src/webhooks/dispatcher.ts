@@ -40,16 +40,8 @@ export interface DispatcherParts
   readonly tickMs?: number
 }
 
-export interface WebhookDispatcher {
-  start(): void
-  wake(): void
-  readonly failures: number
-  waiting(): Promise<number>
-  stop(): Promise<void>
-}
-
 /** A slow or dead receiver occupies a few slots and delays only its own messages. No call waits for deliveries. */
-export function createWebhookDispatcher(parts: DispatcherParts): WebhookDispatcher {
+export function createWebhookDispatcher(parts: DispatcherParts) {
   const { store, clock, log, failingPauseMs = FAILING_PAUSE_MS, tickMs = TICK_MS } = parts
   const deliverer: Deliverer = { tryMs: limits.webhookTryMs, chance: Math.random, ...parts }
   const stopping = new AbortController()
@@ -148,16 +140,16 @@ export function createWebhookDispatcher(parts: DispatcherParts): WebhookDispatch
 
   return {
     start: loop.start,
-    wake() {
+    wake(): void {
       // A key's expiry may have changed.
       sweptMs = -Infinity
       claimSoon()
     },
-    get failures() {
+    get failures(): number {
       return failures
     },
-    waiting: () => store.countWaiting(),
-    async stop() {
+    waiting: (): Promise<number> => store.countWaiting(),
+    async stop(): Promise<void> {
       stopping.abort()
       await loop.ended()
       const ended = Promise.all(underWay)

@@ -3,7 +3,6 @@ import type { CallRecord } from '../../ledger/call.ts'
 import type {
   CallOfObject,
   ChildCall,
-  ClaimLimits,
   Deferral,
   DeferredObject,
   ObjectName,
@@ -65,7 +64,7 @@ function* findDeferred({ surface, scope, objectId }: ObjectName): Operation<Defe
 
 const claimDeferred = atomic(function* (
   surfaces: readonly Surface[],
-  { max, perKeyMax, perAccountMax }: ClaimLimits,
+  { max, perKeyMax, perAccountMax }: Readonly<Record<'max' | 'perKeyMax' | 'perAccountMax', number>>,
   atMs: number,
 ): Operation<readonly DeferredObject[]> {
   if (surfaces.length === 0) return []

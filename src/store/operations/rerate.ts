@@ -1,12 +1,5 @@
 import { COMMAND_LINE } from '../../kernel/vocabulary.ts'
-import {
-  type Booked,
-  type ChangedCall,
-  CREDIT_BACK,
-  creditOf,
-  RERATE,
-  type RerateCandidate,
-} from '../../ledger/rerate.ts'
+import { type ChangedCall, CREDIT_BACK, creditOf, RERATE, type RerateCandidate } from '../../ledger/rerate.ts'
 import { recordOf, text } from '../rows.ts'
 import { bookForCalls, PAID_NANOS } from './credits.ts'
 import { nextUlid } from './events.ts'
@@ -26,7 +19,7 @@ function* readSettledCalls(afterId: string): Operation<readonly RerateCandidate[
 }
 
 /** Skips calls that got these prices before, or that have changed since. The record of the call stays as billed. */
-const bookRerates = atomic(function* (changed: readonly ChangedCall[], atMs: number): Operation<Booked> {
+const bookRerates = atomic(function* (changed: readonly ChangedCall[], atMs: number) {
   if (changed.length === 0) return { calls: 0, nanos: 0n }
   yield onPostgres(sql`
     SELECT 1 FROM call WHERE id IN (${join(changed.map(({ call }) => call.id))}) ORDER BY id ${FOR_UPDATE}`)

@@ -31,10 +31,6 @@ export function escapeNulInJson(value: unknown): string {
   )
 }
 
-function unescapeNulInJson(json: string): unknown {
-  return JSON.parse(json, (_, part) => (typeof part === 'string' ? unescapeNul(part) : part))
-}
-
 /**
  * PostgreSQL for the parts of the store. `int8` is a bigint, `bytea` a Buffer, `jsonb` parsed, `int4` a number, `bool`
  * a boolean. A failure is StoreUnavailable if the same statement may succeed later, else StoreRefused.
@@ -288,7 +284,8 @@ function getTypeParser(oid: number, format?: 'text' | 'binary'): (value: string)
 }
 
 function parseJson(json: string): unknown {
-  return json.includes('\\u0001') ? unescapeNulInJson(json) : JSON.parse(json)
+  if (!json.includes('\\u0001')) return JSON.parse(json)
+  return JSON.parse(json, (_, part) => (typeof part === 'string' ? unescapeNul(part) : part))
 }
 
 export interface SessionSettings {

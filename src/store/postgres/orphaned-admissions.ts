@@ -6,13 +6,6 @@ import type { CallClosing, CallOpening, Settled } from '../../ledger/call.ts'
 import { NOTHING_USED } from '../../ledger/call-columns.ts'
 import type { Node } from './node.ts'
 
-/** Releases admissions whose answer was lost: the hold may exist, but the caller got an error and sent nothing. */
-export interface OrphanedAdmissions {
-  add(openings: readonly CallOpening[]): void
-  /** Remaining orphans are closed as interrupted when another node fences this one. */
-  close(): Promise<void>
-}
-
 export interface OrphanParts {
   readonly node: Pick<Node, 'raiseEpoch'>
   settle(closing: CallClosing): Promise<Settled>
@@ -23,7 +16,8 @@ export interface OrphanParts {
 const IDLE_MS = 60_000
 const RETRY_MS = 500
 
-export function createOrphanedAdmissions({ node, settle, log }: OrphanParts): OrphanedAdmissions {
+/** Releases admissions whose answer was lost: the hold may exist, but the caller got an error and sent nothing. */
+export function createOrphanedAdmissions({ node, settle, log }: OrphanParts) {
   const open = new Map<string, CallOpening>()
   const stopping = new AbortController()
   /** One log line per outage, not one per try. */
@@ -34,7 +28,9 @@ export function createOrphanedAdmissions({ node, settle, log }: OrphanParts): Or
     if (openings.length === 0) return IDLE_MS
     // Raise the epoch first, so that none of these admissions can take effect after the attempt to release it.
     await node.raiseEpoch()
-    const outcomes = await Promise.allSettled(openings.map((opening) => settle(releaseOf(opening))))
+    const outcomes = await Promise.allSettled(
+      openings.map(({ requestId, atMs }) => settle({ ...NOTHING_USED, requestId, state: 'released', atMs })),
+    )
     for (const [i, outcome] of outcomes.entries()) {
       // The store refuses to release an admission that never took effect: there is no such call.
       if (outcome.status === 'rejected' && !(outcome.reason instanceof StoreRefused)) throw outcome.reason
@@ -57,7 +53,7 @@ export function createOrphanedAdmissions({ node, settle, log }: OrphanParts): Or
   loop.start()
 
   return {
-    add(openings) {
+    add(openings: readonly CallOpening[]): void {
       for (const opening of openings) {
         if (open.size < limits.storeQueueMax) open.set(opening.requestId, opening)
         else
@@ -68,15 +64,12 @@ export function createOrphanedAdmissions({ node, settle, log }: OrphanParts): Or
       }
       if (openings.length > 0) loop.wake()
     },
-    async close() {
+    /** Remaining orphans are closed as interrupted when another node fences this one. */
+    async close(): Promise<void> {
       stopping.abort()
       await loop.ended()
       // The pause after a failure may have ended early: try once more, while the store may answer again.
       await release().catch(() => {})
     },
   }
-}
-
-function releaseOf({ requestId, atMs }: CallOpening): CallClosing {
-  return { ...NOTHING_USED, requestId, state: 'released', atMs }
 }

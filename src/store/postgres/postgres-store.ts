@@ -26,11 +26,6 @@ export interface PostgresStoreOptions {
   readonly answerMs?: number | undefined
 }
 
-/** A store that also has a clock: the database's, or the caller's in tests. */
-export interface PostgresStore extends Store {
-  readonly clock: Clock
-}
-
 /** Timeout of an answer. A call is refused after 2 s, so 0.3 s remain for sending the command and the answer. */
 const ANSWER_MS = 1_700
 const STATEMENT_MS = 1_800
@@ -49,7 +44,10 @@ const DIVISION_BY_ZERO = '22012'
 const NODE: Pick<NodeOptions, 'beatEveryMs' | 'silentMs'> = { beatEveryMs: 5_000, silentMs: 15_000 }
 
 /** The store on PostgreSQL, for one node or many. Batches of calls have their own connection; at most eight in all. */
-export async function openPostgresStore(url: string, options: PostgresStoreOptions): Promise<PostgresStore> {
+export async function openPostgresStore(
+  url: string,
+  options: PostgresStoreOptions,
+): Promise<Store & { readonly clock: Clock }> {
   const { clock, log, answerMs = ANSWER_MS } = options
   const statementMs = Math.max(STATEMENT_MS, answerMs)
   const readMs = Math.max(READ_MS, answerMs)
