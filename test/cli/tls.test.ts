@@ -24,7 +24,6 @@ after(async () => {
   rmSync(folder, { recursive: true })
 })
 
-/** A connection that has served one request. */
 async function open(): Promise<tls.TLSSocket> {
   const port = Number(new URL(tollgate.url).port)
   const socket = tls.connect({ host: 'localhost', port, ca: [localPair.cert, otherPair.cert] })

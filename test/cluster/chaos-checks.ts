@@ -15,7 +15,6 @@ export interface Facts {
   readonly ledger: ChaosLedger
 }
 
-/** Checks every invariant after all faults are healed. */
 export async function checkLedger(facts: Facts): Promise<void> {
   const { cluster, load, ledger } = facts
   assert.deepEqual(load.mangled, [], 'answers that were changed on their way')

@@ -55,7 +55,6 @@ const WAYS: ReadonlySet<string> = new Set([
   'in_flight interrupted released',
 ])
 
-/** Resolves with the ids of the calls that settled after an interruption. */
 export async function checkHistory({ database }: Cluster): Promise<ReadonlySet<string>> {
   const wrong = await database.query(`
     SELECT h.key_id, h.call_id FROM history h JOIN history e ON e.key_id = h.key_id AND e.what = 'ended'

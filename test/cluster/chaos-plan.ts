@@ -10,7 +10,6 @@ type ServerDeed = 'stop database' | 'start database' | 'pause database' | 'resum
 export interface LedgerDeed {
   readonly what: ServerDeed | 'revoke key' | 'empty cap' | 'top up'
   readonly node: number
-  /** The number of the key or of the process. */
   readonly nth: number
 }
 
@@ -19,7 +18,6 @@ export interface PlannedDeed {
   readonly deed: Deed
 }
 
-/** The time between the starts of two faults. */
 const GAP_MS = { least: 100, most: 900 }
 const LASTING_MS = { least: 200, most: 3_500 }
 /** How long after a disconnection a node has answered calls whose settlements wait on its disk. */
@@ -47,7 +45,6 @@ export function planDeeds(random: Random, forMs: number, nodes: number): readonl
   return deeds.toSorted((a, b) => a.atMs - b.atMs)
 }
 
-/** Some actions, in ms from their start, and the targets that they occupy. */
 interface Fault {
   readonly places: readonly string[]
   readonly planned: readonly PlannedDeed[]

@@ -11,7 +11,6 @@ const MAKERS = 6
 
 type Json = Record<string, unknown>
 
-/** The usage of an object as upstream states it. */
 interface Used {
   readonly requests: number
   readonly input: number
@@ -143,7 +142,6 @@ export class DeferredRun {
     assert.equal(code, 0, stdout)
   }
 
-  /** Reads the usage of an object directly from upstream. */
   async #usedBy(id: string): Promise<Used> {
     const { messagesUrl, chatUrl } = this.#simulator
     const chat = async (path: string) =>

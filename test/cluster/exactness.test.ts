@@ -57,7 +57,6 @@ for (const { what, field, rotations } of CEILINGS)
     const first = await cluster.createKey({ [field]: 0.01 })
     const [ids, keys] = [[first.id], [first.key]]
     const load: Promise<ClientReply[]>[] = [sendAll(`${field}-0`, [first.key], 300 / (rotations + 1))]
-    // Each key is rotated while calls of its predecessors run, and all keys stay in use.
     for (let n = 1; n <= rotations; n += 1) {
       const made = await cluster.manage(n, 'POST', `/v1/keys/${ids.at(-1)}/rotate`)
       ids.push(String(made['id']))

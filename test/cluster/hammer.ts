@@ -7,7 +7,6 @@ export interface HammeredKey {
 }
 
 interface Sent {
-  /** The number of the call in sending order, over all nodes and keys. */
   readonly number: number
   readonly name: string
   readonly node: number

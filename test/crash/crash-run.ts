@@ -28,10 +28,8 @@ const CALLS_TO_CAP = 100n
 /** In the first runs half of the cap is too far away to be crossed. */
 const LIVES_UNTIL_CROSSED = 12
 
-/** The period between two edits of the cap. */
 interface CapEpoch {
   readonly capNanos: bigint
-  /** The spend at the start of the period. */
   readonly spentNanos: bigint
 }
 
@@ -40,7 +38,6 @@ interface Used {
   readonly costNanos: bigint
 }
 
-/** One installation that is killed repeatedly, and an upstream that remembers its requests. */
 export class CrashRun {
   readonly #folder = mkdtempSync(join(tmpdir(), 'tollgate-crash-'))
   readonly #upstream: CountingUpstream
@@ -224,7 +221,6 @@ export class CrashRun {
     return (await reply.body.json()) as Record<string, unknown>
   }
 
-  /** Calls until the process dies, JSON and streams in turn. */
   async #hammer(life: Life, parallel: number, onAnswer = () => {}): Promise<void> {
     const dispatcher = new Agent({ connections: parallel })
     let alive = true

@@ -9,7 +9,6 @@ import { startSimulator } from '../../simulator/start-simulator.ts'
 import { after, test } from '../support/suite.ts'
 import { createTestDatabase, databaseVariable } from '../support/test-store.ts'
 
-/** A gateway that is killed while a call creates a deferred object. */
 let workMs = 0
 const simulator = await startSimulator({ chatKey: 'pc', clock: () => workMs })
 const place = await createTestDatabase()
@@ -59,7 +58,6 @@ await first.stop()
 
 const RESPONSE = { model: 'gpt-6-luna', input: 'Write a word', max_output_tokens: 64, background: true }
 
-/** The newest call of the key and the key's record, after a gateway was killed at this point. */
 async function killedAt(point: string) {
   const doomed = await live(point)
   await assert.rejects(doomed.ask('/v1/responses', key, RESPONSE))

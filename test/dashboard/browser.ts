@@ -8,7 +8,6 @@ import type { TestGateway } from '../support/gateway.ts'
 import { atEnd } from '../support/suite.ts'
 import { findBrowser } from './find-browser.ts'
 
-/** Screenshots of every page, for people. */
 export const PICTURES_DIR = fileURLToPath(new URL('../../test-results/dashboard/', import.meta.url))
 
 export const BUILT_DIR = fileURLToPath(new URL('../../dist/dashboard/', import.meta.url))
@@ -51,7 +50,6 @@ async function launch(): Promise<Driven> {
   })
 }
 
-/** The most windows that one test has open. */
 const WINDOWS_MAX = 4
 
 /** One browser for all test files of a process. */

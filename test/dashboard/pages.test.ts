@@ -26,7 +26,6 @@ async function usageOf(query: string) {
   return total as { cost_usd: number; list_cost_usd: number; savings_usd: number; requests: number }
 }
 
-/** The days of last month up to this day of the month. */
 function sameDaysOfLastMonth(): [string, string] {
   const now = new Date()
   const [year, month] = [now.getUTCFullYear(), now.getUTCMonth()]

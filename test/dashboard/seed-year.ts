@@ -13,7 +13,6 @@ interface Kind {
   readonly isStream?: boolean
   /** Calls on a working day by now; a year ago there were a fifth of them. */
   readonly perDay: number
-  /** More of the simulator's behaviours. */
   readonly simulate?: string
 }
 

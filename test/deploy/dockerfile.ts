@@ -11,7 +11,6 @@ interface Instruction {
   readonly text: string
 }
 
-/** The instructions of a Dockerfile, with continued lines joined. */
 export function readDockerfile(text: string): Instruction[] {
   const lines = text.replaceAll(/^#.*\n/gm, '').replaceAll(/\\\n\s*/g, '')
   return [...lines.matchAll(/^([A-Z]+) +(.+)$/gm)].map(([, name = '', rest = '']) => ({ name, text: rest }))

@@ -94,7 +94,6 @@ function page(): string {
   )
 }
 
-/** Every setting with its default, below a comment that describes it. */
 function exampleFile(): string {
   const example: Record<string, unknown> = { $schema: './tollgate.schema.json' }
   for (const [name, schema] of Object.entries(members(file))) {

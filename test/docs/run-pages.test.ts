@@ -58,7 +58,6 @@ after(async () => {
   rmSync(folder, { recursive: true })
 })
 
-/** A reader's folder: the data directory of the gateway, and the packages that examples import. */
 function makeWorkplace(page: string): string {
   const place = join(folder, page.replaceAll(/\W/g, '-'))
   mkdirSync(place)

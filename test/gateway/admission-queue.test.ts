@@ -136,7 +136,6 @@ test('a wait ends at its timeout, at any position in the queue', async () => {
   second.done(false)
 })
 
-/** Fills queues, each up to its limit, until this many calls wait. */
 function fill(queues: AdmissionQueues, names: string, count: number): QueueEntry[] {
   return Array.from({ length: count }, (_, i) => {
     const name = `${names}${Math.floor(i / limits.callsQueuedPerLimitMax)}`

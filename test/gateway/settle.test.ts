@@ -20,7 +20,6 @@ const away = () => new StoreUnavailable('the database is away')
 
 interface Bench {
   readonly settler: Settler
-  /** The commands to the store and the spool, in order. */
   readonly story: string[]
   readonly lines: string[]
   readonly spool: { isSound: boolean }

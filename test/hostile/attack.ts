@@ -16,7 +16,6 @@ export type Outcome = { reply: RawReply; client: RawConnection; reached: Receive
 
 let serial = 0
 
-/** Sends the bytes, reads one reply, and lists the requests that reached upstream meanwhile. */
 export async function attack(pair: Pair, { bytes, method }: Attack): Promise<Outcome> {
   const count = pair.upstream.requestCount
   const client = await connect(pair.gateway)

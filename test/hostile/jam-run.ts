@@ -59,7 +59,6 @@ export class JamRun {
     return new JamRun(folder, upstream, gateway, key, scale)
   }
 
-  /** Attacks for this long and a minimum of rounds, then checks that the gateway has released everything. */
   async play(forMs: number, report: (progress: string) => void = () => {}): Promise<void> {
     // The first round loads lazy modules.
     await this.#well.round()
@@ -133,7 +132,6 @@ export class JamRun {
     this.#round = Promise.withResolvers()
   }
 
-  /** Attackers end once upstream has released the calls that they hold. */
   async #letGo(attackers: Promise<unknown>): Promise<void> {
     let gone = false
     const left = attackers.finally(() => {

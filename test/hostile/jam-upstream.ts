@@ -77,7 +77,6 @@ const OUTPUT_TOKENS = 200
 /** The chunks of a stream after the last words of its text. */
 const LAST_PIECES = { messages: 3, chat: 2 }
 
-/** A stream up to the last words of its text, and the rest. */
 function streamOf(req: IncomingMessage, text: string): readonly [beginning: string, ending: string] {
   const surface = isChat(req) ? 'chat' : 'messages'
   const { pieces } = answerOf(surface, true, text, OUTPUT_TOKENS)

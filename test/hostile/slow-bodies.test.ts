@@ -29,7 +29,6 @@ closeAfter(gateway, upstream)
 const call = (surface: Surface, key: string, target = surface.readEndpoint) =>
   sized(`POST ${target} HTTP/1.1`, ['Host: h', ...surface.lines(key)], surface.jsonBody)
 
-/** The first parts of requests that are never completed. */
 function unfinished(surface: Surface, key: string): Readonly<Record<string, Buffer>> {
   const line = `POST ${surface.readEndpoint} HTTP/1.1`
   const lines = ['Host: h', ...surface.lines(key)]

@@ -4,7 +4,6 @@ import { test } from '../support/suite.ts'
 
 const proxies = new TrustedProxies(['10.0.0.0/8', '192.0.2.7', 'fd00::/8'])
 
-/** The client address of a request through a proxy with these `X-Forwarded-For` lines. */
 const clientOf = (lines: readonly string[], peer = '10.0.0.1') =>
   proxies.clientOf(
     peer,

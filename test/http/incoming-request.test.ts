@@ -21,7 +21,6 @@ const SOURCE = {
 
 const large = (byte: number) => Buffer.alloc(60_000, byte)
 
-/** The chunks of a waiting request, as a receiver that keeps them gets them. */
 function keepAll(chunks: readonly Buffer[]): Buffer[] {
   const request = new IncomingRequest(HEAD, SOURCE)
   for (const chunk of chunks) request.arrived(chunk)

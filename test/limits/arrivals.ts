@@ -9,7 +9,6 @@ export interface Arrivals {
   countOf(name: string): number
   /** Resolves when the gateway has the complete request of this name and has begun admission. */
   arrived(name: string): Promise<Arrived>
-  /** Resolves when the first request of this name has its complete reply. */
   answered(name: string): Promise<void>
   stop(): void
 }

@@ -71,7 +71,6 @@ async function withKey(fields: Record<string, unknown>): Promise<string> {
 
 const PARALLEL = 32
 
-/** Calls all endpoints; resolves with the unexpected answers. */
 async function odd(
   among: readonly Endpoint[],
   key: string | null,

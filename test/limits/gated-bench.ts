@@ -11,7 +11,6 @@ export interface GatedBench extends AsyncDisposable {
   readonly gateway: TestGateway
   readonly upstream: GatedUpstream
   readonly arrivals: Arrivals
-  /** Sends a call of this name; resolves when the gateway has it. */
   send(name: string, key: string, options?: SendOptions): Promise<SentCall>
   /** A free call. Once it is answered, the store has answered all earlier commands. */
   free(key: string): Promise<BilledReply>
@@ -34,7 +33,6 @@ export interface SentCall {
   readonly reply: Promise<BilledReply>
   readonly socket: Socket
   leave(): void
-  /** Resolves once the reply contains this text. */
   received(text: string): Promise<void>
 }
 

@@ -113,7 +113,6 @@ export function sortOut(answers: readonly { call: RandomCall; reply: BilledReply
   }
 }
 
-/** Checks the cap as far as the answers show it. */
 export function assertCapHeld(outcomes: Outcomes, capNanos: number): void {
   const { spentNanos, highestNanos, exceeded, held } = outcomes
   if (spentNanos > 0)

@@ -13,7 +13,6 @@ export interface CallRow {
 
 export interface Ledger {
   calls(keyId: string): Promise<CallRow[]>
-  /** The figures of a key by month, such as `2026-12`. */
   months(keyId: string): Promise<Map<string, { readonly spentNanos: number; readonly heldNanos: number }>>
 }
 

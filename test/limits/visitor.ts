@@ -3,7 +3,6 @@ import { exchange } from '../support/raw-client.ts'
 import type { ServingProcess } from '../support/tollgate-process.ts'
 import type { Canary, Place } from './canaries.ts'
 
-/** Sends requests and stores the responses, except those that contain a new key. */
 export class Visitor {
   readonly answers: Place[] = []
   /** Forwarded responses. Upstream may repeat the request, into which a client may have put its own key. */

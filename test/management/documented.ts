@@ -73,7 +73,6 @@ export class Documented {
     return found
   }
 
-  /** Fails unless the value conforms to the schema. */
   assertConforms(schema: unknown, value: unknown): void {
     const validate = this.#compiled.get(schema as object) ?? this.#compile(schema as object)
     assert.ok(validate(value), `${this.#ajv.errorsText(validate.errors)} in ${JSON.stringify(value)}`)

@@ -1,4 +1,3 @@
-/** The machine's clock, which a test can move forward. */
 export interface MovableClock {
   nowMs(): number
   monotonicMs(): number

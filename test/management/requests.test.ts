@@ -16,7 +16,6 @@ const ask = askOf(gateway)
 const alpha = await gateway.createKey('alpha')
 const beta = await gateway.createKey('beta', { log_requests: true })
 
-/** The ids of calls by their names in this test. */
 const named = new Map<string, string>()
 
 async function call(name: string, key: string, at: string, model: string, simulate = '', stream = false) {

@@ -60,14 +60,12 @@ export interface Whim {
 /** Tokens of upstream's own tool prompts; documented sums are lower. */
 const TOOL_WORDS = 1_900
 
-/** The longest prompt that the model may read at once. */
 function context({ model, effect, bodyBytes, hasTools }: Asked, reader = model): number {
   const { window, audio } = limitsOf(reader)
   const more = effect.elsewhere || (effect.uses ?? 0) > 0 || (effect.elsewhereIfSpoken && audio)
   return more ? window : Math.min(bodyBytes + (hasTools ? TOOL_WORDS : 0), window)
 }
 
-/** The longest output of the model, at most its window. */
 function answer(model: string, limit: number | null | undefined, predicted = 0): number {
   const { window, output } = limitsOf(model)
   return Math.min((limit ?? output) + predicted, window)
@@ -102,7 +100,6 @@ function stepUsage({ input, output }: Step, { inputKind }: Whim) {
   }
 }
 
-/** A message after all the work that may precede it. */
 export function messageReply(asked: Asked, whim: Whim): object {
   const { effect } = asked
   const steps: Step[] = []
@@ -168,7 +165,6 @@ function inputDetails(input: number, audio: boolean, { inputKind }: Whim): objec
   return kind === 'plain' ? {} : { [kind]: input }
 }
 
-/** The reply of /v1/chat/completions and /v1/completions. */
 export function chatReply(asked: Asked, whim: Whim, projectTier: string | null): object {
   const { model, effect } = asked
   const { window, audio } = limitsOf(model)

@@ -128,9 +128,7 @@ test('the id of an overlay depends on its prices, not on its layout', () => {
   assert.notEqual(id(JSON.stringify(overlay)), id('{"models":[]}'))
 })
 
-/** An overlay of alpha with these members. */
 const alpha = (members: string): string => `{"models":[{"id":"alpha",${members}}]}`
-/** An overlay of alpha with this input rate. */
 const input = (rate: string): string => alpha(`"rates":{"standard":{"output":"1","input":${rate}}}`)
 /** An overlay of alpha with these rates at the standard tier, beside `more`. */
 const rates = (standard: string, more = ''): string => alpha(`"rates":{${more}"standard":{${standard}}}`)

@@ -3,7 +3,6 @@ import { type Simulator, startSimulator } from '../../simulator/start-simulator.
 import { startGateway } from '../support/gateway.ts'
 import { words } from '../support/words.ts'
 
-/** The URLs and keys of an SDK, the only differences between the two routes. */
 export interface Way {
   readonly name: 'directly' | 'through the gateway'
   readonly messagesUrl: string

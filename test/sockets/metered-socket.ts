@@ -13,7 +13,6 @@ export interface SocketPair {
   readonly reached: string[]
   open(path: string, options?: ClientOptions & { key?: string; behaviour?: string }): Promise<SocketClient>
   refused(path: string, key: string): Promise<{ status: number; code: unknown }>
-  /** The holds of a key in USD. */
   held(id: string): Promise<number>
   /** The ended calls of a key, without handshakes and calls that used nothing, oldest first. */
   turns(id: string): Promise<readonly unknown[]>
@@ -88,7 +87,6 @@ export const append = (ms: number, byte = 1) => ({
 /** Dollars per million tokens of gpt-realtime, from the price list. */
 const RATES = { text: 4, audio: 32, cachedText: 0.4, cachedAudio: 0.4, textOut: 16, audioOut: 64 }
 
-/** The list price of the usage of a `response.done`. */
 export function priceOf(done: unknown): number {
   const read = (path: string) => Number(dig(done, `response.usage.${path}`) ?? 0)
   const [input, output] = ['input_token_details', 'output_token_details']

@@ -22,7 +22,6 @@ const response = (id: string, more: object) => ({
   response: { id, object: 'response', model: 'gpt-4o', output: [], usage: null, ...more },
 })
 
-/** The member that names a lane, if any. */
 const inLane = (streamId?: string) => (streamId === undefined ? {} : { stream_id: streamId })
 
 export const created = (id: string, streamId?: string) =>

@@ -17,7 +17,6 @@ export interface TurnsClient extends SocketClient {
 }
 
 export interface TurnsBench extends BillingBench {
-  /** The messages and closes that have reached the sockets of the simulator. */
   readonly entries: readonly SocketEntry[]
   open(options?: ClientOptions & { key?: string; protocols?: string[] }): Promise<TurnsClient>
   /** A socket's records without its handshake, oldest first, once this many exist and none is open. */
@@ -73,7 +72,6 @@ export const create = (more: object = {}) => ({
 export const simulated = (behaviour: string, more: object = {}) =>
   create({ metadata: { 'x-simulator': behaviour }, ...more })
 
-/** A refusal as the client sees it. */
 export const refusalOf = (event: unknown) => ({
   type: dig(event, 'type'),
   status: dig(event, 'status'),

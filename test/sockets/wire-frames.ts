@@ -48,7 +48,6 @@ export const singleBytes = (bytes: Buffer): Buffer[] => chunksOf(bytes, [...byte
 export interface ReadFrames {
   readonly parts: readonly FramePart[]
   readonly violation: Violation | null
-  /** Messages and control frames in order of arrival. */
   readonly events: readonly Event[]
 }
 
@@ -56,7 +55,6 @@ export type Event =
   | { readonly kind: 'message' | 'control'; readonly opcode: number; readonly payload: Buffer }
   | { readonly kind: 'unreadable'; readonly why: string }
 
-/** Reads chunks as a gateway does. */
 export function readFrames(chunks: readonly Buffer[], from: Side): ReadFrames {
   const frames = new FrameReader(from)
   const messages = new MessageReader(2 ** 26)

@@ -52,7 +52,6 @@ export class Wire {
     return this.#bytes.subarray(0, this.#bytes.indexOf(HEAD_END)).toString('latin1').split('\r\n')
   }
 
-  /** Resolves with the bytes after the head once there are this many. */
   async receivedBytes(count: number): Promise<Buffer> {
     await this.until(() => this.received.length >= count, `${count} bytes`)
     return this.received
@@ -76,7 +75,6 @@ export class Wire {
     }
   }
 
-  /** Ends the connection by a reset, without a FIN. */
   reset(): void {
     this.#plain.resetAndDestroy()
   }

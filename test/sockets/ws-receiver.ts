@@ -13,7 +13,6 @@ export type WsEvent =
   | { readonly kind: 'message' | 'control'; readonly opcode: number; readonly payload: Buffer }
   | { readonly kind: 'error'; readonly closeCode: number; readonly code: string }
 
-/** The events that the receiver of `ws` reads from these bytes. */
 export async function receiveWithWs(bytes: Buffer, from: Side): Promise<WsEvent[]> {
   const events: WsEvent[] = []
   const receiver = new ws.Receiver({ isServer: from === 'client' })

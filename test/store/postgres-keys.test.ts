@@ -23,7 +23,6 @@ const EVERY = { scope: EVERY_ADMIN, after: null, limit: 9 }
 const HOUR_MS = 3_600_000
 
 interface Shared {
-  /** One store per node. */
   readonly stores: readonly [Store, Store]
   databaseMs(): Promise<number>
   /** Rolls `obstacle` back once CROWD commands wait for it, and resolves with their results. */

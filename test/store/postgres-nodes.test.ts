@@ -116,7 +116,6 @@ nodesTest('after one node revokes a key, no node admits it', ['a', 'b'], async (
   assert.deepEqual(wrong, [])
 })
 
-/** Statements that wait for a lock. */
 async function waitingIn(database: OpenDatabase): Promise<number> {
   const who = "datname = current_database() AND wait_event_type = 'Lock'"
   return (await database.query(`SELECT pid FROM pg_stat_activity WHERE ${who}`)).length

@@ -1,6 +1,5 @@
 import net from 'node:net'
 
-/** A recently free port, on which no server listens. */
 export async function closedPort(): Promise<number> {
   const server = net.createServer()
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

@@ -16,7 +16,6 @@ export const PAGES: readonly string[] = [
 /** A fenced block of a page, also within a list item. */
 export interface Block {
   readonly page: string
-  /** The heading above it. */
   readonly section: string
   /** The line number of the block's first line of text. */
   readonly line: number

@@ -5,7 +5,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { withDeadline } from './deadline.ts'
 import { answerOf } from './upstream-answer.ts'
 
-/** A call that has reached upstream and waits there for the test. */
 export interface GatedCall {
   readonly name: string
   /** Sends the head and the first event of a stream. */
@@ -19,7 +18,6 @@ export interface GatedUpstream {
   readonly names: readonly string[]
   /** The next gated call that `next` has not returned yet. */
   next(): Promise<GatedCall>
-  /** Ends every connection. */
   breakOff(): void
   close(): Promise<void>
 }
@@ -27,7 +25,6 @@ export interface GatedUpstream {
 interface GatedOptions {
   /** The header with the name of a call. */
   readonly header: 'x-call' | 'user-agent'
-  /** The names of the calls that wait for the test. */
   readonly gates: RegExp
 }
 
@@ -109,7 +106,6 @@ function gatedCall(req: IncomingMessage, res: ServerResponse, body: string, name
       const { pieces } = answer(outputTokens)
       res.end(pieces.slice(stream ? 1 : 0).join(''))
     },
-    /** The complete reply, chunk by chunk. */
     async send(paceMs: number) {
       const { type, pieces } = answer(tokens)
       res.writeHead(200, { 'content-type': type })

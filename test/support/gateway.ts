@@ -16,7 +16,6 @@ export interface GatewayOptions {
   readonly messagesKey?: string
   readonly chatUrl?: string
   readonly chatKey?: string
-  /** More variables, as an operator would set them. */
   readonly env?: Environment
   /** Clients use TLS with the test certificate, which this process then trusts. */
   readonly secure?: boolean
@@ -30,7 +29,6 @@ export interface GatewayOptions {
   /** Resolves the hosts of webhooks instead of DNS. */
   readonly resolveHost?: ResolveHost
   readonly log?: Log
-  /** Called at each point that a call reaches. */
   reached?(point: CallPoint): void
   onFatal?(error: Error): void
 }

@@ -72,7 +72,6 @@ function readLabels(text: string): Record<string, string> {
   return labels
 }
 
-/** The sum of all samples of that name with these labels. */
 export function sumOf(
   families: ReadonlyMap<string, Family>,
   name: string,

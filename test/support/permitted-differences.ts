@@ -2,7 +2,6 @@ import { headerName, headerValues } from './wire-message.ts'
 
 /** How a call through the gateway may differ from a direct one; the rest is compared byte for byte. */
 
-/** The header names that may differ, and the reason. */
 type Rule = { names: readonly string[]; reason: string }
 
 export const surfaceNames = ['messages', 'chat'] as const

@@ -124,7 +124,6 @@ export async function stopPostgres(): Promise<void> {
 
 export interface TestDatabase {
   readonly url: string
-  /** Drops the database, even while clients are connected to it. */
   drop(): Promise<void>
 }
 
@@ -145,7 +144,6 @@ export function openPatientPool(url: string, connectionsMax = 1): Pool {
   return openPool({ url, connectionsMax, connectMs: PATIENCE_MS, statementMs: PATIENCE_MS, settings })
 }
 
-/** A database without a schema. */
 export async function createEmptyDatabase(): Promise<TestDatabase> {
   return createFrom(await serverUrl(), '')
 }

@@ -40,7 +40,6 @@ export class RawConnection {
   readonly #wire: net.Socket
   readonly #unread: Buffer[] = []
   #reader: MessageReader | undefined
-  /** The reader of the last reply. */
   #finished: MessageReader | undefined
   #method = 'GET'
   #interim: ReplyHead[] = []
@@ -64,7 +63,6 @@ export class RawConnection {
     socket.on('close', () => this.#ended('reset'))
   }
 
-  /** How the peer ended the connection. */
   closed(deadlineMs = deadlineMsDefault): Promise<'fin' | 'reset'> {
     return withDeadline(this.#closed.promise, () => `still open; ${this.#describe()}`, deadlineMs)
   }
@@ -270,7 +268,6 @@ export async function connect(address: Address): Promise<RawConnection> {
   return new RawConnection(socket, wire)
 }
 
-/** One request on a new connection. */
 export async function exchange(
   address: Address,
   bytes: Bytes | readonly Bytes[],

@@ -58,7 +58,6 @@ export class ScriptedUpstream {
     this.#choose = choose
   }
 
-  /** The next request whose head arrives after this call. */
   nextRequest(): Promise<ReceivedRequest> {
     const { promise, resolve } = Promise.withResolvers<ReceivedRequest>()
     this.#arrivals.push(resolve)

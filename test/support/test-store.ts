@@ -17,7 +17,6 @@ export interface OwnDatabase extends DatabasePlace {
   remove(): Promise<void>
 }
 
-/** A database for a new gateway, in the store of this run. */
 export async function createTestDatabase(): Promise<OwnDatabase> {
   if (testStore === 'sqlite') return { databaseUrl: null, remove: async () => {} }
   // A server of this process would keep it alive: only test/run.ts knows when all tests are over.

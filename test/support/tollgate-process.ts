@@ -25,7 +25,6 @@ export function cleanEnvironment(more: Environment): NodeJS.ProcessEnv {
   return { ...Object.fromEntries(kept), ...more }
 }
 
-/** Runs a command of the program to its end. */
 export function runTollgate(
   args: readonly string[],
   environment: Environment = {},
@@ -44,7 +43,6 @@ export interface CommandOptions {
 export interface RunningCommand {
   readonly finished: Promise<Finished>
   signal(name: NodeJS.Signals): void
-  /** Resolves when its stdout, or its stderr, matches. */
   printed(pattern: RegExp): Promise<string>
   printedToStderr(pattern: RegExp): Promise<string>
   /** Closes our end of its output, as `head` does. */
@@ -96,7 +94,6 @@ export interface ServingProcess extends AsyncDisposable {
   stopReading(): void
   /** Stops reading its output and leaves it open, like a paused terminal. */
   pauseReading(): void
-  /** Kills it if it still runs, and removes its data. */
   dispose(): Promise<void>
 }
 

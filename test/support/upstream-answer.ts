@@ -9,7 +9,6 @@ export const NANOS_PER_TOKEN = 500n
 
 export interface UpstreamAnswer {
   readonly type: string
-  /** The reply in the steps in which it is sent. */
   readonly pieces: readonly string[]
 }
 
@@ -28,7 +27,6 @@ export function answerOf(
   return { type: 'application/json', pieces: [JSON.stringify(whole)] }
 }
 
-/** The complete reply that the client must receive. */
 export function bytesOf(surface: CallSurface, stream: boolean, name: string, outputTokens: number): string {
   return answerOf(surface, stream, name, outputTokens).pieces.join('')
 }

@@ -51,7 +51,6 @@ export class WebhookReceiver {
     return `http://127.0.0.1:${this.port}/hook`
   }
 
-  /** The types of the messages in order of arrival. */
   get types(): string[] {
     return this.messages.map(({ json }) => String(json['type'] ?? 'text'))
   }

@@ -85,7 +85,6 @@ export class MessageReader {
     return this.#headerLines
   }
 
-  /** Takes bytes and returns those after the end of the message. */
   push(bytes: Buffer): Buffer {
     const buffer = this.#held.length === 0 ? bytes : Buffer.concat([this.#held, bytes])
     let at = 0

@@ -1,4 +1,3 @@
-/** The whitespace-separated words of a text. */
 export function words(text: string): string[] {
   return text.trim().split(/\s+/)
 }

@@ -52,7 +52,6 @@ const completion = (more: Json = {}) => ({
 
 const cached = `usage=${JSON.stringify({ input_tokens: 7, output_tokens: 5, cache_read_input_tokens: 11, cache_creation_input_tokens: 13 })}`
 
-/** A call of each kind, on both surfaces. */
 async function callEverything(): Promise<void> {
   for (let round = 0; round < 3; round += 1) {
     await bench.call('/v1/messages', message(), { simulate: cached })

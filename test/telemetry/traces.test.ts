@@ -34,7 +34,6 @@ function plain(value: Readonly<Record<string, unknown>>): unknown {
   return kind === 'intValue' ? Number(held) : held
 }
 
-/** A collector that accepts OTLP over HTTP and stores the spans. */
 async function startCollector() {
   const spans: Span[] = []
   const requests: {

@@ -15,7 +15,6 @@ closeAfter(hooked)
 
 const record = async ({ path }: Subscription) => await hooked.gateway.manage('GET', path)
 
-/** The result of the last recorded attempt. */
 async function tried(subscription: Subscription, attempts: number) {
   await subscription.receiver.until((messages) => messages.length >= attempts)
   await until(

@@ -25,7 +25,6 @@ test('a receiver that never answers delays no other receiver and no call, and ge
   await hooked.unsubscribe(dead)
 })
 
-/** The concurrent deliveries of one endpoint on a node. */
 const AT_ONCE = 4
 const QUEUED = 3 * AT_ONCE
 

@@ -25,7 +25,6 @@ export interface Delivery {
   readonly next_attempt_at: string | null
 }
 
-/** A gateway in front of the simulator that may send webhooks to receivers on this machine. */
 export class WebhookGateway {
   readonly bench: BillingBench
   readonly #receivers: WebhookReceiver[] = []
@@ -43,7 +42,6 @@ export class WebhookGateway {
     return this.bench.gateway
   }
 
-  /** A new receiver that gets events from now on. */
   async subscribe(events: readonly string[] = ['*'], fields: object = {}): Promise<Subscription> {
     const receiver = await WebhookReceiver.start()
     this.#receivers.push(receiver)

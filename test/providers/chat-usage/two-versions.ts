@@ -93,7 +93,6 @@ interface Fields {
   readonly behind: readonly string[]
 }
 
-/** Lines of other fields within the event. */
 function fieldsAmong(before: string[]): fc.Arbitrary<Fields> {
   return fc.oneof(
     { weight: 4, arbitrary: fc.constant({ before: [], behind: [] }) },
@@ -170,7 +169,6 @@ export const twoVersions: fc.Arbitrary<TwoVersions> = fc
     return { asked, notAsked }
   })
 
-/** A chunk with and without the member `usage`. */
 function both(
   choices: readonly unknown[],
   usage: object | null | undefined,

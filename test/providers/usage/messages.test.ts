@@ -14,7 +14,6 @@ import { type Json, meterBody, meterStream, words } from './replies.ts'
 
 type Example = readonly [
   sentence: string,
-  /** Members of the usage beside 100 input and 40 output tokens. */
   usage: Json,
   parts: readonly UsagePart[],
   reply?: Omit<MessageReply, 'usage'>,

@@ -11,7 +11,6 @@ export interface StoreUnderTest {
   rows(table: string): Rows | Promise<Rows>
   /** Inserts an account directly. Every row names its account. */
   addAccount(id: string): void | Promise<void>
-  /** Changes rows directly in the database. */
   exec(sql: string): unknown
   /** Deletes all rows except those of a new store. */
   empty(): Promise<void>

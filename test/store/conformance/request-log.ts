@@ -39,7 +39,6 @@ async function pages(store: Store, filter: CallFilter, limit: number): Promise<s
   throw new Error('the log has no end')
 }
 
-/** Admits a call at each instant and settles none. */
 async function admitAt(store: Store, instants: readonly number[], key = 'a', prefix = 'req_'): Promise<void> {
   const name = (i: number) => `${prefix}${String(i).padStart(6, '0')}`
   for (let i = 0; i < instants.length; i += 5_000) {

@@ -187,7 +187,6 @@ export function creditMove(credit: NewCredit): Move {
   }
 }
 
-/** From now on, calls of the account need credit. */
 export function enforceMove(accountId: string): Move {
   return {
     words: `enforce the credit of ${accountId}`,

@@ -6,7 +6,6 @@ export class Random {
     this.#state = seed >>> 0
   }
 
-  /** A whole number from 0 up to, and without, `count`. */
   below(count: number): number {
     this.#state = (this.#state + 0x6d_2b_79_f5) >>> 0
     let mixed = Math.imul(this.#state ^ (this.#state >>> 15), this.#state | 1)
@@ -32,7 +31,6 @@ export class Random {
     return chosen
   }
 
-  /** One of several by their weights. */
   weighted<T>(choices: readonly (readonly [number, T])[]): T {
     let rest = this.below(choices.reduce((sum, [weight]) => sum + weight, 0))
     for (const [weight, choice] of choices) {

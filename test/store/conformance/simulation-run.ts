@@ -49,7 +49,6 @@ export class SimulationRun {
   #world: World
   #step = 0
   #doing = ''
-  /** How often each answer was given. */
   readonly tally = new Map<string, number>()
 
   constructor(subject: MortalStore, seed: number) {
@@ -119,7 +118,6 @@ export class SimulationRun {
     this.#forgetOldCalls()
   }
 
-  /** Reads the accounts, the usable keys, and everything that the moves may have changed. */
   #looks(moves: readonly Move[]): Move[] {
     const { accounts, keys, nowMs } = this.#world
     const usable = [...keys.values()].filter((key) => endOf(key, nowMs) === null)
@@ -177,7 +175,6 @@ function sendAll(store: Store, asked: readonly Move[]): Promise<Played[]> {
   )
 }
 
-/** A name for each kind of answer. */
 function wordFor(answer: unknown): string {
   if (typeof answer === 'number') return answer === 0 ? 'none interrupted' : 'some interrupted'
   if (answer === undefined) return 'kept'
