@@ -7,6 +7,7 @@ import type { PlannedCall } from '../call.ts'
 import { readOnMs } from '../forward.ts'
 import type { Gateway } from '../gateway.ts'
 import { refuseTooManyTurns } from '../refusals.ts'
+import { EndedResponses } from './ended-responses.ts'
 import {
   type ClientSays,
   type MeteredSocket,
@@ -23,7 +24,6 @@ import {
 import { StandingHold } from './standing-hold.ts'
 import { type PlannedTurn, TurnAdmission, type TurnCall, type UnadmittedTurn } from './turn-call.ts'
 
-const ENDED_IDS_MAX = 256
 export const SILENT_TURN_MS = 10_000
 const PASS: Verdict = { kind: 'pass' }
 const DROPPED: Verdict = { kind: 'dropped' }
@@ -40,10 +40,7 @@ export class SocketTurns {
   /** Settlements that are not finished yet. */
   readonly #settling = new Set<Promise<void>>()
   #open: OpenTurn[] = []
-  /** The ids of billed responses, because upstream may name them again. */
-  readonly #billedIds = new Map<string, true>()
-  /** The calls of responses that were ended without stated usage, by response id. */
-  readonly #withoutUsage = new Map<string, PlannedTurn>()
+  readonly #endedResponses = new EndedResponses()
   /** The admission of a response that began without a hold. Events wait in the backlog meanwhile. */
   #adopting: Promise<void> | null = null
   #backlog: Buffer[] = []
@@ -245,7 +242,7 @@ export class SocketTurns {
         this.#observed(open, payload, says)
         if (open === null) return
         this.#remove(open)
-        this.#markBilled(open.responseId)
+        this.#endedResponses.add(open.responseId)
         const usage = this.#protocol.usageOf(open, says)
         this.#settle(usage === null ? open.turn.end() : open.turn.endWith(usage))
         return
@@ -269,10 +266,10 @@ export class SocketTurns {
     const { responseId, lane } = says
     const known = this.#find(responseId)
     if (known !== null) return known
-    if (responseId !== null && this.#billedIds.has(responseId)) return null
-    const ended = responseId === null ? undefined : this.#withoutUsage.get(responseId)
+    const ended = this.#endedResponses.callOf(responseId)
     if (ended !== undefined) {
-      if (says.kind === 'ended' && statesTotals(says.usage)) this.#billLate(ended, says, payload)
+      const statesUsage = says.kind === 'ended' && statesTotals(says.usage)
+      if (ended !== null && statesUsage) this.#billLate(ended, says, payload)
       return null
     }
     const waiting = this.#open.filter((open) => !open.hasBegun && open.lane === lane)
@@ -314,7 +311,7 @@ export class SocketTurns {
       const turn =
         (await this.#standing?.takeBegun()) ??
         (await this.#admission.admitBegun(this.#protocol.planUnasked()))
-      if (turn === null) this.#markBilled(responseId)
+      if (turn === null) this.#endedResponses.add(responseId)
       else {
         turn.sent(null, this.#protocol.reader)
         const open = this.#openTurn(turn, lane, null, this.#isRevoked)
@@ -358,15 +355,13 @@ export class SocketTurns {
     this.#settle(hasBegun ? turn.end() : turn.reject(status))
     // The usage of a stored response that an error ended is fetched.
     const isFetched = document !== null && turn.call.plan.unseen().stored
-    if (isFetched) this.#markBilled(responseId)
-    else if (responseId !== null) addBounded(this.#withoutUsage, responseId, turn.call)
+    this.#endedResponses.add(responseId, isFetched ? null : turn.call)
   }
 
   /** Bills usage that upstream states after the turn of the response was ended without it. */
   #billLate(planned: PlannedTurn, says: ServerSays, payload: Buffer): void {
     const { responseId, document } = says
-    if (responseId !== null) this.#withoutUsage.delete(responseId)
-    this.#markBilled(responseId)
+    this.#endedResponses.add(responseId)
     const billed = this.#admission.admitBegun(planned).then(async (turn) => {
       turn?.sent(null, this.#protocol.reader)
       turn?.began(responseId)
@@ -408,10 +403,6 @@ export class SocketTurns {
     this.#open = this.#open.filter((each) => each !== open)
   }
 
-  #markBilled(id: string | null): void {
-    if (id !== null) addBounded(this.#billedIds, id, true)
-  }
-
   #settle(settled: Promise<void>): void {
     // A turn that ran beside another may have had no hold, so check the limits. If no turn runs, the renewal does that.
     this.#watch(settled)
@@ -451,12 +442,6 @@ export class SocketTurns {
 }
 
 const NO_BYTES = Buffer.alloc(0)
-
-function addBounded<Value>(map: Map<string, Value>, id: string, value: Value): void {
-  map.set(id, value)
-  const [oldest] = map.keys()
-  if (map.size > ENDED_IDS_MAX && oldest !== undefined) map.delete(oldest)
-}
 
 function verdictOn(unadmitted: UnadmittedTurn, lane: string, tag: string | null): Verdict {
   if (unadmitted.kind !== 'refused') return DROPPED
