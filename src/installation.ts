@@ -27,9 +27,7 @@ export interface Installation {
   /** The database server's clock if there is one, else this machine's. */
   readonly clock: Clock
   readonly digestKey: DigestKey
-  /** Encrypts the signing secrets of webhooks. */
   readonly webhookSealer: SecretSealer
-  /** Encrypts the keys of accounts' own upstreams. */
   readonly upstreamSealer: SecretSealer
   readonly firstAdminKey: string | null
   /** Calls that a previous process left open, closed as interrupted by this start. */
@@ -37,7 +35,6 @@ export interface Installation {
   close(): Promise<void>
 }
 
-/** The parts of the process that an open store needs. */
 export interface StoreSurroundings {
   readonly log: Log
   readonly clock: Clock
@@ -45,6 +42,7 @@ export interface StoreSurroundings {
   readonly diskFault: SharedArrayBuffer | null
   /** How long PostgreSQL may take to answer. Tests on busy machines raise it. */
   readonly storeAnswerMs?: number
+  /** Called when the database has failed permanently, so that no call can be admitted. */
   onFatal(error: Error): void
 }
 
@@ -151,7 +149,6 @@ function nodeName(dataDir: string): string {
   return `${hostname()}/${readFileSync(file, 'utf8').trim()}`
 }
 
-/** Runs `work`, and explains a failure of the file system. */
 function tryIn<T>(failure: string, work: () => T): T {
   try {
     return work()

@@ -18,7 +18,7 @@ import { checkNodeSockets } from './http/node-sockets.ts'
 import { createHttpServer } from './http/server.ts'
 import type { CertificatePair } from './http/tls-door.ts'
 import { openUpstream } from './http/upstream-connection.ts'
-import { type Installation, openInstallation } from './installation.ts'
+import { type Installation, openInstallation, type StoreSurroundings } from './installation.ts'
 import {
   atMostEvery,
   type Clock,
@@ -74,8 +74,7 @@ export interface RunningTollgate {
   stop(): Promise<{ cutStreams: number }>
 }
 
-export interface Surroundings {
-  readonly log: Log
+export interface Surroundings extends Pick<StoreSurroundings, 'log' | 'storeAnswerMs' | 'onFatal'> {
   readonly clock?: Clock
   /** Lets tests kill the process at a named point of a call. */
   reached?(point: CallPoint): void
@@ -85,13 +84,9 @@ export interface Surroundings {
   readonly observeCall?: ObserveCall
   /** Lets tests make the disk fail; see the SQLite worker. */
   readonly diskFault?: SharedArrayBuffer
-  /** How long PostgreSQL may take to answer. Tests on busy machines raise it. */
-  readonly storeAnswerMs?: number
   readonly dashboardDir?: URL
   /** Resolves host names of webhooks, by default with the system's name servers. Tests replace it. */
   readonly resolveHost?: ResolveHost
-  /** Called when the database has failed permanently, so that no call can be admitted. */
-  onFatal(error: Error): void
 }
 
 /** Secrets without a known form that could appear in requests or replies: upstream keys, a configured admin key. */

@@ -218,7 +218,6 @@ export function parseInstant(text: string): number | null {
   return Number.isNaN(ms) || !new Date(ms).toISOString().startsWith(seconds) ? null : ms
 }
 
-/** A UTC day, or an instant. */
 export interface Time {
   readonly fromMs: number
   readonly lengthMs: number
@@ -301,7 +300,6 @@ export const budgetField = (name: string, description: string) =>
     .optional()
     .describe(description)
 
-/** Converts JSON's 1e2 and 1.50 to plain decimals. */
 function withoutExponent(source: string): string {
   const match = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d{1,3}))?$/.exec(source)
   if (match === null) return source

@@ -146,7 +146,6 @@ export const requestBodiesSchema = z
   })
   .meta({ id: 'request_bodies', description: 'The bodies of a call, without credentials.' })
 
-/** The position of a call in the log: admission time, then id. */
 export interface RequestCursor {
   readonly startedAtMs: number
   readonly requestId: string

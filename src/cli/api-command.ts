@@ -32,7 +32,6 @@ interface More {
   /** The name of the rows of an answer that has pages and is not a list. */
   readonly rows?: string
   readonly options?: readonly FieldOption[]
-  /** Fields that are sent unless an option sets them. */
   readonly defaults?: Readonly<Record<string, unknown>>
   readonly formats?: readonly string[]
   readonly isDefault?: true

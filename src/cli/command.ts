@@ -3,7 +3,6 @@ import DESCRIPTIONS from '../config-descriptions.json' with { type: 'json' }
 export class UsageError extends Error {}
 
 export class Failure extends Error {
-  /** The code and details of the API's refusal, if it was one. */
   readonly code: string | null
   readonly details: unknown
 

@@ -24,7 +24,6 @@ export function register(group: Command): void {
     .action(checkOverlay)
 }
 
-/** The columns of a model, with the names of price files. */
 const columnsOf = (rates: string) => ({
   model: 'id',
   provider: 'provider',

@@ -4,11 +4,6 @@ import { VERSION } from '../kernel/runtime.ts'
 import { ENVIRONMENT_HELP, Failure, UsageError } from './command.ts'
 import { OutputFailed, ReaderGone, shownLines } from './terminal.ts'
 
-interface CommandModule {
-  /** If the module has several commands, `register` looks at the name. */
-  register(command: Command): void
-}
-
 const CREDITS = 'prepaid credit: list the ledger, add, correct, credit calls back'
 const ACCOUNTS = 'customers or teams: budgets, credit, discounts, suspension'
 const BACKUP = 'copy database, pepper and configuration, also while the gateway runs (local)'
@@ -16,8 +11,11 @@ const EXPORT = 'write all tables to a file; the gateway must be stopped (local)'
 
 const database = () => import('./database-commands.ts')
 
+/** A module of several commands looks at the name. */
+type Load = () => Promise<{ register(command: Command): void }>
+
 /** The commands in the order of the help. A module is loaded only when its command is called. */
-const COMMANDS: readonly (readonly [name: string, summary: string, load: () => Promise<CommandModule>])[] = [
+const COMMANDS: readonly (readonly [name: string, summary: string, load: Load])[] = [
   ['serve', 'run the gateway', () => import('./serve.ts')],
   ['keys', 'API keys and their limits', () => import('./keys.ts')],
   ['usage', 'usage and cost by day, model or key', () => import('./usage.ts')],

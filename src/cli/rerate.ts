@@ -85,7 +85,7 @@ async function rerate(options: Options): Promise<void> {
 interface Selection {
   readonly fromMs: number
   readonly toMs: number
-  /** Exact name of the requested or served model. Null: all models. */
+  /** Null: all models. */
   readonly model: string | null
   readonly unpricedOnly: boolean
 }

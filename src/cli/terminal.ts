@@ -6,7 +6,7 @@ export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow'
 
 export interface TerminalStyle {
   readonly isTerminal: boolean
-  /** The width of the terminal; infinite in a pipe. */
+  /** Infinite in a pipe. */
   readonly columns: number
   paint(style: Style, text: string): string
 }

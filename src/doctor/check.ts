@@ -8,7 +8,7 @@ export interface Result {
   readonly todo: string | null
 }
 
-/** A result with the name of its check, which scripts rely on. */
+/** Scripts rely on the name of the check. */
 export interface Finding extends Result {
   readonly name: string
 }

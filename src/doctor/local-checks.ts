@@ -30,7 +30,6 @@ export const checkConfiguration: Check = async ({ config }) => {
   return ok('all variables and settings are valid')
 }
 
-/** Every problem of a ConfigError as a finding. */
 export function configurationProblems(error: unknown): Result[] {
   if (!(error instanceof ConfigError)) throw error
   return error.problems.map((found) =>

@@ -13,7 +13,6 @@ export interface KeyShare {
   /** The name under which the small bodies of the key are counted. */
   readonly smallName: string
   calls: number
-  /** Resolves when the key's last body was decoded. */
   decoding: Promise<unknown>
 }
 

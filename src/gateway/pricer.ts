@@ -43,7 +43,7 @@ export interface CallPlan {
   readonly models: NamedModels
   readonly hold: Hold
   readonly priceVersion: string
-  /** The inputs of rating other than usage, as JSON. */
+  /** As JSON. */
   readonly rating: string
   readonly unratable: Unratable | null
   readonly unpricedModel: string | null
@@ -66,7 +66,6 @@ export interface CallPlan {
   unseen(): UnseenWork
   /** Input and output tokens of the hold, by the limits of the served model, else of the requested one. */
   tokensHeld(modelServed: string | null): TokensHeld
-  /** Adds the fees that the reply does not state. */
   withFees(usage: Usage): Usage
   /** `terms`: the account's own discount, if it has one. */
   rate(usage: Usage, terms?: AccountTerms | null): RatedCall

@@ -65,7 +65,7 @@ type NotRead =
   | ({ readonly kind: 'refused'; readonly modelAsked?: string | null } & Denial)
   | { readonly kind: 'client_left' }
 
-/** Checks the key of a call. `refusal` is null if the call may continue. */
+/** `refusal` is null if the call may continue. */
 type CheckKey = (
   isPaid: boolean,
 ) => Promise<{ readonly refusal: Refusal | null; readonly balanceNanos: Nanos | null }>

@@ -45,7 +45,6 @@ export class OpenCall {
     gateway.inFlight.count += 1
   }
 
-  /** Call this with each piece of the body that goes upstream. */
   bodySent(chunk: Buffer): void {
     this.#sentBytes += chunk.length
     this.taps?.sent(chunk)

@@ -174,7 +174,6 @@ export class OutgoingReply {
     this.whenDrained.fire()
   }
 
-  /** Gives this reply up, because another reply replaces it. */
   supersede(): void {
     this.destroyed = true
   }

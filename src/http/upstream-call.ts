@@ -182,7 +182,6 @@ export interface Sendable {
   readonly method: string
   readonly upgrades: boolean
   readonly head: string
-  /** The head of a stream that turns out to be empty. */
   readonly emptyHead: string
   readonly lengthBytes: number | null
   readonly body: UpstreamBody

@@ -2,7 +2,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 /** Time is injected, so that tests can move it. No other code calls Date.now(). */
 export interface Clock {
-  /** Wall-clock time, for records and display. */
   nowMs(): number
   /** Monotonic time, for durations. A wall clock can be set back, which would make a duration negative. */
   monotonicMs(): number
@@ -43,7 +42,7 @@ export async function untilQuiet(isQuiet: () => boolean, withinMs: number): Prom
 export interface WorkLoopOptions {
   /** Does the available work and returns how long to pause; 0: no pause. */
   poll(): Promise<number>
-  /** Called when a poll has failed. Returns how long to pause. */
+  /** Returns how long to pause. */
   onFailure(error: unknown): number
   readonly stopping: AbortSignal
 }

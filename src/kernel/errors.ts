@@ -101,7 +101,6 @@ export interface Refusal {
   readonly code: ErrorCode
   /** The message for the client. It names the field and the fix, and contains no secret. */
   readonly message: string
-  /** The field at fault, if any. */
   readonly param?: string
   /** Figures for programs: members of `error.details`, and the headers that repeat them. */
   readonly details?: Readonly<Record<string, unknown>>

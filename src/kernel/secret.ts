@@ -115,7 +115,6 @@ export function redactBody(text: string, redact: Redact): string {
   return redactForeign(redact(text).replace(FOREIGN_MEMBER, '$1[redacted]'))
 }
 
-/** Removes provider keys, by their usual forms. */
 export function redactForeign(text: string): string {
   // Most texts are paths, and shorter than any key.
   return text.length < FOREIGN_KEY_CHARS_MIN ? text : text.replace(FOREIGN_KEY, '$1$2$3[redacted]')

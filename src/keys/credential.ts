@@ -25,7 +25,6 @@ export function refuseKey(reason: KeyRefusal | 'admin_key'): Refusal {
   return refuse('invalid_api_key', MESSAGES[reason], { unknownKey })
 }
 
-/** A budget of a key or its account for a period, and how much of it is used. */
 export interface Budget {
   readonly scope: 'key' | 'account'
   readonly period: 'month' | 'day'
@@ -35,7 +34,6 @@ export interface Budget {
   readonly resetsAtMs: number
 }
 
-/** The budgets and credit of a key at the time of the lookup. */
 export interface KeyMeans {
   readonly keyCeilings: readonly Budget[]
   readonly accountCeilings: readonly Budget[]

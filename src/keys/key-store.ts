@@ -139,16 +139,13 @@ export interface Page<Row> {
   readonly more: boolean
 }
 
-export interface AdminKeyRecord {
-  readonly id: string
+export interface AdminKeyRecord
+  extends Pick<
+    KeyRecord,
+    'id' | 'name' | 'prefix' | 'last4' | 'createdAtMs' | 'revokedAtMs' | 'lastUsedAtMs'
+  > {
   readonly role: AdminRole
   readonly accountId: string | null
-  readonly name: string
-  readonly prefix: string
-  readonly last4: string
-  readonly createdAtMs: number
-  readonly revokedAtMs: number | null
-  readonly lastUsedAtMs: number | null
   /** True for the key of TOLLGATE_ADMIN_KEY. A new value of this variable replaces the key. */
   readonly bootstrap: boolean
 }

@@ -5,7 +5,6 @@ import type { Surface } from '../kernel/vocabulary.ts'
 /** The pepper is outside the database. Keys have 256 random bits, so no slow hash is needed. */
 export type DigestKey = (key: string) => Buffer
 
-/** The block size of SHA-256. */
 const BLOCK_BYTES = 64
 const DIGEST_BYTES = 32
 /** Our keys have about 60 characters. A longer text than this gets its own buffer. */

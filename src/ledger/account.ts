@@ -31,7 +31,7 @@ export interface AccountRecord {
   readonly createdAtMs: number
 }
 
-/** The members to change. Absent members stay as they are. */
+/** Absent members stay as they are. */
 export interface AccountChanges {
   readonly name?: string
   readonly monthlyBudgetNanos?: Nanos | null
@@ -95,7 +95,6 @@ export interface CreditEntry extends NewCredit {
   readonly balanceAfterNanos: Nanos
 }
 
-/** A file of requests that a key uploaded through the gateway. */
 export interface BatchFile {
   readonly accountId: string
   readonly keyId: string
@@ -123,7 +122,7 @@ export type NotCredited =
   /** The call cost nothing, or a rerate has already credited its cost. */
   | 'nothing_to_credit'
 
-/** The outcome for each call, in the order of the request. */
+/** In the order of the request. */
 export interface CreditBackOutcomes {
   readonly credited: readonly string[]
   readonly alreadyCredited: readonly string[]

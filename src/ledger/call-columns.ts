@@ -45,7 +45,7 @@ export const NOTHING_RECORDED = {
   unpriced: false as boolean,
   overrun: false as boolean,
   pricedAsRequested: false as boolean,
-  /** The rated usage, as JSON; null if there was none. */
+  /** As JSON. */
   usage: null as Text,
   costNanos: null as Amount,
   listNanos: null as Amount,

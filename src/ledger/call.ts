@@ -20,7 +20,7 @@ import {
 
 export interface CallOpening extends OpeningColumns {
   readonly digest: Uint8Array
-  /** The time that decides the call's month and day. */
+  /** Decides the call's month and day. */
   readonly atMs: number
   /** The path template if the endpoint table has one, else the path. */
   readonly endpoint: string
@@ -86,7 +86,6 @@ export type CallRefusal =
   /** All lines but the most expensive one can never fit. `budget` null: the credit is too small. */
   | { readonly reason: 'batch_exceeds_budget'; readonly neededNanos: Nanos; readonly budget: Budget | null }
 
-/** The refusal of a call whose cap or credit is used up. */
 export type SpentRefusal =
   | { readonly reason: 'budget_exceeded'; readonly budget: Budget }
   | { readonly reason: 'credit_exhausted' }
@@ -135,7 +134,7 @@ export interface CallClosing extends ClosingColumns {
 
 export interface Settled {
   readonly balanceNanos: Nanos
-  /** False if the call was already closed, so that nothing changed. */
+  /** False if the call was already closed. */
   readonly booked: boolean
 }
 

@@ -15,7 +15,7 @@ export interface ObjectName {
   readonly objectId: string
 }
 
-/** The facts from the reply that created the object. */
+/** Facts from the reply. */
 export interface Deferral extends ObjectName {
   readonly requestId: string
   readonly kind: ObjectKind

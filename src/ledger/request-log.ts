@@ -2,9 +2,7 @@ import type { Nanos } from '../kernel/money.ts'
 import type { CallFlag, CallState, Surface } from '../kernel/vocabulary.ts'
 import type { CallRecord } from './call.ts'
 
-/** The log of calls: a metadata record of every call, stored as long as the ledger. */
-
-/** Selects calls. A member that is null does not filter. */
+/** A member that is null does not filter. */
 export interface CallFilter {
   readonly accountId: string | null
   readonly keyId: string | null

@@ -20,7 +20,6 @@ export interface CurrentPrices {
   readonly rateAgain: RateAgain
 }
 
-/** A settled call, with its ledger entries. */
 export interface RerateCandidate {
   readonly id: string
   readonly accountId: string
@@ -34,7 +33,6 @@ export interface RerateCandidate {
   readonly rating: string
   /** The amount paid for the call so far: its cost minus credits. */
   readonly paidNanos: Nanos
-  /** Whether the call was credited back. */
   readonly credited: boolean
   /** The `once` of each rerate of the call, one per line. */
   readonly rerates: string | null

@@ -6,11 +6,10 @@ import type { Balance } from './account.ts'
 /** Usage is read from daily sums that settlement updates, so its cost does not grow with the number of calls. */
 
 export interface UsageQuery {
-  /** The account; null for all accounts. */
+  /** Null: all accounts. */
   readonly accountId: string | null
-  /** The key; null for the whole account. */
+  /** Null: the whole account. */
   readonly keyId: string | null
-  /** The model, by its name in buckets. */
   readonly model?: string | undefined
   /** UTC dates, both inclusive. */
   readonly startDay: string
@@ -49,7 +48,7 @@ export interface UsageSums {
 export interface UsageBucket extends UsageGroup, UsageSums {
   readonly keyName: string | null
   readonly accountName: string | null
-  /** The metadata of the key; null if the query does not group by key. */
+  /** Null if the query does not group by key. */
   readonly metadata: Metadata | null
 }
 

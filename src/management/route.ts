@@ -115,7 +115,7 @@ export interface RouteParts<Query, Body> {
   readonly description?: string
   /** The schema of the query; other parameters are refused. Null: no parameters are allowed. */
   readonly query: z.ZodType<Query> | null
-  /** The schema of the body; null if a body is ignored. */
+  /** Null: a body is ignored. */
   readonly body: z.ZodType<Body> | null
   readonly repeatable: boolean
   readonly status: 200 | 201 | 202 | 204

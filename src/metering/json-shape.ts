@@ -133,7 +133,6 @@ export type Skimmed =
       /** The marks of all strings at any depth, escaped or not: bits of json-tokens.ts. */
       readonly marks: number
       readonly bytes: number
-      /** Whether a list had too many elements, and is truncated in `value`. */
       readonly overflow: boolean
       /** The offset of the closing brace, before which a member can be inserted. */
       readonly objectEnd: number

@@ -84,13 +84,11 @@ export interface Reading {
   readonly reasoningTokens: number | null
   readonly containerIds: readonly string[]
   readonly audio?: AudioSeen
-  /** For a batch: its results file, if it has one. */
   readonly resultsFile?: string | null
   /** For a batch: the endpoint of its requests, if upstream states it. */
   readonly requestsFor?: string | null
 }
 
-/** The reading of a reply that states nothing about usage. */
 export const NOTHING_STATED: Reading = {
   usage: NO_USAGE,
   inputKnown: false,
@@ -283,7 +281,6 @@ export class BodyMeter extends ReaderMeter implements Meter {
   }
 }
 
-/** The meter of a socket, whose events come parsed. */
 export class EventMeter extends ReaderMeter {
   read(document: ReplyDocument): void {
     this.hasBegun = true

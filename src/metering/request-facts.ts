@@ -21,7 +21,6 @@ export interface RequestFacts {
 
 export interface OtherModels {
   readonly names: readonly string[]
-  /** Why the request may use more models than it names, or null. */
   readonly unknown: string | null
 }
 
@@ -70,5 +69,5 @@ export const NOT_READ: RequestFacts = {
   ambiguity: null,
 }
 
-/** The longest model name. Longer texts are not stored. */
+/** Longer texts are not stored. */
 export const MODEL_NAME_CHARS_MAX = 256

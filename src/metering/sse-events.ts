@@ -63,7 +63,7 @@ export class SseEvents {
     return this.#leave(bytes, end)
   }
 
-  /** Ends the stream, whole or cut. Returns the rest of it. */
+  /** Returns the rest of the stream. */
   end(): Buffer | null {
     const bytes = this.#held?.bytes() ?? null
     this.#held = null

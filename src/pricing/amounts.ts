@@ -68,7 +68,6 @@ export interface Discount {
 
 export const NO_DISCOUNT: Discount = { payable: ONE, overrides: [] }
 
-/** One fraction for all models. */
 export function flatDiscount(billionths: number): Discount {
   return { payable: ONE - BigInt(billionths), overrides: [] }
 }
@@ -116,7 +115,6 @@ function bySpecificity(a: { readonly pattern: string }, b: { readonly pattern: s
 
 const TOOLS: ReadonlySet<string> = new Set(UNITS_OF.tool)
 
-/** Whether a unit is priced by the call. */
 export function isTool(unit: string): boolean {
   return TOOLS.has(unit)
 }

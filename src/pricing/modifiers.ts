@@ -55,14 +55,12 @@ function lookUp(words: Readonly<Record<string, Tier>>, word: string | null): Rep
 /** Factors and discounts are decimals with at most nine places, stored as whole billionths. */
 export const ONE = NANOS_PER_USD
 
-/** The product of two factors of 1. */
 export const MULTIPLIER_ONE = ONE * ONE
 
 /** Factors for all tokens of a model, in billionths. They do not apply to fees. */
 export interface ModelFactors {
   /** Factors by the geography in which inference ran, as upstream reports it. */
   readonly geography: ReadonlyMap<string, bigint>
-  /** The factor for upstream hosts that process in one region only. */
   readonly regional: bigint
 }
 

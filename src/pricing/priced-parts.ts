@@ -183,7 +183,7 @@ function candidates(
   )
 }
 
-/** The model at which the quantities cost most; null if there is none. */
+/** Null if there is none. */
 function costliestModel(
   models: readonly ModelPrice[],
   quantities: Quantities,

@@ -25,7 +25,6 @@ interface RatedFigures {
   readonly pricedAsRequested: boolean
 }
 
-/** The cost of a call with its lines, for display. */
 export interface Rating extends RatedFigures {
   readonly lines: readonly RatedLine[]
 }
@@ -99,7 +98,7 @@ interface RatedLine {
   readonly model: string
   readonly unit: Unit
   readonly quantity: number
-  /** The listed price of `per` units in USD. */
+  /** In USD. */
   readonly rate: string
   readonly per: number
   /** Why the amount differs from the standard rate, as text. */

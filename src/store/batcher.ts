@@ -35,7 +35,7 @@ interface Waiting<Command, Answer> {
 export interface Batcher<Command, Answer> {
   ask(command: Command): Promise<Answer>
   readonly waiting: number
-  /** Refuses new commands. Earlier commands are still answered. */
+  /** Earlier commands are still answered. */
   close(): Promise<void>
 }
 

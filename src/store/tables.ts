@@ -41,7 +41,6 @@ export const TABLE_PARTS: Readonly<Record<string, TableParts>> = {
     isHot: true,
   },
 
-  /** The limits of a key and its rotations, with their counters. */
   budget: {
     columns: `
       id text, account_id text -> account, monthly_budget_nanos integer?, daily_budget_nanos integer?,
@@ -252,7 +251,6 @@ export const TABLE_PARTS: Readonly<Record<string, TableParts>> = {
     isWide: true,
   },
 
-  /** One event on its way to one webhook. */
   webhook_delivery: {
     columns: `
       id text, webhook_id text, event_id text, status text, attempts integer = 0,

@@ -20,14 +20,12 @@ export interface EndedCall {
   readonly modelServed: string | null
   /** Null: no answer. */
   readonly status: number | null
-  /** Error code, if the call was refused or upstream could not be reached. */
   readonly code: string | null
   readonly cut: boolean
   readonly tokens: TokenCounts | null
   readonly costNanos: Nanos
   readonly endedAtMs: number
   readonly ms: number
-  /** The request's headers, for its trace context. */
   readonly headers: RawHeaders
   /** The upstream that the call went to; null if it was not sent. */
   readonly upstream: URL | null

@@ -19,7 +19,7 @@ export interface BatchParts {
   readonly memory: BatchMemory
 }
 
-/** The account and the budget of a key, which never change. */
+/** They never change. */
 interface Owners {
   readonly accountId: string
   readonly budgetId: string

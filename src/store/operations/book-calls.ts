@@ -16,7 +16,7 @@ import { prepare } from './prepared.ts'
 import { raiseFloors, settleCalls } from './settlement.ts'
 import { settlementEvents } from './settlement-events.ts'
 
-/** The answers in the order of the batch. */
+/** In the order of the batch. */
 interface BookedCalls {
   /** Null for a closing whose call does not exist. */
   readonly settled: readonly (Settled | null)[]

@@ -9,8 +9,6 @@ import { type Row, text } from '../rows.ts'
 import { BALANCE_LOW, BUDGET_THRESHOLDS, readBalanceLow, recordEvent } from './events.ts'
 import type { Operation } from './operation.ts'
 
-/** Events of budgets and balances that cross a threshold. */
-
 const CAP_PERCENT = 100
 
 function thresholdsOf(percents: readonly number[]): readonly number[] {
@@ -54,7 +52,7 @@ export function crossedPercents(
 
 export interface Crossing {
   readonly accountId: string
-  /** The budget, with its spend after the crossing. */
+  /** After the crossing. */
   readonly ceiling: Budget
   readonly percent: number
   readonly budgetId: string
@@ -98,7 +96,7 @@ export function* recordCapEdit(
 export interface BalanceMove {
   readonly accountId: string
   readonly after: Balance
-  /** The change of the balance: negative for a charge. */
+  /** Negative for a charge. */
   readonly movedNanos: Nanos
   readonly actor: Actor
 }
