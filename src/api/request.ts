@@ -3,6 +3,7 @@ import { limits } from '../kernel/limits.ts'
 import { formatUsd, NANOS_PER_USD, type Nanos, parseUsd } from '../kernel/money.ts'
 import { UNITS } from '../kernel/usage.ts'
 import { CALL_FLAGS, CALL_STATES, SURFACE_NAMES } from '../kernel/vocabulary.ts'
+import type { CallCursor } from '../ledger/request-log.ts'
 import * as f from './fields.ts'
 
 const tokensSchema = z.object({
@@ -146,11 +147,6 @@ export const requestBodiesSchema = z
   })
   .meta({ id: 'request_bodies', description: 'The bodies of a call, without credentials.' })
 
-export interface RequestCursor {
-  readonly startedAtMs: number
-  readonly requestId: string
-}
-
 const PAGE_MAX = 1_000
 export const REQUESTS_PAGE = 100
 const EXPORT_MAX = 10_000_000
@@ -212,7 +208,7 @@ export const requestListQuery = z
       EXPORT_MAX,
       `Maximum calls per answer. JSON: ${REQUESTS_PAGE} by default and up to ${PAGE_MAX}. NDJSON and CSV: all by default.`,
     ),
-    after: f.parameter<RequestCursor>(
+    after: f.parameter<CallCursor>(
       f.AFTER_EXPECTED,
       { type: 'string', description: 'The `next` of the previous page.' },
       parseCursor,
@@ -243,11 +239,11 @@ function requestIdParameter(name: string, description: string) {
 }
 
 /** Encoded as base64url, so that clients treat it as opaque. */
-export function formatCursor({ startedAtMs, requestId }: RequestCursor): string {
+export function formatCursor({ startedAtMs, requestId }: CallCursor): string {
   return Buffer.from(`${startedAtMs}.${requestId}`).toString('base64url')
 }
 
-function parseCursor(text: string): RequestCursor | null {
+function parseCursor(text: string): CallCursor | null {
   const decoded = Buffer.from(text, 'base64url').toString()
   const [, startedAtMs = '', requestId = ''] = /^(\d{1,15})\.(.*)$/.exec(decoded) ?? []
   if (!f.REQUEST_ID.test(requestId)) return null

@@ -15,7 +15,7 @@ export interface ObjectName {
   readonly objectId: string
 }
 
-/** Facts from the reply. */
+/** From the reply that created the object. */
 export interface Deferral extends ObjectName {
   readonly requestId: string
   readonly kind: ObjectKind

@@ -5,7 +5,6 @@ import {
   formatCursor,
   type LoggedBodyObject,
   REQUESTS_PAGE,
-  type RequestCursor,
   type RequestListQuery,
   type RequestRecord,
   requestBodiesSchema,
@@ -17,7 +16,7 @@ import {
 } from '../api/request.ts'
 import { limits } from '../kernel/limits.ts'
 import type { CallRecord } from '../ledger/call.ts'
-import type { CallFilter, LoggedBody } from '../ledger/request-log.ts'
+import type { CallCursor, CallFilter, LoggedBody } from '../ledger/request-log.ts'
 import type { Store } from '../store/store.ts'
 import { billObject } from './bill.ts'
 import { replyExport } from './csv.ts'
@@ -145,7 +144,7 @@ function logOfWaiting(waitingCalls: Management['waitingCalls']): Log {
   }
 }
 
-function isBehind(call: CallRecord, { startedAtMs, requestId }: RequestCursor): boolean {
+function isBehind(call: CallRecord, { startedAtMs, requestId }: CallCursor): boolean {
   return call.startedAtMs < startedAtMs || (call.startedAtMs === startedAtMs && call.requestId < requestId)
 }
 
@@ -164,7 +163,7 @@ async function answerRequests(
     return listObject(await names.show(calls), next === null ? null : formatCursor(next))
   }
   const now = formatInstant(atMs).replace(/\.\d+|[-:]/g, '')
-  return replyExport<RequestCursor>(format, {
+  return replyExport<CallCursor>(format, {
     name: `requests-${keyId === null ? '' : `${keyId}-`}${now}`,
     columns: REQUEST_COLUMNS,
     after: query.after ?? null,

@@ -119,16 +119,12 @@ export interface DeliveryTarget extends Pick<WebhookRecord, 'id' | 'url' | 'form
   readonly formerSecrets: readonly Uint8Array[]
 }
 
-export interface DeliveryAttempt {
-  readonly id: string
-  readonly webhookId: string
+export interface DeliveryAttempt
+  extends Pick<DeliveryRecord, 'id' | 'webhookId' | 'responseStatus' | 'responseBody' | 'error'> {
   /** The URL of the attempt. A failure does not count against the endpoint if its URL has changed since. */
   readonly url: string
   /** The number of attempts before this one. If another node has taken over the delivery since, nothing is recorded. */
   readonly attempts: number
-  readonly responseStatus: number | null
-  readonly responseBody: string | null
-  readonly error: string | null
   readonly outcome:
     | { readonly kind: 'succeeded' }
     | { readonly kind: 'retry'; readonly inMs: number }

@@ -19,7 +19,7 @@ export interface BatchParts {
   readonly memory: BatchMemory
 }
 
-/** They never change. */
+/** The account and budget of a key, which never change. */
 interface Owners {
   readonly accountId: string
   readonly budgetId: string
