@@ -1,6 +1,8 @@
+import type { Clock } from '../kernel/clock.ts'
 import { StoreRefused } from '../kernel/errors.ts'
 import type { HeaderNames } from '../kernel/header-names.ts'
 import { childIdOf } from '../kernel/ids.ts'
+import type { Log } from '../kernel/log.ts'
 import type { Usage } from '../kernel/usage.ts'
 import type { CallClosing, CallRecord, Settled } from '../ledger/call.ts'
 import type { DeferredObject, OpenChild } from '../ledger/deferred.ts'
@@ -10,6 +12,8 @@ import { rateFigures, readRating, type StoredRating, writeRating } from '../pric
 import { BatchResults } from '../providers/batch-results.ts'
 import { statesUsage } from '../providers/deferred-kinds.ts'
 import { findEndpoint } from '../providers/find-endpoint.ts'
+import type { Store } from '../store/store.ts'
+import type { CallCounts } from '../telemetry/call-counts.ts'
 import type { AdmissionQueues } from './admission-queue.ts'
 import {
   type Bill,
@@ -22,11 +26,16 @@ import {
   withoutSecrets,
 } from './bill.ts'
 import type { Estimates } from './estimates.ts'
-import type { Gateway } from './gateway.ts'
+import type { Settler } from './settle.ts'
 
-export interface DeferredBillParts
-  extends Pick<Gateway, 'store' | 'settler' | 'counts' | 'clock' | 'estimates' | 'log'> {
+export interface DeferredBillParts {
+  readonly store: Store
+  readonly settler: Settler
+  readonly counts: CallCounts
   readonly queues: Pick<AdmissionQueues, 'signalAll'>
+  readonly clock: Clock
+  readonly estimates: Estimates
+  readonly log: Log
   readonly names: Pick<HeaderNames, 'redact'>
 }
 
