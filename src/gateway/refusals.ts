@@ -2,6 +2,7 @@ import { type Exchange, sendWhole } from '../http/exchange.ts'
 import { TOO_MANY_LINES } from '../http/message-reader.ts'
 import { firstValue } from '../http/raw-headers.ts'
 import { type CallEnd, HANDSHAKE_TIMEOUT } from '../http/upstream-call.ts'
+import type { Clock } from '../kernel/clock.ts'
 import { type Refusal, redactRefusal, refuse, StoreUnavailable } from '../kernel/errors.ts'
 import type { HeaderNames } from '../kernel/header-names.ts'
 import { requestInstantMs } from '../kernel/ids.ts'
@@ -13,12 +14,13 @@ import { nearestName, type Surface } from '../kernel/vocabulary.ts'
 import { refuseKey } from '../keys/credential.ts'
 import { MONTHS } from '../ledger/calendar.ts'
 import { type Budget, type CallRefusal, type HeldBy, HOLD_METHOD, type SpentRefusal } from '../ledger/call.ts'
+import type { RefusedCalls } from '../ledger/unsent-calls.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
 import { allEndpoints, findMeant } from '../providers/find-endpoint.ts'
 import { type Audience, SURFACES, shapeError, statusOf } from '../providers/surfaces.ts'
 import type { CallCounts } from '../telemetry/call-counts.ts'
+import type { ObserveCall } from '../telemetry/call-log.ts'
 import type { Call } from './call.ts'
-import type { Gateway } from './gateway.ts'
 import { BodyTooSlow, figureLines } from './permitted-changes.ts'
 
 /** Longer paths get no suggestion: the search is slow, and a caller needs no valid key to trigger it. */
@@ -366,7 +368,12 @@ export function refuseRequest(
   deny(exchange, audience, refusal)
 }
 
-type Recording = Pick<Gateway, 'clock' | 'counts' | 'refusedCalls' | 'observeCall'>
+interface Recording {
+  readonly clock: Clock
+  readonly counts: CallCounts
+  readonly refusedCalls: RefusedCalls
+  readonly observeCall: ObserveCall | null
+}
 
 /** Refuses a call and records it, so that its id can be looked up. An unknown key leaves no record. */
 export function refuseCall(
