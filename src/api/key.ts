@@ -28,8 +28,8 @@ const keyFields = {
     .nullable()
     .optional()
     .describe(
-      '`exact`: calls in flight count with their maximum cost, and calls may wait for them. `settled`: only finished ' +
-        'calls count, and calls in flight may exceed the budget. Null: `budgets.mode` of the gateway.',
+      '`exact`: calls in flight count with their maximum cost, and a new call may wait until some have ended. ' +
+        '`settled`: only finished calls count, and calls in flight may exceed the budget. Null: `budgets.mode` of the gateway.',
     ),
   allowed_models: z
     .array(

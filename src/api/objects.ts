@@ -68,7 +68,7 @@ export function eventKey(key: KeyRecord, nowMs: number): Omit<Written<Key>, 'mon
   return object
 }
 
-/** The fields that a PATCH changed, without figures, which also change by themselves; or null. */
+/** The fields that a PATCH changed, or null. Leaves out figures, which also change without a PATCH. */
 export function keyChangesOf(before: KeyRecord, after: KeyRecord, nowMs: number): Changes | null {
   return changesOf(editable(before), editable(after))
 

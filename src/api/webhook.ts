@@ -25,7 +25,7 @@ const webhookFields = {
   format: f.wordParameter(
     'format',
     WEBHOOK_FORMATS,
-    '`standard` (the default) sends the event, `slack` a sentence about it as `{"text"}`.',
+    '`standard` (the default) sends the event, `slack` sends `{"text": "…"}` with a sentence about it.',
   ),
 }
 

@@ -113,7 +113,7 @@ export class Client {
         `${this.url} refused the admin key: ${message} Check --admin-key-file or TOLLGATE_ADMIN_KEY.`,
       )
     const again =
-      code === 'store_unavailable' && idempotencyKey !== undefined ? ` ${repeat(idempotencyKey)}` : ''
+      code === 'store_unavailable' && idempotencyKey !== undefined ? ` ${repeatAdvice(idempotencyKey)}` : ''
     return new Failure(`${message}${again}`, code, details)
   }
 
@@ -137,7 +137,7 @@ export class Client {
       return new Failure(
         `${this.url} cannot be reached: ${reason}. Start the gateway, or name its URL with --url or TOLLGATE_URL.`,
       )
-    const again = idempotencyKey === undefined ? 'Try again.' : repeat(idempotencyKey)
+    const again = idempotencyKey === undefined ? 'Try again.' : repeatAdvice(idempotencyKey)
     return new Failure(`The connection to ${this.url} broke: ${reason}. ${again}`)
   }
 }
@@ -153,7 +153,7 @@ const NOT_TRUSTED = /CERT|LEAF_SIGNATURE/
 const NOT_CONNECTED =
   /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)$|_TLS_|_SSL_/
 
-function repeat(idempotencyKey: string): string {
+function repeatAdvice(idempotencyKey: string): string {
   return `The command may have taken effect. Repeat it with --idempotency-key ${idempotencyKey}: it runs only once.`
 }
 

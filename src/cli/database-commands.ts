@@ -163,7 +163,7 @@ async function exportStore(path: string): Promise<void> {
         rows = done
         progress.show(done)
       })
-      for await (const some of lines) if (some.length > 0) await file.write(`${some.join('\n')}\n`)
+      for await (const page of lines) if (page.length > 0) await file.write(`${page.join('\n')}\n`)
       await file.sync()
     } finally {
       await file.close()

@@ -146,11 +146,14 @@ export const checkCertificate: Check = async ({ config: { tls }, nowMs }) => {
   try {
     const certificate = readCertificate(tls)
     const { file, names, untilMs } = certificate
-    const renew = 'Replace the certificate file and send the gateway SIGHUP.'
+    const renew = 'Replace the certificate, and its key if it is new, then send the gateway SIGHUP.'
     const refused = outOfDate(certificate, nowMs)
     if (refused !== null) return warning(refused, renew)
     if (names.length === 0)
-      return warning(`${file} names no host, so clients refuse it`, 'Create one with subjectAltName.')
+      return warning(
+        `${file} names no host, so clients refuse it`,
+        'Create a certificate with a subjectAltName.',
+      )
     const found = `for ${names.join(', ')}, until ${dayOf(untilMs)}`
     return [untilMs - nowMs > RENEW_BEFORE_MS ? ok(found) : warning(found, renew)]
   } catch (error) {

@@ -349,7 +349,7 @@ function tokensHeld(name: string | null, { call, limits, version }: PlanParts): 
   }
 }
 
-/** The model that upstream uses if the request names none. An unreadable name is not a missing one. */
+/** The model that upstream uses if the request names none. Null if it names one, even an unreadable one. */
 function defaultModel(call: PricedRequest, { stored }: RequestLimits, version: PriceVersion): string | null {
   if (call.modelAsked !== null || call.endpoint === null || stored) return null
   if (isGiven(call.facts.body['model'])) return null

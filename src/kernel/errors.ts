@@ -39,10 +39,10 @@ const ROWS = {
   insufficient_role:
     '403 client never: The role of the admin key does not permit this request. The message names the role that does.',
   endpoint_not_allowed:
-    '403 operator never: The operator refuses endpoints that show objects of the shared upstream account (`stateful`).',
+    '403 operator never: The operator has turned off endpoints that show or store objects of the shared upstream account (setting `stateful`).',
   not_found: '404 client never: The endpoint or the object does not exist.',
   model_not_priced:
-    '404 operator never: The model has no price in this gateway yet, so it cannot apply the limits of the key. Add the price in a price overlay.',
+    '404 operator never: The model has no price in this gateway yet, so the gateway cannot apply the limits of the key. Add the price in a price overlay.',
   endpoint_not_metered:
     '404 operator never: The gateway cannot meter the endpoint, so it cannot apply the limits of the key. Or the path misspells a paid endpoint, which the message names.',
   batch_file_unknown:
@@ -63,9 +63,9 @@ const ROWS = {
   expectation_failed: '417 client never: The header `Expect` has a value other than `100-continue`.',
   websocket_not_supported: '426 gateway never: The endpoint does not support WebSockets. Use HTTP.',
   budget_held:
-    '429 client safe 2: Calls in flight have reserved the rest of a budget, and did not end in time. Nothing was sent upstream.',
+    '429 client safe 2: Calls in flight have reserved the rest of a budget, and did not end while this call waited. Nothing was sent upstream.',
   credit_held:
-    "429 client safe 2: Calls in flight have reserved the rest of the account's credit, and did not end in time. Nothing was sent upstream.",
+    "429 client safe 2: Calls in flight have reserved the rest of the account's credit, and did not end while this call waited. Nothing was sent upstream.",
   rate_limit_exceeded:
     '429 client safe: The key has reached its `requests_per_minute`. Nothing was sent upstream. `retry-after` is the time to the next minute.',
   too_many_calls:
@@ -157,7 +157,7 @@ export function fileProblem(error: unknown): string {
 
 const FILE_PROBLEMS: Readonly<Record<string, string>> = {
   ENOENT: 'there is no such file or folder',
-  EEXIST: 'it exists already',
+  EEXIST: 'it already exists',
   EACCES: 'this user has no permission',
   EISDIR: 'it is a folder',
   ENOTDIR: 'part of the path is not a folder',

@@ -230,8 +230,8 @@ export const listRequests = defineRoute({
 export const getRequest = defineRoute({
   summary: 'Show a call and its cost',
   description:
-    `Waits up to ${limits.requestWaitMs / 1_000} seconds for a call in flight to be settled, then answers without ` +
-    'figures. Waiting and refused calls are answered at once. An API key sees its own calls only.',
+    `Waits up to ${limits.requestWaitMs / 1_000} seconds until a call in flight is settled. If it is still in flight then, ` +
+    'answers without figures. Waiting and refused calls are answered at once. An API key sees its own calls only.',
   query: requestExpandQuery,
   answer: requestWithBillSchema,
   async handle(request, management) {

@@ -129,8 +129,8 @@ export const usageRoute = defineRoute({
         'after',
       )
     }
-    const isOpen = query.start === undefined && query.end === undefined
-    const { start, end } = isOpen ? { start: after?.startDay, end: after?.endDay } : query
+    const isUndated = query.start === undefined && query.end === undefined
+    const { start, end } = isUndated ? { start: after?.startDay, end: after?.endDay } : query
     const range = dayRange(start, end, atMs)
     if (range.kind === 'refused') return range
     const { startDay, endDay } = range

@@ -28,15 +28,15 @@ export function ambiguityOf(scanned: Skimmed | MultipartScan, doubt: string | nu
     case 'unreadable':
       return unreadable(scanned.reason)
     case 'form': {
-      const [twice] = scanned.duplicates
-      if (twice !== undefined)
-        return always(`The field ${JSON.stringify(twice)} is given twice. Send it once.`)
+      const [duplicate] = scanned.duplicates
+      if (duplicate !== undefined)
+        return always(`The field ${JSON.stringify(duplicate)} is given twice. Send it once.`)
       break
     }
     case 'object': {
       const { duplicates, twiceInside } = scanned
-      const twice = duplicates[0] ?? twiceInside.find((name) => INNER_NAMES.has(name))
-      if (twice !== undefined) return givenTwice(twice)
+      const duplicate = duplicates[0] ?? twiceInside.find((name) => INNER_NAMES.has(name))
+      if (duplicate !== undefined) return givenTwice(duplicate)
     }
   }
   return doubt === null ? null : unreadable(doubt)

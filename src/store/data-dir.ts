@@ -12,7 +12,7 @@ export function makePrivateDir(dataDir: string): void {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 })
 }
 
-/** False if there is no such file, and on Windows, which has no such bits. */
+/** False if the file does not exist, and on Windows, which has no permission bits. */
 export function isOpenToOthers(path: string): boolean {
   const stat = statSync(path, { throwIfNoEntry: false })
   return process.platform !== 'win32' && stat !== undefined && (stat.mode & 0o077) !== 0

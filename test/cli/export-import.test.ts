@@ -60,7 +60,7 @@ before(async () => {
   const again = await runCommand(['export', file], { TOLLGATE_DATA_DIR: source })
   assert.deepEqual(
     [again.code, again.stderr],
-    [1, `tollgate: ${file} cannot be created: it exists already. Name a new file.\n`],
+    [1, `tollgate: ${file} cannot be created: it already exists. Name a new file.\n`],
   )
 })
 after(async () => {

@@ -30,8 +30,8 @@ const KINDS: readonly (readonly [title: string, about: string, has: (endpoint: E
   ],
   [
     'Not metered',
-    'The replies of these endpoints do not state their cost. Limited keys get 404 `endpoint_not_metered`. Other keys are served at ' +
-      'cost 0, and the call is flagged `unpriced`. To change this, set ' +
+    'The replies of these endpoints do not state their cost. Limited keys get 404 `endpoint_not_metered`. Calls with other keys ' +
+      'cost 0, and are flagged `unpriced`. To refuse these calls to every key, or to no key, set ' +
       '[`pricing.unpriced`](CONFIGURATION.md#the-configuration-file). Upstream shut down videos on 2026-09-24 and Assistants on ' +
       '2026-08-26.',
     ({ billing, method, makes }) =>

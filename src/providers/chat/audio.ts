@@ -64,15 +64,15 @@ export function outputAudioTokens(milliseconds: number): number {
   return Math.ceil(milliseconds / SPOKEN_MS_PER_TOKEN)
 }
 
-/** The tokens of generated speech. `audio` is null for speech as events, whose bytes are base64: 3 in 4 are audio. */
+/** The tokens of generated speech. `audio` is null for a stream of events, whose base64 has 4 bytes for 3 of audio. */
 export async function countSpoken(
   audio: AudioSeen | null,
   bytesOut: number,
   format: string | null,
 ): Promise<Quantities> {
   const bytes = audio?.bytes ?? Math.floor((bytesOut * 3) / 4)
-  const isCoded = audio !== null && format !== 'pcm'
-  const bitrate = isCoded ? (await readAudio(audio.head, bytes))?.bitrate : undefined
+  const isEncoded = audio !== null && format !== 'pcm'
+  const bitrate = isEncoded ? (await readAudio(audio.head, bytes))?.bitrate : undefined
   const bytesPerMs =
     bitrate === undefined ? (SPOKEN_BYTES_PER_MS.get(format ?? 'mp3') ?? 16) : bitrate / 8_000
   return { audio_output_tokens: outputAudioTokens(bytes / bytesPerMs) }

@@ -36,7 +36,7 @@ const ADD_TO_DAYS = prepareInserts(
    DO UPDATE SET ${DAY_SUMS.map((sum) => `${sum} = rollup.${sum} + excluded.${sum}`).join(', ')}`,
 )
 
-/** Applies the closings to `rows.money`. Null for a closing whose call does not exist. */
+/** Applies the closings to `money`. In `settled`, null stands for a closing whose call does not exist. */
 export function settleCalls(
   closings: readonly CallClosing[],
   { calls, memory, money, nowMs }: BatchRows,
