@@ -242,16 +242,10 @@ export function createDeferrals(parts: DeferralParts) {
       // If polling is off, settle the call now.
       return { kind: polls && (await record(call, object, passed, dueInMs)) ? 'deferred' : 'silent' }
     },
-    /**
-     * Records an object as soon as its stream names it, so that the poller takes over if this process ends. False: not
-     * recorded. Never rejects.
-     */
+    /** Records an object when its stream names it, for the poller. False: not recorded. Never rejects. */
     record: (call: AdmittedCall, object: MadeObject, passed: Passed) =>
       record(call, object, passed, STREAM_MS),
-    /**
-     * A client has fetched an object or its results. If the object is final and its call open, the call is settled.
-     * Never rejects.
-     */
+    /** Settles the call if the object that a client fetched is final. Never rejects. */
     shown: (call: AdmittedCall, metered: Metered) =>
       settleShown(call, metered).catch((error: Error) =>
         log.error({ cause: error.message }, 'an object that a client was shown could not be settled'),
@@ -292,10 +286,7 @@ function bytesOf({ text, thinking, tool }: Delivered): number {
   return text + thinking + tool
 }
 
-/**
- * The account whose own credential created the object; empty for the installation's. Only this credential can fetch the
- * object.
- */
+/** Empty for the installation's credential. Only the credential that created the object can fetch it. */
 function scopeOf({ admission }: AdmittedCall): string {
   return (admission.terms?.upstream ?? null) === null ? '' : admission.accountId
 }

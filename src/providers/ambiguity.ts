@@ -14,10 +14,7 @@ import reasons from './unreadable-reasons.json' with { type: 'json' }
 /** The message for each reason why a body cannot be read: the problem, and what to do. */
 const REASONS: Readonly<Record<string, string>> = reasons
 
-/**
- * The reasons of bodies that parsers read differently. The other reasons are of bodies that no parser can read, or that
- * exceed our limits.
- */
+/** Parsers read these bodies differently. The other reasons: no parser can read them, or they exceed our limits. */
 const ALWAYS: ReadonlySet<string> = new Set(['ambiguous_name', 'name_too_long', 'ambiguous_part'])
 
 const INNER = new NameTable(Array.from(INNER_NAMES, (name) => [name, name] as const))

@@ -101,10 +101,7 @@ const FILE_NAME = new NameTable([['file', 'file']])
 const FILE = objectShape({ id: VALUE, object: VALUE })
 const LINE = objectShape({ url: VALUE, body: BATCHED_BODY })
 
-/**
- * Reads a batch file as it is uploaded: the models that its requests name, and their upper bound. Returns null if
- * readers of the file could differ; limited keys are then refused a batch with it. Never throws, retains no chunk.
- */
+/** `end`: null if readers of the file could differ; limited keys are then refused. Never throws. */
 export class BatchFileScanner {
   readonly #form: MultipartScanner | null
   readonly #lines: JsonLines<JsonSkim>

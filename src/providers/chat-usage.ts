@@ -55,10 +55,7 @@ export function applySplice(pieces: readonly Buffer[], { at, deleteBytes, insert
   return out
 }
 
-/**
- * Removes injected usage from a chat stream: the chunk that reports only usage is removed, any other chunk loses its
- * `usage` member. All other bytes stay, and so does data that is not a JSON object.
- */
+/** Removes a chunk that reports only usage, and the `usage` member of any other. All other bytes stay. */
 export function cutUsage(document: ReplyDocument | null, data: Buffer, isLast: boolean): EventCut {
   if (document === null || !document.isWhole) return isLast ? cutUnfinished(data) : 'pass'
   const chunk = document.value

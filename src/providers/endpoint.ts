@@ -59,10 +59,7 @@ export type Endpoint = Billing & {
   readonly reads: BodyReading
   readonly stateful: boolean
   readonly shows?: UsageReader
-  /**
-   * The kind of object in the reply that states the cost later. Endpoints that are `deferred` without it never state
-   * their cost.
-   */
+  /** The kind of object that states the cost later. A `deferred` endpoint without it never states its cost. */
   readonly makes?: ObjectKind
 }
 

@@ -88,10 +88,7 @@ export const PLAIN_JSON: BodyHead = { contentType: 'application/json', contentEn
 /** Field separators of a form. Some parsers still accept the semicolon. */
 const [AMPERSAND, SEMICOLON] = [0x26, 0x3b]
 
-/**
- * Reads a body as it passes, by its content type and coding: forms as forms, everything else as JSON. It cannot change
- * or stop the body. `watch` receives the items of the body: conversation items, or a batch's requests.
- */
+/** Reads a body as it passes, which it cannot change or stop. `watch`: conversation items, or batch requests. */
 export class RequestReader {
   readonly #watch: ItemWatch
   /** Null if the body is unreadable. */

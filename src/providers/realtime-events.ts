@@ -188,10 +188,7 @@ export function turnRequest({ atMs }: SocketTurn) {
   return { ...request, bodyBytes: 0, atMs }
 }
 
-/**
- * How much audio a standing hold covers. Speech rarely has no pause for so long; if it does, the call costs more than
- * its hold.
- */
+/** Audio that a standing hold covers. Speech without a pause for so long costs more than its hold. */
 const TRANSCRIBED_MS_MAX = 15 * 60_000
 
 /** The limits of a turn. Upstream stores the conversation, so the turn may read a full context window. */

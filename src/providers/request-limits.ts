@@ -138,10 +138,7 @@ function goesOn(thread: unknown): boolean {
   return !isObject(thread) || thread['type'] !== 'create' || isGiven(thread['previous_message_id'])
 }
 
-/**
- * Whether an image request causes more than its images: SVGs are written by a second model, animations and partial
- * images are extra images, and chunked audio has no known length.
- */
+/** SVGs are written by a second model, animations add images, and chunked audio has no known length. */
 function drawsMore(body: JsonObject): boolean {
   if (asksForSvg(body) || body['output_format'] === 'gif' || isGiven(body['partial_images'])) return true
   // A form has one field per member of an object.

@@ -14,10 +14,8 @@ export type ResponseAsked =
   | { readonly kind: 'steer'; readonly responseId: string | null }
   | { readonly kind: 'unreadable' }
   | { readonly kind: 'odd'; readonly detail: string; readonly param: string }
-  /** Begins no turn. */
   | { readonly kind: 'other' }
 
-/** The default lane. */
 const NO_LANE = ''
 const LANE_CHARS_MAX = 256
 
@@ -37,10 +35,7 @@ export function responseAsked(facts: RequestFacts): ResponseAsked {
   return { kind: 'steer', responseId: typeof id === 'string' ? id : null }
 }
 
-/**
- * A request combined with a steer, which may add any input to a response that is stored upstream. The models of the
- * request were checked when it began.
- */
+/** A steer may add any input to a response stored upstream. The request's models were checked when it began. */
 export function withSteer(request: RequestFacts, steer: RequestFacts): RequestFacts {
   if (request.kind !== 'json' || steer.kind !== 'json') return request
   const { previous_response_id } = steer.body

@@ -5,10 +5,7 @@ import { readTranscription } from './chat/closing-usage.ts'
 import { partOf, type ReportedTokens, readTokens } from './chat/tokens.ts'
 import { Counts, objectAt, quantitiesOf, tokensInBytes } from './reading.ts'
 
-/**
- * `response.usage` of a `response.done`, whatever its status. Tokens that no detail explains are audio, the most
- * expensive kind.
- */
+/** Whatever the status. Tokens that no detail explains are audio, the most expensive kind. */
 export function realtimeUsage(usage: unknown, model: string | null): Usage {
   const counts = new Counts()
   const stated = objectAt(usage)
@@ -62,10 +59,7 @@ export interface CutResponse {
   readonly outputTextBytes: number
 }
 
-/**
- * Usage of a response that was cut. Its input is the previous response's input (cached) and output, plus all later
- * messages.
- */
+/** The input of a cut response is the previous one's input (cached) and output, plus all later messages. */
 export function cutResponseUsage(
   cut: CutResponse,
   model: string | null,

@@ -42,7 +42,6 @@ interface UpstreamSpec {
   readonly regionalHost: RegExp | null
   /** Headers of the gateway's own requests, besides the credential. */
   readonly ownHeaders: Readonly<Record<string, string>>
-  /** The query that makes upstream list all models. */
   readonly modelListQuery: string
 }
 
@@ -54,7 +53,6 @@ interface ErrorSpec {
   body(type: string, refusal: Refusal, requestId: string): Readonly<Record<string, unknown>>
 }
 
-/** One kind of reply, and the rules for its requests. */
 export interface ReaderSpec {
   /** Null if usage is in socket events. */
   create: ((output: Delivered) => ReplyReader) | null
@@ -62,7 +60,6 @@ export interface ReaderSpec {
   other?(): Meter
   /** Upstream states a stream's usage only if requested. */
   readonly usageOnRequest?: true
-  /** The members that limit the output on this endpoint. */
   readonly outputLimits?: readonly string[]
   /** A limit of 0 means no output. On other endpoints it is refused or means no limit. */
   readonly mayBeSilent?: true

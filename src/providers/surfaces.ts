@@ -1,3 +1,4 @@
+import type { WholeReply } from '../http/exchange.ts'
 import type { Target } from '../http/judge-head.ts'
 import { hasHeader, type RawHeaders, valuesOf } from '../http/raw-headers.ts'
 import { ERRORS, type ErrorCode, type ErrorRow, type Refusal } from '../kernel/errors.ts'
@@ -65,14 +66,8 @@ export function upstreamTarget(surface: Surface, base: URL, target: Target): str
 /** Who reads the error: a surface's client, or a client of our own endpoints. */
 export type Audience = Surface | 'own'
 
-interface ShapedError {
-  readonly status: number
-  readonly headers: readonly string[]
-  readonly body: Buffer
-}
-
 /** Shapes a refusal for the client's SDK. Our own endpoints use OpenAI's form plus `request_id`. */
-export function shapeError(audience: Audience, refusal: Refusal, requestId: string): ShapedError {
+export function shapeError(audience: Audience, refusal: Refusal, requestId: string): WholeReply {
   const row: ErrorRow = ERRORS[refusal.code]
   const { requestIdHeader, body: shape } = SURFACES[formOf(audience)].errors
   const json = shape(errorType(audience, refusal.code), refusal, requestId)
@@ -156,10 +151,7 @@ export function uploadsBatches(endpoint: Endpoint | null): boolean {
   return endpoint?.method === 'POST' && SURFACES[endpoint.surface].batchUpload === endpoint.template
 }
 
-/**
- * The subprotocols for upstream: the provider's key replaces the client's, account selectors are removed. Null: none
- * are left.
- */
+/** The provider's key replaces the client's, account selectors are removed. Null: none are left. */
 export function protocolsForUpstream(value: string, key: string | null): string | null {
   const offered = protocolsIn(value)
   const kept = offered

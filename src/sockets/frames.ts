@@ -55,7 +55,6 @@ export class FrameReader {
     return this.#leftBytes === 0
   }
 
-  /** The rest of the current data frame. */
   get bytesLeft(): number {
     return this.#leftBytes
   }

@@ -22,10 +22,7 @@ interface Owner {
   readonly keyId: string
 }
 
-/**
- * The open WebSockets of this node. Their keys are checked regularly, because no socket may stay open after its key was
- * revoked.
- */
+/** Checks the keys of open sockets regularly: no socket may stay open after its key was revoked. */
 export class OpenSockets {
   readonly #store: Pick<Store, 'mayCall'>
   readonly #clock: Clock

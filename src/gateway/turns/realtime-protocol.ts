@@ -120,8 +120,7 @@ export class RealtimeProtocol implements SocketProtocol {
     const hasOutput = cut.outputAudioMs + cut.outputTextBytes > 0
     if (usage === null && stopReason === 'failed' && !hasOutput) return stated
     if (!statesTotals(usage) || !isPlausible(stated, plan.rate(stated))) return { ...estimate, stopReason }
-    // An out-of-band response does not read the conversation, so a smaller prompt does not mean that the conversation
-    // shrank.
+    // An out-of-band response does not read the conversation, so its smaller prompt proves nothing.
     if (promptTokens(stated) >= promptTokens(this.#before)) this.#before = stated
     return stated
   }

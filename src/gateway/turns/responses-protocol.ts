@@ -24,10 +24,7 @@ import {
 } from './socket-protocol.ts'
 import type { PlannedTurn } from './turn-call.ts'
 
-/**
- * Requests up to this size are buffered for the duration of their turn, to estimate tokens; larger ones are estimated
- * by length.
- */
+/** Requests up to this size are kept during their turn to estimate tokens; larger ones by their length. */
 const TURN_KEPT_BYTES_MAX = 64 * 1024
 
 const TARGET = { path: '/v1/responses', query: '' }
@@ -45,7 +42,6 @@ export class ResponsesProtocol implements SocketProtocol {
   readonly #gateway: Gateway
   /** The most recent turns, by response id. */
   readonly #begun = new Map<string, OpenTurn>()
-  /** The plan of a message that cannot be read. */
   #unread: PlannedTurn | null = null
 
   constructor(handshake: PlannedCall, gateway: Gateway) {
@@ -113,10 +109,7 @@ export class ResponsesProtocol implements SocketProtocol {
     return this.#planned({ read, request, endpoint: ENDPOINT })
   }
 
-  /**
-   * A steer starts a successor response, whose prompt is everything that the current response has read and written,
-   * plus the steer.
-   */
+  /** The successor's prompt is everything that the current response has read and written, plus the steer. */
   #planSteer({ turn }: OpenTurn, facts: RequestFacts, payload: Buffer): PlannedTurn {
     const { call } = turn
     const lengthBytes = call.request.lengthBytes + turn.bytesOut + payload.length

@@ -75,10 +75,7 @@ export async function serveSocket(
   await session.ended
 }
 
-/**
- * A refusal in the shape of upstream's error events. Realtime events have ids: the error names the id of the client's
- * event.
- */
+/** In the shape of upstream's error events. Realtime events have ids: the error names the client's. */
 function errorEvent(
   { exchange, surface, endpoint }: AdmittedCall,
   refusal: Refusal,

@@ -94,7 +94,6 @@ export interface RefusedTurn {
   readonly tag: string | null
 }
 
-/** The methods of the socket that its turns use. */
 export interface MeteredSocket {
   close(code: number, reason: string): void
   refuse(refusal: Refusal, about: RefusedTurn): void

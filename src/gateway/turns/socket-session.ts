@@ -41,16 +41,12 @@ interface SessionParts {
   /** Null on a socket that is not metered. */
   readonly turns: SocketTurns | null
   readonly clock: Clock
-  /** The memory for waiting messages. */
   readonly memory: TakenBytes
   failed(error: unknown): void
   errorEvent(refusal: Refusal, about: RefusedTurn): string
 }
 
-/**
- * Passes bytes unchanged: upstream's at once, the client's message by message, because one that begins a turn waits for
- * admission.
- */
+/** Upstream's bytes pass at once, the client's by message: one that begins a turn waits for admission. */
 export class SocketSession implements MeteredSocket {
   /** Resolves when both connections are closed and every turn is settled. */
   readonly ended: Promise<void>

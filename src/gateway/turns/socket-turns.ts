@@ -37,7 +37,6 @@ export class SocketTurns {
   readonly #protocol: SocketProtocol
   readonly #admission: TurnAdmission
   readonly #standing: StandingHold | null
-  /** Settlements that are not finished yet. */
   readonly #settling = new Set<Promise<void>>()
   #open: OpenTurn[] = []
   readonly #endedResponses = new EndedResponses()
@@ -301,10 +300,7 @@ export class SocketTurns {
     this.#protocol.began?.(open)
   }
 
-  /**
-   * Upstream has begun a response by itself. Without a hold it is billed regardless of limits; if that fails, the
-   * socket closes.
-   */
+  /** Upstream began a response. Without a hold it is billed regardless of limits; if that fails, the socket closes. */
   #adopt({ lane, responseId }: ServerSays, payload: Buffer): void {
     this.#backlog.push(payload)
     const adopt = async () => {
@@ -423,10 +419,7 @@ export class SocketTurns {
     this.#settling.add(watched)
   }
 
-  /**
-   * Renews the standing hold, but not while a turn is open or being admitted: the new hold could wait for that turn,
-   * and the client for both.
-   */
+  /** Not while a turn is open or being admitted: the new hold could wait for that turn, the client for both. */
   #renew(): void {
     if (this.#open.length === 0 && this.#admitting === 0)
       this.#standing?.renew(Promise.allSettled([...this.#settling]))

@@ -160,7 +160,6 @@ export class TurnCall extends OpenCall implements LeftReply {
     return this.#bytesOut
   }
 
-  /** Upstream has begun the response. */
   began(responseId: string | null): void {
     if (responseId === null) return
     this.#hasResponse = true

@@ -156,10 +156,7 @@ function unitsIn({ input, output }: ReportedTokens): number {
   return counts.reduce((sum, count) => sum + count, 0)
 }
 
-/**
- * The duration of the audio. It is a number, or a string according to older documentation. Implausible durations are
- * ignored.
- */
+/** A number, or a string according to older documentation. Implausible durations are ignored. */
 function audioOf(stated: unknown): AudioSeen | null {
   const seconds = typeof stated === 'string' && stated !== '' ? Number(stated) : stated
   if (typeof seconds !== 'number' || !(seconds >= 0 && seconds <= SECONDS_MAX)) return null

@@ -52,7 +52,6 @@ const RESPONSE = {
   error: VALUE,
 }
 
-/** An event of a stream or of a socket. */
 export const RESPONSE_EVENT = objectShape({
   ...glances('type code output_index stream_id status'),
   response: objectShape({ ...RESPONSE, output: listShape(objectShape(ITEM)) }),
@@ -225,10 +224,7 @@ class SeenTools {
     else this.svgParts.push(...svgParts(item['svg_usage'], counts))
   }
 
-  /**
-   * The container in which an item runs code or a shell. It is charged once, when it exists, even if the item did not
-   * finish.
-   */
+  /** A container is charged once, when it exists, even if its item did not finish. */
   noteContainer(item: JsonObject, counts: Counts): void {
     const id = nameAt(item['container_id']) ?? nameAt(objectAt(item['environment'])['container_id'])
     addUpTo(this.#containers, id, counts)

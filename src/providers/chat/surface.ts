@@ -119,8 +119,7 @@ export const chat: SurfaceSpec = {
   },
   pricing: {
     provider: 'openai',
-    // `scale` is prepaid capacity without a price per token, so it counts as standard. Requests write `priority` as
-    // `fast`.
+    // `scale` is prepaid capacity, so it counts as standard. Requests write `priority` as `fast`.
     tiers: {
       default: 'standard',
       standard: 'standard',

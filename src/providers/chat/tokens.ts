@@ -17,10 +17,7 @@ export interface ReportedTokens {
 
 const NO_TOKENS: ReportedTokens = { input: null, output: null }
 
-/**
- * The tokens of a usage object of Chat, Responses, images, audio or Realtime; no object mixes their names. `plain` has
- * the unit of all tokens of a side without details, where that is not text.
- */
+/** For every usage object of OpenAI; none mixes their names. `plain`: the unit of tokens without details. */
 export function readTokens(
   usage: JsonObject,
   counts: Counts,
