@@ -71,12 +71,7 @@ export async function startCutBench(options: GatewayOptions = {}): Promise<CutBe
   let steppedMs = 0
   const clock = { nowMs: () => Date.now(), monotonicMs: () => performance.now() + steppedMs }
   const upstream = await ScriptedUpstream.start()
-  const bench = await startBillingBench({
-    messagesUrl: upstream.url,
-    chatUrl: `${upstream.url}/v1`,
-    clock,
-    ...options,
-  })
+  const bench = await startBillingBench({ ...upstream.urls, clock, ...options })
   let calls = 0
 
   async function begin(path: string, body: unknown, steps: readonly Step[]): Promise<LeftCall> {

@@ -77,36 +77,22 @@ test('a client that leaves mid-stream pays the stated input and estimated output
   assert.ok(Number(record['cost_usd']) > 0)
 })
 
-test('leaving after the last content but before the final usage is billed upstream’s usage', async () => {
+for (const [when, event, pace] of [
   // The terminal events come slowly; the client leaves when it has the text.
-  const { client, requestId } = await begin(
-    '/v1/messages',
-    { ...messages, stream: true },
-    'tokens=4;drip=150;usage={"input_tokens":1000,"output_tokens":200}',
-  )
-  const reading = client.read({ method: 'POST' })
-  reading.catch(() => undefined)
-  await client.received('content_block_stop')
-  client.leave()
-  const record = await bench.record(await requestId)
-  assert.equal(record['estimated'], false)
-  assert.equal(String(record['cost_usd']), '0.0002')
-})
-
-test('leaving after the terminal event is a normal end', async () => {
-  const { client, requestId } = await begin(
-    '/v1/messages',
-    { ...messages, stream: true },
-    'tokens=4;usage={"input_tokens":1000,"output_tokens":200}',
-  )
-  const reading = client.read({ method: 'POST' })
-  reading.catch(() => undefined)
-  await client.received('message_stop')
-  client.leave()
-  const record = await bench.record(await requestId)
-  assert.equal(record['estimated'], false)
-  assert.equal(String(record['cost_usd']), '0.0002')
-})
+  ['after the last content but before the final usage', 'content_block_stop', 'drip=150;'],
+  ['after the terminal event', 'message_stop', ''],
+])
+  test(`leaving ${when} is billed upstream’s usage`, async () => {
+    const simulate = `tokens=4;${pace}usage={"input_tokens":1000,"output_tokens":200}`
+    const { client, requestId } = await begin('/v1/messages', { ...messages, stream: true }, simulate)
+    const reading = client.read({ method: 'POST' })
+    reading.catch(() => undefined)
+    await client.received(String(event))
+    client.leave()
+    const record = await bench.record(await requestId)
+    assert.equal(record['estimated'], false)
+    assert.equal(String(record['cost_usd']), '0.0002')
+  })
 
 test('a stream that upstream breaks is billed by estimate and breaks for the client', async () => {
   for (const [path, body] of [

@@ -7,7 +7,7 @@ import { startBillingBench } from './bench-of-one.ts'
 
 const upstream = await ScriptedUpstream.start()
 const clock = clockAt('2026-11-12T12:00:00.000Z')
-const urls = { messagesUrl: upstream.url, chatUrl: `${upstream.url}/v1` }
+const { urls } = upstream
 const bench = await startBillingBench({ ...urls, clock })
 closeAfter(bench, upstream)
 afterEach(() => bench.assertBalanced())

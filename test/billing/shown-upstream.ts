@@ -18,7 +18,7 @@ export async function startShownUpstream() {
   const answer = (status: number, body: unknown) => answerText(status, JSON.stringify(body))
   upstream.answer(({ method, target }) => shown.get(`${method} ${target}`) ?? [{ send: answer(404, {}) }])
   return {
-    urls: { messagesUrl: upstream.url, chatUrl: `${upstream.url}/v1` },
+    urls: upstream.urls,
     shows(what: string, body: unknown, status = 200) {
       shown.set(what, [{ send: answer(status, body) }])
     },

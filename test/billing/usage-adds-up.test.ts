@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { clockAt } from '../limits/clock-at.ts'
 import { nanosOf } from '../limits/read-ledger.ts'
+import { GROUPINGS } from '../store/conformance/usage-oracle.ts'
 import { untilCounted } from '../support/simulator-counts.ts'
 import { afterEach, closeAfter, test } from '../support/suite.ts'
 import { type BilledReply, type CallOptions, startBillingBench } from './bench-of-one.ts'
@@ -102,16 +103,6 @@ const COUNTS = [
   'output_tokens',
   'unpriced_requests',
   'estimated_requests',
-] as const
-const GROUPINGS = [
-  [],
-  ['day'],
-  ['model'],
-  ['key'],
-  ['day', 'model'],
-  ['day', 'key'],
-  ['model', 'key'],
-  ['day', 'model', 'key'],
 ] as const
 
 function figuresOf(calls: readonly Seen[]): Record<string, number> {

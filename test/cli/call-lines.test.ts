@@ -3,7 +3,7 @@ import { startSimulator } from '../../simulator/start-simulator.ts'
 import { callLine } from '../../src/cli/serve-output.ts'
 import { terminalStyle } from '../../src/cli/terminal.ts'
 import type { EndedCall } from '../../src/telemetry/call-log.ts'
-import { after, before, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { type ServingProcess, serveTollgate } from '../support/tollgate-process.ts'
 
 const plain = terminalStyle({}, {}, false)
@@ -35,11 +35,8 @@ test('a call line has time, method and path, model, status, tokens, cost and mil
   assert.ok(!/[\x00-\x1f\u202e]/.test(hostile), hostile)
 })
 
-let simulator: Awaited<ReturnType<typeof startSimulator>>
-before(async () => {
-  simulator = await startSimulator()
-})
-after(() => simulator.close())
+const simulator = await startSimulator()
+closeAfter(simulator)
 
 const pretendTerminal = new URL('../support/pretend-terminal.ts', import.meta.url).href
 

@@ -39,17 +39,8 @@ export async function startCommandGateway(): Promise<CommandGateway> {
       return stdout
     },
     start: (args, options = {}, more = {}) => startCommand(args, { ...environment, ...more }, options),
-    async call(key, inputTokens, model = 'claude-haiku-5-5') {
-      const response = await fetch(`${gateway.url}/v1/messages`, {
-        method: 'POST',
-        headers: {
-          'x-api-key': key,
-          'anthropic-version': '2023-06-01',
-          'x-simulator': `usage={"input_tokens":${inputTokens},"output_tokens":0}`,
-        },
-        body: JSON.stringify({ model, max_tokens: 9, messages: [{ role: 'user', content: 'Hi' }] }),
-      })
-      await response.text()
+    async call(key, inputTokens, model) {
+      const response = await callMessages(gateway.url, key, inputTokens, model)
       const id = String(response.headers.get('x-svc-request-id'))
       // The lookup waits until the call has settled.
       await gateway.manage('GET', `/gateway/v1/requests/${id}`)
@@ -60,4 +51,19 @@ export async function startCommandGateway(): Promise<CommandGateway> {
       await simulator.close()
     },
   }
+}
+
+/** A Messages call for which upstream reports this many input tokens. */
+export async function callMessages(url: string, key: string, tokens: number, model = 'claude-haiku-5-5') {
+  const response = await fetch(`${url}/v1/messages`, {
+    method: 'POST',
+    headers: {
+      'x-api-key': key,
+      'anthropic-version': '2023-06-01',
+      'x-simulator': `usage={"input_tokens":${tokens},"output_tokens":0}`,
+    },
+    body: JSON.stringify({ model, max_tokens: 9, messages: [{ role: 'user', content: 'Hi' }] }),
+  })
+  await response.text()
+  return response
 }

@@ -1,19 +1,15 @@
 import assert from 'node:assert/strict'
 import { fillLog } from '../support/fill-log.ts'
 import { changeDatabase } from '../support/read-database.ts'
-import { after, before, test } from '../support/suite.ts'
-import { type CommandGateway, startCommandGateway } from './command-gateway.ts'
+import { closeAfter, test } from '../support/suite.ts'
+import { startCommandGateway } from './command-gateway.ts'
 
-let commands: CommandGateway
-let key = { id: '', key: '' }
+const commands = await startCommandGateway()
 const ids: string[] = []
-before(async () => {
-  commands = await startCommandGateway()
-  key = await commands.gateway.createKey('second')
-  ids.push(await commands.call(commands.gateway.apiKey, 1_000))
-  ids.push(await commands.call(key.key, 2_000, 'claude-opus-4-8'))
-})
-after(() => commands.close())
+const key = await commands.gateway.createKey('second')
+ids.push(await commands.call(commands.gateway.apiKey, 1_000))
+ids.push(await commands.call(key.key, 2_000, 'claude-opus-4-8'))
+closeAfter(commands)
 
 const api = async (path: string): Promise<string> => {
   const { url, adminKey } = commands.gateway

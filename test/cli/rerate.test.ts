@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, before, test } from '../support/suite.ts'
-import { type SmallGateway, startSmallGateway } from './small-gateway.ts'
+import { after, test } from '../support/suite.ts'
+import { startSmallGateway } from './small-gateway.ts'
 
 /** The listed price is 0.1 USD per million input tokens. */
 const folder = mkdtempSync(join(tmpdir(), 'tollgate-rerate-'))
@@ -23,12 +23,9 @@ function overlayOf(inputs: Readonly<Record<string, string>>): Readonly<Record<st
 /** Captured once, so that midnight during the test changes nothing. */
 const DAY = new Date().toISOString().slice(0, 10)
 
-let gateway: SmallGateway
-before(async () => {
-  gateway = await startSmallGateway()
-  await gateway.call(10_000)
-  await gateway.call(50_000)
-})
+const gateway = await startSmallGateway()
+await gateway.call(10_000)
+await gateway.call(50_000)
 after(async () => {
   await gateway.close()
   rmSync(folder, { recursive: true })

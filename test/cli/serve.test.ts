@@ -9,8 +9,8 @@ import OpenAI from 'openai'
 import { banner } from '../../src/cli/serve-output.ts'
 import { readConfig } from '../../src/config.ts'
 import { curlStandIn } from '../support/curl-stand-in.ts'
-import { after, before, test } from '../support/suite.ts'
-import { runTollgate, type ServingProcess, serveTollgate } from '../support/tollgate-process.ts'
+import { after, test } from '../support/suite.ts'
+import { runTollgate, serveTollgate } from '../support/tollgate-process.ts'
 
 const execute = promisify(execFile)
 const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8)
@@ -25,10 +25,7 @@ async function createKey(url: string, adminKey: string): Promise<string> {
   return ((await response.json()) as { key: string }).key
 }
 
-let tollgate: ServingProcess
-before(async () => {
-  tollgate = await serveTollgate()
-})
+const tollgate = await serveTollgate()
 after(() => tollgate.dispose())
 
 test('a first start creates an admin key, names its file, and shows a first call with either SDK', async () => {

@@ -3,6 +3,7 @@ import { startSimulator } from '../../simulator/start-simulator.ts'
 import { runCommand } from '../support/command-thread.ts'
 import { changeDatabase } from '../support/read-database.ts'
 import { type Finished, type ServingProcess, serveTollgate } from '../support/tollgate-process.ts'
+import { callMessages } from './command-gateway.ts'
 
 export interface SmallGateway extends AsyncDisposable {
   readonly tollgate: ServingProcess
@@ -21,18 +22,8 @@ export async function startSmallGateway(): Promise<SmallGateway> {
   const key = await tollgate.createKey()
   return {
     tollgate,
-    async call(inputTokens, model = 'claude-haiku-5-5') {
-      const response = await fetch(`${tollgate.url}/v1/messages`, {
-        method: 'POST',
-        headers: {
-          'x-api-key': key,
-          'anthropic-version': '2023-06-01',
-          'x-simulator': `usage={"input_tokens":${inputTokens},"output_tokens":0}`,
-        },
-        body: JSON.stringify({ model, max_tokens: 9, messages: [{ role: 'user', content: 'Hi' }] }),
-      })
-      await response.text()
-      assert.equal(response.status, 200)
+    async call(inputTokens, model) {
+      assert.equal((await callMessages(tollgate.url, key, inputTokens, model)).status, 200)
     },
     run: (args, environment = {}) => runCommand(args, { ...tollgate.environment, ...environment }),
     tamper: (sql) => changeDatabase(tollgate, sql),

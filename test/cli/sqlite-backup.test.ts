@@ -13,13 +13,13 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { type Simulator, startSimulator } from '../../simulator/start-simulator.ts'
+import { startSimulator } from '../../simulator/start-simulator.ts'
 import { root } from '../style/source-tree.ts'
 import { runCommand } from '../support/command-thread.ts'
 import { readBlocks } from '../support/document-blocks.ts'
-import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { startGateway } from '../support/gateway.ts'
 import { createDatabase, stopPostgres } from '../support/postgres.ts'
-import { after, before, test } from '../support/suite.ts'
+import { after, test } from '../support/suite.ts'
 import { cleanEnvironment, serveTollgate, startCommand } from '../support/tollgate-process.ts'
 
 const execute = promisify(execFile)
@@ -29,13 +29,9 @@ const blocks = readBlocks('docs/OPERATIONS.md').filter(
 const blockUnder = (section: string) =>
   blocks.find((block) => block.section === section)?.text ?? assert.fail(`no block under ${section}`)
 
-let simulator: Simulator
-let gateway: TestGateway
+const simulator = await startSimulator()
 const folder = mkdtempSync(join(tmpdir(), 'tollgate-backup-'))
-before(async () => {
-  simulator = await startSimulator()
-  gateway = await startGateway({ messagesUrl: simulator.messagesUrl })
-})
+const gateway = await startGateway({ messagesUrl: simulator.messagesUrl })
 after(async () => {
   await gateway.close()
   await simulator.close()

@@ -9,16 +9,13 @@ import { promisify } from 'node:util'
 import { localPair, otherPair, writePair } from '../support/certificates.ts'
 import { curlStandIn } from '../support/curl-stand-in.ts'
 import { withDeadline } from '../support/deadline.ts'
-import { after, before, test } from '../support/suite.ts'
-import { runTollgate, type ServingProcess, serveTollgate } from '../support/tollgate-process.ts'
+import { after, test } from '../support/suite.ts'
+import { runTollgate, serveTollgate } from '../support/tollgate-process.ts'
 
 const execute = promisify(execFile)
 const folder = mkdtempSync(join(tmpdir(), 'tollgate-tls-'))
 const files = writePair(folder, localPair)
-let tollgate: ServingProcess
-before(async () => {
-  tollgate = await serveTollgate(files)
-})
+const tollgate = await serveTollgate(files)
 after(async () => {
   await tollgate.dispose()
   rmSync(folder, { recursive: true })

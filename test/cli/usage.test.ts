@@ -1,14 +1,11 @@
 import assert from 'node:assert/strict'
-import { after, before, test } from '../support/suite.ts'
-import { type CommandGateway, startCommandGateway } from './command-gateway.ts'
+import { closeAfter, test } from '../support/suite.ts'
+import { startCommandGateway } from './command-gateway.ts'
 
-let commands: CommandGateway
-before(async () => {
-  commands = await startCommandGateway()
-  await commands.call(commands.gateway.apiKey, 1_000)
-  await commands.call(commands.gateway.apiKey, 2_000_000, 'claude-opus-4-8')
-})
-after(() => commands.close())
+const commands = await startCommandGateway()
+await commands.call(commands.gateway.apiKey, 1_000)
+await commands.call(commands.gateway.apiKey, 2_000_000, 'claude-opus-4-8')
+closeAfter(commands)
 
 const api = async (query: string): Promise<string> => {
   const { url, adminKey } = commands.gateway

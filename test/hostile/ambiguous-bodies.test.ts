@@ -6,13 +6,7 @@ import { ScriptedUpstream } from '../support/scripted-upstream.ts'
 import { closeAfter, test } from '../support/suite.ts'
 
 const upstream = await ScriptedUpstream.start()
-const gateway = await startGateway({
-  messagesUrl: upstream.url,
-  messagesKey: 'pm',
-  chatUrl: `${upstream.url}/v1`,
-  chatKey: 'pc',
-  settings: { unpriced: 'pass' },
-})
+const gateway = await startGateway({ ...upstream.urls, settings: { unpriced: 'pass' } })
 closeAfter(gateway, upstream)
 
 const keys = {

@@ -9,14 +9,7 @@ import { after, test } from '../support/suite.ts'
 /** A credential that upstream mints would survive the revocation of our key. */
 
 const upstream = await ScriptedUpstream.start()
-const start = (settings: object) =>
-  startGateway({
-    messagesUrl: upstream.url,
-    messagesKey: 'pm',
-    chatUrl: `${upstream.url}/v1`,
-    chatKey: 'pc',
-    settings,
-  })
+const start = (settings: object) => startGateway({ ...upstream.urls, settings })
 const gateways = {
   auto: await start({}),
   refuse: await start({ unpriced: 'refuse' }),

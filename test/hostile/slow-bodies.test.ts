@@ -17,13 +17,7 @@ let skippedMs = 0
 const clock = { nowMs: () => Date.now(), monotonicMs: () => performance.now() + skippedMs }
 
 const upstream = await ScriptedUpstream.start()
-const gateway = await startGateway({
-  messagesUrl: upstream.url,
-  messagesKey: 'pm',
-  chatUrl: `${upstream.url}/v1`,
-  chatKey: 'pc',
-  clock,
-})
+const gateway = await startGateway({ ...upstream.urls, clock })
 closeAfter(gateway, upstream)
 
 const call = (surface: Surface, key: string, target = surface.readEndpoint) =>

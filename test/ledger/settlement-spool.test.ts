@@ -83,27 +83,20 @@ test('a refused settlement goes to a file for the operator, whether it was spool
   )
 })
 
-test('a refused settlement that cannot be set aside stays in the spool', async () => {
-  const { open, onDisk, dir, lines } = await bench()
-  const spool = await open()
-  await spool.append(A)
-  await mkdir(join(dir, 'refused.jsonl'))
-  await spool.refuse(A, 'there is no such call')
-  await spool.close()
-  assert.deepEqual(lines, ['error: a refused settlement cannot be written to its file'])
-  assert.deepEqual(await onDisk(), [A])
-})
-
-test('the file of refused settlements has a maximum size, beyond which they stay in the spool', async () => {
-  const { open, onDisk, dir, lines } = await bench()
-  const spool = await open()
-  await spool.append(A)
-  await writeFile(join(dir, 'refused.jsonl'), LARGE.repeat(4))
-  await spool.refuse(A, 'there is no such call')
-  await spool.close()
-  assert.deepEqual(lines, ['error: a refused settlement cannot be written to its file'])
-  assert.deepEqual(await onDisk(), [A])
-})
+for (const [file, obstruct] of [
+  ['cannot be written', (path: string) => mkdir(path)],
+  ['has its maximum size', (path: string) => writeFile(path, LARGE.repeat(4))],
+] as const)
+  test(`a refused settlement stays in the spool if the file for it ${file}`, async () => {
+    const { open, onDisk, dir, lines } = await bench()
+    const spool = await open()
+    await spool.append(A)
+    await obstruct(join(dir, 'refused.jsonl'))
+    await spool.refuse(A, 'there is no such call')
+    await spool.close()
+    assert.deepEqual(lines, ['error: a refused settlement cannot be written to its file'])
+    assert.deepEqual(await onDisk(), [A])
+  })
 
 test('a failing disk is reported, delays no call, and is written again when it works', async () => {
   const { open, onDisk, disk, lines } = await bench()

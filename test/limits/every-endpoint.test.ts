@@ -2,27 +2,15 @@ import assert from 'node:assert/strict'
 import type { Surface } from '../../src/kernel/vocabulary.ts'
 import type { Endpoint } from '../../src/providers/endpoint.ts'
 import { allEndpoints } from '../../src/providers/find-endpoint.ts'
-import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { startGateway } from '../support/gateway.ts'
 import { everyNth } from '../support/scale.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
-import { after, before, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 
 const upstream = await ScriptedUpstream.start()
-let gateway: TestGateway
+const gateway = await startGateway(upstream.urls)
 const FORBIDDEN = 'claude-opus-5-5'
-
-before(async () => {
-  gateway = await startGateway({
-    messagesUrl: upstream.url,
-    messagesKey: 'pm',
-    chatUrl: `${upstream.url}/v1`,
-    chatKey: 'pc',
-  })
-})
-after(async () => {
-  await gateway.close()
-  await upstream.close()
-})
+closeAfter(gateway, upstream)
 
 const endpoints = allEndpoints().filter(({ method }) => method !== 'WS')
 const billable = endpoints.filter(({ billing }) => billing !== 'free')

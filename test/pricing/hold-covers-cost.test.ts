@@ -35,7 +35,7 @@ import {
   type Piece,
   RESPONSE_PIECES,
 } from './documented-requests.ts'
-import { discountOf } from './worked-example.ts'
+import { discountOf, usageOf } from './worked-example.ts'
 
 const overlay = { models: [{ id: 'gpt-image-2', ...IMAGE_LIMITS }] }
 const loaded = loadPrices(JSON.stringify(overlay))
@@ -300,29 +300,18 @@ test('no speech billed per character costs more than its hold', async () => {
         const body = { bytes, contentType: 'application/json' }
         const { plan } = await planFor('/v1/audio/speech', 'chat', body, given)
         const quantities = { input_characters: [...input].length }
-        const { listNanos } = plan.rate({
-          parts: [{ model: null, quantities, promptTokens: 0 }],
-          modelServed: null,
-          serviceTier: null,
-          speed: null,
-          geography: null,
-          stopReason: null,
-          freeRefusal: false,
-          suspect: false,
-        })
+        const { listNanos } = plan.rate(usageOf([{ model: null, quantities, promptTokens: 0 }]))
         assert.ok(plan.hold.kind === 'bound' && listNanos <= plan.hold.listNanos)
       },
     ),
     { numRuns: runs(200) },
   )
-  const bytes = Buffer.from('{"model":"gpt-4o-mini-tts","input":"x"}')
+  const body = {
+    bytes: Buffer.from('{"model":"gpt-4o-mini-tts","input":"x"}'),
+    contentType: 'application/json',
+  }
   const given = { projectTier: null, regional: false, keep: 1_000_000_000n }
-  const { plan } = await planFor(
-    '/v1/audio/speech',
-    'chat',
-    { bytes, contentType: 'application/json' },
-    given,
-  )
+  const { plan } = await planFor('/v1/audio/speech', 'chat', body, given)
   assert.equal(plan.hold.kind, 'unbounded')
 })
 

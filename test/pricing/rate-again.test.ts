@@ -1,19 +1,10 @@
 import assert from 'node:assert/strict'
 import { createRateAgain } from '../../src/pricing/load-book.ts'
-import { shipped } from '../pricing/worked-example.ts'
+import { partOf, shipped, usageOf } from '../pricing/worked-example.ts'
 import { test } from '../support/suite.ts'
 
 /** An image call without a requested model, as recorded. */
-const usage = JSON.stringify({
-  parts: [{ model: null, quantities: { input_tokens: 100, image_output_tokens: 1_000 }, promptTokens: 100 }],
-  modelServed: null,
-  serviceTier: null,
-  speed: null,
-  geography: null,
-  stopReason: null,
-  freeRefusal: false,
-  suspect: false,
-})
+const usage = JSON.stringify(usageOf([partOf({ input_tokens: 100, image_output_tokens: 1_000 })]))
 const rating = JSON.stringify({
   surface: 'chat',
   modelAsked: null,

@@ -2,15 +2,12 @@ import assert from 'node:assert/strict'
 import Anthropic from '@anthropic-ai/sdk'
 import { startSimulator } from '../../simulator/start-simulator.ts'
 import { startGateway } from '../support/gateway.ts'
-import { after, before, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
-import { type BothWays, collect, startBothWays, type Way } from './both-ways.ts'
+import { collect, startBothWays, type Way } from './both-ways.ts'
 
-let ways: BothWays
-before(async () => {
-  ways = await startBothWays()
-})
-after(() => ways.close())
+const ways = await startBothWays()
+closeAfter(ways)
 
 const clientOf = ({ messagesUrl: baseURL, messagesKey: apiKey }: Pick<Way, 'messagesUrl' | 'messagesKey'>) =>
   new Anthropic({ baseURL, apiKey, maxRetries: 0 })

@@ -125,3 +125,17 @@ export async function watchUntilFailure(
   })
   return { seen, failure }
 }
+
+/** The class that most SDKs throw for a status. */
+export const errorClasses = {
+  400: 'BadRequestError',
+  401: 'AuthenticationError',
+  403: 'PermissionDeniedError',
+  404: 'NotFoundError',
+  409: 'ConflictError',
+  413: 'APIError',
+  429: 'RateLimitError',
+  500: 'InternalServerError',
+  503: 'InternalServerError',
+  529: 'InternalServerError',
+} as const

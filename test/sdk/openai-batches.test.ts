@@ -1,13 +1,10 @@
 import assert from 'node:assert/strict'
 import OpenAI, { toFile } from 'openai'
-import { after, before, test } from '../support/suite.ts'
-import { type BothWays, collect, startBothWays, type Way } from './both-ways.ts'
+import { closeAfter, test } from '../support/suite.ts'
+import { collect, startBothWays, type Way } from './both-ways.ts'
 
-let ways: BothWays
-before(async () => {
-  ways = await startBothWays()
-})
-after(() => ways.close())
+const ways = await startBothWays()
+closeAfter(ways)
 
 const clientOf = ({ chatUrl, chatKey }: Way) =>
   new OpenAI({ baseURL: chatUrl, apiKey: chatKey, maxRetries: 0 })

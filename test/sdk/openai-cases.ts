@@ -7,6 +7,7 @@ import {
   asStream,
   type BothWays,
   collect,
+  errorClasses,
   failureOf,
   startBothWays,
   type Way,
@@ -40,19 +41,6 @@ export interface OpenaiSdk<Client extends OpenaiClient> {
   /** The member of an error that has upstream's request id. */
   readonly requestIdField: 'requestID' | 'request_id'
 }
-
-const errorClasses = {
-  400: 'BadRequestError',
-  401: 'AuthenticationError',
-  403: 'PermissionDeniedError',
-  404: 'NotFoundError',
-  409: 'ConflictError',
-  413: 'APIError',
-  429: 'RateLimitError',
-  500: 'InternalServerError',
-  503: 'InternalServerError',
-  529: 'InternalServerError',
-} as const
 
 const request = { model: 'gpt-4o', messages: [{ role: 'user', content: 'Tell me about tollgates.' }] }
 const streamed = { ...request, stream: true }

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { audioSeconds } from '../../simulator/audio-formats.ts'
-import { type Simulator, startSimulator } from '../../simulator/start-simulator.ts'
+import { startSimulator } from '../../simulator/start-simulator.ts'
 import { countTokens } from '../../simulator/text.ts'
-import { after, before, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { dig, digList, digText } from './dig.ts'
 import {
   anthropicHeaders,
@@ -15,11 +15,8 @@ import {
   type Sent,
 } from './wire-client.ts'
 
-let simulator: Simulator
-before(async () => {
-  simulator = await startSimulator()
-})
-after(() => simulator.close())
+const simulator = await startSimulator()
+closeAfter(simulator)
 
 const complete = (more: object = {}, sent: Sent = {}) =>
   postJson(simulator, '/v1/chat/completions', chatBody(more), sent)

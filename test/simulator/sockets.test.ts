@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { RequestEntry, SocketEntry } from '../../simulator/answer-request.ts'
-import { type Simulator, type SimulatorOptions, startSimulator } from '../../simulator/start-simulator.ts'
-import { after, before, test } from '../support/suite.ts'
+import { type SimulatorOptions, startSimulator } from '../../simulator/start-simulator.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { dig, digNumber } from './dig.ts'
 import { openSocket, refusedSocket, type SocketClient } from './socket-client.ts'
 
@@ -15,11 +15,8 @@ const started = (options: SimulatorOptions = {}) =>
     onSocket: (entry) => entries.push(entry),
     ...options,
   })
-let simulator: Simulator
-before(async () => {
-  simulator = await started()
-})
-after(() => simulator.close())
+const simulator = await started()
+closeAfter(simulator)
 
 const open = (path: string, behaviour?: string, on = simulator) =>
   openSocket(on, path, { headers: { authorization }, ...(behaviour === undefined ? {} : { behaviour }) })

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import type { RequestEntry } from '../../simulator/answer-request.ts'
-import { type Simulator, type SimulatorOptions, startSimulator } from '../../simulator/start-simulator.ts'
+import { type SimulatorOptions, startSimulator } from '../../simulator/start-simulator.ts'
 import { exchange } from '../support/raw-client.ts'
 import { untilCounted } from '../support/simulator-counts.ts'
-import { after, before, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { dig } from './dig.ts'
 import {
   anthropicHeaders,
@@ -18,13 +18,10 @@ import {
 } from './wire-client.ts'
 
 const entries: RequestEntry[] = []
-let simulator: Simulator
-before(async () => {
-  simulator = await startSimulator({
-    ...{ messagesKey: 'sk-ant-right', chatKey: 'sk-right', onRequest: (entry) => entries.push(entry) },
-  })
+const simulator = await startSimulator({
+  ...{ messagesKey: 'sk-ant-right', chatKey: 'sk-right', onRequest: (entry) => entries.push(entry) },
 })
-after(() => simulator.close())
+closeAfter(simulator)
 
 const messagesKey = { ...anthropicHeaders, 'x-api-key': 'sk-ant-right' }
 const chatKey = { authorization: 'Bearer sk-right' }

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { SOCKET_KEY_POLL_MS } from '../../src/gateway/turns/open-sockets.ts'
 import { dig } from '../simulator/dig.ts'
-import { after, before, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
-import { type PlayedUpstream, playUpstream, usageOf } from './played-upstream.ts'
+import { playUpstream, usageOf } from './played-upstream.ts'
 import { stopTime } from './stop-time.ts'
 
 const transcription = { model: 'whisper-1' }
@@ -12,11 +12,8 @@ const GREETING = {
   session: { type: 'realtime', model: 'gpt-realtime', audio: { input: { transcription } } },
 }
 
-let upstream: PlayedUpstream
-before(async () => {
-  upstream = await playUpstream(GREETING)
-})
-after(() => upstream.close())
+const upstream = await playUpstream(GREETING)
+closeAfter(upstream)
 
 /** A socket whose first message has reached upstream; `say` makes upstream send an event. */
 async function open(message: object, played = upstream) {

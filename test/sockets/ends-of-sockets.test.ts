@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { assertBalanced } from '../billing/bench-of-one.ts'
 import { nanosOf } from '../limits/read-ledger.ts'
-import { after, afterEach, before, test } from '../support/suite.ts'
+import { after, afterEach, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { sized } from '../support/wire-bytes.ts'
-import { opcodeOf, type RawBench, type RawSocket, splitFrames, startRawBench } from './raw-bench.ts'
+import { opcodeOf, type RawSocket, splitFrames, startRawBench } from './raw-bench.ts'
 import {
   closeCodeOf,
   closeFrameOf,
@@ -17,10 +17,7 @@ import {
 } from './turn-events.ts'
 import { wireOf } from './wire-frames.ts'
 
-let bench: RawBench
-before(async () => {
-  bench = await startRawBench()
-})
+const bench = await startRawBench()
 after(() => bench[Symbol.asyncDispose]())
 afterEach(() => assertBalanced(bench.gateway))
 

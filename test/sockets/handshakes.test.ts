@@ -1,15 +1,12 @@
 import assert from 'node:assert/strict'
 import { limits } from '../../src/kernel/limits.ts'
-import { after, before, test } from '../support/suite.ts'
+import { after, test } from '../support/suite.ts'
 import { message, sized } from '../support/wire-bytes.ts'
-import { ACCEPT_LINE, agreement, handshake, PROVIDER_KEY, type RawBench, startRawBench } from './raw-bench.ts'
+import { ACCEPT_LINE, agreement, handshake, PROVIDER_KEY, startRawBench } from './raw-bench.ts'
 import { stopTime } from './stop-time.ts'
 import { sequenceOf, wireOf } from './wire-frames.ts'
 
-let bench: RawBench
-before(async () => {
-  bench = await startRawBench()
-})
+const bench = await startRawBench()
 after(() => bench[Symbol.asyncDispose]())
 
 const create = JSON.stringify({ type: 'response.create', model: 'gpt-4o', input: 'Hi.' })

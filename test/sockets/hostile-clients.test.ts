@@ -1,16 +1,8 @@
 import assert from 'node:assert/strict'
 import { assertBalanced } from '../billing/bench-of-one.ts'
-import { after, afterEach, before, test } from '../support/suite.ts'
+import { after, afterEach, test } from '../support/suite.ts'
 import { message, sized } from '../support/wire-bytes.ts'
-import {
-  agreement,
-  handshake,
-  opcodeOf,
-  payloadOf,
-  type RawBench,
-  splitFrames,
-  startRawBench,
-} from './raw-bench.ts'
+import { agreement, handshake, opcodeOf, payloadOf, splitFrames, startRawBench } from './raw-bench.ts'
 import { stopTime } from './stop-time.ts'
 import {
   closeCodeOf,
@@ -24,10 +16,7 @@ import {
 } from './turn-events.ts'
 import { wireOf } from './wire-frames.ts'
 
-let bench: RawBench
-before(async () => {
-  bench = await startRawBench()
-})
+const bench = await startRawBench()
 after(() => bench[Symbol.asyncDispose]())
 afterEach(() => assertBalanced(bench.gateway))
 

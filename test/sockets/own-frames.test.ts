@@ -1,24 +1,13 @@
 import assert from 'node:assert/strict'
-import { after, before, test } from '../support/suite.ts'
+import { after, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
-import {
-  opcodeOf,
-  payloadOf,
-  type RawBench,
-  type RawSocket,
-  splitFrames,
-  startRawBench,
-} from './raw-bench.ts'
+import { opcodeOf, payloadOf, type RawSocket, splitFrames, startRawBench } from './raw-bench.ts'
 import { sequenceOf, wireOf } from './wire-frames.ts'
 
 /** Frames that the gateway itself sends to a client, among those of upstream. */
 
-let bench: RawBench
-let key = ''
-before(async () => {
-  bench = await startRawBench()
-  key = (await bench.gateway.createKey('spent', { monthly_budget_usd: 0 })).key
-})
+const bench = await startRawBench()
+const { key } = await bench.gateway.createKey('spent', { monthly_budget_usd: 0 })
 after(() => bench[Symbol.asyncDispose]())
 
 const text = (payload: string) => wireOf('client', { opcode: 1, payload })

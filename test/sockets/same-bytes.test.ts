@@ -1,13 +1,10 @@
 import assert from 'node:assert/strict'
-import { after, before, test } from '../support/suite.ts'
-import { opcodeOf, type RawBench, splitFrames, startRawBench } from './raw-bench.ts'
+import { after, test } from '../support/suite.ts'
+import { opcodeOf, splitFrames, startRawBench } from './raw-bench.ts'
 import type { Wire } from './wire.ts'
 import { chunksOf, sequenceOf, singleBytes, type WireFrame, wireOf } from './wire-frames.ts'
 
-let bench: RawBench
-before(async () => {
-  bench = await startRawBench()
-})
+const bench = await startRawBench()
 after(() => bench[Symbol.asyncDispose]())
 
 const create = (input = 'Hello.', more: object = {}) =>

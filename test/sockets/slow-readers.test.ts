@@ -26,6 +26,22 @@ async function untilStalled(socket: net.Socket): Promise<number> {
   assert.fail('it never came to a stop')
 }
 
+/** Resumes a paused socket, which must then receive these bytes. */
+async function assertResumes(socket: net.Socket, bytes: Buffer): Promise<void> {
+  const chunks: Buffer[] = []
+  socket.removeAllListeners('data')
+  const { promise, resolve } = Promise.withResolvers<void>()
+  let got = 0
+  socket.on('data', (chunk) => {
+    chunks.push(chunk)
+    got += chunk.length
+    if (got >= bytes.length) resolve()
+  })
+  socket.resume()
+  await promise
+  assert.ok(Buffer.concat(chunks).equals(bytes))
+}
+
 /** The message that begins a response, and its first and last event. */
 const turns: Record<
   string,
@@ -60,18 +76,7 @@ for (const [name, { target, create, first, last }] of Object.entries(turns)) {
     upstream.socket.write(bytes)
     const taken = await untilStalled(upstream.socket)
     assert.ok(taken < TAKEN_BYTES_MAX, `${taken} bytes were taken from upstream for nobody`)
-    const chunks: Buffer[] = []
-    client.socket.removeAllListeners('data')
-    const { promise, resolve } = Promise.withResolvers<void>()
-    let got = 0
-    client.socket.on('data', (chunk) => {
-      chunks.push(chunk)
-      got += chunk.length
-      if (got >= bytes.length) resolve()
-    })
-    client.socket.resume()
-    await promise
-    assert.ok(Buffer.concat(chunks).equals(bytes))
+    await assertResumes(client.socket, bytes)
     await until('it is billed by its usage', async () => {
       const { data } = (await bench.gateway.manage('GET', `/gateway/v1/requests?socket=${id}`)) as {
         data: Record<string, unknown>[]
@@ -91,18 +96,7 @@ test('an upstream that stops reading stops the client, and gets every byte when 
   client.socket.write(bytes)
   const taken = await untilStalled(client.socket)
   assert.ok(taken < TAKEN_BYTES_MAX, `${taken} bytes were taken from the client for nobody`)
-  const chunks: Buffer[] = []
-  upstream.socket.removeAllListeners('data')
-  const { promise, resolve } = Promise.withResolvers<void>()
-  let got = 0
-  upstream.socket.on('data', (chunk) => {
-    chunks.push(chunk)
-    got += chunk.length
-    if (got >= bytes.length) resolve()
-  })
-  upstream.socket.resume()
-  await promise
-  assert.ok(Buffer.concat(chunks).equals(bytes))
+  await assertResumes(upstream.socket, bytes)
 })
 
 test('pings are subject to back-pressure as well', async () => {

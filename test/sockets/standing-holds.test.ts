@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { dig, digList } from '../simulator/dig.ts'
 import type { SocketClient } from '../simulator/socket-client.ts'
-import { after, before, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
-import { type PlayedUpstream, playUpstream, usageOf } from './played-upstream.ts'
+import { playUpstream, usageOf } from './played-upstream.ts'
 import { stopTime } from './stop-time.ts'
 
 const PATH = '/v1/realtime?model=gpt-realtime'
@@ -20,12 +20,9 @@ const GREETING = {
   },
 }
 
-let upstream: PlayedUpstream
+const upstream = await playUpstream(GREETING)
 let say: (event: object) => void = () => undefined
-before(async () => {
-  upstream = await playUpstream(GREETING)
-})
-after(() => upstream.close())
+closeAfter(upstream)
 
 const created = (id: string) => ({ type: 'response.created', response: { id, status: 'in_progress' } })
 const done = (id: string) => ({

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { dig, digList } from '../simulator/dig.ts'
 import { refusedSocket } from '../simulator/socket-client.ts'
-import { after, before, test } from '../support/suite.ts'
+import { closeAfter, test } from '../support/suite.ts'
 import { words } from '../support/words.ts'
-import { type PlayedUpstream, playUpstream } from './played-upstream.ts'
+import { playUpstream } from './played-upstream.ts'
 
 const PATHS = words(`
   /v1/live/sessions /v1/live/sessions/live_1/attach
@@ -11,11 +11,8 @@ const PATHS = words(`
   /v1/realtime?intent=transcription /v1/realtime?model=gpt-realtime&call_id=rtc_1 /v1/realtime
 `)
 
-let upstream: PlayedUpstream
-before(async () => {
-  upstream = await playUpstream({ type: 'session.created' })
-})
-after(() => upstream.close())
+const upstream = await playUpstream({ type: 'session.created' })
+closeAfter(upstream)
 
 test('an unmetered socket is piped and recorded as one unpriced call', async () => {
   const { id, key } = await upstream.gateway.createKey('free')

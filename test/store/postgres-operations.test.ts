@@ -20,7 +20,7 @@ import {
   stopPostgres,
 } from '../support/postgres.ts'
 import { after, test } from '../support/suite.ts'
-import { NOON } from './conformance/fixtures.ts'
+import { ALL_CALLS, NOON } from './conformance/fixtures.ts'
 import { openFreshPostgres } from './postgres-under-test.ts'
 
 after(stopPostgres)
@@ -146,20 +146,9 @@ test('a database that does not answer is unavailable', async () => {
   await assert.rejects(migrate('postgres://nobody@127.0.0.1:1/nothing'), StoreUnavailable)
 })
 
-const ALL: CallFilter = {
-  accountId: 'default',
-  keyId: null,
-  fromMs: null,
-  toMs: null,
-  model: null,
-  status: null,
-  state: null,
-  minCostNanos: null,
-  flag: null,
-}
-const OF_KEY = { ...ALL, keyId: 'key_a' }
+const OF_KEY = { ...ALL_CALLS, keyId: 'key_a' }
 const RARE = { model: 'rare' }
-const OF_SOCKET = { ...ALL, socketId: 'req_socket' }
+const OF_SOCKET = { ...ALL_CALLS, socketId: 'req_socket' }
 const MARCH = { fromMs: Date.UTC(2026, 2, 1), toMs: Date.UTC(2026, 3, 1) - 1 }
 
 const dialect = dialectOf('database')
@@ -194,9 +183,9 @@ test('a page of the log is read in index order', async () => {
           .map((line) => text(line, 'QUERY PLAN'))
           .join('\n')
       })
-    const filters = [ALL, OF_KEY, { ...ALL, ...RARE }, { ...OF_KEY, ...RARE }]
+    const filters = [ALL_CALLS, OF_KEY, { ...ALL_CALLS, ...RARE }, { ...OF_KEY, ...RARE }]
     const ofSockets = [OF_SOCKET, { ...OF_SOCKET, ...RARE, keyId: 'key_b' }]
-    const all = { ...ALL, accountId: null }
+    const all = { ...ALL_CALLS, accountId: null }
     for (const filter of [...filters, all, { ...OF_KEY, ...RARE, keyId: 'key_b' }, ...ofSockets]) {
       const whole = await planOf(filter)
       assert.doesNotMatch(whole, /Seq Scan|Bitmap|Sort {2}/, whole)

@@ -45,6 +45,11 @@ export class ScriptedUpstream {
     return (this.#server.address() as net.AddressInfo).port
   }
 
+  /** The settings of a gateway in front of this upstream. */
+  get urls() {
+    return { messagesUrl: this.url, chatUrl: `${this.url}/v1` }
+  }
+
   get url(): string {
     return `http://${this.host}:${this.port}`
   }

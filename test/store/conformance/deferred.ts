@@ -3,7 +3,7 @@ import { SYSTEM } from '../../../src/kernel/vocabulary.ts'
 import { NOTHING_USED } from '../../../src/ledger/call-columns.ts'
 import type { Deferral } from '../../../src/ledger/deferred.ts'
 import type { Store } from '../../../src/store/store.ts'
-import { addKey, closing, digestOf, NOON, type OpenStoreUnderTest, opening } from './fixtures.ts'
+import { ALL_CALLS, addKey, closing, digestOf, NOON, type OpenStoreUnderTest, opening } from './fixtures.ts'
 import { promisesOf } from './promise.ts'
 
 const deferral = (requestId: string, more: Partial<Deferral> = {}): Deferral => ({
@@ -357,15 +357,7 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     await deferred(store, 'req_1')
     await store.admit(opening('req_2', 'a'))
     const ids = async (state: 'deferred' | 'in_flight') => {
-      const all = {
-        accountId: 'default',
-        keyId: null,
-        model: null,
-        status: null,
-        minCostNanos: null,
-        flag: null,
-      }
-      const { calls } = await store.listCalls({ ...all, fromMs: null, toMs: null, state }, null, 10)
+      const { calls } = await store.listCalls({ ...ALL_CALLS, state }, null, 10)
       return calls.map(({ requestId }) => requestId)
     }
     assert.deepEqual(await ids('deferred'), ['req_1'])

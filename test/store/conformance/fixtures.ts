@@ -3,6 +3,7 @@ import { type IdempotentResult, SYSTEM } from '../../../src/kernel/vocabulary.ts
 import { type NewKey, NO_LIMITS } from '../../../src/keys/key-store.ts'
 import type { CreditBack } from '../../../src/ledger/account.ts'
 import type { CallClosing, CallOpening } from '../../../src/ledger/call.ts'
+import type { CallFilter } from '../../../src/ledger/request-log.ts'
 import type { Store } from '../../../src/store/store.ts'
 
 export interface StoreUnderTest {
@@ -22,6 +23,19 @@ export type Rows = readonly Record<string, unknown>[]
 export type OpenStoreUnderTest = () => Promise<StoreUnderTest>
 
 export const NOON = Date.UTC(2026, 10, 15, 12)
+
+/** A filter that every call of the default account matches. */
+export const ALL_CALLS: CallFilter = {
+  accountId: 'default',
+  keyId: null,
+  fromMs: null,
+  toMs: null,
+  model: null,
+  status: null,
+  state: null,
+  minCostNanos: null,
+  flag: null,
+}
 
 /** A scope of all admin keys. */
 export const EVERY_ADMIN = { accountId: null, operators: true } as const

@@ -3,7 +3,7 @@ import { SYSTEM } from '../../../src/kernel/vocabulary.ts'
 import type { CallRecord } from '../../../src/ledger/call.ts'
 import type { CallCursor, CallFilter, RefusedCall } from '../../../src/ledger/request-log.ts'
 import type { Store } from '../../../src/store/store.ts'
-import { addKey, closing, digestOf, NOON, type OpenStoreUnderTest, opening } from './fixtures.ts'
+import { ALL_CALLS, addKey, closing, digestOf, NOON, type OpenStoreUnderTest, opening } from './fixtures.ts'
 import { promisesOf } from './promise.ts'
 
 const refused = (requestId: string, keyName: string, more: Partial<RefusedCall> = {}): RefusedCall => ({
@@ -23,10 +23,7 @@ const refused = (requestId: string, keyName: string, more: Partial<RefusedCall> 
   ...more,
 })
 
-const REFUSED: CallFilter = {
-  ...{ accountId: 'default', keyId: null, fromMs: null, toMs: null, model: null, status: null },
-  ...{ state: 'refused', minCostNanos: null, flag: null },
-}
+const REFUSED: CallFilter = { ...ALL_CALLS, state: 'refused' }
 
 const ids = (calls: readonly CallRecord[]): string[] => calls.map((call) => call.requestId)
 const find = async (store: Store, filter: Partial<CallFilter> = {}): Promise<string[]> =>

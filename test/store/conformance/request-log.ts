@@ -7,25 +7,13 @@ import type { CallCursor, CallFilter } from '../../../src/ledger/request-log.ts'
 import { LOG_SCAN_RECORDS_MAX } from '../../../src/store/operations/request-log.ts'
 import type { Store } from '../../../src/store/store.ts'
 import { runs } from '../../support/scale.ts'
-import { addKey, closing, NOON, type OpenStoreUnderTest, opening } from './fixtures.ts'
+import { ALL_CALLS, addKey, closing, NOON, type OpenStoreUnderTest, opening } from './fixtures.ts'
 import { promisesOf } from './promise.ts'
 import { addMixedCalls, matches, SOCKET } from './request-log-calls.ts'
 
-const ALL: CallFilter = {
-  accountId: 'default',
-  keyId: null,
-  fromMs: null,
-  toMs: null,
-  model: null,
-  status: null,
-  state: null,
-  minCostNanos: null,
-  flag: null,
-}
-
 const ids = (calls: readonly CallRecord[]): string[] => calls.map((call) => call.requestId)
 const find = async (store: Store, filter: Partial<CallFilter>, limit = 1_000) =>
-  ids((await store.listCalls({ ...ALL, ...filter }, null, limit)).calls)
+  ids((await store.listCalls({ ...ALL_CALLS, ...filter }, null, limit)).calls)
 
 async function pages(store: Store, filter: CallFilter, limit: number): Promise<string[][]> {
   const found: string[][] = []
@@ -62,7 +50,7 @@ export function requestLogConformance(storeName: string, openStore: OpenStoreUnd
       'req_000000',
       'req_000003',
     ])
-    assert.deepEqual(await store.listCalls({ ...ALL, accountId: 'nobody' }, null, 10), {
+    assert.deepEqual(await store.listCalls({ ...ALL_CALLS, accountId: 'nobody' }, null, 10), {
       calls: [],
       next: null,
     })
@@ -76,7 +64,7 @@ export function requestLogConformance(storeName: string, openStore: OpenStoreUnd
     const idsAt = at.map((ms) => `req_${firstUlid(ms)}`)
     for (const [i, atMs] of at.entries())
       await store.admit(opening(idsAt[i] ?? '', i % 2 === 0 ? 'a' : 'b', { atMs, hold: { kind: 'none' } }))
-    const all = { ...ALL, accountId: null }
+    const all = { ...ALL_CALLS, accountId: null }
     assert.deepEqual((await pages(store, all, 2)).flat(), idsAt.toReversed())
     const range = { ...all, fromMs: NOON + 1_000, toMs: NOON + 4_000 }
     assert.deepEqual((await pages(store, range, 1)).flat(), idsAt.slice(1, 4).toReversed())
@@ -87,7 +75,7 @@ export function requestLogConformance(storeName: string, openStore: OpenStoreUnd
     await store.admit(opening('req_1', 'a', { userAgent: '=cmd "x"\n\0', path: '/v1/\u{1f511}' }))
     await store.admit(opening('req_2', 'a'))
     await store.settle(closing('req_2', { costNanos: 9_007_199_254_740_993n, listNanos: 2n ** 62n }))
-    const { calls } = await store.listCalls(ALL, null, 10)
+    const { calls } = await store.listCalls(ALL_CALLS, null, 10)
     assert.deepEqual(calls, [await store.getCall('req_2'), await store.getCall('req_1')])
   })
 
@@ -112,7 +100,7 @@ export function requestLogConformance(storeName: string, openStore: OpenStoreUnd
     const all = (await find(store, {})).join()
     for (const keyId of [null, 'key_a']) {
       for (const limit of [1, 2, 3, 4, 6, 7]) {
-        const found = await pages(store, { ...ALL, keyId }, limit)
+        const found = await pages(store, { ...ALL_CALLS, keyId }, limit)
         assert.equal(found.flat().join(), all)
         assert.equal(found.length, Math.ceil(6 / limit), `in pages of ${limit}`)
       }
@@ -129,7 +117,7 @@ export function requestLogConformance(storeName: string, openStore: OpenStoreUnd
     const seen: string[] = []
     let after: CallCursor | null = null
     for (let page = 0; page < 4; page += 1) {
-      const found: Awaited<ReturnType<Store['listCalls']>> = await store.listCalls(ALL, after, 5)
+      const found: Awaited<ReturnType<Store['listCalls']>> = await store.listCalls(ALL_CALLS, after, 5)
       seen.push(...ids(found.calls))
       after = found.next
       await admitAt(store, [NOON + 10 + page, NOON + 10], 'a', `req_later${page}`)
@@ -142,7 +130,7 @@ export function requestLogConformance(storeName: string, openStore: OpenStoreUnd
     await addKey(store, 'a')
     await admitAt(store, [NOON, NOON + 2, NOON + 2])
     const after = async (startedAtMs: number, requestId: string, more: Partial<CallFilter> = {}) =>
-      ids((await store.listCalls({ ...ALL, ...more }, { startedAtMs, requestId }, 10)).calls)
+      ids((await store.listCalls({ ...ALL_CALLS, ...more }, { startedAtMs, requestId }, 10)).calls)
     assert.deepEqual(await after(NOON + 1, 'req_9'), ['req_000000'])
     assert.deepEqual(await after(NOON + 2, 'req_0000015'), ['req_000001', 'req_000000'])
     assert.deepEqual(await after(NOON, ''), [])
@@ -197,11 +185,11 @@ export function requestLogConformance(storeName: string, openStore: OpenStoreUnd
       store,
       Array.from({ length: looked + 3 }, (_, i) => NOON + (i < 3 ? -1 : i >> 3)),
     )
-    const all = await pages(store, ALL, 1_000)
+    const all = await pages(store, ALL_CALLS, 1_000)
     const [first = ''] = all.flat().slice(-1)
     await store.settle(closing(first, { costNanos: 5n, modelServed: 'rare' }))
     for (const keyId of [null, 'key_a']) {
-      const rare: CallFilter = { ...ALL, keyId, model: 'rare' }
+      const rare: CallFilter = { ...ALL_CALLS, keyId, model: 'rare' }
       const empty = await store.listCalls(rare, null, 10)
       assert.deepEqual(empty.calls, [])
       const [last = ''] = all.flat().slice(looked - 1)
@@ -210,7 +198,7 @@ export function requestLogConformance(storeName: string, openStore: OpenStoreUnd
       assert.deepEqual([ids(rest.calls), rest.next], [[first], null])
     }
     // If no record follows the scanned ones, the list ends.
-    const justAsMany = { ...ALL, model: 'rare', fromMs: NOON }
+    const justAsMany = { ...ALL_CALLS, model: 'rare', fromMs: NOON }
     assert.deepEqual(await store.listCalls(justAsMany, null, 10), { calls: [], next: null })
   })
 }
