@@ -4,7 +4,7 @@ import { connect, type RawConnection } from '../support/raw-client.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
 import type { ReceivedRequest, Step } from '../support/upstream-script.ts'
 import { chunk, message, sized } from '../support/wire-bytes.ts'
-import { type BillingBench, startBillingBench } from './bench-of-one.ts'
+import { startBillingBench } from './bench-of-one.ts'
 
 export const never = new Promise<never>(() => {})
 export const streamHead = message('HTTP/1.1 200 OK', [
@@ -52,28 +52,14 @@ export interface LeftCall {
   record(): Promise<Record<string, unknown>>
 }
 
-export interface CutBench extends BillingBench {
-  readonly upstream: ScriptedUpstream
-  step(ms: number): void
-  /** Starts a call that upstream answers with these steps; resolves with its connection while it runs. */
-  begin(path: string, body: unknown, steps: readonly Step[]): Promise<LeftCall>
-  /** Starts a stream whose client leaves after `mark`; then upstream continues with `rest`. */
-  leaveAt(
-    mark: string,
-    path: string,
-    body: unknown,
-    before: readonly Step[],
-    rest: readonly Step[],
-  ): Promise<LeftCall>
-}
-
-export async function startCutBench(options: GatewayOptions = {}): Promise<CutBench> {
+export async function startCutBench(options: GatewayOptions = {}) {
   let steppedMs = 0
   const clock = { nowMs: () => Date.now(), monotonicMs: () => performance.now() + steppedMs }
   const upstream = await ScriptedUpstream.start()
   const bench = await startBillingBench({ ...upstream.urls, clock, ...options })
   let calls = 0
 
+  /** Starts a call that upstream answers with these steps; resolves with its connection while it runs. */
   async function begin(path: string, body: unknown, steps: readonly Step[]): Promise<LeftCall> {
     const text = typeof body === 'string' ? body : JSON.stringify(body)
     const agent = `leaver-${++calls}`
@@ -105,11 +91,12 @@ export async function startCutBench(options: GatewayOptions = {}): Promise<CutBe
   return {
     ...bench,
     upstream,
-    step(ms) {
+    step(ms: number) {
       steppedMs += ms
     },
     begin,
-    async leaveAt(mark, path, body, before, rest) {
+    /** Starts a stream whose client leaves after `mark`; then upstream continues with `rest`. */
+    async leaveAt(mark: string, path: string, body: unknown, before: readonly Step[], rest: readonly Step[]) {
       const left = Promise.withResolvers<void>()
       const steps = [{ send: streamHead }, ...before, { pause: left.promise }, ...rest]
       const call = await begin(path, body, steps)

@@ -1,48 +1,33 @@
 import assert from 'node:assert/strict'
-import { type Simulator, startSimulator } from '../../simulator/start-simulator.ts'
+import { startSimulator } from '../../simulator/start-simulator.ts'
 import type { Environment } from '../../src/config.ts'
 import { runInThread } from '../support/command-thread.ts'
-import { startGateway, type TestGateway } from '../support/gateway.ts'
-import {
-  type CommandOptions,
-  type Finished,
-  type RunningCommand,
-  startCommand,
-} from '../support/tollgate-process.ts'
+import { startGateway } from '../support/gateway.ts'
+import { type CommandOptions, startCommand } from '../support/tollgate-process.ts'
 
-export interface CommandGateway {
-  readonly gateway: TestGateway
-  readonly environment: Readonly<Record<string, string>>
-  /** Runs a command in a thread. */
-  run(...args: readonly string[]): Promise<Finished>
-  /** Runs a command that must succeed; returns its standard output. */
-  done(...args: readonly string[]): Promise<string>
-  /** Starts a command in its own process: for terminals, pipes, input and signals. */
-  start(args: readonly string[], options?: CommandOptions, more?: Environment): RunningCommand
-  /** A Messages call for which upstream reports this many input tokens; resolves with its request id. */
-  call(key: string, inputTokens: number, model?: string): Promise<string>
-  close(): Promise<void>
-}
-
-export async function startCommandGateway(): Promise<CommandGateway> {
-  const simulator: Simulator = await startSimulator()
+export async function startCommandGateway() {
+  const simulator = await startSimulator()
   const gateway = await startGateway({ messagesUrl: simulator.messagesUrl })
   const environment = { TOLLGATE_URL: gateway.url, TOLLGATE_DATA_DIR: gateway.dataDir }
+  /** Runs a command in a thread. */
   const run = (...args: readonly string[]) => runInThread(args, environment)
   return {
     gateway,
     environment,
     run,
-    async done(...args) {
+    /** Runs a command that must succeed; returns its standard output. */
+    async done(...args: readonly string[]) {
       const { code, stdout, stderr } = await run(...args)
       assert.equal(code, 0, `tollgate ${args.join(' ')}: ${stderr}`)
       return stdout
     },
-    start: (args, options = {}, more = {}) => startCommand(args, { ...environment, ...more }, options),
-    async call(key, inputTokens, model) {
+    /** Starts a command in its own process: for terminals, pipes, input and signals. */
+    start: (args: readonly string[], options: CommandOptions = {}, more: Environment = {}) =>
+      startCommand(args, { ...environment, ...more }, options),
+    /** Resolves with the request id of the call, which has settled. */
+    async call(key: string, inputTokens: number, model?: string) {
       const response = await callMessages(gateway.url, key, inputTokens, model)
       const id = String(response.headers.get('x-svc-request-id'))
-      // The lookup waits until the call has settled.
       await gateway.manage('GET', `/gateway/v1/requests/${id}`)
       return id
     },

@@ -137,56 +137,44 @@ for (const [store, create] of BOTH) {
     })
 
     test('a call charged at its hold is not a difference, at any other sum it is', async () => {
-      const ledger = await create()
-      try {
-        await withStore(ledger, async (store) => {
-          await fillStore(store)
-          const { holdNanos, holdListNanos } = (await store.getCall('req_10')) ?? assert.fail()
-          const figures = { costNanos: holdNanos, listNanos: holdListNanos, usage: null, estimated: true }
-          await store.settle(closing('req_10', { ...figures, modelServed: null, tokens: NO_TOKENS }))
-        })
-        assert.equal((await audit(ledger)).difference, null)
-        const { difference } = await ledger.auditAfter(call('req_10', 'hold_nanos = hold_nanos + 1'))
-        assert.equal(difference?.what, 'cost of a call')
-      } finally {
-        await ledger.remove()
-      }
+      await using ledger = await create()
+      await withStore(ledger, async (store) => {
+        await fillStore(store)
+        const { holdNanos, holdListNanos } = (await store.getCall('req_10')) ?? assert.fail()
+        const figures = { costNanos: holdNanos, listNanos: holdListNanos, usage: null, estimated: true }
+        await store.settle(closing('req_10', { ...figures, modelServed: null, tokens: NO_TOKENS }))
+      })
+      assert.equal((await audit(ledger)).difference, null)
+      const { difference } = await ledger.auditAfter(call('req_10', 'hold_nanos = hold_nanos + 1'))
+      assert.equal(difference?.what, 'cost of a call')
     })
 
     test('an interrupted call is not a difference, even if it settles later', async () => {
-      const ledger = await create()
-      try {
-        const nothing = { usage: null, costNanos: 0n, listNanos: 0n, modelServed: null }
-        await withStore(ledger, async (store) => {
-          await fillStore(store)
-          await store.settle(closing('req_10', { ...nothing, state: 'interrupted' }))
-          assert.equal((await audit(ledger)).difference, null)
-          await store.settle(billed('req_10', 12))
-        })
+      await using ledger = await create()
+      const nothing = { usage: null, costNanos: 0n, listNanos: 0n, modelServed: null }
+      await withStore(ledger, async (store) => {
+        await fillStore(store)
+        await store.settle(closing('req_10', { ...nothing, state: 'interrupted' }))
         assert.equal((await audit(ledger)).difference, null)
-      } finally {
-        await ledger.remove()
-      }
+        await store.settle(billed('req_10', 12))
+      })
+      assert.equal((await audit(ledger)).difference, null)
     })
 
     test('a socket is not a difference, but a handshake counted as a call is', async () => {
-      const ledger = await create()
-      try {
-        const nothing = { usage: null, costNanos: 0n, listNanos: 0n, modelServed: null }
-        await withStore(ledger, async (store) => {
-          await fillStore(store)
-          const handshake = { socketId: 'req_11', modelAsked: null, hold: { kind: 'none' } } as const
-          await store.admit(rated('req_11', 'a', handshake))
-          await store.settle(closing('req_11', nothing))
-          await store.admit(rated('req_12', 'a', { socketId: 'req_11' }))
-          await store.settle(billed('req_12', 12))
-        })
-        assert.deepEqual(await audit(ledger), { calls: 12, credits: 1, difference: null })
-        const counted = await ledger.auditAfter("UPDATE call SET requests = 1 WHERE id = 'req_11'")
-        assert.equal(counted.difference?.what, 'rollup.requests')
-      } finally {
-        await ledger.remove()
-      }
+      await using ledger = await create()
+      const nothing = { usage: null, costNanos: 0n, listNanos: 0n, modelServed: null }
+      await withStore(ledger, async (store) => {
+        await fillStore(store)
+        const handshake = { socketId: 'req_11', modelAsked: null, hold: { kind: 'none' } } as const
+        await store.admit(rated('req_11', 'a', handshake))
+        await store.settle(closing('req_11', nothing))
+        await store.admit(rated('req_12', 'a', { socketId: 'req_11' }))
+        await store.settle(billed('req_12', 12))
+      })
+      assert.deepEqual(await audit(ledger), { calls: 12, credits: 1, difference: null })
+      const counted = await ledger.auditAfter("UPDATE call SET requests = 1 WHERE id = 'req_11'")
+      assert.equal(counted.difference?.what, 'rollup.requests')
     })
 
     test('a cause is reported before its consequences, and the lowest id first', async () => {
@@ -196,19 +184,15 @@ for (const [store, create] of BOTH) {
     })
 
     test('the audit reads a snapshot, without changes made while it runs', async () => {
-      const ledger = await create()
-      try {
-        await fillLedger(ledger)
-        const reader = await ledger.openReader()
-        await reader.ask(sql`SELECT 1 FROM call`)
-        await ledger.tamper("UPDATE account SET held_nanos = 0; DELETE FROM call WHERE id > 'req_05'")
-        const report = await auditSnapshot(reader.ask, rateAgain)
-        await reader.close()
-        assert.deepEqual(report, { calls: 10, credits: 1, difference: null })
-        assert.notEqual((await audit(ledger)).difference, null)
-      } finally {
-        await ledger.remove()
-      }
+      await using ledger = await create()
+      await fillLedger(ledger)
+      const reader = await ledger.openReader()
+      await reader.ask(sql`SELECT 1 FROM call`)
+      await ledger.tamper("UPDATE account SET held_nanos = 0; DELETE FROM call WHERE id > 'req_05'")
+      const report = await auditSnapshot(reader.ask, rateAgain)
+      await reader.close()
+      assert.deepEqual(report, { calls: 10, credits: 1, difference: null })
+      assert.notEqual((await audit(ledger)).difference, null)
     })
   })
 }

@@ -79,6 +79,10 @@ export class PostgresLedger implements TestLedger {
     return this.#database.drop()
   }
 
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.remove()
+  }
+
   async #work<T>(work: (db: Pool) => Promise<T>): Promise<T> {
     const pool = openPatientPool(this.url)
     try {

@@ -33,7 +33,7 @@ export const rateAgain: RateAgain = ({ usage, rating, priceVersionJson }) => {
   return { listNanos, costNanos: (listNanos * BigInt(100 - off)) / 100n }
 }
 
-export interface TestLedger {
+export interface TestLedger extends AsyncDisposable {
   openStore(): Promise<Store>
   openReader(): Promise<Snapshot>
   /** Changes rows without foreign keys, as a fault or an intruder would. */
@@ -82,19 +82,19 @@ export class DataDir implements TestLedger {
   }
 
   async auditAfter(sql: string): Promise<AuditReport> {
-    const copy = new DataDir()
-    try {
-      for (const part of ['', '-wal'])
-        if (existsSync(this.file + part)) copyFileSync(this.file + part, copy.file + part)
-      await copy.tamper(sql)
-      return await audit(copy)
-    } finally {
-      await copy.remove()
-    }
+    await using copy = new DataDir()
+    for (const part of ['', '-wal'])
+      if (existsSync(this.file + part)) copyFileSync(this.file + part, copy.file + part)
+    await copy.tamper(sql)
+    return await audit(copy)
   }
 
   async remove(): Promise<void> {
     rmSync(this.path, { recursive: true })
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.remove()
   }
 }
 

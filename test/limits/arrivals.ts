@@ -4,16 +4,7 @@ import type { IncomingRequest } from '../../src/http/incoming-request.ts'
 import { firstValue } from '../../src/http/raw-headers.ts'
 import { nextTurn, withDeadline } from '../support/deadline.ts'
 
-/** Clients cannot see waiting calls, so tests of their order watch the requests that arrive. */
-export interface Arrivals {
-  countOf(name: string): number
-  /** Resolves when the gateway has the complete request of this name and has begun admission. */
-  arrived(name: string): Promise<Arrived>
-  answered(name: string): Promise<void>
-  stop(): void
-}
-
-export interface Arrived {
+interface Arrived {
   readonly request: IncomingRequest
   readonly socket: Socket
 }
@@ -21,7 +12,8 @@ export interface Arrived {
 const WHOLE = 'tollgate.request.whole'
 const FINISHED = 'tollgate.reply.finished'
 
-export function watchArrivals(port: number): Arrivals {
+/** Clients cannot see waiting calls, so tests of their order watch the requests that arrive. */
+export function watchArrivals(port: number) {
   const seen = new Map<string, Arrived[]>()
   const answeredRequests = new WeakSet<IncomingRequest>()
   let wake = Promise.withResolvers<void>()
@@ -54,14 +46,15 @@ export function watchArrivals(port: number): Arrivals {
   }
 
   return {
-    countOf: (name) => seen.get(name)?.length ?? 0,
-    async arrived(name) {
+    countOf: (name: string) => seen.get(name)?.length ?? 0,
+    /** Resolves when the gateway has the complete request of this name and has begun admission. */
+    async arrived(name: string) {
       const arrived = await until(() => seen.get(name)?.at(-1), name)
       // No other event separates the end of a small body from the admission.
       await nextTurn()
       return arrived
     },
-    async answered(name) {
+    async answered(name: string) {
       await until(() => seen.get(name)?.find(({ request }) => answeredRequests.has(request)), name)
     },
     stop() {

@@ -1,13 +1,5 @@
-import type { Clock } from '../../src/kernel/clock.ts'
-
 /** A wall clock that stands still until a test moves it, and counts its readings. */
-export interface TestClock extends Clock {
-  readonly asked: number
-  set(iso: string): void
-  advance(ms: number): void
-}
-
-export function clockAt(iso: string): TestClock {
+export function clockAt(iso: string) {
   let nowMs = Date.parse(iso)
   let asked = 0
   return {
@@ -19,10 +11,10 @@ export function clockAt(iso: string): TestClock {
     get asked() {
       return asked
     },
-    set(to) {
+    set(to: string) {
       nowMs = Date.parse(to)
     },
-    advance(ms) {
+    advance(ms: number) {
       nowMs += ms
     },
   }

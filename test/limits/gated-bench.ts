@@ -1,39 +1,16 @@
 import assert from 'node:assert/strict'
-import type { Socket } from 'node:net'
 import { mintKey } from '../../src/keys/key-format.ts'
-import { asBilled, assertBalanced, type BilledReply } from '../billing/bench-of-one.ts'
-import { type GatedUpstream, startGatedUpstream } from '../support/gated-upstream.ts'
-import { type GatewayOptions, startGateway, type TestGateway } from '../support/gateway.ts'
+import { asBilled, assertBalanced } from '../billing/bench-of-one.ts'
+import { startGatedUpstream } from '../support/gated-upstream.ts'
+import { type GatewayOptions, startGateway } from '../support/gateway.ts'
 import { connect, exchange } from '../support/raw-client.ts'
-import { type Arrivals, watchArrivals } from './arrivals.ts'
+import { watchArrivals } from './arrivals.ts'
 
-export interface GatedBench extends AsyncDisposable {
-  readonly gateway: TestGateway
-  readonly upstream: GatedUpstream
-  readonly arrivals: Arrivals
-  send(name: string, key: string, options?: SendOptions): Promise<SentCall>
-  /** A free call. Once it is answered, the store has answered all earlier commands. */
-  free(key: string): Promise<BilledReply>
-  /** Resolves when the store has answered all earlier commands. Unlike `free`, no waiting call asks again. */
-  storeAnswered(): Promise<void>
-  /** The record of the key as an admin sees it. */
-  record(id: string): Promise<Record<string, unknown>>
-  assertBalanced(): Promise<void>
-  close(): Promise<void>
-}
-
-export interface SendOptions {
+interface SendOptions {
   readonly surface?: 'messages' | 'chat'
   readonly stream?: boolean
   readonly maxTokens?: number
   readonly body?: string
-}
-
-export interface SentCall {
-  readonly reply: Promise<BilledReply>
-  readonly socket: Socket
-  leave(): void
-  received(text: string): Promise<void>
 }
 
 /** By default a call holds at least $0.0005, more than the small caps of these tests. */
@@ -50,25 +27,32 @@ export function bodyOf(surface: 'messages' | 'chat', maxTokens = MAX_TOKENS, str
   )
 }
 
-export async function startGatedBench(options: GatewayOptions = {}): Promise<GatedBench> {
+export type GatedBench = Awaited<ReturnType<typeof startGatedBench>>
+
+export async function startGatedBench(options: GatewayOptions = {}) {
   const upstream = await startGatedUpstream({ header: 'x-call', gates: /^(?!at once)/ })
   const gateway = await startGateway({
     messagesUrl: upstream.url,
-    messagesKey: 'pm',
     chatUrl: `${upstream.url}/v1`,
-    chatKey: 'pc',
     ...options,
   })
   const arrivals = watchArrivals(gateway.port)
+  /** A free call. Once it is answered, the store has answered all earlier commands. */
   const free = async (key: string) =>
     asBilled(await exchange(gateway, `GET /v1/models HTTP/1.1\r\nHost: gateway\r\nx-api-key: ${key}\r\n\r\n`))
+  const close = async () => {
+    arrivals.stop()
+    await gateway.close()
+    await upstream.close()
+  }
 
   return {
     gateway,
     upstream,
     arrivals,
 
-    async send(name, key, { surface = 'messages', stream = false, maxTokens = MAX_TOKENS, body } = {}) {
+    async send(name: string, key: string, options: SendOptions = {}) {
+      const { surface = 'messages', stream = false, maxTokens = MAX_TOKENS, body } = options
       const text = body ?? bodyOf(surface, maxTokens, stream)
       const lines = [
         `POST ${surface === 'messages' ? '/v1/messages' : '/v1/chat/completions'} HTTP/1.1`,
@@ -87,27 +71,23 @@ export async function startGatedBench(options: GatewayOptions = {}): Promise<Gat
         reply,
         socket: (await arrivals.arrived(name)).socket,
         leave: () => connection.leave(),
-        received: (part) => connection.received(part),
+        received: (part: string) => connection.received(part),
       }
     },
 
     free,
 
+    /** Resolves when the store has answered all earlier commands. Unlike `free`, no waiting call asks again. */
     async storeAnswered() {
       // Admissions are answered in order, and a refused one settles nothing, so no waiting call asks again.
       assert.equal((await free(NOBODYS_KEY)).status, 401)
     },
 
-    record: (id) => gateway.manage('GET', `/v1/keys/${id}`),
+    /** The record of the key as an admin sees it. */
+    record: (id: string) => gateway.manage('GET', `/v1/keys/${id}`),
     assertBalanced: () => assertBalanced(gateway),
 
-    async close() {
-      arrivals.stop()
-      await gateway.close()
-      await upstream.close()
-    },
-    [Symbol.asyncDispose](this: GatedBench) {
-      return this.close()
-    },
+    close,
+    [Symbol.asyncDispose]: close,
   }
 }

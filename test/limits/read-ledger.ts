@@ -1,26 +1,10 @@
 import { type DatabaseOwner, readDatabase } from '../support/read-database.ts'
 
-export interface CallRow {
-  readonly id: string
-  readonly keyId: string
-  readonly state: string
-  readonly month: string
-  readonly day: string
-  readonly startedAtMs: number
-  readonly path: string
-  readonly costNanos: number
-}
-
-export interface Ledger {
-  calls(keyId: string): Promise<CallRow[]>
-  months(keyId: string): Promise<Map<string, { readonly spentNanos: number; readonly heldNanos: number }>>
-}
-
 /** Reads the database directly. Sums in tests are far below 2⁵³ nanodollars. */
-export function readLedger(gateway: DatabaseOwner): Ledger {
+export function readLedger(gateway: DatabaseOwner) {
   const read = (sql: string) => readDatabase(gateway, sql)
   return {
-    async calls(keyId) {
+    async calls(keyId: string) {
       const rows = await read(`SELECT * FROM call WHERE key_id = '${keyId}' ORDER BY started_at_ms, id`)
       return rows.map((row) => ({
         id: String(row['id']),
@@ -33,7 +17,7 @@ export function readLedger(gateway: DatabaseOwner): Ledger {
         costNanos: Number(row['cost_nanos'] ?? 0),
       }))
     },
-    async months(keyId) {
+    async months(keyId: string) {
       const rows = await read(`SELECT month, coalesce(sum(cost_nanos), 0) AS spent_nanos,
           coalesce(sum(hold_nanos) FILTER (WHERE state = 'in_flight'), 0) AS held_nanos
         FROM call WHERE key_id = '${keyId}' GROUP BY month ORDER BY month`)

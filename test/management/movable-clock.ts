@@ -1,15 +1,9 @@
-export interface MovableClock {
-  nowMs(): number
-  monotonicMs(): number
-  advance(ms: number): void
-}
-
-export function movableClock(): MovableClock {
+export function movableClock() {
   let passedMs = 0
   return {
     nowMs: () => Date.now() + passedMs,
     monotonicMs: () => performance.now(),
-    advance(ms) {
+    advance(ms: number) {
       passedMs += ms
     },
   }

@@ -12,18 +12,13 @@ export interface Way {
   readonly simulator: Simulator
 }
 
-export interface BothWays {
-  readonly gatewayUrl: string
-  /** Resolves with the direct result, which the test also checks, since two failures would be equal. */
-  compare<Result>(act: (way: Way) => Promise<Result>): Promise<Result>
-  close(): Promise<void>
-}
-
 const messagesKey = 'sk-ant-provider'
 const chatKey = 'sk-provider'
 
+export type BothWays = Awaited<ReturnType<typeof startBothWays>>
+
 /** Each route has its own simulator, so that they share no state. Equal requests get equal replies. */
-export async function startBothWays(): Promise<BothWays> {
+export async function startBothWays() {
   const start = () => startSimulator({ messagesKey, chatKey, deterministic: true })
   const [direct, behind] = await Promise.all([start(), start()])
   const { messagesUrl, chatUrl } = behind
@@ -49,7 +44,8 @@ export async function startBothWays(): Promise<BothWays> {
   ]
   return {
     gatewayUrl: url,
-    async compare(act) {
+    /** Resolves with the direct result, which the test also checks, since two failures would be equal. */
+    async compare<Result>(act: (way: Way) => Promise<Result>): Promise<Result> {
       const [directly, through] = [await act(ways[0]), await act(ways[1])]
       assert.deepEqual(through, directly)
       return directly

@@ -1,28 +1,16 @@
 import assert from 'node:assert/strict'
 import type { ClientOptions } from 'ws'
-import { type Simulator, type SimulatorOptions, startSimulator } from '../../simulator/start-simulator.ts'
+import { type SimulatorOptions, startSimulator } from '../../simulator/start-simulator.ts'
 import { dig, digList, digNumber } from '../simulator/dig.ts'
-import { openSocket, refusedSocket, type SocketClient } from '../simulator/socket-client.ts'
-import { type GatewayOptions, startGateway, type TestGateway } from '../support/gateway.ts'
+import { openSocket, refusedSocket } from '../simulator/socket-client.ts'
+import { type GatewayOptions, startGateway } from '../support/gateway.ts'
 import { until } from '../support/until.ts'
 
-export interface SocketPair {
-  readonly gateway: TestGateway
-  readonly simulator: Simulator
-  /** Types of the client's messages that reached upstream, and targets of the handshakes. */
-  readonly reached: string[]
-  open(path: string, options?: ClientOptions & { key?: string; behaviour?: string }): Promise<SocketClient>
-  refused(path: string, key: string): Promise<{ status: number; code: unknown }>
-  held(id: string): Promise<number>
-  /** The ended calls of a key, without handshakes and calls that used nothing, oldest first. */
-  turns(id: string): Promise<readonly unknown[]>
-  close(): Promise<void>
-}
+type OpenOptions = ClientOptions & { key?: string; behaviour?: string }
+type SocketPair = Awaited<ReturnType<typeof startSocketPair>>
 
-export async function startSocketPair(
-  options: GatewayOptions = {},
-  simulation: SimulatorOptions = {},
-): Promise<SocketPair> {
+export async function startSocketPair(options: GatewayOptions = {}, simulation: SimulatorOptions = {}) {
+  /** Types of the client's messages that reached upstream, and targets of the handshakes. */
   const reached: string[] = []
   const simulator = await startSimulator({
     onSocket: (entry) => {
@@ -38,14 +26,15 @@ export async function startSocketPair(
     gateway,
     simulator,
     reached,
-    open: (path, { key = gateway.apiKey, ...rest } = {}) =>
+    open: (path: string, { key = gateway.apiKey, ...rest }: OpenOptions = {}) =>
       openSocket(gateway, path, { headers: { authorization: `Bearer ${key}` }, ...rest }),
-    async refused(path, key) {
+    async refused(path: string, key: string) {
       const { status, body } = await refusedSocket(gateway, path, { authorization: `Bearer ${key}` })
       return { status, code: dig(body, 'error.code') }
     },
-    held: async (id) => digNumber(await gateway.manage('GET', `/v1/keys/${id}`), 'month_held_usd'),
-    async turns(id) {
+    held: async (id: string) => digNumber(await gateway.manage('GET', `/v1/keys/${id}`), 'month_held_usd'),
+    /** The ended calls of a key, without handshakes and calls that used nothing, oldest first. */
+    async turns(id: string) {
       const ended = (await calls(id, '')).filter(
         (call) => dig(call, 'id') !== dig(call, 'socket_id') && dig(call, 'state') !== 'released',
       )

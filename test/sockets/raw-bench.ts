@@ -3,7 +3,7 @@ import net from 'node:net'
 import tls from 'node:tls'
 import { localPair } from '../support/certificates.ts'
 import { withDeadline } from '../support/deadline.ts'
-import { type GatewayOptions, startGateway, type TestGateway } from '../support/gateway.ts'
+import { type GatewayOptions, startGateway } from '../support/gateway.ts'
 import { message } from '../support/wire-bytes.ts'
 import { settledTurns } from './turns-bench.ts'
 import { Wire } from './wire.ts'
@@ -12,32 +12,11 @@ export const PROVIDER_KEY = 'sk-provider'
 const NONCE = 'dGhlIHNhbXBsZSBub25jZQ=='
 const GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
 
+export type RawBench = Awaited<ReturnType<typeof startRawBench>>
+export type RawSocket = Awaited<ReturnType<RawBench['open']>>
+
 /** Every byte is under the test's control. Clients speak TLS where those of `startPair` do. */
-export interface RawBench extends AsyncDisposable {
-  readonly gateway: TestGateway
-  readonly upstreamUrl: string
-  accepted(): Promise<Wire>
-  stop(): Promise<void>
-  connect(): Promise<Wire>
-  /** Both ends of a socket that upstream has accepted. */
-  open(options?: OpenOptions): Promise<RawSocket>
-  /** The records of a socket's turns, oldest first, once there are this many and none is open. */
-  turns(socketId: string, count: number): Promise<Readonly<Record<string, unknown>>[]>
-}
-
-export interface RawSocket {
-  readonly id: string
-  readonly client: Wire
-  readonly upstream: Wire
-}
-
-export interface OpenOptions {
-  readonly key?: string
-  /** Default: `/v1/responses`. */
-  readonly target?: string
-}
-
-export async function startRawBench(options: GatewayOptions = {}): Promise<RawBench> {
+export async function startRawBench(options: GatewayOptions = {}) {
   const wires: Wire[] = []
   const waiting: ((wire: Wire) => void)[] = []
   const unclaimed: Wire[] = []
@@ -52,12 +31,8 @@ export async function startRawBench(options: GatewayOptions = {}): Promise<RawBe
   const { port } = server.address() as net.AddressInfo
   const upstreamUrl = `http://127.0.0.1:${port}`
   const secure = process.env['TEST_STORE'] === 'postgres' || process.env['TEST_TLS'] === '1'
-  const gateway = await startGateway({
-    chatUrl: `${upstreamUrl}/v1`,
-    chatKey: PROVIDER_KEY,
-    secure,
-    ...options,
-  })
+  const chatUrl = `${upstreamUrl}/v1`
+  const gateway = await startGateway({ chatUrl, chatKey: PROVIDER_KEY, secure, ...options })
 
   let stopped: Promise<void> | null = null
   const stop = () => (stopped ??= gateway.close())
@@ -85,8 +60,9 @@ export async function startRawBench(options: GatewayOptions = {}): Promise<RawBe
     accepted,
     connect,
     stop,
-    turns: (socketId, count) => settledTurns(gateway, socketId, count),
-    async open({ key = gateway.apiKey, target } = {}) {
+    turns: (socketId: string, count: number) => settledTurns(gateway, socketId, count),
+    /** Both ends of a socket that upstream has accepted. */
+    async open({ key = gateway.apiKey, target }: { key?: string; target?: string } = {}) {
       const client = await connect()
       await client.send(handshake([`Authorization: Bearer ${key}`], target))
       const upstream = await accepted()

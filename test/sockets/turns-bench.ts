@@ -2,32 +2,16 @@ import assert from 'node:assert/strict'
 import type { ClientOptions } from 'ws'
 import type { SocketEntry } from '../../simulator/answer-request.ts'
 import type { SimulatorOptions } from '../../simulator/start-simulator.ts'
-import { type BillingBench, startBillingBench } from '../billing/bench-of-one.ts'
+import { startBillingBench } from '../billing/bench-of-one.ts'
 import { dig } from '../simulator/dig.ts'
-import { isTerminal, openSocket, type SocketClient } from '../simulator/socket-client.ts'
+import { isTerminal, openSocket } from '../simulator/socket-client.ts'
 import type { GatewayOptions, TestGateway } from '../support/gateway.ts'
 import { until } from '../support/until.ts'
 
 type Json = Readonly<Record<string, unknown>>
+type OpenOptions = ClientOptions & { key?: string; protocols?: string[] }
 
-export interface TurnsClient extends SocketClient {
-  readonly id: string
-  /** One turn: its events, up to the terminal one. */
-  turn(event: object): Promise<unknown[]>
-}
-
-export interface TurnsBench extends BillingBench {
-  readonly entries: readonly SocketEntry[]
-  open(options?: ClientOptions & { key?: string; protocols?: string[] }): Promise<TurnsClient>
-  /** A socket's records without its handshake, oldest first, once this many exist and none is open. */
-  turns(socketId: string, count: number): Promise<Json[]>
-  manage(method: string, path: string, body?: unknown): Promise<Json>
-}
-
-export async function startTurnsBench(
-  options: GatewayOptions = {},
-  simulation: SimulatorOptions = {},
-): Promise<TurnsBench> {
+export async function startTurnsBench(options: GatewayOptions = {}, simulation: SimulatorOptions = {}) {
   const entries: SocketEntry[] = []
   const bench = await startBillingBench(options, { onSocket: (entry) => entries.push(entry), ...simulation })
   const { gateway } = bench
@@ -35,19 +19,21 @@ export async function startTurnsBench(
     ...bench,
     entries,
     manage: gateway.manage,
-    async open({ key = gateway.apiKey, ...rest } = {}) {
+    async open({ key = gateway.apiKey, ...rest }: OpenOptions = {}) {
       const headers = { ...rest.headers, ...(rest.protocols ? {} : { authorization: `Bearer ${key}` }) }
       const client = await openSocket(gateway, '/v1/responses', { ...rest, headers })
+      /** One turn: its events, up to the terminal one. */
       const turn = (event: object) => {
         client.send(event)
         return client.takeUntil(isTerminal)
       }
       return { ...client, id: String(client.headers['x-svc-request-id']), turn }
     },
-    turns: (socketId, count) => settledTurns(gateway, socketId, count),
+    turns: (socketId: string, count: number) => settledTurns(gateway, socketId, count),
   }
 }
 
+/** A socket's records without its handshake, oldest first, once this many exist and none is open. */
 export async function settledTurns(gateway: TestGateway, socketId: string, count: number): Promise<Json[]> {
   const open = new Set<unknown>(['in_flight', 'waiting'])
   let turns: Json[] = []

@@ -10,27 +10,10 @@ import { createTestDatabase, databaseVariable } from './test-store.ts'
 
 const measuredProgram = new URL('./measured-program.ts', import.meta.url)
 
-export interface MeasuredGateway {
-  readonly url: string
-  readonly host: string
-  readonly port: number
-  readonly dataDir: string
-  /** Null: the database is in the data directory. */
-  readonly databaseUrl: string | null
-  readonly adminKey: string
-  createKey(
-    name: string,
-    fields?: Readonly<Record<string, unknown>>,
-  ): Promise<{ readonly id: string; readonly key: string }>
-  /** The resident memory of the whole process, with all its threads. */
-  residentBytes(): Promise<number>
-  /** The live memory of the main thread, without garbage. */
-  heldBytes(): Promise<number>
-  close(): Promise<void>
-}
+export type MeasuredGateway = Awaited<ReturnType<typeof startMeasuredGateway>>
 
 /** A gateway in its own process, to measure its memory without that of the tests. */
-export async function startMeasuredGateway(environment: Environment): Promise<MeasuredGateway> {
+export async function startMeasuredGateway(environment: Environment) {
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-measured-'))
   const dataDir = join(folder, 'data')
   const adminKey = mintKey('svc', 'admin').reveal()
@@ -69,7 +52,7 @@ export async function startMeasuredGateway(environment: Environment): Promise<Me
     dataDir,
     databaseUrl: place.databaseUrl,
     adminKey,
-    async createKey(name, fields = {}) {
+    async createKey(name: string, fields: Readonly<Record<string, unknown>> = {}) {
       const response = await fetch(`${url}/v1/keys`, {
         method: 'POST',
         headers: { authorization: `Bearer ${adminKey}` },
@@ -77,7 +60,9 @@ export async function startMeasuredGateway(environment: Environment): Promise<Me
       })
       return (await response.json()) as { id: string; key: string }
     },
+    /** The resident memory of the whole process, with all its threads. */
     residentBytes: async () => Number(await ask('resident')),
+    /** The live memory of the main thread, without garbage. */
     heldBytes: async () => Number(await ask('held')),
     async close() {
       const ended = once(child, 'exit')
