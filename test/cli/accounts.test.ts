@@ -50,7 +50,7 @@ test('errors use the terms of the command line', async () => {
     [['create', 'x', '--enforce-credit', 'maybe'], 2, /--enforce-credit must be yes or no/],
     [['create', 'x', '--discount', '2'], 2, /--discount must be a number from 0 to 1/],
     [['create'], 2, /Missing required argument/],
-    [['update', 'default', '--enforce-credit', 'yes'], 1, /Add credit first, or send "force": true\.\n$/],
+    [['update', 'default', '--enforce-credit', 'yes'], 1, /Add credit first, or set force to true\.\n$/],
     [['show', UNKNOWN], 1, /There is no account with this id/],
     [['suspend', UNKNOWN], 1, /There is no account with this id/],
     [['list', '--status', 'gone'], 2, /--status must be one of active, suspended/],
