@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { connect, type RawConnection } from '../support/raw-client.ts'
+import { connect } from '../support/raw-client.ts'
 import { openDatabaseReader } from '../support/read-database.ts'
 import { afterEach, closeAfter, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
@@ -16,14 +16,9 @@ const messages = {
 }
 const chat = { model: 'gpt-4o', messages: [{ role: 'user', content: 'Hello' }] }
 
-interface Streaming {
-  readonly client: RawConnection
-  readonly requestId: Promise<string>
-}
-
 let begun = 0
 
-async function begin(path: string, body: unknown, simulate: string): Promise<Streaming> {
+async function begin(path: string, body: unknown, simulate: string) {
   const text = JSON.stringify(body)
   const name = `begun-${++begun}`
   const head = [

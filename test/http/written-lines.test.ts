@@ -24,13 +24,8 @@ test('the Date header follows the clock, even if it was set back', () => {
     assert.equal(dateLine(nowMs), `Date: ${new Date(nowMs).toUTCString()}\r\n`)
 })
 
-interface Pair {
-  readonly near: Socket
-  readonly far: Socket
-}
-
 /** Two ends of a real connection. The far end is not reading yet. */
-async function openPair(t: TestContext): Promise<Pair> {
+async function openPair(t: TestContext) {
   const server = createServer({ pauseOnConnect: true }).listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as { port: number }

@@ -26,12 +26,7 @@ const REPLY = JSON.stringify({
 const CHAT_REPLY = `HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: ${REPLY.length}\r\n\r\n${REPLY}`
 for (const upstream of [shared, own]) upstream.answer(() => [{ send: CHAT_REPLY }])
 
-interface Account {
-  readonly id: string
-  readonly key: string
-}
-
-async function createAccount(name: string, fields: object = {}): Promise<Account> {
+async function createAccount(name: string, fields: object = {}) {
   const { id } = await gateway.manage('POST', '/gateway/v1/accounts', { name, ...fields })
   const { key } = await gateway.manage('POST', `/v1/keys?account=${id}`, { name: `key of ${name}` })
   return { id: String(id), key: String(key) }

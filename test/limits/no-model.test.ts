@@ -135,19 +135,13 @@ function requestOf({ reads }: Endpoint, model: unknown, stream: boolean): Reques
   return { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }
 }
 
-interface Called {
-  readonly status: number
-  readonly sent: boolean
-  readonly requestId: string
-}
-
 async function call(
   gateway: TestGateway,
   key: string,
   endpoint: Endpoint,
   init: RequestInit,
   answer: Buffer,
-): Promise<Called> {
+) {
   const before = upstream.requestCount
   upstream.answer(() => [{ send: answer }])
   const path = endpoint.template.replace(/\{[^}]+\}/g, 'some_id')

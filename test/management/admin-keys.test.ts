@@ -5,13 +5,7 @@ import { closeAfter, test } from '../support/suite.ts'
 const gateway = await startGateway()
 closeAfter(gateway)
 
-interface Answer {
-  readonly status: number
-  readonly code: string | undefined
-  readonly json: Record<string, unknown>
-}
-
-async function send(key: string, method: string, path: string, body?: unknown): Promise<Answer> {
+async function send(key: string, method: string, path: string, body?: unknown) {
   const response = await fetch(gateway.url + path, {
     method,
     headers: { authorization: `Bearer ${key}` },

@@ -13,12 +13,7 @@ const balance = async () => (await ask('GET', '/gateway/v1/balance')).body
 const nanosOf = (value: unknown): number => Math.round(Number(value) * 1e9)
 const NONE = 'req_01ARZ3NDEKTSV4RRFFQ69G5FAV'
 
-interface Made {
-  readonly id: string
-  readonly costUsd: number
-}
-
-async function call(simulate = 'usage={"input_tokens":1000,"output_tokens":10}'): Promise<Made> {
+async function call(simulate = 'usage={"input_tokens":1000,"output_tokens":10}') {
   const response = await send(simulate)
   await response.arrayBuffer()
   return {

@@ -1,12 +1,6 @@
 import { readFileSync } from 'node:fs'
 import type { Effect } from './documented-requests.ts'
 
-interface Limits {
-  readonly window: number
-  readonly output: number
-  readonly audio: boolean
-}
-
 interface Listed {
   readonly id: string
   readonly mode?: string
@@ -31,7 +25,7 @@ export function modelsOf(provider: string, ...modes: string[]): readonly string[
 /** The limits of image models as an operator configures them; no list has them. */
 export const IMAGE_LIMITS = { context_window_tokens: 30_000, max_output_tokens: 6_240 }
 
-function limitsOf(id: string): Limits {
+function limitsOf(id: string) {
   const model = listed.find((each) => each.id === id)
   return {
     window: model?.context_window_tokens ?? IMAGE_LIMITS.context_window_tokens,
