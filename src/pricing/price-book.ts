@@ -70,15 +70,13 @@ export function findModel(version: PriceVersion, name: string | null): ModelPric
   return fineTuned === undefined ? null : (version.names.get(fineTuned) ?? null)
 }
 
-const byVersion = new Intl.Collator('en', { numeric: true })
-
 /** The model, or the pattern ending in `*`, that an unknown name probably means; null if none is similar. */
 export function suggestModel(names: Iterable<string>, name: string): string | null {
   const isPattern = name.endsWith('*')
   const text = isPattern ? name.slice(0, -1) : name
   const all = [...names]
   const longer = isPattern ? [] : all.filter((each) => each.startsWith(`${name}-`))
-  if (longer.length > 0) return longer.sort(byVersion.compare).at(-1) ?? null
+  if (longer.length > 0) return longer.sort().at(-1) ?? null
   // Compare a pattern with the beginning of each name, in the same length.
   const known = new Set(all.map((each) => (isPattern ? each.slice(0, text.length) : each)))
   const nearest = nearestName(text, [...known], Math.min(3, Math.floor(text.length / 3)))
