@@ -139,10 +139,13 @@ export function createSettler(parts: SettlerParts) {
       async function replayInTurn(): Promise<void> {
         for (const closing of toCome) {
           replaysToCome -= 1
+          let isRetried = false
           const first = await begin(closing, ({ booked }) => {
-            if (booked) onBooked(closing)
+            // If the answer to the first attempt was lost, that attempt may have booked it.
+            if (booked || isRetried) onBooked(closing)
           })
           if ('atLast' in first) {
+            isRetried = true
             await first.atLast.catch((error: unknown) => {
               gone ||= error instanceof StoreGone
             })

@@ -101,7 +101,10 @@ export class CallCounts {
 
   /** Counts a call of an earlier process. Reads its record, because a closing has no surface or requested model. */
   async replayed(closing: CallClosing, store: Pick<Store, 'getCall'>): Promise<void> {
-    const call = await store.getCall(closing.requestId).catch(() => null)
+    const read = () => store.getCall(closing.requestId)
+    const call = await read()
+      .catch(read)
+      .catch(() => null)
     if (call === null) return
     const { overheadMs, upstreamMs } = closing
     this.settled(call.surface, call.modelAsked, closing, { overheadMs, upstreamMs: upstreamMs ?? 0 })

@@ -163,3 +163,23 @@ test('settlements of an earlier process are sent once each, a few at a time, and
   assert.equal(booked.length, 0, 'they were in the ledger before')
   assert.deepEqual([...new Set(asked.values())], [1])
 })
+
+test('a replayed settlement whose first answer was lost is counted, because that attempt may have booked it', async () => {
+  let attempts = 0
+  const settler = createSettler({
+    store: {
+      async settle() {
+        attempts += 1
+        if (attempts === 1) throw new StoreUnavailable('the answer was lost')
+        return { ...SETTLED, booked: false }
+      },
+    },
+    watch: createSettlementWatch(),
+    spool: null,
+    log: createLogLines().log,
+  })
+  const booked: CallClosing[] = []
+  await settler.replay([closingOf('req_1')], (closing) => booked.push(closing))
+  assert.equal(attempts, 2)
+  assert.equal(booked.length, 1)
+})
