@@ -84,7 +84,7 @@ export function ambiguityFor(endpoint: Endpoint | null, facts: RequestFacts): Am
 function unreadPart({ kind, body: { model } }: RequestFacts, { reads }: Endpoint): string | null {
   if (kind === 'form' && reads !== 'multipart') return 'The body is a form. Send JSON to this endpoint.'
   const isLong = model === UNREAD || (typeof model === 'string' && model.length > MODEL_NAME_CHARS_MAX)
-  return isLong ? `"model" is longer than ${MODEL_NAME_CHARS_MAX} characters. Check the name.` : null
+  return isLong ? `"model" must have at most ${MODEL_NAME_CHARS_MAX} characters. Check the name.` : null
 }
 
 /** A member of a type that some servers convert and others refuse, or null. We cannot know what is metered. */
