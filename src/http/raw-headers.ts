@@ -10,11 +10,9 @@ export function ownText(part: string): string {
 export function serialiseHeaders(lines: readonly string[]): string {
   let text = ''
   for (let i = 0; i < lines.length; i += 2) {
-    const name = lines[i] ?? ''
-    const value = lines[i + 1] ?? ''
-    if (UNSENDABLE.test(name) || UNSENDABLE.test(value))
-      throw new Error(`a header line cannot be sent: ${name}`)
-    text += `${name}: ${value}\r\n`
+    const line = `${lines[i] ?? ''}: ${lines[i + 1] ?? ''}`
+    if (UNSENDABLE.test(line)) throw new Error(`a header line cannot be sent: ${lines[i]}`)
+    text += `${line}\r\n`
   }
   return text
 }

@@ -45,6 +45,28 @@ test('commands of one turn, or that arrive during a batch, share a batch up to i
   await lane.close()
 })
 
+test('a batch waits for four turns of the event loop at most, and only while each adds a command', async () => {
+  const { lane, batch } = laneUnderTest({ batchMax: 10 })
+  const words = ['b', 'c', 'd', 'e', 'f']
+  const asked: Promise<string>[] = []
+  setImmediate(function askNext() {
+    const word = words.shift()
+    if (word === undefined) return
+    asked.push(lane.ask(word))
+    setImmediate(askNext)
+  })
+  asked.push(lane.ask('a'))
+  const one = await batch(0)
+  assert.deepEqual(one.batch, ['a', 'b', 'c', 'd', 'e'])
+  const late = lane.ask('g')
+  one.answer()
+  const two = await batch(1)
+  assert.deepEqual(two.batch, ['g', 'f'])
+  two.answer()
+  assert.deepEqual(await Promise.all([...asked, late]), ['A', 'B', 'C', 'D', 'E', 'F', 'G'])
+  await lane.close()
+})
+
 test('an invalid command fails alone', async () => {
   const lane = createBatcher<string, string>({
     async send(batch) {
