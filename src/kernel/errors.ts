@@ -27,28 +27,28 @@ const ROWS = {
   invalid_api_key:
     '401 client never: The key is missing, malformed, unknown, revoked, expired, or of the wrong kind.',
   budget_exceeded:
-    '402 client never: A budget of the key or of its account is exhausted. `error.details` says how much was spent and when the budget resets.',
+    '402 client never: A budget of the key or of its account is exhausted. `error.details` contains the spend and the time at which the budget resets.',
   batch_exceeds_budget:
-    '402 client never: The batch is too expensive: all of its lines except the most expensive one must fit into every budget and the credit. `error.details.needed_usd` is the amount that they need. Split the batch.',
+    '402 client never: The batch is too expensive. All of its lines except the most expensive one must fit into each budget and into the credit. `error.details.needed_usd` is the sum of these lines. Split the batch.',
   model_not_allowed:
-    '403 client never: The key may not use this model, or the request does not say which models it will use. The message names the allowed models.',
+    '403 client never: The key may not use this model, or the gateway cannot know which models the request will use. The message names the allowed models.',
   account_suspended: '403 client never: The account of the key is suspended. The operator can resume it.',
   shared_upstream:
-    '403 operator never: The endpoint lists objects that several accounts store under one upstream credential. Give the account its own credential.',
+    '403 operator never: Several accounts store objects under the same upstream credential, and this endpoint lists them. Give the account its own credential.',
   admin_key_required: '403 client never: This endpoint needs an admin key, not an API key.',
   insufficient_role:
     '403 client never: The role of the admin key does not permit this request. The message names the role that does.',
   endpoint_not_allowed:
-    '403 operator never: The operator has turned off endpoints that show or store objects of the shared upstream account (setting `stateful`).',
+    '403 operator never: The operator has turned off the endpoints that show or store objects under the shared upstream credential (setting `stateful`).',
   not_found: '404 client never: The endpoint or the object does not exist.',
   model_not_priced:
-    '404 operator never: The model has no price in this gateway yet, so the gateway cannot apply the limits of the key. Add the price in a price overlay.',
+    '404 operator never: The model has no price in this gateway, so the gateway cannot apply the limits of the key. Check the name of the model, or add its price in a price overlay.',
   endpoint_not_metered:
-    '404 operator never: The gateway cannot meter the endpoint, so it cannot apply the limits of the key. Or the path misspells a paid endpoint, which the message names.',
+    '404 operator never: The gateway cannot meter calls to this path, so it cannot apply the limits of the key. If the path resembles the path of a paid endpoint, the message names that endpoint.',
   batch_file_unknown:
-    '404 client never: This key did not upload the file of the batch through this gateway, or the gateway could not read its lines. So it cannot apply the limits of the key.',
+    '404 client never: This key did not upload the file of the batch through this gateway, or the gateway could not read the lines of the file. So the gateway cannot apply the limits of the key.',
   minting_refused:
-    '404 operator never: The endpoint issues an upstream credential, which would still work after the key is revoked.',
+    '404 operator never: The endpoint issues an upstream credential. This credential would still work after the key is revoked.',
   method_not_allowed:
     '405 client never: The endpoint does not support this method. No endpoint supports TRACE or CONNECT.',
   request_timeout: '408 client safe: The head or body of the request stalled or was too slow.',
@@ -58,8 +58,8 @@ const ROWS = {
     '409 operator never: Enforcing credit while the balance is 0 or less would refuse every call. Add credit first, or send `force`.',
   last_operator_key: '409 operator never: The last operator key cannot be revoked. Create another one first.',
   not_settled:
-    '409 client safe 1: The batch or response cannot be deleted until its cost is known, or the file may hold the results of an open batch. Nothing was sent upstream.',
-  body_too_large: '413 client never: The request body is too large, or its decompressed size is.',
+    '409 client safe 1: A batch or response cannot be deleted before its cost is known. A file cannot be deleted while it may contain the results of an open batch. Nothing was sent upstream.',
+  body_too_large: '413 client never: The request body is too large before or after decompression.',
   expectation_failed: '417 client never: The header `Expect` has a value other than `100-continue`.',
   websocket_not_supported: '426 gateway never: The endpoint does not support WebSockets. Use HTTP.',
   budget_held:

@@ -18,39 +18,40 @@ const SURFACE_TITLES: Readonly<Record<Surface, string>> = {
 const KINDS: readonly (readonly [title: string, about: string, has: (endpoint: Endpoint) => boolean])[] = [
   [
     'Metered',
-    'These calls cost what the usage in the reply costs ([details](BILLING.md#every-paid-endpoint)).',
+    'The cost of these calls is computed from the usage in the reply ([details](BILLING.md#every-paid-endpoint)).',
     ({ billing, method }) => billing === 'metered' && method !== 'WS',
   ],
   [
     'Metered later',
-    'These calls create a batch, which is charged when it has ended ([costs that come later](BILLING.md#costs-that-come-later)). With ' +
-      '`"deferred": {"poll": false}`, batches are not metered. A limited key can create a Chat batch only from a file that it ' +
-      'uploaded through this gateway in one request; otherwise it gets 404 `batch_file_unknown`.',
+    'These calls create a batch. The gateway charges the batch when it has ended ([details](BILLING.md#costs-that-come-later)). If you ' +
+      'set `"deferred": {"poll": false}`, batches are not metered. To create a Chat batch with a limited key, upload its file ' +
+      'through this gateway, with the same key and in one request. Otherwise the call gets 404 `batch_file_unknown`.',
     ({ makes }) => makes !== undefined,
   ],
   [
     'Not metered',
-    'The replies of these endpoints do not state their cost. Limited keys get 404 `endpoint_not_metered`. Calls with other keys ' +
+    'The replies of these endpoints do not report the usage. Limited keys get 404 `endpoint_not_metered`. Calls with other keys ' +
       'cost 0, and are flagged `unpriced`. To refuse these calls to every key, or to no key, set ' +
-      '[`pricing.unpriced`](CONFIGURATION.md#the-configuration-file). Upstream shut down videos on 2026-09-24 and Assistants on ' +
+      '[`pricing.unpriced`](CONFIGURATION.md#the-configuration-file). OpenAI shut down videos on 2026-09-24 and Assistants on ' +
       '2026-08-26.',
     ({ billing, method, makes }) =>
       makes === undefined && (billing === 'deferred' || billing === 'unmeterable') && method !== 'WS',
   ],
   [
     'Refused to every key',
-    'These endpoints issue upstream credentials. Every key gets 404 `minting_refused`, unless you set `"minting": "pass"`.',
+    'These endpoints issue credentials of the provider. Every key gets 404 `minting_refused`, unless you set `"minting": "pass"`.',
     ({ billing }) => billing === 'mints_credential',
   ],
   [
     'Sockets',
-    'These paths accept [WebSockets](TRANSPARENCY.md#websockets). `/v1/realtime` is metered with `?model=` and without `call_id` and `intent`.',
+    'These paths accept [WebSockets](TRANSPARENCY.md#websockets). `/v1/realtime` is metered if the query contains `model`, but neither ' +
+      '`call_id` nor `intent`.',
     ({ method }) => method === 'WS',
   ],
   [
     'Free',
-    'These calls cost nothing, and work with an exhausted budget. *Stored* means that the endpoint shows or changes objects under the ' +
-      'upstream credential.',
+    'These calls cost nothing. They also work if the budget is exhausted. *Stored* means that the endpoint shows or changes objects ' +
+      'that the provider stores for the gateway’s provider key.',
     ({ billing }) => billing === 'free',
   ],
 ]
@@ -67,9 +68,12 @@ export function endpointTables(): string {
   const lines = [
     '## Every endpoint',
     '',
-    `These are the ${templates.size} paths that the official SDKs call. Some paths exist in both APIs: such a request goes to Messages if it`,
-    'has `anthropic-version` or `x-api-key`, else to Chat. Keys without limits can also call paths that are in no table. Limited keys',
-    'get 404 `endpoint_not_metered` for these paths, unless the method is GET, HEAD or OPTIONS.',
+    `These are the ${templates.size} paths that the official SDKs call. Some paths exist in both APIs. A request to such a path goes to`,
+    'Messages if it has the header `anthropic-version` or `x-api-key`, and otherwise to Chat.',
+    '',
+    'A *limited key* has a budget or an allowlist, or its account has a budget or enforced credit. Keys without limits can also call',
+    'paths that are in no table. For limited keys, these paths answer 404 `endpoint_not_metered`, unless the method is GET, HEAD or',
+    'OPTIONS.',
     '',
   ]
   for (const [title, about, has] of KINDS) {
