@@ -90,7 +90,7 @@ export function createSettler(parts: SettlerParts) {
       if (cause instanceof StoreRefused) {
         // Without a spool this log line is the only trace of the bill.
         const details = { request, costNanos: String(closing.costNanos), cause: cause.message }
-        log.error(details, 'the store refused a settlement')
+        log.error(details, 'the database refused a settlement')
         await spool?.refuse(closing, cause.message)
         // Close the hold here: the caller may be gone, and the hold would stay until the next start. A missing call has
         // no hold.

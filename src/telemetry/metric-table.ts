@@ -89,7 +89,7 @@ const ofSurfaces = (histogram: (surface: Surface) => Histogram) =>
 export const METRICS: readonly Metric[] = [
   counter(
     'tollgate_calls_total{surface,model,status_class}',
-    "Calls that this node admitted and closed, by upstream's status (none: no answer).",
+    "Calls that this node admitted and closed, by upstream's status (none: upstream did not answer).",
     (from) =>
       ofModels(from, ({ calls }) =>
         by(
@@ -100,18 +100,18 @@ export const METRICS: readonly Metric[] = [
   ),
   counter(
     'tollgate_tokens_total{surface,model,kind}',
-    'Tokens of those calls: input, output, cache_read or cache_write. Each token is of one kind.',
+    'Tokens of closed calls: input, output, cache_read or cache_write. Each token is of one kind.',
     (from) =>
       ofModels(from, ({ input, output, cacheRead, cacheWrite }) =>
         by('kind', Object.entries({ input, output, cache_read: cacheRead, cache_write: cacheWrite })),
       ),
   ),
-  counter('tollgate_cost_usd_total{surface,model}', 'Cost of those calls.', (from) =>
+  counter('tollgate_cost_usd_total{surface,model}', 'Cost of closed calls, after the discount.', (from) =>
     ofModels(from, ({ costNanos }) => only(usd(costNanos))),
   ),
   counter(
     'tollgate_list_cost_usd_total{surface,model}',
-    'The same at list prices, before the discount.',
+    'List cost of closed calls, before the discount.',
     (from) => ofModels(from, ({ listNanos }) => only(usd(listNanos))),
   ),
   counter(
@@ -132,7 +132,7 @@ export const METRICS: readonly Metric[] = [
   ),
   histogram(
     'tollgate_overhead_seconds{surface}',
-    'Time of a call that it does not spend upstream: reading, waiting for a budget, admission and settlement.',
+    'Time that a call spends in the gateway: reading, waiting for a budget, admission and settlement.',
     ({ counts }) => ofSurfaces((surface) => counts.surfaces[surface].overheadSeconds),
   ),
   histogram(
@@ -142,7 +142,7 @@ export const METRICS: readonly Metric[] = [
   ),
   gauge(
     'tollgate_calls_in_flight',
-    'Calls of this node that are upstream now, and standing reservations of open WebSockets.',
+    'Calls of this node that run upstream now, plus standing reservations of open WebSockets.',
     ({ inFlight }) => only(inFlight.count),
   ),
   gauge(
@@ -175,17 +175,17 @@ export const METRICS: readonly Metric[] = [
   ),
   gauge(
     'tollgate_store_queue',
-    'Commands of this node that wait for the previous batch. When the queue is full, calls are refused with store_unavailable.',
+    'Database commands of this node that wait for the previous batch. If the queue is full, calls are refused with store_unavailable.',
     ({ load }) => only(load.waiting),
   ),
   histogram(
     'tollgate_store_batch_calls',
-    'Admissions and settlements that shared one transaction.',
+    'Number of admissions and settlements in one transaction.',
     ({ load }) => only(load.batchCalls),
   ),
   histogram(
     'tollgate_store_commit_seconds',
-    'Duration of a transaction of admissions and settlements: with SQLite its fsync, with PostgreSQL the round trip and its locks.',
+    'Duration of a transaction of admissions and settlements. It includes the fsync (SQLite), or the round trip and the wait for locks (PostgreSQL).',
     ({ load }) => only(load.commitSeconds),
   ),
   gauge(
@@ -195,7 +195,7 @@ export const METRICS: readonly Metric[] = [
   ),
   gauge(
     'tollgate_upstream_connections{surface,state}',
-    'Open connections to upstream: busy ones carry a call or are being made for one, idle ones wait for the next.',
+    'Open connections to upstream. A busy connection carries a call, or is being opened for a call. An idle one waits for the next call.',
     ({ connections }) =>
       SURFACE_NAMES.flatMap((surface) =>
         Object.entries(connections(surface) ?? {}).map(([state, value]) => ({
@@ -209,7 +209,7 @@ export const METRICS: readonly Metric[] = [
   ),
   gauge(
     'tollgate_build_info{version,node}',
-    'The version of the gateway and of the Node.js it runs on.',
+    'The versions of the gateway and of Node.js.',
     () => [{ labels: { version: VERSION, node: process.version }, value: 1 }],
   ),
 ]

@@ -106,7 +106,7 @@ test('a settlement that the store refuses is set aside and logged, and the calle
     StoreRefused,
   )
   assert.deepEqual(story, ['a StoreRefused', 'a put aside: there is no call', 'a StoreRefused'])
-  assert.deepEqual(lines, ['error: the store refused a settlement'])
+  assert.deepEqual(lines, ['error: the database refused a settlement'])
   assert.equal(settler.waiting, 0)
 })
 
