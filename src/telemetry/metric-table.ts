@@ -137,7 +137,7 @@ export const METRICS: readonly Metric[] = [
   ),
   histogram(
     'tollgate_upstream_seconds{surface}',
-    'From sending a call upstream to the end of its reply.',
+    'Time from sending a call upstream to the end of its reply.',
     ({ counts }) => ofSurfaces((surface) => counts.surfaces[surface].upstreamSeconds),
   ),
   gauge(
