@@ -31,8 +31,8 @@ const KINDS: readonly (readonly [title: string, about: string, has: (endpoint: E
   [
     'Not metered',
     'The replies of these endpoints do not report the usage. Limited keys get 404 `endpoint_not_metered`. Calls with other keys ' +
-      'cost 0, and are flagged `unpriced`. To refuse these calls to every key, or to no key, set ' +
-      '[`pricing.unpriced`](CONFIGURATION.md#the-configuration-file). OpenAI shut down videos on 2026-09-24 and Assistants on ' +
+      'cost 0, and are flagged `unpriced`. With the setting [`pricing.unpriced`](CONFIGURATION.md#the-configuration-file), you can ' +
+      'refuse these calls to all keys, or allow them to all keys. OpenAI shut down videos on 2026-09-24 and Assistants on ' +
       '2026-08-26.',
     ({ billing, method, makes }) =>
       makes === undefined && (billing === 'deferred' || billing === 'unmeterable') && method !== 'WS',
