@@ -207,9 +207,7 @@ export const METRICS: readonly Metric[] = [
   gauge('tollgate_price_book_info{version}', 'The price version in use on this node.', ({ counts, nowMs }) =>
     by('version', [[counts.priceVersionAt(nowMs()).id, 1]]),
   ),
-  gauge(
-    'tollgate_build_info{version,node}',
-    'The versions of the gateway and of Node.js.',
-    () => [{ labels: { version: VERSION, node: process.version }, value: 1 }],
-  ),
+  gauge('tollgate_build_info{version,node}', 'The versions of the gateway and of Node.js.', () => [
+    { labels: { version: VERSION, node: process.version }, value: 1 },
+  ]),
 ]
