@@ -37,8 +37,11 @@ export const LONGEST: readonly string[] = [
   'store/postgres.test',
   'crash',
   'sqlite-simulation',
+  'hostile',
+  'test/dashboard',
+  'deploy',
   'sockets',
   'limits',
   'cli',
-  'test/dashboard',
+  'export-memory',
 ]

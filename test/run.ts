@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { globSync, statfsSync, statSync } from 'node:fs'
 import { enableCompileCache } from 'node:module'
 import { join, relative, resolve } from 'node:path'
@@ -12,13 +14,16 @@ import { scaled } from './support/scale.ts'
 import { runPool, type TestProcess } from './support/test-pool.ts'
 import { serveTollgate } from './support/tollgate-process.ts'
 
-/** `node test/run.ts [sqlite|postgres] [area|file …]`: named files run on SQLite by default. */
+/**
+ * `node test/run.ts [sqlite|postgres] [area|file …]`: named files run on SQLite by default.
+ * `node test/run.ts --check` runs `npm run check`, then all files.
+ */
 
 const STORES = { sqlite: 'SQLite', postgres: 'PostgreSQL' } as const
 type StoreName = keyof typeof STORES
 
-/** More than the two cores of a small machine, because browsers, clusters and PostgreSQL mostly wait. */
-const CONCURRENCY = 4
+/** More than the two cores of a small machine: four processes left them idle for a fifth of the time. */
+const CONCURRENCY = 6
 
 /** The longest test takes 30 seconds; a busy machine is ten times slower. */
 const TEST_TIMEOUT_MS = scaled(300_000, 3_600_000)
@@ -57,7 +62,11 @@ function useMemoryForFiles(): void {
 }
 
 /** One process per area: starting one and loading a gateway takes longer than most files. */
-function processesOf(store: StoreName, files: readonly string[], env: NodeJS.ProcessEnv): TestProcess[] {
+function processesOf(
+  store: StoreName,
+  files: readonly string[],
+  browser: Promise<unknown> | undefined,
+): TestProcess[] {
   const isAlone = (file: string) => OWN_PROCESS.some((pattern) => pattern.test(file))
   const groups = files.filter(isAlone).map((file): [string, string[]] => [file, [file]])
   const areas = Map.groupBy(
@@ -75,8 +84,9 @@ function processesOf(store: StoreName, files: readonly string[], env: NodeJS.Pro
     name: `${name} [${STORES[store]}]`,
     suffix: ` [${STORES[store]}]`,
     file: join(root, 'test/support/run-files.ts'),
-    env: { ...env, TEST_STORE: store, TEST_FILES: JSON.stringify(members.map((file) => join(root, file))) },
+    env: { TEST_STORE: store, TEST_FILES: JSON.stringify(members.map((file) => join(root, file))) },
     weight: weigh(`${name} [${STORES[store]}]`, members),
+    waitsFor: members.some(usesBrowser) ? browser : undefined,
   }))
 }
 
@@ -92,7 +102,7 @@ async function runAll(processes: readonly TestProcess[]): Promise<boolean> {
   let passed = true
   async function* watched(): AsyncGenerator<TestEvent> {
     const execArgv = [`--test-timeout=${TEST_TIMEOUT_MS}`]
-    for await (const event of runPool(ordered, CONCURRENCY, SILENCE_MS, execArgv)) {
+    for await (const event of runPool(ordered, CONCURRENCY, SILENCE_MS, execArgv, ending.signal)) {
       if (event.type === 'test:fail') passed = false
       yield event
     }
@@ -111,13 +121,25 @@ async function compileGateway(environment: Environment): Promise<void> {
   await gateway.dispose()
 }
 
+/** Biome and tsc run while the browser is downloaded. */
+async function check(): Promise<void> {
+  const [code] = await once(spawn('npm', ['run', 'check'], { stdio: 'inherit' }), 'exit')
+  if (code !== 0) throw new Error('npm run check failed: no test was run')
+}
+
+const ending = new AbortController()
+
+/** Ends the processes that run tests, too. */
 function giveUp(error: unknown): never {
+  ending.abort()
   process.stderr.write(`${(error as Error).message}\n`)
   return process.exit(1)
 }
 
 useMemoryForFiles()
-const [first = '', ...others] = process.argv.slice(2)
+const given = process.argv.slice(2)
+const isChecked = given[0] === '--check'
+const [first = '', ...others] = isChecked ? [] : given
 const chosen = (['sqlite', 'postgres'] as const).filter((store) => store === first)
 const named = (chosen.length === 0 && first !== '' ? [first, ...others] : others).flatMap(filesOf)
 const all = globSync('test/**/*.test.ts', { cwd: root }).sort()
@@ -134,25 +156,23 @@ const files = [...rounds.values()].flat()
 const databases = 'test/support/postgres.ts'
 const needsPostgres =
   rounds.has('postgres') || files.some((file) => reaches(file, databases, 'test/support/test-store.ts'))
-const needsBrowser = files.some((file) => reaches(file, 'test/dashboard/find-browser.ts'))
-const given = process.env['TEST_POSTGRES_URL']
+const usesBrowser = (file: string) => reaches(file, 'test/dashboard/find-browser.ts')
 // Sources are compiled once, not in each process and thread.
-const { directory: NODE_COMPILE_CACHE } = enableCompileCache()
-// The search for a browser comes first: without one the run ends here with one message.
-const browser = needsBrowser ? await searchBrowser().catch(giveUp) : null
+process.env['NODE_COMPILE_CACHE'] = enableCompileCache().directory
+// The tests that need no browser start meanwhile. Without a browser the run ends with one message.
+const browser = files.some(usesBrowser)
+  ? searchBrowser().then((found) => {
+      process.env[BROWSER_VARIABLE] = JSON.stringify(found)
+    }, giveUp)
+  : undefined
+if (isChecked) await check().catch(giveUp)
 const [server] = await Promise.all([
-  given === undefined && needsPostgres ? startPostgres().catch(giveUp) : null,
-  isWhole ? compileGateway({ NODE_COMPILE_CACHE }) : null,
+  process.env['TEST_POSTGRES_URL'] === undefined && needsPostgres ? startPostgres().catch(giveUp) : null,
+  isWhole ? compileGateway({ NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] }) : null,
 ])
-const postgresUrl = server?.url ?? given
-const env = {
-  ...process.env,
-  ...(postgresUrl === undefined ? {} : { TEST_POSTGRES_URL: postgresUrl }),
-  ...(browser === null ? {} : { [BROWSER_VARIABLE]: JSON.stringify(browser) }),
-  NODE_COMPILE_CACHE,
-}
+if (server !== null) process.env['TEST_POSTGRES_URL'] = server.url
 try {
-  const processes = [...rounds].flatMap(([store, members]) => processesOf(store, members, env))
+  const processes = [...rounds].flatMap(([store, members]) => processesOf(store, members, browser))
   if (!(await runAll(processes))) process.exitCode = 1
 } finally {
   await server?.stop()

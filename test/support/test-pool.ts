@@ -10,6 +10,8 @@ export interface TestProcess {
   readonly suffix: string
   /** Heavier processes start first. */
   readonly weight: number
+  /** The process starts when this resolves; meanwhile lighter ones start. */
+  readonly waitsFor?: Promise<unknown> | undefined
 }
 
 type Summary = Extract<TestEvent, { type: 'test:summary' }>['data']
@@ -23,38 +25,49 @@ export async function* runPool(
   concurrency: number,
   silenceMs: number,
   execArgv: readonly string[],
+  end?: AbortSignal,
 ): AsyncGenerator<TestEvent> {
   const startedMs = performance.now()
   const times: Record<string, number> = {}
   const begun = processes.map(() =>
     Promise.withResolvers<{ events: AsyncIterable<TestEvent>; suffix: string }>(),
   )
-  const left = [...processes]
+  const left = new Set(processes)
+  const ready = new Set(processes.filter(({ waitsFor }) => waitsFor === undefined))
   let running = 0
+  const start = (next: TestProcess) => {
+    running += 1
+    const hanging = new AbortController()
+    const signal = AbortSignal.any([hanging.signal, ...(end === undefined ? [] : [end])])
+    const env = { ...process.env, ...next.env }
+    const events = run({ files: [next.file], env, execArgv: [...execArgv], signal })
+    const beganMs = performance.now()
+    const silence = setTimeout(() => {
+      hanging.abort(new Error(`no report for ${silenceMs / 1_000} s: the process was ended`))
+    }, silenceMs)
+    for (const report of ['test:start', 'test:pass', 'test:fail'] as const)
+      events.on(report, () => silence.refresh())
+    events.on('test:summary', ({ file }: Summary) => {
+      if (file !== undefined) return
+      clearTimeout(silence)
+      running -= 1
+      times[next.name] = Math.round(performance.now() - beganMs)
+      startSome()
+    })
+    const nth = processes.length - left.size - 1
+    begun[nth]?.resolve({ events: events as AsyncIterable<TestEvent>, suffix: next.suffix })
+  }
   const startSome = () => {
-    while (running < concurrency) {
-      const next = left.shift()
-      if (next === undefined) return
-      running += 1
-      const hanging = new AbortController()
-      const { signal } = hanging
-      const events = run({ files: [next.file], env: next.env, execArgv: [...execArgv], signal })
-      const beganMs = performance.now()
-      const silence = setTimeout(() => {
-        hanging.abort(new Error(`no report for ${silenceMs / 1_000} s: the process was ended`))
-      }, silenceMs)
-      for (const report of ['test:start', 'test:pass', 'test:fail'] as const)
-        events.on(report, () => silence.refresh())
-      events.on('test:summary', ({ file }: Summary) => {
-        if (file !== undefined) return
-        clearTimeout(silence)
-        running -= 1
-        times[next.name] = Math.round(performance.now() - beganMs)
-        startSome()
-      })
-      const nth = processes.length - left.length - 1
-      begun[nth]?.resolve({ events: events as AsyncIterable<TestEvent>, suffix: next.suffix })
+    for (const next of left) {
+      if (running === concurrency) return
+      if (ready.has(next) && left.delete(next)) start(next)
     }
+  }
+  for (const each of processes) {
+    void each.waitsFor?.then(() => {
+      ready.add(each)
+      startSome()
+    })
   }
   startSome()
 
