@@ -51,19 +51,30 @@ test('an account page lists spend by key, and each sum opens its calls', async (
 })
 
 test('a call in flight shows its reservation, and a waiting one the budget that it waits for', async () => {
-  const { key } = await gateway.createKey('narrow', { monthly_budget_usd: 0.0008, budget_mode: 'exact' })
-  const slow = { simulate: 'delay=12000', key }
-  const running = [bench.call('/v1/messages', hello, slow), bench.call('/v1/messages', hello, slow)]
+  const { id, key } = await gateway.createKey('narrow', { monthly_budget_usd: 0.0008, budget_mode: 'exact' })
+  const leaving = new AbortController()
+  const left = assert.rejects(
+    fetch(`${gateway.url}/v1/messages`, {
+      method: 'POST',
+      headers: { 'x-api-key': key, 'anthropic-version': '2023-06-01', 'x-simulator': 'delay=60000' },
+      body: JSON.stringify(hello),
+      signal: leaving.signal,
+    }),
+  )
   const page = await person.visit('/dashboard/requests?state=in_flight&live=1')
   await page.locator('tbody tr', { hasText: 'narrow' }).getByRole('cell').first().getByRole('link').click()
   await page.getByText('It is in flight.').waitFor()
   await page.getByRole('definition').getByText('+ $0.0009 reserved').waitFor()
+  const waiting = bench.call('/v1/messages', hello, { key })
   await page.goto(`${gateway.url}/dashboard/requests?state=waiting&live=1`)
   await page.locator('tbody tr', { hasText: 'narrow' }).getByRole('cell').first().getByRole('link').click()
   await page.getByText('It waits until calls in front of it release what they reserved.').waitFor()
   await page.getByRole('definition').getByText('+ $0.0009 reserved').waitFor()
   assert.deepEqual(await violationsOf(page), [])
-  await Promise.all(running)
+  await manage('PATCH', `/v1/keys/${id}`, { monthly_budget_usd: 1 })
+  assert.equal((await waiting).status, 200)
+  leaving.abort()
+  await left
   await page.getByRole('region', { name: 'Bill' }).waitFor()
 })
 
