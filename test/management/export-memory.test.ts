@@ -3,15 +3,14 @@ import { startSimulator } from '../../simulator/start-simulator.ts'
 import { fillLog } from '../support/fill-log.ts'
 import { startMeasuredGateway } from '../support/measured-gateway.ts'
 import { closeAfter, test } from '../support/suite.ts'
-import { testStore } from '../support/test-store.ts'
 
 const MiB = 1024 * 1024
-/** 83 MiB of NDJSON. On PostgreSQL there is no store thread, and fewer rows show in memory. */
-const ROWS = testStore === 'sqlite' ? 100_000 : 60_000
+/** 50 MiB of NDJSON. */
+const ROWS = 60_000
 const HELD_MAX = 12 * MiB
 /** Counted after the first tenth of the export: a heap reaches its size only with use. */
 const GROWTH_MAX = 128 * MiB
-const TOKENS = 400
+const TOKENS = 200
 
 const simulator = await startSimulator({ chatKey: 'pc' })
 const gateway = await startMeasuredGateway({ TOLLGATE_CHAT_URL: simulator.chatUrl, TOLLGATE_CHAT_KEY: 'pc' })
