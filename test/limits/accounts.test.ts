@@ -111,6 +111,7 @@ test('accounts on a shared credential cannot list stored objects, and have separ
     const { status, code } = await call(key, path)
     assert.deepEqual([status, code], [403, 'shared_upstream'], path)
   }
+  assert.equal((await call(gateway.apiKey, '/v1/files')).code, 'shared_upstream', 'the first account')
   assert.equal(shared.requestCount, before)
   for (const path of ['/v1/models', '/v1/models/gpt-4o-mini', '/v1/files/file-1', '/v1/responses/resp_1'])
     assert.equal((await call(key, path)).status, 200, path)

@@ -266,6 +266,21 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
     assert.equal(await reasonOf(store, 'now', NOON), 'expired_key')
   })
 
+  test('the sockets of a key may stay open while it is usable and its account is active', async (subject) => {
+    const { store } = subject
+    await subject.addAccount('acme')
+    await addKey(store, 'a', { accountId: 'acme', expiresAtMs: NOON + 9 })
+    const mayCall = (atMs = NOON) => store.mayCall('key_a', atMs)
+    assert.deepEqual([await mayCall(), await mayCall(NOON + 9)], [true, false])
+    assert.equal(await store.mayCall('key_b', NOON), false)
+    for (const status of ['suspended', 'active'] as const) {
+      await store.updateAccount('acme', { status }, SYSTEM, NOON)
+      assert.equal(await mayCall(), status === 'active')
+    }
+    await store.revokeKey('acme', 'key_a', NOON, SYSTEM)
+    assert.equal(await mayCall(), false)
+  })
+
   test('a lookup tells API keys, admin keys and unknown keys apart', async (subject) => {
     const { store } = subject
     await addKey(store, 'a')

@@ -135,7 +135,10 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
     assert.equal(await store.countWaiting(), 1)
   })
 
-  test('an endpoint with many deliveries gets a few claims, so that others get theirs', async ({ store }) => {
+  test('an endpoint with many deliveries gets a few claims, and none while it is disabled', async ({
+    store,
+    exec,
+  }) => {
     await addWebhook(store, 'many')
     for (let i = 0; i < 20; i += 1) await addKey(store, `k${i}`, { createdAtMs: NOON })
     await addWebhook(store, 'few')
@@ -145,6 +148,9 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
     assert.deepEqual(await names([['wh_many', 2]]), ['wh_few', 'wh_many', 'wh_many'])
     assert.deepEqual(await names([['wh_many', 4]]), [])
     assert.deepEqual(await names([]), ['wh_many', 'wh_many', 'wh_many', 'wh_many'])
+    // An update of the endpoint would fail up to a thousand deliveries at once.
+    await exec('UPDATE webhook SET enabled = false')
+    assert.deepEqual(await names([]), [])
   })
 
   test('a failure at a former URL does not count, and the delivery is retried at the new URL', async ({
