@@ -213,7 +213,7 @@ async function ensureAdminKey(
     return null
   }
   // An admin key from the configuration is revoked when it is removed from the configuration.
-  await store.dropBootstrapKeys(SYSTEM, clock.nowMs())
+  await store.revokeBootstrapKeys(SYSTEM, clock.nowMs())
   if (await store.hasOperatorKey()) return null
   const key = mintKey(config.prefix, 'admin')
   // Write the file first. After a crash, a file with an unknown key is better than a usable key that nobody has seen.

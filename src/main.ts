@@ -253,7 +253,7 @@ async function serveFrom(
     reached: surroundings.reached ?? (() => {}),
   }
   const canWrite = createWriteProbe(() => store.probeWrite(), clock)
-  const isReady = async (): Promise<boolean> => ready && settler.isSound && (await canWrite())
+  const isReady = async (): Promise<boolean> => ready && settler.isDurable && (await canWrite())
   let currentBook = book
   let shipped: PriceBook | null = null
   const node: ServingNode = {
@@ -358,7 +358,7 @@ async function serveFrom(
   })
   const address = await server.listen(config.host, config.port)
   if (!gateway.isMaintenance) {
-    void settler.replay(spool?.left() ?? [], (closing) => void counts.replayed(closing, store))
+    void settler.replay(spool?.pending() ?? [], (closing) => void counts.replayed(closing, store))
     webhooks.start()
     if (config.deferredPoll) deferrals.start()
   }

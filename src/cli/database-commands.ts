@@ -58,7 +58,7 @@ async function auditStore(): Promise<void> {
   const snapshot = await openDatabaseSnapshot(config)
   const progress = createProgress('Calls audited')
   try {
-    const report = await audit(snapshot.ask, createRateAgain(), progress.show)
+    const report = await audit(snapshot.query, createRateAgain(), progress.show)
     progress.end()
     if (report.difference !== null) process.exitCode = 1
     await print(`${describeAudit(report)}Database: ${databaseLocation(config)}\n`)

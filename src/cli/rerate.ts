@@ -107,7 +107,7 @@ function timeOf(option: string, text: string): Time {
   return time
 }
 
-type RerateStore = Pick<Store, 'readSettledCalls' | 'bookRerates' | 'storePriceVersion'>
+type RerateStore = Pick<Store, 'readSettledCalls' | 'applyRerates' | 'storePriceVersion'>
 
 /** How long after its id a call may start: its body may be slow, or it may wait for a budget. */
 const START_AFTER_ID_MS = 24 * 60 * 60 * 1_000
@@ -167,7 +167,7 @@ async function book(
       stored.add(id)
     }
     for (let at = 0; at < changed.length; at += BOOKED_AT_ONCE) {
-      const booked = await store.bookRerates(changed.slice(at, at + BOOKED_AT_ONCE), systemClock.nowMs())
+      const booked = await store.applyRerates(changed.slice(at, at + BOOKED_AT_ONCE), systemClock.nowMs())
       calls += booked.calls
       nanos += booked.nanos
       await pause(PAUSE_MS)

@@ -82,7 +82,7 @@ export const checkPepper: Check = async ({ config, snapshot }) => {
   const location = config.pepper === null ? file : 'TOLLGATE_PEPPER'
   const opened = await snapshot.catch(() => undefined)
   if (opened === undefined) return skipped('the database cannot be read')
-  const known = opened === null ? undefined : (await opened.ask(PEPPER))[0]
+  const known = opened === null ? undefined : (await opened.query(PEPPER))[0]
   let pepper: Secret | null
   try {
     pepper = readPepper(config)

@@ -26,7 +26,7 @@ export const checkUpstreamKeys: Check = async ({ config }) => {
 /** Requests the model list of each account's own upstreams, with the account's keys. */
 export const checkAccountKeys: Check = async ({ config, snapshot }) => {
   const opened = await snapshot.catch(() => null)
-  const accounts = opened === null ? [] : await opened.ask(OWN_UPSTREAMS)
+  const accounts = opened === null ? [] : await opened.query(OWN_UPSTREAMS)
   if (accounts.length === 0) return []
   const pepper = readPepper(config)
   if (pepper === null) return skipped('keys of accounts: there is no pepper')
@@ -112,7 +112,7 @@ export const checkUnpricedModels: Check = async ({ config, nowMs, snapshot }) =>
   const opened = await snapshot.catch(() => null)
   if (opened === null) return skipped('there are no calls yet')
   const since = new Date(nowMs - WEEK_MS).toISOString().slice(0, 10)
-  const rows = await opened.ask(
+  const rows = await opened.query(
     sql`SELECT DISTINCT model FROM rollup WHERE day >= ${since} AND unpriced_requests > 0 ORDER BY model`,
   )
   const version = versionAt((await readPricing(config)).book, nowMs)

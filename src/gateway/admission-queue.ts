@@ -9,7 +9,7 @@ const FRONT_MAX = 256
 
 export type Turn = 'ask' | 'timed_out' | 'full' | 'left'
 
-export type Held = Extract<Admission, { kind: 'held' }>
+export type Blocked = Extract<Admission, { kind: 'blocked' }>
 
 /** One FIFO queue per budget and per account. Only the calls at the front ask the store again. */
 export class AdmissionQueues {
@@ -18,7 +18,7 @@ export class AdmissionQueues {
   readonly #accounts = new Map<string, Queue>()
   readonly entries = new Set<QueueEntry>()
   /** The last answer to a waiting call of each key, by the key's digest. */
-  readonly heldKeys = new Map<string, { held: Held; calls: number }>()
+  readonly blockedKeys = new Map<string, { blocked: Blocked; calls: number }>()
   closed = false
   #tickets = 0
 
@@ -38,8 +38,8 @@ export class AdmissionQueues {
     return this.#accounts.size > 0
   }
 
-  heldByAccount(accountId: string): Held | null {
-    return this.#accounts.get(accountId)?.held ?? null
+  blockedByAccount(accountId: string): Blocked | null {
+    return this.#accounts.get(accountId)?.blocked ?? null
   }
 
   settled(budgetId: string, accountId: string): void {
@@ -58,7 +58,7 @@ export class AdmissionQueues {
     for (const entry of [...this.entries]) entry.end('timed_out')
   }
 
-  queueOf({ by, budgetId, accountId }: Held): Queue {
+  queueOf({ by, budgetId, accountId }: Blocked): Queue {
     const isOfKey = by.limit === 'budget' && by.budget.scope === 'key'
     const [queues, id] = isOfKey ? [this.#budgets, budgetId] : [this.#accounts, accountId]
     return queues.get(id) ?? new Queue(queues, id)
@@ -83,9 +83,9 @@ export class QueueEntry {
     this.ticket = ticket
   }
 
-  get heldBefore(): Held | null {
+  get lastBlocked(): Blocked | null {
     if (this.#all.waiting === 0) return null
-    return this.#all.heldKeys.get(this.#keyName)?.held ?? null
+    return this.#all.blockedKeys.get(this.#keyName)?.blocked ?? null
   }
 
   get #keyName(): string {
@@ -93,10 +93,10 @@ export class QueueEntry {
   }
 
   /** Waits in the queue of the limit that blocks this call, until the store should be asked again. */
-  async turn(held: Held): Promise<Turn> {
+  async turn(blocked: Blocked): Promise<Turn> {
     if (this.#all.closed) this.#over ??= 'timed_out'
     if (this.#over !== null) return this.#over
-    const queue = this.#join(held)
+    const queue = this.#join(blocked)
     if (queue === null) return 'full'
     this.#deadline ??= setTimeout(() => this.end('timed_out'), this.#all.waitMs)
     const { promise, resolve } = Promise.withResolvers<Turn>()
@@ -127,16 +127,16 @@ export class QueueEntry {
     if (this.#deadline !== null) clearTimeout(this.#deadline)
     this.#queue?.remove(this, admitted)
     this.#queue = null
-    const { entries, heldKeys } = this.#all
+    const { entries, blockedKeys } = this.#all
     if (!entries.delete(this)) return
-    const noted = heldKeys.get(this.#keyName)
-    if (noted !== undefined && --noted.calls === 0) heldKeys.delete(this.#keyName)
+    const noted = blockedKeys.get(this.#keyName)
+    if (noted !== undefined && --noted.calls === 0) blockedKeys.delete(this.#keyName)
   }
 
-  #join(held: Held): Queue | null {
-    const { entries, heldKeys } = this.#all
-    const queue = this.#all.queueOf(held)
-    if (queue === this.#queue) queue.heldAgain()
+  #join(blocked: Blocked): Queue | null {
+    const { entries, blockedKeys } = this.#all
+    const queue = this.#all.queueOf(blocked)
+    if (queue === this.#queue) queue.blockedAgain()
     else {
       this.#queue?.remove(this, false)
       this.#queue = null
@@ -145,21 +145,21 @@ export class QueueEntry {
       if (queue.length >= limits.callsQueuedPerLimitMax) return null
       queue.add(this)
       this.#queue = queue
-      const noted = heldKeys.get(this.#keyName) ?? { held, calls: 0 }
+      const noted = blockedKeys.get(this.#keyName) ?? { blocked, calls: 0 }
       if (isFirstWait) noted.calls += 1
-      heldKeys.set(this.#keyName, noted)
+      blockedKeys.set(this.#keyName, noted)
       entries.add(this)
     }
-    const noted = heldKeys.get(this.#keyName)
-    if (noted !== undefined) noted.held = held
-    queue.held = held
+    const noted = blockedKeys.get(this.#keyName)
+    if (noted !== undefined) noted.blocked = blocked
+    queue.blocked = blocked
     return queue
   }
 }
 
 /** The calls that wait for one budget or account. The queue exists only while it has calls. */
 class Queue {
-  held: Held | null = null
+  blocked: Blocked | null = null
   readonly #all: Map<string, Queue>
   readonly #id: string
   readonly #entries: QueueEntry[] = []
@@ -193,7 +193,7 @@ class Queue {
     this.#entries.splice(at + 1, 0, entry)
   }
 
-  heldAgain(): void {
+  blockedAgain(): void {
     this.#admitted = 0
   }
 

@@ -16,12 +16,12 @@ import {
 } from '../ledger/call.ts'
 import { namedInFile } from '../providers/named-models.ts'
 import { modelAsked } from '../providers/request-members.ts'
-import type { Held, QueueEntry } from './admission-queue.ts'
+import type { Blocked, QueueEntry } from './admission-queue.ts'
 import type { Call, IdentifiedCall, PlannedCall, ReadCall } from './call.ts'
 import { findCaller } from './find-caller.ts'
 import type { Gateway } from './gateway.ts'
 import type { CallPlan } from './pricer.ts'
-import { describeCall, describeUnsent, explainHeld, explainRefusal, recordable } from './refusals.ts'
+import { describeCall, describeUnsent, explainBlocked, explainRefusal, recordable } from './refusals.ts'
 
 const SETTLEMENTS_WAITING_MAX = 20_000
 
@@ -86,18 +86,18 @@ export async function admit(call: PlannedCall, gateway: Gateway): Promise<AdmitR
   const overload = refuseOverload(gateway)
   if (overload !== null) return refused(overload)
   // If calls of this key are already waiting, this one queues behind them.
-  const before = plan.hold.kind === 'none' ? null : await heldBefore(call, entry, gateway)
+  const before = plan.hold.kind === 'none' ? null : await lastBlocked(call, entry, gateway)
   const first = before ?? (await ask(call, FIRST, gateway))
   return await explain(
     call,
-    first.kind === 'held' ? await askInTurn(call, entry, first, gateway) : first,
+    first.kind === 'blocked' ? await askInTurn(call, entry, first, gateway) : first,
     gateway,
   )
 }
 
 /** Checks a call that takes over a hold or needs none. Never waits, and writes no row. */
 export async function checkCall(call: PlannedCall, gateway: Gateway): Promise<AdmitResult> {
-  return await explain(call, await ask(call, { ...FIRST, hasHold: true }, gateway), gateway)
+  return await explain(call, await ask(call, { ...FIRST, isCheckOnly: true }, gateway), gateway)
 }
 
 async function explain(call: PlannedCall, answer: TurnAnswer, gateway: Gateway): Promise<AdmitResult> {
@@ -108,8 +108,8 @@ async function explain(call: PlannedCall, answer: TurnAnswer, gateway: Gateway):
       return answer
     case 'overloaded':
       return refused(answer.refusal)
-    case 'held':
-      return refused(explainHeld(answer.by, exchange.names), answer.balanceNanos)
+    case 'blocked':
+      return refused(explainBlocked(answer.by, exchange.names), answer.balanceNanos)
     case 'refused': {
       if (answer.refusal.reason === 'unknown_key') {
         const found = await findCaller(digest, false, exchange.names, gateway)
@@ -131,12 +131,12 @@ async function explain(call: PlannedCall, answer: TurnAnswer, gateway: Gateway):
 }
 
 /** The last answer to a waiting call of the same key, or of the same account if it waits for the account. */
-async function heldBefore(call: Call, entry: QueueEntry, gateway: Gateway): Promise<Held | null> {
+async function lastBlocked(call: Call, entry: QueueEntry, gateway: Gateway): Promise<Blocked | null> {
   const { queues } = gateway
-  if (entry.heldBefore !== null || !queues.hasAccountQueue) return entry.heldBefore
+  if (entry.lastBlocked !== null || !queues.hasAccountQueue) return entry.lastBlocked
   const { caller } = await findCaller(call.digest, false, call.exchange.names, gateway)
-  const held = caller && queues.heldByAccount(caller.accountId)
-  return held && { ...held, keyId: caller.keyId }
+  const blocked = caller && queues.blockedByAccount(caller.accountId)
+  return blocked && { ...blocked, keyId: caller.keyId }
 }
 
 function blameEndpoint(refusal: CallRefusal, endpoint: PlannedCall['endpoint']): CallRefusal {
@@ -167,7 +167,7 @@ type TurnAnswer =
 async function askInTurn(
   call: PlannedCall,
   entry: QueueEntry,
-  first: Held,
+  first: Blocked,
   gateway: Gateway,
 ): Promise<TurnAnswer> {
   const { exchange, plan } = call
@@ -175,7 +175,7 @@ async function askInTurn(
   if (exchange.res.isOver) return CLIENT_LEFT
   const leave = () => entry.leave()
   exchange.res.whenClosed.add(leave)
-  let held = first
+  let blocked = first
   let admitted = false
   const { keyId, accountId } = first
   gateway.waitingCalls.add(
@@ -183,16 +183,16 @@ async function askInTurn(
   )
   try {
     for (;;) {
-      const turn = await entry.turn(held)
+      const turn = await entry.turn(blocked)
       if (turn === 'left') return CLIENT_LEFT
       // Do not ask again. If budget has become free meanwhile, it belongs to the calls that wait.
-      if (turn === 'full') return held
+      if (turn === 'full') return blocked
       const refusal = refuseOverload(gateway)
       if (refusal !== null) return { kind: 'overloaded', refusal }
-      const answer = await ask(call, { ...FIRST, askedBefore: true }, gateway)
+      const answer = await ask(call, { ...FIRST, hasWaited: true }, gateway)
       admitted = answer.kind === 'admitted'
-      if (answer.kind !== 'held' || turn === 'timed_out') return answer
-      held = answer
+      if (answer.kind !== 'blocked' || turn === 'timed_out') return answer
+      blocked = answer
     }
   } finally {
     exchange.res.whenClosed.remove(leave)
@@ -214,7 +214,7 @@ function refuseOverload({ inFlight, settler }: Gateway): Refusal | null {
       'Too many finished calls are waiting to be written to the database. Nothing was sent upstream; retry in a second.',
     )
   }
-  if (!settler.isSound) {
+  if (!settler.isDurable) {
     return refuse(
       'store_unavailable',
       'The gateway can record finished calls neither in its database nor on its disk. Nothing was sent upstream; retry in a second.',
@@ -228,9 +228,9 @@ export function admitBegun(call: PlannedCall, gateway: Gateway): Promise<Admissi
   return ask(call, { ...FIRST, hasBegun: true }, gateway)
 }
 
-type Asking = Pick<CallOpening, 'askedBefore' | 'hasBegun' | 'hasHold'>
+type Asking = Pick<CallOpening, 'hasWaited' | 'hasBegun' | 'isCheckOnly'>
 
-const FIRST: Asking = { askedBefore: false, hasBegun: false, hasHold: false }
+const FIRST: Asking = { hasWaited: false, hasBegun: false, isCheckOnly: false }
 
 /** Asks the database. The call belongs to the month of this attempt, not of its arrival, because it may have waited. */
 function ask(call: PlannedCall, asking: Asking, gateway: Gateway): Promise<Admission> {
@@ -247,7 +247,7 @@ function ask(call: PlannedCall, asking: Asking, gateway: Gateway): Promise<Admis
     priceVersion: plan.priceVersion,
     rating: redactForeign(exchange.names.redact(plan.rating)),
     unratable: plan.unratable,
-    heldCounts: gateway.budgetMode === 'exact',
+    countsHolds: gateway.budgetMode === 'exact',
     unboundedNanos: gateway.unboundedNanos,
     isRequest: plan.hold.kind !== 'none' && exchange.method !== HOLD_METHOD,
     ...asking,

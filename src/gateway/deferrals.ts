@@ -180,7 +180,7 @@ export function createDeferrals(parts: DeferralParts) {
     if (!isOfBatch && isFinal(metered) && statesUsage(metered)) await bills.settle(object, metered)
     // The reply to a HEAD, a range of the body, or a stream that the client has left does not state the usage.
     else if (!isOfBatch && !isFinal(metered)) return
-    else if (await store.claimOne(object, clock.nowMs()))
+    else if (await store.claimDeferredObject(object, clock.nowMs()))
       await Promise.race([startPoll(object), pause(SHOWN_MS)])
   }
 
@@ -255,12 +255,12 @@ export function createDeferrals(parts: DeferralParts) {
       if (!polls) return null
       const objectId = objectIdIn(surface, path)
       if (objectId !== null) {
-        const isOpen = streaming.has(objectId) || (await store.hurryDeferred(surface, objectId, digest))
+        const isOpen = streaming.has(objectId) || (await store.makeDeferredDue(surface, objectId, digest))
         return isOpen ? refuseDelete('object') : null
       }
       const fileId = fileIdIn(surface, path)
       if (fileId === null) return null
-      return (await store.mayBeResults(surface, fileId, digest)) ? refuseDelete('file') : null
+      return (await store.mayBeBatchResults(surface, fileId, digest)) ? refuseDelete('file') : null
     },
     /** A DELETE succeeded upstream. If the object is still open, it is closed. Never rejects. */
     async deleted(call: AdmittedCall): Promise<void> {

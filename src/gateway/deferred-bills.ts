@@ -61,10 +61,10 @@ export function createDeferredBills(parts: DeferredBillParts) {
       ...{ status: call.status, streamed: call.streamed, upstreamRequestId: call.upstreamRequestId },
       ...(isParent ? passed(call) : NOTHING_PASSED),
     }
-    const onSettled = ({ booked }: Settled) => {
+    const onSettled = ({ applied }: Settled) => {
       queues.signalAll()
       const times = { overheadMs: call.overheadMs ?? 0, upstreamMs: call.upstreamMs ?? 0 }
-      if (booked) counts.settled(call.surface, call.modelAsked, closing, isParent ? times : null)
+      if (applied) counts.settled(call.surface, call.modelAsked, closing, isParent ? times : null)
     }
     try {
       return (await settler.settle(closing, onSettled)) !== null
@@ -84,7 +84,7 @@ export function createDeferredBills(parts: DeferredBillParts) {
     let allClosed = true
     for (const [requestId, part] of children) allClosed = (await close(call, requestId, part)) && allClosed
     const isClosed = allClosed && (await close(call, call.requestId, bill))
-    if (isClosed) await store.forgetDeferred(object)
+    if (isClosed) await store.deleteDeferred(object)
     return isClosed
   }
 
@@ -97,7 +97,7 @@ export function createDeferredBills(parts: DeferredBillParts) {
   async function settleAtHold(object: DeferredObject): Promise<boolean> {
     const about = { request: object.call.requestId, object: object.objectId }
     log.warn(about, 'the object that states the cost of a call was deleted; its hold is charged')
-    await store.countBatch(object.call)
+    await store.countBatchAsRequest(object.call)
     return await closeBy(object, billHold)
   }
 

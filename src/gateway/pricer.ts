@@ -4,7 +4,7 @@ import type { Unit, Usage } from '../kernel/usage.ts'
 import type { NamedModels, ObjectKind, Surface } from '../kernel/vocabulary.ts'
 import type { AccountTerms, BoundedFile } from '../ledger/account.ts'
 import type { Hold, Unratable } from '../ledger/call.ts'
-import { HOLD_NANOS_MAX } from '../ledger/decide-admission.ts'
+import { limitHold } from '../ledger/decide-admission.ts'
 import type { RequestFacts } from '../metering/request-facts.ts'
 import { type Discount, flatDiscount } from '../pricing/amounts.ts'
 import { boundOf, inputTokensMax, outputTokensMax } from '../pricing/bound.ts'
@@ -297,14 +297,11 @@ function holdOf(bound: Exclude<Bound, { kind: 'unpriced' }>): Hold {
   }
   const { costNanos, listNanos, largestNanos } = bound
   return {
-    ...{ kind: 'bound', nanos: atMost(costNanos), listNanos: atMost(listNanos) },
+    ...{ kind: 'bound', nanos: limitHold(costNanos), listNanos: limitHold(listNanos) },
     ...(largestNanos === undefined ? {} : { neededNanos: costNanos - largestNanos }),
   }
 }
 
-function atMost(nanos: bigint): bigint {
-  return nanos < HOLD_NANOS_MAX ? nanos : HOLD_NANOS_MAX
-}
 
 /** The limits of a request. Some chat models search the web for every answer, which costs a search. */
 function limitsOf({ endpoint, facts, modelAsked }: PricedRequest, version: PriceVersion): RequestLimits {

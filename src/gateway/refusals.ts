@@ -13,7 +13,7 @@ import { redactEncoded, redactForeign } from '../kernel/secret.ts'
 import { nearestName, type Surface } from '../kernel/vocabulary.ts'
 import { refuseKey } from '../keys/credential.ts'
 import { MONTHS } from '../ledger/calendar.ts'
-import { type Budget, type CallRefusal, type HeldBy, HOLD_METHOD, type SpentRefusal } from '../ledger/call.ts'
+import { type Budget, type CallRefusal, type BlockingLimit, HOLD_METHOD, type SpentRefusal } from '../ledger/call.ts'
 import type { RefusedCalls } from '../ledger/unsent-calls.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
 import { allEndpoints, findMeant } from '../providers/find-endpoint.ts'
@@ -118,7 +118,7 @@ export function refuseSuspended(): Refusal {
   return refuse('account_suspended', message)
 }
 
-export function explainHeld(by: HeldBy, names: HeaderNames): Refusal {
+export function explainBlocked(by: BlockingLimit, names: HeaderNames): Refusal {
   if (by.limit === 'credit')
     return refuse(
       'credit_held',

@@ -76,15 +76,15 @@ export class OpenCall {
     bill: Bill,
     passed: Passed,
     upstreamMs: number,
-    isCounted: (booked: boolean) => boolean = () => true,
+    isCounted: (applied: boolean) => boolean = () => true,
   ): Promise<Settled | null> {
     const { exchange, surface, admission, plan } = this.call
     const { clock, settler, queues, counts } = this.gateway
     const times = { overheadMs: this.#overheadMs(upstreamMs), upstreamMs }
     const closing = { ...withoutSecrets(bill, exchange.names.redact), ...passed, atMs: clock.nowMs() }
-    return settler.settle(closing, ({ booked }) => {
+    return settler.settle(closing, ({ applied }) => {
       queues.settled(admission.budgetId, admission.accountId)
-      if (isCounted(booked)) counts.settled(surface, plan.modelAsked, closing, times)
+      if (isCounted(applied)) counts.settled(surface, plan.modelAsked, closing, times)
     })
   }
 
@@ -220,7 +220,7 @@ export class SentCall extends OpenCall {
   async #close(bill: Bill, isCounted = true): Promise<Settled | null> {
     // A recorded object may have been settled and counted before its stream ended.
     const isRecorded = this.#hold === 'recorded'
-    const counts = (booked: boolean) => isCounted && (booked || !isRecorded)
+    const counts = (applied: boolean) => isCounted && (applied || !isRecorded)
     const settled = await this.close(bill, this.#passed, this.#upstreamMs, counts)
     this.#hold = 'closed'
     return settled

@@ -60,7 +60,7 @@ export function createSettler(parts: SettlerParts) {
   }
 
   function notify({ requestId: request }: CallClosing, onSettled: OnSettled, settled: Settled): Settled {
-    spool?.done(request)
+    spool?.remove(request)
     watch.settled(request)
     pending.delete(request)
     try {
@@ -121,16 +121,16 @@ export function createSettler(parts: SettlerParts) {
       return pending.size + replaysToCome
     },
     /** Whether settlements would survive a crash. If not, no new call may be admitted. */
-    get isSound(): boolean {
-      return spool?.isSound ?? true
+    get isDurable(): boolean {
+      return spool?.isDurable ?? true
     },
     /** Null if the store did not accept it in time; it is then pending, and `onSettled` is called later. */
     async settle(closing: CallClosing, onSettled: OnSettled): Promise<Settled | null> {
       const first = await begin(closing, onSettled)
       return 'atLast' in first ? await waitFor(first) : first
     },
-    /** Replays the spool of an earlier process. `onBooked`: for those that were new. Never rejects. */
-    async replay(closings: readonly CallClosing[], onBooked: (closing: CallClosing) => void): Promise<void> {
+    /** Replays the spool of an earlier process. `onApplied`: for those that were new. Never rejects. */
+    async replay(closings: readonly CallClosing[], onApplied: (closing: CallClosing) => void): Promise<void> {
       const toCome = closings.values()
       replaysToCome = closings.length
       if (replaysToCome > 0)
@@ -140,9 +140,9 @@ export function createSettler(parts: SettlerParts) {
         for (const closing of toCome) {
           replaysToCome -= 1
           let isRetried = false
-          const first = await begin(closing, ({ booked }) => {
-            // If the answer to the first attempt was lost, that attempt may have booked it.
-            if (booked || isRetried) onBooked(closing)
+          const first = await begin(closing, ({ applied }) => {
+            // If the answer to the first attempt was lost, that attempt may have applied it.
+            if (applied || isRetried) onApplied(closing)
           })
           if ('atLast' in first) {
             isRetried = true

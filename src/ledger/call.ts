@@ -30,18 +30,18 @@ export interface CallOpening extends OpeningColumns {
   readonly ambiguity: string | null
   /** Why the call cannot be rated, and which keys are refused for it; null if it can be rated. */
   readonly unratable: Unratable | null
-  /** If not, calls never wait and caps are not exact. The mode of a budget overrides this. */
-  readonly heldCounts: boolean
+  /** Whether holds count against caps. If not, calls never wait and caps are not exact. A budget's mode overrides this. */
+  readonly countsHolds: boolean
   /** How much of its account's budget and credit an unbounded call holds at most. */
   readonly unboundedNanos: Nanos
-  /** Whether this call has asked before and had to wait, so it is not another use of the key. */
-  readonly askedBefore: boolean
+  /** Whether an earlier attempt was blocked, so this one is not another use of the key. */
+  readonly hasWaited: boolean
   /** Whether the call counts towards the request rate. Free calls and turns that upstream began do not. */
   readonly isRequest: boolean
   /** Whether upstream already works on the call. Then it is charged even if the key was revoked since. */
   readonly hasBegun: boolean
   /** Whether the call takes over a hold or needs none. Then it is checked and counted, and nothing else is written. */
-  readonly hasHold: boolean
+  readonly isCheckOnly: boolean
 }
 
 /** The method of a standing hold. The log shows it, as `WS`, only after a turn used it and settled. */
@@ -52,7 +52,7 @@ export function requestsOf({ requestId, socketId }: Pick<CallOpening, 'requestId
   return socketId === requestId ? 0 : 1
 }
 
-/** At our prices and at list prices. `neededNanos`: all lines of a batch but the most expensive one. */
+/** Amounts at our prices and at list prices. `neededNanos`: all lines of a batch except the most expensive one. */
 export type Hold =
   /** A free call. It holds nothing, and no cap or credit applies to it. */
   | { readonly kind: 'none' }
@@ -83,7 +83,7 @@ export type CallRefusal =
   | { readonly reason: 'ambiguous_body'; readonly detail: string }
   | LimitRefusal
   | SpentRefusal
-  /** All lines but the most expensive one can never fit. `budget` null: the credit is too small. */
+  /** The lines except the most expensive one can never fit. `budget` null: the credit is too small. */
   | { readonly reason: 'batch_exceeds_budget'; readonly neededNanos: Nanos; readonly budget: Budget | null }
 
 export type SpentRefusal =
@@ -110,17 +110,17 @@ export type Admission =
       /** The account's balance; null for a revoked or expired key, whose holder must not learn it. */
       readonly balanceNanos: Nanos | null
     }
-  /** Calls in flight hold the rest of the limit. Parts of it may become free when they settle. */
+  /** Calls in flight hold the rest of a limit. The call may be admitted when they have settled. */
   | {
-      readonly kind: 'held'
-      readonly by: HeldBy
+      readonly kind: 'blocked'
+      readonly by: BlockingLimit
       readonly keyId: string
       readonly budgetId: string
       readonly accountId: string
       readonly balanceNanos: Nanos
     }
 
-export type HeldBy = { readonly limit: 'budget'; readonly budget: Budget } | { readonly limit: 'credit' }
+export type BlockingLimit = { readonly limit: 'budget'; readonly budget: Budget } | { readonly limit: 'credit' }
 
 export interface CallClosing extends ClosingColumns {
   readonly requestId: string
@@ -135,7 +135,7 @@ export interface CallClosing extends ClosingColumns {
 export interface Settled {
   readonly balanceNanos: Nanos
   /** False if the call was already closed. */
-  readonly booked: boolean
+  readonly applied: boolean
 }
 
 export type { CallRecord }

@@ -2,13 +2,13 @@ import { formatUsd, NANOS_PER_USD, type Nanos, roundHalfEven } from '../kernel/m
 import { type BudgetMode, matchesPattern, type NamedModels } from '../kernel/vocabulary.ts'
 import type { KeyMeans } from '../keys/credential.ts'
 import { type KeyLimits, keyStatus, type OverLimit } from '../keys/key-store.ts'
-import type { Budget, CallOpening, CallRefusal, HeldBy, HoldFloor, SpentRefusal } from './call.ts'
+import type { Budget, CallOpening, CallRefusal, BlockingLimit, HoldFloor, SpentRefusal } from './call.ts'
 
 /** The state of a key and its account, as the deciding transaction reads it. */
 export interface KeyState extends KeyMeans, Pick<KeyLimits, 'allowedModels' | 'expiresAtMs'> {
   readonly revokedAtMs: number | null
   readonly isSuspended: boolean
-  /** Overrides `heldCounts` of the opening for the key's own budgets. */
+  /** Overrides `countsHolds` of the opening for the key's own budgets. */
   readonly mode: BudgetMode | null
   /** Why another request would exceed the rate limit; null if it would not. */
   readonly overLimit: OverLimit | null
@@ -30,7 +30,7 @@ interface Admitted {
 export type Decision =
   | Admitted
   | { readonly kind: 'refuse'; readonly refusal: CallRefusal }
-  | { readonly kind: 'wait'; readonly by: HeldBy }
+  | { readonly kind: 'wait'; readonly by: BlockingLimit }
 
 const HOLDS_NOTHING = { kind: 'admit', holdNanos: 0n, holdListNanos: 0n, accountHoldNanos: 0n } as const
 
@@ -48,8 +48,8 @@ export function decideAdmission(opening: CallOpening, keyState: KeyState): Decis
   if (opening.hold.kind === 'none') return HOLDS_NOTHING
   const spent = refuseSpent(keyState) ?? refuseBatch(opening, keyState)
   if (spent !== null) return { kind: 'refuse', refusal: spent }
-  if (opening.hasHold) return HOLDS_NOTHING
-  const by = heldBy(opening, keyState)
+  if (opening.isCheckOnly) return HOLDS_NOTHING
+  const by = blockingLimit(opening, keyState)
   return by === null ? holdsOf(opening, keyState) : { kind: 'wait', by }
 }
 
@@ -125,93 +125,96 @@ function refuseBatch(opening: CallOpening, keyState: KeyState): CallRefusal | nu
   return creditEnforced && neededNanos >= balanceNanos ? { reason, neededNanos, budget: null } : null
 }
 
-/** The limit that does not admit the call now, but may admit it later; null if there is none. */
-function heldBy(opening: CallOpening, keyState: KeyState): HeldBy | null {
+/** The limit that blocks the call now, but may admit it when calls in flight have settled; null if there is none. */
+function blockingLimit(opening: CallOpening, keyState: KeyState): BlockingLimit | null {
   const { keyCeilings, accountCeilings, creditEnforced, balanceNanos } = keyState
   const neededNanos = neededOf(opening)
-  const held =
-    (isExact(opening, keyState)
-      ? keyCeilings.find((ceiling) => leftOf(ceiling) <= neededNanos)
-      : undefined) ??
-    (opening.heldCounts ? accountCeilings.find((ceiling) => leftOf(ceiling) <= neededNanos) : undefined)
-  if (held !== undefined) return { limit: 'budget', budget: held }
+  const isUsedUp = (ceiling: Budget) => remainingOf(ceiling) <= neededNanos
+  const budget =
+    (isExact(opening, keyState) ? keyCeilings.find(isUsedUp) : undefined) ??
+    (opening.countsHolds ? accountCeilings.find(isUsedUp) : undefined)
+  if (budget !== undefined) return { limit: 'budget', budget }
   const isOutOfCredit =
-    creditEnforced && opening.heldCounts && balanceNanos - keyState.accountHeldNanos <= neededNanos
+    creditEnforced && opening.countsHolds && balanceNanos - keyState.accountHeldNanos <= neededNanos
   return isOutOfCredit ? { limit: 'credit' } : null
 }
 
-function isExact({ heldCounts }: CallOpening, { mode }: KeyState): boolean {
-  return mode === null ? heldCounts : mode === 'exact'
+function isExact({ countsHolds }: CallOpening, { mode }: KeyState): boolean {
+  return mode === null ? countsHolds : mode === 'exact'
 }
 
-function leftOf({ capNanos, spentNanos, heldNanos }: Budget): Nanos {
+function remainingOf({ capNanos, spentNanos, heldNanos }: Budget): Nanos {
   return capNanos - spentNanos - heldNanos
 }
 
-/** The smallest amount that is left of these budgets; null if there are none. */
-function leastLeft(ceilings: readonly Budget[]): Nanos | null {
+/** The amount left of the budget that has least left; null if there are no budgets. */
+function leastRemaining(ceilings: readonly Budget[]): Nanos | null {
   return ceilings.reduce<Nanos | null>((least, ceiling) => {
-    const left = leftOf(ceiling)
+    const left = remainingOf(ceiling)
     return least === null || left < least ? left : least
   }, null)
 }
 
 /** The largest hold. The sum of ten thousand such holds still fits a 64-bit column. */
-export const HOLD_NANOS_MAX = 100_000n * NANOS_PER_USD
+const HOLD_NANOS_MAX = 100_000n * NANOS_PER_USD
 
-/** Counts against the account at most with the rest of the key's budgets. An unbounded call holds that rest. */
+export function limitHold(nanos: Nanos): Nanos {
+  return nanos < HOLD_NANOS_MAX ? nanos : HOLD_NANOS_MAX
+}
+
+/** The hold counts against the account only as far as the key's budgets cover it. An unbounded call holds all of them. */
 function holdsOf(opening: CallOpening, keyState: KeyState): Admitted {
   const { hold, unboundedNanos } = opening
-  const leftNanos = leastLeft(keyState.keyCeilings)
-  const ownNanos = leftNanos === null ? null : within(leftNanos, 0n, HOLD_NANOS_MAX)
+  const leftNanos = leastRemaining(keyState.keyCeilings)
+  const ownNanos = leftNanos === null ? null : clamp(leftNanos, 0n, HOLD_NANOS_MAX)
   if (hold.kind !== 'bound') {
-    const holdNanos = ownNanos ?? within(leftOfAccount(keyState) ?? unboundedNanos, 0n, unboundedNanos)
-    const accountHoldNanos = within(holdNanos, 0n, unboundedNanos)
+    const holdNanos = ownNanos ?? clamp(remainingOfAccount(keyState) ?? unboundedNanos, 0n, unboundedNanos)
+    const accountHoldNanos = clamp(holdNanos, 0n, unboundedNanos)
     return { kind: 'admit', holdNanos, holdListNanos: accountHoldNanos, accountHoldNanos }
   }
   const { nanos = 0n, listNanos = 0n } = keyState.holdFloor ?? {}
-  const holdNanos = larger(hold.nanos, nanos)
+  const holdNanos = maxOf(hold.nanos, nanos)
   return {
     kind: 'admit',
     holdNanos,
-    holdListNanos: larger(hold.listNanos, listNanos),
+    holdListNanos: maxOf(hold.listNanos, listNanos),
     accountHoldNanos:
-      ownNanos !== null && isExact(opening, keyState) ? within(holdNanos, 0n, ownNanos) : holdNanos,
+      ownNanos !== null && isExact(opening, keyState) ? clamp(holdNanos, 0n, ownNanos) : holdNanos,
   }
 }
 
-function leftOfAccount(keyState: KeyState): Nanos | null {
+function remainingOfAccount(keyState: KeyState): Nanos | null {
   const { accountCeilings, creditEnforced, balanceNanos, accountHeldNanos } = keyState
-  const ofCeilings = leastLeft(accountCeilings)
+  const ofCeilings = leastRemaining(accountCeilings)
   if (!creditEnforced) return ofCeilings
   const ofCredit = balanceNanos - accountHeldNanos
   return ofCeilings === null || ofCredit < ofCeilings ? ofCredit : ofCeilings
 }
 
-function larger(a: Nanos, b: Nanos): Nanos {
+function maxOf(a: Nanos, b: Nanos): Nanos {
   return a > b ? a : b
 }
 
-function within(nanos: Nanos, least: Nanos, most: Nanos): Nanos {
+function clamp(nanos: Nanos, least: Nanos, most: Nanos): Nanos {
   if (nanos < least) return least
   return nanos > most ? most : nanos
 }
 
 /** Applies the account's discount to the hold and the rating of an opening. */
-export function underDiscount(opening: CallOpening, discountBillionths: number | null): CallOpening {
+export function applyDiscount(opening: CallOpening, discountBillionths: number | null): CallOpening {
   if (discountBillionths === null) return opening
   const { hold } = opening
   const { discounts: _, ...rating } = JSON.parse(opening.rating) as Record<string, unknown>
   const discount = formatUsd(BigInt(discountBillionths))
   const rated = { ...opening, rating: JSON.stringify({ ...rating, discount }) }
   if (hold.kind !== 'bound') return rated
-  const nanos = payable(hold.listNanos, discountBillionths)
+  const nanos = discounted(hold.listNanos, discountBillionths)
   if (hold.neededNanos === undefined) return { ...rated, hold: { ...hold, nanos } }
   const neededNanos = hold.nanos === 0n ? 0n : (hold.neededNanos * nanos) / hold.nanos
   return { ...rated, hold: { ...hold, nanos, neededNanos } }
 }
 
-function payable(listNanos: Nanos, discountBillionths: number): Nanos {
+function discounted(listNanos: Nanos, discountBillionths: number): Nanos {
   return roundHalfEven({
     numerator: listNanos * (NANOS_PER_USD - BigInt(discountBillionths)),
     denominator: NANOS_PER_USD,

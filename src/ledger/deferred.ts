@@ -7,7 +7,7 @@ import type { CallRecord } from './call.ts'
  * Until the object states its cost, the call is `deferred`: open, with its hold.
  */
 
-/** Belongs to the first call that creates it; a second call with the same id does not wait for it. */
+/** An object belongs to the first call that created it. A later call that gets the same object is not deferred. */
 export interface ObjectName {
   readonly surface: Surface
   /** Whose credential created the object: the account's id, or empty for the installation's. */

@@ -20,25 +20,25 @@ export function startRetention(
   let stopped = false
   let timer = setTimeout(run, RETENTION_FIRST_MS).unref()
 
-  async function inSteps(deleteSome: (limit: number) => Promise<number>): Promise<number> {
+  async function repeatUntilDone(deleteSome: (limit: number) => Promise<number>): Promise<number> {
     for (let deleted = 0; ; ) {
-      const some = stopped ? 0 : await deleteSome(BODIES_DELETED_AT_ONCE)
-      if (some === 0) return deleted
-      deleted += some
+      const deletedNow = stopped ? 0 : await deleteSome(BODIES_DELETED_AT_ONCE)
+      if (deletedNow === 0) return deleted
+      deleted += deletedNow
     }
   }
 
   async function run(): Promise<void> {
     const nowMs = clock.nowMs()
     try {
-      const oldMs = nowMs - retentionDays * DAY_MS
-      const old = await inSteps((limit) => store.deleteBodies(oldMs, limit))
-      if (old > 0) log.info({ deleted: old }, 'deleted expired logged bodies')
-      const beyond = await inSteps((limit) => store.trimBodies(bodiesBytesMax, limit))
-      if (beyond > 0)
-        log.info({ deleted: beyond }, 'deleted the oldest logged bodies: their size limit was reached')
+      const expiredMs = nowMs - retentionDays * DAY_MS
+      const expired = await repeatUntilDone((limit) => store.deleteBodies(expiredMs, limit))
+      if (expired > 0) log.info({ deleted: expired }, 'deleted expired logged bodies')
+      const excess = await repeatUntilDone((limit) => store.trimBodies(bodiesBytesMax, limit))
+      if (excess > 0)
+        log.info({ deleted: excess }, 'deleted the oldest logged bodies: their size limit was reached')
       const { refusedCallsMs, refusedCallsMax } = limits
-      await inSteps((limit) => store.deleteRefused(nowMs - refusedCallsMs, refusedCallsMax, limit))
+      await repeatUntilDone((limit) => store.deleteRefused(nowMs - refusedCallsMs, refusedCallsMax, limit))
     } catch (error) {
       const about = { cause: (error as Error).message }
       log.error(about, 'expired log records could not be deleted; retry in an hour')

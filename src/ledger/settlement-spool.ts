@@ -10,22 +10,22 @@ import { CLOSING_AMOUNTS, NOTHING_USED } from './call-columns.ts'
 /** Maximum size of waiting settlements. Beyond it, no new call is admitted. */
 const SPOOL_BYTES_MAX = 64 * 1024 ** 2
 
-/** How long an answer waits for the spool's disk. After that, no new call is admitted until the disk responds. */
+/** How long an answer waits for the spool's disk. Then no call is admitted until the disk responds. */
 export const SPOOL_WRITE_MS = 5_000
 
-/** Settlements for which the store is away. Replaying one is harmless. Only one process may use a spool. */
+/** Settlements that the store has not accepted. Replaying one is harmless. Only one process may use a spool. */
 export interface SettlementSpool {
-  /** Never rejects. If the disk fails or is slow, `isSound` is false until all waiting settlements are stored. */
+  /** Never rejects. If the disk fails or is slow, `isDurable` is false until all waiting settlements are stored. */
   append(closing: CallClosing): Promise<void>
   /** Removes a settlement that the database has received. Does nothing if it is not in the spool. */
-  done(requestId: string): void
+  remove(requestId: string): void
   /** Writes a settlement that the database has refused to a separate file for the operator. */
   refuse(closing: CallClosing, reason: string): Promise<void>
   /** The waiting settlements, oldest first. After a start, these are the settlements that an earlier process left. */
-  left(): readonly CallClosing[]
+  pending(): readonly CallClosing[]
   readonly waiting: number
   /** False while too many settlements wait, or some of them are not on disk. */
-  readonly isSound: boolean
+  readonly isDurable: boolean
   close(): Promise<void>
 }
 
@@ -115,24 +115,24 @@ interface Spooled {
   readonly stored: PromiseWithResolvers<void>
 }
 
-/** Every write replaces the file: at most as many settlements wait as calls were in flight when the store went away. */
+/** Every write replaces the file, which is small: only calls in flight when the store failed have a settlement in it. */
 class Spool implements SettlementSpool {
   readonly #parts: SpoolParts
   /** All settlements that the store does not have, on disk or not, oldest first. */
   readonly #waiting = new Map<string, Spooled>()
   #waitingBytes = 0
   /** Whether a waiting settlement is not in the file. */
-  #hasNew: boolean
+  #hasUnwritten: boolean
   /** Whether the file has settlements that the database has too. Replaying them is harmless. */
-  #hasOld = false
+  #hasObsolete = false
   #writing: Promise<void> | null = null
-  /** Whether the disk fails, or a write takes so long that answers no longer wait for it. */
+  /** Whether the last write failed, or takes so long that answers no longer wait for it. */
   #isFailing = false
   readonly #closed = new AbortController()
 
   constructor(parts: SpoolParts, left: readonly CallClosing[], isDamaged: boolean) {
     this.#parts = parts
-    this.#hasNew = isDamaged
+    this.#hasUnwritten = isDamaged
     for (const closing of left) this.#add(closing).stored.resolve()
   }
 
@@ -140,36 +140,36 @@ class Spool implements SettlementSpool {
     return this.#waiting.size
   }
 
-  get isSound(): boolean {
+  get isDurable(): boolean {
     const isFull = this.#waitingBytes > this.#parts.bytesMax
     return this.#waiting.size === 0 || !(this.#isFailing || isFull)
   }
 
-  left(): readonly CallClosing[] {
+  pending(): readonly CallClosing[] {
     return [...this.#waiting.values()].map(({ closing }) => closing)
   }
 
   async append(closing: CallClosing): Promise<void> {
-    const before = this.#waiting.get(closing.requestId)
+    const earlier = this.#waiting.get(closing.requestId)
     // The first closing of a call counts; later ones are ignored.
-    if (before !== undefined) return await before.stored.promise
+    if (earlier !== undefined) return await earlier.stored.promise
     if (this.#closed.signal.aborted) {
       this.#parts.log.error({ request: closing.requestId }, 'a settlement came after the spool was closed')
       return
     }
     const spooled = this.#add(closing)
-    this.#hasNew = true
+    this.#hasUnwritten = true
     if (this.#isFailing) return
     this.#write()
     await spooled.stored.promise
   }
 
-  done(requestId: string): void {
+  remove(requestId: string): void {
     const spooled = this.#waiting.get(requestId)
     if (spooled === undefined) return
     this.#waiting.delete(requestId)
     this.#waitingBytes -= spooled.line.length
-    this.#hasOld = true
+    this.#hasObsolete = true
     spooled.stored.resolve()
     if (!this.#closed.signal.aborted) this.#write()
   }
@@ -183,7 +183,7 @@ class Spool implements SettlementSpool {
       const { size } = await stat(file).catch(() => ({ size: 0 }))
       if (size + line.length > bytesMax) throw new Error(`${REFUSED_FILE} is full`)
       await appendFile(file, line, { mode: 0o600, flush: true })
-      this.done(requestId)
+      this.remove(requestId)
     } catch (error) {
       // A refused settlement that was spooled stays in the spool, and the next start tries again.
       this.#parts.log.error(
@@ -217,13 +217,13 @@ class Spool implements SettlementSpool {
   }
 
   #isBehind(): boolean {
-    return this.#hasNew || (this.#hasOld && (this.#waiting.size === 0 || this.#closed.signal.aborted))
+    return this.#hasUnwritten || (this.#hasObsolete && (this.#waiting.size === 0 || this.#closed.signal.aborted))
   }
 
   /** A failed write is retried later, with everything that waits by then. */
   async #writeAll(): Promise<void> {
     while (this.#isBehind()) {
-      const late = setTimeout(
+      const timeout = setTimeout(
         () => this.#fail({}, 'the disk of the settlement spool does not answer'),
         SPOOL_WRITE_MS,
       )
@@ -233,7 +233,7 @@ class Spool implements SettlementSpool {
           this.#parts.log.info({ settlements: this.waiting }, 'the settlement spool works again')
         this.#isFailing = false
       } catch (error) {
-        this.#hasNew = true
+        this.#hasUnwritten = true
         this.#fail(
           { cause: (error as Error).message },
           'the settlement spool cannot be written; no new call is admitted while settlements wait',
@@ -241,7 +241,7 @@ class Spool implements SettlementSpool {
         if (this.#closed.signal.aborted) break
         await sleep(RETRY_MS, undefined, { ref: false, signal: this.#closed.signal }).catch(() => {})
       } finally {
-        clearTimeout(late)
+        clearTimeout(timeout)
       }
     }
     // In the same turn as the last check of `#isBehind`, or a settlement in between would not be written.
@@ -251,8 +251,8 @@ class Spool implements SettlementSpool {
   async #writeOnce(): Promise<void> {
     const { dir, replaceFile } = this.#parts
     const written = [...this.#waiting.values()]
-    this.#hasNew = false
-    this.#hasOld = false
+    this.#hasUnwritten = false
+    this.#hasObsolete = false
     await replaceFile(join(dir, FILE), written.map(({ line }) => line).join(''))
     for (const { stored } of written) stored.resolve()
   }

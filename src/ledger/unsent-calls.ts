@@ -4,7 +4,7 @@ import type { Store } from '../store/store.ts'
 import type { CallRecord } from './call.ts'
 import type { CallFilter, RefusedCall } from './request-log.ts'
 
-/** Wait of the first refused call, size of a write, and length of the queue, beyond which calls are dropped. */
+/** Maximum wait of a refused call, calls per write, and length of the queue. More calls are dropped. */
 const REFUSED_CALLS_EVERY_MS = 250
 
 export const REFUSED_CALLS_AT_ONCE = 200

@@ -66,7 +66,7 @@ export interface OverviewQuery {
   readonly accountId: string
   readonly atMs: number
   /** Maximum number of keys and models in each list. The counts include all. */
-  readonly namedMax: number
+  readonly listedMax: number
 }
 
 export interface AttentionKey {

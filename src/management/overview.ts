@@ -83,7 +83,7 @@ function readShared(accountId: string, management: Management): Promise<Overview
   const read =
     known.get(accountId) ??
     shareWork(
-      () => store.readOverview({ accountId, atMs: clock.nowMs(), namedMax: NAMED_KEYS_MAX }),
+      () => store.readOverview({ accountId, atMs: clock.nowMs(), listedMax: NAMED_KEYS_MAX }),
       clock,
       (tookMs) => Math.max(OVERVIEW_MS, tookMs * 20),
     )

@@ -6,7 +6,7 @@ export type Outcome<Answer> =
   | { readonly ok: true; readonly value: Answer }
   | { readonly ok: false; readonly error: Error }
 
-export interface BatcherParts<Command, Answer> {
+export interface BatcherOptions<Command, Answer> {
   /** Answers are in the order of the commands. If it rejects, none took effect, unless the error says otherwise. */
   send(batch: readonly Command[]): Promise<readonly Outcome<Answer>[]>
   /** Maximum commands per batch: statements must be short, because others wait for the rows they lock. */
@@ -23,11 +23,11 @@ export interface BatcherParts<Command, Answer> {
   onFailure?(commands: readonly Command[], error: unknown): void
 }
 
-interface Waiting<Command, Answer> {
+interface Queued<Command, Answer> {
   readonly command: Command
   readonly dueMs: number
   readonly timer: NodeJS.Timeout | undefined
-  answered: boolean
+  isAnswered: boolean
   resolve(answer: Answer): void
   reject(error: unknown): void
 }
@@ -36,18 +36,18 @@ interface Waiting<Command, Answer> {
 const GATHER_TURNS_MAX = 4
 
 export interface Batcher<Command, Answer> {
-  ask(command: Command): Promise<Answer>
+  submit(command: Command): Promise<Answer>
   readonly waiting: number
-  /** Earlier commands are still answered. */
+  /** Resolves when earlier commands are answered. */
   close(): Promise<void>
 }
 
 /** Commands that arrive while a batch runs form the next: batches grow under load, a lone command never waits. */
 export function createBatcher<Command, Answer>(
-  parts: BatcherParts<Command, Answer>,
+  options: BatcherOptions<Command, Answer>,
 ): Batcher<Command, Answer> {
-  type Item = Waiting<Command, Answer>
-  const { send, batchMax, waitingMax = limits.storeQueueMax, answerMs, isEager = false } = parts
+  type Item = Queued<Command, Answer>
+  const { send, batchMax, waitingMax = limits.storeQueueMax, answerMs, isEager = false } = options
   let queue: Item[] = []
   /** Halves of a rejected batch. They are sent before the queue. */
   let halves: Item[][] = []
@@ -57,8 +57,8 @@ export function createBatcher<Command, Answer>(
 
   function sendNext(): void {
     if (isBusy) return
-    // Do not send commands whose caller has already been answered.
-    if (halves.length === 0 && answerMs !== undefined) queue = queue.filter((item) => !item.answered)
+    // Do not send commands whose callers already have an answer.
+    if (halves.length === 0 && answerMs !== undefined) queue = queue.filter((item) => !item.isAnswered)
     const batch = halves.shift() ?? queue.splice(0, batchMax)
     if (batch.length === 0) return
     isBusy = true
@@ -88,7 +88,7 @@ export function createBatcher<Command, Answer>(
         const half = batch.length >> 1
         halves = [batch.slice(0, half), batch.slice(half), ...halves]
       } else {
-        parts.onFailure?.(commands, error)
+        options.onFailure?.(commands, error)
         for (const item of batch) finish(item, () => item.reject(error))
       }
       sendNext()
@@ -97,14 +97,14 @@ export function createBatcher<Command, Answer>(
     const ms = performance.now() - begunMs
     isBusy = false
     if (queue.length > 0 || halves.length > 0) gather(GATHER_TURNS_MAX)
-    parts.onCommit?.(commands, ms)
+    options.onCommit?.(commands, ms)
     for (const [i, item] of batch.entries()) answer(item, outcomes[i])
   }
 
   function answer(item: Item, outcome: Outcome<Answer> | undefined): void {
     // If the process was suspended, the answer may have come too late.
-    if (item.answered || (answerMs !== undefined && performance.now() > item.dueMs)) {
-      if (outcome?.ok) parts.onLate?.(item.command, outcome.value)
+    if (item.isAnswered || (answerMs !== undefined && performance.now() > item.dueMs)) {
+      if (outcome?.ok) options.onLate?.(item.command, outcome.value)
       finish(item, () => item.reject(tooLate()))
       return
     }
@@ -115,8 +115,8 @@ export function createBatcher<Command, Answer>(
   }
 
   function finish(item: Item, complete: () => void): void {
-    if (item.answered) return
-    item.answered = true
+    if (item.isAnswered) return
+    item.isAnswered = true
     clearTimeout(item.timer)
     complete()
   }
@@ -126,7 +126,7 @@ export function createBatcher<Command, Answer>(
       return queue.length
     },
 
-    ask(command) {
+    submit(command) {
       if (closed) return Promise.reject(new StoreGone('the store is closed'))
       if (queue.length >= waitingMax) return Promise.reject(new StoreUnavailable('too many operations wait'))
       return new Promise((resolve, reject) => {
@@ -137,7 +137,7 @@ export function createBatcher<Command, Answer>(
             answerMs === undefined
               ? undefined
               : setTimeout(() => finish(item, () => reject(tooLate())), answerMs),
-          ...{ answered: false, resolve, reject },
+          ...{ isAnswered: false, resolve, reject },
         }
         queue.push(item)
         if (queue.length > 1 || isBusy) return
@@ -169,7 +169,7 @@ export class CommitCounts {
   readonly commitSeconds = new Histogram(COMMIT_SECONDS_BOUNDS)
 
   /** A transaction without a call is not counted. */
-  committed(calls: number, ms: number): void {
+  record(calls: number, ms: number): void {
     if (calls === 0) return
     this.batchCalls.observe(calls)
     this.commitSeconds.observe(ms / 1_000)

@@ -1,5 +1,5 @@
 import { InstallationError } from '../kernel/errors.ts'
-import type { Ask, Snapshot } from './operations/operation.ts'
+import type { RunQuery, Snapshot } from './operations/operation.ts'
 import { join, onPostgres, raw, sql } from './operations/sql.ts'
 import { number, present, type Row, readValue, text } from './rows.ts'
 import { type Column, FIRST_ROWS, SCHEMA_VERSION, TABLES, type Table } from './schema.ts'
@@ -36,14 +36,14 @@ export function exportedColumns({ columns }: Table): readonly Column[] {
 }
 
 /** Why an export is not possible now (running nodes, or calls that a crashed process left open), or null. */
-export async function whyNotExported({ ask }: Snapshot): Promise<string | null> {
-  const nodes = await ask(
+export async function whyNotExported({ query }: Snapshot): Promise<string | null> {
+  const nodes = await query(
     onPostgres(`SELECT name FROM node WHERE fenced_at_ms IS NULL
       AND seen_at_ms > extract(epoch FROM clock_timestamp()) * 1000 - 10000`),
   )
   if (nodes.length > 0)
     return `The node ${text(present(nodes[0]), 'name')} is running on this database. Stop every node, then export.`
-  const [open] = await ask(
+  const [open] = await query(
     sql`SELECT count(*) AS calls FROM call WHERE state = 'in_flight' AND object_id IS NULL AND parent_id IS NULL`,
   )
   return number(present(open), 'calls') === 0
@@ -52,15 +52,15 @@ export async function whyNotExported({ ask }: Snapshot): Promise<string | null> 
 }
 
 /** Deletes the rows of a new database, and throws if there are others. Runs in the import's transaction. */
-export async function emptyStore(ask: Ask): Promise<void> {
+export async function emptyStore(query: RunQuery): Promise<void> {
   for (const { name } of EXPORTED_TABLES) {
-    const rows = await ask(sql`SELECT 1 AS used FROM ${raw(name)} LIMIT 2`)
+    const rows = await query(sql`SELECT 1 AS used FROM ${raw(name)} LIMIT 2`)
     if (rows.length > (FIRST_ROWS[name] === undefined ? 0 : 1))
       throw new InstallationError(
         `The database is not empty: the table "${name}" has rows. Import into a new database or a new data directory.`,
       )
   }
-  for (const name of Object.keys(FIRST_ROWS)) await ask(sql`DELETE FROM ${raw(name)}`)
+  for (const name of Object.keys(FIRST_ROWS)) await query(sql`DELETE FROM ${raw(name)}`)
 }
 
 /** Rows in memory at once. A row with bodies may take megabytes. */
@@ -72,7 +72,7 @@ export async function* exportLines(
   snapshot: Snapshot,
   onRows: (rows: number) => void,
 ): AsyncGenerator<readonly string[]> {
-  const [pepper] = await snapshot.ask(sql`SELECT value FROM setting WHERE name = 'pepper'`)
+  const [pepper] = await snapshot.query(sql`SELECT value FROM setting WHERE name = 'pepper'`)
   const head: ExportHead = {
     tollgate_export: 1,
     schema_version: SCHEMA_VERSION,
@@ -95,7 +95,7 @@ export async function* exportLines(
 }
 
 async function* batchesOf(
-  { ask }: Snapshot,
+  { query }: Snapshot,
   { name, key, location }: Table,
   columns: readonly Column[],
 ): AsyncGenerator<readonly Row[]> {
@@ -103,7 +103,7 @@ async function* batchesOf(
   const order = raw(key.join(', '))
   const limit = location === 'bodies' ? BATCH_BODIES : BATCH_ROWS
   for (let after = sql``; ; ) {
-    const rows = await ask(sql`SELECT ${names} FROM ${raw(name)} ${after} ORDER BY ${order} LIMIT ${limit}`)
+    const rows = await query(sql`SELECT ${names} FROM ${raw(name)} ${after} ORDER BY ${order} LIMIT ${limit}`)
     if (rows.length > 0) yield rows
     if (rows.length < limit) return
     const last = present(rows.at(-1))

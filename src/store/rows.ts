@@ -5,7 +5,7 @@ import { TABLES } from './schema.ts'
 export type Row = Readonly<Record<string, unknown>>
 
 export function present<T = Row>(row: T | undefined): T {
-  if (row === undefined) throw new Error('a row that must be there is not')
+  if (row === undefined) throw new Error('a required row is missing')
   return row
 }
 

@@ -44,7 +44,7 @@ function parseColumn(text: string): Column {
   const [, name = '', kind = '', mark, defaultSql = null, references = null] =
     /^(\w+) (\w+)(\??)(?: = (.*)| -> (.*))?$/.exec(text) ?? []
   const known = KINDS.find((each) => each === kind)
-  if (known === undefined) throw new Error(`"${text}" is no column`)
+  if (known === undefined) throw new Error(`"${text}" is not a column`)
   return { name, kind: known, isNullable: mark === '?', defaultSql, references }
 }
 
@@ -56,7 +56,7 @@ function parseIndex(name: string, text: string): Index {
 /** The version of the schema. A database of a later version is refused; an earlier one runs UPGRADES. */
 export const SCHEMA_VERSION = 1
 
-/** By the version that they lead to. */
+/** Statements by the version to which they upgrade. */
 const UPGRADES: Readonly<Record<number, Readonly<Record<'sqlite' | 'postgres', string>>>> = {}
 
 export class NewerSchema extends InstallationError {

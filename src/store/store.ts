@@ -14,7 +14,7 @@ import { SETTINGS } from './operations/settings.ts'
 import { USAGE } from './operations/usage.ts'
 import { WEBHOOKS } from './operations/webhooks.ts'
 
-/** Operations that read a few rows; SQLite's writer thread runs them between batches of calls. */
+/** Operations that use a few rows. SQLite's writer thread runs them between batches of calls. */
 export const BRIEF = {
   ...ACCOUNTS.brief,
   ...ADMIN_KEYS.brief,
@@ -45,7 +45,7 @@ export const READS = {
 /** Operations on refused calls: brief on SQLite, but separate from other operations on PostgreSQL. */
 export const REFUSED = REQUEST_LOG.refused
 
-/** Operations on bodies, for which SQLite has a file and a thread of its own. */
+/** Operations on bodies, for which SQLite has a separate file and thread. */
 export const BODIES = REQUEST_LOG.bodies
 
 /** One method per operation, each one transaction. Ids of other accounts are not found. */

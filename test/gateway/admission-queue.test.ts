@@ -1,19 +1,19 @@
 import assert from 'node:assert/strict'
-import { AdmissionQueues, type Held, type QueueEntry } from '../../src/gateway/admission-queue.ts'
+import { AdmissionQueues, type Blocked, type QueueEntry } from '../../src/gateway/admission-queue.ts'
 import { limits } from '../../src/kernel/limits.ts'
 import { test } from '../support/suite.ts'
 
 /** A timeout that no test reaches by accident. */
 const LONG_MS = 600_000
 
-const heldBy = (by: Held['by'], budgetId = 'bud_k'): Held => ({
-  ...{ kind: 'held', by, keyId: 'key_k', budgetId, accountId: 'default', balanceNanos: 0n },
+const blockedBy = (by: Blocked['by'], budgetId = 'bud_k'): Blocked => ({
+  ...{ kind: 'blocked', by, keyId: 'key_k', budgetId, accountId: 'default', balanceNanos: 0n },
 })
-const BUDGET: Held['by'] = {
+const BUDGET: Blocked['by'] = {
   limit: 'budget',
   budget: { scope: 'key', period: 'month', spentNanos: 0n, heldNanos: 1n, capNanos: 1n, resetsAtMs: 0 },
 }
-const CREDIT = heldBy({ limit: 'credit' })
+const CREDIT = blockedBy({ limit: 'credit' })
 const enter = (queues: AdmissionQueues, key: string) => queues.enter(Buffer.from(key))
 
 /** Whether a promise has resolved after all pending work has run. */
@@ -26,7 +26,7 @@ async function isKept(promise: Promise<unknown>): Promise<boolean> {
   return kept
 }
 
-const waitForCap = (entry: QueueEntry, budgetId?: string) => entry.turn(heldBy(BUDGET, budgetId))
+const waitForCap = (entry: QueueEntry, budgetId?: string) => entry.turn(blockedBy(BUDGET, budgetId))
 
 /** The wait is wrapped in an object, because `await` would otherwise wait for it. */
 async function beginQueue(entry: QueueEntry): Promise<{ readonly turn: Promise<string> }> {
@@ -37,14 +37,14 @@ async function beginQueue(entry: QueueEntry): Promise<{ readonly turn: Promise<s
 test('a call waits only behind waiting calls of its own key', async () => {
   const queues = new AdmissionQueues(LONG_MS)
   const first = enter(queues, 'k')
-  assert.equal(enter(queues, 'k').heldBefore, null)
+  assert.equal(enter(queues, 'k').lastBlocked, null)
   const { turn } = await beginQueue(first)
-  assert.deepEqual(enter(queues, 'k').heldBefore, heldBy(BUDGET))
-  assert.equal(enter(queues, 'l').heldBefore, null)
+  assert.deepEqual(enter(queues, 'k').lastBlocked, blockedBy(BUDGET))
+  assert.equal(enter(queues, 'l').lastBlocked, null)
   first.leave()
   await turn
   first.done(false)
-  assert.equal(enter(queues, 'k').heldBefore, null)
+  assert.equal(enter(queues, 'k').lastBlocked, null)
 })
 
 test('the first call asks when a call of its key settles, and the second when the first has left', async () => {

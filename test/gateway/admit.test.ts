@@ -50,7 +50,7 @@ function gatewayWith(answers: Admission[]): AskedGateway {
     openings,
     clock: { nowMs: () => 0, monotonicMs: () => 0 },
     inFlight: { count: 0, preflights: 0 },
-    settler: { waiting: 0, isSound: true },
+    settler: { waiting: 0, isDurable: true },
     queues: new AdmissionQueues(60_000),
     waitingCalls: new WaitingCalls(),
     budgetMode: 'exact',
@@ -87,8 +87,8 @@ class CountedListeners extends Listeners {
 }
 
 const client = (isOver: boolean) => ({ isOver, whenClosed: new CountedListeners() })
-const held: Extract<Admission, { kind: 'held' }> = {
-  ...{ kind: 'held', by: { limit: 'credit' }, keyId: 'key_1', budgetId: 'bud_1', accountId: 'default' },
+const blocked: Extract<Admission, { kind: 'blocked' }> = {
+  ...{ kind: 'blocked', by: { limit: 'credit' }, keyId: 'key_1', budgetId: 'bud_1', accountId: 'default' },
   balanceNanos: 1n,
 }
 
@@ -108,7 +108,7 @@ for (const [what, end, outcome] of [
   ['whose client leaves', 'leaves', 'client_left'],
 ] as const) {
   test(`a waiting call ${what} leaves the queue`, async () => {
-    const gateway = gatewayWith([held, held, ...(end === null || end === 'leaves' ? [] : [end])])
+    const gateway = gatewayWith([blocked, blocked, ...(end === null || end === 'leaves' ? [] : [end])])
     const res = client(false)
     const admitted = admit(callOf(res), gateway).then(
       (answer) => (answer.kind === 'refused' ? answer.refusal.code : answer.kind),
@@ -124,11 +124,11 @@ for (const [what, end, outcome] of [
 }
 
 test('a call that finds the queue full does not overtake queued calls', async () => {
-  const gateway = gatewayWith([held])
+  const gateway = gatewayWith([blocked])
   const entries = Array.from({ length: limits.callsWaitingMax }, (_, i) => {
     const name = `acct_${Math.floor(i / limits.callsQueuedPerLimitMax)}`
     const entry = gateway.queues.enter(Buffer.from(name))
-    void entry.turn({ ...held, accountId: name })
+    void entry.turn({ ...blocked, accountId: name })
     return entry
   })
   const answer = await admit(callOf(client(false)), gateway)
@@ -138,7 +138,7 @@ test('a call that finds the queue full does not overtake queued calls', async ()
 })
 
 for (const [what, part, state, code] of [
-  ['pending settlements are not safe on disk', 'settler', { isSound: false }, 'store_unavailable'],
+  ['pending settlements are not safe on disk', 'settler', { isDurable: false }, 'store_unavailable'],
   ['too many settlements are pending', 'settler', { waiting: 20_000 }, 'store_unavailable'],
   ['the maximum of calls is in flight', 'inFlight', { count: limits.callsInFlightMax }, 'no_memory'],
 ] as const) {

@@ -111,12 +111,12 @@ test('without polling, a DELETE passes and closes its object as interrupted', as
   const store = {
     findDeferred: async () => object,
     listOpenChildren: async () => [],
-    forgetDeferred: async () => {},
+    deleteDeferred: async () => {},
   }
   const settler = {
     async settle({ requestId, state }: CallClosing) {
       closed.push(`${requestId} ${state}`)
-      return { balanceNanos: 0n, booked: true }
+      return { balanceNanos: 0n, applied: true }
     },
   }
   const parts = {

@@ -58,8 +58,8 @@ function bench(answer: (closing: CallClosing) => Settled | null, openChildren: r
     },
     listOpenChildren: async () =>
       openChildren.map((requestId) => ({ requestId, holdNanos: 30n, holdListNanos: 40n })),
-    async countBatch() {},
-    async forgetDeferred() {
+    async countBatchAsRequest() {},
+    async deleteDeferred() {
       story.push('forgotten')
     },
   }
@@ -89,7 +89,7 @@ const reading = (models: readonly string[]) => async (take: (chunk: Buffer) => v
 }
 const readResults = reading(['claude-haiku-5-5', 'claude-sonnet-4-5'])
 
-const SETTLED: Settled = { balanceNanos: 0n, booked: true }
+const SETTLED: Settled = { balanceNanos: 0n, applied: true }
 
 test('a batch is closed and forgotten after all of its parts', async () => {
   const { bills, story } = bench(() => SETTLED)

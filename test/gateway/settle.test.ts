@@ -15,14 +15,14 @@ import { createLogLines } from '../support/log-lines.ts'
 import { test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 
-const SETTLED: Settled = { balanceNanos: 5n, booked: true }
+const SETTLED: Settled = { balanceNanos: 5n, applied: true }
 const away = () => new StoreUnavailable('the database is away')
 
 interface Bench {
   readonly settler: Settler
   readonly story: string[]
   readonly lines: string[]
-  readonly spool: { isSound: boolean }
+  readonly spool: { isDurable: boolean }
 }
 
 function bench(
@@ -41,7 +41,7 @@ function bench(
   }
   const kept = new Set<string>()
   const spool = {
-    isSound: true,
+    isDurable: true,
     async append({ requestId }: CallClosing) {
       // The write takes longer than the shortest wait for an answer.
       await sleep(5)
@@ -144,7 +144,7 @@ test('settlements of an earlier process are sent once each, a few at a time, and
         most = Math.max(most, sent)
         await open.promise
         sent -= 1
-        return { ...SETTLED, booked: false }
+        return { ...SETTLED, applied: false }
       },
     },
     watch: createSettlementWatch(),
@@ -152,34 +152,34 @@ test('settlements of an earlier process are sent once each, a few at a time, and
     log: createLogLines().log,
   })
   const closings = Array.from({ length: 1_000 }, (_, i) => closingOf(`req_${i}`))
-  const booked: CallClosing[] = []
-  const replayed = settler.replay(closings, (closing) => booked.push(closing))
+  const applied: CallClosing[] = []
+  const replayed = settler.replay(closings, (closing) => applied.push(closing))
   assert.equal(settler.waiting, 1_000)
   open.resolve()
   await replayed
   assert.equal(settler.waiting, 0)
   assert.equal(most, SETTLEMENTS_REPLAYED_AT_ONCE)
   assert.equal(asked.size, 1_000)
-  assert.equal(booked.length, 0, 'they were in the ledger before')
+  assert.equal(applied.length, 0, 'they were in the ledger before')
   assert.deepEqual([...new Set(asked.values())], [1])
 })
 
-test('a replayed settlement whose first answer was lost is counted, because that attempt may have booked it', async () => {
+test('a replayed settlement whose first answer was lost is counted, because that attempt may have applied it', async () => {
   let attempts = 0
   const settler = createSettler({
     store: {
       async settle() {
         attempts += 1
         if (attempts === 1) throw new StoreUnavailable('the answer was lost')
-        return { ...SETTLED, booked: false }
+        return { ...SETTLED, applied: false }
       },
     },
     watch: createSettlementWatch(),
     spool: null,
     log: createLogLines().log,
   })
-  const booked: CallClosing[] = []
-  await settler.replay([closingOf('req_1')], (closing) => booked.push(closing))
+  const applied: CallClosing[] = []
+  await settler.replay([closingOf('req_1')], (closing) => applied.push(closing))
   assert.equal(attempts, 2)
-  assert.equal(booked.length, 1)
+  assert.equal(applied.length, 1)
 })

@@ -1,7 +1,7 @@
 import { type AuditReport, audit } from '../../src/store/operations/audit.ts'
 import type { Snapshot } from '../../src/store/operations/operation.ts'
 import type { Pool } from '../../src/store/postgres/database.ts'
-import { askOn, openSnapshot } from '../../src/store/postgres/ledger.ts'
+import { queryOn, openSnapshot } from '../../src/store/postgres/ledger.ts'
 import type { Store } from '../../src/store/store.ts'
 import type { Rows } from '../store/conformance/fixtures.ts'
 import { openByCallersClock } from '../store/postgres-under-test.ts'
@@ -65,7 +65,7 @@ export class PostgresLedger implements TestLedger {
         await tx.query(WITHOUT_FOREIGN_KEYS)
         await tx.query(WITHOUT_CHECKS)
         await tx.query(sql)
-        report = await audit(askOn(tx), rateAgain)
+        report = await audit(queryOn(tx), rateAgain)
         throw new Error('undo')
       })
       await undone.catch((error: Error) => {

@@ -17,14 +17,14 @@ const C = closingOf('req_c')
 test('the next process gets the spooled settlements exactly, in order', async () => {
   const { open, onDisk, lines } = await bench()
   const first = await open()
-  assert.deepEqual(first.left(), [])
+  assert.deepEqual(first.pending(), [])
   for (const closing of [A, B, C]) {
     await first.append(closing)
     assert.deepEqual((await onDisk()).at(-1), closing)
   }
   await first.close()
   const second = await open()
-  assert.deepEqual(second.left(), [A, B, C])
+  assert.deepEqual(second.pending(), [A, B, C])
   assert.equal(second.waiting, 3)
   // A is already on disk.
   await second.append(A)
@@ -53,13 +53,13 @@ test('settlements that the store has taken are removed', async () => {
   const { open, onDisk } = await bench()
   const spool = await open()
   await Promise.all([A, B, C].map((closing) => spool.append(closing)))
-  spool.done('req_b')
-  spool.done('never spooled')
+  spool.remove('req_b')
+  spool.remove('never spooled')
   await spool.append(closingOf('req_d'))
   await spool.close()
   assert.deepEqual(idsOf(await onDisk()), ['req_a', 'req_c', 'req_d'])
   const next = await open()
-  for (const id of ['req_a', 'req_c', 'req_d']) next.done(id)
+  for (const id of ['req_a', 'req_c', 'req_d']) next.remove(id)
   assert.equal(next.waiting, 0)
   await until('the file is empty', async () => (await onDisk()).length === 0)
   await next.close()
@@ -104,7 +104,7 @@ test('a failing disk is reported, delays no call, and is written again when it w
   await spool.append(A)
   disk.fault = 'no room'
   await spool.append(B)
-  assert.equal(spool.isSound, false)
+  assert.equal(spool.isDurable, false)
   await spool.append(C)
   assert.deepEqual(lines, [
     'error: the settlement spool cannot be written; no new call is admitted while settlements wait',
@@ -112,7 +112,7 @@ test('a failing disk is reported, delays no call, and is written again when it w
   // The earlier settlement is not lost with those that could not be written.
   assert.deepEqual(idsOf(await onDisk()), ['req_a'])
   disk.fault = null
-  await until('it is written again', async () => spool.isSound)
+  await until('it is written again', async () => spool.isDurable)
   assert.equal(lines.at(-1), 'info: the settlement spool works again')
   assert.deepEqual(idsOf(await onDisk()), ['req_a', 'req_b', 'req_c'])
   await spool.close()
@@ -124,7 +124,7 @@ test('after a failed fsync, all pending settlements are written again', async ()
   await spool.append(A)
   disk.fault = 'failed fsync'
   await spool.append(B)
-  assert.equal(spool.isSound, false)
+  assert.equal(spool.isDurable, false)
   disk.fault = null
   disk.changes.length = 0
   await spool.close()
@@ -140,17 +140,17 @@ test('a disk that does not answer delays no call beyond the write timeout', asyn
   mock.timers.enable({ apis: ['setTimeout'] })
   try {
     const appended = spool.append(A)
-    assert.equal(spool.isSound, true)
+    assert.equal(spool.isDurable, true)
     mock.timers.tick(SPOOL_WRITE_MS)
     await appended
-    assert.equal(spool.isSound, false)
+    assert.equal(spool.isDurable, false)
     await spool.append(B)
     assert.deepEqual(lines, ['error: the disk of the settlement spool does not answer'])
   } finally {
     mock.timers.reset()
   }
   pass()
-  await until('it answers', async () => spool.isSound)
+  await until('it answers', async () => spool.isDurable)
   await spool.close()
   assert.deepEqual(await onDisk(), [A, B])
 })
@@ -160,12 +160,12 @@ test('above its maximum size the spool stops admissions, and every settlement is
   const spool = await open()
   const large = (id: string) => closingOf(id, { usage: LARGE })
   await Promise.all(['a', 'b', 'c'].map((id) => spool.append(large(id))))
-  assert.equal(spool.isSound, true)
+  assert.equal(spool.isDurable, true)
   await spool.append(large('d'))
-  assert.equal(spool.isSound, false)
+  assert.equal(spool.isDurable, false)
   assert.deepEqual(idsOf(await onDisk()), ['a', 'b', 'c', 'd'])
-  spool.done('a')
-  assert.equal(spool.isSound, true)
+  spool.remove('a')
+  assert.equal(spool.isDurable, true)
   await spool.close()
   assert.deepEqual(idsOf(await onDisk()), ['b', 'c', 'd'])
 })
@@ -186,16 +186,16 @@ test('after any appends, removals and disk failures, pending settlements are on 
       const spool = await open()
       for (const now of steps) {
         if (now.do === 'fault') disk.fault = now.is
-        if (now.do === 'done') spool.done(now.id)
+        if (now.do === 'done') spool.remove(now.id)
         if (now.do !== 'keep') continue
         const appended = spool.append(closingOf(now.id))
         if (!now.wait) continue
         await appended
-        if (spool.isSound) assert.ok(idsOf(await onDisk()).includes(now.id))
+        if (spool.isDurable) assert.ok(idsOf(await onDisk()).includes(now.id))
       }
       disk.fault = null
       await spool.close()
-      const left = spool.left()
+      const left = spool.pending()
       assert.deepEqual(left.length === 0 ? [] : await onDisk(), left)
     }),
     { numRuns: runs(50) },
@@ -210,8 +210,8 @@ test('a closing with any texts and amounts is read back unchanged', async () => 
       await first.append(closing)
       await first.close()
       const second = await open()
-      assert.deepEqual(second.left(), [closing])
-      second.done(closing.requestId)
+      assert.deepEqual(second.pending(), [closing])
+      second.remove(closing.requestId)
       await second.close()
     }),
     { numRuns: runs(20) },
@@ -228,12 +228,12 @@ test('a line with a changed figure is not sent, and its file is renamed', async 
   bytes[at] = (bytes[at] ?? 0) ^ 1
   await writeFile(file, bytes)
   const second = await open()
-  assert.deepEqual(idsOf(second.left()), ['req_a', 'req_c'])
+  assert.deepEqual(idsOf(second.pending()), ['req_a', 'req_c'])
   await second.close()
   const [aside] = (await readdir(dir)).filter((name) => name.endsWith('.damaged'))
   assert.deepEqual(await readFile(join(dir, String(aside))), bytes)
   assert.deepEqual(lines, ['error: the settlement spool was damaged and has been renamed'])
   const third = await open()
-  assert.deepEqual(idsOf(third.left()), ['req_a', 'req_c'])
+  assert.deepEqual(idsOf(third.pending()), ['req_a', 'req_c'])
   await third.close()
 })

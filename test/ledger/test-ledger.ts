@@ -47,7 +47,7 @@ export interface TestLedger extends AsyncDisposable {
 export async function audit(ledger: TestLedger, rate: RateAgain = rateAgain): Promise<AuditReport> {
   const reader = await ledger.openReader()
   try {
-    return await auditSnapshot(reader.ask, rate)
+    return await auditSnapshot(reader.query, rate)
   } finally {
     await reader.close()
   }
@@ -142,7 +142,7 @@ export interface RerateWriter {
   readonly store: Store
   read(afterId?: string): Promise<readonly RerateCandidate[]>
   changes(prices: CurrentPrices): Promise<ChangedCall[]>
-  book(changed: readonly ChangedCall[]): ReturnType<Store['bookRerates']>
+  book(changed: readonly ChangedCall[]): ReturnType<Store['applyRerates']>
 }
 
 export async function withRerates(
@@ -161,7 +161,7 @@ export async function withRerates(
           .map((call) => rerateCall(call, prices))
           .filter((each) => typeof each !== 'string')
       }
-      await work(ledger, { store, read, changes, book: (changed) => store.bookRerates(changed, NOON) })
+      await work(ledger, { store, read, changes, book: (changed) => store.applyRerates(changed, NOON) })
     })
   } finally {
     await ledger.remove()

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { StoreGone, StoreRefused, StoreUnavailable } from '../../src/kernel/errors.ts'
-import { type BatcherParts, createBatcher, type Outcome } from '../../src/store/batcher.ts'
+import { type BatcherOptions, createBatcher, type Outcome } from '../../src/store/batcher.ts'
 import { test } from '../support/suite.ts'
 
 /** A batcher that answers its batches when the test says so. */
-function laneUnderTest(more: Partial<BatcherParts<string, string>> = {}) {
+function batcherUnderTest(more: Partial<BatcherOptions<string, string>> = {}) {
   const sent: { readonly batch: readonly string[]; answer(): void; fail(error: Error): void }[] = []
   const arrivals: (() => void)[] = []
-  const lane = createBatcher<string, string>({
+  const batcher = createBatcher<string, string>({
     send: (batch) =>
       new Promise((resolve, reject) => {
         const outcomes: Outcome<string>[] = batch.map((word) => ({ ok: true, value: word.toUpperCase() }))
@@ -24,15 +24,15 @@ function laneUnderTest(more: Partial<BatcherParts<string, string>> = {}) {
     assert.ok(found !== undefined)
     return found
   }
-  return { lane, sent, batch }
+  return { batcher, sent, batch }
 }
 
 test('commands of one turn, or that arrive during a batch, share a batch up to its maximum size', async () => {
-  const { lane, batch } = laneUnderTest()
-  const first = [lane.ask('a'), lane.ask('b')]
+  const { batcher, batch } = batcherUnderTest()
+  const first = [batcher.submit('a'), batcher.submit('b')]
   const one = await batch(0)
   assert.deepEqual(one.batch, ['a', 'b'])
-  const later = ['c', 'd', 'e', 'f'].map((word) => lane.ask(word))
+  const later = ['c', 'd', 'e', 'f'].map((word) => batcher.submit(word))
   one.answer()
   assert.deepEqual(await Promise.all(first), ['A', 'B'])
   const two = await batch(1)
@@ -42,33 +42,33 @@ test('commands of one turn, or that arrive during a batch, share a batch up to i
   assert.deepEqual(three.batch, ['f'])
   three.answer()
   assert.deepEqual(await Promise.all(later), ['C', 'D', 'E', 'F'])
-  await lane.close()
+  await batcher.close()
 })
 
 test('a batch waits for four turns of the event loop at most, and only while each adds a command', async () => {
-  const { lane, batch } = laneUnderTest({ batchMax: 10 })
+  const { batcher, batch } = batcherUnderTest({ batchMax: 10 })
   const words = ['b', 'c', 'd', 'e', 'f']
-  const asked: Promise<string>[] = []
-  setImmediate(function askNext() {
+  const submitted: Promise<string>[] = []
+  setImmediate(function submitNext() {
     const word = words.shift()
     if (word === undefined) return
-    asked.push(lane.ask(word))
-    setImmediate(askNext)
+    submitted.push(batcher.submit(word))
+    setImmediate(submitNext)
   })
-  asked.push(lane.ask('a'))
+  submitted.push(batcher.submit('a'))
   const one = await batch(0)
   assert.deepEqual(one.batch, ['a', 'b', 'c', 'd', 'e'])
-  const late = lane.ask('g')
+  const late = batcher.submit('g')
   one.answer()
   const two = await batch(1)
   assert.deepEqual(two.batch, ['g', 'f'])
   two.answer()
-  assert.deepEqual(await Promise.all([...asked, late]), ['A', 'B', 'C', 'D', 'E', 'F', 'G'])
-  await lane.close()
+  assert.deepEqual(await Promise.all([...submitted, late]), ['A', 'B', 'C', 'D', 'E', 'F', 'G'])
+  await batcher.close()
 })
 
 test('an invalid command fails alone', async () => {
-  const lane = createBatcher<string, string>({
+  const batcher = createBatcher<string, string>({
     async send(batch) {
       if (batch.includes('bad')) throw new StoreRefused(`${batch.length} at once`)
       return batch.map((word) => ({ ok: true, value: word }))
@@ -76,7 +76,7 @@ test('an invalid command fails alone', async () => {
     batchMax: 10,
     answerMs: 20_000,
   })
-  const outcomes = await Promise.allSettled(['a', 'b', 'bad', 'c', 'd'].map((word) => lane.ask(word)))
+  const outcomes = await Promise.allSettled(['a', 'b', 'bad', 'c', 'd'].map((word) => batcher.submit(word)))
   assert.deepEqual(
     outcomes.map((outcome) => (outcome.status === 'fulfilled' ? outcome.value : outcome.reason.message)),
     ['a', 'b', '1 at once', 'c', 'd'],
@@ -84,11 +84,11 @@ test('an invalid command fails alone', async () => {
 })
 
 test('a command is not retried while the database is unavailable', async () => {
-  const { lane, sent, batch } = laneUnderTest()
-  const asked = Promise.allSettled([lane.ask('a'), lane.ask('b')])
+  const { batcher, sent, batch } = batcherUnderTest()
+  const submitted = Promise.allSettled([batcher.submit('a'), batcher.submit('b')])
   const failure = new StoreUnavailable('away')
   ;(await batch(0)).fail(failure)
-  assert.deepEqual(await asked, [
+  assert.deepEqual(await submitted, [
     { status: 'rejected', reason: failure },
     { status: 'rejected', reason: failure },
   ])
@@ -97,10 +97,10 @@ test('a command is not retried while the database is unavailable', async () => {
 
 test('a failed batch names its commands', async () => {
   const failed: string[] = []
-  const { lane, batch } = laneUnderTest({ onFailure: (commands) => failed.push(...commands) })
-  const asked = Promise.allSettled([lane.ask('a'), lane.ask('b')])
+  const { batcher, batch } = batcherUnderTest({ onFailure: (commands) => failed.push(...commands) })
+  const submitted = Promise.allSettled([batcher.submit('a'), batcher.submit('b')])
   ;(await batch(0)).fail(new StoreUnavailable('cut off'))
-  await asked
+  await submitted
   assert.deepEqual(failed, ['a', 'b'])
 })
 
@@ -109,38 +109,38 @@ const SOON_MS = 200
 test('an answer after the deadline is discarded and reported to onLate', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
   const late: string[] = []
-  const { lane, batch } = laneUnderTest({
+  const { batcher, batch } = batcherUnderTest({
     answerMs: SOON_MS,
     onLate: (command, answer) => late.push(`${command} ${answer}`),
   })
-  const refused = assert.rejects(lane.ask('a'), StoreUnavailable)
+  const refused = assert.rejects(batcher.submit('a'), StoreUnavailable)
   const one = await batch(0)
   t.mock.timers.tick(SOON_MS)
   await refused
   one.answer()
-  await lane.close()
+  await batcher.close()
   assert.deepEqual(late, ['a A'])
 })
 
 test('a command is not sent after its caller has given up', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
-  const { lane, sent, batch } = laneUnderTest({ answerMs: SOON_MS })
-  const first = assert.rejects(lane.ask('a'), StoreUnavailable)
+  const { batcher, sent, batch } = batcherUnderTest({ answerMs: SOON_MS })
+  const first = assert.rejects(batcher.submit('a'), StoreUnavailable)
   const one = await batch(0)
-  const second = assert.rejects(lane.ask('b'), StoreUnavailable)
+  const second = assert.rejects(batcher.submit('b'), StoreUnavailable)
   t.mock.timers.tick(SOON_MS)
   await Promise.all([first, second])
   one.answer()
-  await lane.close()
+  await batcher.close()
   assert.equal(sent.length, 1)
 })
 
-test('a closing lane answers pending commands and refuses new ones', async () => {
-  const { lane, batch } = laneUnderTest()
-  const asked = lane.ask('a')
-  const closed = lane.close()
-  await assert.rejects(lane.ask('b'), StoreGone)
+test('a closing batcher answers pending commands and refuses new ones', async () => {
+  const { batcher, batch } = batcherUnderTest()
+  const submitted = batcher.submit('a')
+  const closed = batcher.close()
+  await assert.rejects(batcher.submit('b'), StoreGone)
   ;(await batch(0)).answer()
-  assert.equal(await asked, 'A')
+  assert.equal(await submitted, 'A')
   await closed
 })

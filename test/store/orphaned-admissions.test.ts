@@ -18,7 +18,7 @@ test('a closing store retries a failed release once, so that no hold remains', a
     },
     async settle({ requestId, state }: CallClosing): Promise<Settled> {
       released.push(`${requestId} ${state}`)
-      return { balanceNanos: 0n, booked: true }
+      return { balanceNanos: 0n, applied: true }
     },
     log: { warn: () => failed.resolve() } as unknown as Log,
   })
@@ -45,7 +45,7 @@ test('an outage is logged once, however often the release is retried', async () 
     },
     async settle(): Promise<Settled> {
       released.resolve()
-      return { balanceNanos: 0n, booked: true }
+      return { balanceNanos: 0n, applied: true }
     },
     log: {
       warn() {

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import pg from 'pg'
 import { createLog } from '../../src/kernel/log.ts'
 import { SYSTEM } from '../../src/kernel/vocabulary.ts'
-import { createBatchMemory } from '../../src/store/operations/batch-rows.ts'
-import { bookCalls } from '../../src/store/operations/book-calls.ts'
+import { createBatchCache } from '../../src/store/operations/batch-rows.ts'
+import { applyBatch } from '../../src/store/operations/apply-batch.ts'
 import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts'
 import { dialectOf, runBatch } from '../../src/store/postgres/run-operation.ts'
 import type { Store } from '../../src/store/store.ts'
@@ -73,7 +73,7 @@ nodesTest(
       await Promise.all(
         admitted.map((id, i) => nth(stores, i + 1).settle(closing(id, { costNanos: cost(id) / 2n }))),
       )
-      waiting = waiting.filter((_, i) => admissions[i]?.kind === 'held')
+      waiting = waiting.filter((_, i) => admissions[i]?.kind === 'blocked')
     }
     const spent = (await first.getKey('default', key, NOON))?.month.spentNanos ?? 0n
     assert.ok(spent >= 10_000n && spent < 10_000n + 997n, `${spent} spent of 10000`)
@@ -89,7 +89,7 @@ nodesTest('the credit of an account admits one call at a time', ['a', 'b'], asyn
     ids(80).map((id, i) => nth(stores, i).admit(opening(id, nth(['a', 'b', 'c', 'd'], i)))),
   )
   assert.equal(admissions.filter(({ kind }) => kind === 'admitted').length, 1)
-  assert.equal(admissions.filter(({ kind }) => kind === 'held').length, 79)
+  assert.equal(admissions.filter(({ kind }) => kind === 'blocked').length, 79)
 })
 
 nodesTest('after one node revokes a key, no node admits it', ['a', 'b'], async (stores) => {
@@ -183,7 +183,7 @@ nodesTest(
         const admission = await nth(stores, i).admit(opening(id, nth(keys, i * 3)))
         assert.equal(admission.kind, 'admitted')
         const settled = await nth(stores, i + 1).settle(closing(id))
-        assert.equal(settled.booked, true)
+        assert.equal(settled.applied, true)
         if (i % 10 === 0) await addCredit(nth(stores, i), 5n)
       }),
     )
@@ -198,7 +198,7 @@ nodesTest('a call is charged once, whoever settles it and however often', ['a', 
   const settled = await Promise.all(
     Array.from({ length: 20 }, (_, i) => nth(stores, i).settle(closing('req_1'))),
   )
-  assert.equal(settled.filter(({ booked }) => booked).length, 1)
+  assert.equal(settled.filter(({ applied }) => applied).length, 1)
   assert.deepEqual(new Set(settled.map(({ balanceNanos }) => balanceNanos)), new Set([-800n]))
 })
 
@@ -212,9 +212,9 @@ nodesTest('calls that settle in one batch each get the balance after themselves'
   assert.deepEqual(
     [one, two, three].map((outcome) => outcome?.status === 'fulfilled' && outcome.value),
     [
-      { balanceNanos: -800n, booked: true },
-      { balanceNanos: -1_600n, booked: true },
-      { balanceNanos: -2_400n, booked: true },
+      { balanceNanos: -800n, applied: true },
+      { balanceNanos: -1_600n, applied: true },
+      { balanceNanos: -2_400n, applied: true },
     ],
   )
   assert.match(String(unknown?.status === 'rejected' && unknown.reason), /no call req_never to settle/)
@@ -238,8 +238,8 @@ nodesTest(
     const [call] = await database.query("SELECT node_id FROM call WHERE id = 'req_3'")
     assert.deepEqual(registrations, [{ id: call?.['node_id'] }])
 
-    assert.equal((await silent.settle(closing('req_1'))).booked, true)
-    assert.equal((await other.settle(closing('req_1'))).booked, false)
+    assert.equal((await silent.settle(closing('req_1'))).applied, true)
+    assert.equal((await other.settle(closing('req_1'))).applied, false)
     assert.equal((await other.getCall('req_1'))?.state, 'settled')
     // Calls of the old registration are not read again, and those of the new one are unchanged.
     assert.equal(await other.interruptOpenCalls(NOON + 9_001), 0)
@@ -258,10 +258,10 @@ for (const [what, change] of [
     const [node] = await database.query('SELECT id, epoch FROM node')
     const pool = openPatientPool(database.url)
     const stale = { id: String(node?.['id']), epoch: BigInt(String(node?.['epoch'])) }
-    const parts = { node: stale, clock: 'caller', memory: createBatchMemory() } as const
+    const parts = { node: stale, clock: 'caller', cache: createBatchCache() } as const
     await database.query(`UPDATE node SET ${change}`)
     const calls = { openings: [opening('req_2', 'a')], closings: [closing('req_1')] }
-    assert.equal(await runBatch(pool, () => bookCalls(calls, parts), dialectOf('caller')), 'fenced')
+    assert.equal(await runBatch(pool, () => applyBatch(calls, parts), dialectOf('caller')), 'fenced')
     await pool.close()
     assert.deepEqual(
       (await database.query('SELECT id, state FROM call')).map(({ state }) => state),

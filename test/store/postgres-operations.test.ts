@@ -4,7 +4,7 @@ import { StoreRefused, StoreUnavailable } from '../../src/kernel/errors.ts'
 import type { CallBodies, CallFilter } from '../../src/ledger/request-log.ts'
 import { audit } from '../../src/store/operations/audit.ts'
 import { atomic, type Operation } from '../../src/store/operations/operation.ts'
-import { edgeSql, IN_ORDER_OF_AN_INDEX, matchingSql } from '../../src/store/operations/request-log.ts'
+import { scanEndSql, FORCE_INDEX_ORDER, filteredScanSql } from '../../src/store/operations/request-log.ts'
 import { sql } from '../../src/store/operations/sql.ts'
 import { migrate, openSnapshot } from '../../src/store/postgres/ledger.ts'
 import { dialectOf, operationsOn, runStatement } from '../../src/store/postgres/run-operation.ts'
@@ -174,8 +174,8 @@ test('a page of the log is read in index order', async () => {
       db.transaction(async (tx) => {
         const before = { startedAtMs: filter.toMs ?? Number.MAX_SAFE_INTEGER, requestId: '' }
         const from = { startedAtMs: filter.fromMs ?? Number.MIN_SAFE_INTEGER, requestId: '' }
-        await runStatement(tx, IN_ORDER_OF_AN_INDEX, dialect)
-        const looks = [edgeSql(filter, before, from), matchingSql(filter, before, from, 100)]
+        await runStatement(tx, FORCE_INDEX_ORDER, dialect)
+        const looks = [scanEndSql(filter, before, from), filteredScanSql(filter, before, from, 100)]
         const plans = []
         for (const look of looks) plans.push(await runStatement(tx, sql`EXPLAIN ${look}`, dialect))
         return plans
@@ -208,10 +208,10 @@ test('a snapshot has no deadline, even through a pooler, and cannot write', asyn
   try {
     const snapshot = await openSnapshot(pooler.url)
     assert.ok(snapshot)
-    const [row] = await snapshot.ask(sql`SELECT current_setting('statement_timeout') AS value`)
+    const [row] = await snapshot.query(sql`SELECT current_setting('statement_timeout') AS value`)
     assert.equal(row?.['value'], '0')
-    assert.equal((await audit(snapshot.ask, rateAgain)).difference, null)
-    await assert.rejects(snapshot.ask(sql`UPDATE account SET held_nanos = 0`), /read-only transaction/)
+    assert.equal((await audit(snapshot.query, rateAgain)).difference, null)
+    await assert.rejects(snapshot.query(sql`UPDATE account SET held_nanos = 0`), /read-only transaction/)
     await snapshot.close()
   } finally {
     await pooler.close()
@@ -230,13 +230,13 @@ test('a snapshot fails if its connection is lost, instead of reading a later sta
   const snapshot = await openSnapshot(database.url)
   assert.ok(snapshot)
   try {
-    const [own] = await snapshot.ask(sql`SELECT pg_backend_pid() AS pid`)
+    const [own] = await snapshot.query(sql`SELECT pg_backend_pid() AS pid`)
     await runOn(database.url, `SELECT pg_terminate_backend(${Number(own?.['pid'])}, 10000)`)
     const readOn = async () => {
-      for (let i = 0; i < 1_000; i += 1) await snapshot.ask(sql`SELECT 1 AS one`)
+      for (let i = 0; i < 1_000; i += 1) await snapshot.query(sql`SELECT 1 AS one`)
     }
     await assert.rejects(readOn(), StoreUnavailable)
-    await assert.rejects(snapshot.ask(sql`SELECT 1 AS one`), StoreUnavailable)
+    await assert.rejects(snapshot.query(sql`SELECT 1 AS one`), StoreUnavailable)
   } finally {
     await snapshot.close()
     await database.drop()

@@ -214,7 +214,7 @@ test('PostgreSQL: the store works behind a pooler that refuses settings', async 
   const store = await openByCallersClock(pooler.url)
   await addKey(store, 'a')
   assert.equal((await store.admit(opening('req_1', 'a'))).kind, 'admitted')
-  assert.equal((await store.settle(closing('req_1'))).booked, true)
+  assert.equal((await store.settle(closing('req_1'))).applied, true)
   await store.close()
   await pooler.close()
   await database.close()

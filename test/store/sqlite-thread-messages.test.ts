@@ -38,8 +38,8 @@ const anyOpening: fc.Arbitrary<CallOpening> = record({
   models: record({ names: fc.array(text), unknown: textOrNull, batchFile: textOrNull }),
   ambiguity: textOrNull,
   rating: text,
-  heldCounts: fc.boolean(),
-  askedBefore: fc.boolean(),
+  countsHolds: fc.boolean(),
+  hasWaited: fc.boolean(),
   hasBegun: fc.boolean(),
 }).map((more) => opening('', '', more))
 

@@ -11,12 +11,12 @@ import type {
 } from '../../ledger/account.ts'
 import { monthOf, nextMonthMs } from '../../ledger/calendar.ts'
 import { present, readWideSum, text, wideSum } from '../rows.ts'
-import { recordCapEdit } from './budget-events.ts'
+import { recordCapChange } from './budget-events.ts'
 import { recordEvent } from './events.ts'
 import { POSITION } from './keys.ts'
 import { ACCOUNT_RECORD, accountRecord, accountState, upstreamOf } from './money-rows.ts'
-import { atomic, currentTime, listNewest, matching, type Operation } from './operation.ts'
-import { once } from './settings.ts'
+import { atomic, currentTime, selectPage, columnsEqual, type Operation } from './operation.ts'
+import { runOnce } from './settings.ts'
 import { and, FOR_UPDATE, now, onPostgres, raw, sql } from './sql.ts'
 import { insertInto, updateRow } from './write-rows.ts'
 
@@ -59,7 +59,7 @@ function* findAccountOf(id: string): Operation<string | null> {
   return null
 }
 
-export function* getAccount(id: string, atMs: number): Operation<AccountRecord | null> {
+function* getAccount(id: string, atMs: number): Operation<AccountRecord | null> {
   const [row] = yield sql`SELECT ${ACCOUNT_RECORD}, ${now(atMs)} AS now_ms FROM account a WHERE id = ${id}`
   return row === undefined ? null : accountRecord(row)
 }
@@ -71,7 +71,7 @@ const createAccount = atomic(function* (
 ): Operation<AccountCreation> {
   const { id, name, createdAtMs, ...changes } = account
   const readNow = (subject: string) => getAccount(subject, createdAtMs)
-  return yield* once(idempotency, id, readNow, function* (): Operation<AccountCreation> {
+  return yield* runOnce(idempotency, id, readNow, function* (): Operation<AccountCreation> {
     if (changes.creditEnforced === true && changes.force !== true)
       return { kind: 'balance_not_positive', balanceNanos: 0n }
     const columns = columnsOf({ name, ...changes })
@@ -97,12 +97,12 @@ const updateAccount = atomic(function* (
   const before = yield* getAccount(id, nowMs)
   if (before === null) return { kind: 'none' }
   const { balanceNanos } = before
-  const isTurnedOn = changes.creditEnforced === true && !before.creditEnforced
-  if (isTurnedOn && balanceNanos <= 0n && changes.force !== true)
+  const startsEnforcing = changes.creditEnforced === true && !before.creditEnforced
+  if (startsEnforcing && balanceNanos <= 0n && changes.force !== true)
     return { kind: 'balance_not_positive', balanceNanos }
   yield updateRow('account', id, columnsOf(changes))
   const account = yield* readAccount(id, nowMs)
-  yield* recordChange(before, account, actor, nowMs)
+  yield* recordAccountEvent(before, account, actor, nowMs)
   const capNanos = changes.monthlyBudgetNanos ?? null
   if (capNanos !== null) {
     const { spentNanos, heldNanos } = account
@@ -116,27 +116,28 @@ const updateAccount = atomic(function* (
       resetsAtMs,
     } as const
     const subject = { account: accountObject(account, nowMs) }
-    yield* recordCapEdit({ accountId: id, budgetId: id, subject, actor }, [ceiling], nowMs)
+    yield* recordCapChange({ accountId: id, budgetId: id, subject, actor }, [ceiling], nowMs)
   }
   return { kind: 'done', account }
 })
 
-function* readAccount(id: string, atMs: number): Operation<AccountRecord> {
+/** Throws if the account does not exist. */
+export function* readAccount(id: string, atMs: number): Operation<AccountRecord> {
   const account = yield* getAccount(id, atMs)
   if (account === null) throw new Error(`there is no account ${id}`)
   return account
 }
 
 function columnsOf({ force: _, upstreams = {}, ...changes }: AccountChanges): object {
-  const own = SURFACE_NAMES.filter((surface) => upstreams[surface] !== undefined).flatMap((surface) => [
+  const upstreamColumns = SURFACE_NAMES.filter((surface) => upstreams[surface] !== undefined).flatMap((surface) => [
     [`${surface}Url`, upstreams[surface]?.url ?? null],
     [`${surface}Key`, upstreams[surface]?.sealedKey ?? null],
   ])
-  return { ...changes, nameUpper: changes.name?.toUpperCase(), ...Object.fromEntries(own) }
+  return { ...changes, nameUpper: changes.name?.toUpperCase(), ...Object.fromEntries(upstreamColumns) }
 }
 
 /** Records an event if something changed. Upstream keys appear by name, without values. */
-function* recordChange(
+function* recordAccountEvent(
   before: AccountRecord,
   after: AccountRecord,
   actor: Actor,
@@ -163,15 +164,15 @@ const NO_ACCOUNTS = { rows: [], more: false }
 /** Newest first, read in the order of the primary key. The first account, whose id is not a ULID, comes last. */
 function* listAccounts({ status, search, after, limit, atMs }: AccountQuery): Operation<AccountList> {
   const nowMs = yield* currentTime(atMs)
-  const where = matching({ status })
+  const where = columnsEqual({ status })
   if (search !== null)
     where.push(sql`(${POSITION}(name_upper, ${search.toUpperCase()}) > 0 OR ${POSITION}(id, ${search}) > 0)`)
   const select = sql`${ACCOUNT_RECORD}, ${now(atMs)} AS now_ms`
-  const parts = { select, from: raw('account a'), where: [sql`id <> 'default'`, ...where] }
-  const isEnd = after === 'default'
-  const others = isEnd ? NO_ACCOUNTS : yield* listNewest(parts, { after, limit }, accountRecord)
+  const page = { select, from: raw('account a'), where: [sql`id <> 'default'`, ...where] }
+  const isAfterDefault = after === 'default'
+  const others = isAfterDefault ? NO_ACCOUNTS : yield* selectPage(page, { after, limit }, accountRecord)
   const first =
-    isEnd || others.more
+    isAfterDefault || others.more
       ? []
       : yield sql`SELECT ${select} FROM account a WHERE ${and([sql`id = 'default'`, ...where])}`
   const rows = [...others.rows, ...first.map(accountRecord)]

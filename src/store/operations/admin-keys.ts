@@ -11,7 +11,7 @@ import type {
 import { present, recordOf } from '../rows.ts'
 import { recordEvent } from './events.ts'
 import { endSessionsOfRevokedKeys } from './key-lookup.ts'
-import { atomic, listNewest, type Operation } from './operation.ts'
+import { atomic, selectPage, type Operation } from './operation.ts'
 import { now, onPostgres, raw, type Sql, sql } from './sql.ts'
 import { insertInto } from './write-rows.ts'
 
@@ -27,22 +27,22 @@ const LOCK = onPostgres(`SELECT pg_advisory_xact_lock(hashtextextended('tollgate
 const createAdminKey = atomic(function* (key: NewAdminKey, actor: Actor): Operation<AdminKeyRecord> {
   if (key.bootstrap) {
     yield LOCK
-    yield* revokeBootstrapKeys(sql`digest <> ${key.digest}`, actor, key.createdAtMs)
+    yield* revokeBootstrapKeysWhere(sql`digest <> ${key.digest}`, actor, key.createdAtMs)
   }
-  const [former] = yield sql`SELECT revoked_at_ms FROM admin_key WHERE digest = ${key.digest}`
-  const again = key.bootstrap
+  const [previous] = yield sql`SELECT revoked_at_ms FROM admin_key WHERE digest = ${key.digest}`
+  const onConflict = key.bootstrap
     ? sql`ON CONFLICT (digest) DO UPDATE SET revoked_at_ms = NULL, bootstrap = true`
     : sql``
-  const [row] = yield insertInto('admin_key', [key], sql`${again} RETURNING ${COLUMNS}`)
+  const [row] = yield insertInto('admin_key', [key], sql`${onConflict} RETURNING ${COLUMNS}`)
   const record = adminRecord(present(row))
-  const isNew = former === undefined || former['revoked_at_ms'] !== null
-  if (isNew) yield* recordChange('admin_key.created', record, actor, key.createdAtMs)
+  const isNew = previous === undefined || previous['revoked_at_ms'] !== null
+  if (isNew) yield* recordAdminKeyEvent('admin_key.created', record, actor, key.createdAtMs)
   return record
 })
 
-const dropBootstrapKeys = atomic(function* (actor: Actor, atMs: number): Operation<void> {
+const revokeBootstrapKeys = atomic(function* (actor: Actor, atMs: number): Operation<void> {
   yield LOCK
-  yield* revokeBootstrapKeys(sql`true`, actor, atMs)
+  yield* revokeBootstrapKeysWhere(sql`true`, actor, atMs)
 })
 
 function* hasOperatorKey(): Operation<boolean> {
@@ -50,17 +50,17 @@ function* hasOperatorKey(): Operation<boolean> {
   return rows.length > 0
 }
 
-function* revokeBootstrapKeys(which: Sql, actor: Actor, atMs: number): Operation<void> {
+function* revokeBootstrapKeysWhere(condition: Sql, actor: Actor, atMs: number): Operation<void> {
   const revoked = yield sql`
-    UPDATE admin_key SET revoked_at_ms = ${now(atMs)} WHERE bootstrap AND revoked_at_ms IS NULL AND ${which}
+    UPDATE admin_key SET revoked_at_ms = ${now(atMs)} WHERE bootstrap AND revoked_at_ms IS NULL AND ${condition}
     RETURNING ${COLUMNS}`
-  for (const row of revoked) yield* recordChange('admin_key.revoked', adminRecord(row), actor, atMs)
+  for (const row of revoked) yield* recordAdminKeyEvent('admin_key.revoked', adminRecord(row), actor, atMs)
   if (revoked.length > 0) yield* endSessionsOfRevokedKeys()
 }
 
 function* listAdminKeys(query: AdminKeyQuery): Operation<Page<AdminKeyRecord>> {
-  const parts = { select: COLUMNS, from: raw('admin_key'), where: [within(query.scope)] }
-  return yield* listNewest(parts, query, adminRecord)
+  const page = { select: COLUMNS, from: raw('admin_key'), where: [inScope(query.scope)] }
+  return yield* selectPage(page, query, adminRecord)
 }
 
 const revokeAdminKey = atomic(function* (
@@ -70,7 +70,7 @@ const revokeAdminKey = atomic(function* (
   atMs: number,
 ): Operation<AdminKeyRevocation> {
   yield LOCK
-  const [row] = yield sql`SELECT ${COLUMNS} FROM admin_key WHERE id = ${id} AND ${within(scope)}`
+  const [row] = yield sql`SELECT ${COLUMNS} FROM admin_key WHERE id = ${id} AND ${inScope(scope)}`
   if (row === undefined) return { kind: 'none' }
   const before = adminRecord(row)
   if (before.revokedAtMs !== null) return { kind: 'revoked', key: before }
@@ -84,17 +84,17 @@ const revokeAdminKey = atomic(function* (
     UPDATE admin_key SET revoked_at_ms = coalesce(revoked_at_ms, ${now(atMs)}) WHERE id = ${id} RETURNING ${COLUMNS}`
   yield* endSessionsOfRevokedKeys()
   const key = adminRecord(present(revoked))
-  yield* recordChange('admin_key.revoked', key, actor, atMs)
+  yield* recordAdminKeyEvent('admin_key.revoked', key, actor, atMs)
   return { kind: 'revoked', key }
 })
 
-function within({ accountId, operators }: AdminScope): Sql {
+function inScope({ accountId, operators }: AdminScope): Sql {
   if (accountId === null) return sql`true`
   return operators ? sql`(account_id = ${accountId} OR account_id IS NULL)` : sql`account_id = ${accountId}`
 }
 
 /** Events about operator keys belong to the first account. */
-function* recordChange(
+function* recordAdminKeyEvent(
   type: 'admin_key.created' | 'admin_key.revoked',
   key: AdminKeyRecord,
   actor: Actor,
@@ -105,6 +105,6 @@ function* recordChange(
 }
 
 export const ADMIN_KEYS = {
-  brief: { createAdminKey, dropBootstrapKeys, hasOperatorKey, listAdminKeys, revokeAdminKey },
+  brief: { createAdminKey, revokeBootstrapKeys, hasOperatorKey, listAdminKeys, revokeAdminKey },
   reads: {},
 }

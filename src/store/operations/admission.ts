@@ -3,7 +3,7 @@ import type { AccountTerms } from '../../ledger/account.ts'
 import { dayOf, monthOf } from '../../ledger/calendar.ts'
 import { type Admission, type CallOpening, type CallRefusal, requestsOf } from '../../ledger/call.ts'
 import { columnOf, OPENING_NAMES } from '../../ledger/call-columns.ts'
-import { decideAdmission, type KeyState, underDiscount } from '../../ledger/decide-admission.ts'
+import { decideAdmission, type KeyState, applyDiscount } from '../../ledger/decide-admission.ts'
 import { namesOf, nanos, text } from '../rows.ts'
 import type { BatchRows, CallRow } from './batch-rows.ts'
 import {
@@ -15,12 +15,12 @@ import {
   upstreamOf,
 } from './money-rows.ts'
 import { type Batch, step } from './operation.ts'
-import { type ForEach, prepare, prepareInserts } from './prepared.ts'
+import { type BulkStatement, prepare, prepareInserts } from './prepared.ts'
 import type { BoundValue } from './sql.ts'
 
 /** Admits the calls of a batch in order, because each decision depends on the holds of the calls before it. */
 
-const READ_FLOOR = prepare`
+const READ_HOLD_FLOOR = prepare`
   SELECT max(month) AS month, max(nanos) AS nanos, max(list_nanos) AS list_nanos FROM hold_floor
   WHERE budget_id = ${'text'} AND month = ${'text'}
     AND ((endpoint = ${'text'} AND model = ${'text'}) OR (endpoint = '' AND model = ''))`
@@ -33,35 +33,35 @@ const INSERT_CALLS = prepareInserts('call', [
 const MARK_USED = prepare`
   UPDATE api_key SET last_used_at_ms = ${'bigint'} WHERE id = ${'text'} AND coalesce(last_used_at_ms, 0) < ${'bigint'}`
 
-/** Places the holds in `rows.money`. Returns the answers, the calls, and the statements that write them. */
+/** Places the holds in `money`. Returns the answers, the admitted calls, and the statements that write them. */
 export function admitCalls(
   openings: readonly CallOpening[],
   { keys, money, files, nowMs }: BatchRows,
-  floors: readonly (MonthFloor | null)[],
+  holdFloors: readonly (MonthlyHoldFloor | null)[],
   nodeId: string,
 ): {
   readonly admitted: readonly Admission[]
   readonly opened: readonly CallRow[]
-  readonly writes: readonly ForEach[]
+  readonly writes: readonly BulkStatement[]
 } {
   const uses = new Map<string, number>()
   const opened: CallRow[] = []
-  const values: BoundValue[][] = []
+  const rows: BoundValue[][] = []
 
-  const admitted = openings.map((asked, n): Admission => {
+  const admitted = openings.map((submitted, n): Admission => {
     const key = keys[n]
     if (key === undefined) return refused({ reason: 'unknown_key' }, null)
     const { id: keyId, budgetId, accountId, logRequests } = key
     const budget = money.budget(budgetId)
     const account = money.account(accountId)
-    const dated = nowMs === null ? asked : { ...asked, atMs: nowMs }
-    const opening = underDiscount(dated, account.discountBillionths)
+    const timed = nowMs === null ? submitted : { ...submitted, atMs: nowMs }
+    const opening = applyDiscount(timed, account.discountBillionths)
     const { atMs } = opening
-    const countedMs = countedAt(atMs, budget)
-    const month = monthOf(countedMs)
-    const day = dayOf(countedMs)
+    const periodMs = periodTimeMs(atMs, budget)
+    const month = monthOf(periodMs)
+    const day = dayOf(periodMs)
     const balanceNanos = account.creditedNanos - account.chargedNanos
-    const floor = floors[n] ?? null
+    const floor = holdFloors[n] ?? null
     const decision = decideAdmission(opening, {
       revokedAtMs: key.revokedAtMs,
       isSuspended: account.status === 'suspended',
@@ -74,33 +74,33 @@ export function admitCalls(
       creditEnforced: account.creditEnforced,
       balanceNanos,
       accountHeldNanos: account.heldNanos,
-      batchModels: files.size === 0 ? null : namesOf(files.get(asked)?.['models'] ?? null),
-      // An earlier call of this batch may have begun a new month, and the floors belong to the old one.
+      batchModels: files.size === 0 ? null : namesOf(files.get(submitted)?.['models'] ?? null),
+      // An earlier call of this batch may have begun a new month, but the floors were read for the old month.
       holdFloor: floor?.month === month ? floor : null,
     })
     // Do not reveal anything about the account to the holder of a revoked or expired key.
     if (decision.kind === 'refuse' && isKeyRefusal(decision.refusal)) return refused(decision.refusal, null)
-    // An admitted call records the time of use itself.
-    if (!opening.askedBefore && decision.kind !== 'admit')
+    // The row of an admitted call has the time of use already.
+    if (!opening.hasWaited && decision.kind !== 'admit')
       uses.set(keyId, Math.max(atMs, uses.get(keyId) ?? 0))
     if (decision.kind === 'refuse') return refused(decision.refusal, balanceNanos)
     if (decision.kind === 'wait')
-      return { kind: 'held', by: decision.by, keyId, budgetId, accountId, balanceNanos }
+      return { kind: 'blocked', by: decision.by, keyId, budgetId, accountId, balanceNanos }
 
     const { holdNanos, holdListNanos, accountHoldNanos } = decision
-    if (!opening.hasHold) {
+    if (!opening.isCheckOnly) {
       const { requestId: id, modelAsked, endpoint } = opening
       const requests = requestsOf(opening)
       const row: BoundValue[] = [accountId, keyId, nodeId, atMs, month, day, holdNanos, holdListNanos]
       row.push(accountHoldNanos, requests, 'in_flight', endpoint)
       for (const name of OPENING_NAMES) row.push(opening[name])
-      values.push(row)
+      rows.push(row)
       opened.push({
         ...{ id, accountId, budgetId, keyId, state: 'in_flight', startedAtMs: atMs, month, day, modelAsked },
         ...{ endpoint, holdNanos, holdListNanos, accountHoldNanos, lostListNanos: 0n, balanceNanos: null },
         requests,
       })
-      money.move(budgetId, accountId, {
+      money.change(budgetId, accountId, {
         month,
         day,
         heldNanos: holdNanos,
@@ -114,8 +114,8 @@ export function admitCalls(
     const terms = termsOf(account, opening.surface)
     return { kind: 'admitted', keyId, budgetId, accountId, logRequests, balanceNanos, hasOthers, terms }
   })
-  const marked = [...uses].map(([keyId, atMs]) => MARK_USED([atMs, keyId, atMs]))
-  return { admitted, opened, writes: [INSERT_CALLS(values), ...marked] }
+  const markUses = [...uses].map(([keyId, atMs]) => MARK_USED([atMs, keyId, atMs]))
+  return { admitted, opened, writes: [INSERT_CALLS(rows), ...markUses] }
 }
 
 function termsOf(account: AccountState, surface: Surface): AccountTerms | null {
@@ -124,33 +124,33 @@ function termsOf(account: AccountState, surface: Surface): AccountTerms | null {
   return discountBillionths === null && upstream === null ? null : { discountBillionths, upstream }
 }
 
-type MonthFloor = NonNullable<KeyState['holdFloor']> & { readonly month: string }
+type MonthlyHoldFloor = NonNullable<KeyState['holdFloor']> & { readonly month: string }
 
 /** Reads the hold floors of budgets that have some. Nearly always there are none, and no statement is sent. */
-export function* readFloors(
+export function* readHoldFloors(
   openings: readonly CallOpening[],
   { keys, money, nowMs }: BatchRows,
-): Batch<readonly (MonthFloor | null)[]> {
-  const asked = openings.map((opening, n) => {
+): Batch<readonly (MonthlyHoldFloor | null)[]> {
+  const reads = openings.map((opening, n) => {
     const key = keys[n]
     if (key === undefined || opening.hold.kind !== 'bound') return null
     const budget = money.budget(key.budgetId)
     const { id, month, hasFloors } = budget
-    if (!hasFloors || month !== monthOf(countedAt(nowMs ?? opening.atMs, budget))) return null
-    return READ_FLOOR([id, month, opening.endpoint, opening.modelAsked ?? ''])
+    if (!hasFloors || month !== monthOf(periodTimeMs(nowMs ?? opening.atMs, budget))) return null
+    return READ_HOLD_FLOOR([id, month, opening.endpoint, opening.modelAsked ?? ''])
   })
-  const statements = asked.filter((statement) => statement !== null)
+  const statements = reads.filter((statement) => statement !== null)
   if (statements.length === 0) return []
   const found = (yield step(statements)).values()
-  return asked.map((statement) => {
+  return reads.map((statement) => {
     const row = statement === null ? undefined : found.next().value?.[0]
     if (row === undefined || row['nanos'] === null) return null
     return { month: text(row, 'month'), nanos: nanos(row, 'nanos'), listNanos: nanos(row, 'list_nanos') }
   })
 }
 
-/** The time that decides the month and day of a call. If the clock has stepped back, the current period continues. */
-function countedAt(atMs: number, { month, day, dailyBudgetNanos }: BudgetState): number {
+/** The time that decides a call's month and day. If the clock was set back, the budget's current period continues. */
+function periodTimeMs(atMs: number, { month, day, dailyBudgetNanos }: BudgetState): number {
   if (dailyBudgetNanos !== null) return dayOf(atMs) < day ? Date.parse(day) : atMs
   return monthOf(atMs) < month ? Date.parse(month) : atMs
 }

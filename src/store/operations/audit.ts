@@ -1,7 +1,7 @@
 import { formatUsd, type Nanos } from '../../kernel/money.ts'
 import { CREDIT_BACK, type RateAgain, RERATE } from '../../ledger/rerate.ts'
 import { bool, nanos, nanosOrNull, number, present, type Row, sum, text, textOrNull } from '../rows.ts'
-import type { Ask } from './operation.ts'
+import type { RunQuery } from './operation.ts'
 import { raw, type Sql, sql } from './sql.ts'
 
 /** A stored figure that differs from the figure derived from the records. Both are text for display. */
@@ -18,29 +18,29 @@ export interface AuditReport {
   readonly difference: Difference | null
 }
 
-/** Checks calls and credits before their sums, so the first difference is the cause. `ask`: one snapshot. */
+/** Checks calls and credits before their sums, so the first difference is the cause. `query`: one snapshot. */
 export async function audit(
-  ask: Ask,
+  query: RunQuery,
   rateAgain: RateAgain,
   onProgress: (done: number, total: number) => void = () => {},
 ): Promise<AuditReport> {
-  const calls = await countCalls(ask)
-  const credits = await count(ask, 'credit')
+  const calls = await countCalls(query)
+  const credits = await count(query, 'credit')
   const difference =
-    (await checkRules(ask, CALL_RULES)) ??
-    (await checkPrices(ask, rateAgain, (done) => onProgress(done, calls))) ??
-    (await checkRules(ask, CREDIT_RULES)) ??
-    (await checkRules(ask, CREDIT_CALL_RULES)) ??
-    (await compareSums(ask))
+    (await checkRules(query, CALL_RULES)) ??
+    (await checkPrices(query, rateAgain, (done) => onProgress(done, calls))) ??
+    (await checkRules(query, CREDIT_RULES)) ??
+    (await checkRules(query, CREDIT_CALL_RULES)) ??
+    (await compareSums(query))
   return { calls, credits, difference }
 }
 
-export function countCalls(ask: Ask): Promise<number> {
-  return count(ask, 'call')
+export function countCalls(query: RunQuery): Promise<number> {
+  return count(query, 'call')
 }
 
-async function count(ask: Ask, table: string): Promise<number> {
-  const [row] = await ask(sql`SELECT count(*) AS count FROM ${raw(table)}`)
+async function count(query: RunQuery, table: string): Promise<number> {
+  const [row] = await query(sql`SELECT count(*) AS count FROM ${raw(table)}`)
   return number(present(row), 'count')
 }
 
@@ -101,13 +101,13 @@ const CREDIT_CALL_RULES: Rules = {
   },
 }
 
-async function checkRules(ask: Ask, { label, from, id, rules }: Rules): Promise<Difference | null> {
+async function checkRules(query: RunQuery, { label, from, id, rules }: Rules): Promise<Difference | null> {
   const conditions = Object.values(rules)
   const cases = conditions.map((condition, at) => `WHEN ${condition} THEN ${at}`)
-  const either = conditions.map((condition) => `(${condition})`)
-  const query = `SELECT ${id} AS id, CASE ${cases.join(' ')} END AS rule FROM ${from}
-    WHERE ${either.join(' OR ')} ORDER BY ${id} LIMIT 1`
-  const [row] = await ask(raw(query))
+  const broken = conditions.map((condition) => `(${condition})`)
+  const statement = `SELECT ${id} AS id, CASE ${cases.join(' ')} END AS rule FROM ${from}
+    WHERE ${broken.join(' OR ')} ORDER BY ${id} LIMIT 1`
+  const [row] = await query(raw(statement))
   if (row === undefined) return null
   const what = Object.keys(rules)[number(row, 'rule')] ?? ''
   return { what, where: `${label} ${text(row, 'id')}`, stored: 'no', derived: 'yes' }
@@ -119,14 +119,14 @@ const RERATES = `FROM credit_call WHERE call_id = call.id AND once <> '${CREDIT_
 
 /** After a rerate, the total paid for a call equals its cost at the new prices. */
 async function checkPrices(
-  ask: Ask,
+  query: RunQuery,
   rateAgain: RateAgain,
   onProgress: (done: number) => void,
 ): Promise<Difference | null> {
-  const priceVersionJson = priceVersions(ask)
+  const priceVersionJson = priceVersions(query)
   let done = 0
   for (let after = ''; ; ) {
-    const rows = await ask(sql`
+    const rows = await query(sql`
       SELECT id, state, usage, rating, price_version, cost_nanos, list_nanos, estimated, hold_nanos, hold_list_nanos,
         CAST((SELECT coalesce(sum(amount_nanos), 0) ${raw(RERATES)}) AS bigint) AS rerated_nanos,
         (SELECT once ${raw(RERATES)} ORDER BY credit_id DESC LIMIT 1) AS rerate
@@ -135,22 +135,22 @@ async function checkPrices(
       if (row['state'] !== 'settled') continue
       const where = `call ${text(row, 'id')}`
       const rated = rateRow(row, await priceVersionJson(text(row, 'price_version')), rateAgain)
-      if (typeof rated === 'string') return differ('price of a call', where, row['cost_nanos'], rated)
+      if (typeof rated === 'string') return differenceOf('price of a call', where, row['cost_nanos'], rated)
       // A call without usage costs nothing, or its hold if a client deleted the object that stated the usage.
       const isHold = row['usage'] === null && bool(row, 'estimated')
       const unrated = (column: string) => (isHold ? nanosOrNull(row, column) : 0n)
       const costNanos = rated?.costNanos ?? unrated('hold_nanos')
       const listNanos = rated?.listNanos ?? unrated('hold_list_nanos')
       if (row['cost_nanos'] !== costNanos)
-        return differ('cost of a call', where, row['cost_nanos'], money(costNanos))
+        return differenceOf('cost of a call', where, row['cost_nanos'], money(costNanos))
       if (row['list_nanos'] !== listNanos)
-        return differ('list cost of a call', where, row['list_nanos'], money(listNanos))
+        return differenceOf('list cost of a call', where, row['list_nanos'], money(listNanos))
       const rerate = textOrNull(row, 'rerate')
       if (rerate === null) continue
       const paidNanos = nanos(row, 'cost_nanos') - nanos(row, 'rerated_nanos')
       const again = rateRow(row, await priceVersionJson(rerate.slice(RERATE.length)), rateAgain)
       const derived = typeof again === 'string' ? again : money(again?.costNanos ?? null)
-      if (money(paidNanos) !== derived) return differ('sum paid after a rerate', where, paidNanos, derived)
+      if (money(paidNanos) !== derived) return differenceOf('sum paid after a rerate', where, paidNanos, derived)
     }
     done += rows.length
     onProgress(done)
@@ -170,19 +170,19 @@ function rateRow(row: Row, json: string | null, rateAgain: RateAgain): ReturnTyp
   }
 }
 
-function priceVersions(ask: Ask): (id: string) => Promise<string | null> {
+function priceVersions(query: RunQuery): (id: string) => Promise<string | null> {
   const known = new Map<string, string | null>()
   return async (id) => {
     const cached = known.get(id)
     if (cached !== undefined) return cached
-    const [row] = await ask(sql`SELECT json FROM price_version WHERE id = ${id}`)
+    const [row] = await query(sql`SELECT json FROM price_version WHERE id = ${id}`)
     const json = row === undefined ? null : text(row, 'json')
     known.set(id, json)
     return json
   }
 }
 
-/** A table of sums, with the query that derives its rows from the records. A row of zeros counts as no row. */
+/** A table of sums, with the statement that derives its rows from the records. A row of zeros counts as no row. */
 interface Sums {
   readonly table: string
   readonly key: readonly string[]
@@ -239,17 +239,17 @@ const SUMS: readonly Sums[] = [
   },
 ]
 
-async function compareSums(ask: Ask): Promise<Difference | null> {
+async function compareSums(query: RunQuery): Promise<Difference | null> {
   for (const sums of SUMS) {
-    const difference = await compare(ask, sums)
+    const difference = await compare(query, sums)
     if (difference !== null) return difference
   }
   return null
 }
 
-async function compare(ask: Ask, { table, key, columns, derived }: Sums): Promise<Difference | null> {
+async function compare(query: RunQuery, { table, key, columns, derived }: Sums): Promise<Difference | null> {
   const each = (textOf: (column: string) => string): Sql => raw(columns.map(textOf).join(', '))
-  const [row] = await ask(sql`
+  const [row] = await query(sql`
     SELECT ${raw(key.map((column) => `coalesce(stored.${column}, derived.${column}) AS ${column}`).join(', '))},
       ${each((column) => `CAST(coalesce(stored.${column}, 0) AS text) AS stored_${column}`)},
       ${each((column) => `CAST(coalesce(derived.${column}, 0) AS text) AS derived_${column}`)}
@@ -267,7 +267,7 @@ async function compare(ask: Ask, { table, key, columns, derived }: Sums): Promis
   return { what: `${table}.${column}`, where, stored: shown('stored'), derived: shown('derived') }
 }
 
-function differ(what: string, where: string, stored: unknown, derived: string): Difference {
+function differenceOf(what: string, where: string, stored: unknown, derived: string): Difference {
   return { what, where, stored: money(stored as Nanos | null), derived }
 }
 

@@ -4,7 +4,7 @@ import { type EventSettings, eventSettings } from './budget-events.ts'
 import { BALANCE_LOW, BUDGET_THRESHOLDS } from './events.ts'
 import { ACCOUNT_COLUMNS, BUDGET_COLUMNS, MoneyRows } from './money-rows.ts'
 import { type Batch, step } from './operation.ts'
-import { NOTHING, prepare, prepareReads } from './prepared.ts'
+import { NO_STATEMENT, prepare, prepareReads } from './prepared.ts'
 import { raw } from './sql.ts'
 
 export interface CallBatch {
@@ -12,11 +12,11 @@ export interface CallBatch {
   readonly openings: readonly CallOpening[]
 }
 
-export interface BatchParts {
+export interface BatchContext {
   /** The node that sends the batch, which must not be fenced. Null: no node. */
   readonly node: { readonly id: string; readonly epoch: bigint } | null
   readonly clock: 'database' | 'caller'
-  readonly memory: BatchMemory
+  readonly cache: BatchCache
 }
 
 /** The account and budget of a key, which never change. */
@@ -25,34 +25,34 @@ interface Owners {
   readonly budgetId: string
 }
 
-/** Facts of this process that a batch need not read again. No decision depends on a fact that may have changed. */
-export interface BatchMemory {
+/** Facts that a batch of this process need not read again. No decision depends on a fact that may have changed. */
+export interface BatchCache {
   /** By the digest of the key, as text. */
   readonly owners: Map<string, Owners>
-  /** Calls admitted but not settled here. If one has changed, its closing fails and the batch reads it again. */
+  /** Calls that this process admitted. If one has changed since, its closing fails and the batch reads it again. */
   readonly openCalls: Map<string, CallRow>
   /** The settings of events; null: not read yet. */
   settings: EventSettings | null
 }
 
-export function createBatchMemory(): BatchMemory {
+export function createBatchCache(): BatchCache {
   return { owners: new Map(), openCalls: new Map(), settings: null }
 }
 
-export function forgetAll(memory: BatchMemory): void {
-  memory.owners.clear()
-  memory.openCalls.clear()
-  memory.settings = null
+export function clearCache(cache: BatchCache): void {
+  cache.owners.clear()
+  cache.openCalls.clear()
+  cache.settings = null
 }
 
-/** Beyond it the memory is emptied, and fills again. */
-export const REMEMBERED_MAX = 50_000
+/** A larger cache is emptied, and fills again. */
+export const CACHED_MAX = 50_000
 
 export interface BatchRows {
   /** The keys of the openings, in their order; undefined if there is no key with the digest. */
   readonly keys: readonly (KeyRow | undefined)[]
   readonly calls: ReadonlyMap<string, CallRow>
-  readonly memory: BatchMemory
+  readonly cache: BatchCache
   readonly money: MoneyRows
   /** The batch files that the calls name, if the same key uploaded them. */
   readonly files: ReadonlyMap<CallOpening, Row | undefined>
@@ -127,65 +127,65 @@ const READ_FILE = prepare`
 
 const READ_CLOCK = prepare`SELECT now_ms() AS now_ms`
 
-/** Locks and reads all that the decisions depend on, after finding unknown owners. Null: the node was fenced. */
+/** Locks and reads every row that the decisions depend on. Null: the node was fenced. */
 export function* readBatch(
   { closings, openings }: CallBatch,
-  { node, clock, memory }: BatchParts,
+  { node, clock, cache }: BatchContext,
 ): Batch<BatchRows | null> {
-  const names = openings.map(({ digest }) => digestName(digest))
+  const digestKeys = openings.map(({ digest }) => digestKey(digest))
   const digests = new Map<string, Uint8Array>()
-  for (const [n, { digest }] of openings.entries()) digests.set(names[n] ?? '', digest)
+  for (const [n, { digest }] of openings.entries()) digests.set(digestKeys[n] ?? '', digest)
   const calls = new Map<string, CallRow>()
   const unread = new Set<string>()
   for (const { requestId } of closings) {
-    const call = memory.openCalls.get(requestId)
+    const call = cache.openCalls.get(requestId)
     if (call === undefined) unread.add(requestId)
     else calls.set(requestId, call)
   }
-  const owners = yield* findOwners(digests, [...unread], calls, memory)
+  const owners = yield* findOwners(digests, [...unread], calls, cache)
   const withFile = openings.filter(({ models }) => models.batchFile !== null)
   const rows = yield step([
-    node === null ? NOTHING : LOCK_NODE([node.id, node.epoch]),
+    node === null ? NO_STATEMENT : LOCK_NODE([node.id, node.epoch]),
     READ_KEYS([...digests.values()]),
     READ_CALLS([...unread]),
     READ_BUDGETS([...owners.budgetIds]),
     READ_ACCOUNTS([...owners.accountIds]),
-    memory.settings === null ? READ_EVENT_SETTINGS([]) : NOTHING,
-    clock === 'database' ? READ_CLOCK([]) : NOTHING,
+    cache.settings === null ? READ_EVENT_SETTINGS([]) : NO_STATEMENT,
+    clock === 'database' ? READ_CLOCK([]) : NO_STATEMENT,
     ...withFile.map(({ digest, models }) => READ_FILE([digest, models.batchFile])),
   ])
   const rowsOf = (statement: number): readonly Row[] => rows[statement] ?? []
   if (node !== null && rowsOf(0).length === 0) return null
   const keys = new Map<string, KeyRow>()
   for (const row of rowsOf(1)) {
-    const name = digestName(row['digest'] as Uint8Array)
-    // A key that was created since the owners were found is not known yet.
-    if (memory.owners.has(name)) keys.set(name, recordOf<KeyRow>(row))
+    const name = digestKey(row['digest'] as Uint8Array)
+    // A key that was created after `findOwners` has no locked budget, so it does not exist for this batch.
+    if (cache.owners.has(name)) keys.set(name, recordOf<KeyRow>(row))
   }
   for (const row of rowsOf(2)) {
     const call = recordOf<CallRow>(row)
     calls.set(call.id, call)
   }
-  memory.settings ??= eventSettings(rowsOf(5))
+  cache.settings ??= eventSettings(rowsOf(5))
   return {
-    keys: names.map((name) => keys.get(name)),
+    keys: digestKeys.map((name) => keys.get(name)),
     calls,
-    memory,
+    cache,
     money: new MoneyRows(rowsOf(3), rowsOf(4)),
     files: new Map(withFile.map((opening, n) => [opening, rowsOf(7 + n)[0]])),
-    settings: memory.settings,
+    settings: cache.settings,
     nowMs: clock === 'database' ? number(present(rowsOf(6)[0]), 'now_ms') : null,
   }
 }
 
-/** The budgets and accounts of the keys, of the unread calls, and of the others. A digest without a key has none. */
+/** The budgets and accounts of all keys and calls of the batch. A digest without a key has none. */
 function* findOwners(
   digests: ReadonlyMap<string, Uint8Array>,
   unread: readonly string[],
   calls: ReadonlyMap<string, CallRow>,
-  { owners }: BatchMemory,
+  { owners }: BatchCache,
 ): Batch<{ readonly budgetIds: ReadonlySet<string>; readonly accountIds: ReadonlySet<string> }> {
-  if (owners.size > REMEMBERED_MAX) owners.clear()
+  if (owners.size > CACHED_MAX) owners.clear()
   const unknown = [...digests].filter(([name]) => !owners.has(name)).map(([, digest]) => digest)
   const budgetIds = new Set<string>()
   const accountIds = new Set<string>()
@@ -194,9 +194,9 @@ function* findOwners(
     accountIds.add(accountId)
   }
   if (unknown.length > 0 || unread.length > 0) {
-    const [ofKeys = [], ofCalls = []] = yield step([READ_OWNERS(unknown), READ_OWNERS_OF_CALLS(unread)])
-    for (const row of ofKeys) owners.set(digestName(row['digest'] as Uint8Array), recordOf<Owners>(row))
-    for (const row of ofCalls) add(recordOf<Owners>(row))
+    const [keyRows = [], callRows = []] = yield step([READ_OWNERS(unknown), READ_OWNERS_OF_CALLS(unread)])
+    for (const row of keyRows) owners.set(digestKey(row['digest'] as Uint8Array), recordOf<Owners>(row))
+    for (const row of callRows) add(recordOf<Owners>(row))
   }
   for (const name of digests.keys()) {
     const known = owners.get(name)
@@ -206,7 +206,7 @@ function* findOwners(
   return { budgetIds, accountIds }
 }
 
-export function digestName(digest: Uint8Array): string {
+export function digestKey(digest: Uint8Array): string {
   const { buffer, byteOffset, length } = digest
   return (Buffer.isBuffer(digest) ? digest : Buffer.from(buffer, byteOffset, length)).toString('latin1')
 }

@@ -59,7 +59,7 @@ export interface Crossing {
   /** The API object of the key or account, under its name in `data`. */
   readonly subject: Readonly<Record<string, unknown>>
   readonly actor: Actor
-  /** The call that crossed the threshold; null if a change of the cap did. */
+  /** The call whose cost crossed the threshold; null if the cap was lowered. */
   readonly requestId: string | null
 }
 
@@ -83,7 +83,7 @@ export function* recordCrossing(crossing: Crossing, atMs: number): Operation<voi
 }
 
 /** Records an event if a cap was set at or below the spend. `ceilings`: the budgets whose cap was set. */
-export function* recordCapEdit(
+export function* recordCapChange(
   edit: Omit<Crossing, 'ceiling' | 'percent' | 'requestId'>,
   ceilings: readonly Budget[],
   atMs: number,
@@ -93,21 +93,21 @@ export function* recordCapEdit(
       yield* recordCrossing({ ...edit, ceiling, percent: CAP_PERCENT, requestId: null }, atMs)
 }
 
-export interface BalanceMove {
+export interface BalanceChange {
   readonly accountId: string
   readonly after: Balance
   /** Negative for a charge. */
-  readonly movedNanos: Nanos
+  readonly changeNanos: Nanos
   readonly actor: Actor
 }
 
 export function balanceEvents(
   { creditedNanos, chargedNanos }: Balance,
-  movedNanos: Nanos,
+  changeNanos: Nanos,
   lowNanos: Nanos | null,
 ): readonly ('balance.low' | 'balance.exhausted')[] {
   const balance = creditedNanos - chargedNanos
-  const fellBelow = (nanos: Nanos) => balance < nanos && nanos <= balance - movedNanos
+  const fellBelow = (nanos: Nanos) => balance < nanos && nanos <= balance - changeNanos
   return [
     ...(lowNanos !== null && fellBelow(lowNanos) ? (['balance.low'] as const) : []),
     // Amounts are whole nanodollars: a balance below 1 is exhausted.
@@ -115,12 +115,12 @@ export function balanceEvents(
   ]
 }
 
-/** Records the events of a command that changes the balance. Settlement detects its own threshold crossings. */
+/** Records the events of a command that changes the balance. Settlements have `settlementEvents`. */
 export function* recordBalanceChange(
-  { accountId, after, movedNanos, actor }: BalanceMove,
+  { accountId, after, changeNanos, actor }: BalanceChange,
   atMs: number,
 ): Operation<void> {
   const data = { balance: balanceObject(after) }
-  for (const type of balanceEvents(after, movedNanos, yield* readBalanceLow()))
+  for (const type of balanceEvents(after, changeNanos, yield* readBalanceLow()))
     yield* recordEvent({ accountId, type, actor, data }, atMs)
 }

@@ -16,8 +16,8 @@ import { CREDIT_BACK } from '../../ledger/rerate.ts'
 import { bool, nanos, present, type Row, readWideSum, recordOf, text, wideSum } from '../rows.ts'
 import { recordBalanceChange } from './budget-events.ts'
 import { actorOf, recordEvent } from './events.ts'
-import { atomic, listNewest, matching, type Operation } from './operation.ts'
-import { once } from './settings.ts'
+import { atomic, selectPage, columnsEqual, type Operation } from './operation.ts'
+import { runOnce } from './settings.ts'
 import { FOR_UPDATE, join, onPostgres, raw, type Sql, sql } from './sql.ts'
 import { insertInto } from './write-rows.ts'
 
@@ -42,17 +42,17 @@ const addCredit = atomic(function* (
   idempotency: Idempotency | null,
 ): Operation<AddedCredit> {
   const { id, accountId, amountNanos } = credit
-  const read = (booked: string) => readEntry(accountId, booked)
-  return yield* once(idempotency, id, read, function* (): Operation<AddedCredit> {
+  const read = (entryId: string) => readEntry(accountId, entryId)
+  return yield* runOnce(idempotency, id, read, function* (): Operation<AddedCredit> {
     const [account] = yield sql`SELECT credited_nanos FROM account WHERE id = ${accountId} ${FOR_UPDATE}`
     const creditedNanos = nanos(present(account), 'credited_nanos') + amountNanos
     if (creditedNanos > CREDITED_MAX || creditedNanos < -CREDITED_MAX) return { kind: 'too_much' }
-    const entry = yield* bookEntry({ ...credit, kind: amountNanos < 0n ? 'correction' : 'top_up' })
+    const entry = yield* insertEntry({ ...credit, kind: amountNanos < 0n ? 'correction' : 'top_up' })
     return { kind: 'done', value: entry }
   })
 })
 
-function* bookEntry(credit: NewCredit & { readonly kind: CreditKind }): Operation<CreditEntry> {
+function* insertEntry(credit: NewCredit & { readonly kind: CreditKind }): Operation<CreditEntry> {
   const { id, accountId, kind, amountNanos, reason, actor, atMs } = credit
   const [account] = yield sql`
     UPDATE account SET credited_nanos = credited_nanos + ${amountNanos} WHERE id = ${accountId}
@@ -64,21 +64,21 @@ function* bookEntry(credit: NewCredit & { readonly kind: CreditKind }): Operatio
   yield insertInto('credit', [{ ...row, actorKind: actor.kind, actorId: actor.id, actorName: actor.name }])
   const data = { credit: creditObject(entry), balance: balanceObject(balance) }
   yield* recordEvent({ accountId, type: 'credit.added', actor, data }, atMs)
-  yield* recordBalanceChange({ accountId, after: balance, movedNanos: amountNanos, actor }, atMs)
+  yield* recordBalanceChange({ accountId, after: balance, changeNanos: amountNanos, actor }, atMs)
   return entry
 }
 
 function* listCredits(query: ListQuery): Operation<Page<CreditEntry>> {
-  const where = matching({ account_id: query.accountId })
-  return yield* listNewest({ select: raw('*'), from: raw('credit'), where }, query, entryOf)
+  const where = columnsEqual({ account_id: query.accountId })
+  return yield* selectPage({ select: raw('*'), from: raw('credit'), where }, query, toEntry)
 }
 
 function* readEntry(accountId: string, id: string): Operation<CreditEntry | null> {
   const [row] = yield sql`SELECT * FROM credit WHERE id = ${id} AND account_id = ${accountId}`
-  return row === undefined ? null : entryOf(row)
+  return row === undefined ? null : toEntry(row)
 }
 
-function entryOf(row: Row): CreditEntry {
+function toEntry(row: Row): CreditEntry {
   const { actorKind, actorId, actorName, ...entry } = recordOf<CreditEntry & Record<string, unknown>>(row)
   return { ...entry, actor: actorOf(row) } as CreditEntry
 }
@@ -92,29 +92,29 @@ const creditBack = atomic(function* (
 ): Operation<CreditedOrNot> {
   const { requestIds: _, ...credit } = command
   const read = (id: string) => readCreditedBack(id, command)
-  return yield* once(idempotency, command.id, read, function* (): Operation<CreditedOrNot> {
+  return yield* runOnce(idempotency, command.id, read, function* (): Operation<CreditedOrNot> {
     const found = yield* lockCalls(command)
     const outcomes = outcomesOf(command, found, (call) => bool(call, 'credited'))
     const { credited } = outcomes
     if (credited.length === 0) return { kind: 'nothing', ...outcomes }
-    const parts = credited.map((requestId): CallPart => {
+    const callCredits = credited.map((requestId): CallCredit => {
       const call = present(found.get(requestId))
       const [day, model, keyId] = [text(call, 'day'), text(call, 'model'), text(call, 'key_id')]
       return { callId: requestId, day, model, keyId, amountNanos: nanos(call, 'paid_nanos') }
     })
     // A second row for a call would violate the primary key and fail the whole command.
-    const rows = parts.map(({ callId, amountNanos }) => ({ callId, amountNanos }))
+    const rows = callCredits.map(({ callId, amountNanos }) => ({ callId, amountNanos }))
     yield insertInto(
       'credit_call',
       rows.map((row) => ({ ...row, once: CREDIT_BACK, creditId: command.id })),
     )
     yield sql`UPDATE call SET credited = true WHERE id IN (${join(credited)})`
-    const entry = yield* bookForCalls({ ...credit, kind: CREDIT_BACK }, parts)
+    const entry = yield* creditCalls({ ...credit, kind: CREDIT_BACK }, callCredits)
     return { kind: 'done', value: { entry, ...outcomes } }
   })
 })
 
-export interface CallPart {
+export interface CallCredit {
   readonly callId: string
   readonly day: string
   readonly model: string
@@ -123,25 +123,25 @@ export interface CallPart {
 }
 
 /** Writes one ledger entry for calls, and changes the account's credit and the credited sums of the calls' days. */
-export function* bookForCalls(
+export function* creditCalls(
   credit: Omit<NewCredit, 'amountNanos'> & { readonly kind: CreditKind },
-  parts: readonly CallPart[],
+  callCredits: readonly CallCredit[],
 ): Operation<CreditEntry> {
-  const amountNanos = parts.reduce((sum, part) => sum + part.amountNanos, 0n)
-  const entry = yield* bookEntry({ ...credit, amountNanos })
-  yield* creditDays(credit.accountId, parts)
+  const amountNanos = callCredits.reduce((sum, part) => sum + part.amountNanos, 0n)
+  const entry = yield* insertEntry({ ...credit, amountNanos })
+  yield* creditRollups(credit.accountId, callCredits)
   return entry
 }
 
 /** Locks the calls, and returns their cost minus earlier credits, by id. */
 function* lockCalls({ accountId, requestIds }: CreditBack): Operation<ReadonlyMap<string, Row>> {
   // The account is compared in a way that no index supports, because the index by account would read all of its calls.
-  const these = sql`FROM call WHERE id IN (${join(['', ...requestIds])}) AND account_id IS NOT DISTINCT FROM ${accountId}`
-  yield onPostgres(sql`SELECT id ${these} ORDER BY id ${FOR_UPDATE}`)
+  const fromCalls = sql`FROM call WHERE id IN (${join(['', ...requestIds])}) AND account_id IS NOT DISTINCT FROM ${accountId}`
+  yield onPostgres(sql`SELECT id ${fromCalls} ORDER BY id ${FOR_UPDATE}`)
   const rows = yield sql`
     SELECT id, state, credited, key_id, day, coalesce(model_served, model_asked, '') AS model,
       ${PAID_NANOS} AS paid_nanos,
-      (SELECT credit_id FROM credit_call WHERE call_id = call.id AND once = ${CREDIT_BACK}) AS credit_id ${these}`
+      (SELECT credit_id FROM credit_call WHERE call_id = call.id AND once = ${CREDIT_BACK}) AS credit_id ${fromCalls}`
   const refused = yield sql`
     SELECT id, state, false AS credited, CAST(0 AS bigint) AS paid_nanos FROM (
       SELECT id, 'refused' AS state FROM refused_call
@@ -153,26 +153,26 @@ function* lockCalls({ accountId, requestIds }: CreditBack): Operation<ReadonlyMa
 export const PAID_NANOS: Sql = sql`CAST(coalesce(cost_nanos, 0) -
   (SELECT coalesce(sum(amount_nanos), 0) FROM credit_call AS paid WHERE paid.call_id = call.id) AS bigint)`
 
-/** `isBefore`: whether an earlier command credited the call. */
+/** `wasCreditedBefore`: whether an earlier command credited the call. */
 function outcomesOf(
   { requestIds }: CreditBack,
   found: ReadonlyMap<string, Row>,
-  isBefore: (call: Row) => boolean,
+  wasCreditedBefore: (call: Row) => boolean,
 ): CreditBackOutcomes {
   const credited: string[] = []
   const alreadyCredited: string[] = []
   const notCredited: { requestId: string; why: NotCredited }[] = []
   for (const requestId of new Set(requestIds)) {
     const call = found.get(requestId)
-    const why = call === undefined ? 'not_found' : whyNot(call)
+    const why = call === undefined ? 'not_found' : whyNotCredited(call)
     if (why !== null) notCredited.push({ requestId, why })
-    else if (call !== undefined && isBefore(call)) alreadyCredited.push(requestId)
+    else if (call !== undefined && wasCreditedBefore(call)) alreadyCredited.push(requestId)
     else credited.push(requestId)
   }
   return { credited, alreadyCredited, notCredited }
 }
 
-function whyNot(call: Row): NotCredited | null {
+function whyNotCredited(call: Row): NotCredited | null {
   const state = text(call, 'state')
   if (state === 'in_flight') return 'in_flight'
   if (bool(call, 'credited')) return null
@@ -188,10 +188,10 @@ function* readCreditedBack(id: string, command: CreditBack): Operation<CreditedB
 }
 
 /** Needs no lock of its own: the account is locked, and settlement also locks it before it changes days. */
-function* creditDays(accountId: string, parts: readonly CallPart[]): Operation<void> {
-  const days = Map.groupBy(parts, ({ day, model, keyId }) => JSON.stringify([day, model, keyId]))
+function* creditRollups(accountId: string, callCredits: readonly CallCredit[]): Operation<void> {
+  const days = Map.groupBy(callCredits, ({ day, model, keyId }) => JSON.stringify([day, model, keyId]))
   const rows = [...days.values()].map((ofDay) => {
-    const { day, model, keyId } = ofDay[0] as CallPart
+    const { day, model, keyId } = ofDay[0] as CallCredit
     const amountNanos = ofDay.reduce((sum, part) => sum + part.amountNanos, 0n)
     return sql`(${day}, ${model}, ${keyId}, ${amountNanos})`
   })

@@ -13,17 +13,17 @@ import { atomic, type Operation } from './operation.ts'
 import { callRecord } from './request-log.ts'
 import { byStore, FOR_UPDATE, join, now, raw, type Sql, sql } from './sql.ts'
 
-/** A deferred call is in flight, without a node; its row in `deferred_object` has the next poll and the claim. */
+/** A deferred call is in flight without a node. Its row in `deferred_object` has the time of the next poll and the claim. */
 
 /** The call of a fenced node is `interrupted` and has no hold, but its cost is still charged when it becomes known. */
-const OPEN = raw("state IN ('in_flight', 'interrupted')")
-const CALL_IS_OPEN = sql`EXISTS (SELECT 1 FROM call WHERE call.id = deferred_object.call_id AND ${OPEN})`
+const IS_OPEN = raw("state IN ('in_flight', 'interrupted')")
+const CALL_IS_OPEN = sql`EXISTS (SELECT 1 FROM call WHERE call.id = deferred_object.call_id AND ${IS_OPEN})`
 
 /** How long a claim lasts. A poll takes seconds, but reading the results of a batch may take minutes. */
 const CLAIM_MS = raw("CASE kind WHEN 'response' THEN 60000 ELSE 600000 END")
 
 /** A batch itself does not count as a request; its children count its lines. */
-const AS_BATCH = sql`, requests = 0, children = coalesce(children, 0), children_nanos = coalesce(children_nanos, 0)`
+const BATCH_COLUMNS = sql`, requests = 0, children = coalesce(children, 0), children_nanos = coalesce(children_nanos, 0)`
 
 const deferCall = atomic(function* (deferral: Deferral): Operation<'deferred' | 'closed' | 'known'> {
   const { requestId, surface, scope, objectId, kind, dueInMs, atMs } = deferral
@@ -34,7 +34,7 @@ const deferCall = atomic(function* (deferral: Deferral): Operation<'deferred' | 
   yield sql`
     INSERT INTO deferred_object (surface, scope, object_id, call_id, key_id, kind, due_at_ms, claimed_until_ms)
     SELECT ${surface}, ${scope}, ${objectId}, id, key_id, ${kind}, ${now(atMs)} + ${dueInMs}, 0
-    FROM call WHERE id = ${requestId} AND ${OPEN} AND NOT EXISTS (${ofAnotherCall})
+    FROM call WHERE id = ${requestId} AND ${IS_OPEN} AND NOT EXISTS (${ofAnotherCall})
     ON CONFLICT (surface, scope, object_id) DO UPDATE SET due_at_ms = excluded.due_at_ms
     WHERE deferred_object.call_id = excluded.call_id AND deferred_object.due_at_ms > excluded.due_at_ms`
   const [other] = yield ofAnotherCall
@@ -43,22 +43,22 @@ const deferCall = atomic(function* (deferral: Deferral): Operation<'deferred' | 
     UPDATE call SET object_id = ${objectId}, status = ${deferral.status}, streamed = ${deferral.streamed},
       upstream_ms = ${deferral.upstreamMs}, overhead_ms = ${deferral.overheadMs},
       upstream_request_id = ${deferral.upstreamRequestId}, bytes_in = ${deferral.bytesIn},
-      bytes_out = ${deferral.bytesOut}, node_id = '' ${kind === 'response' ? sql`` : AS_BATCH}
-    WHERE id = ${requestId} AND ${OPEN} RETURNING id`
+      bytes_out = ${deferral.bytesOut}, node_id = '' ${kind === 'response' ? sql`` : BATCH_COLUMNS}
+    WHERE id = ${requestId} AND ${IS_OPEN} RETURNING id`
   return call === undefined ? 'closed' : 'deferred'
 })
 
-const OBJECTS = sql`
+const SELECT_OBJECTS = sql`
   SELECT o.surface AS object_surface, o.scope, o.object_id AS name, o.kind, call.*
   FROM deferred_object o JOIN call ON call.id = o.call_id`
 
-function isNamed({ surface, scope, objectId }: ObjectName): Sql {
+function isObject({ surface, scope, objectId }: ObjectName): Sql {
   return sql`surface = ${surface} AND scope = ${scope} AND object_id = ${objectId}`
 }
 
 function* findDeferred({ surface, scope, objectId }: ObjectName): Operation<DeferredObject | null> {
   const [row] = yield sql`
-    ${OBJECTS} WHERE o.surface = ${surface} AND o.scope = ${scope} AND o.object_id = ${objectId} AND ${OPEN}`
+    ${SELECT_OBJECTS} WHERE o.surface = ${surface} AND o.scope = ${scope} AND o.object_id = ${objectId} AND ${IS_OPEN}`
   return row === undefined ? null : deferredObject(row)
 }
 
@@ -70,9 +70,9 @@ const claimDeferred = atomic(function* (
   if (surfaces.length === 0) return []
   const isDue = sql`due_at_ms <= ${now(atMs)}`
   const isFree = sql`claimed_until_ms <= ${now(atMs)}`
-  // Sorts first, because running polls count against the limits.
+  // Claimed objects sort first, because their polls count against the limits.
   const isClaimed = sql`CASE WHEN ${isFree} THEN 1 ELSE 0 END`
-  // These calls were closed otherwise, or by a process that ended before it deleted the row.
+  // The calls of these rows are closed, for example by a process that ended before it deleted the row.
   yield sql`DELETE FROM deferred_object WHERE ${isDue} AND NOT ${CALL_IS_OPEN}`
   const rows = yield sql`
     SELECT o.surface AS object_surface, o.scope, o.object_id AS name, o.kind, call.* FROM (
@@ -93,10 +93,10 @@ const claimDeferred = atomic(function* (
   return objects.filter(({ scope, objectId }) => ids.has(`${scope} ${objectId}`))
 })
 
-function* claimOne(name: ObjectName, atMs: number): Operation<boolean> {
+function* claimDeferredObject(name: ObjectName, atMs: number): Operation<boolean> {
   const rows = yield sql`
     UPDATE deferred_object SET claimed_until_ms = ${now(atMs)} + ${CLAIM_MS}
-    WHERE ${isNamed(name)} AND claimed_until_ms <= ${now(atMs)} AND ${CALL_IS_OPEN}
+    WHERE ${isObject(name)} AND claimed_until_ms <= ${now(atMs)} AND ${CALL_IS_OPEN}
     RETURNING object_id`
   return rows.length > 0
 }
@@ -104,14 +104,14 @@ function* claimOne(name: ObjectName, atMs: number): Operation<boolean> {
 function* postponeDeferred(name: ObjectName, inMs: number, atMs: number): Operation<void> {
   yield sql`
     UPDATE deferred_object SET due_at_ms = ${now(atMs)} + ${inMs}, claimed_until_ms = 0
-    WHERE ${isNamed(name)}`
+    WHERE ${isObject(name)}`
 }
 
-function* forgetDeferred(name: ObjectName): Operation<void> {
-  yield sql`DELETE FROM deferred_object WHERE ${isNamed(name)}`
+function* deleteDeferred(name: ObjectName): Operation<void> {
+  yield sql`DELETE FROM deferred_object WHERE ${isObject(name)}`
 }
 
-function* hurryDeferred(surface: Surface, objectId: string, digest: Uint8Array): Operation<boolean> {
+function* makeDeferredDue(surface: Surface, objectId: string, digest: Uint8Array): Operation<boolean> {
   const rows = yield sql`
     UPDATE deferred_object SET due_at_ms = 0
     WHERE surface = ${surface} AND object_id = ${objectId} AND scope = ${scopeOf(surface, digest)}
@@ -135,7 +135,7 @@ function scopeOf(surface: Surface, digest: Uint8Array): Sql {
     FROM account a JOIN api_key k ON k.account_id = a.id WHERE k.digest = ${digest})`
 }
 
-const mayBeResults = atomic(function* (
+const mayBeBatchResults = atomic(function* (
   surface: Surface,
   fileId: string,
   digest: Uint8Array,
@@ -151,15 +151,15 @@ const mayBeResults = atomic(function* (
   return true
 })
 
-/** Each child takes its cost out of the batch's hold until nothing is left, so the sum of holds does not change. */
+/** Each child takes its cost from the batch's hold, until that is used up. So the sum of holds does not change. */
 const openChildren = atomic(function* (children: readonly ChildCall[]): Operation<void> {
   for (const { requestId, parentId, model, rating, requests, costNanos, listNanos } of children) {
     const [opened] = yield sql`
       INSERT INTO call (id, parent_id, requests, model_asked, state, hold_nanos, hold_list_nanos, account_hold_nanos,
         account_id, key_id, started_at_ms, month, day, method, path, surface, endpoint, price_version, rating,
         client_ip, user_agent)
-      SELECT ${requestId}, id, ${requests}, ${model}, 'in_flight', ${lesser(held('hold_nanos'), costNanos)},
-        ${lesser(held('hold_list_nanos'), listNanos)}, ${lesser(held('account_hold_nanos'), costNanos)},
+      SELECT ${requestId}, id, ${requests}, ${model}, 'in_flight', ${leastOf(openHold('hold_nanos'), costNanos)},
+        ${leastOf(openHold('hold_list_nanos'), listNanos)}, ${leastOf(openHold('account_hold_nanos'), costNanos)},
         account_id, key_id, started_at_ms, month, day,
         method, path, surface, endpoint, price_version, ${rating}, client_ip, user_agent
       FROM call WHERE id = ${parentId} ${FOR_UPDATE}
@@ -185,17 +185,17 @@ function* listOpenChildren({
   return rows.map(recordOf<OpenChild>)
 }
 
-function held(column: string): Sql {
+function openHold(column: string): Sql {
   return sql`CASE WHEN state = 'in_flight' THEN ${raw(column)} ELSE 0 END`
 }
 
-function lesser(column: Sql, limit: bigint): Sql {
+function leastOf(column: Sql, limit: bigint): Sql {
   return byStore({ sqlite: sql`min(${column}, ${limit})`, postgres: sql`least(${column}, ${limit}::bigint)` })
 }
 
 /** A batch does not count as a request and is in no rollup, unless it is charged itself. */
-function* countBatch({ requestId }: Pick<CallRecord, 'requestId'>): Operation<void> {
-  yield sql`UPDATE call SET requests = 1 WHERE id = ${requestId} AND ${OPEN}`
+function* countBatchAsRequest({ requestId }: Pick<CallRecord, 'requestId'>): Operation<void> {
+  yield sql`UPDATE call SET requests = 1 WHERE id = ${requestId} AND ${IS_OPEN}`
 }
 
 function* countDeferred(): Operation<number> {
@@ -218,14 +218,14 @@ export const DEFERRED = {
     deferCall,
     findDeferred,
     claimDeferred,
-    claimOne,
+    claimDeferredObject,
     postponeDeferred,
-    forgetDeferred,
-    hurryDeferred,
-    mayBeResults,
+    deleteDeferred,
+    makeDeferredDue,
+    mayBeBatchResults,
     openChildren,
     listOpenChildren,
-    countBatch,
+    countBatchAsRequest,
   },
   reads: { countDeferred, listDeletes },
 }

@@ -5,7 +5,7 @@ import { type Actor, EVENT_TYPES, type EventType } from '../../kernel/vocabulary
 import type { Page } from '../../keys/key-store.ts'
 import type { EventQuery, EventRecord } from '../../webhooks/webhook-store.ts'
 import { namesOf, number, type Row, text, textOrNull } from '../rows.ts'
-import { atomic, currentTime, listNewest, matching, type Operation } from './operation.ts'
+import { atomic, currentTime, selectPage, columnsEqual, type Operation } from './operation.ts'
 import { readSetting, writeSetting } from './settings.ts'
 import { FOR_DELETE, onPostgres, raw, type Sql, sql } from './sql.ts'
 import { insertInto } from './write-rows.ts'
@@ -32,7 +32,7 @@ export function* recordEvent(event: NewEvent, atMs: number): Operation<string | 
   const by = { actorKind: actor.kind, actorId: actor.id, actorName: actor.name }
   const row = { id, accountId, type, createdAtMs: nowMs, ...by, data: JSON.stringify(data), once }
   if ((yield insertInto('event', [row], sql`ON CONFLICT DO NOTHING RETURNING id`)).length === 0) return null
-  count(type)
+  countEvent(type)
   const webhooks = yield sql`
     SELECT id, events FROM webhook WHERE account_id = ${accountId} AND enabled ORDER BY id`
   const subscribed = webhooks.filter((webhook) => {
@@ -59,7 +59,7 @@ function newUlids(): IdSource {
 
 const CLOCK_STEP_MS = 10_000
 
-/** Ids ascend within a transaction. If the clock was set back, later ids are smaller. */
+/** Ids ascend within a transaction. After the clock was set back, new ids are smaller than earlier ones. */
 export function nextUlid(nowMs: number): string {
   if (nowMs < ulidMs - CLOCK_STEP_MS) ulids = newUlids()
   ulidMs = nowMs
@@ -81,7 +81,7 @@ export function shareEventCounts(memory: SharedArrayBuffer): void {
   counts = new Int32Array(memory)
 }
 
-function count(type: EventType): void {
+function countEvent(type: EventType): void {
   Atomics.add(counts, EVENT_TYPES.indexOf(type), 1)
 }
 
@@ -107,10 +107,10 @@ export function actorOf(row: Row): Actor {
 
 function* listEvents(query: EventQuery): Operation<Page<EventRecord>> {
   const { accountId, type, actorId, startMs, endMs } = query
-  const where = matching({ account_id: accountId, type, actor_id: actorId })
+  const where = columnsEqual({ account_id: accountId, type, actor_id: actorId })
   if (startMs !== null) where.push(sql`created_at_ms >= ${startMs}`)
   if (endMs !== null) where.push(sql`created_at_ms < ${endMs}`)
-  return yield* listNewest({ select: EVENT, from: raw('event e'), where }, query, eventRecord)
+  return yield* selectPage({ select: EVENT, from: raw('event e'), where }, query, eventRecord)
 }
 
 /** As JSON. */
@@ -133,7 +133,7 @@ export function* readBalanceLow(): Operation<Nanos | null> {
   return low === null ? null : BigInt(low)
 }
 
-const PRUNED_AT_ONCE = 1_000
+const PRUNED_PER_STEP = 1_000
 
 /** Returns the number of deleted or failed rows. Ids begin with their time, so no index by age is needed. */
 const pruneEvents = atomic(function* (atMs: number): Operation<number> {
@@ -145,9 +145,9 @@ const pruneEvents = atomic(function* (atMs: number): Operation<number> {
     SELECT webhook_id FROM webhook_delivery WHERE status = 'pending'
     GROUP BY webhook_id HAVING count(*) > ${webhookPendingMax}`
   const pruned = [
-    yield deleteSome('webhook_delivery', sql`id < ${oldDelivery} AND status <> 'pending'`),
-    yield deleteSome('event', sql`id < ${oldEvent}`),
-    yield deleteSome('idempotency', sql`at_ms <= ${nowMs - limits.onceMs}`, 'account_id, name'),
+    yield deleteStep('webhook_delivery', sql`id < ${oldDelivery} AND status <> 'pending'`),
+    yield deleteStep('event', sql`id < ${oldEvent}`),
+    yield deleteStep('idempotency', sql`at_ms <= ${nowMs - limits.onceMs}`, 'account_id, name'),
     yield failPending(
       sql`NOT EXISTS (SELECT 1 FROM webhook w WHERE w.id = webhook_id AND w.enabled)`,
       'the webhook was disabled before it was sent',
@@ -162,19 +162,19 @@ const pruneEvents = atomic(function* (atMs: number): Operation<number> {
 })
 
 /** Marks pending deliveries as failed, except the `keptMax` whose next attempt is soonest. */
-export function failPending(which: Sql, why: string, keptMax = 0): Sql {
+export function failPending(condition: Sql, why: string, keptMax = 0): Sql {
   return sql`
     UPDATE webhook_delivery SET status = 'failed', next_attempt_at_ms = NULL, error = coalesce(error, ${why}) WHERE id IN (
-      SELECT id FROM webhook_delivery WHERE status = 'pending' AND ${which}
-      ORDER BY webhook_id, next_attempt_at_ms, id LIMIT ${PRUNED_AT_ONCE} OFFSET ${keptMax}
+      SELECT id FROM webhook_delivery WHERE status = 'pending' AND ${condition}
+      ORDER BY webhook_id, next_attempt_at_ms, id LIMIT ${PRUNED_PER_STEP} OFFSET ${keptMax}
       ${onPostgres('FOR NO KEY UPDATE SKIP LOCKED')})
     RETURNING id`
 }
 
-function deleteSome(table: string, where: Sql, key = 'id'): Sql {
+function deleteStep(table: string, where: Sql, key = 'id'): Sql {
   return sql`
     DELETE FROM ${raw(table)} WHERE (${raw(key)}) IN (
-      SELECT ${raw(key)} FROM ${raw(table)} WHERE ${where} LIMIT ${PRUNED_AT_ONCE} ${FOR_DELETE})
+      SELECT ${raw(key)} FROM ${raw(table)} WHERE ${where} LIMIT ${PRUNED_PER_STEP} ${FOR_DELETE})
     RETURNING 1 AS deleted`
 }
 

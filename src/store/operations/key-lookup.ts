@@ -16,12 +16,12 @@ import { atomic, type Operation } from './operation.ts'
 import { now, onPostgres, raw, type Sql, sql } from './sql.ts'
 import { insertInto } from './write-rows.ts'
 
-const KEY = raw('id, account_id, budget_id, name, expires_at_ms, revoked_at_ms')
+const KEY_COLUMNS = raw('id, account_id, budget_id, name, expires_at_ms, revoked_at_ms')
 
-/** Counts as a use of an admin key only: the uses of an API key are its calls. SQLite's thread writes the use later. */
-function* lookUpKey(digest: Uint8Array, atMs: number, by: LookUpBy = 'call'): Operation<KeyLookup> {
+/** Records the use of an admin key. The uses of an API key are its calls. SQLite's thread writes a use later. */
+function* lookUpKey(digest: Uint8Array, atMs: number, purpose: LookUpPurpose = 'call'): Operation<KeyLookup> {
   const caller = yield* findCaller(sql`digest = ${digest}`, atMs)
-  if (isUse(caller, by)) {
+  if (countsAsUse(caller, purpose)) {
     const table = raw(caller.kind)
     yield onPostgres(sql`
       UPDATE ${table} SET last_used_at_ms = ${now(atMs)}
@@ -30,10 +30,10 @@ function* lookUpKey(digest: Uint8Array, atMs: number, by: LookUpBy = 'call'): Op
   return caller
 }
 
-export type LookUpBy = 'call' | 'own_path'
+export type LookUpPurpose = 'call' | 'own_path'
 
-export function isUse(caller: KeyLookup, by: LookUpBy): caller is Exclude<KeyLookup, { kind: 'refused' }> {
-  return caller.kind === 'admin_key' || (caller.kind === 'api_key' && by === 'call')
+export function countsAsUse(caller: KeyLookup, purpose: LookUpPurpose): caller is Exclude<KeyLookup, { kind: 'refused' }> {
+  return caller.kind === 'admin_key' || (caller.kind === 'api_key' && purpose === 'call')
 }
 
 /** Does not count as a use of the key. */
@@ -46,9 +46,9 @@ function* mayCall(keyId: string, atMs: number): Operation<boolean> {
 }
 
 /** Does not count as a use of the key. */
-function* findCaller(which: Sql, atMs: number): Operation<KeyLookup> {
-  const [key] = yield sql`SELECT ${KEY}, ${now(atMs)} AS now_ms FROM api_key WHERE ${which}`
-  return key === undefined ? yield* lookUpAdminKey(which) : yield* apiCaller(key)
+function* findCaller(condition: Sql, atMs: number): Operation<KeyLookup> {
+  const [key] = yield sql`SELECT ${KEY_COLUMNS}, ${now(atMs)} AS now_ms FROM api_key WHERE ${condition}`
+  return key === undefined ? yield* lookUpAdminKey(condition) : yield* apiCaller(key)
 }
 
 function* apiCaller(key: Row): Operation<KeyLookup> {
@@ -82,8 +82,8 @@ function* apiCaller(key: Row): Operation<KeyLookup> {
   }
 }
 
-function* lookUpAdminKey(which: Sql): Operation<KeyLookup> {
-  const [admin] = yield sql`SELECT id, role, account_id, name, revoked_at_ms FROM admin_key WHERE ${which}`
+function* lookUpAdminKey(condition: Sql): Operation<KeyLookup> {
+  const [admin] = yield sql`SELECT id, role, account_id, name, revoked_at_ms FROM admin_key WHERE ${condition}`
   if (admin === undefined) return { kind: 'refused', reason: 'unknown_key' }
   if (admin['revoked_at_ms'] !== null) return { kind: 'refused', reason: 'revoked_key' }
   return {
@@ -107,7 +107,7 @@ const openSession = atomic(function* (session: NewSession): Operation<SessionRec
   const { digest, keyId, atMs, lifeMs, sessionsMax } = session
   if ((yield* findCaller(sql`id = ${keyId}`, atMs)).kind === 'refused') return null
   yield insertInto('session', [{ digest, keyId, expiresAtMs: sql`${now(atMs)} + ${lifeMs}` }])
-  // Expired sessions are deleted when a new one is opened, which bounds their number.
+  // Delete expired sessions whenever a session is opened, so that their number is bounded.
   yield sql`DELETE FROM session WHERE expires_at_ms <= (SELECT ${now(atMs)})`
   yield sql`
     DELETE FROM session WHERE key_id = ${keyId} AND digest NOT IN (
@@ -128,7 +128,7 @@ function* endSession(digest: Uint8Array): Operation<void> {
   yield sql`DELETE FROM session WHERE digest = ${digest}`
 }
 
-/** Otherwise, if a bootstrap key became usable again, so would its sessions from before the revocation. */
+/** A bootstrap key may become usable again; its sessions from before the revocation must not. */
 export function* endSessionsOfRevokedKeys(): Operation<void> {
   yield sql`DELETE FROM session WHERE key_id IN (SELECT id FROM admin_key WHERE revoked_at_ms IS NOT NULL)`
 }

@@ -17,10 +17,10 @@ import {
 import { dayOf, monthOf, nextDayMs, nextMonthMs } from '../../ledger/calendar.ts'
 import type { Budget } from '../../ledger/call.ts'
 import { number, pageOf, type Row, recordOf, text } from '../rows.ts'
-import { recordCapEdit } from './budget-events.ts'
+import { recordCapChange } from './budget-events.ts'
 import { recordEvent } from './events.ts'
 import { atomic, currentTime, type Operation } from './operation.ts'
-import { once, readSetting, writeSetting } from './settings.ts'
+import { runOnce, readSetting, writeSetting } from './settings.ts'
 import { and, byStore, join, now, onPostgres, raw, type Sql, sql } from './sql.ts'
 import { insertInto, updateRow } from './write-rows.ts'
 
@@ -33,21 +33,21 @@ const createKey = atomic(function* (
 ): Operation<KeyCreation> {
   const { id, accountId, createdAtMs } = key
   const readNow = (known: string) => getKey(accountId, known, createdAtMs)
-  return yield* once(idempotency, id, readNow, function* (): Operation<KeyCreation> {
+  return yield* runOnce(idempotency, id, readNow, function* (): Operation<KeyCreation> {
     const nowMs = yield* currentTime(createdAtMs)
     if (key.expiresAtMs !== null && key.expiresAtMs <= nowMs) return { kind: 'born_expired' }
     // A key and its budget have the same ULID.
     const budgetId = id.replace(/^key_/, 'bud_')
     yield insertInto('budget', [{ ...key, id: budgetId }])
     const value = yield* insertKey({ ...key, budgetId })
-    yield* recordKey('key.created', value, actor, createdAtMs)
+    yield* recordKeyEvent('key.created', value, actor, createdAtMs)
     return { kind: 'done', value }
   })
 })
 
 export function* getKey(accountId: string, id: string, atMs: number): Operation<KeyRecord | null> {
   const [row] = yield sql`
-    SELECT ${COLUMNS} FROM ${withBudget(sql`api_key`)} WHERE k.account_id = ${accountId} AND k.id = ${id}`
+    SELECT ${KEY_COLUMNS} FROM ${withBudget(sql`api_key`)} WHERE k.account_id = ${accountId} AND k.id = ${id}`
   return row === undefined ? null : keyRecord(row, atMs)
 }
 
@@ -81,8 +81,8 @@ const updateKey = atomic(function* (
   const key = yield* readKey(accountId, id, atMs)
   const changed = keyChangesOf(locked.key, key, atMs)
   if (changed !== null) {
-    yield* recordKey('key.updated', key, actor, atMs, { changes: changed })
-    yield* recordCaps(key, changes, actor, locked.nowMs)
+    yield* recordKeyEvent('key.updated', key, actor, atMs, { changes: changed })
+    yield* recordCapChanges(key, changes, actor, locked.nowMs)
   }
   return { kind: 'changed', key }
 })
@@ -97,17 +97,18 @@ const revokeKey = atomic(function* (
   if (locked === null || !locked.isUsable) return locked?.key ?? null
   yield sql`UPDATE api_key SET revoked_at_ms = ${locked.nowMs} WHERE id = ${id}`
   const key = yield* readKey(accountId, id, atMs)
-  yield* recordKey('key.revoked', key, actor, atMs)
+  yield* recordKeyEvent('key.revoked', key, actor, atMs)
   return key
 })
 
-function* readKey(accountId: string, id: string, atMs: number): Operation<KeyRecord> {
+/** Throws if the key does not exist. */
+export function* readKey(accountId: string, id: string, atMs: number): Operation<KeyRecord> {
   const key = yield* getKey(accountId, id, atMs)
   if (key === null) throw new Error(`there is no key ${id}`)
   return key
 }
 
-function* recordKey(
+function* recordKeyEvent(
   type: 'key.created' | 'key.updated' | 'key.rotated' | 'key.revoked',
   key: KeyRecord,
   actor: Actor,
@@ -118,7 +119,7 @@ function* recordKey(
   yield* recordEvent({ accountId: key.accountId, type, actor, data }, atMs)
 }
 
-function* recordCaps(key: KeyRecord, changes: KeyChanges, actor: Actor, nowMs: number): Operation<void> {
+function* recordCapChanges(key: KeyRecord, changes: KeyChanges, actor: Actor, nowMs: number): Operation<void> {
   const { accountId, budgetId, month } = key
   const caps = [
     ['month', changes.monthlyBudgetNanos ?? null, month.spentNanos, nextMonthMs(nowMs)],
@@ -130,25 +131,25 @@ function* recordCaps(key: KeyRecord, changes: KeyChanges, actor: Actor, nowMs: n
       : [{ scope: 'key', period, spentNanos, heldNanos: month.heldNanos, capNanos, resetsAtMs }],
   )
   const subject = { key: eventKey(key, nowMs) }
-  yield* recordCapEdit({ accountId, budgetId, subject, actor }, ceilings, nowMs)
+  yield* recordCapChange({ accountId, budgetId, subject, actor }, ceilings, nowMs)
 }
 
 const rotateKey = atomic(function* (
   accountId: string,
   id: string,
-  { oldExpiresAtMs, ...made }: KeySuccessor,
+  { oldExpiresAtMs, ...successor }: KeySuccessor,
   idempotency: Idempotency | null,
   actor: Actor,
 ): Operation<Rotation> {
-  const { createdAtMs } = made
+  const { createdAtMs } = successor
   const readNow = (newId: string) => getKey(accountId, newId, createdAtMs)
-  return yield* once(idempotency, made.id, readNow, function* (): Operation<Rotation> {
+  return yield* runOnce(idempotency, successor.id, readNow, function* (): Operation<Rotation> {
     const locked = yield* lockKey(accountId, id, createdAtMs)
     if (locked === null) return { kind: 'none' }
     const { key: old, nowMs } = locked
     if (!locked.isUsable) return { kind: 'final', key: old }
     // The new key gets the expiry that the old key had before.
-    const value = yield* insertKey({ ...old, ...made, lastUsedAtMs: null, rotatedFrom: id })
+    const value = yield* insertKey({ ...old, ...successor, lastUsedAtMs: null, rotatedFrom: id })
     if (oldExpiresAtMs !== null) {
       // The old key's remaining time counts from the store's clock, not from the node's.
       const expiresAtMs = nowMs + oldExpiresAtMs - createdAtMs
@@ -156,7 +157,7 @@ const rotateKey = atomic(function* (
         yield updateRow('api_key', id, { expiresAtMs })
     }
     const old_key = eventKey(yield* readKey(accountId, id, createdAtMs), createdAtMs)
-    yield* recordKey('key.rotated', value, actor, createdAtMs, { old_key })
+    yield* recordKeyEvent('key.rotated', value, actor, createdAtMs, { old_key })
     return { kind: 'done', value }
   })
 })
@@ -164,12 +165,12 @@ const rotateKey = atomic(function* (
 function* listKeys(query: KeyQuery): Operation<Page<KeyRecord>> {
   const { accountId, status, search, after, limit, atMs } = query
   const where = [accountId === null ? sql`true` : sql`account_id = ${accountId}`]
-  if (status !== null) where.push(sql`${statusSql(sql`(SELECT ${now(atMs)})`)} = ${status}`)
-  if (search !== null) where.push(found(search))
+  if (status !== null) where.push(sql`${keyStatusSql(sql`(SELECT ${now(atMs)})`)} = ${status}`)
+  if (search !== null) where.push(matchesSearch(search))
   if (after !== null) where.push(sql`id < ${after}`)
   // Limit the page before joining the budgets.
   const page = sql`(SELECT * FROM api_key WHERE ${and(where)} ORDER BY id DESC LIMIT ${limit + 1})`
-  const rows = yield sql`SELECT ${COLUMNS} FROM ${withBudget(page)} ORDER BY k.id DESC`
+  const rows = yield sql`SELECT ${KEY_COLUMNS} FROM ${withBudget(page)} ORDER BY k.id DESC`
   return pageOf(rows, limit, (row) => keyRecord(row, atMs))
 }
 
@@ -183,30 +184,30 @@ function* readKeyNames(ids: readonly string[]): Operation<readonly KeyName[]> {
 /** Unlike LIKE, `instr` and `strpos` have no special characters. */
 export const POSITION = byStore({ sqlite: 'instr', postgres: 'strpos' })
 
-function found(search: string): Sql {
+function matchesSearch(search: string): Sql {
   return sql`(${POSITION}(name_upper, ${search.toUpperCase()}) > 0 OR ${POSITION}(id, ${search}) > 0
-    OR ${POSITION}(prefix, ${search}) > 0 OR ${POSITION}(last4, ${search}) > 0 ${orPair(search)})`
+    OR ${POSITION}(prefix, ${search}) > 0 OR ${POSITION}(last4, ${search}) > 0 ${orMetadataPair(search)})`
 }
 
 const PAIRS = byStore({ sqlite: 'json_each(metadata)', postgres: 'jsonb_each_text(metadata)' })
 
 /** `metadata.team:web` finds the keys whose metadata has this pair. */
-function orPair(search: string): Sql {
+function orMetadataPair(search: string): Sql {
   if (!/^metadata\..+:/.test(search)) return sql``
   return sql`OR EXISTS (SELECT 1 FROM ${PAIRS} AS pair WHERE 'metadata.' || pair.key || ':' || pair.value = ${search})`
 }
 
 /** The status of a key in SQL, by the same rules as `keyStatus`. */
-function statusSql(at: Sql): Sql {
+function keyStatusSql(at: Sql): Sql {
   return sql`CASE WHEN revoked_at_ms IS NOT NULL THEN 'revoked' WHEN expires_at_ms <= ${at} THEN 'expired'
     ELSE 'usable' END`
 }
 
-/** The last use of a key: the start of its last call, or the time in its column, which has uses without a call. */
+/** The last use of a key: the start of its last call, or the column, which has the uses without a call. */
 const LAST_USED = raw(`(SELECT max(at_ms) FROM (SELECT k.last_used_at_ms AS at_ms UNION ALL SELECT * FROM (
   SELECT started_at_ms FROM call WHERE key_id = k.id ORDER BY started_at_ms DESC LIMIT 1) AS last) AS used)`)
 
-const COLUMNS = sql`k.id, k.account_id, k.budget_id, name, prefix, last4,
+const KEY_COLUMNS = sql`k.id, k.account_id, k.budget_id, name, prefix, last4,
   ${raw(KEY_LIMITS.map(({ column }) => column).join(', '))}, created_at_ms, revoked_at_ms, rotated_from,
   ${LAST_USED} AS last_used_at_ms, month, day, spent_nanos, held_nanos, lost_nanos, day_spent_nanos`
 
@@ -224,12 +225,12 @@ type KeyRow = Omit<KeyRecord, 'month'> & KeyMonth & { readonly month: string; re
 /** Sums of an earlier month or day are 0. */
 function keyRecord(row: Row, atMs: number): KeyRecord {
   const { month, day, spentNanos, heldNanos, lostNanos, daySpentNanos, ...key } = recordOf<KeyRow>(row)
-  const isMonth = month === monthOf(atMs)
-  const ofMonth = isMonth ? { spentNanos, heldNanos, lostNanos } : NOTHING_SPENT
-  return { ...key, month: { ...ofMonth, daySpentNanos: day === dayOf(atMs) ? daySpentNanos : 0n } }
+  const isCurrentMonth = month === monthOf(atMs)
+  const monthSums = isCurrentMonth ? { spentNanos, heldNanos, lostNanos } : NO_SPEND
+  return { ...key, month: { ...monthSums, daySpentNanos: day === dayOf(atMs) ? daySpentNanos : 0n } }
 }
 
-const NOTHING_SPENT = { spentNanos: 0n, heldNanos: 0n, lostNanos: 0n }
+const NO_SPEND = { spentNanos: 0n, heldNanos: 0n, lostNanos: 0n }
 
 const DAY_MS = 24 * 60 * 60 * 1000
 
@@ -238,7 +239,7 @@ const EXPIRING_DAYS = [7, 1]
 
 const SWEPT_TO = 'events_swept_to_ms'
 
-/** How far a sweep overlaps the previous one, because a later commit may set an earlier expiry. */
+/** How far a sweep overlaps the previous one: a key committed after that sweep may expire before its end. */
 const OVERLAP_MS = 60_000
 
 export const SWEPT_MAX = 500
@@ -247,22 +248,22 @@ const sweepEvents = atomic(function* (atMs: number): Operation<boolean> {
   const nowMs = yield* currentTime(atMs)
   const sweptToMs = Number((yield* readSetting(SWEPT_TO)) ?? nowMs)
   const fromMs = sweptToMs - OVERLAP_MS
-  let isMore = yield* sweepExpiry(null, fromMs, nowMs)
-  for (const days of EXPIRING_DAYS) isMore = (yield* sweepExpiry(days, fromMs, nowMs)) || isMore
-  // This setting need not be exact, because no event is recorded twice. Writing it each time would cost an fsync.
+  let isMore = yield* emitExpiryEvents(null, fromMs, nowMs)
+  for (const days of EXPIRING_DAYS) isMore = (yield* emitExpiryEvents(days, fromMs, nowMs)) || isMore
+  // The time need not be exact, because no event is recorded twice. Writing it in every sweep would cost an fsync.
   if (!isMore && (sweptToMs === nowMs || nowMs - sweptToMs >= OVERLAP_MS))
     yield* writeSetting(SWEPT_TO, String(nowMs))
   return isMore
 })
 
-/** Skips keys that were created after that moment or have ended since. Returns whether there are more. */
-function* sweepExpiry(days: number | null, fromMs: number, nowMs: number): Operation<boolean> {
+/** Skips keys that were created later than `days` before their expiry, and ended keys. Returns whether there are more. */
+function* emitExpiryEvents(days: number | null, fromMs: number, nowMs: number): Operation<boolean> {
   const leadMs = (days ?? 0) * DAY_MS
   const prefix = days === null ? 'expired/' : `expiring/${days}/`
-  const unended = days === null ? sql`` : sql`AND expires_at_ms > ${nowMs}`
+  const notExpired = days === null ? sql`` : sql`AND expires_at_ms > ${nowMs}`
   const keys = yield sql`
     SELECT id, account_id, expires_at_ms FROM api_key k
-    WHERE expires_at_ms > ${fromMs + leadMs} AND expires_at_ms <= ${nowMs + leadMs} ${unended}
+    WHERE expires_at_ms > ${fromMs + leadMs} AND expires_at_ms <= ${nowMs + leadMs} ${notExpired}
       AND revoked_at_ms IS NULL AND created_at_ms <= expires_at_ms - ${leadMs} AND NOT EXISTS (
         SELECT 1 FROM event WHERE event.account_id = k.account_id AND once = ${prefix} || k.id || '/' || expires_at_ms)
     ORDER BY expires_at_ms, id LIMIT ${SWEPT_MAX}`

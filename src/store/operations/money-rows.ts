@@ -4,10 +4,10 @@ import type { AccountRecord } from '../../ledger/account.ts'
 import { monthOf, nextDayMs, nextMonthMs, startOfDayMs } from '../../ledger/calendar.ts'
 import type { Budget } from '../../ledger/call.ts'
 import { type Row, recordOf, text } from '../rows.ts'
-import { type ForEach, prepareUpdates } from './prepared.ts'
+import { type BulkStatement, prepareUpdates } from './prepared.ts'
 import { raw } from './sql.ts'
 
-/** Shared by the calls of a batch: locked (budgets, then accounts, each by id) and read once, written once. */
+/** The budgets and accounts of a batch. They are locked (budgets, then accounts, each by id), read and written once. */
 
 export const BUDGET_COLUMNS = `b.id, b.account_id, b.monthly_budget_nanos, b.daily_budget_nanos, b.requests_per_minute,
   b.budget_mode, b.month, b.spent_nanos, b.held_nanos, b.lost_nanos, b.has_floors, b.day, b.day_spent_nanos, b.minute,
@@ -54,7 +54,7 @@ export interface AccountState {
 }
 
 /** Amounts by which a call changes the sums of the month and day of its admission. */
-export interface Move {
+export interface MoneyChange {
   readonly month: string
   readonly day: string
   readonly heldNanos: bigint
@@ -86,23 +86,23 @@ export class MoneyRows {
     return state
   }
 
-  move(budgetId: string, accountId: string, move: Move): void {
-    const { heldNanos, accountHeldNanos, costNanos, lostNanos } = move
+  change(budgetId: string, accountId: string, change: MoneyChange): void {
+    const { heldNanos, accountHeldNanos, costNanos, lostNanos } = change
     if (heldNanos !== 0n || costNanos !== 0n || lostNanos !== 0n) {
       const budget = this.budget(budgetId)
-      moveBudget(budget, move)
+      changeBudget(budget, change)
       this.#changedBudgets.add(budget)
     }
     if (accountHeldNanos === 0n && costNanos === 0n) return
     const account = this.account(accountId)
     account.heldNanos += accountHeldNanos
     account.chargedNanos += costNanos
-    enterMonth(account, move.month)
-    if (account.month === move.month) account.spentNanos += costNanos
+    resetInNewMonth(account, change.month)
+    if (account.month === change.month) account.spentNanos += costNanos
     this.#changedAccounts.add(account)
   }
 
-  /** Counts an admitted request, also without a rate, so that a rate applies to the minute in which it is set. */
+  /** Also counts requests of keys without a rate limit, so that a new limit applies to the current minute. */
   countRequest(budgetId: string, atMs: number): void {
     const budget = this.budget(budgetId)
     const minute = minuteOf(budget, atMs)
@@ -111,13 +111,13 @@ export class MoneyRows {
     this.#changedBudgets.add(budget)
   }
 
-  markFloors(budgetId: string, month: string): void {
+  markHoldFloors(budgetId: string, month: string): void {
     const budget = this.budget(budgetId)
     if (budget.month === month) budget.hasFloors = true
   }
 
-  /** Writes the sums as they are here, because the rows have been locked since they were read. */
-  writes(): ForEach[] {
+  /** Writes sums, not differences, because the rows have been locked since they were read. */
+  writes(): BulkStatement[] {
     const budgets = [...this.#changedBudgets].map((b) => [
       ...[b.month, b.spentNanos, b.heldNanos, b.lostNanos, b.hasFloors],
       ...[b.day, b.daySpentNanos, b.minute, b.minuteRequests, b.id],
@@ -145,7 +145,7 @@ const WRITE_ACCOUNTS = prepareUpdates(
 )
 
 /** Resets the sums to 0 when a new month begins. */
-function enterMonth(sums: Pick<AccountState, 'month' | 'spentNanos'>, month: string): boolean {
+function resetInNewMonth(sums: Pick<AccountState, 'month' | 'spentNanos'>, month: string): boolean {
   if (sums.month >= month) return false
   sums.month = month
   sums.spentNanos = 0n
@@ -153,16 +153,16 @@ function enterMonth(sums: Pick<AccountState, 'month' | 'spentNanos'>, month: str
 }
 
 /** Changes the sums of the current month and day. Amounts of an earlier period are ignored. */
-function moveBudget(budget: BudgetState, move: Move): void {
-  const { month, day, costNanos } = move
-  if (enterMonth(budget, month)) {
+function changeBudget(budget: BudgetState, change: MoneyChange): void {
+  const { month, day, costNanos } = change
+  if (resetInNewMonth(budget, month)) {
     budget.heldNanos = 0n
     budget.lostNanos = 0n
     budget.hasFloors = false
   }
   if (budget.month > month) return
-  budget.heldNanos += move.heldNanos
-  budget.lostNanos += move.lostNanos
+  budget.heldNanos += change.heldNanos
+  budget.lostNanos += change.lostNanos
   budget.spentNanos += costNanos
   if (budget.day < day) {
     budget.day = day
@@ -175,14 +175,14 @@ function moveBudget(budget: BudgetState, move: Move): void {
 export function keyCeilings(budget: BudgetState, day: string, atMs = startOfDayMs(day)): Budget[] {
   const { monthlyBudgetNanos, dailyBudgetNanos } = budget
   if (monthlyBudgetNanos === null && dailyBudgetNanos === null) return []
-  const isNow = budget.month === day.slice(0, 7)
-  const heldNanos = isNow ? budget.heldNanos : 0n
+  const isCurrentMonth = budget.month === day.slice(0, 7)
+  const heldNanos = isCurrentMonth ? budget.heldNanos : 0n
   const ceilings: Budget[] = []
   if (monthlyBudgetNanos !== null)
     ceilings.push({
       scope: 'key',
       period: 'month',
-      spentNanos: isNow ? budget.spentNanos : 0n,
+      spentNanos: isCurrentMonth ? budget.spentNanos : 0n,
       heldNanos,
       capNanos: monthlyBudgetNanos,
       resetsAtMs: nextMonthMs(atMs),
@@ -201,16 +201,16 @@ export function keyCeilings(budget: BudgetState, day: string, atMs = startOfDayM
 
 /** Why another request would exceed the rate limit now; null if it would not. */
 export function overLimit(budget: BudgetState, atMs: number): OverLimit | null {
-  const { requestsPerMinute: most, minute, minuteRequests } = budget
-  if (most === null || minute !== minuteOf(budget, atMs) || minuteRequests < most) return null
+  const { requestsPerMinute: limit, minute, minuteRequests } = budget
+  if (limit === null || minute !== minuteOf(budget, atMs) || minuteRequests < limit) return null
   const retryAfterSeconds = Math.ceil(((minute + 1) * MINUTE_MS - atMs) / 1_000)
-  const message = `This key has reached its limit of ${most} requests per minute. Retry in ${retryAfterSeconds} s, or ask the operator for a higher requests_per_minute.`
+  const message = `This key has reached its limit of ${limit} requests per minute. Retry in ${retryAfterSeconds} s, or ask the operator for a higher requests_per_minute.`
   return { reason: 'over_limit', code: 'rate_limit_exceeded', message, retryAfterSeconds }
 }
 
 const MINUTE_MS = 60_000
 
-/** The minute of a time. If the clock has stepped back a little, the current minute continues. */
+/** The minute of a time. If the clock was set back by less than a minute, the current minute continues. */
 function minuteOf({ minute }: BudgetState, atMs: number): number {
   const now = Math.floor(atMs / MINUTE_MS)
   return now === minute - 1 ? minute : now

@@ -6,41 +6,41 @@ import { and, now, raw, type Sql, sql } from './sql.ts'
 /** Yields statements and receives their rows. On PostgreSQL each is its own transaction, unless `atomic`. */
 export type Operation<T> = Generator<Sql, T, readonly Row[]>
 
-export type Ask = (statement: Sql) => Promise<readonly Row[]>
+export type RunQuery = (statement: Sql) => Promise<readonly Row[]>
 
 export interface Snapshot {
-  readonly ask: Ask
+  readonly call: RunQuery
   close(): Promise<void>
 }
 
 export type Operate = (...args: never[]) => Operation<unknown>
 export type Operations = Readonly<Record<string, Operate>>
 
-export type AnswerOf<O extends Operate> = O extends (...args: never[]) => Operation<infer T> ? T : never
+export type ResultOf<O extends Operate> = O extends (...args: never[]) => Operation<infer T> ? T : never
 
 /** The operations as synchronous functions, for the thread that runs them. */
-export type Answers<O extends Operations> = {
-  [Name in keyof O]: (...args: Parameters<O[Name]>) => AnswerOf<O[Name]>
+export type SyncMethods<O extends Operations> = {
+  [Name in keyof O]: (...args: Parameters<O[Name]>) => ResultOf<O[Name]>
 }
 
 /** The operations as methods that return promises, for callers on other threads or connections. */
 export type Methods<O extends Operations> = {
-  [Name in keyof O]: (...args: Parameters<O[Name]>) => Promise<AnswerOf<O[Name]>>
+  [Name in keyof O]: (...args: Parameters<O[Name]>) => Promise<ResultOf<O[Name]>>
 }
 
-export function methodsOf<O extends Operations>(
+export function asyncMethods<O extends Operations>(
   operations: O,
-  ask: (name: keyof O & string, args: never[]) => Promise<unknown>,
+  call: (name: keyof O & string, args: never[]) => Promise<unknown>,
 ): Methods<O> {
   const names = Object.keys(operations)
   return Object.fromEntries(
-    names.map((name) => [name, (...args: never[]) => ask(name, args)]),
+    names.map((name) => [name, (...args: never[]) => call(name, args)]),
   ) as unknown as Methods<O>
 }
 
 const ATOMIC = new Set<Operate>()
 
-/** One with a single statement need not be atomic. */
+/** Makes PostgreSQL run the statements in one transaction. An operation with one statement does not need it. */
 export function atomic<O extends Operate>(operate: O): O {
   ATOMIC.add(operate)
   return operate
@@ -50,7 +50,7 @@ export function isAtomic(operate: Operate): boolean {
   return ATOMIC.has(operate)
 }
 
-/** Statements that are sent together, in this order. PostgreSQL gets them pipelined, in one round trip. */
+/** Statements that run in this order. PostgreSQL gets them pipelined, in one round trip. */
 export interface Step {
   readonly statements: readonly Runnable[]
   /** How the last step ends the transaction; null for the others. */
@@ -70,9 +70,9 @@ export function lastStep(statements: readonly Runnable[]): Step {
   return { statements, end: 'COMMIT' }
 }
 
-export const ABANDON: Step = { statements: [], end: 'ROLLBACK' }
+export const ROLLBACK: Step = { statements: [], end: 'ROLLBACK' }
 
-/** Runs an operation within a batch, each statement as a step. For rare cases. */
+/** Runs an operation within a batch. Use it in rare cases, because each statement is a round trip. */
 export function* inBatch<T>(operation: Operation<T>): Batch<T> {
   let result = operation.next()
   while (!result.done) {
@@ -82,24 +82,24 @@ export function* inBatch<T>(operation: Operation<T>): Batch<T> {
   return result.value
 }
 
-/** Conditions that compare columns with values. Null: any value. */
-export function matching(values: Readonly<Record<string, string | null>>): Sql[] {
+/** Conditions that the columns have these values. Null: any value. */
+export function columnsEqual(values: Readonly<Record<string, string | null>>): Sql[] {
   return Object.entries(values).flatMap(([column, value]) =>
     value === null ? [] : [sql`${raw(column)} = ${value}`],
   )
 }
 
 /** A page of a list, newest first, ordered by an id that begins with a timestamp. */
-export function* listNewest<Record>(
-  parts: { readonly select: Sql; readonly from: Sql; readonly where: readonly Sql[]; readonly id?: string },
+export function* selectPage<Record>(
+  page: { readonly select: Sql; readonly from: Sql; readonly where: readonly Sql[]; readonly id?: string },
   { after, limit }: { readonly after: string | null; readonly limit: number },
-  read: (row: Row) => Record,
+  toRecord: (row: Row) => Record,
 ): Operation<Page<Record>> {
-  const id = raw(parts.id ?? 'id')
-  const where = and([sql`true`, ...parts.where, ...(after === null ? [] : [sql`${id} < ${after}`])])
+  const id = raw(page.id ?? 'id')
+  const where = and([sql`true`, ...page.where, ...(after === null ? [] : [sql`${id} < ${after}`])])
   const rows = yield sql`
-    SELECT ${parts.select} FROM ${parts.from} WHERE ${where} ORDER BY ${id} DESC LIMIT ${limit + 1}`
-  return pageOf(rows, limit, read)
+    SELECT ${page.select} FROM ${page.from} WHERE ${where} ORDER BY ${id} DESC LIMIT ${limit + 1}`
+  return pageOf(rows, limit, toRecord)
 }
 
 export function* currentTime(atMs: number): Operation<number> {

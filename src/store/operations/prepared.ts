@@ -35,29 +35,29 @@ export class Prepared {
   }
 }
 
-interface Filled {
+interface BoundStatement {
   readonly prepared: Prepared
   readonly values: Values
 }
 
-/** A statement for several rows of values: one by one on SQLite; one for many rows on PostgreSQL, which is cheaper. */
-export class ForEach {
+/** A statement for several rows of values. SQLite runs it for each row; PostgreSQL gets one for many rows. */
+export class BulkStatement {
   readonly one: Prepared
   readonly rows: readonly Values[]
   /** Whether the transaction must fail if a row changes nothing. */
   readonly mustChange: boolean
-  readonly together: () => readonly Filled[]
+  readonly grouped: () => readonly BoundStatement[]
 
   constructor(
     one: Prepared,
     rows: readonly Values[],
     mustChange: boolean,
-    together: () => readonly Filled[],
+    grouped: () => readonly BoundStatement[],
   ) {
     this.one = one
     this.rows = rows
     this.mustChange = mustChange
-    this.together = together
+    this.grouped = grouped
   }
 }
 
@@ -65,16 +65,16 @@ export class ForEach {
 export function prepare(
   texts: readonly string[],
   ...parts: (ParameterType | Sql)[]
-): (values: Values) => ForEach {
+): (values: Values) => BulkStatement {
   const prepared = new Prepared(texts, parts)
-  return (values) => new ForEach(prepared, [values], false, () => [{ prepared, values }])
+  return (values) => new BulkStatement(prepared, [values], false, () => [{ prepared, values }])
 }
 
 /** Runs nothing and has no rows. */
-export const NOTHING = new ForEach(new Prepared([''], []), [], false, () => [])
+export const NO_STATEMENT = new BulkStatement(new Prepared([''], []), [], false, () => [])
 
 /** Reads the rows whose column has one of the keys. PostgreSQL locks them in the order of the keys. */
-export function prepareReads(select: string, column: string, lock = ''): (keys: List) => ForEach {
+export function prepareReads(select: string, column: string, lock = ''): (keys: List) => BulkStatement {
   const type = column === 'digest' ? 'bytea' : 'text'
   const one = new Prepared([`${select} WHERE ${column} = `, ''], [type])
   const all = new Prepared(
@@ -82,7 +82,7 @@ export function prepareReads(select: string, column: string, lock = ''): (keys: 
     [`${type}[]`],
   )
   return (keys) =>
-    new ForEach(
+    new BulkStatement(
       one,
       keys.map((key) => [key]),
       false,
@@ -90,24 +90,24 @@ export function prepareReads(select: string, column: string, lock = ''): (keys: 
     )
 }
 
-type ForRows = (rows: readonly Values[]) => ForEach
+type PrepareRows = (rows: readonly Values[]) => BulkStatement
 
-/** An INSERT of rows with these columns; `rest` follows the values. */
-export function prepareInserts(table: string, columns: readonly string[], rest = ''): ForRows {
+/** An INSERT of rows with these columns; `suffix` follows the values. */
+export function prepareInserts(table: string, columns: readonly string[], suffix = ''): PrepareRows {
   const head = `INSERT INTO ${table} (${columns.join(', ')}) VALUES`
   const types = typesOf(table, columns)
-  return forRows(prepareRows(head, types, 1, ` ${rest}`), false, (count) =>
-    prepareRows(head, types, count, ` ${rest}`),
+  return prepareForRows(prepareRows(head, types, 1, ` ${suffix}`), false, (count) =>
+    prepareRows(head, types, count, ` ${suffix}`),
   )
 }
 
-/** Updates the rows that `where` selects and that meet `also`. `mustChange`: each row of values must match one. */
+/** Updates the rows that match `where` and `also`. `mustChange`: fails unless each row of values matches a row. */
 export function prepareUpdates(
   table: string,
   set: readonly string[],
   where: readonly string[],
   { also = 'true', mustChange = false } = {},
-): ForRows {
+): PrepareRows {
   const types = typesOf(table, [...set, ...where])
   const [firstSet = '', ...otherSets] = set.map((column) => `${column} = `)
   const conditions = where.map((column, i) => `${i === 0 ? ' WHERE' : ' AND'} ${column} = `)
@@ -115,7 +115,7 @@ export function prepareUpdates(
   const sets = set.map((column, i) => `${column} = v.c${i}`).join(', ')
   const matches = where.map((column, i) => `${table}.${column} = v.c${set.length + i}`).join(' AND ')
   const names = types.map((_, i) => `c${i}`).join(', ')
-  return forRows(new Prepared([...texts, ` AND ${also}`], types), mustChange, (count) => {
+  return prepareForRows(new Prepared([...texts, ` AND ${also}`], types), mustChange, (count) => {
     const update = `UPDATE ${table} SET ${sets} FROM (VALUES`
     const from = `) AS v (${names}) WHERE ${matches} AND ${also}`
     if (!mustChange) return prepareRows(update, types, count, from)
@@ -136,10 +136,10 @@ function prepareRows(head: string, types: readonly ParameterType[], count: numbe
   return new Prepared(texts, Array<readonly ParameterType[]>(count).fill(types).flat())
 }
 
-/** PostgreSQL gets the rows in portions of these sizes, so that there are few statements to prepare. */
-const PORTIONS = [16, 8, 4, 2, 1]
+/** PostgreSQL gets the rows in groups of these sizes, so that there are few statements to prepare. */
+const GROUP_SIZES = [16, 8, 4, 2, 1]
 
-function forRows(one: Prepared, mustChange: boolean, prepareCount: (count: number) => Prepared): ForRows {
+function prepareForRows(one: Prepared, mustChange: boolean, prepareCount: (count: number) => Prepared): PrepareRows {
   const byCount = new Map<number, Prepared>()
 
   function preparedFor(count: number): Prepared {
@@ -148,17 +148,17 @@ function forRows(one: Prepared, mustChange: boolean, prepareCount: (count: numbe
     return prepared
   }
 
-  function together(rows: readonly Values[]): Filled[] {
-    const filled: Filled[] = []
+  function grouped(rows: readonly Values[]): BoundStatement[] {
+    const statements: BoundStatement[] = []
     for (let at = 0; at < rows.length; ) {
-      const count = PORTIONS.find((size) => size <= rows.length - at) ?? 1
-      filled.push({ prepared: preparedFor(count), values: rows.slice(at, at + count).flat() as Values })
+      const count = GROUP_SIZES.find((size) => size <= rows.length - at) ?? 1
+      statements.push({ prepared: preparedFor(count), values: rows.slice(at, at + count).flat() as Values })
       at += count
     }
-    return filled
+    return statements
   }
 
-  return (rows) => new ForEach(one, rows, mustChange, () => together(rows))
+  return (rows) => new BulkStatement(one, rows, mustChange, () => grouped(rows))
 }
 
 const TYPES = { text: 'text', integer: 'bigint', flag: 'boolean', json: 'jsonb', bytes: 'bytea' } as const
@@ -168,17 +168,17 @@ function typesOf(table: string, columns: readonly string[]): ParameterType[] {
   return columns.map((column) => TYPES[known.find(({ name }) => name === column)?.kind ?? 'text'])
 }
 
-/** A whole number stays a number: a bigint takes three times as long to bind. SQLite has no booleans. */
+/** Binds whole numbers as numbers: a bigint takes three times as long to bind. SQLite has no booleans. */
 export function boundValue(value: BoundValue, store: Dialect['store']): BoundValue {
   if (typeof value === 'number') return Math.trunc(value)
   return typeof value === 'boolean' && store === 'sqlite' ? Number(value) : value
 }
 
-export type Runnable = Sql | ForEach
+export type Runnable = Sql | BulkStatement
 
 export function statementsOf(runnable: Runnable, dialect: Dialect): readonly Statement[] {
   if (runnable instanceof Sql) return [render(runnable, dialect)]
-  return runnable.together().map(({ prepared, values }) => ({
+  return runnable.grouped().map(({ prepared, values }) => ({
     text: prepared.textFor(dialect),
     values: values.map((value) => boundValue(value, 'postgres')),
     name: prepared.name,

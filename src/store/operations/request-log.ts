@@ -10,7 +10,7 @@ import type {
   RefusedCall,
 } from '../../ledger/request-log.ts'
 import { bool, number, present, type Row, readValue, recordOf, text, textOrNull } from '../rows.ts'
-import { digestName } from './batch-rows.ts'
+import { digestKey } from './batch-rows.ts'
 import { atomic, type Operation } from './operation.ts'
 import {
   and,
@@ -57,7 +57,7 @@ function* getCall(requestId: string): Operation<CallRecord | null> {
   return refused === undefined ? null : refusedRecord(refused)
 }
 
-/** The order of a list: by start, or for all accounts by id, because no index has their start times. */
+/** Lists are ordered by start, but over all accounts by id, because no index has the start times of all accounts. */
 function newestFirst(filter: CallFilter): Sql {
   return raw(isById(filter) ? 'ORDER BY id DESC' : 'ORDER BY started_at_ms DESC, id DESC')
 }
@@ -66,52 +66,52 @@ function isById({ accountId, keyId, socketId = null, state }: CallFilter): boole
   return accountId === null && keyId === null && (socketId === null || state === 'refused')
 }
 
-/** How long after its arrival a call may start. Its body may be slow, it may wait, and clocks may differ. */
+/** The longest time from the arrival of a call to its start: its body may be slow, it may wait, and clocks may differ. */
 const START_AFTER_ID_MS = 24 * 60 * 60 * 1000
 
 /** With old statistics the planner sorts a month for each page: an export of 200,000 calls took six minutes. */
-export const IN_ORDER_OF_AN_INDEX = onPostgres(`SELECT set_config('enable_sort', 'off', true),
+export const FORCE_INDEX_ORDER = onPostgres(`SELECT set_config('enable_sort', 'off', true),
   set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true)`)
 
-/** The cursors before and after all calls. An empty id sorts first, so a time alone is a cursor too. */
-const BEGINNING: CallCursor = { startedAtMs: Number.MIN_SAFE_INTEGER, requestId: '' }
-const END: CallCursor = { startedAtMs: Number.MAX_SAFE_INTEGER, requestId: '' }
+/** Cursors before and after all calls. An empty id sorts first, so a time alone is a cursor too. */
+const BEFORE_ALL: CallCursor = { startedAtMs: Number.MIN_SAFE_INTEGER, requestId: '' }
+const AFTER_ALL: CallCursor = { startedAtMs: Number.MAX_SAFE_INTEGER, requestId: '' }
 
 const listCalls = atomic(function* (
   filter: CallFilter,
   after: CallCursor | null,
   limit: number,
 ): Operation<CallPage> {
-  yield IN_ORDER_OF_AN_INDEX
-  const before = earlierOf(after ?? END, { ...END, startedAtMs: filter.toMs ?? END.startedAtMs })
-  const from = { ...BEGINNING, startedAtMs: filter.fromMs ?? BEGINNING.startedAtMs }
-  const rows = yield matchingSql(filter, before, from, limit)
+  yield FORCE_INDEX_ORDER
+  const before = earlierCursor(after ?? AFTER_ALL, { ...AFTER_ALL, startedAtMs: filter.toMs ?? AFTER_ALL.startedAtMs })
+  const from = { ...BEFORE_ALL, startedAtMs: filter.fromMs ?? BEFORE_ALL.startedAtMs }
+  const rows = yield filteredScanSql(filter, before, from, limit)
   const calls = rows.slice(0, limit).map(filter.state === 'refused' ? refusedRecord : callRecord)
   const lastShown = calls.at(-1)
   if (rows.length > limit && lastShown !== undefined)
     return { calls, next: { startedAtMs: lastShown.startedAtMs, requestId: lastShown.requestId } }
-  const [last, beyond] = (yield edgeSql(filter, before, from)).map(cursorOf)
-  return { calls, next: beyond === undefined ? null : (last ?? null) }
+  const [last, following] = (yield scanEndSql(filter, before, from)).map(cursorOf)
+  return { calls, next: following === undefined ? null : (last ?? null) }
 })
 
 /** Selects the last record of one scan and the one after it, which shows whether to continue. */
-export function edgeSql(filter: CallFilter, before: CallCursor, from: CallCursor): Sql {
-  return sql`SELECT started_at_ms, id FROM ${source(filter, before, from)} ${newestFirst(filter)}
+export function scanEndSql(filter: CallFilter, before: CallCursor, from: CallCursor): Sql {
+  return sql`SELECT started_at_ms, id FROM ${scanSql(filter, before, from)} ${newestFirst(filter)}
     LIMIT 2 OFFSET ${LOG_SCAN_RECORDS_MAX - 1}`
 }
 
-/** One extra row shows whether there are more. SQLite would sort again if asked for the order of the scan. */
-export function matchingSql(filter: CallFilter, before: CallCursor, from: CallCursor, limit: number): Sql {
+/** One extra row shows whether there are more. With an ORDER BY, SQLite would sort the rows of the scan again. */
+export function filteredScanSql(filter: CallFilter, before: CallCursor, from: CallCursor, limit: number): Sql {
   return sql`SELECT * FROM (
-      SELECT * FROM ${source(filter, before, from)} ${newestFirst(filter)} LIMIT ${LOG_SCAN_RECORDS_MAX}) AS look
-    WHERE ${and([sql`true`, ...matchesSql(filter)])} ${onPostgres(newestFirst(filter))} LIMIT ${limit + 1}`
+      SELECT * FROM ${scanSql(filter, before, from)} ${newestFirst(filter)} LIMIT ${LOG_SCAN_RECORDS_MAX}) AS scanned
+    WHERE ${and([sql`true`, ...filterConditions(filter)])} ${onPostgres(newestFirst(filter))} LIMIT ${limit + 1}`
 }
 
 /** Without the hints SQLite may read the whole table, and PostgreSQL the index of the account for a key. */
-function source(filter: CallFilter, before: CallCursor, from: CallCursor): Sql {
+function scanSql(filter: CallFilter, before: CallCursor, from: CallCursor): Sql {
   const { accountId, keyId, state, socketId = null } = filter
   const table = state === 'refused' ? 'refused_call' : 'call'
-  if (isById(filter)) return sourceById(table, filter, before, from)
+  if (isById(filter)) return scanByIdSql(table, filter, before, from)
   const ofSocket = socketId !== null && state !== 'refused'
   const index = raw(`${table}_by_${ofSocket ? 'socket' : keyId === null ? 'start' : 'key'}`)
   const ofAccount = accountId === null ? sql`true` : sql`account_id IS NOT DISTINCT FROM ${accountId}`
@@ -127,7 +127,7 @@ function source(filter: CallFilter, before: CallCursor, from: CallCursor): Sql {
     AND (started_at_ms, id) >= (${from.startedAtMs}, ${from.requestId})`
 }
 
-function sourceById(table: string, { fromMs, toMs }: CallFilter, before: CallCursor, from: CallCursor): Sql {
+function scanByIdSql(table: string, { fromMs, toMs }: CallFilter, before: CallCursor, from: CallCursor): Sql {
   const where = [sql`id >= ${from.requestId}`]
   if (before.requestId !== '') where.push(sql`id < ${before.requestId}`)
   if (fromMs !== null)
@@ -137,7 +137,7 @@ function sourceById(table: string, { fromMs, toMs }: CallFilter, before: CallCur
   return sql`${raw(table)} WHERE ${and(where)}`
 }
 
-function matchesSql(filter: CallFilter): Sql[] {
+function filterConditions(filter: CallFilter): Sql[] {
   const { model, status, state, minCostNanos, flag, parentId = null, socketId = null } = filter
   const parts: Sql[] = []
   if (status !== null) parts.push(sql`status = ${status}`)
@@ -164,17 +164,17 @@ function cursorOf(row: Row): CallCursor {
   return { startedAtMs: number(row, 'started_at_ms'), requestId: text(row, 'id') }
 }
 
-/** The earlier of a cursor and the end of a period. With the same instant it is the end, which has no id. */
-function earlierOf(cursor: CallCursor, end: CallCursor): CallCursor {
+/** The earlier of a cursor and the end of a period. If both have the same time, it is the end, which has no id. */
+function earlierCursor(cursor: CallCursor, end: CallCursor): CallCursor {
   return cursor.startedAtMs < end.startedAtMs ? cursor : end
 }
 
 const storeRefused = atomic(function* (calls: readonly RefusedCall[]): Operation<void> {
   const found = yield sql`
     SELECT id, account_id, digest FROM api_key WHERE digest IN (${join([null, ...calls.map(({ digest }) => digest)])})`
-  const keys = new Map(found.map((key) => [digestName(key['digest'] as Uint8Array), key]))
+  const keys = new Map(found.map((key) => [digestKey(key['digest'] as Uint8Array), key]))
   const rows = calls.flatMap(({ digest, ...call }) => {
-    const key = keys.get(digestName(digest))
+    const key = keys.get(digestKey(digest))
     return key === undefined ? [] : [{ ...call, accountId: text(key, 'account_id'), keyId: text(key, 'id') }]
   })
   if (rows.length === 0) return
@@ -196,16 +196,16 @@ const deleteRefused = atomic(function* (
     const account = text(total, 'account_id')
     const aged = yield* deleteOldest(account, sql`started_at_ms < ${beforeMs}`, left)
     left -= aged
-    const beyond = Math.min(number(total, 'calls') - aged - callsMax, left)
-    if (beyond > 0) left -= yield* deleteOldest(account, sql`true`, beyond)
+    const excess = Math.min(number(total, 'calls') - aged - callsMax, left)
+    if (excess > 0) left -= yield* deleteOldest(account, sql`true`, excess)
   }
   return limit - left
 })
 
-function* deleteOldest(account: string, those: Sql, limit: number): Operation<number> {
+function* deleteOldest(account: string, condition: Sql, limit: number): Operation<number> {
   const deleted = yield sql`
     WITH oldest AS MATERIALIZED (
-      SELECT id FROM refused_call WHERE account_id = ${account} AND ${those}
+      SELECT id FROM refused_call WHERE account_id = ${account} AND ${condition}
       ORDER BY started_at_ms, id LIMIT ${limit} ${FOR_DELETE}
     )
     DELETE FROM refused_call WHERE id IN (SELECT id FROM oldest) RETURNING 1 AS deleted`
@@ -214,7 +214,7 @@ function* deleteOldest(account: string, those: Sql, limit: number): Operation<nu
   return deleted.length
 }
 
-/** Added to the size of each row, because even a megabyte of zeros compresses to a hundred bytes. */
+/** Overhead that is added to the size of each row: a body of a megabyte may compress to a hundred bytes. */
 const ROW_BYTES = 256
 
 const BYTES = raw(`coalesce(octet_length(request), 0) + coalesce(octet_length(response), 0) + ${ROW_BYTES}`)
@@ -226,10 +226,10 @@ const storeBodies = atomic(function* (bodies: CallBodies): Operation<void> {
       response, response_type, response_bytes, response_truncated)
     VALUES (${join([requestId, atMs, ...columnsOf(request), ...columnsOf(response)])}) ON CONFLICT DO NOTHING
     RETURNING ${BYTES} AS bytes`
-  yield* moveTotal(kept, 1)
+  yield* changeTotal(kept, 1)
 })
 
-function* moveTotal(rows: readonly Row[], sign: 1 | -1): Operation<void> {
+function* changeTotal(rows: readonly Row[], sign: 1 | -1): Operation<void> {
   if (rows.length === 0) return
   const bytes = rows.reduce((sum, row) => sum + number(row, 'bytes'), 0)
   yield sql`UPDATE body_total SET bytes = bytes + ${sign * bytes}`
@@ -248,22 +248,22 @@ function* getBodies(requestId: string): Operation<CallBodies | null> {
 
 const deleteBodies = atomic(function* (beforeMs: number, limit: number): Operation<number> {
   yield* lockTotal()
-  return yield* deleteThose(sql`
+  return yield* deleteBodiesIn(sql`
     SELECT call_id FROM call_body WHERE at_ms < ${beforeMs} ORDER BY at_ms LIMIT ${limit}`)
 })
 
 const trimBodies = atomic(function* (bytesMax: number, limit: number): Operation<number> {
-  let beyond = (yield* lockTotal()) - bytesMax
-  if (beyond <= 0) return 0
+  let excess = (yield* lockTotal()) - bytesMax
+  if (excess <= 0) return 0
   const oldest = yield sql`
     SELECT call_id, ${BYTES} AS bytes FROM call_body ORDER BY at_ms, call_id LIMIT ${limit}`
   const ids: string[] = []
   for (const row of oldest) {
-    if (beyond <= 0) break
+    if (excess <= 0) break
     ids.push(text(row, 'call_id'))
-    beyond -= number(row, 'bytes')
+    excess -= number(row, 'bytes')
   }
-  return yield* deleteThose(join(['', ...ids]))
+  return yield* deleteBodiesIn(join(['', ...ids]))
 })
 
 /** Locks the total. Without this lock, nodes that delete at the same time would each delete the whole excess. */
@@ -272,9 +272,9 @@ function* lockTotal(): Operation<number> {
   return number(present(total), 'bytes')
 }
 
-function* deleteThose(ids: Sql): Operation<number> {
+function* deleteBodiesIn(ids: Sql): Operation<number> {
   const deleted = yield sql`DELETE FROM call_body WHERE call_id IN (${ids}) RETURNING ${BYTES} AS bytes`
-  yield* moveTotal(deleted, -1)
+  yield* changeTotal(deleted, -1)
   return deleted.length
 }
 

@@ -1,7 +1,7 @@
 import { COMMAND_LINE } from '../../kernel/vocabulary.ts'
 import { type ChangedCall, CREDIT_BACK, creditOf, RERATE, type RerateCandidate } from '../../ledger/rerate.ts'
 import { recordOf, text } from '../rows.ts'
-import { bookForCalls, PAID_NANOS } from './credits.ts'
+import { creditCalls, PAID_NANOS } from './credits.ts'
 import { nextUlid } from './events.ts'
 import { atomic, currentTime, type Operation } from './operation.ts'
 import { FOR_UPDATE, join, onPostgres, type Sql, sql } from './sql.ts'
@@ -19,39 +19,39 @@ function* readSettledCalls(afterId: string): Operation<readonly RerateCandidate[
 }
 
 /** Skips calls that got these prices before, or that have changed since. The record of the call stays as billed. */
-const bookRerates = atomic(function* (changed: readonly ChangedCall[], atMs: number) {
+const applyRerates = atomic(function* (changed: readonly ChangedCall[], atMs: number) {
   if (changed.length === 0) return { calls: 0, nanos: 0n }
   yield onPostgres(sql`
     SELECT 1 FROM call WHERE id IN (${join(changed.map(({ call }) => call.id))}) ORDER BY id ${FOR_UPDATE}`)
   const nowMs = yield* currentTime(atMs)
   const accountIds = [...new Set(changed.map(({ call }) => call.accountId))].sort()
   const creditIds = new Map(accountIds.map((accountId) => [accountId, `crd_${nextUlid(nowMs)}`]))
-  const inserted = yield insertCalls(changed, creditIds)
+  const inserted = yield insertCreditCalls(changed, creditIds)
   const ids = new Set(inserted.map((row) => text(row, 'call_id')))
-  const booked = changed.filter(({ call }) => ids.has(call.id))
+  const applied = changed.filter(({ call }) => ids.has(call.id))
   for (const [accountId, id] of creditIds) {
-    const parts = booked
+    const callCredits = applied
       .filter(({ call }) => call.accountId === accountId)
-      .map((one) => ({ ...one.call, callId: one.call.id, amountNanos: creditOf(one) }))
-    if (parts.length === 0) continue
-    const reason = `${parts.length} calls priced again`
-    yield* bookForCalls({ id, accountId, kind: 'correction', reason, actor: COMMAND_LINE, atMs }, parts)
+      .map((change) => ({ ...change.call, callId: change.call.id, amountNanos: creditOf(change) }))
+    if (callCredits.length === 0) continue
+    const reason = `${callCredits.length} calls priced again`
+    yield* creditCalls({ id, accountId, kind: 'correction', reason, actor: COMMAND_LINE, atMs }, callCredits)
   }
-  return { calls: booked.length, nanos: booked.reduce((sum, one) => sum + creditOf(one), 0n) }
+  return { calls: applied.length, nanos: applied.reduce((sum, change) => sum + creditOf(change), 0n) }
 })
 
 /** The condition skips calls that were credited since they were read; the primary key prevents a second run. */
-function insertCalls(changed: readonly ChangedCall[], creditIds: ReadonlyMap<string, string>): Sql {
-  const rows = changed.map((one) => {
-    const { id, accountId, paidNanos } = one.call
-    return sql`(${id}, ${RERATE + one.versionId}, ${creditIds.get(accountId) ?? ''}, ${creditOf(one)}, ${paidNanos})`
+function insertCreditCalls(changed: readonly ChangedCall[], creditIds: ReadonlyMap<string, string>): Sql {
+  const rows = changed.map((change) => {
+    const { id, accountId, paidNanos } = change.call
+    return sql`(${id}, ${RERATE + change.versionId}, ${creditIds.get(accountId) ?? ''}, ${creditOf(change)}, ${paidNanos})`
   })
   return sql`
-    WITH one (call_id, once, credit_id, nanos, paid) AS (VALUES ${join(rows)})
+    WITH change (call_id, once, credit_id, nanos, paid) AS (VALUES ${join(rows)})
     INSERT INTO credit_call (call_id, once, credit_id, amount_nanos)
-    SELECT call_id, once, credit_id, nanos FROM one JOIN call ON call.id = one.call_id
+    SELECT call_id, once, credit_id, nanos FROM change JOIN call ON call.id = change.call_id
     WHERE NOT credited AND ${PAID_NANOS} = paid
     ON CONFLICT DO NOTHING RETURNING call_id`
 }
 
-export const RERATES = { brief: { bookRerates }, reads: { readSettledCalls } }
+export const RERATES = { brief: { applyRerates }, reads: { readSettledCalls } }

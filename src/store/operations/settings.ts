@@ -85,8 +85,8 @@ export const SETTINGS = {
   reads: {},
 }
 
-/** Runs a command once per idempotency key. Claim it before any other lock: a concurrent repetition waits here. */
-export function* once<T, R extends { readonly kind: string }>(
+/** Runs a command once per idempotency key. The claim must be the first lock: a concurrent repetition waits for it. */
+export function* runOnce<T, R extends { readonly kind: string }>(
   idempotency: Idempotency | null,
   subject: string,
   read: (subject: string) => Operation<T | null>,
@@ -96,10 +96,10 @@ export function* once<T, R extends { readonly kind: string }>(
   const { accountId, name, fingerprint } = idempotency
   const isThis = sql`account_id = ${accountId} AND name = ${name}`
   const expiredMs = sql`${now(idempotency.atMs)} - ${limits.onceMs}`
-  const readFirst = sql`SELECT subject, fingerprint FROM idempotency WHERE ${isThis} AND at_ms > ${expiredMs}`
+  const readEarlier = sql`SELECT subject, fingerprint FROM idempotency WHERE ${isThis} AND at_ms > ${expiredMs}`
   // Read before claiming: a claim locks the row, and repeated commands would wait for each other.
-  let [first] = yield readFirst
-  if (first === undefined) {
+  let [earlier] = yield readEarlier
+  if (earlier === undefined) {
     const claim = { accountId, name, fingerprint, subject, atMs: now(idempotency.atMs) }
     const claimed = yield insertInto(
       'idempotency',
@@ -112,11 +112,11 @@ export function* once<T, R extends { readonly kind: string }>(
       if (result.kind !== 'done') yield sql`DELETE FROM idempotency WHERE ${isThis}`
       return result
     }
-    ;[first] = yield readFirst
+    ;[earlier] = yield readEarlier
   }
-  const { subject: firstSubject, fingerprint: known } = present(first)
-  if (Buffer.compare(known as Uint8Array, fingerprint) !== 0) return { kind: 'conflict' }
+  const { subject: earlierSubject, fingerprint: earlierFingerprint } = present(earlier)
+  if (Buffer.compare(earlierFingerprint as Uint8Array, fingerprint) !== 0) return { kind: 'conflict' }
   // If the subject is not a record of this kind, another kind of command used the key.
-  const value = yield* read(String(firstSubject))
+  const value = yield* read(String(earlierSubject))
   return value === null ? { kind: 'conflict' } : { kind: 'repeated', value }
 }

@@ -4,22 +4,22 @@ import { limits } from '../../kernel/limits.ts'
 import type { Balance } from '../../ledger/account.ts'
 import type { Budget, CallClosing } from '../../ledger/call.ts'
 import { number, present } from '../rows.ts'
-import { getAccount } from './accounts.ts'
+import { readAccount } from './accounts.ts'
 import type { CallRow } from './batch-rows.ts'
 import { balanceEvents, crossedPercents, type EventSettings, recordCrossing } from './budget-events.ts'
 import { recordEvent } from './events.ts'
-import { getKey } from './keys.ts'
+import { readKey } from './keys.ts'
 import { accountCeilings, keyCeilings, type MoneyRows } from './money-rows.ts'
 import type { Operation } from './operation.ts'
 import { sql } from './sql.ts'
 
 /** Records the events of settlements. Budgets and accounts are locked, so the sums before and after are exact. */
 
-export interface Booking {
+export interface Settlement {
   readonly closing: CallClosing
   readonly call: CallRow
   readonly model: string
-  /** The time by the database's clock, or the closing's own time if the store has no clock. */
+  /** By the database's clock; by the closing's if the store uses the caller's clock. */
   readonly atMs: number
   readonly ceilings: readonly Budget[]
   readonly balance: Balance
@@ -40,42 +40,44 @@ export function ceilingsOf(
 
 /** The operations that record the events of these settlements, in order. Nearly always there are none. */
 export function settlementEvents(
-  bookings: readonly Booking[],
+  settlements: readonly Settlement[],
   { percents, balanceLowNanos }: EventSettings,
 ): readonly (() => Operation<void>)[] {
   const events: (() => Operation<void>)[] = []
-  for (const booking of bookings)
-    if (booking.closing.costNanos > 0n)
-      events.push(...crossings(booking, percents), ...balanceCrossings(booking, balanceLowNanos))
-  for (const booking of firstUnpriced(bookings)) events.push(() => recordUnpriced(booking))
+  for (const settlement of settlements)
+    if (settlement.closing.costNanos > 0n)
+      events.push(...thresholdEvents(settlement, percents), ...balanceEventsOf(settlement, balanceLowNanos))
+  for (const settlement of firstUnpriced(settlements)) events.push(() => recordUnpriced(settlement))
   return events
 }
 
-function crossings(booking: Booking, thresholds: readonly number[]): readonly (() => Operation<void>)[] {
-  const { ceilings, closing, atMs } = booking
-  const { accountId, budgetId } = booking.call
+function thresholdEvents(settlement: Settlement, thresholds: readonly number[]): readonly (() => Operation<void>)[] {
+  const { ceilings, closing, atMs } = settlement
+  const { accountId, budgetId } = settlement.call
   return ceilings.flatMap((ceiling) =>
     crossedPercents(ceiling, closing.costNanos, thresholds).map(
       (percent) =>
         function* () {
-          const { actor, key } = yield* callerOf(booking)
+          const { actor, key } = yield* callerOf(settlement)
           const isKey = ceiling.scope === 'key'
-          const subject = isKey ? { key } : { account: yield* accountOf(accountId, atMs) }
-          const of = { accountId, budgetId: isKey ? budgetId : accountId, actor, subject }
-          yield* recordCrossing({ ...of, ceiling, percent, requestId: closing.requestId }, atMs)
+          const subject = isKey
+            ? { key }
+            : { account: accountObject(yield* readAccount(accountId, atMs), atMs) }
+          const crossing = { accountId, budgetId: isKey ? budgetId : accountId, actor, subject }
+          yield* recordCrossing({ ...crossing, ceiling, percent, requestId: closing.requestId }, atMs)
         },
     ),
   )
 }
 
-function balanceCrossings(booking: Booking, lowNanos: bigint | null): readonly (() => Operation<void>)[] {
-  const { call, balance, closing, atMs } = booking
+function balanceEventsOf(settlement: Settlement, lowNanos: bigint | null): readonly (() => Operation<void>)[] {
+  const { call, balance, closing, atMs } = settlement
   // An account that never had credit gets no balance events.
   if (balance.creditedNanos === 0n) return []
   return balanceEvents(balance, -closing.costNanos, lowNanos).map(
     (type) =>
       function* () {
-        const { actor } = yield* callerOf(booking)
+        const { actor } = yield* callerOf(settlement)
         yield* recordEvent(
           { accountId: call.accountId, type, actor, data: { balance: balanceObject(balance) } },
           atMs,
@@ -84,46 +86,39 @@ function balanceCrossings(booking: Booking, lowNanos: bigint | null): readonly (
   )
 }
 
-function* accountOf(id: string, atMs: number) {
-  const account = yield* getAccount(id, atMs)
-  if (account === null) throw new Error(`there is no account ${id}`)
-  return accountObject(account, atMs)
-}
-
-function* callerOf({ call, atMs }: Booking) {
-  const key = yield* getKey(call.accountId, call.keyId, atMs)
-  if (key === null) throw new Error(`there is no key ${call.keyId}`)
+function* callerOf({ call, atMs }: Settlement) {
+  const key = yield* readKey(call.accountId, call.keyId, atMs)
   const actor = { kind: 'api_key', id: key.id, name: key.name } as const
   return { actor, key: eventKey(key, atMs) }
 }
 
 /** A digest of the model, because an entry of a PostgreSQL index has at most 2,704 bytes. */
-const unpricedOnce = ({ call, model }: Booking) =>
+const unpricedEventOnce = ({ call, model }: Settlement) =>
   `${unpricedPrefix(call)}${createHash('sha256').update(model).digest('base64url')}`
 const unpricedPrefix = ({ day }: CallRow) => `unpriced/${day}/`
 
-/** The first unpriced call of each account, day and model. Their order is fixed, so that batches do not deadlock. */
-function firstUnpriced(bookings: readonly Booking[]): readonly Booking[] {
-  const firsts = new Map<string, Booking>()
-  for (const booking of bookings) {
-    const { closing, call } = booking
+/** The first unpriced call of each account, day and model, in an order that is fixed, so that batches do not deadlock. */
+function firstUnpriced(settlements: readonly Settlement[]): readonly Settlement[] {
+  const firsts = new Map<string, Settlement>()
+  for (const settlement of settlements) {
+    const { closing, call } = settlement
     if (!closing.unpriced || closing.state !== 'settled') continue
-    const name = `${call.accountId} ${unpricedOnce(booking)}`
-    if (!firsts.has(name)) firsts.set(name, booking)
+    const name = `${call.accountId} ${unpricedEventOnce(settlement)}`
+    if (!firsts.has(name)) firsts.set(name, settlement)
   }
-  return [...firsts].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, booking]) => booking)
+  return [...firsts].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, settlement]) => settlement)
 }
 
-function* recordUnpriced(booking: Booking): Operation<void> {
-  const { call, model, closing, atMs } = booking
+function* recordUnpriced(settlement: Settlement): Operation<void> {
+  const { call, model, closing, atMs } = settlement
   const { accountId } = call
-  const [prefix, once] = [unpricedPrefix(call), unpricedOnce(booking)]
+  const [prefix, once] = [unpricedPrefix(call), unpricedEventOnce(settlement)]
   const [row] = yield sql`
     SELECT count(*) AS models, coalesce(max(CASE WHEN once = ${once} THEN 1 ELSE 0 END), 0) AS known FROM event
     WHERE account_id = ${accountId} AND once >= ${prefix} AND once < ${`${prefix}\u{10ffff}`}`
   const isKnown = number(present(row), 'known') > 0
   if (isKnown || number(present(row), 'models') >= limits.unpricedModelsMax) return
-  const { actor } = yield* callerOf(booking)
+  const { actor } = yield* callerOf(settlement)
   const data = { model: model === '' ? null : model, request_id: closing.requestId }
   yield* recordEvent({ accountId, type: 'call.unpriced', actor, data, once }, atMs)
 }

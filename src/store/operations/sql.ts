@@ -82,7 +82,7 @@ class Now {
   }
 }
 
-/** The database's in production, so that nodes agree. Tests move the caller's, and SQLite has no other. */
+/** In production, PostgreSQL uses the database's clock, so that nodes agree. SQLite and tests use the caller's. */
 export type StoreClock = 'database' | 'caller'
 
 /** The current time. The database's clock is read when the expression is evaluated, for example after a lock. */
@@ -118,29 +118,29 @@ export function render(statement: Sql, dialect: Dialect): Statement {
   return { text: textOf(statement), values }
 
   function textOf({ texts, values: parts }: Sql): string {
-    return texts.reduce((text, after, i) => text + partOf(parts[i - 1] ?? null) + after)
+    return texts.reduce((text, after, i) => text + textOfValue(parts[i - 1] ?? null) + after)
   }
 
-  function partOf(part: SqlValue): string {
-    if (part === null) return 'NULL'
-    if (part instanceof Sql) return textOf(part)
-    if (part instanceof ByStore) return textOf(part[dialect.store])
-    if (part instanceof Now) return dialect.clock === 'database' ? 'now_ms()' : partOf(part.atMs)
-    if (part instanceof Json) return parameter('jsonb', dialect.toJson(part.value))
-    if (part instanceof Uint8Array) return parameter('bytea', part)
-    if (typeof part === 'string') return parameter('text', part)
-    if (typeof part === 'boolean') return parameter('boolean', flagFor(part, dialect))
-    return parameter('bigint', typeof part === 'bigint' ? part : BigInt(Math.trunc(part)))
+  function textOfValue(value: SqlValue): string {
+    if (value === null) return 'NULL'
+    if (value instanceof Sql) return textOf(value)
+    if (value instanceof ByStore) return textOf(value[dialect.store])
+    if (value instanceof Now) return dialect.clock === 'database' ? 'now_ms()' : textOfValue(value.atMs)
+    if (value instanceof Json) return parameter('jsonb', dialect.toJson(value.value))
+    if (value instanceof Uint8Array) return parameter('bytea', value)
+    if (typeof value === 'string') return parameter('text', value)
+    if (typeof value === 'boolean') return parameter('boolean', bindFlag(value, dialect))
+    return parameter('bigint', typeof value === 'bigint' ? value : BigInt(Math.trunc(value)))
   }
 
   /** Without a cast, PostgreSQL would treat the parameter as text. */
   function parameter(type: string, value: BoundValue): string {
-    const place = values.push(value)
-    return dialect.store === 'sqlite' ? '?' : `$${place}::${type}`
+    const position = values.push(value)
+    return dialect.store === 'sqlite' ? '?' : `$${position}::${type}`
   }
 }
 
 /** SQLite has no booleans. */
-function flagFor(flag: boolean, { store }: Dialect): bigint | boolean {
+function bindFlag(flag: boolean, { store }: Dialect): bigint | boolean {
   return store === 'sqlite' ? BigInt(flag) : flag
 }

@@ -17,7 +17,7 @@ import { getBalance } from './credits.ts'
 import { currentTime, type Operation } from './operation.ts'
 import { byStore, join, raw, type Sql, sql } from './sql.ts'
 
-const COLUMN = { day: 'day', model: 'model', key: 'key_id', account: 'account_id' } as const satisfies Record<
+const COLUMNS_BY_DIMENSION = { day: 'day', model: 'model', key: 'key_id', account: 'account_id' } as const satisfies Record<
   UsageDimension,
   string
 >
@@ -53,25 +53,25 @@ function* readUsage(query: UsageQuery): Operation<UsageReport> {
 }
 
 function totalSql(query: UsageQuery): Sql {
-  return sql`SELECT ${SUMS} FROM ${source(query, query.startDay)}`
+  return sql`SELECT ${SUMS} FROM ${rollupSql(query, query.startDay)}`
 }
 
 /** Without the hint SQLite would scan the days of the whole account and filter by key. */
-const OF_KEY = byStore({ sqlite: 'INDEXED BY rollup_by_key', postgres: '' })
+const BY_KEY_HINT = byStore({ sqlite: 'INDEXED BY rollup_by_key', postgres: '' })
 
-function source({ accountId, keyId, model, endDay }: UsageQuery, startDay: string): Sql {
+function rollupSql({ accountId, keyId, model, endDay }: UsageQuery, startDay: string): Sql {
   const ofAccount = accountId === null ? sql`true` : sql`account_id = ${accountId}`
   const whose =
     keyId === null
       ? sql`rollup WHERE ${ofAccount}`
-      : sql`rollup ${OF_KEY} WHERE key_id = ${keyId} AND ${ofAccount}`
-  const which = model === undefined ? sql`` : sql`AND model = ${model}`
-  return sql`${whose} AND day BETWEEN ${startDay} AND ${endDay} ${which}`
+      : sql`rollup ${BY_KEY_HINT} WHERE key_id = ${keyId} AND ${ofAccount}`
+  const ofModel = model === undefined ? sql`` : sql`AND model = ${model}`
+  return sql`${whose} AND day BETWEEN ${startDay} AND ${endDay} ${ofModel}`
 }
 
 function pageSql(query: UsageQuery, dimensions: readonly UsageDimension[]): Sql {
   const { after, startDay } = query
-  const list = raw(dimensions.map((dimension) => COLUMN[dimension]).join(', '))
+  const list = raw(dimensions.map((dimension) => COLUMNS_BY_DIMENSION[dimension]).join(', '))
   const name = dimensions.includes('key')
     ? sql`(SELECT name FROM api_key WHERE api_key.id = rollup.key_id) AS key_name,
       (SELECT metadata FROM api_key WHERE api_key.id = rollup.key_id) AS metadata, `
@@ -81,9 +81,9 @@ function pageSql(query: UsageQuery, dimensions: readonly UsageDimension[]): Sql 
     : sql``
   // Days before the end of the last page need not be read.
   const start = laterOf(startDay, dimensions.includes('day') ? (after?.day ?? null) : null)
-  const goesOn = after === null ? sql`` : sql`AND (${list}) > (${join(cursorOf(after, dimensions))})`
+  const afterCursor = after === null ? sql`` : sql`AND (${list}) > (${join(cursorOf(after, dimensions))})`
   // One extra row shows whether there are more.
-  return sql`SELECT ${list}, ${name} ${account} ${SUMS} FROM ${source(query, start)} ${goesOn}
+  return sql`SELECT ${list}, ${name} ${account} ${SUMS} FROM ${rollupSql(query, start)} ${afterCursor}
     GROUP BY ${list} ORDER BY ${list} LIMIT ${query.limit + 1}`
 }
 
@@ -123,15 +123,15 @@ function eachSum(sumOf: (name: keyof UsageSums) => bigint): UsageSums {
 
 const DAY_MS = 86_400_000
 
-/** Few calls are in flight at a time, and an index has only those. */
+/** Fast, because a partial index has only the calls in flight. */
 function* countInFlight(accountId: string): Operation<number> {
   const [row] = yield sql`
     SELECT count(*) AS calls FROM call WHERE state = 'in_flight' AND object_id IS NULL AND account_id = ${accountId}`
   return number(present(row), 'calls')
 }
 
-/** Scans only indexes with few rows: a fraction of a second with 100,000 keys, and no admission waits for it. */
-function* readOverview({ accountId, atMs, namedMax }: OverviewQuery): Operation<Overview> {
+/** Scans only indexes with few rows: with 100,000 keys it takes a fraction of a second, and no admission waits for it. */
+function* readOverview({ accountId, atMs, listedMax }: OverviewQuery): Operation<Overview> {
   const nowMs = yield* currentTime(atMs)
   const [today, month] = [dayOf(nowMs), monthOf(nowMs)]
   const days = { startDay: `${month}-01`, endDay: today, groupBy: [], after: null, limit: 1 }
@@ -148,48 +148,48 @@ function* readOverview({ accountId, atMs, namedMax }: OverviewQuery): Operation<
       cappedKeys(accountId, nowMs),
       NEAR_CAP,
       sql`spent_nanos DESC`,
-      namedMax,
+      listedMax,
     ),
     exhausted: yield* listAttentionKeys(
       cappedKeys(accountId, nowMs),
       EXHAUSTED,
       sql`spent_nanos DESC`,
-      namedMax,
+      listedMax,
     ),
     expiring: yield* listAttentionKeys(
       expiringKeys(accountId, nowMs, nowMs + 7 * DAY_MS),
       sql`true`,
       sql`expires_at_ms`,
-      namedMax,
+      listedMax,
     ),
     unpricedModels: (yield sql`
       SELECT model, CAST(sum(unpriced_requests) AS bigint) AS requests FROM rollup
       WHERE account_id = ${accountId} AND day >= ${dayOf(nowMs - 6 * DAY_MS)} AND day <= ${today}
         AND unpriced_requests > 0
-      GROUP BY model ORDER BY sum(unpriced_requests) DESC, model LIMIT ${namedMax}`).map(
+      GROUP BY model ORDER BY sum(unpriced_requests) DESC, model LIMIT ${listedMax}`).map(
       recordOf<Overview['unpricedModels'][number]>,
     ),
-    ...(yield* webhookTrouble(accountId, nowMs - DAY_MS)),
+    ...(yield* readWebhookFailures(accountId, nowMs - DAY_MS)),
     refusals: (yield sql`
       SELECT code, count(*) AS calls FROM refused_call
       WHERE account_id = ${accountId} AND started_at_ms >= ${nowMs - DAY_MS}
-      GROUP BY code ORDER BY count(*) DESC, code LIMIT ${namedMax}`).map(
+      GROUP BY code ORDER BY count(*) DESC, code LIMIT ${listedMax}`).map(
       recordOf<Overview['refusals'][number]>,
     ),
   }
 }
 
 /** Longer than all attempts of a delivery together can take (28 hours). */
-const TRIES_MS = 3 * DAY_MS
+const DELIVERY_ATTEMPTS_MS = 3 * DAY_MS
 
-function* webhookTrouble(
+function* readWebhookFailures(
   accountId: string,
   sinceMs: number,
 ): Operation<Pick<Overview, 'failedDeliveries' | 'disabledWebhooks'>> {
   const [row] = yield sql`
     SELECT (SELECT count(*) FROM webhook WHERE account_id = ${accountId} AND disabled_reason <> 'manual') AS disabled,
       (SELECT count(*) FROM webhook_delivery JOIN webhook ON webhook.id = webhook_id
-       WHERE account_id = ${accountId} AND webhook_delivery.created_at_ms >= ${sinceMs - TRIES_MS} AND status = 'failed'
+       WHERE account_id = ${accountId} AND webhook_delivery.created_at_ms >= ${sinceMs - DELIVERY_ATTEMPTS_MS} AND status = 'failed'
          AND coalesce(last_attempt_at_ms, webhook_delivery.created_at_ms) >= ${sinceMs}) AS failed`
   return {
     failedDeliveries: number(present(row), 'failed'),
@@ -201,7 +201,7 @@ function* webhookTrouble(
 const NEAR_CAP = sql`spent_nanos < cap_nanos AND spent_nanos >= cap_nanos - cap_nanos / 5`
 const EXHAUSTED = sql`spent_nanos >= cap_nanos`
 
-/** The conditions must match the partial indexes word for word, and SQLite needs the hint to use them. */
+/** SQLite uses a partial index only with the hint, and if the conditions are the same text as in the index. */
 function cappedKeys(accountId: string, nowMs: number): Sql {
   const usable = sql`revoked_at_ms IS NULL AND (expires_at_ms IS NULL OR expires_at_ms > ${nowMs})`
   return sql`SELECT k.id, name, 'month' AS period, monthly_budget_nanos AS cap_nanos, expires_at_ms, spent_nanos
@@ -227,11 +227,11 @@ function* listAttentionKeys(
   from: Sql,
   condition: Sql,
   order: Sql,
-  namedMax: number,
+  listedMax: number,
 ): Operation<AttentionKeys> {
   const rows = yield sql`
     SELECT id, name, period, cap_nanos, expires_at_ms, spent_nanos, count(*) OVER () AS all_keys
-    FROM (${from}) AS k WHERE ${condition} ORDER BY ${join([order, sql`id, period`])} LIMIT ${namedMax}`
+    FROM (${from}) AS k WHERE ${condition} ORDER BY ${join([order, sql`id, period`])} LIMIT ${listedMax}`
   const keys = rows.map(recordOf<AttentionKey & { readonly allKeys: number }>)
   return { count: keys[0]?.allKeys ?? 0, keys: keys.map(({ allKeys: _, ...key }) => key) }
 }

@@ -23,8 +23,8 @@ import type {
 } from '../../webhooks/webhook-store.ts'
 import { number, numberOrNull, present, recordOf, text } from '../rows.ts'
 import { EVENT, eventRecord, failPending, recordEvent } from './events.ts'
-import { atomic, currentTime, listNewest, matching, type Operation } from './operation.ts'
-import { once } from './settings.ts'
+import { atomic, currentTime, selectPage, columnsEqual, type Operation } from './operation.ts'
+import { runOnce } from './settings.ts'
 import { FOR_UPDATE, join, now, onPostgres, raw, type Sql, sql } from './sql.ts'
 import { insertInto, updateRow } from './write-rows.ts'
 
@@ -44,7 +44,7 @@ const createWebhook = atomic(function* (
 ): Operation<WebhookCreation> {
   const { id, accountId, createdAtMs } = webhook
   const read = (known: string) => getWebhook(accountId, known)
-  return yield* once(idempotency, id, read, function* (): Operation<WebhookCreation> {
+  return yield* runOnce(idempotency, id, read, function* (): Operation<WebhookCreation> {
     // Serialises creations, or the account could exceed its limit.
     yield onPostgres(sql`SELECT id FROM account WHERE id = ${accountId} ${FOR_UPDATE}`)
     const [row] = yield sql`SELECT count(*) AS count FROM webhook WHERE account_id = ${accountId}`
@@ -53,20 +53,20 @@ const createWebhook = atomic(function* (
     const initial = { enabled: true, disabledReason: null, lastDeliveryAtMs: null, lastStatus: null }
     const value: WebhookRecord = { ...shown, ...initial }
     // The new endpoint does not receive the event of its own creation.
-    yield* recordWebhook('webhook.created', value, actor, createdAtMs)
+    yield* recordWebhookEvent('webhook.created', value, actor, createdAtMs)
     yield insertInto('webhook', [webhook])
     return { kind: 'done', value }
   })
 })
 
-function* recordWebhook(
+function* recordWebhookEvent(
   type: EventType & `webhook.${string}`,
   webhook: WebhookRecord,
   actor: Actor,
   atMs: number,
-  more: object = {},
+  extra: object = {},
 ): Operation<string | null> {
-  const data = { webhook: webhookObject(webhook), ...more }
+  const data = { webhook: webhookObject(webhook), ...extra }
   const only = type === 'webhook.test' ? { onlyWebhookId: webhook.id } : {}
   return yield* recordEvent({ accountId: webhook.accountId, type, actor, data, ...only }, atMs)
 }
@@ -77,8 +77,8 @@ function* getWebhook(accountId: string, id: string): Operation<WebhookRecord | n
 }
 
 function* listWebhooks(query: ListQuery): Operation<Page<WebhookRecord>> {
-  const where = matching({ account_id: query.accountId })
-  return yield* listNewest({ select: WEBHOOK, from: raw('webhook'), where }, query, webhookRecord)
+  const where = columnsEqual({ account_id: query.accountId })
+  return yield* selectPage({ select: WEBHOOK, from: raw('webhook'), where }, query, webhookRecord)
 }
 
 const updateWebhook = atomic(function* (
@@ -100,14 +100,14 @@ const updateWebhook = atomic(function* (
     failingSinceMs: url !== undefined || enabled === true ? null : undefined,
   })
   const after = (yield* getWebhook(accountId, id)) ?? before
-  if (before.enabled && !after.enabled) yield* giveUpDeliveries(id)
+  if (before.enabled && !after.enabled) yield* failPendingDeliveries(id)
   const changed = changesOf(webhookObject(before), webhookObject(after))
-  if (changed !== null) yield* recordWebhook('webhook.updated', after, actor, atMs, { changes: changed })
+  if (changed !== null) yield* recordWebhookEvent('webhook.updated', after, actor, atMs, { changes: changed })
   return after
 })
 
-/** They can be redelivered once the endpoint is enabled. `pruneEvents` fails those beyond the first thousand. */
-function* giveUpDeliveries(webhookId: string): Operation<void> {
+/** Failed deliveries can be redelivered once the endpoint is enabled. `pruneEvents` fails those beyond a thousand. */
+function* failPendingDeliveries(webhookId: string): Operation<void> {
   yield failPending(sql`webhook_id = ${webhookId}`, 'the webhook was disabled before it was sent')
 }
 
@@ -121,8 +121,8 @@ const deleteWebhook = atomic(function* (
   const [row] = yield sql`
     DELETE FROM webhook WHERE account_id = ${accountId} AND id = ${id} RETURNING ${WEBHOOK}`
   if (row === undefined) return false
-  yield* giveUpDeliveries(id)
-  yield* recordWebhook('webhook.deleted', webhookRecord(row), actor, atMs)
+  yield* failPendingDeliveries(id)
+  yield* recordWebhookEvent('webhook.deleted', webhookRecord(row), actor, atMs)
   return true
 })
 
@@ -145,7 +145,7 @@ const rotateWebhookSecret = atomic(function* (
     WHERE id = ${id} RETURNING ${WEBHOOK}`
   const value = webhookRecord(present(rotated))
   const changes = { secret: { old: null, new: null } }
-  yield* recordWebhook('webhook.updated', value, actor, atMs, { changes })
+  yield* recordWebhookEvent('webhook.updated', value, actor, atMs, { changes })
   return { kind: 'done', value }
 })
 
@@ -159,10 +159,10 @@ function* listDeliveries(query: DeliveryQuery): Operation<Page<DeliveryRecord>> 
   const { accountId, webhookId, status } = query
   const where = [
     sql`d.webhook_id = (SELECT id FROM webhook WHERE account_id = ${accountId} AND id = ${webhookId})`,
-    ...matching({ 'd.status': status }),
+    ...columnsEqual({ 'd.status': status }),
   ]
-  const parts = { select: DELIVERY, from: WITH_EVENT, where, id: 'd.id' }
-  return yield* listNewest(parts, query, recordOf<DeliveryRecord>)
+  const page = { select: DELIVERY, from: WITH_EVENT, where, id: 'd.id' }
+  return yield* selectPage(page, query, recordOf<DeliveryRecord>)
 }
 
 const redeliver = atomic(function* (
@@ -188,36 +188,36 @@ const queueTest = atomic(function* (
   actor: Actor,
 ): Operation<Queued> {
   return yield* queue(accountId, webhookId, function* (webhook) {
-    return sql`d.event_id = ${yield* recordWebhook('webhook.test', webhook, actor, atMs)}`
+    return sql`d.event_id = ${yield* recordWebhookEvent('webhook.test', webhook, actor, atMs)}`
   })
 })
 
-/** Queues a delivery unless its endpoint is disabled. `work` returns the condition that finds the delivery. */
+/** Queues a delivery unless its endpoint is disabled. `enqueue` returns the condition that finds the delivery. */
 function* queue(
   accountId: string,
   webhookId: string,
-  work: (webhook: WebhookRecord) => Operation<Sql>,
+  enqueue: (webhook: WebhookRecord) => Operation<Sql>,
 ): Operation<Queued> {
   const webhook = yield* getWebhook(accountId, webhookId)
   if (webhook === null) return { kind: 'none' }
   if (!webhook.enabled) return { kind: 'disabled' }
-  const where = yield* work(webhook)
+  const where = yield* enqueue(webhook)
   const [row] = yield sql`SELECT ${DELIVERY} FROM ${WITH_EVENT} WHERE ${where}`
   return row === undefined ? { kind: 'none' } : { kind: 'done', value: recordOf(row) }
 }
 
-/** Concurrent deliveries per endpoint and node, and the most that a node claims at once. */
-const OF_ENDPOINT_MAX = 4
+/** Maximum concurrent deliveries per endpoint and node, and per claim. */
+const PER_ENDPOINT_MAX = 4
 const CLAIMED_MAX = 64
 
-/** A few per endpoint, longest waiting first, by two index seeks. `underWay`: this node's deliveries by endpoint. */
+/** Claims a few deliveries per endpoint, longest waiting first. `running`: this node's deliveries by endpoint. */
 const claimDeliveries = atomic(function* (
-  underWay: readonly (readonly [webhookId: string, deliveries: number])[],
+  running: readonly (readonly [webhookId: string, deliveries: number])[],
   atMs: number,
 ): Operation<readonly ClaimedDelivery[]> {
   const nowMs = yield* currentTime(atMs)
-  const slots = new Map(underWay)
-  const busy = underWay.filter(([, deliveries]) => deliveries >= OF_ENDPOINT_MAX).map(([id]) => id)
+  const slots = new Map(running)
+  const busy = running.filter(([, deliveries]) => deliveries >= PER_ENDPOINT_MAX).map(([id]) => id)
   const endpoints = yield sql`
     SELECT id FROM (
       SELECT id, (SELECT min(next_attempt_at_ms) FROM webhook_delivery
@@ -230,8 +230,8 @@ const claimDeliveries = atomic(function* (
     return sql`
       SELECT id FROM (
         SELECT id FROM webhook_delivery WHERE webhook_id = ${id} AND status = 'pending' AND next_attempt_at_ms <= ${nowMs}
-        ORDER BY next_attempt_at_ms, id LIMIT ${OF_ENDPOINT_MAX - (slots.get(id) ?? 0)}
-        ${onPostgres('FOR NO KEY UPDATE SKIP LOCKED')}) AS its`
+        ORDER BY next_attempt_at_ms, id LIMIT ${PER_ENDPOINT_MAX - (slots.get(id) ?? 0)}
+        ${onPostgres('FOR NO KEY UPDATE SKIP LOCKED')}) AS due_deliveries`
   })
   const ids = (yield join(due, ' UNION ALL ')).slice(0, CLAIMED_MAX).map((row) => text(row, 'id'))
   if (ids.length === 0) return []
@@ -289,8 +289,8 @@ function* disable(webhookId: string, reason: DisabledReason, atMs: number): Oper
     UPDATE webhook SET enabled = false, disabled_reason = ${reason} WHERE id = ${webhookId} AND enabled
     RETURNING ${WEBHOOK}`
   if (row === undefined) return
-  yield* giveUpDeliveries(webhookId)
-  yield* recordWebhook('webhook.disabled', webhookRecord(row), SYSTEM, atMs)
+  yield* failPendingDeliveries(webhookId)
+  yield* recordWebhookEvent('webhook.disabled', webhookRecord(row), SYSTEM, atMs)
 }
 
 function* countWaiting(): Operation<number> {

@@ -22,15 +22,15 @@ function cellsOf(table: string, record: object): readonly Cell[] {
   })
 }
 
-/** An INSERT of records; a member that only others have is null. `rest` follows the values. */
-export function insertInto(table: string, records: readonly object[], rest: Sql = sql``): Sql {
+/** An INSERT of records. A member that a record lacks is null. `suffix` follows the values. */
+export function insertInto(table: string, records: readonly object[], suffix: Sql = sql``): Sql {
   const rows = records.map((record) => new Map(cellsOf(table, record)))
   const columns = [...new Set(rows.flatMap((cells) => [...cells.keys()]))]
   const values = rows.map((cells) => sql`(${join(columns.map((column) => cells.get(column) ?? null))})`)
-  return sql`INSERT INTO ${raw(`${table} (${columns.join(', ')})`)} VALUES ${join(values)} ${rest}`
+  return sql`INSERT INTO ${raw(`${table} (${columns.join(', ')})`)} VALUES ${join(values)} ${suffix}`
 }
 
-/** An UPDATE of the row with this id. Empty, and so not run, if there is nothing to change. */
+/** An UPDATE of the row with this id. Without changes it is empty, and is not run. */
 export function updateRow(table: string, id: string, changes: object): Sql {
   const set = cellsOf(table, changes).map(([column, value]) => sql`${raw(column)} = ${value}`)
   return set.length === 0 ? sql`` : sql`UPDATE ${raw(table)} SET ${join(set)} WHERE id = ${id}`

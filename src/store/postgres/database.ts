@@ -54,7 +54,7 @@ export interface Pool extends Queries {
 
 export interface Transaction extends Queries {
   /** Pipelines statements between BEGIN and `end`, and returns their rows. Rejects with the first failure. */
-  fly(statements: readonly Statement[], end: TransactionEnd | null): Promise<readonly (readonly Row[])[]>
+  pipeline(statements: readonly Statement[], end: TransactionEnd | null): Promise<readonly (readonly Row[])[]>
 }
 
 export type TransactionEnd = 'COMMIT' | 'ROLLBACK'
@@ -78,7 +78,7 @@ export interface PoolOptions {
   readonly isHot?: boolean
 }
 
-/** Batch statements always use an index. A node paused in a batch loses its locks after 1 s, for those who wait. */
+/** Batch statements always use an index. A node that is suspended in a batch loses its locks after 1 s. */
 function batchSettings(statementMs: number): readonly (readonly [name: string, value: string])[] {
   return [
     ['lock_timeout', String(Math.round((statementMs * 5) / 6))],
@@ -97,10 +97,10 @@ const CONNECT_MS = 1_800
 export function openPool(options: PoolOptions): Pool {
   const { url, connectionsMax, connectMs, statementMs, settings, isHot = false } = options
   const hotSettings = batchSettings(statementMs)
-  const keepsSettings = isHot && settings.deadlines
+  const setsAtConnect = isHot && settings.deadlines
   // SET LOCAL, because the connection may be a pooler's.
   const begin =
-    keepsSettings || !isHot
+    setsAtConnect || !isHot
       ? 'BEGIN'
       : `BEGIN; ${hotSettings.map(([name, value]) => `SET LOCAL ${name} = '${value}'`).join('; ')}`
   const pool = new pg.Pool({
@@ -111,13 +111,12 @@ export function openPool(options: PoolOptions): Pool {
     idleTimeoutMillis: 30_000,
     keepAlive: true,
     types: { getTypeParser },
-    // The database's timeout is slightly shorter than ours: if the database has ended a statement, there is no
-    // doubt.
+    // The database's timeout is slightly shorter than ours: a statement that the database ended had no effect.
     ...(settings.deadlines
       ? { statement_timeout: 0.9 * statementMs, idle_in_transaction_session_timeout: 2 * statementMs }
       : {}),
     ...(isHot ? { pipeline: true } : {}),
-    ...(keepsSettings
+    ...(setsAtConnect
       ? { options: hotSettings.map(([name, value]) => `-c ${name}=${value}`).join(' ') }
       : {}),
   })
@@ -127,12 +126,12 @@ export function openPool(options: PoolOptions): Pool {
 
   let closed = false
 
-  async function withLease<T>(work: (lease: Lease) => Promise<T>, totalMs = statementMs): Promise<T> {
+  async function withConnection<T>(work: (lease: Lease) => Promise<T>, totalMs = statementMs): Promise<T> {
     if (closed) throw new StoreGone('the store is closed')
     const dueMs = performance.now() + totalMs
     if (pool.waitingCount >= limits.readQueueMax) throw new StoreUnavailable('too many operations wait')
     const client = await pool.connect().catch((error: unknown) => {
-      throw unconnected(error)
+      throw connectionFailure(error)
     })
     const lease = { client, dueMs, broken: false }
     try {
@@ -142,26 +141,26 @@ export function openPool(options: PoolOptions): Pool {
     }
   }
 
-  async function twice<T>(work: () => Promise<T>): Promise<T> {
+  async function withRetry<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work()
     } catch (error) {
-      if (!gaveWay(error)) throw error
+      if (!isRetryable(error)) throw error
       return await work()
     }
   }
 
   return {
     query: (text, values) =>
-      twice(() => withLease(async (lease) => (await run(lease, { text, values })).rows)),
+      withRetry(() => withConnection(async (lease) => (await run(lease, { text, values })).rows)),
     transaction(work, limits) {
       const totalMs = Math.max(statementMs, limits?.totalMs ?? 0)
       const deadlines =
         limits === undefined
           ? ''
           : `; SET LOCAL idle_in_transaction_session_timeout = ${limits.idleMs}; SET LOCAL statement_timeout = ${Math.round(0.9 * totalMs)}`
-      return twice(() =>
-        withLease((lease) => inTransaction(lease, work, begin + deadlines, keepsSettings), totalMs),
+      return withRetry(() =>
+        withConnection((lease) => inTransaction(lease, work, begin + deadlines, setsAtConnect), totalMs),
       )
     },
     close() {
@@ -188,7 +187,7 @@ async function inTransaction<T>(
   let before: readonly Sent[] = [{ text: begin }]
   let isOpen = true
 
-  const fly: Transaction['fly'] = async (statements, end) => {
+  const pipeline: Transaction['pipeline'] = async (statements, end) => {
     const named = cachesStatements ? statements : statements.map(({ text, values }) => ({ text, values }))
     const sent = [...before, ...named, ...(end === null ? [] : [{ text: end }])]
     const results = await runTogether(lease, sent)
@@ -201,21 +200,21 @@ async function inTransaction<T>(
     return rows.map((result) => result.rows)
   }
   const tx: Transaction = {
-    fly,
+    pipeline,
     query: async (text, values = []) =>
-      (await fly([{ text, values: values as BoundValue[] }], null))[0] ?? [],
+      (await pipeline([{ text, values: values as BoundValue[] }], null))[0] ?? [],
   }
   try {
     const result = await work(tx)
-    if (isOpen) await fly([], 'COMMIT')
+    if (isOpen) await pipeline([], 'COMMIT')
     return result
   } catch (error) {
-    throw await rolledBack(lease, error)
+    throw await rollBack(lease, error)
   }
 }
 
-/** Other errors thrown by `work` are defects, or commands that cannot be run. */
-async function rolledBack(lease: Lease, error: unknown): Promise<Error> {
+/** Rolls back, and returns the error for the caller. Unknown errors of `work` are defects, or invalid commands. */
+async function rollBack(lease: Lease, error: unknown): Promise<Error> {
   if (!lease.broken) await run(lease, { text: 'ROLLBACK' })
   // An InstallationError is a message to the operator, of an import or a migration.
   const isKnown = [StoreUnavailable, StoreRefused, InstallationError].some((kind) => error instanceof kind)
@@ -250,7 +249,7 @@ async function run(lease: Lease, { text, values = [], name }: Sent): Promise<pg.
   try {
     return await lease.client.query<Row>(statement)
   } catch (error) {
-    lease.broken ||= !leavesSound(error)
+    lease.broken ||= !leavesConnectionUsable(error)
     throw failureOf(error)
   }
 }
@@ -320,19 +319,19 @@ const REFUSED_CLASSES = /^(?:0A|21|22|23|2F|38|39|42|44|P0)/
 const INSUFFICIENT_PRIVILEGE = '42501'
 
 /** The transaction was rolled back and can be retried. */
-const GAVE_WAY: ReadonlySet<string> = new Set(['40001', '40P01'])
+const RETRYABLE_STATES: ReadonlySet<string> = new Set(['40001', '40P01'])
 
 export function sqlState(error: unknown): string | null {
   if (error instanceof StoreRefused || error instanceof StoreUnavailable) return sqlState(error.cause)
   return error instanceof pg.DatabaseError ? (error.code ?? null) : null
 }
 
-function gaveWay(error: unknown): boolean {
-  return GAVE_WAY.has(sqlState(error) ?? '')
+function isRetryable(error: unknown): boolean {
+  return RETRYABLE_STATES.has(sqlState(error) ?? '')
 }
 
-/** Whether the connection can be reused. It can after an error of a statement, but not after any other error. */
-function leavesSound(error: unknown): boolean {
+/** A connection can be reused only after an error of a statement. */
+function leavesConnectionUsable(error: unknown): boolean {
   return error instanceof pg.DatabaseError && error.severity === 'ERROR'
 }
 
@@ -343,12 +342,12 @@ function failureOf(error: unknown): Error {
   const code = error.code ?? ''
   if (REFUSED_CLASSES.test(code) && code !== INSUFFICIENT_PRIVILEGE)
     return new StoreRefused(message, { cause: error })
-  return leavesSound(error)
+  return leavesConnectionUsable(error)
     ? new StoreUnavailable(message, { cause: error })
     : new StoreInDoubt(message, { cause: error })
 }
 
-function unconnected(error: unknown): StoreUnavailable {
+function connectionFailure(error: unknown): StoreUnavailable {
   // For a host with several addresses, the error has one error per address and no message of its own.
   const [first] = error instanceof AggregateError ? error.errors : [error]
   const message = first instanceof Error ? first.message : String(first)

@@ -2,7 +2,7 @@ import { type Cell, emptyStore } from '../export-rows.ts'
 import type { ImportInto } from '../import-rows.ts'
 import type { Column } from '../schema.ts'
 import { escapeNulInJson } from './database.ts'
-import { askOn, liftDeadlines, migrate, openLedger } from './ledger.ts'
+import { queryOn, liftDeadlines, migrate, openLedger } from './ledger.ts'
 
 export async function importIntoDatabase(url: string): Promise<ImportInto> {
   await migrate(url)
@@ -12,7 +12,7 @@ export async function importIntoDatabase(url: string): Promise<ImportInto> {
     try {
       const answer = await pool.transaction(async (tx) => {
         await liftDeadlines(tx)
-        await emptyStore(askOn(tx))
+        await emptyStore(queryOn(tx))
         return await work(async (table, columns, rows) => {
           const names = columns.map(({ name }) => name).join(', ')
           await tx.query(

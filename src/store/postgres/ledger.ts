@@ -1,4 +1,4 @@
-import type { Ask, Snapshot } from '../operations/operation.ts'
+import type { RunQuery, Snapshot } from '../operations/operation.ts'
 import { bool, number, present } from '../rows.ts'
 import { postgresSchema, SCHEMA_VERSION, upgradesFrom } from '../schema.ts'
 import { openPool, type Pool, type Queries } from './database.ts'
@@ -52,7 +52,7 @@ export async function openSnapshot(url: string): Promise<Snapshot | null> {
     await db.close()
   }
   try {
-    return { ask: askOn(await opened.promise), close }
+    return { query: queryOn(await opened.promise), close }
   } catch (error) {
     await close()
     throw error
@@ -61,18 +61,18 @@ export async function openSnapshot(url: string): Promise<Snapshot | null> {
 
 const DIALECT = dialectOf('database')
 
-export function askOn(db: Queries): Ask {
+export function queryOn(db: Queries): RunQuery {
   return (statement) => runStatement(db, statement, DIALECT)
 }
 
-/** Lifts the timeouts for this transaction. Timeouts set on the role or database are meant for nodes. */
+/** Removes the timeouts for this transaction. Timeouts set on the role or database are meant for nodes. */
 export async function liftDeadlines(tx: Queries): Promise<void> {
   await tx.query(
     `SELECT set_config('statement_timeout', '0', true), set_config('idle_in_transaction_session_timeout', '0', true)`,
   )
 }
 
-/** The number of the advisory lock. Nothing else in the database may use it. */
+/** The key of an advisory lock. Nothing else in the database may use it. */
 const MIGRATION_LOCK = 746_001
 
 /** The schema version of the database; 0 if it has no tables yet. */

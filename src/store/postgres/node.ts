@@ -1,8 +1,8 @@
 import type { Clock } from '../../kernel/clock.ts'
 import type { IdSource } from '../../kernel/ids.ts'
 import type { Log } from '../../kernel/log.ts'
-import { createBatchMemory } from '../operations/batch-rows.ts'
-import { interruptCalls } from '../operations/book-calls.ts'
+import { createBatchCache } from '../operations/batch-rows.ts'
+import { interruptCalls } from '../operations/apply-batch.ts'
 import type { StoreClock } from '../operations/sql.ts'
 import { number, text } from '../rows.ts'
 import type { Pool } from './database.ts'
@@ -10,8 +10,8 @@ import { dialectOf, runBatch } from './run-operation.ts'
 
 /** The database's time, estimated on the node, so that nodes agree on months even if their clocks are off. */
 export interface DatabaseClock extends Clock {
-  /** Call this with the database's time. `askedAtMs` is the monotonic time of the query. */
-  sync(databaseMs: number, askedAtMs: number): void
+  /** Call this with the database's time. `sentAtMs` is the monotonic time of the query. */
+  sync(databaseMs: number, sentAtMs: number): void
 }
 
 export function createDatabaseClock(own: Clock): DatabaseClock {
@@ -20,11 +20,11 @@ export function createDatabaseClock(own: Clock): DatabaseClock {
   return {
     monotonicMs: () => own.monotonicMs(),
     nowMs: () => (aheadMs === null ? own.nowMs() : Math.floor(own.monotonicMs() + aheadMs)),
-    sync(databaseMs, askedAtMs) {
+    sync(databaseMs, sentAtMs) {
       // A slow answer may be less exact than the previous estimate.
-      const answeredAtMs = own.monotonicMs()
-      if (aheadMs !== null && answeredAtMs - askedAtMs > USABLE_WITHIN_MS) return
-      aheadMs = databaseMs - (askedAtMs + answeredAtMs) / 2
+      const receivedAtMs = own.monotonicMs()
+      if (aheadMs !== null && receivedAtMs - sentAtMs > USABLE_WITHIN_MS) return
+      aheadMs = databaseMs - (sentAtMs + receivedAtMs) / 2
     },
   }
 }
@@ -50,14 +50,14 @@ export interface Registration {
 export interface Node {
   registered(): Promise<Registration>
   /** Call this when the database reported that this registration is fenced. */
-  refused(id: string, epoch: bigint): void
+  markFenced(id: string, epoch: bigint): void
   /** Once this resolves, no earlier admission of this node can still take effect. */
   raiseEpoch(): Promise<void>
   interruptOpenCalls(atMs: number | null): Promise<number>
   stop(): Promise<void>
 }
 
-export interface NodeParts {
+export interface NodeDependencies {
   /** A separate connection: a heartbeat must not wait for anything else. */
   readonly db: Pool
   readonly nextUlid: IdSource
@@ -67,14 +67,14 @@ export interface NodeParts {
 
 const INTERRUPTED_AT_ONCE = 200
 
-/** Fences nodes. The lock waits for the node's running batches, so everything it has admitted can be closed. */
+/** Fences nodes. The lock waits for a node's running batches, so all calls that it has admitted can be interrupted. */
 function fenceWhere(condition: string, others = ''): string {
-  return `WITH given_up AS (SELECT id FROM node WHERE fenced_at_ms IS NULL AND ${condition}
+  return `WITH locked AS (SELECT id FROM node WHERE fenced_at_ms IS NULL AND ${condition}
       ORDER BY id FOR UPDATE ${others})
-    UPDATE node SET fenced_at_ms = now_ms() FROM given_up WHERE node.id = given_up.id`
+    UPDATE node SET fenced_at_ms = now_ms() FROM locked WHERE node.id = locked.id`
 }
 
-export function createNode(parts: NodeParts, options: NodeOptions): Node {
+export function createNode(parts: NodeDependencies, options: NodeOptions): Node {
   const { db, clock, log } = parts
   let current: Registration | null = null
   let registering: Promise<Registration> | null = null
@@ -82,7 +82,7 @@ export function createNode(parts: NodeParts, options: NodeOptions): Node {
   let beating: Promise<void> | null = null
   let stopped = false
   /** Monotonic time since which this node's heartbeats have had no gap. */
-  let soundSinceMs: number | null = null
+  let steadySinceMs: number | null = null
   let lastBeatMs = 0
 
   async function register(): Promise<Registration> {
@@ -108,7 +108,7 @@ export function createNode(parts: NodeParts, options: NodeOptions): Node {
     return registering
   }
 
-  function refused(id: string, epoch: bigint): void {
+  function markFenced(id: string, epoch: bigint): void {
     if (current?.id !== id || current.epoch !== epoch) return
     current = null
     log.warn({ node: id }, 'other nodes fenced this node; it registers again')
@@ -128,31 +128,31 @@ export function createNode(parts: NodeParts, options: NodeOptions): Node {
   async function beat(): Promise<void> {
     try {
       const { id, epoch } = await registered()
-      const askedAtMs = clock.monotonicMs()
+      const sentAtMs = clock.monotonicMs()
       const [seen] = await db.query(
         'UPDATE node SET seen_at_ms = now_ms() WHERE id = $1 AND fenced_at_ms IS NULL RETURNING seen_at_ms',
         [id],
       )
-      if (seen === undefined) refused(id, epoch)
-      else clock.sync(number(seen, 'seen_at_ms'), askedAtMs)
-      noteBeat()
-      if (isSound()) await sweep()
+      if (seen === undefined) markFenced(id, epoch)
+      else clock.sync(number(seen, 'seen_at_ms'), sentAtMs)
+      recordBeat()
+      if (isSteady()) await sweep()
     } catch (error) {
-      soundSinceMs = null
+      steadySinceMs = null
       log.warn({ cause: (error as Error).message }, 'the heartbeat of this node failed')
     }
   }
 
-  function noteBeat(): void {
+  function recordBeat(): void {
     const nowMs = clock.monotonicMs()
     // While this process was suspended, it learned nothing about other nodes.
-    if (soundSinceMs === null || nowMs - lastBeatMs > options.silentMs) soundSinceMs = nowMs
+    if (steadySinceMs === null || nowMs - lastBeatMs > options.silentMs) steadySinceMs = nowMs
     lastBeatMs = nowMs
   }
 
   /** After an outage all nodes have been silent, so a node fences others only if its own heartbeats had no gap. */
-  function isSound(): boolean {
-    return soundSinceMs !== null && clock.monotonicMs() - soundSinceMs >= options.silentMs
+  function isSteady(): boolean {
+    return steadySinceMs !== null && clock.monotonicMs() - steadySinceMs >= options.silentMs
   }
 
   async function sweep(): Promise<void> {
@@ -166,9 +166,9 @@ export function createNode(parts: NodeParts, options: NodeOptions): Node {
   }
 
   async function interruptFenced(atMs: number | null): Promise<number> {
-    const left = await db.query('SELECT id FROM node WHERE fenced_at_ms IS NOT NULL ORDER BY id')
+    const fencedNodes = await db.query('SELECT id FROM node WHERE fenced_at_ms IS NOT NULL ORDER BY id')
     let total = 0
-    for (const row of left) {
+    for (const row of fencedNodes) {
       total += await interruptCallsOf(text(row, 'id'), atMs)
       await remove(text(row, 'id'))
     }
@@ -186,14 +186,14 @@ export function createNode(parts: NodeParts, options: NodeOptions): Node {
 
   /** Interrupts calls in portions, because other nodes wait for the rows that a portion locks. */
   async function interruptCallsOf(id: string, atMs: number | null): Promise<number> {
-    const clockOf: StoreClock = atMs === null ? 'database' : 'caller'
-    const batchParts = { node: null, clock: clockOf, memory: createBatchMemory() }
+    const clockSource: StoreClock = atMs === null ? 'database' : 'caller'
+    const context = { node: null, clock: clockSource, cache: createBatchCache() }
     let total = 0
     for (;;) {
       const calls = await runBatch(
         db,
-        () => interruptCalls(id, INTERRUPTED_AT_ONCE, atMs ?? Number.MAX_SAFE_INTEGER, batchParts),
-        dialectOf(clockOf),
+        () => interruptCalls(id, INTERRUPTED_AT_ONCE, atMs ?? Number.MAX_SAFE_INTEGER, context),
+        dialectOf(clockSource),
       )
       if (calls === 0) return total
       if (typeof calls === 'number') total += calls
@@ -202,7 +202,7 @@ export function createNode(parts: NodeParts, options: NodeOptions): Node {
 
   return {
     registered,
-    refused,
+    markFenced,
 
     async raiseEpoch() {
       if (current === null) return

@@ -6,27 +6,27 @@ import type { CallClosing, CallOpening, Settled } from '../../ledger/call.ts'
 import { NOTHING_USED } from '../../ledger/call-columns.ts'
 import type { Node } from './node.ts'
 
-export interface OrphanParts {
+export interface OrphanDependencies {
   readonly node: Pick<Node, 'raiseEpoch'>
   settle(closing: CallClosing): Promise<Settled>
   readonly log: Log
 }
 
-/** A pause without orphans, which `add` ends, and the pause after a failure. */
+/** The pause without orphans, unless `add` ends it, and the pause after a failure. */
 const IDLE_MS = 60_000
 const RETRY_MS = 500
 
 /** Releases admissions whose answer was lost: the hold may exist, but the caller got an error and sent nothing. */
-export function createOrphanedAdmissions({ node, settle, log }: OrphanParts) {
-  const open = new Map<string, CallOpening>()
+export function createOrphanedAdmissions({ node, settle, log }: OrphanDependencies) {
+  const orphans = new Map<string, CallOpening>()
   const stopping = new AbortController()
   /** One log line per outage, not one per try. */
   let isLogged = false
 
   async function release(): Promise<number> {
-    const openings = [...open.values()]
+    const openings = [...orphans.values()]
     if (openings.length === 0) return IDLE_MS
-    // Raise the epoch first, so that none of these admissions can take effect after the attempt to release it.
+    // Raise the epoch first, so that no admission can take effect after its release.
     await node.raiseEpoch()
     const outcomes = await Promise.allSettled(
       openings.map(({ requestId, atMs }) => settle({ ...NOTHING_USED, requestId, state: 'released', atMs })),
@@ -34,7 +34,7 @@ export function createOrphanedAdmissions({ node, settle, log }: OrphanParts) {
     for (const [i, outcome] of outcomes.entries()) {
       // The store refuses to release an admission that never took effect: there is no such call.
       if (outcome.status === 'rejected' && !(outcome.reason instanceof StoreRefused)) throw outcome.reason
-      open.delete(openings[i]?.requestId ?? '')
+      orphans.delete(openings[i]?.requestId ?? '')
     }
     isLogged = false
     return 0
@@ -43,7 +43,7 @@ export function createOrphanedAdmissions({ node, settle, log }: OrphanParts) {
   const loop = createWorkLoop({
     poll: release,
     onFailure(error) {
-      const about = { calls: open.size, cause: (error as Error).message }
+      const about = { calls: orphans.size, cause: (error as Error).message }
       if (!isLogged) log.warn(about, 'admissions with an unknown outcome wait for the store')
       isLogged = true
       return RETRY_MS
@@ -55,7 +55,7 @@ export function createOrphanedAdmissions({ node, settle, log }: OrphanParts) {
   return {
     add(openings: readonly CallOpening[]): void {
       for (const opening of openings) {
-        if (open.size < limits.storeQueueMax) open.set(opening.requestId, opening)
+        if (orphans.size < limits.storeQueueMax) orphans.set(opening.requestId, opening)
         else
           log.error(
             { request: opening.requestId },

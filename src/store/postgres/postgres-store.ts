@@ -4,8 +4,8 @@ import { createUlidSource } from '../../kernel/ids.ts'
 import type { Log } from '../../kernel/log.ts'
 import type { Admission, CallClosing, CallOpening, Settled } from '../../ledger/call.ts'
 import { CommitCounts, createBatcher, type Outcome } from '../batcher.ts'
-import { type CallBatch, createBatchMemory, forgetAll } from '../operations/batch-rows.ts'
-import { answersOf, batchOf, bookCalls, type CallCommand, noCall } from '../operations/book-calls.ts'
+import { type CallBatch, createBatchCache, clearCache } from '../operations/batch-rows.ts'
+import { resultsInOrder, toBatch, applyBatch, type CallCommand, unknownCall } from '../operations/apply-batch.ts'
 import { readEventCounts } from '../operations/events.ts'
 import type { StoreClock } from '../operations/sql.ts'
 import { number, present } from '../rows.ts'
@@ -32,13 +32,13 @@ const STATEMENT_MS = 1_800
 
 const READ_MS = 10_000
 
-/** Maximum number of attempts in a row that fail because the node was fenced. */
-const TRIES_MAX = 3
+/** Maximum consecutive attempts of a batch whose node was fenced. */
+const ATTEMPTS_MAX = 3
 
 /** A batch of 200 calls takes about 20 ms, during which other nodes with the same keys wait. */
 const BATCH_MAX = 200
 
-/** The failure of a statement that closes remembered calls, if one of them has changed since. */
+/** The error of the statement that closes cached calls, if one of the calls has changed since. */
 const DIVISION_BY_ZERO = '22012'
 
 const NODE: Pick<NodeOptions, 'beatEveryMs' | 'silentMs'> = { beatEveryMs: 5_000, silentMs: 15_000 }
@@ -60,31 +60,31 @@ export async function openPostgresStore(
     connectionsMax: number,
     more: { readonly isHot?: true; readonly statementMs?: number } = {},
   ) => openPool({ url, settings, connectMs: answerMs, connectionsMax, statementMs, ...more })
-  const batches = open(1, { isHot: true })
-  const work = open(4)
-  const reads = open(2, { statementMs: readMs })
-  const life = open(1, { isHot: true })
+  const batchPool = open(1, { isHot: true })
+  const commandPool = open(4)
+  const readPool = open(2, { statementMs: readMs })
+  const heartbeatPool = open(1, { isHot: true })
 
   const node = createNode(
-    { db: life, nextUlid: createUlidSource(nodeClock), clock: databaseClock, log },
+    { db: heartbeatPool, nextUlid: createUlidSource(nodeClock), clock: databaseClock, log },
     { ...NODE, ...options.node },
   )
   const dialect = dialectOf(clock)
-  const memory = createBatchMemory()
+  const cache = createBatchCache()
 
   /** Settles and admits the calls as this node. If the node was fenced, it registers again. */
-  async function book(calls: CallBatch) {
-    for (let tries = 1; tries <= TRIES_MAX; tries++) {
+  async function applyCalls(calls: CallBatch) {
+    for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
       const registration = await node.registered()
-      const parts = { clock, node: registration, memory }
-      const run = () => runBatch(batches, () => bookCalls(calls, parts), dialect)
+      const context = { clock, node: registration, cache }
+      const run = () => runBatch(batchPool, () => applyBatch(calls, context), dialect)
       const answer = await run().catch((error: unknown) => {
         if (sqlState(error) !== DIVISION_BY_ZERO) throw error
-        forgetAll(memory)
+        clearCache(cache)
         return run()
       })
       if (answer !== 'fenced') return answer
-      node.refused(registration.id, registration.epoch)
+      node.markFenced(registration.id, registration.epoch)
     }
     throw new StoreUnavailable('this node was fenced by other nodes')
   }
@@ -92,46 +92,46 @@ export async function openPostgresStore(
   const commits = new CommitCounts()
   const calls = createBatcher<CallCommand, Admission | Settled>({
     async send(commands) {
-      const answers = answersOf(commands, await book(batchOf(commands)))
+      const answers = resultsInOrder(commands, await applyCalls(toBatch(commands)))
       return answers.map(
         (value, n): Outcome<Admission | Settled> =>
-          value === null ? { ok: false, error: noCall(commands[n] as CallCommand) } : { ok: true, value },
+          value === null ? { ok: false, error: unknownCall(commands[n] as CallCommand) } : { ok: true, value },
       )
     },
     batchMax: BATCH_MAX,
     answerMs,
-    onCommit: (commands, ms) => commits.committed(commands.length, ms),
+    onCommit: (commands, ms) => commits.record(commands.length, ms),
     onLate(command, answer) {
-      if ('kind' in answer && answer.kind === 'admitted') orphans.add(batchOf([command]).openings)
+      if ('kind' in answer && answer.kind === 'admitted') orphans.add(toBatch([command]).openings)
     },
     onFailure(commands, error) {
-      if (error instanceof StoreInDoubt) orphans.add(batchOf(commands).openings)
+      if (error instanceof StoreInDoubt) orphans.add(toBatch(commands).openings)
     },
   })
-  const admit = (opening: CallOpening) => calls.ask(['admit', opening]) as Promise<Admission>
-  const settle = (closing: CallClosing) => calls.ask(['settle', closing]) as Promise<Settled>
+  const admit = (opening: CallOpening) => calls.submit(['admit', opening]) as Promise<Admission>
+  const settle = (closing: CallClosing) => calls.submit(['settle', closing]) as Promise<Settled>
   const orphans = createOrphanedAdmissions({ node, settle, log })
   let closing: Promise<void> | null = null
 
   async function close(): Promise<void> {
-    // Close in the order of dependencies: orphans settle, and all parts use the pools.
+    // Close in the order of dependencies: releasing orphans settles calls, and everything uses the pools.
     await orphans.close()
     await calls.close()
     await node.stop()
-    await Promise.all([batches, work, reads, life].map((pool) => pool.close()))
+    await Promise.all([batchPool, commandPool, readPool, heartbeatPool].map((pool) => pool.close()))
   }
 
   try {
-    const askedAtMs = ownClock.monotonicMs()
-    const [row] = await life.query('SELECT now_ms() AS now_ms')
-    databaseClock.sync(number(present(row), 'now_ms'), askedAtMs)
+    const sentAtMs = ownClock.monotonicMs()
+    const [row] = await heartbeatPool.query('SELECT now_ms() AS now_ms')
+    databaseClock.sync(number(present(row), 'now_ms'), sentAtMs)
   } catch (error) {
     await close()
     throw error
   }
 
-  const brief = operationsOn(work, BRIEF, clock, answerMs)
-  const forget = () => forgetAll(memory)
+  const brief = operationsOn(commandPool, BRIEF, clock, answerMs)
+  const forget = () => clearCache(cache)
 
   return {
     clock: nodeClock,
@@ -147,7 +147,7 @@ export async function openPostgresStore(
     ...brief,
     setBudgetThresholds: (percents) => brief.setBudgetThresholds(percents).finally(forget),
     setBalanceLow: (nanos) => brief.setBalanceLow(nanos).finally(forget),
-    ...operationsOn(reads, { ...READS, ...BODIES, ...REFUSED }, clock, answerMs),
+    ...operationsOn(readPool, { ...READS, ...BODIES, ...REFUSED }, clock, answerMs),
     admit,
     settle,
     interruptOpenCalls: (atMs) => node.interruptOpenCalls(clock === 'caller' ? Math.trunc(atMs) : null),

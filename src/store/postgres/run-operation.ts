@@ -2,7 +2,7 @@ import {
   type Batch,
   isAtomic,
   type Methods,
-  methodsOf,
+  asyncMethods,
   type Operation,
   type Operations,
 } from '../operations/operation.ts'
@@ -11,10 +11,10 @@ import { type Dialect, render, type Sql, type StoreClock } from '../operations/s
 import type { Row } from '../rows.ts'
 import { escapeNulInJson, type Pool, type Queries } from './database.ts'
 
-/** How long a transaction may be idle. A paused node must lose its locks soon, because admissions may wait for them. */
+/** How long a transaction may be idle. A suspended node must lose its locks soon: admissions may wait for them. */
 const IDLE_MS_MAX = 2_000
 
-/** A command that changes a key waits for batches; the database ends a paused one after a second. */
+/** Longer than a batch, because a command that changes a key waits for the batches that use the key. */
 const ATOMIC_MS_MAX = 8_000
 
 export function dialectOf(clock: StoreClock): Dialect {
@@ -40,7 +40,7 @@ export function operationsOn<O extends Operations>(
 ): Methods<O> {
   const dialect = dialectOf(clock)
   const limits = { idleMs: Math.max(IDLE_MS_MAX, answerMs), totalMs: Math.max(ATOMIC_MS_MAX, answerMs) }
-  return methodsOf(operations, (name, args) => {
+  return asyncMethods(operations, (name, args) => {
     const operate = operations[name] as Operations[string]
     return isAtomic(operate)
       ? db.transaction((tx) => runToEnd(tx, operate(...args), dialect), limits)
@@ -50,13 +50,13 @@ export function operationsOn<O extends Operations>(
 
 /** Runs a batch in one transaction: each step is one round trip, the first with BEGIN and the last with COMMIT. */
 export function runBatch<T>(db: Pool, operate: () => Batch<T>, dialect: Dialect): Promise<T> {
-  return db.transaction(async ({ fly }) => {
+  return db.transaction(async ({ pipeline }) => {
     const batch = operate()
     let result = batch.next()
     while (!result.done) {
       const { statements, end } = result.value
       const sent = statements.map((statement) => statementsOf(statement, dialect))
-      const rows = (await fly(sent.flat(), end)).values()
+      const rows = (await pipeline(sent.flat(), end)).values()
       result = batch.next(sent.map((each) => each.flatMap(() => rows.next().value ?? [])))
     }
     return result.value

@@ -5,7 +5,7 @@ import type { ImportInto } from '../import-rows.ts'
 import type { Column } from '../schema.ts'
 import { migrate, statementRunner } from './database.ts'
 
-/** Uses a rollback journal: with it a transaction over both files is atomic, with write-ahead logs it is not. */
+/** Uses a rollback journal, because with write-ahead logs a transaction over two files is not atomic. */
 export function importIntoFile(dataDir: string): ImportInto {
   return async (work) => {
     const bodiesFile = join(dataDir, 'bodies.db')

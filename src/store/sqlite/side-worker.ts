@@ -3,16 +3,16 @@ import { DatabaseSync } from 'node:sqlite'
 import { parentPort, workerData } from 'node:worker_threads'
 import { BODIES, READS } from '../store.ts'
 import { migrate, operationsOn, statementRunner } from './database.ts'
-import { failureOf, type Outcome, type SideParts } from './thread-messages.ts'
+import { failureOf, type Outcome, type SideThreadOptions } from './thread-messages.ts'
 
-/** The threads besides the writer: the reader runs queries over many rows, the other stores bodies. */
+/** A thread besides the writer: the reader runs queries over many rows, the other thread stores bodies. */
 
 const port = parentPort
 if (port === null) throw new Error('side-worker.ts runs as a worker thread only')
 
 type SideCommand = readonly [name: string, ...args: unknown[]]
 
-const { kind, file } = workerData as SideParts
+const { kind, file } = workerData as SideThreadOptions
 const db = kind === 'reader' ? openReader() : openBodies()
 const operations: Readonly<Record<string, (...args: never[]) => unknown>> = operationsOn(
   statementRunner(db),
@@ -34,7 +34,7 @@ function answer([name, ...args]: SideCommand): Outcome {
     db.exec(kind === 'reader' || name === 'getBodies' ? 'BEGIN' : 'BEGIN IMMEDIATE')
     const value = operations[name]?.(...(args as never[]))
     db.exec('COMMIT')
-    if (name === 'deleteBodies') giveSpaceBack(value === 0)
+    if (name === 'deleteBodies') releaseFreeSpace(value === 0)
     return { ok: true, value }
   } catch (error) {
     if (db.isTransaction) db.exec('ROLLBACK')
@@ -47,7 +47,7 @@ function openReader(): DatabaseSync {
   return new DatabaseSync(file, { readOnly: true, readBigInts: true, timeout: 5_000 })
 }
 
-/** A file of its own: a megabyte per call would slow down the write-ahead log, for which every admission waits. */
+/** Bodies have a separate file: a megabyte per call would slow down the log that every admission writes. */
 function openBodies(): DatabaseSync {
   const bodies = new DatabaseSync(file, { readBigInts: true, timeout: 5_000 })
   chmodSync(file, 0o600)
@@ -63,7 +63,7 @@ function openBodies(): DatabaseSync {
 }
 
 /** Returns free space to the file system, and truncates the write-ahead log once there is nothing left to delete. */
-function giveSpaceBack(atEnd: boolean): void {
+function releaseFreeSpace(atEnd: boolean): void {
   db.exec('PRAGMA incremental_vacuum')
   if (atEnd) db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
 }

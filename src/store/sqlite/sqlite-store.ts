@@ -7,21 +7,21 @@ import { startThread } from '../../kernel/runtime.ts'
 import type { Admission, Settled } from '../../ledger/call.ts'
 import { type Batcher, type Outcome as BatcherOutcome, CommitCounts, createBatcher } from '../batcher.ts'
 import { eventCountMemory, readEventCounts } from '../operations/events.ts'
-import { type Methods, methodsOf } from '../operations/operation.ts'
+import { type Methods, asyncMethods } from '../operations/operation.ts'
 import { BODIES, BRIEF, READS, REFUSED, type Store } from '../store.ts'
 import {
   type Command,
   errorOf,
   type Failure,
-  isOfCall,
+  isCallCommand,
   type OutcomesMessage,
   readOutcomes,
-  type SideParts,
-  type WorkerParts,
+  type SideThreadOptions,
+  type WorkerOptions,
   writeBatch,
 } from './thread-messages.ts'
 
-/** One worker writes and answers quick commands; two that start on demand read many rows and store bodies. */
+/** One thread writes and runs brief operations. Two more, started on demand, read many rows and store bodies. */
 export async function openSqliteStore(
   file: string,
   onFatal: (error: Error) => void,
@@ -29,7 +29,7 @@ export async function openSqliteStore(
 ): Promise<Store> {
   const bell = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
   const commits = new CommitCounts()
-  const workerData: WorkerParts = { file, bell: bell.buffer, diskFault, events: eventCountMemory() }
+  const workerData: WorkerOptions = { file, bell: bell.buffer, diskFault, events: eventCountMemory() }
   const thread = startThread(import.meta.url, 'worker', workerData)
   await ready(thread)
   const reader = createSideThread({ kind: 'reader', file }, limits.readQueueMax)
@@ -37,7 +37,7 @@ export async function openSqliteStore(
   const bodies = createSideThread({ kind: 'bodies', file: bodiesFile })
   const writer = createThreadClient({
     ...{ name: 'thread', thread, batchMax: Infinity, bell },
-    onCommit: (commands, ms) => commits.committed(commands.filter(isOfCall).length, ms),
+    onCommit: (commands, ms) => commits.record(commands.filter(isCallCommand).length, ms),
     onGone(error) {
       void reader.close()
       void bodies.close()
@@ -54,16 +54,16 @@ export async function openSqliteStore(
         return readEventCounts()
       },
     },
-    ...methodsOf({ ...BRIEF, ...REFUSED }, askOf(writer)),
-    ...methodsOf(READS, askOf(reader)),
-    ...methodsOf(BODIES, async (name, args) => {
+    ...asyncMethods({ ...BRIEF, ...REFUSED }, submitTo(writer)),
+    ...asyncMethods(READS, submitTo(reader)),
+    ...asyncMethods(BODIES, async (name, args) => {
       // If no body was ever logged, there is nothing to read: do not start the thread.
-      if (name === 'storeBodies' || existsSync(bodiesFile)) return await askOf(bodies)(name, args)
+      if (name === 'storeBodies' || existsSync(bodiesFile)) return await submitTo(bodies)(name, args)
       return name === 'getBodies' ? null : 0
     }),
-    admit: (opening) => writer.ask(['admit', opening]) as Promise<Admission>,
-    settle: (closing) => writer.ask(['settle', closing]) as Promise<Settled>,
-    interruptOpenCalls: (atMs) => writer.ask(['interruptOpenCalls', atMs]) as Promise<number>,
+    admit: (opening) => writer.submit(['admit', opening]) as Promise<Admission>,
+    settle: (closing) => writer.submit(['settle', closing]) as Promise<Settled>,
+    interruptOpenCalls: (atMs) => writer.submit(['interruptOpenCalls', atMs]) as Promise<number>,
     async close() {
       // Close the reader first: the last connection to close checkpoints the write-ahead log, and a reader cannot.
       await Promise.all([reader.close(), bodies.close()])
@@ -77,17 +77,17 @@ export function createSqliteReader(
   waitingMax: number = limits.readQueueMax,
 ): Methods<typeof READS> & Pick<ThreadClient, 'close'> {
   const reader = createSideThread({ kind: 'reader', file }, waitingMax)
-  return { ...methodsOf(READS, askOf(reader)), close: reader.close }
+  return { ...asyncMethods(READS, submitTo(reader)), close: reader.close }
 }
 
 /** A side thread answers commands one by one. Admission and settlement do not depend on it. */
-function createSideThread(parts: SideParts, waitingMax: number = limits.storeQueueMax): ThreadClient {
-  const thread = () => startThread(import.meta.url, 'side-worker', parts)
-  return createThreadClient({ name: parts.kind, thread, batchMax: 1, waitingMax })
+function createSideThread(options: SideThreadOptions, waitingMax: number = limits.storeQueueMax): ThreadClient {
+  const thread = () => startThread(import.meta.url, 'side-worker', options)
+  return createThreadClient({ name: options.kind, thread, batchMax: 1, waitingMax })
 }
 
-function askOf({ ask }: ThreadClient): (name: string, args: readonly unknown[]) => Promise<unknown> {
-  return (name, args) => ask([name, ...args] as unknown as Command)
+function submitTo({ submit }: ThreadClient): (name: string, args: readonly unknown[]) => Promise<unknown> {
+  return (name, args) => submit([name, ...args] as unknown as Command)
 }
 
 function ready(worker: Worker): Promise<void> {
@@ -100,13 +100,13 @@ function ready(worker: Worker): Promise<void> {
   })
 }
 
-interface ThreadParts {
+interface ThreadOptions {
   readonly name: string
   /** A running thread, or a function that starts one on demand. */
   readonly thread: Worker | (() => Worker)
   readonly batchMax: number
   readonly waitingMax?: number
-  /** Incremented when a message is sent to a thread that waits on it instead of in its event loop. */
+  /** Incremented with each message, for a thread that waits on this counter instead of in its event loop. */
   readonly bell?: Int32Array
   onCommit?(commands: readonly Command[], ms: number): void
   /** Called if the thread ends, which closes the store. Without it, the next command starts another thread. */
@@ -115,8 +115,8 @@ interface ThreadParts {
 
 type ThreadClient = Batcher<Command, unknown>
 
-function createThreadClient(parts: ThreadParts): ThreadClient {
-  const { thread, name, bell, onGone } = parts
+function createThreadClient(options: ThreadOptions): ThreadClient {
+  const { thread, name, bell, onGone } = options
   let worker: Worker | null = typeof thread === 'function' ? null : listen(thread)
   let running: PromiseWithResolvers<readonly BatcherOutcome<unknown>[]> | null = null
   let gone: Error | null = null
@@ -124,24 +124,24 @@ function createThreadClient(parts: ThreadParts): ThreadClient {
 
   function listen(started: Worker): Worker {
     started.on('message', receive)
-    started.on('error', (error) => lose(started, `the store's ${name} failed: ${error.message}`))
-    started.on('exit', (code) => lose(started, `the store's ${name} ended with code ${code}`))
+    started.on('error', (error) => handleThreadEnd(started, `the store's ${name} failed: ${error.message}`))
+    started.on('exit', (code) => handleThreadEnd(started, `the store's ${name} ended with code ${code}`))
     return started
   }
 
   function receive(message: OutcomesMessage): void {
     const outcomes = readOutcomes(message)
-    const fatal = outcomes.find((outcome) => !outcome.ok && outcome.fatal) as Failure | undefined
+    const fatal = outcomes.find((outcome) => !outcome.ok && outcome.isFatal) as Failure | undefined
     // After a failed fsync the kernel may have dropped the pages, and a retry would falsely succeed. Admit nothing
     // more: a restart reads what is really on disk.
-    if (fatal !== undefined && onGone !== undefined) lose(worker, `the disk failed: ${fatal.error}`)
+    if (fatal !== undefined && onGone !== undefined) handleThreadEnd(worker, `the disk failed: ${fatal.error}`)
     else
       running?.resolve(
         outcomes.map((outcome) => (outcome.ok ? outcome : { ok: false, error: errorOf(outcome) })),
       )
   }
 
-  function lose(lost: Worker | null, reason: string): void {
+  function handleThreadEnd(lost: Worker | null, reason: string): void {
     if (worker !== lost || gone !== null) return
     worker = null
     if (onGone === undefined) {
@@ -179,9 +179,9 @@ function createThreadClient(parts: ThreadParts): ThreadClient {
     await ended
   }
 
-  const batcher = createBatcher<Command, unknown>({ ...parts, send, isEager: true })
+  const batcher = createBatcher<Command, unknown>({ ...options, send, isEager: true })
   return {
-    ask: batcher.ask,
+    submit: batcher.submit,
     get waiting() {
       return batcher.waiting
     },

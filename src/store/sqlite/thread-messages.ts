@@ -2,7 +2,7 @@ import { StoreRefused, StoreUnavailable } from '../../kernel/errors.ts'
 import type { AccountTerms } from '../../ledger/account.ts'
 import type { Admission, CallClosing, CallOpening, Hold, Settled } from '../../ledger/call.ts'
 import { CLOSING_NAMES, OPENING_NAMES } from '../../ledger/call-columns.ts'
-import type { CallCommand } from '../operations/book-calls.ts'
+import type { CallCommand } from '../operations/apply-batch.ts'
 import type { BRIEF, REFUSED } from '../store.ts'
 
 /** A batch of calls is one JSON text of arrays: JSON objects took twice as long, structured cloning six times. */
@@ -11,7 +11,7 @@ export type Command =
   | readonly ['interruptOpenCalls', atMs: number]
   | readonly [name: keyof (typeof BRIEF & typeof REFUSED), ...args: unknown[]]
 
-export function isOfCall(command: Command): command is CallCommand {
+export function isCallCommand(command: Command): command is CallCommand {
   return command[0] === 'admit' || command[0] === 'settle'
 }
 
@@ -19,7 +19,7 @@ export type BatchMessage = string | readonly Command[]
 export type OutcomesMessage = string | readonly Outcome[]
 
 /** All memory is shared. */
-export interface WorkerParts {
+export interface WorkerOptions {
   readonly file: string
   /** One 32-bit integer, incremented and notified when a message is in the port. */
   readonly bell: SharedArrayBuffer
@@ -28,7 +28,7 @@ export interface WorkerParts {
   readonly events: SharedArrayBuffer
 }
 
-export interface SideParts {
+export interface SideThreadOptions {
   readonly kind: 'reader' | 'bodies'
   readonly file: string
 }
@@ -40,43 +40,41 @@ export interface Failure {
   readonly ok: false
   readonly error: string
   /** The disk can no longer be trusted: completed writes may be missing. */
-  readonly fatal: boolean
-  /** Temporary: the disk was full, or another connection was writing. */
-  readonly passing: boolean
-  readonly full: boolean
+  readonly isFatal: boolean
+  /** The disk was full, or another connection was writing. */
+  readonly isTemporary: boolean
 }
 
 /** SQLITE_IOERR and its extended codes: a failed read, write or fsync. */
 const IO_ERROR = 10
 
-const FULL = 13
+const DISK_FULL = 13
 
 /** SQLITE_IOERR_SHMSIZE: there is no room for the index of the write-ahead log, and nothing has been written yet. */
 const NO_ROOM_FOR_INDEX = 4874
 
 /** SQLITE_BUSY, LOCKED, NOMEM, INTERRUPT, FULL. */
-const PASSING: ReadonlySet<number> = new Set([5, 6, 7, 9, FULL])
+const TEMPORARY: ReadonlySet<number> = new Set([5, 6, 7, 9, DISK_FULL])
 
 export function failureOf(error: unknown): Failure {
   const detailed = error instanceof Error && 'errcode' in error ? Number(error.errcode) : 0
-  const code = detailed === NO_ROOM_FOR_INDEX ? FULL : detailed & 0xff
+  const code = detailed === NO_ROOM_FOR_INDEX ? DISK_FULL : detailed & 0xff
   return {
     ok: false,
     error: error instanceof Error ? error.message : String(error),
-    fatal: code === IO_ERROR,
-    passing: PASSING.has(code),
-    full: code === FULL,
+    isFatal: code === IO_ERROR,
+    isTemporary: TEMPORARY.has(code),
   }
 }
 
 export function errorOf(failure: Failure): Error {
-  return failure.passing || failure.fatal
+  return failure.isTemporary || failure.isFatal
     ? new StoreUnavailable(failure.error)
     : new StoreRefused(failure.error)
 }
 
 export function writeBatch(commands: readonly Command[]): BatchMessage {
-  if (!commands.every(isOfCall)) return commands
+  if (!commands.every(isCallCommand)) return commands
   return JSON.stringify(
     commands.map((command) => (command[0] === 'admit' ? openingList(command[1]) : closingList(command[1]))),
   )
@@ -95,8 +93,8 @@ type List = unknown[]
 /** The members that JSON can represent directly. Digest, hold and nested objects are converted. */
 const OPENING_PLAIN = [
   ...OPENING_NAMES,
-  ...(['atMs', 'endpoint', 'ambiguity', 'unratable', 'heldCounts', 'askedBefore'] as const),
-  ...(['isRequest', 'hasBegun', 'hasHold'] as const),
+  ...(['atMs', 'endpoint', 'ambiguity', 'unratable', 'countsHolds', 'hasWaited'] as const),
+  ...(['isRequest', 'hasBegun', 'isCheckOnly'] as const),
 ]
 const BLANK_OPENING = blank(OPENING_PLAIN) as CallOpening
 
@@ -198,8 +196,8 @@ export function readOutcomes(message: OutcomesMessage): readonly Outcome[] {
 /** Null: not a common answer, sent as an object. */
 function answerList(name: Command[0] | undefined, value: unknown): List | null {
   if (name === 'settle') {
-    const { balanceNanos, booked } = value as Settled
-    return ['s', String(balanceNanos), booked]
+    const { balanceNanos, applied } = value as Settled
+    return ['s', String(balanceNanos), applied]
   }
   const admission = name === 'admit' ? (value as Admission) : null
   if (admission?.kind !== 'admitted') return null
@@ -209,7 +207,7 @@ function answerList(name: Command[0] | undefined, value: unknown): List | null {
 
 function answerOf(list: List): Admission | Settled {
   const balanceNanos = BigInt(list[1] as string)
-  if (list[0] === 's') return { balanceNanos, booked: list[2] as boolean }
+  if (list[0] === 's') return { balanceNanos, applied: list[2] as boolean }
   const [keyId, budgetId, accountId] = list.slice(2) as [string, string, string]
   const [logRequests, hasOthers, terms] = list.slice(5) as [boolean, boolean, AccountTerms | null]
   return { kind: 'admitted', keyId, budgetId, accountId, logRequests, balanceNanos, hasOthers, terms }

@@ -34,7 +34,7 @@ export function capConformance(storeName: string, openStore: OpenStoreUnderTest)
     await store.admit(opening('req_1', 'a', holding(400n)))
     await store.admit(opening('req_2', 'a', holding(600n)))
     assert.deepEqual(await store.admit(opening('req_3', 'a', holding(1n))), {
-      kind: 'held',
+      kind: 'blocked',
       by: {
         limit: 'budget',
         budget: {
@@ -178,11 +178,11 @@ export function capConformance(storeName: string, openStore: OpenStoreUnderTest)
   test('in settled mode, calls in flight do not delay other calls', async (store) => {
     await capped(store, 'a', 1_000n)
     await addCredit(store, 1_000n)
-    const settledOnly = { ...holding(1_000n), heldCounts: false }
+    const settledOnly = { ...holding(1_000n), countsHolds: false }
     assert.equal(await ask(store, 'req_1', 'a', settledOnly), 'admitted')
     assert.equal(await ask(store, 'req_2', 'a', settledOnly), 'admitted')
     assert.equal(
-      await ask(store, 'req_3', 'a', { heldCounts: false, hold: { kind: 'unbounded' } }),
+      await ask(store, 'req_3', 'a', { countsHolds: false, hold: { kind: 'unbounded' } }),
       'admitted',
     )
     await store.settle(closing('req_1', costing(1_000n)))
@@ -201,7 +201,7 @@ export function capConformance(storeName: string, openStore: OpenStoreUnderTest)
       await Promise.all(
         admitted.map((each) => store.settle(closing(each, costing((costs[asked.indexOf(each)] ?? 0n) / 2n)))),
       )
-      waiting = waiting.filter((_, i) => admissions[i]?.kind === 'held')
+      waiting = waiting.filter((_, i) => admissions[i]?.kind === 'blocked')
     }
     const spent = (await store.getKey('default', id, NOON))?.month.spentNanos ?? 0n
     assert.ok(spent >= 10_000n && spent < 10_000n + 997n, `${spent} spent of 10000`)
@@ -290,7 +290,7 @@ export function capConformance(storeName: string, openStore: OpenStoreUnderTest)
     const id = await capped(store, 'a', 0n)
     await ask(store, 'req_1', 'a', { atMs: NOON + 7 })
     assert.equal((await store.getKey('default', id, NOON + 8))?.lastUsedAtMs, NOON + 7)
-    await ask(store, 'req_1', 'a', { atMs: NOON + 8, askedBefore: true })
+    await ask(store, 'req_1', 'a', { atMs: NOON + 8, hasWaited: true })
     assert.equal((await store.getKey('default', id, NOON + 8))?.lastUsedAtMs, NOON + 7)
     await store.revokeKey('default', id, NOON + 8, SYSTEM)
     await ask(store, 'req_2', 'a', { atMs: NOON + 9 })

@@ -106,7 +106,7 @@ export function ceilingConformance(storeName: string, openStore: OpenStoreUnderT
       assert.partialDeepStrictEqual(refusal, { code: 'rate_limit_exceeded', retryAfterSeconds: 1 })
     }
     // A call that waited is checked again when it is admitted.
-    assert.equal(await askAs('b', { askedBefore: true }), 'over_limit')
+    assert.equal(await askAs('b', { hasWaited: true }), 'over_limit')
     assert.equal(await askAs('a', { hold: { kind: 'none' }, isRequest: false }), 'admitted')
     // If the clock steps back a little, the current minute continues.
     assert.equal(await askAs('a', { atMs: NOON + 60_000 }), 'admitted')
@@ -143,7 +143,7 @@ export function ceilingConformance(storeName: string, openStore: OpenStoreUnderT
       ['req_1', 'req_2'].map((id) => store.settle(closing(id, costing(100n)))),
     )
     assert.deepEqual(
-      settled.map(({ booked }) => booked),
+      settled.map(({ applied }) => applied),
       [true, true],
     )
     const month = (await store.getKey('default', 'key_a', NOON))?.month
@@ -153,7 +153,7 @@ export function ceilingConformance(storeName: string, openStore: OpenStoreUnderT
   test('a call with a standing hold is checked and counted, but holds nothing more', async (store) => {
     await addKey(store, 'a', { monthlyBudgetNanos: 1_000n, requestsPerMinute: 1 })
     await store.admit(opening('req_hold', 'a', { ...holding(1_000n), isRequest: false }))
-    const take = (requestId: string) => ask(store, requestId, 'a', { ...holding(1_000n), hasHold: true })
+    const take = (requestId: string) => ask(store, requestId, 'a', { ...holding(1_000n), isCheckOnly: true })
     assert.deepEqual([await take('req_1'), await take('req_2')], ['admitted', 'over_limit'])
     assert.equal(await store.getCall('req_1'), null)
     assert.equal((await store.getKey('default', 'key_a', NOON))?.month.heldNanos, 1_000n)
@@ -181,7 +181,7 @@ export function ceilingConformance(storeName: string, openStore: OpenStoreUnderT
     await setMode('settled')
     assert.equal(await ask(store, 'req_2', 'a', holding(1n)), 'admitted')
     await setMode('exact')
-    assert.equal(await ask(store, 'req_3', 'a', { ...holding(1n), heldCounts: false }), 'held by budget')
+    assert.equal(await ask(store, 'req_3', 'a', { ...holding(1n), countsHolds: false }), 'held by budget')
   })
 
   test('a key holds at most the rest of its own cap against the account', async (store) => {

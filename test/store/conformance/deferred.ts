@@ -47,8 +47,8 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     assert.equal((await store.getKey('default', 'key_a', NOON))?.month.heldNanos, 1_000n)
     assert.equal((await store.findDeferred(nameOf(made)))?.call.requestId, 'req_1')
 
-    assert.equal((await store.settle(closing('req_1'))).booked, true)
-    assert.equal((await store.settle(closing('req_1', { costNanos: 9n }))).booked, false)
+    assert.equal((await store.settle(closing('req_1'))).applied, true)
+    assert.equal((await store.settle(closing('req_1', { costNanos: 9n }))).applied, false)
     const month = (await store.getKey('default', 'key_a', NOON))?.month
     assert.deepEqual([month?.heldNanos, month?.spentNanos], [0n, 800n])
     assert.equal((await store.getCall('req_1'))?.state, 'settled')
@@ -82,7 +82,7 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     assert.equal(await store.deferCall(made), 'deferred')
     assert.deepEqual(await claim(store, NOON + 4_000), [made.objectId])
     assert.equal((await store.findDeferred(nameOf(made)))?.call.requestId, 'req_1')
-    assert.equal((await store.settle(closing('req_1'))).booked, true)
+    assert.equal((await store.settle(closing('req_1'))).applied, true)
     const month = (await store.getKey('default', 'key_a', NOON))?.month
     assert.deepEqual([month?.heldNanos, month?.spentNanos, month?.lostNanos], [0n, 800n, 0n])
     assert.equal(await store.findDeferred(nameOf(made)), null)
@@ -93,10 +93,10 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     await addKey(store, 'a')
     const made = await deferred(store, 'req_1')
     await store.settle({ ...NOTHING_USED, requestId: 'req_1', state: 'interrupted', atMs: NOON + 500 })
-    await store.forgetDeferred(nameOf(made))
+    await store.deleteDeferred(nameOf(made))
     assert.deepEqual(await claim(store, NOON + 4_000), [])
     assert.equal(await store.findDeferred(nameOf(made)), null)
-    assert.equal(await store.hurryDeferred('chat', made.objectId, digestOf('a')), false)
+    assert.equal(await store.makeDeferredDue('chat', made.objectId, digestOf('a')), false)
   })
 
   test('when a process ends, its open calls are interrupted and its deferred calls remain', async ({
@@ -108,7 +108,7 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     assert.equal(await store.interruptOpenCalls(NOON + 1_000), 1)
     assert.equal((await store.getCall('req_1'))?.state, 'deferred')
     assert.equal((await store.getCall('req_2'))?.state, 'interrupted')
-    assert.equal((await store.settle(closing('req_1'))).booked, true)
+    assert.equal((await store.settle(closing('req_1'))).applied, true)
   })
 
   test('a due object is claimed once until its poll or claim ends', async ({ store }) => {
@@ -120,9 +120,9 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     assert.deepEqual(await store.claimDeferred(['messages'], MOST, NOON + 4_000), [])
     const claims = await Promise.all([claim(store, NOON + 4_000), claim(store, NOON + 4_000)])
     assert.deepEqual(claims.flat(), ['resp_req_2', 'resp_req_1'])
-    assert.equal(await store.claimOne(nameOf(first), NOON + 4_000), false)
+    assert.equal(await store.claimDeferredObject(nameOf(first), NOON + 4_000), false)
     await store.postponeDeferred(nameOf(first), 10_000, NOON + 5_000)
-    assert.equal(await store.claimOne(nameOf(first), NOON + 5_000), true)
+    assert.equal(await store.claimDeferredObject(nameOf(first), NOON + 5_000), true)
     await store.postponeDeferred(nameOf(first), 10_000, NOON + 5_000)
     assert.deepEqual(await claim(store, NOON + 14_000), [])
     assert.deepEqual(await claim(store, NOON + 16_000), ['resp_req_1'])
@@ -142,7 +142,7 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     assert.deepEqual(await claim(store, after, most), ['resp_req_b2', 'resp_req_3'])
     assert.deepEqual(await claim(store, after, most), [])
     // An object moves to the front of its key's polls and is claimed when another poll has ended.
-    assert.equal(await store.hurryDeferred('chat', 'resp_req_4', digestOf('a')), true)
+    assert.equal(await store.makeDeferredDue('chat', 'resp_req_4', digestOf('a')), true)
     await store.postponeDeferred({ surface: 'chat', scope: '', objectId: 'resp_req_1' }, 0, after)
     assert.deepEqual(await claim(store, after, most), ['resp_req_4'])
   })
@@ -188,7 +188,7 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     )
     // The object remains known after it has settled.
     await store.settle(closing('req_1'))
-    await store.forgetDeferred({ surface: 'chat', scope: '', objectId: 'resp_1' })
+    await store.deleteDeferred({ surface: 'chat', scope: '', objectId: 'resp_1' })
     assert.equal(await store.countDeferred(), 0)
     assert.equal(await store.deferCall(deferral('req_2', { objectId: 'resp_1' })), 'known')
     assert.equal(await store.deferCall(deferral('req_2', { objectId: 'resp_2' })), 'deferred')
@@ -214,12 +214,12 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     store,
   }) => {
     await addKey(store, 'a')
-    const mayBe = (fileId: string) => store.mayBeResults('chat', fileId, digestOf('a'))
+    const mayBe = (fileId: string) => store.mayBeBatchResults('chat', fileId, digestOf('a'))
     await deferred(store, 'req_1')
     assert.equal(await mayBe('file-1'), false)
     await deferred(store, 'req_2', { kind: 'batch', objectId: 'batch_1' })
     assert.equal(await mayBe('file-1'), true)
-    assert.equal(await store.mayBeResults('messages', 'file-1', digestOf('a')), false)
+    assert.equal(await store.mayBeBatchResults('messages', 'file-1', digestOf('a')), false)
     const uploaded = { accountId: 'default', keyId: 'key_a', fileId: 'file-1', atMs: NOON }
     await store.storeBatchFile({ ...uploaded, models: null, bound: null })
     assert.deepEqual([await mayBe('file-1'), await mayBe('file-2')], [false, true])
@@ -235,8 +235,8 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     await store.settle(closing('req_1'))
     assert.deepEqual(await claim(store, NOON + 9_000), ['resp_req_2'])
     assert.equal(await store.countDeferred(), 1)
-    assert.equal(await store.hurryDeferred('chat', 'resp_req_1', digestOf('a')), false)
-    await store.forgetDeferred(nameOf(other))
+    assert.equal(await store.makeDeferredDue('chat', 'resp_req_1', digestOf('a')), false)
+    await store.deleteDeferred(nameOf(other))
     assert.equal(await store.countDeferred(), 0)
   })
 
@@ -271,7 +271,7 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     for (const times of [1, 2]) {
       await store.openChildren(children)
       const one = await store.settle(closing('req_1a', { costNanos: 30n, listNanos: 40n }))
-      assert.equal(one.booked, times === 1)
+      assert.equal(one.applied, times === 1)
     }
     await store.interruptOpenCalls(NOON + 1_000)
     await store.settle(

@@ -102,11 +102,11 @@ export function opening(requestId: string, keyName: string, more: Partial<CallOp
     priceVersion: 'test',
     rating: '{}',
     unratable: null,
-    heldCounts: true,
+    countsHolds: true,
     unboundedNanos: 25_000_000_000n,
-    askedBefore: false,
+    hasWaited: false,
     isRequest: true,
-    hasHold: false,
+    isCheckOnly: false,
     hasBegun: false,
     ...more,
   }
@@ -150,5 +150,5 @@ export const capped = (store: Store, name: string, monthlyBudgetNanos: bigint | 
 export async function ask(store: Store, ...args: Parameters<typeof opening>): Promise<string> {
   const admission = await store.admit(opening(...args))
   if (admission.kind === 'refused') return admission.refusal.reason
-  return admission.kind === 'held' ? `held by ${admission.by.limit}` : 'admitted'
+  return admission.kind === 'blocked' ? `held by ${admission.by.limit}` : 'admitted'
 }

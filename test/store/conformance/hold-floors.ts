@@ -104,7 +104,7 @@ export function holdFloorConformance(storeName: string, openStore: OpenStoreUnde
     assert.deepEqual(await nextHold(subject, 'a', { hold: large }), [5_001n, 6_000n])
     assert.deepEqual(await nextHold(subject, 'a', { hold: { kind: 'none' } }), [0n, 0n])
     assert.deepEqual(await nextHold(subject, 'a', { hold: { kind: 'unbounded' } }), [15_000n, 15_000n])
-    assert.deepEqual(await nextHold(subject, 'a', { heldCounts: false }), [5_000n, 6_000n])
+    assert.deepEqual(await nextHold(subject, 'a', { countsHolds: false }), [5_000n, 6_000n])
   })
 
   test('a hold floor limits concurrent calls under a cap', async (subject) => {
@@ -113,7 +113,7 @@ export function holdFloorConformance(storeName: string, openStore: OpenStoreUnde
     const asked = Array.from({ length: 8 }, (_, i) => subject.store.admit(opening(`req_burst_${i}`, 'a')))
     const kinds = (await Promise.all(asked)).map(({ kind }) => kind)
     assert.deepEqual(kinds.toSorted(), [
-      ...['admitted', 'admitted', 'admitted', 'held', 'held', 'held', 'held', 'held'],
+      ...['admitted', 'admitted', 'admitted', 'blocked', 'blocked', 'blocked', 'blocked', 'blocked'],
     ])
   })
 

@@ -56,7 +56,7 @@ export function ledgerConformance(storeName: string, openStore: OpenStoreUnderTe
   test('settling charges the cost, frees the hold and adds to the day', async (subject) => {
     await subject.store.admit(opening('req_1', 'a'))
     const settled = await subject.store.settle(closing('req_1'))
-    assert.deepEqual(settled, { balanceNanos: -800n, booked: true })
+    assert.deepEqual(settled, { balanceNanos: -800n, applied: true })
     assert.equal((await month(subject, 'key_a'))?.['held_nanos'], 0n)
     assert.equal((await month(subject, 'key_a'))?.['spent_nanos'], 800n)
     const [rollup] = await subject.rows('rollup')
@@ -74,7 +74,7 @@ export function ledgerConformance(storeName: string, openStore: OpenStoreUnderTe
     await subject.store.admit(opening('req_1', 'a'))
     await subject.store.settle(closing('req_1'))
     const again = await subject.store.settle(closing('req_1', { costNanos: 999_999n, listNanos: 999_999n }))
-    assert.deepEqual(again, { balanceNanos: -800n, booked: false })
+    assert.deepEqual(again, { balanceNanos: -800n, applied: false })
     assert.equal((await subject.store.getCall('req_1'))?.costNanos, 800n)
   })
 
@@ -185,8 +185,8 @@ export function ledgerConformance(storeName: string, openStore: OpenStoreUnderTe
   test('the late settlement of an interrupted call is charged once and removes its loss', async (subject) => {
     await subject.store.admit(opening('req_1', 'a'))
     await subject.store.interruptOpenCalls(NOON + 9_000)
-    assert.equal((await subject.store.settle(closing('req_1'))).booked, true)
-    assert.equal((await subject.store.settle(closing('req_1'))).booked, false)
+    assert.equal((await subject.store.settle(closing('req_1'))).applied, true)
+    assert.equal((await subject.store.settle(closing('req_1'))).applied, false)
     assert.equal((await subject.store.getCall('req_1'))?.state, 'settled')
     assert.equal((await month(subject, 'key_a'))?.['spent_nanos'], 800n)
     assert.equal((await month(subject, 'key_a'))?.['lost_nanos'], 0n)
@@ -198,7 +198,7 @@ export function ledgerConformance(storeName: string, openStore: OpenStoreUnderTe
     await addCredit(subject.store, 10_000n)
     await subject.store.admit(opening('req_1', 'a'))
     const closed = await subject.store.settle(closing('req_1', LOST))
-    assert.deepEqual(closed, { balanceNanos: 10_000n, booked: true })
+    assert.deepEqual(closed, { balanceNanos: 10_000n, applied: true })
     const call = await subject.store.getCall('req_1')
     assert.equal(call?.state, 'interrupted')
     assert.equal(call?.endedAtMs, NOON + 500)
@@ -237,21 +237,21 @@ export function ledgerConformance(storeName: string, openStore: OpenStoreUnderTe
     await subject.store.settle(closing('req_3', { costNanos: 700n, listNanos: 700n }))
     assert.deepEqual(await subject.store.settle(closing('req_1', LOST)), {
       balanceNanos: 10_000n,
-      booked: false,
+      applied: false,
     })
     assert.deepEqual(await subject.store.settle(closing('req_2', LOST)), {
       balanceNanos: 10_000n,
-      booked: false,
+      applied: false,
     })
     assert.equal((await month(subject, 'key_a'))?.['lost_nanos'], 2_500n)
     const again = closing('req_1', { costNanos: 300n, listNanos: 400n })
-    assert.deepEqual(await subject.store.settle(again), { balanceNanos: 9_000n, booked: true })
+    assert.deepEqual(await subject.store.settle(again), { balanceNanos: 9_000n, applied: true })
     assert.equal((await subject.store.getCall('req_1'))?.state, 'settled')
     assert.equal((await subject.store.getCall('req_1'))?.lostListNanos, 0n)
     assert.equal((await month(subject, 'key_a'))?.['lost_nanos'], 1_250n)
     assert.deepEqual(await subject.store.settle(closing('req_1', LOST)), {
       balanceNanos: 9_000n,
-      booked: false,
+      applied: false,
     })
   })
 
@@ -275,13 +275,13 @@ export function ledgerConformance(storeName: string, openStore: OpenStoreUnderTe
       subject.store.settle(closing('req_1', { costNanos: 700n })),
       subject.store.settle(closing('req_1', { costNanos: 600n })),
     ])
-    assert.deepEqual([first?.booked, second?.booked], [true, false])
+    assert.deepEqual([first?.applied, second?.applied], [true, false])
     assert.equal((await subject.store.getCall('req_1'))?.costNanos, 700n)
   })
 
   test('interrupting a call without a hold loses nothing', async (subject) => {
     await subject.store.admit(opening('req_1', 'a', { hold: { kind: 'none' } }))
-    assert.equal((await subject.store.settle(closing('req_1', LOST))).booked, true)
+    assert.equal((await subject.store.settle(closing('req_1', LOST))).applied, true)
     assert.equal((await subject.store.getCall('req_1'))?.lostListNanos, 0n)
     assert.equal((await month(subject, 'key_a'))?.['month'], '')
   })

@@ -29,7 +29,7 @@ export function admit(world: World, keyId: string, opening: CallOpening): Admiss
   const answer = judge(world, key, opening)
   if (answer.kind === 'admitted' && world.calls.has(opening.requestId)) return 'rejected'
   // A waiting call asks repeatedly; that does not count as a use of the key until the call is admitted.
-  if (answer.kind === 'admitted' || !opening.askedBefore) {
+  if (answer.kind === 'admitted' || !opening.hasWaited) {
     world.keys.set(keyId, { ...key, lastUsedAtMs: Math.max(key.lastUsedAtMs ?? 0, opening.atMs) })
   }
   if (answer.kind === 'admitted') open(world, key, opening)
@@ -78,11 +78,11 @@ function judge(world: World, key: KeyModel, opening: CallOpening): Admission {
     return refused({ reason: 'credit_exhausted' })
   }
 
-  const heldHere = opening.heldCounts ? heldNanos : 0n
-  const heldThere = opening.heldCounts ? account.heldNanos : 0n
+  const heldHere = opening.countsHolds ? heldNanos : 0n
+  const heldThere = opening.countsHolds ? account.heldNanos : 0n
   if (capNanos !== null && spentNanos + heldHere >= capNanos) {
     return {
-      kind: 'held',
+      kind: 'blocked',
       by: { limit: 'budget', budget },
       keyId: key.id,
       budgetId: budgetIdOf(world, key.id),
@@ -92,7 +92,7 @@ function judge(world: World, key: KeyModel, opening: CallOpening): Admission {
   }
   if (account.creditEnforced && account.chargedNanos + heldThere >= account.creditedNanos) {
     const held = { keyId: key.id, budgetId: budgetIdOf(world, key.id), accountId: key.accountId }
-    return { kind: 'held', by: { limit: 'credit' }, ...held, balanceNanos }
+    return { kind: 'blocked', by: { limit: 'credit' }, ...held, balanceNanos }
   }
   return admitted
 }
@@ -164,7 +164,7 @@ function holdFor(world: World, key: KeyModel, opening: CallOpening): Holds {
       holdNanos,
       holdListNanos: larger(hold.listNanos, floor?.listNanos ?? 0n),
       // Against the account, a hold counts at most the rest of the key's own cap.
-      accountHoldNanos: left !== null && opening.heldCounts ? smaller(holdNanos, left) : holdNanos,
+      accountHoldNanos: left !== null && opening.countsHolds ? smaller(holdNanos, left) : holdNanos,
     }
   }
   const account = accountOf(world, key.accountId)

@@ -88,7 +88,7 @@ export function chooseOpening(
   | 'userAgent'
   | 'priceVersion'
   | 'rating'
-  | 'heldCounts'
+  | 'countsHolds'
   | 'unboundedNanos'
 > {
   // Requests are decided a little later than they came, sometimes in the month after.
@@ -101,9 +101,9 @@ export function chooseOpening(
     models: chooseNamed(random),
     ambiguity: random.oneIn(40) ? 'The member "model" is given twice. Send it once.' : null,
     unratable: random.oneIn(30) ? chooseUnratable(random) : null,
-    askedBefore: random.oneIn(8),
+    hasWaited: random.oneIn(8),
     isRequest: true,
-    hasHold: false,
+    isCheckOnly: false,
     hasBegun: random.oneIn(20),
     socketId: null,
   }

@@ -10,7 +10,7 @@ import { accountOf, type CallModel, endOf, type KeyModel, type World } from './s
 export interface Rules {
   readonly words: string
   /** Whether holds count against limits, or only settled costs. */
-  readonly heldCounts: boolean
+  readonly countsHolds: boolean
   /** Whether calls may cost more than they held, or be settled though a crash has given their hold back. */
   readonly overruns: boolean
 }
@@ -86,7 +86,7 @@ export class Player {
   #admit(world: World, key: KeyModel | null, usedId?: string): moves.Move {
     const requestId = usedId ?? `req_${String(++this.#calls).padStart(6, '0')}`
     const keyId = key?.id ?? 'key_unknown'
-    const more = { ...choices.chooseOpening(this.#random, world, key), heldCounts: this.#rules.heldCounts }
+    const more = { ...choices.chooseOpening(this.#random, world, key), countsHolds: this.#rules.countsHolds }
     return moves.admitMove(keyId, opening(requestId, keyId, more))
   }
 

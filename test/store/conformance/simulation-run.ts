@@ -23,9 +23,9 @@ export interface MortalStore extends StoreUnderTest {
 export type OpenMortalStore = () => Promise<MortalStore>
 
 export const RULES: readonly Rules[] = [
-  { words: 'exact budgets', heldCounts: true, overruns: false },
-  { words: 'exact budgets with overruns and late settlements', heldCounts: true, overruns: true },
-  { words: 'settled budgets', heldCounts: false, overruns: true },
+  { words: 'exact budgets', countsHolds: true, overruns: false },
+  { words: 'exact budgets with overruns and late settlements', countsHolds: true, overruns: true },
+  { words: 'settled budgets', countsHolds: false, overruns: true },
 ]
 
 /** The rules of a run follow from its seed, so that the seed alone is enough to repeat the run. */
@@ -58,7 +58,7 @@ export class SimulationRun {
     this.#random = new Random(seed)
     this.#player = new Player(this.#random, rules)
     // In settled mode, calls in flight may exceed a limit together: there is no such bound.
-    this.#bound = rules.heldCounts ? new OneCallBound(rules.overruns) : null
+    this.#bound = rules.countsHolds ? new OneCallBound(rules.overruns) : null
     this.#world = createWorld(EPOCH_MS + this.#random.below(20 * 86_400_000), ACCOUNTS)
   }
 

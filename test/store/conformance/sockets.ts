@@ -71,7 +71,7 @@ export function socketConformance(storeName: string, openStore: OpenStoreUnderTe
       ...{ groupBy: [], after: null, limit: 10 },
     })
     assert.deepEqual([total.requests, total.costNanos], [3n, 2_400n])
-    const overview = await store.readOverview({ accountId: 'default', atMs: NOON, namedMax: 5 })
+    const overview = await store.readOverview({ accountId: 'default', atMs: NOON, listedMax: 5 })
     assert.equal(overview.requests, 3n)
     assert.deepEqual(
       (await rows('rollup')).map(({ model, requests }) => [model, Number(requests)]),
@@ -83,7 +83,7 @@ export function socketConformance(storeName: string, openStore: OpenStoreUnderTe
     await addKey(store, 'a')
     await store.admit(opening('req_1', 'a', { socketId: 'req_1', hold: { kind: 'none' } }))
     await store.interruptOpenCalls(NOON + 1_000)
-    assert.equal((await store.settle(closing('req_1', { ...NOTHING_USED }))).booked, true)
+    assert.equal((await store.settle(closing('req_1', { ...NOTHING_USED }))).applied, true)
     assert.deepEqual(await rows('rollup'), [])
     assert.equal((await store.getCall('req_1'))?.state, 'settled')
   })

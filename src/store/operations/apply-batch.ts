@@ -2,22 +2,22 @@ import { StoreRefused } from '../../kernel/errors.ts'
 import type { Admission, CallClosing, CallOpening, Settled } from '../../ledger/call.ts'
 import { NOTHING_USED } from '../../ledger/call-columns.ts'
 import { text } from '../rows.ts'
-import { admitCalls, readFloors } from './admission.ts'
+import { admitCalls, readHoldFloors } from './admission.ts'
 import {
-  type BatchMemory,
-  type BatchParts,
+  type BatchCache,
+  type BatchContext,
   type CallBatch,
   type CallRow,
-  REMEMBERED_MAX,
+  CACHED_MAX,
   readBatch,
 } from './batch-rows.ts'
-import { ABANDON, type Batch, inBatch, lastStep, step } from './operation.ts'
+import { ROLLBACK, type Batch, inBatch, lastStep, step } from './operation.ts'
 import { prepare } from './prepared.ts'
-import { raiseFloors, settleCalls } from './settlement.ts'
+import { raiseHoldFloors, settleCalls } from './settlement.ts'
 import { settlementEvents } from './settlement-events.ts'
 
-/** In the order of the batch. */
-interface BookedCalls {
+/** The results, in the order of the batch. */
+interface AppliedBatch {
   /** Null for a closing whose call does not exist. */
   readonly settled: readonly (Settled | null)[]
   readonly admitted: readonly Admission[]
@@ -25,7 +25,7 @@ interface BookedCalls {
 
 export type CallCommand = readonly ['admit', opening: CallOpening] | readonly ['settle', closing: CallClosing]
 
-export function batchOf(commands: readonly CallCommand[]): CallBatch {
+export function toBatch(commands: readonly CallCommand[]): CallBatch {
   const closings: CallClosing[] = []
   const openings: CallOpening[] = []
   for (const command of commands)
@@ -34,9 +34,9 @@ export function batchOf(commands: readonly CallCommand[]): CallBatch {
   return { closings, openings }
 }
 
-export function answersOf(
+export function resultsInOrder(
   commands: readonly CallCommand[],
-  { settled, admitted }: BookedCalls,
+  { settled, admitted }: AppliedBatch,
 ): readonly (Admission | Settled | null)[] {
   let settlements = 0
   let admissions = 0
@@ -45,42 +45,42 @@ export function answersOf(
   )
 }
 
-export function noCall([, { requestId }]: CallCommand): StoreRefused {
+export function unknownCall([, { requestId }]: CallCommand): StoreRefused {
   return new StoreRefused(`there is no call ${requestId} to settle`)
 }
 
 /** The node of all calls that SQLite admits. Deferred calls belong to no node. */
 export const LOCAL_NODE = 'local'
 
-/** Settlements come first, because they free parts of budgets. `fenced`: nothing was done. */
-export function* bookCalls(batch: CallBatch, parts: BatchParts): Batch<BookedCalls | 'fenced'> {
-  const rows = yield* readBatch(batch, parts)
+/** Settles before it admits, because settlements free parts of budgets. `fenced`: the batch changed nothing. */
+export function* applyBatch(batch: CallBatch, context: BatchContext): Batch<AppliedBatch | 'fenced'> {
+  const rows = yield* readBatch(batch, context)
   if (rows === null) {
-    yield ABANDON
+    yield ROLLBACK
     return 'fenced'
   }
-  const settlement = settleCalls(batch.closings, rows)
-  yield* raiseFloors(settlement.bookings, rows.money)
-  const floors = yield* readFloors(batch.openings, rows)
-  const admission = admitCalls(batch.openings, rows, floors, parts.node?.id ?? LOCAL_NODE)
-  const writes = [...rows.money.writes(), ...settlement.writes, ...admission.writes]
-  const events = settlementEvents(settlement.bookings, rows.settings)
+  const { settlements, settled, writes: settlementWrites } = settleCalls(batch.closings, rows)
+  yield* raiseHoldFloors(settlements, rows.money)
+  const holdFloors = yield* readHoldFloors(batch.openings, rows)
+  const admission = admitCalls(batch.openings, rows, holdFloors, context.node?.id ?? LOCAL_NODE)
+  const writes = [...rows.money.writes(), ...settlementWrites, ...admission.writes]
+  const events = settlementEvents(settlements, rows.settings)
   yield events.length === 0 ? lastStep(writes) : step(writes)
   if (events.length > 0) {
     for (const record of events) yield* inBatch(record())
     yield lastStep([])
   }
-  remember(admission.opened, batch.closings, parts.memory)
-  return { settled: settlement.settled, admitted: admission.admitted }
+  cacheOpenCalls(admission.opened, batch.closings, context.cache)
+  return { settled, admitted: admission.admitted }
 }
 
-function remember(
+function cacheOpenCalls(
   opened: readonly CallRow[],
   closings: readonly CallClosing[],
-  { openCalls }: BatchMemory,
+  { openCalls }: BatchCache,
 ): void {
   for (const { requestId } of closings) openCalls.delete(requestId)
-  if (openCalls.size > REMEMBERED_MAX) openCalls.clear()
+  if (openCalls.size > CACHED_MAX) openCalls.clear()
   for (const call of opened) openCalls.set(call.id, call)
 }
 
@@ -91,11 +91,11 @@ export function* interruptCalls(
   nodeId: string,
   limit: number,
   atMs: number,
-  parts: BatchParts,
+  context: BatchContext,
 ): Batch<number | 'fenced'> {
   const [open = []] = yield step([READ_OPEN([nodeId, limit])])
   const state = 'interrupted'
   const closings = open.map((row) => ({ ...NOTHING_USED, requestId: text(row, 'id'), state, atMs }) as const)
-  const booked = yield* bookCalls({ closings, openings: [] }, parts)
-  return booked === 'fenced' ? booked : open.length
+  const applied = yield* applyBatch({ closings, openings: [] }, context)
+  return applied === 'fenced' ? applied : open.length
 }
