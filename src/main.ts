@@ -190,7 +190,7 @@ async function serveFrom(
   const seen = new SeenSecrets()
   const ownUpstreams = new OwnUpstreams(upstreamSealer, seen, log)
   const names = headerNames(config.prefix, secretsIn(config), config.showBalance, seen)
-  await ownUpstreams.learn(store)
+  await ownUpstreams.load(store)
   const configured = { messages: open(config.messages), chat: open(config.chat) }
   const isSimulated = () => surroundings.simulator === true && !ownUpstreams.isUsed
   const upstreams = unlessSimulated(configured, surroundings.simulator === true, ownUpstreams)
@@ -245,7 +245,7 @@ async function serveFrom(
     pricer,
     settler,
     deferrals,
-    heldReplies: new ByteBudget(HELD_REPLIES_BYTES_MAX),
+    bufferedReplies: new ByteBudget(HELD_REPLIES_BYTES_MAX),
     isSecure: config.rewriteResultsUrl ? isSecure : null,
     injectUsage: config.injectUsage,
     onLeave: config.onLeave,

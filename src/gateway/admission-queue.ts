@@ -75,7 +75,7 @@ export class QueueEntry {
   #wake: ((turn: Turn) => void) | null = null
   #deadline: NodeJS.Timeout | null = null
   #queue: Queue | null = null
-  #over: 'timed_out' | 'left' | null = null
+  #end: 'timed_out' | 'left' | null = null
 
   constructor(all: AdmissionQueues, digest: Buffer, ticket: number) {
     this.#all = all
@@ -94,8 +94,8 @@ export class QueueEntry {
 
   /** Waits in the queue of the limit that blocks this call, until the store should be asked again. */
   async turn(blocked: Blocked): Promise<Turn> {
-    if (this.#all.closed) this.#over ??= 'timed_out'
-    if (this.#over !== null) return this.#over
+    if (this.#all.closed) this.#end ??= 'timed_out'
+    if (this.#end !== null) return this.#end
     const queue = this.#join(blocked)
     if (queue === null) return 'full'
     this.#deadline ??= setTimeout(() => this.end('timed_out'), this.#all.waitMs)
@@ -111,8 +111,8 @@ export class QueueEntry {
   }
 
   end(how: 'timed_out' | 'left'): void {
-    this.#over ??= how
-    this.wake(this.#over)
+    this.#end ??= how
+    this.wake(this.#end)
   }
 
   wake(turn: Turn): void {
@@ -129,8 +129,8 @@ export class QueueEntry {
     this.#queue = null
     const { entries, blockedKeys } = this.#all
     if (!entries.delete(this)) return
-    const noted = blockedKeys.get(this.#keyName)
-    if (noted !== undefined && --noted.calls === 0) blockedKeys.delete(this.#keyName)
+    const ofKey = blockedKeys.get(this.#keyName)
+    if (ofKey !== undefined && --ofKey.calls === 0) blockedKeys.delete(this.#keyName)
   }
 
   #join(blocked: Blocked): Queue | null {
@@ -145,13 +145,13 @@ export class QueueEntry {
       if (queue.length >= limits.callsQueuedPerLimitMax) return null
       queue.add(this)
       this.#queue = queue
-      const noted = blockedKeys.get(this.#keyName) ?? { blocked, calls: 0 }
-      if (isFirstWait) noted.calls += 1
-      blockedKeys.set(this.#keyName, noted)
+      const ofKey = blockedKeys.get(this.#keyName) ?? { blocked, calls: 0 }
+      if (isFirstWait) ofKey.calls += 1
+      blockedKeys.set(this.#keyName, ofKey)
       entries.add(this)
     }
-    const noted = blockedKeys.get(this.#keyName)
-    if (noted !== undefined) noted.blocked = blocked
+    const ofKey = blockedKeys.get(this.#keyName)
+    if (ofKey !== undefined) ofKey.blocked = blocked
     queue.blocked = blocked
     return queue
   }

@@ -39,8 +39,8 @@ export function upstreamFor(
   return own === null ? upstreams[surface] : ownUpstreams.open(accountId, surface, own)
 }
 
-/** As of admission. The account's upstream key is redacted from everything that is recorded. */
-export function upstreamUnder(
+/** The upstream that admission chose. Its key, if it is the account's, is redacted from everything that is recorded. */
+export function upstreamOfAdmission(
   call: IdentifiedCall,
   { accountId, terms }: Admission & { readonly kind: 'admitted' },
   gateway: Gateway,
@@ -86,21 +86,21 @@ export async function admit(call: PlannedCall, gateway: Gateway): Promise<AdmitR
   const overload = refuseOverload(gateway)
   if (overload !== null) return refused(overload)
   // If calls of this key are already waiting, this one queues behind them.
-  const before = plan.hold.kind === 'none' ? null : await lastBlocked(call, entry, gateway)
-  const first = before ?? (await ask(call, FIRST, gateway))
-  return await explain(
+  const blocked = plan.hold.kind === 'none' ? null : await lastBlocked(call, entry, gateway)
+  const first = blocked ?? (await requestAdmission(call, FIRST_ATTEMPT, gateway))
+  return await toAdmitResult(
     call,
-    first.kind === 'blocked' ? await askInTurn(call, entry, first, gateway) : first,
+    first.kind === 'blocked' ? await waitInQueue(call, entry, first, gateway) : first,
     gateway,
   )
 }
 
 /** Checks a call that takes over a hold or needs none. Never waits, and writes no row. */
 export async function checkCall(call: PlannedCall, gateway: Gateway): Promise<AdmitResult> {
-  return await explain(call, await ask(call, { ...FIRST, isCheckOnly: true }, gateway), gateway)
+  return await toAdmitResult(call, await requestAdmission(call, { ...FIRST_ATTEMPT, isCheckOnly: true }, gateway), gateway)
 }
 
-async function explain(call: PlannedCall, answer: TurnAnswer, gateway: Gateway): Promise<AdmitResult> {
+async function toAdmitResult(call: PlannedCall, answer: AdmissionAnswer, gateway: Gateway): Promise<AdmitResult> {
   const { exchange, plan, digest } = call
   switch (answer.kind) {
     case 'admitted':
@@ -118,14 +118,14 @@ async function explain(call: PlannedCall, answer: TurnAnswer, gateway: Gateway):
       const { unpricedModel: unpriced } = plan
       const refusal = blameEndpoint(answer.refusal, call.endpoint)
       const isForModels = refusal.reason === 'model_not_allowed' || refusal.reason === 'models_unknown'
-      const asked = {
+      const request = {
         endpoint: `${exchange.method} ${recordable(call.target.path, exchange.names)}`,
         unmeteredMember: plan.unmeteredMember,
         model: unpriced ?? plan.modelAsked,
         closestModel: unpriced === null ? null : gateway.pricer.closestModel(unpriced, gateway.clock.nowMs()),
         allowedModels: isForModels ? await allowedModelsOf(call, gateway) : [],
       }
-      return refused(explainRefusal(refusal, asked, exchange.names), answer.balanceNanos)
+      return refused(explainRefusal(refusal, request, exchange.names), answer.balanceNanos)
     }
   }
 }
@@ -158,18 +158,18 @@ async function allowedModelsOf({ digest, exchange }: Call, gateway: Gateway): Pr
 
 const CLIENT_LEFT = { kind: 'client_left' } as const
 
-type TurnAnswer =
+type AdmissionAnswer =
   | Admission
   | { readonly kind: 'client_left' }
   | { readonly kind: 'overloaded'; readonly refusal: Refusal }
 
-/** Queues in order of arrival while calls in flight hold the rest of a limit, then asks the store again. */
-async function askInTurn(
+/** Waits in the queue while calls in flight hold the rest of a limit, and requests admission again in its turn. */
+async function waitInQueue(
   call: PlannedCall,
   entry: QueueEntry,
   first: Blocked,
   gateway: Gateway,
-): Promise<TurnAnswer> {
+): Promise<AdmissionAnswer> {
   const { exchange, plan } = call
   // If the client left during the store's transaction, its close event has already fired.
   if (exchange.res.isOver) return CLIENT_LEFT
@@ -185,11 +185,11 @@ async function askInTurn(
     for (;;) {
       const turn = await entry.turn(blocked)
       if (turn === 'left') return CLIENT_LEFT
-      // Do not ask again. If budget has become free meanwhile, it belongs to the calls that wait.
+      // Do not request again: budget that has become free belongs to the calls that wait.
       if (turn === 'full') return blocked
       const refusal = refuseOverload(gateway)
       if (refusal !== null) return { kind: 'overloaded', refusal }
-      const answer = await ask(call, { ...FIRST, hasWaited: true }, gateway)
+      const answer = await requestAdmission(call, { ...FIRST_ATTEMPT, hasWaited: true }, gateway)
       admitted = answer.kind === 'admitted'
       if (answer.kind !== 'blocked' || turn === 'timed_out') return answer
       blocked = answer
@@ -225,15 +225,15 @@ function refuseOverload({ inFlight, settler }: Gateway): Refusal | null {
 
 /** Admits a call that upstream has already begun. It never queues. */
 export function admitBegun(call: PlannedCall, gateway: Gateway): Promise<Admission> {
-  return ask(call, { ...FIRST, hasBegun: true }, gateway)
+  return requestAdmission(call, { ...FIRST_ATTEMPT, hasBegun: true }, gateway)
 }
 
-type Asking = Pick<CallOpening, 'hasWaited' | 'hasBegun' | 'isCheckOnly'>
+type AttemptOptions = Pick<CallOpening, 'hasWaited' | 'hasBegun' | 'isCheckOnly'>
 
-const FIRST: Asking = { hasWaited: false, hasBegun: false, isCheckOnly: false }
+const FIRST_ATTEMPT: AttemptOptions = { hasWaited: false, hasBegun: false, isCheckOnly: false }
 
-/** Asks the database. The call belongs to the month of this attempt, not of its arrival, because it may have waited. */
-function ask(call: PlannedCall, asking: Asking, gateway: Gateway): Promise<Admission> {
+/** The call belongs to the month of this attempt, not of its arrival, because it may have waited. */
+function requestAdmission(call: PlannedCall, attempt: AttemptOptions, gateway: Gateway): Promise<Admission> {
   const { exchange, plan } = call
   const described = describeCall(call, plan.modelAsked)
   return gateway.store.admit({
@@ -250,7 +250,7 @@ function ask(call: PlannedCall, asking: Asking, gateway: Gateway): Promise<Admis
     countsHolds: gateway.budgetMode === 'exact',
     unboundedNanos: gateway.unboundedNanos,
     isRequest: plan.hold.kind !== 'none' && exchange.method !== HOLD_METHOD,
-    ...asking,
+    ...attempt,
   })
 }
 

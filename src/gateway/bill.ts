@@ -23,14 +23,14 @@ export interface CallOutcome {
   readonly bytesOut: number
   readonly times: ReplyTimes
   readonly elapsedMs: number
-  readonly stored?: Stored | null
+  readonly stored?: StoredResponse | null
 }
 
-/** A stored response whose stream was cut. `deferred`: still running, billed later. `silent`: ended without usage. */
-export type Stored =
+/** A stored response whose stream was cut. `deferred`: still running, billed later. `unstated`: ended without usage. */
+export type StoredResponse =
   | { readonly kind: 'stated'; readonly metered: Metered }
   | ({ readonly kind: 'deleted' } & HeldFigures)
-  | { readonly kind: 'deferred' | 'missing' | 'silent' }
+  | { readonly kind: 'deferred' | 'missing' | 'unstated' }
 
 type HeldFigures = Pick<CallRecord, 'holdNanos' | 'holdListNanos'>
 
@@ -60,11 +60,11 @@ export function billWithoutCost(head: ReplyHead | null): Bill {
 
 export const LOST: Bill = { ...NOTHING_BILLED, state: 'interrupted' }
 
-/** Only usage that is stated or estimated costs. Unsent calls and errors are free; a missing answer is lost. */
-export function billCall(call: BilledCall, seen: CallOutcome, billing: Billing): Bill | Promise<Bill> {
+/** Charges stated or estimated usage. Unsent calls and errors are free. Without an answer, the hold counts as lost. */
+export function billCall(call: BilledCall, observed: CallOutcome, billing: Billing): Bill | Promise<Bill> {
   const { plan } = call
-  const { stored } = seen
-  const outcome = stored?.kind === 'stated' ? { ...seen, metered: stored.metered } : seen
+  const { stored } = observed
+  const outcome = stored?.kind === 'stated' ? { ...observed, metered: stored.metered } : observed
   const { end, head, metered, bytesOut } = outcome
   if (head === null && end.kind === 'failed') {
     return end.whole && plan.hold.kind !== 'none' ? LOST : NOTHING_BILLED
@@ -73,18 +73,18 @@ export function billCall(call: BilledCall, seen: CallOutcome, billing: Billing):
   if (stored?.kind === 'deleted') return billHold(stored, head)
   if (!plan.metered || metered === null || !isSuccess(head)) return freeBill(plan, head)
   const isMedia = plan.reader === 'images' || plan.reader === 'speech'
-  if (failedAtOnce(metered, isMedia ? bytesOut : 0)) return freeBill(plan, head)
+  if (failedBeforeOutput(metered, isMedia ? bytesOut : 0)) return freeBill(plan, head)
   const charged =
     head === null
       ? metered
       : { ...metered, usage: withNewContainers(plan.withFees(metered.usage), metered, billing) }
-  const said = rateSaid(call, charged)
-  if (said !== null) {
+  const stated = rateStated(call, charged)
+  if (stated !== null) {
     if (end.kind === 'complete') learnFrom(metered, estimateInputs(call, outcome), billing.estimates)
-    return billOf(plan, head, said)
+    return billOf(plan, head, stated)
   }
-  if (plan.counts) return estimateAndBill(call, outcome, charged, billing.estimates)
-  if (plan.makes === null) return freeBill(plan, head)
+  if (plan.estimatesUsage) return estimateAndBill(call, outcome, charged, billing.estimates)
+  if (plan.deferredKind === null) return freeBill(plan, head)
   // Upstream works on an object whose id we do not know. We cannot poll for it, so its cost is lost.
   if (!isFinal(metered)) return LOST
   return statesUsage(metered)
@@ -150,11 +150,11 @@ export function withoutSecrets(bill: Bill, redact: Redact): Bill {
   }
 }
 
-/** The longest error. A longer event stream has delivered audio or an image. */
+/** An event stream longer than this is not only an error: it has delivered audio or an image. */
 const ERROR_BYTES_MAX = 16 * 1024
 
-/** Whether the reply is an error before any output. It is free, although a stream states its input first. */
-function failedAtOnce(metered: Metered, mediaBytes: number): boolean {
+/** Whether the reply failed before any output. Then it is free, although a stream states its input first. */
+function failedBeforeOutput(metered: Metered, mediaBytes: number): boolean {
   const { error, inputKnown, outputKnown, output, shown } = metered
   if (error === null || (inputKnown && outputKnown)) return false
   const hasMedia = mediaBytes > ERROR_BYTES_MAX
@@ -167,10 +167,10 @@ function isBrokenOff({ error, stage }: Metered): boolean {
 }
 
 /** The id of a stored response that was cut before it stated its usage. It can be fetched from upstream. */
-export function storedId({ plan }: AdmittedCall, observed: Metered | null, end: CallEnd): string | null {
+export function storedResponseId({ plan }: AdmittedCall, observed: Metered | null, end: CallEnd): string | null {
   if (observed === null || observed.objectId === null || observed.outputKnown) return null
   if (end.kind === 'complete' && !isBrokenOff(observed)) return null
-  if (plan.makes !== null || !plan.unseen().stored) return null
+  if (plan.deferredKind !== null || !plan.unseen().stored) return null
   return isObjectId(observed.objectId) ? observed.objectId : null
 }
 
@@ -185,7 +185,7 @@ interface RatedUsage {
 }
 
 /** Null if the usage is incomplete or implausible. */
-function rateSaid({ plan, request, admission }: BilledCall, metered: Metered): RatedUsage | null {
+function rateStated({ plan, request, admission }: BilledCall, metered: Metered): RatedUsage | null {
   const { terms } = admission
   if (!metered.inputKnown) {
     const speech = soldByCharacter(plan.modelAsked, speechRequest(request.facts))
@@ -224,7 +224,7 @@ function estimateInputs(
   return { keyId, plan, request, unseen, bytesOut, times, isDocument, elapsedMs }
 }
 
-/** The bill of a call without plausible stated usage. If upstream broke, the rest of the hold counts as lost. */
+/** The bill of a call without plausible stated usage. If upstream broke the reply, the rest of the hold is lost. */
 async function estimateAndBill(
   call: BilledCall,
   outcome: CallOutcome,
@@ -238,11 +238,11 @@ async function estimateAndBill(
     return { usage, rated: plan.rate(usage, admission.terms), estimated: true }
   }
   const isStated = metered.inputKnown && metered.outputKnown
-  const asStated = isStated ? null : await estimate(metered)
-  const silent = { ...metered, inputKnown: false, outputKnown: false, outputTokensSeen: 0 }
-  const nothing = { ...silent, usage: { ...metered.usage, parts: [], suspect: true } }
-  const isUsable = asStated !== null && isPlausible(asStated.usage, asStated.rated)
-  const bill = billOf(plan, outcome.head, isUsable ? asStated : await estimate(nothing))
+  const partlyStated = isStated ? null : await estimate(metered)
+  const unstated = { ...metered, inputKnown: false, outputKnown: false, outputTokensSeen: 0 }
+  const nothingStated = { ...unstated, usage: { ...metered.usage, parts: [], suspect: true } }
+  const isUsable = partlyStated !== null && isPlausible(partlyStated.usage, partlyStated.rated)
+  const bill = billOf(plan, outcome.head, isUsable ? partlyStated : await estimate(nothingStated))
   return { ...bill, losesRest: facts.endedAs === 'broken' }
 }
 
@@ -251,7 +251,7 @@ export function isPlausible(usage: Usage, { listNanos }: RatedCall): boolean {
   return listNanos <= PLAUSIBLE_NANOS_MAX && input + output + cacheRead + cacheWrite <= PLAUSIBLE_TOKENS_MAX
 }
 
-/** No head counts as success: the client left before upstream answered. */
+/** A missing head counts as success: the client left before upstream answered. */
 function isSuccess(head: ReplyHead | null): boolean {
   return head === null || (head.status >= 200 && head.status < 300)
 }
@@ -262,7 +262,7 @@ export function upstreamRequestId(head: ReplyHead | null): string | null {
   return firstValue(headers, 'request-id') ?? firstValue(headers, 'x-request-id') ?? null
 }
 
-const COUNTED_AS: ReadonlyMap<string, keyof TokenCounts> = new Map(
+const TOKEN_KINDS: ReadonlyMap<string, keyof TokenCounts> = new Map(
   UNITS.filter((unit) => unit.endsWith('_tokens')).map((unit) => {
     if (unit.includes('cache_read')) return [unit, 'cacheRead']
     if (unit.startsWith('cache_write')) return [unit, 'cacheWrite']
@@ -274,7 +274,7 @@ function tokenCounts(usage: Usage): TokenCounts {
   const counts = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }
   for (const { quantities } of usage.parts) {
     for (const unit in quantities) {
-      const kind = COUNTED_AS.get(unit)
+      const kind = TOKEN_KINDS.get(unit)
       if (kind !== undefined) counts[kind] += quantities[unit as Unit] ?? 0
     }
   }

@@ -40,7 +40,7 @@ export class BodyTaps {
     this.#gateway = gateway
   }
 
-  get holdJson(): boolean {
+  get bufferJson(): boolean {
     return this.#all.some((tap) => tap.beforeAnswer)
   }
 
@@ -99,7 +99,7 @@ function watchBatchFile(
     firstValue(headers, 'content-encoding'),
     new EntrySum(surface, reading.boundEntry),
   )
-  const doubtful =
+  const isContradictory =
     hasConflictingValues(headers, 'content-type') || hasConflictingValues(headers, 'content-encoding')
   const reply = new BodyPrefix(UPLOAD_REPLY_BYTES_MAX)
   return {
@@ -107,7 +107,7 @@ function watchBatchFile(
     received: (chunk) => reply.append(chunk),
     beforeAnswer: true,
     async ended(head, whole) {
-      const found = (doubtful ? null : scanner.end()) ?? NOT_A_BATCH
+      const found = (isContradictory ? null : scanner.end()) ?? NOT_A_BATCH
       if (head === null || head.status !== 200 || !whole) return
       const decoded = await reply.decoded(head.headers)
       const fileId = decoded?.whole === true ? uploadedFileId(decoded.bytes) : null
@@ -130,7 +130,7 @@ function logBodies({ exchange }: AdmittedCall, { store, bodiesBytesMax, clock }:
     const { bytes, whole } = decoded
     return {
       contentType: firstValue(headers, 'content-type') ?? null,
-      compressed: await compress(withoutSecrets(whole ? bytes : withoutEdge(bytes), names.redact)),
+      compressed: await compress(withoutSecrets(whole ? bytes : withoutEnd(bytes), names.redact)),
       lengthBytes: body.lengthBytes,
       truncated: !whole,
     }
@@ -153,10 +153,10 @@ function logBodies({ exchange }: AdmittedCall, { store, bodiesBytesMax, clock }:
 }
 
 /** Bytes to drop at the end of a truncated body. They may contain half of a secret, which redaction would miss. */
-const EDGE_BYTES = 512
+const TRUNCATED_END_BYTES = 512
 
-function withoutEdge(bytes: Buffer): Buffer {
-  return bytes.subarray(0, Math.max(0, bytes.length - EDGE_BYTES))
+function withoutEnd(bytes: Buffer): Buffer {
+  return bytes.subarray(0, Math.max(0, bytes.length - TRUNCATED_END_BYTES))
 }
 
 /** Secrets are ASCII, so Latin-1 finds and removes them whatever the bytes around them are. */

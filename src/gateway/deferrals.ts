@@ -18,35 +18,35 @@ import {
 } from '../providers/deferred-kinds.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
 import { createMeter, providerCredential, SURFACES, upstreamTarget } from '../providers/surfaces.ts'
-import { type CallOutcome, RECORDED_CHARS_MAX, type Stored, upstreamRequestId } from './bill.ts'
+import { type CallOutcome, RECORDED_CHARS_MAX, type StoredResponse, upstreamRequestId } from './bill.ts'
 import type { AdmittedCall } from './call.ts'
-import { createDeferredBills, type DeferredBillParts } from './deferred-bills.ts'
+import { createDeferredBills, type DeferredBillDependencies } from './deferred-bills.ts'
 import type { OwnUpstreams } from './own-upstreams.ts'
 import { refuseDelete } from './refusals.ts'
 import type { ReplyHead } from './reply.ts'
 
-/** How often due objects are claimed, and how many polls run at once per node, and per key or account on all nodes. */
+/** The interval of claims, and maximum concurrent polls per node, and per key and account over all nodes. */
 const POLL_MS = 1_000
 const CLAIM = { max: 100, perKeyMax: 20, perAccountMax: 50 } as const
 
-const FAILED_MS = 60_000
+const FAILED_POLL_RETRY_MS = 60_000
 /** An object that is not final after this time is abandoned. */
 const LIFETIME_MS = 30 * 24 * 60 * 60 * 1000
-const UNSHOWN_MS = 10_000
-const RESULTS_AGAIN_MS = 3_000
+const NOT_FOUND_GRACE_MS = 10_000
+const RESULTS_RETRY_MS = 3_000
 /** The object of a stream is polled after this time, unless the stream has ended. */
-const STREAM_MS = 600_000
-const SHOWN_MS = 5_000
+const STREAM_POLL_AFTER_MS = 600_000
+const SHOWN_WAIT_MS = 5_000
 const DELIVERED_MAX = 10_000
 
-export interface DeferralParts extends DeferredBillParts {
+export interface DeferralDependencies extends DeferredBillDependencies {
   readonly upstreams: Readonly<Record<Surface, Upstream | null>>
   readonly ownUpstreams: OwnUpstreams
-  readonly store: DeferredBillParts['store']
+  readonly store: DeferredBillDependencies['store']
   readonly polls: boolean
 }
 
-export type Passed = Omit<
+export type Transfer = Omit<
   Deferral,
   'surface' | 'scope' | 'objectId' | 'kind' | 'dueInMs' | 'atMs' | 'status' | 'upstreamRequestId'
 >
@@ -56,7 +56,7 @@ export type Deferred = 'deferred' | 'known' | 'no'
 
 export type Deferrals = ReturnType<typeof createDeferrals>
 
-export function createDeferrals(parts: DeferralParts) {
+export function createDeferrals(parts: DeferralDependencies) {
   const { store, upstreams, ownUpstreams, polls, clock, log } = parts
   const bills = createDeferredBills(parts)
   const stopping = new AbortController()
@@ -65,7 +65,7 @@ export function createDeferrals(parts: DeferralParts) {
   /** The output of streams that did not end their object, for objects that state no usage. */
   const delivered = new Map<string, Delivered>()
 
-  function noteDelivered(objectId: string, output: Delivered): void {
+  function recordDelivered(objectId: string, output: Delivered): void {
     if (bytesOf(output) > 0) delivered.set(objectId, output)
     const [oldest] = delivered.keys()
     if (delivered.size > DELIVERED_MAX && oldest !== undefined) delivered.delete(oldest)
@@ -93,10 +93,10 @@ export function createDeferrals(parts: DeferralParts) {
     const path = results(objectId, metered)
     if (path === null) return await bills.settleBatch(object, metered, null)
     return await bills.settleBatch(object, metered, async (take) => {
-      const outcome = await askForResults(surface, upstream, path, take)
+      const outcome = await fetchResults(surface, upstream, path, take)
       if (outcome !== 'gone') return outcome
-      await pause(RESULTS_AGAIN_MS)
-      return stopping.signal.aborted ? 'failed' : await askForResults(surface, upstream, path, take)
+      await pause(RESULTS_RETRY_MS)
+      return stopping.signal.aborted ? 'failed' : await fetchResults(surface, upstream, path, take)
     })
   }
 
@@ -110,16 +110,16 @@ export function createDeferrals(parts: DeferralParts) {
   async function poll(object: DeferredObject): Promise<void> {
     const { surface, scope, kind, objectId, call } = object
     const upstream = await upstreamOf(object)
-    if (upstream === null) return await store.postponeDeferred(object, FAILED_MS, clock.nowMs())
+    if (upstream === null) return await store.postponeDeferred(object, FAILED_POLL_RETRY_MS, clock.nowMs())
     const path = pathOf(kind, objectId)
-    const answer = await askUpstream(surface, upstream, path, DEFERRED_KINDS[kind].reader)
+    const answer = await fetchObject(surface, upstream, path, DEFERRED_KINDS[kind].reader)
     const { status, retryAfterMs, metered } = answer
     const ageMs = clock.nowMs() - call.startedAtMs
     const isEnded = metered !== null && isFinal(metered)
     if (isEnded && (await settle(object, upstream, metered).catch((error) => logFailure(object, error))))
       return
     const isMissing = status === 404
-    if ((isMissing && ageMs >= UNSHOWN_MS) || ageMs >= LIFETIME_MS) {
+    if ((isMissing && ageMs >= NOT_FOUND_GRACE_MS) || ageMs >= LIFETIME_MS) {
       // An object that a client may have deleted, on any node, costs its hold.
       const isDeleted =
         isMissing && (await wasDeleted({ surface, scope, requestId: call.requestId }, objectId))
@@ -132,14 +132,14 @@ export function createDeferrals(parts: DeferralParts) {
     const started = poll(object)
       .catch(async (error: unknown) => {
         logFailure(object, error)
-        await store.postponeDeferred(object, FAILED_MS, clock.nowMs()).catch(() => {})
+        await store.postponeDeferred(object, FAILED_POLL_RETRY_MS, clock.nowMs()).catch(() => {})
       })
       .finally(() => running.delete(started))
     running.add(started)
     return started
   }
 
-  const logTrouble = atMostEvery(WARN_INTERVAL_MS, clock, (error: unknown) =>
+  const warnStoreUnavailable = atMostEvery(WARN_INTERVAL_MS, clock, (error: unknown) =>
     log.warn({ cause: (error as Error).message }, 'deferred calls wait: the store does not answer'),
   )
 
@@ -152,14 +152,14 @@ export function createDeferrals(parts: DeferralParts) {
       return POLL_MS
     },
     onFailure(error) {
-      logTrouble(error)
+      warnStoreUnavailable(error)
       return POLL_MS
     },
     stopping: stopping.signal,
   })
 
   /** Retries until the object is recorded. If the gateway stops first, the next start interrupts the call. */
-  async function recordAtLast(deferral: Omit<Deferral, 'atMs'>): Promise<void> {
+  async function recordWithRetries(deferral: Omit<Deferral, 'atMs'>): Promise<void> {
     while (!stopping.signal.aborted) {
       await pause(POLL_MS)
       const recorded = await store.deferCall({ ...deferral, atMs: clock.nowMs() }).catch(() => null)
@@ -176,17 +176,17 @@ export function createDeferrals(parts: DeferralParts) {
     const metered = withDelivered(objectId, shown)
     const object = await store.findDeferred({ surface, scope: scopeOf(call), objectId })
     if (object === null) return
-    const isOfBatch = DEFERRED_KINDS[object.kind].results !== undefined
-    if (!isOfBatch && isFinal(metered) && statesUsage(metered)) await bills.settle(object, metered)
+    const isBatch = DEFERRED_KINDS[object.kind].results !== undefined
+    if (!isBatch && isFinal(metered) && statesUsage(metered)) await bills.settle(object, metered)
     // The reply to a HEAD, a range of the body, or a stream that the client has left does not state the usage.
-    else if (!isOfBatch && !isFinal(metered)) return
+    else if (!isBatch && !isFinal(metered)) return
     else if (await store.claimDeferredObject(object, clock.nowMs()))
-      await Promise.race([startPoll(object), pause(SHOWN_MS)])
+      await Promise.race([startPoll(object), pause(SHOWN_WAIT_MS)])
   }
 
-  async function record(call: AdmittedCall, object: MadeObject, passed: Passed, dueInMs: number) {
+  async function record(call: AdmittedCall, object: CreatedObject, transfer: Transfer, dueInMs: number) {
     if (!isObjectId(object.objectId)) return false
-    return await store.deferCall({ ...deferralOf(call, object, passed, dueInMs), atMs: clock.nowMs() }).then(
+    return await store.deferCall({ ...deferralOf(call, object, transfer, dueInMs), atMs: clock.nowMs() }).then(
       (recorded) => recorded === 'deferred',
       () => false,
     )
@@ -207,44 +207,44 @@ export function createDeferrals(parts: DeferralParts) {
     /** Responses that stream here, or whose client left before they were billed. They cannot be deleted. */
     streaming,
     /** Leaves the call open until its object states the cost. Never rejects. */
-    async defer(call: AdmittedCall, { head, metered }: CallOutcome, passed: Passed): Promise<Deferred> {
-      const kind = call.plan.makes
+    async defer(call: AdmittedCall, { head, metered }: CallOutcome, transfer: Transfer): Promise<Deferred> {
+      const kind = call.plan.deferredKind
       if (kind === null || metered === null || head === null || head.status >= 300) return 'no'
       const { objectId } = metered
       if (objectId === null || !isObjectId(objectId)) return 'no'
       const { results, pausesMs } = DEFERRED_KINDS[kind]
       // Record the object even if its cost is known, because upstream may return the same object to a repeated request.
       const isStated = results === undefined && isFinal(metered)
-      if (!isStated) noteDelivered(objectId, metered.output)
-      const deferral = deferralOf(call, { kind, objectId, head }, passed, pausesMs[0])
+      if (!isStated) recordDelivered(objectId, metered.output)
+      const deferral = deferralOf(call, { kind, objectId, head }, transfer, pausesMs[0])
       const recorded = await store.deferCall({ ...deferral, atMs: clock.nowMs() }).catch((error: unknown) => {
         if (isStated) return 'closed'
-        const about = { request: passed.requestId, object: objectId, cause: (error as Error).message }
+        const about = { request: transfer.requestId, object: objectId, cause: (error as Error).message }
         log.error(about, 'the object of a call could not be recorded; retrying')
-        const trying = recordAtLast(deferral).finally(() => running.delete(trying))
-        running.add(trying)
+        const retrying = recordWithRetries(deferral).finally(() => running.delete(retrying))
+        running.add(retrying)
         return 'deferred'
       })
       if (recorded === 'known') return 'known'
       return isStated ? 'no' : 'deferred'
     },
     /** Fetches a stored response whose stream was cut. If it still runs, it is deferred. Never rejects. */
-    async findStored(call: AdmittedCall, id: string, head: ReplyHead, passed: Passed): Promise<Stored> {
-      const stored = await askForStored(id, call.upstream)
+    async findStoredResponse(call: AdmittedCall, id: string, head: ReplyHead, transfer: Transfer): Promise<StoredResponse> {
+      const stored = await fetchStoredResponse(id, call.upstream)
       if (stored === 'missing') {
         const held = await findDeleted(call, id).catch(() => null)
         return held === null ? { kind: 'missing' } : { ...held, kind: 'deleted' }
       }
-      if (stored === 'silent') return { kind: stored }
+      if (stored === 'unstated') return { kind: stored }
       if (stored !== 'running') return { kind: 'stated', metered: stored }
       const object = { kind: 'response', objectId: id, head } as const
       const dueInMs = DEFERRED_KINDS.response.pausesMs[0]
       // If polling is off, settle the call now.
-      return { kind: polls && (await record(call, object, passed, dueInMs)) ? 'deferred' : 'silent' }
+      return { kind: polls && (await record(call, object, transfer, dueInMs)) ? 'deferred' : 'unstated' }
     },
     /** Records an object when its stream names it, for the poller. False: not recorded. Never rejects. */
-    record: (call: AdmittedCall, object: MadeObject, passed: Passed) =>
-      record(call, object, passed, STREAM_MS),
+    record: (call: AdmittedCall, object: CreatedObject, transfer: Transfer) =>
+      record(call, object, transfer, STREAM_POLL_AFTER_MS),
     /** Settles the call if the object that a client fetched is final. Never rejects. */
     shown: (call: AdmittedCall, metered: Metered) =>
       settleShown(call, metered).catch((error: Error) =>
@@ -291,17 +291,17 @@ function scopeOf({ admission }: AdmittedCall): string {
   return (admission.terms?.upstream ?? null) === null ? '' : admission.accountId
 }
 
-interface MadeObject {
+interface CreatedObject {
   readonly kind: ObjectKind
   readonly objectId: string
   readonly head: ReplyHead
 }
 
-function deferralOf(call: AdmittedCall, { head, ...object }: MadeObject, passed: Passed, dueInMs: number) {
+function deferralOf(call: AdmittedCall, { head, ...object }: CreatedObject, transfer: Transfer, dueInMs: number) {
   const id = upstreamRequestId(head)
   const upstreamId = id === null ? null : call.exchange.names.redact(id.slice(0, RECORDED_CHARS_MAX))
   const answered = { status: head.status, upstreamRequestId: upstreamId }
-  return { ...passed, ...object, ...answered, surface: call.surface, scope: scopeOf(call), dueInMs }
+  return { ...transfer, ...object, ...answered, surface: call.surface, scope: scopeOf(call), dueInMs }
 }
 
 const RESULTS_IDLE_MS = 60_000
@@ -309,7 +309,7 @@ const RESULTS_IDLE_MS = 60_000
 const STORED_ANSWER_MS = 5_000
 const STORED_TOTAL_MS = 15_000
 
-interface Question {
+interface UpstreamFetch {
   readonly surface: Surface
   readonly upstream: Upstream
   readonly path: string
@@ -326,8 +326,8 @@ interface AnswerHead {
 
 const NO_ANSWER: AnswerHead = { status: 0, retryAfterMs: null }
 
-/** Sends a GET of the gateway to the configured upstream. No key pays for it. Null if there was no complete answer. */
-async function ask({ surface, upstream, path, idleMs, totalMs, take }: Question): Promise<AnswerHead> {
+/** Sends a GET of the gateway itself, for which no key pays. Status 0: there was no complete answer. */
+async function fetchFromUpstream({ surface, upstream, path, idleMs, totalMs, take }: UpstreamFetch): Promise<AnswerHead> {
   const { url, key, pool } = upstream
   let head = NO_ANSWER
   let takeChunk: ((chunk: Buffer) => void) | null = null
@@ -366,22 +366,22 @@ async function ask({ surface, upstream, path, idleMs, totalMs, take }: Question)
   return end.kind === 'complete' ? head : NO_ANSWER
 }
 
-/** `metered` only on success. */
+/** `metered` is null unless the request succeeded. */
 type UpstreamAnswer = AnswerHead & { readonly metered: Metered | null }
 
-async function askUpstream(
+async function fetchObject(
   surface: Surface,
   upstream: Upstream,
   path: string,
   reader: UsageReader,
 ): Promise<UpstreamAnswer> {
   let meter: Meter | null = null
-  const head = await ask({
+  const head = await fetchFromUpstream({
     ...{ surface, upstream, path, idleMs: STORED_ANSWER_MS, totalMs: STORED_TOTAL_MS },
     take(contentType) {
-      const made = createMeter(reader, { status: 200, contentType })
-      meter = made
-      return (chunk) => made.write(chunk)
+      const created = createMeter(reader, { status: 200, contentType })
+      meter = created
+      return (chunk) => created.write(chunk)
     },
   })
   const metered = (meter as Meter | null)?.end(true) ?? null
@@ -391,28 +391,28 @@ async function askUpstream(
 /** Pauses before each attempt: upstream may take a moment to finish a response whose stream was cut. */
 const PAUSES_MS = [0, 250, 750, 1_500, 2_500] as const
 
-/** The usage of a stored response. `running`: not stated yet. `missing`: not found. `silent`: ended without usage. */
-async function askForStored(
+/** The usage of a stored response. `running`: not stated yet. `missing`: not found. `unstated`: ended without usage. */
+async function fetchStoredResponse(
   id: string,
   upstream: Upstream,
-): Promise<Metered | 'running' | 'missing' | 'silent'> {
+): Promise<Metered | 'running' | 'missing' | 'unstated'> {
   for (const pauseMs of PAUSES_MS) {
     if (pauseMs > 0) await sleep(pauseMs)
-    const { metered: stored } = await askUpstream('chat', upstream, pathOf('response', id), 'responses')
+    const { metered: stored } = await fetchObject('chat', upstream, pathOf('response', id), 'responses')
     if (stored === null) return 'missing'
     if (stored.inputKnown && stored.outputKnown) return stored
-    if (stored.usage.stopReason !== 'in_progress' && stored.usage.stopReason !== 'queued') return 'silent'
+    if (stored.usage.stopReason !== 'in_progress' && stored.usage.stopReason !== 'queued') return 'unstated'
   }
   return 'running'
 }
 
-async function askForResults(
+async function fetchResults(
   surface: Surface,
   upstream: Upstream,
   path: string,
   take: (chunk: Buffer) => void,
 ): Promise<'read' | 'gone' | 'failed'> {
-  const { status } = await ask({ surface, upstream, path, idleMs: RESULTS_IDLE_MS, take: () => take })
+  const { status } = await fetchFromUpstream({ surface, upstream, path, idleMs: RESULTS_IDLE_MS, take: () => take })
   if (status === 200) return 'read'
   return status === 404 ? 'gone' : 'failed'
 }

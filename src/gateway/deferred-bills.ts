@@ -28,7 +28,7 @@ import {
 import type { Estimates } from './estimates.ts'
 import type { Settler } from './settle.ts'
 
-export interface DeferredBillParts {
+export interface DeferredBillDependencies {
   readonly store: Store
   readonly settler: Settler
   readonly counts: CallCounts
@@ -41,14 +41,14 @@ export interface DeferredBillParts {
 
 type ReadResults = (take: (chunk: Buffer) => void) => Promise<'read' | 'gone' | 'failed'>
 
-const NOTHING_PASSED = { upstreamMs: null, overheadMs: 0, bytesIn: 0, bytesOut: 0 }
+const NO_TRANSFER = { upstreamMs: null, overheadMs: 0, bytesIn: 0, bytesOut: 0 }
 
-function passed({ upstreamMs, overheadMs, bytesIn, bytesOut }: CallRecord) {
+function transferOf({ upstreamMs, overheadMs, bytesIn, bytesOut }: CallRecord) {
   return { upstreamMs, overheadMs: overheadMs ?? 0, bytesIn, bytesOut }
 }
 
-/** Bills at the prices of the creating call's day. Closes each record once. False: waits for the store or results. */
-export function createDeferredBills(parts: DeferredBillParts) {
+/** Bills deferred calls at the prices of their day. Results are false while the store or upstream's results are awaited. */
+export function createDeferredBills(parts: DeferredBillDependencies) {
   const { store, settler, counts, queues, clock, log, names, estimates } = parts
 
   /** Returns false if the settlement still waits for the database. */
@@ -59,7 +59,7 @@ export function createDeferredBills(parts: DeferredBillParts) {
       requestId,
       atMs: clock.nowMs(),
       ...{ status: call.status, streamed: call.streamed, upstreamRequestId: call.upstreamRequestId },
-      ...(isParent ? passed(call) : NOTHING_PASSED),
+      ...(isParent ? transferOf(call) : NO_TRANSFER),
     }
     const onSettled = ({ applied }: Settled) => {
       queues.signalAll()
@@ -69,7 +69,7 @@ export function createDeferredBills(parts: DeferredBillParts) {
     try {
       return (await settler.settle(closing, onSettled)) !== null
     } catch (error) {
-      // The settler has saved the rejected bill. Close the object, or every poll would be rejected again for 30 days.
+      // The settler has saved the refused bill. Close the object, or every poll would be refused again for 30 days.
       if (error instanceof StoreRefused && bill !== LOST) return await close(call, requestId, LOST)
       throw error
     }
@@ -88,7 +88,7 @@ export function createDeferredBills(parts: DeferredBillParts) {
     return isClosed
   }
 
-  async function closeBy(object: DeferredObject, billOf: (hold: Omit<OpenChild, 'requestId'>) => Bill) {
+  async function closeWith(object: DeferredObject, billOf: (hold: Omit<OpenChild, 'requestId'>) => Bill) {
     const open = await store.listOpenChildren(object.call)
     const children = open.map((child) => [child.requestId, billOf(child)] as const)
     return await closeAll(object, billOf(object.call), children)
@@ -98,7 +98,7 @@ export function createDeferredBills(parts: DeferredBillParts) {
     const about = { request: object.call.requestId, object: object.objectId }
     log.warn(about, 'the object that states the cost of a call was deleted; its hold is charged')
     await store.countBatchAsRequest(object.call)
-    return await closeBy(object, billHold)
+    return await closeWith(object, billHold)
   }
 
   /** Caches the last price version: compiling one takes milliseconds. */
@@ -128,7 +128,7 @@ export function createDeferredBills(parts: DeferredBillParts) {
   ): Bill {
     const rated = rateFigures(usage, stored.context, version, stored.discount)
     if (!isPlausible(usage, rated))
-      throw new Error(`the usage that upstream states for ${call.requestId} cannot be`)
+      throw new Error(`upstream states implausible usage for ${call.requestId}`)
     return billUsage(usage, rated)
   }
 
@@ -188,12 +188,12 @@ export function createDeferredBills(parts: DeferredBillParts) {
     async giveUp(object: DeferredObject): Promise<boolean> {
       const about = { request: object.call.requestId, object: object.objectId }
       log.warn(about, 'the object of a call cannot be polled any more; its cost is lost')
-      return await closeBy(object, () => LOST)
+      return await closeWith(object, () => LOST)
     },
   }
 }
 
-/** The usage of a finished object or line that does not state it in full, by the request's size and the output shown. */
+/** Estimates usage that a finished object or line does not state, from the request's size and the output shown. */
 function estimateShown(
   { usage, inputKnown, outputKnown, outputTokensSeen, output }: Metered,
   { keyId, modelAsked, bytesIn }: CallRecord,

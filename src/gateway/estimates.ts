@@ -15,14 +15,14 @@ import { IMAGE_TOOL_MODEL } from '../providers/chat/images.ts'
 import type { UnseenWork } from '../providers/request-limits.ts'
 import type { CallPlan } from './pricer.ts'
 
-/** The weight of all earlier calls when a call is added, so that recent calls count most. */
+/** When a call is added, the weight of all earlier calls decreases by this factor, so that recent calls count most. */
 const DECAY = 0.8
 
 /** Bounds for learned values, so that a customer cannot train estimates far down. */
 const TOKENS_PER_BYTE = { least: 1 / 8, most: 1, unknown: 1 / 4 }
 const TOKENS_PER_MS = { least: 0.01, most: 0.5, unknown: 0.05 }
 
-/** Calls with fewer tokens do not teach a speed, because the time to the first token dominates. */
+/** The speed of shorter outputs is not learned, because the time to the first token dominates. */
 const SPEED_TOKENS_MIN = 16
 
 const CACHED_CALLS = 3
@@ -49,26 +49,26 @@ type Figures = ReturnType<Estimates['figuresFor']>
 
 /** Statistics of the latest complete calls on this node, in bounded memory, per key, model and tier, and per model. */
 export class Estimates {
-  readonly #learned = new Recent<Learned>()
-  readonly #cachedShares = new Recent<readonly number[]>()
-  readonly #responses = new Recent<number>()
-  readonly #containers = new Recent<number>()
+  readonly #learned = new RecentEntries<LearnedRatios>()
+  readonly #cachedShares = new RecentEntries<readonly number[]>()
+  readonly #responses = new RecentEntries<number>()
+  readonly #containers = new RecentEntries<number>()
 
   learn(call: CompleteCall): void {
     const { keyId, model, tier } = call
-    for (const name of [nameOf(keyId, model, tier), model]) {
-      const learned = this.#learned.get(name) ?? this.#learned.set(name, new Learned())
+    for (const name of [entryKey(keyId, model, tier), model]) {
+      const learned = this.#learned.get(name) ?? this.#learned.set(name, new LearnedRatios())
       learned.add(call)
     }
     if (call.inputTokens === 0) return
-    const own = nameOf(keyId, model)
+    const own = entryKey(keyId, model)
     const share = Math.min(1, call.cachedTokens / call.inputTokens)
     this.#cachedShares.set(own, [...(this.#cachedShares.get(own) ?? []).slice(1 - CACHED_CALLS), share])
   }
 
-  figuresFor(keyId: string, asked: string | null, tier: string) {
-    const model = asked ?? ''
-    const own = this.#learned.get(nameOf(keyId, model, tier))
+  figuresFor(keyId: string, modelAsked: string | null, tier: string) {
+    const model = modelAsked ?? ''
+    const own = this.#learned.get(entryKey(keyId, model, tier))
     const all = this.#learned.get(model)
     const figure = (ratio: 'output' | 'speed' | 'input', bounds: typeof TOKENS_PER_BYTE) => {
       const value = own?.[ratio].value ?? all?.[ratio].value ?? bounds.unknown
@@ -78,15 +78,15 @@ export class Estimates {
       outputTokensPerByte: figure('output', TOKENS_PER_BYTE),
       outputTokensPerMs: figure('speed', TOKENS_PER_MS),
       inputTokensPerByte: figure('input', TOKENS_PER_BYTE),
-      cachedShare: Math.min(...(this.#cachedShares.get(nameOf(keyId, model)) ?? [0])),
+      cachedShare: Math.min(...(this.#cachedShares.get(entryKey(keyId, model)) ?? [0])),
     }
   }
 
-  noteResponse(id: string, tokens: number): void {
+  recordResponse(id: string, tokens: number): void {
     this.#responses.set(id, tokens)
   }
 
-  contextOf(responseId: string): number {
+  tokensOfResponse(responseId: string): number {
     return this.#responses.get(responseId) ?? 0
   }
 
@@ -102,11 +102,11 @@ export class Estimates {
   }
 }
 
-function nameOf(keyId: string, model: string, tier = ''): string {
+function entryKey(keyId: string, model: string, tier = ''): string {
   return `${keyId}\0${model}\0${tier}`
 }
 
-class Learned {
+class LearnedRatios {
   readonly output = new Ratio()
   readonly speed = new Ratio()
   readonly input = new Ratio()
@@ -120,38 +120,38 @@ class Learned {
 }
 
 class Ratio {
-  #over = 0
-  #under = 0
+  #numerator = 0
+  #denominator = 0
 
   get value(): number | undefined {
-    return this.#under > 0 ? this.#over / this.#under : undefined
+    return this.#denominator > 0 ? this.#numerator / this.#denominator : undefined
   }
 
-  add(over: number, under: number): void {
-    if (!(over > 0 && under > 0)) return
-    this.#over = this.#over * DECAY + over
-    this.#under = this.#under * DECAY + under
+  add(numerator: number, denominator: number): void {
+    if (!(numerator > 0 && denominator > 0)) return
+    this.#numerator = this.#numerator * DECAY + numerator
+    this.#denominator = this.#denominator * DECAY + denominator
   }
 }
 
-/** The entries that were used last, in two maps: finding the oldest entry of one map took a sixth of the time of a bill. */
-class Recent<Value> {
-  #young = new Map<string, Value>()
+/** The most recently used entries, in two maps: finding the oldest entry of one map took a sixth of the time of a bill. */
+class RecentEntries<Value> {
+  #recent = new Map<string, Value>()
   #old = new Map<string, Value>()
 
   get(name: string): Value | undefined {
-    const young = this.#young.get(name)
-    if (young !== undefined) return young
+    const recent = this.#recent.get(name)
+    if (recent !== undefined) return recent
     const old = this.#old.get(name)
     return old === undefined ? undefined : this.set(name, old)
   }
 
   set(name: string, value: Value): Value {
-    if (this.#young.size >= ENTRIES_MAX / 2 && !this.#young.has(name)) {
-      this.#old = this.#young
-      this.#young = new Map()
+    if (this.#recent.size >= ENTRIES_MAX / 2 && !this.#recent.has(name)) {
+      this.#old = this.#recent
+      this.#recent = new Map()
     }
-    this.#young.set(name, value)
+    this.#recent.set(name, value)
     return value
   }
 }
@@ -180,13 +180,13 @@ export class Silence {
   #pausedMs = 0
   #longestPause = { ms: 0, endedMs: -Infinity }
 
-  see(visibleBytes: number, nowMs: number): void {
+  recordOutput(visibleBytes: number, nowMs: number): void {
     if (this.#firstMs === null) {
       this.#firstMs = nowMs
       this.#lastMs = nowMs
     }
     if (visibleBytes === this.#visibleBytes) return
-    this.#silentMs = this.until(nowMs)
+    this.#silentMs = this.silentMsAt(nowMs)
     this.#visibleBytes = visibleBytes
     this.#lastMs = nowMs
   }
@@ -218,13 +218,13 @@ export class Silence {
   timesAt(nowMs: number): ReplyTimes {
     const { ms, endedMs } = this.#longestPause
     return {
-      silentMs: this.until(nowMs),
+      silentMs: this.silentMsAt(nowMs),
       generatedMs: this.generatedMs(nowMs),
       stalledMs: Math.max(this.pausedFor(nowMs), nowMs - endedMs <= AFTER_PAUSE_MS ? ms : 0),
     }
   }
 
-  until(nowMs: number): number {
+  silentMsAt(nowMs: number): number {
     if (this.#firstMs === null) return 0
     const gapMs = (this.#pausedSinceMs ?? nowMs) - this.#lastMs
     return this.#silentMs + (this.#visibleBytes === 0 || gapMs > PAUSE_MS_MAX ? gapMs : 0)
@@ -245,7 +245,7 @@ export type EndedAs = 'whole' | 'left' | 'broken'
 
 interface EstimatedCall {
   readonly keyId: string
-  readonly plan: Pick<CallPlan, 'tokensHeld' | 'asked' | 'hold' | 'answers' | 'reader' | 'modelAsked'>
+  readonly plan: Pick<CallPlan, 'holdTokens' | 'requested' | 'hold' | 'answers' | 'reader' | 'modelAsked'>
   readonly request: CountableInput
   readonly endedAs: EndedAs
   readonly unseen: UnseenWork
@@ -259,7 +259,7 @@ interface EstimatedCall {
 /** Chats stream audio as base64, 4 bytes for 3. */
 const CHAT_AUDIO_BYTES_PER_MS = (PCM_BYTES_PER_MS * 4) / 3
 
-/** Longer event streams have delivered part of an image. */
+/** An event stream longer than this has delivered part of an image. */
 const IMAGE_BYTES_MIN = 1024
 
 export async function estimateUsage(
@@ -271,21 +271,21 @@ export async function estimateUsage(
   const own = usage.parts.find(({ model }) => model === null)
   const others = usage.parts.filter((part) => part !== own)
   const part: UsagePart = own ?? { model: null, quantities: {}, promptTokens: 0 }
-  const { asked } = call.plan
+  const { requested } = call.plan
   // Before the end of a reply, upstream only echoes the requested tier.
   const serviceTier =
-    usage.serviceTier === 'auto' ? asked.serviceTier : (usage.serviceTier ?? asked.serviceTier)
-  const figures = estimates.figuresFor(call.keyId, call.plan.modelAsked, tierNamed(serviceTier))
+    usage.serviceTier === 'auto' ? requested.serviceTier : (usage.serviceTier ?? requested.serviceTier)
+  const figures = estimates.figuresFor(call.keyId, call.plan.modelAsked, tierKey(serviceTier))
   const input = metered.inputKnown ? null : await estimateInput(metered, call, figures, estimates)
   const output = metered.outputKnown ? {} : await estimateOutput(metered, call, figures)
-  const drawn = metered.outputKnown ? [] : drawnImages(metered, call)
+  const images = metered.outputKnown ? [] : imageParts(metered, call)
   const quantities = { ...unitsOfKnownSides(part.quantities, metered), ...input, ...output }
   const promptTokens = input === null ? part.promptTokens : sum(input)
   return {
     ...usage,
     serviceTier,
-    speed: usage.speed ?? asked.speed,
-    parts: [{ ...part, quantities, promptTokens }, ...others, ...drawn],
+    speed: usage.speed ?? requested.speed,
+    parts: [{ ...part, quantities, promptTokens }, ...others, ...images],
   }
 }
 
@@ -309,7 +309,7 @@ async function estimateInput(
   estimates: Estimates,
 ): Promise<Quantities> {
   const { request, plan } = call
-  const { contextWindow } = plan.tokensHeld(usage.modelServed)
+  const { contextWindow } = plan.holdTokens(usage.modelServed)
   if (call.plan.reader === 'transcription') {
     // A file transcribed in chunks may exceed the context window, and its hold is unbounded.
     const tokensMax = plan.hold.kind === 'unbounded' ? null : contextWindow
@@ -321,14 +321,14 @@ async function estimateInput(
   }
   if (request.formType !== null) return {}
   const bytes = call.unseen.context ? textBytes(request) : request.lengthBytes
-  const continued = call.unseen.continues === null ? 0 : estimates.contextOf(call.unseen.continues)
+  const continued = call.unseen.continues === null ? 0 : estimates.tokensOfResponse(call.unseen.continues)
   const carried = Math.ceil(bytes * inputTokensPerByte) + continued
   const tokens = Math.min(carried, contextWindow ?? carried)
   const cached = Math.floor(tokens * cachedShare)
   return { input_tokens: tokens - cached, ...(cached > 0 ? { cache_read_tokens: cached } : {}) }
 }
 
-/** A run without blanks that is too long for text: an image, audio or a document in base64. */
+/** Characters without a blank for longer than in any text: an image, audio or a document in base64. */
 const MEDIA_RUN = /[A-Za-z0-9+/_-]{1024,}/g
 const SEARCHED_BYTES_MAX = 16 * 1024 * 1024
 
@@ -352,7 +352,7 @@ async function estimateOutput(metered: Metered, call: EstimatedCall, figures: Fi
   }
   if (reader === 'transcription' && isSoldByDuration(call.plan.modelAsked)) return {}
   if (reader === 'images') return { image_output_tokens: unseen.imageTokens() * imagesMade(call) }
-  const held = plan.tokensHeld(metered.usage.modelServed)
+  const held = plan.holdTokens(metered.usage.modelServed)
   // An unreadable request may have turned usage reporting off, and an unreadable reply proves nothing.
   const isUnreadable = unseen.request || metered.fault === 'unreadable'
   if (isUnreadable && endedAs === 'whole' && held.output !== null) return { output_tokens: held.output }
@@ -383,13 +383,13 @@ function imagesMade({ endedAs, isDocument, unseen, bytesOut }: EstimatedCall): n
 }
 
 /** The images that a tool has begun. Upstream completes them, and charges the tool's model. */
-function drawnImages({ imagesBegun }: Metered, { unseen }: EstimatedCall): readonly UsagePart[] {
+function imageParts({ imagesBegun }: Metered, { unseen }: EstimatedCall): readonly UsagePart[] {
   if (imagesBegun === 0) return []
   const quantities = { image_output_tokens: imagesBegun * unseen.imageTokens() }
   return [{ model: IMAGE_TOOL_MODEL, quantities, promptTokens: 0 }]
 }
 
-function tierNamed(serviceTier: string | null): string {
+function tierKey(serviceTier: string | null): string {
   return serviceTier === null || /^(?:auto|default|standard)$/.test(serviceTier) ? '' : serviceTier
 }
 
@@ -403,7 +403,7 @@ export function learnFrom(
   if (own === undefined || !metered.inputKnown || !metered.outputKnown || usage.suspect) return
   const { quantities, promptTokens } = own
   const outputTokens = quantities.output_tokens ?? 0
-  if (objectId !== null) estimates.noteResponse(objectId, promptTokens + outputTokens)
+  if (objectId !== null) estimates.recordResponse(objectId, promptTokens + outputTokens)
   if (call.plan.modelAsked === null) return
   const reasons = call.unseen.reasoning || metered.shown.reasons
   // If a model may have reasoned without stating how much, the number of visible tokens is unknown.
@@ -411,7 +411,7 @@ export function learnFrom(
   estimates.learn({
     keyId: call.keyId,
     model: call.plan.modelAsked,
-    tier: tierNamed(usage.serviceTier),
+    tier: tierKey(usage.serviceTier),
     outputTokens,
     visibleTokens: reasoned === null ? null : Math.max(0, outputTokens - reasoned),
     visibleBytes: output.text + output.tool + output.thinking,

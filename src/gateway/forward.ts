@@ -17,10 +17,10 @@ import {
 } from '../providers/surfaces.ts'
 import type { AdmittedCall } from './call.ts'
 import type { Gateway, OnLeave } from './gateway.ts'
-import { TakenBytes } from './key-shares.ts'
-import { type PreparedBody, prepareBody, showsBatches, toUpstreamHeaders } from './permitted-changes.ts'
+import { ReservedBytes } from './key-shares.ts'
+import { type PreparedBody, prepareBody, returnsBatches, toUpstreamHeaders } from './permitted-changes.ts'
 import type { CallPlan } from './pricer.ts'
-import { deny, explainFailure, refuseRequest, refuseUnconfigured } from './refusals.ts'
+import { sendRefusal, explainFailure, refuseRequest, refuseUnconfigured } from './refusals.ts'
 import { Reply } from './reply.ts'
 import type { SentCall } from './sent-call.ts'
 
@@ -36,25 +36,25 @@ export async function forward(sent: SentCall, gateway: Gateway): Promise<CallEnd
   const settings = { injectUsage: gateway.injectUsage, times, onChunk }
   const prepared = prepareBody(exchange, read.body, read.facts, endpoint, settings)
   const plainReply =
-    prepared.usageAdded || (gateway.isSecure !== null && showsBatches(endpoint?.template ?? ''))
+    prepared.usageAdded || (gateway.isSecure !== null && returnsBatches(endpoint?.template ?? ''))
   gateway.reached('before_send')
   const upstreamCall = sendUpstream(
     call,
     upstream,
     { ...prepared, plainReply, idempotencyPrefix: idempotencyPrefix(call) },
-    exchange.res.maySwitch ? withoutKeys(exchange, reply) : reply,
+    exchange.res.maySwitch ? withoutProviderKey(exchange, reply) : reply,
   )
   reply.attach(upstreamCall, prepared.usageAdded)
-  leaveWithClient(call, upstreamCall, reply, gateway.onLeave)
+  cancelWhenClientLeaves(call, upstreamCall, reply, gateway.onLeave)
   const end = await upstreamCall.ended
   // Destroy a body that upstream did not read to its end, or the client would wait forever to send the rest.
   if (prepared.content instanceof Readable) prepared.content.destroy()
   return end
 }
 
-export type LeftReply = Pick<Reply, 'isError' | 'isStreamed' | 'isNearlyDone' | 'shown'>
+export type AbandonedReply = Pick<Reply, 'isError' | 'isStreamed' | 'isNearlyDone' | 'shown'>
 
-function leaveWithClient(
+function cancelWhenClientLeaves(
   { exchange, plan }: AdmittedCall,
   upstreamCall: UpstreamCall,
   reply: Reply,
@@ -71,36 +71,36 @@ function leaveWithClient(
   })
 }
 
-/** How long to read a reply after its client has left; 0 cancels the call, which does not undo work. */
-export function readOnMs(reply: LeftReply, plan: CallPlan, onLeave: OnLeave): number {
+/** How long to read a reply after its client has left. 0: cancel the call. */
+export function readOnMs(reply: AbandonedReply, plan: CallPlan, onLeave: OnLeave): number {
   // Free calls and errors cost nothing, so the rest of the reply is not needed.
   if (!plan.metered || reply.isError) return 0
   // Once the reply has named the created object, upstream can be polled for it.
-  if (plan.makes !== null) return (reply.shown.objectId ?? null) === null ? limits.finishMs : limits.readOnMs
+  if (plan.deferredKind !== null) return (reply.shown.objectId ?? null) === null ? limits.finishMs : limits.readOnMs
   if (onLeave === 'finish' || isUsageUnknown(reply, plan.unseen())) return limits.finishMs
   return reply.isNearlyDone ? limits.readOnMs : 0
 }
 
-/** Only tools that the reply shows count: declared tools may never run. */
-function isUsageUnknown({ shown }: LeftReply, unseen: UnseenWork): boolean {
+/** Counts only tools that the reply shows, because declared tools may never run. */
+function isUsageUnknown({ shown }: AbandonedReply, unseen: UnseenWork): boolean {
   return unseen.media || shown.toolsRan || (unseen.context && !shown.inputKnown)
 }
 
 /** A handshake's answer must not reveal the provider's key. */
-function withoutKeys({ headers }: Exchange, reply: Reply): ReplyReceiver {
+function withoutProviderKey({ headers }: Exchange, reply: Reply): ReplyReceiver {
   return {
     head: (head) => reply.head({ ...head, headers: protocolsForClient(head.headers, headers) }),
     data: (chunk) => reply.data(chunk),
   }
 }
 
-interface Sendable {
+interface ProxiedRequest {
   readonly exchange: Exchange
   readonly target: Target
   readonly surface: Surface
 }
 
-type Sent = PreparedBody & { readonly plainReply: boolean; readonly idempotencyPrefix: string }
+type PreparedRequest = PreparedBody & { readonly plainReply: boolean; readonly idempotencyPrefix: string }
 
 /** The prefix that keeps the `Idempotency-Key`s of accounts on one credential apart. */
 function idempotencyPrefix({ admission: { accountId, hasOthers, terms } }: AdmittedCall): string {
@@ -108,9 +108,9 @@ function idempotencyPrefix({ admission: { accountId, hasOthers, terms } }: Admit
 }
 
 function sendUpstream(
-  { exchange, target, surface }: Sendable,
+  { exchange, target, surface }: ProxiedRequest,
   { pool, url, key }: Upstream,
-  prepared: Sent | null,
+  prepared: PreparedRequest | null,
   receiver: ReplyReceiver,
 ): UpstreamCall {
   const { method, headers, names, res } = exchange
@@ -140,18 +140,18 @@ function sendUpstream(
   )
 }
 
-const NOT_METERED = { reader: null, shows: null, origin: null, balanceNanos: null } as const
+const NOT_METERED = { reader: null, objectReader: null, origin: null, balanceNanos: null } as const
 
 /** Forwards a CORS preflight. It has no credential and no body and is not a call: nothing is held or recorded. */
 export async function passPreflight(
-  preflight: Sendable,
-  { clock, inFlight, heldReplies, upstreams, counts }: Gateway,
+  preflight: ProxiedRequest,
+  { clock, inFlight, bufferedReplies, upstreams, counts }: Gateway,
 ): Promise<void> {
   const { exchange, surface } = preflight
   const upstream = upstreams[surface]
   if (upstream === null) return refuseRequest(exchange, surface, refuseUnconfigured(surface), counts)
   if (inFlight.preflights >= limits.preflightsInFlightMax) {
-    return deny(
+    return sendRefusal(
       exchange,
       surface,
       refuse('no_memory', 'Too many CORS preflights are in flight. Retry in a second.'),
@@ -160,7 +160,7 @@ export async function passPreflight(
   const sentMs = clock.monotonicMs()
   const reply = new Reply(exchange, {
     ...NOT_METERED,
-    ...{ holdJson: false, memory: new TakenBytes(heldReplies, ''), onChunk() {}, onObject: null },
+    ...{ bufferJson: false, memory: new ReservedBytes(bufferedReplies, ''), onChunk() {}, onObject: null },
     nowMs: () => clock.monotonicMs(),
     upstreamMs: () => Math.round(clock.monotonicMs() - sentMs),
   })
@@ -174,5 +174,5 @@ export async function passPreflight(
   inFlight.preflights -= 1
   if (end.kind === 'complete') reply.finish(null, end.trailers)
   else if (end.kind === 'cut') reply.cut()
-  else if (end.kind === 'failed') deny(exchange, surface, explainFailure(end))
+  else if (end.kind === 'failed') sendRefusal(exchange, surface, explainFailure(end))
 }

@@ -52,7 +52,7 @@ export interface Gateway {
   readonly pricer: Pricer
   readonly settler: Settler
   readonly deferrals: Deferrals
-  readonly heldReplies: ByteBudget
+  readonly bufferedReplies: ByteBudget
   /** Whether the client uses TLS, for URLs that are rewritten to this gateway; null if none are. */
   readonly isSecure: ((exchange: Exchange) => boolean) | null
   readonly injectUsage: boolean

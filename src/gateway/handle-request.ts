@@ -5,7 +5,7 @@ import { type Refusal, refuse } from '../kernel/errors.ts'
 import type { Credential } from '../keys/credential.ts'
 import { chooseSurface, findEndpoint, listsStored } from '../providers/find-endpoint.ts'
 import { type Audience, carriesCredential, shapeError } from '../providers/surfaces.ts'
-import { admit, findBatchFile, planCall, upstreamFor, upstreamUnder } from './admit.ts'
+import { admit, findBatchFile, planCall, upstreamFor, upstreamOfAdmission } from './admit.ts'
 import type { AdmittedCall, Call } from './call.ts'
 import { findCaller } from './find-caller.ts'
 import { forward, passPreflight } from './forward.ts'
@@ -165,7 +165,7 @@ async function serveCall(routed: Call, share: KeyShare | null, gateway: Gateway)
       gateway.reached('admitted')
 
       // forward, observe, settle, answer; after an accepted handshake the same for each turn
-      const admitted = { ...call, admission, ...upstreamUnder(call, admission, gateway) }
+      const admitted = { ...call, admission, ...upstreamOfAdmission(call, admission, gateway) }
       const switched = await runAdmittedCall(admitted, gateway)
       if (switched !== null) await serveSocket(admitted, switched, turns, gateway)
     } finally {
@@ -182,7 +182,7 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<Sw
   try {
     // forward, and observe the reply as it passes
     const end = await forward(sent, gateway)
-    sent.ended(end)
+    sent.recordEnd(end)
     if (end.kind === 'switched') {
       await sent.settleHandshake(end)
       return end
@@ -191,7 +191,7 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<Sw
 
     // settle, or leave the hold where the cost comes later
     const settled = await sent.settle(outcome)
-    await sent.settleEarlier(outcome)
+    await sent.settleEarlierCalls(outcome)
 
     // answer
     sent.answer(end, settled)
@@ -200,7 +200,7 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<Sw
     await sent.fail(defect)
     throw defect
   } finally {
-    sent.over()
+    sent.finish()
   }
 }
 

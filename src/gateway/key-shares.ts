@@ -18,7 +18,7 @@ export interface KeyShare {
 
 const DONE = Promise.resolve()
 
-/** The keys with calls in flight, including unknown and revoked keys that the database has not rejected yet. */
+/** The keys with calls in flight. An unknown or revoked key is among them until the database has rejected it. */
 export class KeyShares {
   readonly callsMax: number
   readonly #shares = new Map<string, KeyShare>()
@@ -38,7 +38,7 @@ export class KeyShares {
     return share
   }
 
-  enterInAnyCase(digest: Buffer): KeyShare {
+  enterUnlimited(digest: Buffer): KeyShare {
     const share = this.#shareOf(digest)
     share.calls += 1
     return share
@@ -63,35 +63,35 @@ export class KeyShares {
 export class ByteBudget {
   readonly #bytesMax: number
   readonly #byKey = new Map<string, number>()
-  #takenBytes = 0
+  #reservedBytes = 0
 
   constructor(bytesMax: number) {
     this.#bytesMax = bytesMax
   }
 
-  get takenBytes(): number {
-    return this.#takenBytes
+  get reservedBytes(): number {
+    return this.#reservedBytes
   }
 
-  tryTake(bytes: number, keyName: string, isSmall = false): boolean {
+  tryReserve(bytes: number, keyName: string, isSmall = false): boolean {
     const ownBytes = (this.#byKey.get(keyName) ?? 0) + bytes
-    const freeBytes = this.#bytesMax - this.#takenBytes - bytes + ownBytes
+    const freeBytes = this.#bytesMax - this.#reservedBytes - bytes + ownBytes
     const leastBytes = isSmall ? SMALL_BODIES_BYTES_MIN : 0
     if (ownBytes > Math.max(freeBytes * BODIES_PART_PER_KEY_MAX, leastBytes)) return false
-    this.#takenBytes += bytes
+    this.#reservedBytes += bytes
     this.#byKey.set(keyName, ownBytes)
     return true
   }
 
-  giveBack(bytes: number, keyName: string): void {
-    this.#takenBytes -= bytes
+  release(bytes: number, keyName: string): void {
+    this.#reservedBytes -= bytes
     const ownBytes = (this.#byKey.get(keyName) ?? 0) - bytes
     if (ownBytes > 0) this.#byKey.set(keyName, ownBytes)
     else this.#byKey.delete(keyName)
   }
 }
 
-export class TakenBytes {
+export class ReservedBytes {
   readonly #budget: ByteBudget
   readonly #keyName: string
   bytes = 0
@@ -101,14 +101,14 @@ export class TakenBytes {
     this.#keyName = keyName
   }
 
-  tryTake(bytes: number, isSmall = false): boolean {
-    const isTaken = this.#budget.tryTake(bytes, this.#keyName, isSmall)
-    if (isTaken) this.bytes += bytes
-    return isTaken
+  tryReserve(bytes: number, isSmall = false): boolean {
+    const isReserved = this.#budget.tryReserve(bytes, this.#keyName, isSmall)
+    if (isReserved) this.bytes += bytes
+    return isReserved
   }
 
-  giveBack(bytes = this.bytes): void {
-    if (bytes > 0) this.#budget.giveBack(bytes, this.#keyName)
+  release(bytes = this.bytes): void {
+    if (bytes > 0) this.#budget.release(bytes, this.#keyName)
     this.bytes -= bytes
   }
 }
@@ -124,13 +124,13 @@ export class DecodingTurns {
   }
 
   /** Runs the work when its turn comes. Null if the client has left by then; the work is not started. */
-  take<T>(share: KeyShare, exchange: Exchange, work: () => Promise<T>): Promise<T | null> {
-    const turn = share.decoding.then(() => this.#take(exchange, work))
+  run<T>(share: KeyShare, exchange: Exchange, work: () => Promise<T>): Promise<T | null> {
+    const turn = share.decoding.then(() => this.#run(exchange, work))
     share.decoding = turn.catch(() => {})
     return turn
   }
 
-  async #take<T>(exchange: Exchange, work: () => Promise<T>): Promise<T | null> {
+  async #run<T>(exchange: Exchange, work: () => Promise<T>): Promise<T | null> {
     if (this.running < this.#max) this.running += 1
     else await new Promise<void>((resolve) => this.#waiting.push(resolve))
     try {
@@ -152,9 +152,9 @@ export class BackgroundQueue {
     return this.#reserved
   }
 
-  /** Reserves a place in the queue. If it returns true, the call must call `add` when it is over. */
-  reserve(most: number): boolean {
-    if (this.#reserved >= most) return false
+  /** Reserves a position in the queue. If it returns true, the call must call `add` when it is over. */
+  reserve(max: number): boolean {
+    if (this.#reserved >= max) return false
     this.#reserved += 1
     return true
   }

@@ -35,7 +35,7 @@ export class OwnUpstreams {
     return this.#isUsed
   }
 
-  async learn(store: OwnUpstreamStore): Promise<void> {
+  async load(store: OwnUpstreamStore): Promise<void> {
     // Most installations have none: SQLite then need not start a thread for long reads.
     this.#isUsed = await store.hasOwnUpstreams()
     if (!this.#isUsed) return
@@ -81,13 +81,13 @@ export class OwnUpstreams {
     if (known !== undefined) return known
     const { pool } = openUpstream({ url: new URL(url), key: null }, this.#log)
     this.#pools.set(url, pool)
-    if (this.#pools.size > this.#poolsMax) this.#closeOne(url)
+    if (this.#pools.size > this.#poolsMax) this.#closeIdlePool(url)
     return pool
   }
 
-  #closeOne(but: string): void {
+  #closeIdlePool(except: string): void {
     for (const [url, pool] of this.#pools) {
-      if (url === but || pool.connections.busy > 0) continue
+      if (url === except || pool.connections.busy > 0) continue
       pool.destroy()
       this.#pools.delete(url)
       return
@@ -127,6 +127,6 @@ export function upstreamKeys(
     seal(key: string, ...of: Parameters<typeof upstreamKeyRecord>) {
       return sealer.seal(new Secret(key), upstreamKeyRecord(...of)).toString('base64')
     },
-    changed: () => own.learn(store),
+    changed: () => own.load(store),
   }
 }

@@ -19,13 +19,13 @@ import type { Endpoint } from '../providers/endpoint.ts'
 import { CLIENT_ACCOUNT_HEADERS, CREDENTIAL_HEADERS, READERS } from '../providers/surfaces.ts'
 import type { RequestBody } from './read.ts'
 
-/** Headers that describe the path of a request. They are removed: upstream sees the gateway as its client. */
+/** Headers that proxies add. They are removed, because the gateway is upstream's client. */
 const PATH_TRACES = /^(?:x-forwarded-.*|forwarded|via|x-real-ip|cf-connecting-ip)$/
 
 /** Headers that make some servers use another method than the one that was checked. */
 const METHOD_OVERRIDES = /^x-(?:http-method(?:-override)?|method-override)$/
 
-interface UpstreamHeaders {
+interface UpstreamHeaderOptions {
   readonly credential: readonly [name: string, value: string] | null
   readonly ownPrefix: string
   /** The body was changed, so headers that depend on its exact bytes would be wrong. */
@@ -39,8 +39,8 @@ interface UpstreamHeaders {
 
 interface RequestLine {
   readonly lower: string
-  /** Whether the line is removed for its name alone. The first credential is replaced by the provider's. */
-  readonly fate: 'goes' | 'stays' | 'credential' | 'protocols'
+  /** What the name alone decides. The first `credential` line is replaced by the provider's credential. */
+  readonly fate: 'forward' | 'drop' | 'credential' | 'protocols'
 }
 
 const requestLines = new NameMemo((lower): RequestLine => ({ lower, fate: requestFate(lower) }))
@@ -49,15 +49,15 @@ function requestFate(lower: string): RequestLine['fate'] {
   if (CREDENTIAL_HEADERS.has(lower)) return 'credential'
   if (lower === 'sec-websocket-protocol') return 'protocols'
   // Framing is rewritten for the hop, and the gateway itself answered `expect`.
-  if (lower === 'host' || lower === 'content-length' || lower === 'expect') return 'stays'
+  if (lower === 'host' || lower === 'content-length' || lower === 'expect') return 'drop'
   // Frames are read as they pass, so they must not be compressed.
-  if (lower === 'sec-websocket-extensions') return 'stays'
-  if (PATH_TRACES.test(lower) || METHOD_OVERRIDES.test(lower)) return 'stays'
-  return CLIENT_ACCOUNT_HEADERS.has(lower) || isHopByHop(lower) ? 'stays' : 'goes'
+  if (lower === 'sec-websocket-extensions') return 'drop'
+  if (PATH_TRACES.test(lower) || METHOD_OVERRIDES.test(lower)) return 'drop'
+  return CLIENT_ACCOUNT_HEADERS.has(lower) || isHopByHop(lower) ? 'drop' : 'forward'
 }
 
-/** The case, order and duplicates of headers stay, and so does the position of the credential. */
-export function toUpstreamHeaders(headers: RawHeaders, upstream: UpstreamHeaders): string[] {
+/** Preserves the case, order and duplicates of headers, and the position of the credential. */
+export function toUpstreamHeaders(headers: RawHeaders, upstream: UpstreamHeaderOptions): string[] {
   const { ownPrefix, bodyEdited } = upstream
   let plainReply = upstream.plainReply
   const nominated = nominatedIn(headers)
@@ -66,7 +66,7 @@ export function toUpstreamHeaders(headers: RawHeaders, upstream: UpstreamHeaders
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i] ?? ''
     const { lower, fate } = requestLines.get(name)
-    if (fate === 'goes') {
+    if (fate === 'forward') {
       const value = headers[i + 1] ?? ''
       if (lower.startsWith(ownPrefix) || nominated.has(lower)) continue
       if (bodyEdited && isOutdated(lower, value)) continue
@@ -87,7 +87,7 @@ export function toUpstreamHeaders(headers: RawHeaders, upstream: UpstreamHeaders
   return out
 }
 
-interface ReplyFraming {
+interface ReplyHeaderOptions {
   /** Whether the client uses HTTP/1.1 and the reply has a body. Only then are chunked coding and trailers possible. */
   readonly chunkable: boolean
   readonly ownPrefix: string
@@ -95,19 +95,19 @@ interface ReplyFraming {
 
 interface ReplyLine {
   readonly lower: string
-  /** Whether the line is removed for its name alone. A framing line is, unless the reply is chunked. */
-  readonly fate: 'goes' | 'stays' | 'frames'
+  /** What the name alone decides. `framing` lines are dropped, unless the reply is chunked. */
+  readonly fate: 'forward' | 'drop' | 'framing'
 }
 
 const replyLines = new NameMemo((lower): ReplyLine => ({ lower, fate: replyFate(lower) }))
 
 function replyFate(lower: string): ReplyLine['fate'] {
-  if (lower === 'transfer-encoding' || lower === 'trailer') return 'frames'
-  return isHopByHop(lower) ? 'stays' : 'goes'
+  if (lower === 'transfer-encoding' || lower === 'trailer') return 'framing'
+  return isHopByHop(lower) ? 'drop' : 'forward'
 }
 
-/** Case, order and duplicates stay; hop-by-hop lines and lines with our prefix are removed. */
-export function toReplyHeaders(headers: RawHeaders, framing: ReplyFraming): string[] {
+/** Preserves case, order and duplicates. Hop-by-hop lines and lines with our prefix are removed. */
+export function toReplyHeaders(headers: RawHeaders, framing: ReplyHeaderOptions): string[] {
   const { chunkable, ownPrefix } = framing
   const nominated = nominatedIn(headers)
   const chunked = chunkable && !hasHeader(headers, 'content-length')
@@ -115,19 +115,19 @@ export function toReplyHeaders(headers: RawHeaders, framing: ReplyFraming): stri
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i] ?? ''
     const { lower, fate } = replyLines.get(name)
-    const goes =
-      fate === 'goes' ? !lower.startsWith(ownPrefix) && !nominated.has(lower) : fate === 'frames' && chunked
-    if (!goes) continue
+    const isForwarded =
+      fate === 'forward' ? !lower.startsWith(ownPrefix) && !nominated.has(lower) : fate === 'framing' && chunked
+    if (!isForwarded) continue
     const value = headers[i + 1] ?? ''
     const isLastCoding = lower === 'transfer-encoding' && !hasHeader(headers.slice(i + 2), lower)
-    const sent = isLastCoding ? codingSent(value) : value
+    const sent = isLastCoding ? codingForClient(value) : value
     if (sent !== null) out.push(name, sent)
   }
   return out
 }
 
 /** A body that upstream delimits by closing the connection is re-sent chunked, so `chunked` becomes its last coding. */
-function codingSent(value: string): string | null {
+function codingForClient(value: string): string | null {
   if (/\bchunked\s*$/i.test(value)) return value
   return /^\s*identity\s*$/i.test(value) ? null : `${value}, chunked`
 }
@@ -141,19 +141,19 @@ export function isOutdated(name: string, value: string): boolean {
 }
 
 export function withoutOutdated(headers: RawHeaders): string[] {
-  return linesThat(headers, (name, value) => !isOutdated(name, value))
+  return filterLines(headers, (name, value) => !isOutdated(name, value))
 }
 
-export function withoutOurs(headers: RawHeaders, prefix: string): string[] {
-  return linesThat(headers, (name) => !name.startsWith(prefix))
+export function withoutOwnHeaders(headers: RawHeaders, prefix: string): string[] {
+  return filterLines(headers, (name) => !name.startsWith(prefix))
 }
 
-function linesThat(headers: RawHeaders, stay: (lowerName: string, value: string) => boolean): string[] {
+function filterLines(headers: RawHeaders, isKept: (lowerName: string, value: string) => boolean): string[] {
   const lines: string[] = []
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i] ?? ''
     const value = headers[i + 1] ?? ''
-    if (stay(name.toLowerCase(), value)) lines.push(name, value)
+    if (isKept(name.toLowerCase(), value)) lines.push(name, value)
   }
   return lines
 }
@@ -212,7 +212,7 @@ export function prepareBody(
   if (body.kind === 'none') return { content: null, lengthBytes: null, usageAdded: false }
   const { lengthBytes } = body
   if (body.kind === 'flowing') {
-    return { content: bridge(exchange, settings.times, settings.onChunk), lengthBytes, usageAdded: false }
+    return { content: streamBody(exchange, settings.times, settings.onChunk), lengthBytes, usageAdded: false }
   }
   const splice = settings.injectUsage ? usageSplice(exchange, facts, endpoint) : null
   const held = body.held.pieces()
@@ -232,8 +232,8 @@ function usageSplice({ headers }: Exchange, facts: RequestFacts, endpoint: Endpo
 /** The client was too slow while its body was streamed upstream. The message is for the client. */
 export class BodyTooSlow extends Error {}
 
-/** Can be destroyed while the request stays open for an answer. A client may send one byte per chunk: join them. */
-function bridge({ req }: Exchange, times: BodyTimes, onChunk: (chunk: Buffer) => void): Readable {
+/** A stream that can be destroyed while the request stays open for an answer. Joins chunks, which may be single bytes. */
+function streamBody({ req }: Exchange, times: BodyTimes, onChunk: (chunk: Buffer) => void): Readable {
   let chunks: Buffer[] = []
   let bytes = 0
   const pushChunks = () => {
@@ -273,10 +273,10 @@ function bridge({ req }: Exchange, times: BodyTimes, onChunk: (chunk: Buffer) =>
   return out
 }
 
-const SHOWS_BATCHES = /^\/v1\/messages\/batches(?:\/\{[^/]+\}(?:\/cancel)?)?$/
+const RETURNS_BATCHES = /^\/v1\/messages\/batches(?:\/\{[^/]+\}(?:\/cancel)?)?$/
 
-export function showsBatches(template: string): boolean {
-  return SHOWS_BATCHES.test(template)
+export function returnsBatches(template: string): boolean {
+  return RETURNS_BATCHES.test(template)
 }
 
 /** The gateway's origin as the client sees it, if URLs in the reply are rewritten; else null. */
@@ -285,7 +285,7 @@ export function originFor(
   template: string,
   isSecure: ((exchange: Exchange) => boolean) | null,
 ): string | null {
-  if (isSecure === null || !showsBatches(template)) return null
+  if (isSecure === null || !returnsBatches(template)) return null
   const host = firstValue(exchange.headers, 'host')
   return host === undefined ? null : `${isSecure(exchange) ? 'https' : 'http'}://${host}`
 }

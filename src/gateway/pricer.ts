@@ -53,19 +53,19 @@ export interface CallPlan {
   readonly metered: boolean
   /** Reads the usage in the reply; null if the reply is free or its events are read elsewhere. */
   readonly reader: UsageReader | null
-  /** Reads the cost of an earlier call, if the reply shows an object that the earlier call created. */
-  readonly shows: UsageReader | null
+  /** Reads the usage of an earlier call, if the reply may contain the object which that call created. */
+  readonly objectReader: UsageReader | null
   /** The kind of upstream object that states the cost later; null if this reply states it. */
-  readonly makes: ObjectKind | null
+  readonly deferredKind: ObjectKind | null
   /** Whether missing usage is estimated. If not, a reply without usage is free. */
-  readonly counts: boolean
+  readonly estimatesUsage: boolean
   readonly answers: number
   /** The requested tier and speed, for a call that is cut before upstream states them. */
-  readonly asked: { readonly serviceTier: string | null; readonly speed: string | null }
-  /** Work that is not visible in the delivered bytes. Computed on demand, because few calls are cut. */
+  readonly requested: { readonly serviceTier: string | null; readonly speed: string | null }
+  /** Work that the delivered bytes do not show. Computed on demand, because few calls are cut. */
   unseen(): UnseenWork
   /** Input and output tokens of the hold, by the limits of the served model, else of the requested one. */
-  tokensHeld(modelServed: string | null): TokensHeld
+  holdTokens(modelServed: string | null): HoldTokens
   withFees(usage: Usage): Usage
   /** `terms`: the account's own discount, if it has one. */
   rate(usage: Usage, terms?: AccountTerms | null): RatedCall
@@ -73,7 +73,7 @@ export interface CallPlan {
 
 export type RatedCall = Omit<ReturnType<typeof rateFigures>, 'kind' | 'modelPriced'>
 
-interface TokensHeld {
+interface HoldTokens {
   readonly input: number | null
   readonly output: number | null
   readonly contextWindow: number | null
@@ -106,19 +106,19 @@ export type Pricer = ReturnType<typeof createPricer>
 export function createPricer(firstBook: PriceBook, settings: PricerSettings) {
   let book = firstBook
 
-  /** `stated`: limits that are given, and not read from the request. */
-  function begin(call: PricedRequest, stated: RequestLimits | null, batch = false): PlanParts {
+  /** `stated`: the limits, if they are not read from the request. */
+  function planInputs(call: PricedRequest, stated: RequestLimits | null, batch = false): PlanInputs {
     const version = versionAt(book, call.atMs)
     const limits = stated ?? limitsOf(call, version)
     const tierAsked = tierFor(call.surface, limits, settings)
     const context = {
       surface: call.surface,
       modelAsked: call.modelAsked,
-      endpoint: call.endpoint?.template ?? recorded(call.path),
+      endpoint: call.endpoint?.template ?? truncated(call.path),
       regional: call.surface === 'chat' && settings.chatRegional,
       batch,
-      imageToolModel: recorded(limits.tools.imageModel),
-      tierAsked: recorded(tierAsked),
+      imageToolModel: truncated(limits.tools.imageModel),
+      tierAsked: truncated(tierAsked),
     }
     const modelDefault = defaultModel(call, limits, version)
     return { call, limits, tierAsked, modelDefault, version, context, settings }
@@ -138,32 +138,32 @@ export function createPricer(firstBook: PriceBook, settings: PricerSettings) {
       if (endpoint.billing !== 'metered') return { kind: 'unbounded', reason: 'it is not metered' }
       const { surface, template: path } = endpoint
       const entry = { surface, method: 'POST', path, endpoint, facts, bodyBytes: facts.bytes, atMs }
-      return boundFor(begin({ ...entry, modelAsked: modelAsked(facts) }, null, true))
+      return boundFor(planInputs({ ...entry, modelAsked: modelAsked(facts) }, null, true))
     },
     /** `plan` for a socket turn, which has no HTTP request. */
     planTurn(turn: SocketTurn): CallPlan {
-      const parts = begin({ ...turnRequest(turn), modelAsked: recorded(turn.model) }, TURN_LIMITS)
-      const response = boundFor(parts)
+      const inputs = planInputs({ ...turnRequest(turn), modelAsked: truncated(turn.model) }, TURN_LIMITS)
+      const response = boundFor(inputs)
       const isAlone = turn.kind === 'transcription' || response.kind !== 'bound'
-      const bound = isAlone ? response : addBounds(response, boundTranscript(parts))
+      const bound = isAlone ? response : addBounds(response, boundTranscript(inputs))
       const models = { names: turn.model === null ? [] : [turn.model], unknown: null, batchFile: null }
-      return { ...meteredPlan(parts, bound), modelAsked: turn.model, models, reader: null }
+      return { ...meteredPlan(inputs, bound), modelAsked: turn.model, models, reader: null }
     },
     plan(call: PricedRequest): CallPlan {
       const { endpoint } = call
       if (endpoint?.billing === 'metered') {
-        const parts = begin(call, null)
-        return meteredPlan(parts, boundFor(parts))
+        const inputs = planInputs(call, null)
+        return meteredPlan(inputs, boundFor(inputs))
       }
-      const parts = begin(call, TURN_LIMITS)
-      const makes = endpoint?.makes
-      if (settings.polls && (makes === 'message_batch' || makes === 'batch')) return batchPlan(parts, makes)
-      return unmeteredPlan(parts, isFree(call) ? null : refusal('endpoint_not_metered', settings))
+      const inputs = planInputs(call, TURN_LIMITS)
+      const kind = endpoint?.makes
+      if (settings.polls && (kind === 'message_batch' || kind === 'batch')) return batchPlan(inputs, kind)
+      return unmeteredPlan(inputs, isFree(call) ? null : unratable('endpoint_not_metered', settings))
     },
   }
 }
 
-interface PlanParts {
+interface PlanInputs {
   readonly call: PricedRequest
   readonly limits: RequestLimits
   readonly tierAsked: string | null
@@ -175,7 +175,7 @@ interface PlanParts {
 }
 
 function requestPlan(
-  { call, version, settings }: PlanParts,
+  { call, version, settings }: PlanInputs,
   context: RatingContext,
   modelDefault: string | null,
 ) {
@@ -186,87 +186,87 @@ function requestPlan(
     models: namedModels(endpoint, path, facts, query, modelDefault),
     priceVersion: version.id,
     rating: writeRating(context, settings.discount),
-    shows: endpoint?.shows ?? null,
+    objectReader: endpoint?.shows ?? null,
   }
 }
 
 const NOT_RATED = {
   unmeteredMember: null,
-  counts: false,
+  estimatesUsage: false,
   answers: 1,
-  asked: { serviceTier: null, speed: null },
+  requested: { serviceTier: null, speed: null },
   unseen: () => NOTHING_UNSEEN,
-  tokensHeld: () => ({ input: null, output: null, contextWindow: null }),
+  holdTokens: () => ({ input: null, output: null, contextWindow: null }),
   withFees: (usage: Usage) => usage,
 } as const
 
 const NO_FIGURES = { costNanos: 0n, listNanos: 0n, pricedAsRequested: false }
 
-function unmeteredPlan(parts: PlanParts, unratable: Unratable | null): CallPlan {
+function unmeteredPlan(inputs: PlanInputs, unratable: Unratable | null): CallPlan {
   return {
-    ...requestPlan(parts, parts.context, null),
+    ...requestPlan(inputs, inputs.context, null),
     ...NOT_RATED,
     // A call without a price is not free: even if it may pass, it is refused when the budget is exhausted.
     hold: unratable === null ? { kind: 'none' } : NO_HOLD,
     unratable,
-    ...{ unpricedModel: null, metered: false, reader: null, makes: null },
+    ...{ unpricedModel: null, metered: false, reader: null, deferredKind: null },
     rate: () => ({ ...NO_FIGURES, unpriced: unratable !== null }),
   }
 }
 
-function batchPlan(parts: PlanParts, makes: ObjectKind): CallPlan {
-  const { endpoint, facts, batchFile, surface } = parts.call
+function batchPlan(inputs: PlanInputs, deferredKind: ObjectKind): CallPlan {
+  const { endpoint, facts, batchFile, surface } = inputs.call
   const inFile = endpoint?.model === 'batch_file'
   const bound = (inFile ? batchFile?.bound : facts.items.bound) ?? null
   const named = (inFile ? batchFile?.models : facts.items.models) ?? []
   const [template = ''] = SURFACES[surface].batchEndpoints
   const stated = facts.body['endpoint']
   const lines = {
-    ...parts.context,
-    endpoint: inFile ? recorded(typeof stated === 'string' ? stated : template) : template,
-    modelAsked: mostExpensiveNamed(named, parts.context, parts.version),
+    ...inputs.context,
+    endpoint: inFile ? truncated(typeof stated === 'string' ? stated : template) : template,
+    modelAsked: mostExpensiveNamed(named, inputs.context, inputs.version),
     batch: true,
   }
   const isUnpriced = bound?.kind === 'unpriced'
-  const unpriced = isUnpriced ? refusal('model_not_priced', parts.settings) : null
+  const unpriced = isUnpriced ? unratable('model_not_priced', inputs.settings) : null
   return {
-    ...requestPlan(parts, lines, null),
+    ...requestPlan(inputs, lines, null),
     ...NOT_RATED,
     hold: bound === null || isUnpriced ? NO_HOLD : holdOf(bound),
     unratable: bound === null ? UNKNOWN_BATCH : unpriced,
     unpricedModel: isUnpriced ? bound.model : null,
-    ...{ metered: true, reader: DEFERRED_KINDS[makes].reader, makes },
+    ...{ metered: true, reader: DEFERRED_KINDS[deferredKind].reader, deferredKind },
     rate: () => ({ ...NO_FIGURES, unpriced: isUnpriced }),
   }
 }
 
-function meteredPlan(parts: PlanParts, bound: Bound): CallPlan {
-  const { call, limits, modelDefault, version, context, settings } = parts
+function meteredPlan(inputs: PlanInputs, bound: Bound): CallPlan {
+  const { call, limits, modelDefault, version, context, settings } = inputs
   const usage = call.endpoint?.billing === 'metered' ? call.endpoint.usage : null
   const model = call.modelAsked ?? modelDefault
   // Other endpoints ignore `background`.
   const isBackground = limits.background && usage === 'responses'
-  const later = call.endpoint?.makes ?? (isBackground ? 'response' : null)
+  const createdKind = call.endpoint?.makes ?? (isBackground ? 'response' : null)
   // Without polling, the cost of background work would never be known.
-  const isLost = later !== null && !settings.polls
-  const makes = isLost ? null : later
+  const isUnknowable = createdKind !== null && !settings.polls
+  const deferredKind = isUnknowable ? null : createdKind
   const isUnpriced = bound.kind === 'unpriced'
-  const reason = isLost ? 'endpoint_not_metered' : isUnpriced ? 'model_not_priced' : null
+  const reason = isUnknowable ? 'endpoint_not_metered' : isUnpriced ? 'model_not_priced' : null
   return {
-    ...requestPlan(parts, context, modelDefault),
+    ...requestPlan(inputs, context, modelDefault),
     hold: isUnpriced ? NO_HOLD : holdOf(bound),
-    unratable: reason === null ? null : refusal(reason, settings),
-    unpricedModel: isUnpriced && !isLost ? bound.model : null,
-    unmeteredMember: isLost && isBackground ? 'background' : null,
+    unratable: reason === null ? null : unratable(reason, settings),
+    unpricedModel: isUnpriced && !isUnknowable ? bound.model : null,
+    unmeteredMember: isUnknowable && isBackground ? 'background' : null,
     metered: true,
-    reader: makes === null ? usage : DEFERRED_KINDS[makes].reader,
-    makes,
-    counts: later === null,
+    reader: deferredKind === null ? usage : DEFERRED_KINDS[deferredKind].reader,
+    deferredKind,
+    estimatesUsage: createdKind === null,
     answers: limits.n,
-    asked: { serviceTier: context.tierAsked ?? null, speed: limits.speed },
+    requested: { serviceTier: context.tierAsked ?? null, speed: limits.speed },
     unseen: () => unseenWork(usage, call.facts, limits, model),
-    tokensHeld: (served) => tokensHeld(served ?? model, parts),
-    withFees: (used) => withFees(used, parts),
+    holdTokens: (served) => holdTokens(served ?? model, inputs),
+    withFees: (used) => withFees(used, inputs),
     rate(used, terms) {
       const own = terms?.discountBillionths ?? null
       return rateFigures(used, context, version, own === null ? settings.discount : flatDiscount(own))
@@ -280,7 +280,7 @@ function isFree({ endpoint, method }: PricedRequest): boolean {
   return method === 'GET' || method === 'HEAD' || method === 'OPTIONS'
 }
 
-function refusal(reason: Unratable['reason'], { unpriced }: PricerSettings): Unratable {
+function unratable(reason: Unratable['reason'], { unpriced }: PricerSettings): Unratable {
   if (unpriced === 'pass') return { reason, refuse: 'never' }
   return { reason, refuse: unpriced === 'refuse' ? 'always' : 'limited' }
 }
@@ -312,7 +312,7 @@ function limitsOf({ endpoint, facts, modelAsked }: PricedRequest, version: Price
 }
 
 function boundFor(
-  { call, limits, tierAsked: serviceTier, modelDefault, version, context, settings }: PlanParts,
+  { call, limits, tierAsked: serviceTier, modelDefault, version, context, settings }: PlanInputs,
   model = call.modelAsked ?? modelDefault,
 ): Bound {
   const { surface, bodyBytes } = call
@@ -322,17 +322,17 @@ function boundFor(
 }
 
 /** Upper bound for transcribing a session's input, with the most expensive model: the session may choose any. */
-function boundTranscript(parts: PlanParts): Bound {
+function boundTranscript(inputs: PlanInputs): Bound {
   let most: Bound = NO_COST
-  for (const { id, mode } of parts.version.models) {
+  for (const { id, mode } of inputs.version.models) {
     if (mode !== 'audio_transcription') continue
-    const bound = boundFor(parts, id)
+    const bound = boundFor(inputs, id)
     if (bound.kind === 'bound' && most.kind === 'bound' && bound.listNanos > most.listNanos) most = bound
   }
   return most
 }
 
-function tokensHeld(name: string | null, { call, limits, version }: PlanParts): TokensHeld {
+function holdTokens(name: string | null, { call, limits, version }: PlanInputs): HoldTokens {
   const { endpoint, bodyBytes } = call
   const model = name === null ? null : findModel(version, name)
   const stated = limits.maxOutputTokens
@@ -364,13 +364,13 @@ function tierFor(
 }
 
 /** Truncates a model name for the stored rating. No priced name is longer than the limit. */
-function recorded<T extends string | null>(name: T): T
-function recorded(name: string | null): string | null {
+function truncated<T extends string | null>(name: T): T
+function truncated(name: string | null): string | null {
   return name === null ? null : name.slice(0, limits.recordedCharsMax)
 }
 
 /** Adds the fees that follow from the request or the model, and removes fees for free work. */
-function withFees(usage: Usage, { call, context, version }: PlanParts): Usage {
+function withFees(usage: Usage, { call, context, version }: PlanInputs): Usage {
   const fees = SURFACES[call.surface].fees(call.facts)
   if (fees.codeRunsFree) return { ...usage, parts: usage.parts.map(withoutCode) }
   if (context.endpoint !== '/v1/chat/completions') return usage

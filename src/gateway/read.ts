@@ -12,7 +12,7 @@ import type { Endpoint } from '../providers/endpoint.ts'
 import { PIECE_BYTES, RequestReader } from '../providers/read-request.ts'
 import { modelAsked } from '../providers/request-members.ts'
 import type { CountableInput } from './estimates.ts'
-import { type ByteBudget, type DecodingTurns, type KeyShare, TakenBytes } from './key-shares.ts'
+import { type ByteBudget, type DecodingTurns, type KeyShare, ReservedBytes } from './key-shares.ts'
 
 /** If a body is not complete after this time, the key is checked before the rest is read. */
 const BODY_MS_BEFORE_KEY_CHECK = 100
@@ -21,21 +21,21 @@ const BODY_MS_BEFORE_KEY_CHECK = 100
 const SMALL_BODY_BYTES = 1024 * 1024
 
 export class HeldBody {
-  readonly #large: TakenBytes
+  readonly #large: ReservedBytes
   /** The first parts of bodies are counted separately, so that large bodies of a key cannot crowd out small ones. */
-  readonly #small: TakenBytes
+  readonly #small: ReservedBytes
   readonly #chunks = new ChunkList()
   length = 0
 
   constructor(memory: ByteBudget, { name, smallName }: Pick<KeyShare, 'name' | 'smallName'>) {
-    this.#large = new TakenBytes(memory, name)
-    this.#small = new TakenBytes(memory, smallName)
+    this.#large = new ReservedBytes(memory, name)
+    this.#small = new ReservedBytes(memory, smallName)
   }
 
   append(chunk: Buffer): boolean {
     const length = this.length + chunk.length
     const isSmall = length <= SMALL_BODY_BYTES
-    if (!(isSmall ? this.#small : this.#large).tryTake(chunk.length, isSmall)) return false
+    if (!(isSmall ? this.#small : this.#large).tryReserve(chunk.length, isSmall)) return false
     this.length = length
     this.#chunks.append(chunk)
     return true
@@ -47,8 +47,8 @@ export class HeldBody {
 
   /** Frees the memory. Idempotent. */
   dispose(): void {
-    this.#small.giveBack()
-    this.#large.giveBack()
+    this.#small.release()
+    this.#large.release()
     this.#chunks.clear()
   }
 }
@@ -59,7 +59,7 @@ interface ReceiveOptions {
 }
 
 /** Called with each chunk as it arrives. If it returns a promise, the next chunk waits for it. */
-type Looker = Pick<RequestReader, 'write'>
+type ChunkObserver = Pick<RequestReader, 'write'>
 
 type NotRead =
   | ({ readonly kind: 'refused'; readonly modelAsked?: string | null } & Denial)
@@ -77,7 +77,7 @@ export function receiveBody(
   exchange: Exchange,
   { memory, times }: ReceiveOptions,
   share: KeyShare,
-  looker: Looker | null,
+  observer: ChunkObserver | null,
   checkKey: () => ReturnType<CheckKey>,
 ): Promise<Received> {
   return new Promise((resolve, reject) => {
@@ -105,14 +105,14 @@ export function receiveBody(
     function data(chunk: Buffer): boolean {
       if (body.length + chunk.length > limits.bodyBytesMax) finish(refused(tooLarge()))
       if (isOver) return true
-      const looked = looker?.write(chunk) ?? null
+      const observed = observer?.write(chunk) ?? null
       if (!body.append(chunk)) {
         finish(refused(noMemory()))
         return true
       }
       // Read one piece per turn of the event loop, so that other calls get their turn.
       bytesInTurn += chunk.length
-      const wait = looked ?? (looker !== null && bytesInTurn >= PIECE_BYTES ? nextTurn() : null)
+      const wait = observed ?? (observer !== null && bytesInTurn >= PIECE_BYTES ? nextTurn() : null)
       if (wait === null) return true
       bytesInTurn = 0
       wait.then(() => req.resume(), fail)
@@ -231,13 +231,13 @@ export async function readBody(
   const watch = isBatch ? new BatchEntries(endpoint.surface, options.boundEntry) : undefined
   const reader = new RequestReader(endpoint, head, watch)
   const encoded = isEncoded(exchange)
-  const looker = encoded ? null : reader
+  const observer = encoded ? null : reader
   const isPaid = endpoint.billing === 'metered'
-  const received = await receiveBody(exchange, options, share, looker, () => checkKey(isPaid))
+  const received = await receiveBody(exchange, options, share, observer, () => checkKey(isPaid))
   if (received.kind !== 'received') return received
   const held = received.body
   const facts = await (encoded
-    ? options.decoding.take(share, exchange, () => readEncoded(exchange, held, reader))
+    ? options.decoding.run(share, exchange, () => readEncoded(exchange, held, reader))
     : reader.end())
   if (facts === null) {
     held.dispose()

@@ -47,14 +47,14 @@ export function explainRefusal(refusal: CallRefusal, request: RefusedRequest, na
     case 'ambiguous_body':
       return refuse('bad_request', refusal.detail)
     case 'model_not_allowed': {
-      const message = `This key may not use the model ${quoted(refusal.model)}. ${mayUse(request.allowedModels)}`
+      const message = `This key may not use the model ${quoted(refusal.model)}. ${allowedModelsHint(request.allowedModels)}`
       return refuse('model_not_allowed', message, { param: 'model' })
     }
     case 'models_unknown':
       return refuse(
         'model_not_allowed',
         `${refusal.detail} This key has allowed_models, so each of its requests must name every model that it uses. ` +
-          mayUse(request.allowedModels),
+          allowedModelsHint(request.allowedModels),
       )
     case 'over_limit':
       return refuse(refusal.code, refusal.message, {
@@ -74,7 +74,7 @@ export function explainRefusal(refusal: CallRefusal, request: RefusedRequest, na
       }
       return refuse(
         'endpoint_not_metered',
-        `This gateway cannot meter ${request.endpoint}, so a key with limits cannot call it.${closestPath(request.endpoint)} ` +
+        `This gateway cannot meter ${request.endpoint}, so a key with limits cannot call it.${pathSuggestion(request.endpoint)} ` +
           'Check the path, or ask the operator for a key without limits.',
       )
     case 'batch_file_unknown':
@@ -96,7 +96,7 @@ const METERED_PATHS = allEndpoints()
   .filter(({ billing }) => billing === 'metered')
   .map(({ template }) => template)
 
-function closestPath(endpoint: string): string {
+function pathSuggestion(endpoint: string): string {
   const closest = nearestName(endpoint.slice(endpoint.indexOf(' ') + 1), METERED_PATHS, 3)
   return closest === null ? '' : ` Did you mean ${closest}?`
 }
@@ -109,7 +109,7 @@ export function explainSpent(spent: SpentRefusal, names: HeaderNames): Refusal {
       'Your credit balance is too low to access this gateway. Ask its operator to add credit.',
     )
   const { budget } = spent
-  const message = `The ${nameOf(budget)} is exhausted: ${describeSpend(budget)}. Wait until it ${resetsOn(budget)}, or ask the operator for a larger budget.`
+  const message = `The ${budgetName(budget)} is exhausted: ${describeSpend(budget)}. Wait until it ${resetSentence(budget)}, or ask the operator for a larger budget.`
   return refuse('budget_exceeded', message, figuresOf(budget, names))
 }
 
@@ -126,9 +126,9 @@ export function explainBlocked(by: BlockingLimit, names: HeaderNames): Refusal {
     )
   return refuse(
     'budget_held',
-    `Calls in flight have reserved the rest of the ${nameOf(by.budget)}: ${describeSpend(by.budget)}. Retry when they have ended, ` +
+    `Calls in flight have reserved the rest of the ${budgetName(by.budget)}: ${describeSpend(by.budget)}. Retry when they have ended, ` +
       'or send a smaller max_tokens. The operator can set a larger cap, or budgets.mode "settled". ' +
-      `The budget ${resetsOn(by.budget)}.`,
+      `The budget ${resetSentence(by.budget)}.`,
     figuresOf(by.budget, names),
   )
 }
@@ -137,7 +137,7 @@ function explainBatch(
   { budget, neededNanos }: Extract<CallRefusal, { reason: 'batch_exceeds_budget' }>,
   names: HeaderNames,
 ): Refusal {
-  const limit = budget === null ? "the account's credit" : `the ${nameOf(budget)}: ${describeSpend(budget)}`
+  const limit = budget === null ? "the account's credit" : `the ${budgetName(budget)}: ${describeSpend(budget)}`
   const figures = budget === null ? { headers: [] } : figuresOf(budget, names)
   return refuse(
     'batch_exceeds_budget',
@@ -147,7 +147,7 @@ function explainBatch(
   )
 }
 
-function nameOf({ scope, period }: Budget): string {
+function budgetName({ scope, period }: Budget): string {
   const whose = scope === 'key' ? 'this key' : 'the account of this key'
   return `${period === 'month' ? 'monthly' : 'daily'} budget of ${whose}`
 }
@@ -155,7 +155,7 @@ function nameOf({ scope, period }: Budget): string {
 /** Maximum number of models that a refusal names, because a key may have hundreds. */
 const MODELS_NAMED_MAX = 10
 
-function mayUse(models: readonly string[]): string {
+function allowedModelsHint(models: readonly string[]): string {
   if (models.length === 0) return 'Use one of its allowed_models.'
   const named = models.slice(0, MODELS_NAMED_MAX).map(quoted).join(', ')
   const others = models.length - MODELS_NAMED_MAX
@@ -173,12 +173,12 @@ function describeSpend({ spentNanos, heldNanos, capNanos }: Budget): string {
   return `${formatUsd(spentNanos)} of ${formatUsd(capNanos)} USD spent${held}`
 }
 
-function resetsOn({ resetsAtMs }: Budget): string {
+function resetSentence({ resetsAtMs }: Budget): string {
   const at = new Date(resetsAtMs)
   return `resets on ${at.getUTCDate()} ${MONTHS[at.getUTCMonth()]} (UTC)`
 }
 
-function resetOf({ resetsAtMs }: Budget): string {
+function resetTime({ resetsAtMs }: Budget): string {
   return new Date(resetsAtMs).toISOString()
 }
 
@@ -191,7 +191,7 @@ function figuresOf(budget: Budget, names: HeaderNames): Pick<Refusal, 'details' 
       spent_usd: rawNumber(formatUsd(spentNanos)),
       held_usd: rawNumber(formatUsd(heldNanos)),
       cap_usd: rawNumber(formatUsd(capNanos)),
-      resets_at: resetOf(budget),
+      resets_at: resetTime(budget),
     },
     headers: [
       names.budgetSpentUsd,
@@ -201,7 +201,7 @@ function figuresOf(budget: Budget, names: HeaderNames): Pick<Refusal, 'details' 
       names.budgetCapUsd,
       formatUsd(capNanos),
       names.budgetResetsAt,
-      resetOf(budget),
+      resetTime(budget),
     ],
   }
 }
@@ -317,7 +317,7 @@ export function explainFailure(end: CallEnd & { kind: 'failed' }): Refusal {
   )
 }
 
-/** Turns an exception into a refusal. `isOwn`: the store may have executed the command before its answer was lost. */
+/** The refusal for an exception. `isOwn`: the store may have executed the command before its answer was lost. */
 export function explainThrown(error: unknown, request: string, log: Log, isOwn = false): Refusal {
   if (error instanceof StoreUnavailable) {
     log.error({ request, cause: error.message }, 'the database does not answer')
@@ -336,7 +336,7 @@ export function explainThrown(error: unknown, request: string, log: Log, isOwn =
   )
 }
 
-export function deny(
+export function sendRefusal(
   exchange: Exchange,
   audience: Audience,
   refusal: Refusal,
@@ -365,10 +365,10 @@ export function refuseRequest(
   counts: CallCounts,
 ): void {
   if (audience !== 'own') counts.refused(refusal.code)
-  deny(exchange, audience, refusal)
+  sendRefusal(exchange, audience, refusal)
 }
 
-interface Recording {
+interface RefusalRecorders {
   readonly clock: Clock
   readonly counts: CallCounts
   readonly refusedCalls: RefusedCalls
@@ -379,17 +379,17 @@ interface Recording {
 export function refuseCall(
   call: Call,
   refusal: Refusal,
-  gateway: Recording,
+  gateway: RefusalRecorders,
   known: { readonly balanceNanos?: Nanos | null; readonly modelAsked?: string | null } = {},
 ): void {
-  deny(call.exchange, call.surface, refusal, known)
+  sendRefusal(call.exchange, call.surface, refusal, known)
   recordRefusal(call, refusal, gateway, known.modelAsked ?? null)
 }
 
 export function recordRefusal(
   call: Call,
   refusal: Refusal,
-  gateway: Recording,
+  gateway: RefusalRecorders,
   modelAsked: string | null,
 ): void {
   const { surface, digest, exchange, endpoint } = call
@@ -417,7 +417,7 @@ export function describeCall({ exchange, target, surface, socketId }: Call, mode
   }
 }
 
-export function describeUnsent(call: Call, modelAsked: string | null, { clock }: Pick<Recording, 'clock'>) {
+export function describeUnsent(call: Call, modelAsked: string | null, { clock }: Pick<RefusalRecorders, 'clock'>) {
   const described = describeCall(call, modelAsked)
   return {
     ...described,

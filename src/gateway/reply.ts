@@ -17,7 +17,7 @@ import { cutUsage } from '../providers/chat-usage.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
 import { createMeter, isEventStream, isJsonType } from '../providers/surfaces.ts'
 import { type ReplyTimes, Silence } from './estimates.ts'
-import type { TakenBytes } from './key-shares.ts'
+import type { ReservedBytes } from './key-shares.ts'
 import {
   announcedTrailers,
   type Figures,
@@ -25,7 +25,7 @@ import {
   printable,
   rewriteResultsUrls,
   toReplyHeaders,
-  withoutOurs,
+  withoutOwnHeaders,
   withoutOutdated,
 } from './permitted-changes.ts'
 
@@ -34,7 +34,7 @@ const DECODED_REPLY_BYTES_MAX = 1024 * 1024 ** 2
 
 /** How far the decoded copy may lag behind. A buffered reply may wait for it; a stream waits only to limit memory. */
 export const OBSERVER_BACKLOG_BYTES_MAX = 16 * 1024 ** 2
-export const HELD_OBSERVER_BACKLOG_BYTES_MAX = 256 * 1024
+export const BUFFERED_OBSERVER_BACKLOG_BYTES_MAX = 256 * 1024
 
 /** The last event of a stream waits for the figures, for up to a second. A larger event does not wait. */
 const LAST_EVENT_WAIT_MS = 1_000
@@ -46,16 +46,16 @@ export interface ReplyHead {
   readonly headers: string[]
 }
 
-interface ReplyParts {
+interface ReplyOptions {
   readonly reader: UsageReader | null
-  readonly shows: UsageReader | null
+  readonly objectReader: UsageReader | null
   /** The gateway's origin as the client sees it, if URLs in a JSON reply are rewritten. */
   readonly origin: string | null
   readonly balanceNanos: Nanos | null
   /** Buffer a JSON reply until the body taps are done, even if its figures are known. */
-  readonly holdJson: boolean
+  readonly bufferJson: boolean
   /** For the buffered body. */
-  readonly memory: TakenBytes
+  readonly memory: ReservedBytes
   nowMs(): number
   upstreamMs(): number
   onChunk(chunk: Buffer): void
@@ -65,37 +65,37 @@ interface ReplyParts {
 /** Passes a reply chunk by chunk, or buffers it until its figures are known. A slow client pauses upstream. */
 export class Reply implements ReplyReceiver {
   readonly #exchange: Exchange
-  readonly #parts: ReplyParts
+  readonly #options: ReplyOptions
   readonly #silence = new Silence()
   #call: UpstreamCall | null = null
   #usageAdded = false
   #head: ReplyHead | null = null
   #meter: Meter | null = null
   #decoder: CopyDecoder | 'unreadable' | null = null
-  #rewrites = false
+  #rewritesUrls = false
   #isEdited = false
   #isStreamed = false
   #isDocument = false
   #hasObject = false
   /** Whether the reply is buffered until its figures are known, so that they can be headers. */
-  #isHeld = false
-  readonly #held = new ChunkList()
+  #isBuffered = false
+  readonly #buffered = new ChunkList()
   /** Time to upstream's head, needed if a buffered reply has to be streamed after all. */
   #headMs: number | null = null
   #hasTrailers = false
-  #buffersLast = false
-  #isLast = false
+  #buffersLastEvent = false
+  #hasLastEvent = false
   #lastEvent: Buffer[] = []
   #lastEventBytes = 0
   #lastEventTimer: NodeJS.Timeout | null = null
   #bytesOut = 0
-  // While one of these is true, upstream is not read.
+  // While the client is full or the decoder lags, upstream is not read.
   #isClientFull = false
-  #behind: Promise<void> | null = null
+  #decoderLag: Promise<void> | null = null
 
-  constructor(exchange: Exchange, parts: ReplyParts) {
+  constructor(exchange: Exchange, options: ReplyOptions) {
     this.#exchange = exchange
-    this.#parts = parts
+    this.#options = options
     exchange.res.whenDrained.add(() => this.onDrain())
     exchange.res.whenClosed.add(() => this.#onClose())
   }
@@ -113,8 +113,8 @@ export class Reply implements ReplyReceiver {
     return this.#bytesOut
   }
 
-  get bytesHeld(): number {
-    return this.#lastEventBytes + (this.#isHeld ? this.#parts.memory.bytes : 0)
+  get bytesBuffered(): number {
+    return this.#lastEventBytes + (this.#isBuffered ? this.#options.memory.bytes : 0)
   }
 
   get isStreamed(): boolean {
@@ -134,97 +134,97 @@ export class Reply implements ReplyReceiver {
   }
 
   get times(): ReplyTimes {
-    return this.#silence.timesAt(this.#parts.nowMs())
+    return this.#silence.timesAt(this.#options.nowMs())
   }
 
   get #stage(): Stage {
     return this.#meter?.stage ?? 'content'
   }
 
-  get #speaks11(): boolean {
+  get #isHttp11(): boolean {
     return this.#exchange.req.httpVersion === '1.1'
   }
 
   head(head: ReplyHead): void {
     const { status, reason, headers } = head
-    const { reader, holdJson, balanceNanos, origin } = this.#parts
+    const { reader, bufferJson, balanceNanos, origin } = this.#options
     const { res, names } = this.#exchange
     if (status < 200) {
       const lines = toReplyHeaders(headers, { chunkable: false, ownPrefix: names.prefix })
-      if (this.#speaks11) res.writeInterim(status, printable(reason), lines)
+      if (this.#isHttp11) res.writeInterim(status, printable(reason), lines)
       return
     }
     this.#head = head
     const isSuccess = status < 300
     const contentType = firstValue(headers, 'content-type') ?? ''
     const [isJson, isEvents] = [isJsonType(contentType), isEventStream(contentType)]
-    const areFiguresKnown = !(isSuccess && reader !== null) && !(isJson && holdJson)
+    const areFiguresKnown = !(isSuccess && reader !== null) && !(isJson && bufferJson)
     const coding = codingOf(firstValue(headers, 'content-encoding'))
-    this.#rewrites = origin !== null && status === 200 && isJson && coding === 'identity'
+    this.#rewritesUrls = origin !== null && status === 200 && isJson && coding === 'identity'
     const isWhole = isJson || status === 204
-    this.#isDocument = isWhole && (this.#rewrites || !areFiguresKnown)
+    this.#isDocument = isWhole && (this.#rewritesUrls || !areFiguresKnown)
     this.#isStreamed = isEvents || !(isWhole || areFiguresKnown)
     if (isSuccess) this.#observe(status, coding, contentType, isEvents)
-    this.#isEdited ||= this.#rewrites
+    this.#isEdited ||= this.#rewritesUrls
     if (this.#isDocument) {
-      this.#isHeld = true
-      this.#headMs = this.#parts.upstreamMs()
+      this.#isBuffered = true
+      this.#headMs = this.#options.upstreamMs()
       return
     }
     this.#writeHead(areFiguresKnown ? { costNanos: 0n, listNanos: 0n, balanceNanos } : null, !areFiguresKnown)
     // A client may need the head long before there is a body.
     queueMicrotask(() => res.flushHead())
     // In an encoded stream the last event is not recognised in time, and an image stream has several final events.
-    this.#buffersLast = this.#hasTrailers && isEvents && coding === 'identity' && reader !== 'images'
+    this.#buffersLastEvent = this.#hasTrailers && isEvents && coding === 'identity' && reader !== 'images'
   }
 
-  /** The meter misses no byte: upstream waits if the meter is behind. */
+  /** Starts the meter. It gets every byte, because upstream waits if the decoded copy lags behind. */
   #observe(
     status: number,
     coding: ReturnType<typeof codingOf>,
     contentType: string,
     isEvents: boolean,
   ): void {
-    const read = this.#parts.reader ?? this.#parts.shows
-    if (read === null) return
+    const usageReader = this.#options.reader ?? this.#options.objectReader
+    if (usageReader === null) return
     this.#isEdited = this.#usageAdded && isEvents && coding === 'identity'
-    const meter = createMeter(read, { status, contentType }, this.#isEdited ? cutUsage : null)
+    const meter = createMeter(usageReader, { status, contentType }, this.#isEdited ? cutUsage : null)
     this.#meter = meter
     if (coding === 'unknown') this.#decoder = 'unreadable'
     if (typeof coding === 'string') return
-    const backlogBytesMax = this.#isDocument ? HELD_OBSERVER_BACKLOG_BYTES_MAX : OBSERVER_BACKLOG_BYTES_MAX
+    const backlogBytesMax = this.#isDocument ? BUFFERED_OBSERVER_BACKLOG_BYTES_MAX : OBSERVER_BACKLOG_BYTES_MAX
     const meterBytes = (bytes: Buffer) => {
       meter.write(bytes)
-      this.#noteProgress(meter)
+      this.#recordProgress(meter)
     }
     this.#decoder = decodeCopy(coding.coding, DECODED_REPLY_BYTES_MAX, meterBytes, { backlogBytesMax })
   }
 
   data(chunk: Buffer): boolean {
-    const kept = this.#read(chunk)
-    this.#parts.onChunk(chunk)
-    if (kept !== null) this.#isClientFull = !this.#deliver(kept)
-    const mayGoOn = !this.#isClientFull && this.#behind === null
-    if (!mayGoOn) this.#silence.pause(this.#parts.nowMs())
-    return mayGoOn
+    const forClient = this.#read(chunk)
+    this.#options.onChunk(chunk)
+    if (forClient !== null) this.#isClientFull = !this.#deliver(forClient)
+    const mayContinue = !this.#isClientFull && this.#decoderLag === null
+    if (!mayContinue) this.#silence.pause(this.#options.nowMs())
+    return mayContinue
   }
 
   #read(chunk: Buffer): Buffer | null {
     const meter = this.#meter
     if (meter === null || this.#decoder === 'unreadable') return chunk
     if (this.#decoder !== null) {
-      const behind = this.#decoder.write(chunk)
-      if (behind !== null && behind !== this.#behind) this.#waitForCopy(behind)
+      const lag = this.#decoder.write(chunk)
+      if (lag !== null && lag !== this.#decoderLag) this.#waitForCopy(lag)
       return chunk
     }
-    const kept = meter.write(chunk)
-    this.#noteProgress(meter)
-    return kept
+    const forClient = meter.write(chunk)
+    this.#recordProgress(meter)
+    return forClient
   }
 
-  #noteProgress(meter: Meter): void {
-    if (meter.hasBegun) this.#silence.see(meter.visibleBytes, this.#parts.nowMs())
-    const { onObject } = this.#parts
+  #recordProgress(meter: Meter): void {
+    if (meter.hasBegun) this.#silence.recordOutput(meter.visibleBytes, this.#options.nowMs())
+    const { onObject } = this.#options
     if (onObject === null || this.#hasObject || !this.#isStreamed) return
     const { shown } = meter
     if ((shown.objectId ?? null) === null) return
@@ -233,11 +233,11 @@ export class Reply implements ReplyReceiver {
   }
 
   /** Waits until the copy has caught up. This always ends, even if the client or upstream has gone. */
-  #waitForCopy(behind: Promise<void>): void {
-    this.#behind = behind
-    behind.then(() => {
-      if (this.#behind !== behind) return
-      this.#behind = null
+  #waitForCopy(lag: Promise<void>): void {
+    this.#decoderLag = lag
+    lag.then(() => {
+      if (this.#decoderLag !== lag) return
+      this.#decoderLag = null
       this.#resume()
     })
   }
@@ -248,8 +248,8 @@ export class Reply implements ReplyReceiver {
   }
 
   #resume(): void {
-    if (this.#isClientFull || this.#behind !== null) return
-    this.#silence.resume(this.#parts.nowMs())
+    if (this.#isClientFull || this.#decoderLag !== null) return
+    this.#silence.resume(this.#options.nowMs())
     this.#call?.resume()
   }
 
@@ -257,7 +257,7 @@ export class Reply implements ReplyReceiver {
     const meter = this.#meter
     // The client left before upstream answered, so there is no reply to read.
     if (meter === null)
-      return this.#head === null && this.#parts.reader !== null ? new SilentMeter().end(false) : null
+      return this.#head === null && this.#options.reader !== null ? new SilentMeter().end(false) : null
     if (this.#decoder === null) return meter.end(whole)
     if (this.#decoder === 'unreadable') return { ...meter.end(false), fault: 'unreadable' }
     const state = await this.#decoder.end()
@@ -267,10 +267,10 @@ export class Reply implements ReplyReceiver {
   finish(figures: Figures | null, trailers: string[]): void {
     const { res, names } = this.#exchange
     this.#deliverRest()
-    const rest = [...this.#beginHeld(figures, false), ...this.#takeLast()]
+    const rest = [...this.#startBuffered(figures, false), ...this.#takeLastEvent()]
     const lines = this.#isEdited ? withoutOutdated(trailers) : trailers
-    if (lines.length > 0) res.addTrailers(withoutOurs(lines, names.prefix))
-    if (this.#hasTrailers) res.addTrailers(figureLines(names, figures, this.#parts.upstreamMs()))
+    if (lines.length > 0) res.addTrailers(withoutOwnHeaders(lines, names.prefix))
+    if (this.#hasTrailers) res.addTrailers(figureLines(names, figures, this.#options.upstreamMs()))
     const last = rest.pop()
     const isMany = rest.length > 0
     if (isMany) res.cork()
@@ -283,8 +283,8 @@ export class Reply implements ReplyReceiver {
   /** Upstream ended mid-body. The client must not mistake the part it got for the whole reply. */
   cut(): void {
     this.#deliverRest()
-    for (const chunk of this.#beginHeld(null, false)) this.#write(chunk)
-    this.#releaseLast()
+    for (const chunk of this.#startBuffered(null, false)) this.#write(chunk)
+    this.#releaseLastEvent()
     // Not res.end(): it would send the final chunk, and the cut stream would look complete.
     this.#exchange.res.cut()
   }
@@ -295,45 +295,45 @@ export class Reply implements ReplyReceiver {
     this.#meter = null
   }
 
-  /** False: the client applies back-pressure. Only the last event of a stream is buffered, for the figures. */
+  /** False: the client applies back-pressure. Of a stream, only the last event is buffered, for the figures. */
   #deliver(bytes: Buffer): boolean {
     // The client has left, so there is no back-pressure. The rest of the reply is only observed.
     if (this.#exchange.res.destroyed) return true
-    if (!this.#buffersLast || this.#stage !== 'over') return this.#hold(bytes) || this.#write(bytes)
-    const at = this.#isLast ? 0 : lastEventAt(bytes)
-    this.#isLast = true
+    if (!this.#buffersLastEvent || this.#stage !== 'over') return this.#buffer(bytes) || this.#write(bytes)
+    const at = this.#hasLastEvent ? 0 : lastEventAt(bytes)
+    this.#hasLastEvent = true
     const hasRoom = at === 0 || this.#write(bytes.subarray(0, at))
-    return this.#bufferLast(bytes.subarray(at)) && hasRoom
+    return this.#bufferLastEvent(bytes.subarray(at)) && hasRoom
   }
 
   /** Adds to the buffered body. Returns false if the reply is not buffered, or has become too large. */
-  #hold(chunk: Buffer): boolean {
-    if (!this.#isHeld) return false
-    const { memory } = this.#parts
-    if (memory.bytes + chunk.length <= limits.heldReplyBytesMax && memory.tryTake(chunk.length)) {
-      this.#held.append(chunk)
+  #buffer(chunk: Buffer): boolean {
+    if (!this.#isBuffered) return false
+    const { memory } = this.#options
+    if (memory.bytes + chunk.length <= limits.heldReplyBytesMax && memory.tryReserve(chunk.length)) {
+      this.#buffered.append(chunk)
       return true
     }
-    for (const held of this.#beginHeld(null, true)) this.#write(held)
+    for (const held of this.#startBuffered(null, true)) this.#write(held)
     return false
   }
 
   /** Buffers the last event until `finish`: clients stop reading there and would miss the trailers. */
-  #bufferLast(bytes: Buffer): boolean {
+  #bufferLastEvent(bytes: Buffer): boolean {
     this.#lastEvent.push(Buffer.from(bytes))
     this.#lastEventBytes += bytes.length
-    if (this.#lastEventBytes > LAST_EVENT_BYTES_MAX) return this.#releaseLast()
-    this.#lastEventTimer ??= setTimeout(() => this.#releaseLast(), LAST_EVENT_WAIT_MS)
+    if (this.#lastEventBytes > LAST_EVENT_BYTES_MAX) return this.#releaseLastEvent()
+    this.#lastEventTimer ??= setTimeout(() => this.#releaseLastEvent(), LAST_EVENT_WAIT_MS)
     return true
   }
 
-  #releaseLast(): boolean {
+  #releaseLastEvent(): boolean {
     let hasRoom = true
-    for (const bytes of this.#takeLast()) hasRoom = this.#write(bytes)
+    for (const bytes of this.#takeLastEvent()) hasRoom = this.#write(bytes)
     return hasRoom
   }
 
-  #takeLast(): readonly Buffer[] {
+  #takeLastEvent(): readonly Buffer[] {
     const last = this.#lastEvent
     if (this.#lastEventTimer !== null) clearTimeout(this.#lastEventTimer)
     this.#lastEventTimer = null
@@ -344,13 +344,13 @@ export class Reply implements ReplyReceiver {
   }
 
   /** Writes the head of a buffered reply and returns its body, which the caller must write. */
-  #beginHeld(figures: Figures | null, figuresFollow: boolean): readonly Buffer[] {
-    if (!this.#isHeld) return []
-    this.#isHeld = false
+  #startBuffered(figures: Figures | null, figuresFollow: boolean): readonly Buffer[] {
+    if (!this.#isBuffered) return []
+    this.#isBuffered = false
     this.#writeHead(figures, figuresFollow)
-    const { origin } = this.#parts
-    const isWhole = this.#rewrites && origin !== null && !figuresFollow
-    return isWhole ? [rewriteResultsUrls(this.#held.joined(), origin)] : this.#held.all()
+    const { origin } = this.#options
+    const isWhole = this.#rewritesUrls && origin !== null && !figuresFollow
+    return isWhole ? [rewriteResultsUrls(this.#buffered.joined(), origin)] : this.#buffered.all()
   }
 
   #writeHead(figures: Figures | null, figuresFollow: boolean): void {
@@ -359,9 +359,9 @@ export class Reply implements ReplyReceiver {
     const { status, reason } = this.#head
     const headers = this.#isEdited ? withoutOutdated(this.#head.headers) : this.#head.headers
     const hasBody = method !== 'HEAD' && status !== 204 && status !== 304
-    const lines = toReplyHeaders(headers, { chunkable: this.#speaks11 && hasBody, ownPrefix: names.prefix })
-    this.#hasTrailers = figuresFollow && hasBody && this.#speaks11 && !hasHeader(lines, 'content-length')
-    const upstreamMs = (figuresFollow ? this.#headMs : null) ?? this.#parts.upstreamMs()
+    const lines = toReplyHeaders(headers, { chunkable: this.#isHttp11 && hasBody, ownPrefix: names.prefix })
+    this.#hasTrailers = figuresFollow && hasBody && this.#isHttp11 && !hasHeader(lines, 'content-length')
+    const upstreamMs = (figuresFollow ? this.#headMs : null) ?? this.#options.upstreamMs()
     lines.push(names.requestId, requestId, ...figureLines(names, figures, upstreamMs))
     if (this.#hasTrailers) lines.push('Trailer', announcedTrailers(names))
     res.sendDate = false
@@ -374,11 +374,11 @@ export class Reply implements ReplyReceiver {
   }
 
   #onClose(): void {
-    this.#takeLast()
+    this.#takeLastEvent()
     // Freed only when the socket closes: until then the bytes are in its buffer.
-    this.#parts.memory.giveBack()
-    this.#isHeld = false
-    this.#held.clear()
+    this.#options.memory.release()
+    this.#isBuffered = false
+    this.#buffered.clear()
   }
 }
 

@@ -11,17 +11,17 @@ import {
   type CallOutcome,
   LOST,
   NOTHING_BILLED,
-  type Stored,
-  storedId,
+  type StoredResponse,
+  storedResponseId,
   withoutSecrets,
 } from './bill.ts'
 import { BodyTaps } from './body-taps.ts'
 import type { AdmittedCall } from './call.ts'
-import type { Passed } from './deferrals.ts'
+import type { Transfer } from './deferrals.ts'
 import type { Gateway } from './gateway.ts'
-import { TakenBytes } from './key-shares.ts'
+import { ReservedBytes } from './key-shares.ts'
 import { originFor } from './permitted-changes.ts'
-import { deny, explainFailure, recordable } from './refusals.ts'
+import { sendRefusal, explainFailure, recordable } from './refusals.ts'
 import { Reply, type ReplyHead } from './reply.ts'
 
 export type Switched = CallEnd & { readonly kind: 'switched' }
@@ -51,12 +51,12 @@ export class OpenCall {
   }
 
   /** Prevents a DELETE of the response that the stream has named, until the call is over. */
-  protected streams(objectId: string): void {
+  protected markStreaming(objectId: string): void {
     this.#objectId = objectId
     this.gateway.deferrals.streaming.add(objectId)
   }
 
-  protected passed(upstreamMs: number, streamed: boolean, bytesOut: number): Passed {
+  protected transfer(upstreamMs: number, streamed: boolean, bytesOut: number): Transfer {
     return {
       requestId: this.call.exchange.requestId,
       streamed,
@@ -72,16 +72,16 @@ export class OpenCall {
   }
 
   /** Closes the hold. `isCounted`: whether the settlement counts in the metrics. */
-  protected close(
+  protected settleHold(
     bill: Bill,
-    passed: Passed,
+    transfer: Transfer,
     upstreamMs: number,
     isCounted: (applied: boolean) => boolean = () => true,
   ): Promise<Settled | null> {
     const { exchange, surface, admission, plan } = this.call
     const { clock, settler, queues, counts } = this.gateway
     const times = { overheadMs: this.#overheadMs(upstreamMs), upstreamMs }
-    const closing = { ...withoutSecrets(bill, exchange.names.redact), ...passed, atMs: clock.nowMs() }
+    const closing = { ...withoutSecrets(bill, exchange.names.redact), ...transfer, atMs: clock.nowMs() }
     return settler.settle(closing, ({ applied }) => {
       queues.settled(admission.budgetId, admission.accountId)
       if (isCounted(applied)) counts.settled(surface, plan.modelAsked, closing, times)
@@ -108,7 +108,7 @@ export class OpenCall {
     })
   }
 
-  protected leave(head: ReplyHead | null, isWhole: boolean): void {
+  protected removeInFlight(head: ReplyHead | null, isWhole: boolean): void {
     if (this.#objectId !== null) this.gateway.deferrals.streaming.delete(this.#objectId)
     this.taps?.callOver(head, isWhole)
     this.gateway.inFlight.count -= 1
@@ -127,22 +127,22 @@ export class SentCall extends OpenCall {
     const { exchange, plan, share, endpoint, admission } = call
     this.reply = new Reply(exchange, {
       reader: plan.reader,
-      shows: plan.shows,
+      objectReader: plan.objectReader,
       origin: originFor(exchange, endpoint?.template ?? '', gateway.isSecure),
       balanceNanos: admission.balanceNanos,
-      holdJson: this.taps?.holdJson === true || plan.shows !== null,
-      memory: new TakenBytes(gateway.heldReplies, share.name),
+      bufferJson: this.taps?.bufferJson === true || plan.objectReader !== null,
+      memory: new ReservedBytes(gateway.bufferedReplies, share.name),
       nowMs: () => gateway.clock.monotonicMs(),
       upstreamMs: () => Math.round(this.#upstreamMs),
       onChunk: (chunk) => {
         gateway.reached('first_byte')
         this.taps?.received(chunk)
       },
-      onObject: plan.reader === 'responses' ? (shown) => this.#nameObject(shown) : null,
+      onObject: plan.reader === 'responses' ? (shown) => this.#recordObject(shown) : null,
     })
   }
 
-  ended({ kind }: CallEnd): void {
+  recordEnd({ kind }: CallEnd): void {
     this.#end = { atMs: this.gateway.clock.monotonicMs(), isWhole: kind === 'complete' }
   }
 
@@ -162,8 +162,8 @@ export class SentCall extends OpenCall {
     const { times, replyHead: head } = reply
     const elapsedMs = this.#upstreamMs
     const metered = await reply.observed(end.kind === 'complete')
-    const id = storedId(this.call, metered, end)
-    const stored = id === null || head === null ? null : await this.#findStored(id, head, end)
+    const id = storedResponseId(this.call, metered, end)
+    const stored = id === null || head === null ? null : await this.#findStoredResponse(id, head, end)
     return { end, head, bytesOut: reply.bytesOut, times, elapsedMs, metered, stored }
   }
 
@@ -178,10 +178,10 @@ export class SentCall extends OpenCall {
   }
 
   /** Before the answer, settles objects of earlier calls and records files, which the next request may need. */
-  async settleEarlier({ metered, head, end }: CallOutcome): Promise<void> {
+  async settleEarlierCalls({ metered, head, end }: CallOutcome): Promise<void> {
     const { plan, exchange } = this.call
     const { deferrals } = this.gateway
-    if (plan.shows !== null && metered !== null) await deferrals.shown(this.call, metered)
+    if (plan.objectReader !== null && metered !== null) await deferrals.shown(this.call, metered)
     const status = head?.status ?? 0
     if (exchange.method === 'DELETE' && status >= 200 && status < 300) await deferrals.deleted(this.call)
     await this.taps?.callSettled(head, end.kind === 'complete')
@@ -193,7 +193,7 @@ export class SentCall extends OpenCall {
     if (end.kind === 'complete') this.reply.finish(figures, end.trailers)
     else if (end.kind === 'cut' || (end.kind === 'abandoned' && !exchange.res.isOver)) this.reply.cut()
     else if (end.kind === 'failed') {
-      deny(exchange, surface, explainFailure(end), { balanceNanos, upstreamMs: Math.round(this.#upstreamMs) })
+      sendRefusal(exchange, surface, explainFailure(end), { balanceNanos, upstreamMs: Math.round(this.#upstreamMs) })
     }
     this.report(bill, end)
   }
@@ -203,53 +203,53 @@ export class SentCall extends OpenCall {
     if (this.#hold === 'open') await this.#close(defect instanceof StoreRefused ? LOST : NOTHING_BILLED)
   }
 
-  over(): void {
-    this.leave(this.reply.replyHead, this.#end?.isWhole ?? false)
+  finish(): void {
+    this.removeInFlight(this.reply.replyHead, this.#end?.isWhole ?? false)
   }
 
   get #upstreamMs(): number {
     return (this.#end?.atMs ?? this.gateway.clock.monotonicMs()) - this.sentMs
   }
 
-  get #passed(): Passed {
-    const { isStreamed, bytesOut, bytesHeld } = this.reply
+  get #transfer(): Transfer {
+    const { isStreamed, bytesOut, bytesBuffered } = this.reply
     // The held bytes leave next, with the figures of this settlement.
-    return this.passed(this.#upstreamMs, isStreamed, bytesOut + bytesHeld)
+    return this.transfer(this.#upstreamMs, isStreamed, bytesOut + bytesBuffered)
   }
 
   async #close(bill: Bill, isCounted = true): Promise<Settled | null> {
     // A recorded object may have been settled and counted before its stream ended.
     const isRecorded = this.#hold === 'recorded'
     const counts = (applied: boolean) => isCounted && (applied || !isRecorded)
-    const settled = await this.close(bill, this.#passed, this.#upstreamMs, counts)
+    const settled = await this.settleHold(bill, this.#transfer, this.#upstreamMs, counts)
     this.#hold = 'closed'
     return settled
   }
 
   async #defer(outcome: CallOutcome) {
     if (this.#hold === 'deferred') return 'deferred'
-    if (this.call.plan.makes === null) return 'no'
-    const deferred = await this.gateway.deferrals.defer(this.call, outcome, this.#passed)
+    if (this.call.plan.deferredKind === null) return 'no'
+    const deferred = await this.gateway.deferrals.defer(this.call, outcome, this.#transfer)
     if (deferred === 'deferred') this.#hold = 'deferred'
     return deferred
   }
 
   /** The stream has named its response. A background response is recorded at once. */
-  async #nameObject({ objectId = null }: Shown): Promise<void> {
+  async #recordObject({ objectId = null }: Shown): Promise<void> {
     const head = this.reply.replyHead
-    const kind = this.call.plan.makes
+    const kind = this.call.plan.deferredKind
     if (objectId === null || head === null) return
-    this.streams(objectId)
+    this.markStreaming(objectId)
     if (kind === null) return
     const object = { kind, objectId, head } as const
-    const isRecorded = await this.gateway.deferrals.record(this.call, object, this.#passed)
+    const isRecorded = await this.gateway.deferrals.record(this.call, object, this.#transfer)
     if (isRecorded && this.#hold === 'open') this.#hold = 'recorded'
   }
 
-  async #findStored(id: string, head: ReplyHead, end: CallEnd): Promise<Stored> {
+  async #findStoredResponse(id: string, head: ReplyHead, end: CallEnd): Promise<StoredResponse> {
     // The client must not wait while the gateway reads on for the bill. A complete reply has been sent by now.
     if (end.kind !== 'complete') this.reply.cut()
-    const stored = await this.gateway.deferrals.findStored(this.call, id, head, this.#passed)
+    const stored = await this.gateway.deferrals.findStoredResponse(this.call, id, head, this.#transfer)
     if (stored.kind === 'deferred') this.#hold = 'deferred'
     return stored
   }

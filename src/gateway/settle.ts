@@ -17,7 +17,7 @@ export type Settler = ReturnType<typeof createSettler>
 
 type OnSettled = (settled: Settled) => void
 
-interface SettlerParts {
+interface SettlerDependencies {
   readonly store: Pick<Store, 'settle'>
   readonly watch: SettlementWatch
   /** Null if the database is on the same disk: when this disk is full, a spool does not help. */
@@ -29,33 +29,33 @@ interface SettlerParts {
 const RETRY_FIRST_MS = 50
 const RETRY_MAX_MS = 2_000
 
-interface Late {
+interface RetriedSettlement {
   /** Resolves when the settlement is in the spool, or does not need it. Never rejects. */
   readonly spooled: Promise<void>
   /** Rejects only if the store refused the settlement or is closed. A spooled settlement is not lost then. */
-  readonly atLast: Promise<Settled>
+  readonly written: Promise<Settled>
 }
 
 /** Sends every settlement to the store and retries until it is written. The store closes a hold only once. */
-export function createSettler(parts: SettlerParts) {
-  const { store, watch, spool, log, waitMs: patienceMs = SETTLE_WAIT_MS } = parts
-  const pending = new Map<string, Promise<Settled | Late>>()
-  let replaysToCome = 0
+export function createSettler(dependencies: SettlerDependencies) {
+  const { store, watch, spool, log, waitMs: waitMsMax = SETTLE_WAIT_MS } = dependencies
+  const pending = new Map<string, Promise<Settled | RetriedSettlement>>()
+  let replaysLeft = 0
 
-  function begin(closing: CallClosing, onSettled: OnSettled): Promise<Settled | Late> {
-    const before = pending.get(closing.requestId)
+  function startSettling(closing: CallClosing, onSettled: OnSettled): Promise<Settled | RetriedSettlement> {
+    const running = pending.get(closing.requestId)
     // The first closing of a call counts: a release must not overtake a bill that is being retried.
-    if (before !== undefined) return before
-    const first = settleFirst(closing, onSettled)
+    if (running !== undefined) return running
+    const first = trySettle(closing, onSettled)
     pending.set(closing.requestId, first)
     return first
   }
 
-  async function settleFirst(closing: CallClosing, onSettled: OnSettled): Promise<Settled | Late> {
+  async function trySettle(closing: CallClosing, onSettled: OnSettled): Promise<Settled | RetriedSettlement> {
     try {
       return notify(closing, onSettled, await store.settle(closing))
     } catch (error) {
-      return settleLate(closing, onSettled, error)
+      return settleInBackground(closing, onSettled, error)
     }
   }
 
@@ -72,18 +72,18 @@ export function createSettler(parts: SettlerParts) {
     return settled
   }
 
-  function settleLate(closing: CallClosing, onSettled: OnSettled, failure: unknown): Late {
+  function settleInBackground(closing: CallClosing, onSettled: OnSettled, failure: unknown): RetriedSettlement {
     const isRefused = failure instanceof StoreRefused
     const spooled = isRefused || spool === null ? Promise.resolve() : spool.append(closing)
-    const atLast = spooled
-      .then(() => settleAtLast(closing, onSettled, failure))
+    const written = spooled
+      .then(() => retryUntilWritten(closing, onSettled, failure))
       .finally(() => pending.delete(closing.requestId))
-    // Prevents an unhandled rejection if nobody awaits `atLast`. Callers that do still see the error.
-    atLast.catch(() => {})
-    return { spooled, atLast }
+    // Without this, a rejection that nobody awaits would end the process. Callers that await it still get the error.
+    written.catch(() => {})
+    return { spooled, written }
   }
 
-  async function settleAtLast(closing: CallClosing, onSettled: OnSettled, failure: unknown) {
+  async function retryUntilWritten(closing: CallClosing, onSettled: OnSettled, failure: unknown) {
     const request = closing.requestId
     let cause = failure
     for (let waitMs = RETRY_FIRST_MS; ; waitMs = Math.min(waitMs * 2, RETRY_MAX_MS)) {
@@ -92,8 +92,8 @@ export function createSettler(parts: SettlerParts) {
         const details = { request, costNanos: String(closing.costNanos), cause: cause.message }
         log.error(details, 'the database refused a settlement')
         await spool?.refuse(closing, cause.message)
-        // Close the hold here: the caller may be gone, and the hold would stay until the next start. A missing call has
-        // no hold.
+        // Close the hold: the caller may be gone, and the hold would stay until the next start. A call that does not
+        // exist has no hold.
         const lost = { ...NOTHING_USED, requestId: request, state: 'interrupted' } as const
         await store.settle({ ...lost, atMs: closing.atMs }).catch(() => {})
       }
@@ -111,57 +111,57 @@ export function createSettler(parts: SettlerParts) {
     }
   }
 
-  function waitFor({ spooled, atLast }: Late): Promise<Settled | null> {
-    const patience = sleep(patienceMs, null, { ref: false })
-    return Promise.race([atLast.catch(unlessRefused), Promise.all([spooled, patience]).then(() => null)])
+  function waitFor({ spooled, written }: RetriedSettlement): Promise<Settled | null> {
+    const timeout = sleep(waitMsMax, null, { ref: false })
+    return Promise.race([written.catch(rethrowRefusal), Promise.all([spooled, timeout]).then(() => null)])
   }
 
   return {
     get waiting(): number {
-      return pending.size + replaysToCome
+      return pending.size + replaysLeft
     },
     /** Whether settlements would survive a crash. If not, no new call may be admitted. */
     get isDurable(): boolean {
       return spool?.isDurable ?? true
     },
-    /** Null if the store did not accept it in time; it is then pending, and `onSettled` is called later. */
+    /** Null if the store did not accept it in time. It is then retried, and `onSettled` is called later. */
     async settle(closing: CallClosing, onSettled: OnSettled): Promise<Settled | null> {
-      const first = await begin(closing, onSettled)
-      return 'atLast' in first ? await waitFor(first) : first
+      const first = await startSettling(closing, onSettled)
+      return 'written' in first ? await waitFor(first) : first
     },
-    /** Replays the spool of an earlier process. `onApplied`: for those that were new. Never rejects. */
+    /** Replays the spool of an earlier process. Calls `onApplied` for each settlement that was new. Never rejects. */
     async replay(closings: readonly CallClosing[], onApplied: (closing: CallClosing) => void): Promise<void> {
-      const toCome = closings.values()
-      replaysToCome = closings.length
-      if (replaysToCome > 0)
-        log.warn({ settlements: replaysToCome }, 'settlements of an earlier process are sent')
+      const remaining = closings.values()
+      replaysLeft = closings.length
+      if (replaysLeft > 0)
+        log.warn({ settlements: replaysLeft }, 'settlements of an earlier process are sent')
       let gone = false
-      async function replayInTurn(): Promise<void> {
-        for (const closing of toCome) {
-          replaysToCome -= 1
+      async function replayRemaining(): Promise<void> {
+        for (const closing of remaining) {
+          replaysLeft -= 1
           let isRetried = false
-          const first = await begin(closing, ({ applied }) => {
+          const first = await startSettling(closing, ({ applied }) => {
             // If the answer to the first attempt was lost, that attempt may have applied it.
             if (applied || isRetried) onApplied(closing)
           })
-          if ('atLast' in first) {
+          if ('written' in first) {
             isRetried = true
-            await first.atLast.catch((error: unknown) => {
+            await first.written.catch((error: unknown) => {
               gone ||= error instanceof StoreGone
             })
           }
           if (gone) return
         }
       }
-      await Promise.all(Array.from({ length: SETTLEMENTS_REPLAYED_AT_ONCE }, replayInTurn))
+      await Promise.all(Array.from({ length: SETTLEMENTS_REPLAYED_AT_ONCE }, replayRemaining))
       // The store is closed: the next process replays the rest.
-      replaysToCome = 0
+      replaysLeft = 0
     },
   }
 }
 
-/** Rethrows the error of a settlement that the database refuses, which is a bug. Other errors become null. */
-function unlessRefused(error: unknown): null {
+/** Rethrows a refusal of the database, which is a defect. Other errors become null. */
+function rethrowRefusal(error: unknown): null {
   if (error instanceof StoreRefused) throw error
   return null
 }

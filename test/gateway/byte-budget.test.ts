@@ -7,14 +7,14 @@ test('replies of one key use at most half of the free bytes, so that another key
   const taken = new Map<string, number>()
   for (const key of ['a', 'b', 'c', 'd', 'e']) {
     let bytes = 0
-    while (budget.tryTake(1, key)) bytes += 1
+    while (budget.tryReserve(1, key)) bytes += 1
     taken.set(key, bytes)
   }
   assert.deepEqual([...taken.values()], [5_000, 2_500, 1_250, 625, 312])
-  assert.equal(budget.tryTake(100, 'modest'), true)
+  assert.equal(budget.tryReserve(100, 'modest'), true)
   // Released bytes are available to any key.
-  for (const [key, bytes] of taken) budget.giveBack(bytes, key)
-  budget.giveBack(100, 'modest')
-  assert.equal(budget.tryTake(5_000, 'modest'), true)
-  assert.equal(budget.tryTake(1, 'modest'), false)
+  for (const [key, bytes] of taken) budget.release(bytes, key)
+  budget.release(100, 'modest')
+  assert.equal(budget.tryReserve(5_000, 'modest'), true)
+  assert.equal(budget.tryReserve(1, 'modest'), false)
 })

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import type { TestContext } from 'node:test'
 import type { AdmittedCall } from '../../src/gateway/call.ts'
-import { createDeferrals, type DeferralParts } from '../../src/gateway/deferrals.ts'
+import { createDeferrals, type DeferralDependencies } from '../../src/gateway/deferrals.ts'
 import { openUpstream } from '../../src/http/upstream-connection.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { createLog } from '../../src/kernel/log.ts'
@@ -49,7 +49,7 @@ async function pollOnce(t: TestContext, answer: (reply: ServerResponse) => void,
     clock: systemClock,
     log,
   }
-  const deferrals = createDeferrals(parts as unknown as DeferralParts)
+  const deferrals = createDeferrals(parts as unknown as DeferralDependencies)
   t.after(async () => {
     server.close()
     server.closeAllConnections()
@@ -131,7 +131,7 @@ test('without polling, a DELETE passes and closes its object as interrupted', as
   const deferrals = createDeferrals({
     ...parts,
     names: { redact: (text: string) => text },
-  } as unknown as DeferralParts)
+  } as unknown as DeferralDependencies)
   assert.equal(await deferrals.refuseDelete('chat', '/v1/responses/resp_1', Buffer.alloc(32)), null)
   await deferrals.deleted({
     surface: 'chat',

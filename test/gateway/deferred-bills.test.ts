@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { createDeferredBills, type DeferredBillParts } from '../../src/gateway/deferred-bills.ts'
+import { createDeferredBills, type DeferredBillDependencies } from '../../src/gateway/deferred-bills.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { NO_USAGE } from '../../src/kernel/usage.ts'
 import type { CallClosing, Settled } from '../../src/ledger/call.ts'
@@ -80,7 +80,7 @@ function bench(answer: (closing: CallClosing) => Settled | null, openChildren: r
     log,
     names: { redact: (text: string) => text.replaceAll(SECRET, '…') },
   }
-  return { bills: createDeferredBills(parts as unknown as DeferredBillParts), story, opened }
+  return { bills: createDeferredBills(parts as unknown as DeferredBillDependencies), story, opened }
 }
 
 const reading = (models: readonly string[]) => async (take: (chunk: Buffer) => void) => {

@@ -84,33 +84,33 @@ test('a container is charged once in 20 minutes', () => {
 
 test('silence is the time to the first visible output, and gaps of more than a second', () => {
   const silence = new Silence()
-  assert.equal(silence.until(5_000), 0, 'time in the queue is no silence')
-  silence.see(0, 5_000)
-  assert.equal(silence.until(5_400), 400)
-  silence.see(10, 5_500)
-  assert.equal(silence.until(6_400), 500, 'a short pause is the network')
-  silence.see(20, 6_400)
-  silence.see(30, 8_400)
-  assert.equal(silence.until(8_400), 2_500)
+  assert.equal(silence.silentMsAt(5_000), 0, 'time in the queue is no silence')
+  silence.recordOutput(0, 5_000)
+  assert.equal(silence.silentMsAt(5_400), 400)
+  silence.recordOutput(10, 5_500)
+  assert.equal(silence.silentMsAt(6_400), 500, 'a short pause is the network')
+  silence.recordOutput(20, 6_400)
+  silence.recordOutput(30, 8_400)
+  assert.equal(silence.silentMsAt(8_400), 2_500)
   assert.equal(silence.generatedMs(8_400), 3_400)
 })
 
 test('time in which the client does not read is not silence', () => {
   const silence = new Silence()
-  silence.see(10, 0)
+  silence.recordOutput(10, 0)
   silence.pause(100)
   assert.equal(silence.pausedFor(90_100), 90_000)
-  assert.equal(silence.until(90_100), 0)
+  assert.equal(silence.silentMsAt(90_100), 0)
   silence.resume(90_100)
-  assert.equal(silence.until(90_500), 0)
-  assert.equal(silence.until(92_000), 2_000)
+  assert.equal(silence.silentMsAt(90_500), 0)
+  assert.equal(silence.silentMsAt(92_000), 2_000)
   assert.equal(silence.generatedMs(90_500), 500)
 })
 
 test('a reply is stalled while its client does not read, and for 5 s afterwards', () => {
   const silence = new Silence()
   const stalledMs = (nowMs: number) => silence.timesAt(nowMs).stalledMs
-  silence.see(10, 0)
+  silence.recordOutput(10, 0)
   assert.equal(stalledMs(100), 0)
   silence.pause(100)
   assert.equal(stalledMs(7_100), 7_000)
@@ -125,10 +125,10 @@ test('estimating a side replaces everything stated for it, so that no token coun
   const metered = { ...new SilentMeter().end(false), usage: { ...NO_USAGE, parts }, outputTokensSeen: 100 }
   const cut = {
     plan: {
-      asked: {},
+      requested: {},
       reader: 'chat',
       answers: 1,
-      tokensHeld: () => ({ contextWindow: null, output: null }),
+      holdTokens: () => ({ contextWindow: null, output: null }),
     },
     request: { lengthBytes: 400, formType: null, pieces: [], facts: NOT_READ },
     unseen: { continues: null },

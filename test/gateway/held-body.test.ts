@@ -34,12 +34,12 @@ test('one key gets half of the free memory, and a body up to 1 MiB always fits',
   assert.deepEqual([fill('a'), fill('b'), fill('c')], [8, 4, 2])
   // No memory is left for a second body of these keys, except a small one.
   assert.deepEqual([fill('a'), fill('b'), fill('d')], [1, 1, 1])
-  assert.equal(memory.takenBytes, 17 * MiB)
+  assert.equal(memory.reservedBytes, 17 * MiB)
   for (const body of bodies) {
     body.dispose()
     body.dispose()
   }
-  assert.equal(memory.takenBytes, 0)
+  assert.equal(memory.reservedBytes, 0)
   assert.equal(fill('a'), 8)
 })
 
@@ -68,5 +68,5 @@ test('a body without memory is refused with a retry, and none of its bytes is ke
   for (let i = 0; i < 17; i++) sinks[0]?.data(Buffer.alloc(64 * 1024))
   const answer = await received
   assert.equal(answer.kind === 'refused' && answer.refusal.code, 'no_memory')
-  assert.equal(memory.takenBytes, 0)
+  assert.equal(memory.reservedBytes, 0)
 })

@@ -3,9 +3,9 @@ import { randomBytes } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { Writable } from 'node:stream'
 import { gzipSync } from 'node:zlib'
-import { ByteBudget, TakenBytes } from '../../src/gateway/key-shares.ts'
+import { ByteBudget, ReservedBytes } from '../../src/gateway/key-shares.ts'
 import {
-  HELD_OBSERVER_BACKLOG_BYTES_MAX,
+  BUFFERED_OBSERVER_BACKLOG_BYTES_MAX,
   LAST_EVENT_BYTES_MAX,
   OBSERVER_BACKLOG_BYTES_MAX,
   Reply,
@@ -25,8 +25,8 @@ function replyTo(res: object, memory: ByteBudget, upstreamMs = () => 0): Reply {
     names: headerNames('svc'),
   } as unknown as Exchange
   return new Reply(exchange, {
-    ...{ reader: 'chat', shows: null, origin: null, balanceNanos: null, holdJson: false },
-    ...{ memory: new TakenBytes(memory, 'k'), upstreamMs, nowMs: () => 0, onChunk() {}, onObject: null },
+    ...{ reader: 'chat', objectReader: null, origin: null, balanceNanos: null, bufferJson: false },
+    ...{ memory: new ReservedBytes(memory, 'k'), upstreamMs, nowMs: () => 0, onChunk() {}, onObject: null },
   })
 }
 
@@ -64,13 +64,13 @@ test('a buffered reply leaves as a whole, with its figures as headers', () => {
   reply.data(Buffer.from('{"a":'))
   reply.data(Buffer.from('1}'))
   assert.equal(sent(), '')
-  assert.deepEqual([reply.bytesOut, reply.bytesHeld], [0, 7])
+  assert.deepEqual([reply.bytesOut, reply.bytesBuffered], [0, 7])
   reply.finish(figures, [])
   assert.match(
     sent(),
     /^HTTP\/1\.1 200 OK\r\n.*x-svc-cost-usd: 0\.000001\r\n.*\r\n\r\n7\r\n\{"a":1\}\r\n0\r\n\r\n$/s,
   )
-  assert.deepEqual([reply.bytesOut, reply.bytesHeld], [7, 0])
+  assert.deepEqual([reply.bytesOut, reply.bytesBuffered], [7, 0])
 })
 
 test('a reply too large to buffer is streamed, and its bytes are counted once', () => {
@@ -79,18 +79,18 @@ test('a reply too large to buffer is streamed, and its bytes are counted once', 
   reply.data(Buffer.alloc(900, 'a'))
   reply.data(Buffer.alloc(900, 'b'))
   assert.match(sent(), /\r\n\r\n384\r\na{900}\r\n384\r\nb{900}\r\n$/)
-  assert.deepEqual([reply.bytesOut, reply.bytesHeld], [1_800, 0])
+  assert.deepEqual([reply.bytesOut, reply.bytesBuffered], [1_800, 0])
 })
 
 test('nothing of a buffered reply is sent after the client left, and its memory is freed', () => {
   const { reply, res, memory } = openReply()
   reply.head(head)
   reply.data(Buffer.alloc(600))
-  assert.equal(memory.tryTake(600, 'k'), false)
+  assert.equal(memory.tryReserve(600, 'k'), false)
   res.connectionClosed()
   reply.data(Buffer.alloc(100))
-  assert.deepEqual([reply.bytesOut, reply.bytesHeld], [0, 0])
-  assert.equal(memory.tryTake(1_000, 'k'), true)
+  assert.deepEqual([reply.bytesOut, reply.bytesBuffered], [0, 0])
+  assert.equal(memory.tryReserve(1_000, 'k'), true)
 })
 
 test('bytes after the last event wait for a client that is not reading', () => {
@@ -123,7 +123,7 @@ function carried(contentType: string, { hasRoom = true, memoryBytes = 1e9 } = {}
 
 /** A document longer, when compressed, than the backlog of a buffered reply. */
 function longDocument(): Buffer {
-  const content = randomBytes(2 * HELD_OBSERVER_BACKLOG_BYTES_MAX).toString('base64')
+  const content = randomBytes(2 * BUFFERED_OBSERVER_BACKLOG_BYTES_MAX).toString('base64')
   const usage = { prompt_tokens: 7, completion_tokens: 8, total_tokens: 15 }
   return gzipSync(JSON.stringify({ model: 'gpt-5.5', choices: [{ message: { content } }], usage }))
 }

@@ -174,7 +174,7 @@ test('no response within the context window costs more than its hold, on any pro
           ...{ ...settings, chatRegional, chatDefaultTier, discount: discountOf(700_000_000n) },
         })
         const plan = own.planTurn(turn('realtime', model.id))
-        const most = plan.tokensHeld(null)
+        const most = plan.holdTokens(null)
         const usage = realtimeUsage(
           {
             ...details,

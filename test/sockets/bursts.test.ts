@@ -48,7 +48,7 @@ const BURSTS = [
 for (const [name, frame, turns] of BURSTS) {
   test(`a burst of ${name} lets other sockets have their turn every few frames, and arrives whole`, async () => {
     const [client, upstream] = [connection(), connection()]
-    const memory = { bytes: 0, tryTake: () => true, giveBack() {} }
+    const memory = { bytes: 0, tryReserve: () => true, release() {} }
     const own = { clock: systemClock, failed() {}, errorEvent: () => '' }
     const parts = { client: client.raw, upstream: upstream.raw, turns, memory, ...own }
     new SocketSession(parts as unknown as Parts).start()

@@ -20,17 +20,17 @@ import { isPlausible } from '../bill.ts'
 import type { Gateway } from '../gateway.ts'
 import { NOTHING_COUNTABLE } from '../read.ts'
 import {
-  type ClientSays,
+  type ClientIntent,
   type ModelCheck,
   NO_LANE,
   type OpenTurn,
-  SAYS_NOTHING,
-  type ServerSays,
+  OTHER_EVENT,
+  type ServerEvent,
   type SocketProtocol,
 } from './socket-protocol.ts'
 import type { PlannedTurn } from './turn-call.ts'
 
-interface Passed {
+interface Traffic {
   readonly inputAudioMs: number
   readonly inputTextBytes: number
   outputAudioBytes: number
@@ -56,7 +56,7 @@ export class RealtimeProtocol implements SocketProtocol {
   #spokenBytesPerMs = PCM_BYTES_PER_MS
   #inputAudioMs = 0
   #inputTextBytes = 0
-  readonly #passed = new Map<string, Passed>()
+  readonly #traffic = new Map<string, Traffic>()
   /** The usage of the response with the longest prompt so far. */
   #before: Usage | null = null
 
@@ -67,55 +67,55 @@ export class RealtimeProtocol implements SocketProtocol {
 
   readonly standing = (): PlannedTurn => this.#plan('realtime', this.#model)
 
-  client(payload: Buffer): ClientSays | Promise<ClientSays> {
+  readClient(payload: Buffer): ClientIntent | Promise<ClientIntent> {
     const read = sessionMessage(payload)
     return read instanceof Promise
-      ? read.then((message) => this.#judge(message, payload))
-      : this.#judge(read, payload)
+      ? read.then((message) => this.#intentOf(message, payload))
+      : this.#intentOf(read, payload)
   }
 
-  unreadable(why: string): ClientSays & { readonly kind: 'refused' } {
+  unreadable(why: string): ClientIntent & { readonly kind: 'refused' } {
     return this.#refused(unreadable(why).detail)
   }
 
-  server(payload: Buffer): ServerSays {
+  readServer(payload: Buffer): ServerEvent {
     const event = sessionEvent(payload)
-    if (event === null) return SAYS_NOTHING
+    if (event === null) return OTHER_EVENT
     const { type, responseId, session, usage, itemId } = event
     this.#bytesPerMs = session?.bytesPerMs ?? this.#bytesPerMs
     this.#spokenBytesPerMs = session?.spokenBytesPerMs ?? this.#spokenBytesPerMs
     if (session?.transcription !== undefined) this.#transcribedBy = session.transcription?.model ?? null
-    if (type === 'error') return { ...SAYS_NOTHING, kind: 'failed', tag: event.aboutEventId }
+    if (type === 'error') return { ...OTHER_EVENT, kind: 'failed', tag: event.aboutEventId }
     if (type === COMMITTED && itemId !== null && this.#transcribedBy !== null) this.#noteItem(itemId)
-    if (type === TRANSCRIBED && usage !== null) return { ...SAYS_NOTHING, kind: 'transcribed', usage, itemId }
-    if (responseId === null) return SAYS_NOTHING
-    const says = { ...SAYS_NOTHING, responseId, usage, stopReason: event.status }
-    if (type === 'response.created') return { ...says, kind: 'began' }
-    if (type === 'response.done') return { ...says, kind: 'ended' }
-    const passed = this.#passed.get(responseId)
-    if (passed !== undefined) {
-      if (type.endsWith('audio.delta')) passed.outputAudioBytes += event.deltaBytes
-      else passed.outputTextBytes += event.deltaBytes
+    if (type === TRANSCRIBED && usage !== null) return { ...OTHER_EVENT, kind: 'transcribed', usage, itemId }
+    if (responseId === null) return OTHER_EVENT
+    const responseEvent = { ...OTHER_EVENT, responseId, usage, stopReason: event.status }
+    if (type === 'response.created') return { ...responseEvent, kind: 'began' }
+    if (type === 'response.done') return { ...responseEvent, kind: 'ended' }
+    const traffic = this.#traffic.get(responseId)
+    if (traffic !== undefined) {
+      if (type.endsWith('audio.delta')) traffic.outputAudioBytes += event.deltaBytes
+      else traffic.outputTextBytes += event.deltaBytes
     }
-    return { ...says, kind: 'part' }
+    return { ...responseEvent, kind: 'part' }
   }
 
-  planUnasked(): PlannedTurn {
+  planUnrequested(): PlannedTurn {
     return this.standing()
   }
 
   began({ responseId }: OpenTurn): void {
-    this.#passed.set(responseId ?? '', this.#takeInput())
+    this.#traffic.set(responseId ?? '', this.#takeInput())
   }
 
-  usageOf({ turn, responseId, hasBegun }: OpenTurn, says: ServerSays | null): Usage {
+  usageOf({ turn, responseId, hasBegun }: OpenTurn, event: ServerEvent | null): Usage {
     const { plan } = turn.call
-    const passed = this.#passed.get(responseId ?? '')
-    this.#passed.delete(responseId ?? '')
-    const cut = this.#cutOf(passed === undefined || !hasBegun ? this.#takeInput() : passed)
-    const estimate = cutResponseUsage(cut, this.#model, plan.tokensHeld(this.#model).contextWindow)
-    if (says === null) return estimate
-    const { usage, stopReason } = says
+    const traffic = this.#traffic.get(responseId ?? '')
+    this.#traffic.delete(responseId ?? '')
+    const cut = this.#cutOf(traffic === undefined || !hasBegun ? this.#takeInput() : traffic)
+    const estimate = cutResponseUsage(cut, this.#model, plan.holdTokens(this.#model).contextWindow)
+    if (event === null) return estimate
+    const { usage, stopReason } = event
     const stated = { ...realtimeUsage(usage, this.#model), stopReason }
     const hasOutput = cut.outputAudioMs + cut.outputTextBytes > 0
     if (usage === null && stopReason === 'failed' && !hasOutput) return stated
@@ -125,7 +125,7 @@ export class RealtimeProtocol implements SocketProtocol {
     return stated
   }
 
-  transcriptionOf({ usage, itemId }: ServerSays): { readonly planned: PlannedTurn; readonly usage: Usage } {
+  transcriptionOf({ usage, itemId }: ServerEvent): { readonly planned: PlannedTurn; readonly usage: Usage } {
     const model = this.#transcribing.get(itemId ?? '') ?? this.#transcribedBy
     return { planned: this.#plan('transcription', model), usage: transcriptionUsage(usage, model) }
   }
@@ -137,7 +137,7 @@ export class RealtimeProtocol implements SocketProtocol {
     if (this.#transcribing.size > ITEMS_MAX && oldest !== undefined) this.#transcribing.delete(oldest)
   }
 
-  #judge(message: SessionMessage, payload: Buffer): ClientSays {
+  #intentOf(message: SessionMessage, payload: Buffer): ClientIntent {
     if (message.kind !== 'event') return this.#refused(message.detail)
     const { type, eventId: tag, audioBytes } = message
     this.#inputAudioMs += audioMs(audioBytes, this.#bytesPerMs)
@@ -177,7 +177,7 @@ export class RealtimeProtocol implements SocketProtocol {
     }
   }
 
-  #refused(detail: string): ClientSays & { readonly kind: 'refused' } {
+  #refused(detail: string): ClientIntent & { readonly kind: 'refused' } {
     const refusal = refuse('bad_request', detail)
     return { kind: 'refused', refusal, lane: NO_LANE, tag: null, planned: this.standing() }
   }
@@ -193,16 +193,16 @@ export class RealtimeProtocol implements SocketProtocol {
     }
   }
 
-  #takeInput(): Passed {
+  #takeInput(): Traffic {
     const [inputAudioMs, inputTextBytes] = [this.#inputAudioMs, this.#inputTextBytes]
     this.#inputAudioMs = 0
     this.#inputTextBytes = 0
     return { inputAudioMs, inputTextBytes, outputAudioBytes: 0, outputTextBytes: 0 }
   }
 
-  #cutOf({ outputAudioBytes, ...passed }: Passed): CutResponse {
+  #cutOf({ outputAudioBytes, ...traffic }: Traffic): CutResponse {
     return {
-      ...passed,
+      ...traffic,
       before: this.#before,
       outputAudioMs: audioMs(outputAudioBytes, this.#spokenBytesPerMs),
     }

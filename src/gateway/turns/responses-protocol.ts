@@ -3,9 +3,9 @@ import type { RequestFacts } from '../../metering/request-facts.ts'
 import { ambiguityFor, unreadableFacts } from '../../providers/ambiguity.ts'
 import { findEndpoint } from '../../providers/find-endpoint.ts'
 import {
-  type ResponseAsked,
+  type ResponsesMessage,
   readRequest,
-  responseAsked,
+  readResponsesMessage,
   responseEvent,
   withSteer,
 } from '../../providers/response-events.ts'
@@ -14,11 +14,11 @@ import type { PlannedCall } from '../call.ts'
 import type { Gateway } from '../gateway.ts'
 import { NOTHING_COUNTABLE } from '../read.ts'
 import {
-  type ClientSays,
+  type ClientIntent,
   NO_LANE,
   type OpenTurn,
-  SAYS_NOTHING,
-  type ServerSays,
+  OTHER_EVENT,
+  type ServerEvent,
   type SocketProtocol,
   STEER,
 } from './socket-protocol.ts'
@@ -49,42 +49,42 @@ export class ResponsesProtocol implements SocketProtocol {
     this.#gateway = gateway
   }
 
-  async client(payload: Buffer): Promise<ClientSays> {
+  async readClient(payload: Buffer): Promise<ClientIntent> {
     const facts = await readRequest(payload, ENDPOINT)
-    const asked = responseAsked(facts)
-    if (asked.kind === 'other') return { kind: 'pass', check: null }
-    if (asked.kind === 'unreadable')
+    const message = readResponsesMessage(facts)
+    if (message.kind === 'other') return { kind: 'pass', check: null }
+    if (message.kind === 'unreadable')
       return this.#refused(refuse('bad_request', facts.ambiguity?.detail ?? ''))
-    if (asked.kind === 'odd')
-      return this.#refused(refuse('bad_request', asked.detail, { param: asked.param }))
-    const steered = asked.kind === 'steer' ? (this.#begun.get(asked.responseId ?? '') ?? null) : null
+    if (message.kind === 'odd')
+      return this.#refused(refuse('bad_request', message.detail, { param: message.param }))
+    const steered = message.kind === 'steer' ? (this.#begun.get(message.responseId ?? '') ?? null) : null
     const planned = steered === null ? this.#plan(facts, payload) : this.#planSteer(steered, facts, payload)
-    const lane = asked.kind === 'create' ? asked.lane : (steered?.lane ?? NO_LANE)
-    const tag = asked.kind === 'steer' ? STEER : null
-    const refusal = refuseAsked(asked, facts, planned)
+    const lane = message.kind === 'create' ? message.lane : (steered?.lane ?? NO_LANE)
+    const tag = message.kind === 'steer' ? STEER : null
+    const refusal = refuseMessage(message, facts, planned)
     if (refusal !== null) return { kind: 'refused', refusal, lane, tag, planned }
     return { kind: 'begins', lane, tag, planned, check: null }
   }
 
-  unreadable(why: string): ClientSays & { readonly kind: 'refused' } {
+  unreadable(why: string): ClientIntent & { readonly kind: 'refused' } {
     return this.#refused(refuse('bad_request', unreadableFacts(why).ambiguity?.detail ?? why))
   }
 
   /** A message that is refused before anything is planned for it. */
-  #refused(refusal: Refusal): ClientSays & { readonly kind: 'refused' } {
+  #refused(refusal: Refusal): ClientIntent & { readonly kind: 'refused' } {
     this.#unread ??= this.#plan(NOT_JSON, Buffer.alloc(0))
     return { kind: 'refused', refusal, lane: NO_LANE, tag: null, planned: this.#unread }
   }
 
-  server(payload: Buffer): ServerSays {
+  readServer(payload: Buffer): ServerEvent {
     const event = responseEvent(payload)
-    if (event === null) return SAYS_NOTHING
-    const { kind, ...says } = event
-    if (kind === 'steer_failed') return { ...SAYS_NOTHING, kind: 'failed', lane: says.lane, tag: STEER }
-    return { ...SAYS_NOTHING, ...says, kind }
+    if (event === null) return OTHER_EVENT
+    const { kind, ...fields } = event
+    if (kind === 'steer_failed') return { ...OTHER_EVENT, kind: 'failed', lane: fields.lane, tag: STEER }
+    return { ...OTHER_EVENT, ...fields, kind }
   }
 
-  planUnasked(): PlannedTurn {
+  planUnrequested(): PlannedTurn {
     const [last] = [...this.#begun.values()].slice(-1)
     return last?.turn.call ?? this.#plan(NOT_JSON, Buffer.alloc(0))
   }
@@ -127,12 +127,12 @@ export class ResponsesProtocol implements SocketProtocol {
   }
 }
 
-function refuseAsked({ kind }: ResponseAsked, facts: RequestFacts, { plan }: PlannedTurn): Refusal | null {
+function refuseMessage({ kind }: ResponsesMessage, facts: RequestFacts, { plan }: PlannedTurn): Refusal | null {
   const ambiguity = ambiguityFor(ENDPOINT, facts)
   // Upstream may read an ambiguous steer as a new request.
   if (ambiguity !== null && (ambiguity.refuse === 'always' || kind === 'steer'))
     return refuse('bad_request', ambiguity.detail)
-  if (plan.makes === null) return null
+  if (plan.deferredKind === null) return null
   const message = '"background" is not supported over a WebSocket. Send the request to POST /v1/responses.'
   return refuse('bad_request', message, { param: 'background' })
 }

@@ -8,9 +8,9 @@ import { modelInQuery } from '../../providers/named-models.ts'
 import { protocolsForClient, shapeError, statusOf } from '../../providers/surfaces.ts'
 import type { AdmittedCall, PlannedCall } from '../call.ts'
 import type { Gateway } from '../gateway.ts'
-import { TakenBytes } from '../key-shares.ts'
-import { withoutOurs } from '../permitted-changes.ts'
-import { deny, explainThrown } from '../refusals.ts'
+import { ReservedBytes } from '../key-shares.ts'
+import { withoutOwnHeaders } from '../permitted-changes.ts'
+import { sendRefusal, explainThrown } from '../refusals.ts'
 import type { Switched } from '../sent-call.ts'
 import { RealtimeProtocol } from './realtime-protocol.ts'
 import { ResponsesProtocol } from './responses-protocol.ts'
@@ -52,11 +52,11 @@ export async function serveSocket(
     upstream.destroy()
     const message =
       'Upstream chose a WebSocket extension that the gateway did not offer. Report this to the operator of the gateway.'
-    return deny(exchange, surface, refuse('upstream_invalid_response', message))
+    return sendRefusal(exchange, surface, refuse('upstream_invalid_response', message))
   }
   // Pass all of upstream's headers, hop-by-hop ones included: a 101 consists of them.
   const client = res.switchProtocols(head.reason, [
-    ...withoutOurs(protocolsForClient(head.headers, exchange.headers), names.prefix),
+    ...withoutOwnHeaders(protocolsForClient(head.headers, exchange.headers), names.prefix),
     names.requestId,
     requestId,
   ])
@@ -66,7 +66,7 @@ export async function serveSocket(
   }
   const session = new SocketSession({
     ...{ client, upstream, turns, clock: gateway.clock },
-    memory: new TakenBytes(gateway.reading.memory, share.name),
+    memory: new ReservedBytes(gateway.reading.memory, share.name),
     failed: (error) => explainThrown(error, requestId, gateway.log),
     errorEvent: (refusal, about) => errorEvent(handshake, refusal, about),
   })

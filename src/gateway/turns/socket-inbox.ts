@@ -1,7 +1,7 @@
 import { limits } from '../../kernel/limits.ts'
 import { ChunkList } from '../../kernel/memory.ts'
 import { type FramePart, type Message, MessageReader } from '../../sockets/frames.ts'
-import type { TakenBytes } from '../key-shares.ts'
+import type { ReservedBytes } from '../key-shares.ts'
 import type { MeteredSocket, Verdict } from './socket-protocol.ts'
 
 /** How many bytes and messages are read ahead while a message is checked. Beyond either limit, the client waits. */
@@ -16,7 +16,7 @@ const MEMORY_STEP_BYTES = 64 * 1024
 
 interface Session extends MeteredSocket {
   forward(wires: readonly Buffer[]): void
-  readOn(): void
+  resumeReading(): void
 }
 
 interface Judge {
@@ -29,7 +29,7 @@ interface Waiting {
   readonly bytes: number
 }
 
-/** The messages of a client, judged in order before they go upstream. */
+/** The messages of a client, checked in order before they go upstream. */
 export class SocketInbox {
   readonly #session: Session
   readonly #turns: Judge
@@ -40,12 +40,12 @@ export class SocketInbox {
   readonly #waiting: Waiting[] = []
   #waitingBytes = 0
   #refusedInRow = 0
-  readonly #memory: TakenBytes
+  readonly #memory: ReservedBytes
   #isBusy = false
   #isStopped = false
   #isHeld = false
 
-  constructor(session: Session, turns: Judge, memory: TakenBytes) {
+  constructor(session: Session, turns: Judge, memory: ReservedBytes) {
     this.#session = session
     this.#memory = memory
     this.#turns = turns
@@ -64,7 +64,7 @@ export class SocketInbox {
     this.#arrivedBytes += part.wire.length
     if (this.#arrivedBytes > limits.socketMessageBytesMax)
       this.#session.close(1009, `A message has more than ${limits.socketMessageBytesMax} bytes.`)
-    else if (!this.#takeMemory())
+    else if (!this.#reserveMemory())
       this.#session.close(1013, 'The gateway has no memory left for this message. Retry later.')
     else if (this.#add(part) && !this.#isBusy) this.#work()
   }
@@ -78,7 +78,7 @@ export class SocketInbox {
     this.#waiting.length = 0
     this.#wires.clear()
     this.#reader.clear()
-    this.#giveBack(0)
+    this.#release(0)
   }
 
   #add(part: FramePart): boolean {
@@ -99,14 +99,14 @@ export class SocketInbox {
     return 2 * (this.#waitingBytes + this.#arrivedBytes)
   }
 
-  #takeMemory(): boolean {
+  #reserveMemory(): boolean {
     while (this.#neededBytes - this.#memory.bytes > MEMORY_STEP_BYTES)
-      if (!this.#memory.tryTake(MEMORY_STEP_BYTES)) return false
+      if (!this.#memory.tryReserve(MEMORY_STEP_BYTES)) return false
     return true
   }
 
-  #giveBack(neededBytes: number): void {
-    while (this.#memory.bytes > neededBytes) this.#memory.giveBack(MEMORY_STEP_BYTES)
+  #release(neededBytes: number): void {
+    while (this.#memory.bytes > neededBytes) this.#memory.release(MEMORY_STEP_BYTES)
   }
 
   /** Checks the waiting messages in order. It is synchronous if every verdict is. */
@@ -117,31 +117,31 @@ export class SocketInbox {
         this.#waitFor(verdict, next)
         return
       }
-      this.#carryOut(verdict, next)
+      this.#apply(verdict, next)
     }
   }
 
   #waitFor(verdict: Promise<Verdict>, waiting: Waiting): void {
     this.#isBusy = true
     verdict.then(
-      (judged) => {
+      (checked) => {
         this.#isBusy = false
-        this.#carryOut(judged, waiting)
+        this.#apply(checked, waiting)
         this.#work()
-        this.#session.readOn()
+        this.#session.resumeReading()
       },
       () => this.#session.close(1011, 'The gateway failed to process a message.'),
     )
   }
 
-  #carryOut(verdict: Verdict, { wires, bytes }: Waiting): void {
+  #apply(verdict: Verdict, { wires, bytes }: Waiting): void {
     if (this.#isStopped) {
       if (verdict.kind === 'pass') verdict.unsent?.()
       return
     }
     this.#waiting.shift()
     this.#waitingBytes -= bytes
-    this.#giveBack(this.#neededBytes)
+    this.#release(this.#neededBytes)
     if (verdict.kind === 'pass') {
       this.#refusedInRow = 0
       this.#session.forward(wires)

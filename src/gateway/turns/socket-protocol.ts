@@ -4,12 +4,12 @@ import type { ReplyDocument } from '../../metering/json-shape.ts'
 import type { UsageReader } from '../../providers/endpoint.ts'
 import type { PlannedTurn, TurnCall } from './turn-call.ts'
 
-export type ClientSays =
+export type ClientIntent =
   | { readonly kind: 'pass'; readonly check: ModelCheck | null }
-  | ({ readonly kind: 'begins'; readonly check: ModelCheck | null } & AskedTurn)
-  | ({ readonly kind: 'refused'; readonly refusal: Refusal } & AskedTurn)
+  | ({ readonly kind: 'begins'; readonly check: ModelCheck | null } & RequestedTurn)
+  | ({ readonly kind: 'refused'; readonly refusal: Refusal } & RequestedTurn)
 
-interface AskedTurn {
+interface RequestedTurn {
   readonly lane: string
   readonly tag: string | null
   readonly planned: PlannedTurn
@@ -23,7 +23,7 @@ export interface ModelCheck {
   readonly tag: string | null
 }
 
-export interface ServerSays {
+export interface ServerEvent {
   readonly kind: 'began' | 'part' | 'ended' | 'failed' | 'transcribed' | 'other'
   readonly lane: string
   readonly responseId: string | null
@@ -42,7 +42,7 @@ export const STEER = 'response.steer'
 
 export const NO_LANE = ''
 
-export const SAYS_NOTHING: ServerSays = {
+export const OTHER_EVENT: ServerEvent = {
   ...{ kind: 'other', lane: NO_LANE, responseId: null, tag: null },
   ...{ status: 400, usage: null, stopReason: null, itemId: null, document: null },
 }
@@ -57,8 +57,8 @@ export interface OpenTurn {
   readonly isAfterRevocation: boolean
   responseId: string | null
   hasBegun: boolean
-  /** Set when an error may have refused the turn, or the next response of its lane has begun. */
-  failed: { readonly atMs: number; readonly says: ServerSays } | null
+  /** Set when an error may have ended the turn, or the next response of its lane has begun. */
+  failed: { readonly atMs: number; readonly event: ServerEvent } | null
 }
 
 export interface SocketProtocol {
@@ -66,16 +66,16 @@ export interface SocketProtocol {
   readonly reader: UsageReader | null
   /** The standing hold, for sockets on which upstream may begin turns; null for others. */
   readonly standing: (() => PlannedTurn) | null
-  client(payload: Buffer): ClientSays | Promise<ClientSays>
-  unreadable(why: string): ClientSays & { readonly kind: 'refused' }
-  server(payload: Buffer): ServerSays
+  readClient(payload: Buffer): ClientIntent | Promise<ClientIntent>
+  unreadable(why: string): ClientIntent & { readonly kind: 'refused' }
+  readServer(payload: Buffer): ServerEvent
   /** The plan of a response that upstream began by itself. */
-  planUnasked(): PlannedTurn
+  planUnrequested(): PlannedTurn
   began?(open: OpenTurn): void
-  /** The usage of a turn that ended, or was cut (`says` is null). Null: the events of the turn state it. */
-  usageOf(open: OpenTurn, says: ServerSays | null): Usage | null
+  /** The usage of a turn that ended, or was cut (`event` is null). Null: the events of the turn state it. */
+  usageOf(open: OpenTurn, event: ServerEvent | null): Usage | null
   /** A transcription that is billed as a separate call. */
-  transcriptionOf?(says: ServerSays): { readonly planned: PlannedTurn; readonly usage: Usage }
+  transcriptionOf?(event: ServerEvent): { readonly planned: PlannedTurn; readonly usage: Usage }
 }
 
 export type Verdict =

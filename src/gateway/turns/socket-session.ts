@@ -12,7 +12,7 @@ import {
   pongFrame,
   textFrame,
 } from '../../sockets/frames.ts'
-import type { TakenBytes } from '../key-shares.ts'
+import type { ReservedBytes } from '../key-shares.ts'
 import { SocketInbox } from './socket-inbox.ts'
 import type { MeteredSocket, RefusedTurn } from './socket-protocol.ts'
 import type { SocketTurns } from './socket-turns.ts'
@@ -41,7 +41,7 @@ interface SessionParts {
   /** Null on a socket that is not metered. */
   readonly turns: SocketTurns | null
   readonly clock: Clock
-  readonly memory: TakenBytes
+  readonly memory: ReservedBytes
   failed(error: unknown): void
   errorEvent(refusal: Refusal, about: RefusedTurn): string
 }
@@ -84,7 +84,7 @@ export class SocketSession implements MeteredSocket {
   #leaveTimer: NodeJS.Timeout | null = null
   #hasDrained = false
   /** When the client last read bytes, or had nothing to read. */
-  #takenMs: number
+  #lastReadMs: number
   #isDraining = false
   #isRevoked = false
 
@@ -96,7 +96,7 @@ export class SocketSession implements MeteredSocket {
     this.#client = parts.client
     this.#upstream = parts.upstream
     this.#turns = parts.turns
-    this.#takenMs = parts.clock.monotonicMs()
+    this.#lastReadMs = parts.clock.monotonicMs()
     this.#inbox = parts.turns && new SocketInbox(this, parts.turns, parts.memory)
   }
 
@@ -148,9 +148,9 @@ export class SocketSession implements MeteredSocket {
 
   checkTime(nowMs: number): void {
     // A client that reads only a little at a time counts as not reading: upstream cannot be observed while data waits.
-    if (this.#client.bytesWaiting === 0 || this.#hasDrained) this.#takenMs = nowMs
+    if (this.#client.bytesWaiting === 0 || this.#hasDrained) this.#lastReadMs = nowMs
     this.#hasDrained = false
-    if (nowMs - this.#takenMs >= limits.replyStallTimeoutMs) this.#client.destroy()
+    if (nowMs - this.#lastReadMs >= limits.replyStallTimeoutMs) this.#client.destroy()
     this.#turns?.checkTime(nowMs)
     this.#closeIfIdle()
     // While the client does not read, the end of the last turn would go unnoticed.
@@ -170,11 +170,11 @@ export class SocketSession implements MeteredSocket {
 
   #clientSent(bytes: Buffer): void {
     this.#clientBytes = this.#clientBytes.length === 0 ? bytes : Buffer.concat([this.#clientBytes, bytes])
-    this.readOn()
+    this.resumeReading()
   }
 
   /** Reads the client again. Call it when there may be memory for more of its bytes. */
-  readOn(): void {
+  resumeReading(): void {
     this.#readClient()
     this.#flow()
   }
@@ -188,7 +188,7 @@ export class SocketSession implements MeteredSocket {
       this.#clientBytes = this.#clientBytes.subarray(piece.length)
       const violation = this.#fromClient.read(piece, (part) => {
         if (part.endsFrame) this.#countFrame()
-        if (part.opcode === OPCODE.close) this.#clientCloses(part)
+        if (part.opcode === OPCODE.close) this.#onClientClose(part)
         else if (part.kind === 'control' || inbox === null) this.forward([part.wire])
         else inbox.take(part)
       })
@@ -202,7 +202,7 @@ export class SocketSession implements MeteredSocket {
     if (this.#framesRead !== FRAMES_AT_ONCE) return
     setImmediate(() => {
       this.#framesRead = 0
-      this.readOn()
+      this.resumeReading()
     })
   }
 
@@ -213,7 +213,7 @@ export class SocketSession implements MeteredSocket {
   }
 
   /** The client's close frame passes at once; waiting messages are dropped. Upstream may still state usage. */
-  #clientCloses({ wire, payload }: FramePart): void {
+  #onClientClose({ wire, payload }: FramePart): void {
     this.#inbox?.stop()
     this.forward([wire])
     this.#isCloseSent = true
@@ -232,17 +232,17 @@ export class SocketSession implements MeteredSocket {
     // Usually there is one part, and corked writes are slower in Node.
     const isCorked = parts.length > 1
     if (isCorked) this.#client.cork()
-    for (const part of parts) this.#passOn(part)
+    for (const part of parts) this.#passToClient(part)
     if (isCorked) this.#client.uncork()
     for (const part of parts) {
-      if (part.opcode === OPCODE.close) this.#upstreamCloses(part)
+      if (part.opcode === OPCODE.close) this.#onUpstreamClose(part)
       else if (this.#turns !== null) this.#observe(this.#upstreamMessages.push(part))
     }
     if (violation !== null) this.#upstreamFailed(`upstream broke the protocol: ${violation.reason}`)
     this.#flow()
   }
 
-  #passOn(part: FramePart): void {
+  #passToClient(part: FramePart): void {
     if (this.#isClientGone) {
       if (part.opcode === OPCODE.ping) this.#upstream.write(pongFrame(part.payload))
       return
@@ -373,7 +373,7 @@ export class SocketSession implements MeteredSocket {
   }
 
   /** Handles upstream's close frame. Upstream sends nothing more, and the client answers the frame. */
-  #upstreamCloses({ payload }: FramePart): void {
+  #onUpstreamClose({ payload }: FramePart): void {
     this.#isUpstreamClosing = true
     this.#inbox?.stop()
     const code = payload.length < 2 ? 0 : payload.readUInt16BE(0)

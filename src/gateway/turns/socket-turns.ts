@@ -9,14 +9,14 @@ import type { Gateway } from '../gateway.ts'
 import { refuseTooManyTurns } from '../refusals.ts'
 import { EndedResponses } from './ended-responses.ts'
 import {
-  type ClientSays,
+  type ClientIntent,
   type MeteredSocket,
   type ModelCheck,
   NO_LANE,
   type OpenTurn,
   type RefusedTurn,
-  SAYS_NOTHING,
-  type ServerSays,
+  OTHER_EVENT,
+  type ServerEvent,
   type SocketProtocol,
   STEER,
   type Verdict,
@@ -44,7 +44,7 @@ export class SocketTurns {
   #adopting: Promise<void> | null = null
   #backlog: Buffer[] = []
   #admitting = 0
-  /** Whether messages that begin no turn were forwarded. An error may refer to one of them. */
+  /** Whether messages that do not begin a turn were forwarded. An error may refer to one of them. */
   #hasStrays = false
   #socket: MeteredSocket | null = null
   #isRevoked = false
@@ -92,9 +92,9 @@ export class SocketTurns {
   judge(message: Message): Verdict | Promise<Verdict> {
     if (message.kind !== 'message') return this.#decide(this.#protocol.unreadable(message.why), NO_BYTES)
     const { payload } = message
-    const says = this.#protocol.client(payload)
-    if (says instanceof Promise || this.#judging !== null) return this.#decideLater(says, payload)
-    return this.#decide(says, payload)
+    const intent = this.#protocol.readClient(payload)
+    if (intent instanceof Promise || this.#checking !== null) return this.#decideLater(intent, payload)
+    return this.#decide(intent, payload)
   }
 
   /** Observes a forwarded message of upstream. If it returns a promise, wait for it before you read more. */
@@ -127,7 +127,7 @@ export class SocketTurns {
     for (const open of [...this.#open]) {
       const { failed, hasBegun, lane } = open
       if (failed === null || nowMs - failed.atMs < SILENT_TURN_MS) continue
-      if (hasBegun || this.#runningIn(lane) === null) this.#endFailed(open, failed.says)
+      if (hasBegun || this.#runningIn(lane) === null) this.#endFailed(open, failed.event)
     }
   }
 
@@ -150,7 +150,7 @@ export class SocketTurns {
       const isNext = !begunIn.has(lane) && failed === null
       const usage = hasBegun || abandoned ? this.#protocol.usageOf(open, null) : null
       if (hasBegun || isNext) begunIn.add(lane)
-      if (!hasBegun && !isNext) this.#watch(turn.reject(failed?.says.status ?? UNANSWERED))
+      if (!hasBegun && !isNext) this.#watch(turn.reject(failed?.event.status ?? UNANSWERED))
       else if (usage !== null) this.#watch(turn.endWith(usage, cut))
       else this.#watch(turn.end(hasBegun ? cut : neverBegun))
     }
@@ -158,22 +158,22 @@ export class SocketTurns {
     while (this.#settling.size > 0) await Promise.allSettled(this.#settling)
   }
 
-  /** A check of limits or the admission of a turn that upstream began. Client messages wait for it. */
-  get #judging(): Promise<void> | null {
+  /** The running check of limits, or admission of a turn that upstream began. Client messages wait for it. */
+  get #checking(): Promise<void> | null {
     return this.#standing?.pending ?? this.#adopting
   }
 
-  async #decideLater(says: ClientSays | Promise<ClientSays>, payload: Buffer): Promise<Verdict> {
-    const said = await says
-    while (this.#judging !== null) await this.#judging
-    return this.#isOver ? DROPPED : await this.#decide(said, payload)
+  async #decideLater(pending: ClientIntent | Promise<ClientIntent>, payload: Buffer): Promise<Verdict> {
+    const intent = await pending
+    while (this.#checking !== null) await this.#checking
+    return this.#isOver ? DROPPED : await this.#decide(intent, payload)
   }
 
-  #decide(says: ClientSays, payload: Buffer): Verdict | Promise<Verdict> {
-    if (says.kind === 'begins') return this.#decideTurn(says, payload)
-    if (says.kind === 'refused') return this.#refuse(says.planned, says.refusal, says)
+  #decide(intent: ClientIntent, payload: Buffer): Verdict | Promise<Verdict> {
+    if (intent.kind === 'begins') return this.#decideTurn(intent, payload)
+    if (intent.kind === 'refused') return this.#refuse(intent.planned, intent.refusal, intent)
     this.#hasStrays = true
-    return says.check === null ? PASS : this.#decideModels(says.check)
+    return intent.check === null ? PASS : this.#decideModels(intent.check)
   }
 
   #refuse(planned: PlannedTurn, refusal: Refusal, { lane, tag }: Omit<RefusedTurn, 'requestId'>): Verdict {
@@ -187,8 +187,8 @@ export class SocketTurns {
     return this.#refuse(planned, isLimited ? limited : checked.refusal, { lane: NO_LANE, tag })
   }
 
-  async #decideTurn(says: ClientSays & { readonly kind: 'begins' }, payload: Buffer): Promise<Verdict> {
-    const { lane, tag, planned, check } = says
+  async #decideTurn(intent: ClientIntent & { readonly kind: 'begins' }, payload: Buffer): Promise<Verdict> {
+    const { lane, tag, planned, check } = intent
     const checked = check === null ? PASS : await this.#decideModels(check)
     if (checked.kind !== 'pass') return checked
     if (this.#open.length >= limits.turnsPerSocketMax)
@@ -226,60 +226,60 @@ export class SocketTurns {
   }
 
   #follow(payload: Buffer): void {
-    const says = this.#protocol.server(payload)
-    switch (says.kind) {
+    const event = this.#protocol.readServer(payload)
+    switch (event.kind) {
       case 'part': {
-        const open = this.#find(says.responseId) ?? this.#onlyRunning() ?? this.#runningIn(says.lane)
-        this.#observed(open, payload, says)
+        const open = this.#find(event.responseId) ?? this.#onlyRunning() ?? this.#runningIn(event.lane)
+        this.#observed(open, payload, event)
         return
       }
       case 'began':
-        this.#observed(this.#began(says, payload), payload, says)
+        this.#observed(this.#began(event, payload), payload, event)
         return
       case 'ended': {
-        const open = this.#began(says, payload)
-        this.#observed(open, payload, says)
+        const open = this.#began(event, payload)
+        this.#observed(open, payload, event)
         if (open === null) return
         this.#remove(open)
         this.#endedResponses.add(open.responseId)
-        const usage = this.#protocol.usageOf(open, says)
+        const usage = this.#protocol.usageOf(open, event)
         this.#settle(usage === null ? open.turn.end() : open.turn.endWith(usage))
         return
       }
       case 'failed':
-        this.#failed(says)
+        this.#failed(event)
         return
       case 'transcribed':
-        this.#transcribed(says)
+        this.#transcribed(event)
     }
   }
 
-  #observed(open: OpenTurn | null, payload: Buffer, { document }: ServerSays): void {
+  #observed(open: OpenTurn | null, payload: Buffer, { document }: ServerEvent): void {
     if (open === null) return
     open.failed = null
     open.turn.observe(payload, document)
   }
 
   /** The turn of a response that begins or runs. Null if the response is billed, or is being admitted. */
-  #began(says: ServerSays, payload: Buffer): OpenTurn | null {
-    const { responseId, lane } = says
+  #began(event: ServerEvent, payload: Buffer): OpenTurn | null {
+    const { responseId, lane } = event
     const known = this.#find(responseId)
     if (known !== null) return known
     const ended = this.#endedResponses.callOf(responseId)
     if (ended !== undefined) {
-      const statesUsage = says.kind === 'ended' && statesTotals(says.usage)
-      if (ended !== null && statesUsage) this.#billLate(ended, says, payload)
+      const statesUsage = event.kind === 'ended' && statesTotals(event.usage)
+      if (ended !== null && statesUsage) this.#billLate(ended, event, payload)
       return null
     }
     const waiting = this.#open.filter((open) => !open.hasBegun && open.lane === lane)
     const next = waiting.find(({ failed }) => failed === null) ?? waiting[0]
     if (next === undefined) {
-      this.#adopt(says, payload)
+      this.#adopt(event, payload)
       return null
     }
     const before = this.#standing === null ? this.#runningIn(lane) : null
     // Only one response runs in a lane at a time, so no more events should come for the previous one.
-    if (before !== null) before.failed ??= { atMs: this.#gateway.clock.monotonicMs(), says: SAYS_NOTHING }
+    if (before !== null) before.failed ??= { atMs: this.#gateway.clock.monotonicMs(), event: OTHER_EVENT }
     this.#begin(next, responseId)
     if (next.tag !== STEER) return next
     for (const open of waiting.filter((open) => open !== next && open.tag === STEER)) {
@@ -301,12 +301,12 @@ export class SocketTurns {
   }
 
   /** Upstream began a response. Without a hold it is billed regardless of limits; if that fails, the socket closes. */
-  #adopt({ lane, responseId }: ServerSays, payload: Buffer): void {
+  #adopt({ lane, responseId }: ServerEvent, payload: Buffer): void {
     this.#backlog.push(payload)
     const adopt = async () => {
       const turn =
         (await this.#standing?.takeBegun()) ??
-        (await this.#admission.admitBegun(this.#protocol.planUnasked()))
+        (await this.#admission.admitBegun(this.#protocol.planUnrequested()))
       if (turn === null) this.#endedResponses.add(responseId)
       else {
         turn.sent(null, this.#protocol.reader)
@@ -326,25 +326,25 @@ export class SocketTurns {
    * An error answers a waiting message: the one it names, else the oldest. It ends a response that has begun only if it
    * can refer to nothing else: clients can cause errors.
    */
-  #failed(says: ServerSays): void {
-    const { lane, tag } = says
+  #failed(event: ServerEvent): void {
+    const { lane, tag } = event
     const inLane = this.#open.filter((open) => lane === NO_LANE || open.lane === lane)
     const isCertain = inLane.length === 1 && !this.#hasStrays
     const waiting = inLane.filter(({ hasBegun, failed }) => !hasBegun && failed === null)
     const about = tag === null ? waiting[0] : waiting.find((open) => open.tag === tag)
     if (about !== undefined) {
       if (this.#standing?.putBack(about.turn) === true) this.#remove(about)
-      else if (isCertain || tag === STEER) this.#endFailed(about, says)
-      else about.failed = { atMs: this.#gateway.clock.monotonicMs(), says }
+      else if (isCertain || tag === STEER) this.#endFailed(about, event)
+      else about.failed = { atMs: this.#gateway.clock.monotonicMs(), event }
     } else if (tag === null && this.#standing === null && isCertain) {
       const [running] = inLane
-      if (running?.hasBegun) this.#endFailed(running, says)
+      if (running?.hasBegun) this.#endFailed(running, event)
     }
     this.#socket?.turnEnded()
   }
 
-  /** Only now the turn sees the error: a client could cause one for another message, and leave as if upstream had broken. */
-  #endFailed(open: OpenTurn, { status, document }: ServerSays): void {
+  /** The turn gets the error only here, because a client could cause an error with another message and then leave. */
+  #endFailed(open: OpenTurn, { status, document }: ServerEvent): void {
     const { turn, responseId, hasBegun } = open
     this.#remove(open)
     if (document !== null) turn.observe(NO_BYTES, document)
@@ -355,8 +355,8 @@ export class SocketTurns {
   }
 
   /** Bills usage that upstream states after the turn of the response was ended without it. */
-  #billLate(planned: PlannedTurn, says: ServerSays, payload: Buffer): void {
-    const { responseId, document } = says
+  #billLate(planned: PlannedTurn, event: ServerEvent, payload: Buffer): void {
+    const { responseId, document } = event
     this.#endedResponses.add(responseId)
     const billed = this.#admission.admitBegun(planned).then(async (turn) => {
       turn?.sent(null, this.#protocol.reader)
@@ -367,8 +367,8 @@ export class SocketTurns {
     this.#settle(billed)
   }
 
-  #transcribed(says: ServerSays): void {
-    const found = this.#protocol.transcriptionOf?.(says)
+  #transcribed(event: ServerEvent): void {
+    const found = this.#protocol.transcriptionOf?.(event)
     if (found === undefined) return
     const billed = this.#admission.admitBegun(found.planned)
     const settled = billed.then((turn) => turn?.endWith(found.usage))
@@ -419,7 +419,7 @@ export class SocketTurns {
     this.#settling.add(watched)
   }
 
-  /** Not while a turn is open or being admitted: the new hold could wait for that turn, the client for both. */
+  /** Renews the standing hold if no turn is open or being admitted: the new hold could wait for that turn. */
   #renew(): void {
     if (this.#open.length === 0 && this.#admitting === 0)
       this.#standing?.renew(Promise.allSettled([...this.#settling]))
@@ -427,7 +427,7 @@ export class SocketTurns {
 
   /** Closes the socket before more input is forwarded; for a revoked key, after its last turn. */
   #closeRefused(refusal: Refusal): void {
-    const { requestId } = this.#admission.refuse(this.#protocol.planUnasked(), refusal)
+    const { requestId } = this.#admission.refuse(this.#protocol.planUnrequested(), refusal)
     this.#socket?.refuse(refusal, { requestId, lane: NO_LANE, tag: null })
     if (refusal.code === 'invalid_api_key') this.#socket?.revoked()
     else this.#socket?.close(1008, refusal.message)

@@ -7,7 +7,7 @@ import type { ReplyDocument } from '../../metering/json-shape.ts'
 import { type EventMeter, NOTHING_SHOWN, type Shown, SilentMeter } from '../../metering/meter.ts'
 import type { UsageReader } from '../../providers/endpoint.ts'
 import { createEventMeter } from '../../providers/surfaces.ts'
-import { type AdmitResult, admit, admitBegun, checkCall, upstreamUnder } from '../admit.ts'
+import { type AdmitResult, admit, admitBegun, checkCall, upstreamOfAdmission } from '../admit.ts'
 import {
   type Bill,
   billCall,
@@ -15,11 +15,11 @@ import {
   billWithoutCost,
   isPlausible,
   NOTHING_BILLED,
-  storedId,
+  storedResponseId,
 } from '../bill.ts'
 import type { AdmittedCall, PlannedCall, ReadCall } from '../call.ts'
 import { Silence } from '../estimates.ts'
-import type { LeftReply } from '../forward.ts'
+import type { AbandonedReply } from '../forward.ts'
 import type { Gateway } from '../gateway.ts'
 import type { CallPlan } from '../pricer.ts'
 import { explainThrown, recordRefusal, refuseTooManyCalls } from '../refusals.ts'
@@ -71,7 +71,7 @@ export class TurnAdmission {
     const models = { names: [], unknown: null, batchFile: null }
     const plan: CallPlan = { ...planned.plan, hold: { kind: 'none' }, unratable: null, models }
     const begun = { ...planned, plan, read: { ...planned.read, unreadable: null } }
-    const share = keyShares.enterInAnyCase(this.#handshake.digest)
+    const share = keyShares.enterUnlimited(this.#handshake.digest)
     const call = { ...this.#callOf(begun), share }
     const { requestId } = call.exchange
     const admission = await admitBegun(call, this.#gateway).catch((error: unknown) => {
@@ -87,7 +87,7 @@ export class TurnAdmission {
 
   /** The call goes to the upstream of its account, like an HTTP request. */
   #turnOf(call: Omit<AdmittedCall, 'admission'>, admission: AdmittedCall['admission']): TurnCall {
-    const upstream = upstreamUnder(call, admission, this.#gateway)
+    const upstream = upstreamOfAdmission(call, admission, this.#gateway)
     return new TurnCall({ ...call, admission, ...upstream }, this.#gateway)
   }
 
@@ -132,7 +132,7 @@ const [DATA, EVENT_END] = [Buffer.from('data: '), Buffer.from('\n\n')]
 const COMPLETE: CallEnd = { kind: 'complete', trailers: [] }
 
 /** An admitted turn. It has a hold, which `end`, `endWith`, `reject` or `release` closes, once. */
-export class TurnCall extends OpenCall implements LeftReply {
+export class TurnCall extends OpenCall implements AbandonedReply {
   readonly isStreamed = true
   readonly isError = false
   readonly #admittedMs: number
@@ -163,7 +163,7 @@ export class TurnCall extends OpenCall implements LeftReply {
   began(responseId: string | null): void {
     if (responseId === null) return
     this.#hasResponse = true
-    this.streams(responseId)
+    this.markStreaming(responseId)
   }
 
   /** Whether a turn that was admitted in advance may begin now: same discount, same prices, same day. */
@@ -199,7 +199,7 @@ export class TurnCall extends OpenCall implements LeftReply {
     this.#bytesOut += event.length
     this.taps?.received(Buffer.concat([DATA, event, EVENT_END]))
     if (document !== null) this.#meter?.read(document)
-    this.#silence.see(this.#meter?.visibleBytes ?? 0, this.gateway.clock.monotonicMs())
+    this.#silence.recordOutput(this.#meter?.visibleBytes ?? 0, this.gateway.clock.monotonicMs())
   }
 
   paused(isPaused: boolean): void {
@@ -215,10 +215,10 @@ export class TurnCall extends OpenCall implements LeftReply {
       const metered = this.#meter?.end() ?? new SilentMeter().end(end.kind === 'complete')
       const times = this.#silence.timesAt(this.gateway.clock.monotonicMs())
       const elapsedMs = this.gateway.clock.monotonicMs() - this.sentMs
-      const id = storedId(this.call, metered, end)
-      const passed = this.passed(elapsedMs, true, this.#bytesOut)
+      const id = storedResponseId(this.call, metered, end)
+      const transfer = this.transfer(elapsedMs, true, this.#bytesOut)
       const stored =
-        id === null ? null : await this.gateway.deferrals.findStored(this.call, id, OK_HEAD, passed)
+        id === null ? null : await this.gateway.deferrals.findStoredResponse(this.call, id, OK_HEAD, transfer)
       if (stored?.kind === 'deferred') return null
       const outcome = { end, head, metered, bytesOut: this.#bytesOut, times, elapsedMs, stored }
       return await billCall(this.call, outcome, this.gateway)
@@ -254,7 +254,7 @@ export class TurnCall extends OpenCall implements LeftReply {
 
   async #settle(end: CallEnd, head: ReplyHead | null, makeBill: () => Promise<Bill | null>): Promise<void> {
     const upstreamMs = this.gateway.clock.monotonicMs() - this.sentMs
-    const settle = (bill: Bill) => this.close(bill, this.passed(upstreamMs, true, this.#bytesOut), upstreamMs)
+    const settle = (bill: Bill) => this.settleHold(bill, this.transfer(upstreamMs, true, this.#bytesOut), upstreamMs)
     try {
       const bill = await makeBill().catch(async (defect: unknown) => {
         await settle(NOTHING_BILLED)
@@ -265,7 +265,7 @@ export class TurnCall extends OpenCall implements LeftReply {
       this.gateway.reached('settled')
       this.report(bill ?? billWithoutCost(head), end)
     } finally {
-      this.leave(head, end.kind === 'complete')
+      this.removeInFlight(head, end.kind === 'complete')
       this.gateway.keyShares.leave(this.call.share)
       this.call = { ...this.call, request: { ...this.call.request, pieces: [] } }
     }
