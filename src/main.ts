@@ -16,7 +16,7 @@ import type { Exchange } from './http/exchange.ts'
 import type { BodyTimes } from './http/incoming-request.ts'
 import { checkNodeSockets } from './http/node-sockets.ts'
 import { createHttpServer } from './http/server.ts'
-import type { CertificatePair } from './http/tls-door.ts'
+import type { CertificatePair } from './http/tls-handshakes.ts'
 import { openUpstream } from './http/upstream-connection.ts'
 import { type Installation, openInstallation, type StoreSurroundings } from './installation.ts'
 import {

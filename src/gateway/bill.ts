@@ -7,7 +7,7 @@ import type { CallClosing, CallRecord } from '../ledger/call.ts'
 import { NOTHING_USED, type TokenCounts } from '../ledger/call-columns.ts'
 import type { Metered } from '../metering/meter.ts'
 import { MODEL_NAME_CHARS_MAX } from '../metering/request-facts.ts'
-import { soldByCharacter, speechRequest } from '../providers/chat/audio.ts'
+import { pricedByCharacter, speechRequest } from '../providers/chat/audio.ts'
 import { isFinal, isObjectId, statesUsage } from '../providers/deferred-kinds.ts'
 import { isJsonType } from '../providers/surfaces.ts'
 import type { AdmittedCall } from './call.ts'
@@ -188,7 +188,7 @@ interface RatedUsage {
 function rateStated({ plan, request, admission }: BilledCall, metered: Metered): RatedUsage | null {
   const { terms } = admission
   if (!metered.inputKnown) {
-    const speech = soldByCharacter(plan.modelAsked, speechRequest(request.facts))
+    const speech = pricedByCharacter(plan.modelAsked, speechRequest(request.facts))
     if (speech === null) return null
     const part = { model: null, quantities: { input_characters: speech.characters }, promptTokens: 0 }
     const usage = { ...metered.usage, parts: [part] }

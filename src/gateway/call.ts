@@ -1,5 +1,5 @@
 import type { Exchange } from '../http/exchange.ts'
-import type { Target } from '../http/judge-head.ts'
+import type { Target } from '../http/validate-head.ts'
 import type { Upstream } from '../http/upstream-connection.ts'
 import type { Surface } from '../kernel/vocabulary.ts'
 import type { Admission } from '../ledger/call.ts'

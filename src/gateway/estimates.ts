@@ -3,10 +3,10 @@ import type { Metered } from '../metering/meter.ts'
 import type { RequestFacts } from '../metering/request-facts.ts'
 import { UNIT_PRICES } from '../pricing/rate-keys.ts'
 import {
-  countHeard,
-  countSpoken,
+  countInputAudio,
+  countOutputAudio,
   fileIn,
-  isSoldByDuration,
+  isPricedByDuration,
   outputAudioTokens,
   PCM_BYTES_PER_MS,
   speechRequest,
@@ -317,7 +317,7 @@ async function estimateInput(
       file: fileIn(request.formType ?? undefined, request.pieces),
       bodyBytes: request.lengthBytes,
     }
-    return await countHeard(audio, call.plan.modelAsked, upload, tokensMax)
+    return await countInputAudio(audio, call.plan.modelAsked, upload, tokensMax)
   }
   if (request.formType !== null) return {}
   const bytes = call.unseen.context ? textBytes(request) : request.lengthBytes
@@ -348,9 +348,9 @@ async function estimateOutput(metered: Metered, call: EstimatedCall, figures: Fi
   const { reader } = plan
   if (reader === 'speech') {
     const format = speechRequest(call.request.facts)?.format ?? null
-    return await countSpoken(metered.audio ?? null, call.bytesOut, format)
+    return await countOutputAudio(metered.audio ?? null, call.bytesOut, format)
   }
-  if (reader === 'transcription' && isSoldByDuration(call.plan.modelAsked)) return {}
+  if (reader === 'transcription' && isPricedByDuration(call.plan.modelAsked)) return {}
   if (reader === 'images') return { image_output_tokens: unseen.imageTokens() * imagesMade(call) }
   const held = plan.holdTokens(metered.usage.modelServed)
   // An unreadable request may have turned usage reporting off, and an unreadable reply proves nothing.

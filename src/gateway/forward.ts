@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import type { Exchange } from '../http/exchange.ts'
-import type { Target } from '../http/judge-head.ts'
+import type { Target } from '../http/validate-head.ts'
 import { firstValue } from '../http/raw-headers.ts'
 import type { CallEnd, ReplyReceiver, UpstreamCall } from '../http/upstream-call.ts'
 import { callUpstream, type Upstream } from '../http/upstream-connection.ts'

@@ -1,9 +1,9 @@
 import type { Exchange, WholeReply } from '../http/exchange.ts'
-import { hidesOwnedPath, isOwnedPath, judgeHead, judgeTarget, type Target } from '../http/judge-head.ts'
+import { hidesOwnedPath, isOwnedPath, validateHead, validateTarget, type Target } from '../http/validate-head.ts'
 import { firstValue, prefers, weightsOf } from '../http/raw-headers.ts'
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import type { Credential } from '../keys/credential.ts'
-import { chooseSurface, findEndpoint, listsStored } from '../providers/find-endpoint.ts'
+import { chooseSurface, findEndpoint, listsStoredObjects } from '../providers/find-endpoint.ts'
 import { type Audience, carriesCredential, shapeError } from '../providers/surfaces.ts'
 import { admit, findBatchFile, planCall, upstreamFor, upstreamOfAdmission } from './admit.ts'
 import type { AdmittedCall, Call } from './call.ts'
@@ -35,13 +35,13 @@ export function openFrontDoor(gateway: Gateway, handleOwned: HandleOwned): (exch
   return (exchange) => {
     const { req, method, headers } = exchange
     const rawTarget = req.target
-    const bad = judgeHead(req.httpVersion, method, headers)
+    const bad = validateHead(req.httpVersion, method, headers)
     if (bad !== null) return refuseRequest(exchange, audienceOf(exchange, rawTarget), bad, counts)
-    const judged = judgeTarget(rawTarget, firstValue(headers, 'host'))
-    if (judged.kind === 'refused') {
-      return refuseRequest(exchange, audienceOf(exchange, rawTarget), judged.refusal, counts)
+    const validated = validateTarget(rawTarget, firstValue(headers, 'host'))
+    if (validated.kind === 'refused') {
+      return refuseRequest(exchange, audienceOf(exchange, rawTarget), validated.refusal, counts)
     }
-    const { target } = judged
+    const { target } = validated
     if (hidesOwnedPath(target.path)) {
       const refusal = refuse(
         'bad_request',
@@ -120,7 +120,7 @@ async function serveCall(routed: Call, share: KeyShare | null, gateway: Gateway)
 
   // check. The key is looked up only if an answer depends on it, and a refusal for the key goes before all others.
   // A DELETE reveals whether an object is settled, which only usable keys may learn
-  const lists = listsStored(endpoint, method, target.path)
+  const lists = listsStoredObjects(endpoint, method, target.path)
   const notServed =
     share === null ? refuseTooManyCalls(gateway.keyShares.callsMax) : refuseEndpoint(routed, gateway)
   const keyFirst = method === 'DELETE' || checkKeyBeforeBody(exchange)

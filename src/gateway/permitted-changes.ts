@@ -6,7 +6,7 @@ import {
   firstValue,
   hasHeader,
   isHopByHop,
-  NameMemo,
+  HeaderNameCache,
   nominatedIn,
   type RawHeaders,
 } from '../http/raw-headers.ts'
@@ -14,7 +14,7 @@ import type { UpstreamBody } from '../http/upstream-call.ts'
 import type { HeaderNames } from '../kernel/header-names.ts'
 import { formatUsd, type Nanos } from '../kernel/money.ts'
 import type { RequestFacts } from '../metering/request-facts.ts'
-import { applySplice, askForUsage, type Splice } from '../providers/chat-usage.ts'
+import { applySplice, requestUsage, type Splice } from '../providers/chat-usage.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
 import { CLIENT_ACCOUNT_HEADERS, CREDENTIAL_HEADERS, READERS } from '../providers/surfaces.ts'
 import type { RequestBody } from './read.ts'
@@ -43,7 +43,7 @@ interface RequestLine {
   readonly fate: 'forward' | 'drop' | 'credential' | 'protocols'
 }
 
-const requestLines = new NameMemo((lower): RequestLine => ({ lower, fate: requestFate(lower) }))
+const requestLines = new HeaderNameCache((lower): RequestLine => ({ lower, fate: requestFate(lower) }))
 
 function requestFate(lower: string): RequestLine['fate'] {
   if (CREDENTIAL_HEADERS.has(lower)) return 'credential'
@@ -99,7 +99,7 @@ interface ReplyLine {
   readonly fate: 'forward' | 'drop' | 'framing'
 }
 
-const replyLines = new NameMemo((lower): ReplyLine => ({ lower, fate: replyFate(lower) }))
+const replyLines = new HeaderNameCache((lower): ReplyLine => ({ lower, fate: replyFate(lower) }))
 
 function replyFate(lower: string): ReplyLine['fate'] {
   if (lower === 'transfer-encoding' || lower === 'trailer') return 'framing'
@@ -226,7 +226,7 @@ function usageSplice({ headers }: Exchange, facts: RequestFacts, endpoint: Endpo
   if (facts.kind !== 'json' || endpoint?.billing !== 'metered') return null
   if (READERS[endpoint.usage]?.usageOnRequest !== true) return null
   if (codingOf(firstValue(headers, 'content-encoding')) !== 'identity') return null
-  return askForUsage(facts)
+  return requestUsage(facts)
 }
 
 /** The client was too slow while its body was streamed upstream. The message is for the client. */

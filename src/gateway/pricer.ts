@@ -16,7 +16,7 @@ import {
   suggestModel,
   versionAt,
 } from '../pricing/price-book.ts'
-import { mostExpensiveNamed, resolve } from '../pricing/priced-parts.ts'
+import { mostExpensiveNamed, resolveModel } from '../pricing/priced-parts.ts'
 import { rateFigures, writeRating } from '../pricing/rate.ts'
 import type { BoundEntry } from '../providers/batch-requests.ts'
 import { DEFERRED_KINDS } from '../providers/deferred-kinds.ts'
@@ -374,7 +374,7 @@ function withFees(usage: Usage, { call, context, version }: PlanInputs): Usage {
   const fees = SURFACES[call.surface].fees(call.facts)
   if (fees.codeRunsFree) return { ...usage, parts: usage.parts.map(withoutCode) }
   if (context.endpoint !== '/v1/chat/completions') return usage
-  const { model } = resolve(usage.modelServed, context, version)
+  const { model } = resolveModel(usage.modelServed, context, version)
   if (!fees.asksForSearch && model?.searchesEachCall !== true) return usage
   const sized = SEARCHES_BY_SIZE.get(fees.searchSize ?? 'medium')
   const unit = sized !== undefined && model?.tools.has(sized) === true ? sized : 'web_searches'

@@ -16,7 +16,7 @@ import { MONTHS } from '../ledger/calendar.ts'
 import { type Budget, type CallRefusal, type BlockingLimit, HOLD_METHOD, type SpentRefusal } from '../ledger/call.ts'
 import type { RefusedCalls } from '../ledger/unsent-calls.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
-import { allEndpoints, findMeant } from '../providers/find-endpoint.ts'
+import { allEndpoints, findLenientMatch } from '../providers/find-endpoint.ts'
 import { type Audience, SURFACES, shapeError, statusOf } from '../providers/surfaces.ts'
 import type { CallCounts } from '../telemetry/call-counts.ts'
 import type { ObserveCall } from '../telemetry/call-log.ts'
@@ -253,7 +253,7 @@ function refuseMisspelled(method: string, path: string): Refusal | null {
   if (path.length > UNKNOWN_PATH_CHARS_MAX) {
     return refuse('endpoint_not_metered', `There is no endpoint ${shown}. Check the path.`)
   }
-  const meant = findMeant(method, path)
+  const meant = findLenientMatch(method, path)
   if (meant === null) return null
   const message = `There is no endpoint ${shown}. Did you mean ${meant.template}? The usual cause is a wrong base URL.`
   return refuse('endpoint_not_metered', message)

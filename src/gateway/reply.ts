@@ -290,7 +290,7 @@ export class Reply implements ReplyReceiver {
   }
 
   #deliverRest(): void {
-    const rest = this.#meter?.rest?.() ?? null
+    const rest = this.#meter?.remainder?.() ?? null
     if (rest !== null && rest.length > 0) this.#deliver(rest)
     this.#meter = null
   }

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import { limits } from '../kernel/limits.ts'
 import { ConnectionMemory, IncomingRequest, type RequestSource } from './incoming-request.ts'
 import { type MessageHead, MessageReader, type MessageReceiver, type WireError } from './message-reader.ts'
-import { adoptSocket, lasting, RawConnection } from './node-sockets.ts'
+import { adoptSocket, stableCopy, RawConnection } from './node-sockets.ts'
 import { OutgoingReply } from './outgoing-reply.ts'
 import { firstValue, hasHeader, tokensOf } from './raw-headers.ts'
 
@@ -45,9 +45,9 @@ export class ClientConnection implements MessageReceiver, RequestSource {
   #waitingSinceMs: number | null
   #headBegun = false
   #isNew = true
-  /** Bytes of the current reply that the client has accepted at the last check; null if nothing waits to be sent. */
-  #takenBytes: number | null = null
-  #takenSinceMs = 0
+  /** Bytes that the client had accepted at the last check; null if nothing waits to be sent. */
+  #bytesAccepted: number | null = null
+  #acceptedSinceMs = 0
   readonly remoteAddress: string
   readonly isEncrypted: boolean
 
@@ -79,14 +79,14 @@ export class ClientConnection implements MessageReceiver, RequestSource {
   }
 
   /** Checks all timeouts of the connection. Called once a second. */
-  checkTime(nowMs: number): void {
+  checkTimeouts(nowMs: number): void {
     const { reply } = this
     // Disconnect a client that reads nothing of its reply. A slow reader may continue.
-    const takenBytes = reply !== null && this.socket.writableLength > 0 ? reply.bytesTaken : null
-    if (takenBytes === null || takenBytes !== this.#takenBytes) this.#takenSinceMs = nowMs
-    this.#takenBytes = takenBytes
-    if (nowMs - this.#takenSinceMs >= limits.replyStallTimeoutMs) this.socket.destroy()
-    this.#arriving?.checkTime(nowMs)
+    const bytesAccepted = reply !== null && this.socket.writableLength > 0 ? reply.bytesAccepted : null
+    if (bytesAccepted === null || bytesAccepted !== this.#bytesAccepted) this.#acceptedSinceMs = nowMs
+    this.#bytesAccepted = bytesAccepted
+    if (nowMs - this.#acceptedSinceMs >= limits.replyStallTimeoutMs) this.socket.destroy()
+    this.#arriving?.checkTimeouts(nowMs)
     if (this.#waitingSinceMs === null) return
     const waitedMs = nowMs - this.#waitingSinceMs
     if (this.#headBegun && waitedMs >= limits.headTimeoutMs) this.#onBroken(headTimeout(), null)
@@ -148,14 +148,14 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     this.#reader.stop()
     request.arrivedWhole()
     if (requestWhole.hasSubscribers) requestWhole.publish({ request, socket: this.socket })
-    this.#goOn()
+    this.#continue()
   }
 
-  /** If too many bytes wait, they are dropped: without reading we would not notice that the client leaves. */
-  beyond(chunk: Buffer): void {
+  /** Too many waiting bytes are dropped: if we stopped reading, we would not notice that the client leaves. */
+  afterMessage(chunk: Buffer): void {
     if (this.#raw !== null) this.#raw.arrived(chunk)
     else if (!this.#isLast)
-      this.#ahead = this.#ahead.length === 0 ? lasting(chunk) : Buffer.concat([this.#ahead, chunk])
+      this.#ahead = this.#ahead.length === 0 ? stableCopy(chunk) : Buffer.concat([this.#ahead, chunk])
     const { reply } = this
     if (this.#ahead.length < limits.bodyBytesAheadMax || reply?.headersSent !== false) return
     reply.shouldKeepAlive = false
@@ -164,7 +164,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
   }
 
   #onData(chunk: Buffer): void {
-    if (this.#turn !== null && this.#arriving === null) this.beyond(chunk)
+    if (this.#turn !== null && this.#arriving === null) this.afterMessage(chunk)
     else if (!this.#isLast || this.#arriving !== null) this.#read(chunk)
     this.flowChanged()
   }
@@ -214,7 +214,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     if (replyFinished.hasSubscribers) replyFinished.publish({ request })
     if (!reusable) this.#isLast = true
     if (request?.complete === false) request.discard(limits.earlyAnswerDrainMs)
-    if (reusable) this.#goOn()
+    if (reusable) this.#continue()
     // Read the frames that the client sent before the answer. Otherwise a reset could overtake the answer.
     else if (this.#raw !== null) this.#raw.end(limits.earlyAnswerDrainMs)
     else if (request?.complete === true) this.socket.destroySoon()
@@ -222,10 +222,10 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     else this.socket.end()
   }
 
-  #goOn(): void {
+  #continue(): void {
     const turn = this.#turn
     if (turn === null || !turn.reply.writableFinished || !turn.request.complete) return
-    // Otherwise thousands of pipelined requests would stop all other connections for seconds.
+    // Without this pause, thousands of pipelined requests would block other connections for seconds.
     if (this.#ahead.length > 0) setImmediate(this.#next)
     else this.#next()
   }

@@ -1,7 +1,7 @@
 import { limits } from '../kernel/limits.ts'
 import { ChunkList } from '../kernel/memory.ts'
 import type { MessageHead } from './message-reader.ts'
-import { ownText } from './raw-headers.ts'
+import { copyText } from './raw-headers.ts'
 
 export interface BodyReceiver {
   /** Called with each chunk, which is valid until this returns. If this returns false, call `resume()` later. */
@@ -28,7 +28,7 @@ export interface RequestSource {
   destroy(): void
 }
 
-const NOWHERE: BodyReceiver = { data: () => true, end() {}, broken() {} }
+const DISCARD: BodyReceiver = { data: () => true, end() {}, broken() {} }
 
 /** An incoming request. The head is available at once; the body is passed to a receiver. */
 export class IncomingRequest {
@@ -44,12 +44,12 @@ export class IncomingRequest {
   #paused = false
   #pausedMs = 0
   #waiting: ChunkList | null = null
-  #given = 0
+  #passedChunks = 0
   #waitingBytes = 0
   #times: BodyTimes | null = null
   #periodSinceMs = 0
   #bytesInPeriod = 0
-  #bytesSeen = 0
+  #bytesAtLastCheck = 0
   #silentSinceMs = 0
   #discardUntilMs = Infinity
 
@@ -104,18 +104,18 @@ export class IncomingRequest {
 
   /** Reads and discards the rest of the body. After `timeoutMs`, if given, the connection is destroyed. */
   discard(timeoutMs?: number): void {
-    this.receive(NOWHERE)
+    this.receive(DISCARD)
     if (timeoutMs !== undefined) this.#discardUntilMs = this.source.monotonicMs() + timeoutMs
   }
 
-  checkTime(nowMs: number): void {
+  checkTimeouts(nowMs: number): void {
     if (nowMs >= this.#discardUntilMs) this.source.destroy()
     if (this.#times === null || this.#receiver === null || this.#paused) return
     const { idleTimeoutMs, bytesPerSecondMin } = this.#times
     const tookMs = nowMs - this.#periodSinceMs
     const bytes = this.#bytesInPeriod
-    if (bytes !== this.#bytesSeen) this.#silentSinceMs = nowMs
-    this.#bytesSeen = bytes
+    if (bytes !== this.#bytesAtLastCheck) this.#silentSinceMs = nowMs
+    this.#bytesAtLastCheck = bytes
     if (nowMs - this.#silentSinceMs >= idleTimeoutMs) {
       this.#receiver.broken(
         `No byte of the request body arrived for ${Math.round(idleTimeoutMs / 1_000)} s. Retry.`,
@@ -152,14 +152,14 @@ export class IncomingRequest {
 
   #flow(): void {
     while (this.#waiting !== null && this.#receiver !== null && !this.#paused) {
-      const chunk = this.#waiting.all()[this.#given]
+      const chunk = this.#waiting.all()[this.#passedChunks]
       if (chunk === undefined) {
         this.#waiting.clear()
         this.#waiting = null
-        this.#given = 0
+        this.#passedChunks = 0
         break
       }
-      this.#given += 1
+      this.#passedChunks += 1
       this.#waitingBytes -= chunk.length
       if (!this.#receiver.data(chunk)) this.#stop()
     }
@@ -181,7 +181,7 @@ export class IncomingRequest {
   #beginPeriod(nowMs: number): void {
     this.#periodSinceMs = nowMs
     this.#bytesInPeriod = 0
-    this.#bytesSeen = 0
+    this.#bytesAtLastCheck = 0
   }
 }
 
@@ -194,7 +194,7 @@ export class ConnectionMemory {
     if (this.#digest !== null && this.#key === key) return this.#digest
     const digest = compute(key)
     if (digest === null) return null
-    this.#key = ownText(key)
+    this.#key = copyText(key)
     this.#digest = digest
     return digest
   }

@@ -36,7 +36,7 @@ export interface MessageReceiver {
   /** Called with each chunk, which is valid until this returns. Returns whether more chunks may follow at once. */
   readonly data: (chunk: Buffer) => boolean
   end(trailers: string[]): void
-  readonly beyond?: (chunk: Buffer) => void
+  readonly afterMessage?: (chunk: Buffer) => void
 }
 
 interface HeadLimits {
@@ -61,7 +61,7 @@ const spans: number[] = []
 let spanCount = 0
 let loads = 0
 
-/** llhttp decides grammar and framing. Receivers are called after a run, never from within the parser. */
+/** Reads messages with llhttp, which checks grammar and framing. Receivers are called after a run of the parser. */
 export class MessageReader {
   static readonly #llhttp = new Llhttp({
     onBegin: () => running.#onBegin(),
@@ -89,7 +89,7 @@ export class MessageReader {
   #bodies: number[] = []
   #hasEnded = false
   #error: WireError | null = null
-  #sizedLeft = 0
+  #bodyBytesLeft = 0
 
   constructor(kind: 'request' | 'response', receiver: MessageReceiver, limits: HeadLimits) {
     this.#receiver = receiver
@@ -115,7 +115,7 @@ export class MessageReader {
   /** Ends the reading when the connection has ended. Returns an error if a message was incomplete. */
   finish(): WireError | null {
     if (!this.#hasBegun || this.#isOver) return null
-    if (this.#sizedLeft > 0) return wireError('HPE_INVALID_EOF_STATE')
+    if (this.#bodyBytesLeft > 0) return wireError('HPE_INVALID_EOF_STATE')
     running = this
     const code = MessageReader.#llhttp.exports.llhttp_finish(this.#parser)
     if (code !== OK && code !== PAUSED) return wireError(MessageReader.#llhttp.errorName(code))
@@ -123,7 +123,7 @@ export class MessageReader {
     return null
   }
 
-  /** Stops parsing. Bytes after the current message go to the receiver's `beyond`, until `start` is called. */
+  /** Stops parsing. Bytes after the current message go to the receiver's `afterMessage`, until `start` is called. */
   stop(): void {
     this.#isOver = true
   }
@@ -142,8 +142,8 @@ export class MessageReader {
     let load = -1
     let at = 0
     while (at < piece.length && !this.#isOver) {
-      if (this.#sizedLeft > 0) {
-        at = this.#readSized(piece, at)
+      if (this.#bodyBytesLeft > 0) {
+        at = this.#readBody(piece, at)
         continue
       }
       if (load !== loads) {
@@ -155,15 +155,15 @@ export class MessageReader {
       if (typeof to !== 'number') return to
       at = to
     }
-    if (at < piece.length && !this.#isClosed) this.#receiver.beyond?.(piece.subarray(at))
+    if (at < piece.length && !this.#isClosed) this.#receiver.afterMessage?.(piece.subarray(at))
     return null
   }
 
-  #readSized(piece: Buffer, from: number): number {
-    const to = Math.min(piece.length, from + this.#sizedLeft)
-    this.#sizedLeft -= to - from
+  #readBody(piece: Buffer, from: number): number {
+    const to = Math.min(piece.length, from + this.#bodyBytesLeft)
+    this.#bodyBytesLeft -= to - from
     this.#receiver.data(from === 0 && to === piece.length ? piece : piece.subarray(from, to))
-    if (this.#sizedLeft === 0) this.#reportEnd()
+    if (this.#bodyBytesLeft === 0) this.#reportEnd()
     return to
   }
 
@@ -254,13 +254,13 @@ export class MessageReader {
     this.#isOver = head.method === 'CONNECT'
     const isInterim = status >= 100 && status < 200
     if (this.hasNoBody || isInterim) return NO_BODY
-    this.#sizedLeft = isCoded ? 0 : sizeOf(head)
-    return this.#sizedLeft > 0 ? BODY_ELSEWHERE : OK
+    this.#bodyBytesLeft = isCoded ? 0 : bodySizeOf(head)
+    return this.#bodyBytesLeft > 0 ? BODY_ELSEWHERE : OK
   }
 
   #onEnd(): number {
-    // For a parser that does not see the body, the message ends with the head.
-    if (this.#sizedLeft > 0) return OK
+    // llhttp does not get a body of known size, so for llhttp the message ends with the head.
+    if (this.#bodyBytesLeft > 0) return OK
     this.#hasEnded = true
     return PAUSED
   }
@@ -298,13 +298,13 @@ export class MessageReader {
   #takeLines(): string[] {
     const lines = this.#lines
     this.#lines = []
-    for (let i = 1; i < lines.length; i += 2) lines[i] = withoutBlanksBehind(lines[i] ?? '')
+    for (let i = 1; i < lines.length; i += 2) lines[i] = trimEndBlanks(lines[i] ?? '')
     return lines
   }
 }
 
 /** The body size if it is certain; otherwise llhttp finds the end. llhttp has already refused conflicting lengths. */
-function sizeOf({ method, status, headers }: MessageHead): number {
+function bodySizeOf({ method, status, headers }: MessageHead): number {
   const mayLack = status === 0 ? method === 'CONNECT' : status < 200 || status === 204 || status === 304
   const length = mayLack ? undefined : firstValue(headers, 'content-length')
   const bytes = Number(length ?? 0)
@@ -312,7 +312,7 @@ function sizeOf({ method, status, headers }: MessageHead): number {
 }
 
 /** The value without trailing spaces. A regular expression would take quadratic time for many spaces. */
-function withoutBlanksBehind(value: string): string {
+function trimEndBlanks(value: string): string {
   let end = value.length
   while (end > 0 && isBlank(value.charCodeAt(end - 1))) end -= 1
   return end === value.length ? value : value.slice(0, end)

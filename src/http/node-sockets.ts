@@ -3,7 +3,7 @@ import { InstallationError } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 
 /*
- * Sockets as `src/http` uses them, with all that it uses of Node and that Node does not promise:
+ * Sockets of `src/http`. It uses these internals, which Node may change:
  *
  *   _handle           of an accepted socket, and the option `handle` of a new one: clearing away a buffer for each read was
  *                     a third of all work with bodies of 1 MB
@@ -21,8 +21,8 @@ type WriteDone = (error?: NodeJS.ErrnoException | null) => void
 /** All plain sockets read into this buffer. A chunk is valid until the function that receives it returns. */
 export const readBuffer = Buffer.allocUnsafeSlow(64 * 1024)
 
-/** The bytes in memory that stays unchanged until a socket has sent them. Copies only if the memory will be reused. */
-export function lasting(chunk: Buffer): Buffer {
+/** Bytes that do not change until a socket has sent them. Copies only the shared read buffer, which is reused. */
+export function stableCopy(chunk: Buffer): Buffer {
   return chunk.buffer === readBuffer.buffer ? Buffer.from(chunk) : chunk
 }
 
@@ -41,7 +41,7 @@ export function writeCoalesced(
   return socket.write(bytes, onWritten)
 }
 
-/** Moves the handle to a new socket: only connecting sockets choose their buffer. Do not use `accepted` again. */
+/** Moves the handle to a new socket, because an accepted socket has no `onread` option. Do not use `accepted` again. */
 export function adoptSocket(accepted: Socket, onChunk: (chunk: Buffer) => void): Socket {
   const handed = accepted as unknown as Internals
   const handle = handed._handle
@@ -96,7 +96,7 @@ function holdUntilClosed(socket: Socket, release: () => void): void {
   socket.once('close', finish)
 }
 
-/** Without them bytes would be lost. */
+/** Throws if Node has other internals: bytes would be lost. */
 export function checkNodeSockets(): void {
   const socket: Partial<Internals> = new Socket() as unknown as Internals
   if (socket._handle === undefined) throw unsupportedNode('a socket has no `_handle`')
@@ -189,7 +189,7 @@ export class RawConnection {
   arrived(chunk: Buffer): void {
     if (this.#isDiscarding) return
     if (this.#receiver !== null) {
-      this.#receiver.data(lasting(chunk))
+      this.#receiver.data(stableCopy(chunk))
       return
     }
     this.#ahead = Buffer.concat([this.#ahead, chunk])

@@ -1,9 +1,9 @@
 import type { Socket } from 'node:net'
 import { limits } from '../kernel/limits.ts'
-import { lasting, type RawConnection, writeCoalesced } from './node-sockets.ts'
+import { stableCopy, type RawConnection, writeCoalesced } from './node-sockets.ts'
 import { hasHeader, serialiseHeaders } from './raw-headers.ts'
 
-interface ReplySetting {
+interface ReplyOptions {
   readonly socket: Socket
   readonly method: string
   readonly httpVersion: string
@@ -19,7 +19,7 @@ interface ReplySetting {
 
 type Framing = 'none' | 'length' | 'chunked' | 'close'
 
-/** Up to this size, copying a chunk next to its frame is cheaper than a vectored write. */
+/** Up to this size, one write of a copy of head and chunk is cheaper than a vectored write. */
 const COPIED_BYTES_MAX = 16 * 1024
 
 const EMPTY = Buffer.alloc(0)
@@ -34,7 +34,7 @@ export class OutgoingReply {
   destroyed = false
   closed = false
   writableFinished = false
-  readonly #setting: ReplySetting
+  readonly #options: ReplyOptions
   readonly #socket: Socket
   #head = ''
   #framing: Framing = 'none'
@@ -44,10 +44,10 @@ export class OutgoingReply {
   #isCut = false
   #unwritten = 0
 
-  constructor(setting: ReplySetting) {
-    this.#setting = setting
-    this.#socket = setting.socket
-    this.shouldKeepAlive = setting.keepAlive
+  constructor(options: ReplyOptions) {
+    this.#options = options
+    this.#socket = options.socket
+    this.shouldKeepAlive = options.keepAlive
   }
 
   get isOver(): boolean {
@@ -55,10 +55,10 @@ export class OutgoingReply {
   }
 
   get expectsContinue(): boolean {
-    return this.#setting.expectsContinue
+    return this.#options.expectsContinue
   }
 
-  get bytesTaken(): number {
+  get bytesAccepted(): number {
     return this.#socket.bytesWritten - this.#socket.writableLength
   }
 
@@ -81,7 +81,7 @@ export class OutgoingReply {
 
   /** Composes the head. It is sent with the first body bytes, or when flushed. */
   writeHead(status: number, reason: string | undefined, lines: readonly string[]): void {
-    const { method, httpVersion, expectsContinue } = this.#setting
+    const { method, httpVersion, expectsContinue } = this.#options
     const hasCoding = hasHeader(lines, 'transfer-encoding')
     const speaks11 = httpVersion === '1.1'
     const hasBody = method !== 'HEAD' && status !== 204 && status !== 304
@@ -95,7 +95,7 @@ export class OutgoingReply {
     this.#head =
       statusLine(status, reason) +
       serialiseHeaders(lines) +
-      (this.sendDate && !hasHeader(lines, 'date') ? dateLine(this.#setting.nowMs()) : '') +
+      (this.sendDate && !hasHeader(lines, 'date') ? dateLine(this.#options.nowMs()) : '') +
       (this.shouldKeepAlive
         ? `Connection: keep-alive\r\nKeep-Alive: timeout=${limits.keepAliveTimeoutMs / 1_000}\r\n`
         : 'Connection: close\r\n') +
@@ -104,12 +104,12 @@ export class OutgoingReply {
   }
 
   get maySwitch(): boolean {
-    return this.#setting.raw !== null
+    return this.#options.raw !== null
   }
 
   /** Answers 101 with exactly these lines. The bytes that follow on the connection are not HTTP. */
   switchProtocols(reason: string | undefined, lines: readonly string[]): RawConnection | null {
-    const { raw } = this.#setting
+    const { raw } = this.#options
     if (this.destroyed || this.headersSent || raw === null) return null
     this.headersSent = true
     this.#socket.write(`${statusLine(101, reason)}${serialiseHeaders(lines)}\r\n`, 'latin1')
@@ -150,7 +150,7 @@ export class OutgoingReply {
     if (this.#unwritten === 0) this.#finish()
   }
 
-  /** Closes the connection so that the sent part does not seem whole, by a reset if its end is the body's end. */
+  /** Ends an incomplete reply so that it does not look complete. If a close would end the body, resets the connection. */
   cut(): void {
     const socket = this.#socket
     if (this.destroyed) return
@@ -161,7 +161,7 @@ export class OutgoingReply {
   }
 
   reset(): void {
-    this.#setting.reset()
+    this.#options.reset()
   }
 
   destroy(): void {
@@ -191,7 +191,7 @@ export class OutgoingReply {
     this.#head = ''
     this.#unwritten += 1
     if (chunk.length <= COPIED_BYTES_MAX) return writeCoalesced(socket, head, chunk, after, this.#onWritten)
-    const body = lasting(chunk)
+    const body = stableCopy(chunk)
     if (head === '' && after === '') return socket.write(body, this.#onWritten)
     socket.cork()
     if (head !== '') socket.write(head, 'latin1')
@@ -214,7 +214,7 @@ export class OutgoingReply {
     this.writableFinished = true
     this.closed = true
     this.whenClosed.fire()
-    this.#setting.onFinished(this.shouldKeepAlive)
+    this.#options.onFinished(this.shouldKeepAlive)
   }
 }
 
@@ -250,10 +250,10 @@ export function statusLine(status: number, reason: string | undefined): string {
 
 /** A list of listeners. Node's EventEmitter takes four times as long, and every call has a few. */
 export class Listeners {
-  #all: readonly (() => void)[] = NONE
+  #all: readonly (() => void)[] = NO_LISTENERS
 
   add(listener: () => void): void {
-    this.#all = this.#all === NONE ? [listener] : [...this.#all, listener]
+    this.#all = this.#all === NO_LISTENERS ? [listener] : [...this.#all, listener]
   }
 
   remove(listener: () => void): void {
@@ -266,4 +266,4 @@ export class Listeners {
   }
 }
 
-const NONE: readonly (() => void)[] = []
+const NO_LISTENERS: readonly (() => void)[] = []

@@ -2,7 +2,7 @@
 export type RawHeaders = readonly string[]
 
 /** Copies a string that is retained for long. A slice would retain the whole head. */
-export function ownText(part: string): string {
+export function copyText(part: string): string {
   return Buffer.from(part, 'latin1').toString('latin1')
 }
 
@@ -20,13 +20,13 @@ export function serialiseHeaders(lines: readonly string[]): string {
 /** Headers are sent as Latin-1. Characters above 0xff would lose their upper byte, and could become line breaks. */
 const UNSENDABLE = /[^\t\x20-\x7e\x80-\xff]/
 
-const SMALL = 0x20
+const LOWER_CASE_BIT = 0x20
 
 /** Whether a line has this lower-case name. Nearly all others differ in length or first letter. */
 export function isNamed(line: string, name: string): boolean {
   return (
     line.length === name.length &&
-    (line.charCodeAt(0) | SMALL) === name.charCodeAt(0) &&
+    (line.charCodeAt(0) | LOWER_CASE_BIT) === name.charCodeAt(0) &&
     (line === name || line.toLowerCase() === name)
   )
 }
@@ -83,9 +83,9 @@ export function weightsOf(headers: RawHeaders, name: string): ReadonlyMap<string
 /** Whether `Accept` prefers one media type to another: by its weight, then by the more exact range. */
 export function prefers(headers: RawHeaders, type: string, other: string): boolean {
   const weights = weightsOf(headers, 'accept')
-  const [one, two] = [bestMatch(weights, type), bestMatch(weights, other)]
-  if (one.weight !== two.weight) return one.weight > two.weight
-  return one.weight > 0 && one.vagueness < two.vagueness
+  const [first, second] = [bestMatch(weights, type), bestMatch(weights, other)]
+  if (first.weight !== second.weight) return first.weight > second.weight
+  return first.weight > 0 && first.vagueness < second.vagueness
 }
 
 function bestMatch(weights: ReadonlyMap<string, number>, type: string) {
@@ -131,21 +131,21 @@ export function nominatedIn(headers: RawHeaders): ReadonlySet<string> {
 const NAMES_MAX = 1_000
 const NAME_CHARS_MAX = 64
 
-/** A direct-mapped cache of facts about header names, since the same few names come with every request. */
-export class NameMemo<Known extends object | string> {
+/** A cache of facts about header names, because every request has the same few names. */
+export class HeaderNameCache<Known extends object | string> {
   readonly #known = new Map<string, Known>()
-  readonly #judge: (lowerName: string) => Known
+  readonly #compute: (lowerName: string) => Known
 
-  constructor(judge: (lowerName: string) => Known) {
-    this.#judge = judge
+  constructor(compute: (lowerName: string) => Known) {
+    this.#compute = compute
   }
 
   get(name: string): Known {
     const found = this.#known.get(name)
     if (found !== undefined) return found
-    const known = this.#judge(name.toLowerCase())
+    const known = this.#compute(name.toLowerCase())
     if (this.#known.size >= NAMES_MAX) this.#known.clear()
-    if (name.length <= NAME_CHARS_MAX) this.#known.set(ownText(name), known)
+    if (name.length <= NAME_CHARS_MAX) this.#known.set(copyText(name), known)
     return known
   }
 }

@@ -11,12 +11,12 @@ import type { IncomingRequest } from './incoming-request.ts'
 import { TOO_MANY_LINES, type WireError } from './message-reader.ts'
 import { type OutgoingReply, statusLine } from './outgoing-reply.ts'
 import { serialiseHeaders } from './raw-headers.ts'
-import { type CertificatePair, createTlsDoor } from './tls-door.ts'
+import { type CertificatePair, createTlsHandshakes } from './tls-handshakes.ts'
 
 /** Listen backlog. With Node's 511, 100 of 2,000 streams opened within five seconds on a busy core. */
 const CONNECTIONS_WAITING_MAX = 4_096
 
-export interface ServerParts {
+export interface ServerOptions {
   readonly clock: Clock
   readonly nextUlid: IdSource
   readonly names: HeaderNames
@@ -37,14 +37,14 @@ export interface HttpServer {
   drain(drainMs: number): Promise<number>
 }
 
-type Connection = Pick<ClientConnection, 'isIdle' | 'reply' | 'checkTime' | 'destroy'>
+type Connection = Pick<ClientConnection, 'isIdle' | 'reply' | 'checkTimeouts' | 'destroy'>
 
 const TIME_CHECK_MS = 1_000
 
-export function createHttpServer(parts: ServerParts): HttpServer {
-  const { connectionsMax = limits.connectionsMax, connectionsPerAddressMax = null } = parts
-  const { trustedProxies = null, certificate = null } = parts
-  const door = certificate === null ? null : createTlsDoor(certificate)
+export function createHttpServer(options: ServerOptions): HttpServer {
+  const { connectionsMax = limits.connectionsMax, connectionsPerAddressMax = null } = options
+  const { trustedProxies = null, certificate = null } = options
+  const tls = certificate === null ? null : createTlsHandshakes(certificate)
   const counts = connectionsPerAddressMax === null ? null : new AddressCounts(connectionsPerAddressMax)
   const connections = new Map<Connection, string | null>()
   let draining = false
@@ -54,20 +54,20 @@ export function createHttpServer(parts: ServerParts): HttpServer {
     get isDraining() {
       return draining
     },
-    monotonicMs: () => parts.clock.monotonicMs(),
-    nowMs: () => parts.clock.nowMs(),
+    monotonicMs: () => options.clock.monotonicMs(),
+    nowMs: () => options.clock.nowMs(),
     onRequest(request, reply) {
-      parts.onExchange(exchangeOf(request, reply))
+      options.onExchange(exchangeOf(request, reply))
     },
     onBroken(socket, error, head) {
       const refusal = explainClientError(error)
       if (refusal === null) socket.destroy()
       else answerBroken(socket, refusal, head)
     },
-    onClosed: left,
+    onClosed: removeConnection,
   }
 
-  function left(connection: Connection): void {
+  function removeConnection(connection: Connection): void {
     const network = connections.get(connection) ?? null
     if (network !== null) counts?.leave(network)
     connections.delete(connection)
@@ -75,23 +75,23 @@ export function createHttpServer(parts: ServerParts): HttpServer {
   }
 
   /** Begins a TLS handshake. The connection counts from now on, even if the handshake never completes. */
-  function shakeHands(accepted: Socket, network: string | null): void {
-    const acceptedMs = parts.clock.monotonicMs()
+  function startTlsHandshake(accepted: Socket, network: string | null): void {
+    const acceptedMs = options.clock.monotonicMs()
     const handshake: Connection = {
       isIdle: true,
       reply: null,
-      checkTime(nowMs) {
+      checkTimeouts(nowMs) {
         if (nowMs - acceptedMs >= limits.tlsHandshakeTimeoutMs) accepted.destroy()
       },
       destroy: () => accepted.destroy(),
     }
     connections.set(handshake, network)
-    door?.receive(accepted, {
+    tls?.receive(accepted, {
       onSecure(secure) {
         connections.delete(handshake)
         connections.set(new ClientConnection(secure, owner, accepted), network)
       },
-      onGone: () => left(handshake),
+      onGone: () => removeConnection(handshake),
     })
   }
 
@@ -100,9 +100,9 @@ export function createHttpServer(parts: ServerParts): HttpServer {
     return {
       req: request,
       res: reply,
-      requestId: `req_${parts.nextUlid()}`,
-      names: parts.names,
-      startedMs: parts.clock.monotonicMs(),
+      requestId: `req_${options.nextUlid()}`,
+      names: options.names,
+      startedMs: options.clock.monotonicMs(),
       method: request.method,
       headers: request.headers,
       clientIp:
@@ -111,19 +111,19 @@ export function createHttpServer(parts: ServerParts): HttpServer {
   }
 
   function answerBroken(socket: Socket, refusal: Refusal, head: string): void {
-    const requestId = `req_${parts.nextUlid()}`
-    writeRawReply(socket, parts.shapeBroken(refusal, head, requestId), parts.names.requestId, requestId)
+    const requestId = `req_${options.nextUlid()}`
+    writeRawReply(socket, options.shapeBroken(refusal, head, requestId), options.names.requestId, requestId)
   }
 
   const server = createServer({ noDelay: true }, (socket) => {
     const network = countedNetwork(socket.remoteAddress ?? '')
     if (connections.size >= connectionsMax) socket.destroy()
     else if (network === null || counts?.enter(network) === true) {
-      if (door === null) connections.set(new ClientConnection(socket, owner), network)
-      else shakeHands(socket, network)
+      if (tls === null) connections.set(new ClientConnection(socket, owner), network)
+      else startTlsHandshake(socket, network)
     } else {
       socket.destroy()
-      parts.onCrowded?.(network)
+      options.onCrowded?.(network)
     }
   })
 
@@ -132,8 +132,8 @@ export function createHttpServer(parts: ServerParts): HttpServer {
   }
 
   const timeCheck = setInterval(() => {
-    const nowMs = parts.clock.monotonicMs()
-    for (const connection of connections.keys()) connection.checkTime(nowMs)
+    const nowMs = options.clock.monotonicMs()
+    for (const connection of connections.keys()) connection.checkTimeouts(nowMs)
   }, TIME_CHECK_MS)
   timeCheck.unref()
 
@@ -152,7 +152,7 @@ export function createHttpServer(parts: ServerParts): HttpServer {
       })
     },
 
-    useCertificate: (next) => door?.use(next),
+    useCertificate: (next) => tls?.use(next),
 
     async drain(drainMs) {
       draining = true

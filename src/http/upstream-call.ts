@@ -12,7 +12,7 @@ export type ReplyReceiver = Pick<MessageReceiver, 'head' | 'data'>
 export type CallEnd =
   | { readonly kind: 'complete'; readonly trailers: string[] }
   | { readonly kind: 'cut'; readonly error: Error }
-  /** No response head. `sent`: upstream may have received a part; `whole`: all of the request. */
+  /** There was no response head. Upstream may have received a part (`sent`) or all (`whole`) of the request. */
   | {
       readonly kind: 'failed'
       readonly error: Error
@@ -149,7 +149,7 @@ export class PooledCall implements UpstreamCall, MessageReceiver {
   }
 }
 
-/** Distinguishes a failed connection from replies that are not HTTP. */
+/** An error of the connection, unlike an error for a reply that is not HTTP. */
 export class UpstreamBroke extends Error {
   readonly code: string
 
@@ -163,7 +163,7 @@ export interface UpstreamRequest {
   readonly method: string
   readonly target: string
   readonly host: string
-  /** All other lines, without those of the hop and of the framing, which only this file writes. */
+  /** All header lines, except those of the hop and the framing, which this file writes. */
   readonly headers: readonly string[]
   /** The length of a stream; null if it is chunked. 0 is written even if the method needs no body. */
   readonly lengthBytes: number | null
@@ -352,7 +352,7 @@ class StreamUpload implements Upload {
 }
 
 function wrongLength(): Error {
-  return unsendable('the body is not as long as it says')
+  return unsendable('the body does not have its stated length')
 }
 
 function unsendable(message: string): Error {

@@ -39,7 +39,7 @@ export class UpstreamPool {
   readonly #connect: Connect
   readonly #onUnsolicited: () => void
   readonly #open = new Set<UpstreamConnection>()
-  /** Idle connections, used in the order in which they became idle: a closed one has probably been noticed. */
+  /** The oldest idle connection is used first: if upstream has closed it, that has probably been noticed. */
   #idle: UpstreamConnection[] = []
   #queued: PooledCall[] = []
   #isDestroyed = false
@@ -118,7 +118,7 @@ export class UpstreamPool {
 }
 
 function destroyed(): Error {
-  return new UpstreamBroke('UPSTREAM_LET_GO', 'the connection was let go of')
+  return new UpstreamBroke('UPSTREAM_DESTROYED', 'the connection pool was destroyed')
 }
 
 type Connect = (onChunk: (chunk: Buffer) => void) => Socket
@@ -127,7 +127,7 @@ const KEEP_ALIVE = { keepAlive: true, keepAliveInitialDelay: 60_000, noDelay: tr
 
 function connectorOf(url: URL): Connect {
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
-  return url.protocol === 'https:' ? secureConnector(host, url) : plainConnector(host, url)
+  return url.protocol === 'https:' ? tlsConnector(host, url) : plainConnector(host, url)
 }
 
 function plainConnector(host: string, url: URL): Connect {
@@ -135,7 +135,7 @@ function plainConnector(host: string, url: URL): Connect {
   return (onChunk) => connectPlain({ host, port, ...KEEP_ALIVE, onread: readInto(onChunk) })
 }
 
-function secureConnector(host: string, url: URL): Connect {
+function tlsConnector(host: string, url: URL): Connect {
   const port = url.port === '' ? 443 : Number(url.port)
   // One context for all connections: creating one takes about 0.3 ms.
   const secureContext = createSecureContext()
@@ -160,7 +160,7 @@ function secureConnector(host: string, url: URL): Connect {
   }
 }
 
-/** No request is sent twice, because upstream would bill both. */
+/** Sends the request once: a retry would be a second bill. */
 export function callUpstream(
   pool: UpstreamPool,
   request: UpstreamRequest,
@@ -312,7 +312,7 @@ export class UpstreamConnection implements MessageReceiver {
     carried.end(trailers)
   }
 
-  beyond(chunk: Buffer): void {
+  afterMessage(chunk: Buffer): void {
     this.#raw?.arrived(chunk)
   }
 

@@ -4,7 +4,7 @@ import { type Fraction, formatUsd, type Nanos, rawNumber, roundHalfEven } from '
 import type { CallRecord } from '../ledger/call.ts'
 import { NO_DISCOUNT, payableFor } from '../pricing/amounts.ts'
 import { createRateAgain } from '../pricing/load-book.ts'
-import { ONE } from '../pricing/modifiers.ts'
+import { FACTOR_ONE } from '../pricing/modifiers.ts'
 import { type Rating, readRating } from '../pricing/rate.ts'
 import { type Management, usd } from './route.ts'
 
@@ -85,7 +85,7 @@ export async function billObject(
   return {
     object: 'bill',
     price_version: call.priceVersion,
-    lines: lines.map((line) => lineObject(line, ONE - payableFor(discount, line.model))),
+    lines: lines.map((line) => lineObject(line, FACTOR_ONE - payableFor(discount, line.model))),
     rounding_usd: formatExact(roundingOf(listNanos, lines)),
     list_cost_usd: usd(listNanos),
     discount_usd: usd(listNanos === null ? null : listNanos - (costNanos ?? 0n)),

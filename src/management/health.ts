@@ -1,5 +1,5 @@
 import { type Exchange, sendWhole } from '../http/exchange.ts'
-import type { Target } from '../http/judge-head.ts'
+import type { Target } from '../http/validate-head.ts'
 import { type Clock, shareWork } from '../kernel/clock.ts'
 import { replyJson } from './route.ts'
 

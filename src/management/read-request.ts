@@ -3,12 +3,12 @@ import { z } from 'zod'
 import { didYouMean, parseOwnJson } from '../api/fields.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { BodyReceiver, BodyTimes } from '../http/incoming-request.ts'
-import type { Target } from '../http/judge-head.ts'
+import type { Target } from '../http/validate-head.ts'
 import { firstValue, valuesOf } from '../http/raw-headers.ts'
 import { refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Idempotency } from '../kernel/vocabulary.ts'
-import { namesTwice } from '../metering/json-tokens.ts'
+import { duplicateNames } from '../metering/json-tokens.ts'
 import { ONCE_HEADER, type Refused, type Route, refused } from './route.ts'
 
 export interface Sender {
@@ -109,7 +109,7 @@ export function checkBody(schema: z.ZodType, bytes: Buffer): Checked<unknown> {
     return refused('bad_request', 'The body is not JSON in UTF-8. Send a JSON object.')
   }
   // JSON.parse uses the last of two values: `"monthly_budget_usd":5` followed by null would create a key without a cap.
-  const [twice] = namesTwice(text)
+  const [twice] = duplicateNames(text)
   if (twice !== undefined) return refused('bad_request', `${twice} is given twice. Send it once.`, twice)
   return checkInput(schema, json, 'is not a field of this request')
 }

@@ -1,5 +1,5 @@
 import { type Exchange, sendStream, sendWhole } from '../http/exchange.ts'
-import type { Target } from '../http/judge-head.ts'
+import type { Target } from '../http/validate-head.ts'
 import { type ErrorCode, type Refusal, redactRefusal, refuse } from '../kernel/errors.ts'
 import { type Caller, type Credential, refuseKey } from '../keys/credential.ts'
 import { carriesCredential, shapeError } from '../providers/surfaces.ts'

@@ -24,10 +24,10 @@ const CODINGS = {
 
 export type Coding = keyof typeof CODINGS
 
-/** How many compressed bytes the copy may lag behind. Beyond that, the sender waits until half of them are decoded. */
+/** Maximum compressed bytes that wait for decoding. If there are more, the sender waits until half of them are decoded. */
 const REQUEST_BACKLOG_BYTES_MAX = 64 * 1024
 
-/** A paced copy is read for so long, then pauses for four times as long: it takes a fifth of the main thread. */
+/** A paced copy is read for 5 ms, then pauses four times as long, so it takes a fifth of the main thread. */
 const BUSY_MS = 5
 const PAUSE_PER_BUSY_MS = 4
 
@@ -69,7 +69,7 @@ class StreamDecoder implements CopyDecoder {
   #stream: DecodingStream | null = null
   readonly #over = Promise.withResolvers<void>()
   #isOver = false
-  #room: PromiseWithResolvers<void> | null = null
+  #writerWait: PromiseWithResolvers<void> | null = null
   #state: DecodedState = 'whole'
   #inputBytes = 0
   #busyMs = 0
@@ -89,10 +89,10 @@ class StreamDecoder implements CopyDecoder {
     const stream = this.#stream
     const { backlogBytesMax } = this.#limits
     stream.write(Buffer.from(chunk), () => {
-      if (stream.writableLength <= backlogBytesMax / 2) this.#giveRoom()
+      if (stream.writableLength <= backlogBytesMax / 2) this.#releaseWriter()
     })
-    if (stream.writableLength > backlogBytesMax) this.#room ??= Promise.withResolvers<void>()
-    return this.#room?.promise ?? null
+    if (stream.writableLength > backlogBytesMax) this.#writerWait ??= Promise.withResolvers<void>()
+    return this.#writerWait?.promise ?? null
   }
 
   async end(): Promise<DecodedState> {
@@ -111,10 +111,10 @@ class StreamDecoder implements CopyDecoder {
     const stream = open(first)
     const over = () => {
       this.#isOver = true
-      this.#giveRoom()
+      this.#releaseWriter()
       this.#over.resolve()
     }
-    stream.on('data', (bytes: Buffer) => this.#show(stream, bytes))
+    stream.on('data', (bytes: Buffer) => this.#deliver(stream, bytes))
     stream.once('end', over)
     stream.once('close', over)
     stream.once('error', () => {
@@ -124,7 +124,7 @@ class StreamDecoder implements CopyDecoder {
     return stream
   }
 
-  #show(stream: DecodingStream, bytes: Buffer): void {
+  #deliver(stream: DecodingStream, bytes: Buffer): void {
     if (this.#state !== 'whole') return
     this.#outputBytes += bytes.length
     if (this.#outputBytes > this.#limits.outputBytesMax) this.#state = 'too_large'
@@ -154,8 +154,8 @@ class StreamDecoder implements CopyDecoder {
     return this.#outputBytes > bytesWritten * this.#limits.ratioMax
   }
 
-  #giveRoom(): void {
-    this.#room?.resolve()
-    this.#room = null
+  #releaseWriter(): void {
+    this.#writerWait?.resolve()
+    this.#writerWait = null
   }
 }

@@ -47,7 +47,7 @@ function fold(name: string): string {
 
 /** Which parts of a JSON text a skim reads: see json-skim.ts. */
 export interface Shape {
-  readonly kind: 'value' | 'glance' | 'size' | 'object' | 'array'
+  readonly kind: 'value' | 'scalar' | 'size' | 'object' | 'array'
   readonly names: NameTable<NamedShape> | null
   readonly each: Shape | null
   /** Whether array elements are stored. If not, they are passed to a callback one by one. */
@@ -63,7 +63,7 @@ export interface NamedShape {
 
 const LEAF = { names: null, each: null, listed: false, unmarked: false }
 export const VALUE: Shape = { ...LEAF, kind: 'value' }
-export const GLANCE: Shape = { ...LEAF, kind: 'glance' }
+export const SCALAR: Shape = { ...LEAF, kind: 'scalar' }
 export const SIZE: Shape = { ...LEAF, kind: 'size' }
 export const UNMARKED_VALUE: Shape = { ...VALUE, unmarked: true }
 
@@ -72,8 +72,8 @@ export function objectShape(members: Readonly<Record<string, Shape>>): Shape {
   return { ...LEAF, kind: 'object', names: new NameTable(named) }
 }
 
-export function glances(names: string): Record<string, Shape> {
-  return Object.fromEntries(names.split(' ').map((name) => [name, GLANCE]))
+export function scalars(names: string): Record<string, Shape> {
+  return Object.fromEntries(names.split(' ').map((name) => [name, SCALAR]))
 }
 
 export function eachShape(each: Shape): Shape {
@@ -129,7 +129,7 @@ export type Skimmed =
       readonly spans: ReadonlyMap<string, Span>
       /** Names that are read and given more than once. `value` has the first; parsers differ on which counts. */
       readonly duplicates: readonly string[]
-      readonly twiceInside: readonly string[]
+      readonly nestedDuplicates: readonly string[]
       /** The marks of all strings at any depth, escaped or not: bits of json-tokens.ts. */
       readonly marks: number
       readonly bytes: number
@@ -151,7 +151,7 @@ export const SKIM_LIMITS = {
   /** For replies, whose usage must be found whatever tool input or schema they contain. */
   replyDepthMax: 2 ** 20,
   copiedBytesMax: 256 * 1024,
-  glanceBytesMax: 256,
+  scalarBytesMax: 256,
   nameBytesMax: 1024,
   /** No API has a name with an escape. A million of them, compressed, would take seconds. */
   undecodedNamesMax: 1_000,

@@ -26,31 +26,31 @@ import {
   markOf,
   OPEN_BRACE,
   OPEN_BRACKET,
-  oddNames,
+  ambiguousNames,
   parseString,
-  SCALAR_ENDS,
-  SCALARS,
+  LITERAL_ENDS,
+  LITERAL_STATES,
   TextPart,
 } from './json-tokens.ts'
 
 const [BEFORE_VALUE, BEFORE_ELEMENT, BEFORE_FIRST_NAME, BEFORE_NAME, BEFORE_COLON, AFTER_VALUE] = [
   0, 1, 2, 3, 4, 5,
 ]
-const [AFTER_ROOT, IN_NAME, IN_STRING, IN_SCALAR] = [6, 7, 8, 9]
+const [AFTER_ROOT, IN_NAME, IN_STRING, IN_LITERAL] = [6, 7, 8, 9]
 
 /**
  * Reads a JSON text that arrives in pieces, in one pass and constant memory. A `Shape` says which members to read; the
  * grammar of everything else is checked, and its content skipped.
  *
- *   const skim = new JsonSkim(objectShape({ model: VALUE, input: eachShape(objectShape({ type: GLANCE })) }), onItem)
+ *   const skim = new JsonSkim(objectShape({ model: VALUE, input: eachShape(objectShape({ type: SCALAR })) }), onItem)
  *   skim.write(chunk) …
  *   const skimmed = skim.end()     // { value: { model: 'm', input: UNREAD }, spans, duplicates, marks, … }
  *
  * - `VALUE`: copied and parsed with JSON.parse. All values of a text together may have `copiedBytesMax` bytes; further
  *   ones are UNREAD.
- * - `GLANCE`: a short string, a number, a boolean or null; every other value is UNREAD, and costs nothing.
- * - `SIZE`: like GLANCE, but every other value is a `Sized` with its length.
- * - `objectShape`: the members of an object. A value of another type is read like GLANCE.
+ * - `SCALAR`: a short string, a number, a boolean or null. Every other value is UNREAD, and takes no memory.
+ * - `SIZE`: like SCALAR, but every other value is a `Sized` with its length.
+ * - `objectShape`: the members of an object. A value of another type is read like SCALAR.
  * - `eachShape`: an array whose elements are passed to `onElement` one by one and not stored. The array itself is UNREAD.
  * - `listShape`: an array whose elements are stored, at most `listedMax` per text.
  *
@@ -81,7 +81,7 @@ export class JsonSkim {
   readonly #captured = new TextPart()
   #copiedBytes = 0
 
-  #scalar = 0
+  #literalState = 0
   /** The current string, if it cannot be recognised as a mark in one step. */
   readonly #mark = new TextPart()
 
@@ -89,12 +89,12 @@ export class JsonSkim {
   #value: JsonObject = {}
   readonly #spans = new Map<string, Span>()
   readonly #duplicates = new Set<string>()
-  readonly #twiceInside = new Set<string>()
+  readonly #nestedDuplicates = new Set<string>()
   #listed = 0
   #undecodedNames = 0
   #rootEnd = 0
   #failure: UnreadableJson | null = null
-  #turns = 0
+  #steps = 0
 
   constructor(
     shape: Shape,
@@ -112,7 +112,7 @@ export class JsonSkim {
 
   /** The number of steps, and of bytes copied or searched. Tests check that it grows only linearly. */
   get work(): number {
-    return this.#turns + this.#string.work
+    return this.#steps + this.#string.work
   }
 
   write(chunk: Buffer): void {
@@ -135,7 +135,7 @@ export class JsonSkim {
       value: this.#value,
       spans: this.#spans,
       duplicates: [...this.#duplicates],
-      twiceInside: [...this.#twiceInside],
+      nestedDuplicates: [...this.#nestedDuplicates],
       marks: this.#marks,
       bytes: this.#offset,
       overflow: this.#listed > SKIM_LIMITS.listedMax,
@@ -146,9 +146,9 @@ export class JsonSkim {
   #scan(bytes: Buffer): void {
     let i = 0
     while (i < bytes.length && this.#failure === null) {
-      this.#turns++
-      if (this.#state === IN_SCALAR) i = this.#crossScalar(bytes, i)
-      else if (this.#state >= IN_NAME) i = this.#crossString(bytes, i)
+      this.#steps++
+      if (this.#state === IN_LITERAL) i = this.#readLiteral(bytes, i)
+      else if (this.#state >= IN_NAME) i = this.#readString(bytes, i)
       else if (BLANKS[bytes[i] as number] === 1) i++
       else i = this.#token(bytes, i)
     }
@@ -184,22 +184,22 @@ export class JsonSkim {
   }
 
   #startValue(bytes: Buffer, i: number, byte: number): number {
-    const isSeen = this.#depth === this.#level
-    if (isSeen) this.#openValue(i, byte)
+    const isInShape = this.#depth === this.#level
+    if (isInShape) this.#openValue(i, byte)
     switch (byte) {
       case QUOTE:
         if (this.#depth > 0) return this.#startString(bytes, i, false)
         break
       case OPEN_BRACE:
       case OPEN_BRACKET:
-        return this.#open(i, byte === OPEN_BRACE, isSeen)
+        return this.#open(i, byte === OPEN_BRACE, isInShape)
       default:
-        this.#scalar = SCALARS[byte] as number
-        if (this.#scalar === 0) {
+        this.#literalState = LITERAL_STATES[byte] as number
+        if (this.#literalState === 0) {
           const isMark = byte === MARK_START && this.#offset + i === 0
           return this.#fail(isMark ? 'byte_order_mark' : 'not_json')
         }
-        this.#state = IN_SCALAR
+        this.#state = IN_LITERAL
     }
     return this.#depth === 0 ? this.#fail('not_an_object') : i + 1
   }
@@ -222,13 +222,13 @@ export class JsonSkim {
     if (shape.kind === 'value')
       this.#captured.open(this.#valueStart, SKIM_LIMITS.copiedBytesMax - this.#copiedBytes)
     else if (byte !== OPEN_BRACE && byte !== OPEN_BRACKET)
-      this.#captured.open(this.#valueStart, SKIM_LIMITS.glanceBytesMax)
+      this.#captured.open(this.#valueStart, SKIM_LIMITS.scalarBytesMax)
   }
 
-  #open(i: number, isObject: boolean, isSeen: boolean): number {
+  #open(i: number, isObject: boolean, isInShape: boolean): number {
     if (this.#depth === this.#depthMax) return this.#fail('too_deep')
-    if (this.#depth === this.#stack.length) this.#deepen()
-    const shape = isSeen ? this.#shape : null
+    if (this.#depth === this.#stack.length) this.#growStack()
+    const shape = isInShape ? this.#shape : null
     const kind = isObject ? 'object' : 'array'
     if (this.#depth === 0 && shape?.kind !== kind) return this.#fail('not_an_object')
     this.#stack[this.#depth] = isObject ? 1 : 0
@@ -240,10 +240,10 @@ export class JsonSkim {
     return i + 1
   }
 
-  #deepen(): void {
-    const deeper = new Uint8Array(this.#stack.length * 2)
-    deeper.set(this.#stack)
-    this.#stack = deeper
+  #growStack(): void {
+    const grown = new Uint8Array(this.#stack.length * 2)
+    grown.set(this.#stack)
+    this.#stack = grown
   }
 
   #close(bytes: Buffer, i: number): number {
@@ -284,8 +284,8 @@ export class JsonSkim {
     if (isText) return parseString(text) ?? unread
     if (text === 'true' || text === 'false') return text === 'true'
     if (this.#firstByte !== OPEN_BRACE && this.#firstByte !== OPEN_BRACKET) return Number(text)
-    this.#turns += text.length
-    for (const name of oddNames(text)) this.#twiceInside.add(name)
+    this.#steps += text.length
+    for (const name of ambiguousNames(text)) this.#nestedDuplicates.add(name)
     return JSON.parse(text)
   }
 
@@ -309,7 +309,7 @@ export class JsonSkim {
     const isRead = isName && this.#depth === this.#level
     const stop = endOfShort(bytes, i)
     if (stop >= 0) {
-      this.#turns += stop - i
+      this.#steps += stop - i
       this.#marks |= markOf(bytes, i + 1, stop)
       if (!isName) this.#endValue(bytes, stop + 1)
       else if (isRead) this.#endName(bytes, i + 1, stop)
@@ -323,8 +323,8 @@ export class JsonSkim {
     return i + 1
   }
 
-  #crossString(bytes: Buffer, i: number): number {
-    const at = this.#string.cross(bytes, i)
+  #readString(bytes: Buffer, i: number): number {
+    const at = this.#string.read(bytes, i)
     if (at < 0) return this.#fail('not_json')
     if (at === bytes.length) return at
     const written = this.#mark.take(bytes, this.#offset, at + 1)
@@ -345,7 +345,7 @@ export class JsonSkim {
   #endName(bytes: Buffer, from: number, to: number): void {
     const frame = this.#frame as Frame
     this.#state = BEFORE_COLON
-    this.#turns += to - from
+    this.#steps += to - from
     frame.member = null
     const found = this.#findName(frame, bytes, from, to)
     if (found === AMBIGUOUS) this.#fail('ambiguous_name')
@@ -362,16 +362,16 @@ export class JsonSkim {
     return names.findText(JSON.parse(`"${bytes.toString('utf8', from, to)}"`) as string)
   }
 
-  #crossScalar(bytes: Buffer, from: number): number {
+  #readLiteral(bytes: Buffer, from: number): number {
     for (let i = from; i < bytes.length; i++) {
-      const next = SCALARS[(this.#scalar << 8) | (bytes[i] as number)] as number
+      const next = LITERAL_STATES[(this.#literalState << 8) | (bytes[i] as number)] as number
       if (next === 0) return this.#fail('not_json')
-      if (next === SCALAR_ENDS) {
+      if (next === LITERAL_ENDS) {
         this.#endValue(bytes, i)
         return i
       }
-      this.#scalar = next
-      this.#turns++
+      this.#literalState = next
+      this.#steps++
     }
     return bytes.length
   }

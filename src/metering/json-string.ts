@@ -6,9 +6,9 @@ import { isUtf8 } from 'node:buffer'
  * 0.9. The code is written here instruction by instruction, so that no build step is needed and no opaque bytes have to
  * be trusted.
  *
- * In memory, the first 256 bytes say of each byte whether it makes an escape of one character behind a backslash, the
- * next 256 whether it is a hexadecimal digit; the bytes to be searched follow. Up to fifteen bytes behind their end are
- * looked at, and do not count.
+ * The memory begins with two tables of 256 bytes: whether a byte after a backslash is an escape of one character, and
+ * whether a byte is a hexadecimal digit. The bytes to be searched follow. Up to fifteen bytes after their end are read
+ * and ignored.
  */
 const DIGITS_AT = 256
 const RUN_BYTES_AT = 512
@@ -136,7 +136,7 @@ export class JsonString {
   }
 
   /** Offset of the closing quote; the chunk's length if the string continues; `-1 - offset` of an invalid byte. */
-  cross(chunk: Buffer, from: number): number {
+  read(chunk: Buffer, from: number): number {
     const { length } = chunk
     let i = from
     let due = this.#due

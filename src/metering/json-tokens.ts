@@ -4,37 +4,37 @@ export const BLANKS = new Uint8Array(256)
 for (const byte of Buffer.from(' \t\r\n')) BLANKS[byte] = 1
 
 /**
- * Numbers and literals: `SCALARS[state * 256 + byte]` is the next state, 0 for an invalid byte, or SCALAR_ENDS for the
+ * Numbers and literals: `LITERAL_STATES[state * 256 + byte]` is the next state, 0 for an invalid byte, or LITERAL_ENDS for the
  * first byte after the end. State 0 is the start. The states of numbers are 1 minus, 2 a zero, 3 digits, 4 dot, 5
  * fraction, 6 e, 7 sign of the exponent, 8 exponent; those of literals follow.
  */
-export const SCALARS = new Uint8Array(22 * 256)
-export const SCALAR_ENDS = 255
+export const LITERAL_STATES = new Uint8Array(22 * 256)
+export const LITERAL_ENDS = 255
 
-function on(state: number, bytes: string, next: number): void {
-  for (const byte of Buffer.from(bytes)) SCALARS[state * 256 + byte] = next
+function addTransition(state: number, bytes: string, next: number): void {
+  for (const byte of Buffer.from(bytes)) LITERAL_STATES[state * 256 + byte] = next
 }
 
 const [ALL_DIGITS, DIGITS] = ['0123456789', '123456789']
 const ENDS = [2, 3, 5, 8]
-on(0, '-', 1)
+addTransition(0, '-', 1)
 for (const state of [0, 1]) {
-  on(state, '0', 2)
-  on(state, DIGITS, 3)
+  addTransition(state, '0', 2)
+  addTransition(state, DIGITS, 3)
 }
-on(3, ALL_DIGITS, 3)
-for (const state of [2, 3]) on(state, '.', 4)
-for (const state of [4, 5]) on(state, ALL_DIGITS, 5)
-for (const state of [2, 3, 5]) on(state, 'eE', 6)
-on(6, '+-', 7)
-for (const state of [6, 7, 8]) on(state, ALL_DIGITS, 8)
+addTransition(3, ALL_DIGITS, 3)
+for (const state of [2, 3]) addTransition(state, '.', 4)
+for (const state of [4, 5]) addTransition(state, ALL_DIGITS, 5)
+for (const state of [2, 3, 5]) addTransition(state, 'eE', 6)
+addTransition(6, '+-', 7)
+for (const state of [6, 7, 8]) addTransition(state, ALL_DIGITS, 8)
 let last = 8
 for (const literal of ['true', 'false', 'null']) {
-  for (let i = 0; i < literal.length; i++, last++) on(i === 0 ? 0 : last, literal.charAt(i), last + 1)
+  for (let i = 0; i < literal.length; i++, last++) addTransition(i === 0 ? 0 : last, literal.charAt(i), last + 1)
   ENDS.push(last)
 }
 for (const state of ENDS)
-  for (let at = state * 256; at < (state + 1) * 256; at++) if (SCALARS[at] === 0) SCALARS[at] = SCALAR_ENDS
+  for (let at = state * 256; at < (state + 1) * 256; at++) if (LITERAL_STATES[at] === 0) LITERAL_STATES[at] = LITERAL_ENDS
 
 const NOWHERE = -1
 
@@ -113,7 +113,7 @@ const ENDING = Buffer.from('_url')
 /** The longest mark: a name that ends in `_url`, or a mark with all letters escaped. */
 export const MARK_BYTES_MAX = 96
 
-/** 1 for every byte that a mark can end with, so that most strings need a single check. */
+/** 1 for every byte with which a mark can end. Most strings need only this check. */
 const MARK_ENDS = new Uint8Array(256)
 for (const { bytes } of [...STRINGS, { bytes: ENDING }]) MARK_ENDS[bytes[bytes.length - 1] ?? 0] = 1
 
@@ -136,13 +136,13 @@ const [QUOTE, BACKSLASH] = [0x22, 0x5c]
 /** A name of letters and digits, which no encoder escapes. */
 const WORD = /^\w+$/
 
-/** The names that an object has twice, escapes decoded, in a valid JSON text: JSON.parse silently uses the last one. */
-export function namesTwice(text: string): ReadonlySet<string> {
+/** The duplicate names of objects in a valid JSON text, with escapes decoded. JSON.parse silently uses the last value. */
+export function duplicateNames(text: string): ReadonlySet<string> {
   return findNames(text, false)
 }
 
-/** Also escaped words: V8 (13.6) may misread a second name, so `"\u006dodel"` can hide from JSON.parse. */
-export function oddNames(text: string): ReadonlySet<string> {
+/** Duplicate names and escaped words: V8 (13.6) may misread a second name, so `"\u006dodel"` can hide from JSON.parse. */
+export function ambiguousNames(text: string): ReadonlySet<string> {
   return findNames(text, true)
 }
 

@@ -1,7 +1,7 @@
 import { NO_USAGE, type Usage } from '../kernel/usage.ts'
 import { type ReplyDocument, type Shape, SKIM_LIMITS, type Skimmed } from './json-shape.ts'
 import { JsonSkim, skimWhole } from './json-skim.ts'
-import { oddNames } from './json-tokens.ts'
+import { ambiguousNames } from './json-tokens.ts'
 import { EVENT_BYTES_MAX, type EventCut, type EventSink, SseEvents } from './sse-events.ts'
 
 /**
@@ -33,7 +33,7 @@ export interface Meter {
   readonly visibleBytes: number
   /** Reads the next decoded bytes. Returns the bytes for the client, from which injected usage is removed. */
   readonly write: (chunk: Buffer) => Buffer | null
-  rest?(): Buffer | null
+  remainder?(): Buffer | null
   /** Call it once, with `whole` false if upstream or the client cut the reply. */
   end(whole: boolean): Metered
 }
@@ -54,15 +54,15 @@ export function nothingDelivered(): Delivered {
 export interface AudioSeen {
   readonly milliseconds: number | null
   /** The minimum length of the audio: the last timestamp of subtitles. */
-  readonly leastMilliseconds: number
+  readonly minimumMilliseconds: number
   /** Size of the audio in the reply, and its first bytes, which may state the bit rate. */
   readonly bytes: number
   readonly head: Buffer
 }
 
-export const NOTHING_HEARD: AudioSeen = {
+export const NO_AUDIO: AudioSeen = {
   milliseconds: null,
-  leastMilliseconds: 0,
+  minimumMilliseconds: 0,
   bytes: 0,
   head: Buffer.alloc(0),
 }
@@ -178,7 +178,7 @@ function parse(written: string): ReplyDocument | null {
   const text = written.startsWith(BYTE_ORDER_MARK) ? written.slice(1) : written
   try {
     const value: unknown = JSON.parse(text)
-    return { value, isWhole: true, overflow: false, repeatsNames: () => oddNames(text).size > 0 }
+    return { value, isWhole: true, overflow: false, repeatsNames: () => ambiguousNames(text).size > 0 }
   } catch {
     return null
   }
@@ -186,8 +186,8 @@ function parse(written: string): ReplyDocument | null {
 
 function documentOf(skimmed: Skimmed): ReplyDocument | null {
   if (skimmed.kind === 'unreadable') return null
-  const { value, duplicates, twiceInside, overflow } = skimmed
-  return { value, isWhole: false, overflow, repeatsNames: () => duplicates.length + twiceInside.length > 0 }
+  const { value, duplicates, nestedDuplicates, overflow } = skimmed
+  return { value, isWhole: false, overflow, repeatsNames: () => duplicates.length + nestedDuplicates.length > 0 }
 }
 
 /** The meter of a reply without usage: audio, text, an error. */
@@ -236,7 +236,7 @@ class ReaderMeter {
     return this.#output.text + this.#output.tool
   }
 
-  protected safely(readPart: () => void): void {
+  protected catchDefects(readPart: () => void): void {
     try {
       readPart()
     } catch {
@@ -246,21 +246,21 @@ class ReaderMeter {
 
   protected metered(): Metered {
     let reading = NOTHING_STATED
-    this.safely(() => {
+    this.catchDefects(() => {
       reading = this.reader.reading()
     })
-    const metered = meteredAs(reading, this.reader, this.#output)
+    const metered = toMetered(reading, this.reader, this.#output)
     return this.#hasFailed ? { ...metered, fault: 'failed' } : metered
   }
 }
 
-function meteredAs(reading: Reading, { stage, shown }: ReplyReader, output: Delivered): Metered {
+function toMetered(reading: Reading, { stage, shown }: ReplyReader, output: Delivered): Metered {
   return { ...reading, stage, shown, output, fault: null }
 }
 
 export function meterDocument(reader: ReplyReader, output: Delivered, document: ReplyDocument): Metered {
   reader.readBody(document)
-  return meteredAs(reader.reading(), reader, output)
+  return toMetered(reader.reading(), reader, output)
 }
 
 /** The meter of a JSON reply. Nothing is known before its end. */
@@ -268,12 +268,12 @@ export class BodyMeter extends ReaderMeter implements Meter {
   readonly #json = new ReplyJson(this.reader.layout.body)
 
   write(chunk: Buffer): Buffer {
-    this.safely(() => this.#json.write(chunk))
+    this.catchDefects(() => this.#json.write(chunk))
     return chunk
   }
 
   end(): Metered {
-    this.safely(() => {
+    this.catchDefects(() => {
       const document = this.#json.end()
       if (document !== null) this.reader.readBody(document)
     })
@@ -284,7 +284,7 @@ export class BodyMeter extends ReaderMeter implements Meter {
 export class EventMeter extends ReaderMeter {
   read(document: ReplyDocument): void {
     this.hasBegun = true
-    this.safely(() => this.reader.readEvent(document, ''))
+    this.catchDefects(() => this.reader.readEvent(document, ''))
   }
 
   end(): Metered {
@@ -302,7 +302,7 @@ export class StreamMeter extends ReaderMeter implements Meter, EventSink {
   readonly #cut: CutEvent | null
   readonly #events = new SseEvents(this)
   #long: ReplyJson | null = null
-  #rest: Buffer | null = null
+  #remainder: Buffer | null = null
 
   constructor(reader: ReplyReader, output: Delivered, cut: CutEvent | null = null) {
     super(reader, output)
@@ -314,24 +314,24 @@ export class StreamMeter extends ReaderMeter implements Meter, EventSink {
     return this.#cut === null ? chunk : forClient
   }
 
-  rest(): Buffer | null {
-    return this.#rest
+  remainder(): Buffer | null {
+    return this.#remainder
   }
 
   end(): Metered {
     const forClient = this.#events.end()
-    if (this.#cut !== null) this.#rest = forClient
+    if (this.#cut !== null) this.#remainder = forClient
     return this.metered()
   }
 
   event(name: string, data: Buffer, isLast: boolean): EventCut {
     this.hasBegun = true
     if (data.equals(DONE)) {
-      this.safely(() => this.reader.readDone())
+      this.catchDefects(() => this.reader.readDone())
       return 'pass'
     }
     let cut: EventCut = 'pass'
-    this.safely(() => {
+    this.catchDefects(() => {
       const document = readJson(this.reader.layout.event, data)
       if (this.#cut !== null && data.length <= EVENT_BYTES_MAX) cut = this.#cut(document, data, isLast)
       if (document !== null) this.reader.readEvent(document, name)
@@ -340,7 +340,7 @@ export class StreamMeter extends ReaderMeter implements Meter, EventSink {
   }
 
   longData(bytes: Buffer): void {
-    this.safely(() => {
+    this.catchDefects(() => {
       this.#long ??= new ReplyJson(this.reader.layout.event)
       this.#long.write(bytes)
     })
@@ -350,7 +350,7 @@ export class StreamMeter extends ReaderMeter implements Meter, EventSink {
     this.hasBegun = true
     const long = this.#long
     this.#long = null
-    this.safely(() => {
+    this.catchDefects(() => {
       const document = long?.end() ?? null
       if (document !== null) this.reader.readEvent(document, name)
     })

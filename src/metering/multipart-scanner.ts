@@ -5,7 +5,7 @@ export type UnreadableMultipart =
   | 'empty'
   /** The body does not begin with its boundary: some parsers skip such bytes, some refuse them. */
   | 'preamble'
-  /** The boundary occurs where it is not clearly a delimiter line. */
+  /** The boundary occurs outside of a delimiter line. */
   | 'stray_boundary'
   | 'no_closing_boundary'
   | 'trailing_bytes'
@@ -48,7 +48,7 @@ export interface PartHead {
 }
 
 const HEADER_LINE = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+): ?([\t\x20-\x7e\x80-\xff]*)$/
-/** The form that all clients write: the name first, quoted, or bare if it is a word. */
+/** The header that all clients write: the name first, in quotes, or without quotes if it is a word. */
 const DISPOSITION = /^form-data[ \t]*;[ \t]*name=(?:"([^"\\]*)"|([0-9A-Za-z_.-]+))(?![^ \t;])/i
 /** Parameters that may follow the name: `filename=` and `filename*=`, once each. */
 const FILENAME = /;[ \t]*filename=/i
@@ -142,7 +142,7 @@ export class MultipartScanner {
   #field: { readonly name: string; readonly asciiOnly: boolean } | null = null
   #value: Buffer[] = []
   #valueBytes = 0
-  #isSunk = false
+  #isForSink = false
 
   constructor(boundary: string, names: readonly string[], sink: PartSink | null = null) {
     this.#sink = sink
@@ -183,15 +183,15 @@ export class MultipartScanner {
   #step(bytes: Buffer): boolean {
     switch (this.#state) {
       case 'content':
-        return this.#crossContent(bytes)
+        return this.#readContent(bytes)
       case 'head':
-        return this.#crossHead(bytes)
+        return this.#readHead(bytes)
       case 'closed':
         return bytes.length - this.#at > EMPTY_LINE.length && this.#fail('trailing_bytes')
     }
   }
 
-  #crossContent(bytes: Buffer): boolean {
+  #readContent(bytes: Buffer): boolean {
     const from = this.#at
     const hit = bytes.indexOf(this.#needle, from)
     const isBefore = this.#parts === 0 && (hit < 0 ? bytes.length - this.#needle.length : hit) > 2
@@ -199,22 +199,22 @@ export class MultipartScanner {
     if (hit < 0) {
       // The last bytes may be the line break and the start of the boundary.
       const to = Math.max(from, bytes.length - this.#needle.length - 1)
-      this.#show(bytes.subarray(from, to))
+      this.#passBytes(bytes.subarray(from, to))
       this.#at = to
       return false
     }
     const end = hit - LINE_BREAK.length
     if (end < from || bytes.toString('latin1', end, hit) !== LINE_BREAK) return this.#fail('stray_boundary')
-    this.#show(bytes.subarray(from, end))
-    return this.#endPart() && this.#go('head', hit + this.#needle.length)
+    this.#passBytes(bytes.subarray(from, end))
+    return this.#endPart() && this.#enter('head', hit + this.#needle.length)
   }
 
   /** After a boundary comes a line break and the head of a part, or two dashes. */
-  #crossHead(bytes: Buffer): boolean {
+  #readHead(bytes: Buffer): boolean {
     const start = this.#at + LINE_BREAK.length
     if (bytes.length < start) return false
     const behind = bytes.toString('latin1', this.#at, start)
-    if (behind === '--') return this.#go('closed', start)
+    if (behind === '--') return this.#enter('closed', start)
     if (behind !== LINE_BREAK) return this.#fail('stray_boundary')
     // If the head is empty, the line break of the delimiter is the first half of the empty line.
     const end = bytes.indexOf(EMPTY_LINE, this.#at)
@@ -223,7 +223,7 @@ export class MultipartScanner {
     if (end < 0) return false
     const head = bytes.subarray(start, Math.max(start, end))
     if (head.includes(this.#needle)) return this.#fail('stray_boundary')
-    return this.#openPart(readPartHead(head)) && this.#go('content', known)
+    return this.#openPart(readPartHead(head)) && this.#enter('content', known)
   }
 
   #openPart(head: PartHead | null): boolean {
@@ -233,7 +233,7 @@ export class MultipartScanner {
     const name = this.#names.findText(head.name)
     if (name === null || name === AMBIGUOUS) {
       if (this.#names.findText(looseName(head.name)) !== null) return this.#fail('ambiguous_name')
-      this.#isSunk = this.#sink?.open(head) === true
+      this.#isForSink = this.#sink?.open(head) === true
       return true
     }
     if (!head.plain) return this.#fail('ambiguous_part')
@@ -242,8 +242,8 @@ export class MultipartScanner {
     return true
   }
 
-  #show(bytes: Buffer): void {
-    if (this.#isSunk && bytes.length > 0) this.#sink?.write(bytes)
+  #passBytes(bytes: Buffer): void {
+    if (this.#isForSink && bytes.length > 0) this.#sink?.write(bytes)
     if (this.#field === null) return
     this.#valueBytes += bytes.length
     if (this.#valueBytes <= MULTIPART_LIMITS.valueBytesMax) this.#value.push(Buffer.from(bytes))
@@ -255,7 +255,7 @@ export class MultipartScanner {
     this.#field = null
     this.#value = []
     this.#valueBytes = 0
-    this.#isSunk = false
+    this.#isForSink = false
     if (field === null) return true
     if (value !== null && !isUtf8(value)) return this.#fail('not_utf8')
     if (value !== null && field.asciiOnly && !isAscii(value)) return this.#fail('ambiguous_part')
@@ -263,7 +263,7 @@ export class MultipartScanner {
     return true
   }
 
-  #go(state: State, at: number): boolean {
+  #enter(state: State, at: number): boolean {
     this.#state = state
     this.#at = at
     return true

@@ -20,7 +20,7 @@ export interface EventSink {
   longEvent(name: string): void
 }
 
-/** The start of an event that ended before its data, perhaps within a field name. Any other text is not an event. */
+/** Matches an event that was cut before its data, perhaps within a field name. */
 const LEADS_TO_DATA =
   /^(?:(?:event|id|retry)?:[^\r\n]*[\r\n]+)*(?:(?:event|id|retry)?:[^\r\n]*|d(?:a(?:ta?)?)?|e(?:v(?:e(?:nt?)?)?)?|id?|r(?:e(?:t(?:ry?)?)?)?)?$/
 const NOTHING = Buffer.alloc(0)
@@ -60,7 +60,7 @@ export class SseEvents {
     const bytes = this.#held === null ? chunk : this.#held.append(chunk)
     const end = bytes[bytes.length - 1] === CR ? bytes.length - 1 : bytes.length
     this.#split(bytes, end)
-    return this.#leave(bytes, end)
+    return this.#keepUnfinished(bytes, end)
   }
 
   /** Returns the rest of the stream. */
@@ -82,7 +82,7 @@ export class SseEvents {
       const at = Math.min(breaks.next(from), end)
       if (this.#long?.isData === true) this.#sink.longData(bytes.subarray(from, at))
       if (at === end) return
-      from = breaks.behind(at)
+      from = breaks.after(at)
       this.#endLine(bytes, at, from)
     }
   }
@@ -117,7 +117,7 @@ export class SseEvents {
     else if (cut !== 'pass' && dataFrom !== NONE) for (const at of cut) this.#cuts.push(start + dataFrom + at)
   }
 
-  #leave(bytes: Buffer, end: number): Buffer | null {
+  #keepUnfinished(bytes: Buffer, end: number): Buffer | null {
     const line = this.#lineStart
     if (line < end && this.#long === null) this.#beginEvent(bytes, line)
     if (this.#eventStart !== NONE && end - this.#eventStart > EVENT_BYTES_MAX) this.#beginLong(bytes, end)
@@ -149,8 +149,8 @@ export class SseEvents {
       from = cuts[i + 1] as number
     }
     pieces.push(bytes.subarray(from, end))
-    const kept = Buffer.concat(pieces)
-    return kept.length === 0 ? null : kept
+    const remaining = Buffer.concat(pieces)
+    return remaining.length === 0 ? null : remaining
   }
 }
 
@@ -187,7 +187,7 @@ function readEvent(lines: Buffer): EventLines {
       const named = valueStart(lines, start, end, NAME)
       if (named >= 0) name = lines.toString('latin1', named, end)
     }
-    start = breaks.behind(end)
+    start = breaks.after(end)
   }
   const [, only = null] = values
   return { name, data: values.length > 2 ? Buffer.concat(values.slice(1)) : only, dataFrom }
@@ -211,7 +211,7 @@ class LineBreaks {
   }
 
   /** Offset of the line after the break at `at`. The LF of a CRLF belongs to the break. */
-  behind(at: number): number {
+  after(at: number): number {
     return this.#bytes[at] === CR && this.#bytes[at + 1] === LF ? at + 2 : at + 1
   }
 

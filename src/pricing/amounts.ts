@@ -1,10 +1,10 @@
 import { type Fraction, floorDivide, type Nanos, parseUsd, roundHalfEven } from '../kernel/money.ts'
 import { UNITS, type Unit } from '../kernel/usage.ts'
 import { matchesPattern } from '../kernel/vocabulary.ts'
-import { MULTIPLIER_ONE, ONE } from './modifiers.ts'
+import { MULTIPLIER_ONE, FACTOR_ONE } from './modifiers.ts'
 import { UNIT_PRICES, UNITS_OF } from './rate-keys.ts'
 
-/** One denominator, so nothing is rounded: a multiple of a thousand, a million and an hour of milliseconds. */
+/** A common denominator, so that nothing is rounded: a multiple of a thousand, a million and an hour in ms. */
 const PER_UNITS = 18_000_000n
 
 /** The denominator of amounts that multipliers have been applied to. */
@@ -20,7 +20,7 @@ const FACTORS = Object.fromEntries(
   UNITS.map((unit) => [unit, PER_UNITS / UNIT_PRICES[unit].units]),
 ) as Readonly<Record<Unit, bigint>>
 
-/** Most calls have no multiplier and no discount; dividing numbers of several machine words took 6 µs of a call. */
+/** Avoids scaling for calls without multiplier and discount: dividing long numbers took 6 µs of a call. */
 export class Totals {
   #list = 0n
   /** Null while the cost equals the list cost. */
@@ -35,7 +35,7 @@ export class Totals {
       if (this.#cost !== null) this.#cost *= MULTIPLIER_ONE
     }
     const listed = this.#scale === 1n ? amount : amount * multiplier
-    if (payable !== ONE) this.#cost ??= this.#list * ONE
+    if (payable !== FACTOR_ONE) this.#cost ??= this.#list * FACTOR_ONE
     if (this.#cost !== null) this.#cost += listed * payable
     this.#list += listed
   }
@@ -46,7 +46,7 @@ export class Totals {
   }
 
   /** The totals, rounded up. For holds, which must not be below the cost. */
-  raised(): { readonly listNanos: Nanos; readonly costNanos: Nanos } {
+  roundedUp(): { readonly listNanos: Nanos; readonly costNanos: Nanos } {
     return this.#divided(({ numerator, denominator }) => -floorDivide(-numerator, denominator))
   }
 
@@ -54,7 +54,7 @@ export class Totals {
     const denominator = PER_UNITS * this.#scale
     const listNanos = divide({ numerator: this.#list, denominator })
     if (this.#cost === null) return { listNanos, costNanos: listNanos }
-    return { listNanos, costNanos: divide({ numerator: this.#cost, denominator: denominator * ONE }) }
+    return { listNanos, costNanos: divide({ numerator: this.#cost, denominator: denominator * FACTOR_ONE }) }
   }
 }
 
@@ -66,10 +66,10 @@ export interface Discount {
   readonly overrides: readonly { readonly pattern: string; readonly payable: bigint }[]
 }
 
-export const NO_DISCOUNT: Discount = { payable: ONE, overrides: [] }
+export const NO_DISCOUNT: Discount = { payable: FACTOR_ONE, overrides: [] }
 
 export function flatDiscount(billionths: number): Discount {
-  return { payable: ONE - BigInt(billionths), overrides: [] }
+  return { payable: FACTOR_ONE - BigInt(billionths), overrides: [] }
 }
 
 type ReadDiscount =
@@ -83,9 +83,9 @@ export function readDiscount(all: string, byPattern: Readonly<Record<string, str
   const problems: string[] = []
   const payableOf = (where: string, text: string): bigint => {
     const fraction = parseUsd(text)
-    if (fraction !== null && fraction >= 0n && fraction <= ONE) return ONE - fraction
+    if (fraction !== null && fraction >= 0n && fraction <= FACTOR_ONE) return FACTOR_ONE - fraction
     problems.push(`${where} must be a decimal from 0 to 1 with at most 9 places, not "${text}"`)
-    return ONE
+    return FACTOR_ONE
   }
   const payable = payableOf('the discount', all)
   const patterns = Object.entries(byPattern)

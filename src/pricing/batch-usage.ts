@@ -1,8 +1,8 @@
 import type { Usage, UsagePart } from '../kernel/usage.ts'
 import { addQuantities, addToolCalls } from '../providers/reading.ts'
-import { ONE, type RatingContext } from './modifiers.ts'
+import { FACTOR_ONE, type RatingContext } from './modifiers.ts'
 import type { PriceVersion } from './price-book.ts'
-import { resolve, toolsOf } from './priced-parts.ts'
+import { resolveModel, toolsOf } from './priced-parts.ts'
 
 interface ModelUsage {
   readonly model: string | null
@@ -51,7 +51,7 @@ export class BatchUsage {
     sum.requests++
     if (usage.suspect) sum.suspect = true
     for (const part of this.#partsOf(usage)) {
-      const partKey = `${part.model} ${this.#lengthOf(part)}`
+      const partKey = `${part.model} ${this.#thresholdsPassed(part)}`
       const before = sum.parts.get(partKey)
       sum.parts.set(partKey, before === undefined ? part : addParts(before, part))
     }
@@ -68,19 +68,19 @@ export class BatchUsage {
 
   /** The factor of the request's geography, also for a model without a price, which may get one later. */
   #factorOf({ modelServed, geography }: Usage): string | null {
-    const { model } = resolve(modelServed, this.#context, this.#version)
+    const { model } = resolveModel(modelServed, this.#context, this.#version)
     if (model === null) return geography
-    return String(model.factors.geography.get(geography ?? '') ?? ONE)
+    return String(model.factors.geography.get(geography ?? '') ?? FACTOR_ONE)
   }
 
   #partsOf({ parts, modelServed, freeRefusal }: Usage): readonly UsagePart[] {
     if (freeRefusal) return parts.map((part) => ({ ...part, quantities: toolsOf(part.quantities) }))
     if (this.#context.endpoint !== '/v1/chat/completions') return parts
-    const { model } = resolve(modelServed, this.#context, this.#version)
+    const { model } = resolveModel(modelServed, this.#context, this.#version)
     return model?.searchesEachCall === true ? addToolCalls(parts, { web_searches: 1 }) : parts
   }
 
-  #lengthOf({ promptTokens }: UsagePart): number {
+  #thresholdsPassed({ promptTokens }: UsagePart): number {
     let length = 0
     for (const above of this.#thresholds) if (promptTokens > above) length++
     return length

@@ -19,7 +19,7 @@ const EMBEDDED_TOKENS_MAX = 300_000
 /** 0.8 kbit/s, below the lowest setting of speech codecs. Longer encoded silence is charged as an overrun. */
 const AUDIO_MS_PER_BYTE = 10
 
-/** The largest possible cap. A larger bound limits nothing and would not fit the money columns. */
+/** The largest possible cap. A larger bound would limit nothing, and would not fit the money columns. */
 const BOUND_NANOS_MAX = 1_000_000_000n * 1_000_000_000n
 
 /**
@@ -40,8 +40,8 @@ export function boundOf(
     if (model === null) return { kind: 'unpriced', model: name }
     models.push(model)
   }
-  if (boundClass === 'unknown') return unbounded('something takes part that the request does not limit')
-  const passes = boundClass === 'exotic' ? (1 + request.passes) * (request.compacts ? 2 : 1) : 1
+  if (boundClass === 'unknown') return unbounded('the request does not limit all of its work')
+  const passes = boundClass === 'multiPass' ? (1 + request.passes) * (request.compacts ? 2 : 1) : 1
   const tokens = tokensAmount(models, request, passes)
   if (typeof tokens === 'string') return unbounded(tokens)
   const fees = feesAmount(models[0] as ModelPrice, tools)
@@ -51,9 +51,9 @@ export function boundOf(
     const payable = payableFor(discount, model.id)
     totals.add(tokens * BigInt(passes), multiplierMax(model.factors, request), payable)
     if (fees !== 0n) totals.add(fees, MULTIPLIER_ONE, payable)
-    const raised = totals.raised()
-    listNanos = maxRate(listNanos, raised.listNanos)
-    costNanos = maxRate(costNanos, raised.costNanos)
+    const roundedUp = totals.roundedUp()
+    listNanos = maxRate(listNanos, roundedUp.listNanos)
+    costNanos = maxRate(costNanos, roundedUp.costNanos)
   }
   if (listNanos > BOUND_NANOS_MAX) return unbounded('the limits are beyond any cap')
   return { kind: 'bound', listNanos, costNanos }
@@ -138,7 +138,7 @@ function highestRatesFor(model: ModelPrice, request: BoundRequest, promptTokensM
       .filter(({ listed }) => listed)
       .reduce((most, each) => highestOfBoth(most, highestOf(each, mayBeLong)), highestOfBoth(own, usual))
   // A tier that costs more for its speed may be served, and reported, as standard. Calls at a cheaper tier are refused
-  // rather than raised to standard, by the models that have it.
+  // rather than served as standard, by the models that have it.
   return request.batch || (tier === 'flex' && tiers.flex.listed) ? own : highestOfBoth(own, usual)
 }
 
@@ -146,16 +146,16 @@ function highestOf({ short, long }: TierRates, mayBeLong: boolean): HighestRates
   return mayBeLong && long !== null ? highestOfBoth(highestIn(short), highestIn(long)) : highestIn(short)
 }
 
-/** A cache of the highest rates. Rates never change, and finding them took a third of the time of a bound. */
-const highestKnown = new WeakMap<Tariff, HighestRates>()
+/** Cached, because finding the highest rates took a third of the time of a bound. A tariff never changes. */
+const highestRatesCache = new WeakMap<Tariff, HighestRates>()
 
 function highestIn(tariff: Tariff): HighestRates {
-  const known = highestKnown.get(tariff)
+  const known = highestRatesCache.get(tariff)
   if (known !== undefined) return known
   const most = (side: PricedSide): bigint =>
-    UNITS_OF[side].reduce((sofar, unit) => maxRate(sofar, tariff.get(unit) ?? 0n), 0n)
+    UNITS_OF[side].reduce((highestSoFar, unit) => maxRate(highestSoFar, tariff.get(unit) ?? 0n), 0n)
   const highest = { input: most('input'), output: most('output'), duration: most('duration') }
-  highestKnown.set(tariff, highest)
+  highestRatesCache.set(tariff, highest)
   return highest
 }
 

@@ -1,12 +1,12 @@
 import { parseUsd } from '../kernel/money.ts'
 import { TIERS, type Tier, UNITS, type Unit } from '../kernel/usage.ts'
 import listPrices from './list-prices.json' with { type: 'json' }
-import { ONE } from './modifiers.ts'
+import { FACTOR_ONE } from './modifiers.ts'
 import type { ModelPrice, PriceBook, PriceVersion, RateTable, Tariff, TierRates } from './price-book.ts'
 import type { BookVersionEntry, ModelEntry, RateTableEntry } from './price-file.ts'
 import { TEXT_MODES, UNIT_PRICES, UNITS_OF } from './rate-keys.ts'
 
-/** A test validates them, not every start: validation took a sixth of the startup time. */
+/** Validated by a test, not at startup, where validation took a sixth of the time. */
 export const LIST_PRICES = listPrices.versions as readonly BookVersionEntry[]
 
 export function shippedBook(): PriceBook {
@@ -59,7 +59,7 @@ function compileModel(
       geography: new Map(
         Object.entries(entry.geography ?? {}).map(([name, factor]) => [name, nanos(factor)]),
       ),
-      regional: entry.regional_uplift == null ? ONE : nanos(entry.regional_uplift),
+      regional: entry.regional_uplift == null ? FACTOR_ONE : nanos(entry.regional_uplift),
     },
     searchesEachCall: entry.searches_each_call ?? false,
     entry,
@@ -68,7 +68,7 @@ function compileModel(
 
 const IS_TEXT: ReadonlySet<string> = new Set(TEXT_MODES)
 
-type Ratio = readonly [over: bigint, under: bigint]
+type Ratio = readonly [numerator: bigint, denominator: bigint]
 type UsualRatio = (provider: string, tier: Tier) => Ratio
 
 /** The ratio of a tier that a model does not list: 0.5 for batch and flex, else that of the newest model with it. */
@@ -76,12 +76,12 @@ function tierRatios({ models }: BookVersionEntry): UsualRatio {
   const newest = new Map<string, { readonly version: number; readonly ratio: Ratio }>()
   for (const { id, provider, rates } of models) {
     const version = versionIn(id)
-    const under = nanos(rates.standard.input ?? '0')
+    const denominator = nanos(rates.standard.input ?? '0')
     for (const tier of TIERS) {
-      const over = rates[tier]?.input
+      const numerator = rates[tier]?.input
       const key = `${provider} ${tier}`
-      if (over == null || under === 0n || version < (newest.get(key)?.version ?? 0)) continue
-      newest.set(key, { version, ratio: [nanos(over), under] })
+      if (numerator == null || denominator === 0n || version < (newest.get(key)?.version ?? 0)) continue
+      newest.set(key, { version, ratio: [nanos(numerator), denominator] })
     }
   }
   return (provider, tier) => {
@@ -110,8 +110,8 @@ function compileTable(table: RateTableEntry, isText: boolean, usualRatio: (tier:
     const ratio = ratioOf(listed, standard) ?? usualRatio(tier)
     return {
       listed: table[tier] !== undefined,
-      short: complete(new Map([...times(standard, ratio), ...listed])),
-      long: standardLong && complete(new Map([...times(standardLong, ratio), ...compileTariff(ownLong)])),
+      short: complete(new Map([...scaled(standard, ratio), ...listed])),
+      long: standardLong && complete(new Map([...scaled(standardLong, ratio), ...compileTariff(ownLong)])),
     }
   }
   const tiers = Object.fromEntries(TIERS.map((tier) => [tier, tierOf(tier)]))
@@ -120,16 +120,16 @@ function compileTable(table: RateTableEntry, isText: boolean, usualRatio: (tier:
 
 /** The factor between the rates that a tier lists and the standard rates. */
 function ratioOf(own: Tariff, standard: Tariff): Ratio | null {
-  for (const [unit, over] of own) {
-    const under = standard.get(unit) ?? 0n
-    if (under > 0n) return [over, under]
+  for (const [unit, numerator] of own) {
+    const denominator = standard.get(unit) ?? 0n
+    if (denominator > 0n) return [numerator, denominator]
   }
   return null
 }
 
 /** The rates multiplied by the factor. A rate that is not a whole number of nanodollars is rounded up. */
-function times(tariff: Tariff, [over, under]: Ratio): Tariff {
-  return new Map(Array.from(tariff, ([unit, nanos]) => [unit, (nanos * over + under - 1n) / under]))
+function scaled(tariff: Tariff, [numerator, denominator]: Ratio): Tariff {
+  return new Map(Array.from(tariff, ([unit, nanos]) => [unit, (nanos * numerator + denominator - 1n) / denominator]))
 }
 
 /** The units of OpenAI's cache writes. Its models before gpt-5.6 report writes, but charge nothing extra for them. */

@@ -81,10 +81,10 @@ type Parsed<T> =
   | { readonly success: true; readonly data: T }
   | { readonly success: false; readonly problems: readonly string[] }
 
-function parseText<T>(formOf: (value: unknown) => z.ZodType<T>, text: string): Parsed<T> {
+function parseText<T>(schemaOf: (value: unknown) => z.ZodType<T>, text: string): Parsed<T> {
   try {
     const value: unknown = JSON.parse(text.replace(/^\u{feff}/u, ''))
-    return parse(formOf(value), value)
+    return parse(schemaOf(value), value)
   } catch (error) {
     return { success: false, problems: [`the file is not JSON: ${(error as Error).message}`] }
   }
@@ -92,8 +92,8 @@ function parseText<T>(formOf: (value: unknown) => z.ZodType<T>, text: string): P
 
 const PROBLEMS_MAX = 50
 
-function parse<T>(form: z.ZodType<T>, value: unknown): Parsed<T> {
-  const parsed = form.safeParse(value, {
+function parse<T>(schema: z.ZodType<T>, value: unknown): Parsed<T> {
+  const parsed = schema.safeParse(value, {
     error: (issue) => {
       if (issue.code === 'invalid_key') return issue.issues.map(({ message }) => message).join('; ')
       return issue.input === undefined ? 'is missing' : undefined
@@ -105,10 +105,10 @@ function parse<T>(form: z.ZodType<T>, value: unknown): Parsed<T> {
       ? issue.keys.map((key) => problemAt([...issue.path, key], 'is not a member of price files', value))
       : [problemAt(issue.path, issue.message, value)],
   )
-  const left = problems.length - PROBLEMS_MAX
+  const omitted = problems.length - PROBLEMS_MAX
   return {
     success: false,
-    problems: left > 0 ? [...problems.slice(0, PROBLEMS_MAX), `and ${left} more`] : problems,
+    problems: omitted > 0 ? [...problems.slice(0, PROBLEMS_MAX), `and ${omitted} more`] : problems,
   }
 }
 

@@ -53,9 +53,9 @@ function lookUp(words: Readonly<Record<string, Tier>>, word: string | null): Rep
 }
 
 /** Factors and discounts are decimals with at most nine places, stored as whole billionths. */
-export const ONE = NANOS_PER_USD
+export const FACTOR_ONE = NANOS_PER_USD
 
-export const MULTIPLIER_ONE = ONE * ONE
+export const MULTIPLIER_ONE = FACTOR_ONE * FACTOR_ONE
 
 /** Factors for all tokens of a model, in billionths. They do not apply to fees. */
 export interface ModelFactors {
@@ -64,13 +64,13 @@ export interface ModelFactors {
   readonly regional: bigint
 }
 
-/** The only geography that certainly has no surcharge. Any other name may be another spelling of one that has. */
+/** The only geography without a surcharge. An unknown name may be another spelling of one with a surcharge. */
 const ANYWHERE = 'global'
 
 /** The product of the largest factors that may apply to a call, relative to `MULTIPLIER_ONE`. */
 export function multiplierMax({ geography, regional }: ModelFactors, request: BoundRequest): bigint {
-  const most = request.geography === ANYWHERE ? ONE : [...geography.values()].reduce(maxRate, ONE)
-  return most * (request.regional ? regional : ONE)
+  const most = request.geography === ANYWHERE ? FACTOR_ONE : [...geography.values()].reduce(maxRate, FACTOR_ONE)
+  return most * (request.regional ? regional : FACTOR_ONE)
 }
 
 export function maxRate(a: bigint, b: bigint): bigint {

@@ -11,7 +11,7 @@ import { SURFACE_NAMES, type Surface } from '../kernel/vocabulary.ts'
 import { DEFAULT_IMAGE_MODEL, IMAGE_TOOL_MODEL } from '../providers/chat/images.ts'
 import { SURFACES } from '../providers/surfaces.ts'
 import { isTool, plainAmountOf } from './amounts.ts'
-import { MULTIPLIER_ONE, maxRate, ONE, type RatingContext, tierOf } from './modifiers.ts'
+import { MULTIPLIER_ONE, maxRate, FACTOR_ONE, type RatingContext, tierOf } from './modifiers.ts'
 import {
   type FoundRate,
   findModel,
@@ -37,7 +37,7 @@ export interface PartPrice {
   readonly multiplier: bigint
 }
 
-/** Meters return non-negative integers; anything else must not become a credit, or crash in BigInt(). */
+/** Other values than positive integers count as 0: they must not become a credit, or crash in BigInt(). */
 export function quantityOf(quantities: Quantities, unit: Unit): number {
   const quantity = quantities[unit]
   return quantity !== undefined && Number.isSafeInteger(quantity) && quantity > 0 ? quantity : 0
@@ -55,7 +55,7 @@ export interface PricedPart {
   readonly quantities: Quantities
   readonly asRequested: boolean
   /** Whether the part is priced as a model that neither upstream nor the request named. */
-  readonly standsIn: boolean
+  readonly isSubstitute: boolean
   /** Null: its model has no price. */
   readonly price: PartPrice | null
 }
@@ -64,7 +64,7 @@ export function pricedParts(usage: Usage, context: RatingContext, version: Price
   return usage.parts.flatMap((part) => {
     // Searches before a refusal are still charged.
     const quantities = usage.freeRefusal ? toolsOf(part.quantities) : part.quantities
-    if (!didSomething(quantities)) return []
+    if (!hasQuantities(quantities)) return []
     const isDrawn = SURFACES[context.surface].pricing.otherModelsDraw && part.model !== null
     const priceFor = (model: ModelPrice) => priceOf(model, part.promptTokens, usage, context, isDrawn)
     const found = modelOf(part, isDrawn, usage, context, version, priceFor)
@@ -85,10 +85,10 @@ function priceOf(
   const { tiers, longContextAbove } = tableFor(model, context.endpoint)
   const { listed: isListed, short, long } = tiers[tier]
   const isLong = longContextAbove !== null && promptTokens > longContextAbove && long !== null
-  const geography = model.factors.geography.get(usage.geography ?? '') ?? ONE
-  const regional = context.regional ? model.factors.regional : ONE
+  const geography = model.factors.geography.get(usage.geography ?? '') ?? FACTOR_ONE
+  const regional = context.regional ? model.factors.regional : FACTOR_ONE
   // Nearly all factors are 1, and a multiplication of bigints allocates.
-  const multiplier = geography === ONE && regional === ONE ? MULTIPLIER_ONE : geography * regional
+  const multiplier = geography === FACTOR_ONE && regional === FACTOR_ONE ? MULTIPLIER_ONE : geography * regional
   const tariff = isLong ? long : short
   return { model, tier, tierKnown, isListed, isLong, tariff, geography, regional, multiplier }
 }
@@ -101,7 +101,7 @@ function tierUnstated({ endpoint, tierAsked }: RatingContext): string | null {
 interface Resolved {
   readonly model: ModelPrice | null
   readonly asRequested: boolean
-  readonly standsIn: boolean
+  readonly isSubstitute: boolean
 }
 
 function modelOf(
@@ -115,28 +115,28 @@ function modelOf(
   const named = nameOf(part, usage, context)
   // Images that a second model drew are never rated at the price of the first model.
   const found = isDrawn
-    ? { model: findModel(version, named), asRequested: false, standsIn: false }
-    : resolve(named, context, version)
-  // If the call names a model without a price, it waits for a price of that model.
+    ? { model: findModel(version, named), asRequested: false, isSubstitute: false }
+    : resolveModel(named, context, version)
+  // If the request names a model without a price, only that model's price can apply.
   if (found.model !== null || (context.modelAsked !== null && !isDrawn)) return found
-  const model = costliestModel(candidates(context, isDrawn, version), part.quantities, priceFor)
-  return { model, asRequested: false, standsIn: true }
+  const model = mostExpensiveModel(candidates(context, isDrawn, version), part.quantities, priceFor)
+  return { model, asRequested: false, isSubstitute: true }
 }
 
 /** The model for rating: the one upstream names, else the requested one, else the endpoint's default. */
-export function resolve(
+export function resolveModel(
   named: string | null,
   { modelAsked, endpoint }: RatingContext,
   version: PriceVersion,
 ): Resolved {
   const own = findModel(version, named)
-  if (own !== null) return { model: own, asRequested: false, standsIn: false }
+  if (own !== null) return { model: own, asRequested: false, isSubstitute: false }
   const model = findModel(version, modelAsked ?? version.defaultModels.get(endpoint) ?? null)
   const instead = model !== null && named !== null
   return {
     model,
     asRequested: instead && modelAsked !== null,
-    standsIn: instead && modelAsked === null,
+    isSubstitute: instead && modelAsked === null,
   }
 }
 
@@ -145,7 +145,7 @@ function nameOf(part: UsagePart, usage: Usage, context: RatingContext): string |
   return part.model ?? usage.modelServed
 }
 
-function didSomething(quantities: Quantities): boolean {
+function hasQuantities(quantities: Quantities): boolean {
   for (const unit in quantities) if (quantityOf(quantities, unit as Unit) > 0) return true
   return false
 }
@@ -165,7 +165,7 @@ const MODES_OF: ReadonlyMap<string, readonly Mode[]> = new Map([
 /** The modes of Responses and of endpoints with the same reply form. */
 const RESPONSES_MODES: readonly Mode[] = ['chat', 'responses']
 
-/** Models of other providers are served by upstreams with the Chat API. */
+/** Upstreams with the Chat API also serve models of other providers. */
 function surfaceOfProvider(provider: string): Surface {
   return SURFACE_NAMES.find((surface) => SURFACES[surface].pricing.provider === provider) ?? 'chat'
 }
@@ -184,7 +184,7 @@ function candidates(
 }
 
 /** Null if there is none. */
-function costliestModel(
+function mostExpensiveModel(
   models: readonly ModelPrice[],
   quantities: Quantities,
   priceOf: (model: ModelPrice) => PartPrice,
@@ -211,5 +211,5 @@ export function mostExpensiveNamed(
   const models = names.flatMap((name) => findModel(version, name) ?? [])
   if (models.length < names.length) return null
   const price = (model: ModelPrice) => priceOf(model, 0, NO_USAGE, context, false)
-  return costliestModel(models, { input_tokens: 1, output_tokens: 1 }, price)?.id ?? null
+  return mostExpensiveModel(models, { input_tokens: 1, output_tokens: 1 }, price)?.id ?? null
 }

@@ -11,7 +11,7 @@ const MILLION = 1_000_000n
 const THOUSAND = 1_000n
 const HOUR_IN_MS = 3_600_000n
 
-/** Without `per` in its name a rate is USD per million tokens. A null `key`: the number does not decide the cost. */
+/** A rate without `per` in its name is USD per million tokens. Null `key`: the price does not depend on the number. */
 export const UNIT_PRICES = {
   input_tokens: { key: 'input', units: MILLION, side: 'input' },
   cache_read_tokens: { key: 'cache_read', units: MILLION, side: 'input' },

@@ -9,7 +9,7 @@ import {
   readDiscount,
   Totals,
 } from './amounts.ts'
-import { MULTIPLIER_ONE, ONE, type RatingContext } from './modifiers.ts'
+import { MULTIPLIER_ONE, FACTOR_ONE, type RatingContext } from './modifiers.ts'
 import type { FoundRate, PriceVersion } from './price-book.ts'
 import { type PartPrice, pricedParts, quantityOf, rateOf } from './priced-parts.ts'
 import { UNIT_PRICES } from './rate-keys.ts'
@@ -53,8 +53,8 @@ export function rateFigures(
   const totals = new Totals()
   const parts = pricedParts(usage, context, version)
   let unpriced = false
-  for (const { quantities, price, standsIn } of parts) {
-    unpriced ||= price === null || standsIn || !price.tierKnown
+  for (const { quantities, price, isSubstitute } of parts) {
+    unpriced ||= price === null || isSubstitute || !price.tierKnown
     if (price === null) continue
     const payable = payableFor(discount, price.model.id)
     let [tokens, tools] = [0n, 0n]
@@ -141,8 +141,8 @@ function describe(price: PartPrice, usage: Usage, { endpoint }: RatingContext): 
   if (!isListed) notes.push(`no ${tier} rates listed: the standard ones times the factor of the tier`)
   else if (tier !== 'standard') notes.push(tier)
   if (isLong) notes.push('long context')
-  if (geography !== ONE) notes.push(`geography ${usage.geography} × ${formatUsd(geography)}`)
-  if (regional !== ONE) notes.push(`regional × ${formatUsd(regional)}`)
+  if (geography !== FACTOR_ONE) notes.push(`geography ${usage.geography} × ${formatUsd(geography)}`)
+  if (regional !== FACTOR_ONE) notes.push(`regional × ${formatUsd(regional)}`)
   return notes
 }
 
@@ -163,7 +163,7 @@ function textOf(discount: Discount): string {
   const known = discountTexts.get(discount)
   if (known !== undefined) return known
   const { payable, overrides } = discount
-  const fraction = (payable: bigint) => formatUsd(ONE - payable)
+  const fraction = (payable: bigint) => formatUsd(FACTOR_ONE - payable)
   const discounts = overrides.map((each) => [each.pattern, fraction(each.payable)] as const)
   const members = {
     discount: fraction(payable),

@@ -7,14 +7,14 @@ import {
   type RequestFacts,
 } from '../metering/request-facts.ts'
 import type { Endpoint } from './endpoint.ts'
-import { listAt } from './reading.ts'
+import { asList } from './reading.ts'
 import { INNER_NAMES, isGiven } from './request-members.ts'
 import reasons from './unreadable-reasons.json' with { type: 'json' }
 
 /** The message for each reason why a body cannot be read: the problem, and what to do. */
 const REASONS: Readonly<Record<string, string>> = reasons
 
-/** Parsers read these bodies differently. The other reasons: no parser can read them, or they exceed our limits. */
+/** Reasons for which parsers read a body differently. For the others, no parser can read it, or it exceeds our limits. */
 const ALWAYS: ReadonlySet<string> = new Set(['ambiguous_name', 'name_too_long', 'ambiguous_part'])
 
 const INNER = new NameTable(Array.from(INNER_NAMES, (name) => [name, name] as const))
@@ -31,17 +31,17 @@ export function ambiguityOf(scanned: Skimmed | MultipartScan, doubt: string | nu
       break
     }
     case 'object': {
-      const { duplicates, twiceInside } = scanned
-      const duplicate = duplicates[0] ?? twiceInside.find((name) => INNER_NAMES.has(name))
+      const { duplicates, nestedDuplicates } = scanned
+      const duplicate = duplicates[0] ?? nestedDuplicates.find((name) => INNER_NAMES.has(name))
       if (duplicate !== undefined) return givenTwice(duplicate)
     }
   }
   return doubt === null ? null : unreadable(doubt)
 }
 
-/** Some parsers could take a name inside a member that is read for another. */
-export function lookalikeIn({ body, tools }: Pick<RequestFacts, 'body' | 'tools'>): Ambiguity | null {
-  const members = [body['stream_options'], ...(tools ?? []), ...listAt(body['fallbacks'])]
+/** The ambiguity of a nested name that some parsers treat like a name that is read. */
+export function ambiguousInnerName({ body, tools }: Pick<RequestFacts, 'body' | 'tools'>): Ambiguity | null {
+  const members = [body['stream_options'], ...(tools ?? []), ...asList(body['fallbacks'])]
   const isOdd = (name: string) => INNER.findText(name) === AMBIGUOUS
   const isFound = members.some((member) => isObject(member) && Object.keys(member).some(isOdd))
   return isFound ? unreadable('ambiguous_name') : null
@@ -87,7 +87,7 @@ function unreadPart({ kind, body: { model } }: RequestFacts, { reads }: Endpoint
   return isLong ? `"model" must have at most ${MODEL_NAME_CHARS_MAX} characters. Check the name.` : null
 }
 
-/** A member of a type that some servers convert and others refuse, or null. We cannot know what is metered. */
+/** Refuses a member of a type that some servers convert and others refuse: we cannot know what upstream would meter. */
 function oddMember({ kind, body }: RequestFacts, hasBackground: boolean): string | null {
   const { model, stream, background, stream_options: options } = body
   if (kind === 'json' && isGiven(model) && typeof model !== 'string' && model !== UNREAD)

@@ -24,7 +24,7 @@ import { JsonLines } from './batch-results.ts'
 import type { Endpoint } from './endpoint.ts'
 import { findEndpoint } from './find-endpoint.ts'
 import { isFileId, ModelNames, readModels } from './named-models.ts'
-import { BATCHED_BODY, ConversationItems, factsOfEntry, type ItemWatch } from './read-request.ts'
+import { BATCHED_BODY, ConversationItems, factsOfEntry, type ItemReader } from './read-request.ts'
 import { SURFACES } from './surfaces.ts'
 
 export const ENTRIES_MAX = 100_000
@@ -66,7 +66,7 @@ const UNREAD_ENTRY: Ambiguity = {
 const MORE = `The batch has more than ${ENTRIES_MAX} requests.`
 const TOO_MANY = { unknown: MORE, ambiguity: { detail: MORE, refuse: 'limited' }, bound: null } as const
 
-export class BatchEntries implements ItemWatch {
+export class BatchEntries implements ItemReader {
   readonly #sum: EntrySum
   readonly #template: string
   #entries = 0
@@ -90,7 +90,7 @@ export class BatchEntries implements ItemWatch {
 
   found(): ItemFacts {
     const { names, bound, ambiguity } = this.#sum
-    if (this.#entries === 0) names.leaveOpen('The batch names no models.')
+    if (this.#entries === 0) names.markUnknown('The batch names no models.')
     const found = { ...NO_ITEMS, models: names.names, unknown: names.unknown, bound }
     if (this.#entries > ENTRIES_MAX) return { ...found, ...TOO_MANY }
     return { ...found, ambiguity: ambiguity ?? (this.#isRead ? null : UNREAD_ENTRY) }
@@ -101,7 +101,7 @@ const FILE_NAME = new NameTable([['file', 'file']])
 const FILE = objectShape({ id: VALUE, object: VALUE })
 const LINE = objectShape({ url: VALUE, body: BATCHED_BODY })
 
-/** `end`: null if readers of the file could differ; limited keys are then refused. Never throws. */
+/** Reads an uploaded batch file. `end` returns null if parsers could differ, and limited keys are refused. Never throws. */
 export class BatchFileScanner {
   readonly #form: MultipartScanner | null
   readonly #lines: JsonLines<JsonSkim>

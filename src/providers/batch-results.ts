@@ -1,4 +1,4 @@
-import { GLANCE, isObject, objectShape, type ReplyDocument, type Shape } from '../metering/json-shape.ts'
+import { SCALAR, isObject, objectShape, type ReplyDocument, type Shape } from '../metering/json-shape.ts'
 import {
   type Delivered,
   type Metered,
@@ -9,7 +9,7 @@ import {
   SilentMeter,
 } from '../metering/meter.ts'
 import type { UsageReader } from './endpoint.ts'
-import { objectAt } from './reading.ts'
+import { asObject } from './reading.ts'
 import { READERS } from './surfaces.ts'
 
 const CR = 0x0d
@@ -99,7 +99,7 @@ export class BatchResults {
   constructor(reader: UsageReader, onSucceeded: (metered: Metered) => void) {
     this.#createReader = READERS[reader]?.create ?? null
     this.#onSucceeded = onSucceeded
-    const shape = lineShape(this.#createReader?.(nothingDelivered()).layout.body ?? GLANCE)
+    const shape = lineShape(this.#createReader?.(nothingDelivered()).layout.body ?? SCALAR)
     this.#lines = new JsonLines(
       () => new ReplyJson(shape),
       (line) => this.#endLine(line.end()),
@@ -124,9 +124,9 @@ export class BatchResults {
     if (!isObject(document?.value)) return false
     const { result, response } = document.value
     const isMessage = isObject(result)
-    const status = Number(objectAt(response)['status_code'])
+    const status = Number(asObject(response)['status_code'])
     if (isMessage ? result['type'] !== 'succeeded' : !(status >= 200 && status < 300)) return true
-    const value = isMessage ? result['message'] : objectAt(response)['body']
+    const value = isMessage ? result['message'] : asObject(response)['body']
     const output = nothingDelivered()
     const reader = this.#createReader?.(output)
     this.#onSucceeded(
@@ -140,7 +140,7 @@ export class BatchResults {
 
 function lineShape(body: Shape): Shape {
   return objectShape({
-    result: objectShape({ type: GLANCE, message: body }),
-    response: objectShape({ status_code: GLANCE, body }),
+    result: objectShape({ type: SCALAR, message: body }),
+    response: objectShape({ status_code: SCALAR, body }),
   })
 }

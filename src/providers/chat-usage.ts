@@ -1,4 +1,4 @@
-import { GLANCE, isObject, objectShape, type ReplyDocument, type Span } from '../metering/json-shape.ts'
+import { SCALAR, isObject, objectShape, type ReplyDocument, type Span } from '../metering/json-shape.ts'
 import { skimWhole } from '../metering/json-skim.ts'
 import { BLANKS } from '../metering/json-tokens.ts'
 import type { RequestFacts } from '../metering/request-facts.ts'
@@ -10,14 +10,14 @@ export interface Splice {
   readonly insert: Buffer
 }
 
-const ASKING = '"include_usage":true'
+const INCLUDE_USAGE = '"include_usage":true'
 
 /**
  * How to change a request to /chat/completions or /completions so that its stream reports usage, by offsets in the
  * decoded body. Null: the reply has usage anyway. A request whose `stream_options` cannot take `include_usage` was
  * refused as ambiguous before.
  */
-export function askForUsage({
+export function requestUsage({
   body,
   spans,
   objectEnd,
@@ -26,12 +26,12 @@ export function askForUsage({
   if (stream !== true) return null
   const span = spans.get('stream_options')
   // The comma is always needed, because the object has the member `stream`.
-  if (span === undefined) return splice(objectEnd, 0, `,"stream_options":{${ASKING}}`)
-  if (!isObject(options)) return splice(span.start, span.end - span.start, `{${ASKING}}`)
+  if (span === undefined) return splice(objectEnd, 0, `,"stream_options":{${INCLUDE_USAGE}}`)
+  if (!isObject(options)) return splice(span.start, span.end - span.start, `{${INCLUDE_USAGE}}`)
   if (options['include_usage'] === true) return null
   if (options['include_usage'] !== undefined)
     return splice(span.start, span.end - span.start, JSON.stringify({ ...options, include_usage: true }))
-  return splice(span.start + 1, 0, Object.keys(options).length === 0 ? ASKING : `${ASKING},`)
+  return splice(span.start + 1, 0, Object.keys(options).length === 0 ? INCLUDE_USAGE : `${INCLUDE_USAGE},`)
 }
 
 function splice(at: number, deleteBytes: number, insert: string): Splice {
@@ -62,19 +62,19 @@ export function cutUsage(document: ReplyDocument | null, data: Buffer, isLast: b
   if (!isObject(chunk) || !Object.hasOwn(chunk, 'usage')) return 'pass'
   const { choices, usage } = chunk
   if (Array.isArray(choices) && choices.length === 0 && usage !== null) return 'remove'
-  const span = (usage === null ? loneNull(data) : null) ?? usageIn(data)
+  const span = (usage === null ? singleNullUsage(data) : null) ?? usageIn(data)
   return span === null ? 'pass' : memberCut(data, span)
 }
 
 /** Fast path for nearly every chunk: `usage` is null and the word occurs only once. Null for other chunks. */
-function loneNull(data: Buffer): Span | null {
+function singleNullUsage(data: Buffer): Span | null {
   const word = data.indexOf('usage')
   if (word < 0 || data.includes('usage', word + 5) || data.includes('\\u00')) return null
   const start = data.indexOf('null', word)
   return { start, end: start + 'null'.length }
 }
 
-const CHUNK = objectShape({ usage: GLANCE })
+const CHUNK = objectShape({ usage: SCALAR })
 
 /** A chunk with two `usage` members, which no server sends, stays unchanged. */
 function usageIn(data: Buffer): Span | null {
@@ -89,19 +89,19 @@ const [COMMA, QUOTE, COLON] = [0x2c, 0x22, 0x3a]
 function memberCut(data: Buffer, { start, end }: Span): EventCut {
   const colon = data.lastIndexOf(COLON, start)
   const nameStart = data.lastIndexOf(QUOTE, data.lastIndexOf(QUOTE, colon) - 1)
-  const before = skipBack(data, nameStart)
-  if (data[before - 1] === COMMA) return [skipBack(data, before - 1), end]
-  const behind = skip(data, end)
-  return [nameStart, data[behind] === COMMA ? skip(data, behind + 1) : end]
+  const before = skipBlanksBack(data, nameStart)
+  if (data[before - 1] === COMMA) return [skipBlanksBack(data, before - 1), end]
+  const after = skipBlanks(data, end)
+  return [nameStart, data[after] === COMMA ? skipBlanks(data, after + 1) : end]
 }
 
-function skip(data: Buffer, from: number): number {
+function skipBlanks(data: Buffer, from: number): number {
   let i = from
   while (BLANKS[data[i] ?? 0] === 1) i++
   return i
 }
 
-function skipBack(data: Buffer, to: number): number {
+function skipBlanksBack(data: Buffer, to: number): number {
   let i = to
   while (BLANKS[data[i - 1] ?? 0] === 1) i--
   return i

@@ -41,7 +41,7 @@ export const DEFERRED_KINDS: Readonly<Record<ObjectKind, DeferredKind>> = {
   },
 }
 
-/** Final states. In any other state an object may still be running. */
+/** In any other state an object may still be running. */
 const FINAL: ReadonlySet<string | null> = new Set([
   ...['completed', 'incomplete', 'cancelled', 'failed', 'expired', 'ended'],
 ])
@@ -67,7 +67,7 @@ export function pathOf(kind: ObjectKind, id: string): string {
   return `${DEFERRED_KINDS[kind].collection}/${id}`
 }
 
-/** The pause before the next poll. It grows with the object's age, so it doubles each time. */
+/** The pause before the next poll. It equals the object's age, within limits, so it doubles each time. */
 export function pauseMs(kind: ObjectKind, ageMs: number): number {
   const [shortest, longest] = DEFERRED_KINDS[kind].pausesMs
   return Math.min(longest, Math.max(shortest, ageMs))

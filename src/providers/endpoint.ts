@@ -3,8 +3,8 @@ import type { ObjectKind, Surface } from '../kernel/vocabulary.ts'
 /** `WS` is a GET with an upgrade to WebSocket, which is a different endpoint than a plain GET. */
 export type Method = 'GET' | 'POST' | 'DELETE' | 'WS'
 
-/** Where a request names its model, and which kind of body must be read to find it. */
-const MODEL_PLACES = {
+/** The kind of body that must be read to find the model, by the location of the model in a request. */
+const BODY_BY_MODEL_LOCATION = {
   /** Top-level member `model` of a JSON body. Optional on some endpoints. */
   json: 'json',
   multipart: 'multipart',
@@ -18,7 +18,7 @@ const MODEL_PLACES = {
   none: 'nothing',
 } as const
 
-type ModelLocation = keyof typeof MODEL_PLACES
+type ModelLocation = keyof typeof BODY_BY_MODEL_LOCATION
 
 /** The body that SDKs send and that must be read before admission. The actual content type decides. */
 type BodyReading = 'json' | 'multipart' | 'nothing'
@@ -63,7 +63,7 @@ export type Endpoint = Billing & {
   readonly makes?: ObjectKind
 }
 
-const BILLING_WORDS: Readonly<Record<string, readonly [Endpoint['billing'], stateful: boolean]>> = {
+const BILLING_BY_NAME: Readonly<Record<string, readonly [Endpoint['billing'], stateful: boolean]>> = {
   free: ['free', false],
   /** Free, but shows or changes objects of the shared upstream account. */
   stored: ['free', true],
@@ -77,7 +77,7 @@ const BILLING_WORDS: Readonly<Record<string, readonly [Endpoint['billing'], stat
 
 /**
  * The endpoints of a surface from its table (`messages/endpoints.json`, `chat/endpoints.json`). A row is the methods,
- * the template, the word for billing and, where it applies: the place of the model, `stored` for a call on an object
+ * the template, the billing and, where it applies: the location of the model, `stored` for a call on an object
  * that is stored under the shared account, `makes:<kind>` for a reply with an object whose cost comes later,
  * `shows:<reader>` for a reply with such an object. Rows that begin with `#` are comments.
  */
@@ -86,22 +86,22 @@ export function readEndpoints(surface: Surface, table: readonly string[]): Endpo
 }
 
 function readRow(surface: Surface, row: string): Endpoint[] {
-  const words = row.split(' ')
-  const templateAt = words.findIndex((word) => word.startsWith('/v1/'))
-  const [template, billingWord = '', ...rest] = words.slice(templateAt)
+  const cells = row.split(' ')
+  const templateAt = cells.findIndex((cell) => cell.startsWith('/v1/'))
+  const [template, billingName = '', ...rest] = cells.slice(templateAt)
   const kind: Record<string, unknown> = { model: 'none' }
-  if (billingWord === 'metered') kind['usage'] = rest.shift()
-  for (const word of rest) {
-    const [name = '', value] = word.split(':')
-    if (Object.hasOwn(MODEL_PLACES, word)) kind['model'] = word
+  if (billingName === 'metered') kind['usage'] = rest.shift()
+  for (const cell of rest) {
+    const [name = '', value] = cell.split(':')
+    if (Object.hasOwn(BODY_BY_MODEL_LOCATION, cell)) kind['model'] = cell
     else if (name === 'shows' || name === 'makes') kind[name] = value
-    else if (word !== 'stored') kind['odd'] = word
+    else if (cell !== 'stored') kind['invalid'] = cell
   }
-  const billing = BILLING_WORDS[billingWord]
-  if (templateAt < 1 || billing === undefined || 'odd' in kind)
+  const billing = BILLING_BY_NAME[billingName]
+  if (templateAt < 1 || billing === undefined || 'invalid' in kind)
     throw new TypeError(`This row of the ${surface} endpoints cannot be read: ${row}`)
   kind['billing'] = billing[0]
   kind['stateful'] = billing[1] || rest.includes('stored')
-  kind['reads'] = MODEL_PLACES[kind['model'] as ModelLocation]
-  return words.slice(0, templateAt).map((method) => ({ surface, method, template, ...kind }) as Endpoint)
+  kind['reads'] = BODY_BY_MODEL_LOCATION[kind['model'] as ModelLocation]
+  return cells.slice(0, templateAt).map((method) => ({ surface, method, template, ...kind }) as Endpoint)
 }

@@ -10,23 +10,23 @@ interface Template {
   readonly methods: Methods
 }
 
-interface Directory {
+interface EndpointIndex {
   /** Templates without parameters, which include all inference, found without splitting the path. */
   readonly fixed: ReadonlyMap<string, Methods>
   readonly templates: readonly Template[]
   readonly endpoints: readonly Endpoint[]
 }
 
-const directories = Object.fromEntries(
+const indexes = Object.fromEntries(
   SURFACE_NAMES.map((surface) => [
     surface,
-    buildDirectory(readEndpoints(surface, SURFACES[surface].endpoints)),
+    buildIndex(readEndpoints(surface, SURFACES[surface].endpoints)),
   ]),
-) as Readonly<Record<Surface, Directory>>
+) as Readonly<Record<Surface, EndpointIndex>>
 
 const surfacesOfFixed = new Map<string, readonly Surface[]>()
-for (const { fixed } of Object.values(directories)) {
-  for (const path of fixed.keys()) surfacesOfFixed.set(path, walkForSurfaces(path))
+for (const { fixed } of Object.values(indexes)) {
+  for (const path of fixed.keys()) surfacesOfFixed.set(path, computeSurfaces(path))
 }
 
 /** The surface of a request: by the path if only one surface has it, else by the headers of the surfaces' clients. */
@@ -40,46 +40,45 @@ export function chooseSurface(path: string, hasHeader: (name: string) => boolean
 
 const DEFAULT_SURFACE: Surface = 'chat'
 
-/** The endpoint whose template matches the path byte for byte. Null: unknown, and so not permitted. */
+/** The endpoint whose template matches the path byte for byte. Null: the endpoint is unknown. */
 export function findEndpoint(surface: Surface, method: string, path: string): Endpoint | null {
-  const directory = directories[surface]
-  const methods = directory.fixed.get(path) ?? findMethods(directory, path)
+  const index = indexes[surface]
+  const methods = index.fixed.get(path) ?? findMethods(index, path)
   return methods?.get(method) ?? null
 }
 
 export function surfacesOf(path: string): readonly Surface[] {
-  return surfacesOfFixed.get(path) ?? walkForSurfaces(path)
+  return surfacesOfFixed.get(path) ?? computeSurfaces(path)
 }
 
 export function allEndpoints(): readonly Endpoint[] {
-  return SURFACE_NAMES.flatMap((surface) => directories[surface].endpoints)
+  return SURFACE_NAMES.flatMap((surface) => indexes[surface].endpoints)
 }
 
-function walkForSurfaces(path: string): readonly Surface[] {
-  return SURFACE_NAMES.filter((surface) => findMethods(directories[surface], path) !== null)
+function computeSurfaces(path: string): readonly Surface[] {
+  return SURFACE_NAMES.filter((surface) => findMethods(indexes[surface], path) !== null)
 }
 
 /**
  * The methods of the template that matches a path. A literal wins over a parameter, so `/v1/threads/runs` is never a
- * thread id. So a parameter matches no `%` or `;`, and no segment that some server could read as a literal: an upstream
- * that decodes `/v1/threads/%72uns`, strips `/v1/threads/runs.json` or lower-cases `/v1/threads/RUNS` would start a
- * paid run.
+ * thread id. A parameter does not match `%`, `;`, or a segment that a server could read as a literal: an upstream that
+ * decodes `/v1/threads/%72uns`, strips `/v1/threads/runs.json` or lower-cases `/v1/threads/RUNS` would start a paid run.
  */
-function findMethods({ templates }: Directory, path: string): Methods | null {
+function findMethods({ templates }: EndpointIndex, path: string): Methods | null {
   if (!path.startsWith('/') || /[%;]|\/\/|\/$/.test(path)) return null
   const segments = path.slice(1).split('/')
-  let left = templates
+  let candidates = templates
   for (const [i, segment] of segments.entries()) {
-    const exact = left.filter((template) => template.segments[i] === segment)
+    const exact = candidates.filter((template) => template.segments[i] === segment)
     const plain = segment.replace(/\..*$/, '').toLowerCase()
-    const mayBeId = plain !== '' && !left.some((template) => template.segments[i] === plain)
-    left = exact.length > 0 || !mayBeId ? exact : left.filter((template) => template.segments[i] === null)
-    if (left.length === 0) return null
+    const mayBeId = plain !== '' && !candidates.some((template) => template.segments[i] === plain)
+    candidates = exact.length > 0 || !mayBeId ? exact : candidates.filter((template) => template.segments[i] === null)
+    if (candidates.length === 0) return null
   }
-  return left.find((template) => template.segments.length === segments.length)?.methods ?? null
+  return candidates.find((template) => template.segments.length === segments.length)?.methods ?? null
 }
 
-function buildDirectory(endpoints: readonly Endpoint[]): Directory {
+function buildIndex(endpoints: readonly Endpoint[]): EndpointIndex {
   const byPattern = new Map<string, Template>()
   const fixed = new Map<string, Methods>()
   for (const endpoint of endpoints) {
@@ -97,13 +96,13 @@ function buildDirectory(endpoints: readonly Endpoint[]): Directory {
 }
 
 const collections: ReadonlySet<string> = new Set(
-  Object.values(directories).flatMap(({ fixed }) =>
+  Object.values(indexes).flatMap(({ fixed }) =>
     [...fixed].flatMap(([path, methods]) => (methods.get('GET')?.stateful ? path.slice('/v1/'.length) : [])),
   ),
 )
 
 /** Whether the request lists stored objects: a collection path in any spelling. Ids contain digits. */
-export function listsStored(endpoint: Endpoint | null, method: string, path: string): boolean {
+export function listsStoredObjects(endpoint: Endpoint | null, method: string, path: string): boolean {
   if ((method !== 'GET' && method !== 'HEAD') || (endpoint !== null && !endpoint.stateful)) return false
   const spellings = path.includes('%') ? [path, decode(path)] : [path]
   return spellings.some((spelling) => {
@@ -118,11 +117,11 @@ export function listsStored(endpoint: Endpoint | null, method: string, path: str
  * decodes it (any number of times), ignores case, trailing slashes and whatever follows `;` or `.` in a segment, or has
  * another base URL. Only for paths outside the tables, and only to refuse calls.
  */
-export function findMeant(method: string, path: string): Endpoint | null {
-  const asked = method === 'HEAD' ? 'GET' : method
+export function findLenientMatch(method: string, path: string): Endpoint | null {
+  const lookupMethod = method === 'HEAD' ? 'GET' : method
   // Servers differ on whether an encoded slash separates segments.
-  const found = findFolded(asked, path)
-  return found ?? (path.includes('%') ? findFolded(asked, decode(path)) : null)
+  const found = findFolded(lookupMethod, path)
+  return found ?? (path.includes('%') ? findFolded(lookupMethod, decode(path)) : null)
 }
 
 /** The segments below `/v1` as a lenient server reads them, in their own case, because ids have one. */
@@ -133,14 +132,14 @@ export function segmentsOf(path: string): readonly string[] {
 function findFolded(method: string, path: string): Endpoint | null {
   const segments = foldPath(path)
   // A segment that becomes empty is an odd id, or none at all: /v1/messages/;a=b
-  return findBehindV1(method, segments) ?? findBehindV1(method, segments.filter(Boolean))
+  return findBelowV1(method, segments) ?? findBelowV1(method, segments.filter(Boolean))
 }
 
-function findBehindV1(method: string, segments: readonly string[]): Endpoint | null {
+function findBelowV1(method: string, segments: readonly string[]): Endpoint | null {
   let start = 0
   while (segments[start] === 'v1') start++
   const found = findPaid(method, segments.slice(start))
-  // The base URL was a whole endpoint: /v1/messages/v1/messages.
+  // The client's base URL is a whole endpoint: /v1/messages/v1/messages.
   return found ?? (start === 0 ? null : findPaid(method, segments.slice(segments.lastIndexOf('v1') + 1)))
 }
 
@@ -149,7 +148,7 @@ function findPaid(method: string, path: readonly string[]): Endpoint | null {
     (methods.get(method)?.billing ?? 'free') !== 'free' &&
     segments.length === path.length + 1 &&
     path.every((segment, i) => (segments[i + 1] ?? segment) === segment)
-  const templates = Object.values(directories).flatMap((directory) => directory.templates)
+  const templates = Object.values(indexes).flatMap((index) => index.templates)
   return templates.find(fits)?.methods.get(method) ?? null
 }
 
@@ -177,7 +176,7 @@ function headOf(text: string): string {
   return /^[A-Za-z0-9_-]*/.exec(text)?.[0] ?? ''
 }
 
-/** Escapes are bytes of UTF-8. */
+/** Decodes UTF-8, because percent escapes are bytes of UTF-8. */
 function textOf(segment: string): string {
   return Buffer.from(segment, 'latin1').toString('utf8').normalize('NFKC').trim()
 }

@@ -10,9 +10,9 @@ import { SURFACES } from './surfaces.ts'
 const NOTHING: NamedModels = { names: [], unknown: null, batchFile: null }
 
 /**
- * Finds every model that a request can use. If there may be models that are known only after the call has run,
- * `unknown` says so. Empty only if no model is involved or the call is free. `query` is the target's, with its `?`;
- * `byDefault` is upstream's model for requests that name none, if known.
+ * Finds every model that a request can use. If it may use models that are known only after the call, `unknown` says
+ * why. Without both, the call uses no model or is free. `query` begins with `?`. `byDefault` is upstream's model for
+ * requests that name none, if known.
  */
 export function namedModels(
   found: Endpoint | null,
@@ -110,21 +110,21 @@ export class ModelNames implements OtherModels {
     return [...this.#names]
   }
 
-  /** Adds a model name. `what`: the member with the name, for the reason if the name is unreadable. */
-  name(name: unknown, what: string): void {
+  /** Adds a model name. If it is unreadable, `member` is in the reason. */
+  name(name: unknown, member: string): void {
     if (typeof name !== 'string' || name.length > MODEL_NAME_CHARS_MAX)
-      this.leaveOpen(`The value of ${what} is not a model name.`)
+      this.markUnknown(`The value of ${member} is not a model name.`)
     else if (this.#names.size < limits.batchModelsMax || this.#names.has(name)) this.#names.add(name)
-    else this.leaveOpen(`The request names more than ${limits.batchModelsMax} models.`)
+    else this.markUnknown(`The request names more than ${limits.batchModelsMax} models.`)
   }
 
-  leaveOpen(reason: string | null): void {
+  markUnknown(reason: string | null): void {
     this.unknown ??= reason
   }
 
   add(names: readonly string[], unknown: string | null): void {
     for (const name of names) this.name(name, '"tools"')
-    this.leaveOpen(unknown)
+    this.markUnknown(unknown)
   }
 }
 
@@ -135,12 +135,12 @@ export function readModels(
   byDefault: string | null = null,
 ): void {
   const model = body['model'] ?? byDefault
-  if (model === null) names.leaveOpen('The request names no model.')
+  if (model === null) names.markUnknown('The request names no model.')
   else names.name(model, '"model"')
   names.add(others.names, others.unknown)
   names.add(items.models, items.unknown)
   if (isGiven(body['prompt']) && typeof body['prompt'] !== 'string' && !Array.isArray(body['prompt']))
-    names.leaveOpen('The stored prompt may use a model and tools that the request does not name.')
+    names.markUnknown('The stored prompt may use a model and tools that the request does not name.')
 }
 
 export function otherModels(body: JsonObject, tools: readonly JsonObject[] | null): OtherModels {
@@ -166,7 +166,7 @@ export function readToolModels(tools: readonly JsonObject[] | null, names: Model
 function readFallbacks(fallbacks: unknown, names: ModelNames): void {
   if (!isGiven(fallbacks)) return
   if (typeof fallbacks === 'string') {
-    names.leaveOpen('Upstream chooses the fallback models of this request.')
+    names.markUnknown('Upstream chooses the fallback models of this request.')
     return
   }
   for (const entry of Array.isArray(fallbacks) ? (fallbacks as readonly unknown[]) : [null])
@@ -185,7 +185,7 @@ function readSvg(owner: JsonObject, names: ModelNames): void {
   const { svg } = owner
   const author = isObject(svg) ? svg['model'] : svg
   if (isGiven(author)) names.name(author, '"svg"')
-  else names.leaveOpen('Upstream chooses the model that writes the SVG.')
+  else names.markUnknown('Upstream chooses the model that writes the SVG.')
 }
 
 export function asksForSvg(owner: JsonObject): boolean {

@@ -3,7 +3,7 @@ import { limits } from '../kernel/limits.ts'
 import { type Coding, type CopyDecoder, decodeCopy } from '../metering/decode-copy.ts'
 import {
   eachShape,
-  GLANCE,
+  SCALAR,
   isObject,
   type JsonObject,
   objectShape,
@@ -16,7 +16,7 @@ import {
 import { JsonSkim } from '../metering/json-skim.ts'
 import { boundaryOf, FOREIGN_CHARSET, MultipartScanner } from '../metering/multipart-scanner.ts'
 import { type ItemFacts, NO_ITEMS, NOT_READ, type RequestFacts } from '../metering/request-facts.ts'
-import { ambiguityOf, lookalikeIn, unreadableFacts } from './ambiguity.ts'
+import { ambiguityOf, ambiguousInnerName, unreadableFacts } from './ambiguity.ts'
 import type { Endpoint } from './endpoint.ts'
 import { ModelNames, otherModels, readToolModels } from './named-models.ts'
 import { isGiven, REQUEST_MEMBERS, toolList } from './request-members.ts'
@@ -27,10 +27,10 @@ const ITEM_CONTENT = ['content', 'arguments', 'output', 'input', 'action', 'oper
 
 const ITEM: Shape = objectShape({
   tools: UNMARKED_VALUE,
-  type: GLANCE,
-  id: GLANCE,
-  encrypted_content: GLANCE,
-  ...Object.fromEntries(ITEM_CONTENT.map((name) => [name, GLANCE])),
+  type: SCALAR,
+  id: SCALAR,
+  encrypted_content: SCALAR,
+  ...Object.fromEntries(ITEM_CONTENT.map((name) => [name, SCALAR])),
 })
 
 const MEMBERS: Readonly<Record<string, Shape>> = {
@@ -71,7 +71,7 @@ const FIELDS = [
   ),
 ]
 
-export interface ItemWatch {
+export interface ItemReader {
   take(element: SkimmedElement): void
   found(): ItemFacts
 }
@@ -88,24 +88,24 @@ export const PLAIN_JSON: BodyHead = { contentType: 'application/json', contentEn
 /** Field separators of a form. Some parsers still accept the semicolon. */
 const [AMPERSAND, SEMICOLON] = [0x26, 0x3b]
 
-/** Reads a body as it passes, which it cannot change or stop. `watch`: conversation items, or batch requests. */
+/** Reads a body as it passes, and cannot change or stop it. `watch` reads conversation items or batch requests. */
 export class RequestReader {
-  readonly #watch: ItemWatch
+  readonly #watch: ItemReader
   /** Null if the body is unreadable. */
   readonly #scanner: JsonSkim | MultipartScanner | null
   readonly #decoder: CopyDecoder | null
   readonly #isUrlencoded: boolean
   #unreadable: string | null
-  #doubt: string | null
+  #ambiguity: string | null
 
-  constructor(endpoint: Endpoint, head: BodyHead, watch: ItemWatch = new ConversationItems()) {
+  constructor(endpoint: Endpoint, head: BodyHead, watch: ItemReader = new ConversationItems()) {
     const { contentType = '', contentEncoding } = head
     const boundary = /multipart/i.test(contentType) ? boundaryOf(contentType) : null
     const coding = codingOf(contentEncoding)
     this.#watch = watch
     this.#isUrlencoded = /urlencoded/i.test(contentType)
     this.#unreadable = whyUnreadable(head)
-    this.#doubt = doubtAbout(head)
+    this.#ambiguity = whyAmbiguous(head)
     if (this.#unreadable !== null) this.#scanner = null
     else if (boundary !== null) this.#scanner = new MultipartScanner(boundary, FIELDS)
     else this.#scanner = new JsonSkim(shapeOf(endpoint), (element) => watch.take(element))
@@ -135,7 +135,7 @@ export class RequestReader {
   /** curl sends `urlencoded` with every -d. JSON without `&` or `;` is a single form field, so it is safe to read. */
   #scan(bytes: Buffer): void {
     if (this.#isUrlencoded && (bytes.includes(AMPERSAND) || bytes.includes(SEMICOLON)))
-      this.#doubt = 'may_be_form'
+      this.#ambiguity = 'may_be_form'
     this.#scanner?.write(bytes)
   }
 
@@ -143,7 +143,7 @@ export class RequestReader {
     const scanned = this.#scanner?.end()
     if (this.#unreadable !== null || scanned === undefined)
       return unreadableFacts(this.#unreadable ?? 'empty')
-    const ambiguity = ambiguityOf(scanned, this.#doubt)
+    const ambiguity = ambiguityOf(scanned, this.#ambiguity)
     switch (scanned.kind) {
       case 'unreadable':
         return { ...NOT_READ, kind: 'unreadable', ambiguity }
@@ -166,7 +166,7 @@ function whyUnreadable({ contentType = '', contentEncoding, isDoubtful = false }
 }
 
 /** Why upstream may read the body differently, even if the gateway can read it; null if there is no doubt. */
-function doubtAbout({ contentType = '', contentEncoding }: BodyHead): string | null {
+function whyAmbiguous({ contentType = '', contentEncoding }: BodyHead): string | null {
   const coding = codingOf(contentEncoding)
   if (typeof coding === 'object' && coding.coding === 'deflate') return 'deflate'
   return FOREIGN_CHARSET.test(contentType) ? 'foreign_charset' : null
@@ -174,7 +174,7 @@ function doubtAbout({ contentType = '', contentEncoding }: BodyHead): string | n
 
 function requestOf(body: JsonObject, found: Partial<RequestFacts>): RequestFacts {
   const tools = toolList(body['tools'])
-  const ambiguity = found.ambiguity ?? lookalikeIn({ body, tools })
+  const ambiguity = found.ambiguity ?? ambiguousInnerName({ body, tools })
   return { ...NOT_READ, ...found, body, tools, others: otherModels(body, tools), ambiguity }
 }
 
@@ -194,13 +194,13 @@ function fieldValue(name: string, text: string): unknown {
   return word === 'null' || word === '' ? null : text
 }
 
-/** Items whose content is stored upstream, whatever else they contain. */
-const KEPT_UPSTREAM =
+/** Types of items whose content is stored upstream. */
+const STORED_UPSTREAM =
   /^(?:item_reference|image_generation_call|(?:file_search|web_search|code_interpreter)_call)$/
-/** Items whose content only upstream can read; it is included only as `encrypted_content`. */
+/** Types of items whose content only upstream can read. A request can include it only as `encrypted_content`. */
 const HIDDEN = /^(?:reasoning|compaction)$/
 
-export class ConversationItems implements ItemWatch {
+export class ConversationItems implements ItemReader {
   readonly #names = new ModelNames()
   #bringsTools = false
   #refersElsewhere = false
@@ -234,7 +234,7 @@ export class ConversationItems implements ItemWatch {
 function isReference(item: JsonObject): boolean {
   const type = item['type'] ?? ''
   if (typeof type !== 'string') return true
-  if (KEPT_UPSTREAM.test(type)) return true
+  if (STORED_UPSTREAM.test(type)) return true
   if (!isGiven(item['id'])) return false
   if (isGiven(item['encrypted_content'])) return item['encrypted_content'] === ''
   return HIDDEN.test(type) || !ITEM_CONTENT.some((name) => isGiven(item[name]))

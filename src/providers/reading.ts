@@ -1,6 +1,6 @@
 import { NO_USAGE, type Quantities, type Unit, type UsagePart } from '../kernel/usage.ts'
 import {
-  glances,
+  scalars,
   isObject,
   type JsonObject,
   objectShape,
@@ -19,21 +19,21 @@ const EMPTY: JsonObject = {}
 const NAME_LENGTH_MAX = 256
 
 /** The object, or an empty one if the value is something else. */
-export function objectAt(value: unknown): JsonObject {
+export function asObject(value: unknown): JsonObject {
   return isObject(value) ? value : EMPTY
 }
 
-export function listAt(value: unknown): readonly unknown[] {
+export function asList(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : []
 }
 
 /** A string of plausible length for a name: a model, a tier, a reason, an id. */
-export function nameAt(value: unknown): string | null {
+export function asName(value: unknown): string | null {
   return typeof value === 'string' && value !== '' && value.length <= NAME_LENGTH_MAX ? value : null
 }
 
 /** The index that distinguishes blocks or items that are open at the same time. */
-export function indexAt(value: unknown): string {
+export function asIndex(value: unknown): string {
   return typeof value === 'object' || typeof value === 'symbol' ? '' : String(value)
 }
 
@@ -64,7 +64,7 @@ export class Counts {
     return this.#suspect
   }
 
-  doubt(): void {
+  markSuspect(): void {
     this.#suspect = true
   }
 
@@ -120,7 +120,7 @@ export function addToolCalls(parts: readonly UsagePart[], calls: Quantities): re
   return parts.map((part, i) => (i === at ? { ...part, quantities: { ...part.quantities, ...calls } } : part))
 }
 
-const BATCH = objectShape(glances('id status processing_status output_file_id endpoint'))
+const BATCH = objectShape(scalars('id status processing_status output_file_id endpoint'))
 const LAYOUT: ReplyLayout = { body: BATCH, event: BATCH }
 
 /** Reads a batch object of either surface: status and location of the results, which have the usage. */
@@ -139,13 +139,13 @@ export class BatchReader implements ReplyReader {
   }
 
   reading(): Reading {
-    const stopReason = nameAt(this.#batch['processing_status']) ?? nameAt(this.#batch['status'])
+    const stopReason = asName(this.#batch['processing_status']) ?? asName(this.#batch['status'])
     return {
       ...NOTHING_STATED,
       usage: { ...NO_USAGE, stopReason },
-      objectId: nameAt(this.#batch['id']),
-      resultsFile: nameAt(this.#batch['output_file_id']),
-      requestsFor: nameAt(this.#batch['endpoint']),
+      objectId: asName(this.#batch['id']),
+      resultsFile: asName(this.#batch['output_file_id']),
+      requestsFor: asName(this.#batch['endpoint']),
     }
   }
 }

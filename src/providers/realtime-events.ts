@@ -1,6 +1,6 @@
 import {
   eachShape,
-  glances,
+  scalars,
   isObject,
   type JsonObject,
   objectShape,
@@ -15,7 +15,7 @@ import { PCM_BYTES_PER_MS } from './chat/audio.ts'
 import type { Endpoint } from './endpoint.ts'
 import { findEndpoint } from './find-endpoint.ts'
 import { PIECE_BYTES, writeInPieces } from './read-request.ts'
-import { bytesWritten, nameAt, objectAt } from './reading.ts'
+import { bytesWritten, asName, asObject } from './reading.ts'
 import { type RequestLimits, readLimits } from './request-limits.ts'
 
 /** Session settings that affect the cost. Undefined: the message or event does not have the setting. */
@@ -39,10 +39,10 @@ export type SessionMessage =
     }
   | { readonly kind: 'unreadable'; readonly detail: string }
 
-const FORMAT = objectShape(glances('type rate'))
-const NAMING = objectShape(glances('model'))
+const FORMAT = objectShape(scalars('type rate'))
+const NAMING = objectShape(scalars('model'))
 const SESSION = objectShape({
-  ...glances('model'),
+  ...scalars('model'),
   audio: objectShape({
     input: objectShape({ format: FORMAT, transcription: NAMING }),
     output: objectShape({ format: FORMAT }),
@@ -51,10 +51,10 @@ const SESSION = objectShape({
 })
 const ITEM = objectShape({ content: eachShape(objectShape({ audio: SIZE, image_url: SIZE })) })
 const MESSAGE = objectShape({
-  ...glances('type event_id'),
+  ...scalars('type event_id'),
   session: SESSION,
   item: ITEM,
-  response: objectShape({ ...glances('model'), input: eachShape(ITEM) }),
+  response: objectShape({ ...scalars('model'), input: eachShape(ITEM) }),
   audio: SIZE,
 })
 
@@ -62,7 +62,7 @@ const MESSAGE = objectShape({
 export function sessionMessage(text: Buffer): SessionMessage | Promise<SessionMessage> {
   let contentBytes = 0
   const skim = new JsonSkim(MESSAGE, ({ value }) => {
-    const { audio, image_url: image } = objectAt(value)
+    const { audio, image_url: image } = asObject(value)
     contentBytes += bytesWritten(audio) + bytesWritten(image)
   })
   if (text.length > PIECE_BYTES) {
@@ -79,47 +79,47 @@ function readMessage(skim: JsonSkim, contentBytes: number): SessionMessage {
   const [twice] = skimmed.duplicates
   if (twice !== undefined) return { kind: 'unreadable', detail: givenTwice(twice).detail }
   const event = skimmed.value
-  const type = nameAt(event['type'])
+  const type = asName(event['type'])
   if (type === null) return { kind: 'unreadable', detail: 'A message must have one "type", a string.' }
   const odd = oddName(event)
   if (odd !== null) return { kind: 'unreadable', detail: `"${odd}" must be a string, and given once.` }
   return {
     kind: 'event',
     type,
-    eventId: nameAt(event['event_id']),
+    eventId: asName(event['event_id']),
     session: isObject(event['session']) ? readSettings(event['session']) : null,
-    responseModel: nameAt(objectAt(event['response'])['model']),
+    responseModel: asName(asObject(event['response'])['model']),
     audioBytes: contentBytes + bytesWritten(event['audio']),
   }
 }
 
 /** A model that upstream may read differently: not a string, or also given under its older name. */
 function oddName(event: JsonObject): string | null {
-  const { model, audio, input_audio_transcription: older } = objectAt(event['session'])
-  const { transcription } = objectAt(objectAt(audio)['input'])
+  const { model, audio, input_audio_transcription: older } = asObject(event['session'])
+  const { transcription } = asObject(asObject(audio)['input'])
   const names: Readonly<Record<string, unknown>> = {
     'session.model': model,
-    'session.audio.input.transcription.model': objectAt(transcription)['model'],
-    'session.input_audio_transcription.model': objectAt(older)['model'],
-    'response.model': objectAt(event['response'])['model'],
+    'session.audio.input.transcription.model': asObject(transcription)['model'],
+    'session.input_audio_transcription.model': asObject(older)['model'],
+    'response.model': asObject(event['response'])['model'],
   }
   for (const name in names) {
     const value = names[name] ?? null
-    if (value !== null && nameAt(value) === null) return name
+    if (value !== null && asName(value) === null) return name
   }
   const isTwice = transcription !== undefined && older !== undefined
   return isTwice ? 'session.input_audio_transcription.model' : null
 }
 
 function readSettings(session: JsonObject): RealtimeSettings {
-  const audio = objectAt(session['audio'])
-  const input = objectAt(audio['input'])
-  const { format: spoken } = objectAt(audio['output'])
+  const audio = asObject(session['audio'])
+  const input = asObject(audio['input'])
+  const { format: spoken } = asObject(audio['output'])
   const named = 'transcription' in input ? input['transcription'] : session['input_audio_transcription']
   return {
-    model: nameAt(session['model']) ?? undefined,
+    model: asName(session['model']) ?? undefined,
     transcription:
-      named === undefined || named === null ? named : { model: nameAt(objectAt(named)['model']) },
+      named === undefined || named === null ? named : { model: asName(asObject(named)['model']) },
     bytesPerMs: isObject(input['format']) ? bytesPerMs(input['format']) : undefined,
     spokenBytesPerMs: isObject(spoken) ? bytesPerMs(spoken) : undefined,
   }
@@ -147,11 +147,11 @@ export interface SessionEvent {
 }
 
 const EVENT = objectShape({
-  ...glances('type response_id item_id'),
-  response: objectShape({ ...glances('id status'), usage: VALUE }),
+  ...scalars('type response_id item_id'),
+  response: objectShape({ ...scalars('id status'), usage: VALUE }),
   usage: VALUE,
   session: SESSION,
-  error: objectShape(glances('event_id')),
+  error: objectShape(scalars('event_id')),
   delta: SIZE,
 })
 
@@ -159,15 +159,15 @@ export function sessionEvent(text: Buffer): SessionEvent | null {
   const document = readJson(EVENT, text)
   if (!isObject(document?.value)) return null
   const event = document.value
-  const response = objectAt(event['response'])
+  const response = asObject(event['response'])
   return {
-    type: nameAt(event['type']) ?? '',
-    responseId: nameAt(response['id']) ?? nameAt(event['response_id']),
-    status: nameAt(response['status']),
-    itemId: nameAt(event['item_id']),
+    type: asName(event['type']) ?? '',
+    responseId: asName(response['id']) ?? asName(event['response_id']),
+    status: asName(response['status']),
+    itemId: asName(event['item_id']),
     usage: response['usage'] ?? event['usage'] ?? null,
     session: isObject(event['session']) ? readSettings(event['session']) : null,
-    aboutEventId: nameAt(objectAt(event['error'])['event_id']),
+    aboutEventId: asName(asObject(event['error'])['event_id']),
     deltaBytes: bytesWritten(event['delta']),
   }
 }

@@ -5,26 +5,26 @@ import { imageTokens } from './chat/images.ts'
 import type { Endpoint, UsageReader } from './endpoint.ts'
 import { asksForSvg } from './named-models.ts'
 import {
-  count,
+  asLimit,
   isGiven,
   LIMITLESS,
   listOf,
   type RequestTools,
   readTools,
   USES_WITHOUT_LIMIT,
-  wordOf,
+  asWord,
 } from './request-members.ts'
 import { READERS, SURFACES } from './surfaces.ts'
 
 /**
- * How the cost of a request is bounded. The last class that applies counts.
- * - `plain`: by the bytes of the body and the output limit.
- * - `elsewhere`: the request refers to content outside of it, or contains images, documents or audio. By the context
- *   window and the output limit.
- * - `exotic`: upstream may run several passes, for tools, fallbacks, advisors or compaction.
- * - `unknown`: part of the request has no limit or cannot be read.
+ * What bounds the cost of a request. If several classes apply, the last one of this list counts.
+ * - `plain`: the bytes of the body, and the output limit.
+ * - `elsewhere`: the context window and the output limit, because the request refers to content outside of it, or
+ *   contains images, documents or audio.
+ * - `multiPass`: as `elsewhere`, for each pass that upstream may run for tools, fallbacks, advisors or compaction.
+ * - `unknown`: nothing, because part of the request has no limit or cannot be read.
  */
-export type BoundClass = 'plain' | 'elsewhere' | 'exotic' | 'unknown'
+export type BoundClass = 'plain' | 'elsewhere' | 'multiPass' | 'unknown'
 
 export interface RequestLimits {
   readonly boundClass: BoundClass
@@ -53,7 +53,7 @@ export interface RequestLimits {
 export function readLimits(endpoint: Endpoint, facts: RequestFacts): RequestLimits {
   const { body, items, kind, others } = facts
   const usage = endpoint.billing === 'metered' ? endpoint.usage : null
-  const callsMax = usage === 'responses' ? count(body['max_tool_calls']) : LIMITLESS
+  const callsMax = usage === 'responses' ? asLimit(body['max_tool_calls']) : LIMITLESS
   const tools = readTools(
     SURFACES[endpoint.surface].tools,
     facts.tools,
@@ -73,18 +73,18 @@ export function readLimits(endpoint: Endpoint, facts: RequestFacts): RequestLimi
     items.unknown !== null ||
     (SURFACES[endpoint.surface].toolsInConversation && (facts.marks & MARKS.tool) !== 0) ||
     (usage === 'completions' && body['prompt'] === UNREAD) ||
-    drawsMore(body)
-  const isExotic = passes > 0 || compacts || others.names.length > 0
+    hasUnboundedMedia(body)
+  const isMultiPass = passes > 0 || compacts || others.names.length > 0
   const limits: RequestLimits = {
-    boundClass: isUnknown ? 'unknown' : isExotic ? 'exotic' : elsewhere ? 'elsewhere' : 'plain',
+    boundClass: isUnknown ? 'unknown' : isMultiPass ? 'multiPass' : elsewhere ? 'elsewhere' : 'plain',
     maxOutputTokens: outputLimit(usage, body, fallbacks),
     prompts,
     n: prompts * answersOf(body),
-    serviceTier: wordOf(body['service_tier']),
-    speed: wordOf(body['speed']),
+    serviceTier: asWord(body['service_tier']),
+    speed: asWord(body['speed']),
     mayBeFast: isFast(body['speed']) || fallbacks.some((entry) => isObject(entry) && isFast(entry['speed'])),
-    geography: wordOf(body['inference_geo']),
-    refersElsewhere: elsewhere || isExotic,
+    geography: asWord(body['inference_geo']),
+    refersElsewhere: elsewhere || isMultiPass,
     compacts,
     background: body['background'] === true,
     stored: namesStored(body),
@@ -106,7 +106,7 @@ export function withSearch(limits: RequestLimits): RequestLimits {
   }
 }
 
-/** Loops that upstream runs besides those of declared tools: MCP servers, agents, tools in input items. */
+/** The number of loops that upstream runs besides those of declared tools: MCP servers, agents, tools in input items. */
 function loopsWithoutLimit({ body, items }: RequestFacts): number {
   const servers = body['mcp_servers']
   const hasServers = isGiven(servers) && !(Array.isArray(servers) && servers.length === 0)
@@ -124,7 +124,7 @@ export function refersElsewhere(
   // An earlier spoken answer is referenced by the id of its audio.
   const spoken = MARKS.audio | MARKS.id
   if (usage === 'chat' && (marks & spoken) === spoken) return true
-  return goesOn(body['thread']) || namesStored(body)
+  return continuesThread(body['thread']) || namesStored(body)
 }
 
 function namesStored(body: JsonObject): boolean {
@@ -133,13 +133,13 @@ function namesStored(body: JsonObject): boolean {
 }
 
 /** Whether the thread continues. A new thread is entirely in the request; a continued one is stored upstream. */
-function goesOn(thread: unknown): boolean {
+function continuesThread(thread: unknown): boolean {
   if (!isGiven(thread)) return false
   return !isObject(thread) || thread['type'] !== 'create' || isGiven(thread['previous_message_id'])
 }
 
-/** SVGs are written by a second model, animations add images, and chunked audio has no known length. */
-function drawsMore(body: JsonObject): boolean {
+/** A second model writes SVGs, animations add images, and chunked audio has no known length. */
+function hasUnboundedMedia(body: JsonObject): boolean {
   if (asksForSvg(body) || body['output_format'] === 'gif' || isGiven(body['partial_images'])) return true
   // A form has one field per member of an object.
   return Object.keys(body).some((name) => name.startsWith('chunking_strategy') && isGiven(body[name]))
@@ -162,7 +162,7 @@ function outputLimit(
   const own = fallbacks.map((entry) => (isObject(entry) ? entry['max_tokens'] : null)).filter(isGiven)
   let largest: number | null = null
   for (const value of [...stated, ...own]) {
-    const limit = count(value)
+    const limit = asLimit(value)
     largest = Math.max(largest ?? 0, limit === 0 && !mayBeSilent ? LIMITLESS : limit)
   }
   return largest
@@ -172,7 +172,7 @@ function outputLimit(
 const ANSWERS_MAX = 128
 
 function answersOf(body: JsonObject): number {
-  const asked = [body['n'], body['best_of']].map((value) => (isGiven(value) ? count(value) : 1))
+  const asked = [body['n'], body['best_of']].map((value) => (isGiven(value) ? asLimit(value) : 1))
   return Math.min(Math.max(1, ...asked), ANSWERS_MAX)
 }
 

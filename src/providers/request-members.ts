@@ -3,7 +3,7 @@ import { MODEL_NAME_CHARS_MAX, type RequestFacts } from '../metering/request-fac
 import { DEFAULT_IMAGE_MODEL } from './chat/images.ts'
 import type { ToolRules } from './surface.ts'
 
-/** The members that decide what a request may do and cost. Nothing else in a body is read. */
+/** The members that decide what a request may do and cost. Other members of a body are not read. */
 export const REQUEST_MEMBERS: readonly string[] = [
   ...'model stream max_tokens max_completion_tokens max_output_tokens n best_of service_tier'.split(' '),
   ...'speed inference_geo stream_options background previous_response_id conversation prompt'.split(' '),
@@ -29,16 +29,16 @@ export function modelAsked({ body: { model } }: RequestFacts): string | null {
   return typeof model === 'string' && model.length <= MODEL_NAME_CHARS_MAX ? model : null
 }
 
-/** A number that limits nothing or is unreadable: upstream may read it as anything. */
+/** Stands for a limit that is missing or unreadable, which upstream may read as any number. */
 export const LIMITLESS = Number.MAX_SAFE_INTEGER
 
 /** A JSON value as a non-negative integer, including 1e3 and 8.0. Strings, -1 and 1.5 are limitless. */
-export function count(value: unknown): number {
+export function asLimit(value: unknown): number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : LIMITLESS
 }
 
-/** A string. Any other given value counts as an unknown word. */
-export function wordOf(value: unknown): string | null {
+/** The value as a word. A value that is not a string counts as an unknown word. */
+export function asWord(value: unknown): string | null {
   if (!isGiven(value)) return null
   return typeof value === 'string' ? value : ''
 }
@@ -69,7 +69,7 @@ export const NO_REQUEST_TOOLS: RequestTools = {
 }
 
 /** Tools that the client runs and describes. */
-const OWN_TOOLS = /^(?:function|custom|namespace)$/
+const CLIENT_TOOLS = /^(?:function|custom|namespace)$/
 
 export function readTools(
   rules: ToolRules,
@@ -120,7 +120,7 @@ const NO_TOOLS: readonly JsonObject[] = []
 
 function runsUpstream(rules: ToolRules, tool: JsonObject): boolean {
   const type = typeOf(tool)
-  if (OWN_TOOLS.test(type) || rules.runByClient.test(type)) return false
+  if (CLIENT_TOOLS.test(type) || rules.runByClient.test(type)) return false
   if (type === 'tool_search') return tool['execution'] !== 'client'
   return type !== 'shell' || hasContainer(rules, tool)
 }
@@ -138,7 +138,7 @@ function usesMax(rules: ToolRules, tools: readonly JsonObject[], callsMax: numbe
   const limited = tools.filter((tool) => rules.limited.test(typeOf(tool)))
   const others = tools.length - limited.length
   if (rules.limit === 'each') {
-    const stated = limited.map((tool) => count(tool['max_uses']))
+    const stated = limited.map((tool) => asLimit(tool['max_uses']))
     const uses = stated.map((most) => (most === LIMITLESS || most === 0 ? USES_WITHOUT_LIMIT : most))
     return uses.reduce((sum, most) => sum + most, others * USES_WITHOUT_LIMIT)
   }

@@ -5,7 +5,7 @@ import { givenTwice } from './ambiguity.ts'
 import { RESPONSE_EVENT } from './chat/responses.ts'
 import type { Endpoint } from './endpoint.ts'
 import { PLAIN_JSON, RequestReader, writeInPieces } from './read-request.ts'
-import { nameAt, objectAt } from './reading.ts'
+import { asName, asObject } from './reading.ts'
 import { isGiven } from './request-members.ts'
 
 export type ResponsesMessage =
@@ -13,7 +13,7 @@ export type ResponsesMessage =
   /** More input for a running response, for which upstream begins a successor. */
   | { readonly kind: 'steer'; readonly responseId: string | null }
   | { readonly kind: 'unreadable' }
-  | { readonly kind: 'odd'; readonly detail: string; readonly param: string }
+  | { readonly kind: 'invalid'; readonly detail: string; readonly param: string }
   | { readonly kind: 'other' }
 
 const NO_LANE = ''
@@ -23,13 +23,13 @@ export function readResponsesMessage(facts: RequestFacts): ResponsesMessage {
   if (facts.kind !== 'json') return { kind: 'unreadable' }
   const { type, stream_id: lane, previous_response_id: id } = facts.body
   if (typeof type !== 'string' || facts.ambiguity?.detail === givenTwice('type').detail)
-    return { kind: 'odd', detail: 'A message must have one "type", a string.', param: 'type' }
+    return { kind: 'invalid', detail: 'A message must have one "type", a string.', param: 'type' }
   const isSteer = type === 'response.steer'
   if (!isSteer && type !== 'response.create') return { kind: 'other' }
   const name = typeof lane === 'string' ? lane : NO_LANE
   if (isGiven(lane) && (name === '' || name.length > LANE_CHARS_MAX)) {
     const detail = `"stream_id" must be a string of 1 to ${LANE_CHARS_MAX} characters.`
-    return { kind: 'odd', detail, param: 'stream_id' }
+    return { kind: 'invalid', detail, param: 'stream_id' }
   }
   if (!isSteer) return { kind: 'create', lane: name }
   return { kind: 'steer', responseId: typeof id === 'string' ? id : null }
@@ -87,13 +87,13 @@ const KINDS: ReadonlyMap<string, ResponseEvent['kind']> = new Map([
 export function responseEvent(text: Buffer): ResponseEvent | null {
   const document = readJson(RESPONSE_EVENT, text)
   if (document === null) return null
-  const event = objectAt(document.value)
+  const event = asObject(document.value)
   const { status } = event
-  const response = objectAt(event['response'])
+  const response = asObject(event['response'])
   return {
-    kind: KINDS.get(nameAt(event['type']) ?? '') ?? 'part',
-    lane: nameAt(event['stream_id']) ?? NO_LANE,
-    responseId: nameAt(response['id']),
+    kind: KINDS.get(asName(event['type']) ?? '') ?? 'part',
+    lane: asName(event['stream_id']) ?? NO_LANE,
+    responseId: asName(response['id']),
     usage: response['usage'] ?? null,
     status: typeof status === 'number' && status >= 400 && status <= 599 ? status : 400,
     document,

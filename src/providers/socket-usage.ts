@@ -1,50 +1,50 @@
 import { NO_USAGE, type Usage } from '../kernel/usage.ts'
 import { isObject } from '../metering/json-shape.ts'
-import { heardTokens, outputAudioTokens } from './chat/audio.ts'
+import { inputAudioTokens, outputAudioTokens } from './chat/audio.ts'
 import { readTranscription } from './chat/closing-usage.ts'
 import { partOf, type ReportedTokens, readTokens } from './chat/tokens.ts'
-import { Counts, objectAt, quantitiesOf, tokensInBytes } from './reading.ts'
+import { Counts, asObject, quantitiesOf, tokensInBytes } from './reading.ts'
 
-/** Whatever the status. Tokens that no detail explains are audio, the most expensive kind. */
+/** The usage of a response of any status. Tokens that no detail explains are audio, the most expensive kind. */
 export function realtimeUsage(usage: unknown, model: string | null): Usage {
   const counts = new Counts()
-  const stated = objectAt(usage)
+  const stated = asObject(usage)
   const { input_token_details: input, output_token_details: output } = stated
-  if (!isObject(input) || !isObject(output)) counts.doubt()
+  if (!isObject(input) || !isObject(output)) counts.markSuspect()
   const plain = { input: 'audio_input_tokens', output: 'audio_output_tokens' } as const
   const details = {
-    input_token_details: withCached(withRest(input, stated['input_tokens'], counts), counts),
-    output_token_details: withRest(output, stated['output_tokens'], counts),
+    input_token_details: withCached(withUnexplained(input, stated['input_tokens'], counts), counts),
+    output_token_details: withUnexplained(output, stated['output_tokens'], counts),
   }
   return usageOf(readTokens({ ...stated, ...details }, counts, plain), model, counts)
 }
 
-function withRest(details: unknown, total: unknown, counts: Counts): unknown {
+function withUnexplained(details: unknown, total: unknown, counts: Counts): unknown {
   if (!isObject(details)) return details
-  const of = (name: string) => counts.read(details[`${name}_tokens`]) ?? 0
-  const rest = (counts.read(total) ?? 0) - of('text') - of('audio') - of('image')
-  if (rest > 0) counts.doubt()
-  return rest > 0 ? { ...details, audio_tokens: of('audio') + rest } : details
+  const tokensOf = (name: string) => counts.read(details[`${name}_tokens`]) ?? 0
+  const unexplained = (counts.read(total) ?? 0) - tokensOf('text') - tokensOf('audio') - tokensOf('image')
+  if (unexplained > 0) counts.markSuspect()
+  return unexplained > 0 ? { ...details, audio_tokens: tokensOf('audio') + unexplained } : details
 }
 
-/** Cached tokens of unstated kind are text, which saves least, and beyond the text audio. */
+/** Cached tokens without details count as text, whose discount is smallest, and those beyond the text as audio. */
 function withCached(details: unknown, counts: Counts): unknown {
   if (!isObject(details) || isObject(details['cached_tokens_details'])) return details
   const cached = counts.read(details['cached_tokens']) ?? 0
   if (cached === 0) return details
-  counts.doubt()
+  counts.markSuspect()
   const audio = cached - (counts.read(details['text_tokens']) ?? 0)
   return { ...details, cached_tokens_details: { audio_tokens: Math.max(0, audio) } }
 }
 
 /** Usage events do not name a model. */
 function usageOf(tokens: ReportedTokens, model: string | null, counts: Counts): Usage {
-  if (tokens.input === null || tokens.output === null) counts.doubt()
+  if (tokens.input === null || tokens.output === null) counts.markSuspect()
   return { ...NO_USAGE, parts: [partOf(null, tokens)], modelServed: model, suspect: counts.suspect }
 }
 
 export function statesTotals(usage: unknown): boolean {
-  const { input_tokens: read, output_tokens: written } = objectAt(usage)
+  const { input_tokens: read, output_tokens: written } = asObject(usage)
   const counts = new Counts()
   return counts.read(read) !== null && counts.read(written) !== null
 }
@@ -74,7 +74,7 @@ export function cutResponseUsage(
     audio_cache_read_tokens: sum(read.audio_input_tokens, read.audio_cache_read_tokens),
     image_cache_read_tokens: sum(read.image_input_tokens, read.image_cache_read_tokens),
     input_tokens: sum(read.output_tokens, within(tokensInBytes(cut.inputTextBytes))),
-    audio_input_tokens: sum(read.audio_output_tokens, within(heardTokens(cut.inputAudioMs))),
+    audio_input_tokens: sum(read.audio_output_tokens, within(inputAudioTokens(cut.inputAudioMs))),
     output_tokens: tokensInBytes(cut.outputTextBytes),
     audio_output_tokens: outputAudioTokens(cut.outputAudioMs),
   })
@@ -86,5 +86,5 @@ export function cutResponseUsage(
 /** `usage` of a `conversation.item.input_audio_transcription.completed`, rated like a transcription over HTTP. */
 export function transcriptionUsage(usage: unknown, model: string | null): Usage {
   const counts = new Counts()
-  return usageOf(readTranscription(objectAt(usage), counts), model, counts)
+  return usageOf(readTranscription(asObject(usage), counts), model, counts)
 }

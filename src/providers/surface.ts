@@ -18,7 +18,7 @@ export interface SurfaceSpec {
   readonly errors: ErrorSpec
   readonly readers: Readonly<Partial<Record<UsageReader, ReaderSpec>>>
   readonly tools: ToolRules
-  /** Conversation messages can define tools, which can name models. */
+  /** Whether conversation messages can define tools, which can name models. */
   readonly toolsInConversation: boolean
   /** By endpoint: the member whose items can add tools, and so models. */
   readonly itemMembers: Readonly<Record<string, string>>
@@ -58,7 +58,7 @@ export interface ReaderSpec {
   create: ((output: Delivered) => ReplyReader) | null
   /** The meter for replies that are neither JSON nor events. */
   other?(): Meter
-  /** Upstream states a stream's usage only if requested. */
+  /** Upstream states a stream's usage only if the request asks for it. */
   readonly usageOnRequest?: true
   readonly outputLimits?: readonly string[]
   /** A limit of 0 means no output. On other endpoints it is refused or means no limit. */
@@ -80,7 +80,7 @@ export interface ToolRules {
 }
 
 export interface RequestFees {
-  /** The request asks for a web search, of which Chat Completions makes one. */
+  /** Whether the request asks for web search. Chat Completions then makes one search. */
   readonly asksForSearch: boolean
   readonly searchSize: string | null
   /** Code execution is free together with web tools of February 2026 or later. */
@@ -92,8 +92,8 @@ interface SurfacePricing {
   readonly tiers: Readonly<Record<string, Tier>>
   /** Upstream's names of speeds, on surfaces that have them. There every tier except `batch` has standard rates. */
   readonly speeds: Readonly<Record<string, Tier>> | null
-  /** The upstream project has a default tier. */
+  /** Whether the upstream project has a default tier. */
   readonly hasProjectTier: boolean
-  /** Whether a second model of a response generates images, or samples like the first. */
+  /** Whether a second model in a reply's usage generates images. If not, it samples text like the first. */
   readonly otherModelsDraw: boolean
 }

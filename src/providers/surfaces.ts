@@ -1,5 +1,5 @@
 import type { WholeReply } from '../http/exchange.ts'
-import type { Target } from '../http/judge-head.ts'
+import type { Target } from '../http/validate-head.ts'
 import { hasHeader, type RawHeaders, valuesOf } from '../http/raw-headers.ts'
 import { ERRORS, type ErrorCode, type ErrorRow, type Refusal } from '../kernel/errors.ts'
 import type { Secret } from '../kernel/secret.ts'

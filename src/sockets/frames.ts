@@ -76,7 +76,7 @@ export class FrameReader {
   }
 
   #readFrame(bytes: Buffer, at: number, onPart: (part: FramePart) => void): number {
-    const neededBytes = this.#judge(bytes, at)
+    const neededBytes = this.#checkHeader(bytes, at)
     if (this.#violation !== null) return at
     if (bytes.length - at < neededBytes) {
       this.#partial = Buffer.from(bytes.subarray(at))
@@ -91,7 +91,7 @@ export class FrameReader {
   }
 
   /** How many bytes are needed before the frame can be read further. A violation is detected at its first byte. */
-  #judge(bytes: Buffer, from: number): number {
+  #checkHeader(bytes: Buffer, from: number): number {
     const available = bytes.length - from
     if (available < 2) return 2
     const first = bytes[from] ?? 0
@@ -174,17 +174,17 @@ export class FrameReader {
       ? unmasked(wire, headerBytes, wire.length, wire.readInt32LE(2))
       : wire.subarray(headerBytes)
     if (opcode === OPCODE.close) {
-      this.#judgeClose(payload)
+      this.#checkClose(payload)
       if (this.#violation !== null) return
       this.#isClosed = true
     }
     onPart({ kind: 'control', opcode, wire, payload, endsFrame: true, endsMessage: false })
   }
 
-  #judgeClose(payload: Buffer): void {
+  #checkClose(payload: Buffer): void {
     if (payload.length === 0) return
     const code = payload.readUInt16BE(0)
-    if (!isCloseCode(code)) this.#violate(1002, `${code} is no code to close with`)
+    if (!isCloseCode(code)) this.#violate(1002, `${code} is not a valid close code`)
     else if (!isUtf8(payload.subarray(2))) this.#violate(1007, 'the reason of a close frame is not UTF-8')
   }
 }

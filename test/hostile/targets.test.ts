@@ -9,7 +9,7 @@ import { assertRefused } from './attack.ts'
 const pair = await startPair()
 closeAfter(pair)
 
-/** One or two of each kind: test/http/judge-head.test.ts has all. */
+/** One or two of each kind: test/http/validate-head.test.ts has all. */
 const badTargets: Record<string, string[]> = {
   'dot segments': ['/v1/../admin/keys', '/v1/%2E%2e/keys', '/v1/x%2f..%2f..%2fkeys'],
   backslashes: ['/v1/x\\y', '/v1/%5C..%5Cadmin'],

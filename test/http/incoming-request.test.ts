@@ -71,7 +71,7 @@ function timedBody(data: () => boolean = () => true) {
   const pass = (ms: number) => {
     for (const untilMs = nowMs + ms; nowMs < untilMs; ) {
       nowMs += 1_000
-      request.checkTime(nowMs)
+      request.checkTimeouts(nowMs)
     }
   }
   return { request, broken, pass }

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict'
 import { Socket } from 'node:net'
-import { checkNodeSockets, lasting, readBuffer } from '../../src/http/node-sockets.ts'
+import { checkNodeSockets, stableCopy, readBuffer } from '../../src/http/node-sockets.ts'
 import { InstallationError } from '../../src/kernel/errors.ts'
 import { readSourceTree } from '../style/source-tree.ts'
 import { test } from '../support/suite.ts'
 
 test('memory that will be reused is copied, other memory is not', () => {
   const own = Buffer.from('own')
-  assert.equal(lasting(own), own)
+  assert.equal(stableCopy(own), own)
   readBuffer.write('read')
-  const read = lasting(readBuffer.subarray(0, 4))
+  const read = stableCopy(readBuffer.subarray(0, 4))
   readBuffer.write('over')
   assert.equal(String(read), 'read')
 })
@@ -37,6 +37,6 @@ test('only these files use Node internals, and only src/http uses the shared buf
     filesWith(/\bnode:_|\b_handle\b|\._writev?\b|setFlagsFromString|process\.binding|internalBinding/),
     ['src/http/node-sockets.ts', 'src/kernel/runtime.ts'],
   )
-  const outside = filesWith(/\b(?:readBuffer|lasting)\b/).filter((path) => !path.startsWith('src/http/'))
+  const outside = filesWith(/\b(?:readBuffer|stableCopy)\b/).filter((path) => !path.startsWith('src/http/'))
   assert.deepEqual(outside, [])
 })

@@ -169,8 +169,8 @@ test('a destroyed pool closes idle connections, cuts calls and refuses new ones'
   await arrived.promise
   const waiting = upstream.send({})
   upstream.pool.destroy()
-  assert.equal(describeEnd(await cut.ended), 'cut: UPSTREAM_LET_GO')
-  assert.equal(describeEnd(await waiting.ended), 'failed before sending: UPSTREAM_LET_GO')
-  assert.equal(describeEnd(await upstream.send({}).ended), 'failed before sending: UPSTREAM_LET_GO')
+  assert.equal(describeEnd(await cut.ended), 'cut: UPSTREAM_DESTROYED')
+  assert.equal(describeEnd(await waiting.ended), 'failed before sending: UPSTREAM_DESTROYED')
+  assert.equal(describeEnd(await upstream.send({}).ended), 'failed before sending: UPSTREAM_DESTROYED')
   await upstream.connections[0]?.closed
 })

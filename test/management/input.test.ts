@@ -10,7 +10,7 @@ import { deliveryListQuery, newWebhookFields, webhookEditFields } from '../../sr
 import { limits } from '../../src/kernel/limits.ts'
 import { formatUsd } from '../../src/kernel/money.ts'
 import { checkBody, checkQuery, parseQuery } from '../../src/management/read-request.ts'
-import { namesTwice } from '../../src/metering/json-tokens.ts'
+import { duplicateNames } from '../../src/metering/json-tokens.ts'
 import { anyCharacter } from '../support/any-character.ts'
 import { test } from '../support/suite.ts'
 
@@ -326,7 +326,7 @@ test('a duplicate name in an object is found in every spelling', () => {
     fc.oneof(fc.string({ unit: anyCharacter }), fc.constantFrom('a', 'A', '__proto__', 'a\0')),
     { minLength: 1 },
   )
-  const find = (text: string) => [...namesTwice(text)][0] ?? null
+  const find = (text: string) => [...duplicateNames(text)][0] ?? null
   const escaped = (name: string) =>
     `"${Array.from({ length: name.length }, (_, i) => `\\u${name.charCodeAt(i).toString(16).padStart(4, '0')}`).join('')}"`
   fc.assert(

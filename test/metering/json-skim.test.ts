@@ -3,7 +3,7 @@ import { isUtf8 } from 'node:buffer'
 import fc from 'fast-check'
 import {
   eachShape,
-  GLANCE,
+  SCALAR,
   listShape,
   objectShape,
   type Shape,
@@ -24,7 +24,7 @@ import { inPieces, mutate, mutations, pieceSizes } from './slices.ts'
 /** A shape as plain data, from which the test derives its expectations independently. */
 type Spec =
   | 'value'
-  | 'glance'
+  | 'scalar'
   | 'size'
   | { readonly [name: string]: Spec }
   | readonly [each: Spec]
@@ -32,10 +32,10 @@ type Spec =
 
 const SPEC: { readonly [name: string]: Spec } = {
   model: 'value',
-  stream: 'glance',
+  stream: 'scalar',
   max_tokens: 'value',
-  stream_options: { model: 'value', n: 'size', tools: { model: 'glance' } },
-  a: ['list', { model: ['list', 'size'], n: 'glance', tools: 'value' }],
+  stream_options: { model: 'value', n: 'size', tools: { model: 'scalar' } },
+  a: ['list', { model: ['list', 'size'], n: 'scalar', tools: 'value' }],
   tools: [{ model: 'value', n: { n: 'value' } }],
   n: ['value'],
   'kö😀': 'value',
@@ -43,7 +43,7 @@ const SPEC: { readonly [name: string]: Spec } = {
 
 function shapeOf(spec: Spec): Shape {
   if (spec === 'value') return VALUE
-  if (spec === 'glance') return GLANCE
+  if (spec === 'scalar') return SCALAR
   if (spec === 'size') return SIZE
   if (isList(spec)) return listShape(shapeOf(spec[1]))
   if (Array.isArray(spec)) return eachShape(shapeOf(spec[0] as Spec))
@@ -182,13 +182,13 @@ test('duplicate members are reported at every level, including within values', (
   assert.deepEqual(read('{"stream_options":{"tools":{"model":"a","model":"b"}}}').duplicates, ['model'])
   assert.deepEqual(read('{"tools":[{"n":{"n":1,"n":2}}]}').duplicates, ['n'])
   assert.deepEqual(read('{"a":{"model":1,"model":2}}').duplicates, [])
-  assert.deepEqual(read('{"model":[{"a":1,"a":{"b":1}}]}').twiceInside, ['a'])
-  assert.deepEqual(read('{"model":{"a":"\\",\\"a\\":","b":{"a":[]}}}').twiceInside, [])
+  assert.deepEqual(read('{"model":[{"a":1,"a":{"b":1}}]}').nestedDuplicates, ['a'])
+  assert.deepEqual(read('{"model":{"a":"\\",\\"a\\":","b":{"a":[]}}}').nestedDuplicates, [])
 })
 
 test('an escaped name is read as JSON.parse reads it', () => {
   const hidden = '{"max_tokens":[{"\\\\u006dodel":"a"},{"\\u006dodel":"b"}]}'
-  assert.deepEqual(read(hidden).twiceInside, ['model'])
+  assert.deepEqual(read(hidden).nestedDuplicates, ['model'])
 })
 
 for (const name of ['Model', 'ſtream', 'max_to\u212aens', 'model\\u0000', 'mod\\ud800el'])
@@ -213,7 +213,7 @@ test('an overlong or non-scalar value has its size as written', () => {
 })
 
 test('an overlong list keeps its beginning and everything after it', () => {
-  const shape = objectShape({ list: listShape(objectShape({ n: GLANCE })), model: VALUE })
+  const shape = objectShape({ list: listShape(objectShape({ n: SCALAR })), model: VALUE })
   const list = Array.from({ length: SKIM_LIMITS.listedMax + 5 }, (_, n) => `{"n":${n}}`)
   const { value, overflow } = read(`{"list":[${list.join()}],"model":"m"}`, shape)
   assert.equal((value['list'] as readonly unknown[]).length, SKIM_LIMITS.listedMax)
@@ -249,7 +249,7 @@ test('the work per byte has a constant bound, for any bytes', () => {
       ['input', 30_000],
       ['tools', 15_000],
     ] as const) {
-      const shape = objectShape({ tools: VALUE, input: eachShape(objectShape({ type: GLANCE })) })
+      const shape = objectShape({ tools: VALUE, input: eachShape(objectShape({ type: SCALAR })) })
       const body = Buffer.from(`{"${place}":[${part.repeat(Math.min(count, 400_000 / part.length))}0]}`)
       const skim = new JsonSkim(shape, () => {})
       for (let at = 0; at < body.length; at += 16_384) skim.write(body.subarray(at, at + 16_384))

@@ -30,14 +30,14 @@ function crossInPieces(bytes: Buffer, sizes: readonly number[], strict: boolean)
   for (let at = 0, turn = 0; at < bytes.length; turn++) {
     const memory = Buffer.from(bytes.subarray(at, at + (sizes[turn % sizes.length] ?? 1)))
     string.enterChunk()
-    const end = string.cross(memory, 0)
+    const end = string.read(memory, 0)
     if (end < 0) return end - at
     if (end < memory.length) return at + end
     at += memory.length
     memory.fill('"')
     other.open(false)
     other.enterChunk()
-    other.cross(Buffer.from('\\n another"'), 0)
+    other.read(Buffer.from('\\n another"'), 0)
   }
   return bytes.length
 }
@@ -85,7 +85,7 @@ for (const [name, inside] of [
       for (const strict of [false, true]) {
         string.open(strict)
         string.enterChunk()
-        assert.equal(string.cross(Buffer.from(`${text}"more`), 0), text.length, `from ${length} on`)
+        assert.equal(string.read(Buffer.from(`${text}"more`), 0), text.length, `from ${length} on`)
       }
     }
   })

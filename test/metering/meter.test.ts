@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { GLANCE } from '../../src/metering/json-shape.ts'
+import { SCALAR } from '../../src/metering/json-shape.ts'
 import {
   BodyMeter,
   NOTHING_SHOWN,
@@ -17,10 +17,10 @@ function failingAt(failing: 'read' | 'reading' | 'look'): ReplyReader {
   }
   return {
     layout: {
-      body: GLANCE,
+      body: SCALAR,
       get event() {
         if (failing === 'look') throw new Error('a fault of ours')
-        return GLANCE
+        return SCALAR
       },
     },
     stage: 'closing',

@@ -2,18 +2,18 @@ import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { floorDivide, roundHalfEven } from '../../src/kernel/money.ts'
 import { AMOUNT_DENOMINATOR, Totals } from '../../src/pricing/amounts.ts'
-import { MULTIPLIER_ONE, ONE } from '../../src/pricing/modifiers.ts'
+import { MULTIPLIER_ONE, FACTOR_ONE } from '../../src/pricing/modifiers.ts'
 import { test } from '../support/suite.ts'
 
 const amount = fc.oneof(fc.bigInt({ min: 0n, max: 10n ** 12n }), fc.bigInt({ min: 0n, max: 10n ** 30n }))
-const fraction = fc.oneof(fc.constant(ONE), fc.bigInt({ min: 0n, max: 2n * ONE }))
+const fraction = fc.oneof(fc.constant(FACTOR_ONE), fc.bigInt({ min: 0n, max: 2n * FACTOR_ONE }))
 const added = fc.record({
   amount,
   multiplier: fc.oneof(
     fc.constant(MULTIPLIER_ONE),
     fc.tuple(fraction, fraction).map(([place, region]) => place * region),
   ),
-  keep: fraction.map((keep) => (keep > ONE ? ONE : keep)),
+  keep: fraction.map((keep) => (keep > FACTOR_ONE ? FACTOR_ONE : keep)),
 })
 
 test('totals are exact sums, rounded or raised once, whatever the multipliers and discounts', () => {
@@ -30,11 +30,11 @@ test('totals are exact sums, rounded or raised once, whatever the multipliers an
       }
       assert.deepEqual(totals.rounded(), {
         listNanos: roundHalfEven({ numerator: list, denominator: AMOUNT_DENOMINATOR }),
-        costNanos: roundHalfEven({ numerator: cost, denominator: AMOUNT_DENOMINATOR * ONE }),
+        costNanos: roundHalfEven({ numerator: cost, denominator: AMOUNT_DENOMINATOR * FACTOR_ONE }),
       })
-      assert.deepEqual(totals.raised(), {
+      assert.deepEqual(totals.roundedUp(), {
         listNanos: -floorDivide(-list, AMOUNT_DENOMINATOR),
-        costNanos: -floorDivide(-cost, AMOUNT_DENOMINATOR * ONE),
+        costNanos: -floorDivide(-cost, AMOUNT_DENOMINATOR * FACTOR_ONE),
       })
     }),
   )

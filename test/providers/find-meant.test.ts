@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { allEndpoints, findEndpoint, findMeant } from '../../src/providers/find-endpoint.ts'
+import { allEndpoints, findEndpoint, findLenientMatch } from '../../src/providers/find-endpoint.ts'
 import { spellingsOf } from '../support/spellings.ts'
 import { test } from '../support/suite.ts'
 import { words } from '../support/words.ts'
@@ -22,7 +22,7 @@ for (const path of words(`
 `)) {
   test(`${path} may mean ${CHAT}`, () => {
     assert.equal(findEndpoint('chat', 'POST', path), null)
-    assert.equal(findMeant('POST', path)?.template, CHAT)
+    assert.equal(findLenientMatch('POST', path)?.template, CHAT)
   })
 }
 
@@ -34,10 +34,10 @@ test('a parameter may have any value beside other spellings of literal segments'
     /v1/environments/%ff/work/poll%2f /v1/environments/%/work/poll/ /v1/environments/:e/work/poll/
     /v1/environments/v1/work/poll/ /environments/e/work/poll
   `)) {
-    for (const method of ['GET', 'HEAD']) assert.equal(findMeant(method, path)?.template, poll, path)
-    assert.equal(findMeant('POST', path), null, path)
+    for (const method of ['GET', 'HEAD']) assert.equal(findLenientMatch(method, path)?.template, poll, path)
+    assert.equal(findLenientMatch('POST', path), null, path)
   }
-  assert.equal(findMeant('POST', '/v1/threads/RUNS/runs/')?.template, '/v1/threads/{thread_id}/runs')
+  assert.equal(findLenientMatch('POST', '/v1/threads/RUNS/runs/')?.template, '/v1/threads/{thread_id}/runs')
 })
 
 test('every spelling of every paid endpoint is recognised, on both surfaces', () => {
@@ -45,7 +45,7 @@ test('every spelling of every paid endpoint is recognised, on both surfaces', ()
   assert.ok(paid.length > 70)
   for (const { method, template } of paid) {
     for (const path of spellingsOf(template.replaceAll(/\{\w+\}/g, 'x1'))) {
-      assert.notEqual(findMeant(method, path), null, `${method} ${path}`)
+      assert.notEqual(findLenientMatch(method, path), null, `${method} ${path}`)
     }
   }
 })

@@ -39,7 +39,7 @@ const elsewhere: typeof plain = [
   ['a continued response', RESPONSES, { model: 'a', previous_response_id: 'r' }],
   ['an image', MESSAGES, content({ type: 'image', source: { type: 'base64', data: 'x' } })],
 ]
-const exotic: typeof plain = [
+const multiPass: typeof plain = [
   ['an item with a search', RESPONSES, items({ type: 'additional_tools', tools: [{ type: 'web_search' }] })],
   [
     'an item with a namespace behind others',
@@ -97,7 +97,7 @@ const unknown: typeof plain = [
   ['an SVG in a form', EDITS, form({ model: 'a', output_format: 'svg' })],
   ['an incomplete body', MESSAGES, '{"model":"a"'],
 ]
-for (const [boundClass, requests] of Object.entries({ plain, elsewhere, exotic, unknown })) {
+for (const [boundClass, requests] of Object.entries({ plain, elsewhere, multiPass, unknown })) {
   for (const [what, path, body] of requests)
     test(`${what}: ${boundClass}`, async () => {
       assert.equal((await limitsOf(path, body)).boundClass, boundClass)
@@ -134,7 +134,7 @@ const compactions: readonly [what: string, path: string, body: object, compacts:
 for (const [what, path, body, compacts] of compactions) {
   test(`compaction, ${what}: ${compacts}`, async () => {
     const limits = await limitsOf(path, { model: 'a', ...body })
-    assert.deepEqual([limits.compacts, limits.boundClass === 'exotic'], [compacts, compacts])
+    assert.deepEqual([limits.compacts, limits.boundClass === 'multiPass'], [compacts, compacts])
   })
 }
 

@@ -41,7 +41,7 @@ const BURSTS = [
   [
     'messages of a metered socket',
     { opcode: 1, payload: '1' },
-    { judge: passes, start() {}, paused() {}, running: 0, upstreamBegins: false },
+    { check: passes, start() {}, paused() {}, running: 0, upstreamBegins: false },
   ],
 ] as const
 

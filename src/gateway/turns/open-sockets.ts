@@ -14,7 +14,7 @@ interface OpenSocket {
   drain(): void
   restart(): number
   revoked(): void
-  checkTime(nowMs: number): void
+  checkTimeouts(nowMs: number): void
 }
 
 interface Owner {
@@ -68,7 +68,7 @@ export class OpenSockets {
     const nowMs = this.#clock.monotonicMs()
     const byKey = new Map<string, { readonly owner: Owner; readonly sessions: OpenSocket[] }>()
     for (const [session, owner] of this.#sessions) {
-      session.checkTime(nowMs)
+      session.checkTimeouts(nowMs)
       const key = byKey.get(owner.keyId) ?? { owner, sessions: [] }
       key.sessions.push(session)
       byKey.set(owner.keyId, key)

@@ -55,7 +55,7 @@ export class ResponsesProtocol implements SocketProtocol {
     if (message.kind === 'other') return { kind: 'pass', check: null }
     if (message.kind === 'unreadable')
       return this.#refused(refuse('bad_request', facts.ambiguity?.detail ?? ''))
-    if (message.kind === 'odd')
+    if (message.kind === 'invalid')
       return this.#refused(refuse('bad_request', message.detail, { param: message.param }))
     const steered = message.kind === 'steer' ? (this.#begun.get(message.responseId ?? '') ?? null) : null
     const planned = steered === null ? this.#plan(facts, payload) : this.#planSteer(steered, facts, payload)

@@ -1,4 +1,4 @@
-import type { Target } from '../../http/judge-head.ts'
+import type { Target } from '../../http/validate-head.ts'
 import { hasHeader } from '../../http/raw-headers.ts'
 import { type Refusal, redactRefusal, refuse } from '../../kernel/errors.ts'
 import type { Surface } from '../../kernel/vocabulary.ts'

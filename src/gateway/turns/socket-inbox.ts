@@ -19,8 +19,8 @@ interface Session extends MeteredSocket {
   resumeReading(): void
 }
 
-interface Judge {
-  judge(message: Message): Verdict | Promise<Verdict>
+interface MessageChecker {
+  check(message: Message): Verdict | Promise<Verdict>
 }
 
 interface Waiting {
@@ -32,7 +32,7 @@ interface Waiting {
 /** The messages of a client, checked in order before they go upstream. */
 export class SocketInbox {
   readonly #session: Session
-  readonly #turns: Judge
+  readonly #turns: MessageChecker
   readonly #reader = new MessageReader(limits.socketMessageBytesMax)
   /** The raw bytes of the message that is arriving in parts. */
   #wires = new ChunkList()
@@ -45,7 +45,7 @@ export class SocketInbox {
   #isStopped = false
   #isHeld = false
 
-  constructor(session: Session, turns: Judge, memory: ReservedBytes) {
+  constructor(session: Session, turns: MessageChecker, memory: ReservedBytes) {
     this.#session = session
     this.#memory = memory
     this.#turns = turns
@@ -112,7 +112,7 @@ export class SocketInbox {
   /** Checks the waiting messages in order. It is synchronous if every verdict is. */
   #work(): void {
     for (let next = this.#waiting[0]; next !== undefined && !this.#isHeld; next = this.#waiting[0]) {
-      const verdict = this.#turns.judge(next.message)
+      const verdict = this.#turns.check(next.message)
       if (verdict instanceof Promise) {
         this.#waitFor(verdict, next)
         return

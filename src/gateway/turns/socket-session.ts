@@ -146,12 +146,12 @@ export class SocketSession implements MeteredSocket {
     this.#closeIfIdle()
   }
 
-  checkTime(nowMs: number): void {
+  checkTimeouts(nowMs: number): void {
     // A client that reads only a little at a time counts as not reading: upstream cannot be observed while data waits.
     if (this.#client.bytesWaiting === 0 || this.#hasDrained) this.#lastReadMs = nowMs
     this.#hasDrained = false
     if (nowMs - this.#lastReadMs >= limits.replyStallTimeoutMs) this.#client.destroy()
-    this.#turns?.checkTime(nowMs)
+    this.#turns?.checkTimeouts(nowMs)
     this.#closeIfIdle()
     // While the client does not read, the end of the last turn would go unnoticed.
     if (this.#isRevoked && this.#isClientFull) this.close(CLOSE.policy, REVOKED)

@@ -89,7 +89,7 @@ export class SocketTurns {
   }
 
   /** Decides whether a client message may go upstream. Call it for one message at a time. */
-  judge(message: Message): Verdict | Promise<Verdict> {
+  check(message: Message): Verdict | Promise<Verdict> {
     if (message.kind !== 'message') return this.#decide(this.#protocol.unreadable(message.why), NO_BYTES)
     const { payload } = message
     const intent = this.#protocol.readClient(payload)
@@ -123,7 +123,7 @@ export class SocketTurns {
   }
 
   /** Ends turns that an error, or the next response of the lane, probably ended, once they get no event for a while. */
-  checkTime(nowMs: number): void {
+  checkTimeouts(nowMs: number): void {
     for (const open of [...this.#open]) {
       const { failed, hasBegun, lane } = open
       if (failed === null || nowMs - failed.atMs < SILENT_TURN_MS) continue

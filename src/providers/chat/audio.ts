@@ -3,7 +3,7 @@ import type { Quantities } from '../../kernel/usage.ts'
 import {
   type AudioSeen,
   type Metered,
-  NOTHING_HEARD,
+  NO_AUDIO,
   nothingDelivered,
   SilentMeter,
 } from '../../metering/meter.ts'
@@ -18,8 +18,8 @@ export const PCM_BYTES_PER_MS = 48
  * gpt-4o-transcribe, "$0.006", is 600 tokens at $6 per million plus about 200 of text at $10; gpt-4o-mini-tts,
  * "$0.015", is 1,250 at $12; and 268 s of speech were billed as 5,392 tokens, 20.1 per second.
  */
-const HEARD_MS_PER_TOKEN = 100
-const SPOKEN_MS_PER_TOKEN = 50
+const INPUT_MS_PER_TOKEN = 100
+const OUTPUT_MS_PER_TOKEN = 50
 
 /** The assumed bit rate of an upload of unknown format: that of a voice note, 16 kbit/s. Speech rarely uses less. */
 const UNKNOWN_UPLOAD_BYTES_PER_MS = 2
@@ -47,7 +47,7 @@ function bytesPerMsMost({
 }
 
 /** Bit rates of speech that does not state one, by format: the low end of what is usual for voice. */
-const SPOKEN_BYTES_PER_MS: ReadonlyMap<string, number> = new Map([
+const SPEECH_BYTES_PER_MS: ReadonlyMap<string, number> = new Map([
   ['mp3', 16],
   ['opus', 4],
   ['aac', 8],
@@ -56,16 +56,16 @@ const SPOKEN_BYTES_PER_MS: ReadonlyMap<string, number> = new Map([
   ['pcm', PCM_BYTES_PER_MS],
 ])
 
-export function heardTokens(milliseconds: number): number {
-  return Math.ceil(milliseconds / HEARD_MS_PER_TOKEN)
+export function inputAudioTokens(milliseconds: number): number {
+  return Math.ceil(milliseconds / INPUT_MS_PER_TOKEN)
 }
 
 export function outputAudioTokens(milliseconds: number): number {
-  return Math.ceil(milliseconds / SPOKEN_MS_PER_TOKEN)
+  return Math.ceil(milliseconds / OUTPUT_MS_PER_TOKEN)
 }
 
 /** The tokens of generated speech. `audio` is null for a stream of events, whose base64 has 4 bytes for 3 of audio. */
-export async function countSpoken(
+export async function countOutputAudio(
   audio: AudioSeen | null,
   bytesOut: number,
   format: string | null,
@@ -74,7 +74,7 @@ export async function countSpoken(
   const isEncoded = audio !== null && format !== 'pcm'
   const bitrate = isEncoded ? (await readAudio(audio.head, bytes))?.bitrate : undefined
   const bytesPerMs =
-    bitrate === undefined ? (SPOKEN_BYTES_PER_MS.get(format ?? 'mp3') ?? 16) : bitrate / 8_000
+    bitrate === undefined ? (SPEECH_BYTES_PER_MS.get(format ?? 'mp3') ?? 16) : bitrate / 8_000
   return { audio_output_tokens: outputAudioTokens(bytes / bytesPerMs) }
 }
 
@@ -118,8 +118,8 @@ export function fileIn(contentType: string | undefined, pieces: readonly Buffer[
   return files.map((file) => Buffer.concat(file)).sort((a, b) => b.length - a.length)[0] ?? null
 }
 
-/** The length that the reply states, else the file's, and at least up to the last timestamp. */
-export async function countHeard(
+/** Uses the length that the reply states, else the file's length, but at least the last timestamp of subtitles. */
+export async function countInputAudio(
   audio: AudioSeen | undefined,
   model: string | null,
   { file, bodyBytes }: { readonly file: Buffer | null; readonly bodyBytes: number },
@@ -127,28 +127,28 @@ export async function countHeard(
 ): Promise<Quantities> {
   const stated = audio?.milliseconds ?? null
   if (stated !== null) return countInputAudioMs(model, stated, null)
-  const ms = Math.max(await uploadMs(file, bodyBytes), audio?.leastMilliseconds ?? 0)
+  const ms = Math.max(await uploadMs(file, bodyBytes), audio?.minimumMilliseconds ?? 0)
   return countInputAudioMs(model, ms, tokensMax)
 }
 
 /** The billed quantity for input audio of this duration, in the unit that the model is priced in. */
 function countInputAudioMs(model: string | null, ms: number, tokensMax: number | null): Quantities {
   // Whole seconds, as upstream counts: 8.47 s is 9.
-  if (isSoldByDuration(model)) return { audio_input_milliseconds: Math.ceil(ms / 1_000) * 1_000 }
-  const tokens = heardTokens(ms)
+  if (isPricedByDuration(model)) return { audio_input_milliseconds: Math.ceil(ms / 1_000) * 1_000 }
+  const tokens = inputAudioTokens(ms)
   return { audio_input_tokens: Math.min(tokens, tokensMax ?? tokens) }
 }
 
-const SOLD_BY_DURATION =
+const PRICED_BY_DURATION =
   /^(?:whisper-\d+|gpt-transcribe|gpt-live-transcribe|gpt-realtime-whisper|gpt-realtime-translate)$/
 
 /** Models priced per hour, not per token. */
-export function isSoldByDuration(model: string | null): boolean {
-  return model !== null && SOLD_BY_DURATION.test(model)
+export function isPricedByDuration(model: string | null): boolean {
+  return model !== null && PRICED_BY_DURATION.test(model)
 }
 
 /** Speech models priced per input character, which no reply states. */
-const SOLD_BY_CHARACTER = /^tts-1(?:-hd)?(?:-\d{4})?$/
+const PRICED_BY_CHARACTER = /^tts-1(?:-hd)?(?:-\d{4})?$/
 
 export interface SpeechRequest {
   /** The number of code points, which differs from the number of UTF-16 units. */
@@ -164,8 +164,8 @@ export function speechRequest({
   return { characters: [...input].length, format: typeof format === 'string' ? format : null }
 }
 
-export function soldByCharacter(model: string | null, speech: SpeechRequest | null): SpeechRequest | null {
-  return model !== null && SOLD_BY_CHARACTER.test(model) ? speech : null
+export function pricedByCharacter(model: string | null, speech: SpeechRequest | null): SpeechRequest | null {
+  return model !== null && PRICED_BY_CHARACTER.test(model) ? speech : null
 }
 
 /** How many of the first bytes are stored to read the bit rate. */
@@ -182,15 +182,15 @@ export class SpeechMeter extends SilentMeter {
   }
 
   override end(whole: boolean): Metered {
-    const audio = { ...NOTHING_HEARD, bytes: this.#bytes, head: Buffer.concat(this.#head) }
+    const audio = { ...NO_AUDIO, bytes: this.#bytes, head: Buffer.concat(this.#head) }
     return { ...super.end(whole), audio }
   }
 }
 
 /** The timing line of SRT and WebVTT. */
 const TIME_STAMPS = /^\s*(?:\d+:)?\d\d:\d\d[.,]\d{3}\s+-->\s+(?:(\d+):)?(\d\d):(\d\d)[.,](\d{3})/
-/** Other subtitle lines that are not spoken text. */
-const UNSPOKEN = /^\s*(?:\d+|WEBVTT.*)?\s*$/
+/** Subtitle lines without spoken text. */
+const NOT_SPOKEN = /^\s*(?:\d+|WEBVTT.*)?\s*$/
 /** The longest line that may be a timing line. A longer line is counted as text before its end. */
 const LINE_CHARS_MAX = 1_024
 
@@ -214,7 +214,7 @@ export class TranscriptMeter extends SilentMeter {
 
   override end(whole: boolean): Metered {
     this.#read(this.#line)
-    const audio = { ...NOTHING_HEARD, leastMilliseconds: this.#lastMs }
+    const audio = { ...NO_AUDIO, minimumMilliseconds: this.#lastMs }
     return { ...super.end(whole), output: this.#output, audio }
   }
 
@@ -223,6 +223,6 @@ export class TranscriptMeter extends SilentMeter {
     if (stamps !== undefined) {
       const ms = ((Number(hours) * 60 + Number(minutes)) * 60 + Number(seconds)) * 1_000 + Number(fraction)
       this.#lastMs = Math.max(this.#lastMs, ms)
-    } else if (!UNSPOKEN.test(line)) this.#output.text += Buffer.byteLength(line) + 1
+    } else if (!NOT_SPOKEN.test(line)) this.#output.text += Buffer.byteLength(line) + 1
   }
 }

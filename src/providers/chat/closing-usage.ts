@@ -1,6 +1,6 @@
 import type { UsagePart } from '../../kernel/usage.ts'
 import {
-  glances,
+  scalars,
   isObject,
   type JsonObject,
   objectShape,
@@ -11,14 +11,14 @@ import {
 import {
   type AudioSeen,
   type Delivered,
-  NOTHING_HEARD,
+  NO_AUDIO,
   NOTHING_SHOWN,
   type Reading,
   type ReplyLayout,
   type ReplyReader,
   type Stage,
 } from '../../metering/meter.ts'
-import { bytesWritten, type Counts, nameAt, objectAt, quantitiesOf } from '../reading.ts'
+import { bytesWritten, type Counts, asName, asObject, quantitiesOf } from '../reading.ts'
 import { readImageTokens, svgParts } from './images.ts'
 import { partOf, ReplyFacts, type ReportedTokens, readTokens, type TokenSide } from './tokens.ts'
 
@@ -70,7 +70,7 @@ export function readTranscription(usage: JsonObject, counts: Counts): ReportedTo
 }
 
 const MEMBERS = objectShape({
-  ...glances('type code model duration'),
+  ...scalars('type code model duration'),
   ...{ text: SIZE, delta: SIZE },
   ...{ usage: VALUE, svg_usage: VALUE, error: VALUE },
 })
@@ -100,8 +100,8 @@ export class ClosingUsageReader implements ReplyReader {
   readDone(): void {}
 
   readEvent(document: ReplyDocument, name: string): void {
-    const event = objectAt(document.value)
-    const type = nameAt(event['type']) ?? name
+    const event = asObject(document.value)
+    const type = asName(event['type']) ?? name
     this.#facts.readError(type === 'error' && !isObject(event['error']) ? { error: event } : event)
     if (this.#kind.closingEvents.includes(type)) {
       this.#readUsage(event, document)
@@ -111,7 +111,7 @@ export class ClosingUsageReader implements ReplyReader {
   }
 
   readBody(document: ReplyDocument): void {
-    const body = objectAt(document.value)
+    const body = asObject(document.value)
     this.#facts.readHead({ model: body['model'] })
     this.#facts.readError(body)
     this.#audio = audioOf(body['duration'])
@@ -137,13 +137,13 @@ export class ClosingUsageReader implements ReplyReader {
     const { usage } = object
     const { counts } = this.#facts
     if (usage === null || usage === undefined) return
-    if (!isObject(usage) || document.repeatsNames()) counts.doubt()
+    if (!isObject(usage) || document.repeatsNames()) counts.markSuspect()
     if (!isObject(usage)) return
     if (usage['type'] === 'duration') this.#audio = audioOf(usage['seconds']) ?? this.#audio
     const result = this.#kind.readUsage(usage, counts)
     if (this.#results.length < (this.#kind.closesEachResult ? RESULTS_MAX : 1)) this.#results.push(result)
     else {
-      counts.doubt()
+      counts.markSuspect()
       const last = this.#results.pop() ?? result
       this.#results.push(unitsIn(result) > unitsIn(last) ? result : last)
     }
@@ -160,5 +160,5 @@ function unitsIn({ input, output }: ReportedTokens): number {
 function audioOf(stated: unknown): AudioSeen | null {
   const seconds = typeof stated === 'string' && stated !== '' ? Number(stated) : stated
   if (typeof seconds !== 'number' || !(seconds >= 0 && seconds <= SECONDS_MAX)) return null
-  return { ...NOTHING_HEARD, milliseconds: Math.round(seconds * 1_000) }
+  return { ...NO_AUDIO, milliseconds: Math.round(seconds * 1_000) }
 }

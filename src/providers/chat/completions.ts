@@ -1,5 +1,5 @@
 import {
-  glances,
+  scalars,
   type JsonObject,
   listShape,
   objectShape,
@@ -15,7 +15,7 @@ import {
   type ReplyReader,
   type Stage,
 } from '../../metering/meter.ts'
-import { bytesWritten, listAt, nameAt, objectAt } from '../reading.ts'
+import { bytesWritten, asList, asName, asObject } from '../reading.ts'
 import { ReplyFacts } from './tokens.ts'
 
 const CALL = objectShape({ arguments: SIZE, input: SIZE })
@@ -27,8 +27,8 @@ const MESSAGE = objectShape({
   function_call: CALL,
   tool_calls: listShape(objectShape({ function: CALL, custom: CALL })),
 })
-const CHOICE = { ...glances('index finish_reason'), text: SIZE }
-const COMPLETION = { ...glances('id model service_tier'), usage: VALUE, error: VALUE }
+const CHOICE = { ...scalars('index finish_reason'), text: SIZE }
+const COMPLETION = { ...scalars('id model service_tier'), usage: VALUE, error: VALUE }
 
 const LAYOUT: ReplyLayout = {
   body: objectShape({ ...COMPLETION, choices: listShape(objectShape({ ...CHOICE, message: MESSAGE })) }),
@@ -61,13 +61,13 @@ export class ChatReader implements ReplyReader {
   }
 
   readEvent(document: ReplyDocument): void {
-    const chunk = objectAt(document.value)
-    const choices = listAt(chunk['choices'])
+    const chunk = asObject(document.value)
+    const choices = asList(chunk['choices'])
     this.#facts.readHead(chunk)
     this.#facts.readError(chunk)
     for (const value of choices) {
-      const choice = objectAt(value)
-      this.#countText(choice, objectAt(choice['delta']))
+      const choice = asObject(value)
+      this.#countText(choice, asObject(choice['delta']))
       this.#followChoice(choice)
     }
     // Chunks have usage only if requested, and it is null before the last chunk.
@@ -79,12 +79,12 @@ export class ChatReader implements ReplyReader {
   }
 
   readBody(document: ReplyDocument): void {
-    const completion = objectAt(document.value)
+    const completion = asObject(document.value)
     this.#facts.readHead(completion)
     this.#facts.readError(completion)
-    for (const value of listAt(completion['choices'])) {
-      const choice = objectAt(value)
-      this.#countText(choice, objectAt(choice['message']))
+    for (const value of asList(completion['choices'])) {
+      const choice = asObject(value)
+      this.#countText(choice, asObject(choice['message']))
       this.#followChoice(choice)
     }
     this.#facts.readUsage(completion, document)
@@ -102,20 +102,20 @@ export class ChatReader implements ReplyReader {
       bytesWritten(message['content']) +
       bytesWritten(choice['text']) +
       bytesWritten(message['refusal']) +
-      bytesWritten(objectAt(message['audio'])['transcript'])
+      bytesWritten(asObject(message['audio'])['transcript'])
     output.thinking += bytesWritten(message['reasoning_content'])
-    output.tool += bytesWritten(objectAt(message['function_call'])['arguments'])
-    for (const value of listAt(message['tool_calls'])) {
-      const call = objectAt(value)
+    output.tool += bytesWritten(asObject(message['function_call'])['arguments'])
+    for (const value of asList(message['tool_calls'])) {
+      const call = asObject(value)
       output.tool +=
-        bytesWritten(objectAt(call['function'])['arguments']) +
-        bytesWritten(objectAt(call['custom'])['input'])
+        bytesWritten(asObject(call['function'])['arguments']) +
+        bytesWritten(asObject(call['custom'])['input'])
     }
   }
 
   #followChoice(choice: JsonObject): void {
     const index = indexOf(choice)
-    const finishReason = nameAt(choice['finish_reason'])
+    const finishReason = asName(choice['finish_reason'])
     if (finishReason !== null) {
       this.#openChoices.delete(index)
       if (this.#finishedChoices.size < CHOICES_MAX) this.#finishedChoices.add(index)

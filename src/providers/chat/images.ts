@@ -1,7 +1,7 @@
 import type { UsagePart } from '../../kernel/usage.ts'
 import { isObject, type JsonObject } from '../../metering/json-shape.ts'
 import type { RequestFacts } from '../../metering/request-facts.ts'
-import { type Counts, listAt, nameAt, objectAt, quantitiesOf } from '../reading.ts'
+import { type Counts, asList, asName, asObject, quantitiesOf } from '../reading.ts'
 import { partOf, type ReportedTokens, readTokens } from './tokens.ts'
 
 /** Placeholder for an image tool's model that the reply does not name: the requested one, else the default. */
@@ -43,7 +43,7 @@ function wordOf({ body, tools }: RequestFacts, name: 'size' | 'quality'): string
 /** The usage of the model that wrote a vector image, which is not the model that renders it. */
 export function svgParts(value: unknown, counts: Counts): UsagePart[] {
   if (!isObject(value)) return []
-  return [partOf(nameAt(value['model']) ?? IMAGE_TOOL_MODEL, readTokens(value, counts))]
+  return [partOf(asName(value['model']) ?? IMAGE_TOOL_MODEL, readTokens(value, counts))]
 }
 
 /** Tokens of an image model. Output without details counts as images. */
@@ -53,28 +53,28 @@ export function readImageTokens(usage: JsonObject, counts: Counts): ReportedToke
 
 /** The usage of image tools, in addition to the model's own: from `tool_usage`, else from the images. */
 export function imageToolParts(response: JsonObject, counts: Counts): UsagePart[] {
-  const usage = objectAt(response['tool_usage'])['image_gen']
+  const usage = asObject(response['tool_usage'])['image_gen']
   const tool = imageTool(response)
   const tokens = isObject(usage) ? readImageTokens(usage, counts) : drawnTokens(response, tool, counts)
-  const part = partOf(nameAt(tool['model']) ?? IMAGE_TOOL_MODEL, tokens)
+  const part = partOf(asName(tool['model']) ?? IMAGE_TOOL_MODEL, tokens)
   return Object.keys(part.quantities).length > 0 ? [part] : []
 }
 
 /** The response repeats the request's tools, including a model that the request named. */
 function imageTool(response: JsonObject): JsonObject {
-  return objectAt(listAt(response['tools']).find((value) => objectAt(value)['type'] === 'image_generation'))
+  return asObject(asList(response['tools']).find((value) => asObject(value)['type'] === 'image_generation'))
 }
 
 /** Tokens of images without stated usage, by size and quality. A vector image states its own. */
 function drawnTokens(response: JsonObject, tool: JsonObject, counts: Counts): ReportedTokens {
   let total = 0
-  for (const value of listAt(response['output'])) {
-    const item = objectAt(value)
+  for (const value of asList(response['output'])) {
+    const item = asObject(value)
     const isDrawn = item['type'] === 'image_generation_call' && item['status'] !== 'failed'
     if (!isDrawn || isObject(item['svg_usage'])) continue
-    const wordOf = (name: string) => nameAt(item[name]) ?? nameAt(tool[name]) ?? ''
+    const wordOf = (name: string) => asName(item[name]) ?? asName(tool[name]) ?? ''
     total += tokensOfImage(wordOf('quality'), wordOf('size'))
   }
-  if (total > 0) counts.doubt()
+  if (total > 0) counts.markSuspect()
   return { input: null, output: { total, quantities: quantitiesOf({ image_output_tokens: total }) } }
 }

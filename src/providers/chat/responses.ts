@@ -1,6 +1,6 @@
 import type { Quantities, UsagePart } from '../../kernel/usage.ts'
 import {
-  glances,
+  scalars,
   isObject,
   type JsonObject,
   listShape,
@@ -22,19 +22,19 @@ import {
   addToolCalls,
   bytesWritten,
   type Counts,
-  indexAt,
-  listAt,
-  nameAt,
-  objectAt,
+  asIndex,
+  asList,
+  asName,
+  asObject,
   quantitiesOf,
 } from '../reading.ts'
 import { imageToolParts, svgParts } from './images.ts'
 import { errorNameOf, partOf, ReplyFacts } from './tokens.ts'
 
 const ITEM = {
-  ...glances('id type status size quality container_id'),
-  environment: objectShape(glances('container_id')),
-  action: objectShape(glances('type')),
+  ...scalars('id type status size quality container_id'),
+  environment: objectShape(scalars('container_id')),
+  action: objectShape(scalars('type')),
   svg_usage: VALUE,
 }
 const ITEM_TEXTS = {
@@ -45,15 +45,15 @@ const ITEM_TEXTS = {
   code: SIZE,
 }
 const RESPONSE = {
-  ...glances('id model service_tier status'),
-  tools: listShape(objectShape(glances('type model size quality'))),
+  ...scalars('id model service_tier status'),
+  tools: listShape(objectShape(scalars('type model size quality'))),
   usage: VALUE,
   tool_usage: VALUE,
   error: VALUE,
 }
 
 export const RESPONSE_EVENT = objectShape({
-  ...glances('type code output_index stream_id status'),
+  ...scalars('type code output_index stream_id status'),
   response: objectShape({ ...RESPONSE, output: listShape(objectShape(ITEM)) }),
   item: objectShape(ITEM),
   delta: SIZE,
@@ -112,8 +112,8 @@ export class ResponsesReader implements ReplyReader {
   readDone(): void {}
 
   readEvent(document: ReplyDocument, name: string): void {
-    const event = objectAt(document.value)
-    const type = nameAt(event['type']) ?? name
+    const event = asObject(document.value)
+    const type = asName(event['type']) ?? name
     const kind = DELTAS.get(type)
     if (kind !== undefined) {
       this.#output[kind] += bytesWritten(event['delta'])
@@ -121,14 +121,14 @@ export class ResponsesReader implements ReplyReader {
     }
     switch (type) {
       case 'response.output_item.added':
-        if (this.#openItems.size < OPEN_ITEMS_MAX) this.#openItems.add(indexAt(event['output_index']))
-        this.#tools.noteContainer(objectAt(event['item']), this.#facts.counts)
+        if (this.#openItems.size < OPEN_ITEMS_MAX) this.#openItems.add(asIndex(event['output_index']))
+        this.#tools.noteContainer(asObject(event['item']), this.#facts.counts)
         this.stage = 'content'
-        this.#noteItem(nameAt(objectAt(event['item'])['type']) ?? '')
+        this.#noteItem(asName(asObject(event['item'])['type']) ?? '')
         break
       case 'response.output_item.done':
-        this.#tools.read(objectAt(event['item']), this.#facts.counts)
-        this.#openItems.delete(indexAt(event['output_index']))
+        this.#tools.read(asObject(event['item']), this.#facts.counts)
+        this.#openItems.delete(asIndex(event['output_index']))
         if (this.#openItems.size === 0) this.stage = 'closing'
         break
       case 'response.completed':
@@ -136,7 +136,7 @@ export class ResponsesReader implements ReplyReader {
       case 'response.failed':
       case 'response.cancelled':
       case 'response.done':
-        this.#readResponse(objectAt(event['response']), document)
+        this.#readResponse(asObject(event['response']), document)
         this.stage = 'over'
         break
       case 'error':
@@ -148,9 +148,9 @@ export class ResponsesReader implements ReplyReader {
   }
 
   readBody(document: ReplyDocument): void {
-    const response = objectAt(document.value)
+    const response = asObject(document.value)
     this.#readResponse(response, document)
-    for (const item of listAt(response['output'])) this.#countItemText(objectAt(item))
+    for (const item of asList(response['output'])) this.#countItemText(asObject(item))
     this.stage = 'over'
   }
 
@@ -175,27 +175,27 @@ export class ResponsesReader implements ReplyReader {
     const { counts } = this.#facts
     const { output } = response
     this.#facts.readHead(response)
-    this.#status = nameAt(response['status'])
+    this.#status = asName(response['status'])
     this.#facts.readError(response)
     this.#facts.readUsage(response, document)
     // Fees are counted from the items, so an overflow may have lost some.
-    if (document.overflow) counts.doubt()
+    if (document.overflow) counts.markSuspect()
     // In production `output` is empty here, whatever was done.
     if (Array.isArray(output) && output.length > 0) {
       this.#tools = new SeenTools()
-      for (const item of output) this.#tools.read(objectAt(item), counts)
+      for (const item of output) this.#tools.read(asObject(item), counts)
     }
-    const toolUsage = objectAt(response['tool_usage'])
-    this.#webSearches = counts.read(objectAt(toolUsage['web_search'])['num_requests'])
+    const toolUsage = asObject(response['tool_usage'])
+    this.#webSearches = counts.read(asObject(toolUsage['web_search'])['num_requests'])
     this.#imageParts = imageToolParts(response, counts)
   }
 
   #countItemText(item: JsonObject): void {
     const output = this.#output
     const kind = item['type'] === 'reasoning' ? 'thinking' : 'text'
-    for (const part of listAt(item['content']))
-      output[kind] += bytesWritten(objectAt(part)['text']) + bytesWritten(objectAt(part)['refusal'])
-    for (const part of listAt(item['summary'])) output.thinking += bytesWritten(objectAt(part)['text'])
+    for (const part of asList(item['content']))
+      output[kind] += bytesWritten(asObject(part)['text']) + bytesWritten(asObject(part)['refusal'])
+    for (const part of asList(item['summary'])) output.thinking += bytesWritten(asObject(part)['text'])
     for (const name of ['arguments', 'input', 'code']) output.tool += bytesWritten(item[name])
   }
 }
@@ -213,20 +213,20 @@ class SeenTools {
   read(item: JsonObject, counts: Counts): void {
     this.noteContainer(item, counts)
     const { type } = item
-    const id = nameAt(item['id'])
+    const id = asName(item['id'])
     if (id !== null && this.#ids.has(id)) return
     addUpTo(this.#ids, id, counts)
     if (type === 'file_search_call') this.#fileSearches++
     // Opening a page and searching for words on it are free.
-    if (type === 'web_search_call' && objectAt(item['action'])['type'] === 'search') this.#webSearches++
+    if (type === 'web_search_call' && asObject(item['action'])['type'] === 'search') this.#webSearches++
     if (type !== 'image_generation_call') return
-    if (this.svgParts.length === CALLS_MAX) counts.doubt()
+    if (this.svgParts.length === CALLS_MAX) counts.markSuspect()
     else this.svgParts.push(...svgParts(item['svg_usage'], counts))
   }
 
   /** A container is charged once, when it exists, even if its item did not finish. */
   noteContainer(item: JsonObject, counts: Counts): void {
-    const id = nameAt(item['container_id']) ?? nameAt(objectAt(item['environment'])['container_id'])
+    const id = asName(item['container_id']) ?? asName(asObject(item['environment'])['container_id'])
     addUpTo(this.#containers, id, counts)
   }
 
@@ -246,6 +246,6 @@ class SeenTools {
 
 function addUpTo(ids: Set<string>, id: string | null, counts: Counts): void {
   if (id === null || ids.has(id)) return
-  if (ids.size === CALLS_MAX) counts.doubt()
+  if (ids.size === CALLS_MAX) counts.markSuspect()
   else ids.add(id)
 }

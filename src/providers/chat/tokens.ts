@@ -1,7 +1,7 @@
 import { NO_USAGE, type Quantities, type Unit, type UsagePart } from '../../kernel/usage.ts'
 import { isObject, type JsonObject, type ReplyDocument } from '../../metering/json-shape.ts'
 import { NOTHING_STATED, type Reading } from '../../metering/meter.ts'
-import { Counts, nameAt, objectAt, quantitiesOf } from '../reading.ts'
+import { Counts, asName, asObject, quantitiesOf } from '../reading.ts'
 
 export interface TokenSide {
   readonly total: number
@@ -17,7 +17,7 @@ export interface ReportedTokens {
 
 const NO_TOKENS: ReportedTokens = { input: null, output: null }
 
-/** For every usage object of OpenAI; none mixes their names. `plain`: the unit of tokens without details. */
+/** Reads any usage object of OpenAI: each uses one of the two sets of names. `plain`: the unit of tokens without details. */
 export function readTokens(
   usage: JsonObject,
   counts: Counts,
@@ -29,11 +29,11 @@ export function readTokens(
     usage['prompt_tokens_details'] ?? usage['input_tokens_details'] ?? usage['input_token_details']
   const outputDetails =
     usage['completion_tokens_details'] ?? usage['output_tokens_details'] ?? usage['output_token_details']
-  const { reasoning_tokens: reasoning } = objectAt(outputDetails)
+  const { reasoning_tokens: reasoning } = asObject(outputDetails)
   const sideOf = (total: number | null, details: unknown, unit: Unit | undefined, split: Split) => {
     if (total === null) return null
     const isPlain = unit !== undefined && !isObject(details)
-    return { total, quantities: isPlain ? quantitiesOf({ [unit]: total }) : split(total, objectAt(details)) }
+    return { total, quantities: isPlain ? quantitiesOf({ [unit]: total }) : split(total, asObject(details)) }
   }
   return {
     input: sideOf(input, inputDetails, plain.input, (total, details) =>
@@ -60,7 +60,7 @@ function mergeTokens(before: ReportedTokens, now: ReportedTokens, counts: Counts
 function laterSide(before: TokenSide | null, now: TokenSide | null, counts: Counts): TokenSide | null {
   if (before === null || now === null) return now ?? before
   if (now.total >= before.total) return now
-  counts.doubt()
+  counts.markSuspect()
   return before
 }
 
@@ -77,9 +77,9 @@ export class ReplyFacts {
   }
 
   readHead(object: JsonObject): void {
-    this.#id = nameAt(object['id']) ?? this.#id
-    this.#model = nameAt(object['model']) ?? this.#model
-    this.#serviceTier = nameAt(object['service_tier']) ?? this.#serviceTier
+    this.#id = asName(object['id']) ?? this.#id
+    this.#model = asName(object['model']) ?? this.#model
+    this.#serviceTier = asName(object['service_tier']) ?? this.#serviceTier
   }
 
   readError({ error }: JsonObject): void {
@@ -88,8 +88,8 @@ export class ReplyFacts {
 
   readUsage({ usage }: JsonObject, document: ReplyDocument): boolean {
     if (usage === null || usage === undefined) return false
-    if (!isObject(usage) || document.repeatsNames()) this.counts.doubt()
-    this.tokens = mergeTokens(this.tokens, readTokens(objectAt(usage), this.counts), this.counts)
+    if (!isObject(usage) || document.repeatsNames()) this.counts.markSuspect()
+    this.tokens = mergeTokens(this.tokens, readTokens(asObject(usage), this.counts), this.counts)
     return isObject(usage)
   }
 
@@ -136,22 +136,22 @@ export function partOf(model: string | null, tokens: ReportedTokens): UsagePart 
  * and the details never exceed the total.
  */
 function splitInput(total: number, usage: JsonObject, details: JsonObject, counts: Counts): Quantities {
-  let rest = total
+  let remaining = total
   const take = (count: number): number => {
-    const taken = Math.min(count, rest)
-    rest -= taken
+    const taken = Math.min(count, remaining)
+    remaining -= taken
     return taken
   }
   const part = (value: unknown): number => {
     const count = counts.read(value) ?? 0
-    if (count > total) counts.doubt()
+    if (count > total) counts.markSuspect()
     return count
   }
 
-  const ttl = objectAt(details['cache_write_tokens_details'])
+  const ttl = asObject(details['cache_write_tokens_details'])
   const written12h = part(ttl['ttl_12h_tokens'])
   const written = Math.max(part(details['cache_write_tokens']), written12h + part(ttl['ttl_30m_tokens']))
-  const cachedDetails = objectAt(usage['cached_tokens_details'] ?? details['cached_tokens_details'])
+  const cachedDetails = asObject(usage['cached_tokens_details'] ?? details['cached_tokens_details'])
   const cachedImage = part(cachedDetails['cached_image_tokens'] ?? cachedDetails['image_tokens'])
   const cachedAudio = part(cachedDetails['cached_audio_tokens'] ?? cachedDetails['audio_tokens'])
   const cached = part(usage['cached_tokens'] ?? details['cached_tokens'])
@@ -168,7 +168,7 @@ function splitInput(total: number, usage: JsonObject, details: JsonObject, count
     ),
     audio_input_tokens: take(Math.max(0, audio - cachedAudio)),
     image_input_tokens: take(Math.max(0, image - cachedImage)),
-    input_tokens: rest,
+    input_tokens: remaining,
   })
 }
 
@@ -176,7 +176,7 @@ function splitInput(total: number, usage: JsonObject, details: JsonObject, count
 function splitOutput(total: number, details: JsonObject, counts: Counts): Quantities {
   const audio = counts.read(details['audio_tokens']) ?? 0
   const image = counts.read(details['image_tokens']) ?? 0
-  if (audio + image > total) counts.doubt()
+  if (audio + image > total) counts.markSuspect()
   const audioPart = Math.min(audio, total)
   const imagePart = Math.min(image, total - audioPart)
   return quantitiesOf({
@@ -187,5 +187,5 @@ function splitOutput(total: number, details: JsonObject, counts: Counts): Quanti
 }
 
 export function errorNameOf(error: JsonObject): string {
-  return nameAt(error['code']) ?? nameAt(error['type']) ?? 'error'
+  return asName(error['code']) ?? asName(error['type']) ?? 'error'
 }

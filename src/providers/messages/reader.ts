@@ -1,6 +1,6 @@
 import {
-  GLANCE,
-  glances,
+  SCALAR,
+  scalars,
   isObject,
   type JsonObject,
   listShape,
@@ -20,21 +20,21 @@ import {
   type Shown,
   type Stage,
 } from '../../metering/meter.ts'
-import { addToolCalls, bytesWritten, indexAt, listAt, nameAt, objectAt } from '../reading.ts'
+import { addToolCalls, bytesWritten, asIndex, asList, asName, asObject } from '../reading.ts'
 import { MessageUsage } from './usage.ts'
 
 const MESSAGE = {
-  ...glances('id model stop_reason'),
+  ...scalars('id model stop_reason'),
   container: objectShape({}),
   usage: VALUE,
 }
 const BLOCK = {
-  ...glances('type name'),
-  from: objectShape({ model: GLANCE }),
-  to: objectShape({ model: GLANCE }),
+  ...scalars('type name'),
+  from: objectShape({ model: SCALAR }),
+  to: objectShape({ model: SCALAR }),
 }
 const TEXTS = { text: SIZE, thinking: SIZE, partial_json: SIZE, content: SIZE }
-const ERROR = { type: GLANCE, error: VALUE }
+const ERROR = { type: SCALAR, error: VALUE }
 
 const LAYOUT: ReplyLayout = {
   body: objectShape({
@@ -46,9 +46,9 @@ const LAYOUT: ReplyLayout = {
     ...ERROR,
     message: objectShape(MESSAGE),
     usage: VALUE,
-    index: GLANCE,
+    index: SCALAR,
     content_block: objectShape(BLOCK),
-    delta: objectShape({ ...TEXTS, ...glances('type stop_reason'), container: objectShape({}) }),
+    delta: objectShape({ ...TEXTS, ...scalars('type stop_reason'), container: objectShape({}) }),
   }),
 }
 
@@ -97,22 +97,22 @@ export class MessagesReader implements ReplyReader {
   readDone(): void {}
 
   readEvent(document: ReplyDocument, name: string): void {
-    const event = objectAt(document.value)
-    switch (nameAt(event['type']) ?? name) {
+    const event = asObject(document.value)
+    switch (asName(event['type']) ?? name) {
       case 'content_block_delta':
-        this.#readDelta(objectAt(event['delta']))
+        this.#readDelta(asObject(event['delta']))
         break
       case 'content_block_start':
-        if (this.#openBlocks.size < OPEN_BLOCKS_MAX) this.#openBlocks.add(indexAt(event['index']))
+        if (this.#openBlocks.size < OPEN_BLOCKS_MAX) this.#openBlocks.add(asIndex(event['index']))
         this.stage = 'content'
-        this.#noteBlock(objectAt(event['content_block']))
+        this.#noteBlock(asObject(event['content_block']))
         break
       case 'content_block_stop':
-        this.#openBlocks.delete(indexAt(event['index']))
+        this.#openBlocks.delete(asIndex(event['index']))
         if (this.#openBlocks.size === 0) this.stage = 'closing'
         break
       case 'message_start':
-        this.#readMessage(objectAt(event['message']), document, 'start')
+        this.#readMessage(asObject(event['message']), document, 'start')
         break
       case 'message_delta':
         this.#readEnd(event, document)
@@ -129,12 +129,12 @@ export class MessagesReader implements ReplyReader {
   }
 
   readBody(document: ReplyDocument): void {
-    const message = objectAt(document.value)
+    const message = asObject(document.value)
     this.stage = 'over'
     if (message['type'] === 'error') this.#readError(message)
     this.#readMessage(message, document, 'whole')
-    for (const value of listAt(message['content'])) {
-      const block = objectAt(value)
+    for (const value of asList(message['content'])) {
+      const block = asObject(value)
       this.#noteBlock(block)
       for (const [kind, member] of DELTAS.values()) this.#output[kind] += bytesWritten(block[member])
       this.#output.tool += inputBytes(block['input'])
@@ -144,7 +144,7 @@ export class MessagesReader implements ReplyReader {
   reading(): Reading {
     const isRefusal = this.#stopReason === 'refusal'
     const modelServed = this.#usage.fallbackModel() ?? this.#model
-    const { parts, calls, inputKnown, outputKnown } = this.#usage.settle({
+    const { parts, calls, inputKnown, outputKnown } = this.#usage.result({
       modelServed,
       modelAsked: this.#modelAsked,
       isRefusal,
@@ -165,16 +165,16 @@ export class MessagesReader implements ReplyReader {
   }
 
   #readMessage(message: JsonObject, document: ReplyDocument, when: 'start' | 'whole'): void {
-    this.#id = nameAt(message['id'])
-    this.#model = nameAt(message['model'])
-    this.#stopReason = nameAt(message['stop_reason'])
+    this.#id = asName(message['id'])
+    this.#model = asName(message['model'])
+    this.#stopReason = asName(message['stop_reason'])
     this.#noteContainer(message)
     this.#usage.read(message['usage'], when, document)
   }
 
   #readEnd(event: JsonObject, document: ReplyDocument): void {
-    const delta = objectAt(event['delta'])
-    const stopReason = nameAt(delta['stop_reason'])
+    const delta = asObject(event['delta'])
+    const stopReason = asName(delta['stop_reason'])
     this.#noteContainer(delta)
     this.#usage.read(event['usage'], stopReason === null ? 'running' : 'final', document)
     if (stopReason === null) return
@@ -183,17 +183,17 @@ export class MessagesReader implements ReplyReader {
   }
 
   #noteBlock(block: JsonObject): void {
-    const type = nameAt(block['type']) ?? ''
+    const type = asName(block['type']) ?? ''
     if (type !== 'fallback') {
       this.#hasContent = true
       // A compaction is a separate pass, as tool uses are.
       this.#toolsRan ||= type === 'compaction' || SERVER_TOOL.test(type)
-      this.#ranCode ||= CODE.test(type === 'server_tool_use' ? (nameAt(block['name']) ?? '') : type)
+      this.#ranCode ||= CODE.test(type === 'server_tool_use' ? (asName(block['name']) ?? '') : type)
       this.#reasons ||= type === 'thinking' || type === 'redacted_thinking'
       return
     }
-    this.#modelAsked ??= nameAt(objectAt(block['from'])['model'])
-    this.#model = nameAt(objectAt(block['to'])['model']) ?? this.#model
+    this.#modelAsked ??= asName(asObject(block['from'])['model'])
+    this.#model = asName(asObject(block['to'])['model']) ?? this.#model
     this.#usage.noteFallback()
   }
 
@@ -208,7 +208,7 @@ export class MessagesReader implements ReplyReader {
   }
 
   #readError(event: JsonObject): void {
-    this.#error = nameAt(objectAt(event['error'])['type']) ?? 'error'
+    this.#error = asName(asObject(event['error'])['type']) ?? 'error'
   }
 }
 

@@ -1,6 +1,6 @@
 import { NO_USAGE, type Quantities, type Usage, type UsagePart } from '../../kernel/usage.ts'
 import { isObject, type JsonObject, type ReplyDocument } from '../../metering/json-shape.ts'
-import { addQuantities, Counts, nameAt, objectAt, quantitiesOf } from '../reading.ts'
+import { addQuantities, Counts, asName, asObject, quantitiesOf } from '../reading.ts'
 
 const ITERATIONS_MAX = 1000
 const PARTS_MAX = 64
@@ -30,13 +30,13 @@ function readMessageTokens(
     written: next(usage['cache_creation_input_tokens'], before.written),
     read: next(usage['cache_read_input_tokens'], before.read),
     output: next(usage['output_tokens'], before.output),
-    searches: next(objectAt(usage['server_tool_use'])['web_search_requests'], before.searches),
+    searches: next(asObject(usage['server_tool_use'])['web_search_requests'], before.searches),
   }
 }
 
 function readSplit({ cache_creation: value }: JsonObject, counts: Counts): WriteSplit | null {
-  const fiveMinutes = counts.read(objectAt(value)['ephemeral_5m_input_tokens'])
-  const oneHour = counts.read(objectAt(value)['ephemeral_1h_input_tokens'])
+  const fiveMinutes = counts.read(asObject(value)['ephemeral_5m_input_tokens'])
+  const oneHour = counts.read(asObject(value)['ephemeral_1h_input_tokens'])
   if (fiveMinutes === null && oneHour === null) return null
   return { fiveMinutes: fiveMinutes ?? 0, oneHour: oneHour ?? 0 }
 }
@@ -54,9 +54,9 @@ function splitWrites(
 ): WriteSplit {
   if (split === null) return { fiveMinutes: written ?? 0, oneHour: 0 }
   if (written === null) return split
-  const isBeyond = split.fiveMinutes + split.oneHour > written
-  if (isBeyond) counts.doubt()
-  if (isBeyond && !isOlder) return split
+  const exceedsTotal = split.fiveMinutes + split.oneHour > written
+  if (exceedsTotal) counts.markSuspect()
+  if (exceedsTotal && !isOlder) return split
   const oneHour = Math.min(split.oneHour, written)
   return { fiveMinutes: written - oneHour, oneHour }
 }
@@ -87,24 +87,24 @@ interface Iteration {
 function readIterations(value: unknown, counts: Counts): Iteration[] {
   if (value === null || value === undefined) return []
   if (!Array.isArray(value)) {
-    counts.doubt()
+    counts.markSuspect()
     return []
   }
-  if (value.length > ITERATIONS_MAX) counts.doubt()
+  if (value.length > ITERATIONS_MAX) counts.markSuspect()
   return value.slice(0, ITERATIONS_MAX).flatMap((entry): Iteration[] => {
-    if (!isObject(entry)) counts.doubt()
-    const wire = objectAt(entry)
-    const type = nameAt(wire['type'])
+    if (!isObject(entry)) counts.markSuspect()
+    const wire = asObject(entry)
+    const type = asName(wire['type'])
     if (type === null) return []
     const tokens = readMessageTokens(wire, counts)
-    return [{ type, model: nameAt(wire['model']), tokens, split: readSplit(wire, counts) }]
+    return [{ type, model: asName(wire['model']), tokens, split: readSplit(wire, counts) }]
   })
 }
 
 const isSampling = ({ type }: Pick<Iteration, 'type'>): boolean =>
   type === 'message' || type === 'fallback_message'
 
-/** Whether the entries exceed the totals: the totals then cover only one attempt or one kind. */
+/** Whether the entries include work that the totals leave out: other attempts, or kinds other than messages. */
 function exceedTotals(iterations: readonly Iteration[], modelServed: string | null): boolean {
   if (iterations.length === 0) return false
   const models = new Set(iterations.map((entry) => entry.model ?? modelServed))
@@ -117,7 +117,7 @@ interface IterationContext {
   readonly isRefusal: boolean
 }
 
-/** Attempts that were declined before any output are listed but free; in a refusal, also the last one. */
+/** Removes attempts that were declined before any output, which are free. In a refusal the last attempt is one too. */
 function withoutDeclined(iterations: readonly Iteration[], isRefusal: boolean): readonly Iteration[] {
   const lastFallback = iterations.findLastIndex((entry) => entry.type === 'fallback_message')
   const isDeclined = (entry: Iteration, at: number): boolean =>
@@ -146,7 +146,7 @@ function iterationParts(
   return [...parts.values()]
 }
 
-/** Where a usage object was: in `message_start`, in a `message_delta` (running or final), in a whole message. */
+/** The location of a usage object: `message_start`, a `message_delta` (running or final), or a whole message. */
 type UsagePosition = 'start' | 'running' | 'final' | 'whole'
 
 interface SettledMessage {
@@ -164,7 +164,7 @@ interface SettledMessage {
 export class MessageUsage {
   readonly #counts = new Counts()
   #tokens = NO_TOKENS
-  /** The output of `message_start`, which is only begun. */
+  /** The output of `message_start`, which is a placeholder. */
   #outputBegun: number | null = null
   #split: WriteSplit | null = null
   #splitIsOlder = false
@@ -199,33 +199,33 @@ export class MessageUsage {
     return this.#iterations.findLast((entry) => entry.type === 'fallback_message')?.model ?? null
   }
 
-  read(value: unknown, place: UsagePosition, document: ReplyDocument): void {
+  read(value: unknown, position: UsagePosition, document: ReplyDocument): void {
     if (value === null || value === undefined) return
-    if (!isObject(value) || document.repeatsNames()) this.#counts.doubt()
-    const usage = objectAt(value)
+    if (!isObject(value) || document.repeatsNames()) this.#counts.markSuspect()
+    const usage = asObject(value)
     const split = readSplit(usage, this.#counts)
-    this.#splitIsOlder = split === null && (place === 'running' || place === 'final')
+    this.#splitIsOlder = split === null && (position === 'running' || position === 'final')
     this.#split = split ?? this.#split
     const iterations = readIterations(usage['iterations'], this.#counts)
     if (iterations.length > 0) this.#iterations = iterations
     if (isObject(usage['fallback_credit']) || this.fallbackModel() !== null) this.noteFallback()
     // Another attempt took over, with totals of its own. A redeemed credit moves tokens from cache writes to reads.
-    const isRedeemed = objectAt(usage['fallback_credit'])['status'] === 'redeemed'
+    const isRedeemed = asObject(usage['fallback_credit'])['status'] === 'redeemed'
     const mayFall = isRedeemed || (this.#hasFallback && this.#tokens.output === null)
     const tokens = readMessageTokens(usage, this.#counts, this.#tokens, mayFall)
-    if (place === 'start') this.#outputBegun = tokens.output
-    this.#tokens = place === 'start' ? { ...tokens, output: null } : tokens
-    if (place === 'final' || place === 'whole') this.#isFinal = true
+    if (position === 'start') this.#outputBegun = tokens.output
+    this.#tokens = position === 'start' ? { ...tokens, output: null } : tokens
+    if (position === 'final' || position === 'whole') this.#isFinal = true
     const { stated } = this
     this.stated = {
       ...stated,
-      serviceTier: nameAt(usage['service_tier']) ?? stated.serviceTier,
-      speed: nameAt(usage['speed']) ?? stated.speed,
-      geography: nameAt(usage['inference_geo']) ?? stated.geography,
+      serviceTier: asName(usage['service_tier']) ?? stated.serviceTier,
+      speed: asName(usage['speed']) ?? stated.speed,
+      geography: asName(usage['inference_geo']) ?? stated.geography,
     }
   }
 
-  settle(context: IterationContext): SettledMessage {
+  result(context: IterationContext): SettledMessage {
     const totals = { ...this.#tokens, output: this.#isFinal ? this.#tokens.output : null }
     const calls = quantitiesOf({ web_searches: totals.searches })
     // Compactions and advisors are not part of the totals, which sum the samplings.

@@ -16,7 +16,7 @@ function pretendSocket(turns = 0) {
       return turns
     },
     revoked: () => void calls.push('revoked'),
-    checkTime: () => void calls.push('time'),
+    checkTimeouts: () => void calls.push('time'),
   }
 }
 

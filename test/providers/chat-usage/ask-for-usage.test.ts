@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { objectShape, VALUE } from '../../../src/metering/json-shape.ts'
 import { skimWhole } from '../../../src/metering/json-skim.ts'
-import { applySplice, askForUsage, type Splice } from '../../../src/providers/chat-usage.ts'
+import { applySplice, requestUsage, type Splice } from '../../../src/providers/chat-usage.ts'
 import { runs } from '../../support/scale.ts'
 import { test } from '../../support/suite.ts'
 
@@ -11,7 +11,7 @@ const SHAPE = objectShape({ stream: VALUE, stream_options: VALUE })
 function ask(body: string): Splice | null {
   const skimmed = skimWhole(Buffer.from(body), SHAPE)
   assert.ok(skimmed.kind === 'object', `the body is unreadable: ${body}`)
-  return askForUsage({ ...skimmed, body: skimmed.value })
+  return requestUsage({ ...skimmed, body: skimmed.value })
 }
 
 function edited(body: string): string {

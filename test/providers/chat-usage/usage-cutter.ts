@@ -12,7 +12,7 @@ export class UsageCutter {
 
   end(): Buffer | null {
     this.#meter.end(false)
-    const rest = this.#meter.rest?.() ?? null
+    const rest = this.#meter.remainder?.() ?? null
     return rest === null ? null : rest
   }
 }

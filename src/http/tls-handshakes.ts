@@ -8,7 +8,7 @@ export interface CertificatePair {
   readonly key: string
 }
 
-export interface Arriving {
+export interface HandshakeCallbacks {
   /** Called when the handshake has completed. Requests arrive on `secure`, which wraps the accepted socket. */
   onSecure(secure: TLSSocket): void
   onGone(): void
@@ -18,7 +18,7 @@ export interface Arriving {
 const PROTOCOL = { minVersion: 'TLSv1.2', secureOptions: constants.SSL_OP_NO_RENEGOTIATION } as const
 
 /** Creates a TLS server for handshakes only. Connections are accepted, counted and timed elsewhere. */
-export function createTlsDoor(pair: CertificatePair) {
+export function createTlsHandshakes(pair: CertificatePair) {
   const handshakes = new Map<string, Handshake>()
   const server = createServer({
     ...PROTOCOL,
@@ -28,21 +28,21 @@ export function createTlsDoor(pair: CertificatePair) {
     handshakeTimeout: limits.tlsHandshakeTimeoutMs,
   })
   server.on('secureConnection', (secure) => {
-    const handshake = handshakes.get(endsOf(secure))
+    const handshake = handshakes.get(addressesOf(secure))
     if (handshake === undefined) secure.destroy()
     else {
       handshake.isDone = true
-      handshakes.delete(handshake.ends)
-      handshake.arriving.onSecure(secure)
+      handshakes.delete(handshake.addresses)
+      handshake.callbacks.onSecure(secure)
     }
   })
 
   return {
-    receive(accepted: Socket, arriving: Arriving): void {
-      const handshake: Handshake = { ends: endsOf(accepted), arriving, isDone: false }
+    receive(accepted: Socket, callbacks: HandshakeCallbacks): void {
+      const handshake: Handshake = { addresses: addressesOf(accepted), callbacks, isDone: false }
       accepted.once('close', () => {
-        if (handshakes.get(handshake.ends) === handshake) handshakes.delete(handshake.ends)
-        if (!handshake.isDone) arriving.onGone()
+        if (handshakes.get(handshake.addresses) === handshake) handshakes.delete(handshake.addresses)
+        if (!handshake.isDone) callbacks.onGone()
       })
       accepted.on('error', () => {})
       accepted.once('readable', () => {
@@ -50,7 +50,7 @@ export function createTlsDoor(pair: CertificatePair) {
         if (first === null) accepted.destroy()
         else {
           accepted.unshift(first)
-          handshakes.set(handshake.ends, handshake)
+          handshakes.set(handshake.addresses, handshake)
           server.emit('connection', accepted)
         }
       })
@@ -62,12 +62,12 @@ export function createTlsDoor(pair: CertificatePair) {
 }
 
 interface Handshake {
-  readonly ends: string
-  readonly arriving: Arriving
+  readonly addresses: string
+  readonly callbacks: HandshakeCallbacks
   isDone: boolean
 }
 
-/** The same for the accepted socket and the TLS socket on it. */
-function endsOf({ remoteAddress, remotePort, localAddress }: Socket): string {
+/** Identifies a connection by its addresses, which the accepted socket and the TLS socket on it share. */
+function addressesOf({ remoteAddress, remotePort, localAddress }: Socket): string {
   return `${remoteAddress} ${remotePort} ${localAddress}`
 }

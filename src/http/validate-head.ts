@@ -5,7 +5,7 @@ import { type RawHeaders, valuesOf } from './raw-headers.ts'
 const HOST = /^[A-Za-z0-9._~%!$&'()*+,;=:[\]-]+$/
 
 /** Refuses ambiguous heads that llhttp accepts. Each refusal closes the connection. */
-export function judgeHead(httpVersion: string, method: string, headers: RawHeaders): Refusal | null {
+export function validateHead(httpVersion: string, method: string, headers: RawHeaders): Refusal | null {
   if (httpVersion !== '1.1' && httpVersion !== '1.0') {
     return refuse('bad_request', 'Only HTTP/1.1 and HTTP/1.0 are supported.', { close: true })
   }
@@ -56,12 +56,12 @@ export interface Target {
   readonly query: string
 }
 
-type JudgedTarget =
+type ValidatedTarget =
   | { readonly kind: 'target'; readonly target: Target }
   | { readonly kind: 'refused'; readonly refusal: Refusal }
 
 /** Validates the target before `?` without normalising it. An ambiguous path is refused, not repaired. */
-export function judgeTarget(rawTarget: string, host: string | undefined): JudgedTarget {
+export function validateTarget(rawTarget: string, host: string | undefined): ValidatedTarget {
   const origin = toOriginForm(rawTarget, host)
   if (origin === null)
     return refused('The request target is neither a path nor a URL of this host. Send a path')
@@ -76,7 +76,7 @@ function decodeSlashes(path: string): string {
   return path.includes('%') ? path.replaceAll(/%2f/gi, '/') : path
 }
 
-function refused(message: string): JudgedTarget {
+function refused(message: string): ValidatedTarget {
   return { kind: 'refused', refusal: refuse('bad_request', `${message}.`) }
 }
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { hidesOwnedPath, isOwnedPath, judgeTarget } from '../../src/http/judge-head.ts'
+import { hidesOwnedPath, isOwnedPath, validateTarget } from '../../src/http/validate-head.ts'
 import { test } from '../support/suite.ts'
 import { words } from '../support/words.ts'
 
@@ -19,7 +19,7 @@ const pass: readonly [target: string, path: string, query: string][] = [
 ]
 for (const [target, path, query] of pass) {
   test(`the target ${target} is accepted unchanged`, () => {
-    assert.deepEqual(judgeTarget(target, 'gate.example:8787'), { kind: 'target', target: { path, query } })
+    assert.deepEqual(validateTarget(target, 'gate.example:8787'), { kind: 'target', target: { path, query } })
   })
 }
 
@@ -38,12 +38,12 @@ const refused = [
 ]
 for (const target of refused) {
   test(`the target ${JSON.stringify(target)} is refused`, () => {
-    assert.equal(judgeTarget(target, 'gate.example:8787').kind, 'refused')
+    assert.equal(validateTarget(target, 'gate.example:8787').kind, 'refused')
   })
 }
 
 test('an absolute target without a Host header is refused', () => {
-  assert.equal(judgeTarget('http://gate.example/v1/models', undefined).kind, 'refused')
+  assert.equal(validateTarget('http://gate.example/v1/models', undefined).kind, 'refused')
 })
 
 test('isOwnedPath matches exactly our own paths', () => {
