@@ -62,7 +62,7 @@ async function everyObjectPolled() {
   // A new object wakes the poller, which rarely runs while no call waits for its object.
   const waking = await makeMessages([entry('wakes')], key)
   const due = 'SELECT object_id FROM deferred_object WHERE due_at_ms = 0'
-  await until('nothing is due any more', async () => (await readDatabase(bench.gateway, due)).length === 0)
+  await until('no deferred object is due', async () => (await readDatabase(bench.gateway, due)).length === 0)
   workMs += DAY_MS
   await bench.call(`/v1/messages/batches/${objectIn(waking)['id']}`, undefined, { method: 'GET', key })
   assert.equal((await stateOf(waking.requestId))['state'], 'settled')

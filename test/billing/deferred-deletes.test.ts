@@ -208,7 +208,7 @@ test('a DELETE that succeeds while the object is open charges the hold', async (
   const done = { type: 'response.deleted', response: {} }
   upstream.streams(`DELETE /v1/responses/${id}`, done, rest)
   const removing = remove(`/v1/responses/${id}`)
-  await until('it is upstream', async () => wasAsked(`DELETE /v1/responses/${id}`))
+  await until('the DELETE has reached upstream', async () => wasAsked(`DELETE /v1/responses/${id}`))
   const { requestId } = await makeResponse(id)
   resolve()
   assert.equal((await removing).status, 200)

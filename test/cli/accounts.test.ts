@@ -121,7 +121,7 @@ test('calls are credited back once, from arguments or standard input', async () 
   const rest = await start(['credits', 'back', '-', '--reason', 'refund'], { input }).finished
   assert.match(rest.stdout, /^Credited \$[\d.]+ for 1 call\..*\nCredited before: 1 call\.\n$/)
   const again = await start(['credits', 'back', '-', '--reason', 'refund', '--json'], { input }).finished
-  assert.deepEqual([again.code, again.stdout], [0, ''], 'nothing is left to credit')
+  assert.deepEqual([again.code, again.stdout], [0, ''], 'no call is left to credit')
   assert.ok(Number(await balanceOf()) > before)
   const unknown = await run('credits', 'back', UNKNOWN_CALL, '--reason', 'x')
   assert.equal(unknown.code, 1)

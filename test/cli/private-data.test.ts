@@ -60,7 +60,7 @@ test(
       said,
       new RegExp(`"check":"data_directory","todo":"chmod 700 ${dataDir}".*is open to other users`),
     )
-    assert.equal(modeOf(dataDir), '755', 'it is left as it was')
+    assert.equal(modeOf(dataDir), '755', 'the file is unchanged')
     await useLog(tollgate.url, adminKey)
     if (tollgate.databaseUrl === null) assert.ok(existsSync(join(dataDir, 'tollgate.db-wal')))
     assertPrivate(dataDir)

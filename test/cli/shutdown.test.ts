@@ -66,7 +66,7 @@ test('SIGTERM lets a running stream finish, closes idle connections, refuses new
 
     tollgate.signal('SIGTERM')
     await idle.closed()
-    await assert.rejects(fetch(`${tollgate.url}/healthz`), 'no new connection is taken')
+    await assert.rejects(fetch(`${tollgate.url}/healthz`), 'no new connection is accepted')
 
     const reply = await upstream.reply
     reply.end('data: two\n\n')

@@ -119,5 +119,5 @@ async function checkCommands({ database }: Cluster, ledger: ChaosLedger): Promis
     'keys that were ended can be used',
   )
   const credits = await database.query("SELECT id FROM credit WHERE reason = 'chaos'")
-  assert.equal(credits.length, ledger.topUps, 'each top-up is booked once')
+  assert.equal(credits.length, ledger.topUps, 'each top-up is recorded once')
 }

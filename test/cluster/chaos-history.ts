@@ -59,7 +59,7 @@ export async function checkHistory({ database }: Cluster): Promise<ReadonlySet<s
   const wrong = await database.query(`
     SELECT h.key_id, h.call_id FROM history h JOIN history e ON e.key_id = h.key_id AND e.what = 'ended'
     WHERE h.what = 'in_flight' AND h.n > e.n`)
-  assert.deepEqual(wrong, [], 'calls were admitted with a key that had been ended')
+  assert.deepEqual(wrong, [], 'calls were admitted with a revoked or expired key')
 
   const ways = await database.query(`
     SELECT call_id, string_agg(what, ' ' ORDER BY n) AS way FROM history WHERE call_id IS NOT NULL GROUP BY call_id`)

@@ -211,7 +211,7 @@ export class ChaosRun {
   /** Creates a new key, because the keys of the load may have been revoked. */
   async #freshKey(): Promise<{ id: string; key: string }> {
     let made: { id: string; key: string } | null = null
-    await until('a key is made', async () => {
+    await until('a key is created', async () => {
       made = await this.#cluster.createKey().catch(() => null)
       return made !== null
     })

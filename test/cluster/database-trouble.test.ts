@@ -100,7 +100,7 @@ async function serves(url: string, key: string): Promise<boolean> {
 
 function assertNothingSent(): void {
   const sent = cluster.upstream.names.filter((name) => name.startsWith('refused'))
-  assert.deepEqual(sent, [], 'what was refused was sent all the same')
+  assert.deepEqual(sent, [], 'a refused message was sent')
 }
 
 function assertUnavailable({ status, text, header }: ClientReply, surface: 'messages' | 'chat'): void {

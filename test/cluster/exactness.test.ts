@@ -269,12 +269,12 @@ test('500 concurrent calls on three nodes exceed a cap by at most one call and e
   await letGo()
   const replies = await answered
   const served = replies.flatMap(({ status, name }) => (status === 200 ? [name] : [])).sort()
-  assert.deepEqual(receivedBy('cap-').sort(), served, 'what reached upstream is what was served')
-  await until('no admission is in doubt', async () => (await openCalls()) === 0)
+  assert.deepEqual(receivedBy('cap-').sort(), served, 'upstream received exactly the served calls')
+  await until('every admission has a known outcome', async () => (await openCalls()) === 0)
   const settled = [...(await cluster.callsOf(id))].filter(
     ([name, call]) => name !== 'first' && call['state'] === 'settled',
   )
-  assert.deepEqual(settled.map(([name]) => name).sort(), served, 'and what has a record')
+  assert.deepEqual(settled.map(([name]) => name).sort(), served, 'and exactly these calls have a record')
   const costs = replies.flatMap(({ status }, i) =>
     status === 200 ? [BigInt(tokensOf(i)) * NANOS_PER_TOKEN] : [],
   )
@@ -358,7 +358,7 @@ test('a revoked, expired or spent key is admitted on no node, even one that was 
     const refusal = keyId === poor.id ? 402 : 401
     assert.ok(status === refusal || status === 503, `node ${node}: ${status}`)
   }
-  await until('no admission is in doubt', async () => (await openCalls()) === 0)
+  await until('every admission has a known outcome', async () => (await openCalls()) === 0)
   await cluster.assertBalanced()
   for (const node of cluster.nodes) {
     const { key: fresh } = await cluster.createKey()
@@ -394,7 +394,7 @@ async function holdKey(id: string): Promise<() => Promise<void>> {
     try {
       await until('all nodes wait', async () => (await waiting()) >= 3)
       const second = await hold()
-      await until('so do we', async () => (await waiting()) >= 4)
+      await until('this node waits too', async () => (await waiting()) >= 4)
       await first.client.end()
       await second.held
       await until('all nodes wait again', async () => (await waiting()) >= 3)

@@ -66,7 +66,7 @@ test('holds of nodes that died, were paused or were cut off are freed, and their
   const [month] = await cluster.database.query('SELECT * FROM budget WHERE id = $1', [
     id.replace('key_', 'bud_'),
   ])
-  assert.ok(BigInt(String(month?.['lost_nanos'])) > 0n, 'what may have been lost is shown')
+  assert.ok(BigInt(String(month?.['lost_nanos'])) > 0n, 'the loss is shown')
   assert.equal((await send(WELL, { name: 'well' }).reply).status, 200)
 
   gated.get('gate paused')?.finish()
@@ -82,7 +82,7 @@ test('holds of nodes that died, were paused or were cut off are freed, and their
   cluster.node(CUT_OFF).wire.heal()
   assert.equal((await pausedCall.reply).text, expectedBytes(pausedCall.call))
   const settledLate = ['gate paused', 'gate cut off']
-  await until('what came late is settled', async () => {
+  await until('the late calls are settled', async () => {
     const now = await states()
     return settledLate.every((name) => now[name] === 'settled')
   })
@@ -101,7 +101,7 @@ test('holds of nodes that died, were paused or were cut off are freed, and their
 
   await cluster.node(KILLED).start()
   assert.equal((await send(KILLED, { name: 'reborn' }).reply).status, 200)
-  await until('no admission is in doubt', async () => !Object.values(await states()).includes('in_flight'))
+  await until('every admission has a known outcome', async () => !Object.values(await states()).includes('in_flight'))
   const calls = [...(await cluster.callsOf(id)).values()]
   for (const call of calls) {
     const cost = call['state'] === 'settled' ? BigInt(TOKENS) * NANOS_PER_TOKEN : 0n

@@ -66,7 +66,7 @@ test('fifty sockets on three nodes exceed a cap by at most one turn', async () =
     if (!served.includes(event)) assert.equal(refusalOf(event).code, 'budget_exceeded', JSON.stringify(event))
   }
   assert.equal(entries.filter(({ kind }) => kind === 'message').length, served.length)
-  await until('all is settled', async () => {
+  await until('every call is settled', async () => {
     const shown = await cluster.manage(0, 'GET', `/v1/keys/${id}`)
     return nanosOf(shown['month_spend_usd']) === 11 * TURN_NANOS && nanosOf(shown['month_held_usd']) === 0
   })
@@ -103,7 +103,7 @@ test('Realtime sockets on three nodes exceed a cap by at most one response', asy
   const served = outcomes.filter((each) => each !== null)
   assert.deepEqual(served, [usd, usd, usd], 'two responses are less than the cap')
   assert.equal(entries.filter(({ kind }) => kind === 'message').length, before + 2 * served.length)
-  await until('all is settled', async () => {
+  await until('every call is settled', async () => {
     const shown = await cluster.manage(0, 'GET', `/v1/keys/${id}`)
     return nanosOf(shown['month_spend_usd']) === 3 * nanosOf(usd) && nanosOf(shown['month_held_usd']) === 0
   })

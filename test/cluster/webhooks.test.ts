@@ -63,7 +63,7 @@ test('two running nodes deliver each event once', async () => {
     keys.push(...(await Promise.all(pair)))
   }
   const messages = await receiver.until((came) => came.length >= before + keys.length)
-  await until('nothing waits', async () => {
+  await until('no delivery is pending', async () => {
     const [row] = await cluster.database.query(
       `SELECT count(*) AS n FROM webhook_delivery WHERE status = 'pending'`,
     )

@@ -107,7 +107,7 @@ export class CrashRun {
       const answered = new Set(this.#answered)
       const unheard = settled.filter((call) => !answered.has(String(call['user_agent'])))
       const unheardNanos = unheard.reduce((sum, call) => sum + BigInt(String(call['cost_nanos'])), 0n)
-      assert.equal(usage.requests, settled.length, 'usage has every settled call, and no other')
+      assert.equal(usage.requests, settled.length, 'usage has exactly the settled calls')
       assert.equal(
         usage.costNanos,
         this.#reportedNanos + unheardNanos,
@@ -123,7 +123,7 @@ export class CrashRun {
   #checkEvents(events: Rows, calls: Rows): void {
     const crossings = budgetEvents(events, this.#keyId)
     assertCrossings(crossings, calls)
-    if (this.#caps.length > LIVES_UNTIL_CROSSED) assert.ok(crossings.length > 0, 'nothing was crossed')
+    if (this.#caps.length > LIVES_UNTIL_CROSSED) assert.ok(crossings.length > 0, 'no threshold was crossed')
     for (const [i, { capNanos, spentNanos }] of this.#caps.entries()) {
       const endNanos = this.#caps[i + 1]?.spentNanos ?? 0n
       if (spentNanos * 2n >= capNanos || endNanos * 2n < capNanos) continue

@@ -37,7 +37,7 @@ function assertBuilt(): void {
   const newer = readdirSync(source, { recursive: true, encoding: 'utf8' }).filter(
     (name) => statSync(join(source, name)).mtimeMs > builtMs,
   )
-  assert.deepEqual(newer, [], 'the dashboard is not built from what it is now: npm run build:dashboard')
+  assert.deepEqual(newer, [], 'the dashboard build is out of date: run npm run build:dashboard')
 }
 
 async function launch(): Promise<Driven> {

@@ -68,7 +68,7 @@ test("the theme can differ from the system's, and is remembered", async () => {
   await page.evaluate("localStorage.removeItem('tollgate-session')")
   await page.reload()
   await page.getByLabel('Admin key or API key').waitFor()
-  assert.equal(await paper(), dark, 'the page that signs in')
+  assert.equal(await paper(), dark, 'the sign-in page')
 })
 
 /** The dialogs of each page, by the buttons that open them. */

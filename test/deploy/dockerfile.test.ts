@@ -53,7 +53,7 @@ test('the image runs as an unprivileged user with a private data folder', () => 
   assert.equal(statSync(join(image.root, 'data')).mode & 0o777, 0o700)
 })
 
-test('the package contains every file that it reads beside its code, and the code of every thread', () => {
+test('the package contains every file that it reads besides its code, and the code of every thread', () => {
   const files = globSync('dist/**/*.js', { cwd: packaged() })
   const named = files.flatMap((file) => {
     const text = readFileSync(join(packaged(), file), 'utf8')

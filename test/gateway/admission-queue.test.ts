@@ -30,11 +30,11 @@ const waitForCap = (entry: QueueEntry, budgetId?: string) => entry.turn(blockedB
 
 /** The wait is wrapped in an object, because `await` would otherwise wait for it. */
 async function beginQueue(entry: QueueEntry): Promise<{ readonly turn: Promise<string> }> {
-  assert.equal(await waitForCap(entry), 'ask', 'whoever begins a line asks once more')
+  assert.equal(await waitForCap(entry), 'ask', 'a call that starts a queue tries again at once')
   return { turn: waitForCap(entry) }
 }
 
-test('a call waits only behind waiting calls of its own key', async () => {
+test('a call waits only behind waiting calls of the same key', async () => {
   const queues = new AdmissionQueues(LONG_MS)
   const first = enter(queues, 'k')
   assert.equal(enter(queues, 'k').lastBlocked, null)
@@ -117,7 +117,7 @@ test('a call with room under its cap but not in the credit changes queues', asyn
   await waitForCap(first)
   const secondTurn = waitForCap(second)
   const moved = first.turn(CREDIT)
-  assert.equal(await secondTurn, 'ask', 'the next of the key takes its entry')
+  assert.equal(await secondTurn, 'ask', 'the next call of the key uses the same entry')
   assert.equal(await moved, 'ask')
   assert.equal(queues.waiting, 2)
   first.done(false)
@@ -202,7 +202,7 @@ test('when the room is used up, the queue asks one call at a time again', async 
   await Promise.all(turns.slice(1, 3))
   // Both calls have to wait again.
   const again = [waitForCap(third), waitForCap(fourth)]
-  assert.equal(await again[0], 'ask', 'the second was admitted meanwhile: the first in line asks once more')
+  assert.equal(await again[0], 'ask', 'the second was admitted meanwhile, so the first call of the queue tries again')
   assert.equal(await isKept(waitForCap(third)), false)
   assert.equal(await isKept(again[1] ?? Promise.resolve()), false)
   for (const entry of entries.slice(2)) entry.done(false)

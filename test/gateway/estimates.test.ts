@@ -84,7 +84,7 @@ test('a container is charged once in 20 minutes', () => {
 
 test('silence is the time to the first visible output, and gaps of more than a second', () => {
   const silence = new Silence()
-  assert.equal(silence.silentMsAt(5_000), 0, 'time in the queue is no silence')
+  assert.equal(silence.silentMsAt(5_000), 0, 'time in the queue does not count as silence')
   silence.recordOutput(0, 5_000)
   assert.equal(silence.silentMsAt(5_400), 400)
   silence.recordOutput(10, 5_500)

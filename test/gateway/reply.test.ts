@@ -155,7 +155,7 @@ test('upstream resumes when both the client and the meter have room', async () =
   const second = carried('application/json', { hasRoom: false, memoryBytes: 1 })
   assert.equal(second.reply.data(encoded), false)
   second.drain()
-  assert.equal(second.resumes(), 0, 'the reading is behind')
+  assert.equal(second.resumes(), 0, 'the reader lags behind')
   await second.nextResume()
   assert.equal(second.resumes(), 1)
 })

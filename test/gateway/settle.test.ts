@@ -95,7 +95,7 @@ test('after its wait a reply leaves without figures, but not before its settleme
   assert.deepEqual(story, ['a StoreUnavailable', 'a kept'])
   assert.equal(settler.waiting, 1)
   error = null
-  await until('the store has it', async () => settler.waiting === 0)
+  await until('the store has the settlement', async () => settler.waiting === 0)
   assert.deepEqual(story.slice(-2), ['a settled', 'a done'])
 })
 

@@ -38,7 +38,7 @@ export async function assertRefusedAndClosed(
   assertOurs(reply)
   await client.closed()
   client.leave()
-  assert.equal(pair.upstream.receivedBytes, before, 'upstream got bytes of it')
+  assert.equal(pair.upstream.receivedBytes, before, 'upstream got some of its bytes')
   await assertOthersServed(pair)
   return reply
 }
@@ -53,7 +53,7 @@ export async function assertRefused(
   const { reply, client } = await attack(pair, { bytes })
   assert.ok(statuses.includes(reply.status), `${reply.statusLine} instead of ${statuses.join(' or ')}`)
   assertOurs(reply)
-  assert.equal(pair.upstream.receivedBytes, before, 'upstream got bytes of it')
+  assert.equal(pair.upstream.receivedBytes, before, 'upstream got some of its bytes')
   await assertSameConnectionServed(pair, client, reply)
   await assertOthersServed(pair)
   return reply
@@ -87,5 +87,5 @@ export async function assertSameConnectionServed(
 
 export async function assertOthersServed(pair: Pair, those: readonly Surface[] = surfaces): Promise<void> {
   for (const surface of those) await pair.assertServes(surface, `other-${serial++}`)
-  assert.deepEqual(pair.upstream.malformed, [], 'upstream got bytes that are no request')
+  assert.deepEqual(pair.upstream.malformed, [], 'upstream got bytes that are not a request')
 }

@@ -137,7 +137,7 @@ export class JamRun {
     const left = attackers.finally(() => {
       gone = true
     })
-    await until('the attackers are gone', async () => {
+    await until('all attackers have disconnected', async () => {
       this.#nextRound()
       return gone
     })
@@ -149,13 +149,13 @@ export class JamRun {
     await this.#checkLedger()
     const failed = [...this.outcomes.keys()].filter((what) => /: 50[0124]$/.test(what))
     assert.deepEqual(failed, [], this.report())
-    assert.ok(this.#passedMost > 0, 'calls of another key were in flight when it had its answers')
+    assert.ok(this.#passedMost > 0, 'calls of another key were still in flight when this key had its answers')
     // The memory of idle upstream connections is freed by a later garbage collection.
     const isGivenBack = async () => {
       this.#keptBytes = (await this.#gateway.heldBytes()) - heldBytes
       return this.#keptBytes <= KEPT_BYTES_MAX
     }
-    await until('memory is given back', isGivenBack, { everyMs: 200 }).catch(() => {
+    await until('memory is released', isGivenBack, { everyMs: 200 }).catch(() => {
       assert.fail(`${this.#keptBytes} bytes are kept: ${this.report()}`)
     })
   }

@@ -100,7 +100,7 @@ test('a client that sends a partial head gets an error at the head timeout', asy
   for (const part of ['G', 'GET / HTTP/1.1\r\nHost: h\r\n']) {
     const { client, connection } = await open()
     client.write(part)
-    await until('the head has begun', async () => !connection.isIdle)
+    await until('the connection has read the start of the head', async () => !connection.isIdle)
     connection.checkTimeouts(limits.headTimeoutMs - 1)
     assert.equal(broken.size, 0)
     connection.checkTimeouts(limits.headTimeoutMs)
@@ -144,7 +144,7 @@ test('pipelined requests are answered one by one, in order', async () => {
     assert.equal(served.size, 0, 'the next one waits')
     answer(next)
   }
-  await until('all replies came', async () => texts.join('').split('HTTP/1.1 200').length === 51)
+  await until('all replies have arrived', async () => texts.join('').split('HTTP/1.1 200').length === 51)
   client.destroy()
   await closed.take()
 })
@@ -185,7 +185,7 @@ test('pipelined bytes above the limit are dropped, and the reply announces the c
   })
   client.write(GET + GET.repeat(5_000))
   const given = await served.take()
-  await until('the bytes are read', async () => given.reply.shouldKeepAlive === false)
+  await until('the bytes have been read', async () => given.reply.shouldKeepAlive === false)
   answer(given)
   await withDeadline(ended, () => 'it stayed open')
   assert.equal(text.split('HTTP/1.1 200').length, 2)
@@ -275,7 +275,7 @@ for (const leave of ['end', 'resetAndDestroy'] as const) {
     client[leave]()
     await withDeadline(over, () => 'the reply did not close')
     assert.equal(reply.writableFinished, false)
-    assert.equal(served.size, 0, 'the second was begun for nobody')
+    assert.equal(served.size, 0, 'the second request was handled although its client had left')
     await closed.take()
   })
 }

@@ -51,7 +51,7 @@ async function enter({ port } = address, localAddress = '127.0.0.1'): Promise<So
 /** Retries, since the server may not have noticed yet that another client left. */
 async function enterAtLast(at = address): Promise<Socket> {
   let socket: Socket | null = null
-  await until('somebody is let in', async () => {
+  await until('a client can connect', async () => {
     socket = await enter(at)
     return socket !== null
   })
@@ -91,7 +91,7 @@ test('an address has a maximum of connections, which does not affect others and 
   assert.ok(first !== null && (await enter(at)) !== null)
   assert.equal(await enter(at), null)
   assert.deepEqual(crowded, ['127.0.0.1'])
-  assert.ok((await enter(at, '127.0.0.2')) !== null, 'another address was kept out')
+  assert.ok((await enter(at, '127.0.0.2')) !== null, 'another address was refused')
 
   first.destroy()
   await enterAtLast(at)

@@ -140,7 +140,7 @@ for (const [which, begun] of [
       await closing(await arrive('', at))
       first.destroy()
       // The server notices some time later that the first client left.
-      await until('another client is let in', async () => {
+      await until('another client can connect', async () => {
         const next = await enter({}, at).catch(() => null)
         return next !== null && (await isServed(next))
       })
@@ -167,7 +167,7 @@ for (const [which, begun] of [
     t.mock.timers.tick(1_000)
     await closing(late)
     assert.ok(await isServed(served))
-    assert.ok(await isServed(early), 'the time for a head begins with the handshake’s end')
+    assert.ok(await isServed(early), 'the timeout for a head begins at the end of the handshake')
     await timed.drain(0)
   })
 

@@ -57,7 +57,7 @@ test('a percent-encoded key, even encoded twice, is removed from recorded text',
       assert.equal(redactEncoded(`/v1/files/${text}/%2F`, redact), '/v1/files/svc_live_[redacted]//', text)
   }
   for (const text of ['/v1/a%2fb', '/v1/%zz%', '/v1/100%25'])
-    assert.equal(redactEncoded(text, redact), text, 'what has none stays as it was sent')
+    assert.equal(redactEncoded(text, redact), text, 'bytes without a secret are unchanged')
   assert.equal(redactEncoded('an (odd) secret %41', redact), '[redacted] A')
 })
 

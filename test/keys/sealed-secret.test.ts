@@ -10,7 +10,7 @@ test('a sealed secret opens for its record, and its bytes do not contain its tex
   const sealed = sealer.seal(secret, 'wh_1')
   assert.equal(sealer.open(sealed, 'wh_1').reveal(), secret.reveal())
   assert.ok(!sealed.includes(secret.reveal()))
-  assert.ok(!sealer.seal(secret, 'wh_1').equals(sealed), 'each has a nonce of its own')
+  assert.ok(!sealer.seal(secret, 'wh_1').equals(sealed), 'each has a different nonce')
 })
 
 test('a sealed secret does not open for another record, pepper or purpose, or after a change', () => {

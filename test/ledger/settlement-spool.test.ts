@@ -112,7 +112,7 @@ test('a failing disk is reported, delays no call, and is written again when it w
   // The earlier settlement is not lost with those that could not be written.
   assert.deepEqual(idsOf(await onDisk()), ['req_a'])
   disk.fault = null
-  await until('it is written again', async () => spool.isDurable)
+  await until('the spool is written again', async () => spool.isDurable)
   assert.equal(lines.at(-1), 'info: the settlement spool works again')
   assert.deepEqual(idsOf(await onDisk()), ['req_a', 'req_b', 'req_c'])
   await spool.close()

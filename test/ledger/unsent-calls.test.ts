@@ -53,7 +53,7 @@ test('refused calls are stored in order in bounded batches, one at a time', asyn
   const calls = create(store, fakeLog(), 7)
   add(calls, REFUSED_CALLS_AT_ONCE)
   await Promise.resolve()
-  assert.equal(store.batches.length, 1, 'a full batch waits for no timer')
+  assert.equal(store.batches.length, 1, 'a full batch does not wait for the timer')
   add(calls, REFUSED_CALLS_AT_ONCE + 5)
   assert.equal(store.batches.length, 1)
   store.take()

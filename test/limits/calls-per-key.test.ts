@@ -60,7 +60,7 @@ test("calls that wait under a cap, and incomplete uploads, count towards their k
   const client = await half(gateway, key)
   assert.equal((await bench.free(key)).status, 429)
   client.leave()
-  await until('the place of the half is free', async () => (await bench.free(key)).status === 200)
+  await until('another call of the key is accepted', async () => (await bench.free(key)).status === 200)
   call.finish(100)
   assert.equal((await running.reply).status, 200)
   ;(await upstream.next()).finish(1)
@@ -73,7 +73,7 @@ test('a call frees its slot however it ends', async () => {
   const spent = await one.gateway.createKey('spent', { monthly_budget_usd: 0 })
   // The probe is not a free call, which is answered before it settles.
   const isFree = () =>
-    until('its place is free', async () => (await (await one.send('at once 1', key)).reply).status === 200)
+    until('another call of the key is accepted', async () => (await (await one.send('at once 1', key)).reply).status === 200)
 
   for (const stream of [false, true]) {
     const leaver = await one.send(`leaver ${stream}`, key, { stream })

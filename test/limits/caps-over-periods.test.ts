@@ -54,7 +54,7 @@ for (const { period, field, spend, chars, last, names } of PERIODS) {
     )
     assert.equal(outcomes.held.length, 0)
     assert.ok(outcomes.exceeded.every((details) => details.spentNanos >= details.capNanos))
-    assert.ok((sums[1] ?? 0) >= cap, 'there were calls enough to spend the second cap as well')
+    assert.ok((sums[1] ?? 0) >= cap, 'there were enough calls to spend the second cap too')
     const record = await bench.gateway.manage('GET', `/v1/keys/${id}`)
     assert.equal(nanosOf(record[spend]), sums[1])
     assert.equal(record['month_held_usd'], 0)

@@ -33,8 +33,8 @@ test('500 concurrent calls exceed the cap by at most one call, and get 402 only 
   const calls = Array.from({ length: CALLS }, () => drawCall(chance))
   const outcomes = sortOut(await answersTo(bench, calls, key))
   assertCapHeld(outcomes, USD_002)
-  assert.ok(outcomes.spentNanos >= USD_002, 'the calls cost more than the cap, so it is spent to its end')
-  assert.equal(outcomes.held.length, 0, 'nobody waited for half a minute')
+  assert.ok(outcomes.spentNanos >= USD_002, 'the calls cost more than the cap, so the cap is spent')
+  assert.equal(outcomes.held.length, 0, 'no call waited for half a minute')
   assert.equal(outcomes.served + outcomes.exceeded.length, CALLS)
   assert.ok(outcomes.exceeded.length > 0)
   assert.deepEqual(await monthOf(bench, id), { spentNanos: outcomes.spentNanos, heldNanos: 0 })
@@ -87,7 +87,7 @@ test('concurrent keys each keep their own cap, and a key without a cap is not de
     assert.equal((await monthOf(bench, key.id)).spentNanos, outcomes.spentNanos)
     if (cap === null) assert.equal(outcomes.served, 100)
     else assertCapHeld(outcomes, cap)
-    if (cap === 0) assert.equal(outcomes.exceeded.length, 100, 'a cap of 0 lets nothing through')
+    if (cap === 0) assert.equal(outcomes.exceeded.length, 100, 'a cap of 0 admits no call')
   }
 })
 

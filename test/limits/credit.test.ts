@@ -67,7 +67,7 @@ test('a top-up admits waiting calls while another call runs', () =>
     const first = await bench.send('runs', mine.key)
     const running = await bench.upstream.next()
     const waiting = [await bench.send('waits', yours.key), await bench.send('waits behind', mine.key)]
-    assert.equal((await bench.free(yours.key)).status, 200, 'what is free needs no credit')
+    assert.equal((await bench.free(yours.key)).status, 200, 'a free call needs no credit')
     await topUp(bench, 1)
     const next = [await bench.upstream.next(), await bench.upstream.next()]
     assert.deepEqual(next.map((call) => call.name).sort(), ['waits', 'waits behind'])

@@ -100,7 +100,7 @@ for (const surface of surfaces) {
     })
   })
 
-  test(`${surface}: a cap with no room beside calls in flight is 429 budget_held with retry-after`, async () => {
+  test(`${surface}: a cap that calls in flight use up is 429 budget_held with retry-after`, async () => {
     const { id, key } = await gateway.createKey('held', { monthly_budget_usd: CAP_USD })
     const { reply } = await bench.send(`${surface} holds`, key, { surface })
     const running = await upstream.next()

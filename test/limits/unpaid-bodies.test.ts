@@ -41,7 +41,7 @@ for (const surface of surfaces) {
     for (const [what, request] of Object.entries(announced(surface, key))) {
       const reply = await ask(request)
       assertOwnError(reply, surface, 402, 'budget_exceeded')
-      assert.deepEqual(reply.interim, [], `${what} was invited`)
+      assert.deepEqual(reply.interim, [], `the client was asked to send ${what}`)
       assert.deepEqual(headerValues(reply.headerLines, 'x-svc-budget-cap-usd'), ['0'])
       assert.deepEqual(headerValues(reply.headerLines, 'x-svc-cost-usd'), ['0'])
       assert.equal(headerValues(reply.headerLines, 'x-svc-balance-usd').length, 1)

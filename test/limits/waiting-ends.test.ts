@@ -77,7 +77,7 @@ test('a waiting call gets 401 as soon as its key expires', async () => {
   const first = await patient.send('before the end', key)
   const running = await patient.upstream.next()
   const waiting = await patient.send('too late', key)
-  await until('it waits', async () => (await patient.record(id))['month_waiting'] === 1)
+  await until('the call waits', async () => (await patient.record(id))['month_waiting'] === 1)
   clock.set(expiresAt)
   const refused = await waiting.reply
   assert.equal(refused.status, 401)

@@ -28,7 +28,7 @@ test('waiting calls are served in order of arrival', async (t) => {
   for (const name of names) {
     const call = await upstream.next()
     assert.equal(call.name, name)
-    assert.deepEqual(upstream.names.slice(-1), [name], 'nobody else is let in while it holds the rest')
+    assert.deepEqual(upstream.names.slice(-1), [name], 'no other call is admitted while it holds the rest')
     call.finish(10)
   }
   for (const { reply } of sent) assert.equal((await reply).status, 200)

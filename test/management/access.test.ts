@@ -74,7 +74,7 @@ for (const { method, template, least, status: done } of withKeys) {
       assert.deepEqual([status, code], [403, 'admin_key_required'])
     } else {
       const own = ownPaths[template] ?? template
-      assert.ok(!own.includes('{'), 'say in this test where an API key finds something of its own')
+      assert.ok(!own.includes('{'), 'add to this test a path with which an API key reads its own records')
       assert.equal((await call(method, own, bearer(gateway.apiKey))).status, done)
     }
     const { status } = await call(method, path, bearer(gateway.adminKey))

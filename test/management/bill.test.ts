@@ -92,7 +92,7 @@ test('a call that cost nothing has no bill lines and a reason', async () => {
   assert.ok((bill['held_usd'] as bigint) > 0n)
 })
 
-test('an API key reads the bill of its own call, only when it expands it', async () => {
+test('an API key reads the bill of its own call, only with expand=bill', async () => {
   const id = await call('/v1/chat/completions', { model: 'gpt-6-luna', messages: messages.messages })
   assert.ok('bill' in (await billOf(id, gateway.apiKey)))
   assert.ok(!('bill' in (await ask('GET', `/gateway/v1/requests/${id}`)).body))

@@ -58,7 +58,7 @@ test('POST /gateway/v1/credits 201: credits the listed calls back in one ledger 
   const now = await balance()
   assert.equal(now['balance_usd'], before['balance_usd'])
   assert.equal(nanosOf(now['charged_usd']), nanosOf(before['charged_usd']) + nanosOf(amount_usd))
-  assert.equal(now['enforced'], false, 'money that came back is no prepayment')
+  assert.equal(now['enforced'], false, 'credited calls do not enforce credit')
 
   const record = (await ask('GET', `/gateway/v1/requests/${one.id}`)).body
   assert.deepEqual([record['credited'], record['cost_usd']], [true, one.costUsd])

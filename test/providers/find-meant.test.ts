@@ -26,7 +26,7 @@ for (const path of words(`
   })
 }
 
-test('a parameter may have any value beside other spellings of literal segments', () => {
+test('a parameter may have any value except other spellings of literal segments', () => {
   const poll = '/v1/environments/{environment_id}/work/poll'
   for (const path of words(`
     /v1/environments/e/work/p%6fll /v1/environments/e%2fwork/poll /v1/environments/e%2ff/work/poll/

@@ -55,7 +55,7 @@ test('with results_url rewritten, the SDK reads the results here, in any coding 
       lines.map((line) => (line as { result: { type: string } }).result.type),
       ['succeeded', 'succeeded'],
     )
-    await until('it is paid', async () => {
+    await until('the call is billed', async () => {
       const { month_spend_usd, month_held_usd } = await gateway.manage('GET', `/v1/keys/${keyId}`)
       return Number(month_spend_usd) > 0 && month_held_usd === 0
     })

@@ -103,7 +103,7 @@ test('transcriptions running when the key is revoked finish and are all billed',
   for (const [i, item] of items.entries()) {
     say({ type: WRITTEN, item_id: item, usage: { type: 'duration', seconds: 600 } })
     await socket.takeType(WRITTEN)
-    if (i === 0) await until('the first is paid for', async () => (await played.costs(id)).length === 1)
+    if (i === 0) await until('the first turn is billed', async () => (await played.costs(id)).length === 1)
   }
   await until('all are billed', async () => (await played.costs(id)).length === 4)
   await pass.over(SOCKET_KEY_POLL_MS)

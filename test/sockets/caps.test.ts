@@ -30,7 +30,7 @@ test('fifty sockets of one key exceed its cap by at most one turn, and none is r
     })
   }
   assert.equal(bench.entries.filter(({ kind }) => kind === 'message').length, served.length)
-  await until('all is settled', async () => {
+  await until('every call is settled', async () => {
     const shown = await bench.manage('GET', `/v1/keys/${id}`)
     assert.ok(nanosOf(shown['month_spend_usd']) <= 11 * TURN_NANOS)
     return nanosOf(shown['month_spend_usd']) === 11 * TURN_NANOS && nanosOf(shown['month_held_usd']) === 0

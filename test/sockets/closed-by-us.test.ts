@@ -98,7 +98,7 @@ test('shutdown closes idle sockets with 1012 at once, and others after their run
   assert.equal(closeCodeOf(busy.client), 1012)
   assert.match(lastText(busy), /response\.completed/)
   const more = splitFrames(busy.upstream.received.subarray(already)).map(opcodeOf)
-  assert.ok(!more.includes(1), 'nothing more was begun')
+  assert.ok(!more.includes(1), 'no further request was sent')
   for (const { client } of [busy, idle]) client.socket.end()
   await stopped
 })

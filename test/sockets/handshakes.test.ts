@@ -136,7 +136,7 @@ for (const [status, { lines, body }] of Object.entries(refusals)) {
     assert.equal((await client.receivedBytes(body.length)).toString(), body)
     assert.equal(named(came, 'x-svc-request-id').length, 1)
     await client.ended
-    assert.equal(client.received.toString(), body, 'nothing answers the frame behind the handshake')
+    assert.equal(client.received.toString(), body, 'the frame after the handshake is not answered')
     assert.equal(upstream.received.length, 0, 'nor was it forwarded')
     client.socket.destroy()
   })
@@ -205,7 +205,7 @@ test('an unknown key is 401, a path without sockets 426, and neither reaches ups
   const client = await bench.connect()
   await client.send(handshake([auth(), 'x-marker: last']))
   const upstream = await bench.accepted()
-  assert.deepEqual(named(await upstream.head(), 'x-marker'), ['x-marker: last'], 'the first that has come')
+  assert.deepEqual(named(await upstream.head(), 'x-marker'), ['x-marker: last'], 'the first one that arrived')
   client.socket.destroy()
 })
 
@@ -219,7 +219,7 @@ test('a key among the subprotocols authenticates, and upstream gets its own key 
   assert.deepEqual(named(came, 'sec-websocket-protocol'), [
     `Sec-WebSocket-Protocol: realtime, openai-insecure-api-key.${PROVIDER_KEY}, openai-beta.v1`,
   ])
-  assert.deepEqual(named(came, 'authorization'), [], 'one credential, in the place of the one')
+  assert.deepEqual(named(came, 'authorization'), [], "one credential, at the position of the client's")
   assert.ok(!came.join().includes(apiKey))
   await upstream.send(agreement(['Sec-WebSocket-Protocol: realtime']))
   assert.deepEqual(named(await client.head(), 'sec-websocket-protocol'), ['Sec-WebSocket-Protocol: realtime'])

@@ -44,7 +44,7 @@ test('a requested response costs the usage that upstream states', async () => {
 test('a response that upstream begins by voice detection takes over the standing hold', async () => {
   const { id, socket } = await open({ monthly_budget_usd: 5 })
   const idle = await pair.held(id)
-  assert.ok(idle > 0, 'an idle socket holds what may begin')
+  assert.ok(idle > 0, 'an idle socket has a standing hold')
   socket.send(append(600))
   socket.send(append(250, 0))
   const done = await socket.takeType('response.done')

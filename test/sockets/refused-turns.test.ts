@@ -23,7 +23,7 @@ async function refused(socket: Open, message: object | string) {
   socket.send(message)
   const [event, ...more] = await socket.takeUntil(isTerminal)
   assert.equal(upstreamGot(), before, `upstream has got ${JSON.stringify(message)}`)
-  assert.deepEqual(more, [], 'the error event is all there is')
+  assert.deepEqual(more, [], 'the error event is the only event')
   assert.match(String(dig(event, 'request_id')), /^req_/)
   assert.equal(typeof dig(event, 'error.message'), 'string')
   return { event, ...refusalOf(event) }
@@ -38,7 +38,7 @@ test('a spent cap refuses turns with 402 on their lane, and the socket stays ope
   const { id, key } = await gateway.createKey('spent', { monthly_budget_usd: 0.0001 })
   const socket = await bench.open({ key })
   await socket.turn(simulated('usage={"output_tokens":5000}', { max_output_tokens: 6_000 }))
-  await until('it is spent', async () => {
+  await until('the budget is spent', async () => {
     const shown = await bench.manage('GET', `/v1/keys/${id}`)
     return nanosOf(shown['month_held_usd']) === 0 && nanosOf(shown['month_spend_usd']) >= 100_000
   })
@@ -64,7 +64,7 @@ test('a turn waits while others hold the rest of a cap, then starts', async () =
   await busy.takeType('response.created')
   const before = upstreamGot()
   waiting.send(create())
-  await until('it waits', async () => (await bench.manage('GET', `/v1/keys/${id}`))['month_waiting'] === 1)
+  await until('the call waits', async () => (await bench.manage('GET', `/v1/keys/${id}`))['month_waiting'] === 1)
   assert.equal(upstreamGot(), before)
   waiting.ws.ping('control frames do not wait')
   await new Promise((resolve) => waiting.ws.once('pong', resolve))
@@ -81,7 +81,7 @@ test('messages behind a waiting one keep their order, and are dropped when the c
   await busy.takeType('response.created')
   const before = upstreamGot()
   for (const input of ['one', 'two']) waiting.send(create({ input }))
-  await until('one waits', async () => (await bench.manage('GET', `/v1/keys/${id}`))['month_waiting'] === 1)
+  await until('one call waits', async () => (await bench.manage('GET', `/v1/keys/${id}`))['month_waiting'] === 1)
   waiting.ws.terminate()
   await until(
     'nobody waits',
@@ -90,7 +90,7 @@ test('messages behind a waiting one keep their order, and are dropped when the c
   busy.ws.close()
   await busy.closed()
   await bench.turns(busy.id, 1)
-  assert.equal(upstreamGot(), before, 'what nobody waits for any more is not sent')
+  assert.equal(upstreamGot(), before, 'a message whose client has left is not sent')
 })
 
 test('a model outside the allowlist is refused with 403', async () => {

@@ -60,7 +60,7 @@ async function leave(socket: SocketClient, id: string): Promise<void> {
 test('a hold is taken at the handshake, taken over by the next turn and renewed after it settles', async () => {
   const { id, socket } = await open({ monthly_budget_usd: 50 })
   assert.equal(await upstream.heldUsd(id), HOLD_USD)
-  assert.deepEqual(await recorded(id), ['GET settled'], 'a standing hold is no record')
+  assert.deepEqual(await recorded(id), ['GET settled'], 'a standing hold has no record')
   say(created('resp_1'))
   await socket.takeType('response.created')
   assert.equal(await upstream.heldUsd(id), HOLD_USD)
@@ -68,7 +68,7 @@ test('a hold is taken at the handshake, taken over by the next turn and renewed 
   await until('the turn is billed', async () => (await upstream.costs(id)).length === 1)
   await until('the hold is renewed', async () => (await upstream.heldUsd(id)) === HOLD_USD)
   socket.send({ type: 'response.create' })
-  await until('the request is there', async () => upstream.reached.length > 1)
+  await until('the request has reached upstream', async () => upstream.reached.length > 1)
   assert.equal(await upstream.heldUsd(id), HOLD_USD)
   say(created('resp_2'))
   say(done('resp_2'))
@@ -78,7 +78,7 @@ test('a hold is taken at the handshake, taken over by the next turn and renewed 
   assert.deepEqual(await recorded(id), ['GET settled', 'WS settled', 'WS settled'])
 })
 
-test('a session with transcription near its cap never waits for a hold of its own', async () => {
+test('a session with transcription near its cap never waits for its own hold', async () => {
   // Each turn and transcript leaves part of a cap smaller than two holds.
   const { id, socket } = await open({ monthly_budget_usd: 2 })
   for (let i = 1; i <= 3; i++) {
@@ -142,7 +142,7 @@ test('transcripts that upstream begins exceed a cap by at most one, and then the
   assert.equal(transcripts, 3)
 })
 
-test('responses that upstream begins beside a running one exceed a cap by at most one', async () => {
+test('responses that upstream begins during another one exceed a cap by at most one', async () => {
   const { id, socket } = await open({ monthly_budget_usd: 1.6 })
   let responses = 0
   upstream.answer = (message, speak) => {
@@ -183,7 +183,7 @@ test('another session model is refused to limited keys and passes for others', a
   const { id, socket } = await open({})
   upstream.reached.length = 0
   socket.send(update)
-  await until('it passes', async () => upstream.reached.length === 1)
+  await until('the message has reached upstream', async () => upstream.reached.length === 1)
   await leave(socket, id)
 })
 
@@ -271,7 +271,7 @@ test('a turn that takes over the hold counts as a request, and is checked agains
       socket.received
         .slice(before)
         .find((event) => ['error', 'response.done'].includes(String(dig(event, 'type'))))
-    await until('it is answered', async () => last() !== undefined)
+    await until('the message is answered', async () => last() !== undefined)
     return dig(last(), 'error.code')
   }
   // At most one minute can end between two of them.

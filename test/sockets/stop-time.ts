@@ -5,7 +5,7 @@ import { withDeadline } from '../support/deadline.ts'
 
 function pathOf(name: string): string {
   const file = new URL(`../../src/${name}.ts`, import.meta.url)
-  assert.ok(existsSync(file), `the timers of sockets were in ${file.pathname}: say here where they are now`)
+  assert.ok(existsSync(file), `${file.pathname} no longer has the timers of sockets: name their new file here`)
   return file.pathname
 }
 

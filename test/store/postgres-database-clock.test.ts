@@ -17,7 +17,7 @@ test('the database clock advances with the monotonic clock', () => {
   const { own, clock } = clockUnderTest()
   own.sinceMs = 120
   clock.sync(9_000_000, 100)
-  assert.equal(clock.nowMs(), 9_000_010, 'it was said in the middle of question and answer')
+  assert.equal(clock.nowMs(), 9_000_010, 'the message was sent between a request and its response')
   own.wallMs = 1
   own.sinceMs += 500
   assert.equal(clock.nowMs(), 9_000_510)

@@ -207,7 +207,7 @@ shared('an update after a revocation changes nothing', 'caller', async ({ stores
   })
   const key = await stores[0].getKey('default', 'key_a', NOON)
   assert.equal(key?.revokedAtMs, NOON)
-  assert.equal(answers[0], key.name, 'what the revocation answered is what stayed')
+  assert.equal(answers[0], key.name, 'the stored record equals the answer to the revocation')
 })
 
 shared('nodes that start together agree on the bootstrap admin key', 'caller', async ({ stores, crowd }) => {

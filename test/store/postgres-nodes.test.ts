@@ -36,7 +36,7 @@ function nodesTest(
       const [ended] = await database.query(
         'SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()',
       )
-      assert.equal(ended?.['deadlocks'], 0n, 'they waited in a circle')
+      assert.equal(ended?.['deadlocks'], 0n, 'the calls waited for each other')
     } finally {
       await Promise.all(stores.map((store) => store.close()))
       await database.close()

@@ -41,7 +41,7 @@ function troubleTest(
       wire.heal()
       await until('a call is admitted', async () => (await admitSome(store)) !== null)
       const held = () => database.query("SELECT id FROM call WHERE state = 'in_flight'")
-      await until('nothing is held but by that call', async () => (await held()).length === 1)
+      await until('only that call holds locks', async () => (await held()).length === 1)
       await assertConserved(database)
     } finally {
       await store.close()
@@ -81,7 +81,7 @@ troubleTest(
     await writer.query(`ALTER DATABASE ${name} SET default_transaction_read_only = off`)
     await writer.end()
     await cutConnections(database.url)
-    await until('the settlement is taken', () =>
+    await until('the settlement is stored', () =>
       store.settle(closing('req_before')).then(
         () => true,
         () => false,
@@ -139,7 +139,7 @@ troubleTest('an admission whose answer is lost is released', async ({ store, dat
   const lost = store.admit(opening('req_1', 'a'))
   const waits =
     "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-  await until('the last step waits', async () => (await database.query(waits)).length === 1)
+  await until('the last step of the batch waits', async () => (await database.query(waits)).length === 1)
   wire.holdReplies()
   await other.query('ROLLBACK')
   await other.end()
@@ -160,8 +160,8 @@ troubleTest(
     await assert.rejects(store.admit(opening('req_1', 'a')), StoreUnavailable)
     await other.query('COMMIT')
     await other.end()
-    await until('what was under way has ended', async () => (await admitSome(store)) !== null)
-    await until('nothing is left of it', async () => {
+    await until('the store admits calls again', async () => (await admitSome(store)) !== null)
+    await until('no lock or transaction is left', async () => {
       // On a busy machine the release of the unknown call may take longer than one try here.
       const open = await database.query("SELECT id FROM call WHERE state = 'in_flight' AND id <> 'req_1'")
       for (const row of open)

@@ -11,7 +11,7 @@ function offenders(pattern: RegExp, among = source): string[] {
 
 test('no file is longer than 450 lines', () => {
   const long = files.filter((file) => file.text.split('\n').length > 451).map((file) => file.path)
-  assert.deepEqual(long, [], 'split the file where a second idea begins')
+  assert.deepEqual(long, [], 'split the file into one file per idea')
 })
 
 test('no folder or file has a vague name', () => {

@@ -79,7 +79,7 @@ function assertSameReplyFraming(sent: RawReply, got: RawReply, clientVersion: '1
   const framing = sent.framing === 'chunked' || sent.framing === 'eof' ? streamed : sent.framing
   assert.equal(got.framing, framing, 'reply framing')
   const ended = sent.ended === 'cut' ? 'cut' : framing === 'eof' ? 'closed' : 'complete'
-  assert.equal(got.ended, ended, 'how the reply ended')
+  assert.equal(got.ended, ended, 'the end of the reply')
 }
 
 function assertOwnLines(got: RawReply): void {

@@ -34,11 +34,11 @@ export function readOpenMetrics(text: string): ReadonlyMap<string, Family> {
     const [, word, name = '', rest = ''] = new RegExp(`^# (HELP|TYPE|UNIT) (${NAME}) (.*)$`).exec(line) ?? []
     if (word !== undefined) {
       if (current.name !== name) {
-        assert.ok(!families.has(name), `${name} is there twice, or apart`)
+        assert.ok(!families.has(name), `${name} is duplicated, or not next to its samples`)
         current = { name, type: 'unknown', help: '', samples: [] }
         families.set(name, current)
       }
-      assert.equal(current.samples.length, 0, `${line} stands behind samples`)
+      assert.equal(current.samples.length, 0, `${line} comes after samples`)
       if (word === 'TYPE') current.type = rest
       if (word === 'HELP') current.help = rest
       continue
@@ -66,7 +66,7 @@ export function readOpenMetrics(text: string): ReadonlyMap<string, Family> {
 function readLabels(text: string): Record<string, string> {
   const labels: Record<string, string> = {}
   for (const [, name = '', value = ''] of text.matchAll(/([a-zA-Z0-9_]+)="((?:[^"\\]|\\.)*)"/g)) {
-    assert.ok(!(name in labels), `the label ${name} is there twice`)
+    assert.ok(!(name in labels), `the label ${name} is given twice`)
     labels[name] = value.replace(/\\(.)/g, (_, c: string) => (c === 'n' ? '\n' : c))
   }
   return labels

@@ -44,7 +44,7 @@ test('lines are written in batches, each once and in order, and a batch taken is
   assert.deepEqual(ids(), ['req_1', 'req_2'])
   assert.equal(written.length, 1)
   for (let i = 3; i <= 1_000; i += 1) calls.observe({ ...CALL, requestId: `req_${i}` })
-  assert.ok(written.length > 2 && ids().length < 1_000, 'many lines do not wait for the timer')
+  assert.ok(written.length > 2 && ids().length < 1_000, 'a full batch of lines does not wait for the timer')
   written.push(calls.take())
   t.mock.timers.tick(1_000)
   assert.deepEqual(

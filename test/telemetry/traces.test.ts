@@ -118,7 +118,7 @@ test("a call is a span by the GenAI conventions, and a child of the client's spa
   const [span] = spans
   assert.ok(span !== undefined)
   assert.equal(span.name, 'chat claude-haiku-5-5')
-  assert.equal(span.kind, 3, 'a client of upstream')
+  assert.equal(span.kind, 3, 'an HTTP client for upstream')
   assert.equal(span.traceId, TRACE)
   assert.equal(span.parentSpanId, PARENT)
   assert.equal(span.status.code ?? 0, 0)

@@ -122,7 +122,7 @@ test('a body that ends with its connection is broken by a reset', async () => {
 test('a body that ends with its connection is complete after a close', async () => {
   await cutEverywhere(short, message('HTTP/1.1 200 OK', [type], short.bytes), 'fin', (cut) => {
     if (!cut.hasHead) return assertBroken(cut)
-    assert.equal(cut.reply.ended, 'complete', 'its end is its end')
+    assert.equal(cut.reply.ended, 'complete', 'the end of the body is the end of the connection')
     assertSameBytes(cut.reply.body, cut.prefix, `ended at byte ${cut.at}`)
   })
 })

@@ -43,7 +43,7 @@ for (const [at, [framing, reply]] of Object.entries(replies).entries()) {
       await client.reached(1)
       client.pause()
       const stalledAt = await untilStalled(await arrival)
-      assert.ok(stalledAt < acceptedBytesMax, `${stalledAt} bytes were taken from upstream for nobody`)
+      assert.ok(stalledAt < acceptedBytesMax, `${stalledAt} bytes were read from upstream although no client reads`)
       client.resume()
       const got = await reading
       assert.equal(got.ended, 'complete')

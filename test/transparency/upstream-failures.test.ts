@@ -68,7 +68,7 @@ for (const surface of surfaces) {
       pair.upstream.queue(script)
       const reply = await pair.exchange(pair.request(surface, { body: surface.jsonBody }))
       assertOwnError(reply, surface, 502)
-      assert.equal(pair.upstream.requestCount - count, 1, 'a second call would be a second bill')
+      assert.equal(pair.upstream.requestCount - count, 1, 'a second request would be a second bill')
       await pair.assertServes(surface, name)
     })
   }
@@ -133,7 +133,7 @@ for (const surface of surfaces) {
       const refused = await client.request(sized(`POST ${surface.readEndpoint} HTTP/1.1`, lines, body))
       assert.equal(refused.status, 401)
       const next = await client.request(pair.request(surface, { body: surface.jsonBody }))
-      assert.equal(next.status, 200, 'the bytes behind the refusal were read as the body they are')
+      assert.equal(next.status, 200, 'the bytes after the refusal were read as the body of the request')
       client.leave()
     }
   })

@@ -30,7 +30,7 @@ test('an idle node claims no deliveries until it records an event, is woken, or 
   /** The number of claims after the dispatcher has had many chances to make more. */
   const claims = async () => {
     const ticks = seen.ticks + 20
-    await until('some time has passed', async () => seen.ticks > ticks)
+    await until('the dispatcher has polled again', async () => seen.ticks > ticks)
     return seen.claims
   }
   dispatcher.start()

@@ -36,7 +36,7 @@ test('the secret of a webhook is not in the log, the database or any later respo
     const kept = rows
       .flatMap((row) => Object.values(row))
       .map((value) => (value instanceof Uint8Array ? Buffer.from(value).toString('latin1') : String(value)))
-    assert.ok(kept.includes('canary'), 'the row was looked at')
+    assert.ok(kept.includes('canary'), 'the query returns the stored row')
     const files = readdirSync(hooked.gateway.dataDir, { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile())
       .map((entry) => readFileSync(join(entry.parentPath, entry.name), 'latin1'))

@@ -90,7 +90,7 @@ export function creditBackConformance(storeName: string, openStore: OpenStoreUnd
     const balance = { creditedNanos: 800n, chargedNanos: 800n, heldNanos: 0n, creditEnforced: false }
     assert.deepEqual(await store.getBalance('default'), balance)
     assert.deepEqual(await store.getCall('req_1'), { ...billed, credited: true })
-    assert.deepEqual(await subject.rows('budget'), month, 'what was spent was spent')
+    assert.deepEqual(await subject.rows('budget'), month, 'recorded spend does not change')
     await assertDaysCredited(subject)
   })
 

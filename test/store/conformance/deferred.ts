@@ -159,7 +159,7 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     const after = NOON + 9_000
     assert.deepEqual(await claim(store, after, most), ['resp_req_a1', 'resp_req_c1', 'resp_req_b1'])
     await deferred(store, 'req_b2', { dueInMs: 901 }, 'b')
-    assert.deepEqual(await claim(store, after, most), ['resp_req_b2'], 'polls that run count')
+    assert.deepEqual(await claim(store, after, most), ['resp_req_b2'], 'running polls count')
     await store.postponeDeferred({ surface: 'chat', scope: '', objectId: 'resp_req_c1' }, 90_000, after)
     assert.deepEqual(await claim(store, after, most), ['resp_req_a2'])
   })

@@ -284,7 +284,7 @@ export function eventConformance(storeName: string, openStore: OpenStoreUnderTes
     await addKey(store, 'a')
     await store.setBalanceLow(100n)
     await spend(store, 'a', 10n)
-    assert.deepEqual(await balances(store), [], 'an account without credit has no balance to watch')
+    assert.deepEqual(await balances(store), [], 'an account without credit has no balance events')
     await addCredit(store, 1_010n)
     const added = (await emitted(store)).find(({ type }) => type === 'credit.added')?.data
     assert.deepEqual(Object.keys(added ?? {}), ['credit', 'balance'])

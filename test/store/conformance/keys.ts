@@ -333,7 +333,7 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
     const lastUsed = async () => (await get(store, 'key_a')).lastUsedAtMs
     assert.equal(await lastUsed(), null)
     assert.equal((await store.lookUpKey(digestOf('a'), NOON, 'own_path')).kind, 'api_key')
-    assert.equal(await lastUsed(), null, 'reading the API is no call')
+    assert.equal(await lastUsed(), null, 'reading the API does not count as a use')
     await store.lookUpKey(digestOf('a'), NOON)
     assert.equal(await lastUsed(), NOON)
     await store.lookUpKey(digestOf('a'), NOON + 7)

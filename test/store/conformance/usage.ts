@@ -54,7 +54,7 @@ async function readPages(store: Store, query: UsageQuery, between = async () => 
     buckets.push(...report.buckets)
     const last = report.buckets.at(-1)
     if (!report.more) return buckets
-    assert.ok(last !== undefined, 'more, but nothing to go on from')
+    assert.ok(last !== undefined, 'there is more, but no cursor')
     after = groupOf(last)
     await between()
   }
@@ -203,7 +203,7 @@ export function usageConformance(storeName: string, openStore: OpenStoreUnderTes
         await Promise.all(['m0', 'm16', `m${added}`].map((model) => use(store, { key: 'b', model })))
       })
       const seen = places(pages)
-      assert.deepEqual(seen, [...new Set(seen)], 'none twice')
+      assert.deepEqual(seen, [...new Set(seen)], 'no id is listed twice')
       for (const place of before) assert.ok(seen.includes(place), `${groupBy}: ${place}`)
     }
   })
