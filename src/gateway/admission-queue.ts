@@ -7,7 +7,7 @@ const POLL_MS = 1_000
 /** How many calls of a queue may ask at the same time. The database decides about them in order, in one batch. */
 const FRONT_MAX = 256
 
-export type Turn = 'ask' | 'timed_out' | 'full' | 'left'
+export type Turn = 'retry' | 'timed_out' | 'full' | 'left'
 
 export type Blocked = Extract<Admission, { kind: 'blocked' }>
 
@@ -69,7 +69,7 @@ export class AdmissionQueues {
 export class QueueEntry {
   readonly ticket: number
   /** Whether the call was woken to ask again, and has no answer yet. */
-  asking = false
+  isRetrying = false
   readonly #all: AdmissionQueues
   readonly #digest: Buffer
   #wake: ((turn: Turn) => void) | null = null
@@ -100,7 +100,7 @@ export class QueueEntry {
     if (queue === null) return 'full'
     this.#deadline ??= setTimeout(() => this.end('timed_out'), this.#all.waitMs)
     const { promise, resolve } = Promise.withResolvers<Turn>()
-    this.asking = false
+    this.isRetrying = false
     this.#wake = resolve
     queue.wakeFront()
     return await promise
@@ -117,7 +117,7 @@ export class QueueEntry {
 
   wake(turn: Turn): void {
     if (this.#wake === null) return
-    this.asking = turn === 'ask'
+    this.isRetrying = turn === 'retry'
     this.#wake(turn)
     this.#wake = null
   }
@@ -210,9 +210,9 @@ class Queue {
   wakeFront(): void {
     if (!this.#signalled) return
     // Calls at the front are being decided. Their answers will signal again.
-    if (this.#entries.some((entry, i) => i < FRONT_MAX && entry.asking)) return
+    if (this.#entries.some((entry, i) => i < FRONT_MAX && entry.isRetrying)) return
     this.#signalled = false
     for (const entry of this.#entries.slice(0, Math.min(Math.max(this.#admitted, 1), FRONT_MAX)))
-      entry.wake('ask')
+      entry.wake('retry')
   }
 }

@@ -19,8 +19,8 @@ import type { CallPlan } from './pricer.ts'
 const DECAY = 0.8
 
 /** Bounds for learned values, so that a customer cannot train estimates far down. */
-const TOKENS_PER_BYTE = { least: 1 / 8, most: 1, unknown: 1 / 4 }
-const TOKENS_PER_MS = { least: 0.01, most: 0.5, unknown: 0.05 }
+const TOKENS_PER_BYTE = { min: 1 / 8, max: 1, default: 1 / 4 }
+const TOKENS_PER_MS = { min: 0.01, max: 0.5, default: 0.05 }
 
 /** The speed of shorter outputs is not learned, because the time to the first token dominates. */
 const SPEED_TOKENS_MIN = 16
@@ -71,8 +71,8 @@ export class Estimates {
     const own = this.#learned.get(entryKey(keyId, model, tier))
     const all = this.#learned.get(model)
     const figure = (ratio: 'output' | 'speed' | 'input', bounds: typeof TOKENS_PER_BYTE) => {
-      const value = own?.[ratio].value ?? all?.[ratio].value ?? bounds.unknown
-      return Math.min(Math.max(value, bounds.least), bounds.most)
+      const value = own?.[ratio].value ?? all?.[ratio].value ?? bounds.default
+      return Math.min(Math.max(value, bounds.min), bounds.max)
     }
     return {
       outputTokensPerByte: figure('output', TOKENS_PER_BYTE),

@@ -132,7 +132,7 @@ export function createPricer(firstBook: PriceBook, settings: PricerSettings) {
     closestModel(name: string, atMs: number): string | null {
       return suggestModel(versionAt(book, atMs).names.keys(), name)
     },
-    /** The most that a request can cost inside a batch. */
+    /** The maximum cost of a request inside a batch. */
     boundEntry(...[endpoint, facts, atMs]: [...Parameters<BoundEntry>, atMs: number]): Bound {
       if (endpoint.billing === 'free') return NO_COST
       if (endpoint.billing !== 'metered') return { kind: 'unbounded', reason: 'it is not metered' }
@@ -323,13 +323,13 @@ function boundFor(
 
 /** Upper bound for transcribing a session's input, with the most expensive model: the session may choose any. */
 function boundTranscript(inputs: PlanInputs): Bound {
-  let most: Bound = NO_COST
+  let largest: Bound = NO_COST
   for (const { id, mode } of inputs.version.models) {
     if (mode !== 'audio_transcription') continue
     const bound = boundFor(inputs, id)
-    if (bound.kind === 'bound' && most.kind === 'bound' && bound.listNanos > most.listNanos) most = bound
+    if (bound.kind === 'bound' && largest.kind === 'bound' && bound.listNanos > largest.listNanos) largest = bound
   }
-  return most
+  return largest
 }
 
 function holdTokens(name: string | null, { call, limits, version }: PlanInputs): HoldTokens {

@@ -148,8 +148,8 @@ function explainBatch(
 }
 
 function budgetName({ scope, period }: Budget): string {
-  const whose = scope === 'key' ? 'this key' : 'the account of this key'
-  return `${period === 'month' ? 'monthly' : 'daily'} budget of ${whose}`
+  const owner = scope === 'key' ? 'this key' : 'the account of this key'
+  return `${period === 'month' ? 'monthly' : 'daily'} budget of ${owner}`
 }
 
 /** Maximum number of models that a refusal names, because a key may have hundreds. */

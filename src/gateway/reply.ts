@@ -266,15 +266,15 @@ export class Reply implements ReplyReceiver {
 
   finish(figures: Figures | null, trailers: string[]): void {
     const { res, names } = this.#exchange
-    this.#deliverRest()
-    const rest = [...this.#startBuffered(figures, false), ...this.#takeLastEvent()]
+    this.#deliverRemainder()
+    const chunks = [...this.#startBuffered(figures, false), ...this.#takeLastEvent()]
     const lines = this.#isEdited ? withoutOutdated(trailers) : trailers
     if (lines.length > 0) res.addTrailers(withoutOwnHeaders(lines, names.prefix))
     if (this.#hasTrailers) res.addTrailers(figureLines(names, figures, this.#options.upstreamMs()))
-    const last = rest.pop()
-    const isMany = rest.length > 0
+    const last = chunks.pop()
+    const isMany = chunks.length > 0
     if (isMany) res.cork()
-    for (const chunk of rest) this.#write(chunk)
+    for (const chunk of chunks) this.#write(chunk)
     this.#bytesOut += last?.length ?? 0
     res.end(last)
     if (isMany) res.uncork()
@@ -282,16 +282,16 @@ export class Reply implements ReplyReceiver {
 
   /** Upstream ended mid-body. The client must not mistake the part it got for the whole reply. */
   cut(): void {
-    this.#deliverRest()
+    this.#deliverRemainder()
     for (const chunk of this.#startBuffered(null, false)) this.#write(chunk)
     this.#releaseLastEvent()
     // Not res.end(): it would send the final chunk, and the cut stream would look complete.
     this.#exchange.res.cut()
   }
 
-  #deliverRest(): void {
-    const rest = this.#meter?.remainder?.() ?? null
-    if (rest !== null && rest.length > 0) this.#deliver(rest)
+  #deliverRemainder(): void {
+    const remainder = this.#meter?.remainder?.() ?? null
+    if (remainder !== null && remainder.length > 0) this.#deliver(remainder)
     this.#meter = null
   }
 

@@ -73,9 +73,9 @@ export function networkOf(address: string): string {
   const [head = '', tail] = ip.split('::')
   const groups = head === '' ? [] : head.split(':')
   if (tail !== undefined) {
-    const behind = tail === '' ? [] : tail.split(':')
-    while (groups.length + behind.length < 8) groups.push('0')
-    groups.push(...behind)
+    const afterGap = tail === '' ? [] : tail.split(':')
+    while (groups.length + afterGap.length < 8) groups.push('0')
+    groups.push(...afterGap)
   }
   return groups.slice(0, 4).join(':')
 }

@@ -108,7 +108,7 @@ function isSpent({ spentNanos, capNanos }: Budget): boolean {
   return spentNanos >= capNanos
 }
 
-/** The amount that must fit under a budget: 0 for a call; for a batch, all lines but the most expensive one. */
+/** The amount that must fit under a budget: 0 for a call; for a batch, all lines except the most expensive one. */
 function neededOf({ hold }: CallOpening): Nanos {
   return (hold.kind === 'none' ? null : hold.neededNanos) ?? 0n
 }
@@ -149,9 +149,9 @@ function remainingOf({ capNanos, spentNanos, heldNanos }: Budget): Nanos {
 
 /** The amount left of the budget that has least left; null if there are no budgets. */
 function leastRemaining(ceilings: readonly Budget[]): Nanos | null {
-  return ceilings.reduce<Nanos | null>((least, ceiling) => {
+  return ceilings.reduce<Nanos | null>((min, ceiling) => {
     const left = remainingOf(ceiling)
-    return least === null || left < least ? left : least
+    return min === null || left < min ? left : min
   }, null)
 }
 
@@ -195,9 +195,9 @@ function maxOf(a: Nanos, b: Nanos): Nanos {
   return a > b ? a : b
 }
 
-function clamp(nanos: Nanos, least: Nanos, most: Nanos): Nanos {
-  if (nanos < least) return least
-  return nanos > most ? most : nanos
+function clamp(nanos: Nanos, min: Nanos, max: Nanos): Nanos {
+  if (nanos < min) return min
+  return nanos > max ? max : nanos
 }
 
 /** Applies the account's discount to the hold and the rating of an opening. */

@@ -75,8 +75,8 @@ function readPartHead(bytes: Buffer): PartHead | null {
   const disposition = headers.get('content-disposition') ?? ''
   const match = DISPOSITION.exec(disposition)
   if (match === null) return null
-  const rest = disposition.slice(match[0].length)
-  if (ANOTHER_NAME.test(rest.replace(FILENAME, ';').replace(FILENAME_EXTENDED, ';'))) return null
+  const parameters = disposition.slice(match[0].length)
+  if (ANOTHER_NAME.test(parameters.replace(FILENAME, ';').replace(FILENAME_EXTENDED, ';'))) return null
 
   const raw = Buffer.from(match[1] ?? match[2] ?? '', 'latin1')
   if (!isUtf8(raw)) return null
@@ -85,9 +85,9 @@ function readPartHead(bytes: Buffer): PartHead | null {
   const isPlainEncoding = PLAIN_ENCODING.test(headers.get('content-transfer-encoding') ?? 'binary')
   return {
     name: raw.toString('utf8'),
-    plain: rest === '' && type !== null && isPlainEncoding,
+    plain: parameters === '' && type !== null && isPlainEncoding,
     asciiOnly: (type?.[2] ?? 'utf-8').toLowerCase() !== 'utf-8',
-    isFile: FILENAME.test(rest) || FILENAME_EXTENDED.test(rest),
+    isFile: FILENAME.test(parameters) || FILENAME_EXTENDED.test(parameters),
     verbatim: isPlainEncoding && !headers.has('content-encoding') && !FOREIGN_CHARSET.test(contentType),
   }
 }
@@ -162,9 +162,9 @@ export class MultipartScanner {
     this.#scan(Buffer.concat(this.#pending))
     if (this.#lengthBytes === 0) this.#fail('empty')
     if (this.#state !== 'closed') this.#fail('no_closing_boundary')
-    const rest = Buffer.concat(this.#pending).toString('latin1')
+    const remainder = Buffer.concat(this.#pending).toString('latin1')
     // The body may end with one line break, two (OpenAI's SDK 4) or none: parsers accept all.
-    if (!['', LINE_BREAK, LINE_BREAK + LINE_BREAK].includes(rest)) this.#fail('trailing_bytes')
+    if (!['', LINE_BREAK, LINE_BREAK + LINE_BREAK].includes(remainder)) this.#fail('trailing_bytes')
     if (this.#failure !== null) return { kind: 'unreadable', reason: this.#failure }
     const duplicates = [...this.#duplicates]
     return { kind: 'form', fields: this.#fields, duplicates, lengthBytes: this.#lengthBytes }
@@ -213,9 +213,9 @@ export class MultipartScanner {
   #readHead(bytes: Buffer): boolean {
     const start = this.#at + LINE_BREAK.length
     if (bytes.length < start) return false
-    const behind = bytes.toString('latin1', this.#at, start)
-    if (behind === '--') return this.#enter('closed', start)
-    if (behind !== LINE_BREAK) return this.#fail('stray_boundary')
+    const afterBoundary = bytes.toString('latin1', this.#at, start)
+    if (afterBoundary === '--') return this.#enter('closed', start)
+    if (afterBoundary !== LINE_BREAK) return this.#fail('stray_boundary')
     // If the head is empty, the line break of the delimiter is the first half of the empty line.
     const end = bytes.indexOf(EMPTY_LINE, this.#at)
     const known = end < 0 ? bytes.length : end + EMPTY_LINE.length

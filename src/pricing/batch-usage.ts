@@ -87,10 +87,10 @@ export class BatchUsage {
   }
 }
 
-function addParts(one: UsagePart, other: UsagePart): UsagePart {
+function addParts(left: UsagePart, right: UsagePart): UsagePart {
   return {
-    model: one.model,
-    quantities: addQuantities(one.quantities, other.quantities),
-    promptTokens: Math.max(one.promptTokens, other.promptTokens),
+    model: left.model,
+    quantities: addQuantities(left.quantities, right.quantities),
+    promptTokens: Math.max(left.promptTokens, right.promptTokens),
   }
 }

@@ -32,10 +32,10 @@ export function boundOf(
   version: PriceVersion,
   discount: Discount = NO_DISCOUNT,
 ): Bound {
-  const { model: asked, boundClass, tools } = request
-  if (asked === null) return unbounded('the request names no model')
+  const { model: modelAsked, boundClass, tools } = request
+  if (modelAsked === null) return unbounded('the request names no model')
   const models: ModelPrice[] = []
-  for (const name of [asked, ...request.otherModels]) {
+  for (const name of [modelAsked, ...request.otherModels]) {
     const model = findModel(version, name)
     if (model === null) return { kind: 'unpriced', model: name }
     models.push(model)
@@ -103,8 +103,8 @@ function inputLimit(
   model: ModelPrice,
   { boundClass, bodyBytes, endpoint, prompts }: BoundRequest,
 ): number | null {
-  const most = inputTokensMax(model, endpoint, prompts)
-  return boundClass === 'plain' ? Math.min(bodyBytes, most ?? bodyBytes) : most
+  const tokensMax = inputTokensMax(model, endpoint, prompts)
+  return boundClass === 'plain' ? Math.min(bodyBytes, tokensMax ?? bodyBytes) : tokensMax
 }
 
 /** The maximum output tokens. The output must fit the context window: upstream refuses or reduces a larger limit. */
@@ -136,7 +136,7 @@ function highestRatesFor(model: ModelPrice, request: BoundRequest, promptTokensM
   if (!known)
     return Object.values(tiers)
       .filter(({ listed }) => listed)
-      .reduce((most, each) => highestOfBoth(most, highestOf(each, mayBeLong)), highestOfBoth(own, usual))
+      .reduce((highest, each) => highestOfBoth(highest, highestOf(each, mayBeLong)), highestOfBoth(own, usual))
   // A tier that costs more for its speed may be served, and reported, as standard. Calls at a cheaper tier are refused
   // rather than served as standard, by the models that have it.
   return request.batch || (tier === 'flex' && tiers.flex.listed) ? own : highestOfBoth(own, usual)
@@ -152,9 +152,9 @@ const highestRatesCache = new WeakMap<Tariff, HighestRates>()
 function highestIn(tariff: Tariff): HighestRates {
   const known = highestRatesCache.get(tariff)
   if (known !== undefined) return known
-  const most = (side: PricedSide): bigint =>
+  const highestOfSide = (side: PricedSide): bigint =>
     UNITS_OF[side].reduce((highestSoFar, unit) => maxRate(highestSoFar, tariff.get(unit) ?? 0n), 0n)
-  const highest = { input: most('input'), output: most('output'), duration: most('duration') }
+  const highest = { input: highestOfSide('input'), output: highestOfSide('output'), duration: highestOfSide('duration') }
   highestRatesCache.set(tariff, highest)
   return highest
 }
@@ -171,10 +171,10 @@ function feesAmount(model: ModelPrice, tools: RequestTools): bigint {
   if (tools === NO_REQUEST_TOOLS) return 0n
   const { webSearches, fileSearches, containers } = tools
   let sum = plainAmountOf('web_searches', BigInt(webSearches), highestSearchRate(model.tools))
-  for (const [unit, most] of [
+  for (const [unit, count] of [
     ['file_searches', fileSearches],
     ['containers', containers],
   ] as const)
-    if (most > 0) sum += plainAmountOf(unit, BigInt(most), model.tools.get(unit) ?? 0n)
+    if (count > 0) sum += plainAmountOf(unit, BigInt(count), model.tools.get(unit) ?? 0n)
   return sum
 }

@@ -198,11 +198,11 @@ function mostExpensiveModel(
     )
   }
   const amounts = models.map(amountAt)
-  const most = amounts.reduce(maxRate, 0n)
-  return models[amounts.indexOf(most)] ?? null
+  const largest = amounts.reduce(maxRate, 0n)
+  return models[amounts.indexOf(largest)] ?? null
 }
 
-/** The most expensive model that the batch names. Null if one of these has no price: it must get one first. */
+/** The most expensive model that the batch names. Null if one of the named models has no price. */
 export function mostExpensiveNamed(
   names: readonly string[],
   context: RatingContext,

@@ -42,8 +42,8 @@ export function ambiguityOf(scanned: Skimmed | MultipartScan, doubt: string | nu
 /** The ambiguity of a nested name that some parsers treat like a name that is read. */
 export function ambiguousInnerName({ body, tools }: Pick<RequestFacts, 'body' | 'tools'>): Ambiguity | null {
   const members = [body['stream_options'], ...(tools ?? []), ...asList(body['fallbacks'])]
-  const isOdd = (name: string) => INNER.findText(name) === AMBIGUOUS
-  const isFound = members.some((member) => isObject(member) && Object.keys(member).some(isOdd))
+  const isAmbiguous = (name: string) => INNER.findText(name) === AMBIGUOUS
+  const isFound = members.some((member) => isObject(member) && Object.keys(member).some(isAmbiguous))
   return isFound ? unreadable('ambiguous_name') : null
 }
 
@@ -74,8 +74,8 @@ export function ambiguityFor(endpoint: Endpoint | null, facts: RequestFacts): Am
     return ambiguity?.refuse === 'always' ? { ...ambiguity, refuse: 'limited' } : ambiguity
   }
   if (ambiguity?.refuse === 'always') return ambiguity
-  const odd = oddMember(facts, endpoint.usage === 'responses')
-  if (odd !== null) return always(odd)
+  const problem = problemOfMember(facts, endpoint.usage === 'responses')
+  if (problem !== null) return always(problem)
   const detail = ambiguity === null ? unreadPart(facts, endpoint) : null
   return detail === null ? ambiguity : { detail, refuse: 'limited' }
 }
@@ -88,7 +88,7 @@ function unreadPart({ kind, body: { model } }: RequestFacts, { reads }: Endpoint
 }
 
 /** Refuses a member of a type that some servers convert and others refuse: we cannot know what upstream would meter. */
-function oddMember({ kind, body }: RequestFacts, hasBackground: boolean): string | null {
+function problemOfMember({ kind, body }: RequestFacts, hasBackground: boolean): string | null {
   const { model, stream, background, stream_options: options } = body
   if (kind === 'json' && isGiven(model) && typeof model !== 'string' && model !== UNREAD)
     return '"model" must be a string.'

@@ -88,10 +88,10 @@ export function readEndpoints(surface: Surface, table: readonly string[]): Endpo
 function readRow(surface: Surface, row: string): Endpoint[] {
   const cells = row.split(' ')
   const templateAt = cells.findIndex((cell) => cell.startsWith('/v1/'))
-  const [template, billingName = '', ...rest] = cells.slice(templateAt)
+  const [template, billingName = '', ...flags] = cells.slice(templateAt)
   const kind: Record<string, unknown> = { model: 'none' }
-  if (billingName === 'metered') kind['usage'] = rest.shift()
-  for (const cell of rest) {
+  if (billingName === 'metered') kind['usage'] = flags.shift()
+  for (const cell of flags) {
     const [name = '', value] = cell.split(':')
     if (Object.hasOwn(BODY_BY_MODEL_LOCATION, cell)) kind['model'] = cell
     else if (name === 'shows' || name === 'makes') kind[name] = value
@@ -101,7 +101,7 @@ function readRow(surface: Surface, row: string): Endpoint[] {
   if (templateAt < 1 || billing === undefined || 'invalid' in kind)
     throw new TypeError(`This row of the ${surface} endpoints cannot be read: ${row}`)
   kind['billing'] = billing[0]
-  kind['stateful'] = billing[1] || rest.includes('stored')
+  kind['stateful'] = billing[1] || flags.includes('stored')
   kind['reads'] = BODY_BY_MODEL_LOCATION[kind['model'] as ModelLocation]
   return cells.slice(0, templateAt).map((method) => ({ surface, method, template, ...kind }) as Endpoint)
 }

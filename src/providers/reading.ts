@@ -106,9 +106,9 @@ export function quantitiesOf(counts: { readonly [U in Unit]?: number | null }): 
   return quantities
 }
 
-export function addQuantities(one: Quantities, other: Quantities): Quantities {
-  const sum: Record<string, number> = { ...one }
-  for (const [unit, count] of Object.entries(other)) sum[unit] = (sum[unit] ?? 0) + count
+export function addQuantities(left: Quantities, right: Quantities): Quantities {
+  const sum: Record<string, number> = { ...left }
+  for (const [unit, count] of Object.entries(right)) sum[unit] = (sum[unit] ?? 0) + count
   return sum
 }
 

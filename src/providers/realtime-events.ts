@@ -81,8 +81,8 @@ function readMessage(skim: JsonSkim, contentBytes: number): SessionMessage {
   const event = skimmed.value
   const type = asName(event['type'])
   if (type === null) return { kind: 'unreadable', detail: 'A message must have one "type", a string.' }
-  const odd = oddName(event)
-  if (odd !== null) return { kind: 'unreadable', detail: `"${odd}" must be a string, and given once.` }
+  const ambiguous = ambiguousName(event)
+  if (ambiguous !== null) return { kind: 'unreadable', detail: `"${ambiguous}" must be a string, and given once.` }
   return {
     kind: 'event',
     type,
@@ -94,7 +94,7 @@ function readMessage(skim: JsonSkim, contentBytes: number): SessionMessage {
 }
 
 /** A model that upstream may read differently: not a string, or also given under its older name. */
-function oddName(event: JsonObject): string | null {
+function ambiguousName(event: JsonObject): string | null {
   const { model, audio, input_audio_transcription: older } = asObject(event['session'])
   const { transcription } = asObject(asObject(audio)['input'])
   const names: Readonly<Record<string, unknown>> = {

@@ -172,8 +172,8 @@ function outputLimit(
 const ANSWERS_MAX = 128
 
 function answersOf(body: JsonObject): number {
-  const asked = [body['n'], body['best_of']].map((value) => (isGiven(value) ? asLimit(value) : 1))
-  return Math.min(Math.max(1, ...asked), ANSWERS_MAX)
+  const requested = [body['n'], body['best_of']].map((value) => (isGiven(value) ? asLimit(value) : 1))
+  return Math.min(Math.max(1, ...requested), ANSWERS_MAX)
 }
 
 /** Each prompt of a list is answered separately. A list of numbers is one prompt, as tokens. */

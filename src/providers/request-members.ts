@@ -78,7 +78,7 @@ export function readTools(
 ): RequestTools {
   if (tools === null) return { ...NO_REQUEST_TOOLS, uses: USES_WITHOUT_LIMIT }
   if (tools.length === 0) return NO_REQUEST_TOOLS
-  const usesOf = (some: readonly JsonObject[]) => usesMax(rules, some, callsMax)
+  const usesOf = (ofKind: readonly JsonObject[]) => usesMax(rules, ofKind, callsMax)
   const ofType = (start: string) => tools.filter((tool) => typeOf(tool).startsWith(start))
   const image = ofType('image_generation').at(0)
   return {
@@ -139,8 +139,8 @@ function usesMax(rules: ToolRules, tools: readonly JsonObject[], callsMax: numbe
   const others = tools.length - limited.length
   if (rules.limit === 'each') {
     const stated = limited.map((tool) => asLimit(tool['max_uses']))
-    const uses = stated.map((most) => (most === LIMITLESS || most === 0 ? USES_WITHOUT_LIMIT : most))
-    return uses.reduce((sum, most) => sum + most, others * USES_WITHOUT_LIMIT)
+    const uses = stated.map((max) => (max === LIMITLESS || max === 0 ? USES_WITHOUT_LIMIT : max))
+    return uses.reduce((sum, max) => sum + max, others * USES_WITHOUT_LIMIT)
   }
   if (callsMax === null || limited.length === 0) return tools.length === 0 ? 0 : USES_WITHOUT_LIMIT
   return callsMax + (others === 0 ? 0 : USES_WITHOUT_LIMIT)

@@ -154,14 +154,14 @@ export function uploadsBatches(endpoint: Endpoint | null): boolean {
 /** The provider's key replaces the client's, account selectors are removed. Null: none are left. */
 export function protocolsForUpstream(value: string, key: string | null): string | null {
   const offered = protocolsIn(value)
-  const kept = offered
+  const forwarded = offered
     .filter((protocol) => !ACCOUNT.test(protocol) && (key !== null || !KEY.test(protocol)))
     .map((protocol) => (KEY.test(protocol) ? `openai-insecure-api-key.${key}` : protocol))
-  if (kept.length === 0) return null
+  if (forwarded.length === 0) return null
   // A value without a credential stays unchanged.
-  return kept.length === offered.length && !kept.some((protocol) => KEY.test(protocol))
+  return forwarded.length === offered.length && !forwarded.some((protocol) => KEY.test(protocol))
     ? value
-    : kept.join(', ')
+    : forwarded.join(', ')
 }
 
 /** Upstream's header lines. If upstream chose the subprotocol with the key, the client gets the one it offered. */

@@ -30,7 +30,7 @@ const waitForCap = (entry: QueueEntry, budgetId?: string) => entry.turn(blockedB
 
 /** The wait is wrapped in an object, because `await` would otherwise wait for it. */
 async function beginQueue(entry: QueueEntry): Promise<{ readonly turn: Promise<string> }> {
-  assert.equal(await waitForCap(entry), 'ask', 'a call that starts a queue tries again at once')
+  assert.equal(await waitForCap(entry), 'retry', 'a call that starts a queue tries again at once')
   return { turn: waitForCap(entry) }
 }
 
@@ -55,10 +55,10 @@ test('the first call asks when a call of its key settles, and the second when th
   assert.equal(queues.waiting, 2)
 
   queues.settled('bud_k', 'default')
-  assert.equal(await firstTurn, 'ask')
+  assert.equal(await firstTurn, 'retry')
   assert.equal(await isKept(secondTurn), false)
   first.done(true)
-  assert.equal(await secondTurn, 'ask')
+  assert.equal(await secondTurn, 'retry')
   second.done(true)
   assert.equal(queues.waiting, 0)
 })
@@ -69,10 +69,10 @@ test('calls of two keys that share a budget wait in one queue', async () => {
   const { turn } = await beginQueue(first)
   const secondTurn = waitForCap(second)
   queues.settled('bud_k', 'default')
-  assert.equal(await turn, 'ask')
+  assert.equal(await turn, 'retry')
   assert.equal(await isKept(secondTurn), false)
   first.done(true)
-  assert.equal(await secondTurn, 'ask')
+  assert.equal(await secondTurn, 'retry')
   second.done(true)
 })
 
@@ -81,7 +81,7 @@ test('a settlement while the first call asks is not missed', async () => {
   const entry = enter(queues, 'k')
   await waitForCap(entry)
   queues.settled('bud_k', 'default')
-  assert.equal(await waitForCap(entry), 'ask')
+  assert.equal(await waitForCap(entry), 'retry')
   assert.equal(await isKept(waitForCap(entry)), false)
   entry.done(false)
 })
@@ -92,7 +92,7 @@ test('calls keep their order of arrival, even if an earlier one joins its queue 
   const { turn: secondTurn } = await beginQueue(second)
   const firstTurn = waitForCap(first)
   queues.settled('bud_k', 'default')
-  assert.equal(await firstTurn, 'ask')
+  assert.equal(await firstTurn, 'retry')
   assert.equal(await isKept(secondTurn), false)
   first.done(false)
   second.done(false)
@@ -101,13 +101,13 @@ test('calls keep their order of arrival, even if an earlier one joins its queue 
 test("calls of different keys that wait for an account's credit share one queue", async () => {
   const queues = new AdmissionQueues(LONG_MS)
   const [first, second] = [enter(queues, 'k'), enter(queues, 'l')]
-  assert.equal(await first.turn(CREDIT), 'ask')
+  assert.equal(await first.turn(CREDIT), 'retry')
   const firstTurn = first.turn(CREDIT)
   const secondTurn = second.turn(CREDIT)
   queues.settled('bud_z', 'default')
-  assert.equal(await firstTurn, 'ask')
+  assert.equal(await firstTurn, 'retry')
   first.done(true)
-  assert.equal(await secondTurn, 'ask')
+  assert.equal(await secondTurn, 'retry')
   second.done(true)
 })
 
@@ -117,8 +117,8 @@ test('a call with room under its cap but not in the credit changes queues', asyn
   await waitForCap(first)
   const secondTurn = waitForCap(second)
   const moved = first.turn(CREDIT)
-  assert.equal(await secondTurn, 'ask', 'the next call of the key uses the same entry')
-  assert.equal(await moved, 'ask')
+  assert.equal(await secondTurn, 'retry', 'the next call of the key uses the same entry')
+  assert.equal(await moved, 'retry')
   assert.equal(queues.waiting, 2)
   first.done(false)
   second.done(false)
@@ -150,7 +150,7 @@ test('a full queue refuses further calls, without affecting other keys', async (
   const entries = fill(queues, 'k', limits.callsQueuedPerLimitMax)
   const [same, other] = [enter(queues, 'k0'), enter(queues, 'other')]
   assert.equal(await waitForCap(same, 'bud_k0'), 'full')
-  assert.equal(await waitForCap(other, 'bud_other'), 'ask')
+  assert.equal(await waitForCap(other, 'bud_other'), 'retry')
   for (const entry of [...entries, same, other]) entry.done(false)
   assert.equal(queues.waiting, 0)
 })
@@ -202,7 +202,7 @@ test('when the room is used up, the queue asks one call at a time again', async 
   await Promise.all(turns.slice(1, 3))
   // Both calls have to wait again.
   const again = [waitForCap(third), waitForCap(fourth)]
-  assert.equal(await again[0], 'ask', 'the second was admitted meanwhile, so the first call of the queue tries again')
+  assert.equal(await again[0], 'retry', 'the second was admitted meanwhile, so the first call of the queue tries again')
   assert.equal(await isKept(waitForCap(third)), false)
   assert.equal(await isKept(again[1] ?? Promise.resolve()), false)
   for (const entry of entries.slice(2)) entry.done(false)

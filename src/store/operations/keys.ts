@@ -113,9 +113,9 @@ function* recordKeyEvent(
   key: KeyRecord,
   actor: Actor,
   atMs: number,
-  more: object = {},
+  extra: object = {},
 ): Operation<void> {
-  const data = { key: eventKey(key, atMs), ...more }
+  const data = { key: eventKey(key, atMs), ...extra }
   yield* recordEvent({ accountId: key.accountId, type, actor, data }, atMs)
 }
 

@@ -42,19 +42,19 @@ interface BoundStatement {
 
 /** A statement for several rows of values. SQLite runs it for each row; PostgreSQL gets one for many rows. */
 export class BulkStatement {
-  readonly one: Prepared
+  readonly perRow: Prepared
   readonly rows: readonly Values[]
   /** Whether the transaction must fail if a row changes nothing. */
   readonly mustChange: boolean
   readonly grouped: () => readonly BoundStatement[]
 
   constructor(
-    one: Prepared,
+    perRow: Prepared,
     rows: readonly Values[],
     mustChange: boolean,
     grouped: () => readonly BoundStatement[],
   ) {
-    this.one = one
+    this.perRow = perRow
     this.rows = rows
     this.mustChange = mustChange
     this.grouped = grouped
@@ -76,14 +76,14 @@ export const NO_STATEMENT = new BulkStatement(new Prepared([''], []), [], false,
 /** Reads the rows whose column has one of the keys. PostgreSQL locks them in the order of the keys. */
 export function prepareReads(select: string, column: string, lock = ''): (keys: List) => BulkStatement {
   const type = column === 'digest' ? 'bytea' : 'text'
-  const one = new Prepared([`${select} WHERE ${column} = `, ''], [type])
+  const perRow = new Prepared([`${select} WHERE ${column} = `, ''], [type])
   const all = new Prepared(
     [`${select} WHERE ${column} = ANY (`, `) ORDER BY ${column} ${lock}`],
     [`${type}[]`],
   )
   return (keys) =>
     new BulkStatement(
-      one,
+      perRow,
       keys.map((key) => [key]),
       false,
       () => (keys.length === 0 ? [] : [{ prepared: all, values: [keys] }]),
@@ -139,7 +139,7 @@ function prepareRows(head: string, types: readonly ParameterType[], count: numbe
 /** PostgreSQL gets the rows in groups of these sizes, so that there are few statements to prepare. */
 const GROUP_SIZES = [16, 8, 4, 2, 1]
 
-function prepareForRows(one: Prepared, mustChange: boolean, prepareCount: (count: number) => Prepared): PrepareRows {
+function prepareForRows(perRow: Prepared, mustChange: boolean, prepareCount: (count: number) => Prepared): PrepareRows {
   const byCount = new Map<number, Prepared>()
 
   function preparedFor(count: number): Prepared {
@@ -158,7 +158,7 @@ function prepareForRows(one: Prepared, mustChange: boolean, prepareCount: (count
     return statements
   }
 
-  return (rows) => new BulkStatement(one, rows, mustChange, () => grouped(rows))
+  return (rows) => new BulkStatement(perRow, rows, mustChange, () => grouped(rows))
 }
 
 const TYPES = { text: 'text', integer: 'bigint', flag: 'boolean', json: 'jsonb', bytes: 'bytea' } as const

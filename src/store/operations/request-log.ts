@@ -117,12 +117,12 @@ function scanSql(filter: CallFilter, before: CallCursor, from: CallCursor): Sql 
   const ofAccount = accountId === null ? sql`true` : sql`account_id IS NOT DISTINCT FROM ${accountId}`
   const ofKey = keyId === null ? sql`` : sql`AND key_id IS NOT DISTINCT FROM ${keyId}`
   const hint = byStore({ sqlite: sql`INDEXED BY ${index}`, postgres: '' })
-  const whose = ofSocket
+  const ofOwner = ofSocket
     ? sql`socket_id = ${socketId} AND ${ofAccount} ${ofKey}`
     : keyId === null
       ? sql`account_id = ${accountId}`
       : sql`key_id = ${keyId} AND ${ofAccount}`
-  return sql`${raw(table)} ${hint} WHERE ${whose}
+  return sql`${raw(table)} ${hint} WHERE ${ofOwner}
     AND (started_at_ms, id) < (${before.startedAtMs}, ${before.requestId})
     AND (started_at_ms, id) >= (${from.startedAtMs}, ${from.requestId})`
 }
@@ -178,8 +178,8 @@ const storeRefused = atomic(function* (calls: readonly RefusedCall[]): Operation
     return key === undefined ? [] : [{ ...call, accountId: text(key, 'account_id'), keyId: text(key, 'id') }]
   })
   if (rows.length === 0) return
-  const kept = yield insertInto('refused_call', rows, sql`ON CONFLICT DO NOTHING RETURNING account_id`)
-  const totals = Map.groupBy(kept, (row) => text(row, 'account_id'))
+  const inserted = yield insertInto('refused_call', rows, sql`ON CONFLICT DO NOTHING RETURNING account_id`)
+  const totals = Map.groupBy(inserted, (row) => text(row, 'account_id'))
   for (const [account, ofAccount] of [...totals].sort(([a], [b]) => (a < b ? -1 : 1)))
     yield sql`
       INSERT INTO refused_total (account_id, calls) VALUES (${account}, ${ofAccount.length})
@@ -221,12 +221,12 @@ const BYTES = raw(`coalesce(octet_length(request), 0) + coalesce(octet_length(re
 
 const storeBodies = atomic(function* (bodies: CallBodies): Operation<void> {
   const { requestId, atMs, request, response } = bodies
-  const kept = yield sql`
+  const inserted = yield sql`
     INSERT INTO call_body (call_id, at_ms, request, request_type, request_bytes, request_truncated,
       response, response_type, response_bytes, response_truncated)
     VALUES (${join([requestId, atMs, ...columnsOf(request), ...columnsOf(response)])}) ON CONFLICT DO NOTHING
     RETURNING ${BYTES} AS bytes`
-  yield* changeTotal(kept, 1)
+  yield* changeTotal(inserted, 1)
 })
 
 function* changeTotal(rows: readonly Row[], sign: 1 | -1): Operation<void> {

@@ -61,12 +61,12 @@ const BY_KEY_HINT = byStore({ sqlite: 'INDEXED BY rollup_by_key', postgres: '' }
 
 function rollupSql({ accountId, keyId, model, endDay }: UsageQuery, startDay: string): Sql {
   const ofAccount = accountId === null ? sql`true` : sql`account_id = ${accountId}`
-  const whose =
+  const ofOwner =
     keyId === null
       ? sql`rollup WHERE ${ofAccount}`
       : sql`rollup ${BY_KEY_HINT} WHERE key_id = ${keyId} AND ${ofAccount}`
   const ofModel = model === undefined ? sql`` : sql`AND model = ${model}`
-  return sql`${whose} AND day BETWEEN ${startDay} AND ${endDay} ${ofModel}`
+  return sql`${ofOwner} AND day BETWEEN ${startDay} AND ${endDay} ${ofModel}`
 }
 
 function pageSql(query: UsageQuery, dimensions: readonly UsageDimension[]): Sql {

@@ -58,8 +58,8 @@ export async function openPostgresStore(
   await migrate(url)
   const open = (
     connectionsMax: number,
-    more: { readonly isHot?: true; readonly statementMs?: number } = {},
-  ) => openPool({ url, settings, connectMs: answerMs, connectionsMax, statementMs, ...more })
+    extra: { readonly isHot?: true; readonly statementMs?: number } = {},
+  ) => openPool({ url, settings, connectMs: answerMs, connectionsMax, statementMs, ...extra })
   const batchPool = open(1, { isHot: true })
   const commandPool = open(4)
   const readPool = open(2, { statementMs: readMs })

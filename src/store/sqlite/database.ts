@@ -37,9 +37,9 @@ export function statementRunner(db: DatabaseSync): RunStatement {
       const { text, values } = render(statement, SQLITE)
       return text === '' ? NO_ROWS : preparedRun(text)(values)
     }
-    const { one, rows, mustChange } = statement
+    const { perRow, rows, mustChange } = statement
     if (rows.length === 0) return NO_ROWS
-    const run = preparedRun(one)
+    const run = preparedRun(perRow)
     if (!mustChange) return rows.length === 1 ? run(rows[0] ?? []) : rows.flatMap((row) => run(row))
     // Count the changes of all rows together: `run` of node:sqlite counts them, but takes 50 % longer than `all`.
     const before = changes()
