@@ -1,17 +1,17 @@
 import { limits } from '../kernel/limits.ts'
 import type { Admission } from '../ledger/call.ts'
 
-/** Interval at which the first call of a queue asks again: other nodes free budget without notifying this one. */
+/** Interval at which the first call of a queue retries: other nodes free budget without notifying this one. */
 const POLL_MS = 1_000
 
-/** How many calls of a queue may ask at the same time. The database decides about them in order, in one batch. */
+/** Maximum calls of a queue that retry at the same time. The database decides about them in order, in one batch. */
 const FRONT_MAX = 256
 
 export type Turn = 'retry' | 'timed_out' | 'full' | 'left'
 
 export type Blocked = Extract<Admission, { kind: 'blocked' }>
 
-/** One FIFO queue per budget and per account. Only the calls at the front ask the store again. */
+/** One FIFO queue per budget and per account. Only the calls at the front request admission again. */
 export class AdmissionQueues {
   readonly waitMs: number
   readonly #budgets = new Map<string, Queue>()
@@ -65,10 +65,10 @@ export class AdmissionQueues {
   }
 }
 
-/** A call's place in the order of arrival. Most calls never wait; they only take a number. */
+/** A call's position in the order of arrival. Most calls never wait; they only take a ticket. */
 export class QueueEntry {
   readonly ticket: number
-  /** Whether the call was woken to ask again, and has no answer yet. */
+  /** Whether the call has requested admission again, and has no answer yet. */
   isRetrying = false
   readonly #all: AdmissionQueues
   readonly #digest: Buffer
@@ -92,7 +92,7 @@ export class QueueEntry {
     return this.#digest.toString('latin1')
   }
 
-  /** Waits in the queue of the limit that blocks this call, until the store should be asked again. */
+  /** Waits in the queue of the limit that blocks this call, until the call should request admission again. */
   async turn(blocked: Blocked): Promise<Turn> {
     if (this.#all.closed) this.#end ??= 'timed_out'
     if (this.#end !== null) return this.#end
@@ -163,7 +163,7 @@ class Queue {
   readonly #all: Map<string, Queue>
   readonly #id: string
   readonly #entries: QueueEntry[] = []
-  /** Calls admitted since the last answer "wait". As many calls may ask at the same time. */
+  /** Calls admitted since a call was last blocked. The same number of calls may retry at the same time. */
   #admitted = 0
   #signalled = false
   #poll: NodeJS.Timeout | null = null
@@ -186,7 +186,7 @@ class Queue {
     if (this.#poll === null) {
       this.#all.set(this.#id, this)
       this.#poll = setInterval(() => this.signal(), POLL_MS).unref()
-      // A settlement may have been signalled after the database answered, but before this queue existed: ask once more.
+      // Retry once: a settlement may have come after the database answered, but before this queue existed.
       this.#signalled = true
     }
     const at = this.#entries.findLastIndex((other) => other.ticket < entry.ticket)
@@ -206,7 +206,7 @@ class Queue {
     clearInterval(this.#poll ?? undefined)
   }
 
-  /** Wakes the calls at the front. Also called when a call has begun to wait, whose answer may be out of date. */
+  /** Wakes the calls at the front. Also called when a call begins to wait, because its answer may be out of date. */
   wakeFront(): void {
     if (!this.#signalled) return
     // Calls at the front are being decided. Their answers will signal again.

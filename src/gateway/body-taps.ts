@@ -159,7 +159,7 @@ function withoutEnd(bytes: Buffer): Buffer {
   return bytes.subarray(0, Math.max(0, bytes.length - TRUNCATED_END_BYTES))
 }
 
-/** Secrets are ASCII, so Latin-1 finds and removes them whatever the bytes around them are. */
+/** Reads the body as Latin-1, which preserves every byte. Secrets are ASCII. */
 function withoutSecrets(bytes: Buffer, redact: Redact): Buffer {
   const text = bytes.toString('latin1')
   const clean = redactBody(text, redact)

@@ -47,7 +47,7 @@ function transferOf({ upstreamMs, overheadMs, bytesIn, bytesOut }: CallRecord) {
   return { upstreamMs, overheadMs: overheadMs ?? 0, bytesIn, bytesOut }
 }
 
-/** Bills deferred calls at the prices of their day. Results are false while the store or upstream's results are awaited. */
+/** Bills deferred calls at the prices of their day. False: the bill waits for the store, or for upstream's results. */
 export function createDeferredBills(parts: DeferredBillDependencies) {
   const { store, settler, counts, queues, clock, log, names, estimates } = parts
 
@@ -158,7 +158,7 @@ export function createDeferredBills(parts: DeferredBillDependencies) {
       if (read === null || endpoint?.billing === 'free') return await closeAll(object, done)
       if (endpoint?.billing !== 'metered') return await closeAll(object, { ...done, unpriced: true })
       const used = new BatchUsage(context, version)
-      // The bytes of the creating call are not those of one line.
+      // The size of a line is unknown, and the request that created the batch is not its size.
       const ofLine = { ...call, bytesIn: 0 }
       const results = new BatchResults(endpoint.usage, (line) => {
         const isKnown = line.inputKnown && line.outputKnown

@@ -134,7 +134,7 @@ class Ratio {
   }
 }
 
-/** The most recently used entries, in two maps: finding the oldest entry of one map took a sixth of the time of a bill. */
+/** The most recently used entries, in two maps: finding the oldest entry of one took a sixth of the time of a bill. */
 class RecentEntries<Value> {
   #recent = new Map<string, Value>()
   #old = new Map<string, Value>()
@@ -359,7 +359,7 @@ async function estimateOutput(metered: Metered, call: EstimatedCall, figures: Fi
   const { text, tool, thinking } = metered.output
   const { outputTokensPerByte, outputTokensPerMs } = figures
   const seen = Math.max(metered.outputTokensSeen, (text + tool + thinking) * outputTokensPerByte)
-  // Visible thinking is a summary of the real thinking, whose time counts as silence.
+  // Visible thinking is a summary. The time of the real thinking is part of the silence.
   const worked =
     (text + tool) * outputTokensPerByte + workingMs(metered, call) * outputTokensPerMs * plan.answers
   const tokens = Math.ceil(Math.max(seen, worked))

@@ -58,7 +58,7 @@ export interface Gateway {
   readonly injectUsage: boolean
   readonly onLeave: OnLeave
   readonly estimates: Estimates
-  /** Called at the given points of a call. Only tests, which kill the process there, make it do something. */
+  /** Called at the given points of a call. Tests use it to kill the process there. */
   reached(point: CallPoint): void
 }
 

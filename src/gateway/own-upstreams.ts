@@ -6,7 +6,7 @@ import { type OwnUpstream, SURFACE_NAMES, type Surface } from '../kernel/vocabul
 import { type SecretSealer, upstreamKeyRecord } from '../keys/secrets.ts'
 import type { Store } from '../store/store.ts'
 
-/** Connection pools for accounts' own URLs. Above this number, an idle pool is closed if there is one. */
+/** Connection pools for accounts' own URLs. If there are more, an idle one is closed. */
 const POOLS_MAX = 1_000
 const OPENED_MAX = 10_000
 

@@ -22,7 +22,7 @@ import type { RequestBody } from './read.ts'
 /** Headers that proxies add. They are removed, because the gateway is upstream's client. */
 const PATH_TRACES = /^(?:x-forwarded-.*|forwarded|via|x-real-ip|cf-connecting-ip)$/
 
-/** Headers that make some servers use another method than the one that was checked. */
+/** Headers that make some servers use another method than that of the request line, which was checked. */
 const METHOD_OVERRIDES = /^x-(?:http-method(?:-override)?|method-override)$/
 
 interface UpstreamHeaderOptions {
@@ -197,7 +197,7 @@ export interface PreparedBody {
   readonly usageAdded: boolean
 }
 
-/** Adds `include_usage` to a chat stream that lacks it. No other body is changed, and never a compressed one. */
+/** Adds `include_usage` to a chat stream that lacks it. Other bodies, and all compressed ones, are unchanged. */
 export function prepareBody(
   exchange: Exchange,
   body: RequestBody,
@@ -232,7 +232,7 @@ function usageSplice({ headers }: Exchange, facts: RequestFacts, endpoint: Endpo
 /** The client was too slow while its body was streamed upstream. The message is for the client. */
 export class BodyTooSlow extends Error {}
 
-/** A stream that can be destroyed while the request stays open for an answer. Joins chunks, which may be single bytes. */
+/** A stream that can be destroyed while the request stays open for an answer. Joins chunks, which may be tiny. */
 function streamBody({ req }: Exchange, times: BodyTimes, onChunk: (chunk: Buffer) => void): Readable {
   let chunks: Buffer[] = []
   let bytes = 0
@@ -249,7 +249,7 @@ function streamBody({ req }: Exchange, times: BodyTimes, onChunk: (chunk: Buffer
       done(error)
     },
   })
-  // Without a listener an error would crash the process, and if upstream is unreachable there is no other listener.
+  // An error without a listener would end the process, and if upstream is unreachable there is no other listener.
   out.on('error', () => {})
   req.receive(
     {

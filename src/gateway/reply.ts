@@ -29,10 +29,10 @@ import {
   withoutOutdated,
 } from './permitted-changes.ts'
 
-/** Beyond this size the decoded copy is no longer read, and the rest of the usage is estimated. */
+/** A decoded copy is read up to this size. The rest of the usage is estimated. */
 const DECODED_REPLY_BYTES_MAX = 1024 * 1024 ** 2
 
-/** How far the decoded copy may lag behind. A buffered reply may wait for it; a stream waits only to limit memory. */
+/** Maximum bytes that wait for decoding. A buffered reply may wait for the copy; a stream waits only to limit memory. */
 export const OBSERVER_BACKLOG_BYTES_MAX = 16 * 1024 ** 2
 export const BUFFERED_OBSERVER_BACKLOG_BYTES_MAX = 256 * 1024
 

@@ -183,7 +183,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     const error = this.#isLast ? null : this.#reader.finish()
     this.#isLast = true
     if (error !== null && (this.#arriving !== null || this.#headBegun)) this.#onBroken(error, null)
-    // A half-closed client counts as gone, because a client that has left looks the same.
+    // Close the connection of a half-closed client, because it cannot be distinguished from one that has left.
     else if (this.reply?.ended !== true) this.socket.destroy()
   }
 

@@ -7,7 +7,7 @@ export interface BodyReceiver {
   /** Called with each chunk, which is valid until this returns. If this returns false, call `resume()` later. */
   data(chunk: Buffer): boolean
   end(): void
-  /** Called when the client has left or was too slow (then with a message for it). No data follows. */
+  /** Called when the client has left, or with a message for the client if it was too slow. No data follows. */
   broken(tooSlow: string | null): void
 }
 

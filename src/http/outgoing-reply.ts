@@ -150,7 +150,7 @@ export class OutgoingReply {
     if (this.#unwritten === 0) this.#finish()
   }
 
-  /** Ends an incomplete reply so that it does not look complete. If a close would end the body, resets the connection. */
+  /** Ends an incomplete reply so that it does not look complete: by a reset, if a close would end the body. */
   cut(): void {
     const socket = this.#socket
     if (this.destroyed) return

@@ -31,7 +31,7 @@ export interface AccountRecord {
   readonly createdAtMs: number
 }
 
-/** Absent members stay as they are. */
+/** Absent members are not changed. */
 export interface AccountChanges {
   readonly name?: string
   readonly monthlyBudgetNanos?: Nanos | null

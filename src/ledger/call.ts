@@ -30,7 +30,7 @@ export interface CallOpening extends OpeningColumns {
   readonly ambiguity: string | null
   /** Why the call cannot be rated, and which keys are refused for it; null if it can be rated. */
   readonly unratable: Unratable | null
-  /** Whether holds count against caps. If not, calls never wait and caps are not exact. A budget's mode overrides this. */
+  /** Whether holds count against caps. If not, calls never wait and caps are not exact. A budget can override this. */
   readonly countsHolds: boolean
   /** How much of its account's budget and credit an unbounded call holds at most. */
   readonly unboundedNanos: Nanos
@@ -47,7 +47,7 @@ export interface CallOpening extends OpeningColumns {
 /** The method of a standing hold. The log shows it, as `WS`, only after a turn used it and settled. */
 export const HOLD_METHOD = 'HOLD'
 
-/** How many requests a call counts as in usage. A WebSocket handshake has a record, but counts as none. */
+/** The number of requests in usage: 0 for a WebSocket handshake, although it has a record. */
 export function requestsOf({ requestId, socketId }: Pick<CallOpening, 'requestId' | 'socketId'>): 0 | 1 {
   return socketId === requestId ? 0 : 1
 }
@@ -77,7 +77,7 @@ export interface Unratable {
   readonly refuse: 'always' | 'limited' | 'never'
 }
 
-/** Why a call is refused and does not wait, whatever the calls in flight will cost. */
+/** Why a call is refused and does not wait: the cost of calls in flight cannot change the decision. */
 export type CallRefusal =
   | { readonly reason: KeyRefusal | Unratable['reason'] | 'account_suspended' }
   | { readonly reason: 'ambiguous_body'; readonly detail: string }

@@ -162,7 +162,7 @@ export function limitHold(nanos: Nanos): Nanos {
   return nanos < HOLD_NANOS_MAX ? nanos : HOLD_NANOS_MAX
 }
 
-/** The hold counts against the account only as far as the key's budgets cover it. An unbounded call holds all of them. */
+/** The hold counts against the account only as far as the key's budgets cover it. An unbounded call holds them all. */
 function holdsOf(opening: CallOpening, keyState: KeyState): Admitted {
   const { hold, unboundedNanos } = opening
   const leftNanos = leastRemaining(keyState.keyCeilings)

@@ -24,7 +24,7 @@ const CODINGS = {
 
 export type Coding = keyof typeof CODINGS
 
-/** Maximum compressed bytes that wait for decoding. If there are more, the sender waits until half of them are decoded. */
+/** Maximum compressed bytes that wait for decoding. With more, the sender waits until half of them are decoded. */
 const REQUEST_BACKLOG_BYTES_MAX = 64 * 1024
 
 /** A paced copy is read for 5 ms, then pauses four times as long, so it takes a fifth of the main thread. */

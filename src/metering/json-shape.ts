@@ -40,7 +40,7 @@ export class NameTable<Entry> {
   }
 }
 
-/** Upper case first, because it also folds letters that are their own lower case, such as U+017F. */
+/** Converts to upper case first, to fold letters that `toLowerCase` does not change, such as U+017F. */
 function fold(name: string): string {
   return name.toUpperCase().toLowerCase()
 }

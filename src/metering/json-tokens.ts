@@ -136,12 +136,12 @@ const [QUOTE, BACKSLASH] = [0x22, 0x5c]
 /** A name of letters and digits, which no encoder escapes. */
 const WORD = /^\w+$/
 
-/** The duplicate names of objects in a valid JSON text, with escapes decoded. JSON.parse silently uses the last value. */
+/** The duplicate names in a valid JSON text, with escapes decoded. JSON.parse silently uses the last value. */
 export function duplicateNames(text: string): ReadonlySet<string> {
   return findNames(text, false)
 }
 
-/** Duplicate names and escaped words: V8 (13.6) may misread a second name, so `"\u006dodel"` can hide from JSON.parse. */
+/** Also escaped words: V8 (13.6) may misread a second name, so JSON.parse may not find `"\u006dodel"`. */
 export function ambiguousNames(text: string): ReadonlySet<string> {
   return findNames(text, true)
 }

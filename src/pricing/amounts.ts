@@ -58,7 +58,7 @@ export class Totals {
   }
 }
 
-/** A fraction for all models, and others for patterns of ids in the price book, whatever alias was used. */
+/** A fraction for all models, and fractions for patterns of ids in the price book. Aliases do not match. */
 export interface Discount {
   /** The fraction that is charged, in billionths of the list cost. */
   readonly payable: bigint

@@ -52,8 +52,8 @@ function digestOf(applied: readonly OverlayEntry[]): string {
 
 /**
  * The prices with the overlay's changes and additions, which are checked afterwards. A model that exists retains the
- * members that the overlay does not mention, but its `rates` are replaced as a whole: half old and half new rates would
- * be no price list. A name that the overlay gives to a model is taken from the one that had it.
+ * members that the overlay does not mention, but its `rates` are replaced as a whole, because old and new rates do not
+ * fit together. A name that the overlay gives to a model is removed from the model that had it.
  */
 function applyOverlay(prices: BookVersionEntry, overlay: OverlayEntry): BookVersionEntry {
   const changes = new Map((overlay.models ?? []).map((model) => [model.id, model]))

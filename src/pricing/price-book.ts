@@ -61,7 +61,7 @@ export function versionAt(book: PriceBook, instantMs: number): PriceVersion {
   return book.versions.findLast(past) ?? book.versions[0]
 }
 
-/** `ft:<base>:<organisation>:…` costs as much as `ft:<base>`. No other guessing: similar names differ in price. */
+/** `ft:<base>:<organisation>:…` has the price of `ft:<base>`. Other names must match exactly, because prices differ. */
 export function findModel(version: PriceVersion, name: string | null): ModelPrice | null {
   if (name === null) return null
   const own = version.names.get(name)

@@ -183,7 +183,7 @@ function candidates(
   )
 }
 
-/** Null if there is none. */
+/** Null if the list is empty. */
 function mostExpensiveModel(
   models: readonly ModelPrice[],
   quantities: Quantities,

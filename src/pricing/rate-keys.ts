@@ -2,7 +2,7 @@ import { UNITS, type Unit } from '../kernel/usage.ts'
 
 /**
  * - `input` and `output`: a missing rate may be replaced by a higher one of the same side.
- * - `duration`: input audio by its length; no other rate is by time, so no rate can replace a missing one.
+ * - `duration`: input audio by its length. A missing rate cannot be replaced, because no other rate is by time.
  * - `tool`: priced by the call, and untouched by tiers and multipliers.
  */
 export type Side = 'input' | 'output' | 'duration' | 'tool'

@@ -14,7 +14,7 @@ import reasons from './unreadable-reasons.json' with { type: 'json' }
 /** The message for each reason why a body cannot be read: the problem, and what to do. */
 const REASONS: Readonly<Record<string, string>> = reasons
 
-/** Reasons for which parsers read a body differently. For the others, no parser can read it, or it exceeds our limits. */
+/** Parsers read a body differently for these reasons. For others, no parser can read it, or it exceeds our limits. */
 const ALWAYS: ReadonlySet<string> = new Set(['ambiguous_name', 'name_too_long', 'ambiguous_part'])
 
 const INNER = new NameTable(Array.from(INNER_NAMES, (name) => [name, name] as const))

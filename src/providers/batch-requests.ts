@@ -101,7 +101,7 @@ const FILE_NAME = new NameTable([['file', 'file']])
 const FILE = objectShape({ id: VALUE, object: VALUE })
 const LINE = objectShape({ url: VALUE, body: BATCHED_BODY })
 
-/** Reads an uploaded batch file. `end` returns null if parsers could differ, and limited keys are refused. Never throws. */
+/** Reads an uploaded batch file. `end` is null if parsers could differ: limited keys are then refused. Never throws. */
 export class BatchFileScanner {
   readonly #form: MultipartScanner | null
   readonly #lines: JsonLines<JsonSkim>

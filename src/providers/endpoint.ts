@@ -79,7 +79,7 @@ const BILLING_BY_NAME: Readonly<Record<string, readonly [Endpoint['billing'], st
  * The endpoints of a surface from its table (`messages/endpoints.json`, `chat/endpoints.json`). A row is the methods,
  * the template, the billing and, where it applies: the location of the model, `stored` for a call on an object
  * that is stored under the shared account, `makes:<kind>` for a reply with an object whose cost comes later,
- * `shows:<reader>` for a reply with such an object. Rows that begin with `#` are comments.
+ * `shows:<reader>` for a reply that returns an object of an earlier call. Rows that begin with `#` are comments.
  */
 export function readEndpoints(surface: Surface, table: readonly string[]): Endpoint[] {
   return table.filter((row) => row !== '' && !row.startsWith('#')).flatMap((row) => readRow(surface, row))

@@ -56,7 +56,7 @@ function modelInPath({ template }: Endpoint, path: string): string | null {
   return path.split('/')[template.split('/').indexOf('{model}')] ?? null
 }
 
-/** The model in a socket's query, if nothing else there (`call_id`, `intent`, a second value) can choose one. */
+/** The model in a socket's query, if no other parameter (`call_id`, `intent`, a second value) can choose one. */
 export function modelInQuery(query: string): string | null {
   const parameters = new URLSearchParams(query)
   const selectors = [...parameters.keys()].filter((name) => /model|call_?id|intent/i.test(name))

@@ -40,7 +40,7 @@ export interface StoreLocation {
   readonly databaseUrl: Secret | null
 }
 
-/** Opens the database for reading, while gateways run or not. Null: there is no database yet. */
+/** Opens the database for reading. Gateways may be running. Null: there is no database yet. */
 export async function openSnapshot({ dataDir, databaseUrl }: StoreLocation): Promise<Snapshot | null> {
   if (databaseUrl === null)
     return await (await import('./sqlite/database.ts')).openSnapshot(join(dataDir, 'tollgate.db'))

@@ -22,7 +22,7 @@ export interface TableParts {
 export const TABLE_PARTS: Readonly<Record<string, TableParts>> = {
   setting: { columns: 'name text, value text', key: 'name' },
 
-  /** Balance and holds are sums over `call` and `credit`, updated in the transaction that changes those. */
+  /** Balance and holds are sums over `call` and `credit`, updated in the transaction that changes these tables. */
   account: {
     columns: `
       id text, name text = 'default',

@@ -15,7 +15,7 @@ export class EndedResponses {
     if (this.#calls.size > IDS_MAX && oldest !== undefined) this.#calls.delete(oldest)
   }
 
-  /** Undefined if no such response has ended. */
+  /** Undefined if no response with this id has ended. */
   callOf(id: string | null): PlannedTurn | null | undefined {
     return id === null ? undefined : this.#calls.get(id)
   }

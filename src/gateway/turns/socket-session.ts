@@ -147,7 +147,7 @@ export class SocketSession implements MeteredSocket {
   }
 
   checkTimeouts(nowMs: number): void {
-    // A client that reads only a little at a time counts as not reading: upstream cannot be observed while data waits.
+    // Treat a client that reads slowly as one that does not read: upstream cannot be observed while data waits.
     if (this.#client.bytesWaiting === 0 || this.#hasDrained) this.#lastReadMs = nowMs
     this.#hasDrained = false
     if (nowMs - this.#lastReadMs >= limits.replyStallTimeoutMs) this.#client.destroy()

@@ -323,8 +323,8 @@ export class SocketTurns {
   }
 
   /**
-   * An error answers a waiting message: the one it names, else the oldest. It ends a response that has begun only if it
-   * can refer to nothing else: clients can cause errors.
+   * An error refers to a waiting message: the one that it names, else the oldest. It ends a response that has begun only
+   * if it cannot refer to anything else, because clients can cause errors.
    */
   #failed(event: ServerEvent): void {
     const { lane, tag } = event

@@ -46,7 +46,7 @@ export class StandingHold {
     return admitted.kind === 'admitted' ? { ...admitted, turn: admitted.turn.startNow() } : admitted
   }
 
-  /** Gives the hold to a turn that upstream has begun. Null: another turn has it, or it is outdated. Reports a revoked key. */
+  /** Gives the hold to a turn that upstream has begun. Null: another turn has it, or it is outdated. */
   async takeBegun(): Promise<TurnCall | null> {
     while (this.#pending !== null) await this.#pending
     const turn = this.#take()

@@ -19,7 +19,7 @@ const IMAGE_TOKENS: Readonly<Record<string, readonly [square: number, oblong: nu
 const SQUARE_PIXELS = 1_024 * 1_024
 const OBLONG_PIXELS = 1_024 * 1_536
 
-/** Output tokens of one image. An unknown size or quality counts as the most expensive of the usual ones. */
+/** Output tokens of one image. For an unknown size or quality, those of the most expensive usual one. */
 export function imageTokens(facts: RequestFacts): number {
   return tokensOfImage(wordOf(facts, 'quality'), wordOf(facts, 'size'))
 }

@@ -180,7 +180,7 @@ export class ResponsesReader implements ReplyReader {
     this.#facts.readUsage(response, document)
     // Fees are counted from the items, so an overflow may have lost some.
     if (document.overflow) counts.markSuspect()
-    // In production `output` is empty here, whatever was done.
+    // In production `output` is always empty here.
     if (Array.isArray(output) && output.length > 0) {
       this.#tools = new SeenTools()
       for (const item of output) this.#tools.read(asObject(item), counts)

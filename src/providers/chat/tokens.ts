@@ -17,7 +17,7 @@ export interface ReportedTokens {
 
 const NO_TOKENS: ReportedTokens = { input: null, output: null }
 
-/** Reads any usage object of OpenAI: each uses one of the two sets of names. `plain`: the unit of tokens without details. */
+/** Reads any usage object of OpenAI, which has one of two sets of names. `plain`: the unit of tokens without details. */
 export function readTokens(
   usage: JsonObject,
   counts: Counts,

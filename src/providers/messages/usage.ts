@@ -209,7 +209,7 @@ export class MessageUsage {
     const iterations = readIterations(usage['iterations'], this.#counts)
     if (iterations.length > 0) this.#iterations = iterations
     if (isObject(usage['fallback_credit']) || this.fallbackModel() !== null) this.noteFallback()
-    // Another attempt took over, with totals of its own. A redeemed credit moves tokens from cache writes to reads.
+    // Another attempt took over, with separate totals. A redeemed credit moves tokens from cache writes to reads.
     const isRedeemed = asObject(usage['fallback_credit'])['status'] === 'redeemed'
     const mayFall = isRedeemed || (this.#hasFallback && this.#tokens.output === null)
     const tokens = readMessageTokens(usage, this.#counts, this.#tokens, mayFall)

@@ -76,7 +76,7 @@ const createAccount = atomic(function* (
       return { kind: 'balance_not_positive', balanceNanos: 0n }
     const columns = columnsOf({ name, ...changes })
     yield insertInto('account', [{ id, createdAtMs: now(createdAtMs), hasOthers: true, ...columns }])
-    // There is now more than one account. The update waits for admissions that have read otherwise.
+    // The update waits for running admissions, which have read that there is one account.
     yield sql`UPDATE account SET has_others = true WHERE NOT has_others`
     const value = yield* readAccount(id, createdAtMs)
     const data = { account: accountObject(value, createdAtMs) }

@@ -126,7 +126,7 @@ function termsOf(account: AccountState, surface: Surface): AccountTerms | null {
 
 type MonthlyHoldFloor = NonNullable<KeyState['holdFloor']> & { readonly month: string }
 
-/** Reads the hold floors of budgets that have some. Nearly always there are none, and no statement is sent. */
+/** Reads the hold floors of the budgets. Few budgets have any, so usually no statement is sent. */
 export function* readHoldFloors(
   openings: readonly CallOpening[],
   { keys, money, nowMs }: BatchRows,

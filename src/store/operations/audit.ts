@@ -182,7 +182,7 @@ function priceVersions(query: RunQuery): (id: string) => Promise<string | null> 
   }
 }
 
-/** A table of sums, with the statement that derives its rows from the records. A row of zeros counts as no row. */
+/** A table of sums, with the statement that derives its rows from the records. A row of zeros equals a missing row. */
 interface Sums {
   readonly table: string
   readonly key: readonly string[]

@@ -21,7 +21,7 @@ import { runOnce } from './settings.ts'
 import { FOR_UPDATE, join, onPostgres, raw, type Sql, sql } from './sql.ts'
 import { insertInto } from './write-rows.ts'
 
-/** Commands lock calls, then the account (late, because admissions wait for it), then days. */
+/** Commands lock calls, then the account, then rollups. They lock the account late, because admissions wait for it. */
 
 const BALANCE = raw('credited_nanos, charged_nanos, held_nanos, credit_enforced')
 
@@ -187,7 +187,7 @@ function* readCreditedBack(id: string, command: CreditBack): Operation<CreditedB
   return { entry, ...outcomesOf(command, found, (call) => call['credit_id'] !== id) }
 }
 
-/** Needs no lock of its own: the account is locked, and settlement also locks it before it changes days. */
+/** The caller has locked the account. Settlement also locks it before it changes rollups, so no other lock is needed. */
 function* creditRollups(accountId: string, callCredits: readonly CallCredit[]): Operation<void> {
   const days = Map.groupBy(callCredits, ({ day, model, keyId }) => JSON.stringify([day, model, keyId]))
   const rows = [...days.values()].map((ofDay) => {

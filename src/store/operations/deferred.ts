@@ -13,7 +13,7 @@ import { atomic, type Operation } from './operation.ts'
 import { callRecord } from './request-log.ts'
 import { byStore, FOR_UPDATE, join, now, raw, type Sql, sql } from './sql.ts'
 
-/** A deferred call is in flight without a node. Its row in `deferred_object` has the time of the next poll and the claim. */
+/** A deferred call is in flight without a node. Its row in `deferred_object` has the next poll and the claim. */
 
 /** The call of a fenced node is `interrupted` and has no hold, but its cost is still charged when it becomes known. */
 const IS_OPEN = raw("state IN ('in_flight', 'interrupted')")

@@ -256,7 +256,7 @@ const sweepEvents = atomic(function* (atMs: number): Operation<boolean> {
   return isMore
 })
 
-/** Skips keys that were created later than `days` before their expiry, and ended keys. Returns whether there are more. */
+/** Skips keys that were created within `days` of their expiry, and ended keys. Returns whether there are more. */
 function* emitExpiryEvents(days: number | null, fromMs: number, nowMs: number): Operation<boolean> {
   const leadMs = (days ?? 0) * DAY_MS
   const prefix = days === null ? 'expired/' : `expiring/${days}/`

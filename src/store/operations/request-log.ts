@@ -66,7 +66,7 @@ function isById({ accountId, keyId, socketId = null, state }: CallFilter): boole
   return accountId === null && keyId === null && (socketId === null || state === 'refused')
 }
 
-/** The longest time from the arrival of a call to its start: its body may be slow, it may wait, and clocks may differ. */
+/** Maximum time from the arrival of a call to its start: its body may be slow, it may wait, and clocks may differ. */
 const START_AFTER_ID_MS = 24 * 60 * 60 * 1000
 
 /** With old statistics the planner sorts a month for each page: an export of 200,000 calls took six minutes. */

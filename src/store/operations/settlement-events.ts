@@ -38,7 +38,7 @@ export function ceilingsOf(
   return account.month === month ? ceilings.concat(accountCeilings(account, day)) : ceilings
 }
 
-/** The operations that record the events of these settlements, in order. Nearly always there are none. */
+/** The operations that record the events of these settlements, in order. Most batches have no events. */
 export function settlementEvents(
   settlements: readonly Settlement[],
   { percents, balanceLowNanos }: EventSettings,
@@ -97,7 +97,7 @@ const unpricedEventOnce = ({ call, model }: Settlement) =>
   `${unpricedPrefix(call)}${createHash('sha256').update(model).digest('base64url')}`
 const unpricedPrefix = ({ day }: CallRow) => `unpriced/${day}/`
 
-/** The first unpriced call of each account, day and model, in an order that is fixed, so that batches do not deadlock. */
+/** The first unpriced call of each account, day and model, in a fixed order, so that batches do not deadlock. */
 function firstUnpriced(settlements: readonly Settlement[]): readonly Settlement[] {
   const firsts = new Map<string, Settlement>()
   for (const settlement of settlements) {

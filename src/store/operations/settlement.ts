@@ -64,7 +64,7 @@ export function settleCalls(
   return { settled, settlements, writes }
 }
 
-/** The first closing of a call wins. `interrupted` counts only if there is no other. */
+/** The first closing of a call is applied, but `interrupted` only if no other closing has come. */
 function closingsToApply(
   closings: readonly CallClosing[],
   calls: ReadonlyMap<string, CallRow>,

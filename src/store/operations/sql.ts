@@ -20,7 +20,7 @@ export function sql(texts: TemplateStringsArray, ...values: SqlValue[]): Sql {
   return new Sql(texts, values)
 }
 
-/** Trusted text, such as a column name. Never user input. */
+/** Text of a statement, for example a column name. Never pass user input. */
 export function raw(text: string): Sql {
   return new Sql([text], [])
 }
@@ -51,7 +51,7 @@ export function byStore(texts: { readonly sqlite: Sql | string; readonly postgre
   return sql`${new ByStore(sqlite, postgres)}`
 }
 
-/** Text that only PostgreSQL gets. A statement of only such text is not run on SQLite, and returns no rows. */
+/** Text that only PostgreSQL gets. A statement without other text is not run on SQLite, and returns no rows. */
 export function onPostgres(text: Sql | string): Sql {
   return byStore({ sqlite: '', postgres: text })
 }

@@ -17,7 +17,7 @@ import { getBalance } from './credits.ts'
 import { currentTime, type Operation } from './operation.ts'
 import { byStore, join, raw, type Sql, sql } from './sql.ts'
 
-const COLUMNS_BY_DIMENSION = { day: 'day', model: 'model', key: 'key_id', account: 'account_id' } as const satisfies Record<
+const DIMENSION_COLUMN = { day: 'day', model: 'model', key: 'key_id', account: 'account_id' } as const satisfies Record<
   UsageDimension,
   string
 >
@@ -71,7 +71,7 @@ function rollupSql({ accountId, keyId, model, endDay }: UsageQuery, startDay: st
 
 function pageSql(query: UsageQuery, dimensions: readonly UsageDimension[]): Sql {
   const { after, startDay } = query
-  const list = raw(dimensions.map((dimension) => COLUMNS_BY_DIMENSION[dimension]).join(', '))
+  const list = raw(dimensions.map((dimension) => DIMENSION_COLUMN[dimension]).join(', '))
   const name = dimensions.includes('key')
     ? sql`(SELECT name FROM api_key WHERE api_key.id = rollup.key_id) AS key_name,
       (SELECT metadata FROM api_key WHERE api_key.id = rollup.key_id) AS metadata, `
@@ -130,7 +130,7 @@ function* countInFlight(accountId: string): Operation<number> {
   return number(present(row), 'calls')
 }
 
-/** Scans only indexes with few rows: with 100,000 keys it takes a fraction of a second, and no admission waits for it. */
+/** Scans only indexes with few rows: it takes a fraction of a second with 100,000 keys, and no admission waits. */
 function* readOverview({ accountId, atMs, listedMax }: OverviewQuery): Operation<Overview> {
   const nowMs = yield* currentTime(atMs)
   const [today, month] = [dayOf(nowMs), monthOf(nowMs)]

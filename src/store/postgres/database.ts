@@ -348,7 +348,7 @@ function failureOf(error: unknown): Error {
 }
 
 function connectionFailure(error: unknown): StoreUnavailable {
-  // For a host with several addresses, the error has one error per address and no message of its own.
+  // For a host with several addresses, the error has no message, but one error per address.
   const [first] = error instanceof AggregateError ? error.errors : [error]
   const message = first instanceof Error ? first.message : String(first)
   return new StoreUnavailable(`no connection to the database: ${message}`, { cause: error })

@@ -32,7 +32,7 @@ export function createOrphanedAdmissions({ node, settle, log }: OrphanDependenci
       openings.map(({ requestId, atMs }) => settle({ ...NOTHING_USED, requestId, state: 'released', atMs })),
     )
     for (const [i, outcome] of outcomes.entries()) {
-      // The store refuses to release an admission that never took effect: there is no such call.
+      // The store refuses to release an admission that never took effect, because its call does not exist.
       if (outcome.status === 'rejected' && !(outcome.reason instanceof StoreRefused)) throw outcome.reason
       orphans.delete(openings[i]?.requestId ?? '')
     }
