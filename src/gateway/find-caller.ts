@@ -6,7 +6,7 @@ import { refuseSpent } from '../ledger/decide-admission.ts'
 import type { Gateway } from './gateway.ts'
 import { explainSpent, refuseSuspended } from './refusals.ts'
 
-export interface FoundCaller {
+interface FoundCaller {
   readonly caller: (Caller & { readonly kind: 'api_key' }) | null
   /** Set if the key is unusable or exhausted, or its account is suspended. */
   readonly refusal: Refusal | null

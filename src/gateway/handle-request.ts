@@ -27,7 +27,7 @@ import { SentCall, type Switched } from './sent-call.ts'
 import { findHandshake, serveSocket, turnsOf } from './turns/serve-socket.ts'
 
 /** Answers requests to own paths. `main.ts` passes it in, because the data plane must not depend on management. */
-export type HandleOwned = (exchange: Exchange, target: Target, credential: Credential) => Promise<void>
+type HandleOwned = (exchange: Exchange, target: Target, credential: Credential) => Promise<void>
 
 /** Every request enters here, own or proxied. An exception becomes an answer, never an unhandled rejection. */
 export function openFrontDoor(gateway: Gateway, handleOwned: HandleOwned): (exchange: Exchange) => void {

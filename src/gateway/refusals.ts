@@ -26,7 +26,7 @@ import { BodyTooSlow, figureLines } from './permitted-changes.ts'
 /** Longer paths get no suggestion: the search is slow, and a caller needs no valid key to trigger it. */
 const UNKNOWN_PATH_CHARS_MAX = 8_192
 
-export interface RefusedRequest {
+interface RefusedRequest {
   readonly endpoint: string
   readonly model: string | null
   /** The closest priced model, if `model` has no price. */

@@ -2,7 +2,7 @@ import { BlockList, isIP } from 'node:net'
 import { type RawHeaders, tokensOf, valuesOf } from './raw-headers.ts'
 
 /** Maximum number of addresses of `X-Forwarded-For` that are read, starting with the last. */
-export const FORWARDED_ADDRESSES_MAX = 32
+const FORWARDED_ADDRESSES_MAX = 32
 
 /** A set of addresses and ranges. An IPv4-mapped IPv6 address is compared with the IPv4 ranges. */
 export class AddressRanges {

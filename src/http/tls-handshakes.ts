@@ -8,7 +8,7 @@ export interface CertificatePair {
   readonly key: string
 }
 
-export interface HandshakeCallbacks {
+interface HandshakeCallbacks {
   /** Called when the handshake has completed. Requests arrive on `secure`, which wraps the accepted socket. */
   onSecure(secure: TLSSocket): void
   onGone(): void

@@ -178,7 +178,7 @@ const TARGET = /^\/[\x21-\xff]*$/
 
 const EXPECTS_BODY = /^(?:POST|PUT|PATCH|QUERY|PROPFIND|PROPPATCH)$/
 
-export interface Sendable {
+interface Sendable {
   readonly method: string
   readonly upgrades: boolean
   readonly head: string

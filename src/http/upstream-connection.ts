@@ -17,7 +17,7 @@ import {
   type UpstreamRequest,
 } from './upstream-call.ts'
 
-export const UPSTREAM_IDLE_CONNECTIONS_MAX = 1_000
+const UPSTREAM_IDLE_CONNECTIONS_MAX = 1_000
 
 export interface Upstream {
   readonly url: URL

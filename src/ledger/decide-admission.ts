@@ -27,7 +27,7 @@ interface Admitted {
   readonly accountHoldNanos: Nanos
 }
 
-export type Decision =
+type Decision =
   | Admitted
   | { readonly kind: 'refuse'; readonly refusal: CallRefusal }
   | { readonly kind: 'wait'; readonly by: BlockingLimit }
@@ -75,7 +75,7 @@ function refuseByBody({ ambiguity }: CallOpening, keyState: KeyState): CallRefus
   return { reason: 'ambiguous_body', detail: ambiguity }
 }
 
-export const FOREIGN_FILE =
+const FOREIGN_FILE =
   'This key did not upload the input file of the batch through this gateway in one request.'
 
 function refuseByModel(models: NamedModels, { allowedModels, batchModels }: KeyState): CallRefusal | null {

@@ -34,7 +34,7 @@ const REFUSED_FILE = 'refused.jsonl'
 
 const RETRY_MS = 1_000
 
-export interface SpoolOptions {
+interface SpoolOptions {
   replaceFile(path: string, content: string): Promise<void>
   readonly bytesMax: number
 }

@@ -56,7 +56,7 @@ export interface Shape {
   readonly unmarked: boolean
 }
 
-export interface NamedShape {
+interface NamedShape {
   readonly name: string
   readonly shape: Shape
 }

@@ -1,7 +1,7 @@
 import { isAscii, isUtf8 } from 'node:buffer'
 import { AMBIGUOUS, NameTable } from './json-shape.ts'
 
-export type UnreadableMultipart =
+type UnreadableMultipart =
   | 'empty'
   /** The body does not begin with its boundary: some parsers skip such bytes, some refuse them. */
   | 'preamble'

@@ -25,7 +25,7 @@ export interface BoundRequest
   readonly bodyBytes: number
 }
 
-export interface ReportedTier {
+interface ReportedTier {
   readonly tier: Tier
   /** False for an unknown tier. Calls with such a tier are rated as standard and flagged. */
   readonly known: boolean

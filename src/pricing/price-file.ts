@@ -139,4 +139,3 @@ export type BookVersionEntry = z.output<typeof versionFile>
 export type ModelEntry = z.output<typeof model>
 export type OverlayEntry = z.output<typeof overlay>
 export type RateTableEntry = z.output<typeof rateTable>
-export type TariffEntry = z.output<typeof tariff>

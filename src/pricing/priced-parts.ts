@@ -51,7 +51,7 @@ export function toolsOf(quantities: Quantities): Quantities {
   return Object.fromEntries(Object.entries(quantities).filter(([unit]) => isTool(unit)))
 }
 
-export interface PricedPart {
+interface PricedPart {
   readonly quantities: Quantities
   readonly asRequested: boolean
   /** Whether the part is priced as a model that neither upstream nor the request named. */

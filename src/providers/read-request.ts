@@ -76,7 +76,7 @@ export interface ItemReader {
   found(): ItemFacts
 }
 
-export interface BodyHead {
+interface BodyHead {
   readonly contentType: string | undefined
   readonly contentEncoding: string | undefined
   /** Whether header lines contradict each other: the gateway would use the first, and upstream may use the last. */

@@ -19,7 +19,7 @@ import { bytesWritten, asName, asObject } from './reading.ts'
 import { type RequestLimits, readLimits } from './request-limits.ts'
 
 /** Session settings that affect the cost. Undefined: the message or event does not have the setting. */
-export interface RealtimeSettings {
+interface RealtimeSettings {
   readonly model: string | undefined
   /** Null: input audio is not transcribed. If the model is null, upstream chooses it. */
   readonly transcription: { readonly model: string | null } | null | undefined
@@ -135,7 +135,7 @@ export function audioMs(base64Bytes: number, bytesPerMs: number): number {
   return (base64Bytes * 3) / 4 / bytesPerMs
 }
 
-export interface SessionEvent {
+interface SessionEvent {
   readonly type: string
   readonly responseId: string | null
   readonly status: string | null

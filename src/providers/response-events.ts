@@ -60,7 +60,7 @@ export async function readRequest(payload: Buffer, endpoint: Endpoint | null): P
 }
 
 /** The parts of an upstream event that decide which turn it belongs to. */
-export interface ResponseEvent {
+interface ResponseEvent {
   readonly kind: 'began' | 'part' | 'ended' | 'failed' | 'steer_failed'
   readonly lane: string
   readonly responseId: string | null

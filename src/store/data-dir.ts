@@ -34,7 +34,7 @@ export function lockDataDir(dataDir: string): DataDirLock | null {
   return { release: () => db.close() }
 }
 
-export interface StoreLocation {
+interface StoreLocation {
   readonly dataDir: string
   /** Null: SQLite in the data directory. */
   readonly databaseUrl: Secret | null

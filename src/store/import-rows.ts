@@ -9,7 +9,7 @@ import {
 } from './export-rows.ts'
 import { type Column, SCHEMA_VERSION } from './schema.ts'
 
-export type InsertRows = (
+type InsertRows = (
   table: string,
   columns: readonly Column[],
   rows: readonly (readonly Cell[])[],

@@ -150,7 +150,7 @@ export function isPricedByDuration(model: string | null): boolean {
 /** Speech models priced per input character, which no reply states. */
 const PRICED_BY_CHARACTER = /^tts-1(?:-hd)?(?:-\d{4})?$/
 
-export interface SpeechRequest {
+interface SpeechRequest {
   /** The number of code points, which differs from the number of UTF-16 units. */
   readonly characters: number
   readonly format: string | null

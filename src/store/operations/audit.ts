@@ -24,7 +24,7 @@ export async function audit(
   rateAgain: RateAgain,
   onProgress: (done: number, total: number) => void = () => {},
 ): Promise<AuditReport> {
-  const calls = await countCalls(query)
+  const calls = await count(query, 'call')
   const credits = await count(query, 'credit')
   const difference =
     (await checkRules(query, CALL_RULES)) ??
@@ -33,10 +33,6 @@ export async function audit(
     (await checkRules(query, CREDIT_CALL_RULES)) ??
     (await compareSums(query))
   return { calls, credits, difference }
-}
-
-export function countCalls(query: RunQuery): Promise<number> {
-  return count(query, 'call')
 }
 
 async function count(query: RunQuery, table: string): Promise<number> {

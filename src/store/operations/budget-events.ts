@@ -50,7 +50,7 @@ export function crossedPercents(
   return crossed
 }
 
-export interface Crossing {
+interface Crossing {
   readonly accountId: string
   /** After the crossing. */
   readonly ceiling: Budget
@@ -93,7 +93,7 @@ export function* recordCapChange(
       yield* recordCrossing({ ...edit, ceiling, percent: CAP_PERCENT, requestId: null }, atMs)
 }
 
-export interface BalanceChange {
+interface BalanceChange {
   readonly accountId: string
   readonly after: Balance
   /** Negative for a charge. */

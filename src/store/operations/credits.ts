@@ -114,7 +114,7 @@ const creditBack = atomic(function* (
   })
 })
 
-export interface CallCredit {
+interface CallCredit {
   readonly callId: string
   readonly day: string
   readonly model: string

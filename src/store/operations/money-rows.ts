@@ -54,7 +54,7 @@ export interface AccountState {
 }
 
 /** Amounts by which a call changes the sums of the month and day of its admission. */
-export interface MoneyChange {
+interface MoneyChange {
   readonly month: string
   readonly day: string
   readonly heldNanos: bigint

@@ -13,10 +13,10 @@ export interface Snapshot {
   close(): Promise<void>
 }
 
-export type Operate = (...args: never[]) => Operation<unknown>
+type Operate = (...args: never[]) => Operation<unknown>
 export type Operations = Readonly<Record<string, Operate>>
 
-export type ResultOf<O extends Operate> = O extends (...args: never[]) => Operation<infer T> ? T : never
+type ResultOf<O extends Operate> = O extends (...args: never[]) => Operation<infer T> ? T : never
 
 /** The operations as synchronous functions, for the thread that runs them. */
 export type SyncMethods<O extends Operations> = {
@@ -57,7 +57,7 @@ export interface Step {
   readonly end: 'COMMIT' | 'ROLLBACK' | null
 }
 
-export type StepRows = readonly (readonly Row[])[]
+type StepRows = readonly (readonly Row[])[]
 
 /** Admissions and settlements in one transaction. Yields steps, and receives the rows of their statements. */
 export type Batch<T> = Generator<Step, T, StepRows>

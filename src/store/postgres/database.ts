@@ -52,21 +52,21 @@ export interface Pool extends Queries {
   close(): Promise<void>
 }
 
-export interface Transaction extends Queries {
+interface Transaction extends Queries {
   /** Pipelines statements between BEGIN and `end`, and returns their rows. Rejects with the first failure. */
   pipeline(statements: readonly Statement[], end: TransactionEnd | null): Promise<readonly (readonly Row[])[]>
 }
 
-export type TransactionEnd = 'COMMIT' | 'ROLLBACK'
+type TransactionEnd = 'COMMIT' | 'ROLLBACK'
 
-export interface TransactionLimits {
+interface TransactionLimits {
   /** The database ends a transaction that is idle for this long between two statements. */
   readonly idleMs: number
   /** How long the transaction may take, if longer than the pool's `statementMs`. */
   readonly totalMs: number
 }
 
-export interface PoolOptions {
+interface PoolOptions {
   readonly url: string
   readonly connectionsMax: number
   /** Timeout of a statement or transaction, with the wait for a connection; then it fails with StoreInDoubt. */
@@ -287,7 +287,7 @@ function parseJson(json: string): unknown {
   return JSON.parse(json, (_, part) => (typeof part === 'string' ? unescapeNul(part) : part))
 }
 
-export interface SessionSettings {
+interface SessionSettings {
   /** Whether the database itself ends statements and transactions that take too long. */
   readonly deadlines: boolean
 }

@@ -9,7 +9,7 @@ import type { Pool } from './database.ts'
 import { dialectOf, runBatch } from './run-operation.ts'
 
 /** The database's time, estimated on the node, so that nodes agree on months even if their clocks are off. */
-export interface DatabaseClock extends Clock {
+interface DatabaseClock extends Clock {
   /** Call this with the database's time. `sentAtMs` is the monotonic time of the query. */
   sync(databaseMs: number, sentAtMs: number): void
 }
@@ -41,7 +41,7 @@ export interface NodeOptions {
   readonly silentMs: number
 }
 
-export interface Registration {
+interface Registration {
   readonly id: string
   readonly epoch: bigint
 }
@@ -57,7 +57,7 @@ export interface Node {
   stop(): Promise<void>
 }
 
-export interface NodeDependencies {
+interface NodeDependencies {
   /** A separate connection: a heartbeat must not wait for anything else. */
   readonly db: Pool
   readonly nextUlid: IdSource

@@ -6,7 +6,7 @@ import type { CallClosing, CallOpening, Settled } from '../../ledger/call.ts'
 import { NOTHING_USED } from '../../ledger/call-columns.ts'
 import type { Node } from './node.ts'
 
-export interface OrphanDependencies {
+interface OrphanDependencies {
   readonly node: Pick<Node, 'raiseEpoch'>
   settle(closing: CallClosing): Promise<Settled>
   readonly log: Log

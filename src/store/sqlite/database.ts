@@ -13,7 +13,7 @@ const SQLITE: Dialect = { store: 'sqlite', clock: 'caller', toJson: JSON.stringi
 const PREPARED_MAX = 200
 const PREPARED_CHARACTERS_MAX = 4_000
 
-export type RunStatement = (statement: Runnable) => readonly Row[]
+type RunStatement = (statement: Runnable) => readonly Row[]
 
 type RunPrepared = (values: readonly BoundValue[]) => readonly Row[]
 
@@ -93,7 +93,7 @@ export function operationsOn<O extends Operations>(run: RunStatement, operations
 }
 
 /** The schema version of an existing database; 0 if it is empty. */
-export function schemaVersionOf(file: string): number {
+function schemaVersionOf(file: string): number {
   const db = new DatabaseSync(file, { readOnly: true, timeout: 5_000 })
   try {
     return versionOf(db)
