@@ -56,9 +56,9 @@ export type Deferred = 'deferred' | 'known' | 'no'
 
 export type Deferrals = ReturnType<typeof createDeferrals>
 
-export function createDeferrals(parts: DeferralDependencies) {
-  const { store, upstreams, ownUpstreams, polls, clock, log } = parts
-  const bills = createDeferredBills(parts)
+export function createDeferrals(dependencies: DeferralDependencies) {
+  const { store, upstreams, ownUpstreams, polls, clock, log } = dependencies
+  const bills = createDeferredBills(dependencies)
   const stopping = new AbortController()
   const running = new Set<Promise<void>>()
   const streaming = new Set<string>()

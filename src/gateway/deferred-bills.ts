@@ -48,8 +48,8 @@ function transferOf({ upstreamMs, overheadMs, bytesIn, bytesOut }: CallRecord) {
 }
 
 /** Bills deferred calls at the prices of their day. False: the bill waits for the store, or for upstream's results. */
-export function createDeferredBills(parts: DeferredBillDependencies) {
-  const { store, settler, counts, queues, clock, log, names, estimates } = parts
+export function createDeferredBills(dependencies: DeferredBillDependencies) {
+  const { store, settler, counts, queues, clock, log, names, estimates } = dependencies
 
   /** Returns false if the settlement still waits for the database. */
   async function close(call: CallRecord, requestId: string, bill: Bill): Promise<boolean> {
@@ -138,7 +138,7 @@ export function createDeferredBills(parts: DeferredBillDependencies) {
       const version = await versionOf(call)
       const rating = ratingOf(call)
       const stated = statesUsage(metered) ? metered.usage : estimateShown(metered, call, estimates)
-      const usage = withNewContainers(stated, metered, parts)
+      const usage = withNewContainers(stated, metered, dependencies)
       return await closeAll(object, billOf(call, usage, rating, version))
     },
     async settleBatch(

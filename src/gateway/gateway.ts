@@ -13,7 +13,7 @@ import type { Deferrals } from './deferrals.ts'
 import type { Estimates } from './estimates.ts'
 import type { BackgroundQueue, ByteBudget, KeyShares } from './key-shares.ts'
 import type { OwnUpstreams } from './own-upstreams.ts'
-import type { CredentialParts } from './parse-credential.ts'
+import type { CredentialOptions } from './parse-credential.ts'
 import type { Pricer } from './pricer.ts'
 import type { ReadOptions } from './read.ts'
 import type { Settler } from './settle.ts'
@@ -26,7 +26,7 @@ export interface Gateway {
   readonly store: Store
   /** Generates ids for socket turns. Every other call has the id of its exchange. */
   nextRequestId(): string
-  readonly credentials: CredentialParts
+  readonly credentials: CredentialOptions
   readonly reading: ReadOptions
   readonly upstreams: Readonly<Record<Surface, Upstream | null>>
   readonly ownUpstreams: OwnUpstreams

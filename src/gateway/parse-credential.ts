@@ -10,7 +10,7 @@ import { chooseSurface } from '../providers/find-endpoint.ts'
 import type { Surface } from '../providers/surface.ts'
 import { CREDENTIAL_HEADERS, keyInHeader, keysInProtocols } from '../providers/surfaces.ts'
 
-export interface CredentialParts {
+export interface CredentialOptions {
   readonly servicePrefix: string
   readonly digestKey: DigestKey
   /** A configured admin key may have any form, so it is recognised by its digest. */
@@ -28,7 +28,7 @@ export function surfaceOf(path: string, method: string, headers: RawHeaders): Su
 
 export function parseCredential(
   { method, headers, req }: Pick<Exchange, 'method' | 'headers' | 'req'>,
-  parts: CredentialParts,
+  options: CredentialOptions,
   isHandshake = false,
 ): Credential {
   let credentials = 0
@@ -43,19 +43,19 @@ export function parseCredential(
     }
     credentials += 1
     const found = keyInHeader(name, value)
-    if (found === null || !isOurs(found, parts)) continue
+    if (found === null || !isOurs(found, options)) continue
     another ||= key !== null && found !== key
     key = found
   }
   for (const found of isHandshake ? keysInProtocols(headers) : []) {
     credentials += 1
-    if (!isOurs(found, parts)) continue
+    if (!isOurs(found, options)) continue
     another ||= key !== null && found !== key
     key = found
   }
   if (another) return refused(refuse('bad_request', 'The request has two different keys. Send one.'))
   if (key !== null) {
-    const digest = req.source.memory.digestOf(key, (text) => digestOf(text, parts))
+    const digest = req.source.memory.digestOf(key, (text) => digestOf(text, options))
     return digest === null ? refused(refuseKey('unknown_key')) : { kind: 'key', digest }
   }
   if (credentials === 0 && isPreflight(method, headers)) return { kind: 'preflight' }
@@ -69,10 +69,10 @@ export function parseCredential(
 }
 
 /** The digest of one of our keys, else null. A key with a wrong checksum is refused without a lookup. */
-function digestOf(key: string, parts: CredentialParts): Buffer | null {
-  const wellFormed = keyKindOf(key, parts.servicePrefix) !== null
-  const digest = parts.digestKey(key)
-  return wellFormed || isBootstrap(digest, parts) ? digest : null
+function digestOf(key: string, options: CredentialOptions): Buffer | null {
+  const wellFormed = keyKindOf(key, options.servicePrefix) !== null
+  const digest = options.digestKey(key)
+  return wellFormed || isBootstrap(digest, options) ? digest : null
 }
 
 const CREDENTIALS = [...CREDENTIAL_HEADERS]
@@ -82,11 +82,11 @@ function credentialNamed(line: string): string | null {
   return null
 }
 
-function isOurs(key: string, parts: CredentialParts): boolean {
-  return claimsToBeOurs(key, parts.servicePrefix) || isBootstrap(parts.digestKey(key), parts)
+function isOurs(key: string, options: CredentialOptions): boolean {
+  return claimsToBeOurs(key, options.servicePrefix) || isBootstrap(options.digestKey(key), options)
 }
 
-function isBootstrap(digest: Buffer, { bootstrapDigest }: CredentialParts): boolean {
+function isBootstrap(digest: Buffer, { bootstrapDigest }: CredentialOptions): boolean {
   return bootstrapDigest !== null && timingSafeEqual(digest, bootstrapDigest)
 }
 

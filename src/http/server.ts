@@ -16,7 +16,7 @@ import { type CertificatePair, createTlsHandshakes } from './tls-handshakes.ts'
 /** Listen backlog. With Node's 511, 100 of 2,000 streams opened within five seconds on a busy core. */
 const CONNECTIONS_WAITING_MAX = 4_096
 
-interface ServerOptions {
+export interface ServerOptions {
   readonly clock: Clock
   readonly nextUlid: IdSource
   readonly names: HeaderNames

@@ -54,8 +54,8 @@ export async function openSettlementSpool(
     await rename(path, damagedFile)
     log.error({ damagedFile }, 'the settlement spool was damaged and has been renamed')
   }
-  const parts = { dir, log, replaceFile, bytesMax: SPOOL_BYTES_MAX, ...options }
-  return new Spool(parts, left, isDamaged)
+  const context = { dir, log, replaceFile, bytesMax: SPOOL_BYTES_MAX, ...options }
+  return new Spool(context, left, isDamaged)
 }
 
 /** Replaces the content of a file. It is on disk once this resolves, and the old content stays until then. */
@@ -103,7 +103,7 @@ export async function readSpool(path: string) {
   return { left, isDamaged: left.length < closings.length }
 }
 
-interface SpoolParts extends SpoolOptions {
+interface SpoolContext extends SpoolOptions {
   readonly dir: string
   readonly log: Log
 }
@@ -117,7 +117,7 @@ interface Spooled {
 
 /** Every write replaces the file, which is small: only calls in flight when the store failed have a settlement in it. */
 class Spool implements SettlementSpool {
-  readonly #parts: SpoolParts
+  readonly #context: SpoolContext
   /** All settlements that the store does not have, on disk or not, oldest first. */
   readonly #waiting = new Map<string, Spooled>()
   #waitingBytes = 0
@@ -130,8 +130,8 @@ class Spool implements SettlementSpool {
   #isFailing = false
   readonly #closed = new AbortController()
 
-  constructor(parts: SpoolParts, left: readonly CallClosing[], isDamaged: boolean) {
-    this.#parts = parts
+  constructor(context: SpoolContext, left: readonly CallClosing[], isDamaged: boolean) {
+    this.#context = context
     this.#hasUnwritten = isDamaged
     for (const closing of left) this.#add(closing).stored.resolve()
   }
@@ -141,7 +141,7 @@ class Spool implements SettlementSpool {
   }
 
   get isDurable(): boolean {
-    const isFull = this.#waitingBytes > this.#parts.bytesMax
+    const isFull = this.#waitingBytes > this.#context.bytesMax
     return this.#waiting.size === 0 || !(this.#isFailing || isFull)
   }
 
@@ -154,7 +154,7 @@ class Spool implements SettlementSpool {
     // The first closing of a call counts; later ones are ignored.
     if (earlier !== undefined) return await earlier.stored.promise
     if (this.#closed.signal.aborted) {
-      this.#parts.log.error({ request: closing.requestId }, 'a settlement came after the spool was closed')
+      this.#context.log.error({ request: closing.requestId }, 'a settlement came after the spool was closed')
       return
     }
     const spooled = this.#add(closing)
@@ -176,7 +176,7 @@ class Spool implements SettlementSpool {
 
   async refuse(closing: CallClosing, reason: string): Promise<void> {
     const { requestId } = closing
-    const { dir, bytesMax } = this.#parts
+    const { dir, bytesMax } = this.#context
     const file = join(dir, REFUSED_FILE)
     const line = `${JSON.stringify({ refused: reason, kept: amountsAsText(closing) })}\n`
     try {
@@ -186,7 +186,7 @@ class Spool implements SettlementSpool {
       this.remove(requestId)
     } catch (error) {
       // A refused settlement that was spooled stays in the spool, and the next start tries again.
-      this.#parts.log.error(
+      this.#context.log.error(
         { request: requestId, cause: (error as Error).message },
         'a refused settlement cannot be written to its file',
       )
@@ -230,7 +230,7 @@ class Spool implements SettlementSpool {
       try {
         await this.#writeOnce()
         if (this.#isFailing)
-          this.#parts.log.info({ settlements: this.waiting }, 'the settlement spool works again')
+          this.#context.log.info({ settlements: this.waiting }, 'the settlement spool works again')
         this.#isFailing = false
       } catch (error) {
         this.#hasUnwritten = true
@@ -249,7 +249,7 @@ class Spool implements SettlementSpool {
   }
 
   async #writeOnce(): Promise<void> {
-    const { dir, replaceFile } = this.#parts
+    const { dir, replaceFile } = this.#context
     const written = [...this.#waiting.values()]
     this.#hasUnwritten = false
     this.#hasObsolete = false
@@ -258,7 +258,7 @@ class Spool implements SettlementSpool {
   }
 
   #fail(about: object, message: string): void {
-    if (!this.#isFailing) this.#parts.log.error({ settlements: this.waiting, ...about }, message)
+    if (!this.#isFailing) this.#context.log.error({ settlements: this.waiting, ...about }, message)
     this.#isFailing = true
     for (const { stored } of this.#waiting.values()) stored.resolve()
   }

@@ -1,5 +1,5 @@
 import { InstallationError } from '../kernel/errors.ts'
-import { TABLE_PARTS, type TableParts } from './tables.ts'
+import { TABLE_DEFINITIONS, type TableDefinition } from './tables.ts'
 
 /** The parsed tables of `tables.ts`, and the statements that create them. Export and import use them too. */
 
@@ -21,23 +21,23 @@ interface Index {
   readonly where: string | null
 }
 
-export interface Table extends Required<Omit<TableParts, 'columns' | 'key' | 'indexes'>> {
+export interface Table extends Required<Omit<TableDefinition, 'columns' | 'key' | 'indexes'>> {
   readonly name: string
   readonly columns: readonly Column[]
   readonly key: readonly string[]
   readonly indexes: readonly Index[]
 }
 
-export const TABLES: readonly Table[] = Object.entries(TABLE_PARTS).map(([name, parts]) => ({
+export const TABLES: readonly Table[] = Object.entries(TABLE_DEFINITIONS).map(([name, definition]) => ({
   ...{ checks: [], isHot: false, isWide: false, location: 'main', isExported: true },
-  ...parts,
+  ...definition,
   name,
-  columns: parts.columns
+  columns: definition.columns
     .replaceAll(/--.*/g, '')
     .split(',')
     .map((text) => parseColumn(text.trim())),
-  key: parts.key.split(', '),
-  indexes: Object.entries(parts.indexes ?? {}).map(([index, text]) => parseIndex(index, text)),
+  key: definition.key.split(', '),
+  indexes: Object.entries(definition.indexes ?? {}).map(([index, text]) => parseIndex(index, text)),
 }))
 
 function parseColumn(text: string): Column {

@@ -1,4 +1,4 @@
-export interface TableParts {
+export interface TableDefinition {
   /**
    * Columns as `name kind`. The kind is text, integer, flag, json or bytes; `?`: may be null; `= …`: default, in SQL
    * that both stores understand; `-> …`: the table whose id it holds. `--` begins a comment.
@@ -19,7 +19,7 @@ export interface TableParts {
 }
 
 /** Each table comes after those that it references. Amounts are nanodollars, times are milliseconds (UTC). */
-export const TABLE_PARTS: Readonly<Record<string, TableParts>> = {
+export const TABLE_DEFINITIONS: Readonly<Record<string, TableDefinition>> = {
   setting: { columns: 'name text, value text', key: 'name' },
 
   /** Balance and holds are sums over `call` and `credit`, updated in the transaction that changes these tables. */

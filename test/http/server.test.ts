@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { TrustedProxies } from '../../src/http/addresses.ts'
 import { sendWhole } from '../../src/http/exchange.ts'
-import { createHttpServer, type HttpServer, type ServerParts } from '../../src/http/server.ts'
+import { createHttpServer, type HttpServer, type ServerOptions } from '../../src/http/server.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { headerNames } from '../../src/kernel/header-names.ts'
 import { withDeadline } from '../support/deadline.ts'
@@ -15,7 +15,7 @@ const REQUEST = 'GET / HTTP/1.1\r\nHost: tollgate\r\n\r\n'
 let server: HttpServer
 let address: AddressInfo
 
-function serverWith(parts: Partial<ServerParts>): HttpServer {
+function serverWith(parts: Partial<ServerOptions>): HttpServer {
   return createHttpServer({
     clock: systemClock,
     nextUlid: () => '0',

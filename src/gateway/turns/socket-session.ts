@@ -35,7 +35,7 @@ const REVOKED = 'The API key is no longer valid.'
 export const FRAMES_AT_ONCE = 32
 const PIECE_BYTES = 256
 
-interface SessionParts {
+interface SessionOptions {
   readonly client: RawConnection
   readonly upstream: RawConnection
   /** Null on a socket that is not metered. */
@@ -51,7 +51,7 @@ export class SocketSession implements MeteredSocket {
   /** Resolves when both connections are closed and every turn is settled. */
   readonly ended: Promise<void>
   readonly #resolveEnded: () => void
-  readonly #parts: SessionParts
+  readonly #options: SessionOptions
   readonly #client: RawConnection
   readonly #upstream: RawConnection
   readonly #turns: SocketTurns | null
@@ -88,16 +88,16 @@ export class SocketSession implements MeteredSocket {
   #isDraining = false
   #isRevoked = false
 
-  constructor(parts: SessionParts) {
+  constructor(options: SessionOptions) {
     const { promise, resolve } = Promise.withResolvers<void>()
     this.ended = promise
     this.#resolveEnded = resolve
-    this.#parts = parts
-    this.#client = parts.client
-    this.#upstream = parts.upstream
-    this.#turns = parts.turns
-    this.#lastReadMs = parts.clock.monotonicMs()
-    this.#inbox = parts.turns && new SocketInbox(this, parts.turns, parts.memory)
+    this.#options = options
+    this.#client = options.client
+    this.#upstream = options.upstream
+    this.#turns = options.turns
+    this.#lastReadMs = options.clock.monotonicMs()
+    this.#inbox = options.turns && new SocketInbox(this, options.turns, options.memory)
   }
 
   start(): void {
@@ -284,7 +284,7 @@ export class SocketSession implements MeteredSocket {
   }
 
   refuse(refusal: Refusal, about: RefusedTurn): void {
-    this.#notices.push(textFrame(this.#parts.errorEvent(refusal, about)))
+    this.#notices.push(textFrame(this.#options.errorEvent(refusal, about)))
     this.#writeNotices()
     this.#flow()
   }
@@ -397,7 +397,7 @@ export class SocketSession implements MeteredSocket {
     this.#upstreamMessages.clear()
     const ended = this.#turns?.end(abandoned) ?? Promise.resolve()
     ended
-      .catch((error: unknown) => this.#parts.failed(error))
+      .catch((error: unknown) => this.#options.failed(error))
       .finally(() => {
         this.#isSettled = true
         this.#endIfOver()

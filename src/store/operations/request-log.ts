@@ -139,25 +139,25 @@ function scanByIdSql(table: string, { fromMs, toMs }: CallFilter, before: CallCu
 
 function filterConditions(filter: CallFilter): Sql[] {
   const { model, status, state, minCostNanos, flag, parentId = null, socketId = null } = filter
-  const parts: Sql[] = []
-  if (status !== null) parts.push(sql`status = ${status}`)
+  const conditions: Sql[] = []
+  if (status !== null) conditions.push(sql`status = ${status}`)
   if (state === 'refused') {
-    if (model !== null) parts.push(sql`model_asked = ${model}`)
-    if (socketId !== null) parts.push(sql`socket_id = ${socketId}`)
+    if (model !== null) conditions.push(sql`model_asked = ${model}`)
+    if (socketId !== null) conditions.push(sql`socket_id = ${socketId}`)
     // A refused call has no flag and cost nothing.
-    if (flag !== null || parentId !== null || (minCostNanos ?? 0n) > 0n) parts.push(sql`false`)
-    return parts
+    if (flag !== null || parentId !== null || (minCostNanos ?? 0n) > 0n) conditions.push(sql`false`)
+    return conditions
   }
-  parts.push(sql`NOT (method = ${HOLD_METHOD} AND state IN ('in_flight', 'released'))`)
-  if (model !== null) parts.push(sql`(model_asked = ${model} OR model_served = ${model})`)
-  if (state === 'deferred') parts.push(sql`state = 'in_flight' AND object_id IS NOT NULL`)
-  else if (state === 'in_flight') parts.push(sql`state = 'in_flight' AND object_id IS NULL`)
-  else if (state !== null) parts.push(sql`state = ${state}`)
-  if (parentId !== null) parts.push(sql`parent_id = ${parentId}`)
-  if (minCostNanos !== null) parts.push(sql`cost_nanos >= ${minCostNanos}`)
+  conditions.push(sql`NOT (method = ${HOLD_METHOD} AND state IN ('in_flight', 'released'))`)
+  if (model !== null) conditions.push(sql`(model_asked = ${model} OR model_served = ${model})`)
+  if (state === 'deferred') conditions.push(sql`state = 'in_flight' AND object_id IS NOT NULL`)
+  else if (state === 'in_flight') conditions.push(sql`state = 'in_flight' AND object_id IS NULL`)
+  else if (state !== null) conditions.push(sql`state = ${state}`)
+  if (parentId !== null) conditions.push(sql`parent_id = ${parentId}`)
+  if (minCostNanos !== null) conditions.push(sql`cost_nanos >= ${minCostNanos}`)
   // The name of a flag is also the name of its column.
-  if (flag !== null) parts.push(raw(flag))
-  return parts
+  if (flag !== null) conditions.push(raw(flag))
+  return conditions
 }
 
 function cursorOf(row: Row): CallCursor {

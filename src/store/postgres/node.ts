@@ -74,8 +74,8 @@ function fenceWhere(condition: string, others = ''): string {
     UPDATE node SET fenced_at_ms = now_ms() FROM locked WHERE node.id = locked.id`
 }
 
-export function createNode(parts: NodeDependencies, options: NodeOptions): Node {
-  const { db, clock, log } = parts
+export function createNode(dependencies: NodeDependencies, options: NodeOptions): Node {
+  const { db, clock, log } = dependencies
   let current: Registration | null = null
   let registering: Promise<Registration> | null = null
   let timer: NodeJS.Timeout | null = null
@@ -86,7 +86,7 @@ export function createNode(parts: NodeDependencies, options: NodeOptions): Node 
   let lastBeatMs = 0
 
   async function register(): Promise<Registration> {
-    const id = `node_${parts.nextUlid()}`
+    const id = `node_${dependencies.nextUlid()}`
     await db.transaction(async (tx) => {
       if (options.alone) await tx.query(fenceWhere('name = $1'), [options.name])
       await tx.query(
