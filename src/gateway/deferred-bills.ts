@@ -201,13 +201,13 @@ function estimateShown(
 ): Usage {
   const { inputTokensPerByte, outputTokensPerByte } = estimates.figuresFor(keyId, modelAsked, '')
   const [own = { model: null, quantities: {}, promptTokens: 0 }, ...others] = usage.parts
-  const shown = Math.ceil((output.text + output.thinking + output.tool) * outputTokensPerByte)
-  const read = Math.ceil(bytesIn * inputTokensPerByte)
+  const outputTokens = Math.ceil((output.text + output.thinking + output.tool) * outputTokensPerByte)
+  const inputTokens = Math.ceil(bytesIn * inputTokensPerByte)
   const quantities = {
     ...own.quantities,
-    ...(inputKnown ? {} : { input_tokens: read }),
-    ...(outputKnown ? {} : { output_tokens: Math.max(outputTokensSeen, shown) }),
+    ...(inputKnown ? {} : { input_tokens: inputTokens }),
+    ...(outputKnown ? {} : { output_tokens: Math.max(outputTokensSeen, outputTokens) }),
   }
-  const promptTokens = inputKnown ? own.promptTokens : read
+  const promptTokens = inputKnown ? own.promptTokens : inputTokens
   return { ...usage, suspect: true, parts: [{ ...own, quantities, promptTokens }, ...others] }
 }

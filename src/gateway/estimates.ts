@@ -405,15 +405,15 @@ export function learnFrom(
   const outputTokens = quantities.output_tokens ?? 0
   if (objectId !== null) estimates.recordResponse(objectId, promptTokens + outputTokens)
   if (call.plan.modelAsked === null) return
-  const reasons = call.unseen.reasoning || metered.shown.reasons
+  const mayReason = call.unseen.reasoning || metered.shown.reasons
   // If a model may have reasoned without stating how much, the number of visible tokens is unknown.
-  const reasoned = reasons ? metered.reasoningTokens : 0
+  const reasoningTokens = mayReason ? metered.reasoningTokens : 0
   estimates.learn({
     keyId: call.keyId,
     model: call.plan.modelAsked,
     tier: tierKey(usage.serviceTier),
     outputTokens,
-    visibleTokens: reasoned === null ? null : Math.max(0, outputTokens - reasoned),
+    visibleTokens: reasoningTokens === null ? null : Math.max(0, outputTokens - reasoningTokens),
     visibleBytes: output.text + output.tool + output.thinking,
     generatedMs: call.plan.answers === 1 ? (call.isDocument ? call.elapsedMs : call.times.generatedMs) : null,
     inputTokens: promptTokens,

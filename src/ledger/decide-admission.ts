@@ -165,10 +165,10 @@ export function limitHold(nanos: Nanos): Nanos {
 /** The hold counts against the account only as far as the key's budgets cover it. An unbounded call holds them all. */
 function holdsOf(opening: CallOpening, keyState: KeyState): Admitted {
   const { hold, unboundedNanos } = opening
-  const leftNanos = leastRemaining(keyState.keyCeilings)
-  const ownNanos = leftNanos === null ? null : clamp(leftNanos, 0n, HOLD_NANOS_MAX)
+  const remainingNanos = leastRemaining(keyState.keyCeilings)
+  const keyRemainingNanos = remainingNanos === null ? null : clamp(remainingNanos, 0n, HOLD_NANOS_MAX)
   if (hold.kind !== 'bound') {
-    const holdNanos = ownNanos ?? clamp(remainingOfAccount(keyState) ?? unboundedNanos, 0n, unboundedNanos)
+    const holdNanos = keyRemainingNanos ?? clamp(remainingOfAccount(keyState) ?? unboundedNanos, 0n, unboundedNanos)
     const accountHoldNanos = clamp(holdNanos, 0n, unboundedNanos)
     return { kind: 'admit', holdNanos, holdListNanos: accountHoldNanos, accountHoldNanos }
   }
@@ -179,7 +179,7 @@ function holdsOf(opening: CallOpening, keyState: KeyState): Admitted {
     holdNanos,
     holdListNanos: maxOf(hold.listNanos, listNanos),
     accountHoldNanos:
-      ownNanos !== null && isExact(opening, keyState) ? clamp(holdNanos, 0n, ownNanos) : holdNanos,
+      keyRemainingNanos !== null && isExact(opening, keyState) ? clamp(holdNanos, 0n, keyRemainingNanos) : holdNanos,
   }
 }
 

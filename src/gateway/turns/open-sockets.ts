@@ -12,8 +12,8 @@ const CLOSE_BEFORE_MS = 250
 interface OpenSocket {
   readonly ended: Promise<void>
   drain(): void
-  restart(): number
-  revoked(): void
+  closeForRestart(): number
+  keyRevoked(): void
   checkTimeouts(nowMs: number): void
 }
 
@@ -57,7 +57,7 @@ export class OpenSockets {
     for (const session of this.#sessions.keys()) session.drain()
     setTimeout(
       () => {
-        for (const session of this.#sessions.keys()) this.#turnsCut += session.restart()
+        for (const session of this.#sessions.keys()) this.#turnsCut += session.closeForRestart()
       },
       Math.max(0, drainMs - CLOSE_BEFORE_MS),
     ).unref()
@@ -77,7 +77,7 @@ export class OpenSockets {
     const checkNextKeys = async () => {
       for (const { owner, sessions } of keys) {
         if (await this.#mayCall(owner)) continue
-        for (const session of sessions) session.revoked()
+        for (const session of sessions) session.keyRevoked()
       }
     }
     await Promise.all(Array.from({ length: SOCKET_KEYS_AT_ONCE }, checkNextKeys))

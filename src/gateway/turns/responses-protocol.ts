@@ -106,21 +106,21 @@ export class ResponsesProtocol implements SocketProtocol {
     const request = { ...NOTHING_COUNTABLE, pieces, lengthBytes }
     const unreadable = ambiguityFor(ENDPOINT, facts)?.detail ?? null
     const read = { kind: 'read', body: { kind: 'none' }, facts, unreadable } as const
-    return this.#planned({ read, request, endpoint: ENDPOINT })
+    return this.#withPlan({ read, request, endpoint: ENDPOINT })
   }
 
   /** The successor's prompt is everything that the current response has read and written, plus the steer. */
   #planSteer({ turn }: OpenTurn, facts: RequestFacts, payload: Buffer): PlannedTurn {
     const { call } = turn
     const lengthBytes = call.request.lengthBytes + turn.bytesOut + payload.length
-    return this.#planned({
+    return this.#withPlan({
       endpoint: ENDPOINT,
       request: { ...call.request, pieces: [], lengthBytes },
       read: { ...call.read, facts: withSteer(call.read.facts, facts), unreadable: null },
     })
   }
 
-  #planned(turn: Omit<PlannedTurn, 'plan'>): PlannedTurn {
+  #withPlan(turn: Omit<PlannedTurn, 'plan'>): PlannedTurn {
     const exchange = { ...this.#handshake.exchange, method: 'POST' }
     const call = { ...this.#handshake, ...turn, exchange, target: TARGET }
     return { ...turn, plan: planCall(call, null, this.#gateway) }

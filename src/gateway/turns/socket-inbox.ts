@@ -43,7 +43,7 @@ export class SocketInbox {
   readonly #memory: ReservedBytes
   #isBusy = false
   #isStopped = false
-  #isHeld = false
+  #isPaused = false
 
   constructor(session: Session, turns: MessageChecker, memory: ReservedBytes) {
     this.#session = session
@@ -53,7 +53,7 @@ export class SocketInbox {
 
   /** Whether enough messages are waiting. Further messages can wait in the kernel's buffers. */
   get isFull(): boolean {
-    if (!this.#isBusy && !this.#isHeld) return false
+    if (!this.#isBusy && !this.#isPaused) return false
     return (
       this.#waiting.length > AHEAD_MESSAGES_MAX || this.#waitingBytes + this.#arrivedBytes > AHEAD_BYTES_MAX
     )
@@ -69,8 +69,8 @@ export class SocketInbox {
     else if (this.#add(part) && !this.#isBusy) this.#work()
   }
 
-  hold(): void {
-    this.#isHeld = true
+  pause(): void {
+    this.#isPaused = true
   }
 
   stop(): void {
@@ -111,7 +111,7 @@ export class SocketInbox {
 
   /** Checks the waiting messages in order. It is synchronous if every verdict is. */
   #work(): void {
-    for (let next = this.#waiting[0]; next !== undefined && !this.#isHeld; next = this.#waiting[0]) {
+    for (let next = this.#waiting[0]; next !== undefined && !this.#isPaused; next = this.#waiting[0]) {
       const verdict = this.#turns.check(next.message)
       if (verdict instanceof Promise) {
         this.#waitFor(verdict, next)
@@ -149,7 +149,7 @@ export class SocketInbox {
     } else if (verdict.kind === 'refused') {
       this.#refusedInRow += 1
       this.#session.refuse(verdict.refusal, verdict.about)
-      if (verdict.refusal.code === 'invalid_api_key') this.#session.revoked()
+      if (verdict.refusal.code === 'invalid_api_key') this.#session.keyRevoked()
       if (this.#refusedInRow === REFUSED_IN_ROW_MAX)
         this.#session.close(1008, `The gateway refused ${REFUSED_IN_ROW_MAX} messages in a row.`)
     }

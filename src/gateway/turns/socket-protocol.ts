@@ -58,7 +58,7 @@ export interface OpenTurn {
   responseId: string | null
   hasBegun: boolean
   /** Set when an error may have ended the turn, or the next response of its lane has begun. */
-  failed: { readonly atMs: number; readonly event: ServerEvent } | null
+  suspectedEnd: { readonly atMs: number; readonly event: ServerEvent } | null
 }
 
 export interface SocketProtocol {
@@ -97,7 +97,7 @@ export interface RefusedTurn {
 export interface MeteredSocket {
   close(code: number, reason: string): void
   refuse(refusal: Refusal, about: RefusedTurn): void
-  revoked(): void
+  keyRevoked(): void
   /** A turn has ended, or will not begin. */
   turnEnded(): void
 }

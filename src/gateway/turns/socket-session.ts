@@ -128,21 +128,21 @@ export class SocketSession implements MeteredSocket {
 
   drain(): void {
     this.#isDraining = true
-    this.#inbox?.hold()
+    this.#inbox?.pause()
     this.#closeIfIdle()
   }
 
   /** Closes the socket for a restart. Returns how many turns are cut. */
-  restart(): number {
+  closeForRestart(): number {
     const running = this.#running
     this.close(CLOSE.restart, RESTARTING)
     return running
   }
 
-  revoked(): void {
+  keyRevoked(): void {
     this.#isRevoked = true
-    this.#turns?.revoked()
-    this.#inbox?.hold()
+    this.#turns?.keyRevoked()
+    this.#inbox?.pause()
     this.#closeIfIdle()
   }
 

@@ -36,7 +36,7 @@ export class SocketTurns {
   readonly #gateway: Gateway
   readonly #protocol: SocketProtocol
   readonly #admission: TurnAdmission
-  readonly #standing: StandingHold | null
+  readonly #standingHold: StandingHold | null
   readonly #settling = new Set<Promise<void>>()
   #open: OpenTurn[] = []
   readonly #endedResponses = new EndedResponses()
@@ -57,7 +57,7 @@ export class SocketTurns {
     this.#protocol = protocol
     this.#admission = new TurnAdmission(handshake, gateway)
     const onRefused = (refusal: Refusal) => this.#closeRefused(refusal)
-    this.#standing = protocol.standing && new StandingHold(this.#admission, protocol.standing, onRefused)
+    this.#standingHold = protocol.standing && new StandingHold(this.#admission, protocol.standing, onRefused)
   }
 
   /** The number of open turns. A turn that upstream does not begin stops counting after a while. */
@@ -72,16 +72,16 @@ export class SocketTurns {
 
   #running(): readonly OpenTurn[] {
     const sinceMs = this.#gateway.clock.monotonicMs() - SILENT_TURN_MS
-    const isRunning = ({ failed, hasBegun, sentMs }: OpenTurn) => !failed && (hasBegun || sentMs > sinceMs)
+    const isRunning = ({ suspectedEnd, hasBegun, sentMs }: OpenTurn) => !suspectedEnd && (hasBegun || sentMs > sinceMs)
     return this.#open.filter(isRunning)
   }
 
   get upstreamBegins(): boolean {
-    return this.#standing !== null
+    return this.#standingHold !== null
   }
 
   async open(): Promise<UnadmittedTurn | null> {
-    return (await this.#standing?.open()) ?? null
+    return (await this.#standingHold?.open()) ?? null
   }
 
   start(socket: MeteredSocket): void {
@@ -100,12 +100,12 @@ export class SocketTurns {
   /** Observes a forwarded message of upstream. If it returns a promise, wait for it before you read more. */
   observe(payload: Buffer): Promise<void> | null {
     if (this.#isOver) return null
-    if (this.#adopting === null) this.#follow(payload)
+    if (this.#adopting === null) this.#handleEvent(payload)
     else this.#backlog.push(payload)
     return this.#adopting
   }
 
-  revoked(): void {
+  keyRevoked(): void {
     this.#isRevoked = true
   }
 
@@ -125,9 +125,9 @@ export class SocketTurns {
   /** Ends turns that an error, or the next response of the lane, probably ended, once they get no event for a while. */
   checkTimeouts(nowMs: number): void {
     for (const open of [...this.#open]) {
-      const { failed, hasBegun, lane } = open
-      if (failed === null || nowMs - failed.atMs < SILENT_TURN_MS) continue
-      if (hasBegun || this.#runningIn(lane) === null) this.#endFailed(open, failed.event)
+      const { suspectedEnd, hasBegun, lane } = open
+      if (suspectedEnd === null || nowMs - suspectedEnd.atMs < SILENT_TURN_MS) continue
+      if (hasBegun || this.#runningIn(lane) === null) this.#endSuspected(open, suspectedEnd.event)
     }
   }
 
@@ -145,22 +145,22 @@ export class SocketTurns {
     const neverBegun: CallEnd = abandoned ? cut : { kind: 'failed', error, sent: true, whole: true }
     const begunIn = new Set<string>()
     for (const open of this.#open.splice(0)) {
-      const { turn, lane, failed, hasBegun } = open
+      const { turn, lane, suspectedEnd, hasBegun } = open
       // Upstream works on one response at a time in each lane.
-      const isNext = !begunIn.has(lane) && failed === null
+      const isNext = !begunIn.has(lane) && suspectedEnd === null
       const usage = hasBegun || abandoned ? this.#protocol.usageOf(open, null) : null
       if (hasBegun || isNext) begunIn.add(lane)
-      if (!hasBegun && !isNext) this.#watch(turn.reject(failed?.event.status ?? UNANSWERED))
+      if (!hasBegun && !isNext) this.#watch(turn.reject(suspectedEnd?.event.status ?? UNANSWERED))
       else if (usage !== null) this.#watch(turn.endWith(usage, cut))
       else this.#watch(turn.end(hasBegun ? cut : neverBegun))
     }
-    if (this.#standing !== null) this.#watch(this.#standing.end())
+    if (this.#standingHold !== null) this.#watch(this.#standingHold.end())
     while (this.#settling.size > 0) await Promise.allSettled(this.#settling)
   }
 
   /** The running check of limits, or admission of a turn that upstream began. Client messages wait for it. */
   get #checking(): Promise<void> | null {
-    return this.#standing?.pending ?? this.#adopting
+    return this.#standingHold?.pending ?? this.#adopting
   }
 
   async #decideLater(pending: ClientIntent | Promise<ClientIntent>, payload: Buffer): Promise<Verdict> {
@@ -194,9 +194,9 @@ export class SocketTurns {
     if (this.#open.length >= limits.turnsPerSocketMax)
       return this.#refuse(planned, refuseTooManyTurns(), { lane, tag })
     this.#admitting += 1
-    const admitted = (await this.#standing?.takeFor(planned)) ?? (await this.#admission.admit(planned))
+    const admitted = (await this.#standingHold?.takeFor(planned)) ?? (await this.#admission.admit(planned))
     if (admitted.kind !== 'admitted') {
-      this.#admitted()
+      this.#endAdmission()
       return verdictOn(admitted, lane, tag)
     }
     const { turn } = admitted
@@ -206,39 +206,39 @@ export class SocketTurns {
         turn.sent(payload, this.#protocol.reader)
         if (this.#isOver) this.#watch(turn.release())
         else this.#open.push(this.#openTurn(turn, lane, tag, false))
-        this.#admitted()
+        this.#endAdmission()
       },
       unsent: () => {
-        if (this.#standing?.putBack(turn) !== true) this.#watch(turn.release())
-        this.#admitted()
+        if (this.#standingHold?.putBack(turn) !== true) this.#watch(turn.release())
+        this.#endAdmission()
       },
     }
   }
 
-  #admitted(): void {
+  #endAdmission(): void {
     this.#admitting -= 1
-    this.#renew()
+    this.#renewStandingHold()
   }
 
   #openTurn(turn: TurnCall, lane: string, tag: string | null, isAfterRevocation: boolean): OpenTurn {
     const sentMs = this.#gateway.clock.monotonicMs()
-    return { turn, lane, tag, sentMs, isAfterRevocation, responseId: null, hasBegun: false, failed: null }
+    return { turn, lane, tag, sentMs, isAfterRevocation, responseId: null, hasBegun: false, suspectedEnd: null }
   }
 
-  #follow(payload: Buffer): void {
+  #handleEvent(payload: Buffer): void {
     const event = this.#protocol.readServer(payload)
     switch (event.kind) {
       case 'part': {
         const open = this.#find(event.responseId) ?? this.#onlyRunning() ?? this.#runningIn(event.lane)
-        this.#observed(open, payload, event)
+        this.#observeTurn(open, payload, event)
         return
       }
       case 'began':
-        this.#observed(this.#began(event, payload), payload, event)
+        this.#observeTurn(this.#turnOf(event, payload), payload, event)
         return
       case 'ended': {
-        const open = this.#began(event, payload)
-        this.#observed(open, payload, event)
+        const open = this.#turnOf(event, payload)
+        this.#observeTurn(open, payload, event)
         if (open === null) return
         this.#remove(open)
         this.#endedResponses.add(open.responseId)
@@ -247,21 +247,21 @@ export class SocketTurns {
         return
       }
       case 'failed':
-        this.#failed(event)
+        this.#onFailed(event)
         return
       case 'transcribed':
-        this.#transcribed(event)
+        this.#onTranscribed(event)
     }
   }
 
-  #observed(open: OpenTurn | null, payload: Buffer, { document }: ServerEvent): void {
+  #observeTurn(open: OpenTurn | null, payload: Buffer, { document }: ServerEvent): void {
     if (open === null) return
-    open.failed = null
+    open.suspectedEnd = null
     open.turn.observe(payload, document)
   }
 
   /** The turn of a response that begins or runs. Null if the response is billed, or is being admitted. */
-  #began(event: ServerEvent, payload: Buffer): OpenTurn | null {
+  #turnOf(event: ServerEvent, payload: Buffer): OpenTurn | null {
     const { responseId, lane } = event
     const known = this.#find(responseId)
     if (known !== null) return known
@@ -272,14 +272,14 @@ export class SocketTurns {
       return null
     }
     const waiting = this.#open.filter((open) => !open.hasBegun && open.lane === lane)
-    const next = waiting.find(({ failed }) => failed === null) ?? waiting[0]
+    const next = waiting.find(({ suspectedEnd }) => suspectedEnd === null) ?? waiting[0]
     if (next === undefined) {
       this.#adopt(event, payload)
       return null
     }
-    const before = this.#standing === null ? this.#runningIn(lane) : null
+    const before = this.#standingHold === null ? this.#runningIn(lane) : null
     // Only one response runs in a lane at a time, so no more events should come for the previous one.
-    if (before !== null) before.failed ??= { atMs: this.#gateway.clock.monotonicMs(), event: OTHER_EVENT }
+    if (before !== null) before.suspectedEnd ??= { atMs: this.#gateway.clock.monotonicMs(), event: OTHER_EVENT }
     this.#begin(next, responseId)
     if (next.tag !== STEER) return next
     for (const open of waiting.filter((open) => open !== next && open.tag === STEER)) {
@@ -291,9 +291,9 @@ export class SocketTurns {
 
   #begin(open: OpenTurn, responseId: string | null): void {
     // The error referred to another message, perhaps of another turn.
-    const other = this.#open.find((each) => each !== open && !each.hasBegun && each.failed === null)
-    if (open.failed !== null && other !== undefined) other.failed = open.failed
-    open.failed = null
+    const other = this.#open.find((each) => each !== open && !each.hasBegun && each.suspectedEnd === null)
+    if (open.suspectedEnd !== null && other !== undefined) other.suspectedEnd = open.suspectedEnd
+    open.suspectedEnd = null
     open.hasBegun = true
     open.responseId = responseId
     open.turn.began(responseId)
@@ -305,7 +305,7 @@ export class SocketTurns {
     this.#backlog.push(payload)
     const adopt = async () => {
       const turn =
-        (await this.#standing?.takeBegun()) ??
+        (await this.#standingHold?.takeBegun()) ??
         (await this.#admission.admitBegun(this.#protocol.planUnrequested()))
       if (turn === null) this.#endedResponses.add(responseId)
       else {
@@ -316,7 +316,7 @@ export class SocketTurns {
       }
       this.#adopting = null
       for (const event of this.#backlog.splice(0)) this.observe(event)
-      if (this.#standing === null)
+      if (this.#standingHold === null)
         this.#socket?.close(1008, 'Upstream began a response that nobody requested.')
     }
     this.#adopting = adopt()
@@ -326,25 +326,25 @@ export class SocketTurns {
    * An error refers to a waiting message: the one that it names, else the oldest. It ends a response that has begun only
    * if it cannot refer to anything else, because clients can cause errors.
    */
-  #failed(event: ServerEvent): void {
+  #onFailed(event: ServerEvent): void {
     const { lane, tag } = event
-    const inLane = this.#open.filter((open) => lane === NO_LANE || open.lane === lane)
-    const isCertain = inLane.length === 1 && !this.#hasStrays
-    const waiting = inLane.filter(({ hasBegun, failed }) => !hasBegun && failed === null)
+    const turnsInLane = this.#open.filter((open) => lane === NO_LANE || open.lane === lane)
+    const isCertain = turnsInLane.length === 1 && !this.#hasStrays
+    const waiting = turnsInLane.filter(({ hasBegun, suspectedEnd }) => !hasBegun && suspectedEnd === null)
     const about = tag === null ? waiting[0] : waiting.find((open) => open.tag === tag)
     if (about !== undefined) {
-      if (this.#standing?.putBack(about.turn) === true) this.#remove(about)
-      else if (isCertain || tag === STEER) this.#endFailed(about, event)
-      else about.failed = { atMs: this.#gateway.clock.monotonicMs(), event }
-    } else if (tag === null && this.#standing === null && isCertain) {
-      const [running] = inLane
-      if (running?.hasBegun) this.#endFailed(running, event)
+      if (this.#standingHold?.putBack(about.turn) === true) this.#remove(about)
+      else if (isCertain || tag === STEER) this.#endSuspected(about, event)
+      else about.suspectedEnd = { atMs: this.#gateway.clock.monotonicMs(), event }
+    } else if (tag === null && this.#standingHold === null && isCertain) {
+      const [running] = turnsInLane
+      if (running?.hasBegun) this.#endSuspected(running, event)
     }
     this.#socket?.turnEnded()
   }
 
   /** The turn gets the error only here, because a client could cause an error with another message and then leave. */
-  #endFailed(open: OpenTurn, { status, document }: ServerEvent): void {
+  #endSuspected(open: OpenTurn, { status, document }: ServerEvent): void {
     const { turn, responseId, hasBegun } = open
     this.#remove(open)
     if (document !== null) turn.observe(NO_BYTES, document)
@@ -367,13 +367,13 @@ export class SocketTurns {
     this.#settle(billed)
   }
 
-  #transcribed(event: ServerEvent): void {
+  #onTranscribed(event: ServerEvent): void {
     const found = this.#protocol.transcriptionOf?.(event)
     if (found === undefined) return
     const billed = this.#admission.admitBegun(found.planned)
     const settled = billed.then((turn) => turn?.endWith(found.usage))
     this.#watch(settled)
-    this.#standing?.check(settled)
+    this.#standingHold?.check(settled)
   }
 
   #find(responseId: string | null): OpenTurn | null {
@@ -402,8 +402,8 @@ export class SocketTurns {
   #settle(settled: Promise<void>): void {
     // A turn that ran beside another may have had no hold, so check the limits. If no turn runs, the renewal does that.
     this.#watch(settled)
-    if (this.#open.length > 0) this.#standing?.check(settled)
-    this.#renew()
+    if (this.#open.length > 0) this.#standingHold?.check(settled)
+    this.#renewStandingHold()
   }
 
   #watch(settled: Promise<void>): void {
@@ -420,16 +420,16 @@ export class SocketTurns {
   }
 
   /** Renews the standing hold if no turn is open or being admitted: the new hold could wait for that turn. */
-  #renew(): void {
+  #renewStandingHold(): void {
     if (this.#open.length === 0 && this.#admitting === 0)
-      this.#standing?.renew(Promise.allSettled([...this.#settling]))
+      this.#standingHold?.renew(Promise.allSettled([...this.#settling]))
   }
 
   /** Closes the socket before more input is forwarded; for a revoked key, after its last turn. */
   #closeRefused(refusal: Refusal): void {
     const { requestId } = this.#admission.refuse(this.#protocol.planUnrequested(), refusal)
     this.#socket?.refuse(refusal, { requestId, lane: NO_LANE, tag: null })
-    if (refusal.code === 'invalid_api_key') this.#socket?.revoked()
+    if (refusal.code === 'invalid_api_key') this.#socket?.keyRevoked()
     else this.#socket?.close(1008, refusal.message)
   }
 }

@@ -38,10 +38,10 @@ export function resultsInOrder(
   commands: readonly CallCommand[],
   { settled, admitted }: AppliedBatch,
 ): readonly (Admission | Settled | null)[] {
-  let settlements = 0
-  let admissions = 0
+  let nextSettled = 0
+  let nextAdmitted = 0
   return commands.map(
-    ([name]) => (name === 'settle' ? settled[settlements++] : admitted[admissions++]) ?? null,
+    ([name]) => (name === 'settle' ? settled[nextSettled++] : admitted[nextAdmitted++]) ?? null,
   )
 }
 

@@ -11,11 +11,11 @@ function pretendSocket(turns = 0) {
     calls,
     ended: new Promise<void>(() => {}),
     drain: () => void calls.push('drain'),
-    restart() {
+    closeForRestart() {
       calls.push('restart')
       return turns
     },
-    revoked: () => void calls.push('revoked'),
+    keyRevoked: () => void calls.push('revoked'),
     checkTimeouts: () => void calls.push('time'),
   }
 }
