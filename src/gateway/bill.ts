@@ -237,8 +237,8 @@ async function estimateAndBill(
     const usage = await estimateUsage(reading, facts, estimates)
     return { usage, rated: plan.rate(usage, admission.terms), estimated: true }
   }
-  const isStated = metered.inputKnown && metered.outputKnown
-  const partlyStated = isStated ? null : await estimate(metered)
+  const isFullyStated = metered.inputKnown && metered.outputKnown
+  const partlyStated = isFullyStated ? null : await estimate(metered)
   const unstated = { ...metered, inputKnown: false, outputKnown: false, outputTokensSeen: 0 }
   const nothingStated = { ...unstated, usage: { ...metered.usage, parts: [], suspect: true } }
   const isUsable = partlyStated !== null && isPlausible(partlyStated.usage, partlyStated.rated)

@@ -40,12 +40,12 @@ interface UpstreamHeaderOptions {
 interface RequestLine {
   readonly lower: string
   /** What the name alone decides. The first `credential` line is replaced by the provider's credential. */
-  readonly fate: 'forward' | 'drop' | 'credential' | 'protocols'
+  readonly action: 'forward' | 'drop' | 'credential' | 'protocols'
 }
 
-const requestLines = new HeaderNameCache((lower): RequestLine => ({ lower, fate: requestFate(lower) }))
+const requestLines = new HeaderNameCache((lower): RequestLine => ({ lower, action: requestAction(lower) }))
 
-function requestFate(lower: string): RequestLine['fate'] {
+function requestAction(lower: string): RequestLine['action'] {
   if (CREDENTIAL_HEADERS.has(lower)) return 'credential'
   if (lower === 'sec-websocket-protocol') return 'protocols'
   // Framing is rewritten for the hop, and the gateway itself answered `expect`.
@@ -65,8 +65,8 @@ export function toUpstreamHeaders(headers: RawHeaders, upstream: UpstreamHeaderO
   let credential = upstream.credential
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i] ?? ''
-    const { lower, fate } = requestLines.get(name)
-    if (fate === 'forward') {
+    const { lower, action } = requestLines.get(name)
+    if (action === 'forward') {
       const value = headers[i + 1] ?? ''
       if (lower.startsWith(ownPrefix) || nominated.has(lower)) continue
       if (bodyEdited && isOutdated(lower, value)) continue
@@ -74,10 +74,10 @@ export function toUpstreamHeaders(headers: RawHeaders, upstream: UpstreamHeaderO
         if (plainReply) out.push(name, 'identity')
         plainReply = false
       } else out.push(name, lower === 'idempotency-key' ? upstream.idempotencyPrefix + value : value)
-    } else if (fate === 'credential' && credential !== null) {
+    } else if (action === 'credential' && credential !== null) {
       out.push(credential[0], credential[1])
       credential = null
-    } else if (fate === 'protocols') {
+    } else if (action === 'protocols') {
       const protocols = upstream.protocols?.(headers[i + 1] ?? '') ?? null
       if (protocols !== null) out.push(name, protocols)
     }
@@ -96,12 +96,12 @@ interface ReplyHeaderOptions {
 interface ReplyLine {
   readonly lower: string
   /** What the name alone decides. `framing` lines are dropped, unless the reply is chunked. */
-  readonly fate: 'forward' | 'drop' | 'framing'
+  readonly action: 'forward' | 'drop' | 'framing'
 }
 
-const replyLines = new HeaderNameCache((lower): ReplyLine => ({ lower, fate: replyFate(lower) }))
+const replyLines = new HeaderNameCache((lower): ReplyLine => ({ lower, action: replyAction(lower) }))
 
-function replyFate(lower: string): ReplyLine['fate'] {
+function replyAction(lower: string): ReplyLine['action'] {
   if (lower === 'transfer-encoding' || lower === 'trailer') return 'framing'
   return isHopByHop(lower) ? 'drop' : 'forward'
 }
@@ -114,9 +114,9 @@ export function toReplyHeaders(headers: RawHeaders, framing: ReplyHeaderOptions)
   const out: string[] = []
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i] ?? ''
-    const { lower, fate } = replyLines.get(name)
+    const { lower, action } = replyLines.get(name)
     const isForwarded =
-      fate === 'forward' ? !lower.startsWith(ownPrefix) && !nominated.has(lower) : fate === 'framing' && chunked
+      action === 'forward' ? !lower.startsWith(ownPrefix) && !nominated.has(lower) : action === 'framing' && chunked
     if (!isForwarded) continue
     const value = headers[i + 1] ?? ''
     const isLastCoding = lower === 'transfer-encoding' && !hasHeader(headers.slice(i + 2), lower)

@@ -253,9 +253,9 @@ function refuseMisspelled(method: string, path: string): Refusal | null {
   if (path.length > UNKNOWN_PATH_CHARS_MAX) {
     return refuse('endpoint_not_metered', `There is no endpoint ${shown}. Check the path.`)
   }
-  const meant = findLenientMatch(method, path)
-  if (meant === null) return null
-  const message = `There is no endpoint ${shown}. Did you mean ${meant.template}? The usual cause is a wrong base URL.`
+  const suggestion = findLenientMatch(method, path)
+  if (suggestion === null) return null
+  const message = `There is no endpoint ${shown}. Did you mean ${suggestion.template}? The usual cause is a wrong base URL.`
   return refuse('endpoint_not_metered', message)
 }
 

@@ -69,7 +69,7 @@ const FAILED_WRITE_GRACE_MS = 250
  * Upstream may answer (for example 413) and close while we still send the body. The failed write would destroy the
  * socket before the received answer is read, so its callback waits until the read side has closed.
  *
- * `onReset`: the write met a reset. The kernel reports a reset only once, so the read side will see a normal end.
+ * `onReset`: the write failed because of a reset. The kernel reports it only once, so the read side gets a normal end.
  */
 export function holdFailedWrites(socket: Socket, onReset: () => void): void {
   const internals = socket as unknown as Internals

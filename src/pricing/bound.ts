@@ -122,7 +122,7 @@ type HighestRates = Readonly<Record<PricedSide, bigint>>
 
 const NO_RATES: HighestRates = { input: 0n, output: 0n, duration: 0n }
 
-/** For the requested tier and prompts up to the limit. Only listed rates matter: substitutes are among them. */
+/** The highest rates for the requested tier and prompts up to the limit. A substitute rate is one of the listed rates. */
 function highestRatesFor(model: ModelPrice, request: BoundRequest, promptTokensMax: number): HighestRates {
   const { tiers, longContextAbove } = tableFor(model, request.endpoint)
   const mayBeLong = longContextAbove !== null && promptTokensMax > longContextAbove
@@ -137,8 +137,8 @@ function highestRatesFor(model: ModelPrice, request: BoundRequest, promptTokensM
     return Object.values(tiers)
       .filter(({ listed }) => listed)
       .reduce((highest, each) => highestOfBoth(highest, highestOf(each, mayBeLong)), highestOfBoth(own, usual))
-  // A tier that costs more for its speed may be served, and reported, as standard. Calls at a cheaper tier are refused
-  // rather than served as standard, by the models that have it.
+  // A faster, more expensive tier may be served, and reported, as standard. A model that lists the cheaper `flex` refuses
+  // a call rather than serve it as standard.
   return request.batch || (tier === 'flex' && tiers.flex.listed) ? own : highestOfBoth(own, usual)
 }
 

@@ -83,12 +83,12 @@ function readerOf(column: string): ColumnReader {
   const known = readers.get(column)
   if (known !== undefined) return known
   const name = column.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
-  const reader = { name, read: readOf(column) }
+  const reader = { name, read: parserOf(column) }
   readers.set(column, reader)
   return reader
 }
 
-function readOf(column: string): (value: unknown) => unknown {
+function parserOf(column: string): (value: unknown) => unknown {
   const kind = kinds.get(column)
   if (kind === 'flag') return (value) => value === true || value === 1n
   if (kind === 'json') return (value) => sorted(typeof value === 'string' ? JSON.parse(value) : value)

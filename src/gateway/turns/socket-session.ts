@@ -78,8 +78,8 @@ export class SocketSession implements MeteredSocket {
   #areNoticesBlocked = false
   #isUpstreamFull = false
   /** Whether the client left with unread data. Then turns may have begun that were not observed yet. */
-  #isBehind = false
-  #observing = 0
+  #hasUnreadData = false
+  #pendingObservations = 0
   #isPaused = false
   #leaveTimer: NodeJS.Timeout | null = null
   #hasDrained = false
@@ -106,7 +106,7 @@ export class SocketSession implements MeteredSocket {
       data: (chunk) => this.#upstreamSent(chunk),
       drained: () => {
         this.#isUpstreamFull = false
-        this.#flow()
+        this.#updateFlow()
       },
       closed: () => this.#upstreamClosed(),
     })
@@ -116,7 +116,7 @@ export class SocketSession implements MeteredSocket {
         this.#isClientFull = false
         this.#hasDrained = true
         this.#areNoticesBlocked = false
-        this.#flow()
+        this.#updateFlow()
       },
       closed: () => this.#clientClosed(),
     })
@@ -165,7 +165,7 @@ export class SocketSession implements MeteredSocket {
     this.#writeNotices()
     // The close frame cannot be written in the middle of an upstream frame, whose rest may never come.
     if (!this.#isClientGone) setTimeout(() => this.#client.destroy(), SOCKET_CLOSE_MS).unref()
-    this.#leave()
+    this.#onClientLeft()
   }
 
   #clientSent(bytes: Buffer): void {
@@ -176,7 +176,7 @@ export class SocketSession implements MeteredSocket {
   /** Reads the client again. Call it when there may be memory for more of its bytes. */
   resumeReading(): void {
     this.#readClient()
-    this.#flow()
+    this.#updateFlow()
   }
 
   /** Splits client bytes into frames while there is room. One chunk may contain thousands of messages. */
@@ -209,7 +209,7 @@ export class SocketSession implements MeteredSocket {
   forward(wires: readonly Buffer[]): void {
     if (this.#isUpstreamGone || this.#isCloseSent) return
     for (const wire of wires) if (!this.#upstream.write(wire)) this.#isUpstreamFull = true
-    this.#flow()
+    this.#updateFlow()
   }
 
   /** The client's close frame passes at once; waiting messages are dropped. Upstream may still state usage. */
@@ -219,7 +219,7 @@ export class SocketSession implements MeteredSocket {
     this.#isCloseSent = true
     // A client that closes with unread data will not read it.
     if (this.#isClientFull) this.#client.destroy()
-    else if (!this.#isUpstreamClosing) this.#leave()
+    else if (!this.#isUpstreamClosing) this.#onClientLeft()
     // Upstream may not answer the close in time. Do not let the client wait.
     const code = payload.length < 2 ? 1000 : payload.readUInt16BE(0)
     setTimeout(() => this.close(code, ''), SOCKET_CLOSE_MS).unref()
@@ -239,7 +239,7 @@ export class SocketSession implements MeteredSocket {
       else if (this.#turns !== null) this.#observe(this.#upstreamMessages.push(part))
     }
     if (violation !== null) this.#upstreamFailed(`upstream broke the protocol: ${violation.reason}`)
-    this.#flow()
+    this.#updateFlow()
   }
 
   #passToClient(part: FramePart): void {
@@ -267,12 +267,12 @@ export class SocketSession implements MeteredSocket {
       this.#upstreamFailed('an upstream message could not be read')
       return
     }
-    const observing = this.#turns?.observe(message.payload) ?? null
-    if (observing === null) return
-    this.#observing += 1
-    observing.finally(() => {
-      this.#observing -= 1
-      this.#flow()
+    const pending = this.#turns?.observe(message.payload) ?? null
+    if (pending === null) return
+    this.#pendingObservations += 1
+    pending.finally(() => {
+      this.#pendingObservations -= 1
+      this.#updateFlow()
     })
   }
 
@@ -286,7 +286,7 @@ export class SocketSession implements MeteredSocket {
   refuse(refusal: Refusal, about: RefusedTurn): void {
     this.#notices.push(textFrame(this.#options.errorEvent(refusal, about)))
     this.#writeNotices()
-    this.#flow()
+    this.#updateFlow()
   }
 
   /** `isBetween`: whether the written bytes end between messages. The reader may be ahead of them. */
@@ -309,7 +309,7 @@ export class SocketSession implements MeteredSocket {
     this.#client.end(SOCKET_CLOSE_MS)
   }
 
-  #flow(): void {
+  #updateFlow(): void {
     // Every refusal is answered, so stop reading a client that does not read these answers.
     const isBlocked = this.#areNoticesBlocked || this.#notices.length > 0
     const isAhead = this.#clientBytes.length > 0 || this.#inbox?.isFull === true || this.#isUpstreamFull
@@ -318,7 +318,7 @@ export class SocketSession implements MeteredSocket {
     const isUnseen = isSlow && this.#turns?.upstreamBegins === true
     if (!this.#isClientGone && (isAhead || isBlocked || isUnseen)) this.#client.pause()
     else this.#client.resume()
-    const isPaused = isSlow || this.#observing > 0
+    const isPaused = isSlow || this.#pendingObservations > 0
     if (isPaused === this.#isPaused) return
     this.#isPaused = isPaused
     if (isPaused) this.#upstream.pause()
@@ -328,7 +328,7 @@ export class SocketSession implements MeteredSocket {
 
   turnEnded(): void {
     this.#closeIfIdle()
-    if (!this.#hasLeft || this.#running > 0 || this.#isBehind || this.#leaveTimer === null) return
+    if (!this.#hasLeft || this.#running > 0 || this.#hasUnreadData || this.#leaveTimer === null) return
     // Upstream has the client's close frame, and may still answer it.
     if (this.#isCloseSent) this.#closeUpstreamIn(SOCKET_CLOSE_MS)
     else this.#closeUpstream()
@@ -342,19 +342,19 @@ export class SocketSession implements MeteredSocket {
   #clientClosed(): void {
     this.#isClientGone = true
     this.#inbox?.stop()
-    this.#leave()
+    this.#onClientLeft()
     this.#endIfOver()
   }
 
   /** Handles the end of the client. Upstream is read for as long as the bill needs it. */
-  #leave(): void {
+  #onClientLeft(): void {
     this.#hasLeft = true
-    this.#isBehind ||= this.#isClientFull
+    this.#hasUnreadData ||= this.#isClientFull
     if (this.#isClientGone) this.#isClientFull = false
-    this.#flow()
+    this.#updateFlow()
     if (this.#isUpstreamGone || this.#leaveTimer !== null) return
-    const leastMs = this.#isBehind ? limits.readOnMs : this.#isCloseSent ? SOCKET_CLOSE_MS : 0
-    const ms = Math.max(leastMs, this.#turns?.readOnMs() ?? 0)
+    const minimumMs = this.#hasUnreadData ? limits.readOnMs : this.#isCloseSent ? SOCKET_CLOSE_MS : 0
+    const ms = Math.max(minimumMs, this.#turns?.readOnMs() ?? 0)
     if (ms === 0) this.#closeUpstream()
     else this.#closeUpstreamIn(ms)
   }

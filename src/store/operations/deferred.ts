@@ -49,7 +49,7 @@ const deferCall = atomic(function* (deferral: Deferral): Operation<'deferred' | 
 })
 
 const SELECT_OBJECTS = sql`
-  SELECT o.surface AS object_surface, o.scope, o.object_id AS name, o.kind, call.*
+  SELECT o.surface AS object_surface, o.scope, o.object_id AS deferred_object_id, o.kind, call.*
   FROM deferred_object o JOIN call ON call.id = o.call_id`
 
 function isObject({ surface, scope, objectId }: ObjectName): Sql {
@@ -75,7 +75,7 @@ const claimDeferred = atomic(function* (
   // The calls of these rows are closed, for example by a process that ended before it deleted the row.
   yield sql`DELETE FROM deferred_object WHERE ${isDue} AND NOT ${CALL_IS_OPEN}`
   const rows = yield sql`
-    SELECT o.surface AS object_surface, o.scope, o.object_id AS name, o.kind, call.* FROM (
+    SELECT o.surface AS object_surface, o.scope, o.object_id AS deferred_object_id, o.kind, call.* FROM (
       SELECT *, row_number() OVER (PARTITION BY account_id ORDER BY ${isClaimed}, turn, due_at_ms) AS account_turn FROM (
         SELECT deferred_object.*, account_id,
           row_number() OVER (PARTITION BY key_id ORDER BY ${isClaimed}, due_at_ms) AS turn
@@ -207,7 +207,7 @@ function deferredObject(row: Row): DeferredObject {
   return {
     surface: text(row, 'object_surface') as Surface,
     scope: text(row, 'scope'),
-    objectId: text(row, 'name'),
+    objectId: text(row, 'deferred_object_id'),
     kind: text(row, 'kind') as ObjectKind,
     call: callRecord(row),
   }
