@@ -51,8 +51,8 @@ export type Transfer = Omit<
   'surface' | 'scope' | 'objectId' | 'kind' | 'dueInMs' | 'atMs' | 'status' | 'upstreamRequestId'
 >
 
-/** `deferred`: its cost comes later. `known`: an earlier call pays for this object. `no`: it is billed now. */
-export type Deferred = 'deferred' | 'known' | 'no'
+/** `deferred`: the cost comes later. `paid_by_other`: an earlier call pays for the object. `not_deferred`: billed now. */
+export type Deferred = 'deferred' | 'paid_by_other' | 'not_deferred'
 
 export type Deferrals = ReturnType<typeof createDeferrals>
 
@@ -209,9 +209,9 @@ export function createDeferrals(dependencies: DeferralDependencies) {
     /** Leaves the call open until its object states the cost. Never rejects. */
     async defer(call: AdmittedCall, { head, metered }: CallOutcome, transfer: Transfer): Promise<Deferred> {
       const kind = call.plan.deferredKind
-      if (kind === null || metered === null || head === null || head.status >= 300) return 'no'
+      if (kind === null || metered === null || head === null || head.status >= 300) return 'not_deferred'
       const { objectId } = metered
-      if (objectId === null || !isObjectId(objectId)) return 'no'
+      if (objectId === null || !isObjectId(objectId)) return 'not_deferred'
       const { results, pausesMs } = DEFERRED_KINDS[kind]
       // Record the object even if its cost is known, because upstream may return the same object to a repeated request.
       const isStated = results === undefined && isFinal(metered)
@@ -225,8 +225,8 @@ export function createDeferrals(dependencies: DeferralDependencies) {
         running.add(retrying)
         return 'deferred'
       })
-      if (recorded === 'known') return 'known'
-      return isStated ? 'no' : 'deferred'
+      if (recorded === 'paid_by_other') return 'paid_by_other'
+      return isStated ? 'not_deferred' : 'deferred'
     },
     /** Fetches a stored response whose stream was cut. If it still runs, it is deferred. Never rejects. */
     async findStoredResponse(call: AdmittedCall, id: string, head: ReplyHead, transfer: Transfer): Promise<StoredResponse> {

@@ -170,7 +170,7 @@ export class SentCall extends OpenCall {
   async settle(outcome: CallOutcome): Promise<{ bill: Bill; balanceNanos: Nanos | null }> {
     const { call, gateway } = this
     const deferred = await this.#defer(outcome)
-    const bill = deferred === 'no' ? await billCall(call, outcome, gateway) : billWithoutCost(outcome.head)
+    const bill = deferred === 'not_deferred' ? await billCall(call, outcome, gateway) : billWithoutCost(outcome.head)
     gateway.reached('before_settle')
     const settled = deferred === 'deferred' ? call.admission : await this.#close(bill)
     gateway.reached('settled')
@@ -228,7 +228,7 @@ export class SentCall extends OpenCall {
 
   async #defer(outcome: CallOutcome) {
     if (this.#hold === 'deferred') return 'deferred'
-    if (this.call.plan.deferredKind === null) return 'no'
+    if (this.call.plan.deferredKind === null) return 'not_deferred'
     const deferred = await this.gateway.deferrals.defer(this.call, outcome, this.#transfer)
     if (deferred === 'deferred') this.#hold = 'deferred'
     return deferred

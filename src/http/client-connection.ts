@@ -90,7 +90,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     if (this.#waitingSinceMs === null) return
     const waitedMs = nowMs - this.#waitingSinceMs
     if (this.#headBegun && waitedMs >= limits.headTimeoutMs) this.#onBroken(headTimeout(), null)
-    // No 408 on a connection opened in advance: it would be read as the answer to the next request.
+    // Do not send a 408 on a connection opened in advance: it would be read as the answer to the next request.
     const idleMs = this.#isNew ? limits.headTimeoutMs : limits.keepAliveTimeoutMs
     if (!this.#headBegun && waitedMs >= idleMs) this.socket.destroy()
   }

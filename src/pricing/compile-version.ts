@@ -71,7 +71,7 @@ const IS_TEXT: ReadonlySet<string> = new Set(TEXT_MODES)
 type Ratio = readonly [numerator: bigint, denominator: bigint]
 type UsualRatio = (provider: string, tier: Tier) => Ratio
 
-/** The ratio of a tier that a model does not list: 0.5 for batch and flex, else that of the newest model with it. */
+/** The ratio for a tier that a model does not list: 0.5 for batch and flex, else that of the newest model that lists it. */
 function tierRatios({ models }: BookVersionEntry): UsualRatio {
   const newest = new Map<string, { readonly version: number; readonly ratio: Ratio }>()
   for (const { id, provider, rates } of models) {

@@ -89,19 +89,19 @@ function readRow(surface: Surface, row: string): Endpoint[] {
   const cells = row.split(' ')
   const templateAt = cells.findIndex((cell) => cell.startsWith('/v1/'))
   const [template, billingName = '', ...flags] = cells.slice(templateAt)
-  const kind: Record<string, unknown> = { model: 'none' }
-  if (billingName === 'metered') kind['usage'] = flags.shift()
+  const fields: Record<string, unknown> = { model: 'none' }
+  if (billingName === 'metered') fields['usage'] = flags.shift()
   for (const cell of flags) {
     const [name = '', value] = cell.split(':')
-    if (Object.hasOwn(BODY_BY_MODEL_LOCATION, cell)) kind['model'] = cell
-    else if (name === 'shows' || name === 'makes') kind[name] = value
-    else if (cell !== 'stored') kind['invalid'] = cell
+    if (Object.hasOwn(BODY_BY_MODEL_LOCATION, cell)) fields['model'] = cell
+    else if (name === 'shows' || name === 'makes') fields[name] = value
+    else if (cell !== 'stored') fields['invalid'] = cell
   }
   const billing = BILLING_BY_NAME[billingName]
-  if (templateAt < 1 || billing === undefined || 'invalid' in kind)
+  if (templateAt < 1 || billing === undefined || 'invalid' in fields)
     throw new TypeError(`This row of the ${surface} endpoints cannot be read: ${row}`)
-  kind['billing'] = billing[0]
-  kind['stateful'] = billing[1] || flags.includes('stored')
-  kind['reads'] = BODY_BY_MODEL_LOCATION[kind['model'] as ModelLocation]
-  return cells.slice(0, templateAt).map((method) => ({ surface, method, template, ...kind }) as Endpoint)
+  fields['billing'] = billing[0]
+  fields['stateful'] = billing[1] || flags.includes('stored')
+  fields['reads'] = BODY_BY_MODEL_LOCATION[fields['model'] as ModelLocation]
+  return cells.slice(0, templateAt).map((method) => ({ surface, method, template, ...fields }) as Endpoint)
 }

@@ -131,7 +131,7 @@ export function segmentsOf(path: string): readonly string[] {
 
 function findFolded(method: string, path: string): Endpoint | null {
   const segments = foldPath(path)
-  // A segment that becomes empty is an odd id, or none at all: /v1/messages/;a=b
+  // A server may take an empty segment for an id, or drop it: /v1/messages/;a=b
   return findBelowV1(method, segments) ?? findBelowV1(method, segments.filter(Boolean))
 }
 

@@ -127,8 +127,8 @@ export function* creditCalls(
   credit: Omit<NewCredit, 'amountNanos'> & { readonly kind: CreditKind },
   callCredits: readonly CallCredit[],
 ): Operation<CreditEntry> {
-  const amountNanos = callCredits.reduce((sum, part) => sum + part.amountNanos, 0n)
-  const entry = yield* insertEntry({ ...credit, amountNanos })
+  const totalNanos = callCredits.reduce((sum, { amountNanos }) => sum + amountNanos, 0n)
+  const entry = yield* insertEntry({ ...credit, amountNanos: totalNanos })
   yield* creditRollups(credit.accountId, callCredits)
   return entry
 }

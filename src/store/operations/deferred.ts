@@ -25,7 +25,7 @@ const CLAIM_MS = raw("CASE kind WHEN 'response' THEN 60000 ELSE 600000 END")
 /** A batch itself does not count as a request; its children count its lines. */
 const BATCH_COLUMNS = sql`, requests = 0, children = coalesce(children, 0), children_nanos = coalesce(children_nanos, 0)`
 
-const deferCall = atomic(function* (deferral: Deferral): Operation<'deferred' | 'closed' | 'known'> {
+const deferCall = atomic(function* (deferral: Deferral): Operation<'deferred' | 'closed' | 'paid_by_other'> {
   const { requestId, surface, scope, objectId, kind, dueInMs, atMs } = deferral
   const ofAnotherCall = sql`
     SELECT 1 FROM call AS other WHERE other.object_id = ${objectId} AND other.surface = ${surface} AND other.id <> ${requestId}
@@ -38,7 +38,7 @@ const deferCall = atomic(function* (deferral: Deferral): Operation<'deferred' | 
     ON CONFLICT (surface, scope, object_id) DO UPDATE SET due_at_ms = excluded.due_at_ms
     WHERE deferred_object.call_id = excluded.call_id AND deferred_object.due_at_ms > excluded.due_at_ms`
   const [other] = yield ofAnotherCall
-  if (other !== undefined) return 'known'
+  if (other !== undefined) return 'paid_by_other'
   const [call] = yield sql`
     UPDATE call SET object_id = ${objectId}, status = ${deferral.status}, streamed = ${deferral.streamed},
       upstream_ms = ${deferral.upstreamMs}, overhead_ms = ${deferral.overheadMs},

@@ -171,7 +171,7 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
       for (const id of ids) await store.admit(opening(id, 'a', { surface: 'chat' }))
       const objectId = `resp_${round}`
       const kept = await Promise.all(ids.map((id) => store.deferCall(deferral(id, { objectId }))))
-      assert.deepEqual(kept.sort(), ['deferred', 'known', 'known', 'known'])
+      assert.deepEqual(kept.sort(), ['deferred', 'paid_by_other', 'paid_by_other', 'paid_by_other'])
     }
   })
 
@@ -179,7 +179,7 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     await addKey(store, 'a')
     await deferred(store, 'req_1', { objectId: 'resp_1' })
     await store.admit(opening('req_2', 'a'))
-    assert.equal(await store.deferCall(deferral('req_2', { objectId: 'resp_1' })), 'known')
+    assert.equal(await store.deferCall(deferral('req_2', { objectId: 'resp_1' })), 'paid_by_other')
     assert.equal((await store.getCall('req_2'))?.state, 'in_flight')
     assert.equal(await store.deferCall(deferral('req_1', { objectId: 'resp_1' })), 'deferred')
     assert.equal(
@@ -190,7 +190,7 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     await store.settle(closing('req_1'))
     await store.deleteDeferred({ surface: 'chat', scope: '', objectId: 'resp_1' })
     assert.equal(await store.countDeferred(), 0)
-    assert.equal(await store.deferCall(deferral('req_2', { objectId: 'resp_1' })), 'known')
+    assert.equal(await store.deferCall(deferral('req_2', { objectId: 'resp_1' })), 'paid_by_other')
     assert.equal(await store.deferCall(deferral('req_2', { objectId: 'resp_2' })), 'deferred')
   })
 
