@@ -305,8 +305,8 @@ export class MessageReader {
 
 /** The body size if it is certain; otherwise llhttp finds the end. llhttp has already refused conflicting lengths. */
 function bodySizeOf({ method, status, headers }: MessageHead): number {
-  const mayLack = status === 0 ? method === 'CONNECT' : status < 200 || status === 204 || status === 304
-  const length = mayLack ? undefined : firstValue(headers, 'content-length')
+  const mayLackBody = status === 0 ? method === 'CONNECT' : status < 200 || status === 204 || status === 304
+  const length = mayLackBody ? undefined : firstValue(headers, 'content-length')
   const bytes = Number(length ?? 0)
   return Number.isSafeInteger(bytes) ? bytes : 0
 }

@@ -43,9 +43,9 @@ export function writeCoalesced(
 
 /** Moves the handle to a new socket, because an accepted socket has no `onread` option. Do not use `accepted` again. */
 export function adoptSocket(accepted: Socket, onChunk: (chunk: Buffer) => void): Socket {
-  const handed = accepted as unknown as Internals
-  const handle = handed._handle
-  handed._handle = null
+  const acceptedInternals = accepted as unknown as Internals
+  const handle = acceptedInternals._handle
+  acceptedInternals._handle = null
   accepted.destroy()
   const options = { handle, readable: true, writable: true, onread: readInto(onChunk) }
   return new Socket(options as SocketConstructorOpts)

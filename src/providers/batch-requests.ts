@@ -84,11 +84,11 @@ export class BatchEntries implements ItemReader {
     if (isObject(body)) this.#sum.add(this.#template, factsOfEntry(body, element))
     else {
       this.#isRead = false
-      this.#sum.names.name(null, '"requests"')
+      this.#sum.names.addName(null, '"requests"')
     }
   }
 
-  found(): ItemFacts {
+  facts(): ItemFacts {
     const { names, bound, ambiguity } = this.#sum
     if (this.#entries === 0) names.markUnknown('The batch names no models.')
     const found = { ...NO_ITEMS, models: names.names, unknown: names.unknown, bound }
@@ -160,7 +160,7 @@ export class BatchFileScanner {
   }
 
   #endLine(line: Skimmed): boolean {
-    const items = this.#items.found()
+    const items = this.#items.facts()
     this.#items = new ConversationItems()
     if (line.kind !== 'object' || ambiguityOf(line, null) !== null) return false
     const { url = '', body } = line.value

@@ -111,7 +111,7 @@ export class ModelNames implements OtherModels {
   }
 
   /** Adds a model name. If it is unreadable, `member` is in the reason. */
-  name(name: unknown, member: string): void {
+  addName(name: unknown, member: string): void {
     if (typeof name !== 'string' || name.length > MODEL_NAME_CHARS_MAX)
       this.markUnknown(`The value of ${member} is not a model name.`)
     else if (this.#names.size < limits.batchModelsMax || this.#names.has(name)) this.#names.add(name)
@@ -123,7 +123,7 @@ export class ModelNames implements OtherModels {
   }
 
   add(names: readonly string[], unknown: string | null): void {
-    for (const name of names) this.name(name, '"tools"')
+    for (const name of names) this.addName(name, '"tools"')
     this.markUnknown(unknown)
   }
 }
@@ -136,7 +136,7 @@ export function readModels(
 ): void {
   const model = body['model'] ?? byDefault
   if (model === null) names.markUnknown('The request names no model.')
-  else names.name(model, '"model"')
+  else names.addName(model, '"model"')
   names.add(others.names, others.unknown)
   names.add(items.models, items.unknown)
   if (isGiven(body['prompt']) && typeof body['prompt'] !== 'string' && !Array.isArray(body['prompt']))
@@ -154,10 +154,10 @@ export function otherModels(body: JsonObject, tools: readonly JsonObject[] | nul
 
 /** Tools add models: the one that a tool names, or upstream's default for it. */
 export function readToolModels(tools: readonly JsonObject[] | null, names: ModelNames): void {
-  if (tools === null) names.name(null, '"tools"')
+  if (tools === null) names.addName(null, '"tools"')
   for (const tool of tools ?? []) {
     const model = toolModel(tool) ?? tool['model']
-    if (isGiven(model) || typeOf(tool).startsWith('advisor')) names.name(model, '"tools"')
+    if (isGiven(model) || typeOf(tool).startsWith('advisor')) names.addName(model, '"tools"')
     readSvg(tool, names)
   }
 }
@@ -170,13 +170,13 @@ function readFallbacks(fallbacks: unknown, names: ModelNames): void {
     return
   }
   for (const entry of Array.isArray(fallbacks) ? (fallbacks as readonly unknown[]) : [null])
-    names.name(isObject(entry) ? entry['model'] : entry, '"fallbacks"')
+    names.addName(isObject(entry) ? entry['model'] : entry, '"fallbacks"')
 }
 
 /** An object under `moderation` requests a moderation model; on the images endpoints it is a string. */
 function readModeration(moderation: unknown, names: ModelNames): void {
   if (!isGiven(moderation) || typeof moderation === 'string') return
-  names.name(isObject(moderation) ? moderation['model'] : moderation, '"moderation"')
+  names.addName(isObject(moderation) ? moderation['model'] : moderation, '"moderation"')
 }
 
 /** A second model writes SVG images. */
@@ -184,7 +184,7 @@ function readSvg(owner: JsonObject, names: ModelNames): void {
   if (!asksForSvg(owner)) return
   const { svg } = owner
   const author = isObject(svg) ? svg['model'] : svg
-  if (isGiven(author)) names.name(author, '"svg"')
+  if (isGiven(author)) names.addName(author, '"svg"')
   else names.markUnknown('Upstream chooses the model that writes the SVG.')
 }
 

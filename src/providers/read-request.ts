@@ -73,7 +73,7 @@ const FIELDS = [
 
 export interface ItemReader {
   take(element: SkimmedElement): void
-  found(): ItemFacts
+  facts(): ItemFacts
 }
 
 interface BodyHead {
@@ -150,7 +150,7 @@ export class RequestReader {
       case 'form':
         return requestOf(bodyOfForm(scanned.fields), { kind: 'form', bytes: scanned.lengthBytes, ambiguity })
       case 'object': {
-        const items = this.#watch.found()
+        const items = this.#watch.facts()
         const { value, spans, objectEnd, marks, bytes } = scanned
         const found = { spans, objectEnd, marks, bytes, items, ambiguity: ambiguity ?? items.ambiguity }
         return requestOf(value, { kind: 'json', ...found })
@@ -216,7 +216,7 @@ export class ConversationItems implements ItemReader {
     this.#compacts ||= item['type'] === 'compaction_trigger'
   }
 
-  found(): ItemFacts {
+  facts(): ItemFacts {
     if (this.#isEmpty) return NO_ITEMS
     return {
       models: this.#names.names,
