@@ -97,10 +97,18 @@ export async function admit(call: PlannedCall, gateway: Gateway): Promise<AdmitR
 
 /** Checks a call that takes over a hold or needs none. Never waits, and writes no row. */
 export async function checkCall(call: PlannedCall, gateway: Gateway): Promise<AdmitResult> {
-  return await toAdmitResult(call, await requestAdmission(call, { ...FIRST_ATTEMPT, isCheckOnly: true }, gateway), gateway)
+  return await toAdmitResult(
+    call,
+    await requestAdmission(call, { ...FIRST_ATTEMPT, isCheckOnly: true }, gateway),
+    gateway,
+  )
 }
 
-async function toAdmitResult(call: PlannedCall, answer: AdmissionAnswer, gateway: Gateway): Promise<AdmitResult> {
+async function toAdmitResult(
+  call: PlannedCall,
+  answer: AdmissionAnswer,
+  gateway: Gateway,
+): Promise<AdmitResult> {
   const { exchange, plan, digest } = call
   switch (answer.kind) {
     case 'admitted':

@@ -167,7 +167,11 @@ function isBrokenOff({ error, stage }: Metered): boolean {
 }
 
 /** The id of a stored response that was cut before it stated its usage. It can be fetched from upstream. */
-export function storedResponseId({ plan }: AdmittedCall, observed: Metered | null, end: CallEnd): string | null {
+export function storedResponseId(
+  { plan }: AdmittedCall,
+  observed: Metered | null,
+  end: CallEnd,
+): string | null {
   if (observed === null || observed.objectId === null || observed.outputKnown) return null
   if (end.kind === 'complete' && !isBrokenOff(observed)) return null
   if (plan.deferredKind !== null || !plan.unseen().stored) return null

@@ -1,6 +1,6 @@
 import type { Exchange } from '../http/exchange.ts'
-import type { Target } from '../http/validate-head.ts'
 import type { Upstream } from '../http/upstream-connection.ts'
+import type { Target } from '../http/validate-head.ts'
 import type { Surface } from '../kernel/vocabulary.ts'
 import type { Admission } from '../ledger/call.ts'
 import type { Endpoint } from '../providers/endpoint.ts'

@@ -186,10 +186,12 @@ export function createDeferrals(dependencies: DeferralDependencies) {
 
   async function record(call: AdmittedCall, object: CreatedObject, transfer: Transfer, dueInMs: number) {
     if (!isObjectId(object.objectId)) return false
-    return await store.deferCall({ ...deferralOf(call, object, transfer, dueInMs), atMs: clock.nowMs() }).then(
-      (recorded) => recorded === 'deferred',
-      () => false,
-    )
+    return await store
+      .deferCall({ ...deferralOf(call, object, transfer, dueInMs), atMs: clock.nowMs() })
+      .then(
+        (recorded) => recorded === 'deferred',
+        () => false,
+      )
   }
 
   /** The record, with its hold, of a call whose response a client may have deleted on any node; else null. */
@@ -229,7 +231,12 @@ export function createDeferrals(dependencies: DeferralDependencies) {
       return isStated ? 'not_deferred' : 'deferred'
     },
     /** Fetches a stored response whose stream was cut. If it still runs, it is deferred. Never rejects. */
-    async findStoredResponse(call: AdmittedCall, id: string, head: ReplyHead, transfer: Transfer): Promise<StoredResponse> {
+    async findStoredResponse(
+      call: AdmittedCall,
+      id: string,
+      head: ReplyHead,
+      transfer: Transfer,
+    ): Promise<StoredResponse> {
       const stored = await fetchStoredResponse(id, call.upstream)
       if (stored === 'missing') {
         const held = await findDeleted(call, id).catch(() => null)
@@ -297,7 +304,12 @@ interface CreatedObject {
   readonly head: ReplyHead
 }
 
-function deferralOf(call: AdmittedCall, { head, ...object }: CreatedObject, transfer: Transfer, dueInMs: number) {
+function deferralOf(
+  call: AdmittedCall,
+  { head, ...object }: CreatedObject,
+  transfer: Transfer,
+  dueInMs: number,
+) {
   const id = upstreamRequestId(head)
   const upstreamId = id === null ? null : call.exchange.names.redact(id.slice(0, RECORDED_CHARS_MAX))
   const answered = { status: head.status, upstreamRequestId: upstreamId }
@@ -327,7 +339,14 @@ interface AnswerHead {
 const NO_ANSWER: AnswerHead = { status: 0, retryAfterMs: null }
 
 /** Sends a GET of the gateway itself, for which no key pays. Status 0: there was no complete answer. */
-async function fetchFromUpstream({ surface, upstream, path, idleMs, totalMs, take }: UpstreamFetch): Promise<AnswerHead> {
+async function fetchFromUpstream({
+  surface,
+  upstream,
+  path,
+  idleMs,
+  totalMs,
+  take,
+}: UpstreamFetch): Promise<AnswerHead> {
   const { url, key, pool } = upstream
   let head = NO_ANSWER
   let takeChunk: ((chunk: Buffer) => void) | null = null
@@ -412,7 +431,13 @@ async function fetchResults(
   path: string,
   take: (chunk: Buffer) => void,
 ): Promise<'read' | 'gone' | 'failed'> {
-  const { status } = await fetchFromUpstream({ surface, upstream, path, idleMs: RESULTS_IDLE_MS, take: () => take })
+  const { status } = await fetchFromUpstream({
+    surface,
+    upstream,
+    path,
+    idleMs: RESULTS_IDLE_MS,
+    take: () => take,
+  })
   if (status === 200) return 'read'
   return status === 404 ? 'gone' : 'failed'
 }

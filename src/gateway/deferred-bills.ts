@@ -127,8 +127,7 @@ export function createDeferredBills(dependencies: DeferredBillDependencies) {
     version: PriceVersion,
   ): Bill {
     const rated = rateFigures(usage, stored.context, version, stored.discount)
-    if (!isPlausible(usage, rated))
-      throw new Error(`upstream states implausible usage for ${call.requestId}`)
+    if (!isPlausible(usage, rated)) throw new Error(`upstream states implausible usage for ${call.requestId}`)
     return billUsage(usage, rated)
   }
 

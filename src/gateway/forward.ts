@@ -1,9 +1,9 @@
 import { Readable } from 'node:stream'
 import type { Exchange } from '../http/exchange.ts'
-import type { Target } from '../http/validate-head.ts'
 import { firstValue } from '../http/raw-headers.ts'
 import type { CallEnd, ReplyReceiver, UpstreamCall } from '../http/upstream-call.ts'
 import { callUpstream, type Upstream } from '../http/upstream-connection.ts'
+import type { Target } from '../http/validate-head.ts'
 import { refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Surface } from '../kernel/vocabulary.ts'
@@ -20,7 +20,7 @@ import type { Gateway, OnLeave } from './gateway.ts'
 import { ReservedBytes } from './key-shares.ts'
 import { type PreparedBody, prepareBody, returnsBatches, toUpstreamHeaders } from './permitted-changes.ts'
 import type { CallPlan } from './pricer.ts'
-import { sendRefusal, explainFailure, refuseRequest, refuseUnconfigured } from './refusals.ts'
+import { explainFailure, refuseRequest, refuseUnconfigured, sendRefusal } from './refusals.ts'
 import { Reply } from './reply.ts'
 import type { SentCall } from './sent-call.ts'
 
@@ -76,7 +76,8 @@ export function readOnMs(reply: AbandonedReply, plan: CallPlan, onLeave: OnLeave
   // Free calls and errors cost nothing, so the rest of the reply is not needed.
   if (!plan.metered || reply.isError) return 0
   // Once the reply has named the created object, upstream can be polled for it.
-  if (plan.deferredKind !== null) return (reply.shown.objectId ?? null) === null ? limits.finishMs : limits.readOnMs
+  if (plan.deferredKind !== null)
+    return (reply.shown.objectId ?? null) === null ? limits.finishMs : limits.readOnMs
   if (onLeave === 'finish' || isUsageUnknown(reply, plan.unseen())) return limits.finishMs
   return reply.isNearlyDone ? limits.readOnMs : 0
 }

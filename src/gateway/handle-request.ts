@@ -1,6 +1,12 @@
 import type { Exchange, WholeReply } from '../http/exchange.ts'
-import { hidesOwnedPath, isOwnedPath, validateHead, validateTarget, type Target } from '../http/validate-head.ts'
 import { firstValue, prefers, weightsOf } from '../http/raw-headers.ts'
+import {
+  hidesOwnedPath,
+  isOwnedPath,
+  type Target,
+  validateHead,
+  validateTarget,
+} from '../http/validate-head.ts'
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import type { Credential } from '../keys/credential.ts'
 import { chooseSurface, findEndpoint, listsStoredObjects } from '../providers/find-endpoint.ts'

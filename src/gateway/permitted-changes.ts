@@ -4,9 +4,9 @@ import type { BodyTimes } from '../http/incoming-request.ts'
 import {
   codingOf,
   firstValue,
+  HeaderNameCache,
   hasHeader,
   isHopByHop,
-  HeaderNameCache,
   nominatedIn,
   type RawHeaders,
 } from '../http/raw-headers.ts'
@@ -116,7 +116,9 @@ export function toReplyHeaders(headers: RawHeaders, framing: ReplyHeaderOptions)
     const name = headers[i] ?? ''
     const { lower, action } = replyLines.get(name)
     const isForwarded =
-      action === 'forward' ? !lower.startsWith(ownPrefix) && !nominated.has(lower) : action === 'framing' && chunked
+      action === 'forward'
+        ? !lower.startsWith(ownPrefix) && !nominated.has(lower)
+        : action === 'framing' && chunked
     if (!isForwarded) continue
     const value = headers[i + 1] ?? ''
     const isLastCoding = lower === 'transfer-encoding' && !hasHeader(headers.slice(i + 2), lower)

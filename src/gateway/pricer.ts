@@ -302,7 +302,6 @@ function holdOf(bound: Exclude<Bound, { kind: 'unpriced' }>): Hold {
   }
 }
 
-
 /** The limits of a request. Some chat models search the web for every answer, which costs a search. */
 function limitsOf({ endpoint, facts, modelAsked }: PricedRequest, version: PriceVersion): RequestLimits {
   if (endpoint === null) return TURN_LIMITS
@@ -327,7 +326,8 @@ function boundTranscript(inputs: PlanInputs): Bound {
   for (const { id, mode } of inputs.version.models) {
     if (mode !== 'audio_transcription') continue
     const bound = boundFor(inputs, id)
-    if (bound.kind === 'bound' && largest.kind === 'bound' && bound.listNanos > largest.listNanos) largest = bound
+    if (bound.kind === 'bound' && largest.kind === 'bound' && bound.listNanos > largest.listNanos)
+      largest = bound
   }
   return largest
 }

@@ -13,7 +13,13 @@ import { redactEncoded, redactForeign } from '../kernel/secret.ts'
 import { nearestName, type Surface } from '../kernel/vocabulary.ts'
 import { refuseKey } from '../keys/credential.ts'
 import { MONTHS } from '../ledger/calendar.ts'
-import { type Budget, type CallRefusal, type BlockingLimit, HOLD_METHOD, type SpentRefusal } from '../ledger/call.ts'
+import {
+  type BlockingLimit,
+  type Budget,
+  type CallRefusal,
+  HOLD_METHOD,
+  type SpentRefusal,
+} from '../ledger/call.ts'
 import type { RefusedCalls } from '../ledger/unsent-calls.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
 import { allEndpoints, findLenientMatch } from '../providers/find-endpoint.ts'
@@ -137,7 +143,8 @@ function explainBatch(
   { budget, neededNanos }: Extract<CallRefusal, { reason: 'batch_exceeds_budget' }>,
   names: HeaderNames,
 ): Refusal {
-  const limit = budget === null ? "the account's credit" : `the ${budgetName(budget)}: ${describeSpend(budget)}`
+  const limit =
+    budget === null ? "the account's credit" : `the ${budgetName(budget)}: ${describeSpend(budget)}`
   const figures = budget === null ? { headers: [] } : figuresOf(budget, names)
   return refuse(
     'batch_exceeds_budget',
@@ -417,7 +424,11 @@ export function describeCall({ exchange, target, surface, socketId }: Call, mode
   }
 }
 
-export function describeUnsent(call: Call, modelAsked: string | null, { clock }: Pick<RefusalRecorders, 'clock'>) {
+export function describeUnsent(
+  call: Call,
+  modelAsked: string | null,
+  { clock }: Pick<RefusalRecorders, 'clock'>,
+) {
   const described = describeCall(call, modelAsked)
   return {
     ...described,

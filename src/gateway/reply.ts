@@ -25,8 +25,8 @@ import {
   printable,
   rewriteResultsUrls,
   toReplyHeaders,
-  withoutOwnHeaders,
   withoutOutdated,
+  withoutOwnHeaders,
 } from './permitted-changes.ts'
 
 /** A decoded copy is read up to this size. The rest of the usage is estimated. */
@@ -192,7 +192,9 @@ export class Reply implements ReplyReceiver {
     this.#meter = meter
     if (coding === 'unknown') this.#decoder = 'unreadable'
     if (typeof coding === 'string') return
-    const backlogBytesMax = this.#isDocument ? BUFFERED_OBSERVER_BACKLOG_BYTES_MAX : OBSERVER_BACKLOG_BYTES_MAX
+    const backlogBytesMax = this.#isDocument
+      ? BUFFERED_OBSERVER_BACKLOG_BYTES_MAX
+      : OBSERVER_BACKLOG_BYTES_MAX
     const meterBytes = (bytes: Buffer) => {
       meter.write(bytes)
       this.#recordProgress(meter)

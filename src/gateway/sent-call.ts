@@ -21,7 +21,7 @@ import type { Transfer } from './deferrals.ts'
 import type { Gateway } from './gateway.ts'
 import { ReservedBytes } from './key-shares.ts'
 import { originFor } from './permitted-changes.ts'
-import { sendRefusal, explainFailure, recordable } from './refusals.ts'
+import { explainFailure, recordable, sendRefusal } from './refusals.ts'
 import { Reply, type ReplyHead } from './reply.ts'
 
 export type Switched = CallEnd & { readonly kind: 'switched' }
@@ -170,7 +170,8 @@ export class SentCall extends OpenCall {
   async settle(outcome: CallOutcome): Promise<{ bill: Bill; balanceNanos: Nanos | null }> {
     const { call, gateway } = this
     const deferred = await this.#defer(outcome)
-    const bill = deferred === 'not_deferred' ? await billCall(call, outcome, gateway) : billWithoutCost(outcome.head)
+    const bill =
+      deferred === 'not_deferred' ? await billCall(call, outcome, gateway) : billWithoutCost(outcome.head)
     gateway.reached('before_settle')
     const settled = deferred === 'deferred' ? call.admission : await this.#close(bill)
     gateway.reached('settled')
@@ -193,7 +194,10 @@ export class SentCall extends OpenCall {
     if (end.kind === 'complete') this.reply.finish(figures, end.trailers)
     else if (end.kind === 'cut' || (end.kind === 'abandoned' && !exchange.res.isOver)) this.reply.cut()
     else if (end.kind === 'failed') {
-      sendRefusal(exchange, surface, explainFailure(end), { balanceNanos, upstreamMs: Math.round(this.#upstreamMs) })
+      sendRefusal(exchange, surface, explainFailure(end), {
+        balanceNanos,
+        upstreamMs: Math.round(this.#upstreamMs),
+      })
     }
     this.report(bill, end)
   }

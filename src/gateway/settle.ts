@@ -72,7 +72,11 @@ export function createSettler(dependencies: SettlerDependencies) {
     return settled
   }
 
-  function settleInBackground(closing: CallClosing, onSettled: OnSettled, failure: unknown): RetriedSettlement {
+  function settleInBackground(
+    closing: CallClosing,
+    onSettled: OnSettled,
+    failure: unknown,
+  ): RetriedSettlement {
     const isRefused = failure instanceof StoreRefused
     const spooled = isRefused || spool === null ? Promise.resolve() : spool.append(closing)
     const written = spooled

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import { limits } from '../kernel/limits.ts'
 import { ConnectionMemory, IncomingRequest, type RequestSource } from './incoming-request.ts'
 import { type MessageHead, MessageReader, type MessageReceiver, type WireError } from './message-reader.ts'
-import { adoptSocket, stableCopy, RawConnection } from './node-sockets.ts'
+import { adoptSocket, RawConnection, stableCopy } from './node-sockets.ts'
 import { OutgoingReply } from './outgoing-reply.ts'
 import { firstValue, hasHeader, tokensOf } from './raw-headers.ts'
 

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import { limits } from '../kernel/limits.ts'
-import { stableCopy, type RawConnection, writeCoalesced } from './node-sockets.ts'
+import { type RawConnection, stableCopy, writeCoalesced } from './node-sockets.ts'
 import { hasHeader, serialiseHeaders } from './raw-headers.ts'
 
 interface ReplyOptions {

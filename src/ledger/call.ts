@@ -120,7 +120,9 @@ export type Admission =
       readonly balanceNanos: Nanos
     }
 
-export type BlockingLimit = { readonly limit: 'budget'; readonly budget: Budget } | { readonly limit: 'credit' }
+export type BlockingLimit =
+  | { readonly limit: 'budget'; readonly budget: Budget }
+  | { readonly limit: 'credit' }
 
 export interface CallClosing extends ClosingColumns {
   readonly requestId: string

@@ -2,7 +2,7 @@ import { formatUsd, NANOS_PER_USD, type Nanos, roundHalfEven } from '../kernel/m
 import { type BudgetMode, matchesPattern, type NamedModels } from '../kernel/vocabulary.ts'
 import type { KeyMeans } from '../keys/credential.ts'
 import { type KeyLimits, keyStatus, type OverLimit } from '../keys/key-store.ts'
-import type { Budget, CallOpening, CallRefusal, BlockingLimit, HoldFloor, SpentRefusal } from './call.ts'
+import type { BlockingLimit, Budget, CallOpening, CallRefusal, HoldFloor, SpentRefusal } from './call.ts'
 
 /** The state of a key and its account, as the deciding transaction reads it. */
 export interface KeyState extends KeyMeans, Pick<KeyLimits, 'allowedModels' | 'expiresAtMs'> {
@@ -168,7 +168,8 @@ function holdsOf(opening: CallOpening, keyState: KeyState): Admitted {
   const remainingNanos = leastRemaining(keyState.keyCeilings)
   const keyRemainingNanos = remainingNanos === null ? null : clamp(remainingNanos, 0n, HOLD_NANOS_MAX)
   if (hold.kind !== 'bound') {
-    const holdNanos = keyRemainingNanos ?? clamp(remainingOfAccount(keyState) ?? unboundedNanos, 0n, unboundedNanos)
+    const holdNanos =
+      keyRemainingNanos ?? clamp(remainingOfAccount(keyState) ?? unboundedNanos, 0n, unboundedNanos)
     const accountHoldNanos = clamp(holdNanos, 0n, unboundedNanos)
     return { kind: 'admit', holdNanos, holdListNanos: accountHoldNanos, accountHoldNanos }
   }
@@ -179,7 +180,9 @@ function holdsOf(opening: CallOpening, keyState: KeyState): Admitted {
     holdNanos,
     holdListNanos: maxOf(hold.listNanos, listNanos),
     accountHoldNanos:
-      keyRemainingNanos !== null && isExact(opening, keyState) ? clamp(holdNanos, 0n, keyRemainingNanos) : holdNanos,
+      keyRemainingNanos !== null && isExact(opening, keyState)
+        ? clamp(holdNanos, 0n, keyRemainingNanos)
+        : holdNanos,
   }
 }
 

@@ -217,7 +217,9 @@ class Spool implements SettlementSpool {
   }
 
   #isBehind(): boolean {
-    return this.#hasUnwritten || (this.#hasObsolete && (this.#waiting.size === 0 || this.#closed.signal.aborted))
+    return (
+      this.#hasUnwritten || (this.#hasObsolete && (this.#waiting.size === 0 || this.#closed.signal.aborted))
+    )
   }
 
   /** A failed write is retried later, with everything that waits by then. */

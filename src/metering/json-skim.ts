@@ -15,21 +15,21 @@ import {
 } from './json-shape.ts'
 import { endOfShort, JsonString, QUOTE, Utf8Check } from './json-string.ts'
 import {
+  ambiguousNames,
   BLANKS,
   CLOSE_BRACE,
   CLOSE_BRACKET,
   COLON,
   COMMA,
   LETTER_N,
+  LITERAL_ENDS,
+  LITERAL_STATES,
   MARK_BYTES_MAX,
   MARK_START,
   markOf,
   OPEN_BRACE,
   OPEN_BRACKET,
-  ambiguousNames,
   parseString,
-  LITERAL_ENDS,
-  LITERAL_STATES,
   TextPart,
 } from './json-tokens.ts'
 

@@ -30,11 +30,13 @@ addTransition(6, '+-', 7)
 for (const state of [6, 7, 8]) addTransition(state, ALL_DIGITS, 8)
 let last = 8
 for (const literal of ['true', 'false', 'null']) {
-  for (let i = 0; i < literal.length; i++, last++) addTransition(i === 0 ? 0 : last, literal.charAt(i), last + 1)
+  for (let i = 0; i < literal.length; i++, last++)
+    addTransition(i === 0 ? 0 : last, literal.charAt(i), last + 1)
   ENDS.push(last)
 }
 for (const state of ENDS)
-  for (let at = state * 256; at < (state + 1) * 256; at++) if (LITERAL_STATES[at] === 0) LITERAL_STATES[at] = LITERAL_ENDS
+  for (let at = state * 256; at < (state + 1) * 256; at++)
+    if (LITERAL_STATES[at] === 0) LITERAL_STATES[at] = LITERAL_ENDS
 
 const NOWHERE = -1
 

@@ -136,7 +136,10 @@ function highestRatesFor(model: ModelPrice, request: BoundRequest, promptTokensM
   if (!known)
     return Object.values(tiers)
       .filter(({ listed }) => listed)
-      .reduce((highest, each) => highestOfBoth(highest, highestOf(each, mayBeLong)), highestOfBoth(own, usual))
+      .reduce(
+        (highest, each) => highestOfBoth(highest, highestOf(each, mayBeLong)),
+        highestOfBoth(own, usual),
+      )
   // A faster, more expensive tier may be served, and reported, as standard. A model that lists the cheaper `flex` refuses
   // a call rather than serve it as standard.
   return request.batch || (tier === 'flex' && tiers.flex.listed) ? own : highestOfBoth(own, usual)
@@ -154,7 +157,11 @@ function highestIn(tariff: Tariff): HighestRates {
   if (known !== undefined) return known
   const highestOfSide = (side: PricedSide): bigint =>
     UNITS_OF[side].reduce((highestSoFar, unit) => maxRate(highestSoFar, tariff.get(unit) ?? 0n), 0n)
-  const highest = { input: highestOfSide('input'), output: highestOfSide('output'), duration: highestOfSide('duration') }
+  const highest = {
+    input: highestOfSide('input'),
+    output: highestOfSide('output'),
+    duration: highestOfSide('duration'),
+  }
   highestRatesCache.set(tariff, highest)
   return highest
 }

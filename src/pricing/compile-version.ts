@@ -129,7 +129,9 @@ function ratioOf(own: Tariff, standard: Tariff): Ratio | null {
 
 /** The rates multiplied by the factor. A rate that is not a whole number of nanodollars is rounded up. */
 function scaled(tariff: Tariff, [numerator, denominator]: Ratio): Tariff {
-  return new Map(Array.from(tariff, ([unit, nanos]) => [unit, (nanos * numerator + denominator - 1n) / denominator]))
+  return new Map(
+    Array.from(tariff, ([unit, nanos]) => [unit, (nanos * numerator + denominator - 1n) / denominator]),
+  )
 }
 
 /** The units of OpenAI's cache writes. Its models before gpt-5.6 report writes, but charge nothing extra for them. */

@@ -69,7 +69,8 @@ const ANYWHERE = 'global'
 
 /** The product of the largest factors that may apply to a call, relative to `MULTIPLIER_ONE`. */
 export function multiplierMax({ geography, regional }: ModelFactors, request: BoundRequest): bigint {
-  const largest = request.geography === ANYWHERE ? FACTOR_ONE : [...geography.values()].reduce(maxRate, FACTOR_ONE)
+  const largest =
+    request.geography === ANYWHERE ? FACTOR_ONE : [...geography.values()].reduce(maxRate, FACTOR_ONE)
   return largest * (request.regional ? regional : FACTOR_ONE)
 }
 

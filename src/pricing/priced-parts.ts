@@ -11,7 +11,7 @@ import { SURFACE_NAMES, type Surface } from '../kernel/vocabulary.ts'
 import { DEFAULT_IMAGE_MODEL, IMAGE_TOOL_MODEL } from '../providers/chat/images.ts'
 import { SURFACES } from '../providers/surfaces.ts'
 import { isTool, plainAmountOf } from './amounts.ts'
-import { MULTIPLIER_ONE, maxRate, FACTOR_ONE, type RatingContext, tierOf } from './modifiers.ts'
+import { FACTOR_ONE, MULTIPLIER_ONE, maxRate, type RatingContext, tierOf } from './modifiers.ts'
 import {
   type FoundRate,
   findModel,
@@ -88,7 +88,8 @@ function priceOf(
   const geography = model.factors.geography.get(usage.geography ?? '') ?? FACTOR_ONE
   const regional = context.regional ? model.factors.regional : FACTOR_ONE
   // Nearly all factors are 1, and a multiplication of bigints allocates.
-  const multiplier = geography === FACTOR_ONE && regional === FACTOR_ONE ? MULTIPLIER_ONE : geography * regional
+  const multiplier =
+    geography === FACTOR_ONE && regional === FACTOR_ONE ? MULTIPLIER_ONE : geography * regional
   const tariff = isLong ? long : short
   return { model, tier, tierKnown, isListed, isLong, tariff, geography, regional, multiplier }
 }

@@ -9,7 +9,7 @@ import {
   readDiscount,
   Totals,
 } from './amounts.ts'
-import { MULTIPLIER_ONE, FACTOR_ONE, type RatingContext } from './modifiers.ts'
+import { FACTOR_ONE, MULTIPLIER_ONE, type RatingContext } from './modifiers.ts'
 import type { FoundRate, PriceVersion } from './price-book.ts'
 import { type PartPrice, pricedParts, quantityOf, rateOf } from './priced-parts.ts'
 import { UNIT_PRICES } from './rate-keys.ts'

@@ -1,4 +1,4 @@
-import { SCALAR, isObject, objectShape, type ReplyDocument, type Shape } from '../metering/json-shape.ts'
+import { isObject, objectShape, type ReplyDocument, SCALAR, type Shape } from '../metering/json-shape.ts'
 import {
   type Delivered,
   type Metered,

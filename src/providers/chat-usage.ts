@@ -1,4 +1,4 @@
-import { SCALAR, isObject, objectShape, type ReplyDocument, type Span } from '../metering/json-shape.ts'
+import { isObject, objectShape, type ReplyDocument, SCALAR, type Span } from '../metering/json-shape.ts'
 import { skimWhole } from '../metering/json-skim.ts'
 import { BLANKS } from '../metering/json-tokens.ts'
 import type { RequestFacts } from '../metering/request-facts.ts'

@@ -18,10 +18,7 @@ interface EndpointIndex {
 }
 
 const indexes = Object.fromEntries(
-  SURFACE_NAMES.map((surface) => [
-    surface,
-    buildIndex(readEndpoints(surface, SURFACES[surface].endpoints)),
-  ]),
+  SURFACE_NAMES.map((surface) => [surface, buildIndex(readEndpoints(surface, SURFACES[surface].endpoints))]),
 ) as Readonly<Record<Surface, EndpointIndex>>
 
 const surfacesOfFixed = new Map<string, readonly Surface[]>()
@@ -72,7 +69,8 @@ function findMethods({ templates }: EndpointIndex, path: string): Methods | null
     const exact = candidates.filter((template) => template.segments[i] === segment)
     const plain = segment.replace(/\..*$/, '').toLowerCase()
     const mayBeId = plain !== '' && !candidates.some((template) => template.segments[i] === plain)
-    candidates = exact.length > 0 || !mayBeId ? exact : candidates.filter((template) => template.segments[i] === null)
+    candidates =
+      exact.length > 0 || !mayBeId ? exact : candidates.filter((template) => template.segments[i] === null)
     if (candidates.length === 0) return null
   }
   return candidates.find((template) => template.segments.length === segments.length)?.methods ?? null

@@ -3,10 +3,10 @@ import { limits } from '../kernel/limits.ts'
 import { type Coding, type CopyDecoder, decodeCopy } from '../metering/decode-copy.ts'
 import {
   eachShape,
-  SCALAR,
   isObject,
   type JsonObject,
   objectShape,
+  SCALAR,
   type Shape,
   type SkimmedElement,
   UNMARKED_VALUE,

@@ -1,11 +1,11 @@
 import { NO_USAGE, type Quantities, type Unit, type UsagePart } from '../kernel/usage.ts'
 import {
-  scalars,
   isObject,
   type JsonObject,
   objectShape,
   type ReplyDocument,
   Sized,
+  scalars,
 } from '../metering/json-shape.ts'
 import {
   NOTHING_SHOWN,

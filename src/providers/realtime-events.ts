@@ -1,10 +1,10 @@
 import {
   eachShape,
-  scalars,
   isObject,
   type JsonObject,
   objectShape,
   SIZE,
+  scalars,
   VALUE,
 } from '../metering/json-shape.ts'
 import { JsonSkim } from '../metering/json-skim.ts'
@@ -15,7 +15,7 @@ import { PCM_BYTES_PER_MS } from './chat/audio.ts'
 import type { Endpoint } from './endpoint.ts'
 import { findEndpoint } from './find-endpoint.ts'
 import { PIECE_BYTES, writeInPieces } from './read-request.ts'
-import { bytesWritten, asName, asObject } from './reading.ts'
+import { asName, asObject, bytesWritten } from './reading.ts'
 import { type RequestLimits, readLimits } from './request-limits.ts'
 
 /** Session settings that affect the cost. Undefined: the message or event does not have the setting. */
@@ -82,7 +82,8 @@ function readMessage(skim: JsonSkim, contentBytes: number): SessionMessage {
   const type = asName(event['type'])
   if (type === null) return { kind: 'unreadable', detail: 'A message must have one "type", a string.' }
   const ambiguous = ambiguousName(event)
-  if (ambiguous !== null) return { kind: 'unreadable', detail: `"${ambiguous}" must be a string, and given once.` }
+  if (ambiguous !== null)
+    return { kind: 'unreadable', detail: `"${ambiguous}" must be a string, and given once.` }
   return {
     kind: 'event',
     type,

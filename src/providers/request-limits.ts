@@ -6,13 +6,13 @@ import type { Endpoint, UsageReader } from './endpoint.ts'
 import { asksForSvg } from './named-models.ts'
 import {
   asLimit,
+  asWord,
   isGiven,
   LIMITLESS,
   listOf,
   type RequestTools,
   readTools,
   USES_WITHOUT_LIMIT,
-  asWord,
 } from './request-members.ts'
 import { READERS, SURFACES } from './surfaces.ts'
 

@@ -3,7 +3,7 @@ import { isObject } from '../metering/json-shape.ts'
 import { inputAudioTokens, outputAudioTokens } from './chat/audio.ts'
 import { readTranscription } from './chat/closing-usage.ts'
 import { partOf, type ReportedTokens, readTokens } from './chat/tokens.ts'
-import { Counts, asObject, quantitiesOf, tokensInBytes } from './reading.ts'
+import { asObject, Counts, quantitiesOf, tokensInBytes } from './reading.ts'
 
 /** The usage of a response of any status. Tokens that no detail explains are audio, the most expensive kind. */
 export function realtimeUsage(usage: unknown, model: string | null): Usage {

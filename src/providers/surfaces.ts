@@ -1,6 +1,6 @@
 import type { WholeReply } from '../http/exchange.ts'
-import type { Target } from '../http/validate-head.ts'
 import { hasHeader, type RawHeaders, valuesOf } from '../http/raw-headers.ts'
+import type { Target } from '../http/validate-head.ts'
 import { ERRORS, type ErrorCode, type ErrorRow, type Refusal } from '../kernel/errors.ts'
 import type { Secret } from '../kernel/secret.ts'
 import type { Surface } from '../kernel/vocabulary.ts'

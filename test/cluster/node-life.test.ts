@@ -101,7 +101,10 @@ test('holds of nodes that died, were paused or were cut off are freed, and their
 
   await cluster.node(KILLED).start()
   assert.equal((await send(KILLED, { name: 'reborn' }).reply).status, 200)
-  await until('every admission has a known outcome', async () => !Object.values(await states()).includes('in_flight'))
+  await until(
+    'every admission has a known outcome',
+    async () => !Object.values(await states()).includes('in_flight'),
+  )
   const calls = [...(await cluster.callsOf(id)).values()]
   for (const call of calls) {
     const cost = call['state'] === 'settled' ? BigInt(TOKENS) * NANOS_PER_TOKEN : 0n

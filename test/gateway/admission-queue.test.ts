@@ -202,7 +202,11 @@ test('when the room is used up, the queue asks one call at a time again', async 
   await Promise.all(turns.slice(1, 3))
   // Both calls have to wait again.
   const again = [waitForCap(third), waitForCap(fourth)]
-  assert.equal(await again[0], 'retry', 'the second was admitted meanwhile, so the first call of the queue tries again')
+  assert.equal(
+    await again[0],
+    'retry',
+    'the second was admitted meanwhile, so the first call of the queue tries again',
+  )
   assert.equal(await isKept(waitForCap(third)), false)
   assert.equal(await isKept(again[1] ?? Promise.resolve()), false)
   for (const entry of entries.slice(2)) entry.done(false)

@@ -21,7 +21,7 @@ function bench(max: number) {
     turns,
     begun,
     decode(name: string, share: KeyShare) {
-      return turns.take(share, client(), () => {
+      return turns.run(share, client(), () => {
         begun.push(name)
         return new Promise<string>((resolve) => finish.set(name, () => resolve(name)))
       })
@@ -57,9 +57,9 @@ test('one body per key and a few in all are decoded at a time, and keys take tur
 test('a body whose client left is not decoded, and a failing one passes its turn on', async () => {
   const turns = new DecodingTurns(1)
   const share = shareOf('a')
-  const failing = turns.take(share, client(), () => Promise.reject(new Error('broken')))
-  const left = turns.take(share, client(true), () => Promise.reject(new Error('decoded')))
-  const next = turns.take(share, client(), () => Promise.resolve('done'))
+  const failing = turns.run(share, client(), () => Promise.reject(new Error('broken')))
+  const left = turns.run(share, client(true), () => Promise.reject(new Error('decoded')))
+  const next = turns.run(share, client(), () => Promise.resolve('done'))
   await assert.rejects(failing, /broken/)
   assert.equal(await left, null)
   assert.equal(await next, 'done')

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { Socket } from 'node:net'
-import { checkNodeSockets, stableCopy, readBuffer } from '../../src/http/node-sockets.ts'
+import { checkNodeSockets, readBuffer, stableCopy } from '../../src/http/node-sockets.ts'
 import { InstallationError } from '../../src/kernel/errors.ts'
 import { readSourceTree } from '../style/source-tree.ts'
 import { test } from '../support/suite.ts'

@@ -1,7 +1,7 @@
 import { type AuditReport, audit } from '../../src/store/operations/audit.ts'
 import type { Snapshot } from '../../src/store/operations/operation.ts'
 import type { Pool } from '../../src/store/postgres/database.ts'
-import { queryOn, openSnapshot } from '../../src/store/postgres/ledger.ts'
+import { openSnapshot, queryOn } from '../../src/store/postgres/ledger.ts'
 import type { Store } from '../../src/store/store.ts'
 import type { Rows } from '../store/conformance/fixtures.ts'
 import { openByCallersClock } from '../store/postgres-under-test.ts'

@@ -73,7 +73,11 @@ test('a suspended account is refused at once, and its keys can still read their 
   const upgrade = ['Connection: Upgrade', 'Upgrade: websocket', `Authorization: Bearer ${key}`]
   const handshake = message('GET /v1/chat/completions HTTP/1.1', ['Host: h', ...upgrade])
   const { body: refused } = await exchange(gateway, handshake)
-  assert.match(refused.toString(), /"account_suspended"/, 'an upgrade on a path that does not support sockets')
+  assert.match(
+    refused.toString(),
+    /"account_suspended"/,
+    'an upgrade on a path that does not support sockets',
+  )
   assert.equal(shared.requestCount, before)
   assert.equal((await call(key, '/v1/keys/me')).status, 200)
   assert.equal((await call(gateway.apiKey)).status, 200)

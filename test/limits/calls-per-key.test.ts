@@ -73,7 +73,10 @@ test('a call frees its slot however it ends', async () => {
   const spent = await one.gateway.createKey('spent', { monthly_budget_usd: 0 })
   // The probe is not a free call, which is answered before it settles.
   const isFree = () =>
-    until('another call of the key is accepted', async () => (await (await one.send('at once 1', key)).reply).status === 200)
+    until(
+      'another call of the key is accepted',
+      async () => (await (await one.send('at once 1', key)).reply).status === 200,
+    )
 
   for (const stream of [false, true]) {
     const leaver = await one.send(`leaver ${stream}`, key, { stream })

@@ -126,7 +126,11 @@ test('a session of an API key reads its own record, usage and calls, and nothing
     assert.equal((await read(path)).status, 200, path)
   for (const path of ['/v1/keys', '/gateway/v1/balance', '/gateway/v1/webhooks'])
     assert.equal((await read(path)).status, 403, path)
-  assert.equal((await gateway.manage('GET', `/v1/keys/${id}`))['last_used_at'], null, 'no part of it is a call')
+  assert.equal(
+    (await gateway.manage('GET', `/v1/keys/${id}`))['last_used_at'],
+    null,
+    'no part of it is a call',
+  )
   await gateway.revokeKey(id)
   assert.equal((await read('/v1/keys/me')).status, 401)
 })

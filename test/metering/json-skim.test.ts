@@ -3,9 +3,9 @@ import { isUtf8 } from 'node:buffer'
 import fc from 'fast-check'
 import {
   eachShape,
-  SCALAR,
   listShape,
   objectShape,
+  SCALAR,
   type Shape,
   SIZE,
   Sized,

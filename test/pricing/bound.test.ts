@@ -110,7 +110,11 @@ testBounds([
     { ...MULTI_PASS, passes: 8 },
     3_604_500_000n,
   ], // (200,000 × $2/M + 100 × $5/M) × 9
-  ['a request that compacts costs twice as much', { ...MULTI_PASS, passes: 1, compacts: true }, 1_602_000_000n], // (200,000 × $2/M + 100 × $5/M) × 2 × 2
+  [
+    'a request that compacts costs twice as much',
+    { ...MULTI_PASS, passes: 1, compacts: true },
+    1_602_000_000n,
+  ], // (200,000 × $2/M + 100 × $5/M) × 2 × 2
   [
     'the largest window and the highest rates of all models count',
     { ...MULTI_PASS, passes: 1, otherModels: ['claude-opus-5'] },

@@ -228,7 +228,12 @@ for (const { path, surface, models, pieces, body, reply } of endpoints) {
           if (advisors !== undefined || compactsAbove !== undefined) return
           if (fallbacks !== undefined && uses > 0) return
           bounded++
-          const asked: Asked = { model, effect, bodyBytes: bytes.length, hasTools: boundClass === 'multiPass' }
+          const asked: Asked = {
+            model,
+            effect,
+            bodyBytes: bytes.length,
+            hasTools: boundClass === 'multiPass',
+          }
           const usage = usageIn(reader, reply(asked, whim, given.projectTier))
           const { listNanos, costNanos } = plan.rate(plan.withFees(usage))
           assert.ok(listNanos <= plan.hold.listNanos, `${listNanos} > ${plan.hold.listNanos}`)

@@ -105,7 +105,11 @@ test('a cut breaks the connection after the requested events or bytes, or beyond
   const half = await raw('cut=event:1', messageBody())
   assert.deepEqual([half.body.length, half.ended], [whole.body.length >> 1, 'cut'])
   assert.equal((await raw('reset')).statusLine, '')
-  assert.equal(simulator.aborted, aborted, 'a connection that the simulator closed is not counted as one that a client left')
+  assert.equal(
+    simulator.aborted,
+    aborted,
+    'a connection that the simulator closed is not counted as one that a client left',
+  )
 })
 
 test("usage, tier, model and tokens are reported as requested, in upstream's events", async () => {

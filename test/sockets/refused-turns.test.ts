@@ -64,7 +64,10 @@ test('a turn waits while others hold the rest of a cap, then starts', async () =
   await busy.takeType('response.created')
   const before = upstreamGot()
   waiting.send(create())
-  await until('the call waits', async () => (await bench.manage('GET', `/v1/keys/${id}`))['month_waiting'] === 1)
+  await until(
+    'the call waits',
+    async () => (await bench.manage('GET', `/v1/keys/${id}`))['month_waiting'] === 1,
+  )
   assert.equal(upstreamGot(), before)
   waiting.ws.ping('control frames do not wait')
   await new Promise((resolve) => waiting.ws.once('pong', resolve))
@@ -81,7 +84,10 @@ test('messages behind a waiting one keep their order, and are dropped when the c
   await busy.takeType('response.created')
   const before = upstreamGot()
   for (const input of ['one', 'two']) waiting.send(create({ input }))
-  await until('one call waits', async () => (await bench.manage('GET', `/v1/keys/${id}`))['month_waiting'] === 1)
+  await until(
+    'one call waits',
+    async () => (await bench.manage('GET', `/v1/keys/${id}`))['month_waiting'] === 1,
+  )
   waiting.ws.terminate()
   await until(
     'nobody waits',

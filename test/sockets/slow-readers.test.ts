@@ -95,7 +95,10 @@ test('an upstream that stops reading stops the client, and gets every byte when 
   upstream.socket.pause()
   client.socket.write(bytes)
   const taken = await untilStalled(client.socket)
-  assert.ok(taken < TAKEN_BYTES_MAX, `${taken} bytes were read from the client although upstream does not read`)
+  assert.ok(
+    taken < TAKEN_BYTES_MAX,
+    `${taken} bytes were read from the client although upstream does not read`,
+  )
   await assertResumes(upstream.socket, bytes)
 })
 

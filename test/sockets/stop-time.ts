@@ -5,7 +5,10 @@ import { withDeadline } from '../support/deadline.ts'
 
 function pathOf(name: string): string {
   const file = new URL(`../../src/${name}.ts`, import.meta.url)
-  assert.ok(existsSync(file), `${file.pathname} no longer has the timers of sockets: name their new file here`)
+  assert.ok(
+    existsSync(file),
+    `${file.pathname} no longer has the timers of sockets: name their new file here`,
+  )
   return file.pathname
 }
 

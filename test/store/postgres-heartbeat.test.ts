@@ -24,7 +24,7 @@ function nodeUnderTest() {
       if (text.includes('seen_at_ms < now_ms()')) state.sweeps += 1
       return isBeat && !state.fenced ? [{ seen_at_ms: 1_000n + BigInt(state.nowMs) }] : []
     },
-    transaction: (work) => work({ ...db, fly: () => assert.fail('no node has open calls here') }),
+    transaction: (work) => work({ ...db, pipeline: () => assert.fail('no node has open calls here') }),
     close: async () => {},
   }
   const node = createNode(

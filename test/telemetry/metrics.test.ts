@@ -172,7 +172,10 @@ test('every metric of the table is exposed with its type, its labels and only kn
   }
   const others = [...families.keys()].filter((name) => !name.startsWith('tollgate_'))
   assert.ok(others.includes('process_resident_memory_bytes'))
-  assert.ok(!others.some((name) => /_active_|_eventloop_/.test(name)), 'these functions iterate over every handle')
+  assert.ok(
+    !others.some((name) => /_active_|_eventloop_/.test(name)),
+    'these functions iterate over every handle',
+  )
 })
 
 test('metrics contain no key, key id, request id or unlisted model name', async () => {

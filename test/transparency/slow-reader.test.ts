@@ -43,7 +43,10 @@ for (const [at, [framing, reply]] of Object.entries(replies).entries()) {
       await client.reached(1)
       client.pause()
       const stalledAt = await untilStalled(await arrival)
-      assert.ok(stalledAt < acceptedBytesMax, `${stalledAt} bytes were read from upstream although no client reads`)
+      assert.ok(
+        stalledAt < acceptedBytesMax,
+        `${stalledAt} bytes were read from upstream although no client reads`,
+      )
       client.resume()
       const got = await reading
       assert.equal(got.ended, 'complete')

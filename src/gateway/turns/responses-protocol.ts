@@ -127,7 +127,11 @@ export class ResponsesProtocol implements SocketProtocol {
   }
 }
 
-function refuseMessage({ kind }: ResponsesMessage, facts: RequestFacts, { plan }: PlannedTurn): Refusal | null {
+function refuseMessage(
+  { kind }: ResponsesMessage,
+  facts: RequestFacts,
+  { plan }: PlannedTurn,
+): Refusal | null {
   const ambiguity = ambiguityFor(ENDPOINT, facts)
   // Upstream may read an ambiguous steer as a new request.
   if (ambiguity !== null && (ambiguity.refuse === 'always' || kind === 'steer'))

@@ -14,8 +14,8 @@ import {
   type ModelCheck,
   NO_LANE,
   type OpenTurn,
-  type RefusedTurn,
   OTHER_EVENT,
+  type RefusedTurn,
   type ServerEvent,
   type SocketProtocol,
   STEER,
@@ -72,7 +72,8 @@ export class SocketTurns {
 
   #running(): readonly OpenTurn[] {
     const sinceMs = this.#gateway.clock.monotonicMs() - SILENT_TURN_MS
-    const isRunning = ({ suspectedEnd, hasBegun, sentMs }: OpenTurn) => !suspectedEnd && (hasBegun || sentMs > sinceMs)
+    const isRunning = ({ suspectedEnd, hasBegun, sentMs }: OpenTurn) =>
+      !suspectedEnd && (hasBegun || sentMs > sinceMs)
     return this.#open.filter(isRunning)
   }
 
@@ -222,7 +223,16 @@ export class SocketTurns {
 
   #openTurn(turn: TurnCall, lane: string, tag: string | null, isAfterRevocation: boolean): OpenTurn {
     const sentMs = this.#gateway.clock.monotonicMs()
-    return { turn, lane, tag, sentMs, isAfterRevocation, responseId: null, hasBegun: false, suspectedEnd: null }
+    return {
+      turn,
+      lane,
+      tag,
+      sentMs,
+      isAfterRevocation,
+      responseId: null,
+      hasBegun: false,
+      suspectedEnd: null,
+    }
   }
 
   #handleEvent(payload: Buffer): void {
@@ -279,7 +289,8 @@ export class SocketTurns {
     }
     const before = this.#standingHold === null ? this.#runningIn(lane) : null
     // Only one response runs in a lane at a time, so no more events should come for the previous one.
-    if (before !== null) before.suspectedEnd ??= { atMs: this.#gateway.clock.monotonicMs(), event: OTHER_EVENT }
+    if (before !== null)
+      before.suspectedEnd ??= { atMs: this.#gateway.clock.monotonicMs(), event: OTHER_EVENT }
     this.#begin(next, responseId)
     if (next.tag !== STEER) return next
     for (const open of waiting.filter((open) => open !== next && open.tag === STEER)) {

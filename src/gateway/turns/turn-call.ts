@@ -254,7 +254,8 @@ export class TurnCall extends OpenCall implements AbandonedReply {
 
   async #settle(end: CallEnd, head: ReplyHead | null, makeBill: () => Promise<Bill | null>): Promise<void> {
     const upstreamMs = this.gateway.clock.monotonicMs() - this.sentMs
-    const settle = (bill: Bill) => this.settleHold(bill, this.transfer(upstreamMs, true, this.#bytesOut), upstreamMs)
+    const settle = (bill: Bill) =>
+      this.settleHold(bill, this.transfer(upstreamMs, true, this.#bytesOut), upstreamMs)
     try {
       const bill = await makeBill().catch(async (defect: unknown) => {
         await settle(NOTHING_BILLED)

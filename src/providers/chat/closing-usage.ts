@@ -1,11 +1,11 @@
 import type { UsagePart } from '../../kernel/usage.ts'
 import {
-  scalars,
   isObject,
   type JsonObject,
   objectShape,
   type ReplyDocument,
   SIZE,
+  scalars,
   VALUE,
 } from '../../metering/json-shape.ts'
 import {
@@ -18,7 +18,7 @@ import {
   type ReplyReader,
   type Stage,
 } from '../../metering/meter.ts'
-import { bytesWritten, type Counts, asName, asObject, quantitiesOf } from '../reading.ts'
+import { asName, asObject, bytesWritten, type Counts, quantitiesOf } from '../reading.ts'
 import { readImageTokens, svgParts } from './images.ts'
 import { partOf, ReplyFacts, type ReportedTokens, readTokens, type TokenSide } from './tokens.ts'
 

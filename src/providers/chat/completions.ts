@@ -1,10 +1,10 @@
 import {
-  scalars,
   type JsonObject,
   listShape,
   objectShape,
   type ReplyDocument,
   SIZE,
+  scalars,
   VALUE,
 } from '../../metering/json-shape.ts'
 import {
@@ -15,7 +15,7 @@ import {
   type ReplyReader,
   type Stage,
 } from '../../metering/meter.ts'
-import { bytesWritten, asList, asName, asObject } from '../reading.ts'
+import { asList, asName, asObject, bytesWritten } from '../reading.ts'
 import { ReplyFacts } from './tokens.ts'
 
 const CALL = objectShape({ arguments: SIZE, input: SIZE })

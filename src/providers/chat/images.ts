@@ -1,7 +1,7 @@
 import type { UsagePart } from '../../kernel/usage.ts'
 import { isObject, type JsonObject } from '../../metering/json-shape.ts'
 import type { RequestFacts } from '../../metering/request-facts.ts'
-import { type Counts, asList, asName, asObject, quantitiesOf } from '../reading.ts'
+import { asList, asName, asObject, type Counts, quantitiesOf } from '../reading.ts'
 import { partOf, type ReportedTokens, readTokens } from './tokens.ts'
 
 /** Placeholder for an image tool's model that the reply does not name: the requested one, else the default. */

@@ -1,12 +1,12 @@
 import type { Quantities, UsagePart } from '../../kernel/usage.ts'
 import {
-  scalars,
   isObject,
   type JsonObject,
   listShape,
   objectShape,
   type ReplyDocument,
   SIZE,
+  scalars,
   VALUE,
 } from '../../metering/json-shape.ts'
 import type {
@@ -20,12 +20,12 @@ import type {
 } from '../../metering/meter.ts'
 import {
   addToolCalls,
-  bytesWritten,
-  type Counts,
   asIndex,
   asList,
   asName,
   asObject,
+  bytesWritten,
+  type Counts,
   quantitiesOf,
 } from '../reading.ts'
 import { imageToolParts, svgParts } from './images.ts'

@@ -1,7 +1,7 @@
 import { NO_USAGE, type Quantities, type Unit, type UsagePart } from '../../kernel/usage.ts'
 import { isObject, type JsonObject, type ReplyDocument } from '../../metering/json-shape.ts'
 import { NOTHING_STATED, type Reading } from '../../metering/meter.ts'
-import { Counts, asName, asObject, quantitiesOf } from '../reading.ts'
+import { asName, asObject, Counts, quantitiesOf } from '../reading.ts'
 
 export interface TokenSide {
   readonly total: number

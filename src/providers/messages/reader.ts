@@ -1,13 +1,13 @@
 import {
-  SCALAR,
-  scalars,
   isObject,
   type JsonObject,
   listShape,
   objectShape,
   type ReplyDocument,
+  SCALAR,
   SIZE,
   Sized,
+  scalars,
   VALUE,
 } from '../../metering/json-shape.ts'
 import {
@@ -20,7 +20,7 @@ import {
   type Shown,
   type Stage,
 } from '../../metering/meter.ts'
-import { addToolCalls, bytesWritten, asIndex, asList, asName, asObject } from '../reading.ts'
+import { addToolCalls, asIndex, asList, asName, asObject, bytesWritten } from '../reading.ts'
 import { MessageUsage } from './usage.ts'
 
 const MESSAGE = {

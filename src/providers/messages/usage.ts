@@ -1,6 +1,6 @@
 import { NO_USAGE, type Quantities, type Usage, type UsagePart } from '../../kernel/usage.ts'
 import { isObject, type JsonObject, type ReplyDocument } from '../../metering/json-shape.ts'
-import { addQuantities, Counts, asName, asObject, quantitiesOf } from '../reading.ts'
+import { addQuantities, asName, asObject, Counts, quantitiesOf } from '../reading.ts'
 
 const ITERATIONS_MAX = 1000
 const PARTS_MAX = 64

@@ -15,7 +15,7 @@ import { recordCapChange } from './budget-events.ts'
 import { recordEvent } from './events.ts'
 import { POSITION } from './keys.ts'
 import { ACCOUNT_RECORD, accountRecord, accountState, upstreamOf } from './money-rows.ts'
-import { atomic, currentTime, selectPage, columnsEqual, type Operation } from './operation.ts'
+import { atomic, columnsEqual, currentTime, type Operation, selectPage } from './operation.ts'
 import { runOnce } from './settings.ts'
 import { and, FOR_UPDATE, now, onPostgres, raw, sql } from './sql.ts'
 import { insertInto, updateRow } from './write-rows.ts'
@@ -129,10 +129,12 @@ export function* readAccount(id: string, atMs: number): Operation<AccountRecord>
 }
 
 function columnsOf({ force: _, upstreams = {}, ...changes }: AccountChanges): object {
-  const upstreamColumns = SURFACE_NAMES.filter((surface) => upstreams[surface] !== undefined).flatMap((surface) => [
-    [`${surface}Url`, upstreams[surface]?.url ?? null],
-    [`${surface}Key`, upstreams[surface]?.sealedKey ?? null],
-  ])
+  const upstreamColumns = SURFACE_NAMES.filter((surface) => upstreams[surface] !== undefined).flatMap(
+    (surface) => [
+      [`${surface}Url`, upstreams[surface]?.url ?? null],
+      [`${surface}Key`, upstreams[surface]?.sealedKey ?? null],
+    ],
+  )
   return { ...changes, nameUpper: changes.name?.toUpperCase(), ...Object.fromEntries(upstreamColumns) }
 }
 

@@ -11,7 +11,7 @@ import type {
 import { present, recordOf } from '../rows.ts'
 import { recordEvent } from './events.ts'
 import { endSessionsOfRevokedKeys } from './key-lookup.ts'
-import { atomic, selectPage, type Operation } from './operation.ts'
+import { atomic, type Operation, selectPage } from './operation.ts'
 import { now, onPostgres, raw, type Sql, sql } from './sql.ts'
 import { insertInto } from './write-rows.ts'
 

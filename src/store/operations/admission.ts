@@ -3,7 +3,7 @@ import type { AccountTerms } from '../../ledger/account.ts'
 import { dayOf, monthOf } from '../../ledger/calendar.ts'
 import { type Admission, type CallOpening, type CallRefusal, requestsOf } from '../../ledger/call.ts'
 import { columnOf, OPENING_NAMES } from '../../ledger/call-columns.ts'
-import { decideAdmission, type KeyState, applyDiscount } from '../../ledger/decide-admission.ts'
+import { applyDiscount, decideAdmission, type KeyState } from '../../ledger/decide-admission.ts'
 import { namesOf, nanos, text } from '../rows.ts'
 import type { BatchRows, CallRow } from './batch-rows.ts'
 import {
@@ -81,8 +81,7 @@ export function admitCalls(
     // Do not reveal anything about the account to the holder of a revoked or expired key.
     if (decision.kind === 'refuse' && isKeyRefusal(decision.refusal)) return refused(decision.refusal, null)
     // The row of an admitted call has the time of use already.
-    if (!opening.hasWaited && decision.kind !== 'admit')
-      uses.set(keyId, Math.max(atMs, uses.get(keyId) ?? 0))
+    if (!opening.hasWaited && decision.kind !== 'admit') uses.set(keyId, Math.max(atMs, uses.get(keyId) ?? 0))
     if (decision.kind === 'refuse') return refused(decision.refusal, balanceNanos)
     if (decision.kind === 'wait')
       return { kind: 'blocked', by: decision.by, keyId, budgetId, accountId, balanceNanos }

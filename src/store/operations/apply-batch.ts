@@ -6,12 +6,12 @@ import { admitCalls, readHoldFloors } from './admission.ts'
 import {
   type BatchCache,
   type BatchContext,
+  CACHED_MAX,
   type CallBatch,
   type CallRow,
-  CACHED_MAX,
   readBatch,
 } from './batch-rows.ts'
-import { ROLLBACK, type Batch, inBatch, lastStep, step } from './operation.ts'
+import { type Batch, inBatch, lastStep, ROLLBACK, step } from './operation.ts'
 import { prepare } from './prepared.ts'
 import { raiseHoldFloors, settleCalls } from './settlement.ts'
 import { settlementEvents } from './settlement-events.ts'

@@ -146,7 +146,8 @@ async function checkPrices(
       const paidNanos = nanos(row, 'cost_nanos') - nanos(row, 'rerated_nanos')
       const again = rateRow(row, await priceVersionJson(rerate.slice(RERATE.length)), rateAgain)
       const derived = typeof again === 'string' ? again : money(again?.costNanos ?? null)
-      if (money(paidNanos) !== derived) return differenceOf('sum paid after a rerate', where, paidNanos, derived)
+      if (money(paidNanos) !== derived)
+        return differenceOf('sum paid after a rerate', where, paidNanos, derived)
     }
     done += rows.length
     onProgress(done)

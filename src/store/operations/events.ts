@@ -5,7 +5,7 @@ import { type Actor, EVENT_TYPES, type EventType } from '../../kernel/vocabulary
 import type { Page } from '../../keys/key-store.ts'
 import type { EventQuery, EventRecord } from '../../webhooks/webhook-store.ts'
 import { namesOf, number, type Row, text, textOrNull } from '../rows.ts'
-import { atomic, currentTime, selectPage, columnsEqual, type Operation } from './operation.ts'
+import { atomic, columnsEqual, currentTime, type Operation, selectPage } from './operation.ts'
 import { readSetting, writeSetting } from './settings.ts'
 import { FOR_DELETE, onPostgres, raw, type Sql, sql } from './sql.ts'
 import { insertInto } from './write-rows.ts'

@@ -32,7 +32,10 @@ function* lookUpKey(digest: Uint8Array, atMs: number, purpose: LookUpPurpose = '
 
 export type LookUpPurpose = 'call' | 'own_path'
 
-export function countsAsUse(caller: KeyLookup, purpose: LookUpPurpose): caller is Exclude<KeyLookup, { kind: 'refused' }> {
+export function countsAsUse(
+  caller: KeyLookup,
+  purpose: LookUpPurpose,
+): caller is Exclude<KeyLookup, { kind: 'refused' }> {
   return caller.kind === 'admin_key' || (caller.kind === 'api_key' && purpose === 'call')
 }
 
@@ -83,7 +86,8 @@ function* apiCaller(key: Row): Operation<KeyLookup> {
 }
 
 function* lookUpAdminKey(condition: Sql): Operation<KeyLookup> {
-  const [admin] = yield sql`SELECT id, role, account_id, name, revoked_at_ms FROM admin_key WHERE ${condition}`
+  const [admin] =
+    yield sql`SELECT id, role, account_id, name, revoked_at_ms FROM admin_key WHERE ${condition}`
   if (admin === undefined) return { kind: 'refused', reason: 'unknown_key' }
   if (admin['revoked_at_ms'] !== null) return { kind: 'refused', reason: 'revoked_key' }
   return {

@@ -20,7 +20,7 @@ import { number, pageOf, type Row, recordOf, text } from '../rows.ts'
 import { recordCapChange } from './budget-events.ts'
 import { recordEvent } from './events.ts'
 import { atomic, currentTime, type Operation } from './operation.ts'
-import { runOnce, readSetting, writeSetting } from './settings.ts'
+import { readSetting, runOnce, writeSetting } from './settings.ts'
 import { and, byStore, join, now, onPostgres, raw, type Sql, sql } from './sql.ts'
 import { insertInto, updateRow } from './write-rows.ts'
 
@@ -119,7 +119,12 @@ function* recordKeyEvent(
   yield* recordEvent({ accountId: key.accountId, type, actor, data }, atMs)
 }
 
-function* recordCapChanges(key: KeyRecord, changes: KeyChanges, actor: Actor, nowMs: number): Operation<void> {
+function* recordCapChanges(
+  key: KeyRecord,
+  changes: KeyChanges,
+  actor: Actor,
+  nowMs: number,
+): Operation<void> {
   const { accountId, budgetId, month } = key
   const caps = [
     ['month', changes.monthlyBudgetNanos ?? null, month.spentNanos, nextMonthMs(nowMs)],

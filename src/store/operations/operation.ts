@@ -9,7 +9,7 @@ export type Operation<T> = Generator<Sql, T, readonly Row[]>
 export type RunQuery = (statement: Sql) => Promise<readonly Row[]>
 
 export interface Snapshot {
-  readonly call: RunQuery
+  readonly query: RunQuery
   close(): Promise<void>
 }
 

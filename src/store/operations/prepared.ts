@@ -139,7 +139,11 @@ function prepareRows(head: string, types: readonly ParameterType[], count: numbe
 /** PostgreSQL gets the rows in groups of these sizes, so that there are few statements to prepare. */
 const GROUP_SIZES = [16, 8, 4, 2, 1]
 
-function prepareForRows(perRow: Prepared, mustChange: boolean, prepareCount: (count: number) => Prepared): PrepareRows {
+function prepareForRows(
+  perRow: Prepared,
+  mustChange: boolean,
+  prepareCount: (count: number) => Prepared,
+): PrepareRows {
   const byCount = new Map<number, Prepared>()
 
   function preparedFor(count: number): Prepared {

@@ -83,7 +83,10 @@ const listCalls = atomic(function* (
   limit: number,
 ): Operation<CallPage> {
   yield FORCE_INDEX_ORDER
-  const before = earlierCursor(after ?? AFTER_ALL, { ...AFTER_ALL, startedAtMs: filter.toMs ?? AFTER_ALL.startedAtMs })
+  const before = earlierCursor(after ?? AFTER_ALL, {
+    ...AFTER_ALL,
+    startedAtMs: filter.toMs ?? AFTER_ALL.startedAtMs,
+  })
   const from = { ...BEFORE_ALL, startedAtMs: filter.fromMs ?? BEFORE_ALL.startedAtMs }
   const rows = yield filteredScanSql(filter, before, from, limit)
   const calls = rows.slice(0, limit).map(filter.state === 'refused' ? refusedRecord : callRecord)
@@ -101,7 +104,12 @@ export function scanEndSql(filter: CallFilter, before: CallCursor, from: CallCur
 }
 
 /** One extra row shows whether there are more. With an ORDER BY, SQLite would sort the rows of the scan again. */
-export function filteredScanSql(filter: CallFilter, before: CallCursor, from: CallCursor, limit: number): Sql {
+export function filteredScanSql(
+  filter: CallFilter,
+  before: CallCursor,
+  from: CallCursor,
+  limit: number,
+): Sql {
   return sql`SELECT * FROM (
       SELECT * FROM ${scanSql(filter, before, from)} ${newestFirst(filter)} LIMIT ${LOG_SCAN_RECORDS_MAX}) AS scanned
     WHERE ${and([sql`true`, ...filterConditions(filter)])} ${onPostgres(newestFirst(filter))} LIMIT ${limit + 1}`

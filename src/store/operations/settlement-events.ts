@@ -51,7 +51,10 @@ export function settlementEvents(
   return events
 }
 
-function thresholdEvents(settlement: Settlement, thresholds: readonly number[]): readonly (() => Operation<void>)[] {
+function thresholdEvents(
+  settlement: Settlement,
+  thresholds: readonly number[],
+): readonly (() => Operation<void>)[] {
   const { ceilings, closing, atMs } = settlement
   const { accountId, budgetId } = settlement.call
   return ceilings.flatMap((ceiling) =>
@@ -70,7 +73,10 @@ function thresholdEvents(settlement: Settlement, thresholds: readonly number[]):
   )
 }
 
-function balanceEventsOf(settlement: Settlement, lowNanos: bigint | null): readonly (() => Operation<void>)[] {
+function balanceEventsOf(
+  settlement: Settlement,
+  lowNanos: bigint | null,
+): readonly (() => Operation<void>)[] {
   const { call, balance, closing, atMs } = settlement
   // An account that never had credit gets no balance events.
   if (balance.creditedNanos === 0n) return []

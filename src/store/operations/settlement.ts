@@ -7,7 +7,7 @@ import type { BatchRows, CallRow } from './batch-rows.ts'
 import type { MoneyRows } from './money-rows.ts'
 import { type Batch, step } from './operation.ts'
 import { type BulkStatement, prepare, prepareInserts, prepareUpdates } from './prepared.ts'
-import { type Settlement, ceilingsOf } from './settlement-events.ts'
+import { ceilingsOf, type Settlement } from './settlement-events.ts'
 import type { BoundValue } from './sql.ts'
 
 /** Settles the calls of a batch: closes each call once, and adds its cost to the budget, the account and the day. */

@@ -17,10 +17,12 @@ import { getBalance } from './credits.ts'
 import { currentTime, type Operation } from './operation.ts'
 import { byStore, join, raw, type Sql, sql } from './sql.ts'
 
-const DIMENSION_COLUMN = { day: 'day', model: 'model', key: 'key_id', account: 'account_id' } as const satisfies Record<
-  UsageDimension,
-  string
->
+const DIMENSION_COLUMN = {
+  day: 'day',
+  model: 'model',
+  key: 'key_id',
+  account: 'account_id',
+} as const satisfies Record<UsageDimension, string>
 
 const SUM_NAMES = [
   ...(['requests', 'inputTokens', 'outputTokens', 'cacheReadTokens', 'cacheWriteTokens'] as const),

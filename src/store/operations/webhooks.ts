@@ -23,7 +23,7 @@ import type {
 } from '../../webhooks/webhook-store.ts'
 import { number, numberOrNull, present, recordOf, text } from '../rows.ts'
 import { EVENT, eventRecord, failPending, recordEvent } from './events.ts'
-import { atomic, currentTime, selectPage, columnsEqual, type Operation } from './operation.ts'
+import { atomic, columnsEqual, currentTime, type Operation, selectPage } from './operation.ts'
 import { runOnce } from './settings.ts'
 import { FOR_UPDATE, join, now, onPostgres, raw, type Sql, sql } from './sql.ts'
 import { insertInto, updateRow } from './write-rows.ts'

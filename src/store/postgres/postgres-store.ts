@@ -4,8 +4,14 @@ import { createUlidSource } from '../../kernel/ids.ts'
 import type { Log } from '../../kernel/log.ts'
 import type { Admission, CallClosing, CallOpening, Settled } from '../../ledger/call.ts'
 import { CommitCounts, createBatcher, type Outcome } from '../batcher.ts'
-import { type CallBatch, createBatchCache, clearCache } from '../operations/batch-rows.ts'
-import { resultsInOrder, toBatch, applyBatch, type CallCommand, unknownCall } from '../operations/apply-batch.ts'
+import {
+  applyBatch,
+  type CallCommand,
+  resultsInOrder,
+  toBatch,
+  unknownCall,
+} from '../operations/apply-batch.ts'
+import { type CallBatch, clearCache, createBatchCache } from '../operations/batch-rows.ts'
 import { readEventCounts } from '../operations/events.ts'
 import type { StoreClock } from '../operations/sql.ts'
 import { number, present } from '../rows.ts'
@@ -95,7 +101,9 @@ export async function openPostgresStore(
       const answers = resultsInOrder(commands, await applyCalls(toBatch(commands)))
       return answers.map(
         (value, n): Outcome<Admission | Settled> =>
-          value === null ? { ok: false, error: unknownCall(commands[n] as CallCommand) } : { ok: true, value },
+          value === null
+            ? { ok: false, error: unknownCall(commands[n] as CallCommand) }
+            : { ok: true, value },
       )
     },
     batchMax: BATCH_MAX,

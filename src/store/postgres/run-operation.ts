@@ -1,8 +1,8 @@
 import {
+  asyncMethods,
   type Batch,
   isAtomic,
   type Methods,
-  asyncMethods,
   type Operation,
   type Operations,
 } from '../operations/operation.ts'

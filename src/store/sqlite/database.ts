@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { DatabaseSync, type SQLInputValue, type SQLOutputValue, type StatementSync } from 'node:sqlite'
-import type { SyncMethods, Batch, Operation, Operations, Snapshot } from '../operations/operation.ts'
+import type { Batch, Operation, Operations, Snapshot, SyncMethods } from '../operations/operation.ts'
 import { boundValue, type Prepared, type Runnable } from '../operations/prepared.ts'
 import { type BoundValue, type Dialect, render, Sql } from '../operations/sql.ts'
 import { number, present, type Row } from '../rows.ts'

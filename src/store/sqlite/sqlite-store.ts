@@ -7,7 +7,7 @@ import { startThread } from '../../kernel/runtime.ts'
 import type { Admission, Settled } from '../../ledger/call.ts'
 import { type Batcher, type Outcome as BatcherOutcome, CommitCounts, createBatcher } from '../batcher.ts'
 import { eventCountMemory, readEventCounts } from '../operations/events.ts'
-import { type Methods, asyncMethods } from '../operations/operation.ts'
+import { asyncMethods, type Methods } from '../operations/operation.ts'
 import { BODIES, BRIEF, READS, REFUSED, type Store } from '../store.ts'
 import {
   type Command,
@@ -81,7 +81,10 @@ export function createSqliteReader(
 }
 
 /** A side thread answers commands one by one. Admission and settlement do not depend on it. */
-function createSideThread(options: SideThreadOptions, waitingMax: number = limits.storeQueueMax): ThreadClient {
+function createSideThread(
+  options: SideThreadOptions,
+  waitingMax: number = limits.storeQueueMax,
+): ThreadClient {
   const thread = () => startThread(import.meta.url, 'side-worker', options)
   return createThreadClient({ name: options.kind, thread, batchMax: 1, waitingMax })
 }
@@ -134,7 +137,8 @@ function createThreadClient(options: ThreadOptions): ThreadClient {
     const fatal = outcomes.find((outcome) => !outcome.ok && outcome.isFatal) as Failure | undefined
     // After a failed fsync the kernel may have dropped the pages, and a retry would falsely succeed. Admit nothing
     // more: a restart reads what is really on disk.
-    if (fatal !== undefined && onGone !== undefined) handleThreadEnd(worker, `the disk failed: ${fatal.error}`)
+    if (fatal !== undefined && onGone !== undefined)
+      handleThreadEnd(worker, `the disk failed: ${fatal.error}`)
     else
       running?.resolve(
         outcomes.map((outcome) => (outcome.ok ? outcome : { ok: false, error: errorOf(outcome) })),

@@ -1,16 +1,16 @@
 import { DatabaseSync } from 'node:sqlite'
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
 import type { KeyLookup } from '../../keys/credential.ts'
-import { type BatchContext, createBatchCache, clearCache } from '../operations/batch-rows.ts'
 import {
-  resultsInOrder,
-  toBatch,
   applyBatch,
   type CallCommand,
   interruptCalls,
   LOCAL_NODE,
+  resultsInOrder,
+  toBatch,
   unknownCall,
 } from '../operations/apply-batch.ts'
+import { type BatchContext, clearCache, createBatchCache } from '../operations/batch-rows.ts'
 import { shareEventCounts } from '../operations/events.ts'
 import { countsAsUse, type LookUpPurpose, markUses } from '../operations/key-lookup.ts'
 import { BRIEF, REFUSED } from '../store.ts'
@@ -159,7 +159,8 @@ function runCommand(command: Command): unknown {
   if (name === 'admit' || name === 'settle') throw new Error(`${name} goes in a batch`)
   const value = (operations[name] as (...args: unknown[]) => unknown)(...args)
   if (name === 'setBudgetThresholds' || name === 'setBalanceLow') clearCache(CONTEXT.cache)
-  if (name === 'lookUpKey') addPendingUse(value as KeyLookup, args[1] as number, args[2] as LookUpPurpose | undefined)
+  if (name === 'lookUpKey')
+    addPendingUse(value as KeyLookup, args[1] as number, args[2] as LookUpPurpose | undefined)
   return value
 }
 
@@ -174,7 +175,8 @@ function interruptAll(atMs: number): number {
 
 /** Adds a use of a key, which is written with another transaction. A crash may lose it. */
 function addPendingUse(lookup: KeyLookup, atMs: number, purpose: LookUpPurpose = 'call'): void {
-  if (countsAsUse(lookup, purpose)) pendingUses.set(lookup.keyId, Math.max(atMs, pendingUses.get(lookup.keyId) ?? 0))
+  if (countsAsUse(lookup, purpose))
+    pendingUses.set(lookup.keyId, Math.max(atMs, pendingUses.get(lookup.keyId) ?? 0))
 }
 
 function tryRun(work: () => unknown): Outcome {

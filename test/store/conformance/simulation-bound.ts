@@ -38,8 +38,8 @@ export class OneCallBound {
       this.#admitted(month, event.capNanos, event.call.id, event.call.holdNanos)
       this.#admitted(credit, event.creditNanos, event.call.id, event.call.accountHoldNanos)
     } else {
-      this.#booked(month, event.call.id, event.costNanos - event.gaveBackNanos)
-      this.#booked(credit, event.call.id, event.costNanos - event.gaveAccountBackNanos)
+      this.#applied(month, event.call.id, event.costNanos - event.gaveBackNanos)
+      this.#applied(credit, event.call.id, event.costNanos - event.gaveAccountBackNanos)
     }
   }
 
@@ -59,7 +59,7 @@ export class OneCallBound {
     else this.#last.set(limit, { callId, limitNanos, partNanos, excessNanos: 0n })
   }
 
-  #booked(limit: string, callId: string, growthNanos: bigint): void {
+  #applied(limit: string, callId: string, growthNanos: bigint): void {
     const last = this.#last.get(limit)
     if (last === undefined) return
     if (last.callId === callId) last.partNanos += growthNanos

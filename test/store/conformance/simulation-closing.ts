@@ -7,7 +7,7 @@ export function settle(world: World, closing: CallClosing): Settled | 'rejected'
   const isLost = closing.state === 'interrupted'
   if (call.state === 'settled' || call.state === 'released' || (call.state === 'interrupted' && isLost)) {
     const account = accountOf(world, call.accountId)
-    return { balanceNanos: call.balanceNanos ?? account.creditedNanos - account.chargedNanos, booked: false }
+    return { balanceNanos: call.balanceNanos ?? account.creditedNanos - account.chargedNanos, applied: false }
   }
   const isOpen = call.state === 'in_flight'
   const { costNanos } = closing
@@ -26,7 +26,7 @@ export function settle(world: World, closing: CallClosing): Settled | 'rejected'
     overrun: costNanos > call.holdNanos,
   })
   if (costNanos > call.holdNanos) learn(world, call, closing)
-  return { balanceNanos, booked: true }
+  return { balanceNanos, applied: true }
 }
 
 function learn(world: World, call: CallModel, { costNanos, listNanos }: CallClosing): void {
@@ -61,5 +61,5 @@ function move(world: World, call: CallModel, costNanos: bigint, isOpen: boolean)
     heldNanos: account.heldNanos - gaveAccountBackNanos,
   })
   addToMonth(world, call, { spentNanos: costNanos, heldNanos: -gaveBackNanos })
-  world.events.push({ kind: 'booked', call, costNanos, gaveBackNanos, gaveAccountBackNanos })
+  world.events.push({ kind: 'applied', call, costNanos, gaveBackNanos, gaveAccountBackNanos })
 }

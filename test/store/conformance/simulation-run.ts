@@ -181,6 +181,6 @@ function wordFor(answer: unknown): string {
   if (typeof answer !== 'object' || answer === null) return String(answer)
   if ('refusal' in answer) return (answer.refusal as { reason: string }).reason
   if ('by' in answer) return `held by ${(answer.by as { limit: string }).limit}`
-  if ('booked' in answer) return answer.booked === true ? 'booked' : 'booked before'
+  if ('applied' in answer) return answer.applied === true ? 'applied' : 'applied before'
   return 'kind' in answer ? String(answer.kind) : 'record'
 }

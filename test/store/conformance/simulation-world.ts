@@ -72,7 +72,7 @@ export type MoneyEvent =
       readonly creditNanos: bigint | null
     }
   | {
-      readonly kind: 'booked'
+      readonly kind: 'applied'
       readonly call: CallModel
       readonly costNanos: bigint
       readonly gaveBackNanos: bigint
