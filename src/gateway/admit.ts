@@ -87,8 +87,8 @@ export async function admit(call: PlannedCall, gateway: Gateway): Promise<AdmitR
   if (overload !== null) return refused(overload)
   // If calls of this key are already waiting, this one queues behind them.
   const blocked = plan.hold.kind === 'none' ? null : await lastBlocked(call, entry, gateway)
-  const first = blocked ?? (await requestAdmission(call, FIRST_ATTEMPT, gateway))
-  return await toAdmitResult(
+  const first = blocked ?? (await tryAdmit(call, FIRST_ATTEMPT, gateway))
+  return await toResult(
     call,
     first.kind === 'blocked' ? await waitInQueue(call, entry, first, gateway) : first,
     gateway,
@@ -97,18 +97,10 @@ export async function admit(call: PlannedCall, gateway: Gateway): Promise<AdmitR
 
 /** Checks a call that takes over a hold or needs none. Never waits, and writes no row. */
 export async function checkCall(call: PlannedCall, gateway: Gateway): Promise<AdmitResult> {
-  return await toAdmitResult(
-    call,
-    await requestAdmission(call, { ...FIRST_ATTEMPT, isCheckOnly: true }, gateway),
-    gateway,
-  )
+  return await toResult(call, await tryAdmit(call, { ...FIRST_ATTEMPT, isCheckOnly: true }, gateway), gateway)
 }
 
-async function toAdmitResult(
-  call: PlannedCall,
-  answer: AdmissionAnswer,
-  gateway: Gateway,
-): Promise<AdmitResult> {
+async function toResult(call: PlannedCall, answer: AdmissionAnswer, gateway: Gateway): Promise<AdmitResult> {
   const { exchange, plan, digest } = call
   switch (answer.kind) {
     case 'admitted':
@@ -197,7 +189,7 @@ async function waitInQueue(
       if (turn === 'full') return blocked
       const refusal = refuseOverload(gateway)
       if (refusal !== null) return { kind: 'overloaded', refusal }
-      const answer = await requestAdmission(call, { ...FIRST_ATTEMPT, hasWaited: true }, gateway)
+      const answer = await tryAdmit(call, { ...FIRST_ATTEMPT, hasWaited: true }, gateway)
       admitted = answer.kind === 'admitted'
       if (answer.kind !== 'blocked' || turn === 'timed_out') return answer
       blocked = answer
@@ -233,7 +225,7 @@ function refuseOverload({ inFlight, settler }: Gateway): Refusal | null {
 
 /** Admits a call that upstream has already begun. It never queues. */
 export function admitBegun(call: PlannedCall, gateway: Gateway): Promise<Admission> {
-  return requestAdmission(call, { ...FIRST_ATTEMPT, hasBegun: true }, gateway)
+  return tryAdmit(call, { ...FIRST_ATTEMPT, hasBegun: true }, gateway)
 }
 
 type AttemptOptions = Pick<CallOpening, 'hasWaited' | 'hasBegun' | 'isCheckOnly'>
@@ -241,7 +233,7 @@ type AttemptOptions = Pick<CallOpening, 'hasWaited' | 'hasBegun' | 'isCheckOnly'
 const FIRST_ATTEMPT: AttemptOptions = { hasWaited: false, hasBegun: false, isCheckOnly: false }
 
 /** The call belongs to the month of this attempt, not of its arrival, because it may have waited. */
-function requestAdmission(call: PlannedCall, attempt: AttemptOptions, gateway: Gateway): Promise<Admission> {
+function tryAdmit(call: PlannedCall, attempt: AttemptOptions, gateway: Gateway): Promise<Admission> {
   const { exchange, plan } = call
   const described = describeCall(call, plan.modelAsked)
   return gateway.store.admit({

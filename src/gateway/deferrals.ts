@@ -184,7 +184,7 @@ export function createDeferrals(dependencies: DeferralDependencies) {
       await Promise.race([startPoll(object), pause(SHOWN_WAIT_MS)])
   }
 
-  async function record(call: AdmittedCall, object: CreatedObject, transfer: Transfer, dueInMs: number) {
+  async function record(call: AdmittedCall, object: NewObject, transfer: Transfer, dueInMs: number) {
     if (!isObjectId(object.objectId)) return false
     return await store
       .deferCall({ ...deferralOf(call, object, transfer, dueInMs), atMs: clock.nowMs() })
@@ -250,7 +250,7 @@ export function createDeferrals(dependencies: DeferralDependencies) {
       return { kind: polls && (await record(call, object, transfer, dueInMs)) ? 'deferred' : 'unstated' }
     },
     /** Records an object when its stream names it, for the poller. False: not recorded. Never rejects. */
-    record: (call: AdmittedCall, object: CreatedObject, transfer: Transfer) =>
+    record: (call: AdmittedCall, object: NewObject, transfer: Transfer) =>
       record(call, object, transfer, STREAM_POLL_AFTER_MS),
     /** Settles the call if the object that a client fetched is final. Never rejects. */
     shown: (call: AdmittedCall, metered: Metered) =>
@@ -298,18 +298,13 @@ function scopeOf({ admission }: AdmittedCall): string {
   return (admission.terms?.upstream ?? null) === null ? '' : admission.accountId
 }
 
-interface CreatedObject {
+interface NewObject {
   readonly kind: ObjectKind
   readonly objectId: string
   readonly head: ReplyHead
 }
 
-function deferralOf(
-  call: AdmittedCall,
-  { head, ...object }: CreatedObject,
-  transfer: Transfer,
-  dueInMs: number,
-) {
+function deferralOf(call: AdmittedCall, { head, ...object }: NewObject, transfer: Transfer, dueInMs: number) {
   const id = upstreamRequestId(head)
   const upstreamId = id === null ? null : call.exchange.names.redact(id.slice(0, RECORDED_CHARS_MAX))
   const answered = { status: head.status, upstreamRequestId: upstreamId }
@@ -339,7 +334,7 @@ interface AnswerHead {
 const NO_ANSWER: AnswerHead = { status: 0, retryAfterMs: null }
 
 /** Sends a GET of the gateway itself, for which no key pays. Status 0: there was no complete answer. */
-async function fetchFromUpstream({
+async function fetchPath({
   surface,
   upstream,
   path,
@@ -395,7 +390,7 @@ async function fetchObject(
   reader: UsageReader,
 ): Promise<UpstreamAnswer> {
   let meter: Meter | null = null
-  const head = await fetchFromUpstream({
+  const head = await fetchPath({
     ...{ surface, upstream, path, idleMs: STORED_ANSWER_MS, totalMs: STORED_TOTAL_MS },
     take(contentType) {
       const created = createMeter(reader, { status: 200, contentType })
@@ -431,13 +426,7 @@ async function fetchResults(
   path: string,
   take: (chunk: Buffer) => void,
 ): Promise<'read' | 'gone' | 'failed'> {
-  const { status } = await fetchFromUpstream({
-    surface,
-    upstream,
-    path,
-    idleMs: RESULTS_IDLE_MS,
-    take: () => take,
-  })
+  const { status } = await fetchPath({ surface, upstream, path, idleMs: RESULTS_IDLE_MS, take: () => take })
   if (status === 200) return 'read'
   return status === 404 ? 'gone' : 'failed'
 }

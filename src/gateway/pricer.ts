@@ -322,14 +322,13 @@ function boundFor(
 
 /** Upper bound for transcribing a session's input, with the most expensive model: the session may choose any. */
 function boundTranscript(inputs: PlanInputs): Bound {
-  let largest: Bound = NO_COST
+  let max: Bound = NO_COST
   for (const { id, mode } of inputs.version.models) {
     if (mode !== 'audio_transcription') continue
     const bound = boundFor(inputs, id)
-    if (bound.kind === 'bound' && largest.kind === 'bound' && bound.listNanos > largest.listNanos)
-      largest = bound
+    if (bound.kind === 'bound' && max.kind === 'bound' && bound.listNanos > max.listNanos) max = bound
   }
-  return largest
+  return max
 }
 
 function holdTokens(name: string | null, { call, limits, version }: PlanInputs): HoldTokens {

@@ -14,7 +14,7 @@ import { nearestName, type Surface } from '../kernel/vocabulary.ts'
 import { refuseKey } from '../keys/credential.ts'
 import { MONTHS } from '../ledger/calendar.ts'
 import {
-  type BlockingLimit,
+  type BlockedBy,
   type Budget,
   type CallRefusal,
   HOLD_METHOD,
@@ -124,7 +124,7 @@ export function refuseSuspended(): Refusal {
   return refuse('account_suspended', message)
 }
 
-export function explainBlocked(by: BlockingLimit, names: HeaderNames): Refusal {
+export function explainBlocked(by: BlockedBy, names: HeaderNames): Refusal {
   if (by.limit === 'credit')
     return refuse(
       'credit_held',
@@ -375,7 +375,7 @@ export function refuseRequest(
   sendRefusal(exchange, audience, refusal)
 }
 
-interface RefusalRecorders {
+interface Recorders {
   readonly clock: Clock
   readonly counts: CallCounts
   readonly refusedCalls: RefusedCalls
@@ -386,7 +386,7 @@ interface RefusalRecorders {
 export function refuseCall(
   call: Call,
   refusal: Refusal,
-  gateway: RefusalRecorders,
+  gateway: Recorders,
   known: { readonly balanceNanos?: Nanos | null; readonly modelAsked?: string | null } = {},
 ): void {
   sendRefusal(call.exchange, call.surface, refusal, known)
@@ -396,7 +396,7 @@ export function refuseCall(
 export function recordRefusal(
   call: Call,
   refusal: Refusal,
-  gateway: RefusalRecorders,
+  gateway: Recorders,
   modelAsked: string | null,
 ): void {
   const { surface, digest, exchange, endpoint } = call
@@ -424,11 +424,7 @@ export function describeCall({ exchange, target, surface, socketId }: Call, mode
   }
 }
 
-export function describeUnsent(
-  call: Call,
-  modelAsked: string | null,
-  { clock }: Pick<RefusalRecorders, 'clock'>,
-) {
+export function describeUnsent(call: Call, modelAsked: string | null, { clock }: Pick<Recorders, 'clock'>) {
   const described = describeCall(call, modelAsked)
   return {
     ...described,

@@ -34,7 +34,7 @@ const DECODED_REPLY_BYTES_MAX = 1024 * 1024 ** 2
 
 /** Maximum bytes that wait for decoding. A buffered reply may wait for the copy; a stream waits only to limit memory. */
 export const OBSERVER_BACKLOG_BYTES_MAX = 16 * 1024 ** 2
-export const BUFFERED_OBSERVER_BACKLOG_BYTES_MAX = 256 * 1024
+export const BUFFERED_BACKLOG_BYTES_MAX = 256 * 1024
 
 /** The last event of a stream waits for the figures, for up to a second. A larger event does not wait. */
 const LAST_EVENT_WAIT_MS = 1_000
@@ -192,9 +192,7 @@ export class Reply implements ReplyReceiver {
     this.#meter = meter
     if (coding === 'unknown') this.#decoder = 'unreadable'
     if (typeof coding === 'string') return
-    const backlogBytesMax = this.#isDocument
-      ? BUFFERED_OBSERVER_BACKLOG_BYTES_MAX
-      : OBSERVER_BACKLOG_BYTES_MAX
+    const backlogBytesMax = this.#isDocument ? BUFFERED_BACKLOG_BYTES_MAX : OBSERVER_BACKLOG_BYTES_MAX
     const meterBytes = (bytes: Buffer) => {
       meter.write(bytes)
       this.#recordProgress(meter)

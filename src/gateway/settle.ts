@@ -55,7 +55,7 @@ export function createSettler(dependencies: SettlerDependencies) {
     try {
       return notify(closing, onSettled, await store.settle(closing))
     } catch (error) {
-      return settleInBackground(closing, onSettled, error)
+      return settleLater(closing, onSettled, error)
     }
   }
 
@@ -72,11 +72,7 @@ export function createSettler(dependencies: SettlerDependencies) {
     return settled
   }
 
-  function settleInBackground(
-    closing: CallClosing,
-    onSettled: OnSettled,
-    failure: unknown,
-  ): RetriedSettlement {
+  function settleLater(closing: CallClosing, onSettled: OnSettled, failure: unknown): RetriedSettlement {
     const isRefused = failure instanceof StoreRefused
     const spooled = isRefused || spool === null ? Promise.resolve() : spool.append(closing)
     const written = spooled

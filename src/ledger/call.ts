@@ -113,16 +113,14 @@ export type Admission =
   /** Calls in flight hold the rest of a limit. The call may be admitted when they have settled. */
   | {
       readonly kind: 'blocked'
-      readonly by: BlockingLimit
+      readonly by: BlockedBy
       readonly keyId: string
       readonly budgetId: string
       readonly accountId: string
       readonly balanceNanos: Nanos
     }
 
-export type BlockingLimit =
-  | { readonly limit: 'budget'; readonly budget: Budget }
-  | { readonly limit: 'credit' }
+export type BlockedBy = { readonly limit: 'budget'; readonly budget: Budget } | { readonly limit: 'credit' }
 
 export interface CallClosing extends ClosingColumns {
   readonly requestId: string

@@ -2,7 +2,7 @@ import { formatUsd, NANOS_PER_USD, type Nanos, roundHalfEven } from '../kernel/m
 import { type BudgetMode, matchesPattern, type NamedModels } from '../kernel/vocabulary.ts'
 import type { KeyMeans } from '../keys/credential.ts'
 import { type KeyLimits, keyStatus, type OverLimit } from '../keys/key-store.ts'
-import type { BlockingLimit, Budget, CallOpening, CallRefusal, HoldFloor, SpentRefusal } from './call.ts'
+import type { BlockedBy, Budget, CallOpening, CallRefusal, HoldFloor, SpentRefusal } from './call.ts'
 
 /** The state of a key and its account, as the deciding transaction reads it. */
 export interface KeyState extends KeyMeans, Pick<KeyLimits, 'allowedModels' | 'expiresAtMs'> {
@@ -30,7 +30,7 @@ interface Admitted {
 type Decision =
   | Admitted
   | { readonly kind: 'refuse'; readonly refusal: CallRefusal }
-  | { readonly kind: 'wait'; readonly by: BlockingLimit }
+  | { readonly kind: 'wait'; readonly by: BlockedBy }
 
 const HOLDS_NOTHING = { kind: 'admit', holdNanos: 0n, holdListNanos: 0n, accountHoldNanos: 0n } as const
 
@@ -126,7 +126,7 @@ function refuseBatch(opening: CallOpening, keyState: KeyState): CallRefusal | nu
 }
 
 /** The limit that blocks the call now, but may admit it when calls in flight have settled; null if there is none. */
-function blockingLimit(opening: CallOpening, keyState: KeyState): BlockingLimit | null {
+function blockingLimit(opening: CallOpening, keyState: KeyState): BlockedBy | null {
   const { keyCeilings, accountCeilings, creditEnforced, balanceNanos } = keyState
   const neededNanos = neededOf(opening)
   const isUsedUp = (ceiling: Budget) => remainingOf(ceiling) <= neededNanos
@@ -166,10 +166,10 @@ export function limitHold(nanos: Nanos): Nanos {
 function holdsOf(opening: CallOpening, keyState: KeyState): Admitted {
   const { hold, unboundedNanos } = opening
   const remainingNanos = leastRemaining(keyState.keyCeilings)
-  const keyRemainingNanos = remainingNanos === null ? null : clamp(remainingNanos, 0n, HOLD_NANOS_MAX)
+  const keyLeftNanos = remainingNanos === null ? null : clamp(remainingNanos, 0n, HOLD_NANOS_MAX)
   if (hold.kind !== 'bound') {
     const holdNanos =
-      keyRemainingNanos ?? clamp(remainingOfAccount(keyState) ?? unboundedNanos, 0n, unboundedNanos)
+      keyLeftNanos ?? clamp(remainingOfAccount(keyState) ?? unboundedNanos, 0n, unboundedNanos)
     const accountHoldNanos = clamp(holdNanos, 0n, unboundedNanos)
     return { kind: 'admit', holdNanos, holdListNanos: accountHoldNanos, accountHoldNanos }
   }
@@ -180,9 +180,7 @@ function holdsOf(opening: CallOpening, keyState: KeyState): Admitted {
     holdNanos,
     holdListNanos: maxOf(hold.listNanos, listNanos),
     accountHoldNanos:
-      keyRemainingNanos !== null && isExact(opening, keyState)
-        ? clamp(holdNanos, 0n, keyRemainingNanos)
-        : holdNanos,
+      keyLeftNanos !== null && isExact(opening, keyState) ? clamp(holdNanos, 0n, keyLeftNanos) : holdNanos,
   }
 }
 

@@ -124,7 +124,7 @@ class Spool implements SettlementSpool {
   /** Whether a waiting settlement is not in the file. */
   #hasUnwritten: boolean
   /** Whether the file has settlements that the database has too. Replaying them is harmless. */
-  #hasObsolete = false
+  #hasStale = false
   #writing: Promise<void> | null = null
   /** Whether the last write failed, or takes so long that answers no longer wait for it. */
   #isFailing = false
@@ -169,7 +169,7 @@ class Spool implements SettlementSpool {
     if (spooled === undefined) return
     this.#waiting.delete(requestId)
     this.#waitingBytes -= spooled.line.length
-    this.#hasObsolete = true
+    this.#hasStale = true
     spooled.stored.resolve()
     if (!this.#closed.signal.aborted) this.#write()
   }
@@ -217,9 +217,7 @@ class Spool implements SettlementSpool {
   }
 
   #isBehind(): boolean {
-    return (
-      this.#hasUnwritten || (this.#hasObsolete && (this.#waiting.size === 0 || this.#closed.signal.aborted))
-    )
+    return this.#hasUnwritten || (this.#hasStale && (this.#waiting.size === 0 || this.#closed.signal.aborted))
   }
 
   /** A failed write is retried later, with everything that waits by then. */
@@ -254,7 +252,7 @@ class Spool implements SettlementSpool {
     const { dir, replaceFile } = this.#context
     const written = [...this.#waiting.values()]
     this.#hasUnwritten = false
-    this.#hasObsolete = false
+    this.#hasStale = false
     await replaceFile(join(dir, FILE), written.map(({ line }) => line).join(''))
     for (const { stored } of written) stored.resolve()
   }

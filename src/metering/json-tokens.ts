@@ -11,27 +11,26 @@ for (const byte of Buffer.from(' \t\r\n')) BLANKS[byte] = 1
 export const LITERAL_STATES = new Uint8Array(22 * 256)
 export const LITERAL_ENDS = 255
 
-function addTransition(state: number, bytes: string, next: number): void {
+function transition(state: number, bytes: string, next: number): void {
   for (const byte of Buffer.from(bytes)) LITERAL_STATES[state * 256 + byte] = next
 }
 
 const [ALL_DIGITS, DIGITS] = ['0123456789', '123456789']
 const ENDS = [2, 3, 5, 8]
-addTransition(0, '-', 1)
+transition(0, '-', 1)
 for (const state of [0, 1]) {
-  addTransition(state, '0', 2)
-  addTransition(state, DIGITS, 3)
+  transition(state, '0', 2)
+  transition(state, DIGITS, 3)
 }
-addTransition(3, ALL_DIGITS, 3)
-for (const state of [2, 3]) addTransition(state, '.', 4)
-for (const state of [4, 5]) addTransition(state, ALL_DIGITS, 5)
-for (const state of [2, 3, 5]) addTransition(state, 'eE', 6)
-addTransition(6, '+-', 7)
-for (const state of [6, 7, 8]) addTransition(state, ALL_DIGITS, 8)
+transition(3, ALL_DIGITS, 3)
+for (const state of [2, 3]) transition(state, '.', 4)
+for (const state of [4, 5]) transition(state, ALL_DIGITS, 5)
+for (const state of [2, 3, 5]) transition(state, 'eE', 6)
+transition(6, '+-', 7)
+for (const state of [6, 7, 8]) transition(state, ALL_DIGITS, 8)
 let last = 8
 for (const literal of ['true', 'false', 'null']) {
-  for (let i = 0; i < literal.length; i++, last++)
-    addTransition(i === 0 ? 0 : last, literal.charAt(i), last + 1)
+  for (let i = 0; i < literal.length; i++, last++) transition(i === 0 ? 0 : last, literal.charAt(i), last + 1)
   ENDS.push(last)
 }
 for (const state of ENDS)

@@ -186,13 +186,8 @@ function parse(written: string): ReplyDocument | null {
 
 function documentOf(skimmed: Skimmed): ReplyDocument | null {
   if (skimmed.kind === 'unreadable') return null
-  const { value, duplicates, nestedDuplicates, overflow } = skimmed
-  return {
-    value,
-    isWhole: false,
-    overflow,
-    repeatsNames: () => duplicates.length + nestedDuplicates.length > 0,
-  }
+  const { value, duplicates, nestedDuplicates: nested, overflow } = skimmed
+  return { value, isWhole: false, overflow, repeatsNames: () => duplicates.length + nested.length > 0 }
 }
 
 /** The meter of a reply without usage: audio, text, an error. */

@@ -136,10 +136,7 @@ function highestRatesFor(model: ModelPrice, request: BoundRequest, promptTokensM
   if (!known)
     return Object.values(tiers)
       .filter(({ listed }) => listed)
-      .reduce(
-        (highest, each) => highestOfBoth(highest, highestOf(each, mayBeLong)),
-        highestOfBoth(own, usual),
-      )
+      .reduce((max, each) => highestOfBoth(max, highestOf(each, mayBeLong)), highestOfBoth(own, usual))
   // A faster, more expensive tier may be served, and reported, as standard. A model that lists the cheaper `flex` refuses
   // a call rather than serve it as standard.
   return request.batch || (tier === 'flex' && tiers.flex.listed) ? own : highestOfBoth(own, usual)
@@ -155,13 +152,9 @@ const highestRatesCache = new WeakMap<Tariff, HighestRates>()
 function highestIn(tariff: Tariff): HighestRates {
   const known = highestRatesCache.get(tariff)
   if (known !== undefined) return known
-  const highestOfSide = (side: PricedSide): bigint =>
+  const highestOn = (side: PricedSide): bigint =>
     UNITS_OF[side].reduce((highestSoFar, unit) => maxRate(highestSoFar, tariff.get(unit) ?? 0n), 0n)
-  const highest = {
-    input: highestOfSide('input'),
-    output: highestOfSide('output'),
-    duration: highestOfSide('duration'),
-  }
+  const highest = { input: highestOn('input'), output: highestOn('output'), duration: highestOn('duration') }
   highestRatesCache.set(tariff, highest)
   return highest
 }

@@ -134,11 +134,7 @@ export function resolveModel(
   if (own !== null) return { model: own, asRequested: false, isSubstitute: false }
   const model = findModel(version, modelAsked ?? version.defaultModels.get(endpoint) ?? null)
   const instead = model !== null && named !== null
-  return {
-    model,
-    asRequested: instead && modelAsked !== null,
-    isSubstitute: instead && modelAsked === null,
-  }
+  return { model, asRequested: instead && modelAsked !== null, isSubstitute: instead && modelAsked === null }
 }
 
 function nameOf(part: UsagePart, usage: Usage, context: RatingContext): string | null {

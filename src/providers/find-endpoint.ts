@@ -64,16 +64,16 @@ function computeSurfaces(path: string): readonly Surface[] {
 function findMethods({ templates }: EndpointIndex, path: string): Methods | null {
   if (!path.startsWith('/') || /[%;]|\/\/|\/$/.test(path)) return null
   const segments = path.slice(1).split('/')
-  let candidates = templates
+  let matches = templates
   for (const [i, segment] of segments.entries()) {
-    const exact = candidates.filter((template) => template.segments[i] === segment)
+    const exact = matches.filter((template) => template.segments[i] === segment)
     const plain = segment.replace(/\..*$/, '').toLowerCase()
-    const mayBeId = plain !== '' && !candidates.some((template) => template.segments[i] === plain)
-    candidates =
-      exact.length > 0 || !mayBeId ? exact : candidates.filter((template) => template.segments[i] === null)
-    if (candidates.length === 0) return null
+    const mayBeId = plain !== '' && !matches.some((template) => template.segments[i] === plain)
+    matches =
+      exact.length > 0 || !mayBeId ? exact : matches.filter((template) => template.segments[i] === null)
+    if (matches.length === 0) return null
   }
-  return candidates.find((template) => template.segments.length === segments.length)?.methods ?? null
+  return matches.find((template) => template.segments.length === segments.length)?.methods ?? null
 }
 
 function buildIndex(endpoints: readonly Endpoint[]): EndpointIndex {

@@ -81,9 +81,8 @@ function readMessage(skim: JsonSkim, contentBytes: number): SessionMessage {
   const event = skimmed.value
   const type = asName(event['type'])
   if (type === null) return { kind: 'unreadable', detail: 'A message must have one "type", a string.' }
-  const ambiguous = ambiguousName(event)
-  if (ambiguous !== null)
-    return { kind: 'unreadable', detail: `"${ambiguous}" must be a string, and given once.` }
+  const name = ambiguousName(event)
+  if (name !== null) return { kind: 'unreadable', detail: `"${name}" must be a string, and given once.` }
   return {
     kind: 'event',
     type,

@@ -8,7 +8,7 @@ import { PLAIN_JSON, RequestReader, writeInPieces } from './read-request.ts'
 import { asName, asObject } from './reading.ts'
 import { isGiven } from './request-members.ts'
 
-export type ResponsesMessage =
+export type ClientMessage =
   | { readonly kind: 'create'; readonly lane: string }
   /** More input for a running response, for which upstream begins a successor. */
   | { readonly kind: 'steer'; readonly responseId: string | null }
@@ -19,7 +19,7 @@ export type ResponsesMessage =
 const NO_LANE = ''
 const LANE_CHARS_MAX = 256
 
-export function readResponsesMessage(facts: RequestFacts): ResponsesMessage {
+export function readClientMessage(facts: RequestFacts): ClientMessage {
   if (facts.kind !== 'json') return { kind: 'unreadable' }
   const { type, stream_id: lane, previous_response_id: id } = facts.body
   if (typeof type !== 'string' || facts.ambiguity?.detail === givenTwice('type').detail)

@@ -5,7 +5,7 @@ import { Writable } from 'node:stream'
 import { gzipSync } from 'node:zlib'
 import { ByteBudget, ReservedBytes } from '../../src/gateway/key-shares.ts'
 import {
-  BUFFERED_OBSERVER_BACKLOG_BYTES_MAX,
+  BUFFERED_BACKLOG_BYTES_MAX,
   LAST_EVENT_BYTES_MAX,
   OBSERVER_BACKLOG_BYTES_MAX,
   Reply,
@@ -123,7 +123,7 @@ function carried(contentType: string, { hasRoom = true, memoryBytes = 1e9 } = {}
 
 /** A document longer, when compressed, than the backlog of a buffered reply. */
 function longDocument(): Buffer {
-  const content = randomBytes(2 * BUFFERED_OBSERVER_BACKLOG_BYTES_MAX).toString('base64')
+  const content = randomBytes(2 * BUFFERED_BACKLOG_BYTES_MAX).toString('base64')
   const usage = { prompt_tokens: 7, completion_tokens: 8, total_tokens: 15 }
   return gzipSync(JSON.stringify({ model: 'gpt-5.5', choices: [{ message: { content } }], usage }))
 }

@@ -4,7 +4,7 @@ import { StoreRefused, StoreUnavailable } from '../../src/kernel/errors.ts'
 import type { CallBodies, CallFilter } from '../../src/ledger/request-log.ts'
 import { audit } from '../../src/store/operations/audit.ts'
 import { atomic, type Operation } from '../../src/store/operations/operation.ts'
-import { FORCE_INDEX_ORDER, filteredScanSql, scanEndSql } from '../../src/store/operations/request-log.ts'
+import { FORCE_INDEX_ORDER, filteredSql, scanEndSql } from '../../src/store/operations/request-log.ts'
 import { sql } from '../../src/store/operations/sql.ts'
 import { migrate, openSnapshot } from '../../src/store/postgres/ledger.ts'
 import { dialectOf, operationsOn, runStatement } from '../../src/store/postgres/run-operation.ts'
@@ -175,7 +175,7 @@ test('a page of the log is read in index order', async () => {
         const before = { startedAtMs: filter.toMs ?? Number.MAX_SAFE_INTEGER, requestId: '' }
         const from = { startedAtMs: filter.fromMs ?? Number.MIN_SAFE_INTEGER, requestId: '' }
         await runStatement(tx, FORCE_INDEX_ORDER, dialect)
-        const looks = [scanEndSql(filter, before, from), filteredScanSql(filter, before, from, 100)]
+        const looks = [scanEndSql(filter, before, from), filteredSql(filter, before, from, 100)]
         const plans = []
         for (const look of looks) plans.push(await runStatement(tx, sql`EXPLAIN ${look}`, dialect))
         return plans

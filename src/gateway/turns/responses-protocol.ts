@@ -3,9 +3,9 @@ import type { RequestFacts } from '../../metering/request-facts.ts'
 import { ambiguityFor, unreadableFacts } from '../../providers/ambiguity.ts'
 import { findEndpoint } from '../../providers/find-endpoint.ts'
 import {
-  type ResponsesMessage,
+  type ClientMessage,
+  readClientMessage,
   readRequest,
-  readResponsesMessage,
   responseEvent,
   withSteer,
 } from '../../providers/response-events.ts'
@@ -51,7 +51,7 @@ export class ResponsesProtocol implements SocketProtocol {
 
   async readClient(payload: Buffer): Promise<ClientIntent> {
     const facts = await readRequest(payload, ENDPOINT)
-    const message = readResponsesMessage(facts)
+    const message = readClientMessage(facts)
     if (message.kind === 'other') return { kind: 'pass', check: null }
     if (message.kind === 'unreadable')
       return this.#refused(refuse('bad_request', facts.ambiguity?.detail ?? ''))
@@ -127,11 +127,7 @@ export class ResponsesProtocol implements SocketProtocol {
   }
 }
 
-function refuseMessage(
-  { kind }: ResponsesMessage,
-  facts: RequestFacts,
-  { plan }: PlannedTurn,
-): Refusal | null {
+function refuseMessage({ kind }: ClientMessage, facts: RequestFacts, { plan }: PlannedTurn): Refusal | null {
   const ambiguity = ambiguityFor(ENDPOINT, facts)
   // Upstream may read an ambiguous steer as a new request.
   if (ambiguity !== null && (ambiguity.refuse === 'always' || kind === 'steer'))

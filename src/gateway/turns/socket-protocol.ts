@@ -58,7 +58,7 @@ export interface OpenTurn {
   responseId: string | null
   hasBegun: boolean
   /** Set when an error may have ended the turn, or the next response of its lane has begun. */
-  suspectedEnd: { readonly atMs: number; readonly event: ServerEvent } | null
+  likelyEnd: { readonly atMs: number; readonly event: ServerEvent } | null
 }
 
 export interface SocketProtocol {

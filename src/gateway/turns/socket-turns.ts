@@ -72,8 +72,8 @@ export class SocketTurns {
 
   #running(): readonly OpenTurn[] {
     const sinceMs = this.#gateway.clock.monotonicMs() - SILENT_TURN_MS
-    const isRunning = ({ suspectedEnd, hasBegun, sentMs }: OpenTurn) =>
-      !suspectedEnd && (hasBegun || sentMs > sinceMs)
+    const isRunning = ({ likelyEnd, hasBegun, sentMs }: OpenTurn) =>
+      !likelyEnd && (hasBegun || sentMs > sinceMs)
     return this.#open.filter(isRunning)
   }
 
@@ -126,9 +126,9 @@ export class SocketTurns {
   /** Ends turns that an error, or the next response of the lane, probably ended, once they get no event for a while. */
   checkTimeouts(nowMs: number): void {
     for (const open of [...this.#open]) {
-      const { suspectedEnd, hasBegun, lane } = open
-      if (suspectedEnd === null || nowMs - suspectedEnd.atMs < SILENT_TURN_MS) continue
-      if (hasBegun || this.#runningIn(lane) === null) this.#endSuspected(open, suspectedEnd.event)
+      const { likelyEnd, hasBegun, lane } = open
+      if (likelyEnd === null || nowMs - likelyEnd.atMs < SILENT_TURN_MS) continue
+      if (hasBegun || this.#runningIn(lane) === null) this.#endLikely(open, likelyEnd.event)
     }
   }
 
@@ -146,12 +146,12 @@ export class SocketTurns {
     const neverBegun: CallEnd = abandoned ? cut : { kind: 'failed', error, sent: true, whole: true }
     const begunIn = new Set<string>()
     for (const open of this.#open.splice(0)) {
-      const { turn, lane, suspectedEnd, hasBegun } = open
+      const { turn, lane, likelyEnd, hasBegun } = open
       // Upstream works on one response at a time in each lane.
-      const isNext = !begunIn.has(lane) && suspectedEnd === null
+      const isNext = !begunIn.has(lane) && likelyEnd === null
       const usage = hasBegun || abandoned ? this.#protocol.usageOf(open, null) : null
       if (hasBegun || isNext) begunIn.add(lane)
-      if (!hasBegun && !isNext) this.#watch(turn.reject(suspectedEnd?.event.status ?? UNANSWERED))
+      if (!hasBegun && !isNext) this.#watch(turn.reject(likelyEnd?.event.status ?? UNANSWERED))
       else if (usage !== null) this.#watch(turn.endWith(usage, cut))
       else this.#watch(turn.end(hasBegun ? cut : neverBegun))
     }
@@ -223,16 +223,7 @@ export class SocketTurns {
 
   #openTurn(turn: TurnCall, lane: string, tag: string | null, isAfterRevocation: boolean): OpenTurn {
     const sentMs = this.#gateway.clock.monotonicMs()
-    return {
-      turn,
-      lane,
-      tag,
-      sentMs,
-      isAfterRevocation,
-      responseId: null,
-      hasBegun: false,
-      suspectedEnd: null,
-    }
+    return { turn, lane, tag, sentMs, isAfterRevocation, responseId: null, hasBegun: false, likelyEnd: null }
   }
 
   #handleEvent(payload: Buffer): void {
@@ -266,7 +257,7 @@ export class SocketTurns {
 
   #observeTurn(open: OpenTurn | null, payload: Buffer, { document }: ServerEvent): void {
     if (open === null) return
-    open.suspectedEnd = null
+    open.likelyEnd = null
     open.turn.observe(payload, document)
   }
 
@@ -282,15 +273,14 @@ export class SocketTurns {
       return null
     }
     const waiting = this.#open.filter((open) => !open.hasBegun && open.lane === lane)
-    const next = waiting.find(({ suspectedEnd }) => suspectedEnd === null) ?? waiting[0]
+    const next = waiting.find(({ likelyEnd }) => likelyEnd === null) ?? waiting[0]
     if (next === undefined) {
       this.#adopt(event, payload)
       return null
     }
     const before = this.#standingHold === null ? this.#runningIn(lane) : null
     // Only one response runs in a lane at a time, so no more events should come for the previous one.
-    if (before !== null)
-      before.suspectedEnd ??= { atMs: this.#gateway.clock.monotonicMs(), event: OTHER_EVENT }
+    if (before !== null) before.likelyEnd ??= { atMs: this.#gateway.clock.monotonicMs(), event: OTHER_EVENT }
     this.#begin(next, responseId)
     if (next.tag !== STEER) return next
     for (const open of waiting.filter((open) => open !== next && open.tag === STEER)) {
@@ -302,9 +292,9 @@ export class SocketTurns {
 
   #begin(open: OpenTurn, responseId: string | null): void {
     // The error referred to another message, perhaps of another turn.
-    const other = this.#open.find((each) => each !== open && !each.hasBegun && each.suspectedEnd === null)
-    if (open.suspectedEnd !== null && other !== undefined) other.suspectedEnd = open.suspectedEnd
-    open.suspectedEnd = null
+    const other = this.#open.find((each) => each !== open && !each.hasBegun && each.likelyEnd === null)
+    if (open.likelyEnd !== null && other !== undefined) other.likelyEnd = open.likelyEnd
+    open.likelyEnd = null
     open.hasBegun = true
     open.responseId = responseId
     open.turn.began(responseId)
@@ -341,21 +331,21 @@ export class SocketTurns {
     const { lane, tag } = event
     const turnsInLane = this.#open.filter((open) => lane === NO_LANE || open.lane === lane)
     const isCertain = turnsInLane.length === 1 && !this.#hasStrays
-    const waiting = turnsInLane.filter(({ hasBegun, suspectedEnd }) => !hasBegun && suspectedEnd === null)
+    const waiting = turnsInLane.filter(({ hasBegun, likelyEnd }) => !hasBegun && likelyEnd === null)
     const about = tag === null ? waiting[0] : waiting.find((open) => open.tag === tag)
     if (about !== undefined) {
       if (this.#standingHold?.putBack(about.turn) === true) this.#remove(about)
-      else if (isCertain || tag === STEER) this.#endSuspected(about, event)
-      else about.suspectedEnd = { atMs: this.#gateway.clock.monotonicMs(), event }
+      else if (isCertain || tag === STEER) this.#endLikely(about, event)
+      else about.likelyEnd = { atMs: this.#gateway.clock.monotonicMs(), event }
     } else if (tag === null && this.#standingHold === null && isCertain) {
       const [running] = turnsInLane
-      if (running?.hasBegun) this.#endSuspected(running, event)
+      if (running?.hasBegun) this.#endLikely(running, event)
     }
     this.#socket?.turnEnded()
   }
 
   /** The turn gets the error only here, because a client could cause an error with another message and then leave. */
-  #endSuspected(open: OpenTurn, { status, document }: ServerEvent): void {
+  #endLikely(open: OpenTurn, { status, document }: ServerEvent): void {
     const { turn, responseId, hasBegun } = open
     this.#remove(open)
     if (document !== null) turn.observe(NO_BYTES, document)

@@ -129,13 +129,11 @@ export function* readAccount(id: string, atMs: number): Operation<AccountRecord>
 }
 
 function columnsOf({ force: _, upstreams = {}, ...changes }: AccountChanges): object {
-  const upstreamColumns = SURFACE_NAMES.filter((surface) => upstreams[surface] !== undefined).flatMap(
-    (surface) => [
-      [`${surface}Url`, upstreams[surface]?.url ?? null],
-      [`${surface}Key`, upstreams[surface]?.sealedKey ?? null],
-    ],
-  )
-  return { ...changes, nameUpper: changes.name?.toUpperCase(), ...Object.fromEntries(upstreamColumns) }
+  const columns = SURFACE_NAMES.filter((surface) => upstreams[surface] !== undefined).flatMap((surface) => [
+    [`${surface}Url`, upstreams[surface]?.url ?? null],
+    [`${surface}Key`, upstreams[surface]?.sealedKey ?? null],
+  ])
+  return { ...changes, nameUpper: changes.name?.toUpperCase(), ...Object.fromEntries(columns) }
 }
 
 /** Records an event if something changed. Upstream keys appear by name, without values. */

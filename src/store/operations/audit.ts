@@ -131,23 +131,22 @@ async function checkPrices(
       if (row['state'] !== 'settled') continue
       const where = `call ${text(row, 'id')}`
       const rated = rateRow(row, await priceVersionJson(text(row, 'price_version')), rateAgain)
-      if (typeof rated === 'string') return differenceOf('price of a call', where, row['cost_nanos'], rated)
+      if (typeof rated === 'string') return mismatch('price of a call', where, row['cost_nanos'], rated)
       // A call without usage costs nothing, or its hold if a client deleted the object that stated the usage.
       const isHold = row['usage'] === null && bool(row, 'estimated')
       const unrated = (column: string) => (isHold ? nanosOrNull(row, column) : 0n)
       const costNanos = rated?.costNanos ?? unrated('hold_nanos')
       const listNanos = rated?.listNanos ?? unrated('hold_list_nanos')
       if (row['cost_nanos'] !== costNanos)
-        return differenceOf('cost of a call', where, row['cost_nanos'], money(costNanos))
+        return mismatch('cost of a call', where, row['cost_nanos'], money(costNanos))
       if (row['list_nanos'] !== listNanos)
-        return differenceOf('list cost of a call', where, row['list_nanos'], money(listNanos))
+        return mismatch('list cost of a call', where, row['list_nanos'], money(listNanos))
       const rerate = textOrNull(row, 'rerate')
       if (rerate === null) continue
       const paidNanos = nanos(row, 'cost_nanos') - nanos(row, 'rerated_nanos')
       const again = rateRow(row, await priceVersionJson(rerate.slice(RERATE.length)), rateAgain)
       const derived = typeof again === 'string' ? again : money(again?.costNanos ?? null)
-      if (money(paidNanos) !== derived)
-        return differenceOf('sum paid after a rerate', where, paidNanos, derived)
+      if (money(paidNanos) !== derived) return mismatch('sum paid after a rerate', where, paidNanos, derived)
     }
     done += rows.length
     onProgress(done)
@@ -264,7 +263,7 @@ async function compare(query: RunQuery, { table, key, columns, derived }: Sums):
   return { what: `${table}.${column}`, where, stored: shown('stored'), derived: shown('derived') }
 }
 
-function differenceOf(what: string, where: string, stored: unknown, derived: string): Difference {
+function mismatch(what: string, where: string, stored: unknown, derived: string): Difference {
   return { what, where, stored: money(stored as Nanos | null), derived }
 }
 

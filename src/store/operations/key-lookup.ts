@@ -19,7 +19,7 @@ import { insertInto } from './write-rows.ts'
 const KEY_COLUMNS = raw('id, account_id, budget_id, name, expires_at_ms, revoked_at_ms')
 
 /** Records the use of an admin key. The uses of an API key are its calls. SQLite's thread writes a use later. */
-function* lookUpKey(digest: Uint8Array, atMs: number, purpose: LookUpPurpose = 'call'): Operation<KeyLookup> {
+function* lookUpKey(digest: Uint8Array, atMs: number, purpose: Purpose = 'call'): Operation<KeyLookup> {
   const caller = yield* findCaller(sql`digest = ${digest}`, atMs)
   if (countsAsUse(caller, purpose)) {
     const table = raw(caller.kind)
@@ -30,11 +30,11 @@ function* lookUpKey(digest: Uint8Array, atMs: number, purpose: LookUpPurpose = '
   return caller
 }
 
-export type LookUpPurpose = 'call' | 'own_path'
+export type Purpose = 'call' | 'own_path'
 
 export function countsAsUse(
   caller: KeyLookup,
-  purpose: LookUpPurpose,
+  purpose: Purpose,
 ): caller is Exclude<KeyLookup, { kind: 'refused' }> {
   return caller.kind === 'admin_key' || (caller.kind === 'api_key' && purpose === 'call')
 }
@@ -49,9 +49,9 @@ function* mayCall(keyId: string, atMs: number): Operation<boolean> {
 }
 
 /** Does not count as a use of the key. */
-function* findCaller(condition: Sql, atMs: number): Operation<KeyLookup> {
-  const [key] = yield sql`SELECT ${KEY_COLUMNS}, ${now(atMs)} AS now_ms FROM api_key WHERE ${condition}`
-  return key === undefined ? yield* lookUpAdminKey(condition) : yield* apiCaller(key)
+function* findCaller(where: Sql, atMs: number): Operation<KeyLookup> {
+  const [key] = yield sql`SELECT ${KEY_COLUMNS}, ${now(atMs)} AS now_ms FROM api_key WHERE ${where}`
+  return key === undefined ? yield* lookUpAdminKey(where) : yield* apiCaller(key)
 }
 
 function* apiCaller(key: Row): Operation<KeyLookup> {
@@ -85,9 +85,8 @@ function* apiCaller(key: Row): Operation<KeyLookup> {
   }
 }
 
-function* lookUpAdminKey(condition: Sql): Operation<KeyLookup> {
-  const [admin] =
-    yield sql`SELECT id, role, account_id, name, revoked_at_ms FROM admin_key WHERE ${condition}`
+function* lookUpAdminKey(where: Sql): Operation<KeyLookup> {
+  const [admin] = yield sql`SELECT id, role, account_id, name, revoked_at_ms FROM admin_key WHERE ${where}`
   if (admin === undefined) return { kind: 'refused', reason: 'unknown_key' }
   if (admin['revoked_at_ms'] !== null) return { kind: 'refused', reason: 'revoked_key' }
   return {

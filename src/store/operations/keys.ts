@@ -82,7 +82,7 @@ const updateKey = atomic(function* (
   const changed = keyChangesOf(locked.key, key, atMs)
   if (changed !== null) {
     yield* recordKeyEvent('key.updated', key, actor, atMs, { changes: changed })
-    yield* recordCapChanges(key, changes, actor, locked.nowMs)
+    yield* recordNewCaps(key, changes, actor, locked.nowMs)
   }
   return { kind: 'changed', key }
 })
@@ -119,12 +119,7 @@ function* recordKeyEvent(
   yield* recordEvent({ accountId: key.accountId, type, actor, data }, atMs)
 }
 
-function* recordCapChanges(
-  key: KeyRecord,
-  changes: KeyChanges,
-  actor: Actor,
-  nowMs: number,
-): Operation<void> {
+function* recordNewCaps(key: KeyRecord, changes: KeyChanges, actor: Actor, nowMs: number): Operation<void> {
   const { accountId, budgetId, month } = key
   const caps = [
     ['month', changes.monthlyBudgetNanos ?? null, month.spentNanos, nextMonthMs(nowMs)],

@@ -74,8 +74,8 @@ export const FORCE_INDEX_ORDER = onPostgres(`SELECT set_config('enable_sort', 'o
   set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true)`)
 
 /** Cursors before and after all calls. An empty id sorts first, so a time alone is a cursor too. */
-const BEFORE_ALL: CallCursor = { startedAtMs: Number.MIN_SAFE_INTEGER, requestId: '' }
-const AFTER_ALL: CallCursor = { startedAtMs: Number.MAX_SAFE_INTEGER, requestId: '' }
+const START: CallCursor = { startedAtMs: Number.MIN_SAFE_INTEGER, requestId: '' }
+const END: CallCursor = { startedAtMs: Number.MAX_SAFE_INTEGER, requestId: '' }
 
 const listCalls = atomic(function* (
   filter: CallFilter,
@@ -83,12 +83,12 @@ const listCalls = atomic(function* (
   limit: number,
 ): Operation<CallPage> {
   yield FORCE_INDEX_ORDER
-  const before = earlierCursor(after ?? AFTER_ALL, {
-    ...AFTER_ALL,
-    startedAtMs: filter.toMs ?? AFTER_ALL.startedAtMs,
+  const before = earlierOf(after ?? END, {
+    ...END,
+    startedAtMs: filter.toMs ?? END.startedAtMs,
   })
-  const from = { ...BEFORE_ALL, startedAtMs: filter.fromMs ?? BEFORE_ALL.startedAtMs }
-  const rows = yield filteredScanSql(filter, before, from, limit)
+  const from = { ...START, startedAtMs: filter.fromMs ?? START.startedAtMs }
+  const rows = yield filteredSql(filter, before, from, limit)
   const calls = rows.slice(0, limit).map(filter.state === 'refused' ? refusedRecord : callRecord)
   const lastShown = calls.at(-1)
   if (rows.length > limit && lastShown !== undefined)
@@ -104,12 +104,7 @@ export function scanEndSql(filter: CallFilter, before: CallCursor, from: CallCur
 }
 
 /** One extra row shows whether there are more. With an ORDER BY, SQLite would sort the rows of the scan again. */
-export function filteredScanSql(
-  filter: CallFilter,
-  before: CallCursor,
-  from: CallCursor,
-  limit: number,
-): Sql {
+export function filteredSql(filter: CallFilter, before: CallCursor, from: CallCursor, limit: number): Sql {
   return sql`SELECT * FROM (
       SELECT * FROM ${scanSql(filter, before, from)} ${newestFirst(filter)} LIMIT ${LOG_SCAN_RECORDS_MAX}) AS scanned
     WHERE ${and([sql`true`, ...filterConditions(filter)])} ${onPostgres(newestFirst(filter))} LIMIT ${limit + 1}`
@@ -173,7 +168,7 @@ function cursorOf(row: Row): CallCursor {
 }
 
 /** The earlier of a cursor and the end of a period. If both have the same time, it is the end, which has no id. */
-function earlierCursor(cursor: CallCursor, end: CallCursor): CallCursor {
+function earlierOf(cursor: CallCursor, end: CallCursor): CallCursor {
   return cursor.startedAtMs < end.startedAtMs ? cursor : end
 }
 

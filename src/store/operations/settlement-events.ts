@@ -38,11 +38,13 @@ export function ceilingsOf(
   return account.month === month ? ceilings.concat(accountCeilings(account, day)) : ceilings
 }
 
+type RecordEvents = readonly (() => Operation<void>)[]
+
 /** The operations that record the events of these settlements, in order. Most batches have no events. */
 export function settlementEvents(
   settlements: readonly Settlement[],
   { percents, balanceLowNanos }: EventSettings,
-): readonly (() => Operation<void>)[] {
+): RecordEvents {
   const events: (() => Operation<void>)[] = []
   for (const settlement of settlements)
     if (settlement.closing.costNanos > 0n)
@@ -51,10 +53,7 @@ export function settlementEvents(
   return events
 }
 
-function thresholdEvents(
-  settlement: Settlement,
-  thresholds: readonly number[],
-): readonly (() => Operation<void>)[] {
+function thresholdEvents(settlement: Settlement, thresholds: readonly number[]): RecordEvents {
   const { ceilings, closing, atMs } = settlement
   const { accountId, budgetId } = settlement.call
   return ceilings.flatMap((ceiling) =>
@@ -73,10 +72,7 @@ function thresholdEvents(
   )
 }
 
-function balanceEventsOf(
-  settlement: Settlement,
-  lowNanos: bigint | null,
-): readonly (() => Operation<void>)[] {
+function balanceEventsOf(settlement: Settlement, lowNanos: bigint | null): RecordEvents {
   const { call, balance, closing, atMs } = settlement
   // An account that never had credit gets no balance events.
   if (balance.creditedNanos === 0n) return []

@@ -17,7 +17,7 @@ import { getBalance } from './credits.ts'
 import { currentTime, type Operation } from './operation.ts'
 import { byStore, join, raw, type Sql, sql } from './sql.ts'
 
-const DIMENSION_COLUMN = {
+const COLUMN = {
   day: 'day',
   model: 'model',
   key: 'key_id',
@@ -73,7 +73,7 @@ function rollupSql({ accountId, keyId, model, endDay }: UsageQuery, startDay: st
 
 function pageSql(query: UsageQuery, dimensions: readonly UsageDimension[]): Sql {
   const { after, startDay } = query
-  const list = raw(dimensions.map((dimension) => DIMENSION_COLUMN[dimension]).join(', '))
+  const list = raw(dimensions.map((dimension) => COLUMN[dimension]).join(', '))
   const name = dimensions.includes('key')
     ? sql`(SELECT name FROM api_key WHERE api_key.id = rollup.key_id) AS key_name,
       (SELECT metadata FROM api_key WHERE api_key.id = rollup.key_id) AS metadata, `

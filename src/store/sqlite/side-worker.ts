@@ -3,7 +3,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { parentPort, workerData } from 'node:worker_threads'
 import { BODIES, READS } from '../store.ts'
 import { migrate, operationsOn, statementRunner } from './database.ts'
-import { failureOf, type Outcome, type SideThreadOptions } from './thread-messages.ts'
+import { failureOf, type Outcome, type SideOptions } from './thread-messages.ts'
 
 /** A thread besides the writer: the reader runs queries over many rows, the other thread stores bodies. */
 
@@ -12,7 +12,7 @@ if (port === null) throw new Error('side-worker.ts runs as a worker thread only'
 
 type SideCommand = readonly [name: string, ...args: unknown[]]
 
-const { kind, file } = workerData as SideThreadOptions
+const { kind, file } = workerData as SideOptions
 const db = kind === 'reader' ? openReader() : openBodies()
 const operations: Readonly<Record<string, (...args: never[]) => unknown>> = operationsOn(
   statementRunner(db),

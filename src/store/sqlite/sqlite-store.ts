@@ -16,7 +16,7 @@ import {
   isCallCommand,
   type OutcomesMessage,
   readOutcomes,
-  type SideThreadOptions,
+  type SideOptions,
   type WorkerOptions,
   writeBatch,
 } from './thread-messages.ts'
@@ -81,10 +81,7 @@ export function createSqliteReader(
 }
 
 /** A side thread answers commands one by one. Admission and settlement do not depend on it. */
-function createSideThread(
-  options: SideThreadOptions,
-  waitingMax: number = limits.storeQueueMax,
-): ThreadClient {
+function createSideThread(options: SideOptions, waitingMax: number = limits.storeQueueMax): ThreadClient {
   const thread = () => startThread(import.meta.url, 'side-worker', options)
   return createThreadClient({ name: options.kind, thread, batchMax: 1, waitingMax })
 }
@@ -127,8 +124,8 @@ function createThreadClient(options: ThreadOptions): ThreadClient {
 
   function listen(started: Worker): Worker {
     started.on('message', receive)
-    started.on('error', (error) => handleThreadEnd(started, `the store's ${name} failed: ${error.message}`))
-    started.on('exit', (code) => handleThreadEnd(started, `the store's ${name} ended with code ${code}`))
+    started.on('error', (error) => onThreadEnd(started, `the store's ${name} failed: ${error.message}`))
+    started.on('exit', (code) => onThreadEnd(started, `the store's ${name} ended with code ${code}`))
     return started
   }
 
@@ -137,15 +134,14 @@ function createThreadClient(options: ThreadOptions): ThreadClient {
     const fatal = outcomes.find((outcome) => !outcome.ok && outcome.isFatal) as Failure | undefined
     // After a failed fsync the kernel may have dropped the pages, and a retry would falsely succeed. Admit nothing
     // more: a restart reads what is really on disk.
-    if (fatal !== undefined && onGone !== undefined)
-      handleThreadEnd(worker, `the disk failed: ${fatal.error}`)
+    if (fatal !== undefined && onGone !== undefined) onThreadEnd(worker, `the disk failed: ${fatal.error}`)
     else
       running?.resolve(
         outcomes.map((outcome) => (outcome.ok ? outcome : { ok: false, error: errorOf(outcome) })),
       )
   }
 
-  function handleThreadEnd(lost: Worker | null, reason: string): void {
+  function onThreadEnd(lost: Worker | null, reason: string): void {
     if (worker !== lost || gone !== null) return
     worker = null
     if (onGone === undefined) {

@@ -28,7 +28,7 @@ export interface WorkerOptions {
   readonly events: SharedArrayBuffer
 }
 
-export interface SideThreadOptions {
+export interface SideOptions {
   readonly kind: 'reader' | 'bodies'
   readonly file: string
 }

@@ -12,7 +12,7 @@ import {
 } from '../operations/apply-batch.ts'
 import { type BatchContext, clearCache, createBatchCache } from '../operations/batch-rows.ts'
 import { shareEventCounts } from '../operations/events.ts'
-import { countsAsUse, type LookUpPurpose, markUses } from '../operations/key-lookup.ts'
+import { countsAsUse, markUses, type Purpose } from '../operations/key-lookup.ts'
 import { BRIEF, REFUSED } from '../store.ts'
 import { migrate, operationsOn, runBatch, runToEnd, statementRunner } from './database.ts'
 import {
@@ -159,8 +159,7 @@ function runCommand(command: Command): unknown {
   if (name === 'admit' || name === 'settle') throw new Error(`${name} goes in a batch`)
   const value = (operations[name] as (...args: unknown[]) => unknown)(...args)
   if (name === 'setBudgetThresholds' || name === 'setBalanceLow') clearCache(CONTEXT.cache)
-  if (name === 'lookUpKey')
-    addPendingUse(value as KeyLookup, args[1] as number, args[2] as LookUpPurpose | undefined)
+  if (name === 'lookUpKey') addUse(value as KeyLookup, args[1] as number, args[2] as Purpose | undefined)
   return value
 }
 
@@ -174,7 +173,7 @@ function interruptAll(atMs: number): number {
 }
 
 /** Adds a use of a key, which is written with another transaction. A crash may lose it. */
-function addPendingUse(lookup: KeyLookup, atMs: number, purpose: LookUpPurpose = 'call'): void {
+function addUse(lookup: KeyLookup, atMs: number, purpose: Purpose = 'call'): void {
   if (countsAsUse(lookup, purpose))
     pendingUses.set(lookup.keyId, Math.max(atMs, pendingUses.get(lookup.keyId) ?? 0))
 }

@@ -13,7 +13,16 @@ const FIXED_SEEDS = [...SEEDS_OF_RULES, 500_000_246, 123_456_806]
 const EVERY_ANSWER = [
   ...['admitted', 'unknown_key', 'revoked_key', 'expired_key', 'ambiguous_body', 'model_not_allowed'],
   ...['models_unknown', 'model_not_priced', 'endpoint_not_metered', 'budget_exceeded', 'credit_exhausted'],
-  ...['held by budget', 'held by credit', 'applied', 'applied before', 'rejected', 'death', 'changed', 'final'],
+  ...[
+    'held by budget',
+    'held by credit',
+    'applied',
+    'applied before',
+    'rejected',
+    'death',
+    'changed',
+    'final',
+  ],
 ]
 
 /** Compares each answer with a model. A failure prints its seed; `SIMULATION_SEED=<seed>` repeats it. */
