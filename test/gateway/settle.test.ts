@@ -46,10 +46,10 @@ function bench(
       // The write takes longer than the shortest wait for an answer.
       await sleep(5)
       kept.add(requestId)
-      story.push(`${requestId} kept`)
+      story.push(`${requestId} spooled`)
     },
-    done(requestId: string) {
-      if (kept.delete(requestId)) story.push(`${requestId} done`)
+    remove(requestId: string) {
+      if (kept.delete(requestId)) story.push(`${requestId} removed`)
     },
     async refuse({ requestId }: CallClosing, reason: string) {
       story.push(`${requestId} put aside: ${reason}`)
@@ -85,18 +85,18 @@ test('a settlement that the store could not take is spooled before its retry, an
   })
   assert.deepEqual(settled, SETTLED)
   assert.equal(reports, 1)
-  assert.deepEqual(story, ['a StoreUnavailable', 'a kept', 'a StoreUnavailable', 'a settled', 'a done'])
+  assert.deepEqual(story, ['a StoreUnavailable', 'a spooled', 'a StoreUnavailable', 'a settled', 'a removed'])
 })
 
 test('after its wait a reply leaves without figures, but not before its settlement is spooled', async () => {
   let error: Error | null = away()
   const { settler, story } = bench(() => error, { waitMs: 0 })
   assert.equal(await settler.settle(closingOf('a'), () => {}), null)
-  assert.deepEqual(story, ['a StoreUnavailable', 'a kept'])
+  assert.deepEqual(story, ['a StoreUnavailable', 'a spooled'])
   assert.equal(settler.waiting, 1)
   error = null
   await until('the store has the settlement', async () => settler.waiting === 0)
-  assert.deepEqual(story.slice(-2), ['a settled', 'a done'])
+  assert.deepEqual(story.slice(-2), ['a settled', 'a removed'])
 })
 
 test('a settlement that the store refuses is set aside and logged, and the caller is notified', async () => {
@@ -128,7 +128,7 @@ test('a release does not overtake a pending settlement of the same call', async 
   const bill = settler.settle(closingOf('a'), () => {})
   const release = settler.settle(closingOf('a', { state: 'released' }), () => {})
   assert.deepEqual(await Promise.all([bill, release]), [SETTLED, SETTLED])
-  assert.deepEqual(story, ['a StoreUnavailable', 'a kept', 'a settled', 'a done'])
+  assert.deepEqual(story, ['a StoreUnavailable', 'a spooled', 'a settled', 'a removed'])
 })
 
 test('settlements of an earlier process are sent once each, a few at a time, and count as pending', async () => {
