@@ -84,7 +84,7 @@ export async function sendStream(exchange: Exchange, reply: StreamedReply): Prom
       begin()
       if (chunk.length > 0 && !res.write(chunk)) {
         countUnread(res, chunk.length)
-        await untilRoom(exchange)
+        await untilWritable(exchange)
         forget(res)
       }
       if (res.isOver) return
@@ -99,7 +99,7 @@ export async function sendStream(exchange: Exchange, reply: StreamedReply): Prom
   }
 }
 
-function untilRoom({ res }: Exchange): Promise<void> {
+function untilWritable({ res }: Exchange): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {
       res.whenDrained.remove(done)

@@ -183,7 +183,7 @@ export class UpstreamConnection implements MessageReceiver {
   readonly #socket: Socket
   readonly #owner: UpstreamPool
   readonly #reader = new MessageReader('response', this, HEAD_LIMITS)
-  #carried: PooledCall | null
+  #call: PooledCall | null
   #upload: Upload | null = null
   #isInterim = false
   #hasHead = false
@@ -196,7 +196,7 @@ export class UpstreamConnection implements MessageReceiver {
     const socket = connect((chunk) => this.#onData(chunk))
     this.#socket = socket
     this.#owner = owner
-    this.#carried = first
+    this.#call = first
     first.assigned(this)
     const timer = setTimeout(
       () =>
@@ -205,7 +205,7 @@ export class UpstreamConnection implements MessageReceiver {
     )
     socket.once(socket instanceof TLSSocket ? 'secureConnect' : 'connect', () => {
       clearTimeout(timer)
-      if (this.#carried !== null) this.carry(this.#carried)
+      if (this.#call !== null) this.carry(this.#call)
     })
     socket.on('drain', () => {
       this.#upload?.drained()
@@ -213,7 +213,7 @@ export class UpstreamConnection implements MessageReceiver {
     })
     // The timer goes on during a call, because setting it again for each call takes longer.
     socket.on('timeout', () => {
-      if (this.#carried === null) this.close()
+      if (this.#call === null) this.close()
     })
     socket.on('end', () => this.#onEnd())
     socket.on('error', (error) => this.fail(error))
@@ -232,28 +232,28 @@ export class UpstreamConnection implements MessageReceiver {
     return !this.#socket.destroyed
   }
 
-  carry(carried: PooledCall): void {
-    this.#carried = carried
+  carry(call: PooledCall): void {
+    this.#call = call
     this.#hasHead = false
     this.#isInterim = false
     this.#reusableMs = 0
-    this.#reader.hasNoBody = carried.method === 'HEAD'
-    this.#upload = sendRequest(this.#socket, carried.begin(this), (error) => this.fail(error))
+    this.#reader.hasNoBody = call.method === 'HEAD'
+    this.#upload = sendRequest(this.#socket, call.begin(this), (error) => this.fail(error))
   }
 
-  resume(carried: PooledCall): void {
-    if (this.#carried === carried) this.#socket.resume()
+  resume(call: PooledCall): void {
+    if (this.#call === call) this.#socket.resume()
   }
 
   /** Closes the connection. Returns whether the whole request had been handed to the socket. */
-  abandon(carried: PooledCall): boolean {
+  abandon(call: PooledCall): boolean {
     const whole = this.#upload?.isDone ?? true
-    if (this.#carried === carried) this.close()
+    if (this.#call === call) this.close()
     return whole
   }
 
   close(): void {
-    this.#carried = null
+    this.#call = null
     this.#upload?.stop()
     this.#upload = null
     this.#socket.destroy()
@@ -261,22 +261,22 @@ export class UpstreamConnection implements MessageReceiver {
   }
 
   fail(error: Error): void {
-    const carried = this.#carried
+    const call = this.#call
     const whole = this.#upload?.isDone ?? true
     this.close()
-    carried?.broken(error, whole)
+    call?.broken(error, whole)
   }
 
   head(head: MessageHead): void {
-    const carried = this.#carried
+    const call = this.#call
     const { status } = head
-    if (carried === null) this.#hasUnsolicited = true
-    else if (status === 101 && carried.upgrades) {
-      this.#carried = null
+    if (call === null) this.#hasUnsolicited = true
+    else if (status === 101 && call.upgrades) {
+      this.#call = null
       this.#socket.setTimeout(0)
       this.#reader.stop()
       this.#raw = new RawConnection(this.#socket)
-      carried.switched(head, this.#raw)
+      call.switched(head, this.#raw)
     } else if (status === 100 || status === 101) {
       this.fail(
         new UpstreamBroke('UPSTREAM_UNSOLICITED', `upstream answered ${status}, which was not asked for`),
@@ -286,30 +286,30 @@ export class UpstreamConnection implements MessageReceiver {
     } else {
       this.#isInterim = status < 200
       this.#hasHead = !this.#isInterim
-      if (this.#hasHead) this.#reusableMs = reusableMs(head, carried.method)
-      carried.head(head)
+      if (this.#hasHead) this.#reusableMs = reusableMs(head, call.method)
+      call.head(head)
     }
   }
 
   data(chunk: Buffer): boolean {
-    if (this.#carried !== null && !this.#carried.data(chunk)) this.#socket.pause()
+    if (this.#call !== null && !this.#call.data(chunk)) this.#socket.pause()
     return true
   }
 
   end(trailers: string[]): void {
-    const carried = this.#carried
-    if (carried === null) return
+    const call = this.#call
+    if (call === null) return
     if (this.#isInterim) {
       this.#isInterim = false
       return
     }
-    this.#carried = null
+    this.#call = null
     // Unsent bytes of this request would precede the next one.
     const isSent = (this.#upload?.isDone ?? true) && this.#socket.writableLength === 0
     if (!isSent) this.#reusableMs = 0
     this.#upload?.stop()
     this.#upload = null
-    carried.end(trailers)
+    call.end(trailers)
   }
 
   afterMessage(chunk: Buffer): void {
@@ -321,12 +321,12 @@ export class UpstreamConnection implements MessageReceiver {
       this.#raw.arrived(chunk)
       return
     }
-    if (this.#carried === null) {
+    if (this.#call === null) {
       this.#failUnsolicited()
       return
     }
     const error = this.#reader.read(chunk)
-    if (this.#carried !== null) {
+    if (this.#call !== null) {
       if (error !== null) this.fail(error)
     } else if (this.isOpen && this.#raw === null) this.#becomeIdle(error)
   }
