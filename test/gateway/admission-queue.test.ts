@@ -76,7 +76,7 @@ test('calls of two keys that share a budget wait in one queue', async () => {
   second.done(true)
 })
 
-test('a settlement while the first call asks is not missed', async () => {
+test('a settlement during the attempt of the first call is not missed', async () => {
   const queues = new AdmissionQueues(LONG_MS)
   const entry = enter(queues, 'k')
   await waitForCap(entry)
@@ -178,10 +178,10 @@ test('after a settlement a queue empties in order, in steps that double', async 
     asked,
     entries.map((_, i) => i),
   )
-  assert.ok(rounds.length < 10, `it took the rounds ${rounds}`)
+  assert.ok(rounds.length < 10, `rounds: ${rounds}`)
 })
 
-test('when the room is used up, the queue asks one call at a time again', async () => {
+test('when the free part of the cap is used up, the queue retries one call at a time again', async () => {
   const queues = new AdmissionQueues(LONG_MS)
   const entries = Array.from({ length: 8 }, () => enter(queues, 'k'))
   const [first, second, third, fourth] = entries
@@ -196,7 +196,7 @@ test('when the room is used up, the queue asks one call at a time again', async 
   assert.equal(
     await isKept(turns[1] ?? Promise.resolve()),
     false,
-    'one admitted call is no sign of more room',
+    'one admitted call does not show that the cap has more room',
   )
   second.done(true)
   await Promise.all(turns.slice(1, 3))

@@ -54,7 +54,7 @@ test('one body per key and a few in all are decoded at a time, and keys take tur
   assert.equal(turns.running, 0)
 })
 
-test('a body whose client left is not decoded, and a failing one passes its turn on', async () => {
+test('a body whose client left is not decoded, and the next body is decoded after a failure', async () => {
   const turns = new DecodingTurns(1)
   const share = shareOf('a')
   const failing = turns.run(share, client(), () => Promise.reject(new Error('broken')))

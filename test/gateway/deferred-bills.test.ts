@@ -60,7 +60,7 @@ function bench(answer: (closing: CallClosing) => Settled | null, openChildren: r
       openChildren.map((requestId) => ({ requestId, holdNanos: 30n, holdListNanos: 40n })),
     async countBatchAsRequest() {},
     async deleteDeferred() {
-      story.push('forgotten')
+      story.push('deleted')
     },
   }
   const settler = {
@@ -91,11 +91,11 @@ const readResults = reading(['claude-haiku-5-5', 'claude-sonnet-4-5'])
 
 const SETTLED: Settled = { balanceNanos: 0n, applied: true }
 
-test('a batch is closed and forgotten after all of its parts', async () => {
+test('a batch is closed after all of its parts, then deleted', async () => {
   const { bills, story } = bench(() => SETTLED)
   assert.equal(await bills.settleBatch(batch, ended, readResults), true)
   assert.deepEqual(story, [
-    ...['2 opened', 'claude-haiku-5-5 settled', 'claude-sonnet-4-5 settled', 'batch settled', 'forgotten'],
+    ...['2 opened', 'claude-haiku-5-5 settled', 'claude-sonnet-4-5 settled', 'batch settled', 'deleted'],
   ])
 })
 
@@ -105,7 +105,7 @@ test('while a part of a batch waits for the store, the batch stays open and sett
   assert.deepEqual(story, ['2 opened', 'claude-haiku-5-5 waits', 'claude-sonnet-4-5 settled'])
 })
 
-test('an object whose settlement waits for the store is neither forgotten nor reported as settled', async () => {
+test('an object whose settlement waits for the store is neither deleted nor reported as settled', async () => {
   const { bills, story } = bench(() => null)
   await bills.giveUp(batch)
   assert.deepEqual(story, ['batch waits'])
@@ -117,5 +117,5 @@ test('an object whose settlement waits for the store is neither forgotten nor re
 test('a batch that is given up also closes its opened, unsettled parts', async () => {
   const { bills, story } = bench(() => SETTLED, ['req_1a', 'req_1b'])
   await bills.giveUp(batch)
-  assert.deepEqual(story, [...['req_1a interrupted', 'req_1b interrupted', 'batch interrupted', 'forgotten']])
+  assert.deepEqual(story, [...['req_1a interrupted', 'req_1b interrupted', 'batch interrupted', 'deleted']])
 })

@@ -84,7 +84,7 @@ test('after an outage of the database no node is given up for its silence', () =
     assert.ok(state.sweeps > 0)
   }))
 
-test('a node that was suspended gives up no other when it resumes', () =>
+test('a node that was suspended does not fence another when it resumes', () =>
   withNode(async ({ state, beat }) => {
     await beat()
     state.nowMs += SILENT_MS + 1
@@ -92,7 +92,7 @@ test('a node that was suspended gives up no other when it resumes', () =>
     assert.equal(state.sweeps, 0)
   }))
 
-test('a node that was given up registers again', () =>
+test('a fenced node registers again', () =>
   withNode(async ({ state, beat }) => {
     await beat()
     assert.equal(state.registrations, 1)

@@ -132,7 +132,7 @@ export function holdFloorConformance(storeName: string, openStore: OpenStoreUnde
     assert.deepEqual(await nextHold(subject, 'a'), [100_000_000_000_000n, 100_000_000_000_000n])
   })
 
-  test('beyond the maximum number of floors, further endpoints and models of a key share one', async (subject) => {
+  test('beyond the maximum number of hold floors, further endpoints and models of a key share one', async (subject) => {
     await addKey(subject.store, 'a')
     await addKey(subject.store, 'b')
     const models = Array.from({ length: HOLD_FLOORS_MAX }, (_, i) => i)
