@@ -2,9 +2,10 @@ import assert from 'node:assert/strict'
 import { SYSTEM } from '../../src/kernel/vocabulary.ts'
 import { stopPostgres } from '../support/postgres.ts'
 import { after, test } from '../support/suite.ts'
-import { addWebhook, emitted, inShort } from './conformance/event-fixtures.ts'
+import { until } from '../support/until.ts'
+import { addWebhook, emitted, inShort, spend } from './conformance/event-fixtures.ts'
 import { eventConformance } from './conformance/events.ts'
-import { addKey, closing, NOON, opening } from './conformance/fixtures.ts'
+import { addKey, capped, closing, NOON, opening } from './conformance/fixtures.ts'
 import { webhookDeliveryConformance } from './conformance/webhook-deliveries.ts'
 import { openByCallersClock, openFreshPostgres, openTestDatabase } from './postgres-under-test.ts'
 
@@ -35,6 +36,27 @@ test('if one node settles a call while another lowers the cap below its cost, on
     }
   } finally {
     await Promise.all(nodes.map((node) => node.close()))
+    await database.close()
+  }
+})
+
+test('thresholds that one node sets apply on another after its next heartbeat', async () => {
+  const database = await openTestDatabase()
+  const one = await openByCallersClock(database.url)
+  const two = await openByCallersClock(database.url, { node: { name: 'two', alone: false, beatEveryMs: 20 } })
+  let keys = 0
+  const crossedByTwo = async () => {
+    const name = `k${keys++}`
+    await capped(two, name, 100n)
+    const id = await spend(two, name, 70n)
+    return (await emitted(two)).map(inShort).filter((event) => event.endsWith(id))
+  }
+  try {
+    assert.match(String(await crossedByTwo()), /^50%/)
+    await one.setBudgetThresholds([60])
+    await until('the other node uses the threshold', async () => /^60%/.test(String(await crossedByTwo())))
+  } finally {
+    await Promise.all([one, two].map((node) => node.close()))
     await database.close()
   }
 })

@@ -33,6 +33,7 @@ function nodeUnderTest() {
       nextUlid: () => 'ULID',
       clock: { monotonicMs: () => state.nowMs, sync: (databaseMs) => state.heard.push(databaseMs) },
       log: createLog('silent'),
+      onBeat() {},
     },
     { name: 'test', alone: false, beatEveryMs: 1, silentMs: SILENT_MS },
   )

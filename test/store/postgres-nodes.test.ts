@@ -11,7 +11,7 @@ import { openPatientPool, stopPostgres } from '../support/postgres.ts'
 import { after, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { assertConserved } from './conformance/conservation.ts'
-import { addCredit, addKey, closing, NOON, opening } from './conformance/fixtures.ts'
+import { addCredit, addKey, closing, creditBackOf, doneValue, NOON, opening } from './conformance/fixtures.ts'
 import { type OpenDatabase, openByCallersClock, openTestDatabase } from './postgres-under-test.ts'
 
 after(stopPostgres)
@@ -168,6 +168,34 @@ nodesTest(
     assert.equal(answer.kind === 'refused' && answer.refusal.reason, 'credit_exhausted')
   },
 )
+
+for (const [order, isSettledFirst] of [
+  ['settles before it is credited back', true],
+  ['is credited back before it settles', false],
+] as const)
+  nodesTest(`a call that ${order} does not deadlock`, ['a'], async ([store], database) => {
+    assert.ok(store !== undefined)
+    await addKey(store, 'a')
+    await store.admit(opening('req_1', 'a'))
+    await store.settle(closing('req_1'))
+    await store.admit(opening('req_2', 'a'))
+    const other = new pg.Client(database.url)
+    await other.connect()
+    await other.query("BEGIN; SELECT 1 FROM account WHERE id = 'default' FOR UPDATE")
+    const settle = () => store.settle(closing('req_2'))
+    const credit = () => store.creditBack(creditBackOf(['req_1', 'req_2']), null)
+    const first = isSettledFirst ? settle() : credit()
+    await until('the first waits for the account', async () => (await waitingIn(database)) === 1)
+    const second = isSettledFirst ? credit() : settle()
+    await until('both wait for the account', async () => (await waitingIn(database)) === 2)
+    await other.query('COMMIT')
+    await other.end()
+    const outcomes = await Promise.all([first, second])
+    assert.ok(outcomes.some((outcome) => 'booked' in outcome && outcome.booked))
+    const [credited] = outcomes.flatMap((outcome) => ('kind' in outcome ? [doneValue(outcome)] : []))
+    assert.deepEqual(credited?.credited, ['req_1'])
+    assert.deepEqual(credited?.notCredited, [{ requestId: 'req_2', why: 'in_flight' }])
+  })
 
 nodesTest(
   'concurrent calls of the same keys in any order do not deadlock',

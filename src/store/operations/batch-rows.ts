@@ -31,7 +31,7 @@ export interface BatchCache {
   readonly owners: Map<string, Owners>
   /** Calls that this process admitted. If one has changed since, its closing fails and the batch reads it again. */
   readonly openCalls: Map<string, CallRow>
-  /** The settings of events; null: not read yet. */
+  /** The settings of events; null: the next batch reads them. */
   settings: EventSettings | null
 }
 
@@ -143,6 +143,7 @@ export function* readBatch(
     else calls.set(requestId, call)
   }
   const owners = yield* findOwners(digests, [...unread], calls, cache)
+  const { settings } = cache
   const withFile = openings.filter(({ models }) => models.batchFile !== null)
   const rows = yield step([
     node === null ? NO_STATEMENT : LOCK_NODE([node.id, node.epoch]),
@@ -150,7 +151,7 @@ export function* readBatch(
     READ_CALLS([...unread]),
     READ_BUDGETS([...owners.budgetIds]),
     READ_ACCOUNTS([...owners.accountIds]),
-    cache.settings === null ? READ_EVENT_SETTINGS([]) : NO_STATEMENT,
+    settings === null ? READ_EVENT_SETTINGS([]) : NO_STATEMENT,
     clock === 'database' ? READ_CLOCK([]) : NO_STATEMENT,
     ...withFile.map(({ digest, models }) => READ_FILE([digest, models.batchFile])),
   ])
@@ -166,14 +167,15 @@ export function* readBatch(
     const call = recordOf<CallRow>(row)
     calls.set(call.id, call)
   }
-  cache.settings ??= eventSettings(rowsOf(5))
+  const current = settings ?? eventSettings(rowsOf(5))
+  if (settings === null) cache.settings = current
   return {
     keys: digestKeys.map((name) => keys.get(name)),
     calls,
     cache,
     money: new MoneyRows(rowsOf(3), rowsOf(4)),
     files: new Map(withFile.map((opening, n) => [opening, rowsOf(7 + n)[0]])),
-    settings: cache.settings,
+    settings: current,
     nowMs: clock === 'database' ? number(present(rowsOf(6)[0]), 'now_ms') : null,
   }
 }

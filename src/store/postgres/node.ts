@@ -63,6 +63,7 @@ interface NodeDependencies {
   readonly nextUlid: IdSource
   readonly clock: Pick<DatabaseClock, 'monotonicMs' | 'sync'>
   readonly log: Log
+  onBeat(): void
 }
 
 const INTERRUPTED_AT_ONCE = 200
@@ -136,6 +137,7 @@ export function createNode(dependencies: NodeDependencies, options: NodeOptions)
       if (seen === undefined) markFenced(id, epoch)
       else clock.sync(number(seen, 'seen_at_ms'), sentAtMs)
       recordBeat()
+      dependencies.onBeat()
       if (isSteady()) await sweep()
     } catch (error) {
       steadySinceMs = null

@@ -71,12 +71,16 @@ export async function openPostgresStore(
   const readPool = open(2, { statementMs: readMs })
   const heartbeatPool = open(1, { isHot: true })
 
+  const cache = createBatchCache()
+  // Another node may have changed the settings.
+  const onBeat = () => {
+    cache.settings = null
+  }
   const node = createNode(
-    { db: heartbeatPool, nextUlid: createUlidSource(nodeClock), clock: databaseClock, log },
+    { db: heartbeatPool, nextUlid: createUlidSource(nodeClock), clock: databaseClock, log, onBeat },
     { ...NODE, ...options.node },
   )
   const dialect = dialectOf(clock)
-  const cache = createBatchCache()
 
   /** Settles and admits the calls as this node. If the node was fenced, it registers again. */
   async function applyCalls(calls: CallBatch) {
