@@ -23,6 +23,9 @@ const replyFinished = channel('tollgate.reply.finished')
 
 const NOTHING = Buffer.alloc(0)
 
+/** The statuses of requests without a valid key. */
+const UNAUTHENTICATED: ReadonlySet<number> = new Set([400, 401])
+
 export const HEAD_TIMEOUT = 'TOLLGATE_HEAD_TIMEOUT'
 
 /** Matches any `Expect` that contains `100-continue`. The head is validated as a whole later. */
@@ -39,6 +42,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
   #arriving: IncomingRequest | null = null
   #ahead: Buffer = NOTHING
   #isLast = false
+  #refusedInRow = 0
   /** Receives the bytes after the last request, if it asked for an upgrade. */
   #raw: RawConnection | null = null
   /** When the connection began to wait for a head; null while a request is being answered. */
@@ -123,7 +127,11 @@ export class ClientConnection implements MessageReceiver, RequestSource {
       httpVersion: head.httpVersion,
       // HTTP/1.0 has no reliable keep-alive: proxies forward its header without understanding it.
       keepAlive:
-        head.keepAlive && head.httpVersion !== '1.0' && !this.#owner.isDraining && this.#raw === null,
+        head.keepAlive &&
+        head.httpVersion !== '1.0' &&
+        !this.#owner.isDraining &&
+        this.#raw === null &&
+        this.#refusedInRow < limits.refusedInRowMax - 1,
       expectsContinue,
       nowMs: this.#owner.nowMs,
       reset: this.#reset,
@@ -211,6 +219,8 @@ export class ClientConnection implements MessageReceiver, RequestSource {
 
   readonly #onReplied = (reusable: boolean): void => {
     const request = this.#turn?.request
+    const isRefused = UNAUTHENTICATED.has(this.reply?.status ?? 0)
+    this.#refusedInRow = isRefused ? this.#refusedInRow + 1 : 0
     if (replyFinished.hasSubscribers) replyFinished.publish({ request })
     if (!reusable) this.#isLast = true
     if (request?.complete === false) request.discard(limits.earlyAnswerDrainMs)

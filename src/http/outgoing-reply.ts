@@ -31,6 +31,7 @@ export class OutgoingReply {
   shouldKeepAlive: boolean
   sendDate = true
   headersSent = false
+  status = 0
   destroyed = false
   closed = false
   writableFinished = false
@@ -82,6 +83,7 @@ export class OutgoingReply {
   /** Composes the head. It is sent with the first body bytes, or when flushed. */
   writeHead(status: number, reason: string | undefined, lines: readonly string[]): void {
     const { method, httpVersion, expectsContinue } = this.#options
+    this.status = status
     const hasCoding = hasHeader(lines, 'transfer-encoding')
     const speaks11 = httpVersion === '1.1'
     const hasBody = method !== 'HEAD' && status !== 204 && status !== 304

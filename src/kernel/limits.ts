@@ -11,6 +11,7 @@ export const limits = {
   bodyIdleTimeoutMs: 60_000,
   bodyBytesPerSecondMin: KiB,
   keepAliveTimeoutMs: 75_000,
+  refusedInRowMax: 100,
   connectionsMax: 20_000,
   connectionsPerAddressMax: 4_000,
   bodyBytesAheadMax: 64 * KiB,

@@ -76,8 +76,8 @@ async function open(): Promise<{ client: Socket; connection: ClientConnection }>
 
 const GET = 'GET / HTTP/1.1\r\nHost: h\r\n\r\n'
 
-function answer({ reply }: Served): void {
-  reply.writeHead(200, undefined, ['content-length', '2'])
+function answer({ reply }: Served, status = 200): void {
+  reply.writeHead(status, undefined, ['content-length', '2'])
   reply.end(Buffer.from('ok'))
 }
 
@@ -175,6 +175,24 @@ test('requests sent ahead and answered at once leave turns of the event loop to 
   client.destroy()
   prompt.close()
 })
+
+for (const status of [400, 401])
+  test(`after many answers ${status} in a row the connection closes, and the last answer says so`, async () => {
+    const { client } = await open()
+    let text = ''
+    client.on('data', (chunk) => {
+      text += chunk.toString()
+    })
+    const count = limits.refusedInRowMax
+    client.write(GET.repeat(3 * count))
+    const replies = 2 * count - 1
+    for (let i = 1; i <= replies; i += 1) answer(await served.take(), i === count - 1 ? 200 : status)
+    await closed.take()
+    assert.equal(served.size, 0)
+    const heads = text.split('HTTP/1.1 ').slice(1)
+    const closes = heads.map((head) => /Connection: close/.test(head))
+    assert.deepEqual(closes, [...Array(replies - 1).fill(false), true])
+  })
 
 test('pipelined bytes above the limit are dropped, and the reply announces the close', async () => {
   const { client } = await open()

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { REFUSED_IN_ROW_MAX } from '../../src/gateway/turns/socket-inbox.ts'
 import { FRAMES_AT_ONCE, SocketSession } from '../../src/gateway/turns/socket-session.ts'
 import type { RawReceiver } from '../../src/http/node-sockets.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
+import { limits } from '../../src/kernel/limits.ts'
 import { test } from '../support/suite.ts'
 import { opcodeOf, splitFrames, startRawBench } from './raw-bench.ts'
 import { closeCodeOf, createFrame, hasMessages } from './turn-events.ts'
@@ -71,12 +71,12 @@ test('a client whose messages are all refused is disconnected after a bounded nu
   await using bench = await startRawBench()
   const { client, upstream } = await bench.open()
   const refused = wireOf('client', { opcode: 1, payload: 'a' })
-  await client.send(...Array(REFUSED_IN_ROW_MAX - 1).fill(refused), createFrame())
+  await client.send(...Array(limits.refusedInRowMax - 1).fill(refused), createFrame())
   await hasMessages(upstream, 1)
-  await client.send(...Array(10 * REFUSED_IN_ROW_MAX).fill(refused))
+  await client.send(...Array(10 * limits.refusedInRowMax).fill(refused))
   await client.until(() => closeCodeOf(client) !== null, 'a close')
   assert.equal(closeCodeOf(client), 1008)
   const errors = splitFrames(client.received).filter((each) => opcodeOf(each) === 1)
-  assert.equal(errors.length, 2 * REFUSED_IN_ROW_MAX - 1)
+  assert.equal(errors.length, 2 * limits.refusedInRowMax - 1)
   client.socket.destroy()
 })

@@ -8,9 +8,6 @@ import type { MeteredSocket, Verdict } from './socket-protocol.ts'
 const AHEAD_BYTES_MAX = 1024 ** 2
 const AHEAD_MESSAGES_MAX = 64
 
-/** After so many refused messages in a row the socket closes: each is answered and recorded. */
-export const REFUSED_IN_ROW_MAX = 100
-
 /** Memory is accounted in steps of this size; smaller messages are not counted. */
 const MEMORY_STEP_BYTES = 64 * 1024
 
@@ -150,8 +147,8 @@ export class SocketInbox {
       this.#refusedInRow += 1
       this.#session.refuse(verdict.refusal, verdict.about)
       if (verdict.refusal.code === 'invalid_api_key') this.#session.keyRevoked()
-      if (this.#refusedInRow === REFUSED_IN_ROW_MAX)
-        this.#session.close(1008, `The gateway refused ${REFUSED_IN_ROW_MAX} messages in a row.`)
+      if (this.#refusedInRow === limits.refusedInRowMax)
+        this.#session.close(1008, `The gateway refused ${limits.refusedInRowMax} messages in a row.`)
     }
   }
 }
