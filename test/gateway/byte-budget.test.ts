@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { ByteBudget } from '../../src/gateway/key-shares.ts'
+import { ByteBudget, ReservedBytes } from '../../src/gateway/key-shares.ts'
 import { test } from '../support/suite.ts'
 
 test('replies of one key use at most half of the free bytes, so that another key always has room', () => {
@@ -17,4 +17,12 @@ test('replies of one key use at most half of the free bytes, so that another key
   budget.release(100, 'modest')
   assert.equal(budget.tryReserve(5_000, 'modest'), true)
   assert.equal(budget.tryReserve(1, 'modest'), false)
+})
+
+test('bytes are released once', () => {
+  const reserved = new ReservedBytes(new ByteBudget(100), 'a')
+  assert.deepEqual([reserved.tryReserve(40), reserved.bytes], [true, 40])
+  reserved.release()
+  reserved.release()
+  assert.deepEqual([reserved.bytes, reserved.tryReserve(50), reserved.tryReserve(1)], [0, true, false])
 })

@@ -82,6 +82,18 @@ test('a reply too large to buffer is streamed, and its bytes are counted once', 
   assert.deepEqual([reply.bytesOut, reply.bytesBuffered], [1_800, 0])
 })
 
+test('trailers of upstream pass, except names of ours and digests of a changed body', () => {
+  for (const isChanged of [false, true]) {
+    const { reply, sent } = openReply()
+    reply.attach({ ended: new Promise<never>(() => {}), resume() {}, abandon() {} }, isChanged)
+    reply.head(streamHead)
+    reply.finish(figures, ['X-Sum', '1', 'Content-MD5', 'old', 'X-Svc-Cost-Usd', '9'])
+    const trailers = sent().split('\r\n0\r\n').at(-1) ?? ''
+    const passed = isChanged ? 'X-Sum: 1' : 'X-Sum: 1\r\nContent-MD5: old'
+    assert.ok(trailers.startsWith(`${passed}\r\nx-svc-cost-usd: 0.000001\r\n`), trailers)
+  }
+})
+
 test('nothing of a buffered reply is sent after the client left, and its memory is freed', () => {
   const { reply, res, memory } = openReply()
   reply.head(head)

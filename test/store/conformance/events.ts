@@ -5,7 +5,7 @@ import { type Idempotency, SYSTEM } from '../../../src/kernel/vocabulary.ts'
 import { SWEPT_MAX } from '../../../src/store/operations/keys.ts'
 import type { Store } from '../../../src/store/store.ts'
 import { runs } from '../../support/scale.ts'
-import { addWebhook, BEFORE, emitted, inShort, spend } from './event-fixtures.ts'
+import { addWebhook, attempt, BEFORE, emitted, inShort, spend } from './event-fixtures.ts'
 import {
   addCredit,
   addKey,
@@ -415,27 +415,18 @@ export function eventConformance(storeName: string, openStore: OpenStoreUnderTes
   test('pruning deletes expired events and deliveries, and nothing else', async ({ store, rows }) => {
     await addWebhook(store, 'a')
     await store.queueTest('default', 'wh_a', NOON, SYSTEM)
-    for (const delivery of await store.claimDeliveries([], NOON)) {
-      const { id, attempts, webhook } = delivery
-      const of = {
-        id,
-        attempts,
-        webhookId: webhook.id,
-        url: webhook.url,
-        responseStatus: 204,
-        responseBody: '',
-        error: null,
-      }
-      await store.recordAttempt({ ...of, outcome: { kind: 'succeeded' } }, NOON)
-    }
+    const [delivery] = await store.claimDeliveries([], NOON)
+    await store.recordAttempt(attempt(delivery ?? assert.fail(), { kind: 'succeeded' }), NOON)
+    await store.queueTest('default', 'wh_a', NOON, SYSTEM)
     const counts = async () => [(await rows('event')).length, (await rows('webhook_delivery')).length]
     const prune = async (atMs: number) => {
       while ((await store.pruneEvents(atMs)) > 0);
       return await counts()
     }
-    assert.deepEqual(await prune(NOON + limits.deliveryRetentionMs), [2, 1])
-    assert.deepEqual(await prune(NOON + limits.deliveryRetentionMs + 1), [2, 0])
-    assert.deepEqual(await prune(BEFORE + limits.eventRetentionMs), [2, 0])
+    assert.deepEqual(await prune(NOON + limits.deliveryRetentionMs), [3, 2])
+    assert.deepEqual(await prune(NOON + limits.deliveryRetentionMs + 1), [3, 1], 'one is pending')
+    await store.updateWebhook('default', 'wh_a', { enabled: false }, NOON, SYSTEM)
+    assert.deepEqual(await prune(BEFORE + limits.eventRetentionMs), [4, 0])
     assert.deepEqual(await prune(NOON + limits.eventRetentionMs + 1), [0, 0])
   })
 }

@@ -153,12 +153,13 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
     assert.deepEqual(await names([]), [])
   })
 
-  test('a failure at a former URL does not count, and the delivery is retried at the new URL', async ({
+  test('failures at a former URL do not count, and the delivery is retried at the new URL', async ({
     store,
   }) => {
     await addWebhook(store, 'a', { events: ['key.created'] })
-    await addKey(store, 'a', { createdAtMs: NOON })
-    const [due] = await claim(store)
+    for (const name of ['a', 'b']) await addKey(store, name, { createdAtMs: NOON })
+    const [before, due] = await claim(store)
+    await store.recordAttempt(attempt(before ?? assert.fail(), { kind: 'failed' }, 500), SOON)
     await store.updateWebhook(
       'default',
       'wh_a',
@@ -173,6 +174,9 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
       [moved?.attempts, moved?.webhook.url, moved?.webhook.format],
       [...[0, 'https://moved.example/', 'slack']],
     )
+    const fiveDays = SOON + limits.webhookFailingMs
+    await store.recordAttempt(attempt(moved ?? assert.fail(), { kind: 'failed' }, 500), fiveDays)
+    assert.equal((await store.getWebhook('default', 'wh_a'))?.enabled, true)
   })
 
   test('an endpoint that answers 410 or fails for five days is disabled, and other endpoints are notified', async ({
