@@ -274,8 +274,11 @@ async function readEncoded(
 }
 
 function tooDense(): Refusal {
-  const message = `The request body decompresses to more than ${limits.decodedRatioMax} times its size. Send it uncompressed.`
-  return refuse('body_too_large', message)
+  const { decodedRatioMax, decodedTokensPerByteMax } = limits
+  return refuse(
+    'body_too_large',
+    `The request body decompresses to more than ${decodedRatioMax} times its size, or to more than ${decodedTokensPerByteMax} JSON tokens per byte. Send it uncompressed.`,
+  )
 }
 
 const TOO_DENSE = unreadable('too_dense').detail

@@ -30,6 +30,7 @@ export const limits = {
   bodiesMemoryBytesMax: 512 * MiB,
   decodedBodyBytesMax: 256 * MiB,
   decodedRatioMax: 200,
+  decodedTokensPerByteMax: 16,
   bodiesDecodingMax: 8,
   ownBodyBytesMax: 64 * KiB,
   earlyAnswerDrainMs: 5_000,

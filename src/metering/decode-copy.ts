@@ -50,11 +50,14 @@ interface CopyLimits {
   readonly ratioMax?: number
 }
 
-/** Decodes a copy of a body while the body itself passes unchanged. Bad input or too much output ends the copy. */
+/**
+ * Decodes a copy of a body while the body itself passes unchanged. Bad input or too much output ends the copy, and so
+ * does `onBytes` if it returns false, as too dense.
+ */
 export function decodeCopy(
   coding: Coding,
   outputBytesMax: number,
-  onBytes: (bytes: Buffer) => void,
+  onBytes: (bytes: Buffer) => unknown,
   { backlogBytesMax = REQUEST_BACKLOG_BYTES_MAX, ratioMax = Infinity, isPaced = false }: CopyLimits = {},
 ): CopyDecoder {
   return new StreamDecoder(coding, onBytes, { outputBytesMax, backlogBytesMax, ratioMax, isPaced })
@@ -64,7 +67,7 @@ type AllLimits = Required<CopyLimits> & { readonly outputBytesMax: number }
 
 class StreamDecoder implements CopyDecoder {
   readonly #coding: Coding
-  readonly #onBytes: (bytes: Buffer) => void
+  readonly #onBytes: (bytes: Buffer) => unknown
   readonly #limits: AllLimits
   #stream: DecodingStream | null = null
   readonly #over = Promise.withResolvers<void>()
@@ -75,7 +78,7 @@ class StreamDecoder implements CopyDecoder {
   #busyMs = 0
   #outputBytes = 0
 
-  constructor(coding: Coding, onBytes: (bytes: Buffer) => void, copyLimits: AllLimits) {
+  constructor(coding: Coding, onBytes: (bytes: Buffer) => unknown, copyLimits: AllLimits) {
     this.#coding = coding
     this.#onBytes = onBytes
     this.#limits = copyLimits
@@ -132,7 +135,7 @@ class StreamDecoder implements CopyDecoder {
     else {
       const beganMs = performance.now()
       try {
-        this.#onBytes(bytes)
+        if (this.#onBytes(bytes) === false) this.#state = 'too_dense'
       } catch {
         this.#state = 'corrupt'
       }

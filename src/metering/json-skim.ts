@@ -95,6 +95,8 @@ export class JsonSkim {
   #rootEnd = 0
   #failure: UnreadableJson | null = null
   #steps = 0
+  /** How many brackets, separators, names and values were read. */
+  tokens = 0
 
   constructor(
     shape: Shape,
@@ -157,6 +159,7 @@ export class JsonSkim {
   /** Reads a token. Like the other methods, returns the offset of the next byte to read. */
   #token(bytes: Buffer, i: number): number {
     const byte = bytes[i] as number
+    this.tokens++
     switch (this.#state) {
       case BEFORE_ELEMENT:
         return byte === CLOSE_BRACKET ? this.#close(bytes, i) : this.#startValue(bytes, i, byte)

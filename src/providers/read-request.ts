@@ -85,6 +85,8 @@ interface BodyHead {
 
 export const PLAIN_JSON: BodyHead = { contentType: 'application/json', contentEncoding: undefined }
 
+const TOKENS_OF_ANY_RATIO = 10_000
+
 /** Field separators of a form. Some parsers still accept the semicolon. */
 const [AMPERSAND, SEMICOLON] = [0x26, 0x3b]
 
@@ -95,6 +97,7 @@ export class RequestReader {
   readonly #scanner: JsonSkim | MultipartScanner | null
   readonly #decoder: CopyDecoder | null
   readonly #isUrlencoded: boolean
+  #sentBytes = 0
   #unreadable: string | null
   #ambiguity: string | null
 
@@ -114,6 +117,7 @@ export class RequestReader {
 
   /** Reads a chunk. If it returns a promise, the decoded copy lags behind: wait for it before the next chunk. */
   write(chunk: Buffer): Promise<void> | null {
+    this.#sentBytes += chunk.length
     if (this.#decoder !== null) return this.#decoder.write(chunk)
     this.#scan(chunk)
     return null
@@ -129,7 +133,17 @@ export class RequestReader {
 
   #decode(coding: Coding): CopyDecoder {
     const { decodedBodyBytesMax, decodedRatioMax: ratioMax } = limits
-    return decodeCopy(coding, decodedBodyBytesMax, (bytes) => this.#scan(bytes), { ratioMax, isPaced: true })
+    const scan = (bytes: Buffer) => {
+      this.#scan(bytes)
+      return !this.#hasTooManyTokens
+    }
+    return decodeCopy(coding, decodedBodyBytesMax, scan, { ratioMax, isPaced: true })
+  }
+
+  /** Compressed tokens cost the client next to nothing, and the gateway up to 0.5 µs each. */
+  get #hasTooManyTokens(): boolean {
+    if (!(this.#scanner instanceof JsonSkim)) return false
+    return this.#scanner.tokens > TOKENS_OF_ANY_RATIO + this.#sentBytes * limits.decodedTokensPerByteMax
   }
 
   /** curl sends `urlencoded` with every -d. JSON without `&` or `;` is a single form field, so it is safe to read. */

@@ -102,6 +102,28 @@ for (const surface of surfaces) {
     })
   }
 
+  for (const [coding, encode] of Object.entries(CODINGS)) {
+    test(`${surface.name}: a small ${coding} body with many short names is refused`, async () => {
+      const before = pair.upstream.requestCount
+      const body = encode(Buffer.from(surface.jsonBody.replace('{', `{${'"a":0,'.repeat(20_000)}`)))
+      const lines = [`Content-Encoding: ${coding}`]
+      const reply = await exchange(pair.gateway, pair.request(surface, { lines, body }))
+      assertOwnError(reply, surface, 413, 'body_too_large')
+      assert.match(reply.body.toString(), /more than 16 JSON tokens per byte/)
+      assert.equal(pair.upstream.requestCount, before)
+    })
+  }
+
+  test(`${surface.name}: a body with many similar objects is served`, async () => {
+    const entry = (i: number) =>
+      `{"id":"${noise(6).toString('hex')}","index":${i},"ok":true,"tags":["a","b"]},`
+    const entries = Array.from({ length: 5_000 }, (_, i) => entry(i)).join('')
+    const body = zlib.gzipSync(surface.jsonBody.replace('{', `{"a":[${entries}0],`))
+    const lines = ['Content-Encoding: gzip', 'x-own-answer: similar']
+    const reply = await exchange(pair.gateway, pair.request(surface, { lines, body }))
+    assert.equal(reply.status, 200, reply.body.toString())
+  })
+
   test(`${surface.name}: a body that compresses well, as text does, is served`, async () => {
     // The same page 1,500 times, each with its own number.
     const page = noise(1_500).toString('base64')
