@@ -111,8 +111,12 @@ for (const { name, method, path } of operations.filter(({ path }) => path.includ
   test(`${name}: an id of another account is answered like an unknown id`, async () => {
     for (const key of Object.values(a.keys))
       for (const id of b.ids) {
-        const first = (each: string) => path.replace('{id}', each).replace(/\{\w+\}/, 'x')
-        assert.ok((await assertAlike(key, method, first, id)) >= 400)
+        const deliveries = b.ids.filter((each) => each.startsWith('whd_'))
+        for (const second of ['x', ...deliveries])
+          for (const query of ['', `?account=${b.ids[0]}`]) {
+            const first = (each: string) => path.replace('{id}', each).replace(/\{\w+\}/, second) + query
+            assert.ok((await assertAlike(key, method, first, id)) >= 400)
+          }
         // The id of the other account after the own webhook's.
         if (path.split('{').length > 2)
           for (const own of a.ids.filter((each) => each.startsWith('wh_')))

@@ -191,7 +191,7 @@ for (const [order, isSettledFirst] of [
     await other.query('COMMIT')
     await other.end()
     const outcomes = await Promise.all([first, second])
-    assert.ok(outcomes.some((outcome) => 'booked' in outcome && outcome.booked))
+    assert.ok(outcomes.some((outcome) => 'applied' in outcome && outcome.applied))
     const [credited] = outcomes.flatMap((outcome) => ('kind' in outcome ? [doneValue(outcome)] : []))
     assert.deepEqual(credited?.credited, ['req_1'])
     assert.deepEqual(credited?.notCredited, [{ requestId: 'req_2', why: 'in_flight' }])
