@@ -118,7 +118,7 @@ function number(min: number, max: number) {
   return z.number(expected).min(min, expected).max(max, expected)
 }
 
-function whole(min: number, max: number) {
+function wholeNumber(min: number, max: number) {
   const expected = `must be a whole number from ${min} to ${max}`
   return z
     .number(expected)
@@ -128,9 +128,9 @@ function whole(min: number, max: number) {
     .meta({ type: 'integer' })
 }
 
-/** A limit that can be removed with null or 0. */
-const orNone = (max: number, fallback: number) =>
-  whole(0, max)
+/** A limit that null or 0 removes. */
+const removableLimit = (max: number, fallback: number) =>
+  wholeNumber(0, max)
     .nullable()
     .default(fallback)
     .transform((limit) => limit ?? 0)
@@ -163,7 +163,7 @@ const TIERS = ['default', 'flex', 'priority', 'ultrafast'] as const
 const discountsByModel = z.record(z.string().min(1, 'must have a name'), fraction, 'must be an object')
 
 const thresholds = z
-  .array(whole(1, 99), 'must be a list')
+  .array(wholeNumber(1, 99), 'must be a list')
   .max(limits.budgetThresholdsMax, `must have at most ${limits.budgetThresholdsMax} entries`)
   .refine((all) => new Set(all).size === all.length, 'must not name a percentage twice')
   .default([...DEFAULT_THRESHOLDS])
@@ -175,15 +175,15 @@ export const FILE_SETTINGS = {
   budgetWaitMs: ['budgets.wait_seconds', seconds(0, 600, limits.budgetWaitMs)],
   unpriced: ['pricing.unpriced', oneOf(['auto', 'refuse', 'pass'], 'auto')],
   discounts: ['pricing.discounts', discountsByModel.default({})],
-  retentionDays: ['requests.retention_days', whole(1, 3_650).default(30)],
+  retentionDays: ['requests.retention_days', wholeNumber(1, 3_650).default(30)],
   bodiesBytesMax: [
     'requests.bodies_bytes_max',
-    whole(0, Number.MAX_SAFE_INTEGER).default(limits.loggedBodiesBytesMax),
+    wholeNumber(0, Number.MAX_SAFE_INTEGER).default(limits.loggedBodiesBytesMax),
   ],
   bodyIdleTimeoutMs: ['requests.body_idle_seconds', seconds(0.1, 3_600, limits.bodyIdleTimeoutMs)],
   bodyBytesPerSecondMin: [
     'requests.body_bytes_per_second_min',
-    orNone(1_000_000, limits.bodyBytesPerSecondMin),
+    removableLimit(1_000_000, limits.bodyBytesPerSecondMin),
   ],
   injectUsage: ['chat.inject_usage', yesOrNo(true)],
   chatDefaultTier: [
@@ -198,12 +198,12 @@ export const FILE_SETTINGS = {
   showBalance: ['headers.balance', yesOrNo(true)],
   callsInFlightPerKeyMax: [
     'limits.calls_in_flight_per_key',
-    whole(1, 1_000_000).default(limits.callsInFlightPerKeyMax),
+    wholeNumber(1, 1_000_000).default(limits.callsInFlightPerKeyMax),
   ],
   /** 0 means no limit. */
   connectionsPerAddressMax: [
     'limits.connections_per_address',
-    orNone(1_000_000, limits.connectionsPerAddressMax),
+    removableLimit(1_000_000, limits.connectionsPerAddressMax),
   ],
   unboundedHoldNanos: ['limits.unbounded_hold_usd', usd.prefault(25)],
   webhooksAllowPrivate: ['webhooks.allow_private', yesOrNo(false)],

@@ -65,7 +65,7 @@ export function readConfig(environment: Environment, workingDir = process.cwd())
   return { ...fromVariables(env, fallback), ...fromFile(file), dataDir, tls, prices, traces }
 }
 
-/** The configuration. Without upstreams the simulator serves; calls to a missing one get 503. */
+/** Without any upstream, the simulator serves. If only one is missing, its calls get 503. */
 export type Config = Readonly<ReturnType<typeof fromVariables> & FileSettings> & {
   readonly dataDir: string
   /** PEM files, validated by `readCertificate`. Null: plain HTTP. */
@@ -128,7 +128,7 @@ function readVariables<Shape extends Readonly<Record<string, z.ZodType>>>(
   return null
 }
 
-/** Without an endpoint, OpenTelemetry's variables are not validated: they may be for other programs. */
+/** OpenTelemetry's variables are validated only if an endpoint is set: they may be for other programs. */
 function readTraces(environment: Environment, problems: string[]): TraceConfig | null {
   const isSet = (name: string) => (environment[name] ?? '') !== ''
   if (!isSet('OTEL_EXPORTER_OTLP_ENDPOINT') && !isSet('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT')) return null
@@ -231,11 +231,11 @@ function describeIssue(issue: z.core.$ZodIssue, json: unknown): string[] {
       return `"${full}" is not a setting${near === null ? '' : ` (did you mean "${near}"?)`}`
     })
   const given = memberAt(json, issue.path)
-  return [`"${name}" ${issue.message}${given === undefined ? '' : `, not ${kindOf(given)}`}`]
+  return [`"${name}" ${issue.message}${given === undefined ? '' : `, not ${describeValue(given)}`}`]
 }
 
-/** The value for a message. Shows only numbers: anything else may be long, or a misplaced secret. */
-function kindOf(given: unknown): string {
+/** Describes a wrong value. Only numbers are shown: other values may be long, or a secret in the wrong setting. */
+function describeValue(given: unknown): string {
   if (given === null || typeof given === 'number') return String(given)
   if (Array.isArray(given)) return 'this list'
   if (typeof given === 'string') return 'this text'

@@ -21,7 +21,7 @@ import { lockDataDir, makePrivateDir } from './store/data-dir.ts'
 import { openSqliteStore } from './store/sqlite/sqlite-store.ts'
 import type { Store } from './store/store.ts'
 
-/** The parts that come from the data directory or shared database: store, pepper, first admin key. */
+/** Everything that comes from the data directory or the shared database. */
 export interface Installation {
   readonly store: Store
   /** The database server's clock if there is one, else this machine's. */
@@ -66,7 +66,7 @@ export async function openInstallation(
   try {
     const opened = await openStore(config, surroundings, true)
     store = opened.store
-    // This is the only process with this directory and name, so earlier open calls belong to a dead one.
+    // The directory is locked, so the calls that are still open belong to a dead process.
     const interruptedCalls = await store.interruptOpenCalls(opened.clock.nowMs())
     const firstAdminKey = await ensureAdminKey(config, opened)
     return { ...opened, firstAdminKey, interruptedCalls, close }
@@ -79,7 +79,7 @@ export async function openInstallation(
 
 type OpenedStore = Pick<Installation, 'store' | 'clock' | 'digestKey' | 'webhookSealer' | 'upstreamSealer'>
 
-/** Opens the store and checks its pepper. Commands use it too, while a gateway runs or not. */
+/** Opens the store and checks the pepper. Commands use it too, even while a gateway runs. */
 export async function openStore(
   config: Config,
   surroundings: StoreSurroundings,
@@ -121,9 +121,9 @@ async function openPostgres(
     // Load PostgreSQL's driver only if it is used. With SQLite, it would be a tenth of the startup time.
     const { openPostgresStore } = await import('./store/postgres/postgres-store.ts')
     const store = await openPostgresStore(databaseUrl.reveal(), {
-      // A test's own clock decides; otherwise nodes use the database's clock.
+      // Nodes use the database's clock, except with the clock of a test.
       clock: clock === systemClock ? 'database' : 'caller',
-      // No other process uses this directory, so the previous node of the name is dead. A command is not a node.
+      // The directory is locked, so the previous node of this name is dead. A command is not a node.
       node: { name: name ?? 'command line', alone: name !== null },
       log,
       nodeClock: clock,
@@ -131,25 +131,25 @@ async function openPostgres(
     })
     return { store, clock: store.clock }
   } catch (error) {
-    throw unopenedDatabase(databaseUrl, error as Error)
+    throw databaseNotOpened(databaseUrl, error as Error)
   }
 }
 
-export function unopenedDatabase(databaseUrl: Secret, { message }: Error): InstallationError {
+export function databaseNotOpened(databaseUrl: Secret, { message }: Error): InstallationError {
   return new InstallationError(
     `The database ${shownDatabase(databaseUrl)} cannot be opened: ${message.replace(/\.$/, '')}. ` +
       'Check TOLLGATE_DATABASE_URL.',
   )
 }
 
-/** Survives restarts, so a node fences its previous process. With the host name: directories get copied. */
+/** The name survives restarts, so that a node fences its previous process. The host name makes copied files differ. */
 function nodeName(dataDir: string): string {
   const file = join(dataDir, 'node')
   if (!existsSync(file)) writePrivateFile(file, `${randomBytes(4).toString('hex')}\n`)
   return `${hostname()}/${readFileSync(file, 'utf8').trim()}`
 }
 
-function tryIn<T>(failure: string, work: () => T): T {
+function explainFailure<T>(failure: string, work: () => T): T {
   try {
     return work()
   } catch (error) {
@@ -158,15 +158,15 @@ function tryIn<T>(failure: string, work: () => T): T {
 }
 
 function prepareDir(path: string): void {
-  tryIn(`The data directory ${path} cannot be created`, () => makePrivateDir(path))
+  explainFailure(`The data directory ${path} cannot be created`, () => makePrivateDir(path))
 }
 
 async function ensurePepper(config: Config, store: Store): Promise<Secret> {
   const { dataDir, databaseUrl } = config
   const file = join(dataDir, 'pepper')
-  const known = tryIn(`${file} cannot be read`, () => readPepper(config))
+  const known = explainFailure(`${file} cannot be read`, () => readPepper(config))
   if (known !== null) return known
-  // If the database was used with a pepper that the directory has lost, do not silently create a new one.
+  // Do not create a new pepper if the database was used with another one, which the directory has lost.
   if ((await store.readSetting('pepper')) !== null) {
     throw databaseUrl === null ? lostPepper(`${file} is missing`) : pepperMismatch('This node has no pepper')
   }
@@ -198,7 +198,7 @@ function pepperMismatch(problem: string): InstallationError {
   )
 }
 
-/** If there is no usable admin key, creates one, shows it once, and stores it in a private file. */
+/** Creates an admin key if there is no usable one, and writes it to a private file. */
 async function ensureAdminKey(
   config: Config,
   { store, clock, digestKey }: OpenedStore,

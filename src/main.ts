@@ -89,13 +89,13 @@ export interface Surroundings extends Pick<StoreSurroundings, 'log' | 'storeAnsw
   readonly resolveHost?: ResolveHost
 }
 
-/** Secrets without a known form that could appear in requests or replies: upstream keys, a configured admin key. */
+/** Secrets that redaction cannot recognise by their form: upstream keys and a configured admin key. */
 function secretsIn({ messages, chat, adminKey }: Config): string[] {
   const known = [messages?.key, chat?.key, adminKey].map((secret) => secret?.reveal())
   return known.filter((text) => text !== undefined).filter(isRedactable)
 }
 
-/** The management API takes 0.2 s to load, and no call needs it. */
+/** The management API loads this long after the start: it takes 0.2 s, and no call needs it. */
 const MANAGEMENT_AFTER_MS = 1_000
 
 /** Stores price versions before the first call is billed with them. */
@@ -167,7 +167,7 @@ async function serveFrom(
   if (installation.interruptedCalls > 0) {
     log.warn(
       { calls: installation.interruptedCalls },
-      'calls were in flight when the gateway last ended: interrupted, at no charge',
+      'calls that were in flight when the gateway last stopped are closed as interrupted, at no charge',
     )
   }
   await storePriceVersions(store, book)
@@ -292,7 +292,7 @@ async function serveFrom(
     deferredObjects: () => unlessLate(store.countDeferred(), SCRAPE_STORE_MS),
     nowMs: () => clock.nowMs(),
   }
-  // Loaded with the first scrape, because prom-client takes a while to load.
+  // Loaded with the first scrape, because prom-client is slow to load.
   const scraper = loadLater(
     async () => (await import('./telemetry/scrape.ts')).createScraper(metricSources),
     null,
@@ -318,8 +318,8 @@ async function serveFrom(
         if (wasSimulated === isSimulated()) return
         log.warn(
           wasSimulated
-            ? 'an account has an upstream of its own: the built-in simulator serves no account any more'
-            : 'no account has an upstream of its own any more: the built-in simulator serves again',
+            ? 'an account has its own upstream now, so the built-in simulator is off'
+            : 'no account has its own upstream any more, so the built-in simulator serves again',
         )
       },
     },
@@ -327,7 +327,7 @@ async function serveFrom(
     refusedCalls,
     node,
     scrapeMetrics: async () => await (await scraper.get())(),
-    limitsMoved: () => queues.signalAll(),
+    recheckWaitingCalls: () => queues.signalAll(),
     webhooks: { sealer: webhookSealer, rules: webhookRules, wake: () => webhooks.wake() },
   }
   const management = loadLater(() => import('./management/router.ts'), MANAGEMENT_AFTER_MS)
@@ -345,20 +345,20 @@ async function serveFrom(
       await handleOwned(exchange, target, credential, parts)
     }),
     shapeBroken(refusal, head, requestId) {
-      counts.refused(refusal.code)
+      counts.countRefusal(refusal.code)
       return shapeBroken(refusal, head, requestId)
     },
     trustedProxies,
     connectionsPerAddressMax: config.connectionsPerAddressMax === 0 ? null : config.connectionsPerAddressMax,
     onCrowded: atMostEvery(WARN_INTERVAL_MS, clock, (address: string) => {
       const about = { address, connections: config.connectionsPerAddressMax }
-      log.warn(about, 'too many connections from one address are closed; is it a proxy? see trusted_proxies')
+      log.warn(about, 'connections above the limit are closed; for a proxy, set trusted_proxies')
     }),
     certificate: certificate === null ? null : pairOf(certificate),
   })
   const address = await server.listen(config.host, config.port)
   if (!gateway.isMaintenance) {
-    void settler.replay(spool?.pending() ?? [], (closing) => void counts.replayed(closing, store))
+    void settler.replay(spool?.pending() ?? [], (closing) => void counts.countReplay(closing, store))
     webhooks.start()
     if (config.deferredPoll) deferrals.start()
   }
@@ -372,7 +372,7 @@ async function serveFrom(
       await storePriceVersions(store, loaded.book)
       pricer.use(loaded.book)
       currentBook = loaded.book
-      counts.use(loaded.book)
+      counts.useBook(loaded.book)
       return []
     },
     reloadCertificate() {
@@ -409,7 +409,7 @@ async function serveFrom(
       await untilQuiet(() => gateway.inFlight.count === 0, drainedByMs - performance.now())
       for (const surface of SURFACE_NAMES) configured[surface]?.pool.destroy()
       ownUpstreams.destroy()
-      // Calls that were cut are still being settled, so the store stays open.
+      // Keep the database open: calls that were cut are still being settled.
       await untilQuiet(
         () => gateway.inFlight.count === 0 && settler.waiting === 0 && background.count === 0,
         limits.settleOnStopMs,
@@ -417,11 +417,11 @@ async function serveFrom(
       await refusedCalls.written()
       await webhooks.stop()
       if (traces !== null) await unlessLate(traces.close(), TRACES_FLUSH_MS)
-      // Close the spool before unlocking the data directory: another process would read it while it is being written.
+      // Close the spool before the data directory is unlocked, or another process could read it during a write.
       if (spool !== null) {
         await store.close()
         await spool.close()
-        if (spool.waiting > 0) log.warn({ settlements: spool.waiting }, 'settlements wait for the next start')
+        if (spool.waiting > 0) log.warn({ settlements: spool.waiting }, 'settlements wait in the spool')
       }
       await installation.close()
       return { cutStreams: cutStreams + gateway.sockets.turnsCut }

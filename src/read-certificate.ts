@@ -44,11 +44,11 @@ export function readCertificate({ certFile, keyFile }: TlsFiles): Certificate {
   }
 }
 
-/** Why clients will reject the certificate at this time; null if they will not. */
+/** Why clients reject the certificate at this time; null if they accept it. */
 export function outOfDate({ file, fromMs, untilMs }: Certificate, nowMs: number): string | null {
   if (nowMs > untilMs) return `the certificate in ${file} expired on ${dayOf(untilMs)}: clients refuse it`
   if (nowMs < fromMs)
-    return `the certificate in ${file} is good from ${dayOf(fromMs)} on: clients refuse it until then`
+    return `the certificate in ${file} is valid from ${dayOf(fromMs)} on: clients refuse it until then`
   return null
 }
 

@@ -3,7 +3,7 @@ import { type Discount, readDiscount } from './pricing/amounts.ts'
 import { shippedBook } from './pricing/compile-version.ts'
 import type { PriceBook } from './pricing/price-book.ts'
 
-/** Reads the configured prices and discounts. Throws the path of each wrong member. */
+/** Reads the configured prices and discounts. Throws a ConfigError that names each wrong member. */
 export async function readPricing({
   prices,
   discount,

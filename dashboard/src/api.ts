@@ -1,5 +1,5 @@
 import type { Key } from '../../src/api/key.ts'
-import { inAccount } from './router.tsx'
+import { withAccount } from './router.tsx'
 
 export type { Account } from '../../src/api/account.ts'
 export type { AdminKey } from '../../src/api/admin-key.ts'
@@ -17,7 +17,7 @@ export type { Bill, RequestRecord as Call } from '../../src/api/request.ts'
 export type { Usage, UsageBucketObject as Bucket } from '../../src/api/usage.ts'
 export type { Delivery, Webhook } from '../../src/api/webhook.ts'
 
-/** The gateway's public API, with the session's cookie in place of an admin key. */
+/** Calls the gateway's API. The cookie of the session replaces the admin key. */
 
 export class ApiError extends Error {
   readonly status: number
@@ -34,14 +34,14 @@ export class ApiError extends Error {
 
 let onEnded: (() => void) | null = null
 
-/** `ended` is called when an answer says that there is no session any more; null while nobody is signed in. */
+/** Calls `ended` when an answer shows that the session has ended. Null: nobody is signed in. */
 export function watchSession(ended: (() => void) | null): void {
   onEnded = ended
 }
 
-/** Other accounts, prices and sessions belong to the installation, not to the account that an operator acts in. */
+/** Accounts, prices and sessions belong to the installation, not to the account that an operator acts in. */
 export function urlOf(path: string): string {
-  return /^\/gateway\/v1\/(accounts(?!\/self)|prices|session)/.test(path) ? path : inAccount(path)
+  return /^\/gateway\/v1\/(accounts(?!\/self)|prices|session)/.test(path) ? path : withAccount(path)
 }
 
 export async function fetchJson<T>(
@@ -63,7 +63,12 @@ export async function fetchJson<T>(
     })
   } catch (error) {
     if (signal?.aborted) throw error
-    throw new ApiError(0, 'unreachable', 'The gateway does not answer. Is it running?', null)
+    throw new ApiError(
+      0,
+      'unreachable',
+      'The gateway does not answer. Check that it is running, then retry.',
+      null,
+    )
   }
   const text = await response.text()
   if (!response.ok) throw errorOf(response, text)
@@ -78,13 +83,13 @@ function errorOf(response: Response, text: string): ApiError {
   try {
     error = JSON.parse(text).error ?? {}
   } catch {
-    // The answer came from a proxy between the page and the gateway, and has no error object: the status has to do.
+    // An answer without an error object comes from a proxy in between, so only its status is shown.
   }
   if (status === 401) onEnded?.()
   return new ApiError(status, error.code ?? `http_${status}`, error.message ?? `HTTP ${status}`, id)
 }
 
-/** A command with a name, its idempotency key, is carried out once however often it is sent. */
+/** `name`: the idempotency key. A command that is sent again with the same name has no further effect. */
 export async function send<T>(method: string, path: string, body?: unknown, name?: string): Promise<T> {
   return await fetchJson<T>(method, path, { body, name })
 }

@@ -2,8 +2,8 @@ import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { type Account, type Overview, type Session, send, watchSession } from './api.ts'
 import { SignedIn, usePermissions, useResource } from './data.ts'
-import { count } from './format.ts'
-import { Habits } from './habits.tsx'
+import { formatCount } from './format.ts'
+import { KeyboardShortcuts } from './keyboard-shortcuts.tsx'
 import mark from './mark.svg'
 import { AccountPage, AccountsPage } from './pages/accounts.tsx'
 import { ActivityPage } from './pages/activity.tsx'
@@ -19,12 +19,12 @@ import { SettingsPage } from './pages/settings.tsx'
 import { SignIn } from './pages/sign-in.tsx'
 import { UsagePage } from './pages/usage.tsx'
 import { WebhooksPage } from './pages/webhooks.tsx'
-import { BASE, Link, type Place, usePlace } from './router.tsx'
+import { BASE, Link, type Route, useRoute } from './router.tsx'
 import { useTheme } from './theme.ts'
 import { Button } from './ui/button.tsx'
 import { Empty, Heading } from './ui/states.tsx'
 
-/** The pages of the rail, the most visited first. A phone has room for the first five; the others are below "More". */
+/** The pages of the navigation, most visited first. A phone shows the first five, and the others below "More". */
 const PAGES = [
   { path: '/', title: 'Overview' },
   { path: '/keys', title: 'Keys' },
@@ -46,8 +46,8 @@ const DEVELOPER_PAGES = [
 ] as const
 
 /**
- * The session as the gateway described it at sign-in, so that a page is painted before any answer. The cookie, which
- * scripts cannot see, is what proves it: an answer of 401 ends the session here too.
+ * The session from the answer to the sign-in, stored so that a page can be painted before any other answer. The cookie,
+ * which scripts cannot read, is the credential: an answer of 401 ends the stored session too.
  */
 const SESSION = 'tollgate-session'
 
@@ -59,47 +59,52 @@ function storedSession(): Session | null {
 export function App() {
   const [session, setSession] = useState(storedSession)
   const [hasEnded, setEnded] = useState(() => session === null && localStorage.getItem(SESSION) !== null)
-  const place = usePlace()
-  const account = place.query.get('account')
+  const route = useRoute()
+  const account = route.query.get('account')
 
-  function enter(session: Session): void {
+  function startSession(session: Session): void {
     localStorage.setItem(SESSION, JSON.stringify(session))
     setSession(session)
   }
-  function leave(hasEnded: boolean): void {
+  function endSession(hasEnded: boolean): void {
     localStorage.removeItem(SESSION)
     setEnded(hasEnded)
     setSession(null)
   }
-  useEffect(() => watchSession(session === null ? null : () => leave(true)), [session])
+  useEffect(() => watchSession(session === null ? null : () => endSession(true)), [session])
 
-  if (session === null) return <SignIn hasEnded={hasEnded} onSession={enter} />
+  if (session === null) return <SignIn hasEnded={hasEnded} onSession={startSession} />
   return (
     <SignedIn.Provider value={session}>
       <Frame
         key={account ?? ''}
-        place={place}
-        onSignOut={() => void send('DELETE', '/gateway/v1/session').finally(() => leave(false))}
+        route={route}
+        onSignOut={() => void send('DELETE', '/gateway/v1/session').finally(() => endSession(false))}
       >
-        <Page place={place} />
+        <Page route={route} />
       </Frame>
     </SignedIn.Provider>
   )
 }
 
-function Page({ place }: { readonly place: Place }): ComponentChildren {
+function Page({ route }: { readonly route: Route }): ComponentChildren {
   const { isDeveloper, isOperator } = usePermissions()
-  const [, section = '', id = ''] = place.path.split('/')
+  const [, section = '', id = ''] = route.path.split('/')
   if (isDeveloper && !DEVELOPER_PAGES.some(({ path }) => path === `/${section}`))
     return (
-      <Nothing
+      <MessagePage
         title="Not for API keys"
         words="This page needs an admin key. You are signed in with an API key, which sees its own spend, limits and calls."
       />
     )
   if (section === 'accounts' && !isOperator)
-    return <Nothing title="Accounts" words="Only operators manage accounts. Your key acts in one account." />
-  const query = place.query
+    return (
+      <MessagePage
+        title="Accounts"
+        words="Only operators manage accounts. Your key belongs to one account."
+      />
+    )
+  const query = route.query
   const pages: Readonly<Record<string, () => ComponentChildren>> = {
     '': () => (isDeveloper ? <DeveloperPage /> : <OverviewPage />),
     keys: () => (id === '' ? <KeysPage query={query} /> : <KeyPage key={id} id={id} />),
@@ -112,27 +117,27 @@ function Page({ place }: { readonly place: Place }): ComponentChildren {
     webhooks: () => <WebhooksPage query={query} />,
     prices: () => <PricesPage query={query} />,
   }
-  return pages[section]?.() ?? <Nothing title="Not found" words="There is no such page." />
+  return pages[section]?.() ?? <MessagePage title="Not found" words="This page does not exist." />
 }
 
-const Nothing = ({ title, words }: { readonly title: string; readonly words: string }) => (
+const MessagePage = ({ title, words }: { readonly title: string; readonly words: string }) => (
   <>
     <Heading title={title} />
-    <Empty title={words} action={<Link to="/">Go to the first page</Link>} />
+    <Empty title={words} action={<Link to="/">Go to the start page</Link>} />
   </>
 )
 
-function Node({ of: { version, store, calls_in_flight: inFlight } }: { readonly of: Overview }) {
+function NodeInfo({ of: { version, store, calls_in_flight: inFlight } }: { readonly of: Overview }) {
   return (
     <small class="quiet">
       {version} · {store === 'sqlite' ? 'SQLite' : 'PostgreSQL'}
       <br />
-      {count(inFlight)} in flight
+      {formatCount(inFlight)} in flight
     </small>
   )
 }
 
-function ActsIn({ id }: { readonly id: string }) {
+function AccountNotice({ id }: { readonly id: string }) {
   const { value } = useResource<Account>(`/gateway/v1/accounts/${id}`)
   return (
     <p class="notice">
@@ -146,25 +151,25 @@ function ActsIn({ id }: { readonly id: string }) {
 }
 
 interface FrameProps {
-  readonly place: Place
+  readonly route: Route
   onSignOut(): void
   readonly children: ComponentChildren
 }
 
-function Frame({ place, onSignOut, children }: FrameProps) {
+function Frame({ route, onSignOut, children }: FrameProps) {
   const [theme, nextTheme] = useTheme()
   const [isOpen, setOpen] = useState(false)
   const { isOperator, isDeveloper } = usePermissions()
   const { value: overview } = useResource<Overview>(isDeveloper ? null : '/gateway/v1/overview', 10_000)
-  const account = place.query.get('account')
-  const section = `/${place.path.split('/')[1] ?? ''}`
+  const account = route.query.get('account')
+  const section = `/${route.path.split('/')[1] ?? ''}`
   const pages = isDeveloper ? DEVELOPER_PAGES : PAGES.filter(({ path }) => isOperator || path !== '/accounts')
   const rest = pages.slice(BAR_MAX)
   const title = pages.find(({ path }) => path === section)?.title ?? 'Tollgate'
   useEffect(() => {
     document.title = `${title} · Tollgate`
   }, [title])
-  useEffect(() => setOpen(false), [place.path])
+  useEffect(() => setOpen(false), [route.path])
   const entry = ({ path, title }: (typeof pages)[number]) => (
     <li key={path}>
       <Link to={path} aria-current={path === section ? 'page' : undefined}>
@@ -194,7 +199,7 @@ function Frame({ place, onSignOut, children }: FrameProps) {
         <div class="rest">
           {rest.length > 0 && <ul>{rest.map(entry)}</ul>}
           <div class="foot">
-            {overview !== null && <Node of={overview} />}
+            {overview !== null && <NodeInfo of={overview} />}
             <button type="button" class="link" onClick={nextTheme} title="System, light or dark">
               Theme: {theme}
             </button>
@@ -205,13 +210,13 @@ function Frame({ place, onSignOut, children }: FrameProps) {
       <main id="content" tabIndex={-1}>
         {overview?.simulator && (
           <p class="notice">
-            The built-in simulator answers calls: no provider is called, and amounts are not real.
+            The built-in simulator answers calls. No provider is called, and amounts are not real.
           </p>
         )}
-        {isOperator && account !== null && <ActsIn id={account} />}
+        {isOperator && account !== null && <AccountNotice id={account} />}
         {children}
       </main>
-      <Habits />
+      <KeyboardShortcuts />
     </div>
   )
 }

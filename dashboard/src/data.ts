@@ -5,8 +5,8 @@ import { type Account, ApiError, fetchJson, type Session } from './api.ts'
 export const SignedIn = createContext<Session | null>(null)
 
 /**
- * Pages offer only what the API would permit: viewers read, admins manage one account, operators all of them, and a
- * developer, who signed in with an API key, reads its own record, usage and calls.
+ * Pages offer only commands that the API permits. Viewers read; admins manage one account, operators all accounts. A
+ * developer, who signed in with an API key, reads the key's record, usage and calls.
  */
 export function usePermissions() {
   const role = useContext(SignedIn)?.role
@@ -14,18 +14,18 @@ export function usePermissions() {
   return { mayManage: role === 'admin' || isOperator, isOperator, isDeveloper: role === 'api_key' }
 }
 
-/** A resource of the API on a page: the last good answer, and the error since. */
+/** A resource of the API on a page: the latest successful answer, and the error of a later request. */
 export interface Resource<T> {
   readonly value: T | null
   readonly error: ApiError | null
-  /** The value belongs to an earlier path, or there is none yet. */
+  /** Whether the value belongs to an earlier path, or is not there yet. */
   readonly isLoading: boolean
   refresh(): void
 }
 
 /**
- * Reads a path, again when it changes, and every `everyMs` while the tab is visible, except after a 404. Each request
- * aborts the one before it, so an old answer never overwrites a newer one. A path of null reads nothing.
+ * Reads a path, if it is not null. Reads again when it changes, and every `everyMs` while the tab is visible, except after
+ * a 404. A new request aborts the previous one, so that an old answer never overwrites a newer one.
  */
 export function useResource<T>(path: string | null, everyMs: number | null = null): Resource<T> {
   const [state, setState] = useState<{ path: string | null; value: T | null; error: ApiError | null }>({
@@ -33,10 +33,10 @@ export function useResource<T>(path: string | null, everyMs: number | null = nul
     value: null,
     error: null,
   })
-  const [turn, setTurn] = useState(0)
-  const refresh = useCallback(() => setTurn((n) => n + 1), [])
+  const [version, setVersion] = useState(0)
+  const refresh = useCallback(() => setVersion((n) => n + 1), [])
 
-  // refresh() changes `turn`, which reads the path again.
+  // refresh() changes `version`, so that the effect reads the path again.
   useEffect(() => {
     if (path === null) return
     const abort = new AbortController()
@@ -53,19 +53,19 @@ export function useResource<T>(path: string | null, everyMs: number | null = nul
         isGone = error.status === 404
         setState((before) => ({ path, value: before.path === path ? before.value : null, error }))
       }
-      if (everyMs !== null && !isGone) timer = setTimeout(whenSeen, everyMs)
+      if (everyMs !== null && !isGone) timer = setTimeout(readWhenVisible, everyMs)
     }
-    function whenSeen(): void {
-      if (document.hidden) document.addEventListener('visibilitychange', whenSeen, { once: true })
+    function readWhenVisible(): void {
+      if (document.hidden) document.addEventListener('visibilitychange', readWhenVisible, { once: true })
       else void read(path as string)
     }
     void read(path)
     return () => {
       abort.abort()
       clearTimeout(timer)
-      document.removeEventListener('visibilitychange', whenSeen)
+      document.removeEventListener('visibilitychange', readWhenVisible)
     }
-  }, [path, everyMs, turn])
+  }, [path, everyMs, version])
 
   return { value: state.value, error: state.error, isLoading: path !== null && state.path !== path, refresh }
 }
@@ -74,7 +74,7 @@ export const OWN_ACCOUNT = '/gateway/v1/accounts/self'
 
 export type OwnAccount = Omit<Account, 'upstreams' | 'metadata'>
 
-/** The account that the pages are about: that of the key, or the one in which an operator acts. */
+/** The account of the pages: the account of the key, or the account in which an operator acts. */
 export const useAccount = (everyMs: number | null = null) => useResource<OwnAccount>(OWN_ACCOUNT, everyMs)
 
 export function useNow(everyMs = 5_000): number {

@@ -1,11 +1,11 @@
-/** How figures, times and sizes are written. Money arrives as decimal numbers with at most nine decimals. */
+/** Formats figures, times and sizes. Money arrives as numbers with at most nine decimals. */
 
-/** An amount in cents, which is how sums are written. Less than a cent has two significant digits. */
+/** An amount rounded to cents. An amount below a cent has two significant digits. */
 export function money(usd: number, decimals = 2): string {
   return figure(usd, decimals).replace(/^−?/, '$&$$')
 }
 
-/** The same below a header that names the unit. */
+/** `money` without the dollar sign, for columns whose header names the unit. */
 export function figure(usd: number, decimals = 2): string {
   const size = Number(Math.abs(usd).toFixed(9))
   const isSmall = size > 0 && size < 10 ** -decimals
@@ -15,18 +15,18 @@ export function figure(usd: number, decimals = 2): string {
   return `${usd < 0 && size > 0 ? '−' : ''}${size.toLocaleString('en-US', digits)}`
 }
 
-/** The amount of one call has six digits after the point. */
+/** Decimals in the cost of one call. */
 export const CALL_DECIMALS = 6
 
-/** An amount with all of its digits, at least to the cent. */
+/** An amount with all its digits, and at least two decimals. */
 export function exactMoney(usd: number): string {
   const [whole = '0', part = ''] = Math.abs(usd).toFixed(9).split('.')
   const digits = part.replace(/0+$/, '').padEnd(2, '0')
   return `${usd < 0 ? '−' : ''}$${Number(whole).toLocaleString('en-US')}.${digits}`
 }
 
-/** A typed amount as a number of dollars: `50`, `$50`, `1,000.50`, `1e3`. Null if it is empty, NaN if it is none. */
-export function amountOf(text: string): number | null {
+/** Parses a typed amount: `50`, `$50`, `1,000.50`, `1e3`. Null: the text is empty. NaN: it is invalid. */
+export function parseAmount(text: string): number | null {
   const digits = text.replace(/[$\s]/g, '')
   if (digits === '') return null
   const isGrouped = /^\d{1,3}(,\d{3})+(\.\d*)?$/.test(digits)
@@ -34,15 +34,15 @@ export function amountOf(text: string): number | null {
   return /^(\d+\.?\d{0,9}|\.\d{1,9})(e\d)?$/i.test(plain) ? Number(plain) : Number.NaN
 }
 
-export function count(n: number): string {
+export function formatCount(n: number): string {
   return n.toLocaleString('en-US')
 }
 
-/** Large counts in short: 12.4k, 3.1M. */
+/** Abbreviates large counts: 12.4k, 3.1M. */
 export function shortCount(n: number, decimals = 1): string {
   const digits = { minimumFractionDigits: decimals, maximumFractionDigits: 1 }
   return n < 10_000
-    ? count(n)
+    ? formatCount(n)
     : n.toLocaleString('en-US', { notation: 'compact', ...digits }).replace('K', 'k')
 }
 
@@ -70,7 +70,7 @@ const SPANS = [
 ] as const
 
 /** "4 min ago", "in 3 days". */
-export function inWords(atMs: number, nowMs: number): string {
+export function relativeTime(atMs: number, nowMs: number): string {
   const seconds = Math.round((nowMs - atMs) / 1_000)
   const size = Math.abs(seconds)
   if (size < 5) return 'now'
@@ -84,32 +84,32 @@ export function exactTime(at: string): string {
   return `${at.slice(0, 10)} ${at.slice(11, 23).replace('Z', '')} UTC`
 }
 
-/** As tables have it: ISO 8601 in UTC, to the second. */
+/** The format of tables: ISO 8601 in UTC, to the second. */
 export function isoTime(at: string): string {
   return `${at.slice(0, 10)} ${at.slice(11, 19)}`
 }
 
-export const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1)
+export const capitalize = (text: string) => text.charAt(0).toUpperCase() + text.slice(1)
 
 export function plural(n: number, word: string, many = `${word}s`): string {
-  return `${count(n)} ${n === 1 ? word : many}`
+  return `${formatCount(n)} ${n === 1 ? word : many}`
 }
 
-/** A share in whole percent, rounded down like the API does; below ten with one decimal. */
+/** A share in whole percent, rounded down as in the API. Below 10 %, it has one decimal. */
 export function percent(part: number, whole: number): string {
   if (whole === 0) return '–'
   const share = (part / whole) * 100
   return `${share < 10 && share > 0 ? (Math.floor(share * 10) / 10).toFixed(1) : Math.floor(share + 1e-9)}%`
 }
 
-/** A discount, with all of its digits. */
+/** A discount in percent, with all its digits. */
 export function fractionInPercent(fraction: number): string {
   return `${(fraction * 100).toLocaleString('en-US', { maximumFractionDigits: 6 })}%`
 }
 
 const DAY_MS = 86_400_000
 
-/** Days are UTC dates as `2026-11-16`, as in the API. */
+/** Days are UTC dates such as `2026-11-16`, as in the API. */
 export function dayOf(atMs: number): string {
   return new Date(atMs).toISOString().slice(0, 10)
 }

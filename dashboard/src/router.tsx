@@ -1,51 +1,51 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 
-/** The place of the reader is only in the URL: reload and the back button keep every filter. */
+/** Only the URL stores the page and its filters, so reload and the back button preserve them. */
 
 export const BASE = '/dashboard'
-const MOVED = 'tollgate:moved'
+const NAVIGATED = 'tollgate:navigated'
 
-export interface Place {
+export interface Route {
   /** The path below the base: `/keys`. */
   readonly path: string
   readonly query: URLSearchParams
 }
 
-export function usePlace(): Place {
+export function useRoute(): Route {
   const [href, setHref] = useState(() => location.pathname + location.search)
   useEffect(() => {
-    const moved = () => setHref(location.pathname + location.search)
-    addEventListener('popstate', moved)
-    addEventListener(MOVED, moved)
+    const update = () => setHref(location.pathname + location.search)
+    addEventListener('popstate', update)
+    addEventListener(NAVIGATED, update)
     return () => {
-      removeEventListener('popstate', moved)
-      removeEventListener(MOVED, moved)
+      removeEventListener('popstate', update)
+      removeEventListener(NAVIGATED, update)
     }
   }, [])
   const [pathname = '', search = ''] = href.split('?')
   return { path: pathname.slice(BASE.length).replace(/\/$/, '') || '/', query: new URLSearchParams(search) }
 }
 
-/** Adds the account that an operator acts in, which the URL of the page names, unless the path names another. */
-export function inAccount(path: string): string {
+/** Adds the account that an operator acts in, from the URL of the page, unless the path names an account. */
+export function withAccount(path: string): string {
   const account = new URLSearchParams(location.search).get('account')
   if (account === null || /[?&]account=/.test(path)) return path
   return `${path}${path.includes('?') ? '&' : '?'}account=${encodeURIComponent(account)}`
 }
 
-/** The account stays in the URL on every page but those of accounts. */
+/** The URL of a page. It names the account that an operator acts in, except on the pages of accounts. */
 function hrefOf(to: string): string {
   const href = BASE + (to === '/' ? '' : to.replace(/^\/\?/, '?'))
-  return to.startsWith('/accounts') ? href : inAccount(href)
+  return to.startsWith('/accounts') ? href : withAccount(href)
 }
 
-/** `to` is below the base, with its query. */
-export function go(to: string, how: 'push' | 'replace' = 'push'): void {
+/** `to`: a path below the base with its query, or only a query. */
+export function navigate(to: string, how: 'push' | 'replace' = 'push'): void {
   const url = to.startsWith('?') ? location.pathname + to : hrefOf(to)
   if (how === 'push') history.pushState(null, '', url)
   else history.replaceState(null, '', url)
-  dispatchEvent(new Event(MOVED))
+  dispatchEvent(new Event(NAVIGATED))
 }
 
 export type Query = Readonly<Record<string, string | number | null | undefined>>
@@ -57,10 +57,10 @@ export function withQuery(path: string, query: Query): string {
   return set.size === 0 ? path : `${path}?${set}`
 }
 
-/** Changes parameters of the present page; null removes a parameter. */
+/** Changes parameters in the URL of the page. Null removes a parameter. */
 export function setQuery(changes: Query, how: 'push' | 'replace' = 'push'): void {
   const present = Object.fromEntries(new URLSearchParams(location.search))
-  go(withQuery('', { ...present, ...changes }) || '?', how)
+  navigate(withQuery('', { ...present, ...changes }) || '?', how)
 }
 
 interface LinkProps {
@@ -71,7 +71,7 @@ interface LinkProps {
   readonly children?: ComponentChildren
 }
 
-/** A real link, so that it opens in a new tab; a plain click stays in this page. Without `to` it is text. */
+/** A link that can be opened in a new tab. A plain click does not reload the page. Without `to`, only text. */
 export function Link({ to, children, ...rest }: LinkProps) {
   if (to === undefined) return <span {...rest}>{children}</span>
   return (
@@ -81,7 +81,7 @@ export function Link({ to, children, ...rest }: LinkProps) {
       onClick={(event) => {
         if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return
         event.preventDefault()
-        go(to)
+        navigate(to)
         scrollTo(0, 0)
       }}
     >

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 
-/** The theme follows the system until the reader chooses light or dark. */
+/** The theme follows the system until the user chooses light or dark. */
 export type Theme = 'system' | 'light' | 'dark'
 
 const NAME = 'tollgate-theme'

@@ -32,7 +32,7 @@ const upstreamField = (surface: string) =>
     .optional()
 
 const accountFields = {
-  name: f.textField('name', 120, { blank: false }).describe('The name of the account, for people.'),
+  name: f.textField('name', 120, { blank: false }).describe('The name of the account.'),
   monthly_budget_usd: f.budgetField(
     'monthly_budget_usd',
     'Maximum spend of all keys of the account per calendar month (UTC). Null: no budget.',
@@ -66,7 +66,7 @@ export type AccountEditFields = z.infer<typeof accountEditFields>
 
 export const accountListQuery = z.strictObject({
   ...f.pageOf('account'),
-  status: f.wordParameter('status', ACCOUNT_STATUSES, 'Only accounts with this status.'),
+  status: f.choiceParameter('status', ACCOUNT_STATUSES, 'Only accounts with this status.'),
   search: f.textField('search', 200).optional().describe('Part of a name (case-insensitive) or of an id.'),
 })
 
@@ -83,7 +83,7 @@ export const accountSchema = z
     status: z.enum(ACCOUNT_STATUSES).describe('Every call of a suspended account is refused.'),
     monthly_budget_usd: f.usdAmount('The budget of each month. Null: none.').nullable(),
     month_spend_usd: f.usdAmount('The cost of the calls admitted in this month (UTC).'),
-    month_held_usd: f.usdAmount('The amount that calls in flight have reserved of the account.'),
+    month_held_usd: f.usdAmount('The part of the budget that calls in flight have reserved.'),
     budget_resets_at: f.instant().describe('When the next month begins.'),
     credit_enforced: f.flag('Whether calls are refused once the credit is used up.'),
     balance_usd: f.usdAmount('Credit minus charges; may be negative.'),
@@ -94,7 +94,7 @@ export const accountSchema = z
   })
   .meta({
     id: 'account',
-    description: 'A customer or a team: keys, credit, webhooks and usage belong to one.',
+    description: 'A customer or a team. Keys, credit, webhooks and usage belong to an account.',
   })
 export type Account = z.infer<typeof accountSchema>
 

@@ -9,7 +9,7 @@ export const balanceSchema = z
   .object({
     object: z.literal('balance'),
     balance_usd: f.usdAmount('Credit minus charges; may be negative.'),
-    held_usd: f.usdAmount('The most that calls in flight may still cost.'),
+    held_usd: f.usdAmount('The maximum cost of the calls in flight.'),
     credited_usd: f.usdAmount(
       'All entries of the credit ledger added up: top-ups, corrections and credit-backs. (In usage, `credited_usd` is only ' +
         'what was credited back for the calls of a bucket.)',
@@ -68,7 +68,7 @@ export const creditListQuery = z.strictObject({
 
 const listed = `request_ids must be a list of 1 to ${withCommas(limits.creditBackCallsMax)} request ids.`
 
-/** A malformed or repeated id refuses the whole list before any call is credited. */
+/** If an id is malformed or repeated, the whole list is refused before any call is credited. */
 const requestIds = z
   .array(
     z

@@ -4,7 +4,7 @@ import * as f from './fields.ts'
 
 export const eventListQuery = z
   .strictObject({
-    type: f.wordParameter('type', EVENT_TYPES, 'Only events of this type.'),
+    type: f.choiceParameter('type', EVENT_TYPES, 'Only events of this type.'),
     actor: z
       .string()
       .min(1, 'actor must be the id of a key.')
@@ -18,7 +18,7 @@ export const eventListQuery = z
     end: f.timeParameter('end', 'Only events before this time. A date includes the whole day.'),
     limit: f.optionalLimit(1_000, 'Maximum rows: 100 by default; without it a CSV is complete.'),
     after: f.afterParameter('event'),
-    format: f.wordParameter('format', ['json', 'csv'], 'The format of the answer.'),
+    format: f.choiceParameter('format', ['json', 'csv'], 'The format of the answer.'),
   })
   .refine(...f.ORDERED)
 export type EventListQuery = z.infer<typeof eventListQuery>

@@ -9,7 +9,7 @@ import {
 } from '../kernel/money.ts'
 import { ACTOR_KINDS, nearestName } from '../kernel/vocabulary.ts'
 
-/** Building blocks of the API's objects. Each one defines the JSON, its type and its validation. */
+/** Building blocks of the API's objects. Each defines the JSON, the type and the validation. */
 
 /** An object as written by the server: money and large sums are raw JSON numbers, never doubles. */
 export type Written<T> = T extends number
@@ -20,7 +20,7 @@ export type Written<T> = T extends number
       ? { readonly [Name in keyof T]: Written<T[Name]> }
       : T
 
-/** Ids are a prefix for the kind of object, and a ULID. */
+/** An id is a prefix for the kind of object, followed by a ULID. */
 const idPattern = (prefix: string) => new RegExp(`^${prefix}_[0-9A-HJKMNP-TV-Z]{26}$`)
 
 export const REQUEST_ID = idPattern('req')
@@ -94,7 +94,7 @@ export const errorSchema = z
   })
   .meta({ id: 'error', description: 'The form of every error.' })
 
-/** `read` returns null for invalid input. zod cannot describe such a field, so `schema` does for OpenAPI. */
+/** `read` returns null for invalid input. `schema` describes the field for OpenAPI, because zod cannot. */
 function readField<T>(expected: string, schema: Record<string, unknown>, read: (value: unknown) => T | null) {
   return z
     .unknown()
@@ -123,17 +123,17 @@ export function didYouMean(name: unknown, known: readonly string[]): string {
   return nearest === null ? '' : ` Did you mean ${nearest}?`
 }
 
-/** One of the given words. `expected` is the message of the refusal, to which the closest word is added. */
-export function word<const Word extends string>(words: readonly Word[], expected: string) {
+/** One of the given words. A refusal has the message `expected`, and suggests the closest word. */
+export function choice<const Word extends string>(words: readonly Word[], expected: string) {
   return z.enum(words, { error: ({ input }) => expected + didYouMean(input, words) })
 }
 
-export function wordParameter<const Word extends string>(
+export function choiceParameter<const Word extends string>(
   name: string,
   words: readonly Word[],
   description: string,
 ) {
-  return word(words, `${name} must be one of ${words.join(', ')}.`)
+  return choice(words, `${name} must be one of ${words.join(', ')}.`)
     .optional()
     .describe(description)
 }
@@ -201,7 +201,7 @@ export const metadata = () => z.record(z.string(), z.string())
 
 const INSTANT = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(?:Z|[+-]00:00)$/
 
-/** A UTC timestamp as milliseconds, cut off, so that a key never works after its expiry. */
+/** A UTC timestamp in milliseconds. Digits beyond are cut off, so that a key never works after its expiry. */
 export function instantField(name: string) {
   return readField(
     `${name} must be a UTC timestamp such as 2030-01-31T00:00:00Z.`,
@@ -321,7 +321,7 @@ export function wholeField(name: string, min: number, max: number, ending = '') 
   return z.int(expected).min(min, expected).max(max, expected)
 }
 
-/** Exactly one of these fields is required. This is not a union, whose error would only say that no object matches. */
+/** Documents that exactly one of these fields is required. A zod union would only report that no object matches. */
 export const oneRequired = (...names: readonly string[]) => ({
   oneOf: names.map((name) => ({ type: 'object' as const, required: [name] })),
 })

@@ -37,7 +37,7 @@ const keyFields = {
         .textField('Each of allowed_models', MODEL_CHARS_MAX)
         .refine(
           (entry) => !/\*./.test(entry) && entry !== '*',
-          'Each of allowed_models must be a model or end in `*`, such as claude-*; leave the field out to allow every model.',
+          'Each of allowed_models must be a model or end in `*`, such as claude-*. To allow every model, leave the field out.',
         ),
       `allowed_models must be null or a list of 1 to ${limits.allowedModelsMax} models.`,
     )
@@ -85,7 +85,7 @@ export const rotateFields = z.strictObject({
 
 export const keyListQuery = z.strictObject({
   ...f.pageOf('key'),
-  status: f.wordParameter('status', KEY_STATUSES, 'Only keys with this status.'),
+  status: f.choiceParameter('status', KEY_STATUSES, 'Only keys with this status.'),
   search: f
     .textField('search', 200)
     .optional()
@@ -113,7 +113,7 @@ const keyMembers = z.object({
   month_spend_usd: f.usdAmount('The cost of the calls admitted in this month (UTC).'),
   month_held_usd: f.usdAmount('The amount that calls in flight of this month have reserved.'),
   month_waiting: f.count('Calls that wait for a budget or for credit, on this node.'),
-  month_lost_usd: f.usdAmount('Maximum list cost of interrupted calls of this month.'),
+  month_lost_usd: f.usdAmount('Maximum list cost of the calls of this month that were interrupted.'),
   day_spend_usd: f.usdAmount('The cost of the calls admitted on this day (UTC).'),
   budget_resets_at: f.instant().describe('When the next month begins.'),
   allowed_models: z

@@ -11,7 +11,7 @@ import type { Written } from './fields.ts'
 import type { Key } from './key.ts'
 import type { Webhook } from './webhook.ts'
 
-/** For answers and `data` of events. The store's threads load this file, so it imports only types of the schemas. */
+/** The objects of answers and events. The database threads load this file, so it imports only types of the schemas. */
 
 export function formatInstant(ms: number): string
 export function formatInstant(ms: number | null): string | null
@@ -68,7 +68,7 @@ export function eventKey(key: KeyRecord, nowMs: number): Omit<Written<Key>, 'mon
   return object
 }
 
-/** The fields that a PATCH changed, or null. Leaves out figures, which also change without a PATCH. */
+/** The fields that a PATCH changed; null if none. Figures are left out, because they also change without a PATCH. */
 export function keyChangesOf(before: KeyRecord, after: KeyRecord, nowMs: number): Changes | null {
   return changesOf(editable(before), editable(after))
 
@@ -78,12 +78,12 @@ export function keyChangesOf(before: KeyRecord, after: KeyRecord, nowMs: number)
   }
 }
 
-const leftOf = (balance: Balance) => usd(balance.creditedNanos - balance.chargedNanos)
+const balanceUsd = (balance: Balance) => usd(balance.creditedNanos - balance.chargedNanos)
 
 export function balanceObject(balance: Balance): Written<BalanceObject> {
   return {
     object: 'balance',
-    balance_usd: leftOf(balance),
+    balance_usd: balanceUsd(balance),
     held_usd: usd(balance.heldNanos),
     credited_usd: usd(balance.creditedNanos),
     charged_usd: usd(balance.chargedNanos),

@@ -3,7 +3,7 @@ import { ADMIN_ROLES } from '../kernel/vocabulary.ts'
 import { balanceSchema } from './credit.ts'
 import * as f from './fields.ts'
 
-/** Maximum number of keys in each list of the overview. The count beside the list includes all keys. */
+/** Maximum number of keys in each list of the overview. The `count` of the list includes the others. */
 export const NAMED_KEYS_MAX = 20
 
 /** Objects that only the dashboard uses: its session, its first page and the price book. */
@@ -61,7 +61,7 @@ export const overviewSchema = z
     month: f.text('Such as `2026-11`, in UTC.'),
     requests: calls('Calls of the month that were settled.'),
     cost_usd: f.usdAmount('The cost of the calls of the month.'),
-    list_cost_usd: f.usdAmount('Their cost at list price.'),
+    list_cost_usd: f.usdAmount('The cost of the calls of the month at list price.'),
     savings_usd: f.usdAmount('List cost minus cost.'),
     credited_usd: f.usdAmount('Credited back for the calls of the month; `cost_usd` still includes it.'),
     balance: balanceSchema,
@@ -85,7 +85,7 @@ export const overviewSchema = z
           .array(z.object({ code: z.string(), calls: calls('In the last 24 hours.') }))
           .describe('Refused calls of the last 24 hours.'),
         webhooks_failed_deliveries: f.count('Deliveries that failed in the last 24 hours.'),
-        webhooks_disabled: f.count('Endpoints that were disabled because they failed.'),
+        webhooks_disabled: f.count('Webhooks that were disabled because every delivery failed.'),
       })
       .describe('What needs attention.'),
   })

@@ -46,7 +46,7 @@ const requestMembers = z.object({
   stop_reason: f.textOrNull(),
   streamed: z.boolean(),
   estimated: f.flag('Whether usage was estimated, because upstream did not report all of it.'),
-  unpriced: f.flag('Whether some of the usage has no price of its own.'),
+  unpriced: f.flag('Whether part of the usage has no listed price.'),
   overrun: f.flag('Whether the call cost more than it reserved.'),
   priced_as_requested: f.flag(
     'Whether the price of the requested model was used, because the served model has none.',
@@ -124,7 +124,7 @@ export const requestWithBillSchema = requestMembers
   .meta({ id: 'request_with_bill', description: 'A call, with its bill if requested.' })
 
 export const requestExpandQuery = z.strictObject({
-  expand: f.wordParameter('expand', ['bill'], 'Adds the `bill`: the cost of the call, line by line.'),
+  expand: f.choiceParameter('expand', ['bill'], 'Adds the `bill`: the cost of the call, line by line.'),
 })
 
 const loggedBodySchema = z
@@ -189,7 +189,7 @@ export const requestListQuery = z
         return nanos === null || nanos > COST_MAX ? null : nanos
       },
     ),
-    state: f.wordParameter(
+    state: f.choiceParameter(
       'state',
       CALL_STATES,
       'Only calls in this state. Refused calls, and calls that wait on this node, are listed only with this filter.',
@@ -199,7 +199,7 @@ export const requestListQuery = z
       'socket',
       'Only the turns of the WebSocket with this handshake, and the handshake.',
     ),
-    flag: f.wordParameter(
+    flag: f.choiceParameter(
       'flag',
       [...CALL_FLAGS, 'refused'],
       'Only calls with this flag. `refused` is the same as the state.',

@@ -32,7 +32,7 @@ export const usageQuery = z.strictObject({
   after: f.optionalText(
     'The `next` of the previous page, with the same `group_by`. It includes `start` and `end`.',
   ),
-  format: f.wordParameter(
+  format: f.choiceParameter(
     'format',
     ['json', 'csv'],
     'Overrides the header `Accept`, which can ask for `text/csv`.',
@@ -55,13 +55,13 @@ const sums = {
   cache_read_tokens: sum('Input tokens that were read from a cache.'),
   cache_write_tokens: sum('Input tokens that were written to a cache.'),
   cost_usd: f.usdAmount('The cost of the calls.'),
-  list_cost_usd: f.usdAmount('Their cost at list price.'),
+  list_cost_usd: f.usdAmount('The cost of the calls at list price.'),
   savings_usd: f.usdAmount('List cost minus cost.'),
   credited_usd: f.usdAmount(
     'Credited back for these calls; `cost_usd` still includes it. Negative if a rerate raised the cost. (In a balance, ' +
       '`credited_usd` is all credit ever added.)',
   ),
-  unpriced_requests: sum('Calls with usage that has no price of its own.'),
+  unpriced_requests: sum('Calls with usage that has no listed price.'),
   estimated_requests: sum('Calls for which upstream reported no usage, or only part of it.'),
 }
 

@@ -13,7 +13,7 @@ const webhookFields = {
       'The URL that events are posted to. It must use https, and a public address unless the configuration allows private ones.',
     ),
   events: z
-    .array(f.word(EVENT_NAMES, eventsExpected), eventsExpected)
+    .array(f.choice(EVENT_NAMES, eventsExpected), eventsExpected)
     .min(1, 'events must not be an empty list; ["*"] is all events.')
     .refine((names) => new Set(names).size === names.length, 'events must not name an event twice.')
     .refine(
@@ -22,7 +22,7 @@ const webhookFields = {
     )
     .meta({ uniqueItems: true, description: 'The events to send; `["*"]` is all, including future ones.' }),
   description: f.textField('description', 500, { empty: true }).optional().describe('For people.'),
-  format: f.wordParameter(
+  format: f.choiceParameter(
     'format',
     WEBHOOK_FORMATS,
     '`standard` (the default) sends the event, `slack` sends `{"text": "…"}` with a sentence about it.',
@@ -47,7 +47,7 @@ export const webhookListQuery = z.strictObject({
 
 export const deliveryListQuery = z.strictObject({
   ...f.pageOf('delivery'),
-  status: f.wordParameter('status', DELIVERY_STATUSES, 'Only deliveries with this status.'),
+  status: f.choiceParameter('status', DELIVERY_STATUSES, 'Only deliveries with this status.'),
 })
 
 const webhookMembers = z.object({

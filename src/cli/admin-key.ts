@@ -11,12 +11,12 @@ import { openDatabase } from './open-database.ts'
 import { renderRecords } from './records.ts'
 import { outputStyle, print, shownText } from './terminal.ts'
 
-/** Manages admin keys on the host. Anyone who can write to the data directory or database counts as the operator. */
+/** These commands need no admin key: whoever can write to the database is an operator anyway. */
 export function register(group: Command): void {
   group
     .command('create')
-    .description('create an admin key and print it, once')
-    .option('--name <name>', 'its name', 'command line')
+    .description('create an admin key and print it once')
+    .option('--name <name>', 'name of the key', 'command line')
     .option('--role <role>', `one of ${ADMIN_ROLES.join(', ')}`, 'operator')
     .option('--account <id>', 'the account of an admin or viewer')
     .addHelpText(
@@ -34,7 +34,7 @@ export function register(group: Command): void {
     .action(listAdminKeys)
   group
     .command('revoke <id>')
-    .description('revoke an admin key, at once and for good; the last operator key cannot be revoked')
+    .description('revoke an admin key immediately and for good; the last operator key cannot be revoked')
     .addHelpText('after', examples('tollgate admin-key revoke adm_01JCN1ZV5M3T9Q8W7E6R5T4Y3X'))
     .action(revokeAdminKey)
 }
@@ -76,7 +76,7 @@ async function createAdminKey({ account, ...options }: CreateOptions): Promise<v
       ...{ createdAtMs: systemClock.nowMs(), bootstrap: false },
     }
     const { id } = await store.createAdminKey(key, COMMAND_LINE)
-    process.stderr.write(`Created ${id} (${shownText(name)}). The key is shown only now:\n`)
+    process.stderr.write(`Created ${id} (${shownText(name)}). The key is shown only once:\n`)
     await print(`${secret.reveal()}\n`)
   })
 }

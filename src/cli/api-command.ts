@@ -10,24 +10,24 @@ import {
   type Options,
   type Query,
 } from './client.ts'
-import { collect, examples, UsageError } from './command.ts'
+import { collect, examples, Failure, UsageError } from './command.ts'
 import { findKey } from './find-key.ts'
 import { type Columns, renderRecord, renderRecords } from './records.ts'
 import { outputStyle, print, printData } from './terminal.ts'
 
 /**
- * A command over HTTP, as data: its name and arguments (empty if the group has no subcommands), a summary, and one
- * request. `<key>` in the path stands for a key by its id, name, prefix or last characters; other arguments in the path
- * are ids. All other arguments and options are fields of the body, or parameters of a GET.
+ * A command that sends one request: its name and arguments (empty if the group has no subcommands), its summary and its
+ * request. `<key>` in the path is a key by its id, name, prefix or last characters; other arguments in the path are ids.
+ * All other arguments and options are fields of the body, or parameters of a GET.
  */
 export type ApiCommand = readonly [
   usage: string,
   summary: string,
   request: `${'GET' | 'POST' | 'PATCH'} /${string}`,
-  more?: More,
+  details?: CommandDetails,
 ]
 
-interface More {
+interface CommandDetails {
   readonly listing?: Listing
   /** The name of the rows of an answer that has pages and is not a list. */
   readonly rows?: string
@@ -35,6 +35,7 @@ interface More {
   readonly defaults?: Readonly<Record<string, unknown>>
   readonly formats?: readonly string[]
   readonly isDefault?: true
+  /** Sends an idempotency key, so that a repeated command has no further effect. */
   readonly once?: true
   readonly help?: string
   readonly examples?: readonly string[]
@@ -59,28 +60,37 @@ export type FieldOption = readonly [
 
 const PAGES: readonly FieldOption[] = [
   ['--limit <n>', 'limit', 'maximum number of rows; with --format, all by default'],
-  ['--after <cursor>', 'after', 'the next page'],
+  ['--after <cursor>', 'after', 'read the page after this cursor'],
 ]
 
 const ONCE = [
   '--idempotency-key <text>',
-  'repeating the command with the same text has no further effect',
+  'a repeated command with the same text has no further effect',
 ] as const
 
 const CONNECTION = [
   ['--url <url>', 'the gateway (TOLLGATE_URL, else TOLLGATE_HOST and TOLLGATE_PORT)'],
   ['--admin-key-file <file>', 'file with an admin key (TOLLGATE_ADMIN_KEY, else <data dir>/admin-key)'],
-  ['--account <id>', 'the account to act in (default); lists and usage take "*" for all'],
   ['--json', "print the API's answer"],
   ['--no-color', 'no colour on a terminal'],
 ] as const
 
-const rowsOf = ([, , , { listing, rows } = {}]: ApiCommand) => listing?.noun ?? rows
+const rowNoun = ([, , , { listing, rows } = {}]: ApiCommand) => listing?.noun ?? rows
 
 const optionsOf = (row: ApiCommand): readonly FieldOption[] => [
   ...(row[3]?.options ?? []),
-  ...(rowsOf(row) === undefined ? [] : PAGES),
+  ...(rowNoun(row) === undefined ? [] : PAGES),
 ]
+
+/** Endpoints of accounts refuse the parameter `account`. Only lists accept `*`, and not the list of one key's calls. */
+function accountOption(row: ApiCommand): readonly (readonly [option: string, help: string])[] {
+  const [, , request] = row
+  if (request.includes('/accounts')) return []
+  const acceptsAll = rowNoun(row) !== undefined && !request.includes('<')
+  return [
+    ['--account <id>', `act in this account instead of default${acceptsAll ? '; "*" for all accounts' : ''}`],
+  ]
+}
 
 /** Adds commands to their group. `object` is the type of object that commands without a `listing` receive. */
 export function registerAll(group: Command, object: string, rows: readonly ApiCommand[]): Command[] {
@@ -91,20 +101,21 @@ export function registerAll(group: Command, object: string, rows: readonly ApiCo
       if (option.endsWith('...')) command.option(flagsOf(option), text, collect)
       else if (option.endsWith('!')) command.requiredOption(flagsOf(option), text)
       else command.option(option, text)
-    for (const [option, text] of once ? [ONCE, ...CONNECTION] : CONNECTION) command.option(option, text)
+    for (const [option, text] of [...(once ? [ONCE] : []), ...accountOption(row), ...CONNECTION])
+      command.option(option, text)
     if (formats !== undefined)
       command.addOption(new Option('--format <format>', 'export all matching rows').choices(formats))
     command.addHelpText('after', help + (lines.length === 0 ? '' : examples(...lines)))
     return command.action(async (...given: unknown[]) => {
       const args = command.registeredArguments.map((arg, at) => [arg.name(), String(given[at])] as const)
-      await run(row, object, new Map(args), command.opts<Options>())
+      await runCommand(row, object, new Map(args), command.opts<Options>())
     })
   })
 }
 
 const flagsOf = (option: string) => option.replace(/(?:\.\.\.|!)$/, '')
 
-export async function run(
+export async function runCommand(
   row: ApiCommand,
   object: string,
   args: ReadonlyMap<string, string>,
@@ -112,39 +123,49 @@ export async function run(
 ): Promise<void> {
   const [, , request, { listing, once, defaults, show } = {}] = row
   const { json, format } = options
-  if (json && format !== undefined) throw new UsageError('--json and --format cannot be used together.')
+  if (json && format !== undefined)
+    throw new UsageError('--json and --format cannot be used together. Use one of them.')
   const [method, template = ''] = request.split(' ') as ['GET' | 'POST' | 'PATCH', string]
   const client = connect(options)
   const fields = { ...defaults, ...fieldsOf(optionsOf(row), options, method) }
   for (const [name, value] of args)
     if (!template.includes(`<${name}>`)) fields[name] = name.endsWith('_usd') ? amountField(value) : value
   if (method === 'PATCH' && Object.keys(fields).length === 0)
-    throw new UsageError('Name a change, such as --monthly-budget 200.')
+    throw new UsageError('There is nothing to change. Add an option, such as --monthly-budget 200.')
   const path = await pathOf(template, args, client)
   const query = fields as Query
-  if (typeof format === 'string') return await printData(client.export(path, { ...query, format }))
-  const ask = method === 'GET' ? { query } : { body: fields, idempotencyKey: once && onceKey(options) }
+  const renameFields = (error: unknown): never => {
+    throw withOptionNames(error, row)
+  }
+  if (typeof format === 'string')
+    return await printData(client.export(path, { ...query, format })).catch(renameFields)
+  const content =
+    method === 'GET' ? { query } : { body: fields, idempotencyKey: once && idempotencyKeyOf(options) }
   const answer = await client
-    .ask(listing === undefined ? object : 'list', method, path, ask)
-    .catch((error: unknown) => {
-      throw error instanceof UsageError ? namingOption(error, row) : error
-    })
+    .request(listing === undefined ? object : 'list', method, path, content)
+    .catch(renameFields)
   if (json) await printData([`${answer.text}\n`])
   else if (listing !== undefined) await printRows(listing, answer.value as ApiList<object>, options)
   else if (show !== undefined) await show(answer, options)
   else await print(renderRecord(answer.value, outputStyle(options)))
   const { has_more: hasMore, next } = answer.value as Partial<ApiList<object>>
   if (hasMore)
-    process.stderr.write(`There are more ${rowsOf(row)}: add --after ${next} or a larger --limit.\n`)
+    process.stderr.write(`There are more ${rowNoun(row)}: add --after ${next} or a larger --limit.\n`)
 }
 
-/** The API's refusal names a field; the command line has its option. */
-function namingOption(error: UsageError, row: ApiCommand): UsageError {
-  const [name = ''] = error.message.split(/[ :]/, 1)
-  const [option] = optionsOf(row).find(([, field]) => field === name) ?? []
-  const flag = option?.split(' ', 1)[0] ?? name
-  return new UsageError(flag + error.message.slice(name.length).replace(', or null.', ', or none.'))
+/** The API's messages name fields and JSON values. The user of a command knows its options. */
+function withOptionNames(error: unknown, row: ApiCommand): unknown {
+  if (!(error instanceof UsageError || error instanceof Failure)) return error
+  const [option] = optionsOf(row).find(([, field]) => field === error.param) ?? []
+  error.message = error.message
+    .replace(error.param ?? '', (field) => (option === undefined ? field : flagOf(option)))
+    .replace(', or null.', ', or none.')
+    .replace('set force to true', 'add --force')
+    .replace('This Idempotency-Key', 'This --idempotency-key')
+  return error
 }
+
+const flagOf = (option: string) => option.split(' ', 1)[0] ?? option
 
 async function pathOf(template: string, args: ReadonlyMap<string, string>, client: Client): Promise<string> {
   const [, name = ''] = /<(\w+)>/.exec(template) ?? []
@@ -165,17 +186,18 @@ async function printRows(
   else await print(renderRecords(columns, data, outputStyle(options), dispensable))
 }
 
-/** The fields whose options were given. In a PATCH, `none` and `never` mean null. The API checks the values. */
+/** The fields whose options were given. In a body, `none` and `never` mean null. The API checks the values. */
 function fieldsOf(fields: readonly FieldOption[], options: Options, method: string): Record<string, unknown> {
-  const names = new Map<string, string>()
+  const flags = new Map<string, string>()
   const set: Record<string, unknown> = {}
   for (const [option, field, , read] of fields) {
-    const name = new Option(flagsOf(option)).attributeName()
-    const given = options[name]
+    const given = options[new Option(flagsOf(option)).attributeName()]
     if (given === undefined) continue
-    if ((names.get(field) ?? name) !== name)
-      throw new UsageError(`${option} cannot be used together with another option for ${field}.`)
-    names.set(field, name)
+    const [flag, earlier] = [flagOf(option), flags.get(field)]
+    // Commander stores `--x` and `--no-x` as one option.
+    if (earlier !== undefined && flag !== earlier.replace('--', '--no-'))
+      throw new UsageError(`${earlier} and ${flag} cannot be used together. Use one of them.`)
+    flags.set(field, flag)
     if (method !== 'GET' && /^(?:none|never)$/.test(String(given))) set[field] = null
     else set[field] = read === undefined ? given : read(given as string & string[])
   }
@@ -187,6 +209,6 @@ export function amountField(text: string): unknown {
   return /^-?(?:0|[1-9]\d*)(?:\.\d+)?$/.test(text) ? rawNumber(text) : text
 }
 
-function onceKey({ idempotencyKey }: Options): string {
+function idempotencyKeyOf({ idempotencyKey }: Options): string {
   return typeof idempotencyKey === 'string' ? idempotencyKey : randomUUID()
 }

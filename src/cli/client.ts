@@ -8,10 +8,10 @@ import { parseWithDigits } from '../kernel/money.ts'
 import { Secret } from '../kernel/secret.ts'
 import { Failure, UsageError } from './command.ts'
 
-/** Query parameters; those that are undefined are not sent. */
+/** Query parameters. Undefined ones are not sent. */
 export type Query = Readonly<Record<string, string | undefined>>
 
-interface Ask {
+interface RequestContent {
   readonly query?: Query
   readonly body?: unknown
   readonly idempotencyKey?: string | undefined
@@ -40,7 +40,7 @@ export interface ApiAnswer<T = ApiObject> {
 
 const TIMEOUT_MS = 60_000
 
-/** A client of the management API. Throws refusals as failures, or as usage errors if a parameter is at fault. */
+/** A client of the management API. Throws a refusal as a `Failure`, or as a `UsageError` if a parameter is invalid. */
 export class Client {
   readonly url: string
   readonly #adminKey: Secret
@@ -53,20 +53,20 @@ export class Client {
   }
 
   /** Throws unless the answer's `object` has this value. */
-  async ask<T extends ApiObject>(
+  async request<T extends ApiObject>(
     object: T['object'],
     method: 'GET' | 'POST' | 'PATCH',
     path: string,
-    ask: Ask = {},
+    content: RequestContent = {},
   ): Promise<ApiAnswer<T>> {
     try {
-      const response = await this.#send(method, path, ask, AbortSignal.timeout(TIMEOUT_MS))
+      const response = await this.#send(method, path, content, AbortSignal.timeout(TIMEOUT_MS))
       const text = await response.text()
       const value = parseExact(text)
-      if (!isObject<T>(value, object)) throw this.#unexpected(response.status)
+      if (!isObject<T>(value, object)) throw this.#unexpectedAnswer(response.status)
       return { value, headers: response.headers, text }
     } catch (error) {
-      throw this.#explain(error, ask.idempotencyKey)
+      throw this.#explainFailure(error, content.idempotencyKey)
     }
   }
 
@@ -75,12 +75,16 @@ export class Client {
       const response = await this.#send('GET', path, { query }, null)
       yield* response.body ?? []
     } catch (error) {
-      throw this.#explain(error)
+      throw this.#explainFailure(error)
     }
   }
 
-  async #send(method: string, path: string, ask: Ask, signal: AbortSignal | null): Promise<Response> {
-    const { query = {}, body, idempotencyKey } = ask
+  async #send(
+    method: string,
+    path: string,
+    { query = {}, body, idempotencyKey }: RequestContent,
+    signal: AbortSignal | null,
+  ): Promise<Response> {
     const given = Object.entries({ ...query, account: this.#account }).filter(
       (pair): pair is [string, string] => pair[1] !== undefined,
     )
@@ -101,13 +105,13 @@ export class Client {
     const to = response.headers.get('location')
     if (to !== null)
       throw new Failure(`${this.url} redirects to ${to}. Set --url to the URL of the gateway itself.`)
-    throw this.#refusal(response.status, parseExact(await response.text()), idempotencyKey)
+    throw this.#errorOf(response.status, parseExact(await response.text()), idempotencyKey)
   }
 
-  #refusal(status: number, answer: unknown, idempotencyKey?: string): Error {
+  #errorOf(status: number, answer: unknown, idempotencyKey?: string): Error {
     const { message, code, param, details } = (answer as { error?: Refusal } | null)?.error ?? {}
-    if (message === undefined) return this.#unexpected(status)
-    if (status === 400 && typeof param === 'string') return new UsageError(message)
+    if (message === undefined) return this.#unexpectedAnswer(status)
+    if (status === 400 && typeof param === 'string') return new UsageError(message, param)
     if (code === 'invalid_api_key' || code === 'admin_key_required')
       return new Failure(
         `${this.url} refused the admin key: ${message} Check --admin-key-file or TOLLGATE_ADMIN_KEY.`,
@@ -117,13 +121,13 @@ export class Client {
     return new Failure(`${message}${again}`, code, details)
   }
 
-  #unexpected(status: number): Failure {
+  #unexpectedAnswer(status: number): Failure {
     return new Failure(
       `${this.url} answered ${status}, but not like a Tollgate gateway of this version. Check --url and TOLLGATE_URL.`,
     )
   }
 
-  #explain(error: unknown, idempotencyKey?: string): unknown {
+  #explainFailure(error: unknown, idempotencyKey?: string): unknown {
     if (!(error instanceof Error) || error instanceof Failure || error instanceof UsageError) return error
     const { cause } = error
     const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
@@ -136,6 +140,11 @@ export class Client {
     if (NOT_CONNECTED.test(code))
       return new Failure(
         `${this.url} cannot be reached: ${reason}. Start the gateway, or name its URL with --url or TOLLGATE_URL.`,
+      )
+    // fetch blocks the ports of other protocols, such as 25 for mail.
+    if (reason === 'bad port')
+      return new Failure(
+        `Node.js does not connect to the port of ${this.url}. Serve on another port (TOLLGATE_PORT) and name it in --url.`,
       )
     const again = idempotencyKey === undefined ? 'Try again.' : repeatAdvice(idempotencyKey)
     return new Failure(`The connection to ${this.url} broke: ${reason}. ${again}`)
@@ -182,17 +191,17 @@ export function connect({ url, adminKeyFile, account }: Options): Client {
   const environment = process.env
   const given = url ?? (environment['TOLLGATE_URL'] || undefined)
   const option = url === undefined ? 'TOLLGATE_URL' : '--url'
-  const base = given === undefined ? ownUrl(environment) : readUrl(given, option)
+  const base = given === undefined ? defaultUrl(environment) : readUrl(given, option)
   const certificate = environment['TOLLGATE_TLS_CERT']
-  if (base.protocol === 'https:' && certificate) trust(certificate)
-  return new Client(base.href.replace(/\/$/, ''), adminKey(adminKeyFile, environment), account)
+  if (base.protocol === 'https:' && certificate) trustCertificate(certificate)
+  return new Client(base.href.replace(/\/$/, ''), readAdminKey(adminKeyFile, environment), account)
 }
 
-function ownUrl(environment: Environment): URL {
+function defaultUrl(environment: Environment): URL {
   const host = environment['TOLLGATE_HOST'] || '127.0.0.1'
-  const near = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
+  const reachable = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
   const scheme = environment['TOLLGATE_TLS_CERT'] ? 'https' : 'http'
-  const address = `${near.includes(':') ? `[${near}]` : near}:${environment['TOLLGATE_PORT'] || '8787'}`
+  const address = `${reachable.includes(':') ? `[${reachable}]` : reachable}:${environment['TOLLGATE_PORT'] || '8787'}`
   return readUrl(`${scheme}://${address}`, 'TOLLGATE_HOST:TOLLGATE_PORT')
 }
 
@@ -206,7 +215,7 @@ function readUrl(text: string, option: string): URL {
 }
 
 /** Trusts the certificate in this file, which may be self-signed. */
-function trust(file: string): void {
+function trustCertificate(file: string): void {
   try {
     setDefaultCACertificates([...getCACertificates(), readFileSync(file, 'utf8')])
   } catch (error) {
@@ -216,7 +225,7 @@ function trust(file: string): void {
 
 const KEY_BYTES_MAX = 4_096
 
-function adminKey(named: string | undefined, environment: Environment): Secret {
+function readAdminKey(named: string | undefined, environment: Environment): Secret {
   const given = environment['TOLLGATE_ADMIN_KEY']
   if (named === undefined && given) return new Secret(given)
   const file = named ?? join(environment['TOLLGATE_DATA_DIR'] || 'data', 'admin-key')
@@ -232,6 +241,6 @@ function adminKey(named: string | undefined, environment: Environment): Secret {
         'key on the host.',
     )
   }
-  if (!/^[\x21-\x7e]+$/.test(text)) throw new Failure(`There is no key in ${file}.`)
+  if (!/^[\x21-\x7e]+$/.test(text)) throw new Failure(`There is no key in ${file}. Write an admin key to it.`)
   return new Secret(text)
 }

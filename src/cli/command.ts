@@ -1,10 +1,19 @@
 import DESCRIPTIONS from '../config-descriptions.json' with { type: 'json' }
 
-export class UsageError extends Error {}
+/** The command line is wrong. `param`: the field that the API refused, if the API found the error. */
+export class UsageError extends Error {
+  readonly param: string | null
+
+  constructor(message: string, param: string | null = null) {
+    super(message)
+    this.param = param
+  }
+}
 
 export class Failure extends Error {
   readonly code: string | null
   readonly details: unknown
+  readonly param = null
 
   constructor(message: string, code: string | null = null, details: unknown = null) {
     super(message)

@@ -5,7 +5,7 @@ import { formatUsd, parseUsd } from '../kernel/money.ts'
 import { type FieldOption, type Listing, registerAll } from './api-command.ts'
 import { type ApiAnswer, type ApiObject, connect, type Exact, type Options } from './client.ts'
 import { Failure, UsageError } from './command.ts'
-import { counted, createProgress, print, printUnread, shownText, shownUsd } from './terminal.ts'
+import { counted, createProgress, print, printIgnoringClosedPipe, shownText, shownUsd } from './terminal.ts'
 
 const PATH = '/gateway/v1/credits'
 
@@ -23,7 +23,7 @@ const LEDGER: Listing = {
   dispensable: ['entry', 'by'],
 }
 
-const REASON: FieldOption = ['--reason <text>!', 'reason', 'the reason in the ledger']
+const REASON: FieldOption = ['--reason <text>!', 'reason', 'reason, as recorded in the ledger']
 
 const LIST = { listing: LEDGER, examples: ['tollgate credits list --limit 20'] }
 
@@ -52,20 +52,21 @@ export function register(group: Command): void {
     registerAll(group, 'balance', [['', '', 'GET /gateway/v1/balance']])
     return
   }
-  const [, , back] = registerAll(group, 'credit', [
+  const [, , creditBackCommand] = registerAll(group, 'credit', [
     ['list', 'list the credit ledger, newest first', `GET ${PATH}`, LIST],
     ['add <amount_usd>', 'add prepaid credit, in USD', `POST ${PATH}`, ADD],
-    ['back <request-id...>', 'credit calls back, each once', `POST ${PATH}`, BACK],
+    ['back <request-id...>', 'credit the cost of calls back, once for each call', `POST ${PATH}`, BACK],
   ])
-  back?.action(creditBack)
+  creditBackCommand?.action(creditBack)
 }
 
 async function printAdded({ value, headers }: ApiAnswer<ApiObject>): Promise<void> {
   const { amount_usd: amount, balance_after_usd: after, id } = value as Exact<Credit>
   const done = amount.startsWith('-') ? 'Removed' : 'Added'
-  const before = headers.get('idempotent-replayed') === 'true' ? ' before, and not again:' : ''
+  const isReplay = headers.get('idempotent-replayed') === 'true'
+  const summary = isReplay ? `Already ${done.toLowerCase()} by an earlier run of this command:` : done
   const sum = shownUsd(amount.replace('-', ''))
-  await print(`${done}${before} ${sum} as ${shownText(id)}. The balance is ${shownUsd(after)}.\n`)
+  await print(`${summary} ${sum} as ${shownText(id)}. The balance is ${shownUsd(after)}.\n`)
 }
 
 type CreditBack = Exact<AddedCredit>
@@ -85,10 +86,10 @@ async function creditBack(args: readonly string[], options: Options): Promise<vo
       progress.show(at)
       const body = { request_ids: ids.slice(at, at + limits.creditBackCallsMax), reason: options['reason'] }
       try {
-        const answer = await client.ask<CreditBack>('credit', 'POST', PATH, { body })
+        const answer = await client.request<CreditBack>('credit', 'POST', PATH, { body })
         entries.push(answer.value)
         outcomes.push(answer.value as Outcomes)
-        if (options.json) await printUnread(`${answer.text}\n`)
+        if (options.json) await printIgnoringClosedPipe(`${answer.text}\n`)
       } catch (error) {
         // Nothing is left to credit, for example after an interrupted command.
         if (!(error instanceof Failure) || error.code !== 'conflict') throw error
@@ -98,11 +99,11 @@ async function creditBack(args: readonly string[], options: Options): Promise<vo
   } finally {
     progress.end()
   }
-  await report(entries, outcomes, options)
+  await printOutcomes(entries, outcomes, options)
 }
 
 /** Prints the outcome of each call. If some calls may need another attempt, it names them and the command fails. */
-async function report(
+async function printOutcomes(
   entries: readonly CreditBack[],
   outcomes: readonly Outcomes[],
   { json }: Options,
@@ -112,8 +113,8 @@ async function report(
     others.filter(({ reason }) => reason === why).map(({ request_id }) => `  ${shownText(request_id)}\n`)
   const [free, inFlight, missing] = ['nothing_to_credit', 'in_flight', 'not_found'].map(idsOf)
   const counts = [
-    ['Credited before', outcomes.flatMap(({ already_credited }) => already_credited)],
-    ['Never charged, so there is nothing to credit back', free],
+    ['Already credited', outcomes.flatMap(({ already_credited }) => already_credited)],
+    ['Free calls, so there is nothing to credit back', free],
     ['Still in flight', inFlight],
     ['Not found', missing],
   ] as const
@@ -129,7 +130,7 @@ async function report(
   ]
   if (!json) await print(lines.join(''))
   for (const [label, ids = []] of [
-    ['Still in flight, repeat the command when they have ended', inFlight],
+    ['Still in flight. Repeat the command when these calls have ended', inFlight],
     ['Not found', missing],
   ] as const) {
     if (ids.length === 0) continue

@@ -21,13 +21,13 @@ import { exportLines, whyNotExported } from '../store/export-rows.ts'
 import { type ImportInto, importLines } from '../store/import-rows.ts'
 import { type AuditReport, audit } from '../store/operations/audit.ts'
 import { examples, Failure } from './command.ts'
-import { databaseLocation, holdDataDir, openDatabaseSnapshot, openOrExplain } from './open-database.ts'
+import { databaseLocation, lockOrFail, openDatabaseSnapshot, openOrExplain } from './open-database.ts'
 import { counted, createProgress, print, shownText } from './terminal.ts'
 
 export function register(command: Command): void {
   switch (command.name()) {
     case 'audit':
-      command.addHelpText('after', examples('tollgate audit && echo "no difference"')).action(auditStore)
+      command.addHelpText('after', examples('tollgate audit && echo "no difference"')).action(auditDatabase)
       break
     case 'backup':
       command
@@ -39,13 +39,13 @@ export function register(command: Command): void {
       command
         .argument('<file>', 'the file to create')
         .addHelpText('after', examples('tollgate export tollgate.ndjson', IMPORT))
-        .action(exportStore)
+        .action(exportDatabase)
       break
     default:
       command
         .argument('<file>', 'a file that tollgate export wrote')
         .addHelpText('after', examples(IMPORT))
-        .action(importStore)
+        .action(importDatabase)
   }
 }
 
@@ -53,7 +53,7 @@ const AUDIT_BACKUP = 'TOLLGATE_DATA_DIR=/backup/2026-11-18 tollgate audit'
 const IMPORT = 'TOLLGATE_DATABASE_URL=postgres://… tollgate import tollgate.ndjson'
 
 /** Reads a snapshot of the database, with or without running gateways, and writes nothing. */
-async function auditStore(): Promise<void> {
+async function auditDatabase(): Promise<void> {
   const config = readConfig(process.env)
   const snapshot = await openDatabaseSnapshot(config)
   const progress = createProgress('Calls audited')
@@ -63,7 +63,7 @@ async function auditStore(): Promise<void> {
     if (report.difference !== null) process.exitCode = 1
     await print(`${describeAudit(report)}Database: ${databaseLocation(config)}\n`)
     if (readPepper(config) === null)
-      process.stderr.write('The pepper is missing, and without it no key works. Restore the file pepper.\n')
+      process.stderr.write('The pepper is missing, and without it no key works. Restore the file "pepper".\n')
   } finally {
     progress.end()
     await snapshot.close()
@@ -78,14 +78,14 @@ function describeAudit({ calls, credits, difference }: AuditReport): string {
     `  where    ${shownText(difference.where)}`,
     `  stored   ${shownText(difference.stored)}`,
     `  derived  ${shownText(difference.derived)}`,
-    `This is the first difference; there may be more in ${all}.\n`,
+    `This is the first difference. There may be others in ${all}.\n`,
   ].join('\n')
 }
 
-/** Copies an installation, while its gateway runs or not. The copy is a data directory for a gateway. */
+/** Copies an installation. Its gateway may be running. The copy can be used as a data directory. */
 async function backUp(dir: string): Promise<void> {
   const config = readConfig(process.env)
-  // If the directory has no database, TOLLGATE_DATA_DIR is wrong. Do not create something that looks like a backup.
+  // Without a database, TOLLGATE_DATA_DIR is wrong, and the copy would only look like a backup.
   await (await openDatabaseSnapshot(config)).close()
   makeEmptyDir(dir)
   const copied: string[] = []
@@ -97,7 +97,7 @@ async function backUp(dir: string): Promise<void> {
     for (const name of readdirSync(dir)) rmSync(join(dir, name))
     throw error
   }
-  await print(`Copied ${copied.join(', ')} to ${dir}.\n${nextStep(config, dir)}`)
+  await print(`Copied ${copied.join(', ')} to ${dir}.\n${adviseNextStep(config, dir)}`)
 }
 
 function makeEmptyDir(dir: string): void {
@@ -107,7 +107,7 @@ function makeEmptyDir(dir: string): void {
   chmodSync(dir, 0o700)
 }
 
-/** Copies the whole database as a snapshot, in one step. Writers need not wait, and do not restart the copy. */
+/** Copies the whole database in one step: a copy in several steps starts again when a writer commits. */
 async function copyDatabase(from: string, to: string, name: string, copied: string[]): Promise<void> {
   if (!existsSync(join(from, name))) return
   const source = new DatabaseSync(join(from, name), { readOnly: true, timeout: 5_000 })
@@ -135,7 +135,7 @@ function copyFiles(config: Config, dir: string, copied: string[]): void {
   copy(config.prices?.file ?? null, `prices-${basename(config.prices?.file ?? '')}`)
 }
 
-function nextStep({ databaseUrl }: Config, dir: string): string {
+function adviseNextStep({ databaseUrl }: Config, dir: string): string {
   if (databaseUrl === null)
     return `Check the copy with: TOLLGATE_DATA_DIR=${dir} tollgate audit\nThe copy does not contain environment variables.\n`
   return (
@@ -146,10 +146,10 @@ function nextStep({ databaseUrl }: Config, dir: string): string {
 }
 
 /** Writes all tables to a file, for `tollgate import`. The gateway must be stopped. */
-async function exportStore(path: string): Promise<void> {
+async function exportDatabase(path: string): Promise<void> {
   const config = readConfig(process.env)
   const snapshot = await openDatabaseSnapshot(config)
-  const lock = holdDataDir(config)
+  const lock = lockOrFail(config)
   const progress = createProgress('Rows exported')
   try {
     const reason = await whyNotExported(snapshot)
@@ -180,7 +180,7 @@ async function exportStore(path: string): Promise<void> {
 }
 
 /** Fills an empty database from an export. If the import fails or is killed, the database stays empty. */
-async function importStore(path: string): Promise<void> {
+async function importDatabase(path: string): Promise<void> {
   const config = readConfig(process.env)
   await access(path).catch((error: Error) => {
     throw new Failure(`${path} cannot be read: ${fileProblem(error)}.`)
@@ -192,7 +192,7 @@ async function importStore(path: string): Promise<void> {
         'TOLLGATE_PEPPER.',
     )
   makePrivateDir(config.dataDir)
-  const lock = holdDataDir(config)
+  const lock = lockOrFail(config)
   const progress = createProgress('Rows imported')
   try {
     const importInto = await openTarget(config)

@@ -11,10 +11,10 @@ export function register(command: Command): void {
     .option('--no-color', 'no colour on a terminal')
     .addHelpText('after', examples('tollgate doctor', 'tollgate doctor --offline --json'))
     .action(async (values: { offline?: true; json?: true; color: boolean }) => {
-      const { examine } = await import('../doctor/run-checks.ts')
+      const { runDoctor } = await import('../doctor/run-checks.ts')
       const style = outputStyle(values)
       const all: Finding[] = []
-      for await (const finding of examine(
+      for await (const finding of runDoctor(
         process.env,
         values.offline ? 'offline' : 'all',
         systemClock.nowMs(),

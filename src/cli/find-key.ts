@@ -8,7 +8,7 @@ export type KeyRecord = Exact<Key> & { readonly key?: string }
 
 const KEY_ID = /^key_[0-9A-HJKMNP-TV-Z]{26}$/
 
-/** If several match, the only usable one is meant; of several usable ones none, so no command acts on the wrong key. */
+/** If several keys match, exactly one of them must be usable, so that no command acts on the wrong key. */
 export async function findKey(client: Client, named: string): Promise<string> {
   if (KEY_ID.test(named)) return named
   const found = await searchKeys(client, named)
@@ -17,11 +17,11 @@ export async function findKey(client: Client, named: string): Promise<string> {
   const matching = usable.length === 1 ? usable : all
   const [only, ...others] = matching
   if (only === undefined)
-    throw new Failure(`There is no key ${quoted(named)}.${listed('Did you mean', found)}`)
+    throw new Failure(`There is no key ${quoted(named)}.${listKeys('Did you mean', found)}`)
   if (others.length > 0)
-    throw new Failure(`Several keys match ${quoted(named)}.${listed('Name one by its id', matching)}`)
+    throw new Failure(`Several keys match ${quoted(named)}.${listKeys('Use the id of the key', matching)}`)
   // An id of another form could change the request path.
-  if (!KEY_ID.test(only.id)) throw new Failure(`${client.url} lists a key with a malformed id.`)
+  if (!KEY_ID.test(only.id)) throw new Failure(`${client.url} lists a key with a malformed id. Check --url.`)
   return only.id
 }
 
@@ -30,27 +30,27 @@ const PREFIX_CHARS = 16
 const LISTED_MAX = 10
 
 async function searchKeys(client: Client, named: string): Promise<readonly KeyRecord[]> {
-  const query = { search: isWhole(named) ? named.slice(0, PREFIX_CHARS) : named, limit: '1000' }
-  const { value } = await client.ask<ApiList<KeyRecord>>('list', 'GET', '/v1/keys', { query })
-  if (value.has_more) throw new Failure(`Too many keys match ${quoted(named)}. Name one by its id.`)
+  const query = { search: isKeyOrMasked(named) ? named.slice(0, PREFIX_CHARS) : named, limit: '1000' }
+  const { value } = await client.request<ApiList<KeyRecord>>('list', 'GET', '/v1/keys', { query })
+  if (value.has_more) throw new Failure(`More than 1,000 keys match ${quoted(named)}. Use the id of the key.`)
   return value.data
 }
 
 function matches({ name, prefix, last4 }: KeyRecord, named: string): boolean {
   if (name === named || last4 === named) return true
-  if (isWhole(named)) return named.startsWith(prefix) && named.endsWith(last4)
+  if (isKeyOrMasked(named)) return named.startsWith(prefix) && named.endsWith(last4)
   return PART_OF_KEY.test(named) && prefix.startsWith(named)
 }
 
-/** Matches a prefix with characters of its own, because an empty variable in a script must not name a key. */
+/** A prefix needs three characters after `_live_`, so that an empty variable in a script does not match a key. */
 const PART_OF_KEY = /_live_.{3,}/
 
-/** Whether the text is a key as lists show it, `prefix…last4`, or a whole key. */
-function isWhole(named: string): boolean {
+/** Whether the text is a whole key, or `prefix…last4` as in lists. */
+function isKeyOrMasked(named: string): boolean {
   return named.length > PREFIX_CHARS && /^[a-z][a-z0-9]*_live_/.test(named)
 }
 
-function listed(heading: string, keys: readonly KeyRecord[]): string {
+function listKeys(heading: string, keys: readonly KeyRecord[]): string {
   if (keys.length === 0) return ' `tollgate keys list` lists them.'
   const lines = keys.slice(0, LISTED_MAX).map(({ id, prefix, last4, status, created_at, name }) => {
     const state = `${status}, created ${shownInstant(created_at)} UTC`
@@ -62,5 +62,5 @@ function listed(heading: string, keys: readonly KeyRecord[]): string {
 
 /** Quotes the text. It may be a whole key by mistake, which must not get into a log. */
 function quoted(named: string): string {
-  return `"${shownText(isWhole(named) ? `${named.slice(0, PREFIX_CHARS)}…` : named, 60)}"`
+  return `"${shownText(isKeyOrMasked(named) ? `${named.slice(0, PREFIX_CHARS)}…` : named, 60)}"`
 }

@@ -33,17 +33,17 @@ const FILTERS: readonly FieldOption[] = [
 ]
 
 const FIELDS: readonly FieldOption[] = [
-  ['--name <name>', 'name', 'its name'],
+  ['--name <name>', 'name', 'name of the key'],
   ...KEY_OPTIONS.map(([option, field, help, kind]): FieldOption => {
     const read = kind === 'number' ? amountField : (text: string) => text
     return [option, field, `${help}, or \`none\``, read]
   }),
-  ['--expires-at <instant>', 'expires_at', 'when it stops working, such as 2030-01-31T00:00:00Z, or `never`'],
-  ['--log-requests', 'log_requests', 'log the bodies of its calls'],
-  ['--no-log-requests', 'log_requests', 'log no bodies'],
-  ['--metadata <name=value>...', 'metadata', 'a pair of its metadata; repeat for more, or `none`', pairsOf],
-  ['--allow-model <model>...', 'allowed_models', 'a model it may call; repeat for more'],
-  ['--all-models', 'allowed_models', 'it may call every model', () => null],
+  ['--expires-at <instant>', 'expires_at', 'expiry, such as 2030-01-31T00:00:00Z, or `never`'],
+  ['--log-requests', 'log_requests', 'log the bodies of calls'],
+  ['--no-log-requests', 'log_requests', 'do not log bodies'],
+  ['--metadata <name=value>...', 'metadata', 'such as team=web; repeat for more, or `none`', pairsOf],
+  ['--allow-model <model>...', 'allowed_models', 'allowed model or pattern; repeat for more'],
+  ['--all-models', 'allowed_models', 'allow every model', () => null],
 ]
 
 function pairsOf(metadata: readonly string[]): Record<string, string> {
@@ -55,7 +55,7 @@ function pairsOf(metadata: readonly string[]): Record<string, string> {
   return Object.fromEntries(pairs)
 }
 
-const EXPIRES_HELP = 'when the old key stops working: seconds, or 90s, 15m, 24h, 7d (never)'
+const EXPIRES_HELP = 'time until the old key expires, such as 90s, 15m, 24h or 7d (default: never)'
 
 const ROTATION: readonly FieldOption[] = [
   ['--old-expires-in <time>', 'old_expires_in_seconds', EXPIRES_HELP, secondsOf],
@@ -73,7 +73,7 @@ function secondsOf(text: string): number {
 }
 
 const help =
-  '\nA <key> is named by its id, its name, its prefix (svc_live_Ab3dE9f) or its last four characters.'
+  '\n<key> is the id, the name, the prefix (svc_live_Ab3dE9f) or the last four characters of a key.'
 
 const CREATE = {
   options: FIELDS,
@@ -116,11 +116,11 @@ const ROTATE = {
 
 export function register(group: Command): void {
   registerAll(group, 'key', [
-    ['create', 'create a key and print it, once', 'POST /v1/keys', CREATE],
+    ['create', 'create a key and print it once', 'POST /v1/keys', CREATE],
     ['list', 'list the keys, newest first', 'GET /v1/keys', LIST],
     ['show <key>', 'show a key, its limits and its spend', 'GET /v1/keys/<key>', { help }],
     ['update <key>', 'change the name or the limits of a key', 'PATCH /v1/keys/<key>', UPDATE],
-    ['revoke <key>', 'revoke a key, at once and for good', 'POST /v1/keys/<key>/revoke', REVOKE],
+    ['revoke <key>', 'revoke a key immediately and for good', 'POST /v1/keys/<key>/revoke', REVOKE],
     ['rotate <key>', 'create a new key on the same budget', 'POST /v1/keys/<key>/rotate', ROTATE],
     KEY_REQUESTS,
   ])
@@ -131,12 +131,12 @@ async function printSecret({ value }: ApiAnswer<ApiObject>, { oldExpiresIn }: Op
   const { key, id, name, rotated_from: old } = value as KeyRecord
   if (key === undefined)
     throw new Failure(
-      `This command ran before and created ${id}; its secret is not shown again. If it is lost, run ` +
+      `An earlier run of this command created ${id}. Its secret is not shown again. If the secret is lost, run ` +
         `\`tollgate keys revoke ${id}\` and repeat the command with another --idempotency-key.`,
     )
   const until = typeof oldExpiresIn === 'string' ? `expires in ${oldExpiresIn}` : 'stays usable'
   const remark = old === null ? '' : ` ${old} ${until}.`
-  process.stderr.write(`Created ${id} (${shownText(name, 120)}).${remark} The key is shown only now:\n`)
+  process.stderr.write(`Created ${id} (${shownText(name, 120)}).${remark} The key is shown only once:\n`)
   await print(`${key}\n`)
 }
 

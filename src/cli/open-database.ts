@@ -1,5 +1,5 @@
 import { type Config, ConfigError } from '../config.ts'
-import { openStore, unopenedDatabase } from '../installation.ts'
+import { databaseNotOpened, openStore } from '../installation.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { InstallationError } from '../kernel/errors.ts'
 import type { Log } from '../kernel/log.ts'
@@ -8,13 +8,15 @@ import { type DataDirLock, lockDataDir, openSnapshot } from '../store/data-dir.t
 import type { Snapshot } from '../store/operations/operation.ts'
 import { Failure } from './command.ts'
 
-/** Explains why a database cannot be opened. `opening` is null if there is none. */
+/** Awaits a database. Throws an error that names the fix if it cannot be opened, or if there is none (null). */
 export async function openOrExplain<T>(config: Config, opening: Promise<T | null>): Promise<T> {
   const { dataDir, databaseUrl } = config
   const found = await opening.catch((error: Error) => {
     if (error instanceof InstallationError) throw error
-    if (databaseUrl !== null) throw unopenedDatabase(databaseUrl, error)
-    throw new Failure(`The database in ${dataDir} cannot be opened: ${error.message}`)
+    if (databaseUrl !== null) throw databaseNotOpened(databaseUrl, error)
+    throw new Failure(
+      `The database in ${dataDir} cannot be opened: ${error.message}. Check TOLLGATE_DATA_DIR.`,
+    )
   })
   if (found !== null) return found
   const variable = databaseUrl === null ? 'TOLLGATE_DATA_DIR' : 'TOLLGATE_DATABASE_URL'
@@ -28,9 +30,9 @@ export function openDatabaseSnapshot(config: Config): Promise<Snapshot> {
 /** A log that writes nothing. Loading pino for it would take 40 ms. */
 const SILENT: Log = { fatal() {}, error() {}, warn() {}, info() {}, debug() {}, trace() {} }
 
-/** Opens the store for a command, with or without running gateways. */
+/** Opens the store for a command. Gateways may be running. */
 export async function openDatabase(config: Config): ReturnType<typeof openStore> {
-  // If the data directory is wrong, the command must not create an empty database and report on it.
+  // With a wrong data directory, openStore would create an empty database.
   await (await openDatabaseSnapshot(config)).close()
   // `onFatal` does nothing: a failed store refuses every operation, which the command reports.
   const surroundings = { log: SILENT, clock: systemClock, diskFault: null, onFatal() {} }
@@ -38,7 +40,7 @@ export async function openDatabase(config: Config): ReturnType<typeof openStore>
 }
 
 /** Locks a SQLite database against gateways while a command needs exclusive access. Null: PostgreSQL. */
-export function holdDataDir({ dataDir, databaseUrl }: Config): DataDirLock | null {
+export function lockOrFail({ dataDir, databaseUrl }: Config): DataDirLock | null {
   if (databaseUrl !== null) return null
   const lock = lockDataDir(dataDir)
   if (lock === null) throw new Failure(`A running gateway uses ${dataDir}. Stop it first.`)

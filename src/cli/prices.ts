@@ -12,7 +12,7 @@ import { outputStyle, PLAIN, print, printData, shownText } from './terminal.ts'
 
 const PATH = '/gateway/v1/prices'
 const SHOW = { examples: ['tollgate prices show', 'tollgate prices show claude-haiku-5-5'] }
-const SHOW_SUMMARY = 'show the prices in effect, or everything about one model'
+const SHOW_SUMMARY = 'show the prices in effect, or all details of one model'
 
 export function register(group: Command): void {
   const [show] = registerAll(group, 'price_book', [['show [model]', SHOW_SUMMARY, `GET ${PATH}`, SHOW]])
@@ -33,7 +33,7 @@ const columnsOf = (rates: string) => ({
 })
 
 async function showPrices(name: string | undefined, options: Options): Promise<void> {
-  const { value, text } = await connect(options).ask<Exact<PriceBookObject>>('price_book', 'GET', PATH)
+  const { value, text } = await connect(options).request<Exact<PriceBookObject>>('price_book', 'GET', PATH)
   const style = outputStyle(options)
   if (name === undefined) {
     if (options.json) return await printData([`${text}\n`])
@@ -47,9 +47,9 @@ async function showPrices(name: string | undefined, options: Options): Promise<v
 }
 
 async function checkOverlay(file: string): Promise<void> {
-  const book = bookWith(file)
+  const book = loadBook(file)
   const last = book.versions.at(-1) ?? book.versions[0]
-  const shipped = bookWith(undefined).versions[0]
+  const shipped = loadBook(undefined).versions[0]
   const added = last.models.filter(({ id }) => !shipped.names.has(id))
   const changed = last.models.filter(({ id, entry }) => {
     const before = shipped.names.get(id)?.entry
@@ -65,7 +65,7 @@ async function checkOverlay(file: string): Promise<void> {
   )
 }
 
-function bookWith(overlayPath: string | undefined): PriceBook {
+function loadBook(overlayPath: string | undefined): PriceBook {
   const loaded = loadPrices(overlayPath === undefined ? undefined : readText(overlayPath))
   if (loaded.kind === 'book') return loaded.book
   const problems = loaded.problems.map((problem) => `  - ${problem}`)

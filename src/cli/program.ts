@@ -11,7 +11,7 @@ const EXPORT = 'write all tables to a file; the gateway must be stopped (local)'
 
 const database = () => import('./database-commands.ts')
 
-/** A module of several commands looks at the name. */
+/** A module that has several commands switches on the name. */
 type Load = () => Promise<{ register(command: Command): void }>
 
 /** The commands in the order of the help. A module is loaded only when its command is called. */
@@ -38,7 +38,7 @@ export const COMMAND_NAMES: readonly string[] = COMMANDS.map(([name]) => name)
 const GROUPS: ReadonlySet<string> = new Set(['keys', 'accounts', 'credits', 'admin-key', 'prices'])
 
 const HELP_TAIL = `
-Commands marked (local) work on the data directory. The others call a running gateway:
+Commands marked (local) open the database themselves. The others call a running gateway:
   --url, else TOLLGATE_URL, else TOLLGATE_HOST and TOLLGATE_PORT
   --admin-key-file, else TOLLGATE_ADMIN_KEY, else <data dir>/admin-key
 
@@ -55,20 +55,23 @@ export async function runCommandLine(args: readonly string[]): Promise<void> {
     const program = await createProgram(args)
     await program.parseAsync(isIncomplete ? [...args, '--help'] : args, { from: 'user' })
   } catch (error) {
-    const { message, exitCode } = explain(error)
+    const { message, exitCode } = explainError(error)
     if (message !== '') process.stderr.write(`tollgate: ${shownLines(message)}\n`)
     if (exitCode > 0) process.exitCode = exitCode
   }
 }
 
-async function createProgram([typed, next]: readonly string[]): Promise<Command> {
-  const program = new Command('tollgate')
+async function createProgram(args: readonly string[]): Promise<Command> {
+  const [typed, next] = args
+  const program: Command = new Command('tollgate')
     .description('A transparent billing gateway for model APIs.')
     .version(`tollgate ${VERSION}`, '-v, --version', 'print the version')
     .helpOption('-h, --help', 'print this help')
     .helpCommand('help [command]', 'print the help of a command')
     .configureOutput({
-      outputError: (text, write) => write(`tollgate: ${shownLines(asSentences(text))}\n`),
+      outputError(text, write) {
+        write(`tollgate: ${shownLines(asSentences(text, completionOf(text, program, args)))}\n`)
+      },
     })
     .exitOverride()
     .addHelpText('after', HELP_TAIL)
@@ -80,15 +83,24 @@ async function createProgram([typed, next]: readonly string[]): Promise<Command>
 }
 
 /** Commander's `error: unknown option '--x'`, with a hint on a second line, as sentences. */
-function asSentences(text: string): string {
+function asSentences(text: string, completion: string): string {
   const [what = '', hint = ''] = text.replace(/^error: /, '').split('\n')
-  const suggestion = hint.replace(/^\((.*)\)$/, ' $1')
+  const suggestion = hint.replace(/^\((.*)\)$/, ' $1') || completion
   return `${what.charAt(0).toUpperCase()}${what.slice(1).replace(/\.$/, '')}.${suggestion} ${USAGE_HINT}`
+}
+
+/** Suggests a longer option that begins like the unknown one. Commander only knows options with similar letters. */
+function completionOf(text: string, program: Command, [typed, next]: readonly string[]): string {
+  const [, unknown] = /unknown option '(--[\w-]+)'/.exec(text) ?? []
+  const group = program.commands.find((command) => command.name() === typed)
+  const command = group?.commands.find((each) => each.name() === next) ?? group?.commands[0] ?? group
+  const found = unknown && command?.options.find(({ long }) => long?.startsWith(unknown))
+  return found ? ` Did you mean ${found.long}?` : ''
 }
 
 const USAGE_HINT = 'Add --help for usage.'
 
-function explain(error: unknown): { readonly message: string; readonly exitCode: number } {
+function explainError(error: unknown): { readonly message: string; readonly exitCode: number } {
   // commander has printed its message or the help.
   if (error instanceof CommanderError) return { message: '', exitCode: error.exitCode === 0 ? 0 : 2 }
   if (error instanceof ReaderGone) return { message: '', exitCode: 0 }

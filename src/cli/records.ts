@@ -19,7 +19,7 @@ export function renderRecords(
   dispensable: readonly string[] = [],
 ): string {
   const filled = Object.entries(columns).flatMap(([title, field]) => {
-    const values = records.map((record) => fieldIn(record, field))
+    const values = records.map((record) => valueIn(record, field))
     if (values.every((value) => value === null)) return []
     const aligned = alignAmounts(values.map((value) => (value === null ? '0' : String(value))))
     const texts = field.endsWith('_usd') ? aligned : values.map((value) => shownValue(field, value))
@@ -36,7 +36,7 @@ export function renderRecords(
 }
 
 /** The first of the fields that has a value, as `model_served|model` or `usage.input_tokens`; null if none has. */
-function fieldIn(record: object, fields: string): unknown {
+function valueIn(record: object, fields: string): unknown {
   const values = fields
     .split('|')
     .map((field) =>
@@ -54,7 +54,7 @@ function cellOf(field: string, text: string): Cell {
   return /^(?:status|state)$/.test(field) ? { text: shown, style: GOOD.test(text) ? 'green' : 'red' } : shown
 }
 
-/** Counts of tokens and calls have commas. Numbers arrive as texts here, so the name of the field decides. */
+/** Formats counts with commas. Numbers arrive as text, so the name of the field shows which of them are counts. */
 function shownValue(field: string, value: unknown): string {
   if (typeof value === 'boolean') return value ? 'yes' : 'no'
   if (Array.isArray(value)) return value.join(', ')

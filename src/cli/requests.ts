@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { type ApiCommand, type FieldOption, type Listing, registerAll, run } from './api-command.ts'
+import { type ApiCommand, type FieldOption, type Listing, registerAll, runCommand } from './api-command.ts'
 import type { Options } from './client.ts'
 
 const STATES = 'waiting, in_flight, deferred, settled, released, interrupted or refused'
@@ -14,7 +14,7 @@ const FILTERS: readonly FieldOption[] = [
   ['--socket <id>', 'socket', 'only the turns of this WebSocket'],
   ['--flag <flag>', 'flag', FLAGS],
   ['--start <time>', 'start', 'calls at this time or later (UTC): 2026-11-01 or 2026-11-01T12:00:00Z'],
-  ['--end <time>', 'end', 'calls before then; of a day, the whole day'],
+  ['--end <time>', 'end', 'calls before this time; a date includes the whole day'],
 ]
 
 const CALLS: Listing = {
@@ -66,7 +66,7 @@ const LIST: ApiCommand = [
 
 const SHOW: ApiCommand = [
   'show <id>',
-  'show everything that is recorded of a call',
+  'show the full record of a call',
   `GET ${PATH}/<id>`,
   { examples: ['tollgate requests show req_01JCN1ZV5M3T9Q8W7E6R5T4Y3X'] },
 ]
@@ -77,7 +77,7 @@ export function register(group: Command): void {
     ?.option('--key <key>', 'only calls of this key: its id, name, prefix or last four characters')
     .action(async (options: Options) => {
       const { key } = options
-      if (typeof key !== 'string') await run(LIST, 'request', new Map(), options)
-      else await run(KEY_REQUESTS, 'request', new Map([['key', key]]), options)
+      if (typeof key !== 'string') await runCommand(LIST, 'request', new Map(), options)
+      else await runCommand(KEY_REQUESTS, 'request', new Map([['key', key]]), options)
     })
 }

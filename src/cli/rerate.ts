@@ -19,7 +19,7 @@ import type { Store } from '../store/store.ts'
 import { examples, UsageError } from './command.ts'
 import { openDatabase } from './open-database.ts'
 import { renderRecords } from './records.ts'
-import { counted, createProgress, PLAIN, print, printUnread } from './terminal.ts'
+import { counted, createProgress, PLAIN, print, printIgnoringClosedPipe } from './terminal.ts'
 
 interface Options {
   readonly from: string
@@ -40,10 +40,10 @@ export function register(command: Command): void {
     )
     .option('--to <time>', 'calls admitted before this time; a date includes the whole day (now)')
     .option('--model <id>', 'only calls that requested this model or were served by it')
-    .option('--unpriced-only', 'only calls that could not be priced, or only in part')
-    .option('--apply', 'credit the difference of each call that costs less now, once')
-    .option('--charge', 'also charge higher costs; without it they are only reported')
-    .option('--yes', 'confirms --apply')
+    .option('--unpriced-only', 'only calls with usage that had no price')
+    .option('--apply', 'credit the difference of each call that costs less now, once for each call')
+    .option('--charge', 'also charge calls that cost more now; without it they are only reported')
+    .option('--yes', 'confirm --apply')
     .addHelpText(
       'after',
       examples(
@@ -69,11 +69,11 @@ async function rerate(options: Options): Promise<void> {
     for await (const calls of selectedCalls('Calls priced', selection, store))
       for (const call of calls) summary.add(call, prices)
     // Apply the differences even if the reader of the output has gone.
-    await (apply ? printUnread : print)(summary.describe(charge))
+    await (apply ? printIgnoringClosedPipe : print)(summary.describe(charge))
     if (summary.credits.calls + (charge ? summary.charges.calls : 0) === 0) return
     await print(
       apply
-        ? await book(selection, charge, prices, store)
+        ? await applyRerates(selection, charge, prices, store)
         : 'This was a dry run. To apply it, add --apply --yes.\n',
     )
   } finally {
@@ -94,7 +94,7 @@ function selectionOf({ from, to, model, unpricedOnly }: Options): Selection {
   const { fromMs } = timeOf('--from', from)
   const until = to === undefined ? { fromMs: systemClock.nowMs() + 1, lengthMs: 0 } : timeOf('--to', to)
   const toMs = until.fromMs + until.lengthMs
-  if (fromMs >= toMs) throw new UsageError('--from is not before --to')
+  if (fromMs >= toMs) throw new UsageError('--from must be before --to.')
   return { fromMs, toMs, model: model ?? null, unpricedOnly: unpricedOnly === true }
 }
 
@@ -112,7 +112,7 @@ type RerateStore = Pick<Store, 'readSettledCalls' | 'applyRerates' | 'storePrice
 /** How long after its id a call may start: its body may be slow, or it may wait for a budget. */
 const START_AFTER_ID_MS = 24 * 60 * 60 * 1_000
 
-/** The selected calls in batches. They are read and priced twice, so that memory stays bounded. */
+/** The selected calls in batches. The command reads and prices them twice instead of keeping them in memory. */
 async function* selectedCalls(
   label: string,
   { fromMs, toMs, model, unpricedOnly }: Selection,
@@ -144,10 +144,10 @@ async function* selectedCalls(
 /** The pause between batches lets a gateway get the locks that it waits for: SQLite's lock has no queue. */
 const PAUSE_MS = 20
 
-/** Calls per transaction. A slow database must finish within the deadline of a statement. */
-const BOOKED_AT_ONCE = 200
+/** A slow database must finish this many calls within the deadline of a statement. */
+const BATCH_CALLS = 200
 
-async function book(
+async function applyRerates(
   selection: Selection,
   charge: boolean,
   prices: CurrentPrices,
@@ -156,7 +156,7 @@ async function book(
   let calls = 0
   let nanos = 0n
   const stored = new Set<string>()
-  for await (const candidates of selectedCalls('Calls booked', selection, store)) {
+  for await (const candidates of selectedCalls('Calls applied', selection, store)) {
     const changed = candidates
       .map((call) => rerateCall(call, prices))
       .filter((rerated) => typeof rerated !== 'string')
@@ -166,8 +166,8 @@ async function book(
       if (!stored.has(id)) await store.storePriceVersion(id, json)
       stored.add(id)
     }
-    for (let at = 0; at < changed.length; at += BOOKED_AT_ONCE) {
-      const booked = await store.applyRerates(changed.slice(at, at + BOOKED_AT_ONCE), systemClock.nowMs())
+    for (let at = 0; at < changed.length; at += BATCH_CALLS) {
+      const booked = await store.applyRerates(changed.slice(at, at + BATCH_CALLS), systemClock.nowMs())
       calls += booked.calls
       nanos += booked.nanos
       await pause(PAUSE_MS)
@@ -178,7 +178,7 @@ async function book(
   return `Applied to ${counted(calls, 'call')}: ${net} in all.\n`
 }
 
-class Change {
+class CostChange {
   calls = 0
   #oldNanos = 0n
   #newNanos = 0n
@@ -210,10 +210,10 @@ const COLUMNS = {
 }
 
 class Summary {
-  readonly credits = new Change()
-  readonly charges = new Change()
-  readonly #total = new Change()
-  readonly #models = new Map<string, Change>()
+  readonly credits = new CostChange()
+  readonly charges = new CostChange()
+  readonly #total = new CostChange()
+  readonly #models = new Map<string, CostChange>()
   readonly #unchanged = new Map<UnchangedBecause, number>()
 
   add(call: RerateCandidate, prices: CurrentPrices): void {
@@ -222,7 +222,7 @@ class Summary {
       this.#unchanged.set(rerated, (this.#unchanged.get(rerated) ?? 0) + 1)
       return
     }
-    const ofModel = this.#models.get(call.model) ?? new Change()
+    const ofModel = this.#models.get(call.model) ?? new CostChange()
     this.#models.set(call.model, ofModel)
     const side = creditOf(rerated) > 0n ? this.credits : this.charges
     for (const change of [ofModel, this.#total, side]) change.add(call.paidNanos, rerated.newCostNanos)
@@ -237,7 +237,7 @@ class Summary {
     if (charges.calls > 0)
       text += charge
         ? `To charge: ${charges.amount}.\n`
-        : `Not charged: ${charges.amount} that cost more. --charge posts it.\n`
+        : `Not charged: ${charges.amount} that cost more now. Add --charge to charge the difference.\n`
     for (const [why, calls] of this.#unchanged) text += `${UNCHANGED[why]}: ${counted(calls, 'call')}.\n`
     return text
   }
@@ -245,11 +245,11 @@ class Summary {
 
 const UNCHANGED: Readonly<Record<UnchangedBecause, string>> = {
   same_price: 'Unchanged',
-  no_usage: 'Unchanged: without usage',
-  no_price: 'Unchanged: still without a price',
-  credited_back: 'Unchanged: credited back before',
-  rerated_before: 'Unchanged: priced with this version before',
-  unreadable: 'Unchanged: not readable (tollgate audit names the first)',
+  no_usage: 'Unchanged: no usage',
+  no_price: 'Unchanged: still no price',
+  credited_back: 'Unchanged: already credited back',
+  rerated_before: 'Unchanged: already priced with this version',
+  unreadable: 'Unchanged: usage or price unreadable (`tollgate audit` names the first call)',
 }
 
 async function currentPrices(config: Config): Promise<CurrentPrices> {

@@ -20,8 +20,8 @@ export interface BannerFacts {
 
 export function banner(facts: BannerFacts): string {
   const { url, config, isSimulated, firstAdminKey, isTerminal, certificate } = facts
-  const near = relative(process.cwd(), config.dataDir) || '.'
-  const dataDir = near.startsWith('..') ? config.dataDir : near
+  const relativeDir = relative(process.cwd(), config.dataDir) || '.'
+  const dataDir = relativeDir.startsWith('..') ? config.dataDir : relativeDir
   const lines = [`Tollgate ${VERSION} serves ${url}`, '', `  Dashboard  ${url}/dashboard`]
   if (isSimulated) {
     lines.push(
@@ -29,12 +29,12 @@ export function banner(facts: BannerFacts): string {
       '             To use real providers, set ANTHROPIC_API_KEY, OPENAI_API_KEY or both, and start again.',
     )
   } else {
-    lines.push(`  Messages   ${describe(config.messages, 'TOLLGATE_MESSAGES_KEY or ANTHROPIC_API_KEY')}`)
-    lines.push(`  Chat       ${describe(config.chat, 'TOLLGATE_CHAT_KEY or OPENAI_API_KEY')}`)
+    lines.push(
+      `  Messages   ${describeUpstream(config.messages, 'TOLLGATE_MESSAGES_KEY or ANTHROPIC_API_KEY')}`,
+    )
+    lines.push(`  Chat       ${describeUpstream(config.chat, 'TOLLGATE_CHAT_KEY or OPENAI_API_KEY')}`)
     if (config.messages === null && config.chat === null) {
-      lines.push(
-        '  Note       An account has an upstream of its own, so the built-in simulator serves no account.',
-      )
+      lines.push('  Note       An account has its own upstream, so the built-in simulator is off.')
     }
     if (config.stateful === 'pass') {
       lines.push(
@@ -50,7 +50,7 @@ export function banner(facts: BannerFacts): string {
   }
   if (certificate !== null) {
     const { file, names, untilMs } = certificate
-    lines.push(`  TLS        ${file}, for ${names.join(', ') || 'no host at all'}, until ${dayOf(untilMs)}`)
+    lines.push(`  TLS        ${file}, for ${names.join(', ') || 'no host name'}, until ${dayOf(untilMs)}`)
   }
   if (config.databaseUrl === null) lines.push(`  Data       ${dataDir} (SQLite)`)
   else {
@@ -61,13 +61,13 @@ export function banner(facts: BannerFacts): string {
   }
   if (firstAdminKey !== null && isTerminal) {
     lines.push(`  Admin key  ${firstAdminKey}`)
-    lines.push(`             Shown only now. It is also in ${dataDir}/admin-key, which only you can read.`)
+    lines.push(`             Shown only once. It is also in ${dataDir}/admin-key, which only you can read.`)
   } else if (firstAdminKey !== null) {
     lines.push(`  Admin key  in ${dataDir}/admin-key, which only this user can read`)
   }
   const adminKey = config.adminKey === null ? `$(cat ${dataDir}/admin-key)` : '$TOLLGATE_ADMIN_KEY'
   const curl = certificate?.isSelfSigned === true ? `curl --cacert ${certificate.file}` : 'curl'
-  const surface = config.messages === null && config.chat !== null ? CHAT_CALL : MESSAGES_CALL
+  const surface = config.messages === null && config.chat !== null ? exampleChatCall : exampleMessagesCall
   lines.push(
     '',
     'First call, from another terminal in this folder:',
@@ -85,17 +85,17 @@ export function banner(facts: BannerFacts): string {
   return `${lines.join('\n')}\n`
 }
 
-function describe(upstream: UpstreamConfig | null, variable: string): string {
+function describeUpstream(upstream: UpstreamConfig | null, variable: string): string {
   if (upstream === null) return `not configured: calls get 503 until ${variable} is set`
   return upstream.url.href + (upstream.key === null ? ' (no key: no credential is sent)' : '')
 }
 
-const MESSAGES_CALL = (curl: string, url: string): string[] => [
+const exampleMessagesCall = (curl: string, url: string): string[] => [
   `  ${curl} -i ${url}/v1/messages -H "x-api-key: $KEY" -H 'anthropic-version: 2023-06-01' \\`,
   `    -d '{"model":"claude-haiku-5-5","max_tokens":64,"messages":[{"role":"user","content":"Hello"}]}'`,
 ]
 
-const CHAT_CALL = (curl: string, url: string): string[] => [
+const exampleChatCall = (curl: string, url: string): string[] => [
   `  ${curl} -i ${url}/v1/chat/completions -H "authorization: Bearer $KEY" -H 'content-type: application/json' \\`,
   `    -d '{"model":"gpt-6-luna","messages":[{"role":"user","content":"Hello"}]}'`,
 ]

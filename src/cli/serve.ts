@@ -24,7 +24,7 @@ const STARTED_AFTER_MS = 2_000
 /** Serves until it is stopped. With no upstream configured, the built-in simulator answers. */
 export function register(command: Command): void {
   command
-    .option('--maintenance', 'listen on 127.0.0.1, serve own paths only, neither poll nor deliver')
+    .option('--maintenance', 'serve only management requests, on 127.0.0.1')
     .addHelpText('after', SIGNALS_HELP)
     .action(serve)
 }
@@ -53,7 +53,7 @@ async function serve({ maintenance = false }: { readonly maintenance?: boolean }
 
   try {
     const terminal = terminalStyle(process.stdout, process.env, false)
-    const observeCall = isLogged(config.logLevel, 'info') ? logCalls(terminal, logStream) : null
+    const observeCall = isLogged(config.logLevel, 'info') ? createCallObserver(terminal, logStream) : null
     const running = await startTollgate(served, {
       log,
       maintenance,
@@ -61,12 +61,12 @@ async function serve({ maintenance = false }: { readonly maintenance?: boolean }
       ...(observeCall === null ? {} : { observeCall }),
       onFatal(error) {
         // Without its database, the gateway cannot admit calls. Exit, so that a supervisor restarts it.
-        log.fatal({ cause: error.message }, 'the store failed')
+        log.fatal({ cause: error.message }, 'the database failed')
         process.stderr.write(`tollgate: ${error.message}\n`, () => process.exit(1))
       },
     })
     // Listen for signals before printing the banner: its reader may send one at once.
-    const stop = Promise.race([stopSignal(), npmGone()])
+    const stop = Promise.race([stopSignal(), npmExited()])
     reloadOnHangup(running, config)
     const { certificate, firstAdminKey } = running
     const scheme = certificate === null ? 'http' : 'https'
@@ -74,21 +74,21 @@ async function serve({ maintenance = false }: { readonly maintenance?: boolean }
     const { isTerminal } = terminal
     process.stdout.write(
       maintenance
-        ? `Tollgate ${VERSION} in maintenance on ${url}: own paths only, no polls, no webhooks.\n`
+        ? `Tollgate ${VERSION} in maintenance on ${url}: management requests only, no model calls, polls or webhooks.\n`
         : banner({ url, config, firstAdminKey, isTerminal, certificate, isSimulated: running.isSimulated }),
     )
-    setTimeout(endStart, STARTED_AFTER_MS).unref()
-    if (!maintenance) void checkLater(config, log)
+    setTimeout(finishStartup, STARTED_AFTER_MS).unref()
+    if (!maintenance) void runLateChecks(config, log)
     await stop
-    process.stdout.write('Stopping: no new requests, running streams may finish. Again to stop at once.\n')
+    process.stdout.write('Stopping. Running streams may finish. Send the signal again to stop at once.\n')
     stopSignal(performance.now() + (isUnderNpm() ? SAME_SIGNAL_MS : 0)).then(() => process.exit(1))
     const { cutStreams } = await running.stop()
     await simulator?.close()
-    process.stdout.write(cutStreams === 0 ? 'Stopped.\n' : `Stopped; ${cutStreams} streams were cut.\n`)
+    process.stdout.write(cutStreams === 0 ? 'Stopped.\n' : `Stopped. Streams cut: ${cutStreams}.\n`)
     process.exit(0)
   } catch (error) {
     await simulator?.close()
-    process.stderr.write(`tollgate: ${explain(error, config)}\n`)
+    process.stderr.write(`tollgate: ${explainStartFailure(error, config)}\n`)
     // process.exit, not exitCode: open handles would keep the process alive.
     process.exit(error instanceof ConfigError ? 2 : 1)
   }
@@ -99,7 +99,7 @@ async function passesChecks(config: Config, log: Log): Promise<boolean> {
   const problems: Finding[] = []
   for await (const finding of runChecks(config, 'before_listening', systemClock.nowMs())) {
     if (finding.state === 'problem') problems.push(finding)
-    else if (finding.state === 'warning') warn(finding, log)
+    else if (finding.state === 'warning') logWarning(finding, log)
   }
   for (const { found, todo } of problems) process.stderr.write(`tollgate: ${found}\n  ${todo}\n`)
   if (problems.length > 0)
@@ -108,20 +108,20 @@ async function passesChecks(config: Config, log: Log): Promise<boolean> {
 }
 
 /** Runs checks that may take seconds, while the gateway already serves. */
-async function checkLater(config: Config, log: Log): Promise<void> {
+async function runLateChecks(config: Config, log: Log): Promise<void> {
   try {
     for await (const finding of runChecks(config, 'after_listening', systemClock.nowMs()))
-      if (finding.state === 'warning' || finding.state === 'problem') warn(finding, log)
+      if (finding.state === 'warning' || finding.state === 'problem') logWarning(finding, log)
   } catch (error) {
-    log.warn({ cause: (error as Error).message }, 'the checks after the start failed')
+    log.warn({ cause: (error as Error).message }, 'the startup checks failed')
   }
 }
 
-function warn({ name, found, todo }: Finding, log: Log): void {
+function logWarning({ name, found, todo }: Finding, log: Log): void {
   log.warn({ check: name, todo }, found)
 }
 
-function logCalls(terminal: TerminalStyle, logStream: LogStream): ObserveCall {
+function createCallObserver(terminal: TerminalStyle, logStream: LogStream): ObserveCall {
   if (terminal.isTerminal) {
     // Not process.stdout: a paused terminal (Ctrl+S) would block the thread, and every call with it.
     const lines = droppingStream(1)
@@ -133,8 +133,8 @@ function logCalls(terminal: TerminalStyle, logStream: LogStream): ObserveCall {
   return calls.observe
 }
 
-function endStart(): void {
-  // Not at exit: by then V8 may have discarded code that only a start needs, or the process be killed.
+function finishStartup(): void {
+  // Do not wait for the exit: V8 may then have discarded code of the start, or the process may be killed.
   flushCompileCache()
   tuneHeap()
 }
@@ -176,21 +176,21 @@ async function reloadPrices(running: RunningTollgate, file: string): Promise<rea
 }
 
 function reportReload(file: string, what: 'certificate' | 'prices', problems: readonly string[]): void {
-  const [isNew, isOld] = what === 'prices' ? ['are in use', 'stay'] : ['is in use', 'stays']
-  if (problems.length === 0) process.stdout.write(`Read ${file} again: the new ${what} ${isNew}.\n`)
+  const [isOrAre, stays] = what === 'prices' ? ['are', 'stay'] : ['is', 'stays']
+  if (problems.length === 0) process.stdout.write(`Read ${file} again: the new ${what} ${isOrAre} in use.\n`)
   else
     process.stderr.write(
-      `tollgate: ${file} was refused, the old ${what} ${isOld}:\n  ${problems.join('\n  ')}\n`,
+      `tollgate: ${file} was refused, and the old ${what} ${stays} in use:\n  ${problems.join('\n  ')}\n`,
     )
 }
 
 /** Signals before `notBeforeMs` are duplicates. */
 function stopSignal(notBeforeMs = 0): Promise<void> {
   return new Promise((resolve) => {
-    const hear = () => {
+    const onSignal = () => {
       if (performance.now() >= notBeforeMs) resolve()
     }
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, hear)
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, onSignal)
   })
 }
 
@@ -205,8 +205,8 @@ function isUnderNpm(): boolean {
 
 const PARENT_CHECK_MS = 500
 
-/** Resolves when npm, which started this process, was killed. No signal arrives then. */
-function npmGone(): Promise<void> {
+/** Resolves when npm, which started this process, was killed. A killed npm forwards no signal. */
+function npmExited(): Promise<void> {
   return new Promise((resolve) => {
     if (!isUnderNpm()) return
     const parent = process.ppid
@@ -222,13 +222,13 @@ function shownHost(host: string): string {
   return host.includes(':') ? `[${host}]` : host
 }
 
-function explain(error: unknown, config: Config): string {
+function explainStartFailure(error: unknown, config: Config): string {
   const isExplained = error instanceof InstallationError || error instanceof ConfigError
   if (isExplained) return error.message
   if (!(error instanceof Error)) return String(error)
   const code = 'code' in error ? error.code : undefined
   if (code === 'EADDRINUSE') {
-    return `Port ${config.port} on ${config.host} is taken. Stop what uses it, or set TOLLGATE_PORT.`
+    return `Port ${config.port} on ${config.host} is already in use. Stop the process that uses it, or set TOLLGATE_PORT.`
   }
   if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') {
     return `${config.host} is not an address of this machine. Set TOLLGATE_HOST.`

@@ -11,7 +11,7 @@ export interface TerminalStyle {
   paint(style: Style, text: string): string
 }
 
-/** Colour only on a terminal, and not with NO_COLOR (https://no-color.org). */
+/** Colours are used only on a terminal, and not if NO_COLOR is set (https://no-color.org). */
 export function terminalStyle(
   stream: { readonly isTTY?: boolean; readonly columns?: number },
   environment: Environment,
@@ -135,7 +135,7 @@ export function print(chunk: string | Uint8Array): Promise<void> {
   return new Promise((resolve, reject) => {
     const fail = (error: Error) => {
       const isGone = 'code' in error && error.code === 'EPIPE'
-      reject(isGone ? new ReaderGone() : new OutputFailed(`the output cannot be written: ${error.message}`))
+      reject(isGone ? new ReaderGone() : new OutputFailed(`The output cannot be written: ${error.message}.`))
     }
     try {
       process.stdout.write(chunk, (error) => {
@@ -158,8 +158,8 @@ export async function printData(chunks: AsyncIterable<Uint8Array> | readonly str
   }
 }
 
-/** Prints, but ignores that the reader has gone: a command that changes balances must finish its work. */
-export async function printUnread(chunk: string): Promise<void> {
+/** For commands that change balances: they must finish their work even if the reader of the output has gone. */
+export async function printIgnoringClosedPipe(chunk: string): Promise<void> {
   await print(chunk).catch((error: unknown) => {
     if (!(error instanceof ReaderGone)) throw error
   })
@@ -167,7 +167,7 @@ export async function printUnread(chunk: string): Promise<void> {
 
 export interface Progress {
   show(done: number): void
-  /** Removes the line, so that the next output stands on a clean one. */
+  /** Removes the progress line, so that the next output starts on an empty line. */
   end(): void
 }
 

@@ -5,9 +5,9 @@ import nodeModule from 'node:module'
 import { homedir } from 'node:os'
 import { isAbsolute, join } from 'node:path'
 
-// This file must load on any Node.js, so that the check can run. It imports no package, no other file of ours, and no
-// name that old versions lack. The compile cache halves the startup time. The store's threads get it from the
-// environment.
+// This file must load on any Node.js version, so that check-node.ts can run: all other imports are names of built-in
+// modules that old versions have. The compile cache halves the startup time. The database threads read the path of the
+// cache from the environment.
 const directory = cacheDirectory()
 if (directory !== undefined) Object.assign(process.env, { NODE_COMPILE_CACHE: directory })
 const { runCommandLine } = await import('./program.ts')

@@ -6,7 +6,7 @@ import type { ApiAnswer, ApiObject, Exact, Options } from './client.ts'
 import { renderRecords } from './records.ts'
 import { outputStyle, print, shownText, type TerminalStyle } from './terminal.ts'
 
-const GROUPS_HELP = 'day (the default), model, key, account, several with commas, or none'
+const GROUPS_HELP = 'day (default), model, key or account; several with commas; or none'
 
 const PARAMETERS: readonly FieldOption[] = [
   ['--start <date>', 'start', 'first day, such as 2026-11-01 (the first of this month)'],
@@ -19,7 +19,7 @@ const USAGE = {
   options: PARAMETERS,
   defaults: { group_by: 'day' },
   formats: ['csv'],
-  help: '\nDays are in UTC; a call belongs to the day on which it began.',
+  help: '\nDays are in UTC. A call counts on the day on which it was admitted.',
   examples: [
     'tollgate usage --group-by model --start 2026-11-01 --end 2026-11-30',
     'tollgate usage --group-by key,day --format csv > usage.csv',
@@ -64,7 +64,7 @@ function renderUsage({ data, total, start, end }: Exact<Usage>, style: TerminalS
     'bold',
     `Usage from ${shownText(start)} to ${shownText(end)} (UTC), amounts in USD`,
   )
-  if (total.requests === '0') return `${title}\n\nNothing was used.\n`
+  if (total.requests === '0') return `${title}\n\nNo call was made.\n`
   const figures = Object.entries(FIGURES).filter(
     ([, field]) => field === 'requests' || field === 'cost_usd' || total[field] !== '0',
   )
@@ -80,7 +80,7 @@ function remarks(total: Exact<Usage>['total']): string[] {
   const saved = parseUsd(total.savings_usd) ?? 0n
   const percent = list > 0n ? ` (${Number((saved * 1_000n) / list) / 10} %)` : ''
   const all = [
-    ['1', `Saved ${total.savings_usd} of ${total.list_cost_usd} USD at list prices${percent}.`],
+    ['1', `Saved ${total.savings_usd} USD${percent} of the list cost of ${total.list_cost_usd} USD.`],
     [total.credited_usd, `Credited back later: ${total.credited_usd} USD. The cost still includes it.`],
     [
       total.unpriced_requests,

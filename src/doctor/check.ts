@@ -1,7 +1,7 @@
 import type { Config } from '../config.ts'
 import type { Snapshot } from '../store/operations/operation.ts'
 
-/** What a check found and, for a warning or a problem, what to do. */
+/** The finding of a check and, for a warning or a problem, the fix. */
 export interface Result {
   readonly state: 'ok' | 'warning' | 'problem' | 'skipped'
   readonly found: string

@@ -11,7 +11,7 @@ import { sql } from '../store/operations/sql.ts'
 import { text } from '../store/rows.ts'
 import { type Check, ok, problem, type Result, skipped, warning } from './check.ts'
 
-/** The configuration has already been read. Checks the price files that it names, and warns about risky settings. */
+/** The configuration was read before. This checks its price files, and warns about risky settings. */
 export const checkConfiguration: Check = async ({ config }) => {
   try {
     await readPricing(config)
@@ -33,7 +33,7 @@ export const checkConfiguration: Check = async ({ config }) => {
 export function configurationProblems(error: unknown): Result[] {
   if (!(error instanceof ConfigError)) throw error
   return error.problems.map((found) =>
-    problem(found, 'Correct this. The gateway does not start until you do.'),
+    problem(found, 'Correct this setting. Until then, the gateway does not start.'),
   )
 }
 

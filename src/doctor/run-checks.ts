@@ -35,7 +35,7 @@ const LISTS = {
   after_listening: [UPSTREAM_KEYS, PRICES],
 } as const satisfies Readonly<Record<string, readonly Named[]>>
 
-/** Runs checks in order. They change nothing. */
+/** Runs checks in order. They only read. */
 export async function* runChecks(
   config: Config,
   list: keyof typeof LISTS,
@@ -55,8 +55,8 @@ export async function* runChecks(
   }
 }
 
-/** All checks of `tollgate doctor`. Without a readable configuration there is nothing else to check. */
-export async function* examine(
+/** All checks of `tollgate doctor`. If the configuration cannot be read, no other check can run. */
+export async function* runDoctor(
   environment: Environment,
   list: 'all' | 'offline',
   nowMs: number,

@@ -29,7 +29,7 @@ export const checkAccountKeys: Check = async ({ config, snapshot }) => {
   const accounts = opened === null ? [] : await opened.query(OWN_UPSTREAMS)
   if (accounts.length === 0) return []
   const pepper = readPepper(config)
-  if (pepper === null) return skipped('keys of accounts: there is no pepper')
+  if (pepper === null) return skipped('the upstream keys of accounts cannot be decrypted without the pepper')
   const sealer = createSecretSealer(pepper, 'upstream keys')
   const all: Result[] = []
   for (const row of accounts)
@@ -48,8 +48,8 @@ export const checkAccountKeys: Check = async ({ config, snapshot }) => {
         const settings = { subject, url: `${field}.url`, key: `${field}.key` }
         all.push(await checkUpstream(surface, { url: new URL(url), key }, settings))
       } catch {
-        const found = `${subject}its key for ${surface} cannot be decrypted`
-        all.push(problem(found, `Restore the pepper, or send ${field} again.`))
+        const found = `${subject}the key for ${surface} cannot be decrypted`
+        all.push(problem(found, `Restore the pepper, or set ${field} again.`))
       }
     }
   return all
@@ -59,7 +59,7 @@ const OWN_UPSTREAMS = sql`
   SELECT id, name, messages_url, messages_key, chat_url, chat_key FROM account
   WHERE messages_url IS NOT NULL OR chat_url IS NOT NULL ORDER BY id`
 
-/** `subject`: the account that the upstream belongs to. `url`, `key`: the names of the settings to fix. */
+/** `subject`: the account that owns the upstream. `url`, `key`: the names of the settings to correct. */
 async function checkUpstream(
   surface: Surface,
   upstream: UpstreamConfig,

@@ -3,7 +3,7 @@ import type { Upstream } from '../http/upstream-connection.ts'
 import { type Denial, type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Nanos } from '../kernel/money.ts'
-import { redactForeign, withoutKey } from '../kernel/secret.ts'
+import { alsoRedacting, redactForeign } from '../kernel/secret.ts'
 import type { OwnUpstream, Surface } from '../kernel/vocabulary.ts'
 import { refuseKey } from '../keys/credential.ts'
 import type { BoundedFile } from '../ledger/account.ts'
@@ -49,7 +49,7 @@ export function upstreamOfAdmission(
   const upstream = upstreamFor(accountId, own, call.surface, gateway) ?? call.upstream
   if (own === null) return { upstream, exchange: call.exchange }
   const { names } = call.exchange
-  const redact = withoutKey(names.redact, upstream.key)
+  const redact = alsoRedacting(names.redact, upstream.key)
   return { upstream, exchange: { ...call.exchange, names: { ...names, redact } } }
 }
 
@@ -124,6 +124,7 @@ async function toResult(call: PlannedCall, answer: AdmissionAnswer, gateway: Gat
         model: unpriced ?? plan.modelAsked,
         closestModel: unpriced === null ? null : gateway.pricer.closestModel(unpriced, gateway.clock.nowMs()),
         allowedModels: isForModels ? await allowedModelsOf(call, gateway) : [],
+        refusesAllKeys: plan.unratable?.refuse === 'always',
       }
       return refused(explainRefusal(refusal, request, exchange.names), answer.balanceNanos)
     }

@@ -69,7 +69,7 @@ export class BodyTaps {
       await tap.ended(head, whole)
     } catch (error) {
       const about = { request: this.#requestId, cause: (error as Error).message }
-      this.#gateway.log.error(about, 'the facts read from a body could not be stored')
+      this.#gateway.log.error(about, 'the logged bodies or batch lines of a call could not be stored')
     }
   }
 }
@@ -81,7 +81,7 @@ function tapsOf(call: AdmittedCall, gateway: Gateway): readonly BodyTap[] {
   if (gateway.background.reserve(BODIES_BEING_LOGGED_MAX)) taps.push(logBodies(call, gateway))
   else {
     const about = { request: exchange.requestId }
-    gateway.log.warn(about, 'too many bodies are being logged; those of this call are not')
+    gateway.log.warn(about, 'too many bodies are being logged, so the bodies of this call are not logged')
   }
   return taps
 }

@@ -140,7 +140,7 @@ export function createDeferrals(dependencies: DeferralDependencies) {
   }
 
   const warnStoreUnavailable = atMostEvery(WARN_INTERVAL_MS, clock, (error: unknown) =>
-    log.warn({ cause: (error as Error).message }, 'deferred calls wait: the store does not answer'),
+    log.warn({ cause: (error as Error).message }, 'deferred calls wait for the database'),
   )
 
   const loop = createWorkLoop({
@@ -255,7 +255,7 @@ export function createDeferrals(dependencies: DeferralDependencies) {
     /** Settles the call if the object that a client fetched is final. Never rejects. */
     shown: (call: AdmittedCall, metered: Metered) =>
       settleShown(call, metered).catch((error: Error) =>
-        log.error({ cause: error.message }, 'an object that a client was shown could not be settled'),
+        log.error({ cause: error.message }, 'a deferred object that a client read could not be settled'),
       ),
     /** Refuses a DELETE of an unsettled object, without asking upstream. */
     async refuseDelete(surface: Surface, path: string, digest: Uint8Array): Promise<Refusal | null> {
@@ -278,7 +278,7 @@ export function createDeferrals(dependencies: DeferralDependencies) {
         const object = await store.findDeferred({ surface, scope: scopeOf(call), objectId })
         if (object !== null) await (polls ? bills.settleAtHold(object) : bills.giveUp(object))
       } catch (error) {
-        log.error({ cause: (error as Error).message }, 'a deleted object could not be closed')
+        log.error({ cause: (error as Error).message }, 'a deleted deferred object could not be closed')
       }
     },
     start: loop.start,

@@ -64,7 +64,7 @@ export function createDeferredBills(dependencies: DeferredBillDependencies) {
     const onSettled = ({ applied }: Settled) => {
       queues.signalAll()
       const times = { overheadMs: call.overheadMs ?? 0, upstreamMs: call.upstreamMs ?? 0 }
-      if (applied) counts.settled(call.surface, call.modelAsked, closing, isParent ? times : null)
+      if (applied) counts.countSettlement(call.surface, call.modelAsked, closing, isParent ? times : null)
     }
     try {
       return (await settler.settle(closing, onSettled)) !== null

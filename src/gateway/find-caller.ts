@@ -25,8 +25,8 @@ export async function findCaller(
     const refusal = refuseKey(caller.kind === 'refused' ? caller.reason : 'admin_key')
     return { caller: null, refusal, balanceNanos: null }
   }
-  const { means, isSuspended } = caller
-  const spent = isPaid ? refuseSpent(means) : null
+  const { funds, isSuspended } = caller
+  const spent = isPaid ? refuseSpent(funds) : null
   const refusal = isSuspended ? refuseSuspended() : spent && explainSpent(spent, names)
-  return { caller, refusal, balanceNanos: means.balanceNanos }
+  return { caller, refusal, balanceNanos: funds.balanceNanos }
 }

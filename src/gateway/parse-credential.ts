@@ -59,6 +59,8 @@ export function parseCredential(
     return digest === null ? refused(refuseKey('unknown_key')) : { kind: 'key', digest }
   }
   if (credentials === 0 && isPreflight(method, headers)) return { kind: 'preflight' }
+  const bare = firstValue(headers, 'authorization')
+  if (bare !== undefined && isOurs(bare, options)) return refused(refuseKey('bare_key'))
   if (credentials > 0) return refused(refuseKey('unknown_key'))
   return refused(
     refuse(

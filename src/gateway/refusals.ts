@@ -40,6 +40,8 @@ interface RefusedRequest {
   /** The request member that makes this call unmeterable on a metered endpoint. */
   readonly unmeteredMember: string | null
   readonly allowedModels: readonly string[]
+  /** `pricing.unpriced` is `refuse`: keys without limits are refused too. */
+  readonly refusesAllKeys: boolean
 }
 
 export function explainRefusal(refusal: CallRefusal, request: RefusedRequest, names: HeaderNames): Refusal {
@@ -59,7 +61,7 @@ export function explainRefusal(refusal: CallRefusal, request: RefusedRequest, na
     case 'models_unknown':
       return refuse(
         'model_not_allowed',
-        `${refusal.detail} This key has allowed_models, so each of its requests must name every model that it uses. ` +
+        `${refusal.detail} This key has allowed_models, so a request must name every model that it uses. ` +
           allowedModelsHint(request.allowedModels),
       )
     case 'over_limit':
@@ -75,13 +77,14 @@ export function explainRefusal(refusal: CallRefusal, request: RefusedRequest, na
     }
     case 'endpoint_not_metered':
       if (request.unmeteredMember !== null) {
-        const message = `This gateway cannot meter requests with "${request.unmeteredMember}". Send the request without it, or ask the operator to allow it.`
+        const message = `This gateway cannot meter requests with "${request.unmeteredMember}". Send the request without it, or ask the operator to set deferred.poll to true.`
         return refuse('endpoint_not_metered', message, { param: request.unmeteredMember })
       }
       return refuse(
         'endpoint_not_metered',
-        `This gateway cannot meter ${request.endpoint}, so a key with limits cannot call it.${pathSuggestion(request.endpoint)} ` +
-          'Check the path, or ask the operator for a key without limits.',
+        `This gateway cannot meter ${request.endpoint}, so no key${request.refusesAllKeys ? '' : ' with limits'} can call it.` +
+          `${endpointSuggestion(request.endpoint)} Check the path, or ask the operator ` +
+          (request.refusesAllKeys ? 'to change pricing.unpriced.' : 'for a key without limits.'),
       )
     case 'batch_file_unknown':
       return refuse(
@@ -98,13 +101,18 @@ export function explainRefusal(refusal: CallRefusal, request: RefusedRequest, na
   }
 }
 
-const METERED_PATHS = allEndpoints()
-  .filter(({ billing }) => billing === 'metered')
-  .map(({ template }) => template)
+const METERED = allEndpoints().filter(({ billing }) => billing === 'metered')
 
-function pathSuggestion(endpoint: string): string {
-  const closest = nearestName(endpoint.slice(endpoint.indexOf(' ') + 1), METERED_PATHS, 3)
-  return closest === null ? '' : ` Did you mean ${closest}?`
+/** `endpoint`: method and path. Suggests the metered endpoint with the closest path, which may have another method. */
+function endpointSuggestion(endpoint: string): string {
+  const path = endpoint.slice(endpoint.indexOf(' ') + 1)
+  const closest = nearestName(
+    path,
+    METERED.map(({ template }) => template),
+    3,
+  )
+  const found = METERED.find(({ template }) => template === closest)
+  return found === undefined ? '' : ` Did you mean ${found.method} ${found.template}?`
 }
 
 export function explainSpent(spent: SpentRefusal, names: HeaderNames): Refusal {
@@ -166,9 +174,7 @@ function allowedModelsHint(models: readonly string[]): string {
   if (models.length === 0) return 'Use one of its allowed_models.'
   const named = models.slice(0, MODELS_NAMED_MAX).map(quoted).join(', ')
   const others = models.length - MODELS_NAMED_MAX
-  return others > 0
-    ? `Its allowed_models are ${named} and ${others} more.`
-    : `Its allowed_models are ${named}.`
+  return `Use one of its allowed_models: ${named}${others > 0 ? ` and ${others} more` : ''}.`
 }
 
 function quoted(model: string): string {
@@ -214,7 +220,7 @@ function figuresOf(budget: Budget, names: HeaderNames): Pick<Refusal, 'details' 
 }
 
 function refuseWebSocket(path: string): Refusal {
-  const message = `${path.slice(0, SHOWN_PATH_CHARS_MAX)} does not support WebSockets. Use the HTTP form of this endpoint, with SSE for streams.`
+  const message = `${path.slice(0, SHOWN_PATH_CHARS_MAX)} does not support WebSockets. Call this endpoint over HTTP, with SSE for streams.`
   // A 426 response must name the protocol to use.
   return refuse('websocket_not_supported', message, { headers: ['upgrade', 'HTTP/1.1'] })
 }
@@ -262,7 +268,7 @@ function refuseMisspelled(method: string, path: string): Refusal | null {
   }
   const suggestion = findLenientMatch(method, path)
   if (suggestion === null) return null
-  const message = `There is no endpoint ${shown}. Did you mean ${suggestion.template}? The usual cause is a wrong base URL.`
+  const message = `There is no endpoint ${shown}. Did you mean ${suggestion.template}? Check the base URL.`
   return refuse('endpoint_not_metered', message)
 }
 
@@ -331,9 +337,9 @@ export function explainThrown(error: unknown, request: string, log: Log, isOwn =
     return refuse(
       'store_unavailable',
       isOwn
-        ? "The gateway's database does not answer. The command may have taken effect: repeat it with the " +
-            'same Idempotency-Key, or check whether it did.'
-        : 'The gateway cannot check the key right now. Nothing was sent upstream, so you can retry.',
+        ? "The gateway's database does not answer, so the request may or may not have taken effect. Repeat it with the same " +
+            'Idempotency-Key, or check the result first.'
+        : 'The gateway cannot check the key, because its database does not answer. Nothing was sent upstream, so you can retry.',
     )
   }
   log.error({ request, err: error }, 'unexpected error')
@@ -371,7 +377,7 @@ export function refuseRequest(
   refusal: Refusal,
   counts: CallCounts,
 ): void {
-  if (audience !== 'own') counts.refused(refusal.code)
+  if (audience !== 'own') counts.countRefusal(refusal.code)
   sendRefusal(exchange, audience, refusal)
 }
 
@@ -402,7 +408,7 @@ export function recordRefusal(
   const { surface, digest, exchange, endpoint } = call
   const { clock, counts, refusedCalls, observeCall } = gateway
   const { code } = refusal
-  counts.refused(code)
+  counts.countRefusal(code)
   if (refusal.unknownKey === true && observeCall === null) return
   const unsent = describeUnsent(call, modelAsked, gateway)
   const refused = { ...unsent, status: statusOf(surface, code), code, endedAtMs: Math.trunc(clock.nowMs()) }

@@ -84,7 +84,7 @@ export class OpenCall {
     const closing = { ...withoutSecrets(bill, exchange.names.redact), ...transfer, atMs: clock.nowMs() }
     return settler.settle(closing, ({ applied }) => {
       queues.settled(admission.budgetId, admission.accountId)
-      if (isCounted(applied)) counts.settled(surface, plan.modelAsked, closing, times)
+      if (isCounted(applied)) counts.countSettlement(surface, plan.modelAsked, closing, times)
     })
   }
 

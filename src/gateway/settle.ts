@@ -100,7 +100,7 @@ export function createSettler(dependencies: SettlerDependencies) {
       if (cause instanceof StoreGone || cause instanceof StoreRefused) throw cause
       // Log each settlement once: thousands may be waiting, each retried many times.
       if (waitMs === RETRY_FIRST_MS) {
-        log.error({ request, cause: (cause as Error).message }, 'a settlement waits for the store')
+        log.error({ request, cause: (cause as Error).message }, 'a settlement waits for the database')
       }
       await sleep(waitMs)
       try {
@@ -134,7 +134,7 @@ export function createSettler(dependencies: SettlerDependencies) {
       const remaining = closings.values()
       replaysLeft = closings.length
       if (replaysLeft > 0)
-        log.warn({ settlements: replaysLeft }, 'settlements of an earlier process are sent')
+        log.warn({ settlements: replaysLeft }, 'settlements of the previous run are sent to the database')
       let gone = false
       async function replayRemaining(): Promise<void> {
         for (const closing of remaining) {

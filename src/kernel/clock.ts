@@ -12,7 +12,7 @@ export const systemClock: Clock = {
   monotonicMs: () => performance.now(),
 }
 
-/** If `wake` is called while a poll runs, the next poll begins this long after it. */
+/** The pause after a poll during which `wake` was called. */
 const WOKEN_POLL_MS = 50
 
 /** Minimum interval between log lines about the same problem. */
@@ -33,7 +33,7 @@ export function unlessLate<T>(result: Promise<T>, withinMs: number): Promise<T |
   return Promise.race([result.catch(() => null), sleep(withinMs, null, { ref: false })])
 }
 
-/** Resolves when `isQuiet` says so, or after `withinMs`. */
+/** Polls until `isQuiet` returns true, but at most for `withinMs`. */
 export async function untilQuiet(isQuiet: () => boolean, withinMs: number): Promise<void> {
   const deadline = performance.now() + withinMs
   while (!isQuiet() && performance.now() < deadline) await sleep(10)
@@ -92,7 +92,7 @@ export function createWorkLoop({ poll, onFailure, stopping }: WorkLoopOptions) {
   }
 }
 
-/** Loads a part of the program on demand, or after `afterMs`: later, an upgrade may have replaced its files. */
+/** Loads a module on demand, but at the latest after `afterMs`: an upgrade may replace the files. */
 export function loadLater<T>(load: () => Promise<T>, afterMs: number | null) {
   let loading: Promise<T> | null = null
   const get = (): Promise<T> => {

@@ -107,7 +107,7 @@ export interface Refusal {
   readonly headers?: readonly string[]
   /** Closes the connection, because bytes after this request cannot be trusted. */
   readonly close?: true
-  /** The key is unknown. No record is written, because no key could look it up. */
+  /** The key is unknown, so the refusal leaves no record: no key could look it up. */
   readonly unknownKey?: boolean
 }
 
@@ -143,12 +143,11 @@ export class StoreRefused extends Error {
   override readonly name = 'StoreRefused'
 }
 
-/** The store is closed or broken, and will not answer again in this process. */
+/** The database is closed or has failed. This process cannot use it again. */
 export class StoreGone extends StoreUnavailable {
   override readonly name = 'StoreGone'
 }
 
-/** A problem that the operator of the installation can fix; the message says how. */
 /** Why a file operation failed, without Node's code and path. */
 export function fileProblem(error: unknown): string {
   const { code = '', message } = error as NodeJS.ErrnoException
@@ -165,6 +164,7 @@ const FILE_PROBLEMS: Readonly<Record<string, string>> = {
   EROFS: 'the file system is read-only',
 }
 
+/** A problem that the operator of the installation can fix. The message says how. */
 export class InstallationError extends Error {
   override readonly name = 'InstallationError'
 }

@@ -22,7 +22,7 @@ export function headerNames(
     budgetHeldUsd: `${prefix}budget-held-usd`,
     budgetCapUsd: `${prefix}budget-cap-usd`,
     budgetResetsAt: `${prefix}budget-resets-at`,
-    /** The gateway drops such headers from requests and from upstream's replies, so that nobody can forge them. */
+    /** Headers with this prefix are dropped from requests and upstream's replies, so that nobody can forge them. */
     prefix,
     redact: createRedact(servicePrefix, secrets, seen),
   }

@@ -1,7 +1,7 @@
 /** Counts observations by bucket. An observation takes a few nanoseconds and allocates nothing. */
 export class Histogram {
   readonly bounds: readonly number[]
-  /** One count per bucket, one for larger observations, then the sum of all. */
+  /** One count per bucket, the count of larger observations, and the sum of all observations. */
   readonly #cells: Float64Array
 
   constructor(bounds: readonly number[]) {

@@ -32,7 +32,7 @@ export function createUlidSource(clock: Clock): IdSource {
       // The top bits start at zero, so the number cannot overflow when it is incremented.
       random[0] = (random[0] ?? 0) & 15
     } else {
-      countUp(random)
+      increment(random)
     }
     let text = timeText
     for (let i = 0; i < RANDOM_CHARS; i++) text += ALPHABET[random[i] ?? 0]
@@ -40,7 +40,7 @@ export function createUlidSource(clock: Clock): IdSource {
   }
 }
 
-/** A deterministic id, with the same timestamp, for a part of the object with the given id. */
+/** A deterministic id with the timestamp of `id`, for a part of that object. */
 export function childIdOf(id: string, name: string): string {
   const digest = createHash('sha256').update(`${id} ${name}`).digest()
   let text = id.slice(0, -RANDOM_CHARS)
@@ -48,7 +48,7 @@ export function childIdOf(id: string, name: string): string {
   return text
 }
 
-function countUp(digits: Uint8Array): void {
+function increment(digits: Uint8Array): void {
   for (let i = digits.length - 1; i >= 0; i--) {
     const digit = (digits[i] ?? 0) + 1
     if (digit < 32) {

@@ -1,4 +1,4 @@
-/** The limits that a client or operator can meet; docs/CONFIGURATION.md describes them. */
+/** The limits that a client or operator can reach. docs/CONFIGURATION.md describes them. */
 
 const KiB = 1024
 const MiB = 1024 * KiB

@@ -2,12 +2,12 @@ import { writeSync } from 'node:fs'
 import { destination, type Logger, pino } from 'pino'
 import type { LogLevel } from './vocabulary.ts'
 
-/** Buffer for a slow log reader. Beyond it lines are dropped. */
+/** Buffer for a slow reader of the log. If it is full, lines are dropped. */
 const LOG_BUFFER_BYTES_MAX = 8 * 1024 ** 2
 
 export type Log = Pick<Logger, 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace'>
 
-/** Beyond its buffer, lines are dropped: no request waits for the log. Log names and ids, never headers or bodies. */
+/** If the buffer is full, lines are dropped: no request waits for the log. Log names and ids, never headers or bodies. */
 export function createLog(level: LogLevel, stream: LogStream = droppingStream(2)): Log {
   return pino({ level, base: null, timestamp: () => `,"time":"${new Date().toISOString()}"` }, stream)
 }

@@ -31,15 +31,16 @@ function borrowSlab(bytes: number): Buffer {
   return size.spares.pop() ?? Buffer.allocUnsafeSlow(size.bytes)
 }
 
-function giveSlabBack(slab: Buffer): void {
+function returnSlab(slab: Buffer): void {
   const size = SIZES.find((candidate) => candidate.bytes === slab.length)
   if (size !== undefined && size.spares.length < size.sparesMax) size.spares.push(slab)
 }
 
-/** The factor by which slabs of a body grow. The first is small: 20,000 connections could send two bytes each. */
+/** The factor by which the slabs of a body grow. The first slab is small: 20,000 clients could send two bytes each. */
 const SLAB_GROWTH = 2
 
-const GIVEN_AWAY_BYTES_MAX = 16 * 1024
+/** A slab up to this size is handed to the caller. A larger one is copied, so that it can be reused. */
+const HANDED_OVER_BYTES_MAX = 16 * 1024
 
 /** Buffers a body until it is complete. Memory is proportional to the bytes, however small the pieces. */
 export class ChunkList {
@@ -52,7 +53,7 @@ export class ChunkList {
 
   append(chunk: Buffer): void {
     for (let taken = 0; taken < chunk.length; ) {
-      const slab = this.#roomySlab(chunk.length - taken)
+      const slab = this.#slabWithSpace(chunk.length - taken)
       const bytes = Math.min(chunk.length - taken, slab.length - this.#at)
       slab.set(bytes === chunk.length ? chunk : chunk.subarray(taken, taken + bytes), this.#at)
       this.#at += bytes
@@ -71,7 +72,7 @@ export class ChunkList {
     const [only] = this.#pieces
     const [slab] = this.#slabs
     const isOne = only !== undefined && this.#pieces.length === 1 && this.#slabs.length === 1
-    if (isOne && slab !== undefined && slab.length <= GIVEN_AWAY_BYTES_MAX) {
+    if (isOne && slab !== undefined && slab.length <= HANDED_OVER_BYTES_MAX) {
       this.#whole = only
       this.#slabs = []
     }
@@ -83,7 +84,7 @@ export class ChunkList {
 
   /** Frees the memory. No socket may still have to send any of it. */
   clear(): void {
-    for (const slab of this.#slabs) giveSlabBack(slab)
+    for (const slab of this.#slabs) returnSlab(slab)
     this.#slabs = []
     this.#pieces = []
     this.#whole = null
@@ -91,7 +92,7 @@ export class ChunkList {
     this.#from = 0
   }
 
-  #roomySlab(comingBytes: number): Buffer {
+  #slabWithSpace(comingBytes: number): Buffer {
     const last = this.#slabs.at(-1)
     if (last !== undefined && this.#at < last.length) return last
     this.#seal()

@@ -1,4 +1,4 @@
-/** Money is whole nanodollars (1e-9 USD) in a bigint, everywhere. No floating-point number takes part. */
+/** Money is a bigint of whole nanodollars (1e-9 USD), everywhere. No floating-point number is involved. */
 export type Nanos = bigint
 
 export const NANOS_PER_USD = 1_000_000_000n
@@ -15,13 +15,14 @@ export type Bound =
   | {
       readonly kind: 'unbounded'
       readonly reason: string
+      /** For a batch, the cost of the other lines. */
       readonly othersNanos?: Nanos
     }
   | { readonly kind: 'unpriced'; readonly model: string }
 
 export const NO_COST: Bound = { kind: 'bound', listNanos: 0n, costNanos: 0n }
 
-/** The sum of two bounds of one call. If one of them is unpriced, so is the sum, because such a call may be refused. */
+/** The sum of two bounds of one call. It is unpriced if one of them is, because an unpriced call may be refused. */
 export function addBounds(one: Bound, other: Bound): Bound {
   if (one.kind === 'bound' && other.kind === 'bound') {
     const listNanos = one.listNanos + other.listNanos
@@ -31,7 +32,8 @@ export function addBounds(one: Bound, other: Bound): Bound {
   return one.kind === 'bound' || other.kind === 'unpriced' ? other : one
 }
 
-export function addLine(lines: Bound, line: Bound): Bound {
+/** Adds a line to the bound of a batch, and remembers the cost of the most expensive line. */
+export function addBatchLine(lines: Bound, line: Bound): Bound {
   const sum = addBounds(lines, line)
   if (sum.kind === 'bound' && lines.kind === 'bound' && line.kind === 'bound') {
     const { largestNanos = 0n } = lines
@@ -74,7 +76,7 @@ export interface Fraction {
   readonly denominator: bigint
 }
 
-/** Rounds to the nearest integer, and halves to the even one, so that rounding favours neither side. */
+/** Rounds to the nearest integer, and halves to the even neighbour, so that rounding favours neither side. */
 export function roundHalfEven({ numerator, denominator }: Fraction): bigint {
   const floor = floorDivide(numerator, denominator)
   const twiceRest = (numerator - floor * denominator) * 2n

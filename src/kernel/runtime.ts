@@ -18,17 +18,17 @@ export const VERSION: string = ((): string => {
 /** Young generation of worker threads, in megabytes. V8 would grow it to 48 without being faster. */
 export const THREAD_YOUNG_MEGABYTES = 12
 
-/** Source runs as .ts, the published package as .js: a thread's file has this file's extension. */
+/** The source has .ts files, the published package .js files. */
 const ENDING = import.meta.url.endsWith('.ts') ? '.ts' : '.js'
 
-/** The file `name` is next to the caller's. Without a size, the heap is as large as the main thread's. */
+/** `beside`: the URL of the caller's file; `name` is in its folder. The default heap size is that of the main thread. */
 export function startThread(
   beside: string,
   name: string,
   workerData?: unknown,
   heapMegabytes?: number,
 ): Worker {
-  // Otherwise the process's option overrides the limit: the store's young generation grew from 8 to 33 MB.
+  // Without this flag, the option of the process overrides the limit: a young generation grew from 8 to 33 MB.
   setFlagsFromString('--max-semi-space-size=0')
   return new Worker(new URL(`./${name}${ENDING}`, beside), {
     workerData,

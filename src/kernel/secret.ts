@@ -27,7 +27,7 @@ export class Secret {
 
 export type Redact = (text: string) => string
 
-/** A secret as texts have it: plain, or escaped in JSON, where some writers escape slashes too. */
+/** The forms of a secret in a text: plain, or escaped as in JSON, with or without escaped slashes. */
 function writtenForms(secret: string): readonly string[] {
   const escaped = JSON.stringify(secret).slice(1, -1)
   return [...new Set([secret, escaped, escaped.replaceAll('/', '\\/')])]
@@ -36,7 +36,7 @@ function writtenForms(secret: string): readonly string[] {
 /** An underscore: plain, percent-encoded, or JSON-escaped. */
 const UNDERSCORE = '(?:_|%5[Ff]|\\\\u005[Ff])'
 
-/** Leaves the first characters of our keys visible. `seen`: secrets that become known later. */
+/** Replaces secrets by a placeholder, but leaves the prefix of our keys. `seen`: secrets that become known later. */
 export function createRedact(
   servicePrefix: string,
   secrets: readonly string[] = [],
@@ -60,7 +60,7 @@ export const isRedactable = (secret: string): boolean => secret.length >= 8
 const START_CHARS = 8
 const SEARCHED_CHARS_MAX = 16_384
 
-/** Secrets that became known while the gateway runs. Not for bodies, which `withoutKey` redacts. */
+/** Secrets that became known while the gateway runs. For bodies, use `alsoRedacting`, which is faster. */
 export class SeenSecrets {
   readonly #byStart = new Map<string, Set<string>>()
 
@@ -82,7 +82,7 @@ export class SeenSecrets {
   }
 }
 
-export function withoutKey(redact: Redact, key: Secret | null): Redact {
+export function alsoRedacting(redact: Redact, key: Secret | null): Redact {
   const secret = key?.reveal() ?? ''
   if (!isRedactable(secret)) return redact
   const forms = writtenForms(secret)
@@ -91,7 +91,7 @@ export function withoutKey(redact: Redact, key: Secret | null): Redact {
 
 const PERCENT_ENCODED = /%([2-7][0-9A-Fa-f])/g
 
-/** Also removes secrets that are percent-encoded once or twice. A text with such a secret is stored decoded. */
+/** Also removes secrets that are percent-encoded once or twice. A text with one of them is returned decoded. */
 export function redactEncoded(text: string, redact: Redact): string {
   if (!text.includes('%')) return redact(text)
   let decoded = text
@@ -103,7 +103,7 @@ export function redactEncoded(text: string, redact: Redact): string {
   return clean === decoded ? redact(text) : clean
 }
 
-/** Patterns of other services' credentials, by member name or form. They rather remove too much than too little. */
+/** Credentials of other services, by member name or form. Removing too much is better than removing too little. */
 const FOREIGN_MEMBER =
   /("(?:authorization_token|authorization|access_token|refresh_token|client_secret|api[_-]?key|x-api-key|password)"\s*:\s*")(?!")[^"\\]*(?:\\.[^"\\]*)*/gi
 const FOREIGN_KEY =

@@ -25,7 +25,7 @@ export const UNITS = [
   'web_searches_high',
   'file_searches',
   'containers',
-  /** 1 if code was executed. Its container is billed by time, which upstream does not state. */
+  /** 1 if code was executed. Upstream bills the container by time, but does not state the time. */
   'code_executions',
   'input_characters',
   'audio_input_milliseconds',
@@ -63,7 +63,7 @@ export interface Usage {
   readonly stopReason: string | null
   /** Upstream refused before any output. It reports tokens, but charges nothing. */
   readonly freeRefusal: boolean
-  /** A reported figure was impossible (negative, fractional, too large, decreasing) and was dropped or clamped. */
+  /** A reported figure was impossible (negative, fractional, too large or decreasing), and was dropped or clamped. */
   readonly suspect: boolean
 }
 

@@ -109,12 +109,12 @@ export function isLogged(level: LogLevel, importance: LogLevel): boolean {
   return LOG_LEVELS.indexOf(level) >= LOG_LEVELS.indexOf(importance)
 }
 
-/** A pattern for model names is an exact name, or any text before a final `*`. */
+/** A pattern is an exact name, or the beginning of a name and a final `*`. */
 export function matchesPattern(pattern: string, name: string): boolean {
   return pattern.endsWith('*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern
 }
 
-/** The closest known name; null if none is close. For short names, such as options and settings. */
+/** The closest known name; null if no name is close. For short names, such as options and settings. */
 export function nearestName(name: string, known: readonly string[], changesMax: number): string | null {
   if (name.length > NAME_CHARS_MAX) return null
   let nearest: string | null = null
@@ -150,10 +150,10 @@ function changesBetween(a: string, b: string): number {
   return row[b.length] ?? 0
 }
 
-/** The models that a request can use, as far as known before it runs. */
+/** The models that a request can use, as far as its text shows. */
 export interface NamedModels {
   readonly names: readonly string[]
-  /** Why the request may use further models, or null. Keys with an allowlist are refused for this reason. */
+  /** Why the request may use other models too, so that keys with an allowlist are refused. Null: it uses no others. */
   readonly unknown: string | null
   /** The input file of a batch. The database has its models if this key uploaded it here. */
   readonly batchFile: string | null

@@ -2,26 +2,30 @@ import { type Refusal, refuse } from '../kernel/errors.ts'
 import type { Nanos } from '../kernel/money.ts'
 import type { AdminRole, OwnUpstream, Surface } from '../kernel/vocabulary.ts'
 
-/** The credential of a request, recognised by its form. The database decides later whether the key is usable. */
+/** The credential of a request, judged by its form only. The database decides later whether the key is usable. */
 export type Credential =
   | { readonly kind: 'key'; readonly digest: Buffer }
-  /** A browser's preflight before the real request. It never carries a credential. */
+  /** A CORS preflight, which never has a credential. */
   | { readonly kind: 'preflight' }
   | { readonly kind: 'refused'; readonly refusal: Refusal }
 
 export type KeyRefusal = 'unknown_key' | 'revoked_key' | 'expired_key'
 
-const MESSAGES: Readonly<Record<KeyRefusal | 'admin_key', string>> = {
+/** `bare_key`: the Authorization header has a key without a scheme. */
+type RefusedKey = KeyRefusal | 'admin_key' | 'bare_key'
+
+const MESSAGES: Readonly<Record<RefusedKey, string>> = {
   unknown_key: 'This is not a key of this gateway. Check the key and the base URL.',
   revoked_key: 'This API key was revoked. Ask the operator for a new one.',
   expired_key: 'This API key has expired. Ask the operator for a new one.',
   admin_key:
     'This is an admin key: it manages API keys and cannot call models. Create an API key with POST /v1/keys.',
+  bare_key: 'The Authorization header has a key without "Bearer". Send it as "Authorization: Bearer <key>".',
 }
 
 /** The message says whether this key was revoked or has expired. It reveals nothing about other keys. */
-export function refuseKey(reason: KeyRefusal | 'admin_key'): Refusal {
-  const unknownKey = reason === 'unknown_key' || reason === 'admin_key'
+export function refuseKey(reason: RefusedKey): Refusal {
+  const unknownKey = reason !== 'revoked_key' && reason !== 'expired_key'
   return refuse('invalid_api_key', MESSAGES[reason], { unknownKey })
 }
 
@@ -34,7 +38,7 @@ export interface Budget {
   readonly resetsAtMs: number
 }
 
-export interface KeyMeans {
+export interface KeyFunds {
   readonly keyCeilings: readonly Budget[]
   readonly accountCeilings: readonly Budget[]
   readonly creditEnforced: boolean
@@ -47,10 +51,10 @@ export type Caller =
       readonly keyId: string
       readonly name: string
       readonly accountId: string
-      readonly means: KeyMeans
-      /** Whether the account is suspended. Its keys then work only on own paths. */
+      readonly funds: KeyFunds
+      /** The account's keys then work only on own paths. */
       readonly isSuspended: boolean
-      /** Whether there are other accounts, which share the installation's credential. */
+      /** Whether other accounts exist, which may share the installation's upstream credential. */
       readonly hasOthers: boolean
       readonly upstreams: Readonly<Record<Surface, OwnUpstream | null>>
     }

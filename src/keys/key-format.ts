@@ -11,7 +11,7 @@ const RANDOM_CHARS = 43
 const CHECKSUM_CHARS = 6
 const OPAQUE = new RegExp(`^[0-9A-Za-z]{${RANDOM_CHARS + CHECKSUM_CHARS}}$`)
 
-/** How many characters of a key may be shown: its prefix and a few more, too few to guess the rest. */
+/** How many characters of a key may be shown. The others are far too many to guess. */
 const SHOWN_PREFIX_CHARS = 16
 const SHOWN_LAST_CHARS = 4
 
@@ -20,7 +20,7 @@ export function mintKey(servicePrefix: string, kind: KeyKind): Secret {
   return new Secret(body + checksum(body))
 }
 
-/** Null if it cannot be one of our keys. */
+/** Null: the text cannot be one of our keys. */
 export function keyKindOf(text: string, servicePrefix: string): KeyKind | null {
   const kind = kindClaimed(text, servicePrefix)
   if (kind === null) return null
@@ -41,7 +41,7 @@ function kindClaimed(text: string, servicePrefix: string): KeyKind | null {
   return text.startsWith('_admin_', servicePrefix.length) ? 'admin' : null
 }
 
-/** A configured key has no prefix here: its first characters may be half of the secret. */
+/** `prefix` is empty for a configured admin key, because its first characters may be half of the secret. */
 export function shownParts(key: Secret, servicePrefix: string): { prefix: string; last4: string } {
   const text = key.reveal()
   const prefix = keyKindOf(text, servicePrefix) === null ? '' : text.slice(0, SHOWN_PREFIX_CHARS)

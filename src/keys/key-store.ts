@@ -18,7 +18,7 @@ export interface LimitKinds {
   readonly pairs: Metadata
 }
 
-/** Each limit is a column of the key's row or of its budget; stores and API use this list. See CONTRIBUTING.md. */
+/** Each limit is a column of the key's row or of its budget's row. Database and API use this list. */
 export const KEY_LIMITS = [
   /** Null: no cap. 0: every call is refused. */
   limit('monthlyBudgetNanos', 'monthly_budget_usd', 'monthly_budget_nanos', 'nanos?', 'budget'),
@@ -47,13 +47,13 @@ export type KeyLimits = {
   readonly [Limit in (typeof KEY_LIMITS)[number] as Limit['name']]: LimitKinds[Limit['kind']]
 }
 
-const NO_LIMIT: { readonly [Kind in keyof LimitKinds]?: LimitKinds[Kind] } = { flag: false, pairs: {} }
+const EMPTY_VALUES: { readonly [Kind in keyof LimitKinds]?: LimitKinds[Kind] } = { flag: false, pairs: {} }
 
 export const NO_LIMITS = Object.fromEntries(
-  KEY_LIMITS.map(({ name, kind }) => [name, NO_LIMIT[kind] ?? null]),
+  KEY_LIMITS.map(({ name, kind }) => [name, EMPTY_VALUES[kind] ?? null]),
 ) as unknown as KeyLimits
 
-/** Why a key's limits refuse a call, other than money. */
+/** Why a limit that is not about money refuses a call. */
 export type LimitRefusal =
   | { readonly reason: 'model_not_allowed'; readonly model: string }
   | { readonly reason: 'models_unknown'; readonly detail: string }
@@ -97,10 +97,10 @@ export interface NewKey
   readonly digest: Uint8Array
 }
 
-/** `born_expired`: the expiry is in the past. A replay of an earlier request is answered nevertheless. */
-export type KeyCreation = IdempotentResult<KeyRecord> | { readonly kind: 'born_expired' }
+/** `already_expired`: the expiry is in the past. A replay is answered even then. */
+export type KeyCreation = IdempotentResult<KeyRecord> | { readonly kind: 'already_expired' }
 
-/** The members that a PATCH may change; absent members stay. */
+/** The members that a PATCH may change. An absent member does not change. */
 export type KeyChanges = Partial<Pick<KeyRecord, 'name' | keyof KeyLimits>>
 
 /** `final`: the key is revoked or expired and can no longer change. */
@@ -183,7 +183,7 @@ export interface NewSession {
   readonly keyId: string
   readonly atMs: number
   readonly lifeMs: number
-  /** Maximum sessions per key. Beyond it the oldest end. */
+  /** Maximum sessions per key. One more ends the oldest. */
   readonly sessionsMax: number
 }
 
@@ -196,13 +196,8 @@ type LimitField = (typeof KEY_LIMITS)[number]['field']
 
 /** The options of `tollgate keys create` and `update` that set one limit each: option, field, help, kind of value. */
 export const KEY_OPTIONS = [
-  [
-    '--monthly-budget <usd>',
-    'monthly_budget_usd',
-    'the most it may spend in a calendar month (UTC)',
-    'number',
-  ],
-  ['--daily-budget <usd>', 'daily_budget_usd', 'the most it may spend in a day (UTC)', 'number'],
-  ['--rpm <n>', 'requests_per_minute', 'the most calls in a minute', 'number'],
-  ['--budget-mode <mode>', 'budget_mode', 'exact or settled, whatever budgets.mode is', 'text'],
+  ['--monthly-budget <usd>', 'monthly_budget_usd', 'maximum spend per calendar month (UTC)', 'number'],
+  ['--daily-budget <usd>', 'daily_budget_usd', 'maximum spend per day (UTC)', 'number'],
+  ['--rpm <n>', 'requests_per_minute', 'maximum calls per minute', 'number'],
+  ['--budget-mode <mode>', 'budget_mode', 'exact or settled, overrides budgets.mode', 'text'],
 ] as const satisfies readonly (readonly [string, LimitField, string, 'number' | 'text'])[]

@@ -15,15 +15,15 @@ const UTF8_BYTES_PER_CHAR_MAX = 3
 export function createKeyDigest(pepper: Secret): DigestKey {
   const inner = padded(pepper, 0x36, KEY_CHARS_MAX * UTF8_BYTES_PER_CHAR_MAX)
   const outer = padded(pepper, 0x5c, DIGEST_BYTES)
-  // Our keys have one length, so the buffer view of one key fits the next.
-  let begun = inner
-  const put = (key: string): Buffer => {
+  // All keys have one length, so the next key can use the same view of the buffer.
+  let view = inner
+  const writeKey = (key: string): Buffer => {
     const end = BLOCK_BYTES + inner.write(key, BLOCK_BYTES)
-    if (begun.length !== end) begun = inner.subarray(0, end)
-    return begun
+    if (view.length !== end) view = inner.subarray(0, end)
+    return view
   }
   return (key) => {
-    const text = key.length > KEY_CHARS_MAX ? paddedBefore(pepper, key) : put(key)
+    const text = key.length > KEY_CHARS_MAX ? pepperThenKey(pepper, key) : writeKey(key)
     outer.write(hash('sha256', text, 'binary'), BLOCK_BYTES, 'latin1')
     return ownBytes(hash('sha256', outer, 'binary'))
   }
@@ -36,40 +36,40 @@ function ownBytes(digest: string): Buffer {
   return bytes
 }
 
-function paddedBefore(pepper: Secret, key: string): Buffer {
+function pepperThenKey(pepper: Secret, key: string): Buffer {
   const bytes = padded(pepper, 0x36, Buffer.byteLength(key))
   bytes.write(key, BLOCK_BYTES)
   return bytes
 }
 
 /** The secret, zero-padded to a block or hashed if longer, followed by space for the text to hash. */
-function padded(pepper: Secret, pad: number, roomBytes: number): Buffer {
+function padded(pepper: Secret, pad: number, textBytesMax: number): Buffer {
   const secret = Buffer.from(pepper.reveal(), 'utf8')
-  const bytes = Buffer.alloc(BLOCK_BYTES + roomBytes)
+  const bytes = Buffer.alloc(BLOCK_BYTES + textBytesMax)
   const short = secret.length > BLOCK_BYTES ? hash('sha256', secret, 'buffer') : secret
   for (let i = 0; i < BLOCK_BYTES; i++) bytes[i] = (short[i] ?? 0) ^ pad
   return bytes
 }
 
-/** A digest of a fixed text, stored with the keys, by which a start detects a wrong pepper. */
+/** A digest of a fixed text. The database has it too, so that a start detects a wrong pepper. */
 export function pepperFingerprint(digest: DigestKey): string {
   return digest('tollgate: which pepper is this?').toString('hex').slice(0, 16)
 }
 
-/** For secrets that must be read back. AES-256-GCM under a key from the pepper; each is bound to its record. */
+/** Encrypts secrets that must be read again, with AES-256-GCM and a key from the pepper. Binds each to its record. */
 export interface SecretSealer {
   seal(secret: Secret, recordId: string): Buffer
-  /** Throws if the bytes were changed, or sealed for another record or under another pepper. */
+  /** Throws if the bytes were changed, or were encrypted for another record or with another pepper. */
   open(sealed: Uint8Array, recordId: string): Secret
 }
 
 const KEY_BYTES = 32
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
-/** The first byte of an encrypted secret: its format version. */
-const FORM = 1
+/** The first byte of an encrypted secret. */
+const FORMAT_VERSION = 1
 
-/** Each purpose has its own key, so a leaked one reveals no secrets of another purpose. */
+/** Each purpose has its own key, so that a leaked key reveals no secrets of another purpose. */
 export function createSecretSealer(pepper: Secret, purpose: string): SecretSealer {
   const key = Buffer.from(hkdfSync('sha256', pepper.reveal(), '', `tollgate ${purpose}`, KEY_BYTES))
   return {
@@ -77,11 +77,12 @@ export function createSecretSealer(pepper: Secret, purpose: string): SecretSeale
       const nonce = randomBytes(NONCE_BYTES)
       const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(recordId))
       const text = Buffer.concat([cipher.update(secret.reveal(), 'utf8'), cipher.final()])
-      return Buffer.concat([Buffer.of(FORM), nonce, cipher.getAuthTag(), text])
+      return Buffer.concat([Buffer.of(FORMAT_VERSION), nonce, cipher.getAuthTag(), text])
     },
     open(sealed, recordId) {
       const bytes = Buffer.from(sealed)
-      if (bytes[0] !== FORM) throw new Error('a sealed secret has a form that this version does not know')
+      if (bytes[0] !== FORMAT_VERSION)
+        throw new Error('this version cannot read the format of an encrypted secret')
       const [nonceEnd, tagEnd] = [1 + NONCE_BYTES, 1 + NONCE_BYTES + TAG_BYTES]
       const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(1, nonceEnd), {
         authTagLength: TAG_BYTES,

@@ -100,7 +100,7 @@ export type Admission =
       readonly accountId: string
       readonly logRequests: boolean
       readonly balanceNanos: Nanos
-      /** Whether there are other accounts, which share the installation's credential. */
+      /** Whether other accounts exist, which may share the installation's upstream credential. */
       readonly hasOthers: boolean
       readonly terms: AccountTerms | null
     }

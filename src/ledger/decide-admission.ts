@@ -1,11 +1,11 @@
 import { formatUsd, NANOS_PER_USD, type Nanos, roundHalfEven } from '../kernel/money.ts'
 import { type BudgetMode, matchesPattern, type NamedModels } from '../kernel/vocabulary.ts'
-import type { KeyMeans } from '../keys/credential.ts'
+import type { KeyFunds } from '../keys/credential.ts'
 import { type KeyLimits, keyStatus, type OverLimit } from '../keys/key-store.ts'
 import type { BlockedBy, Budget, CallOpening, CallRefusal, HoldFloor, SpentRefusal } from './call.ts'
 
 /** The state of a key and its account, as the deciding transaction reads it. */
-export interface KeyState extends KeyMeans, Pick<KeyLimits, 'allowedModels' | 'expiresAtMs'> {
+export interface KeyState extends KeyFunds, Pick<KeyLimits, 'allowedModels' | 'expiresAtMs'> {
   readonly revokedAtMs: number | null
   readonly isSuspended: boolean
   /** Overrides `countsHolds` of the opening for the key's own budgets. */
@@ -97,8 +97,8 @@ function refuseUnratable({ unratable }: CallOpening, keyState: KeyState): CallRe
 }
 
 /** Refuses a key whose budget or credit is exhausted, whatever the call may cost. */
-export function refuseSpent(means: KeyMeans): SpentRefusal | null {
-  const { keyCeilings, accountCeilings, creditEnforced, balanceNanos } = means
+export function refuseSpent(funds: KeyFunds): SpentRefusal | null {
+  const { keyCeilings, accountCeilings, creditEnforced, balanceNanos } = funds
   const budget = keyCeilings.find(isSpent) ?? accountCeilings.find(isSpent)
   if (budget !== undefined) return { reason: 'budget_exceeded', budget }
   return creditEnforced && balanceNanos <= 0n ? { reason: 'credit_exhausted' } : null

@@ -18,12 +18,12 @@ import {
   pageObject,
   type Refused,
   refused,
-  replyOnce,
-  sent,
+  replyIdempotent,
   usd,
+  withoutUndefined,
 } from './route.ts'
 
-function changesOf(
+function accountChanges(
   fields: AccountEditFields,
   id: string,
   before: AccountRecord | null,
@@ -37,7 +37,7 @@ function changesOf(
     return [[surface, given === null ? null : ownUpstream(given, id, surface, known, management)]]
   })
   return {
-    ...sent({
+    ...withoutUndefined({
       name,
       monthlyBudgetNanos: monthly_budget_usd,
       creditEnforced: credit_enforced,
@@ -49,7 +49,7 @@ function changesOf(
   }
 }
 
-/** An own upstream. The key is bound to its URL, so a new URL needs the key again. */
+/** The account's own upstream. A key is bound to its URL, so a new URL needs the key again. */
 function ownUpstream(
   { url: given, key }: { readonly url?: string | undefined; readonly key?: string | undefined },
   accountId: string,
@@ -75,11 +75,11 @@ export const createAccount = defineRoute({
   answer: accountSchema,
   async handle({ body, actor, idempotency, atMs }, management) {
     const id = `acct_${management.nextUlid()}`
-    const account = { ...changesOf(body, id, null, management), id, name: body.name, createdAtMs: atMs }
+    const account = { ...accountChanges(body, id, null, management), id, name: body.name, createdAtMs: atMs }
     const result = await management.store.createAccount(account, actor, idempotency)
     if (result.kind === 'balance_not_positive') return refusedNotPositive(result.balanceNanos)
     if (body.upstreams !== undefined) await management.upstreamKeys.changed()
-    return replyOnce(result, (created) => accountObject(created, atMs))
+    return replyIdempotent(result, (created) => accountObject(created, atMs))
   },
 })
 
@@ -108,7 +108,7 @@ export const getAccount = defineRoute({
   },
 })
 
-/** Upstreams and metadata are for operators only. */
+/** Leaves out upstreams and metadata, which only operators may see. */
 export const getOwnAccount = defineRoute({
   summary: 'Show the account of the key: spend, budget and credit',
   answer: ownAccountSchema,
@@ -129,37 +129,37 @@ export const updateAccount = defineRoute({
   body: accountEditFields,
   answer: accountSchema,
   async handle({ id, body, actor, atMs }, management) {
-    const { store, limitsMoved } = management
+    const { store, recheckWaitingCalls } = management
     const before = await store.getAccount(id, atMs)
     if (before === null) return null
-    const edit = await store.updateAccount(id, changesOf(body, id, before, management), actor, atMs)
+    const edit = await store.updateAccount(id, accountChanges(body, id, before, management), actor, atMs)
     if (edit.kind === 'none') return null
     if (edit.kind === 'balance_not_positive') return refusedNotPositive(edit.balanceNanos)
-    limitsMoved()
+    recheckWaitingCalls()
     if (body.upstreams !== undefined) await management.upstreamKeys.changed()
     return accountObject(edit.account, atMs)
   },
 })
 
 function setStatus(status: AccountStatus) {
-  return async ({ id, actor, atMs }: OwnRequest, { store, limitsMoved }: Management) => {
+  return async ({ id, actor, atMs }: OwnRequest, { store, recheckWaitingCalls }: Management) => {
     const edit = await store.updateAccount(id, { status }, actor, atMs)
     if (edit.kind !== 'done') return null
-    limitsMoved()
+    recheckWaitingCalls()
     return accountObject(edit.account, atMs)
   }
 }
 
 export const suspendAccount = defineRoute({
   summary: 'Suspend an account',
-  description: 'Its calls are 403 `account_suspended` from now on; running calls finish.',
+  description: 'New calls with its keys get 403 `account_suspended`. Running calls finish.',
   answer: accountSchema,
   handle: setStatus('suspended'),
 })
 
 export const resumeAccount = defineRoute({
   summary: 'Resume an account',
-  description: 'Its calls are admitted again.',
+  description: 'Calls with its keys are admitted again.',
   answer: accountSchema,
   handle: setStatus('active'),
 })

@@ -8,7 +8,7 @@ import { FACTOR_ONE } from '../pricing/modifiers.ts'
 import { type Rating, readRating } from '../pricing/rate.ts'
 import { type Management, usd } from './route.ts'
 
-/** Only totals are stored: the lines are recomputed from usage, rating and prices of the call, as in an audit. */
+/** The database has only totals. The lines are computed again from usage, rating and prices, as in an audit. */
 
 type Line = Rating['lines'][number]
 
@@ -45,7 +45,7 @@ function formatExact(exact: bigint) {
 
 function roundingOf(listNanos: Nanos | null, lines: readonly Line[]): bigint {
   if (listNanos === null || lines.length === 0) return 0n
-  return lines.reduce((left, { amount }) => left - exactOf(amount), listNanos * EXACT_PER_NANO)
+  return lines.reduce((rest, { amount }) => rest - exactOf(amount), listNanos * EXACT_PER_NANO)
 }
 
 function whyHeld({ state, holdNanos, costNanos, overrun }: CallRecord): string {
@@ -53,22 +53,22 @@ function whyHeld({ state, holdNanos, costNanos, overrun }: CallRecord): string {
   if (state === 'refused') return 'Nothing: the call was refused.'
   if (holdNanos === 0n) return 'Nothing: the call could not cost anything.'
   const bound =
-    'The maximum cost of the call: its whole body as input, and the most output that the request and the model allow. ' +
-    'A call without such a maximum reserves the rest of the budgets.'
+    'A call reserves its maximum cost: the whole body as input, and the most output that the request and the model allow. ' +
+    'A call without a maximum cost reserves the rest of the budgets.'
   if (costNanos === null) return bound
   return overrun
-    ? `${bound} It cost more, so later calls of this kind reserve more.`
+    ? `${bound} This call cost more, so later calls to this endpoint and model reserve more.`
     : `${bound} The rest was released.`
 }
 
 function noteOf({ state, usage, costNanos, objectId }: CallRecord): string | null {
   if (state === 'deferred') return 'Upstream has not stated the cost yet. Until then the reservation stays.'
   if (costNanos === null) return 'The call has not ended.'
-  if (state === 'released') return 'Nothing was used: the call did not reach upstream.'
+  if (state === 'released') return 'Nothing was used, because the call did not reach upstream.'
   if (state === 'interrupted') return 'The usage is unknown, so nothing is charged.'
   if (usage === null && objectId !== null && state === 'settled')
-    return 'The cost of the batch is in its child records, one for each model.'
-  if (usage === null) return 'The endpoint is free, or upstream answered with an error, which costs nothing.'
+    return 'The child records of the batch have its cost, one for each model.'
+  if (usage === null) return 'Nothing is charged: the endpoint is free, or upstream answered with an error.'
   return null
 }
 

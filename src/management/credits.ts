@@ -11,7 +11,7 @@ import { refuse } from '../kernel/errors.ts'
 import { formatUsd } from '../kernel/money.ts'
 import type { Idempotency } from '../kernel/vocabulary.ts'
 import { CREDITED_MAX, type CreditBack, type CreditBackOutcomes, type NewCredit } from '../ledger/account.ts'
-import { defineRoute, type Management, type OwnReply, pageObject, refused, replyOnce } from './route.ts'
+import { defineRoute, type Management, type OwnReply, pageObject, refused, replyIdempotent } from './route.ts'
 
 export const getBalance = defineRoute({
   summary: 'Show the prepaid credit of the account',
@@ -50,30 +50,30 @@ export const addCredit = defineRoute({
         'request_ids',
       )
     }
-    if (amountNanos !== undefined) return move({ ...command, amountNanos }, idempotency, management)
+    if (amountNanos !== undefined) return changeBalance({ ...command, amountNanos }, idempotency, management)
     if (requestIds !== undefined) return creditBack({ ...command, requestIds }, idempotency, management)
     return refused('bad_request', 'amount_usd or request_ids is required.', 'amount_usd')
   },
 })
 
-async function move(
+async function changeBalance(
   credit: NewCredit,
   idempotency: Idempotency | null,
-  { store, limitsMoved }: Management,
+  { store, recheckWaitingCalls }: Management,
 ): Promise<OwnReply> {
   const result = await store.addCredit(credit, idempotency)
   if (result.kind === 'too_much') {
     const message = `amount_usd is too large: all credit of an account together is at most ${formatUsd(CREDITED_MAX)} US dollars.`
     return refused('bad_request', message, 'amount_usd')
   }
-  limitsMoved()
-  return replyOnce(result, creditObject)
+  recheckWaitingCalls()
+  return replyIdempotent(result, creditObject)
 }
 
 async function creditBack(
   command: CreditBack,
   idempotency: Idempotency | null,
-  { store, limitsMoved, refusedCalls }: Management,
+  { store, recheckWaitingCalls, refusedCalls }: Management,
 ): Promise<OwnReply> {
   await refusedCalls.written()
   const result = await store.creditBack(command, idempotency)
@@ -82,8 +82,8 @@ async function creditBack(
       'There is nothing to credit back: each of these calls was credited before, cost nothing, or has not ended.'
     return { kind: 'refused', refusal: refuse('conflict', message, { details: outcomesObject(result) }) }
   }
-  limitsMoved()
-  return replyOnce(result, (done) => ({ ...creditObject(done.entry), ...outcomesObject(done) }))
+  recheckWaitingCalls()
+  return replyIdempotent(result, (done) => ({ ...creditObject(done.entry), ...outcomesObject(done) }))
 }
 
 function outcomesObject(outcomes: CreditBackOutcomes) {

@@ -51,7 +51,7 @@ export function replyExport<Cursor>(format: keyof typeof CONTENT_TYPES, parts: E
   return replyFile(CONTENT_TYPES[format], `${parts.name}.${format}`, chunks)
 }
 
-/** Yields one chunk for each page, which may be empty, so that the sender can stop. */
+/** Yields a chunk for each page, even for an empty one, so that the sender can stop in between. */
 async function* chunksOf<Cursor>(
   { after, limit, pageMax, read }: Export<Cursor>,
   head: string,
@@ -69,7 +69,7 @@ async function* chunksOf<Cursor>(
   } while (next !== null && left > 0)
 }
 
-/** The format in the query, else the one that `Accept` prefers. A client that accepts neither gets JSON. */
+/** The format in the query, else the format that `Accept` prefers. A client that accepts neither gets JSON. */
 export function formatOf(named: 'json' | 'csv' | undefined, headers: RawHeaders): 'json' | 'csv' {
   return named ?? (prefers(headers, 'text/csv', 'application/json') ? 'csv' : 'json')
 }

@@ -31,7 +31,7 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
   '.json': 'application/json',
 }
 
-/** In memory, so that no path from a client ever reaches the file system. Fails if the dashboard was not built. */
+/** Reads all files into memory, so that no path from a client reaches the file system. Throws if none were built. */
 export async function readDashboard(dir: URL): Promise<DashboardFiles> {
   const root = fileURLToPath(dir)
   const names = (await readdir(root, { recursive: true })).filter((name) => extname(name) !== '')
@@ -79,7 +79,7 @@ export async function answerDashboard(
   { path }: Target,
   files: () => Promise<DashboardFiles>,
 ): Promise<void> {
-  if (path === '/') return redirect(exchange)
+  if (path === '/') return redirectToDashboard(exchange)
   const { method } = exchange
   if (method !== 'GET' && method !== 'HEAD') {
     const message = `The dashboard supports GET and HEAD, not ${method}.`
@@ -95,7 +95,7 @@ function sendFile(exchange: Exchange, files: DashboardFiles, name: string, cachi
   const plain = files.get(name)
   const contentType = CONTENT_TYPES[extname(name)]
   if (plain === undefined || contentType === undefined) {
-    deny(exchange, refuse('not_found', 'The dashboard has no such file.'))
+    deny(exchange, refuse('not_found', 'The dashboard has no such file. Reload the page.'))
     return
   }
   const weights = weightsOf(exchange.headers, 'accept-encoding')
@@ -112,7 +112,7 @@ function sendFile(exchange: Exchange, files: DashboardFiles, name: string, cachi
 
 const NOTHING = Buffer.alloc(0)
 
-function redirect(exchange: Exchange): void {
+function redirectToDashboard(exchange: Exchange): void {
   const headers = ['location', PAGE_PATH, 'content-length', '0', 'cache-control', 'no-store']
   sendWhole(exchange, { status: 302, headers, body: NOTHING })
 }
@@ -122,4 +122,4 @@ function deny(exchange: Exchange, refusal: Refusal): void {
 }
 
 const UNBUILT =
-  'The dashboard is not built. Run `npm run build:dashboard` in the checkout and reload. The API works without it.'
+  'The dashboard is not built. Run `npm run build:dashboard` in the checkout, and reload. The API works without the dashboard.'

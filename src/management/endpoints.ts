@@ -6,7 +6,7 @@ import * as keys from './keys.ts'
 import { openApiRoute } from './openapi.ts'
 import * as overview from './overview.ts'
 import * as requests from './requests.ts'
-import type { AccountRule, Least } from './roles.ts'
+import type { AccountRule, RequiredRole } from './roles.ts'
 import type { Method, Route, RouteParts } from './route.ts'
 import * as session from './session.ts'
 import * as usage from './usage.ts'
@@ -15,15 +15,15 @@ import * as webhooks from './webhooks.ts'
 function route(
   operationId: string,
   methodAndPath: `${Method} /${string}`,
-  least: Least,
+  requiredRole: RequiredRole,
   account: AccountRule,
   parts: RouteParts<unknown, unknown>,
 ): Route {
   const [method, template] = methodAndPath.split(' ') as [Method, string]
-  return { operationId, method, template, least, account, ...parts }
+  return { operationId, method, template, requiredRole, account, ...parts }
 }
 
-/** Every own endpoint: its operation name, method and path, who may call it, the account that it acts in, and its route. */
+/** Every own endpoint: operation id, method and path, required role, account that it acts in, and route. */
 export const routes: readonly Route[] = [
   // Keys
   route('create_key', 'POST /v1/keys', 'admin', 'one', keys.createKey),

@@ -3,7 +3,7 @@ import type { Target } from '../http/validate-head.ts'
 import { type Clock, shareWork } from '../kernel/clock.ts'
 import { replyJson } from './route.ts'
 
-/** For how long the result of a write probe is used again. */
+/** Requests within this time share the result of a write probe. */
 export const READY_PROBE_MS = 1_000
 
 export const isHealthPath = ({ path }: Target): boolean => path === '/healthz' || path === '/readyz'

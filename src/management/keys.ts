@@ -21,16 +21,16 @@ import {
   pageObject,
   type Refused,
   refused,
-  replyOnce,
-  sent,
+  replyIdempotent,
+  withoutUndefined,
 } from './route.ts'
 
-const shown = (key: KeyRecord, nowMs: number, { waitingCalls }: Management) =>
+const toObject = (key: KeyRecord, nowMs: number, { waitingCalls }: Management) =>
   keyObject(key, nowMs, waitingCalls.countOf(key.id))
 
 function keyChanges(fields: KeyEditFields): KeyChanges {
   const limits = KEY_LIMITS.map(({ name, field }) => [name, fields[field]] as const)
-  return sent({ name: fields.name, ...Object.fromEntries(limits) }) as KeyChanges
+  return withoutUndefined({ name: fields.name, ...Object.fromEntries(limits) }) as KeyChanges
 }
 
 function refusedFinalKey(key: KeyRecord): Refused {
@@ -64,11 +64,11 @@ export function refuseUnknownModel(
   return null
 }
 
-function refuseFields({ allowed_models: models }: KeyEditFields, atMs: number, { node }: Management) {
+function checkAllowedModels({ allowed_models: models }: KeyEditFields, atMs: number, { node }: Management) {
   return models == null ? null : refuseUnknownModel(models, node.prices().book, atMs)
 }
 
-function mint(createdAtMs: number, { nextUlid, digestKey, servicePrefix }: Management) {
+function mintApiKey(createdAtMs: number, { nextUlid, digestKey, servicePrefix }: Management) {
   const secret = mintKey(servicePrefix, 'live')
   const record = {
     id: `key_${nextUlid()}`,
@@ -79,10 +79,10 @@ function mint(createdAtMs: number, { nextUlid, digestKey, servicePrefix }: Manag
   return { secret, record }
 }
 
-/** The answer to a creation. A replay has no secret, because the first one is no longer known. */
+/** The answer to a creation. A replay has no secret, because the database has only its digest. */
 function withSecret(secret: Secret, atMs: number, management: Management) {
   return (key: KeyRecord, isNew: boolean) => {
-    const object = shown(key, atMs, management)
+    const object = toObject(key, atMs, management)
     return isNew ? { ...object, key: secret.reveal() } : object
   }
 }
@@ -96,13 +96,13 @@ export const createKey = defineRoute({
   status: 201,
   answer: createdKeySchema,
   async handle({ accountId, actor, body, idempotency, atMs }, management) {
-    const wrong = refuseFields(body, atMs, management)
+    const wrong = checkAllowedModels(body, atMs, management)
     if (wrong !== null) return wrong
-    const { secret, record } = mint(atMs, management)
+    const { secret, record } = mintApiKey(atMs, management)
     const key = { ...NO_LIMITS, ...keyChanges(body), ...record, name: body.name, accountId }
     const result = await management.store.createKey(key, idempotency, actor)
-    if (result.kind === 'born_expired') return refusedPastExpiry()
-    return replyOnce(result, withSecret(secret, atMs, management))
+    if (result.kind === 'already_expired') return refusedPastExpiry()
+    return replyIdempotent(result, withSecret(secret, atMs, management))
   },
 })
 
@@ -113,13 +113,13 @@ export const listKeys = defineRoute({
   async handle({ listedAccountId: accountId, query, atMs }, management) {
     const { status = null, search = null, after = null, limit } = query
     const asked = { accountId, status, search, after, limit, atMs }
-    return pageObject(await management.store.listKeys(asked), (key) => shown(key, atMs, management))
+    return pageObject(await management.store.listKeys(asked), (key) => toObject(key, atMs, management))
   },
 })
 
-async function showKey(accountId: string, id: string, atMs: number, management: Management) {
+async function readKey(accountId: string, id: string, atMs: number, management: Management) {
   const key = await management.store.getKey(accountId, id, atMs)
-  return key && shown(key, atMs, management)
+  return key && toObject(key, atMs, management)
 }
 
 export const getOwnKey = defineRoute({
@@ -132,33 +132,33 @@ export const getOwnKey = defineRoute({
         'This endpoint shows the API key that sends the request. With an admin key, use GET /v1/keys/{id}.',
       )
     }
-    return await showKey(caller.accountId, caller.keyId, atMs, management)
+    return await readKey(caller.accountId, caller.keyId, atMs, management)
   },
 })
 
 export const getKey = defineRoute({
   summary: 'Show an API key',
   answer: keySchema,
-  handle: ({ accountId, id, atMs }, management) => showKey(accountId, id, atMs, management),
+  handle: ({ accountId, id, atMs }, management) => readKey(accountId, id, atMs, management),
 })
 
 export const updateKey = defineRoute({
   summary: 'Change an API key',
   description:
-    'Changes the fields that are sent and leaves the others; null removes a limit. It applies from the next call on, and ' +
-    'recorded spend stays. Budgets, rate and mode change for all keys that share the budget. A revoked or expired key cannot be ' +
-    'changed.',
+    'Changes the fields that are sent and leaves the others; null removes a limit. The change applies to the next call. ' +
+    'Recorded spend does not change. Budgets, rate and mode change for all keys that share the budget. A revoked or expired ' +
+    'key cannot be changed.',
   body: keyEditFields,
   answer: keySchema,
   async handle({ accountId, actor, id, body, atMs }, management) {
     if ((body.expires_at ?? Infinity) <= atMs) return refusedPastExpiry()
-    const wrong = refuseFields(body, atMs, management)
+    const wrong = checkAllowedModels(body, atMs, management)
     if (wrong !== null) return wrong
     const edit = await management.store.updateKey(accountId, id, keyChanges(body), atMs, actor)
     if (edit.kind === 'none') return null
     if (edit.kind === 'final') return refusedFinalKey(edit.key)
-    management.limitsMoved()
-    return shown(edit.key, atMs, management)
+    management.recheckWaitingCalls()
+    return toObject(edit.key, atMs, management)
   },
 })
 
@@ -166,8 +166,8 @@ export const updateKey = defineRoute({
 async function revoke({ accountId, actor, id, atMs }: OwnRequest, management: Management) {
   const key = await management.store.revokeKey(accountId, id, atMs, actor)
   if (key === null) return null
-  management.limitsMoved()
-  return shown(key, atMs, management)
+  management.recheckWaitingCalls()
+  return toObject(key, atMs, management)
 }
 
 export const deleteKey = defineRoute({
@@ -194,13 +194,13 @@ export const rotateKey = defineRoute({
   status: 201,
   answer: createdKeySchema,
   async handle({ accountId, actor, id, body, idempotency, atMs }, management) {
-    const { secret, record } = mint(atMs, management)
+    const { secret, record } = mintApiKey(atMs, management)
     const { old_expires_in_seconds: seconds } = body
     const successor = { ...record, oldExpiresAtMs: seconds === undefined ? null : atMs + seconds * 1_000 }
     const rotation = await management.store.rotateKey(accountId, id, successor, idempotency, actor)
     if (rotation.kind === 'none') return null
     if (rotation.kind === 'final') return refusedFinalKey(rotation.key)
-    management.limitsMoved()
-    return replyOnce(rotation, withSecret(secret, atMs, management))
+    management.recheckWaitingCalls()
+    return replyIdempotent(rotation, withSecret(secret, atMs, management))
   },
 })

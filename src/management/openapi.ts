@@ -5,8 +5,8 @@ import { headerNames } from '../kernel/header-names.ts'
 import { VERSION } from '../kernel/runtime.ts'
 import {
   defineRoute,
+  IDEMPOTENCY_HEADER,
   nounsIn,
-  ONCE_HEADER,
   type OwnReply,
   type Route,
   type RouteParts,
@@ -70,7 +70,7 @@ Fields and parameters that an endpoint does not have are refused, never ignored.
 HEAD is answered like GET, without the body; exports have no HEAD.`
 
 const IDEMPOTENCY_KEY = {
-  name: ONCE_HEADER,
+  name: IDEMPOTENCY_HEADER,
   in: 'header',
   required: false,
   description:
@@ -102,9 +102,9 @@ const REPLAYED = {
 
 const DONE = { 200: 'Done.', 201: 'Created.', 202: 'Accepted.', 204: 'Done, without a body.' } as const
 
-function securityOf({ least }: Route): readonly JsonObject[] {
-  if (least === 'anyone') return []
-  return [...(least === 'api_key' ? [{ api_key: [] }] : []), { admin_key: [] }, { session: [] }]
+function securityOf({ requiredRole: required }: Route): readonly JsonObject[] {
+  if (required === 'anyone') return []
+  return [...(required === 'api_key' ? [{ api_key: [] }] : []), { admin_key: [] }, { session: [] }]
 }
 
 function errorList(): string {
@@ -175,7 +175,7 @@ function requestBody(body: z.ZodType, schemas: Schemas): JsonObject {
   }
 }
 
-/** Written once and referenced. */
+/** The schemas with an id. Each is written once; other schemas refer to it. */
 class Schemas {
   readonly named: Record<string, JsonObject> = {}
 
@@ -207,7 +207,7 @@ interface Described {
   readonly $defs?: Record<string, JsonObject>
 }
 
-/** Makes references point into the document, and writes "anything else" as `true`. */
+/** Points references into the document, and writes the empty schema, which permits any value, as `true`. */
 function toPlainJson(described: unknown): Described {
   return JSON.parse(JSON.stringify(described), (key, value: unknown) => {
     if (key === '$ref' && typeof value === 'string') return value.replace('#/$defs/', '#/components/schemas/')
@@ -216,7 +216,7 @@ function toPlainJson(described: unknown): Described {
   }) as Described
 }
 
-/** zod's pattern for timestamps has 300 characters. The format says the same, except that they are in UTC. */
+/** zod's pattern for timestamps has 300 characters. The format covers all of it except that times are in UTC. */
 function shortenDatePattern(schema: JsonObject): void {
   if (schema['format'] !== 'date-time' || String(schema['pattern'] ?? '').length < 100) return
   schema['pattern'] = 'Z$'
@@ -224,7 +224,7 @@ function shortenDatePattern(schema: JsonObject): void {
 
 /** The route of the document. `routes` is a function, because the list contains this route too. */
 export function openApiRoute(routes: () => readonly Route[]): RouteParts<unknown, unknown> {
-  const made = new Map<string, OwnReply>()
+  const replies = new Map<string, OwnReply>()
   return defineRoute({
     summary: 'This document',
     answer: z
@@ -232,9 +232,9 @@ export function openApiRoute(routes: () => readonly Route[]): RouteParts<unknown
       .meta({ id: 'openapi_document', description: 'This document.' }),
     async handle(_request, { servicePrefix }) {
       const reply =
-        made.get(servicePrefix) ??
+        replies.get(servicePrefix) ??
         replyJson(200, openApiDocument(routes(), { version: VERSION, servicePrefix }))
-      made.set(servicePrefix, reply)
+      replies.set(servicePrefix, reply)
       return reply
     },
   })

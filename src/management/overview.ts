@@ -15,12 +15,12 @@ import { rawInteger } from '../kernel/money.ts'
 import { VERSION } from '../kernel/runtime.ts'
 import type { AttentionKey, AttentionKeys, Overview } from '../ledger/usage-report.ts'
 import { type ModelPrice, type PriceVersion, versionAt } from '../pricing/price-book.ts'
-import { defineRoute, formatInstant, type Management, replyWhole, UNSTORED, usd } from './route.ts'
+import { defineRoute, formatInstant, type Management, NO_STORE, replyWhole, usd } from './route.ts'
 
 const percentOf = ({ capNanos, spentNanos }: AttentionKey) =>
   capNanos === null || capNanos === 0n ? 0 : Number((spentNanos * 100n) / capNanos)
 
-const capped = ({ count, keys }: AttentionKeys) => ({
+const cappedKeys = ({ count, keys }: AttentionKeys) => ({
   count,
   data: keys.map((key) => ({
     id: key.id,
@@ -54,8 +54,8 @@ function overviewObject(of: Overview, node: Load): Written<OverviewObject> {
     calls_waiting: node.waiting,
     alert_thresholds_percent: node.alertThresholds,
     attention: {
-      keys_exhausted: capped(of.exhausted),
-      keys_near_cap: capped(of.nearCap),
+      keys_exhausted: cappedKeys(of.exhausted),
+      keys_near_cap: cappedKeys(of.nearCap),
       keys_expiring: {
         count: of.expiring.count,
         data: of.expiring.keys.map(({ id, name, expiresAtMs }) => ({
@@ -75,7 +75,7 @@ function overviewObject(of: Overview, node: Load): Written<OverviewObject> {
 const OVERVIEW_MS = 1_000
 const reads = new WeakMap<Management, Map<string, () => Promise<Overview>>>()
 
-/** Reads the overview. One read serves all pages, for a second or twenty times as long as it took. */
+/** Reads the overview. All pages share a read for a second, or for twenty times as long as it took. */
 function readShared(accountId: string, management: Management): Promise<Overview> {
   const { store, clock } = management
   const known = reads.get(management) ?? new Map<string, () => Promise<Overview>>()
@@ -112,7 +112,7 @@ export const getOverview = defineRoute({
 function modelObject(model: ModelPrice, shipped: PriceVersion): Written<PricedModel> {
   const { id, provider, mode, aliases = [], retired = false, ...prices } = model.entry
   const listed = shipped.names.get(model.id)?.entry
-  // With an overlay all entries are new objects, with another member order.
+  // With an overlay, all entries are new objects, whose members may be in another order.
   const isListed = listed === model.entry || isDeepStrictEqual(listed, model.entry)
   return {
     id,
@@ -160,6 +160,6 @@ export const getMetrics = defineRoute({
   alsoAs: { 'application/openmetrics-text': 'Every metric with its type, its help and its samples.' },
   async handle(_request, management) {
     const { contentType, text } = await management.scrapeMetrics()
-    return replyWhole(200, contentType, text, UNSTORED)
+    return replyWhole(200, contentType, text, NO_STORE)
   },
 })

@@ -9,7 +9,7 @@ import { refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Idempotency } from '../kernel/vocabulary.ts'
 import { duplicateNames } from '../metering/json-tokens.ts'
-import { ONCE_HEADER, type Refused, type Route, refused } from './route.ts'
+import { IDEMPOTENCY_HEADER, type Refused, type Route, refused } from './route.ts'
 
 export interface Sender {
   readonly accountId: string
@@ -43,33 +43,33 @@ export async function readRequest(
 ): Promise<ReadRequest> {
   const query = checkQuery(route.query, parameters)
   if (query.kind === 'refused') return query
-  // Unread bytes would hide that the client has left.
+  // Discard the body: unread bytes would hide that the client has left.
   if (route.body === null) exchange.req.discard()
   const received =
     route.body === null ? ({ kind: 'body', bytes: NO_BODY } as const) : await receiveBody(exchange, times)
   if (received.kind !== 'body') return received
   const body = route.body === null ? NOTHING : checkBody(route.body, received.bytes)
   if (body.kind === 'refused') return body
-  const idempotency = route.repeatable ? readOnce(exchange, path, received.bytes, sender) : NOTHING
+  const idempotency = route.repeatable ? readIdempotencyKey(exchange, path, received.bytes, sender) : NOTHING
   if (idempotency.kind === 'refused') return idempotency
   return { kind: 'request', query: query.value, body: body.value, idempotency: idempotency.value }
 }
 
 export type Parameters = ReadonlyMap<string, string>
 
-/** Parses the query. A repeated or undecodable parameter is refused as ambiguous. */
+/** Parses the query. Refuses a parameter that is repeated or cannot be decoded, because it is ambiguous. */
 export function parseQuery(query: string): Checked<Parameters> {
   const values = new Map<string, string>()
   for (const pair of query.slice(1).split('&')) {
     if (pair === '') continue
     const equals = pair.indexOf('=')
     const rawName = equals === -1 ? pair : pair.slice(0, equals)
-    const name = decode(rawName)
-    if (name === null) return malformed(rawName)
+    const name = decodeParameter(rawName)
+    if (name === null) return refuseEncoding(rawName)
     if (values.has(name))
       return refused('bad_request', `${name} is given more than once. Send it once.`, name)
-    const value = decode(equals === -1 ? '' : pair.slice(equals + 1))
-    if (value === null) return malformed(name)
+    const value = decodeParameter(equals === -1 ? '' : pair.slice(equals + 1))
+    if (value === null) return refuseEncoding(name)
     values.set(name, value)
   }
   return { kind: 'ok', value: values }
@@ -81,12 +81,12 @@ export function checkQuery(schema: z.ZodType | null, parameters: Parameters): Ch
   return checkInput(schema ?? NO_QUERY, Object.fromEntries(parameters), 'is not a parameter of this endpoint')
 }
 
-function malformed(name: string): Refused {
+function refuseEncoding(name: string): Refused {
   return refused('bad_request', `${name} is not percent-encoded UTF-8. Encode it.`, name)
 }
 
 /** Decodes a parameter as in forms, where a plus is a space. */
-function decode(text: string): string | null {
+function decodeParameter(text: string): string | null {
   // Raw non-ASCII bytes have no known encoding.
   if (/[^\x21-\x7e]/.test(text)) return null
   try {
@@ -114,7 +114,7 @@ export function checkBody(schema: z.ZodType, bytes: Buffer): Checked<unknown> {
   return checkInput(schema, json, 'is not a field of this request')
 }
 
-/** A refusal names the first invalid field and what it should be. */
+/** Names the first invalid field and the value that it should have. */
 function checkInput<T>(schema: z.ZodType<T>, input: unknown, unknownField: string): Checked<T> {
   const parsed = schema.safeParse(input)
   if (parsed.success) return { kind: 'ok', value: parsed.data }
@@ -144,14 +144,15 @@ function isMissing(input: unknown, path: readonly PropertyKey[]): boolean {
 const NO_BODY = Buffer.alloc(0)
 const NOTHING = { kind: 'ok', value: null } as const
 
-function readOnce(
+function readIdempotencyKey(
   { method, headers }: Exchange,
   path: string,
   body: Buffer,
   sender: Sender,
 ): Checked<Idempotency | null> {
-  const refuseHeader = (message: string) => refused('bad_request', `${ONCE_HEADER} ${message}`, ONCE_HEADER)
-  const names = new Set(valuesOf(headers, ONCE_HEADER.toLowerCase()))
+  const refuseHeader = (message: string) =>
+    refused('bad_request', `${IDEMPOTENCY_HEADER} ${message}`, IDEMPOTENCY_HEADER)
+  const names = new Set(valuesOf(headers, IDEMPOTENCY_HEADER.toLowerCase()))
   if (names.size > 1) return refuseHeader('is given twice with different values. Send one.')
   const [name] = names
   if (name === undefined) return NOTHING

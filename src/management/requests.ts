@@ -31,11 +31,11 @@ import {
   usd,
 } from './route.ts'
 
-/** How many calls of an export are in memory at once. Serialising them takes 0.4 ms, during which streams wait. */
+/** Calls of an export that are in memory at once. Serialising so many takes 0.4 ms, during which streams wait. */
 const EXPORT_PAGE_CALLS_MAX = 25
 
-/** Maximum number of queries for a page of the request log. A page may then be short. */
-export const LOG_PAGE_LOOKS_MAX = 20
+/** Maximum number of database reads for a page of the request log. After that, the page is sent short. */
+export const LOG_PAGE_READS_MAX = 20
 
 /** The figures of a call are null while it waits, is in flight or deferred. */
 const OPEN: ReadonlySet<CallRecord['state']> = new Set(['waiting', 'in_flight', 'deferred'])
@@ -100,7 +100,7 @@ class KeyNames {
     this.#store = store
   }
 
-  async show(calls: readonly CallRecord[]): Promise<Written<RequestRecord>[]> {
+  async toObjects(calls: readonly CallRecord[]): Promise<Written<RequestRecord>[]> {
     const missing = new Set(calls.map(({ keyId }) => keyId).filter((id) => !this.#names.has(id)))
     if (missing.size > 0)
       for (const { id, name } of await this.#store.readKeyNames([...missing])) this.#names.set(id, name)
@@ -160,7 +160,7 @@ async function answerRequests(
   const { format } = query
   if (format === 'json') {
     const { calls, next } = await readPage(log, filter, query, () => exchange.res.destroyed)
-    return listObject(await names.show(calls), next === null ? null : formatCursor(next))
+    return listObject(await names.toObjects(calls), next === null ? null : formatCursor(next))
   }
   const now = formatInstant(atMs).replace(/\.\d+|[-:]/g, '')
   return replyExport<CallCursor>(format, {
@@ -171,18 +171,18 @@ async function answerRequests(
     pageMax: EXPORT_PAGE_CALLS_MAX,
     async read(after, limit) {
       const { calls, next } = await log.listCalls(filter, after, limit)
-      const objects = await names.show(calls)
+      const objects = await names.toObjects(calls)
       return { rows: format === 'csv' ? objects.map((call) => ({ ...call, ...call.usage })) : objects, next }
     },
   })
 }
 
-/** Reads until the page is full, but with a limit: a page with few or no calls may still have a next page. */
+/** Reads until the page is full or the maximum number of reads is reached. So a short page may have a next page. */
 async function readPage(log: Log, filter: CallFilter, query: RequestListQuery, hasLeft: () => boolean) {
   const { limit = REQUESTS_PAGE } = query
   const calls: CallRecord[] = []
   let next = query.after ?? null
-  for (let reads = 0; reads < LOG_PAGE_LOOKS_MAX && !hasLeft(); reads += 1) {
+  for (let reads = 0; reads < LOG_PAGE_READS_MAX && !hasLeft(); reads += 1) {
     const page = await log.listCalls(filter, next, limit - calls.length)
     calls.push(...page.calls)
     next = page.next
@@ -206,7 +206,7 @@ const LISTED = {
   },
 } as const
 
-/** The full log of a key, which may be revoked. After a leak, it shows how the key was used. */
+/** The full log of a key, even of a revoked one: after a leak, it shows how the key was used. */
 export const listKeyRequests = defineRoute({
   summary: 'List or export the calls of an API key, newest first',
   description: `Works for revoked keys too, and does not depend on \`log_requests\`. ${PAGE_DESCRIPTION}`,
@@ -226,18 +226,18 @@ export const listRequests = defineRoute({
     answerRequests(request, management, request.caller.kind === 'api_key' ? request.caller.keyId : null),
 })
 
-/** Shows a call. The answer waits until the call is settled, for clients that cannot read trailers. */
+/** The answer waits until the call is settled, because clients that cannot read trailers get the cost here. */
 export const getRequest = defineRoute({
   summary: 'Show a call and its cost',
   description:
-    `Waits up to ${limits.requestWaitMs / 1_000} seconds until a call in flight is settled. If it is still in flight then, ` +
-    'answers without figures. Waiting and refused calls are answered at once. An API key sees its own calls only.',
+    `Waits up to ${limits.requestWaitMs / 1_000} seconds until a call in flight is settled. After that, the answer has no figures. ` +
+    'Waiting and refused calls are answered at once. An API key sees its own calls only.',
   query: requestExpandQuery,
   answer: requestWithBillSchema,
   async handle(request, management) {
     const call = await settledCall(request, management)
     if (call === null || !maySee(request, call)) return null
-    const [object = null] = await new KeyNames(management.store).show([call])
+    const [object = null] = await new KeyNames(management.store).toObjects([call])
     if (object === null || request.query.expand !== 'bill') return object
     return { ...object, bill: await billObject(call, management) }
   },

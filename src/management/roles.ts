@@ -5,7 +5,7 @@ const RANKS = ['api_key', 'viewer', 'admin', 'operator'] as const
 export type Role = (typeof RANKS)[number]
 
 /** The lowest role that may call an endpoint. `session`: any session. `anyone`: no credential is needed. */
-export type Least = Role | 'session' | 'anyone'
+export type RequiredRole = Role | 'session' | 'anyone'
 
 /**
  * The account that an endpoint acts in. Admins and viewers act in their own; operators may name another with `account=`.
@@ -20,6 +20,6 @@ export function roleOf(caller: Caller): Role {
   return caller.kind === 'api_key' ? 'api_key' : caller.role
 }
 
-export function isAtLeast(role: Role, least: Role): boolean {
-  return RANKS.indexOf(role) >= RANKS.indexOf(least)
+export function isAtLeast(role: Role, required: Role): boolean {
+  return RANKS.indexOf(role) >= RANKS.indexOf(required)
 }

@@ -13,7 +13,7 @@ import type { RefusedCalls, WaitingCalls } from '../ledger/unsent-calls.ts'
 import type { PriceBook } from '../pricing/price-book.ts'
 import type { Store } from '../store/store.ts'
 import type { EndpointRules } from '../webhooks/endpoint-address.ts'
-import type { AccountRule, Least, Role } from './roles.ts'
+import type { AccountRule, RequiredRole, Role } from './roles.ts'
 
 export interface Management {
   readonly clock: Clock
@@ -31,8 +31,8 @@ export interface Management {
   readonly refusedCalls: Pick<RefusedCalls, 'written'>
   readonly node: ServingNode
   scrapeMetrics(): Promise<{ readonly contentType: string; readonly text: string }>
-  /** Makes waiting calls ask again, because a limit changed or credit was added. */
-  limitsMoved(): void
+  /** Decides waiting calls again. Called when a limit changed or credit was added. */
+  recheckWaitingCalls(): void
   readonly webhooks: {
     readonly sealer: SecretSealer
     readonly rules: EndpointRules
@@ -47,7 +47,7 @@ export interface UpstreamKeys {
   urlOf(surface: Surface): string
   /** Encrypts a key. Returns base64 text, bound to all arguments. */
   seal(key: string, accountId: string, surface: Surface, url: string): string
-  /** Called when an account's upstreams have changed. The simulator serves only while no account has its own. */
+  /** Called when the upstreams of an account change: the simulator serves only while no account has its own. */
   changed(): Promise<void>
 }
 
@@ -130,7 +130,7 @@ export interface Route extends RouteParts<unknown, unknown> {
   readonly operationId: string
   readonly method: Method
   readonly template: string
-  readonly least: Least
+  readonly requiredRole: RequiredRole
   readonly account: AccountRule
 }
 
@@ -139,14 +139,14 @@ const DEFAULTS = { query: null, body: null, repeatable: false, status: 200, also
 type Definition<Query, Body> = Omit<RouteParts<Query, Body>, keyof typeof DEFAULTS> &
   Partial<RouteParts<Query, Body>>
 
-/** Only the route's own file knows the types of its query and body; elsewhere the schemas guarantee them. */
+/** Hides the types of query and body: the router handles all routes alike, after their schemas have checked both. */
 export function defineRoute<Query, Body>(parts: Definition<Query, Body>): RouteParts<unknown, unknown> {
   return { ...DEFAULTS, ...parts }
 }
 
-export const UNSTORED = ['cache-control', 'no-store'] as const
+export const NO_STORE = ['cache-control', 'no-store'] as const
 
-export function replyJson(status: number, value: unknown, headers: readonly string[] = UNSTORED): OwnReply {
+export function replyJson(status: number, value: unknown, headers: readonly string[] = NO_STORE): OwnReply {
   return replyWhole(status, 'application/json', JSON.stringify(value), headers)
 }
 
@@ -167,27 +167,27 @@ export function replyFile(
   chunks: AsyncGenerator<Buffer, void, undefined>,
 ): OwnReply {
   const disposition = `attachment; filename="${filename}"`
-  const headers = ['content-type', contentType, 'content-disposition', disposition, ...UNSTORED]
+  const headers = ['content-type', contentType, 'content-disposition', disposition, ...NO_STORE]
   return { kind: 'stream', reply: { status: 200, headers, chunks } }
 }
 
-/** The answer to a command that ran now, or in an earlier request with the same `Idempotency-Key`. */
-export function replyOnce<T>(
+/** The answer to a request that was executed now, or earlier with the same `Idempotency-Key`. */
+export function replyIdempotent<T>(
   result: IdempotentResult<T>,
   show: (value: T, isNew: boolean) => ApiObject,
 ): OwnReply {
   if (result.kind === 'conflict')
     return refused(
       'conflict',
-      `This ${ONCE_HEADER} was used for another request. Choose a new one.`,
-      ONCE_HEADER,
+      `This ${IDEMPOTENCY_HEADER} was used for another request. Choose a new one.`,
+      IDEMPOTENCY_HEADER,
     )
   const isNew = result.kind === 'done'
-  const headers = isNew ? UNSTORED : [...UNSTORED, 'idempotent-replayed', 'true']
+  const headers = isNew ? NO_STORE : [...NO_STORE, 'idempotent-replayed', 'true']
   return replyJson(201, show(result.value, isNew), headers)
 }
 
-export function replyEmpty(headers: readonly string[] = UNSTORED): OwnReply {
+export function replyEmpty(headers: readonly string[] = NO_STORE): OwnReply {
   return { kind: 'reply', reply: { status: 204, headers, body: Buffer.alloc(0) } }
 }
 
@@ -195,7 +195,7 @@ export function refused(code: ErrorCode, message: string, param?: string): Refus
   return { kind: 'refused', refusal: refuse(code, message, param === undefined ? {} : { param }) }
 }
 
-export const ONCE_HEADER = 'Idempotency-Key'
+export const IDEMPOTENCY_HEADER = 'Idempotency-Key'
 
 export { formatInstant, usd } from '../api/objects.ts'
 
@@ -211,14 +211,15 @@ export function pageObject<Row extends { readonly id: string }>(
   return listObject(rows.map(show), more ? (rows.at(-1)?.id ?? null) : null)
 }
 
-export function sent<Fields extends object>(
+/** The members that have a value: in a PATCH, an absent field stays unchanged. */
+export function withoutUndefined<Fields extends object>(
   fields: Fields,
 ): { readonly [Name in keyof Fields]?: Exclude<Fields[Name], undefined> } {
   const given = Object.entries(fields).filter(([, value]) => value !== undefined)
   return Object.fromEntries(given) as { [Name in keyof Fields]?: Exclude<Fields[Name], undefined> }
 }
 
-/** The kinds of records in a path: `webhook` and `delivery` in `/webhooks/{id}/deliveries/{delivery_id}`. */
+/** The nouns of the records in a path: `webhook` and `delivery` in `/webhooks/{id}/deliveries/{delivery_id}`. */
 export function nounsIn(template: string): string[] {
   return Array.from(template.matchAll(/([\w-]+)\/(?:\{\w+\}|me|self)(?![\w-])/g), ([, collection = '']) =>
     collection.replace('-', ' ').replace(/ies$/, 'y').replace(/s$/, ''),

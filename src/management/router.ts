@@ -4,8 +4,8 @@ import { type ErrorCode, type Refusal, redactRefusal, refuse } from '../kernel/e
 import { type Caller, type Credential, refuseKey } from '../keys/credential.ts'
 import { carriesCredential, shapeError } from '../providers/surfaces.ts'
 import { routes } from './endpoints.ts'
+import { ReadQueues } from './read-queues.ts'
 import { parseQuery, readRequest } from './read-request.ts'
-import { ReadTurns } from './read-turns.ts'
 import { resolveAccount } from './resolve-account.ts'
 import { isAtLeast, roleOf } from './roles.ts'
 import {
@@ -49,14 +49,14 @@ export function findRoute(method: string, path: string): FoundRoute {
   return { kind: 'other_methods', allowed }
 }
 
-interface Recognised {
-  readonly kind: 'recognised'
+interface Authenticated {
+  readonly kind: 'authenticated'
   readonly caller: Caller
   readonly session: OwnSession | null
 }
 
-const ANYONE: Recognised = {
-  kind: 'recognised',
+const ANYONE: Authenticated = {
+  kind: 'authenticated',
   caller: { kind: 'admin_key', keyId: '', name: '', role: 'viewer', accountId: null },
   session: null,
 }
@@ -70,44 +70,44 @@ export async function handleOwned(
 ): Promise<void> {
   const found = findRoute(exchange.method, target.path)
   const isPublic = management.metricsPublic && target.path === '/metrics'
-  const least = isPublic ? 'anyone' : found.kind === 'route' ? found.route.least : null
-  const recognised = least === 'anyone' ? ANYONE : await recognise(exchange, credential, management)
-  if (recognised.kind === 'refused') return deny(exchange, recognised.refusal)
+  const required = isPublic ? 'anyone' : found.kind === 'route' ? found.route.requiredRole : null
+  const sender = required === 'anyone' ? ANYONE : await authenticate(exchange, credential, management)
+  if (sender.kind === 'refused') return deny(exchange, sender.refusal)
   // Refuse an API key before answering 404: it must not learn which admin endpoints exist.
-  const role = roleOf(recognised.caller)
-  const isOpen = least === 'api_key' || (least === 'session' && recognised.session !== null)
+  const role = roleOf(sender.caller)
+  const isOpen = required === 'api_key' || (required === 'session' && sender.session !== null)
   if (role === 'api_key' && !isOpen)
-    return refuseIt(
+    return refuseWith(
       'admin_key_required',
       'This endpoint needs an admin key, but the request has an API key. Send an admin key.',
     )
   if (found.kind === 'none')
-    return refuseIt(
+    return refuseWith(
       'not_found',
       'This endpoint does not exist. GET /gateway/openapi.json lists all endpoints.',
     )
   if (found.kind === 'other_methods') return deny(exchange, refuseMethod(exchange, found.allowed))
-  if (least !== null && least !== 'anyone' && least !== 'session' && !isAtLeast(role, least))
-    return refuseIt(
+  if (required !== null && required !== 'anyone' && required !== 'session' && !isAtLeast(role, required))
+    return refuseWith(
       'insufficient_role',
-      `This admin key has the role ${role}, but this endpoint needs the role ${least}. Use an admin key with that role.`,
+      `This admin key has the role ${role}, but this endpoint needs the role ${required}. Use an admin key with that role.`,
     )
-  await answerRoute(exchange, target, found, recognised, management)
+  await answerRoute(exchange, target, found, sender, management)
 
-  function refuseIt(code: ErrorCode, message: string): void {
+  function refuseWith(code: ErrorCode, message: string): void {
     deny(exchange, refuse(code, message))
   }
 }
 
 /** If a client sends both a key and a session, the key counts. */
-async function recognise(
+async function authenticate(
   exchange: Exchange,
   credential: Credential,
   management: Management,
-): Promise<Recognised | Refused> {
+): Promise<Authenticated | Refused> {
   if (!carriesCredential(exchange.headers)) {
     const found = await findSession(exchange, management)
-    if (found.kind === 'session') return { ...found, kind: 'recognised' }
+    if (found.kind === 'session') return { ...found, kind: 'authenticated' }
     if (found.kind === 'refused') return found
   }
   if (credential.kind === 'refused') return credential
@@ -115,16 +115,16 @@ async function recognise(
   if (credential.kind === 'preflight') return { kind: 'refused', refusal: refuseKey('unknown_key') }
   const caller = await management.store.lookUpKey(credential.digest, management.clock.nowMs(), 'own_path')
   if (caller.kind === 'refused') return { kind: 'refused', refusal: refuseKey(caller.reason) }
-  return { kind: 'recognised', caller, session: null }
+  return { kind: 'authenticated', caller, session: null }
 }
 
-const reads = new ReadTurns()
+const reads = new ReadQueues()
 
 async function answerRoute(
   exchange: Exchange,
   target: Target,
   { route, params }: Extract<FoundRoute, { kind: 'route' }>,
-  { caller, session }: Recognised,
+  { caller, session }: Authenticated,
   management: Management,
 ): Promise<void> {
   const query = parseQuery(target.query)
@@ -152,15 +152,15 @@ async function answerRoute(
     listedAccountId,
   }
   const answer = () => route.handle(own, management).then((given) => replyOf(given, route))
-  // A lookup of a call reads one row, and may wait for the call to be settled.
-  const takesTurn = route.method === 'GET' && route.operationId !== 'get_request'
-  const reply = takesTurn ? ((await reads.take(caller.keyId, answer)) ?? TOO_MANY) : await answer()
+  // The lookup of a call is not queued: it reads one row, but may wait long for the call to be settled.
+  const isQueued = route.method === 'GET' && route.operationId !== 'get_request'
+  const reply = isQueued ? ((await reads.run(caller.keyId, answer)) ?? TOO_MANY) : await answer()
   if (route.method !== 'GET') management.webhooks.wake()
   if (reply.kind === 'refused') deny(exchange, reply.refusal)
   else if (reply.kind === 'reply') sendWhole(exchange, reply.reply)
   // Refuse HEAD for a stream, whose length is known only after generating all of it.
   else if (exchange.method === 'HEAD') deny(exchange, refuseMethod(exchange, ['GET']))
-  else await sendStream(exchange, { ...reply.reply, chunks: reads.each(caller.keyId, reply.reply.chunks) })
+  else await sendStream(exchange, { ...reply.reply, chunks: reads.runEach(caller.keyId, reply.reply.chunks) })
 }
 
 function replyOf(answer: Answer, { status, template }: Route): OwnReply {

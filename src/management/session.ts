@@ -13,18 +13,18 @@ import {
   defineRoute,
   formatInstant,
   type Management,
+  NO_STORE,
   type OwnExchange,
   type OwnSession,
   type Refused,
   refused,
   replyEmpty,
   replyJson,
-  UNSTORED,
 } from './route.ts'
 
 const SESSIONS_PER_KEY_MAX = 1_000
 
-/** The cookie replaces the key it was created with, on own paths only, and only for requests of our own pages. */
+/** The cookie replaces the key that signed in, but only on own paths, and only in requests of our own pages. */
 
 export const SESSION_COOKIE = 'tollgate_session'
 const TOKEN_BYTES = 32
@@ -43,7 +43,7 @@ export async function findSession(
   exchange: Pick<Exchange, 'method' | 'headers'>,
   { store, clock, digestKey }: Pick<Management, 'store' | 'clock' | 'digestKey'>,
 ): Promise<FoundSession> {
-  const token = cookieCounts(exchange) ? tokenIn(exchange.headers) : null
+  const token = acceptsCookie(exchange) ? tokenIn(exchange.headers) : null
   if (token === null) return { kind: 'none' }
   const digest = digestOf(token, digestKey)
   const record = await store.findSession(digest, clock.nowMs())
@@ -54,7 +54,7 @@ export async function findSession(
 }
 
 /** Whether the cookie is accepted. A change must prove the same origin; a read must not come from another site. */
-function cookieCounts({ method, headers }: Pick<Exchange, 'method' | 'headers'>): boolean {
+function acceptsCookie({ method, headers }: Pick<Exchange, 'method' | 'headers'>): boolean {
   const sites = valuesOf(headers, 'sec-fetch-site')
   if (method === 'GET' || method === 'HEAD')
     return sites.every((site) => site === 'same-origin' || site === 'none')
@@ -70,7 +70,7 @@ function isOwnOrigin(headers: RawHeaders): boolean {
   })
 }
 
-/** Whether another site sends the sign-in (login CSRF), to observe what the user does with its key. */
+/** Whether another site sends the sign-in (login CSRF), so that the user works in the attacker's account. */
 function isForeignSignIn(headers: RawHeaders): boolean {
   const sites = valuesOf(headers, 'sec-fetch-site')
   if (sites.length > 0) return sites.some((site) => site !== 'same-origin' && site !== 'none')
@@ -90,7 +90,7 @@ function setCookie({ isSecure }: OwnExchange, token: string, seconds: number): r
   return ['set-cookie', [...parts, ...(isSecure ? ['Secure'] : [])].join('; ')]
 }
 
-async function recogniseSignIn(
+async function authenticateSignIn(
   body: z.infer<typeof signInFields>,
   { store, clock, digestKey }: Management,
 ): Promise<Caller | Refused> {
@@ -98,7 +98,7 @@ async function recogniseSignIn(
   const param = adminKey === undefined ? 'key' : 'admin_key'
   const given = adminKey ?? key
   if (given === undefined || (adminKey !== undefined && key !== undefined))
-    return refused('bad_request', 'Send either admin_key or key.', param)
+    return refused('bad_request', 'Exactly one of admin_key and key is required. Send one of them.', param)
   const caller = await store.lookUpKey(digestKey(given), clock.nowMs(), 'own_path')
   if (caller.kind === (adminKey === undefined ? 'api_key' : 'admin_key')) return caller
   return refused('invalid_api_key', whyNotSignedIn(caller, param), param)
@@ -110,7 +110,7 @@ function whyNotSignedIn(caller: KeyLookup, param: 'key' | 'admin_key'): string {
   const kind = param === 'key' ? 'API key' : 'admin key'
   if (caller.reason === 'revoked_key') return `This ${kind} was revoked. Sign in with another one.`
   if (caller.reason === 'expired_key') return `This ${kind} has expired. Sign in with another one.`
-  return `This is not an ${kind} of this gateway.`
+  return `This is not an ${kind} of this gateway. Check the key.`
 }
 
 function sessionObject(expiresAtMs: number, caller: Caller): Written<Session> {
@@ -129,7 +129,7 @@ export const openSession = defineRoute({
   async handle({ exchange, body, atMs }, management) {
     if (isForeignSignIn(exchange.headers))
       return refused('bad_request', 'Sign in from a page of this gateway, not from another site.')
-    const caller = await recogniseSignIn(body, management)
+    const caller = await authenticateSignIn(body, management)
     if (caller.kind === 'refused') return caller
     const { store, digestKey } = management
     const token = randomBytes(TOKEN_BYTES).toString('base64url')
@@ -142,7 +142,7 @@ export const openSession = defineRoute({
     })
     if (record === null) return refused('invalid_api_key', 'This key was revoked. Sign in with another one.')
     const cookie = setCookie(exchange, token, limits.sessionMs / 1_000)
-    return replyJson(201, sessionObject(record.expiresAtMs, caller), [...UNSTORED, ...cookie])
+    return replyJson(201, sessionObject(record.expiresAtMs, caller), [...NO_STORE, ...cookie])
   },
 })
 
@@ -161,7 +161,7 @@ export const endSession = defineRoute({
   async handle({ exchange, session }, { store }) {
     if (session === null) return refusedNoSession()
     await store.endSession(session.digest)
-    return replyEmpty([...UNSTORED, ...setCookie(exchange, '', 0)])
+    return replyEmpty([...NO_STORE, ...setCookie(exchange, '', 0)])
   },
 })
 

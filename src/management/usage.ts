@@ -25,7 +25,7 @@ interface Days {
 
 type DayRange = ({ readonly kind: 'range' } & Days) | Refused
 
-/** Inclusive; by default this month up to today. */
+/** Both days are inclusive. By default, the range is this month up to today. */
 function dayRange(start: string | undefined, end: string | undefined, nowMs: number): DayRange {
   const startDay = start ?? `${monthOf(nowMs)}-01`
   const endDay = end ?? dayOf(nowMs)
@@ -39,7 +39,7 @@ function dayRange(start: string | undefined, end: string | undefined, nowMs: num
   return refused('bad_request', `start and end must be at most ${DAYS_MAX} days apart, not ${days}.`, param)
 }
 
-/** Has the days, because this month may end before the last page, and values by dimension, to fit no other query. */
+/** The cursor has the days, because the month may end before the last page, and the dimensions, to check `group_by`. */
 function formatUsageCursor(dimensions: readonly UsageDimension[], cursor: UsageGroup & Days): string {
   const { startDay, endDay, day, model, keyId, ofAccountId } = cursor
   const values = { day, model, key: keyId, account: ofAccountId }
@@ -81,7 +81,7 @@ function sumsObject(of: UsageSums): Written<UsageTotal> {
   }
 }
 
-/** Without the dimensions that the query does not group by. */
+/** Leaves out the dimensions that the query does not group by. */
 function bucketObject(bucket: UsageBucket): Written<UsageBucketObject> {
   const { day, model, keyId, keyName, metadata, ofAccountId, accountName } = bucket
   return {
@@ -103,7 +103,7 @@ const DIMENSION_COLUMNS: Readonly<Record<UsageDimension, readonly string[]>> = {
   account: ['account', 'account_name'],
 }
 
-/** Reads daily sums: the time depends on days, models and keys, not on the number of calls. */
+/** Reads daily sums, so the time depends on the number of days, models and keys, not of calls. */
 export const usageRoute = defineRoute({
   summary: 'Sum up usage and cost by day, model and key',
   description:

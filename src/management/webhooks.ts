@@ -22,8 +22,8 @@ import {
   type Refused,
   refused,
   replyEmpty,
-  replyOnce,
-  sent,
+  replyIdempotent,
+  withoutUndefined,
 } from './route.ts'
 
 function deliveryObject(delivery: DeliveryRecord): Written<Delivery> {
@@ -68,7 +68,7 @@ export const createWebhook = defineRoute({
     if (result.kind === 'too_many') {
       return refused('conflict', `There are ${limits.webhooksMax} webhooks already. Delete one first.`)
     }
-    return replyOnce(result, (created, isNew) => {
+    return replyIdempotent(result, (created, isNew) => {
       const object = webhookObject(created)
       return isNew ? { ...object, secret: secret.reveal() } : object
     })
@@ -96,7 +96,7 @@ export const getWebhook = defineRoute({
 export const updateWebhook = defineRoute({
   summary: 'Change a webhook',
   description:
-    'Changes the fields that are sent and leaves the others. `"enabled": true` enables a disabled one again.',
+    'Changes the fields that are sent and leaves the others. `"enabled": true` enables a disabled webhook again.',
   body: webhookEditFields,
   answer: webhookSchema,
   async handle({ accountId, actor, id, body, atMs }, management) {
@@ -104,7 +104,7 @@ export const updateWebhook = defineRoute({
     if ((await store.getWebhook(accountId, id)) === null) return null
     const wrong = body.url === undefined ? null : await refusedUrl(body.url, management)
     if (wrong !== null) return wrong
-    const webhook = await store.updateWebhook(accountId, id, sent(body), atMs, actor)
+    const webhook = await store.updateWebhook(accountId, id, withoutUndefined(body), atMs, actor)
     return webhook && webhookObject(webhook)
   },
 })
@@ -158,7 +158,7 @@ export const testWebhook = defineRoute({
 
 export const listDeliveries = defineRoute({
   summary: 'List the deliveries of a webhook, newest first',
-  description: 'They are stored for 30 days.',
+  description: 'Deliveries are stored for 30 days.',
   query: deliveryListQuery,
   answer: listOf(deliverySchema),
   async handle({ accountId, id, query }, { store }) {

@@ -1,5 +1,5 @@
 import { codingOf } from '../http/raw-headers.ts'
-import { addLine, type Bound, NO_COST } from '../kernel/money.ts'
+import { addBatchLine, type Bound, NO_COST } from '../kernel/money.ts'
 import type { Surface } from '../kernel/vocabulary.ts'
 import {
   AMBIGUOUS,
@@ -54,7 +54,7 @@ export class EntrySum {
     if (endpoint === null) return false
     this.#template = template
     this.ambiguity ??= ambiguityFor(endpoint, facts)
-    this.bound = addLine(this.bound, this.#boundEntry(endpoint, facts))
+    this.bound = addBatchLine(this.bound, this.#boundEntry(endpoint, facts))
     return true
   }
 }
@@ -63,7 +63,7 @@ const UNREAD_ENTRY: Ambiguity = {
   detail: '"requests" must be a list of objects, each with its request as an object under "params".',
   refuse: 'limited',
 }
-const MORE = `The batch has more than ${ENTRIES_MAX} requests.`
+const MORE = `The batch has more than ${ENTRIES_MAX} requests. Split it.`
 const TOO_MANY = { unknown: MORE, ambiguity: { detail: MORE, refuse: 'limited' }, bound: null } as const
 
 export class BatchEntries implements ItemReader {

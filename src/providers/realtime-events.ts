@@ -80,9 +80,10 @@ function readMessage(skim: JsonSkim, contentBytes: number): SessionMessage {
   if (twice !== undefined) return { kind: 'unreadable', detail: givenTwice(twice).detail }
   const event = skimmed.value
   const type = asName(event['type'])
-  if (type === null) return { kind: 'unreadable', detail: 'A message must have one "type", a string.' }
+  if (type === null) return { kind: 'unreadable', detail: 'A message must have exactly one string "type".' }
   const name = ambiguousName(event)
-  if (name !== null) return { kind: 'unreadable', detail: `"${name}" must be a string, and given once.` }
+  if (name !== null)
+    return { kind: 'unreadable', detail: `"${name}" must be a string and must be given once.` }
   return {
     kind: 'event',
     type,

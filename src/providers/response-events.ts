@@ -23,7 +23,7 @@ export function readClientMessage(facts: RequestFacts): ClientMessage {
   if (facts.kind !== 'json') return { kind: 'unreadable' }
   const { type, stream_id: lane, previous_response_id: id } = facts.body
   if (typeof type !== 'string' || facts.ambiguity?.detail === givenTwice('type').detail)
-    return { kind: 'invalid', detail: 'A message must have one "type", a string.', param: 'type' }
+    return { kind: 'invalid', detail: 'A message must have exactly one string "type".', param: 'type' }
   const isSteer = type === 'response.steer'
   if (!isSteer && type !== 'response.create') return { kind: 'other' }
   const name = typeof lane === 'string' ? lane : NO_LANE

@@ -110,7 +110,7 @@ export function createBatcher<Command, Answer>(
     }
     finish(item, () => {
       if (outcome?.ok) item.resolve(outcome.value)
-      else item.reject(outcome?.error ?? new StoreUnavailable('the store gave no answer'))
+      else item.reject(outcome?.error ?? new StoreUnavailable('the database gave no answer'))
     })
   }
 
@@ -127,7 +127,7 @@ export function createBatcher<Command, Answer>(
     },
 
     submit(command) {
-      if (closed) return Promise.reject(new StoreGone('the store is closed'))
+      if (closed) return Promise.reject(new StoreGone('the database is closed'))
       if (queue.length >= waitingMax) return Promise.reject(new StoreUnavailable('too many operations wait'))
       return new Promise((resolve, reject) => {
         const item: Item = {
@@ -155,7 +155,7 @@ export function createBatcher<Command, Answer>(
 }
 
 function tooLate(): StoreUnavailable {
-  return new StoreUnavailable('the store did not answer in time')
+  return new StoreUnavailable('the database did not answer in time')
 }
 
 const BATCH_CALLS_BOUNDS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000]

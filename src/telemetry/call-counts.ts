@@ -8,10 +8,10 @@ import type { Store } from '../store/store.ts'
 /** The label of models outside the price book. Names from clients are never labels: their number is unbounded. */
 const OTHER_MODEL = 'other'
 
-/** Upstream's status by its first digit; `none`: no answer. */
+/** The class of upstream's status. `none`: no answer. */
 export const STATUS_CLASSES = ['none', '1xx', '2xx', '3xx', '4xx', '5xx'] as const
 
-/** Whole numbers, so that no sum drifts. */
+/** The sums are whole numbers, because sums of floating-point numbers drift. */
 class ModelCounts {
   readonly model: string
   /** In the order of STATUS_CLASSES. */
@@ -52,7 +52,7 @@ class SurfaceCounts {
   }
 }
 
-/** Calls count when their settlement is stored, refusals when answered, by a few additions until a scrape. */
+/** Counts calls when their settlement is stored, and refusals when they are answered. Labels are built by a scrape. */
 export class CallCounts {
   readonly surfaces = Object.fromEntries(
     SURFACE_NAMES.map((surface) => [surface, new SurfaceCounts()]),
@@ -65,7 +65,7 @@ export class CallCounts {
   }
 
   /** Counts further calls under the models of this price book. Earlier counts do not change. */
-  use(book: PriceBook): void {
+  useBook(book: PriceBook): void {
     this.#book = book
     for (const surface of SURFACE_NAMES) this.surfaces[surface].named.clear()
   }
@@ -74,8 +74,8 @@ export class CallCounts {
     return versionAt(this.#book, atMs)
   }
 
-  /** Under the served model, else the requested one. A batch's child record has no times, only cost and tokens. */
-  settled(
+  /** Counts a call under the served model, else under the requested one. `times` is null for a batch's child record. */
+  countSettlement(
     surface: Surface,
     modelAsked: string | null,
     { modelServed, status, unpriced, tokens, costNanos, listNanos }: CallClosing,
@@ -99,18 +99,18 @@ export class CallCounts {
     counts.listNanos += listNanos
   }
 
-  /** Counts a call of an earlier process. Reads its record, because a closing has no surface or requested model. */
-  async replayed(closing: CallClosing, store: Pick<Store, 'getCall'>): Promise<void> {
+  /** Counts a call of the previous run. Its record is read, because a closing has no surface or requested model. */
+  async countReplay(closing: CallClosing, store: Pick<Store, 'getCall'>): Promise<void> {
     const read = () => store.getCall(closing.requestId)
     const call = await read()
       .catch(read)
       .catch(() => null)
     if (call === null) return
     const { overheadMs, upstreamMs } = closing
-    this.settled(call.surface, call.modelAsked, closing, { overheadMs, upstreamMs: upstreamMs ?? 0 })
+    this.countSettlement(call.surface, call.modelAsked, closing, { overheadMs, upstreamMs: upstreamMs ?? 0 })
   }
 
-  refused(code: ErrorCode): void {
+  countRefusal(code: ErrorCode): void {
     this.refusals.set(code, (this.refusals.get(code) ?? 0) + 1)
   }
 

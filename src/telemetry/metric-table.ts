@@ -37,7 +37,7 @@ const counter = metricOf('counter')
 const gauge = metricOf('gauge')
 const histogram = metricOf('histogram')
 
-/** In memory, except those that return a promise. */
+/** The sources of the figures. They are in memory, except those that return a promise. */
 export interface MetricSources {
   readonly counts: CallCounts
   readonly load: StoreLoad
@@ -47,22 +47,24 @@ export interface MetricSources {
   webhookFailures(): number
   /** Open connections to upstream; null for a surface without one. */
   connections(surface: Surface): { readonly busy: number; readonly idle: number } | null
-  /** The holds of all nodes; null if the store did not answer in time. */
+  /** The holds of all nodes; null if the database did not answer in time. */
   heldNanos(): Promise<Nanos | null>
-  /** The number of objects of deferred calls; null if the store did not answer in time. */
+  /** The number of objects of deferred calls; null if the database did not answer in time. */
   deferredObjects(): Promise<number | null>
   nowMs(): number
   /** The 99th percentile in seconds since the previous scrape. */
   eventLoopDelay(): number
 }
 
-const only = (value: number | Histogram): Sample[] => [{ labels: {}, value }]
+const unlabelled = (value: number | Histogram): Sample[] => [{ labels: {}, value }]
 
-const onlyIfKnown = (value: Promise<number | null>) =>
-  value.then((known) => (known === null ? null : only(known)))
+const unlabelledIfKnown = (value: Promise<number | null>) =>
+  value.then((known) => (known === null ? null : unlabelled(known)))
 
-const by = (label: string, values: Iterable<readonly [text: string, value: number | Histogram]>): Sample[] =>
-  Array.from(values, ([text, value]) => ({ labels: { [label]: text }, value }))
+const labelledBy = (
+  label: string,
+  values: Iterable<readonly [text: string, value: number | Histogram]>,
+): Sample[] => Array.from(values, ([text, value]) => ({ labels: { [label]: text }, value }))
 
 /** The decimal text is exact and parses to the nearest double, so nothing is rounded twice. */
 const usd = (nanos: Nanos): number => Number(formatUsd(nanos))
@@ -81,7 +83,7 @@ function ofModels({ counts }: MetricSources, samples: (counts: ModelCounts) => r
 }
 
 const ofSurfaces = (histogram: (surface: Surface) => Histogram) =>
-  by(
+  labelledBy(
     'surface',
     SURFACE_NAMES.map((surface) => [surface, histogram(surface)]),
   )
@@ -92,7 +94,7 @@ export const METRICS: readonly Metric[] = [
     "Calls that this node admitted and closed, by upstream's status (none: upstream did not answer).",
     (from) =>
       ofModels(from, ({ calls }) =>
-        by(
+        labelledBy(
           'status_class',
           STATUS_CLASSES.map((name, i) => [name, calls[i] ?? 0] as const).filter(([, count]) => count > 0),
         ),
@@ -103,16 +105,16 @@ export const METRICS: readonly Metric[] = [
     'Tokens of closed calls: input, output, cache_read or cache_write. Each token is of one kind.',
     (from) =>
       ofModels(from, ({ input, output, cacheRead, cacheWrite }) =>
-        by('kind', Object.entries({ input, output, cache_read: cacheRead, cache_write: cacheWrite })),
+        labelledBy('kind', Object.entries({ input, output, cache_read: cacheRead, cache_write: cacheWrite })),
       ),
   ),
   counter('tollgate_cost_usd_total{surface,model}', 'Cost of closed calls, after the discount.', (from) =>
-    ofModels(from, ({ costNanos }) => only(usd(costNanos))),
+    ofModels(from, ({ costNanos }) => unlabelled(usd(costNanos))),
   ),
   counter(
     'tollgate_list_cost_usd_total{surface,model}',
     'List cost of closed calls, before the discount.',
-    (from) => ofModels(from, ({ listNanos }) => only(usd(listNanos))),
+    (from) => ofModels(from, ({ listNanos }) => unlabelled(usd(listNanos))),
   ),
   counter(
     'tollgate_unpriced_calls_total{model}',
@@ -122,13 +124,13 @@ export const METRICS: readonly Metric[] = [
       for (const surface of SURFACE_NAMES)
         for (const { model, unpriced } of counts.surfaces[surface].models.values())
           byModel.set(model, (byModel.get(model) ?? 0) + unpriced)
-      return by('model', byModel)
+      return labelledBy('model', byModel)
     },
   ),
   counter(
     'tollgate_refusals_total{code}',
     'Proxied requests that the gateway refused or aborted with this error code.',
-    ({ counts }) => by('code', counts.refusals),
+    ({ counts }) => labelledBy('code', counts.refusals),
   ),
   histogram(
     'tollgate_overhead_seconds{surface}',
@@ -143,55 +145,55 @@ export const METRICS: readonly Metric[] = [
   gauge(
     'tollgate_calls_in_flight',
     'Calls of this node that run upstream now, plus standing reservations of open WebSockets.',
-    ({ inFlight }) => only(inFlight.count),
+    ({ inFlight }) => unlabelled(inFlight.count),
   ),
   gauge(
     'tollgate_calls_waiting',
     'Calls of this node that wait for a budget or for credit.',
-    ({ waitingCalls }) => only(waitingCalls.count),
+    ({ waitingCalls }) => unlabelled(waitingCalls.count),
   ),
   gauge(
     'tollgate_held_usd',
     'USD reserved by calls in flight on all nodes that share the database. Every node reports the same value.',
-    ({ heldNanos }) => onlyIfKnown(heldNanos().then((nanos) => (nanos === null ? null : usd(nanos)))),
+    ({ heldNanos }) => unlabelledIfKnown(heldNanos().then((nanos) => (nanos === null ? null : usd(nanos)))),
   ),
   gauge(
     'tollgate_deferred_objects',
     'Upstream objects whose cost is not known yet, on all nodes that share the database. Every node reports the same value.',
-    ({ deferredObjects }) => onlyIfKnown(deferredObjects()),
+    ({ deferredObjects }) => unlabelledIfKnown(deferredObjects()),
   ),
   gauge(
     'tollgate_webhook_queue',
     'Pending webhook deliveries on all nodes that share the database. Every node reports the same value.',
-    ({ webhooksWaiting }) => onlyIfKnown(webhooksWaiting()),
+    ({ webhooksWaiting }) => unlabelledIfKnown(webhooksWaiting()),
   ),
   counter(
     'tollgate_webhook_failures_total',
     'Webhook delivery attempts of this node that failed.',
-    ({ webhookFailures }) => only(webhookFailures()),
+    ({ webhookFailures }) => unlabelled(webhookFailures()),
   ),
   counter('tollgate_events_total{type}', 'Events that this node has recorded.', ({ load }) =>
-    by('type', load.events),
+    labelledBy('type', load.events),
   ),
   gauge(
     'tollgate_store_queue',
     'Database commands of this node that wait for the previous batch. If the queue is full, calls are refused with store_unavailable.',
-    ({ load }) => only(load.waiting),
+    ({ load }) => unlabelled(load.waiting),
   ),
   histogram(
     'tollgate_store_batch_calls',
     'Number of admissions and settlements in one transaction.',
-    ({ load }) => only(load.batchCalls),
+    ({ load }) => unlabelled(load.batchCalls),
   ),
   histogram(
     'tollgate_store_commit_seconds',
     'Duration of a transaction of admissions and settlements. It includes the fsync (SQLite), or the round trip and the wait for locks (PostgreSQL).',
-    ({ load }) => only(load.commitSeconds),
+    ({ load }) => unlabelled(load.commitSeconds),
   ),
   gauge(
     'tollgate_event_loop_delay_seconds',
     'Delay of the event loop (99th percentile) since the previous scrape.',
-    ({ eventLoopDelay }) => only(eventLoopDelay()),
+    ({ eventLoopDelay }) => unlabelled(eventLoopDelay()),
   ),
   gauge(
     'tollgate_upstream_connections{surface,state}',
@@ -205,7 +207,7 @@ export const METRICS: readonly Metric[] = [
       ),
   ),
   gauge('tollgate_price_book_info{version}', 'The price version in use on this node.', ({ counts, nowMs }) =>
-    by('version', [[counts.priceVersionAt(nowMs()).id, 1]]),
+    labelledBy('version', [[counts.priceVersionAt(nowMs()).id, 1]]),
   ),
   gauge('tollgate_build_info{version,node}', 'The versions of the gateway and of Node.js.', () => [
     { labels: { version: VERSION, node: process.version }, value: 1 },

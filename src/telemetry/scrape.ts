@@ -11,7 +11,7 @@ export interface Scraped {
 
 const DELAY_RESOLUTION_MS = 10
 
-/** The first scrape loads this file and starts the monitors. Scrapes share an answer, as anyone may scrape. */
+/** The first scrape loads this file and starts the monitors. Concurrent scrapes share a result: anyone may scrape. */
 export function createScraper(sources: Omit<MetricSources, 'eventLoopDelay'>): () => Promise<Scraped> {
   const registry = new Registry<typeof Registry.OPENMETRICS_CONTENT_TYPE>()
   registry.setContentType(Registry.OPENMETRICS_CONTENT_TYPE)
@@ -33,7 +33,7 @@ export function createScraper(sources: Omit<MetricSources, 'eventLoopDelay'>): (
   return shareWork(scrape, { monotonicMs: () => performance.now() }, () => 0)
 }
 
-/** Without lists of every handle (milliseconds), and without prom-client's own event loop monitor: it samples daily. */
+/** Leaves out lists of all handles, which take milliseconds, and prom-client's event loop monitor: ours replaces it. */
 function collectProcessMetrics(registry: Registry<typeof Registry.OPENMETRICS_CONTENT_TYPE>): void {
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 86_400_000 })
   for (const { name } of registry.getMetricsAsArray())

@@ -38,12 +38,12 @@ export interface Traces {
   close(): Promise<void>
 }
 
-/** Spans by the GenAI conventions, made at the call's end. Loaded only with an endpoint: the packages take 0.1 s. */
+/** Writes a span when a call ends, by the GenAI conventions. Loaded only if it is configured: that takes 0.1 s. */
 export function openTraces(
   { sampler, ratio, batches }: TraceConfig,
   warn: (problem: string) => void,
 ): Traces {
-  const warnShort = (problem: string) => warn(inShort(problem))
+  const warnShort = (problem: string) => warn(shortenProblem(problem))
   const logger = { error: warnShort, warn: warnShort, info() {}, debug() {}, verbose() {} }
   diag.setLogger(logger, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true })
   const own = resourceFromAttributes({ 'service.name': 'tollgate', 'service.version': VERSION })
@@ -69,8 +69,8 @@ export function openTraces(
 
 const PROBLEM_CHARS_MAX = 300
 
-/** Shortens an error of the SDK, which has a stack and the collector's whole answer, to message and code. */
-function inShort(problem: string): string {
+/** Message and code of an error of the SDK, which also has a stack and the collector's whole answer. */
+function shortenProblem(problem: string): string {
   let text = String(problem)
   try {
     const { message, code } = JSON.parse(text) as Record<string, unknown>
@@ -88,7 +88,7 @@ function samplerOf(name: TraceConfig['sampler'], ratio: number): Sampler {
   return name.startsWith('parentbased_') ? new ParentBasedSampler({ root }) : root
 }
 
-/** Pass times as pairs: the SDK could mistake a number for `performance.now()`. */
+/** A pair, because the SDK could mistake a number for `performance.now()`. */
 function hrTime(ms: number): HrTime {
   const seconds = Math.floor(ms / 1_000)
   return [seconds, Math.floor((ms - seconds * 1_000) * 1e6)]
@@ -105,7 +105,7 @@ function parentOf(headers: RawHeaders): Context {
   return trace.setSpanContext(ROOT_CONTEXT, { traceId, spanId, traceFlags, isRemote: true })
 }
 
-/** The operation name, by usage reader. Operations that the conventions do not name are `generate_content`. */
+/** The operation name by usage reader. `generate_content` stands for operations that the conventions do not name. */
 const OPERATIONS: Readonly<Record<UsageReader, string>> = {
   messages: 'chat',
   chat: 'chat',

@@ -4,7 +4,7 @@ import type { Log } from '../kernel/log.ts'
 import { Secret } from '../kernel/secret.ts'
 import type { SecretSealer } from '../keys/secrets.ts'
 import type { EndpointRules } from './endpoint-address.ts'
-import { sendWebhook, type TryOutcome } from './send-webhook.ts'
+import { type AttemptOutcome, sendWebhook } from './send-webhook.ts'
 import { slackBody } from './slack-text.ts'
 import {
   type ClaimedDelivery,
@@ -32,15 +32,15 @@ export async function attemptDelivery(
   deliverer: Deliverer,
   stop: AbortSignal,
 ): Promise<DeliveryAttempt | null> {
-  const outcome = await send(delivery, deliverer, stop)
+  const outcome = await signAndSend(delivery, deliverer, stop)
   return stop.aborted ? null : attemptOf(delivery, outcome, deliverer)
 }
 
-async function send(
+async function signAndSend(
   { event, webhook }: ClaimedDelivery,
   { clock, sealer, rules, dashboardUrl, tryMs }: Deliverer,
   stop: AbortSignal,
-): Promise<TryOutcome> {
+): Promise<AttemptOutcome> {
   try {
     const payload = payloadOf(event)
     const body = webhook.format === 'slack' ? slackBody(payload, dashboardUrl) : payload
@@ -51,17 +51,17 @@ async function send(
   }
 }
 
-/** The signed payload, which is the same at every attempt. */
+/** The signed payload, the same at every attempt. */
 export function payloadOf(event: EventRecord): string {
   const { type, createdAtMs, accountId, actor } = event
   const timestamp = new Date(createdAtMs).toISOString()
   return JSON.stringify({ type, timestamp, account_id: accountId, actor, data: readEventData(event, false) })
 }
 
-/** The attempt as the database records it. The log gets only ids, because the URL of an endpoint is often a secret. */
+/** The attempt as the database records it. The log shows only ids, because the URL of a webhook is often a secret. */
 function attemptOf(
   { id, attempts, event, webhook }: ClaimedDelivery,
-  outcome: TryOutcome,
+  outcome: AttemptOutcome,
   { log, chance }: Deliverer,
 ): DeliveryAttempt {
   const responseStatus = outcome.kind === 'answered' ? outcome.status : null
@@ -86,8 +86,8 @@ function attemptOf(
 
 const GONE = 410
 
-/** Why an attempt failed, on one line. It names at most the host: the rest of the URL may be secret. */
-function errorOf(outcome: TryOutcome): string {
+/** Why an attempt failed, on one line. The text may name the host, but not the rest of the URL, which may be secret. */
+function errorOf(outcome: AttemptOutcome): string {
   if (outcome.kind === 'answered') {
     const isRedirect = outcome.status >= 300 && outcome.status < 400
     return `it answered ${outcome.status}${isRedirect ? ', and redirects are not followed' : ''}`
@@ -114,12 +114,12 @@ const PAUSES_MS = [
   10 * HOUR_MS,
 ]
 
-/** Up to a tenth more, so that deliveries that failed together are not retried together. */
+/** Pauses are up to a tenth longer, so that deliveries that failed together are not retried together. */
 const JITTER = 0.1
 
 /** The pause after this number of attempts, or null after the last. `chance` is from 0 to 1. */
-export function pauseAfterMs(tries: number, chance: number): number | null {
-  const pause = PAUSES_MS[tries - 1]
+export function pauseAfterMs(attempts: number, chance: number): number | null {
+  const pause = PAUSES_MS[attempts - 1]
   return pause === undefined ? null : Math.round(pause * (1 + JITTER * chance))
 }
 
@@ -130,7 +130,7 @@ export function mintSigningSecret(): Secret {
   return new Secret(`whsec_${randomBytes(SECRET_BYTES).toString('base64')}`)
 }
 
-/** `id` is the event's at every attempt, so receivers recognise duplicates. After a rotation, two secrets sign. */
+/** `id`: the event's id at every attempt, so that receivers recognise duplicates. After a rotation, two secrets sign. */
 export async function signMessage(
   { id, body }: { readonly id: string; readonly body: string },
   target: Pick<DeliveryTarget, 'id' | 'secret' | 'formerSecrets'>,

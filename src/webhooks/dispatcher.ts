@@ -8,19 +8,19 @@ import type { ClaimedDelivery } from './webhook-store.ts'
 /** How long shutdown waits for running deliveries. They are then released to another node or the next start. */
 const STOP_MS = 2_000
 
-/** How often a node checks, in memory, whether it has recorded an event. Its own API wakes it. */
+/** How often a node checks, in memory, whether it has recorded an event. Management requests wake it at once. */
 const TICK_MS = 1_000
 
-/** Finds retries and deliveries of other processes, by a read of the first delivery of every endpoint. */
+/** How often a node claims deliveries without a new event: retries, and events of other processes. */
 const IDLE_CLAIM_MS = 15_000
 
 const SWEEP_MS = 5_000
 const PRUNE_MS = 60_000
 
-/** A claim that finds nothing is repeated once: PostgreSQL's transaction of a counted event may not have ended. */
+/** A claim that finds nothing is repeated once, because on PostgreSQL an event is counted before its commit. */
 const CLAIMS_PER_CHANGE = 2
 
-/** Pause of an endpoint's slot after a failure. Without it, deliveries to a dead receiver keep a core busy. */
+/** Pause after a failed delivery. Without the pause, deliveries to a dead receiver keep a core busy. */
 const FAILING_PAUSE_MS = 1_000
 
 export interface DispatcherParts
@@ -40,13 +40,13 @@ export interface DispatcherParts
   readonly tickMs?: number
 }
 
-/** A slow or dead receiver occupies a few slots and delays only its own messages. No call waits for deliveries. */
+/** Each webhook has a few slots, so that a slow or dead receiver delays only its own messages. No call waits. */
 export function createWebhookDispatcher(parts: DispatcherParts) {
   const { store, clock, log, failingPauseMs = FAILING_PAUSE_MS, tickMs = TICK_MS } = parts
   const deliverer: Deliverer = { tryMs: limits.webhookTryMs, chance: Math.random, ...parts }
   const stopping = new AbortController()
   const stopped = new AbortController()
-  const underWay = new Set<Promise<void>>()
+  const running = new Set<Promise<void>>()
   const slots = new Map<string, number>()
   let failures = 0
   let sweptMs = -Infinity
@@ -55,14 +55,15 @@ export function createWebhookDispatcher(parts: DispatcherParts) {
   let eventsSeen = 0
   let claimsLeft = 0
 
-  const logTrouble = atMostEvery(WARN_INTERVAL_MS, clock, (error: unknown) => {
-    log.warn({ cause: (error as Error).message }, 'webhooks wait: the store did not answer')
+  const logFailure = atMostEvery(WARN_INTERVAL_MS, clock, (error: unknown) => {
+    log.warn({ cause: (error as Error).message }, 'webhook deliveries wait for the database')
   })
 
   function isDue(lastMs: number, everyMs: number): boolean {
     return clock.monotonicMs() - lastMs >= everyMs
   }
 
+  /** Emits the events of keys that expire, and deletes old events. */
   async function sweep(): Promise<void> {
     if (isDue(sweptMs, SWEEP_MS)) {
       sweptMs = clock.monotonicMs()
@@ -86,28 +87,28 @@ export function createWebhookDispatcher(parts: DispatcherParts) {
     await sleep(failingPauseMs, undefined, { ref: false, signal: stopping.signal }).catch(() => {})
   }
 
-  function begin(delivery: ClaimedDelivery): void {
+  function startDelivery(delivery: ClaimedDelivery): void {
     const { id } = delivery.webhook
     slots.set(id, (slots.get(id) ?? 0) + 1)
     const work = deliver(delivery)
-      .catch(logTrouble)
+      .catch(logFailure)
       .finally(() => {
-        underWay.delete(work)
+        running.delete(work)
         const left = (slots.get(id) ?? 1) - 1
         if (left === 0) slots.delete(id)
         else slots.set(id, left)
         claimSoon()
       })
-    underWay.add(work)
+    running.add(work)
   }
 
   async function poll(): Promise<number> {
     // A failed sweep must not delay due deliveries.
-    await sweep().catch(logTrouble)
+    await sweep().catch(logFailure)
     if (!mayBeDue()) return tickMs
     claimedMs = clock.monotonicMs()
     const claimed = await store.claimDeliveries([...slots], clock.nowMs())
-    for (const delivery of claimed) begin(delivery)
+    for (const delivery of claimed) startDelivery(delivery)
     if (claimed.length > 0) {
       claimsLeft = CLAIMS_PER_CHANGE
       return 0
@@ -131,7 +132,7 @@ export function createWebhookDispatcher(parts: DispatcherParts) {
   const loop = createWorkLoop({
     poll,
     onFailure(error) {
-      logTrouble(error)
+      logFailure(error)
       claimsLeft = CLAIMS_PER_CHANGE
       return tickMs
     },
@@ -152,7 +153,7 @@ export function createWebhookDispatcher(parts: DispatcherParts) {
     async stop(): Promise<void> {
       stopping.abort()
       await loop.ended()
-      const ended = Promise.all(underWay)
+      const ended = Promise.all(running)
       await Promise.race([ended, sleep(STOP_MS, undefined, { ref: false })])
       stopped.abort()
       await ended

@@ -9,7 +9,7 @@ export interface HostAddress {
   readonly family: number
 }
 
-/** All addresses of a host name; an empty list if it has none. Rejects if the name servers do not answer. */
+/** All addresses of a host name. The list may be empty. Rejects if the name servers do not answer. */
 export type ResolveHost = (host: string, signal: AbortSignal) => Promise<readonly HostAddress[]>
 
 export interface EndpointRules {
@@ -58,7 +58,7 @@ export function hostOf(url: URL): string {
 
 const LOCALHOST = /(?:^|\.)localhost\.?$/i
 
-/** The addresses that a webhook may be sent to, resolved once. Rejects if there is none. */
+/** The addresses to which a webhook may be sent, resolved once. Rejects if there is no such address. */
 export async function permittedAddresses(
   url: URL,
   { allowPrivate, resolveHost }: EndpointRules,
@@ -66,8 +66,8 @@ export async function permittedAddresses(
 ): Promise<readonly HostAddress[]> {
   const host = hostOf(url)
   const family = isIP(host)
-  const own = LOCALHOST.test(host) ? { address: '127.0.0.1', family: 4 } : { address: host, family }
-  const addresses = family === 0 && own.address === host ? await resolveHost(host, signal) : [own]
+  const literal = LOCALHOST.test(host) ? { address: '127.0.0.1', family: 4 } : { address: host, family }
+  const addresses = family === 0 && literal.address === host ? await resolveHost(host, signal) : [literal]
   const permitted = allowPrivate ? addresses : addresses.filter(({ address }) => !isForbiddenAddress(address))
   const [first] = addresses
   if (first === undefined) throw new Error(`${host} has no address`)
@@ -76,7 +76,7 @@ export async function permittedAddresses(
 }
 
 export class ForbiddenAddress extends Error {
-  /** Does not name the address, which would reveal the network to anyone who may add a webhook. */
+  /** The message leaves out the address, which would reveal the network to anyone who may add a webhook. */
   constructor(host: string) {
     super(
       isIP(host) === 0
@@ -86,7 +86,7 @@ export class ForbiddenAddress extends Error {
   }
 }
 
-/** Null: the URL is valid. Accepts a name that does not resolve yet. */
+/** Returns the problem with the URL of a webhook, or null. Accepts a host name that does not resolve yet. */
 export async function judgeEndpointUrl(text: string, rules: EndpointRules): Promise<string | null> {
   const url = URL.parse(text)
   if (url === null || !/^https?:$/.test(url.protocol)) return 'url must be an absolute https:// URL.'

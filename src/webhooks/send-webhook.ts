@@ -14,27 +14,28 @@ export interface WebhookRequest {
 }
 
 /** The outcome of an attempt: the answer's status and the beginning of its body, or why there was none. */
-export type TryOutcome =
+export type AttemptOutcome =
   | { readonly kind: 'answered'; readonly status: number; readonly body: string }
   | { readonly kind: 'failed'; readonly reason: string }
 
 /**
- * Makes one attempt. The host is resolved once, its addresses are checked, and the connection uses only them, so that
- * DNS rebinding leads nowhere else. No redirects, no proxies of the environment, no reused connections. The attempt has
- * a timeout, the answer a size limit.
+ * Makes one attempt. The host is resolved once, and the connection uses only the checked addresses, so that DNS
+ * rebinding cannot redirect it. Redirects are not followed, and proxies of the environment are not used. The attempt has
+ * a timeout, and the answer a size limit.
  */
 export async function sendWebhook(
   request: WebhookRequest,
   rules: EndpointRules,
   stop: AbortSignal,
   tryMs: number = limits.webhookTryMs,
-): Promise<TryOutcome> {
+): Promise<AttemptOutcome> {
   const signal = AbortSignal.any([stop, AbortSignal.timeout(tryMs)])
   try {
     const url = new URL(request.url)
     // The endpoint may have been created before the configuration forbade http.
-    if (url.protocol !== 'https:' && !rules.allowPrivate) throw new Error('http is not permitted any more')
-    const addresses = await Promise.race([permittedAddresses(url, rules, signal), abortOf(signal)])
+    if (url.protocol !== 'https:' && !rules.allowPrivate)
+      throw new Error('http URLs are no longer permitted (webhooks.allow_private)')
+    const addresses = await Promise.race([permittedAddresses(url, rules, signal), rejectOnAbort(signal)])
     const options = {
       method: 'POST',
       host: hostOf(url),
@@ -47,7 +48,7 @@ export async function sendWebhook(
         ...request.headers,
       },
       signal,
-      // If the host is an address, there is no lookup.
+      // Node does not call this if the host is an address.
       lookup: (_host, { all }, found) => {
         const [first] = addresses
         if (all === true) found(null, [...addresses])
@@ -67,19 +68,19 @@ export async function sendWebhook(
 }
 
 /** Rejects when the signal aborts, because a DNS lookup may not end then. */
-async function abortOf(signal: AbortSignal): Promise<never> {
+async function rejectOnAbort(signal: AbortSignal): Promise<never> {
   if (!signal.aborted) await once(signal, 'abort')
   throw signal.reason
 }
 
-/** Loads the HTTP client with the first webhook. A separate agent has no proxy and reuses no connection. */
+/** Loads the HTTP client with the first webhook. Uses its own agent, because the global one may have a proxy. */
 async function openRequest(url: URL, options: RequestOptions): Promise<ClientRequest> {
   const { request, Agent } = await (url.protocol === 'https:' ? import('node:https') : import('node:http'))
   return request({ ...options, agent: new Agent({ keepAlive: false }) })
 }
 
-/** The status decides the outcome. The rest of the answer is read, so that the receiver gets no error. */
-function answerOf(request: ClientRequest, body: string): Promise<TryOutcome> {
+/** The status decides the outcome. The body is read too, so that the receiver sees no broken connection. */
+function answerOf(request: ClientRequest, body: string): Promise<AttemptOutcome> {
   return new Promise((resolve, reject) => {
     let status: number | null = null
     const stored: Buffer[] = []

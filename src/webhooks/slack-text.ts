@@ -82,7 +82,7 @@ function sentenceOf({ type, timestamp, data }: Payload): string {
     case 'call.unpriced':
       return `The model ${quoted(data.model)} has no price, so the gateway did not count the cost of the call \`${data.request_id}\`.`
     case 'webhook.disabled':
-      return `The webhook \`${data.webhook?.id}\` was disabled: ${DISABLED[data.webhook?.disabled_reason ?? ''] ?? 'by an edit'}.`
+      return `The webhook \`${data.webhook?.id}\` was disabled: ${DISABLED[data.webhook?.disabled_reason ?? ''] ?? 'it was turned off'}.`
     case 'webhook.created':
     case 'webhook.deleted':
     case 'webhook.updated':

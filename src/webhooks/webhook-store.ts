@@ -9,7 +9,7 @@ import type {
 } from '../kernel/vocabulary.ts'
 import type { ListQuery } from '../keys/key-store.ts'
 
-/** Times are milliseconds (UTC) by the store's clock; `atMs` is the caller's, for stores without a clock. */
+/** Times are milliseconds (UTC) by the database's clock. `atMs` is the caller's clock, which SQLite uses. */
 
 export interface EventRecord {
   readonly id: string
@@ -56,14 +56,14 @@ export interface NewWebhook
     WebhookRecord,
     'id' | 'accountId' | 'url' | 'events' | 'description' | 'format' | 'createdAtMs'
   > {
-  /** Encrypted: the store cannot read it. */
+  /** Encrypted: the database never has the plain secret. */
   readonly secret: Uint8Array
 }
 
 /** `too_many`: the account already has `limits.webhooksMax` endpoints. */
 export type WebhookCreation = IdempotentResult<WebhookRecord> | { readonly kind: 'too_many' }
 
-/** The members that a PATCH may change; absent members stay. Enabling clears the reason and earlier failures. */
+/** The members that a PATCH may change. An absent member does not change. Enabling clears reason and failures. */
 export type WebhookChanges = Partial<
   Pick<WebhookRecord, 'url' | 'events' | 'description' | 'format' | 'enabled'>
 >
@@ -104,7 +104,7 @@ export type Queued =
   | { readonly kind: 'disabled' }
   | { readonly kind: 'none' }
 
-/** A delivery that this node may attempt until its claim ends, with everything needed to send it. */
+/** A delivery that this node may attempt until the claim ends, with everything that is needed to send it. */
 export interface ClaimedDelivery {
   readonly id: string
   /** Attempts before this one, since the delivery was queued or redelivered. */

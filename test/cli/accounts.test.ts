@@ -50,7 +50,8 @@ test('errors use the terms of the command line', async () => {
     [['create', 'x', '--enforce-credit', 'maybe'], 2, /--enforce-credit must be yes or no/],
     [['create', 'x', '--discount', '2'], 2, /--discount must be a number from 0 to 1/],
     [['create'], 2, /Missing required argument/],
-    [['update', 'default', '--enforce-credit', 'yes'], 1, /Add credit first, or set force to true\.\n$/],
+    [['show', UNKNOWN, '--account', 'default'], 2, /Unknown option '--account'/],
+    [['update', 'default', '--enforce-credit', 'yes'], 1, /Add credit first, or add --force\.\n$/],
     [['show', UNKNOWN], 1, /There is no account with this id/],
     [['suspend', UNKNOWN], 1, /There is no account with this id/],
     [['list', '--status', 'gone'], 2, /--status must be one of active, suspended/],
@@ -85,7 +86,7 @@ test('credit is added to the nanodollar, once per idempotency key', async () => 
     await done(...args),
     /^Added \$5\.000000001 as crd_\w{26}\. The balance is \$5\.000000001\.\n$/,
   )
-  assert.match(await done(...args), /^Added before, and not again: \$5\.000000001 as/)
+  assert.match(await done(...args), /^Already added by an earlier run of this command: \$5\.000000001 as/)
   assert.match(await done('balance'), /^balance_usd +5\.000000001\n/)
   const json = JSON.parse(await done('balance', '--json'))
   assert.deepEqual(json, await commands.gateway.manage('GET', '/gateway/v1/balance'))
@@ -119,7 +120,7 @@ test('calls are credited back once, from arguments or standard input', async () 
   assert.ok(Number(credited) > 0, first.stdout + first.stderr)
   const input = `${ids.join('\n')}\n`
   const rest = await start(['credits', 'back', '-', '--reason', 'refund'], { input }).finished
-  assert.match(rest.stdout, /^Credited \$[\d.]+ for 1 call\..*\nCredited before: 1 call\.\n$/)
+  assert.match(rest.stdout, /^Credited \$[\d.]+ for 1 call\..*\nAlready credited: 1 call\.\n$/)
   const again = await start(['credits', 'back', '-', '--reason', 'refund', '--json'], { input }).finished
   assert.deepEqual([again.code, again.stdout], [0, ''], 'no call is left to credit')
   assert.ok(Number(await balanceOf()) > before)
@@ -129,7 +130,7 @@ test('calls are credited back once, from arguments or standard input', async () 
   const { key } = await gateway.createKey('capped', { monthly_budget_usd: 0 })
   const refused = await run('credits', 'back', await call(key, 1), '--reason', 'x')
   assert.equal(refused.code, 0)
-  assert.match(refused.stdout, /Never charged, so there is nothing to credit back: 1 call\.\n$/)
+  assert.match(refused.stdout, /Free calls, so there is nothing to credit back: 1 call\.\n$/)
 })
 
 test('a long list of calls is credited in several requests, even if nobody reads the output', async () => {

@@ -28,7 +28,7 @@ test('audit passes while a gateway runs, reports the first difference, and passe
     signal: null,
     stdout:
       'Difference: account.charged_nanos\n  where    id default\n  stored   0.009100001 USD\n' +
-      `  derived  0.0091 USD\nThis is the first difference; there may be more in ${counted}.\n${where}`,
+      `  derived  0.0091 USD\nThis is the first difference. There may be others in ${counted}.\n${where}`,
     stderr: '',
   })
 

@@ -66,6 +66,9 @@ test('an invalid URL and an unreachable gateway are explained', async () => {
     assert.equal(code, 2, url)
     assert.match(stderr, /^tollgate: --url must be a URL such as http:\/\/127\.0\.0\.1:8787/)
   }
+  const blocked = await runInThread(['balance', '--url', 'http://127.0.0.1:1'], environment)
+  assert.equal(blocked.code, 1)
+  assert.match(blocked.stderr, /does not connect to the port of .* Serve on another port \(TOLLGATE_PORT\)/)
   const port = await closedPort()
   const absent = await runInThread(['balance', '--url', `http://127.0.0.1:${port}`], environment)
   assert.equal(absent.code, 1)

@@ -14,7 +14,7 @@ test('a key is created, shown, updated and revoked', async () => {
   const created = await run('keys', 'create', ...args, ...more)
   assert.match(created.stdout, /^svc_live_[0-9A-Za-z]{49}\n$/)
   const [, id = ''] =
-    /^Created (key_\w{26}) \(checkout\)\. The key is shown only now:\n$/.exec(created.stderr) ?? []
+    /^Created (key_\w{26}) \(checkout\)\. The key is shown only once:\n$/.exec(created.stderr) ?? []
   const record = await recordOf(id)
   assert.deepEqual(
     [record['monthly_budget_usd'], record['allowed_models'], record['log_requests'], record['expires_at']],
@@ -95,7 +95,7 @@ test('after a rotation the list distinguishes two keys of the same name', async 
   assert.match(second, new RegExp(`usable .* ${old.slice(-4)} .* 20[\\d-]+ [\\d:]+ +twice$`))
   const both = await run('keys', 'revoke', 'twice')
   assert.equal(both.code, 1)
-  assert.match(both.stderr, /Several keys match "twice"\. Name one by its id:\n {2}key_.*\n {2}key_.*\n$/)
+  assert.match(both.stderr, /Several keys match "twice"\. Use the id of the key:\n {2}key_.*\n {2}key_.*\n$/)
   // A full secret given by mistake finds its key and is not printed.
   const whole = await run('keys', 'revoke', old)
   assert.match(whole.stdout, /^Revoked key_\w{26} \(twice\)\.\n$/)
@@ -144,8 +144,13 @@ test('a refused value exits with 2 and is named', async () => {
     [['create', '--name', 'x', '--monthly-budget', 'much'], /^tollgate: --monthly-budget must be a number/],
     [['create', '--name', 'x', '--monthly-budget', '-1'], /^tollgate: --monthly-budget must be a number/],
     [['create', '--name', 'x', '--expires-at', '2001-01-01T00:00:00Z'], /--expires-at must be in the future/],
-    [['update', 'test'], /Name a change, such as --monthly-budget 200/],
-    [['update', 'test', '--allow-model', 'x', '--all-models'], /cannot be used together/],
+    [['update', 'test'], /There is nothing to change\. Add an option, such as --monthly-budget 200/],
+    [
+      ['update', 'test', '--allow-model', 'x', '--all-models'],
+      /--allow-model and --all-models cannot be used together/,
+    ],
+    [['create', '--name', 'x', '--rpm', '0'], /--rpm must be a whole number from 1 to 1000000, or none\./],
+    [['create', '--name', 'x', '--allow-model', 'a*b'], /: Each of --allow-model must be a model/],
     [['rotate', 'test', '--old-expires-in', 'soon'], /--old-expires-in must be a number of seconds/],
     [['list', '--limit', '0'], /--limit must be/],
     [['list', '--status', 'odd'], /--status must be/],

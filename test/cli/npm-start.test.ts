@@ -124,7 +124,7 @@ for (const [name, end] of Object.entries(endings)) {
 
       end(started.npm)
       const isStopping = async () => {
-        while (!started.output().includes('Stopping:')) await new Promise((go) => setImmediate(go))
+        while (!started.output().includes('Stopping.')) await new Promise((go) => setImmediate(go))
       }
       await withDeadline(isStopping(), () => `it does not stop:\n${started.output()}`, 60_000)
       if (name !== KILLED) assert.ok(started.npmRuns(), 'npm did not wait for the gateway')

@@ -49,7 +49,7 @@ test('SIGHUP applies a changed overlay, and keeps the old one if the new one is 
 
     writeFileSync(file, overlay('-3'))
     const refused = tollgate.printedToStderr(
-      /was refused, the old prices stay:\n.*model "claude-haiku-5-5": rates/,
+      /was refused, and the old prices stay in use:\n.*model "claude-haiku-5-5": rates/,
     )
     tollgate.signal('SIGHUP')
     await refused

@@ -64,7 +64,7 @@ test('rerate shows, credits and charges calls while the gateway runs, each once'
   const dearer = await gateway.run([...FROM, '--apply', '--yes'], DEARER)
   assert.match(
     dearer.stdout,
-    /\nNot charged: 0\.0156 USD for 2 calls that cost more\. --charge posts it\.\n$/,
+    /\nNot charged: 0\.0156 USD for 2 calls that cost more now\. Add --charge to charge the difference\.\n$/,
   )
   assert.match(await auditLine(), /^No difference in .* 1 credit/)
 
@@ -114,6 +114,9 @@ test('without --charge only the calls that would cost less are credited', async 
   await gateway.call(10_000, 'claude-opus-4-8')
   const prices = overlayOf({ 'claude-haiku-5-5': '0.01', 'claude-opus-4-8': '1000' })
   const { stdout } = await gateway.run([...FROM, '--apply', '--yes'], prices)
-  assert.match(stdout, /\nTo credit: \S+ USD for 2 calls\.\nNot charged: \S+ USD for 1 call that cost more\./)
+  assert.match(
+    stdout,
+    /\nTo credit: \S+ USD for 2 calls\.\nNot charged: \S+ USD for 1 call that cost more now\./,
+  )
   assert.match(stdout, /\nApplied to 2 calls: \S+ USD credited in all\.\n$/)
 })

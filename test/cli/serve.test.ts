@@ -90,7 +90,7 @@ test('a port in use is explained', async () => {
   const dataDir = `${tollgate.dataDir}-2`
   const end = await runTollgate(['serve'], { TOLLGATE_PORT: port, TOLLGATE_DATA_DIR: dataDir })
   assert.equal(end.code, 1)
-  assert.match(end.stderr, new RegExp(`Port ${port} on 127\\.0\\.0\\.1 is taken`))
+  assert.match(end.stderr, new RegExp(`Port ${port} on 127\\.0\\.0\\.1 is already in use`))
 })
 
 test('a second start on the same data keeps the keys and does not print the admin key again', async () => {
@@ -136,10 +136,10 @@ test('the banner does not mention the simulator once an account has its own upst
   })
   assert.ok(ok)
   first.signal('SIGTERM')
-  assert.match((await first.finished).stderr, /the built-in simulator serves no account any more/)
+  assert.match((await first.finished).stderr, /so the built-in simulator is off/)
   await using second = await serveTollgate(first.environment)
   assert.doesNotMatch(second.banner, /THE BUILT-IN SIMULATOR/)
-  assert.match(second.banner, /Chat +not configured[\s\S]*An account has an upstream of its own/)
+  assert.match(second.banner, /Chat +not configured[\s\S]*An account has its own upstream/)
 })
 
 test('an unconfigured surface answers 503, and a changed or removed TOLLGATE_ADMIN_KEY stops working', async () => {

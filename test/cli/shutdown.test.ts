@@ -91,7 +91,7 @@ test('a stream that outlasts the drain time is cut, and the exit code is still 0
     await assert.rejects(stream.read(), 'the client sees a broken stream')
     const end = await tollgate.finished
     assert.equal(end.code, 0)
-    assert.match(end.stdout, /1 streams were cut/)
+    assert.match(end.stdout, /Stopped\. Streams cut: 1\./)
     const calls = await readDatabase(tollgate, "SELECT state FROM call WHERE path = '/v1/messages'")
     assert.deepEqual(
       calls.map((call) => call['state']),

@@ -81,7 +81,7 @@ test('SIGHUP loads a new certificate for new connections, and keeps the old one 
 
   writeFileSync(files.TOLLGATE_TLS_KEY, localPair.key)
   const refused = tollgate.printedToStderr(
-    /was refused, the old certificate stays:\n {2}TOLLGATE_TLS_KEY: .* is not the key/,
+    /was refused, and the old certificate stays in use:\n {2}TOLLGATE_TLS_KEY: .* is not the key/,
   )
   tollgate.signal('SIGHUP')
   await refused

@@ -23,7 +23,7 @@ test('usage is a table by day, model or key, with total and savings', async () =
   )
   assert.match(byModel, /^claude-haiku-5-5 +1 +1,000 /m)
   assert.match(byModel, /^total +2 +2,001,000 /m)
-  assert.match(byModel, /\nSaved 0 of [\d.]+ USD at list prices \(0 %\)\.\n/)
+  assert.match(byModel, /\nSaved 0 USD \(0 %\) of the list cost of [\d.]+ USD\.\n/)
   assert.match(await done('usage'), /^day \(UTC\) +calls [\s\S]*\n20[\d-]{8} +2 /m)
   assert.match(await done('usage', '--group-by', 'key'), /^key_\w{26} {2}test +2 /m)
   const sum = await done('usage', '--group-by', 'none')

@@ -127,7 +127,7 @@ test('an expired or future certificate is served with a warning', () => {
   assert.equal(outOfDate(certificate, fromMs), null)
   assert.equal(outOfDate(certificate, untilMs), null)
   assert.match(outOfDate(certificate, untilMs + 1) ?? '', /expired on 2126-10-22: clients refuse it$/)
-  assert.match(outOfDate(certificate, fromMs - 1) ?? '', /is good from 2026-11-15 on/)
+  assert.match(outOfDate(certificate, fromMs - 1) ?? '', /is valid from 2026-11-15 on/)
 })
 
 test('the check warns two weeks before the expiry, and finds what clients and the start refuse', async () => {

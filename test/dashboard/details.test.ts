@@ -323,7 +323,7 @@ test('an account gets its own upstream, metadata, and enforcement despite its ba
   await page.getByLabel('Metadata field 2').fill('region')
   await page.getByLabel('Metadata value 2').fill('eu')
   await page.getByLabel('Refuse calls once its credit is used up').check()
-  await page.getByLabel('Even though it has no credit').check()
+  await page.getByLabel('Enforce without credit').check()
   await page.getByRole('button', { name: 'Save' }).click()
   await page.getByRole('dialog').waitFor({ state: 'detached' })
   await page.locator('.facts').getByText('https://example.com').waitFor()

@@ -62,7 +62,7 @@ function gatewayWith(answers: Admission[]): AskedGateway {
         if (answer === undefined) throw new Error('nobody was to ask')
         return answer
       },
-      lookUpKey: async () => ({ kind: 'api_key', keyId: 'key_1', accountId: 'default', means: {} }),
+      lookUpKey: async () => ({ kind: 'api_key', keyId: 'key_1', accountId: 'default', funds: {} }),
     },
   }
   return gateway as unknown as AskedGateway

@@ -58,6 +58,20 @@ for (const [name, code, lines] of refused) {
   })
 }
 
+test('a key without "Bearer" is refused with the form to send', () => {
+  for (const [name, value] of [
+    ['an API key', key],
+    ['the configured admin key', bootstrap],
+  ] as const) {
+    const identity = parse('GET', ['Authorization', value], parts)
+    assert.match(
+      identity.kind === 'refused' ? identity.refusal.message : '',
+      /"Authorization: Bearer <key>"/,
+      name,
+    )
+  }
+})
+
 test('malformed and unknown keys get the same message', () => {
   const malformed = parse('POST', ['x-api-key', 'svc_live_x'], parts)
   const foreign = parse('POST', ['x-api-key', 'sk-x'], parts)

@@ -105,7 +105,7 @@ for (const [what, gateway] of [
 
 test('the refusal names the path sent and the path probably meant, in the shape of the surface', async () => {
   const message = (sent: string, meant: string) =>
-    `There is no endpoint ${sent}. Did you mean ${meant}? The usual cause is a wrong base URL.`
+    `There is no endpoint ${sent}. Did you mean ${meant}? Check the base URL.`
   const chat = await ask(open, 'POST', '/chat/completions')
   assert.equal(chat.status, 404)
   assert.deepEqual(JSON.parse(chat.body), {

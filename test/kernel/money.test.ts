@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import {
-  addLine,
+  addBatchLine,
   type Bound,
   formatUsd,
   NO_COST,
@@ -71,7 +71,7 @@ test('the lines of a batch count beside an unbounded one, and two unbounded line
   const line: Bound = { kind: 'bound', listNanos: 10n, costNanos: 10n }
   const odd: Bound = { kind: 'unbounded', reason: 'no limit' }
   const othersOf = (lines: readonly Bound[]) => {
-    const sum = lines.reduce(addLine, NO_COST)
+    const sum = lines.reduce(addBatchLine, NO_COST)
     return sum.kind === 'unbounded' ? sum.othersNanos : null
   }
   assert.deepEqual(

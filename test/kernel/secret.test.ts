@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import {
+  alsoRedacting,
   createRedact,
   redactBody,
   redactEncoded,
   Secret,
   SeenSecrets,
-  withoutKey,
 } from '../../src/kernel/secret.ts'
 import { test } from '../support/suite.ts'
 
@@ -82,7 +82,7 @@ test('a secret of any form is removed from JSON, however it is escaped', () => {
   const redacts = [
     createRedact('svc', [odd]),
     createRedact('svc', [], seen),
-    withoutKey(createRedact('svc'), new Secret(odd)),
+    alsoRedacting(createRedact('svc'), new Secret(odd)),
   ]
   const escaped = JSON.stringify({ content: `key ${odd} end` })
   for (const text of [`key ${odd} end`, escaped, escaped.replaceAll('/', '\\/')])

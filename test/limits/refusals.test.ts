@@ -131,7 +131,7 @@ for (const surface of surfaces) {
       status: 403,
       type: isMessages ? 'permission_error' : 'invalid_request_error',
       code: 'model_not_allowed',
-      message: `This key may not use the model "${model}". Its allowed_models are "gpt-4o", "claude-opus*".`,
+      message: `This key may not use the model "${model}". Use one of its allowed_models: "gpt-4o", "claude-opus*".`,
       param: 'model',
       lines: ['x-should-retry: false'],
     })
@@ -146,7 +146,7 @@ for (const surface of surfaces) {
       assert.equal(code, 'endpoint_not_metered')
       assert.equal(
         message,
-        'This gateway cannot meter POST /v1/of-tomorrow, so a key with limits cannot call it. Check the path, or ask the operator for a key without limits.',
+        'This gateway cannot meter POST /v1/of-tomorrow, so no key with limits can call it. Check the path, or ask the operator for a key without limits.',
       )
     }
   })

@@ -59,7 +59,7 @@ const forwardedBefore = upstream.requestCount
 /** Routes that take a key; sessions.test.ts tests the routes of sessions. */
 const withKeys = routes.filter(({ template }) => !template.endsWith('/session'))
 
-for (const { method, template, least, status: done } of withKeys) {
+for (const { method, template, requiredRole, status: done } of withKeys) {
   const path = template.replaceAll(/\{\w+\}/g, 'none')
 
   test(`${method} ${template}: 401 without a valid key, 400 with two keys, 403 with an API key unless permitted`, async () => {
@@ -69,7 +69,7 @@ for (const { method, template, least, status: done } of withKeys) {
     }
     const two = [...bearer(gateway.adminKey), `x-api-key: ${gateway.apiKey}`]
     assert.equal((await call(method, path, two)).status, 400)
-    if (least !== 'api_key') {
+    if (requiredRole !== 'api_key') {
       const { status, code } = await call(method, `${path}?no=1`, bearer(gateway.apiKey), '{')
       assert.deepEqual([status, code], [403, 'admin_key_required'])
     } else {
@@ -103,8 +103,11 @@ for (const { template } of withKeys.filter(({ method }) => method === 'GET')) {
 test('viewers cannot change anything, and only operators may call the operator endpoints', () => {
   const named = (some: typeof routes) => some.map(({ method, template }) => `${method} ${template}`)
   const changes = withKeys.filter(({ method }) => method !== 'GET')
-  assert.deepEqual(named(changes.filter(({ least }) => least !== 'admin' && least !== 'operator')), [])
-  assert.deepEqual(named(routes.filter(({ least }) => least === 'operator')).sort(), [
+  assert.deepEqual(
+    named(changes.filter(({ requiredRole }) => requiredRole !== 'admin' && requiredRole !== 'operator')),
+    [],
+  )
+  assert.deepEqual(named(routes.filter(({ requiredRole }) => requiredRole === 'operator')).sort(), [
     ...['GET /gateway/v1/accounts', 'GET /gateway/v1/accounts/{id}', 'GET /metrics'],
     ...['PATCH /gateway/v1/accounts/{id}', 'POST /gateway/v1/accounts'],
     ...['POST /gateway/v1/accounts/{id}/resume', 'POST /gateway/v1/accounts/{id}/suspend'],
@@ -113,7 +116,7 @@ test('viewers cannot change anything, and only operators may call the operator e
 })
 
 test('an API key may call only these endpoints', () => {
-  const open = routes.filter(({ least }) => least === 'api_key')
+  const open = routes.filter(({ requiredRole }) => requiredRole === 'api_key')
   assert.deepEqual(open.map(({ method, template }) => `${method} ${template}`).sort(), [
     'GET /gateway/v1/requests',
     'GET /gateway/v1/requests/{id}',

@@ -75,7 +75,7 @@ test('each bill line is quantity times rate, and the lines sum exactly to the to
     assert.equal(bill['list_cost_usd'], request['list_cost_usd'])
     assert.equal(bill['price_version'], request['price_version'])
     assert.ok(amount(bill, 'held_usd') >= amount(bill, 'cost_usd'))
-    assert.match(String(bill['held_because']), /maximum cost of the call.*was released/)
+    assert.match(String(bill['held_because']), /maximum cost: .*was released/)
     assert.equal(bill['note'], null)
   }
 })

@@ -53,7 +53,7 @@ test('each endpoint documents exactly its parameters, body and keys', () => {
         .map((each) => each.name)
     const segments = Array.from(route.template.matchAll(/\{(\w+)\}/g), ([, each]) => each)
     assert.deepEqual(names('path'), segments)
-    const { least, account } = route
+    const { requiredRole, account } = route
     const query = parametersOf(route.query)
     assert.deepEqual(names('query'), account === 'none' ? query : ['account', ...query])
     assert.deepEqual(names('header'), route.repeatable ? ['Idempotency-Key'] : [])
@@ -61,7 +61,7 @@ test('each endpoint documents exactly its parameters, body and keys', () => {
     if (route.body !== null) assert.equal(operation.requestBody?.required, !route.body.safeParse({}).success)
     const admins = ['admin_key', 'session']
     const taken = { anyone: [], api_key: ['api_key', ...admins], session: admins }
-    const expected = taken[least as keyof typeof taken] ?? admins
+    const expected = taken[requiredRole as keyof typeof taken] ?? admins
     assert.deepEqual(operation.security.flatMap(Object.keys), expected)
   }
 })

@@ -42,19 +42,19 @@ async function samplesOf(counts: CallCounts, name: string) {
 
 test('a reloaded price book changes the labels of later calls and keeps earlier counts', () => {
   const counts = new CallCounts(bookWith())
-  counts.settled('messages', null, closing({ modelServed: 'new-model' }), TIMES)
+  counts.countSettlement('messages', null, closing({ modelServed: 'new-model' }), TIMES)
   const rates = { standard: { input: '1', output: '2' } }
-  counts.use(
+  counts.useBook(
     bookWith(JSON.stringify({ models: [{ id: 'new-model', provider: 'anthropic', mode: 'chat', rates }] })),
   )
-  counts.settled('messages', null, closing({ modelServed: 'new-model' }), TIMES)
+  counts.countSettlement('messages', null, closing({ modelServed: 'new-model' }), TIMES)
   assert.deepEqual([...counts.surfaces.messages.models.keys()], ['other', 'new-model'])
 })
 
 test('a hundred thousand small amounts sum exactly', async () => {
   const counts = new CallCounts(bookWith())
   for (let i = 0; i < 100_000; i += 1)
-    counts.settled('messages', null, closing({ costNanos: 100_000_001n, listNanos: 1n }), TIMES)
+    counts.countSettlement('messages', null, closing({ costNanos: 100_000_001n, listNanos: 1n }), TIMES)
   const [cost] = (await samplesOf(counts, 'tollgate_cost_usd_total')) ?? []
   assert.equal(cost?.value, 10_000.0001)
   const [list] = (await samplesOf(counts, 'tollgate_list_cost_usd_total')) ?? []
@@ -64,7 +64,7 @@ test('a hundred thousand small amounts sum exactly', async () => {
 test('a status is counted by its first digit, and a missing or invalid one as none', () => {
   const counts = new CallCounts(bookWith())
   for (const status of [200, 299, 304, 404, 529, 600, 999, null, 101])
-    counts.settled('messages', null, closing({ status }), TIMES)
+    counts.countSettlement('messages', null, closing({ status }), TIMES)
   assert.deepEqual(counts.surfaces.messages.models.get('claude-haiku-5-5')?.calls, [3, 1, 2, 1, 1, 1])
 })
 

@@ -1,17 +1,17 @@
 import { Fragment } from 'preact'
 import { type Account, type ListOf, save, send } from '../api.ts'
 import { useCommand, useResource } from '../data.ts'
-import { amountOf, capital, fractionInPercent, plural } from '../format.ts'
-import { go, Link, setQuery, withQuery } from '../router.tsx'
+import { capitalize, fractionInPercent, parseAmount, plural } from '../format.ts'
+import { Link, navigate, setQuery, withQuery } from '../router.tsx'
 import { Button } from '../ui/button.tsx'
 import { Choices, Search } from '../ui/choices.tsx'
-import { ConfirmByName, DialogButton, type Ends, FormDialog } from '../ui/dialog.tsx'
+import { ConfirmByName, DialogButton, type FormCallbacks, FormDialog } from '../ui/dialog.tsx'
 import { Fact, Facts, Metadata } from '../ui/facts.tsx'
 import { AmountField, CheckField, MetadataField, TextField, useFields } from '../ui/fields.tsx'
-import { Budget, Id, Money, Raw, When } from '../ui/figures.tsx'
-import { Empty, Failure, Heading, Show, Tag } from '../ui/states.tsx'
+import { Budget, Id, JsonDetails, Money, RelativeTime } from '../ui/figures.tsx'
+import { Empty, Failure, Heading, Loaded, Tag } from '../ui/states.tsx'
 import { nameColumn, Table, usdColumn } from '../ui/table.tsx'
-import { Spend } from './key.tsx'
+import { SpendCharts } from './key.tsx'
 
 const BASE = '/gateway/v1/accounts'
 const STATUSES = ['all', 'active', 'suspended'] as const
@@ -24,7 +24,7 @@ type AccountList = ListOf<Account> & {
   }
 }
 
-/** What does each customer or team spend, and what is left? */
+/** Lists the spend and the balance of each customer or team. */
 export function AccountsPage({ query }: { readonly query: URLSearchParams }) {
   const search = query.get('search') ?? ''
   const status = query.get('status') ?? 'all'
@@ -36,8 +36,12 @@ export function AccountsPage({ query }: { readonly query: URLSearchParams }) {
   return (
     <>
       <Heading title="Accounts">
-        <DialogButton<Account> title="New account" kind="primary" onDone={({ id }) => go(`/accounts/${id}`)}>
-          {(ends) => <AccountForm edited={null} {...ends} />}
+        <DialogButton<Account>
+          title="New account"
+          kind="primary"
+          onDone={({ id }) => navigate(`/accounts/${id}`)}
+        >
+          {(callbacks) => <AccountForm edited={null} {...callbacks} />}
         </DialogButton>
       </Heading>
       <div class="filters">
@@ -45,12 +49,12 @@ export function AccountsPage({ query }: { readonly query: URLSearchParams }) {
         <Choices
           title="Status"
           options={STATUSES}
-          nameOf={capital}
+          nameOf={capitalize}
           isChosen={(each) => each === status}
           onChoose={(each) => setQuery({ status: each === 'all' ? null : each, after: null })}
         />
       </div>
-      <Show resource={accounts} lines={5}>
+      <Loaded resource={accounts} lines={5}>
         {({ data, next, total }) =>
           data.length === 0 && after === null ? (
             <Empty title="No account matches." action={<Link to="/accounts">Show all accounts</Link>} />
@@ -79,7 +83,7 @@ export function AccountsPage({ query }: { readonly query: URLSearchParams }) {
                 {
                   title: 'Created',
                   isMinor: true,
-                  cell: (account) => <When at={createdAt(account)} never="–" />,
+                  cell: (account) => <RelativeTime at={createdAt(account)} never="–" />,
                 },
                 {
                   title: 'Balance',
@@ -92,21 +96,21 @@ export function AccountsPage({ query }: { readonly query: URLSearchParams }) {
               ]}
               total={
                 data[0] && [
-                  next === null && after === null ? plural(data.length, 'account') : 'All that match',
+                  next === null && after === null ? plural(data.length, 'account') : 'All matches',
                   { ...data[0], ...total, id: '', discount: null },
                 ]
               }
             />
           )
         }
-      </Show>
+      </Loaded>
     </>
   )
 }
 
 const ACCOUNTS = { to: '/accounts', title: 'Accounts' }
 
-/** One account: its limits and spend. Its keys, calls and credit are on the pages that all accounts have. */
+/** Shows limits and spend of one account. Its keys, calls and credit are on the pages that every account has. */
 export function AccountPage({ id }: { readonly id: string }) {
   const account = useResource<Account>(`${BASE}/${id}`, 5_000)
   const command = useCommand()
@@ -115,7 +119,7 @@ export function AccountPage({ id }: { readonly id: string }) {
     account.refresh()
   }
   return (
-    <Show resource={account} lines={6} of={ACCOUNTS}>
+    <Loaded resource={account} lines={6} of={ACCOUNTS}>
       {(value) => (
         <>
           <Heading
@@ -127,16 +131,16 @@ export function AccountPage({ id }: { readonly id: string }) {
               Open its pages
             </Link>
             <DialogButton title="Change account" onDone={account.refresh}>
-              {(ends) => <AccountForm edited={value} {...ends} />}
+              {(callbacks) => <AccountForm edited={value} {...callbacks} />}
             </DialogButton>
             {value.status === 'active' ? (
               <DialogButton title="Suspend" kind="danger" onDone={account.refresh}>
-                {(ends) => (
+                {(callbacks) => (
                   <ConfirmByName
                     title="Suspend this account"
                     name={value.name}
                     submit="Suspend"
-                    {...ends}
+                    {...callbacks}
                     onSubmit={() => send('POST', `${BASE}/${id}/suspend`)}
                   >
                     <p>Every new call with its keys is refused until the account is resumed.</p>
@@ -152,7 +156,7 @@ export function AccountPage({ id }: { readonly id: string }) {
             <Fact title="This month">
               <Money usd={value.month_spend_usd} /> <Budget of={value} />
             </Fact>
-            <Fact title="Resets" value={<When at={value.budget_resets_at} />} />
+            <Fact title="Resets" value={<RelativeTime at={value.budget_resets_at} />} />
             <Fact title="Balance">
               <Money to={withQuery('/credits', { account: id })} usd={value.balance_usd} />{' '}
               <span class="quiet">{value.credit_enforced ? 'calls are refused at $0' : 'not enforced'}</span>
@@ -164,24 +168,27 @@ export function AccountPage({ id }: { readonly id: string }) {
             {SURFACES.map((surface) => {
               const own = value.upstreams[surface]
               return (
-                <Fact key={surface} title={`${capital(surface)} upstream`}>
+                <Fact key={surface} title={`${capitalize(surface)} upstream`}>
                   {own === null ? 'shared' : `${own.url}, ${own.has_key ? 'own key' : 'no key'}`}
                 </Fact>
               )
             })}
-            <Fact title="Created" value={<When at={createdAt(value)} never="with the installation" />} />
+            <Fact
+              title="Created"
+              value={<RelativeTime at={createdAt(value)} never="with the installation" />}
+            />
             <Fact title="Id" value={<Id id={value.id} />} />
             <Metadata of={value.metadata} />
           </Facts>
-          <Spend asked={{ account: id }} by="key" shown={{ account: id }} />
-          <Raw of={value} />
+          <SpendCharts asked={{ account: id }} by="key" shown={{ account: id }} />
+          <JsonDetails of={value} />
         </>
       )}
-    </Show>
+    </Loaded>
   )
 }
 
-/** The first account has no time of its own. */
+/** Null for the first account, which was created with the installation. */
 const createdAt = ({ created_at }: Account) => (Date.parse(created_at) === 0 ? null : created_at)
 
 const SURFACES = ['messages', 'chat'] as const
@@ -199,15 +206,15 @@ const fieldsOf = (edited: Account | null) => ({
   chatKey: '',
 })
 
-/** An upstream without URL and key is removed. */
+/** The upstream to send. Null removes the upstream: URL and key are empty. */
 const upstreamOf = (url: string, key: string) =>
   url === '' && key === '' ? null : { ...(url === '' ? {} : { url }), ...(key === '' ? {} : { key }) }
 
-function AccountForm({ edited, ...ends }: Ends<Account> & { readonly edited: Account | null }) {
+function AccountForm({ edited, ...callbacks }: FormCallbacks<Account> & { readonly edited: Account | null }) {
   const { fields, bind } = useFields(() => fieldsOf(edited))
   const { name, budget, discount, isEnforced, isForced, metadata } = fields
   const mustForce = isEnforced && !edited?.credit_enforced && (edited?.balance_usd ?? 0) <= 0
-  /** An upstream that was not changed is not sent. */
+  /** Only upstreams that were changed are sent, because a stored key cannot be sent again. */
   const changed = SURFACES.filter(
     (surface) =>
       fields[`${surface}Key`] !== '' || fields[`${surface}Url`] !== (edited?.upstreams[surface]?.url ?? ''),
@@ -220,7 +227,7 @@ function AccountForm({ edited, ...ends }: Ends<Account> & { readonly edited: Acc
   )
   const body = {
     name,
-    monthly_budget_usd: amountOf(budget),
+    monthly_budget_usd: parseAmount(budget),
     discount: discount.trim() === '' ? null : Number((Number(discount) / 100).toFixed(9)),
     credit_enforced: isEnforced,
     metadata,
@@ -231,21 +238,21 @@ function AccountForm({ edited, ...ends }: Ends<Account> & { readonly edited: Acc
     <FormDialog
       title={edited === null ? 'New account' : 'Change account'}
       submit={edited === null ? 'Create account' : 'Save'}
-      isReady={name.trim() !== '' && !Number.isNaN(amountOf(budget))}
+      isReady={name.trim() !== '' && !Number.isNaN(parseAmount(budget))}
       isWide
-      {...ends}
+      {...callbacks}
       onSubmit={() => save(BASE, edited, body)}
     >
       <TextField label="Name" maxLength={120} isRequired {...bind('name')} />
       <div class="columns">
         <AmountField
           label="Budget per month, USD"
-          hint="The most that all of its keys may spend in a month, UTC. Empty: no cap."
+          hint="Maximum spend of all its keys per calendar month (UTC). Empty: no budget."
           {...bind('budget')}
         />
         <TextField
           label="Discount, %"
-          hint="Of the list price, for calls from now on. Empty: the installation's."
+          hint="Percent of the list price, for calls from now on. Empty: the installation's discount."
           {...bind('discount')}
         />
         {SURFACES.map((surface) => (
@@ -253,13 +260,13 @@ function AccountForm({ edited, ...ends }: Ends<Account> & { readonly edited: Acc
             <TextField
               label={`Upstream URL of ${surface}`}
               type="url"
-              placeholder="empty: the installation's"
+              placeholder="empty: the installation's URL"
               {...bind(`${surface}Url`)}
             />
             <TextField
               label={`Upstream key of ${surface}`}
               type="password"
-              placeholder={edited?.upstreams[surface]?.has_key ? 'unchanged' : 'of the provider'}
+              placeholder={edited?.upstreams[surface]?.has_key ? 'unchanged' : "the provider's key"}
               {...bind(`${surface}Key`)}
             />
           </Fragment>
@@ -268,7 +275,7 @@ function AccountForm({ edited, ...ends }: Ends<Account> & { readonly edited: Acc
       </div>
       <CheckField label="Refuse calls once its credit is used up" {...bind('isEnforced')} />
       {mustForce && (
-        <CheckField label="Even though it has no credit: its next call is refused" {...bind('isForced')} />
+        <CheckField label="Enforce without credit: the next call is refused" {...bind('isForced')} />
       )}
     </FormDialog>
   )

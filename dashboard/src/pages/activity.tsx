@@ -5,14 +5,14 @@ import { useResource } from '../data.ts'
 import { addDays, dayInWords, exactTime, money, monthInWords } from '../format.ts'
 import { Link, withQuery } from '../router.tsx'
 import { DateRange, Download, Select } from '../ui/choices.tsx'
-import { At, KeyLink, When } from '../ui/figures.tsx'
-import { Empty, Heading, Show } from '../ui/states.tsx'
+import { KeyLink, RelativeTime, Timestamp } from '../ui/figures.tsx'
+import { Empty, Heading, Loaded } from '../ui/states.tsx'
 import { type Column, Table } from '../ui/table.tsx'
 
 const ROWS = 100
 const FILTERS = ['type', 'actor', 'start', 'end']
 
-/** Who changed what, and which budgets crossed a threshold? */
+/** Lists changes with their actors, and budgets that crossed a threshold. */
 export function ActivityPage({ query }: { readonly query: URLSearchParams }) {
   const after = query.get('after')
   const filters = Object.fromEntries(FILTERS.map((name) => [name, query.get(name)]))
@@ -41,7 +41,7 @@ export function ActivityPage({ query }: { readonly query: URLSearchParams }) {
           </Link>
         )}
       </div>
-      <Show resource={events} lines={8}>
+      <Loaded resource={events} lines={8}>
         {({ data, next }) =>
           data.length === 0 ? (
             isFiltered ? (
@@ -49,7 +49,7 @@ export function ActivityPage({ query }: { readonly query: URLSearchParams }) {
             ) : (
               <Empty
                 title="Nothing has changed yet."
-                words="Changes to keys, budgets, credit, accounts and webhooks are listed here with who made them, and so are budgets that cross a threshold."
+                words="This page lists changes to keys, budgets, credit, accounts and webhooks, with the person or system that made them. It also lists budgets that cross a threshold."
               />
             )
           ) : (
@@ -63,7 +63,7 @@ export function ActivityPage({ query }: { readonly query: URLSearchParams }) {
             />
           )
         }
-      </Show>
+      </Loaded>
     </>
   )
 }
@@ -79,12 +79,12 @@ const COLUMNS: readonly Column<ActivityEvent>[] = [
       </span>
     ),
   },
-  { title: 'By', cell: ({ actor }) => <Who actor={actor} /> },
-  { title: 'Time, UTC', cell: ({ created_at }) => <At at={created_at} isOfDay /> },
+  { title: 'By', cell: ({ actor }) => <ActorName actor={actor} /> },
+  { title: 'Time, UTC', cell: ({ created_at }) => <Timestamp at={created_at} isOfDay /> },
   { title: 'Type', isMinor: true, cell: ({ type }) => <code class="quiet">{type}</code> },
 ]
 
-/** The members that the sentences need. Which of them an event has depends on its type. */
+/** The members that the sentences use. An event has those of its type. */
 interface Data {
   readonly key?: Key
   readonly old_key?: Key
@@ -113,7 +113,7 @@ function Sentence({ of: event }: { readonly of: ActivityEvent }) {
   return (
     <>
       {kind} <b class="name">{name}</b> {wordsOf(event.type, data)}
-      {event.type === 'key.expiring' && <When at={data.key?.expires_at ?? null} />}
+      {event.type === 'key.expiring' && <RelativeTime at={data.key?.expires_at ?? null} />}
       {data.old_key !== undefined && (
         <>
           , in place of <Link to={`/keys/${data.old_key.id}`}>{`…${data.old_key.last4}`}</Link>
@@ -145,7 +145,7 @@ function wordsOf(type: string, { credit, balance, period, model, resets_at = '',
   return words[type] ?? verb.replace('updated', 'changed')
 }
 
-/** The kind and the name of the record that an event is about. */
+/** The kind and name of the record that changed. */
 function subjectOf({ key, account, admin_key, webhook }: Data): readonly [string, ComponentChildren] {
   if (key !== undefined) return ['Key', <KeyLink key="name" id={key.id} name={key.name} />]
   if (admin_key !== undefined) return ['Admin key', `${admin_key.name} (${admin_key.role})`]
@@ -203,8 +203,8 @@ const BY: Readonly<Record<string, string>> = {
   system: 'Tollgate',
 }
 
-/** The actor of a change. The name of an admin key lists everything that it did. */
-export function Who({ actor: { kind, id, name } }: { readonly actor: ActivityEvent['actor'] }) {
+/** The actor of a change. The name of an admin key links to all changes that it made. */
+export function ActorName({ actor: { kind, id, name } }: { readonly actor: ActivityEvent['actor'] }) {
   if (id === null) return <span class="quiet">{BY[kind]}</span>
   return (
     <>

@@ -1,19 +1,19 @@
 import { useMemo } from 'preact/hooks'
 import { type Balance, type Credit, type ListOf, send } from '../api.ts'
 import { usePermissions, useResource } from '../data.ts'
-import { amountOf, exactMoney, money } from '../format.ts'
+import { exactMoney, money, parseAmount } from '../format.ts'
 import { withQuery } from '../router.tsx'
-import { DialogButton, type Ends, FormDialog } from '../ui/dialog.tsx'
-import { Sum } from '../ui/facts.tsx'
+import { DialogButton, type FormCallbacks, FormDialog } from '../ui/dialog.tsx'
+import { Stat } from '../ui/facts.tsx'
 import { AmountField, TextField, useFields } from '../ui/fields.tsx'
-import { At, Money } from '../ui/figures.tsx'
-import { Empty, Heading, Show } from '../ui/states.tsx'
+import { Money, Timestamp } from '../ui/figures.tsx'
+import { Empty, Heading, Loaded } from '../ui/states.tsx'
 import { type Column, Table, usdColumn } from '../ui/table.tsx'
-import { Who } from './activity.tsx'
+import { ActorName } from './activity.tsx'
 
 const ROWS = 100
 
-/** How much credit is left, and which entries moved it? */
+/** Shows the balance, and the ledger entries that changed it. */
 export function CreditsPage({ query }: { readonly query: URLSearchParams }) {
   const { isOperator } = usePermissions()
   const after = query.get('after')
@@ -32,19 +32,19 @@ export function CreditsPage({ query }: { readonly query: URLSearchParams }) {
         {isOperator && (
           <>
             <DialogButton title="Correct" onDone={refresh}>
-              {(ends) => <CreditForm isCorrection balance={balance.value} {...ends} />}
+              {(callbacks) => <CreditForm isCorrection balance={balance.value} {...callbacks} />}
             </DialogButton>
             <DialogButton title="Top up" kind="primary" onDone={refresh}>
-              {(ends) => <CreditForm balance={balance.value} {...ends} />}
+              {(callbacks) => <CreditForm balance={balance.value} {...callbacks} />}
             </DialogButton>
           </>
         )}
       </Heading>
-      <Show resource={balance} lines={3}>
-        {(value) => <Sums of={value} />}
-      </Show>
+      <Loaded resource={balance} lines={3}>
+        {(value) => <Stats of={value} />}
+      </Loaded>
       <h2>Ledger</h2>
-      <Show resource={credits} lines={5}>
+      <Loaded resource={credits} lines={5}>
         {({ data, next }) =>
           data.length === 0 && after === null ? (
             <Empty
@@ -55,31 +55,31 @@ export function CreditsPage({ query }: { readonly query: URLSearchParams }) {
             <Table caption="Ledger" columns={COLUMNS} rows={data} after={after} next={next} />
           )
         }
-      </Show>
+      </Loaded>
     </>
   )
 }
 
-function Sums({ of: balance }: { readonly of: Balance }) {
+function Stats({ of: balance }: { readonly of: Balance }) {
   const { balance_usd: usd, enforced } = balance
   return (
     <ul class="sums">
-      <Sum
+      <Stat
         title="Balance"
         value={
           <span class={usd <= 0 && enforced ? 'bad' : undefined}>
             <Money usd={usd} />
           </span>
         }
-        note={enforced ? 'calls are refused at $0' : 'not enforced: calls continue at $0'}
+        note={enforced ? 'calls are refused at $0' : 'not enforced: calls are admitted below $0'}
       />
-      <Sum
+      <Stat
         title="Reserved"
         value={<Money to="/requests?state=in_flight" usd={balance.held_usd} />}
         note="by calls in flight"
       />
-      <Sum title="Added" value={<Money usd={balance.credited_usd} />} note="in total" />
-      <Sum title="Charged" value={<Money to="/usage" usd={balance.charged_usd} />} note="for all calls" />
+      <Stat title="Added" value={<Money usd={balance.credited_usd} />} note="in total" />
+      <Stat title="Charged" value={<Money to="/usage" usd={balance.charged_usd} />} note="for all calls" />
     </ul>
   )
 }
@@ -87,7 +87,7 @@ function Sums({ of: balance }: { readonly of: Balance }) {
 const KINDS = { top_up: 'Top-up', correction: 'Correction', credit_back: 'Credit back' } as const
 
 const COLUMNS: readonly Column<Credit>[] = [
-  { title: 'Time, UTC', cell: ({ created_at }) => <At at={created_at} /> },
+  { title: 'Time, UTC', cell: ({ created_at }) => <Timestamp at={created_at} /> },
   { title: 'Kind', lead: 'left', cell: ({ kind }) => KINDS[kind] },
   {
     title: 'Reason',
@@ -98,21 +98,21 @@ const COLUMNS: readonly Column<Credit>[] = [
       </span>
     ),
   },
-  { title: 'By', isMinor: true, cell: ({ actor }) => <Who actor={actor} /> },
+  { title: 'By', isMinor: true, cell: ({ actor }) => <ActorName actor={actor} /> },
   usdColumn('Amount, USD', ({ amount_usd }) => amount_usd, { lead: 'right' }),
   usdColumn('Balance after, USD', ({ balance_after_usd }) => balance_after_usd),
 ]
 
-interface CreditFormProps extends Ends<unknown> {
+interface CreditFormProps extends FormCallbacks<unknown> {
   readonly isCorrection?: boolean
   readonly balance: Balance | null
 }
 
-function CreditForm({ isCorrection = false, balance, ...ends }: CreditFormProps) {
+function CreditForm({ isCorrection = false, balance, ...callbacks }: CreditFormProps) {
   const { fields, bind } = useFields(() => ({ amount: '', reason: '' }))
-  // An attempt that is repeated after a failure is booked once.
+  // The same name for a repeated attempt, so that the amount is added only once.
   const name = useMemo(() => crypto.getRandomValues(new Uint32Array(4)).join('-'), [fields])
-  const size = amountOf(fields.amount)
+  const size = parseAmount(fields.amount)
   const moved = (isCorrection ? -1 : 1) * (size || 0)
   const before = balance?.balance_usd ?? 0
   return (
@@ -120,7 +120,7 @@ function CreditForm({ isCorrection = false, balance, ...ends }: CreditFormProps)
       title={isCorrection ? 'Deduct credit' : 'Top up'}
       submit={isCorrection ? 'Deduct' : 'Add credit'}
       isReady={balance !== null && (size ?? 0) > 0 && fields.reason.trim() !== ''}
-      {...ends}
+      {...callbacks}
       onSubmit={() => send('POST', '/gateway/v1/credits', { amount_usd: moved, reason: fields.reason }, name)}
     >
       <AmountField label={isCorrection ? 'Amount to deduct, USD' : 'Amount, USD'} {...bind('amount')} />

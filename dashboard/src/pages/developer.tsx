@@ -2,35 +2,35 @@ import type { Call, Key, ListOf } from '../api.ts'
 import { useResource } from '../data.ts'
 import { Link } from '../router.tsx'
 import { ClientSetup } from '../ui/clients.tsx'
-import { tightestOf, When } from '../ui/figures.tsx'
-import { Heading, Show, Tag } from '../ui/states.tsx'
-import { KeyLimits, RefusedCalls, Spend } from './key.tsx'
+import { RelativeTime, tightestCap } from '../ui/figures.tsx'
+import { Heading, Loaded, Tag } from '../ui/states.tsx'
+import { KeyLimits, RefusedCalls, SpendCharts } from './key.tsx'
 import { CallTable } from './requests.tsx'
 
-/** The page of somebody who signed in with an API key: what did it spend, what is left, how is a client set up? */
+/** The start page after a sign-in with an API key: spend, limits, latest calls, and the setup of clients. */
 export function DeveloperPage() {
   const key = useResource<Key>('/v1/keys/me', 3_000)
   const calls = useResource<ListOf<Call>>('/gateway/v1/requests?limit=10', 3_000)
   return (
-    <Show resource={key} lines={6}>
+    <Loaded resource={key} lines={6}>
       {(value) => (
         <>
           <Heading
             title={value.name}
             state={value.status !== 'usable' && <Tag kind="bad">{value.status}</Tag>}
           />
-          <Stopped of={value} last={calls.value?.data[0]} />
+          <StopNotice of={value} last={calls.value?.data[0]} />
           <p class="lead">
             Your API key <code>{`${value.prefix}…${value.last4}`}</code>, last used{' '}
-            <When at={value.last_used_at} />.
+            <RelativeTime at={value.last_used_at} />.
           </p>
           <KeyLimits of={value} />
-          <Spend asked={{ key: value.id }} by="model" shown={{}} />
+          <SpendCharts asked={{ key: value.id }} by="model" shown={{}} />
           <RefusedCalls path="/gateway/v1/requests" keyId={null} />
           <h2>
             Latest calls <Link to="/requests">All</Link>
           </h2>
-          <Show resource={calls}>{({ data }) => <CallTable calls={data} isOfOneKey />}</Show>
+          <Loaded resource={calls}>{({ data }) => <CallTable calls={data} isOfOneKey />}</Loaded>
           <h2>Set up your client</h2>
           <p class="quiet">
             Replace <code>{`${value.prefix}…`}</code> with your key.
@@ -38,17 +38,17 @@ export function DeveloperPage() {
           <ClientSetup secret={`${value.prefix}…`} />
         </>
       )}
-    </Show>
+    </Loaded>
   )
 }
 
-/** Why calls with the key are refused now, as far as its record and its last call say. */
-function Stopped({ of: key, last }: { readonly of: Key; readonly last: Call | undefined }) {
-  const cap = tightestOf(key)
+/** Why calls with the key are refused now, judged by its record and its last call. */
+function StopNotice({ of: key, last }: { readonly of: Key; readonly last: Call | undefined }) {
+  const cap = tightestCap(key)
   if (cap?.isSpent)
-    return <p class="bad">It has spent its budget of the {cap.period}: paid calls are refused.</p>
+    return <p class="bad">The key has spent its budget of the {cap.period}. Paid calls are refused.</p>
   if (last?.state !== 'refused') return null
   if (last.code === 'credit_balance_exhausted')
-    return <p class="bad">The account is out of credit: paid calls are refused.</p>
+    return <p class="bad">The account has no credit left. Paid calls are refused.</p>
   return <p class="bad">The last call was refused: {last.code}.</p>
 }

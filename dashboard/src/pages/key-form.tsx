@@ -1,9 +1,9 @@
 import { useState } from 'preact/hooks'
 import { type Key, type NewKey, save, send } from '../api.ts'
-import { amountOf } from '../format.ts'
+import { parseAmount } from '../format.ts'
 import { Button } from '../ui/button.tsx'
 import { ClientSetup } from '../ui/clients.tsx'
-import { Dialog, type Ends, FormDialog } from '../ui/dialog.tsx'
+import { Dialog, type FormCallbacks, FormDialog } from '../ui/dialog.tsx'
 import {
   AmountField,
   CheckField,
@@ -32,9 +32,9 @@ const instantOf = (text: string) => (text === '' ? null : `${text}:00Z`)
 
 const bodyOf = (fields: ReturnType<typeof fieldsOf>) => ({
   name: fields.name,
-  monthly_budget_usd: amountOf(fields.budget),
-  daily_budget_usd: amountOf(fields.daily),
-  requests_per_minute: amountOf(fields.rate),
+  monthly_budget_usd: parseAmount(fields.budget),
+  daily_budget_usd: parseAmount(fields.daily),
+  requests_per_minute: parseAmount(fields.rate),
   budget_mode: fields.mode || null,
   metadata: fields.metadata,
   allowed_models: fields.models.length === 0 ? null : fields.models,
@@ -42,18 +42,20 @@ const bodyOf = (fields: ReturnType<typeof fieldsOf>) => ({
   log_requests: fields.isLogged,
 })
 
-export function KeyForm({ edited, onClose, onDone }: Ends<Key> & { readonly edited: Key | null }) {
+export function KeyForm({ edited, onClose, onDone }: FormCallbacks<Key> & { readonly edited: Key | null }) {
   const { fields, bind } = useFields(() => fieldsOf(edited))
-  const [made, setMade] = useState<NewKey | null>(null)
-  const isNumeric = [fields.budget, fields.daily, fields.rate].every((text) => !Number.isNaN(amountOf(text)))
-  if (made !== null)
+  const [created, setCreated] = useState<NewKey | null>(null)
+  const isNumeric = [fields.budget, fields.daily, fields.rate].every(
+    (text) => !Number.isNaN(parseAmount(text)),
+  )
+  if (created !== null)
     return (
       <SecretDialog
-        title={`Key “${made.name}” created`}
-        secret={made.key}
+        title={`Key “${created.name}” created`}
+        secret={created.key}
         hint="Put it where your client reads its API key."
         isApiKey
-        onClose={() => onDone(made)}
+        onClose={() => onDone(created)}
       />
     )
   return (
@@ -64,11 +66,11 @@ export function KeyForm({ edited, onClose, onDone }: Ends<Key> & { readonly edit
       isWide
       onClose={onClose}
       onSubmit={() => save<NewKey>('/v1/keys', edited, bodyOf(fields))}
-      onDone={(key) => (edited === null ? setMade(key) : onDone(key))}
+      onDone={(key) => (edited === null ? setCreated(key) : onDone(key))}
     >
       <TextField
         label="Name"
-        hint="One key per service and environment: a leaked key with a small cap is a small problem."
+        hint="Use one key per service and environment, so that a leaked key can spend little."
         maxLength={240}
         isRequired
         {...bind('name')}
@@ -92,23 +94,23 @@ export function KeyForm({ edited, onClose, onDone }: Ends<Key> & { readonly edit
         <MetadataField {...bind('metadata')} />
         <SelectField
           label="Budget mode"
-          hint="Exact: calls wait while others have reserved the rest of the budget. Settled: calls never wait, but may together exceed it."
+          hint="Exact: calls wait while other calls have reserved the rest of the budget. Settled: calls never wait, but together they may exceed the budget."
           options={{ '': 'gateway default', exact: 'exact', settled: 'settled' }}
           {...bind('mode')}
         />
       </div>
-      <CheckField label="Log the bodies of its requests" {...bind('isLogged')} />
+      <CheckField label="Log the bodies of calls" {...bind('isLogged')} />
     </FormDialog>
   )
 }
 
-/** Other limits for many keys. A field that is empty changes nothing. */
-export function BulkForm({ keys, ...ends }: Ends<void> & { readonly keys: readonly Key[] }) {
+/** Changes the limits of several keys. An empty field changes nothing. */
+export function BulkForm({ keys, ...callbacks }: FormCallbacks<void> & { readonly keys: readonly Key[] }) {
   const { fields, bind } = useFields(() => ({ how: 'raise', budget: '', expires: '' }))
   const [done, setDone] = useState(0)
-  const usd = amountOf(fields.budget)
+  const usd = parseAmount(fields.budget)
   const isRaised = fields.how === 'raise'
-  /** The keys of a rotation share a budget, which is raised once. */
+  /** The keys of a rotation share a budget, which must be raised only once. */
   const changes = keys.flatMap((key, i) => {
     const isFirst = keys.findIndex(({ budget_id }) => budget_id === key.budget_id) === i
     const cap = isRaised ? (key.monthly_budget_usd ?? 0) + (usd ?? 0) : usd
@@ -124,7 +126,7 @@ export function BulkForm({ keys, ...ends }: Ends<void> & { readonly keys: readon
       title={`Change ${keys.length} keys`}
       submit={done === 0 ? 'Change' : `${done} of ${changes.length} changed`}
       isReady={changes.length > 0 && !Number.isNaN(usd)}
-      {...ends}
+      {...callbacks}
       onSubmit={async () => {
         for (const { key, body } of changes.slice(done)) {
           await save('/v1/keys', key, body)
@@ -135,7 +137,7 @@ export function BulkForm({ keys, ...ends }: Ends<void> & { readonly keys: readon
       <SelectField label="Budget per month" options={{ raise: 'Raise by', set: 'Set to' }} {...bind('how')} />
       <AmountField
         label="Amount, USD"
-        hint={`${isRaised ? 'Keys without a cap stay without one. ' : ''}Leave empty to keep the current value.`}
+        hint={`${isRaised ? 'Keys without a budget get none. ' : ''}Leave empty to keep the current value.`}
         {...bind('budget')}
       />
       <TextField
@@ -149,25 +151,25 @@ export function BulkForm({ keys, ...ends }: Ends<void> & { readonly keys: readon
 }
 
 const OLD_KEY = {
-  '': 'works until I revoke it',
+  '': 'works until it is revoked',
   3600: 'expires in an hour',
   86400: 'expires in a day',
   604800: 'expires in a week',
 } as const
 
-/** Rotation creates a second key; the form says what happens to the first one. */
-export function RotateForm({ of: key, onClose, onDone }: Ends<Key> & { readonly of: Key }) {
+/** A rotation creates a second key. The form states when the first key expires. */
+export function RotateForm({ of: key, onClose, onDone }: FormCallbacks<Key> & { readonly of: Key }) {
   const [end, setEnd] = useState('')
-  const [made, setMade] = useState<NewKey | null>(null)
+  const [created, setCreated] = useState<NewKey | null>(null)
   const body = end === '' ? {} : { old_expires_in_seconds: Number(end) }
-  if (made !== null)
+  if (created !== null)
     return (
       <SecretDialog
-        title={`The new key ${made.name}`}
-        secret={made.key}
-        hint="Put it where your client reads its API key. The old one keeps working until it is revoked or expires."
+        title={`The new key ${created.name}`}
+        secret={created.key}
+        hint="Put it where your client reads its API key. The old key works until it is revoked or expires."
         isApiKey
-        onClose={() => onDone(made)}
+        onClose={() => onDone(created)}
       />
     )
   return (
@@ -176,11 +178,11 @@ export function RotateForm({ of: key, onClose, onDone }: Ends<Key> & { readonly 
       submit="Rotate"
       onClose={onClose}
       onSubmit={() => send('POST', `/v1/keys/${key.id}/rotate`, body)}
-      onDone={setMade}
+      onDone={setCreated}
     >
       <p>
-        You get a new secret with the same name, models and limits. Both keys draw on one budget, so the
-        rotation cannot spend it twice.
+        You get a new key with the same name, models and limits. Both keys draw on one budget, so the budget
+        cannot be spent twice.
       </p>
       <SelectField label="The old key" value={end} options={OLD_KEY} onInput={setEnd} />
       {end !== '' && <p class="high">After that, clients that still use the old key get 401.</p>}
@@ -196,7 +198,7 @@ interface SecretDialogProps {
   onClose(): void
 }
 
-/** A secret is shown once: a reader that leaves before it was copied is asked. */
+/** A secret is shown once, so the dialog asks for confirmation if it is closed before the secret was copied. */
 export function SecretDialog({ title, secret, hint, isApiKey = false, onClose }: SecretDialogProps) {
   const [isCopied, setCopied] = useState(false)
   const mayClose = () =>

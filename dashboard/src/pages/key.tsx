@@ -1,26 +1,26 @@
 import type { ComponentChildren } from 'preact'
 import { type Call, type Key, type ListOf, send, type Usage } from '../api.ts'
 import { useNow, usePermissions, useResource } from '../data.ts'
-import { addDays, count, dayOf, duration, exactTime, inWords, plural } from '../format.ts'
-import { go, Link, type Query, setQuery, usePlace, withQuery } from '../router.tsx'
-import { Bars, costPerDay } from '../ui/chart.tsx'
+import { addDays, dayOf, duration, exactTime, formatCount, plural, relativeTime } from '../format.ts'
+import { Link, navigate, type Query, setQuery, useRoute, withQuery } from '../router.tsx'
+import { BarChart, costPerDay } from '../ui/chart.tsx'
 import { ConfirmByName, DialogButton } from '../ui/dialog.tsx'
-import { Doors, READ_MAX } from '../ui/doors.tsx'
 import { Fact, Facts, Metadata } from '../ui/facts.tsx'
-import { Budget, Id, Money, Raw, When } from '../ui/figures.tsx'
-import { Heading, Show, Tag } from '../ui/states.tsx'
+import { Budget, Id, JsonDetails, Money, RelativeTime } from '../ui/figures.tsx'
+import { Ranking, READ_MAX } from '../ui/ranking.tsx'
+import { Heading, Loaded, Tag } from '../ui/states.tsx'
 import { KeyForm, RotateForm } from './key-form.tsx'
 import { CallTable } from './requests.tsx'
 
 const KEYS = { to: '/keys', title: 'Keys' }
 
-/** Can I revoke this key now? When it was last used, by which client, and the steps of rotating it. */
+/** Shows whether a key can be revoked: its last use and client, and the steps of a rotation. */
 export function KeyPage({ id }: { readonly id: string }) {
   const key = useResource<Key>(`/v1/keys/${id}`, 3_000)
   const calls = useResource<ListOf<Call>>(`/v1/keys/${id}/requests?limit=10`, 3_000)
   const { mayManage } = usePermissions()
   return (
-    <Show resource={key} lines={6} of={KEYS}>
+    <Loaded resource={key} lines={6} of={KEYS}>
       {(value) => {
         const isUsable = value.status === 'usable'
         const mayChange = isUsable && mayManage
@@ -37,7 +37,7 @@ export function KeyPage({ id }: { readonly id: string }) {
                 <>
                   Last used{' '}
                   <b>
-                    <When at={value.last_used_at} />
+                    <RelativeTime at={value.last_used_at} />
                   </b>
                   {last !== undefined && <LastUse of={last} />}
                 </>
@@ -45,17 +45,17 @@ export function KeyPage({ id }: { readonly id: string }) {
             </p>
             <Rotation of={value} revoke={mayManage && <Revoke of={value} onDone={key.refresh} />} />
             <KeyLimits of={value} />
-            <Spend asked={{ key: id }} by="model" shown={{ key: id }} />
+            <SpendCharts asked={{ key: id }} by="model" shown={{ key: id }} />
             <RefusedCalls path={`/v1/keys/${id}/requests`} keyId={id} />
             <h2>
               Latest calls <Link to={withQuery('/requests', { key: id })}>All</Link>
             </h2>
-            <Show resource={calls}>{({ data }) => <CallTable calls={data} isOfOneKey />}</Show>
-            <Raw of={value} />
+            <Loaded resource={calls}>{({ data }) => <CallTable calls={data} isOfOneKey />}</Loaded>
+            <JsonDetails of={value} />
           </>
         )
       }}
-    </Show>
+    </Loaded>
   )
 }
 
@@ -67,15 +67,15 @@ interface ActionProps {
 function KeyActions({ of: key, onDone }: ActionProps) {
   function showRotation({ id: successor }: Key): void {
     onDone()
-    go(withQuery(`/keys/${key.id}`, { successor }))
+    navigate(withQuery(`/keys/${key.id}`, { successor }))
   }
   return (
     <>
       <DialogButton title="Change limits" onDone={onDone}>
-        {(ends) => <KeyForm edited={key} {...ends} />}
+        {(callbacks) => <KeyForm edited={key} {...callbacks} />}
       </DialogButton>
       <DialogButton title="Rotate" onDone={showRotation}>
-        {(ends) => <RotateForm of={key} {...ends} />}
+        {(callbacks) => <RotateForm of={key} {...callbacks} />}
       </DialogButton>
       <Revoke of={key} onDone={onDone} title="Revoke" />
     </>
@@ -85,12 +85,12 @@ function KeyActions({ of: key, onDone }: ActionProps) {
 function Revoke({ of: { id, name }, onDone, title }: ActionProps & { readonly title?: string }) {
   return (
     <DialogButton title={title ?? 'Revoke the old key'} kind="danger" onDone={onDone}>
-      {(ends) => (
+      {(callbacks) => (
         <ConfirmByName
           title="Revoke this key"
           name={name}
           submit="Revoke"
-          {...ends}
+          {...callbacks}
           onSubmit={() => send('POST', `/v1/keys/${id}/revoke`)}
         >
           <p>Every new call with it gets 401, on all nodes. Running streams finish. This cannot be undone.</p>
@@ -134,15 +134,15 @@ export function KeyLimits({ of: value }: { readonly of: Key }) {
         {isShared ? <Money usd={value.month_spend_usd} /> : ownCalls}{' '}
         <Budget of={{ ...value, daily_budget_usd: null }} />
         {value.month_waiting > 0 && (
-          <Tag kind="high">{count(value.month_waiting)} wait for room under the cap</Tag>
+          <Tag kind="high">{formatCount(value.month_waiting)} waiting for the budget</Tag>
         )}
         {value.month_lost_usd > 0 && (
           <Tag kind="high">
-            up to <Money usd={value.month_lost_usd} /> of calls were lost in a crash
+            up to <Money usd={value.month_lost_usd} /> lost in a crash
           </Tag>
         )}
       </Fact>
-      <Fact title="Resets" value={<When at={value.budget_resets_at} />} />
+      <Fact title="Resets" value={<RelativeTime at={value.budget_resets_at} />} />
       {isShared && <Fact title="Its own calls" value={ownCalls} />}
       {daily !== null && (
         <Fact title="Today">
@@ -150,7 +150,7 @@ export function KeyLimits({ of: value }: { readonly of: Key }) {
         </Fact>
       )}
       {value.requests_per_minute !== null && (
-        <Fact title="Rate">{count(value.requests_per_minute)} requests per minute</Fact>
+        <Fact title="Rate">{formatCount(value.requests_per_minute)} requests per minute</Fact>
       )}
       {value.budget_mode !== null && <Fact title="Budget mode" value={value.budget_mode} />}
       <Metadata of={value.metadata} />
@@ -158,13 +158,13 @@ export function KeyLimits({ of: value }: { readonly of: Key }) {
         title="Models"
         value={value.allowed_models === null ? 'all' : <code>{value.allowed_models.join(', ')}</code>}
       />
-      <Fact title="Expires" value={<When at={value.expires_at} />} />
+      <Fact title="Expires" value={<RelativeTime at={value.expires_at} />} />
       <Fact
         title="Request log"
         value={value.log_requests ? 'Logging on: bodies are stored' : 'Logging off'}
       />
       <Fact title="Created">
-        <When at={value.created_at} />
+        <RelativeTime at={value.created_at} />
         {value.rotated_from !== null && !isDeveloper && (
           <>
             {' in place of '}
@@ -190,11 +190,11 @@ const LastUse = ({ of: { user_agent, client_ip, id } }: { readonly of: Call }) =
 const QUIET_CHOICES_MS = [60_000, 3_600_000, 86_400_000, 7 * 86_400_000]
 
 /**
- * Rotating a key, in steps that can be left and taken up again: the successor and how long the old key has to be quiet
- * are in the URL. No step is refused; the page only warns.
+ * The steps of a rotation. The URL stores the successor, and how long the old key must be unused, so that a user can leave
+ * the page and continue later. The page warns, but refuses no step.
  */
 function Rotation({ of: key, revoke }: { readonly of: Key; readonly revoke: ComponentChildren }) {
-  const { query } = usePlace()
+  const { query } = useRoute()
   const now = useNow(1_000)
   const successorId = query.get('successor')
   const successor = useResource<Key>(successorId === null ? null : `/v1/keys/${successorId}`, 3_000)
@@ -211,10 +211,10 @@ function Rotation({ of: key, revoke }: { readonly of: Key; readonly revoke: Comp
       <Step title="It is deployed" isDone={used !== null}>
         {used === null
           ? 'It has not been used yet.'
-          : `First seen, last used ${inWords(Date.parse(used), now)}`}
+          : `First seen, last used ${relativeTime(Date.parse(used), now)}`}
       </Step>
       <Step title="The old key is quiet" isDone={isQuiet}>
-        <span>{usedMs === null ? 'Never used' : `Last used ${inWords(now - usedMs, now)}`}</span>
+        <span>{usedMs === null ? 'Never used' : `Last used ${relativeTime(now - usedMs, now)}`}</span>
         <label>
           Quiet is{' '}
           <select
@@ -252,17 +252,17 @@ function Step({ title, isDone, children }: StepProps) {
   )
 }
 
-interface SpendProps {
-  /** The filter of the report. */
+interface SpendChartsProps {
+  /** The filter of the usage report. */
   readonly asked: Query
-  /** The dimension that is listed beside the chart. */
+  /** The dimension of the list beside the chart. */
   readonly by: 'model' | 'key'
-  /** The same filter on pages. */
+  /** The same filter, as parameters of pages. */
   readonly shown: Query
 }
 
-/** Thirty days of spend, by day and by model or key, with links to the calls. */
-export function Spend({ asked, by, shown }: SpendProps) {
+/** The spend of thirty days, by day and by model or key, with links to the calls. */
+export function SpendCharts({ asked, by, shown }: SpendChartsProps) {
   const end = dayOf(Date.now())
   const start = addDays(end, -29)
   const read = (group_by: string) =>
@@ -273,18 +273,18 @@ export function Spend({ asked, by, shown }: SpendProps) {
   const callsOf = (query: Query) => withQuery('/requests', { ...shown, start, end, ...query })
   return (
     <div class="beside">
-      <Bars
+      <BarChart
         title="Cost per day, 30 days"
         {...costPerDay(start, end, days.value.data)}
-        onPick={(day) => go(callsOf({ start: day, end: day }))}
-        onBrush={(from, to) => go(callsOf({ start: from, end: to }))}
+        onPick={(day) => navigate(callsOf({ start: day, end: day }))}
+        onBrush={(from, to) => navigate(callsOf({ start: from, end: to }))}
       />
-      <Doors
+      <Ranking
         title={by === 'model' ? 'Models, 30 days' : 'Keys, 30 days'}
         by={by}
         of={shares}
         max={8}
-        // The report has no filter by key.
+        // The page Usage has no filter by key.
         all={shown['key'] == null ? withQuery('/usage', { ...shown, start, end, by }) : null}
         toOf={({ key, model }) => callsOf(by === 'model' ? { model } : { key })}
       />

@@ -1,27 +1,27 @@
 import { useState } from 'preact/hooks'
 import type { Key, ListOf } from '../api.ts'
 import { usePermissions, useResource } from '../data.ts'
-import { capital, dayOf, money, plural } from '../format.ts'
-import { go, Link, setQuery, withQuery } from '../router.tsx'
+import { capitalize, dayOf, money, plural } from '../format.ts'
+import { Link, navigate, setQuery, withQuery } from '../router.tsx'
 import { Button } from '../ui/button.tsx'
 import { Choices, Search } from '../ui/choices.tsx'
 import { DialogButton } from '../ui/dialog.tsx'
-import { Budget, Figure, tightestOf, When } from '../ui/figures.tsx'
-import { Empty, Heading, Show, Tag } from '../ui/states.tsx'
-import { type Column, inShort, nameColumn, Pages, Table } from '../ui/table.tsx'
+import { Budget, Figure, RelativeTime, tightestCap } from '../ui/figures.tsx'
+import { Empty, Heading, Loaded, Tag } from '../ui/states.tsx'
+import { type Column, nameColumn, Pages, shortList, Table } from '../ui/table.tsx'
 import { BulkForm, KeyForm } from './key-form.tsx'
 
-/** As many keys are read at once, and as many rows shown. Only if all keys are read can the page sort them. */
+/** Keys per request, and rows per page. The page can sort the keys only if one request has read all of them. */
 const READ = 1_000
 const ROWS = 100
 const STATUSES = ['usable', 'revoked', 'expired'] as const
 const SOON_MS = 7 * 86_400_000
 const FIRST_PAGE = { after: null, page: null }
 
-/** Which keys can spend, how much is left of each, and which are dead? */
+/** Lists keys with their spend, budget and state. */
 export function KeysPage({ query }: { readonly query: URLSearchParams }) {
   const { mayManage } = usePermissions()
-  // The dialog is not part of the empty list, which is gone when the list is read again: the new secret has to stay.
+  // Here and not in the empty list, which disappears when the list is read again: the new secret must stay visible.
   const [isCreating, setCreating] = useState(false)
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
   const status = query.get('status') ?? 'usable'
@@ -52,12 +52,12 @@ export function KeysPage({ query }: { readonly query: URLSearchParams }) {
         <Choices
           title="Status"
           options={[...STATUSES, 'all']}
-          nameOf={capital}
+          nameOf={capitalize}
           isChosen={(each) => each === status}
           onChoose={(each) => setQuery({ status: each === 'usable' ? null : each, ...FIRST_PAGE })}
         />
       </div>
-      <Show resource={keys} lines={8}>
+      <Loaded resource={keys} lines={8}>
         {({ data, next }) => {
           if (data.length === 0 && after === null)
             return search !== '' || status !== 'usable' ? (
@@ -65,7 +65,7 @@ export function KeysPage({ query }: { readonly query: URLSearchParams }) {
             ) : (
               <Empty
                 title="No key yet."
-                words="A client sends a key instead of the provider's. Each has its own budget, models and expiry."
+                words="A client sends a key of this gateway instead of the provider's. Each key has its own budget, models and expiry."
                 action={create('Create the first key')}
               />
             )
@@ -76,12 +76,12 @@ export function KeysPage({ query }: { readonly query: URLSearchParams }) {
             <>
               <p class="sum-line">
                 {selected.length === 0 ? (
-                  <Total of={data} isAll={isAll} />
+                  <KeysTotal of={data} isAll={isAll} />
                 ) : (
                   <span class="buttons">
                     <b>{plural(selected.length, 'key')} selected</b>
                     <DialogButton title="Change budget or expiry" onDone={finishBulk}>
-                      {(ends) => <BulkForm keys={selected} {...ends} />}
+                      {(callbacks) => <BulkForm keys={selected} {...callbacks} />}
                     </DialogButton>
                     <Button title="Clear selection" kind="link" onClick={() => setChosen(new Set())} />
                   </span>
@@ -110,16 +110,20 @@ export function KeysPage({ query }: { readonly query: URLSearchParams }) {
             </>
           )
         }}
-      </Show>
+      </Loaded>
       {isCreating && (
-        <KeyForm edited={null} onClose={() => setCreating(false)} onDone={({ id }) => go(`/keys/${id}`)} />
+        <KeyForm
+          edited={null}
+          onClose={() => setCreating(false)}
+          onDone={({ id }) => navigate(`/keys/${id}`)}
+        />
       )}
     </>
   )
 }
 
-/** Keys of a rotation share a budget, whose spend counts once. */
-function Total({ of: keys, isAll }: { readonly of: readonly Key[]; readonly isAll: boolean }) {
+/** Counts the spend of a budget once: the keys of a rotation share it. */
+function KeysTotal({ of: keys, isAll }: { readonly of: readonly Key[]; readonly isAll: boolean }) {
   const budgets = new Map(keys.map((key) => [key.budget_id, key.month_spend_usd]))
   const spent = [...budgets.values()].reduce((sum, usd) => sum + usd, 0)
   return (
@@ -158,10 +162,10 @@ function selectColumn(
   }
 }
 
-/** Spent caps first, then caps that are nearly spent, keys that expire within a week, the rest by the part of the cap spent. */
+/** Ranks exhausted budgets first, then budgets from 80 % on, keys that expire soon, and the others by spent share. */
 function attentionRank(key: Key): number {
   if (key.status !== 'usable') return -1
-  const { share = 0, isSpent = false } = tightestOf(key) ?? {}
+  const { share = 0, isSpent = false } = tightestCap(key) ?? {}
   if (isSpent) return 4
   if (share >= 0.8) return 2 + share
   const leftMs = key.expires_at === null ? Infinity : Date.parse(key.expires_at) - Date.now()
@@ -173,13 +177,13 @@ const timeOf = (at: string | null, never: number) => (at === null ? never : Date
 const SORTS: Readonly<Record<string, (key: Key) => number | string>> = {
   name: ({ name }) => name.toLowerCase(),
   spend: ({ month_spend_usd }) => month_spend_usd,
-  budget: (key) => tightestOf(key)?.share ?? -1,
+  budget: (key) => tightestCap(key)?.share ?? -1,
   used: ({ last_used_at }) => timeOf(last_used_at, 0),
   expires: ({ expires_at }) => timeOf(expires_at, Number.MAX_SAFE_INTEGER),
   models: ({ allowed_models }) => allowed_models?.length ?? Number.MAX_SAFE_INTEGER,
 }
 
-/** The two keys of a rotation stay next to each other: they share a budget, and the new one comes first. */
+/** Sorts keys. Keys that share a budget stay together, the newest first. */
 function inOrder(keys: readonly Key[], sorted = ''): readonly Key[] {
   const by = SORTS[sorted.replace('-', '')] ?? attentionRank
   const sign = sorted !== '' && !sorted.startsWith('-') ? 1 : -1
@@ -220,12 +224,17 @@ const columnsOf = (keys: readonly Key[]): readonly Column<Key>[] => [
     ),
   },
   { title: 'Budget', sort: 'budget', cell: (key) => <Budget of={key} /> },
-  { title: 'Last used', sort: 'used', lead: 'right', cell: ({ last_used_at }) => <When at={last_used_at} /> },
+  {
+    title: 'Last used',
+    sort: 'used',
+    lead: 'right',
+    cell: ({ last_used_at }) => <RelativeTime at={last_used_at} />,
+  },
   {
     title: 'Models',
     sort: 'models',
     isMinor: true,
-    cell: ({ allowed_models }) => inShort(allowed_models, 'models'),
+    cell: ({ allowed_models }) => shortList(allowed_models, 'models'),
   },
   { title: 'Expires', sort: 'expires', isMinor: true, cell: (key) => <Expiry of={key} /> },
   {
@@ -235,7 +244,7 @@ const columnsOf = (keys: readonly Key[]): readonly Column<Key>[] => [
   },
 ]
 
-/** The spend of a budget is the sum of the calls of one key, unless the key was rotated. */
+/** Without a rotation, the spend of a budget is the cost of one key's calls, so it can link to them. */
 const sharesBudget = (key: Key, keys: readonly Key[]) =>
   key.rotated_from !== null || keys.some(({ id, budget_id }) => id !== key.id && budget_id === key.budget_id)
 
@@ -248,7 +257,7 @@ function Expiry({ of: { expires_at, status } }: { readonly of: Key }) {
   const isSoon = status === 'usable' && expires_at !== null && Date.parse(expires_at) - Date.now() < SOON_MS
   return (
     <span class={isSoon ? 'high' : undefined}>
-      <When at={expires_at} />
+      <RelativeTime at={expires_at} />
     </span>
   )
 }

@@ -2,23 +2,32 @@ import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { type Bucket, type Call, type ListOf, type NewKey, type Overview, send, type Usage } from '../api.ts'
 import { type OwnAccount, useAccount, useCommand, usePermissions, useResource } from '../data.ts'
-import { addDays, count, dayOf, daysBetween, monthInWords, percent, plural, weekday } from '../format.ts'
-import { go, Link, withQuery } from '../router.tsx'
+import {
+  addDays,
+  dayOf,
+  daysBetween,
+  formatCount,
+  monthInWords,
+  percent,
+  plural,
+  weekday,
+} from '../format.ts'
+import { Link, navigate, withQuery } from '../router.tsx'
 import { Button } from '../ui/button.tsx'
-import { Bars, costPerDay } from '../ui/chart.tsx'
+import { BarChart, costPerDay } from '../ui/chart.tsx'
 import { ClientSetup } from '../ui/clients.tsx'
-import { Doors, READ_MAX } from '../ui/doors.tsx'
-import { Sum } from '../ui/facts.tsx'
-import { Budget, Money, tightestOf, When } from '../ui/figures.tsx'
-import { Failure, Heading, Show } from '../ui/states.tsx'
+import { Stat } from '../ui/facts.tsx'
+import { Budget, Money, RelativeTime, tightestCap } from '../ui/figures.tsx'
+import { Ranking, READ_MAX } from '../ui/ranking.tsx'
+import { Failure, Heading, Loaded } from '../ui/states.tsx'
 import { RefusedCalls } from './key.tsx'
 import { CallTable } from './requests.tsx'
-import { Compared } from './usage.tsx'
+import { CostComparison } from './usage.tsx'
 
-/** Is everything all right, and what is it costing me? */
+/** Shows the cost of the month, and findings that need attention. */
 export function OverviewPage() {
   const today = dayOf(Date.now())
-  // The bar of a day would be less than a pixel wide on a phone if the chart had a year.
+  // On a phone, a chart of a year would have bars that are less than a pixel wide.
   const isNarrow = innerWidth < 640
   const start = addDays(today, isNarrow ? -83 : -364)
   const month = `${today.slice(0, 8)}01`
@@ -33,37 +42,37 @@ export function OverviewPage() {
         title="Overview"
         state={account !== null && <span class="name quiet">Account: {account.name}</span>}
       />
-      <Show resource={overview} lines={3}>
+      <Loaded resource={overview} lines={3}>
         {(value) => (
           <>
-            <Sums of={value} account={account} days={year.value?.data ?? null} today={today} month={month} />
+            <Stats of={value} account={account} days={year.value?.data ?? null} today={today} month={month} />
             <div class="thirds">
               <NeedsAttention notices={noticesOf(value, account)} />
-              <Top by="key" start={month} end={today} />
-              <Top by="model" start={month} end={today} />
+              <TopSpend by="key" start={month} end={today} />
+              <TopSpend by="model" start={month} end={today} />
             </div>
           </>
         )}
-      </Show>
-      <Show resource={year} lines={5}>
+      </Loaded>
+      <Loaded resource={year} lines={5}>
         {({ data }) => (
-          <Bars
+          <BarChart
             title={isNarrow ? 'Cost per day, 12 weeks' : 'Cost per day, a year. Click a day or drag a range.'}
             {...costPerDay(start, today, data)}
-            onPick={(day) => go(withQuery('/usage', { start: day, end: day }))}
-            onBrush={(from, to) => go(withQuery('/usage', { start: from, end: to }))}
+            onPick={(day) => navigate(withQuery('/usage', { start: day, end: day }))}
+            onBrush={(from, to) => navigate(withQuery('/usage', { start: from, end: to }))}
           />
         )}
-      </Show>
+      </Loaded>
       <h2>
         Latest calls <Link to="/requests?live=1">Follow live</Link>
       </h2>
-      <Show resource={latest}>{({ data }) => <CallTable calls={data} />}</Show>
+      <Loaded resource={latest}>{({ data }) => <CallTable calls={data} />}</Loaded>
     </>
   )
 }
 
-interface SumsProps {
+interface StatsProps {
   readonly of: Overview
   readonly account: OwnAccount | null
   readonly days: readonly Bucket[] | null
@@ -71,34 +80,34 @@ interface SumsProps {
   readonly month: string
 }
 
-function Sums({ of: value, account, days, today, month }: SumsProps) {
+function Stats({ of: value, account, days, today, month }: StatsProps) {
   const { balance } = value
   const isPrepaid = balance.enforced || balance.credited_usd !== 0
   return (
     <ul class="sums">
-      <Sum
+      <Stat
         title={monthInWords(month)}
         value={<Money to={withQuery('/requests', { start: month, end: today })} usd={value.cost_usd} />}
-        note={<Compared cost={value.cost_usd} start={month} end={today} />}
+        note={<CostComparison cost={value.cost_usd} start={month} end={today} />}
       />
       {account !== null && account.monthly_budget_usd !== null && (
-        <Sum
+        <Stat
           title="Left of the budget"
           value={<Money usd={account.monthly_budget_usd - account.month_spend_usd} />}
           note={<Budget of={account} />}
         />
       )}
-      <Sum
+      <Stat
         title="Forecast for the month"
         value={days === null ? '–' : <Money usd={value.cost_usd + restOfMonth(days, today)} />}
         note="based on the last 4 weeks"
       />
-      <Sum
+      <Stat
         title="Saved against list price"
         value={<Money to={withQuery('/usage', { start: month, end: today })} usd={value.savings_usd} />}
         note={`${percent(value.savings_usd, value.list_cost_usd)} of the list price`}
       />
-      <Sum
+      <Stat
         title="Credit left"
         value={isPrepaid ? <Money to="/credits" usd={balance.balance_usd} /> : '–'}
         note={
@@ -113,9 +122,9 @@ function Sums({ of: value, account, days, today, month }: SumsProps) {
           )
         }
       />
-      <Sum
+      <Stat
         title="In flight"
-        value={<Link to="/requests?state=in_flight">{count(value.calls_in_flight)}</Link>}
+        value={<Link to="/requests?state=in_flight">{formatCount(value.calls_in_flight)}</Link>}
         note={
           value.calls_waiting > 0 ? (
             <Link to="/requests?state=waiting">{plural(value.calls_waiting, 'call')} waiting</Link>
@@ -128,7 +137,7 @@ function Sums({ of: value, account, days, today, month }: SumsProps) {
   )
 }
 
-/** Each day that is left is expected to cost as its weekday did in the last four weeks. */
+/** Forecasts each remaining day as the mean of the same weekday in the last four weeks. */
 function restOfMonth(days: readonly Bucket[], today: string): number {
   const costs = new Map(days.map(({ day = '', cost_usd }) => [day, cost_usd]))
   const weeks = daysBetween(addDays(today, -28), addDays(today, -1))
@@ -144,16 +153,16 @@ function restOfMonth(days: readonly Bucket[], today: string): number {
   return left.reduce((sum, day) => sum + meanOf(weekday(day)), restOfToday)
 }
 
-interface TopProps {
+interface TopSpendProps {
   readonly by: 'key' | 'model'
   readonly start: string
   readonly end: string
 }
 
-function Top({ by, start, end }: TopProps) {
+function TopSpend({ by, start, end }: TopSpendProps) {
   const path = withQuery('/v1/usage', { start, end, group_by: by, limit: READ_MAX })
   return (
-    <Doors
+    <Ranking
       title={by === 'key' ? 'Top keys' : 'Top models'}
       by={by}
       of={useResource<Usage>(path, 60_000).value}
@@ -181,7 +190,7 @@ const noticeOf = (kind: Notice['kind'], to: string, words: ComponentChildren, na
   name,
 })
 
-/** The findings that a person should act on, the gravest first. Empty on a good day. */
+/** The findings that need action, the most severe first. */
 function noticesOf({ attention }: Overview, account: OwnAccount | null): readonly Notice[] {
   const { keys_exhausted, keys_near_cap, keys_expiring, unpriced_models, refusals } = attention
   const { webhooks_disabled: disabled, webhooks_failed_deliveries: failed } = attention
@@ -189,7 +198,9 @@ function noticesOf({ attention }: Overview, account: OwnAccount | null): readonl
   const yesterday = addDays(dayOf(Date.now()), -1)
   const refused = withQuery('/requests', { state: 'refused', start: yesterday })
   const more = ({ count: all, data }: { count: number; data: readonly unknown[] }, words: string) =>
-    all > data.length ? [noticeOf('high', '/keys', `${count(all - data.length)} more keys ${words}`)] : []
+    all > data.length
+      ? [noticeOf('high', '/keys', `${formatCount(all - data.length)} more keys ${words}`)]
+      : []
   return [
     ...(account === null ? [] : accountNoticesOf(account)),
     ...keys_exhausted.data.map(({ id, name, period }) =>
@@ -209,7 +220,7 @@ function noticesOf({ attention }: Overview, account: OwnAccount | null): readonl
     ),
     ...more(keys_near_cap, 'are near their budget'),
     ...keys_expiring.data.map(({ id, name, expires_at }) =>
-      noticeOf('high', `/keys/${id}`, ['expires ', <When key="when" at={expires_at} />], name),
+      noticeOf('high', `/keys/${id}`, ['expires ', <RelativeTime key="when" at={expires_at} />], name),
     ),
     ...more(keys_expiring, 'expire within a week'),
     ...refusals.map(({ code, calls }) => {
@@ -219,9 +230,9 @@ function noticesOf({ attention }: Overview, account: OwnAccount | null): readonl
   ]
 }
 
-/** The account's own ceiling and credit: they stop all of its keys. */
+/** Findings about the account's budget and credit, which stop all keys of the account. */
 function accountNoticesOf({ name, credit_enforced, balance_usd, ...budget }: OwnAccount): readonly Notice[] {
-  const { share = 0, isSpent = false } = tightestOf(budget) ?? {}
+  const { share = 0, isSpent = false } = tightestCap(budget) ?? {}
   const part = `is at ${percent(share, 1)} of its budget`
   return [
     ...(isSpent ? [noticeOf('bad', '/settings', 'has spent its budget', name)] : []),
@@ -233,21 +244,21 @@ function accountNoticesOf({ name, credit_enforced, balance_usd, ...budget }: Own
 const NOTICES_SHOWN = 5
 
 function NeedsAttention({ notices }: { readonly notices: readonly Notice[] }) {
-  const [isWhole, showWhole] = useState(false)
-  const shown = isWhole ? notices : notices.slice(0, NOTICES_SHOWN)
+  const [isExpanded, setExpanded] = useState(false)
+  const shown = isExpanded ? notices : notices.slice(0, NOTICES_SHOWN)
   return (
     <section aria-label="Needs attention">
       <h2>
         Needs attention{' '}
         {notices.length > shown.length && (
-          <button type="button" class="link" onClick={() => showWhole(true)}>
+          <button type="button" class="link" onClick={() => setExpanded(true)}>
             {notices.length - shown.length} more
           </button>
         )}
       </h2>
       {notices.length === 0 && (
         <p class="quiet">
-          All clear: no budget nearly spent, no key about to expire, no model without a price.
+          Nothing: no budget is nearly spent, no key expires soon, and every model has a price.
         </p>
       )}
       <ul class="notices">
@@ -263,7 +274,7 @@ function NeedsAttention({ notices }: { readonly notices: readonly Notice[] }) {
   )
 }
 
-/** Before the first call the page shows how to make one, and becomes the overview when the call comes. */
+/** Shown before the first call: how to make it. The first call replaces this page by the overview. */
 function FirstRun() {
   const [key, setKey] = useState<string | null>(null)
   const command = useCommand()

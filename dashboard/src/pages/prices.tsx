@@ -1,14 +1,14 @@
 import { Fragment } from 'preact'
 import type { PriceBook, PricedModel } from '../api.ts'
 import { useResource } from '../data.ts'
-import { capital, exactMoney, exactTime, shortCount } from '../format.ts'
+import { capitalize, exactMoney, exactTime, shortCount } from '../format.ts'
 import { setQuery } from '../router.tsx'
 import { Choices, Search } from '../ui/choices.tsx'
 import { Fact, Facts } from '../ui/facts.tsx'
-import { Empty, Heading, Show, Tag } from '../ui/states.tsx'
+import { Empty, Heading, Loaded, Tag } from '../ui/states.tsx'
 import { type Column, Table } from '../ui/table.tsx'
 
-/** What does a model cost here, and where does that price come from? */
+/** Lists the price of each model, and whether it comes from the list or an overlay. */
 export function PricesPage({ query }: { readonly query: URLSearchParams }) {
   const search = query.get('search') ?? ''
   const provider = query.get('provider') ?? 'all'
@@ -27,7 +27,7 @@ export function PricesPage({ query }: { readonly query: URLSearchParams }) {
           onChoose={(each) => setQuery({ provider: each === 'all' ? null : each })}
         />
       </div>
-      <Show resource={prices} lines={10}>
+      <Loaded resource={prices} lines={10}>
         {(book) => {
           const { models, price_version, overlay, upcoming } = book
           const found = models
@@ -60,10 +60,9 @@ export function PricesPage({ query }: { readonly query: URLSearchParams }) {
                   title="No model has that name."
                   words={
                     <>
-                      A call for it is billed at 0 and marked <Tag kind="high">unpriced</Tag>, or refused
-                      where
-                      <code> pricing.unpriced</code> says so. Prices of your own go into the file of{' '}
-                      <code>TOLLGATE_PRICES</code>.
+                      Calls to a model without a price cost 0 and are marked <Tag kind="high">unpriced</Tag>,
+                      or are refused; <code>pricing.unpriced</code> decides. To add a price, write it to the
+                      file of <code>TOLLGATE_PRICES</code>.
                     </>
                   }
                 />
@@ -81,14 +80,14 @@ export function PricesPage({ query }: { readonly query: URLSearchParams }) {
             </>
           )
         }}
-      </Show>
+      </Loaded>
     </>
   )
 }
 
-const providerName = (provider: string) => (provider === 'openai' ? 'OpenAI' : capital(provider))
+const providerName = (provider: string) => (provider === 'openai' ? 'OpenAI' : capitalize(provider))
 
-/** Tools are paid by the call or by the hour, whichever model uses them. Their names say the unit. */
+/** Prices of tools, which do not depend on the model. The name of a tool includes the unit. */
 function Tools({ of: { tools }, provider: chosen }: { readonly of: PriceBook; readonly provider: string }) {
   const words = (text = '') => text.replaceAll('_', ' ').replace('1000', '1,000 calls')
   return (
@@ -99,7 +98,7 @@ function Tools({ of: { tools }, provider: chosen }: { readonly of: PriceBook; re
           .filter(([provider]) => chosen === 'all' || provider === chosen)
           .flatMap(([provider, rates]) =>
             Object.entries(rates).map(([id, usd]) => (
-              <Fact key={provider + id} title={capital(words(id.split('_per_')[0]))}>
+              <Fact key={provider + id} title={capitalize(words(id.split('_per_')[0]))}>
                 {exactMoney(Number(usd))} per {words(id.split('_per_')[1])}{' '}
                 <span class="quiet">{providerName(provider)}</span>
               </Fact>
@@ -110,8 +109,8 @@ function Tools({ of: { tools }, provider: chosen }: { readonly of: PriceBook; re
   )
 }
 
-/** The uses of models in the order of their groups. Other uses than these are text. */
-const USES: Readonly<Record<string, string>> = {
+/** The modes of models, in the order of their groups. All other modes are text. */
+const MODES: Readonly<Record<string, string>> = {
   image: 'images',
   realtime: 'realtime',
   audio_speech: 'speech',
@@ -120,35 +119,35 @@ const USES: Readonly<Record<string, string>> = {
   embedding: 'embeddings',
   moderation: 'moderation',
 }
-const useRank = ({ mode }: PricedModel) => Object.keys(USES).indexOf(mode)
+const modeRank = ({ mode }: PricedModel) => Object.keys(MODES).indexOf(mode)
 
 const groupOf = ({ provider, mode, retired }: PricedModel) =>
-  `${providerName(provider)}, ${retired ? 'retired' : (USES[mode] ?? 'text')}`
+  `${providerName(provider)}, ${retired ? 'retired' : (MODES[mode] ?? 'text')}`
 
 function newestFirst(a: PricedModel, b: PricedModel): number {
   return (
     Number(a.retired) - Number(b.retired) ||
     a.provider.localeCompare(b.provider) ||
-    (a.retired ? 0 : useRank(a) - useRank(b)) ||
+    (a.retired ? 0 : modeRank(a) - modeRank(b)) ||
     versionOf(b.id) - versionOf(a.id) ||
     a.id.localeCompare(b.id)
   )
 }
 
-/** The version in a name: 5.5 of `claude-opus-5-5`, 6.1 of `gpt-6.1-sol`. Dates are none. */
+/** The version in a name: 5.5 in `claude-opus-5-5`, 6.1 in `gpt-6.1-sol`. A date is not a version. */
 function versionOf(id: string): number {
   const [, major = '0', minor = '0'] = /-(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)/.exec(id) ?? []
   return Number(major) + Number(minor) / 100
 }
 
-/** The rate of the standard tier, by which a call is priced that names no other. */
+/** The rate of the standard tier, which applies to calls that name no tier. */
 function rateOf({ prices: { rates = {} } }: PricedModel, kind: string): string | null {
   const tier = (rates['standard'] ?? Object.values(rates)[0]) as Tier | undefined
   const rate = tier?.[kind]
   return typeof rate === 'string' || typeof rate === 'number' ? String(rate) : null
 }
 
-/** By the rate of a column, with `-` from the highest. Models without such a rate come last. */
+/** Compares by the rate of a column; `-` sorts the highest first. Models without the rate come last. */
 function byRate(sorted: string): (a: PricedModel, b: PricedModel) => number {
   const sign = sorted.startsWith('-') ? -1 : 1
   const rate = (model: PricedModel) => Number(rateOf(model, sorted.replace('-', '')) ?? sign * 1e9) * sign
@@ -157,7 +156,7 @@ function byRate(sorted: string): (a: PricedModel, b: PricedModel) => number {
 
 type Tier = Readonly<Record<string, unknown>>
 
-/** A rate has all of its digits, at least to the cent. */
+/** A rate with all its digits, and at least two decimals. */
 const dollars = (rate: unknown) => (rate === undefined ? '–' : exactMoney(Number(rate)).slice(1))
 
 function moreRatesOf({ prices: { rates = {} } }: PricedModel): readonly (readonly [string, string])[] {
@@ -179,7 +178,7 @@ function moreRatesOf({ prices: { rates = {} } }: PricedModel): readonly (readonl
   ]
 }
 
-/** A column whose rates have as many decimals as the longest, so that points stand below each other. */
+/** A column in which all rates have the same number of decimals, so that the decimal points align. */
 function rateColumn(
   title: string,
   kinds: readonly string[],
@@ -210,7 +209,7 @@ const columnsOf = (models: readonly PricedModel[]): readonly Column<PricedModel>
         <span class="name" title={aliases.length === 0 ? undefined : `also ${aliases.join(', ')}`}>
           {id}
         </span>
-        {source === 'overlay' && <Tag kind="high">yours</Tag>}
+        {source === 'overlay' && <Tag kind="high">overlay</Tag>}
         {retired && <Tag kind="plain">retired</Tag>}
       </>
     ),

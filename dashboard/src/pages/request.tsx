@@ -3,13 +3,22 @@ import type { LoggedBodyObject } from '../../../src/api/request.ts'
 import { ERRORS, type ErrorCode } from '../../../src/kernel/errors.ts'
 import { type Bill, type Call, type Key, type ListOf, send } from '../api.ts'
 import { OWN_ACCOUNT, type OwnAccount, usePermissions, useResource } from '../data.ts'
-import { bytes, count, duration, exactMoney, exactTime, fractionInPercent, money, plural } from '../format.ts'
+import {
+  bytes,
+  duration,
+  exactMoney,
+  exactTime,
+  formatCount,
+  fractionInPercent,
+  money,
+  plural,
+} from '../format.ts'
 import { Link, withQuery } from '../router.tsx'
-import { DialogButton, type Ends, FormDialog } from '../ui/dialog.tsx'
+import { DialogButton, type FormCallbacks, FormDialog } from '../ui/dialog.tsx'
 import { Fact, Facts } from '../ui/facts.tsx'
 import { TextField } from '../ui/fields.tsx'
-import { Budget, Id, KeyLink, Money, Raw, Snippet, TimeBar, When } from '../ui/figures.tsx'
-import { Heading, Show } from '../ui/states.tsx'
+import { Budget, Id, JsonDetails, KeyLink, Money, RelativeTime, Snippet, TimeBar } from '../ui/figures.tsx'
+import { Heading, Loaded } from '../ui/states.tsx'
 import { Table } from '../ui/table.tsx'
 import { costOf, Outcome } from './requests.tsx'
 
@@ -23,14 +32,14 @@ export function RequestPage({ id }: { readonly id: string }) {
   const { isOperator, isDeveloper } = usePermissions()
   const call = useResource<BilledCall>(`/gateway/v1/requests/${id}?expand=bill`, isOpen ? 2_000 : null)
   const state = call.value?.state
-  // The API answers for a call in flight when it has settled. Until then the list of such calls has its record.
+  // The API answers for a call in flight when it has settled. Until then, the list of calls in flight has the record.
   const inFlight = useResource<ListOf<BilledCall>>(
     call.value === null ? '/gateway/v1/requests?state=in_flight&limit=1000' : null,
   )
   const value = call.value ?? inFlight.value?.data.find((each) => each.id === id) ?? null
   if (isOpen && state !== undefined && !OPEN_STATES.includes(state)) setOpen(false)
   return (
-    <Show resource={{ ...call, value, isLoading: value === null }} lines={8} of={REQUESTS}>
+    <Loaded resource={{ ...call, value, isLoading: value === null }} lines={8} of={REQUESTS}>
       {(value) => (
         <>
           <Heading
@@ -41,7 +50,7 @@ export function RequestPage({ id }: { readonly id: string }) {
           >
             {isOperator && value.state === 'settled' && (value.cost_usd ?? 0) > 0 && !value.credited && (
               <DialogButton title="Credit back" onDone={call.refresh}>
-                {(ends) => <CreditBack of={value} {...ends} />}
+                {(callbacks) => <CreditBack of={value} {...callbacks} />}
               </DialogButton>
             )}
           </Heading>
@@ -60,10 +69,10 @@ export function RequestPage({ id }: { readonly id: string }) {
           <h2>Call</h2>
           <CallFacts of={value} />
           {!isDeveloper && <Bodies id={id} />}
-          <Raw of={{ ...value, bill: undefined }} />
+          <JsonDetails of={{ ...value, bill: undefined }} />
         </>
       )}
-    </Show>
+    </Loaded>
   )
 }
 
@@ -71,7 +80,7 @@ export function RequestPage({ id }: { readonly id: string }) {
 const meaningOf = (code: string | null) =>
   /^.*?\.(?= |$)/.exec(ERRORS[code as ErrorCode]?.meaning ?? '')?.[0].replaceAll('`', '')
 
-/** The records of a batch, one for each model, have its start, so the log is read for one millisecond only. */
+/** The child records of a batch start with it, so the log is read for one millisecond only. */
 const partsOf = ({ id, started_at: start }: Call) =>
   withQuery('/requests', { parent_id: id, start, end: new Date(Date.parse(start) + 1).toISOString() })
 
@@ -92,23 +101,24 @@ function Summary({ of: call }: { readonly of: Call }) {
     refused: (
       <>
         Refused with <code>{code}</code>: nothing was sent upstream, and nothing is billed. {meaningOf(code)}{' '}
-        {ERRORS[code as ErrorCode]?.retry === 'safe' && 'It can be sent again.'}
+        {ERRORS[code as ErrorCode]?.retry === 'safe' && 'You can send it again.'}
       </>
     ),
     released: 'Nothing was billed: the endpoint is free, or upstream answered with an error.',
-    interrupted: `The gateway stopped while it ran: nothing was billed, up to ${exactMoney(call.lost_list_cost_usd)} was lost.`,
-    deferred: 'Its cost comes later, when upstream reports the usage.',
-    waiting: 'It waits until calls in front of it release what they reserved.',
-    in_flight: 'It is in flight.',
+    interrupted: `The gateway stopped during this call. Nothing was billed, and up to ${exactMoney(call.lost_list_cost_usd)} was lost.`,
+    deferred: 'The cost is pending until upstream reports the usage.',
+    waiting: 'The call waits until earlier calls release their reservations.',
+    in_flight: 'The call is in flight.',
   }[state]
   return (
     <>
-      {outcome} Requested by <KeyLink id={call.key_id} name={call.key_name} />, <When at={call.started_at} />.
+      {outcome} Requested by <KeyLink id={call.key_id} name={call.key_name} />,{' '}
+      <RelativeTime at={call.started_at} />.
     </>
   )
 }
 
-/** The limits under which a call has its reservation or waits for one: those of its key and of its account. */
+/** The limits from which a call has reserved, or for which it waits: budgets of key and account, and credit. */
 function Ceilings({ keyId }: { readonly keyId: string }) {
   const { isDeveloper } = usePermissions()
   const { value: key } = useResource<Key>(isDeveloper ? '/v1/keys/me' : `/v1/keys/${keyId}`, 2_000)
@@ -145,8 +155,8 @@ function BillTable({ bill }: { readonly bill: Bill }) {
       id: `${line.model} ${line.label}`,
       title: line.label,
       details: [...(models.length > 1 ? [line.model] : []), ...line.modifiers].join(', '),
-      quantity: count(line.quantity),
-      rate: `× ${exactMoney(line.rate_usd)} ${RATE_UNITS[line.rate_per] ?? `per ${count(line.rate_per)}`}`,
+      quantity: formatCount(line.quantity),
+      rate: `× ${exactMoney(line.rate_usd)} ${RATE_UNITS[line.rate_per] ?? `per ${formatCount(line.rate_per)}`}`,
       usd: line.amount_usd,
     })),
     ...(rounding === 0 ? [] : [sum('rounding, once', rounding)]),
@@ -157,7 +167,7 @@ function BillTable({ bill }: { readonly bill: Bill }) {
           sum(`discount of ${fractions.map(fractionInPercent).join(' and ')}`, -discount),
         ]),
   ]
-  // Points stand below each other.
+  // The same number of decimals in all rows aligns the decimal points.
   const decimals = Math.max(...[bill.cost_usd ?? 0, ...rows.map(({ usd }) => usd)].map(lineDecimals))
   return (
     <>
@@ -184,8 +194,7 @@ function BillTable({ bill }: { readonly bill: Bill }) {
       />
       <p class="quiet">
         Prices of {isDeveloper ? bill.price_version : <Link to="/prices">{bill.price_version}</Link>}
-        {models.length === 1 && ` for ${models[0]}`}. We reserved {money(bill.held_usd)} while it ran, the
-        most this request could cost, and released the rest.
+        {models.length === 1 && ` for ${models[0]}`}. We reserved {money(bill.held_usd)} while it ran.
       </p>
       <details class="quiet">
         <summary>Why {money(bill.held_usd)}</summary>
@@ -206,7 +215,7 @@ interface BillRow {
 
 const RATE_UNITS: Readonly<Record<number, string>> = { 1: 'each', 1000000: 'per M' }
 
-/** A line is not rounded, so it may have more decimals than an amount. All lines get as many decimals, point below point. */
+/** The decimals of an amount, at least two. A line is not rounded, so it may have more decimals than the total. */
 function lineDecimals(usd: number): number {
   const text = Math.abs(usd).toFixed(15).replace(/0+$/, '')
   return Math.max(2, text.length - text.indexOf('.') - 1)
@@ -227,7 +236,7 @@ const ENDINGS: Partial<Record<Call['state'], string>> = {
 
 function momentsOf(call: BilledCall): readonly Moment[] {
   const { state, started_at: at, ended_at, upstream_ms: upstream, overhead_ms: overhead } = call
-  if (state === 'waiting') return [{ title: 'Waiting for room under a budget', at }]
+  if (state === 'waiting') return [{ title: 'Waiting for a budget or credit', at }]
   const held = call.bill?.held_usd ?? 0
   const unused = held - costOf(call)
   const times = `${duration(upstream ?? 0)} upstream, ${duration(overhead ?? 0)} in the gateway`
@@ -245,7 +254,7 @@ function momentsOf(call: BilledCall): readonly Moment[] {
           },
         ]),
     ending === undefined
-      ? { title: state === 'deferred' ? 'Waiting for its cost' : 'In flight' }
+      ? { title: state === 'deferred' ? 'Waiting for the cost' : 'In flight' }
       : {
           title: ending,
           at: ended_at,
@@ -294,7 +303,7 @@ function CallFacts({ of: call }: { readonly of: Call }) {
         title="Tokens"
         value={
           usage &&
-          `${count(usage.input_tokens)} input · ${count(usage.cache_read_tokens)} cache read · ${count(usage.cache_write_tokens)} cache write · ${count(usage.output_tokens)} output`
+          `${formatCount(usage.input_tokens)} input · ${formatCount(usage.cache_read_tokens)} cache read · ${formatCount(usage.cache_write_tokens)} cache write · ${formatCount(usage.output_tokens)} output`
         }
       />
       <Fact title="Served" value={isSame ? null : call.model_served} />
@@ -309,7 +318,7 @@ function CallFacts({ of: call }: { readonly of: Call }) {
   )
 }
 
-/** The bodies of a call, only of keys that keep bodies; read when the section is opened. */
+/** The logged bodies of a call. They are read when the section is opened. */
 function Bodies({ id }: { readonly id: string }) {
   const [isOpen, setOpen] = useState(false)
   const bodies = useResource<{ request: LoggedBodyObject | null; response: LoggedBodyObject | null }>(
@@ -319,16 +328,16 @@ function Bodies({ id }: { readonly id: string }) {
     <details onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>Bodies</summary>
       {bodies.error?.status === 404 ? (
-        <p class="quiet">Logging is off for its key, or the bodies have been deleted.</p>
+        <p class="quiet">Logging was off for the key, or the bodies have been deleted.</p>
       ) : (
-        <Show resource={bodies}>
+        <Loaded resource={bodies}>
           {(value) => (
             <>
               <Body title="Request" of={value.request} />
               <Body title="Reply" of={value.response} />
             </>
           )}
-        </Show>
+        </Loaded>
       )}
     </details>
   )
@@ -341,15 +350,15 @@ function Body({ title, of: body }: { readonly title: string; readonly of: Logged
         {title} {body?.truncated && <span class="quiet">the beginning of {bytes(body.length_bytes)}</span>}
       </h2>
       {body === null ? (
-        <p class="quiet">There was none.</p>
+        <p class="quiet">There was no body.</p>
       ) : (
-        <Snippet text={readable(body)} what={title.toLowerCase()} />
+        <Snippet text={formatBody(body)} what={title.toLowerCase()} />
       )}
     </>
   )
 }
 
-function readable({ content, encoding }: LoggedBodyObject): string {
+function formatBody({ content, encoding }: LoggedBodyObject): string {
   if (encoding === 'base64') return `base64: ${content}`
   try {
     return JSON.stringify(JSON.parse(content), null, 2)
@@ -358,17 +367,17 @@ function readable({ content, encoding }: LoggedBodyObject): string {
   }
 }
 
-function CreditBack({ of: call, ...ends }: Ends<unknown> & { readonly of: Call }) {
+function CreditBack({ of: call, ...callbacks }: FormCallbacks<unknown> & { readonly of: Call }) {
   const [reason, setReason] = useState('')
   return (
     <FormDialog
       title={`Credit back ${exactMoney(call.cost_usd ?? 0)}`}
       submit="Credit back"
       isReady={reason.trim() !== ''}
-      {...ends}
+      {...callbacks}
       onSubmit={() => send('POST', '/gateway/v1/credits', { request_ids: [call.id], reason })}
     >
-      <p>The recorded cost does not change. The same amount is added to the credit, once.</p>
+      <p>The cost of the call is added to the credit, once. The recorded cost does not change.</p>
       <TextField label="Reason" isRequired value={reason} onInput={setReason} />
     </FormDialog>
   )

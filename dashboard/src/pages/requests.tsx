@@ -2,18 +2,18 @@ import { useState } from 'preact/hooks'
 import { CALL_FLAGS, CALL_STATES } from '../../../src/kernel/vocabulary.ts'
 import type { Call, Key, ListOf, Usage } from '../api.ts'
 import { usePermissions, useResource } from '../data.ts'
-import { CALL_DECIMALS, count, duration, plural, shortCount } from '../format.ts'
-import { go, Link, setQuery, withQuery } from '../router.tsx'
+import { CALL_DECIMALS, duration, formatCount, plural, shortCount } from '../format.ts'
+import { Link, navigate, setQuery, withQuery } from '../router.tsx'
 import { Button } from '../ui/button.tsx'
-import { DateRange, Download, Filters, inWords, Search, Select, TextFilter } from '../ui/choices.tsx'
-import { At, Figure, KeyLink, Money, TimeBar } from '../ui/figures.tsx'
-import { Empty, Heading, Show, Tag } from '../ui/states.tsx'
+import { DateRange, Download, Filters, Search, Select, TextFilter, toOptions } from '../ui/choices.tsx'
+import { Figure, KeyLink, Money, TimeBar, Timestamp } from '../ui/figures.tsx'
+import { Empty, Heading, Loaded, Tag } from '../ui/states.tsx'
 import { type Column, Table } from '../ui/table.tsx'
 
 const ROWS = 100
 const FILTERS = ['start', 'end', 'model', 'state', 'flag', 'status', 'min_cost_usd', 'socket', 'parent_id']
 
-/** What happened to this call? The box takes any id; the filters are the URL. */
+/** Lists calls. The URL has the filters. */
 export function RequestsPage({ query }: { readonly query: URLSearchParams }) {
   const { isDeveloper } = usePermissions()
   const key = query.get('key')
@@ -43,8 +43,8 @@ export function RequestsPage({ query }: { readonly query: URLSearchParams }) {
       <FindById />
       <Filters set={Number(key !== null) + set.length}>
         {!isDeveloper && <KeyFilter query={query} />}
-        <Select name="state" title="State" options={inWords(CALL_STATES)} query={query} />
-        <Select name="flag" title="Flag" options={inWords(CALL_FLAGS)} query={query} />
+        <Select name="state" title="State" options={toOptions(CALL_STATES)} query={query} />
+        <Select name="flag" title="Flag" options={toOptions(CALL_FLAGS)} query={query} />
         <TextFilter name="model" title="Model" query={query} />
         <TextFilter name="status" title="HTTP status" query={query} />
         <TextFilter name="min_cost_usd" title="At least, USD" query={query} />
@@ -56,21 +56,21 @@ export function RequestsPage({ query }: { readonly query: URLSearchParams }) {
         )}
       </Filters>
       <SumOf filters={filters} keyId={key} keyName={calls.value?.data[0]?.key_name ?? key ?? ''} />
-      <Show resource={calls} lines={8}>
+      <Loaded resource={calls} lines={8}>
         {({ data, next }) =>
           data.length === 0 && isFiltered ? (
             <Empty title="No call matches." action={<Link to="/requests">Show all calls</Link>} />
           ) : data.length === 0 && after === null && !isDeveloper ? (
             <Empty
               title="No call yet."
-              words="Each call is listed here with its model, tokens, cost and duration."
+              words="This page lists calls with model, tokens, cost and duration."
               action={<Link to="/">Make the first call</Link>}
             />
           ) : (
             <CallTable calls={data} isOfOneKey={key !== null || isDeveloper} after={after} next={next} />
           )
         }
-      </Show>
+      </Loaded>
     </>
   )
 }
@@ -83,7 +83,7 @@ function FindById() {
       class="find"
       onSubmit={(event) => {
         event.preventDefault()
-        if (isId) go(`/requests/${id.trim()}`)
+        if (isId) navigate(`/requests/${id.trim()}`)
       }}
     >
       <Search title="Request id" placeholder="Find a request by its id: req_…" value={id} onInput={setId} />
@@ -122,8 +122,8 @@ interface SumOfProps {
 }
 
 /**
- * The sum of the listed calls, from the same sums as the usage report, so only for the filters that a report knows.
- * Calls that were opened from a figure by day, model or key have the sum of that figure.
+ * The sum of the listed calls. It comes from the usage report, so it is shown only for filters that the report has. After
+ * a click on a figure of another page, the sum equals that figure.
  */
 function SumOf({ filters, keyId, keyName }: SumOfProps) {
   const { start, end, model, state, flag, status, min_cost_usd: least, socket, parent_id: parent } = filters
@@ -178,13 +178,13 @@ export function CallTable({
   after = null,
   next = null,
 }: CallTableProps) {
-  if (calls.length === 0) return <Empty title="No call yet." words="Calls are listed here as they begin." />
+  if (calls.length === 0) return <Empty title="No call yet." words="This list shows calls when they begin." />
   const columns: Column<Call>[] = [
     {
       title: 'Time, UTC',
       cell: ({ id, started_at }) => (
         <Link to={`/requests/${id}`} class="opens">
-          <At at={started_at} />
+          <Timestamp at={started_at} />
         </Link>
       ),
     },
@@ -247,7 +247,7 @@ export function CallTable({
   )
 }
 
-/** A batch costs what its parts cost. */
+/** The cost of a call. The cost of a batch is the sum of its parts. */
 export const costOf = ({ cost_usd, children_cost_usd }: Call) => (cost_usd ?? 0) + (children_cost_usd ?? 0)
 
 function TokensOf({ usage }: Pick<Call, 'usage'>) {
@@ -256,7 +256,7 @@ function TokensOf({ usage }: Pick<Call, 'usage'>) {
   const cache = cache_read_tokens + cache_write_tokens
   return (
     <span
-      title={`${count(input_tokens)} input, ${count(cache_read_tokens)} read from the cache, ${count(cache_write_tokens)} written to it, ${count(output_tokens)} output`}
+      title={`${formatCount(input_tokens)} input, ${formatCount(cache_read_tokens)} read from the cache, ${formatCount(cache_write_tokens)} written to it, ${formatCount(output_tokens)} output`}
     >
       {shortCount(input_tokens)}
       {cache > 0 && <span class="quiet cached"> + {shortCount(cache)} cached</span>} →{' '}
@@ -267,8 +267,8 @@ function TokensOf({ usage }: Pick<Call, 'usage'>) {
 
 const STATE_WORDS: Partial<Record<Call['state'], string>> = {
   in_flight: 'in flight',
-  waiting: 'waiting for room',
-  deferred: 'cost comes later',
+  waiting: 'waiting for budget',
+  deferred: 'cost pending',
   released: 'nothing billed',
 }
 

@@ -1,13 +1,13 @@
 import { useContext, useState } from 'preact/hooks'
 import { type AdminKey, type ListOf, type Overview, send, type Webhook } from '../api.ts'
 import { SignedIn, useAccount, usePermissions, useResource } from '../data.ts'
-import { capital } from '../format.ts'
+import { capitalize } from '../format.ts'
 import { Link, withQuery } from '../router.tsx'
-import { ConfirmByName, DialogButton, type Ends, FormDialog } from '../ui/dialog.tsx'
+import { ConfirmByName, DialogButton, type FormCallbacks, FormDialog } from '../ui/dialog.tsx'
 import { Fact, Facts } from '../ui/facts.tsx'
 import { SelectField, TextField, useFields } from '../ui/fields.tsx'
-import { Id, When } from '../ui/figures.tsx'
-import { Heading, Show, Tag } from '../ui/states.tsx'
+import { Id, RelativeTime } from '../ui/figures.tsx'
+import { Heading, Loaded, Tag } from '../ui/states.tsx'
 import { actionColumn, nameColumn, Table } from '../ui/table.tsx'
 import { SecretDialog } from './key-form.tsx'
 import { EndpointTable } from './webhooks.tsx'
@@ -21,7 +21,7 @@ const ROLES = {
 } as const
 type Role = keyof typeof ROLES
 
-/** Who may manage this gateway, and when does it alert? */
+/** Lists the admin keys, and the thresholds of alerts. */
 export function SettingsPage({ query }: { readonly query: URLSearchParams }) {
   const [revoked, setRevoked] = useState<AdminKey | null>(null)
   const { mayManage, isOperator } = usePermissions()
@@ -40,16 +40,16 @@ export function SettingsPage({ query }: { readonly query: URLSearchParams }) {
       <Heading title="Settings">
         {mayManage && (
           <DialogButton title="New admin key" kind="primary" onDone={keys.refresh}>
-            {(ends) => <AdminKeyForm isOperator={isOperator} {...ends} />}
+            {(callbacks) => <AdminKeyForm isOperator={isOperator} {...callbacks} />}
           </DialogButton>
         )}
       </Heading>
       <Facts>
         <Fact title="Base URL" value={<Id id={location.origin} />} />
-        <Fact title="Your role" value={`${capital(role ?? '')}: ${ROLES[role as Role]}`} />
+        <Fact title="Your role" value={`${capitalize(role ?? '')}: ${ROLES[role as Role]}`} />
       </Facts>
       <h2>Admin keys</h2>
-      <Show resource={keys} lines={3}>
+      <Loaded resource={keys} lines={3}>
         {({ data, next }) => (
           <Table
             caption="Admin keys"
@@ -62,12 +62,12 @@ export function SettingsPage({ query }: { readonly query: URLSearchParams }) {
                 name: ({ name }) => name,
                 tag: ({ status }) => status !== 'usable' && <Tag kind="plain">{status}</Tag>,
               }),
-              { title: 'Role', cell: ({ role }) => <span title={ROLES[role]}>{capital(role)}</span> },
+              { title: 'Role', cell: ({ role }) => <span title={ROLES[role]}>{capitalize(role)}</span> },
               {
                 title: 'Last used',
-                cell: ({ last_used_at }) => <When at={last_used_at} never="never used" />,
+                cell: ({ last_used_at }) => <RelativeTime at={last_used_at} never="never used" />,
               },
-              { title: 'Created', isMinor: true, cell: ({ created_at }) => <When at={created_at} /> },
+              { title: 'Created', isMinor: true, cell: ({ created_at }) => <RelativeTime at={created_at} /> },
               {
                 title: 'Key',
                 isMinor: true,
@@ -79,9 +79,9 @@ export function SettingsPage({ query }: { readonly query: URLSearchParams }) {
             ]}
           />
         )}
-      </Show>
+      </Loaded>
       <h2>Alerts</h2>
-      <Show resource={overview} lines={1}>
+      <Loaded resource={overview} lines={1}>
         {({ alert_thresholds_percent: percents }) => (
           <p class="measure">
             An event is emitted when a key or account has spent{' '}
@@ -90,7 +90,7 @@ export function SettingsPage({ query }: { readonly query: URLSearchParams }) {
             percentages are <code>webhooks.thresholds_percent</code> of the configuration.
           </p>
         )}
-      </Show>
+      </Loaded>
       <EndpointTable webhooks={webhooks} />
       {revoked !== null && (
         <ConfirmByName
@@ -111,19 +111,23 @@ export function SettingsPage({ query }: { readonly query: URLSearchParams }) {
   )
 }
 
-function AdminKeyForm({ isOperator, onClose, onDone }: Ends<void> & { readonly isOperator: boolean }) {
-  const [made, setMade] = useState<NewAdminKey | null>(null)
+function AdminKeyForm({
+  isOperator,
+  onClose,
+  onDone,
+}: FormCallbacks<void> & { readonly isOperator: boolean }) {
+  const [created, setCreated] = useState<NewAdminKey | null>(null)
   const { fields, bind } = useFields(() => ({ name: '', role: 'viewer' as Role }))
   const { value: account } = useAccount()
   const { name, role } = fields
   const account_id = role === 'operator' ? undefined : account?.id
   const offered = (Object.keys(ROLES) as Role[]).filter((each) => isOperator || each !== 'operator')
-  if (made !== null)
+  if (created !== null)
     return (
       <SecretDialog
-        title={`Admin key “${made.name}” created`}
-        secret={made.key}
-        hint="It signs in here and is the bearer token of the management API."
+        title={`Admin key “${created.name}” created`}
+        secret={created.key}
+        hint="Use it to sign in here, and as the bearer token of the management API."
         onClose={onDone}
       />
     )
@@ -134,11 +138,11 @@ function AdminKeyForm({ isOperator, onClose, onDone }: Ends<void> & { readonly i
       isReady={name.trim() !== '' && (role === 'operator' || account !== null)}
       onClose={onClose}
       onSubmit={() => send('POST', '/gateway/v1/admin-keys', { ...fields, account_id })}
-      onDone={setMade}
+      onDone={setCreated}
     >
       <TextField
         label="Name"
-        hint="The person or system that uses it; Activity names it."
+        hint="The person or system that uses the key. Activity shows the name."
         maxLength={120}
         isRequired
         {...bind('name')}

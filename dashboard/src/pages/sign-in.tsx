@@ -10,7 +10,7 @@ interface SignInProps {
   onSession(session: Session): void
 }
 
-/** The key is exchanged for a session and then forgotten: it is in no storage of the browser. */
+/** Exchanges the key for a session. The key is not stored in the browser. */
 export function SignIn({ hasEnded, onSession }: SignInProps) {
   const [key, setKey] = useState('')
   const command = useCommand()
@@ -22,7 +22,7 @@ export function SignIn({ hasEnded, onSession }: SignInProps) {
       <h1>Tollgate</h1>
       <p class="lead quiet">
         {hasEnded
-          ? 'Your session has ended. Sign in to continue where you were.'
+          ? 'Your session has ended. Sign in to continue on the same page.'
           : 'Spend, limits and calls of your model APIs.'}
       </p>
       <form

@@ -1,12 +1,12 @@
 import type { Bucket, Call, Usage } from '../api.ts'
 import { usePermissions, useResource } from '../data.ts'
-import { addDays, count, dayOf, daysBetween, daysInWords, percent, shortCount } from '../format.ts'
-import { go, Link, setQuery, withQuery } from '../router.tsx'
-import { Bars, stack } from '../ui/chart.tsx'
+import { addDays, dayOf, daysBetween, daysInWords, formatCount, percent, shortCount } from '../format.ts'
+import { Link, navigate, setQuery, withQuery } from '../router.tsx'
+import { BarChart, stackBy } from '../ui/chart.tsx'
 import { Choices, DateRange, Download } from '../ui/choices.tsx'
-import { Sum } from '../ui/facts.tsx'
+import { Stat } from '../ui/facts.tsx'
 import { Figure, KeyLink, Money } from '../ui/figures.tsx'
-import { Empty, Heading, Show, Tag } from '../ui/states.tsx'
+import { Empty, Heading, Loaded, Tag } from '../ui/states.tsx'
 import { type Column, Table, usdColumn } from '../ui/table.tsx'
 
 const DIMENSIONS = ['day', 'model', 'key'] as const
@@ -30,7 +30,7 @@ function rangesOf(today: string) {
   }
 }
 
-/** Where did the money go? The same sums as `GET /v1/usage`, each with a link to its calls. */
+/** Shows the sums of `GET /v1/usage`, each with a link to its calls. */
 export function UsagePage({ query }: { readonly query: URLSearchParams }) {
   const { isDeveloper } = usePermissions()
   const offered = DIMENSIONS.filter((each) => !isDeveloper || each !== 'key')
@@ -78,10 +78,10 @@ export function UsagePage({ query }: { readonly query: URLSearchParams }) {
           onChoose={toggle}
         />
       </div>
-      <Show resource={days} lines={5}>
+      <Loaded resource={days} lines={5}>
         {({ data, total }) => (
           <>
-            {total.requests > 0 && <Sums of={total} start={start} end={end} />}
+            {total.requests > 0 && <Stats of={total} start={start} end={end} />}
             {total.requests > 0 &&
               (daysBetween(start, end).length <= HOURLY_DAYS_MAX ? (
                 <HourBars start={start} end={end} by={stackedBy} calls={total.requests} />
@@ -90,14 +90,14 @@ export function UsagePage({ query }: { readonly query: URLSearchParams }) {
               ))}
           </>
         )}
-      </Show>
-      <Show resource={usage} lines={6}>
+      </Loaded>
+      <Loaded resource={usage} lines={6}>
         {({ data, next, total }) =>
           data.length === 0 ? (
             <Empty
               title="No settled calls in this period."
               action={start !== thisMonth.start && <Link to="/usage">This month</Link>}
-              words="Choose other dates, or make a call: usage counts it when it ends."
+              words="Choose other dates, or make a call. Usage counts a call when it ends."
             />
           ) : (
             <Table
@@ -110,35 +110,38 @@ export function UsagePage({ query }: { readonly query: URLSearchParams }) {
             />
           )
         }
-      </Show>
+      </Loaded>
     </>
   )
 }
 
-function Sums({ of: total, start, end }: Days & { readonly of: Bucket }) {
+function Stats({ of: total, start, end }: Days & { readonly of: Bucket }) {
   const calls = withQuery('/requests', { start, end })
   return (
     <ul class="sums">
-      <Sum
+      <Stat
         title="Cost"
         value={<Money to={calls} usd={total.cost_usd} />}
-        note={<Compared cost={total.cost_usd} start={start} end={end} />}
+        note={<CostComparison cost={total.cost_usd} start={start} end={end} />}
       />
-      <Sum title="At list price" value={<Money to={calls} usd={total.list_cost_usd} />} />
-      <Sum
+      <Stat title="At list price" value={<Money to={calls} usd={total.list_cost_usd} />} />
+      <Stat
         title="Saved"
         value={<Money to={calls} usd={total.savings_usd} />}
         note={`${percent(total.savings_usd, total.list_cost_usd)} of the list price`}
       />
       {total.credited_usd > 0 && (
-        <Sum title="Credited back" value={<Money to={`${calls}&flag=credited`} usd={total.credited_usd} />} />
+        <Stat
+          title="Credited back"
+          value={<Money to={`${calls}&flag=credited`} usd={total.credited_usd} />}
+        />
       )}
-      <Sum title="Calls" value={<Link to={calls}>{count(total.requests)}</Link>} />
+      <Stat title="Calls" value={<Link to={calls}>{formatCount(total.requests)}</Link>} />
     </ul>
   )
 }
 
-/** The days to compare a range with: of a month the same days of the one before, of other ranges as many days before. */
+/** The days to compare with: for days of a month, the same days of the month before; else as many days before. */
 function daysBefore({ start, end }: Days): Days {
   const last = addDays(start, -1)
   if (!start.endsWith('-01') || end.slice(0, 7) !== start.slice(0, 7))
@@ -148,7 +151,7 @@ function daysBefore({ start, end }: Days): Days {
   return { start: `${last.slice(0, 8)}01`, end: isWhole || same > last ? last : same }
 }
 
-export function Compared({ cost, ...days }: Days & { readonly cost: number }) {
+export function CostComparison({ cost, ...days }: Days & { readonly cost: number }) {
   const { start, end } = daysBefore(days)
   const { value } = useResource<Usage>(withQuery('/v1/usage', { start, end }), 60_000)
   if (value === null) return <>&nbsp;</>
@@ -169,12 +172,12 @@ interface StackProps {
 
 const STACKED_MAX = 10_000
 
-/** Cost per day, stacked by model or key; of more groups than can be read at once the plain days. */
+/** The cost per day, stacked by model or key. If there are too many groups to read at once, it is not stacked. */
 function DayBars({ start, end, by, buckets }: StackProps & Days & { readonly buckets: readonly Bucket[] }) {
   const path = withQuery('/v1/usage', { start, end, group_by: `day,${by}`, limit: STACKED_MAX })
   const parts = useResource<Usage>(by === null ? null : path, 15_000)
   const isStacked = by !== null && parts.value !== null && !parts.value.has_more && !parts.isLoading
-  const { slots, series } = stack(
+  const { slots, series } = stackBy(
     daysBetween(start, end),
     isStacked ? (parts.value?.data ?? []) : buckets,
     ({ day = '' }) => day,
@@ -186,7 +189,7 @@ function DayBars({ start, end, by, buckets }: StackProps & Days & { readonly buc
     },
   )
   return (
-    <Bars
+    <BarChart
       title={
         isStacked
           ? `Cost per day by ${by}, USD`
@@ -201,7 +204,7 @@ function DayBars({ start, end, by, buckets }: StackProps & Days & { readonly buc
 }
 
 const HOURS = Array.from({ length: 24 }, (_, hour) => `${String(hour).padStart(2, '0')}:00`)
-/** Of so many days the hours are shown. Usage has no hours: they are read from the calls, of which there may be so many. */
+/** Up to this many days, the chart shows hours. Usage has no hours, so all calls are read, up to CALLS_MAX. */
 const HOURLY_DAYS_MAX = 3
 const CALLS_MAX = 5_000
 
@@ -209,9 +212,10 @@ function HourBars({ start, end, by, calls: expected }: StackProps & Days & { rea
   const query = { start, end, state: 'settled', format: 'ndjson' }
   const isFew = expected <= CALLS_MAX
   const { value } = useResource<readonly Call[]>(isFew ? withQuery('/gateway/v1/requests', query) : null)
-  if (!isFew) return <p class="quiet">The hourly chart is available for at most {count(CALLS_MAX)} calls.</p>
+  if (!isFew)
+    return <p class="quiet">The hourly chart is available for at most {formatCount(CALLS_MAX)} calls.</p>
   if (value === null) return null
-  const { slots, series } = stack(
+  const { slots, series } = stackBy(
     daysBetween(start, end).flatMap((day) => HOURS.map((hour) => `${day} ${hour}`)),
     value.map((call) => ({
       ...call,
@@ -227,10 +231,10 @@ function HourBars({ start, end, by, calls: expected }: StackProps & Days & { rea
   const callsOf = (first: string, last = first) => {
     const hourMs = 3_600_000
     const after = new Date(Date.parse(`${last.replace(' ', 'T')}Z`) + hourMs).toISOString()
-    go(withQuery('/requests', { start: `${first.replace(' ', 'T')}:00Z`, end: after }))
+    navigate(withQuery('/requests', { start: `${first.replace(' ', 'T')}:00Z`, end: after }))
   }
   return (
-    <Bars
+    <BarChart
       title={`Cost per hour${start === end ? ` of ${start}` : ''}, UTC`}
       slots={slots}
       series={series}
@@ -263,7 +267,7 @@ function columnsOf(by: readonly Dimension[], start: string, end: string): Column
         ) : (
           <span>{bucket[name] || 'no model'}</span>
         )}
-        {name === by.at(-1) && <Doubts of={bucket} />}
+        {name === by.at(-1) && <UsageFlags of={bucket} />}
       </>
     ),
   })
@@ -281,33 +285,35 @@ function columnsOf(by: readonly Dimension[], start: string, end: string): Column
     {
       title: 'Calls',
       isFigure: true,
-      cell: (bucket) => <Link to={callsOf(bucket)}>{count(bucket.requests)}</Link>,
+      cell: (bucket) => <Link to={callsOf(bucket)}>{formatCount(bucket.requests)}</Link>,
     },
     ...TOKENS.map(([title, name]) => ({
       title,
       isFigure: true,
       isMinor: true,
-      cell: (bucket: Bucket) => tokens(bucket[name]),
+      cell: (bucket: Bucket) => tokenCount(bucket[name]),
     })),
   ]
 }
 
-/** Calls of a sum that were not priced, or whose usage is an estimate and not upstream's report. */
-const Doubts = ({ of: bucket }: { readonly of: Bucket }) => (
+/** How many calls of a sum are unpriced or estimated. */
+const UsageFlags = ({ of: bucket }: { readonly of: Bucket }) => (
   <>
-    {bucket.unpriced_requests > 0 && <Tag kind="high">{count(bucket.unpriced_requests)} unpriced</Tag>}
-    {bucket.estimated_requests > 0 && <Tag kind="plain">{count(bucket.estimated_requests)} estimated</Tag>}
+    {bucket.unpriced_requests > 0 && <Tag kind="high">{formatCount(bucket.unpriced_requests)} unpriced</Tag>}
+    {bucket.estimated_requests > 0 && (
+      <Tag kind="plain">{formatCount(bucket.estimated_requests)} estimated</Tag>
+    )}
   </>
 )
 
 type Line = Bucket & { readonly id: string }
 
-/** The most expensive first, if the list has one page only; days stay in their order. */
+/** Sorts by cost, unless the list has several pages or is grouped by day. */
 function linesOf(buckets: readonly Bucket[], by: readonly Dimension[], isAll: boolean): readonly Line[] {
   const lines = buckets.map((bucket) => ({ ...bucket, id: `${bucket.day} ${bucket.model} ${bucket.key}` }))
   return isAll && !by.includes('day') ? lines.sort((a, b) => b.cost_usd - a.cost_usd) : lines
 }
 
-function tokens(n: number) {
-  return n === 0 ? <span class="quiet">0</span> : <span title={count(n)}>{shortCount(n)}</span>
+function tokenCount(n: number) {
+  return n === 0 ? <span class="quiet">0</span> : <span title={formatCount(n)}>{shortCount(n)}</span>
 }

@@ -3,18 +3,18 @@ import { useState } from 'preact/hooks'
 import { EVENT_TYPES } from '../../../src/kernel/vocabulary.ts'
 import { type ActivityEvent, type Delivery, type ListOf, save, send, type Webhook } from '../api.ts'
 import { type Resource, useCommand, usePermissions, useResource } from '../data.ts'
-import { addDays, capital, count, plural } from '../format.ts'
+import { addDays, capitalize, formatCount, plural } from '../format.ts'
 import { Link, setQuery, withQuery } from '../router.tsx'
 import { Button } from '../ui/button.tsx'
-import { ConfirmByName, Dialog, DialogButton, type Ends, FormDialog } from '../ui/dialog.tsx'
+import { ConfirmByName, Dialog, DialogButton, type FormCallbacks, FormDialog } from '../ui/dialog.tsx'
 import { Fact, Facts } from '../ui/facts.tsx'
 import { CheckField, SelectField, TextField, useFields } from '../ui/fields.tsx'
-import { At, Id, Snippet, When } from '../ui/figures.tsx'
-import { Empty, Failure, Heading, Show, Tag } from '../ui/states.tsx'
-import { actionColumn, inShort, nameColumn, Table } from '../ui/table.tsx'
+import { Id, RelativeTime, Snippet, Timestamp } from '../ui/figures.tsx'
+import { Empty, Failure, Heading, Loaded, Tag } from '../ui/states.tsx'
+import { actionColumn, nameColumn, shortList, Table } from '../ui/table.tsx'
 import { SecretDialog } from './key-form.tsx'
 
-/** A test is sent on demand. */
+/** All events except the test, which is sent on demand only. */
 const EVENTS = EVENT_TYPES.filter((type) => type !== 'webhook.test')
 const DISABLED: Readonly<Record<string, string>> = {
   gone: 'it answered 410 Gone',
@@ -22,7 +22,7 @@ const DISABLED: Readonly<Record<string, string>> = {
   manual: 'turned off',
 }
 
-/** Which events are sent to other systems, and did they arrive? */
+/** Lists webhooks with their events and deliveries. */
 export function WebhooksPage({ query }: { readonly query: URLSearchParams }) {
   const { mayManage } = usePermissions()
   const [isCreating, setCreating] = useState(false)
@@ -69,7 +69,7 @@ interface EndpointTableProps {
 
 export function EndpointTable({ webhooks, chosen, action }: EndpointTableProps) {
   return (
-    <Show resource={webhooks} lines={3}>
+    <Loaded resource={webhooks} lines={3}>
       {({ data }) =>
         data.length === 0 ? (
           <Empty
@@ -91,21 +91,24 @@ export function EndpointTable({ webhooks, chosen, action }: EndpointTableProps) 
               {
                 title: 'Events',
                 isMinor: true,
-                cell: ({ events }) => inShort(events.includes('*') ? null : events, 'events'),
+                cell: ({ events }) => shortList(events.includes('*') ? null : events, 'events'),
               },
-              { title: 'Format', isMinor: true, cell: ({ format }) => capital(format) },
-              { title: 'State', cell: (webhook) => <State of={webhook} /> },
-              { title: 'Last delivery', cell: ({ last_delivery_at }) => <When at={last_delivery_at} /> },
+              { title: 'Format', isMinor: true, cell: ({ format }) => capitalize(format) },
+              { title: 'State', cell: (webhook) => <WebhookState of={webhook} /> },
+              {
+                title: 'Last delivery',
+                cell: ({ last_delivery_at }) => <RelativeTime at={last_delivery_at} />,
+              },
             ]}
           />
         )
       }
-    </Show>
+    </Loaded>
   )
 }
 
-/** An endpoint that is on but fails needs attention, also if it never answered. */
-function State({ of: webhook }: { readonly of: Webhook }) {
+/** An enabled endpoint that fails or has never answered is marked, because it needs attention. */
+function WebhookState({ of: webhook }: { readonly of: Webhook }) {
   const { enabled, disabled_reason, last_status, last_delivery_at } = webhook
   if (!enabled) return <Tag kind="bad">off: {DISABLED[disabled_reason ?? 'manual'] ?? disabled_reason}</Tag>
   if (last_delivery_at === null) return <span class="quiet">On, nothing sent yet</span>
@@ -154,7 +157,7 @@ function OneWebhook({ of: webhook, onChanged, onSecret }: OneWebhookProps) {
             onClick={() => run(() => send('POST', `${base}/test`))}
           />
           <DialogButton title="Edit" onDone={onChanged}>
-            {(ends) => <WebhookForm edited={webhook} {...ends} />}
+            {(callbacks) => <WebhookForm edited={webhook} {...callbacks} />}
           </DialogButton>
           <Button
             title={webhook.enabled ? 'Turn off' : 'Turn on'}
@@ -163,15 +166,15 @@ function OneWebhook({ of: webhook, onChanged, onSecret }: OneWebhookProps) {
           />
           <Button title="New secret" isDisabled={command.isBusy} onClick={() => run(rotateSecret)} />
           <DialogButton title="Delete" kind="danger" onDone={leave}>
-            {(ends) => (
+            {(callbacks) => (
               <ConfirmByName
                 title="Delete this endpoint"
                 name={new URL(webhook.url).hostname}
                 submit="Delete"
-                {...ends}
+                {...callbacks}
                 onSubmit={() => send('DELETE', base)}
               >
-                <p>It gets no more deliveries, and its delivery log is deleted.</p>
+                <p>No more events are sent to it, and its delivery log is deleted.</p>
               </ConfirmByName>
             )}
           </DialogButton>
@@ -183,7 +186,7 @@ function OneWebhook({ of: webhook, onChanged, onSecret }: OneWebhookProps) {
         <Fact title="Events" value={webhook.events.includes('*') ? 'all' : webhook.events.join(', ')} />
         <Fact title="Description" value={webhook.description} />
       </Facts>
-      <Show resource={deliveries}>
+      <Loaded resource={deliveries}>
         {({ data }) => (
           <>
             <Failures of={data} />
@@ -195,7 +198,7 @@ function OneWebhook({ of: webhook, onChanged, onSecret }: OneWebhookProps) {
                 caption="Deliveries"
                 rows={data}
                 columns={[
-                  { title: 'Time, UTC', cell: ({ created_at }) => <At at={created_at} /> },
+                  { title: 'Time, UTC', cell: ({ created_at }) => <Timestamp at={created_at} /> },
                   {
                     title: 'Event',
                     lead: 'left',
@@ -213,12 +216,12 @@ function OneWebhook({ of: webhook, onChanged, onSecret }: OneWebhookProps) {
                     title: 'Attempts',
                     isFigure: true,
                     isMinor: true,
-                    cell: ({ attempts }) => count(attempts),
+                    cell: ({ attempts }) => formatCount(attempts),
                   },
                   {
                     title: 'Next attempt',
                     isMinor: true,
-                    cell: ({ next_attempt_at }) => <When at={next_attempt_at} never="–" />,
+                    cell: ({ next_attempt_at }) => <RelativeTime at={next_attempt_at} never="–" />,
                   },
                   actionColumn<Delivery>(
                     'Retry',
@@ -231,7 +234,7 @@ function OneWebhook({ of: webhook, onChanged, onSecret }: OneWebhookProps) {
             )}
           </>
         )}
-      </Show>
+      </Loaded>
       {shown !== undefined && (
         <DeliveryDialog
           of={shown}
@@ -253,7 +256,7 @@ function DeliveryState({ of: delivery }: { readonly of: Delivery }) {
   if (attempts === 0) return <Tag kind="plain">queued</Tag>
   return (
     <span class="words">
-      {status === 'failed' ? <Tag kind="bad">given up</Tag> : <Tag kind="high">retrying</Tag>}{' '}
+      {status === 'failed' ? <Tag kind="bad">failed</Tag> : <Tag kind="high">retrying</Tag>}{' '}
       <span class="quiet">{reasonOf(delivery)}</span>
     </span>
   )
@@ -270,7 +273,7 @@ function Failures({ of: deliveries }: { readonly of: readonly Delivery[] }) {
         {causes.map(([reason, some = []]) => (
           <li key={reason} class="bad">
             <b>{plural(some.length, 'delivery', 'deliveries')}</b>: {reason}, last{' '}
-            <When at={some[0]?.last_attempt_at ?? null} />
+            <RelativeTime at={some[0]?.last_attempt_at ?? null} />
             {some[0]?.response_body && <Snippet text={some[0].response_body} what="the reply" />}
           </li>
         ))}
@@ -286,7 +289,7 @@ interface DeliveryDialogProps {
   readonly onRetry: (() => void) | null
 }
 
-/** A delivery with its payload, which is an event of the list of events, and the last reply. */
+/** Shows a delivery with its payload and the last reply. The payload is read from the list of events. */
 function DeliveryDialog({ of: delivery, format, onClose, onRetry }: DeliveryDialogProps) {
   const day = delivery.created_at.slice(0, 10)
   const events = useResource<ListOf<ActivityEvent>>(
@@ -301,18 +304,18 @@ function DeliveryDialog({ of: delivery, format, onClose, onRetry }: DeliveryDial
     <Dialog title={delivery.event_type} isWide onClose={onClose}>
       <Facts>
         <Fact title="Outcome" value={<DeliveryState of={delivery} />} />
-        <Fact title="Attempts" value={count(delivery.attempts)} />
+        <Fact title="Attempts" value={formatCount(delivery.attempts)} />
         <Fact title="Reply">
           {delivery.response_status === null ? 'none' : `HTTP ${delivery.response_status}`}
         </Fact>
-        <Fact title="Created" value={<When at={delivery.created_at} />} />
-        <Fact title="Last attempt" value={<When at={delivery.last_attempt_at} />} />
-        <Fact title="Next attempt" value={<When at={delivery.next_attempt_at} never="none" />} />
+        <Fact title="Created" value={<RelativeTime at={delivery.created_at} />} />
+        <Fact title="Last attempt" value={<RelativeTime at={delivery.last_attempt_at} />} />
+        <Fact title="Next attempt" value={<RelativeTime at={delivery.next_attempt_at} never="none" />} />
         <Fact title="webhook-id" value={<Id id={delivery.event_id} />} />
       </Facts>
       <h2>{format === 'slack' ? 'Event' : 'Payload'}</h2>
-      {format === 'slack' && <p class="quiet">The endpoint was sent a sentence about this event.</p>}
-      <Show resource={events}>
+      {format === 'slack' && <p class="quiet">The endpoint received a sentence about this event.</p>}
+      <Loaded resource={events}>
         {({ data }) => {
           const event = data.find(({ id }) => id === delivery.event_id)
           if (event === undefined) return <p class="quiet">The event is no longer stored.</p>
@@ -320,7 +323,7 @@ function DeliveryDialog({ of: delivery, format, onClose, onRetry }: DeliveryDial
           const text = JSON.stringify({ type, timestamp, account_id, actor, data: content }, null, 2)
           return <Snippet text={text} what="the payload" />
         }}
-      </Show>
+      </Loaded>
       {delivery.response_body && (
         <>
           <h2>Reply</h2>
@@ -335,11 +338,11 @@ function DeliveryDialog({ of: delivery, format, onClose, onRetry }: DeliveryDial
   )
 }
 
-interface WebhookFormProps extends Ends<Webhook & { secret?: string }> {
+interface WebhookFormProps extends FormCallbacks<Webhook & { secret?: string }> {
   readonly edited: Webhook | null
 }
 
-function WebhookForm({ edited, ...ends }: WebhookFormProps) {
+function WebhookForm({ edited, ...callbacks }: WebhookFormProps) {
   const { fields, bind } = useFields(() => ({
     url: edited?.url ?? '',
     description: edited?.description ?? '',
@@ -354,7 +357,7 @@ function WebhookForm({ edited, ...ends }: WebhookFormProps) {
       submit={edited === null ? 'Create endpoint' : 'Save'}
       isReady={fields.url !== '' && events.length > 0}
       isWide
-      {...ends}
+      {...callbacks}
       onSubmit={() => save('/gateway/v1/webhooks', edited, { ...fields, url: fields.url.trim() })}
     >
       <TextField label="URL" type="url" placeholder="https://…" isRequired {...bind('url')} />

@@ -1,6 +1,6 @@
 interface ButtonProps {
   readonly title: string
-  /** What a screen reader says, where the title alone is not clear. */
+  /** The text for screen readers, if the title alone is not clear. */
   readonly label?: string
   readonly kind?: 'primary' | 'danger' | 'link' | undefined
   readonly isDisabled?: boolean

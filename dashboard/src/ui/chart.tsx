@@ -1,5 +1,14 @@
 import { useLayoutEffect, useRef, useState } from 'preact/hooks'
-import { count, dayAndMonth, daysBetween, figure, money, monthShort, plural, weekday } from '../format.ts'
+import {
+  dayAndMonth,
+  daysBetween,
+  figure,
+  formatCount,
+  money,
+  monthShort,
+  plural,
+  weekday,
+} from '../format.ts'
 import { Link } from '../router.tsx'
 import { Button } from './button.tsx'
 import { Table, usdColumn } from './table.tsx'
@@ -18,7 +27,7 @@ export interface Series {
   readonly to?: string | undefined
 }
 
-interface BarsProps {
+interface BarChartProps {
   readonly title: string
   readonly slots: readonly Slot[]
   readonly series: readonly Series[]
@@ -35,10 +44,10 @@ const DRAG_MIN_PX = 4
 const costOf = ({ costs }: Slot) => costs.reduce((sum, usd) => sum + usd, 0)
 
 /**
- * Money as bars from zero, stacked by series, before a paler bar of the list price where that is more. A click opens a
- * bar, a drag a range. The values under the pointer are written above the chart; the table below has all of them.
+ * Costs as stacked bars, in front of a paler bar of the list price if that is higher. A click opens a bar, a drag a range.
+ * The text above the chart has the values at the pointer. The table below has all values.
  */
-export function Bars({ title, slots, series, onPick, onBrush }: BarsProps) {
+export function BarChart({ title, slots, series, onPick, onBrush }: BarChartProps) {
   const holder = useRef<HTMLDivElement>(null)
   const [width, setWidth] = useState(0)
   const [at, setAt] = useState<number | null>(null)
@@ -56,9 +65,9 @@ export function Bars({ title, slots, series, onPick, onBrush }: BarsProps) {
   const top = Math.max(0, ...slots.map((slot) => Math.max(slot.list, costOf(slot))))
   const ticks = ticksUpTo(top)
   const longest = Math.max(...ticks.map((usd) => tickLabel(usd, ticks).length))
-  const room = Math.max(1, width - Math.max(RIGHT, (longest + 1) * 8))
-  const step = room / Math.max(1, slots.length)
-  const thick = Math.max(1, Math.min(step * (step > 6 ? 0.78 : 0.9), 40))
+  const plotWidth = Math.max(1, width - Math.max(RIGHT, (longest + 1) * 8))
+  const step = plotWidth / Math.max(1, slots.length)
+  const barWidth = Math.max(1, Math.min(step * (step > 6 ? 0.78 : 0.9), 40))
   const most = Math.max(top * 1.04, ticks.at(-1) ?? 1)
   const height = HEIGHT - TOP - BOTTOM
   const y = (usd: number) => TOP + height * (1 - usd / most)
@@ -74,7 +83,7 @@ export function Bars({ title, slots, series, onPick, onBrush }: BarsProps) {
       <figcaption>
         <span>{title}</span>
         <span class={read === undefined ? 'quiet' : 'reading'} aria-hidden="true">
-          {read === undefined ? mostOf(slots) : readingOf(read, series)}
+          {read === undefined ? describePeak(slots) : describeSlot(read, series)}
         </span>
       </figcaption>
       <div class={series.length > 1 ? 'plotted' : undefined}>
@@ -106,8 +115,8 @@ export function Bars({ title, slots, series, onPick, onBrush }: BarsProps) {
             >
               {ticks.map((usd) => (
                 <g key={usd}>
-                  <path class="grid" d={`M0 ${Math.round(y(usd)) + 0.5}H${room}`} />
-                  <text x={room + 8} y={y(usd) + 4}>
+                  <path class="grid" d={`M0 ${Math.round(y(usd)) + 0.5}H${plotWidth}`} />
+                  <text x={plotWidth + 8} y={y(usd) + 4}>
                     {tickLabel(usd, ticks)}
                   </text>
                 </g>
@@ -116,7 +125,7 @@ export function Bars({ title, slots, series, onPick, onBrush }: BarsProps) {
                 <rect class="under" x={low * step} width={(high - low + 1) * step} y={TOP} height={height} />
               )}
               {slots.map((slot, i) => (
-                <Bar key={slot.id} of={slot} x={i * step + (step - thick) / 2} thick={thick} y={y} />
+                <Bar key={slot.id} of={slot} x={i * step + (step - barWidth) / 2} barWidth={barWidth} y={y} />
               ))}
               {labelsOf(slots, step).map(([i, label]) => (
                 <text key={i} class="slot" x={Math.max(24, (i + 0.5) * step)} y={HEIGHT - 6}>
@@ -126,7 +135,7 @@ export function Bars({ title, slots, series, onPick, onBrush }: BarsProps) {
             </svg>
           )}
         </div>
-        {series.length > 1 && <Labels of={series} slots={slots} />}
+        {series.length > 1 && <Legend of={series} slots={slots} />}
       </div>
       <details>
         <summary>View as a table</summary>
@@ -144,7 +153,7 @@ export function Bars({ title, slots, series, onPick, onBrush }: BarsProps) {
             ),
             usdColumn('Cost, USD', costOf),
             usdColumn<Slot>('List, USD', ({ list }) => list),
-            { title: 'Calls', isFigure: true, cell: ({ requests }) => count(requests) },
+            { title: 'Calls', isFigure: true, cell: ({ requests }) => formatCount(requests) },
           ]}
         />
       </details>
@@ -155,11 +164,11 @@ export function Bars({ title, slots, series, onPick, onBrush }: BarsProps) {
 interface BarProps {
   readonly of: Slot
   readonly x: number
-  readonly thick: number
+  readonly barWidth: number
   y(usd: number): number
 }
 
-function Bar({ of: slot, x, thick, y }: BarProps) {
+function Bar({ of: slot, x, barWidth, y }: BarProps) {
   const base = y(0)
   let below = 0
   const parts = slot.costs.map((usd, i) => {
@@ -170,7 +179,7 @@ function Bar({ of: slot, x, thick, y }: BarProps) {
         key={i}
         style={{ fill: `var(--s${i})` }}
         x={x}
-        width={thick}
+        width={barWidth}
         y={y(below)}
         height={bottom - y(below)}
       />
@@ -179,14 +188,14 @@ function Bar({ of: slot, x, thick, y }: BarProps) {
   return (
     <>
       {slot.list > below && (
-        <rect class="list" x={x} width={thick} y={y(slot.list)} height={base - y(slot.list)} />
+        <rect class="list" x={x} width={barWidth} y={y(slot.list)} height={base - y(slot.list)} />
       )}
       {parts}
     </>
   )
 }
 
-function readingOf(slot: Slot, series: readonly Series[]): string {
+function describeSlot(slot: Slot, series: readonly Series[]): string {
   const parts = series.map(({ name }, i) => [name, slot.costs[i] ?? 0] as const)
   return [
     `${slotInWords(slot.id)} ${money(costOf(slot))}`,
@@ -198,13 +207,13 @@ function readingOf(slot: Slot, series: readonly Series[]): string {
   ].join(' · ')
 }
 
-function mostOf(slots: readonly Slot[]): string {
+function describePeak(slots: readonly Slot[]): string {
   const most = slots.toSorted((a, b) => costOf(b) - costOf(a))[0]
   if (most === undefined || costOf(most) === 0 || slots.length === 1) return ''
-  return `most ${isHour(most.id) ? 'at' : 'on'} ${most.id}: ${money(costOf(most))}`
+  return `highest ${isHour(most.id) ? 'at' : 'on'} ${most.id}: ${money(costOf(most))}`
 }
 
-function Labels({ of: series, slots }: { readonly of: readonly Series[]; readonly slots: readonly Slot[] }) {
+function Legend({ of: series, slots }: { readonly of: readonly Series[]; readonly slots: readonly Slot[] }) {
   const list = slots.reduce((sum, slot) => sum + slot.list, 0)
   const cost = slots.reduce((sum, slot) => sum + costOf(slot), 0)
   return (
@@ -230,27 +239,27 @@ function Labels({ of: series, slots }: { readonly of: readonly Series[]; readonl
   )
 }
 
-interface Sums {
+interface CostSums {
   readonly day?: string | undefined
   readonly cost_usd: number
   readonly list_cost_usd: number
   readonly requests: number
 }
 
-/** Days of one series, from usage by day, which leaves out the days without calls. */
-export const costPerDay = (start: string, end: string, buckets: readonly Sums[]) =>
-  stack(
+/** One series of days. Usage by day leaves out days without calls, which the chart shows too. */
+export const costPerDay = (start: string, end: string, buckets: readonly CostSums[]) =>
+  stackBy(
     daysBetween(start, end),
     buckets,
     ({ day = '' }) => day,
     () => ({ name: 'Cost' }),
   )
 
-/** The largest series have their own part of the bars; the others are one. */
+/** Maximum number of series. The smaller ones are shown as one. */
 const PARTS_MAX = 6
 
-/** Stacks amounts by a name: `slotOf` and `nameOf` are the bar and the part that an item belongs to. */
-export function stack<Item extends Sums>(
+/** Sums items into bars (`slotOf`) and the parts of bars (`nameOf`). */
+export function stackBy<Item extends CostSums>(
   ids: readonly string[],
   items: readonly Item[],
   slotOf: (item: Item) => string,
@@ -302,7 +311,7 @@ const slotInWords = (id: string) => (isHour(id) ? `${id} UTC` : `${weekday(id)} 
 
 const LABEL_SPACING_PX = 64
 
-/** The labels of the axis, no two alike: the hours of a day, days, or the months of a long range. */
+/** The labels of the axis: hours of a day, days, or months of a long range. */
 function labelsOf(slots: readonly Slot[], step: number): readonly (readonly [number, string])[] {
   const isLong = slots.length > 92
   const every = Math.max(1, Math.ceil(LABEL_SPACING_PX / step))

@@ -1,13 +1,13 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { urlOf } from '../api.ts'
-import { capital } from '../format.ts'
+import { capitalize } from '../format.ts'
 import { setQuery } from '../router.tsx'
 import { Field, SelectField } from './fields.tsx'
 
 interface ChoicesProps<Option extends string> {
   readonly title: string
-  /** The title stands above the options; otherwise it is for screen readers. */
+  /** Whether the title is visible above the options. Otherwise only screen readers announce it. */
   readonly isTitled?: boolean
   readonly options: readonly Option[]
   nameOf?(option: Option): string
@@ -35,7 +35,7 @@ export function Choices<Option extends string>({
   )
 }
 
-/** Many filters: on a phone they are behind a button, so that the list comes first. */
+/** Filters of a list. On a phone, a button opens them, so that the list comes first. */
 export function Filters({ set, children }: { readonly set: number; readonly children: ComponentChildren }) {
   const [isOpen, setOpen] = useState(false)
   return (
@@ -94,10 +94,10 @@ export function Select({
 }
 
 /** Values of the API as options: `in_flight` is "In flight". */
-export const inWords = (values: readonly string[]) =>
-  values.map((value) => [value, capital(value.replaceAll('_', ' '))] as const)
+export const toOptions = (values: readonly string[]) =>
+  values.map((value) => [value, capitalize(value.replaceAll('_', ' '))] as const)
 
-/** A filter of a list, in the URL: a text, which counts when it is complete. */
+/** A text filter in the URL. It applies when the input loses focus, not with each character. */
 export function TextFilter({ name, title, query }: FilterProps) {
   return (
     <Field label={title}>
@@ -119,10 +119,10 @@ interface SearchProps {
   onInput?(text: string): void
 }
 
-/** A new search begins on the first page. */
+/** A new search starts on the first page. */
 const searchInUrl = (search: string) => setQuery({ search, after: null, page: null }, 'replace')
 
-/** The search of a page, in the URL by default. The key `/` leads to it. */
+/** The search of a page, by default stored in the URL. The key `/` focuses it. */
 export function Search({ title, placeholder, value, onInput = searchInUrl }: SearchProps) {
   return (
     <span class="search">

@@ -9,15 +9,15 @@ interface DialogProps {
   readonly title: string
   readonly isWide?: boolean
   onClose(): void
-  /** Is asked before Esc closes the dialog. */
+  /** Called before Esc closes the dialog. */
   mayClose?(): boolean
   readonly children: ComponentChildren
 }
 
-/** A modal dialog: the browser traps the focus, closes it on Esc and gives the focus back. */
+/** A modal dialog. The browser traps the focus, closes the dialog on Esc and restores the focus. */
 export function Dialog({ title, isWide = false, onClose, mayClose, children }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null)
-  // The dialog opens before the next key is pressed, since that key belongs to the dialog.
+  // A layout effect, so that the dialog is open before the next key press.
   useLayoutEffect(() => {
     const element = dialog.current
     element?.showModal()
@@ -39,8 +39,8 @@ export function Dialog({ title, isWide = false, onClose, mayClose, children }: D
   )
 }
 
-/** A form that ends with a record, or is closed. */
-export interface Ends<Made> {
+/** The callbacks of a form: `onDone` gets the record that the form created or changed. */
+export interface FormCallbacks<Made> {
   onClose(): void
   onDone(made: Made): void
 }
@@ -49,7 +49,7 @@ interface DialogButtonProps<Made> {
   readonly title: string
   readonly kind?: 'primary' | 'danger'
   onDone(made: Made): void
-  children(ends: Ends<Made>): ComponentChildren
+  children(callbacks: FormCallbacks<Made>): ComponentChildren
 }
 
 export function DialogButton<Made>({ title, kind, onDone, children }: DialogButtonProps<Made>) {
@@ -67,7 +67,7 @@ export function DialogButton<Made>({ title, kind, onDone, children }: DialogButt
   )
 }
 
-interface FormDialogProps<Made> extends Ends<Made> {
+interface FormDialogProps<Made> extends FormCallbacks<Made> {
   readonly title: string
   readonly submit: string
   readonly isDangerous?: boolean
@@ -118,7 +118,7 @@ type ConfirmByNameProps = Omit<FormDialogProps<unknown>, 'isDangerous' | 'isRead
   readonly name: string
 }
 
-/** A dialog for commands that cannot be undone: the name has to be typed. */
+/** A dialog for commands that cannot be undone: the user must type the name. */
 export function ConfirmByName({ name, children, ...form }: ConfirmByNameProps) {
   const [typed, setTyped] = useState('')
   const label = (

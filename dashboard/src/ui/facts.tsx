@@ -10,7 +10,7 @@ interface FactProps {
   readonly children?: ComponentChildren
 }
 
-/** A fact without a value is not shown. */
+/** Renders nothing if there is no value. */
 export function Fact({ title, value, children }: FactProps) {
   if (value === null || value === false || value === '') return null
   return (
@@ -29,13 +29,13 @@ export function Metadata({ of: metadata }: { readonly of: Readonly<Record<string
   return <Fact title="Metadata" value={pairs.map(([name, text]) => `${name}: ${text}`).join(', ')} />
 }
 
-interface SumProps {
+interface StatProps {
   readonly title: string
   readonly value: ComponentChildren
   readonly note?: ComponentChildren
 }
 
-export function Sum({ title, value, note }: SumProps) {
+export function Stat({ title, value, note }: StatProps) {
   return (
     <li>
       <span>{title}</span>

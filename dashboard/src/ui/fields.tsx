@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import type { PriceBook } from '../api.ts'
 import { useResource } from '../data.ts'
-import { amountOf } from '../format.ts'
+import { parseAmount } from '../format.ts'
 
 interface Bound<Value> {
   readonly value: Value
@@ -56,7 +56,7 @@ export function TextField({ label, hint, onInput, type, isRequired, isWrong, ...
           spellcheck={false}
           {...rest}
           id={id}
-          // Preact declares the attributes of each type apart; these are the same for all of them.
+          // Preact's types differ by input type, but these attributes are the same for all of them.
           type={type as 'text'}
           required={isRequired ?? false}
           aria-invalid={isWrong ?? false}
@@ -67,9 +67,9 @@ export function TextField({ label, hint, onInput, type, isRequired, isWrong, ...
   )
 }
 
-/** An amount in dollars as people write it. What is none is named below the field. */
+/** An amount in dollars. An invalid amount shows an error below the field. */
 export function AmountField({ hint, ...rest }: TextProps) {
-  const isWrong = Number.isNaN(amountOf(rest.value))
+  const isWrong = Number.isNaN(parseAmount(rest.value))
   const reason = (
     <span class="bad" role="alert">
       Write an amount such as 50, $50 or 1,000.50, with at most nine decimals.
@@ -107,7 +107,7 @@ export function CheckField({ label, value, onInput }: Bound<boolean> & Pick<Fiel
   )
 }
 
-/** A pair without a name is kept here only, since it may be about to get one. */
+/** A pair without a name stays in this component: the user may still type the name. */
 export function MetadataField({ value: metadata, onInput }: Bound<Readonly<Record<string, string>>>) {
   const [pairs, setPairs] = useState(() => Object.entries(metadata))
   const rows = [...pairs, ['', ''] as [string, string]]
@@ -142,7 +142,7 @@ export function MetadataField({ value: metadata, onInput }: Bound<Readonly<Recor
   )
 }
 
-/** Models and patterns of the price book. None chosen is every model. */
+/** Chooses models and patterns of the price book. No choice means every model. */
 export function ModelsField({ value: chosen, onInput }: Bound<readonly string[]>) {
   const [search, setSearch] = useState('')
   const { value: book } = useResource<PriceBook>('/gateway/v1/prices')

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { Account, Call, Key } from '../api.ts'
 import { useNow, usePermissions } from '../data.ts'
-import { exactMoney, exactTime, figure, inWords, isoTime, money, percent } from '../format.ts'
+import { exactMoney, exactTime, figure, isoTime, money, percent, relativeTime } from '../format.ts'
 import { Link } from '../router.tsx'
 
 interface AmountProps {
@@ -21,27 +21,33 @@ function Amount({ usd, to, text }: AmountProps & { readonly text: string }) {
 
 export const Money = (amount: AmountProps) => <Amount {...amount} text={money(amount.usd, amount.decimals)} />
 
-/** An amount of a column whose header names the unit. All have as many decimals, so that points stand below each other. */
+/** An amount in a column whose header names the unit. All have the same number of decimals, so that the points align. */
 export function Figure({ decimals = 2, ...amount }: AmountProps) {
   const least = 10 ** -decimals
   const isTiny = amount.usd > 0 && amount.usd < least
   return <Amount {...amount} text={isTiny ? `<${least.toFixed(decimals)}` : figure(amount.usd, decimals)} />
 }
 
-export function When({ at, never = 'never' }: { readonly at: string | null; readonly never?: string }) {
+export function RelativeTime({
+  at,
+  never = 'never',
+}: {
+  readonly at: string | null
+  readonly never?: string
+}) {
   const now = useNow()
   if (at === null) return <span class="quiet">{never}</span>
   return (
     <time dateTime={at} title={exactTime(at)}>
-      {inWords(Date.parse(at), now)}
+      {relativeTime(Date.parse(at), now)}
     </time>
   )
 }
 
-/** A time of a table; the exact time and how long ago it was on hover. Rows that are grouped by day need the hour alone. */
-export function At({ at, isOfDay = false }: { readonly at: string; readonly isOfDay?: boolean }) {
+/** A time in a table, with exact and relative time on hover. `isOfDay`: without the date, for rows grouped by day. */
+export function Timestamp({ at, isOfDay = false }: { readonly at: string; readonly isOfDay?: boolean }) {
   return (
-    <time dateTime={at} title={`${exactTime(at)}, ${inWords(Date.parse(at), Date.now())}`}>
+    <time dateTime={at} title={`${exactTime(at)}, ${relativeTime(Date.parse(at), Date.now())}`}>
       {isOfDay ? isoTime(at).slice(11) : isoTime(at)}
     </time>
   )
@@ -85,7 +91,7 @@ function Copy({ text, what, onCopied }: CopyProps) {
   )
 }
 
-/** Text to copy: lines of a client, a payload, a secret. The Tab key stops at one that may scroll, so that arrow keys scroll it. */
+/** A text to copy. A long text can be focused with the Tab key, so that arrow keys scroll it. */
 export function Snippet({ text, what, onCopied, isCode = false }: CopyProps & { readonly isCode?: boolean }) {
   const isLong = isCode || text.length > 600 || text.split('\n').length > 20
   return (
@@ -98,7 +104,7 @@ export function Snippet({ text, what, onCopied, isCode = false }: CopyProps & { 
   )
 }
 
-export function Raw({ of: record }: { readonly of: object }) {
+export function JsonDetails({ of: record }: { readonly of: object }) {
   return (
     <details>
       <summary>JSON</summary>
@@ -107,7 +113,7 @@ export function Raw({ of: record }: { readonly of: object }) {
   )
 }
 
-/** Browsers have a clipboard for pages of https: and localhost alone; elsewhere the old command still copies. */
+/** Browsers offer the clipboard only over https: and on localhost. Elsewhere, the old command still copies. */
 async function writeToClipboard(text: string): Promise<void> {
   if (navigator.clipboard !== undefined) return await navigator.clipboard.writeText(text)
   const area = document.createElement('textarea')
@@ -122,8 +128,8 @@ async function writeToClipboard(text: string): Promise<void> {
 type Capped = Pick<Account, 'monthly_budget_usd' | 'month_spend_usd' | 'month_held_usd'> &
   Partial<Pick<Key, 'daily_budget_usd' | 'day_spend_usd'>>
 
-/** The cap that is closer: that of the month or that of the day. Null without a cap. */
-export function tightestOf(budget: Capped) {
+/** The monthly or the daily budget, whichever has the higher spent share. Null: there is no budget. */
+export function tightestCap(budget: Capped) {
   const capOf = (period: 'month' | 'day', spent: number, cap: number) => {
     const share = cap === 0 ? (spent > 0 ? 1 : 0) : spent / cap
     return { period, spent, cap, share, isSpent: spent >= cap }
@@ -135,7 +141,7 @@ export function tightestOf(budget: Capped) {
 }
 
 export function Budget({ of: budget }: { readonly of: Capped }) {
-  const tightest = tightestOf(budget)
+  const tightest = tightestCap(budget)
   if (tightest === null) return <span class="quiet">no cap</span>
   const { period, spent, cap, share, isSpent } = tightest
   const held = budget.month_held_usd

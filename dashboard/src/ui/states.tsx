@@ -32,16 +32,16 @@ export interface Origin {
   readonly title: string
 }
 
-interface ShowProps<T> {
+interface LoadedProps<T> {
   readonly resource: Resource<T>
-  /** How many lines the value will take, so that the page does not jump. */
+  /** The expected height in lines, so that the page does not jump. */
   readonly lines?: number
-  /** The list that a record belongs to: where to go on if there is no such record. */
+  /** The list that the record belongs to. It is linked if the record does not exist. */
   readonly of?: Origin
   children(value: T): ComponentChildren
 }
 
-export function Show<T>({ resource, lines = 3, of: list, children }: ShowProps<T>) {
+export function Loaded<T>({ resource, lines = 3, of: list, children }: LoadedProps<T>) {
   const { value, error, isLoading, refresh } = resource
   if (list !== undefined && error?.status === 404)
     return (
@@ -86,7 +86,7 @@ export function Empty({ title, words, action }: Slots<'words' | 'action'>) {
 
 interface HeadingProps extends Slots<'state' | 'children'> {
   readonly of?: Origin
-  /** The name of the record in that list; by default its title. */
+  /** The name of the record in that list. By default the title. */
   readonly name?: string
 }
 

@@ -6,15 +6,15 @@ import { Figure } from './figures.tsx'
 export interface Column<Row> {
   readonly title: ComponentChildren
   readonly isFigure?: boolean
-  /** A minor column is left out on a narrow screen. */
+  /** Hidden on a narrow screen. */
   readonly isMinor?: boolean
-  /** The least column is left out first, already on a small laptop. */
+  /** Hidden already on a small laptop. */
   readonly isLeast?: boolean
-  /** A wide column takes the room that is left, and its text is cut off where there is none. */
+  /** Takes the remaining width. Text that does not fit is cut off. */
   readonly isWide?: boolean
-  /** On a phone, where a row is two lines, this column stands in the first line, on this side; columns without it follow. */
+  /** On a phone, where a row has two lines: this column is on this side of the first line. Others are on the second. */
   readonly lead?: 'left' | 'right'
-  /** The name by which the list is sorted; the header is a button then. */
+  /** The value of the parameter `sort` for this column. Its header becomes a button. */
   readonly sort?: string
   cell(row: Row): ComponentChildren
 }
@@ -27,9 +27,9 @@ interface TableProps<Row> {
   /** The last row: its title, and the amounts of its record. */
   readonly total?: readonly [title: string, row: Row] | undefined
   rowClass?(row: Row): string | undefined
-  /** Rows that follow each other with the same title have it above them. */
+  /** The title above consecutive rows that belong together. */
   groupOf?(row: Row): string
-  /** The column by which the rows are sorted, with `-` before it from the largest. */
+  /** The parameter `sort`: a column, with a leading `-` for the largest first. */
   readonly sorted?: string | undefined
   readonly after?: string | null
   readonly next?: string | null
@@ -136,18 +136,18 @@ function orderOf(sort: string | undefined, sorted = ''): 'ascending' | 'descendi
   return sorted.startsWith('-') ? 'descending' : 'ascending'
 }
 
-/** From the largest, from the smallest, then as the page sorts by itself. */
+/** A header sorts by the largest first, then by the smallest, then as by default. */
 function nextSort(sort: string, sorted = ''): string | null {
   return sorted === `-${sort}` ? sort : sorted === sort ? null : `-${sort}`
 }
 
 interface PagesProps {
-  /** The query of the first page, and that of the next one; null where there is none. */
+  /** The query of the first page and of the next page. Null: there is no such page. */
   readonly first: Query | null
   readonly next: Query | null
 }
 
-/** The way to other pages of a list; the browser's own leads to the one before. */
+/** Buttons for the first and the next page of a list. For the previous page, use the browser's back button. */
 export function Pages({ first, next }: PagesProps) {
   if (first === null && next === null) return null
   return (
@@ -162,7 +162,7 @@ interface NameColumn<Row> extends Pick<Column<Row>, 'sort'> {
   readonly title?: string
   name(row: Row): string
   to?(row: Row): string
-  /** The state of the row, where it is not the usual one. */
+  /** The state of the row, if it is unusual. */
   tag?(row: Row): ComponentChildren
 }
 
@@ -183,7 +183,7 @@ export function nameColumn<Row>({ title = 'Name', name, to, tag, ...rest }: Name
   }
 }
 
-/** A column of amounts. The unit is in its title, or in that of a column before it. */
+/** A column of amounts. Its title, or the title of an earlier column, names the unit. */
 export const usdColumn = <Row,>(
   title: string,
   usdOf: (row: Row) => number,
@@ -207,8 +207,8 @@ export function actionColumn<Row>(
   }
 }
 
-/** A list in a cell: all, the only one, or how many, which are named on hover. */
-export function inShort(items: readonly string[] | null, noun: string): ComponentChildren {
+/** A list in a cell: `all`, the only item, or the number of items, with the items on hover. */
+export function shortList(items: readonly string[] | null, noun: string): ComponentChildren {
   if (items === null) return <span class="quiet">all</span>
   return items.length === 1 ? items[0] : <span title={items.join('\n')}>{`${items.length} ${noun}`}</span>
 }

@@ -73,7 +73,7 @@ function* apiCaller(key: Row): Operation<KeyLookup> {
     keyId,
     name,
     accountId,
-    means: {
+    funds: {
       keyCeilings: keyCeilings(budgetState(budget), day),
       accountCeilings: accountCeilings(state, day),
       creditEnforced: state.creditEnforced,

@@ -35,7 +35,7 @@ const createKey = atomic(function* (
   const readNow = (known: string) => getKey(accountId, known, createdAtMs)
   return yield* runOnce(idempotency, id, readNow, function* (): Operation<KeyCreation> {
     const nowMs = yield* currentTime(createdAtMs)
-    if (key.expiresAtMs !== null && key.expiresAtMs <= nowMs) return { kind: 'born_expired' }
+    if (key.expiresAtMs !== null && key.expiresAtMs <= nowMs) return { kind: 'already_expired' }
     // A key and its budget have the same ULID.
     const budgetId = id.replace(/^key_/, 'bud_')
     yield insertInto('budget', [{ ...key, id: budgetId }])

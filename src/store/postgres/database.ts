@@ -127,7 +127,7 @@ export function openPool(options: PoolOptions): Pool {
   let closed = false
 
   async function withConnection<T>(work: (lease: Lease) => Promise<T>, totalMs = statementMs): Promise<T> {
-    if (closed) throw new StoreGone('the store is closed')
+    if (closed) throw new StoreGone('the database is closed')
     const dueMs = performance.now() + totalMs
     if (pool.waitingCount >= limits.readQueueMax) throw new StoreUnavailable('too many operations wait')
     const client = await pool.connect().catch((error: unknown) => {

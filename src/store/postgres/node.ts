@@ -235,7 +235,7 @@ export function createNode(dependencies: NodeDependencies, options: NodeOptions)
       } catch (error) {
         log.warn(
           { cause: (error as Error).message },
-          'this node could not sign off; other nodes will fence it',
+          'this node could not deregister; other nodes will fence it',
         )
       }
     },

@@ -44,7 +44,7 @@ export function createOrphanedAdmissions({ node, settle, log }: OrphanDependenci
     poll: release,
     onFailure(error) {
       const about = { calls: orphans.size, cause: (error as Error).message }
-      if (!isLogged) log.warn(about, 'admissions with an unknown outcome wait for the store')
+      if (!isLogged) log.warn(about, 'admissions whose outcome is unknown wait for the database')
       isLogged = true
       return RETRY_MS
     },
@@ -59,7 +59,7 @@ export function createOrphanedAdmissions({ node, settle, log }: OrphanDependenci
         else
           log.error(
             { request: opening.requestId },
-            'an admission with an unknown outcome holds until this node ends',
+            'an admission whose outcome is unknown keeps its reservation until this node stops',
           )
       }
       if (openings.length > 0) loop.wake()

@@ -124,8 +124,8 @@ function createThreadClient(options: ThreadOptions): ThreadClient {
 
   function listen(started: Worker): Worker {
     started.on('message', receive)
-    started.on('error', (error) => onThreadEnd(started, `the store's ${name} failed: ${error.message}`))
-    started.on('exit', (code) => onThreadEnd(started, `the store's ${name} ended with code ${code}`))
+    started.on('error', (error) => onThreadEnd(started, `the database's ${name} failed: ${error.message}`))
+    started.on('exit', (code) => onThreadEnd(started, `the database's ${name} ended with code ${code}`))
     return started
   }
 
@@ -173,7 +173,7 @@ function createThreadClient(options: ThreadOptions): ThreadClient {
     await batcher.close()
     const last = worker
     if (last === null) return
-    gone = new StoreGone('the store is closed')
+    gone = new StoreGone('the database is closed')
     const ended = new Promise((resolve) => last.once('exit', resolve))
     post('close')
     await ended

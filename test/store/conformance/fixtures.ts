@@ -62,7 +62,7 @@ export async function addKey(store: Store, name: string, more: Partial<NewKey> =
 
 /** The value of a command that must be done, not repeated. */
 export function doneValue<T>(
-  result: IdempotentResult<T> | { readonly kind: 'born_expired' | 'nothing' | 'too_much' },
+  result: IdempotentResult<T> | { readonly kind: 'already_expired' | 'nothing' | 'too_much' },
 ): T {
   if (result.kind !== 'done') throw new Error(`done was expected, not ${result.kind}`)
   return result.value

@@ -291,7 +291,7 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
       keyId: 'key_a',
       name: 'a',
       accountId: 'default',
-      means: { keyCeilings: [], accountCeilings: [], creditEnforced: false, balanceNanos: 0n },
+      funds: { keyCeilings: [], accountCeilings: [], creditEnforced: false, balanceNanos: 0n },
       ...{ isSuspended: false, hasOthers: false, upstreams: { messages: null, chat: null } },
     })
     assert.deepEqual(await store.lookUpKey(digestOf('admin'), NOON), {
@@ -311,7 +311,7 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
     await useKey(store, 'a')
     const meansAt = async (atMs: number) => {
       const caller = await store.lookUpKey(digestOf('a'), atMs)
-      return caller.kind === 'api_key' ? caller.means : caller
+      return caller.kind === 'api_key' ? caller.funds : caller
     }
     const of = { scope: 'key', period: 'month', capNanos: 5_000n, resetsAtMs: Date.UTC(2026, 11, 1) }
     const used = {

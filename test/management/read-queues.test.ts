@@ -5,13 +5,13 @@ import { createHttpServer } from '../../src/http/server.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { headerNames } from '../../src/kernel/header-names.ts'
 import { createUlidSource } from '../../src/kernel/ids.ts'
-import { ReadTurns } from '../../src/management/read-turns.ts'
+import { ReadQueues } from '../../src/management/read-queues.ts'
 import type { Management } from '../../src/management/route.ts'
 import { handleOwned } from '../../src/management/router.ts'
 import { test } from '../support/suite.ts'
 
 test('a caller has a limit of running and waiting reads, which do not delay other callers', async () => {
-  const turns = new ReadTurns()
+  const queues = new ReadQueues()
   const gate = Promise.withResolvers<void>()
   let [running, most] = [0, 0]
   const read = async () => {
@@ -21,8 +21,8 @@ test('a caller has a limit of running and waiting reads, which do not delay othe
     running -= 1
     return 'read'
   }
-  const all = Array.from({ length: 1_500 }, () => turns.take('busy', read))
-  assert.equal(await turns.take('other', async () => 'at once'), 'at once')
+  const all = Array.from({ length: 1_500 }, () => queues.run('busy', read))
+  assert.equal(await queues.run('other', async () => 'at once'), 'at once')
   assert.equal(running, 16)
   gate.resolve()
   const answers = await Promise.all(all)
@@ -34,7 +34,7 @@ test('a caller has a limit of running and waiting reads, which do not delay othe
     ],
     [16, 1_016, 484],
   )
-  assert.equal(await turns.take('busy', read), 'read')
+  assert.equal(await queues.run('busy', read), 'read')
 })
 
 test('the router limits reads per key, so that one key does not delay another', async () => {

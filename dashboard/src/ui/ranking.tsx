@@ -1,23 +1,23 @@
 import type { Bucket, Usage } from '../api.ts'
-import { count, plural } from '../format.ts'
+import { formatCount, plural } from '../format.ts'
 import { Link } from '../router.tsx'
 import { Money } from './figures.tsx'
 
 export const READ_MAX = 2_000
 
-interface DoorsProps {
+interface RankingProps {
   readonly title: string
   readonly by: 'key' | 'model'
   readonly of: Usage | null
   readonly max: number
   readonly all: string | null
-  /** Each amount has a bar beside it, to the scale of the first; otherwise its number of calls. */
+  /** Whether each row has a bar, relative to the first row. Otherwise it has the number of calls. */
   readonly hasBars?: boolean
   toOf(bucket: Bucket): string
 }
 
-/** The keys or models that cost most, each a link. */
-export function Doors({ title, by, of: usage, max, all, hasBars = false, toOf }: DoorsProps) {
+/** The keys or models with the highest cost, as links. */
+export function Ranking({ title, by, of: usage, max, all, hasBars = false, toOf }: RankingProps) {
   const isPart = usage?.has_more ?? false
   const buckets = isPart ? [] : (usage?.data ?? [])
   const top = buckets.toSorted((a, b) => b.cost_usd - a.cost_usd).slice(0, max)
@@ -27,8 +27,10 @@ export function Doors({ title, by, of: usage, max, all, hasBars = false, toOf }:
       <h2>
         {title} {all !== null && <Link to={all}>All</Link>}
       </h2>
-      {isPart && <p class="quiet">More than {count(READ_MAX)}: Usage has all of them.</p>}
-      <ul class="doors">
+      {isPart && (
+        <p class="quiet">There are more than {formatCount(READ_MAX)}. Open Usage to see all of them.</p>
+      )}
+      <ul class="ranking">
         {top.map((bucket) => (
           <li key={toOf(bucket)}>
             <Link to={toOf(bucket)}>

@@ -3,7 +3,7 @@ import { Button } from './ui/button.tsx'
 import { Dialog } from './ui/dialog.tsx'
 import { Fact, Facts } from './ui/facts.tsx'
 
-function moveByRows(step: 1 | -1): void {
+function focusRow(step: 1 | -1): void {
   const rows = [...document.querySelectorAll('main tbody tr:has(a, button)')].filter((row) =>
     row.checkVisibility(),
   )
@@ -12,7 +12,7 @@ function moveByRows(step: 1 | -1): void {
   next?.querySelector<HTMLElement>('a, button')?.focus()
 }
 
-/** A click beside the links of a row opens what the row is about, unless text was selected. */
+/** A click on a row, but not on one of its links, opens the row's record, unless the click ends a selection of text. */
 function openRow(event: MouseEvent): void {
   const target = event.target as HTMLElement
   if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return
@@ -29,10 +29,10 @@ const KEYS = [
   ['?', 'Show this list'],
 ] as const
 
-export function Habits() {
-  const [isShown, show] = useState(false)
+export function KeyboardShortcuts() {
+  const [isShown, setShown] = useState(false)
   useEffect(() => {
-    function pressed(event: KeyboardEvent): void {
+    function onKeyDown(event: KeyboardEvent): void {
       if (event.ctrlKey || event.metaKey || event.altKey) return
       const target = event.target as HTMLElement
       if (target.closest('input, textarea, select, dialog') !== null) return
@@ -42,28 +42,28 @@ export function Habits() {
         event.preventDefault()
         search.focus()
         search.select()
-      } else if (event.key === '?') show(true)
-      else if (event.key === 'j') moveByRows(1)
-      else if (event.key === 'k') moveByRows(-1)
+      } else if (event.key === '?') setShown(true)
+      else if (event.key === 'j') focusRow(1)
+      else if (event.key === 'k') focusRow(-1)
     }
-    addEventListener('keydown', pressed)
+    addEventListener('keydown', onKeyDown)
     addEventListener('click', openRow)
     return () => {
-      removeEventListener('keydown', pressed)
+      removeEventListener('keydown', onKeyDown)
       removeEventListener('click', openRow)
     }
   }, [])
 
   if (!isShown) return null
   return (
-    <Dialog title="Keyboard shortcuts" onClose={() => show(false)}>
+    <Dialog title="Keyboard shortcuts" onClose={() => setShown(false)}>
       <Facts>
         {KEYS.map(([key, words]) => (
           <Fact key={key} title={<kbd>{key}</kbd>} value={words} />
         ))}
       </Facts>
       <div class="actions">
-        <Button title="Close" kind="primary" onClick={() => show(false)} />
+        <Button title="Close" kind="primary" onClick={() => setShown(false)} />
       </div>
     </Dialog>
   )
