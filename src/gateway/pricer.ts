@@ -358,8 +358,8 @@ function tierFor(
   { serviceTier }: RequestLimits,
   { chatDefaultTier }: PricerSettings,
 ): string | null {
-  const isLeft = serviceTier === null || serviceTier === 'auto'
-  return isLeft && SURFACES[surface].pricing.hasProjectTier ? chatDefaultTier : serviceTier
+  const isUnspecified = serviceTier === null || serviceTier === 'auto'
+  return isUnspecified && SURFACES[surface].pricing.hasProjectTier ? chatDefaultTier : serviceTier
 }
 
 /** Truncates a model name for the stored rating. No priced name is longer than the limit. */

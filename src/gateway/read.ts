@@ -6,7 +6,7 @@ import { limits } from '../kernel/limits.ts'
 import { ChunkList } from '../kernel/memory.ts'
 import type { Nanos } from '../kernel/money.ts'
 import { NOT_READ, type RequestFacts } from '../metering/request-facts.ts'
-import { ambiguityFor, unreadable } from '../providers/ambiguity.ts'
+import { ambiguityAtEndpoint, unreadable } from '../providers/ambiguity.ts'
 import { BatchEntries, type BoundEntry } from '../providers/batch-requests.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
 import { PIECE_BYTES, RequestReader } from '../providers/read-request.ts'
@@ -224,7 +224,7 @@ export async function readBody(
   const head = {
     contentType: firstValue(headers, 'content-type'),
     contentEncoding: firstValue(headers, 'content-encoding'),
-    isDoubtful:
+    hasContradictions:
       hasConflictingValues(headers, 'content-type') || hasConflictingValues(headers, 'content-encoding'),
   }
   const isBatch = endpoint.model === 'batch_entries'
@@ -243,7 +243,7 @@ export async function readBody(
     held.dispose()
     return { kind: 'client_left' }
   }
-  const ambiguity = ambiguityFor(endpoint, facts)
+  const ambiguity = ambiguityAtEndpoint(endpoint, facts)
   const detail = ambiguity?.detail ?? null
   if (detail === TOO_DENSE) {
     held.dispose()

@@ -59,7 +59,7 @@ const SLICED_HEAD_BYTES_MAX = 4 * 1024
 let running: MessageReader
 const spans: number[] = []
 let spanCount = 0
-let loads = 0
+let lastLoad = 0
 
 /** Reads messages with llhttp, which checks grammar and framing. Receivers are called after a run of the parser. */
 export class MessageReader {
@@ -139,17 +139,17 @@ export class MessageReader {
   }
 
   #readPiece(piece: Buffer): WireError | null {
-    let load = -1
+    let ownLoad = -1
     let at = 0
     while (at < piece.length && !this.#isOver) {
       if (this.#bodyBytesLeft > 0) {
         at = this.#readBody(piece, at)
         continue
       }
-      if (load !== loads) {
+      if (ownLoad !== lastLoad) {
         MessageReader.#llhttp.load(piece)
-        loads += 1
-        load = loads
+        lastLoad += 1
+        ownLoad = lastLoad
       }
       const to = this.#run(piece, at)
       if (typeof to !== 'number') return to

@@ -20,7 +20,7 @@ const ALWAYS: ReadonlySet<string> = new Set(['ambiguous_name', 'name_too_long', 
 const INNER = new NameTable(Array.from(INNER_NAMES, (name) => [name, name] as const))
 
 /** Why a body is refused. `doubt`: why upstream may read it differently, although the gateway can read it. */
-export function ambiguityOf(scanned: Skimmed | MultipartScan, doubt: string | null): Ambiguity | null {
+export function findAmbiguity(scanned: Skimmed | MultipartScan, doubt: string | null): Ambiguity | null {
   switch (scanned.kind) {
     case 'unreadable':
       return unreadable(scanned.reason)
@@ -68,7 +68,7 @@ export function unreadableFacts(reason: string): RequestFacts {
 }
 
 /** Why the body must be refused, and to which keys. Only on metered endpoints is it refused to every key. */
-export function ambiguityFor(endpoint: Endpoint | null, facts: RequestFacts): Ambiguity | null {
+export function ambiguityAtEndpoint(endpoint: Endpoint | null, facts: RequestFacts): Ambiguity | null {
   const { ambiguity } = facts
   if (endpoint?.billing !== 'metered') {
     return ambiguity?.refuse === 'always' ? { ...ambiguity, refuse: 'limited' } : ambiguity

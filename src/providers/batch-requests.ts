@@ -19,7 +19,7 @@ import {
   type PartSink,
 } from '../metering/multipart-scanner.ts'
 import { type Ambiguity, type ItemFacts, NO_ITEMS, type RequestFacts } from '../metering/request-facts.ts'
-import { ambiguityFor, ambiguityOf } from './ambiguity.ts'
+import { ambiguityAtEndpoint, findAmbiguity } from './ambiguity.ts'
 import { JsonLines } from './batch-results.ts'
 import type { Endpoint } from './endpoint.ts'
 import { findEndpoint } from './find-endpoint.ts'
@@ -53,7 +53,7 @@ export class EntrySum {
     const endpoint = isKnown ? findEndpoint(this.#surface, 'POST', template) : null
     if (endpoint === null) return false
     this.#template = template
-    this.ambiguity ??= ambiguityFor(endpoint, facts)
+    this.ambiguity ??= ambiguityAtEndpoint(endpoint, facts)
     this.bound = addBatchLine(this.bound, this.#boundEntry(endpoint, facts))
     return true
   }
@@ -162,7 +162,7 @@ export class BatchFileScanner {
   #endLine(line: Skimmed): boolean {
     const items = this.#items.facts()
     this.#items = new ConversationItems()
-    if (line.kind !== 'object' || ambiguityOf(line, null) !== null) return false
+    if (line.kind !== 'object' || findAmbiguity(line, null) !== null) return false
     const { url = '', body } = line.value
     if (!isObject(body)) return false
     const isAdded = typeof url === 'string' && this.#entries.add(url, factsOfEntry(body, line, items))

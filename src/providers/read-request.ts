@@ -16,7 +16,7 @@ import {
 import { JsonSkim } from '../metering/json-skim.ts'
 import { boundaryOf, FOREIGN_CHARSET, MultipartScanner } from '../metering/multipart-scanner.ts'
 import { type ItemFacts, NO_ITEMS, NOT_READ, type RequestFacts } from '../metering/request-facts.ts'
-import { ambiguityOf, ambiguousInnerName, unreadableFacts } from './ambiguity.ts'
+import { ambiguousInnerName, findAmbiguity, unreadableFacts } from './ambiguity.ts'
 import type { Endpoint } from './endpoint.ts'
 import { ModelNames, otherModels, readToolModels } from './named-models.ts'
 import { isGiven, REQUEST_MEMBERS, toolList } from './request-members.ts'
@@ -80,7 +80,7 @@ interface BodyHead {
   readonly contentType: string | undefined
   readonly contentEncoding: string | undefined
   /** Whether header lines contradict each other: the gateway would use the first, and upstream may use the last. */
-  readonly isDoubtful?: boolean
+  readonly hasContradictions?: boolean
 }
 
 export const PLAIN_JSON: BodyHead = { contentType: 'application/json', contentEncoding: undefined }
@@ -157,7 +157,7 @@ export class RequestReader {
     const scanned = this.#scanner?.end()
     if (this.#unreadable !== null || scanned === undefined)
       return unreadableFacts(this.#unreadable ?? 'empty')
-    const ambiguity = ambiguityOf(scanned, this.#ambiguity)
+    const ambiguity = findAmbiguity(scanned, this.#ambiguity)
     switch (scanned.kind) {
       case 'unreadable':
         return { ...NOT_READ, kind: 'unreadable', ambiguity }
@@ -173,8 +173,12 @@ export class RequestReader {
   }
 }
 
-function whyUnreadable({ contentType = '', contentEncoding, isDoubtful = false }: BodyHead): string | null {
-  if (isDoubtful) return 'two_content_types'
+function whyUnreadable({
+  contentType = '',
+  contentEncoding,
+  hasContradictions = false,
+}: BodyHead): string | null {
+  if (hasContradictions) return 'two_content_types'
   if (codingOf(contentEncoding) === 'unknown') return 'unknown_content_encoding'
   return /multipart/i.test(contentType) && boundaryOf(contentType) === null ? 'ambiguous_content_type' : null
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import type { RequestFacts } from '../../src/metering/request-facts.ts'
-import { ambiguityFor, unreadable } from '../../src/providers/ambiguity.ts'
+import { ambiguityAtEndpoint, unreadable } from '../../src/providers/ambiguity.ts'
 import type { Endpoint } from '../../src/providers/endpoint.ts'
 import { findEndpoint } from '../../src/providers/find-endpoint.ts'
 import { RequestReader } from '../../src/providers/read-request.ts'
@@ -117,6 +117,6 @@ test('a form for an endpoint that reads JSON, and a long model name, are refused
     [long, 'application/json'],
   ] as const) {
     const facts = await read(Buffer.from(body), type)
-    assert.equal(ambiguityFor(RESPONSES, facts)?.refuse, 'limited', type)
+    assert.equal(ambiguityAtEndpoint(RESPONSES, facts)?.refuse, 'limited', type)
   }
 })

@@ -1,6 +1,6 @@
 import { type Refusal, refuse } from '../../kernel/errors.ts'
 import type { RequestFacts } from '../../metering/request-facts.ts'
-import { ambiguityFor, unreadableFacts } from '../../providers/ambiguity.ts'
+import { ambiguityAtEndpoint, unreadableFacts } from '../../providers/ambiguity.ts'
 import { findEndpoint } from '../../providers/find-endpoint.ts'
 import {
   type ClientMessage,
@@ -104,7 +104,7 @@ export class ResponsesProtocol implements SocketProtocol {
     const lengthBytes = payload.length
     const pieces = lengthBytes <= TURN_KEPT_BYTES_MAX ? [payload] : []
     const request = { ...NOTHING_COUNTABLE, pieces, lengthBytes }
-    const unreadable = ambiguityFor(ENDPOINT, facts)?.detail ?? null
+    const unreadable = ambiguityAtEndpoint(ENDPOINT, facts)?.detail ?? null
     const read = { kind: 'read', body: { kind: 'none' }, facts, unreadable } as const
     return this.#withPlan({ read, request, endpoint: ENDPOINT })
   }
@@ -128,7 +128,7 @@ export class ResponsesProtocol implements SocketProtocol {
 }
 
 function refuseMessage({ kind }: ClientMessage, facts: RequestFacts, { plan }: PlannedTurn): Refusal | null {
-  const ambiguity = ambiguityFor(ENDPOINT, facts)
+  const ambiguity = ambiguityAtEndpoint(ENDPOINT, facts)
   // Upstream may read an ambiguous steer as a new request.
   if (ambiguity !== null && (ambiguity.refuse === 'always' || kind === 'steer'))
     return refuse('bad_request', ambiguity.detail)

@@ -335,7 +335,7 @@ export class SocketSession implements MeteredSocket {
   }
 
   #closeIfIdle(): void {
-    if (this.#isRevoked && this.#turns?.runsAdmitted !== true) this.close(CLOSE.policy, REVOKED)
+    if (this.#isRevoked && this.#turns?.runsPermittedTurn !== true) this.close(CLOSE.policy, REVOKED)
     else if (this.#isDraining && this.#running === 0) this.close(CLOSE.restart, RESTARTING)
   }
 

@@ -45,7 +45,7 @@ export class SocketTurns {
   #backlog: Buffer[] = []
   #admitting = 0
   /** Whether messages that do not begin a turn were forwarded. An error may refer to one of them. */
-  #hasStrays = false
+  #hasOtherMessages = false
   #socket: MeteredSocket | null = null
   #isRevoked = false
   #isOver = false
@@ -66,7 +66,7 @@ export class SocketTurns {
   }
 
   /** Whether a turn runs that was not begun by upstream after the key was revoked. */
-  get runsAdmitted(): boolean {
+  get runsPermittedTurn(): boolean {
     return this.#running().some(({ isAfterRevocation }) => !isAfterRevocation)
   }
 
@@ -173,7 +173,7 @@ export class SocketTurns {
   #decide(intent: ClientIntent, payload: Buffer): Verdict | Promise<Verdict> {
     if (intent.kind === 'begins') return this.#decideTurn(intent, payload)
     if (intent.kind === 'refused') return this.#refuse(intent.planned, intent.refusal, intent)
-    this.#hasStrays = true
+    this.#hasOtherMessages = true
     return intent.check === null ? PASS : this.#decideModels(intent.check)
   }
 
@@ -330,7 +330,7 @@ export class SocketTurns {
   #onFailed(event: ServerEvent): void {
     const { lane, tag } = event
     const turnsInLane = this.#open.filter((open) => lane === NO_LANE || open.lane === lane)
-    const isCertain = turnsInLane.length === 1 && !this.#hasStrays
+    const isCertain = turnsInLane.length === 1 && !this.#hasOtherMessages
     const waiting = turnsInLane.filter(({ hasBegun, likelyEnd }) => !hasBegun && likelyEnd === null)
     const about = tag === null ? waiting[0] : waiting.find((open) => open.tag === tag)
     if (about !== undefined) {
