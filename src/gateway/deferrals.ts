@@ -167,13 +167,13 @@ export function createDeferrals(dependencies: DeferralDependencies) {
     }
   }
 
-  async function settleShown(call: AdmittedCall, shown: Metered): Promise<void> {
+  async function settleFetched(call: AdmittedCall, fetched: Metered): Promise<void> {
     const { surface } = call
-    const objectId = shown.objectId ?? objectIdIn(surface, call.target.path)
-    if (objectId === null || (shown.objectId !== null && !isFinal(shown))) return
+    const objectId = fetched.objectId ?? objectIdIn(surface, call.target.path)
+    if (objectId === null || (fetched.objectId !== null && !isFinal(fetched))) return
     // The end of the stream settles it.
-    if (streaming.has(objectId) && !(shown.inputKnown && shown.outputKnown)) return
-    const metered = withDelivered(objectId, shown)
+    if (streaming.has(objectId) && !(fetched.inputKnown && fetched.outputKnown)) return
+    const metered = withDelivered(objectId, fetched)
     const object = await store.findDeferred({ surface, scope: scopeOf(call), objectId })
     if (object === null) return
     const isBatch = DEFERRED_KINDS[object.kind].results !== undefined
@@ -253,8 +253,8 @@ export function createDeferrals(dependencies: DeferralDependencies) {
     record: (call: AdmittedCall, object: NewObject, transfer: Transfer) =>
       record(call, object, transfer, STREAM_POLL_AFTER_MS),
     /** Settles the call if the object that a client fetched is final. Never rejects. */
-    shown: (call: AdmittedCall, metered: Metered) =>
-      settleShown(call, metered).catch((error: Error) =>
+    settleFetched: (call: AdmittedCall, metered: Metered) =>
+      settleFetched(call, metered).catch((error: Error) =>
         log.error({ cause: error.message }, 'a deferred object that a client read could not be settled'),
       ),
     /** Refuses a DELETE of an unsettled object, without asking upstream. */
@@ -269,8 +269,8 @@ export function createDeferrals(dependencies: DeferralDependencies) {
       if (fileId === null) return null
       return (await store.mayBeBatchResults(surface, fileId, digest)) ? refuseDelete('file') : null
     },
-    /** A DELETE succeeded upstream. If the object is still open, it is closed. Never rejects. */
-    async deleted(call: AdmittedCall): Promise<void> {
+    /** Closes the object that a DELETE removed upstream, if it is still open. Never rejects. */
+    async closeDeleted(call: AdmittedCall): Promise<void> {
       const { surface } = call
       const objectId = objectIdIn(surface, call.target.path)
       if (objectId === null) return

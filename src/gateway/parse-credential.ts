@@ -33,7 +33,7 @@ export function parseCredential(
 ): Credential {
   let credentials = 0
   let key: string | null = null
-  let another = false
+  let hasTwoKeys = false
   for (let i = 0; i < headers.length; i += 2) {
     const name = credentialNamed(headers[i] ?? '')
     if (name === null) continue
@@ -44,16 +44,16 @@ export function parseCredential(
     credentials += 1
     const found = keyInHeader(name, value)
     if (found === null || !isOurs(found, options)) continue
-    another ||= key !== null && found !== key
+    hasTwoKeys ||= key !== null && found !== key
     key = found
   }
   for (const found of isHandshake ? keysInProtocols(headers) : []) {
     credentials += 1
     if (!isOurs(found, options)) continue
-    another ||= key !== null && found !== key
+    hasTwoKeys ||= key !== null && found !== key
     key = found
   }
-  if (another) return refused(refuse('bad_request', 'The request has two different keys. Send one.'))
+  if (hasTwoKeys) return refused(refuse('bad_request', 'The request has two different keys. Send one.'))
   if (key !== null) {
     const digest = req.source.memory.digestOf(key, (text) => digestOf(text, options))
     return digest === null ? refused(refuseKey('unknown_key')) : { kind: 'key', digest }

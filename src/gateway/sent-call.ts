@@ -182,9 +182,9 @@ export class SentCall extends OpenCall {
   async settleEarlierCalls({ metered, head, end }: CallOutcome): Promise<void> {
     const { plan, exchange } = this.call
     const { deferrals } = this.gateway
-    if (plan.objectReader !== null && metered !== null) await deferrals.shown(this.call, metered)
+    if (plan.objectReader !== null && metered !== null) await deferrals.settleFetched(this.call, metered)
     const status = head?.status ?? 0
-    if (exchange.method === 'DELETE' && status >= 200 && status < 300) await deferrals.deleted(this.call)
+    if (exchange.method === 'DELETE' && status >= 200 && status < 300) await deferrals.closeDeleted(this.call)
     await this.taps?.callSettled(head, end.kind === 'complete')
   }
 

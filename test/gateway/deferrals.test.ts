@@ -133,7 +133,7 @@ test('without polling, a DELETE passes and closes its object as interrupted', as
     names: { redact: (text: string) => text },
   } as unknown as DeferralDependencies)
   assert.equal(await deferrals.refuseDelete('chat', '/v1/responses/resp_1', Buffer.alloc(32)), null)
-  await deferrals.deleted({
+  await deferrals.closeDeleted({
     surface: 'chat',
     target: { path: '/v1/responses/resp_1' },
     admission: { terms: null },

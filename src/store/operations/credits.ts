@@ -83,16 +83,16 @@ function toEntry(row: Row): CreditEntry {
   return { ...entry, actor: actorOf(row) } as CreditEntry
 }
 
-type CreditedOrNot = IdempotentResult<CreditedBack> | ({ readonly kind: 'nothing' } & CreditBackOutcomes)
+type CreditBackResult = IdempotentResult<CreditedBack> | ({ readonly kind: 'nothing' } & CreditBackOutcomes)
 
 /** Refunds calls. The call and its key's month stay as billed, so a refund frees nothing of a budget. */
 const creditBack = atomic(function* (
   command: CreditBack,
   idempotency: Idempotency | null,
-): Operation<CreditedOrNot> {
+): Operation<CreditBackResult> {
   const { requestIds: _, ...credit } = command
   const read = (id: string) => readCreditedBack(id, command)
-  return yield* runOnce(idempotency, command.id, read, function* (): Operation<CreditedOrNot> {
+  return yield* runOnce(idempotency, command.id, read, function* (): Operation<CreditBackResult> {
     const found = yield* lockCalls(command)
     const outcomes = outcomesOf(command, found, (call) => bool(call, 'credited'))
     const { credited } = outcomes
