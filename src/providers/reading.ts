@@ -112,7 +112,7 @@ export function addQuantities(left: Quantities, right: Quantities): Quantities {
   return sum
 }
 
-/** Adds tool calls, which are known once seen, to the part of the response's own model. */
+/** Adds tool calls to the part of the response's own model. */
 export function addToolCalls(parts: readonly UsagePart[], calls: Quantities): readonly UsagePart[] {
   if (Object.keys(calls).length === 0) return parts
   const at = parts.findLastIndex((part) => part.model === null)
