@@ -25,7 +25,7 @@ import {
   refuseEndpoint,
   refuseInMaintenance,
   refuseRequest,
-  refuseShared,
+  refuseSharedUpstream,
   refuseTooManyCalls,
   refuseUnconfigured,
 } from './refusals.ts'
@@ -79,7 +79,7 @@ export function openFrontDoor(gateway: Gateway, handleOwned: HandleOwned): (exch
  *   read       find models, limits and stream flag in the body     → 400 401 402 408 413 503
  *   plan       what the call may cost, which models it names, how it is priced; a batch
  *              that is created from a file is planned by that file
- *   admit      one store transaction: key active? models allowed? room under cap and credit?
+ *   admit      one store transaction: key active? models allowed? cap and credit sufficient?
  *              place the hold, or wait in the admission queue. A DELETE of an object that
  *              is not settled is refused                           → 400 401 402 403 404 409 429 503
  *   forward    provider credential in, bytes out                   → 502
@@ -139,7 +139,7 @@ async function serveCall(routed: Call, share: KeyShare | null, gateway: Gateway)
   const own = caller?.upstreams[surface] ?? null
   const isShared = lists && caller?.hasOthers === true && own === null
   const upstream = caller === null ? installed : upstreamFor(caller.accountId, own, surface, gateway)
-  const refusal = found?.refusal ?? notServed ?? (isShared ? refuseShared() : null)
+  const refusal = found?.refusal ?? notServed ?? (isShared ? refuseSharedUpstream() : null)
   if (refusal !== null || upstream === null || share === null)
     return refuseCall(routed, refusal ?? refuseUnconfigured(surface), gateway, found ?? {})
   const identified = { ...routed, upstream, share }

@@ -99,6 +99,7 @@ export class OwnUpstreams {
   }
 }
 
+/** The configured upstreams. A simulated upstream serves no calls once an account has its own upstream. */
 export function unlessSimulated(
   configured: Readonly<Record<Surface, Upstream | null>>,
   isSimulator: boolean,

@@ -288,7 +288,7 @@ function refuseStored(endpoint: Endpoint | null, stateful: 'pass' | 'refuse'): R
 }
 
 /** The refusal of lists of stored objects, which would show the objects of other accounts on the credential. */
-export function refuseShared(): Refusal {
+export function refuseSharedUpstream(): Refusal {
   return refuse(
     'shared_upstream',
     'This endpoint lists objects that other accounts store under the same upstream credential. Ask the operator to give your account its own credential.',

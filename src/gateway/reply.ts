@@ -302,8 +302,8 @@ export class Reply implements ReplyReceiver {
     if (!this.#buffersLastEvent || this.#stage !== 'over') return this.#buffer(bytes) || this.#write(bytes)
     const at = this.#hasLastEvent ? 0 : lastEventAt(bytes)
     this.#hasLastEvent = true
-    const hasRoom = at === 0 || this.#write(bytes.subarray(0, at))
-    return this.#bufferLastEvent(bytes.subarray(at)) && hasRoom
+    const isWritable = at === 0 || this.#write(bytes.subarray(0, at))
+    return this.#bufferLastEvent(bytes.subarray(at)) && isWritable
   }
 
   /** Adds to the buffered body. Returns false if the reply is not buffered, or has become too large. */
@@ -328,9 +328,9 @@ export class Reply implements ReplyReceiver {
   }
 
   #releaseLastEvent(): boolean {
-    let hasRoom = true
-    for (const bytes of this.#takeLastEvent()) hasRoom = this.#write(bytes)
-    return hasRoom
+    let isWritable = true
+    for (const bytes of this.#takeLastEvent()) isWritable = this.#write(bytes)
+    return isWritable
   }
 
   #takeLastEvent(): readonly Buffer[] {

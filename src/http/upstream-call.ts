@@ -269,17 +269,17 @@ class PieceUpload implements Upload {
   }
 
   #writeBatch(): boolean {
-    let hasRoom = true
+    let isWritable = true
     let bytes = 0
     this.#socket.cork()
     while (!this.isDone && bytes < BATCH_BYTES) {
       const piece = this.#pieces[this.#next] ?? Buffer.alloc(0)
       this.#next += 1
       bytes += piece.length
-      hasRoom = this.#socket.write(piece)
+      isWritable = this.#socket.write(piece)
     }
     this.#socket.uncork()
-    return hasRoom
+    return isWritable
   }
 }
 
@@ -328,10 +328,10 @@ class StreamUpload implements Upload {
     socket.cork()
     if (before !== '' || isChunked)
       socket.write(isChunked ? `${before}${chunk.length.toString(16)}\r\n` : before, 'latin1')
-    let hasRoom = socket.write(chunk)
-    if (isChunked) hasRoom = socket.write('\r\n', 'latin1')
+    let isWritable = socket.write(chunk)
+    if (isChunked) isWritable = socket.write('\r\n', 'latin1')
     socket.uncork()
-    if (!hasRoom) this.#body.pause()
+    if (!isWritable) this.#body.pause()
   }
 
   readonly #onEnd = (): void => {

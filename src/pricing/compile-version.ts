@@ -100,10 +100,11 @@ function compileTable(table: RateTableEntry, isText: boolean, usualRatio: (tier:
   const { long_context: long, ...short } = table.standard
   const standard = compileTariff(short)
   const standardLong = long === undefined ? null : compileTariff(long)
-  const writesCost = CHAT_CACHE_WRITES.some((unit) => standard.has(unit))
+  const chargesCacheWrites = CHAT_CACHE_WRITES.some((unit) => standard.has(unit))
   // Embeddings, and models with a price per hour of audio, have no output rates.
-  const outputCosts = isText || UNITS_OF.output.some((unit) => standard.has(unit))
-  const complete = (tariff: Map<Unit, bigint>) => addImplied(tariff, { isText, writesCost, outputCosts })
+  const chargesOutput = isText || UNITS_OF.output.some((unit) => standard.has(unit))
+  const complete = (tariff: Map<Unit, bigint>) =>
+    addImplied(tariff, { isText, chargesCacheWrites, chargesOutput })
   const tierOf = (tier: Tier): TierRates => {
     const { long_context: ownLong = {}, ...own } = table[tier] ?? {}
     const listed = compileTariff(own)
@@ -140,7 +141,7 @@ const CHAT_CACHE_WRITES: readonly Unit[] = ['cache_write_30m_tokens', 'cache_wri
 /** Adds the rates that a list leaves out because they follow from the others. */
 function addImplied(
   tariff: Map<Unit, bigint>,
-  model: { readonly isText: boolean; readonly writesCost: boolean; readonly outputCosts: boolean },
+  model: { readonly isText: boolean; readonly chargesCacheWrites: boolean; readonly chargesOutput: boolean },
 ): Tariff {
   const imply = (unit: Unit, rate: bigint | undefined) => {
     if (rate !== undefined && !tariff.has(unit)) tariff.set(unit, rate)
@@ -151,8 +152,8 @@ function addImplied(
     imply('image_input_tokens', input)
     imply('image_cache_read_tokens', cached)
   }
-  if (!model.writesCost) for (const unit of CHAT_CACHE_WRITES) imply(unit, input)
-  if (!model.outputCosts && tariff.size > 0) for (const unit of UNITS_OF.output) imply(unit, 0n)
+  if (!model.chargesCacheWrites) for (const unit of CHAT_CACHE_WRITES) imply(unit, input)
+  if (!model.chargesOutput && tariff.size > 0) for (const unit of UNITS_OF.output) imply(unit, 0n)
   return tariff
 }
 
