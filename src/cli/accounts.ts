@@ -36,6 +36,7 @@ const FILTERS: readonly FieldOption[] = [
 
 const EDITED: readonly FieldOption[] = [['--name <name>', 'name', 'another name'], ...FIELDS]
 
+const help = '\n<account> is the id or the name of an account.'
 const examples = ['tollgate accounts create "Team Search" --monthly-budget 500']
 
 /** Accounts over HTTP. An account's upstreams are set with the API, so that no key appears on a command line. */
@@ -43,9 +44,9 @@ export function register(group: Command): void {
   registerAll(group, 'account', [
     ['list', 'list accounts, newest first', `GET ${PATH}`, { listing: ACCOUNTS, options: FILTERS }],
     ['create <name>', 'create an account', `POST ${PATH}`, { options: FIELDS, once: true, examples }],
-    ['show <id>', 'show an account', `GET ${PATH}/<id>`],
-    ['update <id>', 'change an account', `PATCH ${PATH}/<id>`, { options: EDITED }],
-    ['suspend <id>', 'refuse all calls of an account', `POST ${PATH}/<id>/suspend`],
-    ['resume <id>', 'admit its calls again', `POST ${PATH}/<id>/resume`],
+    ['show <account>', 'show an account', `GET ${PATH}/<account>`, { help }],
+    ['update <account>', 'change an account', `PATCH ${PATH}/<account>`, { options: EDITED, help }],
+    ['suspend <account>', 'refuse all calls of an account', `POST ${PATH}/<account>/suspend`, { help }],
+    ['resume <account>', 'admit its calls again', `POST ${PATH}/<account>/resume`, { help }],
   ])
 }

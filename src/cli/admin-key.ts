@@ -1,12 +1,14 @@
 import type { Command } from 'commander'
 import { newAdminKeyFields } from '../api/admin-key.ts'
-import { adminKeyObject } from '../api/objects.ts'
+import { accountObject, adminKeyObject } from '../api/objects.ts'
 import { readConfig } from '../config.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { createUlidSource } from '../kernel/ids.ts'
 import { ADMIN_ROLES, COMMAND_LINE } from '../kernel/vocabulary.ts'
 import { mintKey, shownParts } from '../keys/key-format.ts'
+import type { Store } from '../store/store.ts'
 import { examples, Failure, UsageError } from './command.ts'
+import { onlyAccount } from './find-by-name.ts'
 import { openDatabase } from './open-database.ts'
 import { renderRecords } from './records.ts'
 import { outputStyle, print, shownText } from './terminal.ts'
@@ -18,12 +20,12 @@ export function register(group: Command): void {
     .description('create an admin key and print it once')
     .option('--name <name>', 'name of the key', 'command line')
     .option('--role <role>', `one of ${ADMIN_ROLES.join(', ')}`, 'operator')
-    .option('--account <id>', 'the account of an admin or viewer')
+    .option('--account <name>', 'account of an admin or viewer: its id or name')
     .addHelpText(
       'after',
       examples(
         'tollgate admin-key create --name "ops"',
-        'tollgate admin-key create --name "finance" --role viewer --account acct_01JCN1ZV5M3T9Q8W7E6R5T4Y3X',
+        'tollgate admin-key create --name "finance" --role viewer --account "Team Search"',
       ),
     )
     .action(createAdminKey)
@@ -65,12 +67,12 @@ async function createAdminKey({ account, ...options }: CreateOptions): Promise<v
       '--account is required for the roles admin and viewer, and not allowed for operator.',
     )
   await withStore(async ({ store, digestKey }) => {
-    if (account !== undefined && !(await store.hasAccount(account)))
-      throw new Failure(`There is no account with the id ${shownText(account)}.`)
+    const isId = account === undefined || (await store.hasAccount(account))
+    const accountId = isId ? (account ?? null) : await findAccountId(account, store)
     const { prefix } = readConfig(process.env)
     const secret = mintKey(prefix, 'admin')
     const key = {
-      ...{ id: `adm_${createUlidSource(systemClock)()}`, name, role, accountId: account ?? null },
+      ...{ id: `adm_${createUlidSource(systemClock)()}`, name, role, accountId },
       digest: digestKey(secret.reveal()),
       ...shownParts(secret, prefix),
       ...{ createdAtMs: systemClock.nowMs(), bootstrap: false },
@@ -79,6 +81,15 @@ async function createAdminKey({ account, ...options }: CreateOptions): Promise<v
     process.stderr.write(`Created ${id} (${shownText(name)}). The key is shown only once:\n`)
     await print(`${secret.reveal()}\n`)
   })
+}
+
+async function findAccountId(name: string, store: Store): Promise<string> {
+  const atMs = systemClock.nowMs()
+  const { rows } = await store.listAccounts({ status: null, search: name, after: null, limit: 1_000, atMs })
+  return onlyAccount(
+    name,
+    rows.map((account) => accountObject(account, atMs)),
+  )
 }
 
 const COLUMNS = {

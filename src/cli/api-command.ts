@@ -1,24 +1,16 @@
 import { randomUUID } from 'node:crypto'
 import { type Command, Option } from 'commander'
 import { rawNumber } from '../kernel/money.ts'
-import {
-  type ApiAnswer,
-  type ApiList,
-  type ApiObject,
-  type Client,
-  connect,
-  type Options,
-  type Query,
-} from './client.ts'
+import type { ApiAnswer, ApiList, ApiObject, Client, Options, Query } from './client.ts'
 import { collect, examples, Failure, UsageError } from './command.ts'
-import { findKey } from './find-key.ts'
+import { connect, findAccount, findKey } from './find-by-name.ts'
 import { type Columns, renderRecord, renderRecords } from './records.ts'
 import { outputStyle, print, printData } from './terminal.ts'
 
 /**
  * A command that sends one request: its name and arguments (empty if the group has no subcommands), its summary and its
- * request. `<key>` in the path is a key by its id, name, prefix or last characters; other arguments in the path are ids.
- * All other arguments and options are fields of the body, or parameters of a GET.
+ * request. In the path, `<key>` is a key by its id, name, prefix or last characters, and `<account>` an account by its id
+ * or name; other arguments are ids. All other arguments and options are fields of the body, or parameters of a GET.
  */
 export type ApiCommand = readonly [
   usage: string,
@@ -88,7 +80,10 @@ function accountOption(row: ApiCommand): readonly (readonly [option: string, hel
   if (request.includes('/accounts')) return []
   const acceptsAll = rowNoun(row) !== undefined && !request.includes('<')
   return [
-    ['--account <id>', `act in this account instead of default${acceptsAll ? '; "*" for all accounts' : ''}`],
+    [
+      '--account <name>',
+      `act in this account (id or name) instead of default${acceptsAll ? '; "*" for all accounts' : ''}`,
+    ],
   ]
 }
 
@@ -126,7 +121,7 @@ export async function runCommand(
   if (json && format !== undefined)
     throw new UsageError('--json and --format cannot be used together. Use one of them.')
   const [method, template = ''] = request.split(' ') as ['GET' | 'POST' | 'PATCH', string]
-  const client = connect(options)
+  const client = await connect(options)
   const fields = { ...defaults, ...fieldsOf(optionsOf(row), options, method) }
   for (const [name, value] of args)
     if (!template.includes(`<${name}>`)) fields[name] = name.endsWith('_usd') ? amountField(value) : value
@@ -171,11 +166,14 @@ async function pathOf(template: string, args: ReadonlyMap<string, string>, clien
   const [, name = ''] = /<(\w+)>/.exec(template) ?? []
   const given = args.get(name)
   if (given === undefined) return template
+  const find = FINDERS[name]
   return template.replace(
     `<${name}>`,
-    name === 'key' ? await findKey(client, given) : encodeURIComponent(given),
+    find === undefined ? encodeURIComponent(given) : await find(client, given),
   )
 }
+
+const FINDERS: Readonly<Record<string, typeof findKey>> = { key: findKey, account: findAccount }
 
 async function printRows(
   { noun, columns, dispensable }: Listing,

@@ -52,6 +52,10 @@ export class Client {
     this.#account = account
   }
 
+  inAccount(id: string): Client {
+    return new Client(this.url, this.#adminKey, id)
+  }
+
   /** Throws unless the answer's `object` has this value. */
   async request<T extends ApiObject>(
     object: T['object'],
@@ -187,14 +191,15 @@ export interface Options {
   readonly [option: string]: unknown
 }
 
-export function connect({ url, adminKeyFile, account }: Options): Client {
+/** Requests of this client act in the account of its key, or in `default` for an operator. */
+export function openClient({ url, adminKeyFile }: Options): Client {
   const environment = process.env
   const given = url ?? (environment['TOLLGATE_URL'] || undefined)
   const option = url === undefined ? 'TOLLGATE_URL' : '--url'
   const base = given === undefined ? defaultUrl(environment) : readUrl(given, option)
   const certificate = environment['TOLLGATE_TLS_CERT']
   if (base.protocol === 'https:' && certificate) trustCertificate(certificate)
-  return new Client(base.href.replace(/\/$/, ''), readAdminKey(adminKeyFile, environment), account)
+  return new Client(base.href.replace(/\/$/, ''), readAdminKey(adminKeyFile, environment))
 }
 
 function defaultUrl(environment: Environment): URL {

@@ -3,8 +3,9 @@ import type { AddedCredit, Credit } from '../api/credit.ts'
 import { limits } from '../kernel/limits.ts'
 import { formatUsd, parseUsd } from '../kernel/money.ts'
 import { type FieldOption, type Listing, registerAll } from './api-command.ts'
-import { type ApiAnswer, type ApiObject, connect, type Exact, type Options } from './client.ts'
+import type { ApiAnswer, ApiObject, Exact, Options } from './client.ts'
 import { Failure, UsageError } from './command.ts'
+import { connect } from './find-by-name.ts'
 import { counted, createProgress, print, printIgnoringClosedPipe, shownText, shownUsd } from './terminal.ts'
 
 const PATH = '/gateway/v1/credits'
@@ -77,7 +78,7 @@ type Outcomes = {
 
 async function creditBack(args: readonly string[], options: Options): Promise<void> {
   const ids = checkedIds(await readIds(args))
-  const client = connect(options)
+  const client = await connect(options)
   const progress = createProgress('Calls credited back')
   const entries: CreditBack[] = []
   const outcomes: Outcomes[] = []

@@ -13,6 +13,7 @@ import { createInterface } from 'node:readline'
 import { backup, DatabaseSync } from 'node:sqlite'
 import type { Command } from 'commander'
 import { type Config, configFile, readConfig, readPepper } from '../config.ts'
+import { checkPepper } from '../doctor/local-checks.ts'
 import { fileProblem } from '../kernel/errors.ts'
 import { createKeyDigest, pepperFingerprint } from '../keys/secrets.ts'
 import { createRateAgain } from '../pricing/load-book.ts'
@@ -62,8 +63,8 @@ async function auditDatabase(): Promise<void> {
     progress.end()
     if (report.difference !== null) process.exitCode = 1
     await print(`${describeAudit(report)}Database: ${databaseLocation(config)}\n`)
-    if (readPepper(config) === null)
-      process.stderr.write('The pepper is missing, and without it no key works. Restore the file "pepper".\n')
+    const { state, found, todo } = await checkPepper({ config, snapshot: Promise.resolve(snapshot) })
+    if (state === 'problem') process.stderr.write(`Warning: ${found}. ${todo}\n`)
   } finally {
     progress.end()
     await snapshot.close()

@@ -3,7 +3,7 @@ import { KEY_OPTIONS } from '../keys/key-store.ts'
 import { amountField, type FieldOption, type Listing, registerAll } from './api-command.ts'
 import type { ApiAnswer, ApiObject, Options } from './client.ts'
 import { Failure, UsageError } from './command.ts'
-import type { KeyRecord } from './find-key.ts'
+import type { KeyRecord } from './find-by-name.ts'
 import { KEY_REQUESTS } from './requests.ts'
 import { print, shownText } from './terminal.ts'
 

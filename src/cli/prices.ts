@@ -5,8 +5,9 @@ import { fileProblem } from '../kernel/errors.ts'
 import { loadPrices } from '../pricing/load-book.ts'
 import type { PriceBook } from '../pricing/price-book.ts'
 import { registerAll } from './api-command.ts'
-import { connect, type Exact, type Options } from './client.ts'
+import type { Exact, Options } from './client.ts'
 import { examples, Failure } from './command.ts'
+import { connect } from './find-by-name.ts'
 import { renderRecord, renderRecords } from './records.ts'
 import { outputStyle, PLAIN, print, printData, shownText } from './terminal.ts'
 
@@ -33,7 +34,8 @@ const columnsOf = (rates: string) => ({
 })
 
 async function showPrices(name: string | undefined, options: Options): Promise<void> {
-  const { value, text } = await connect(options).request<Exact<PriceBookObject>>('price_book', 'GET', PATH)
+  const client = await connect(options)
+  const { value, text } = await client.request<Exact<PriceBookObject>>('price_book', 'GET', PATH)
   const style = outputStyle(options)
   if (name === undefined) {
     if (options.json) return await printData([`${text}\n`])

@@ -60,7 +60,7 @@ function shownValue(field: string, value: unknown): string {
   if (Array.isArray(value)) return value.join(', ')
   const text = String(value ?? '')
   if (field.endsWith('_at')) return shownInstant(text)
-  return /(?:_tokens|requests)$/.test(field) ? shownCount(text) : text
+  return /(?:_tokens|requests|quantity|rate_per)$/.test(field) ? shownCount(text) : text
 }
 
 export function renderRecord(record: object, style: TerminalStyle): string {

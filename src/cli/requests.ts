@@ -1,6 +1,9 @@
 import type { Command } from 'commander'
+import type { Bill, RequestRecord } from '../api/request.ts'
 import { type ApiCommand, type FieldOption, type Listing, registerAll, runCommand } from './api-command.ts'
-import type { Options } from './client.ts'
+import type { ApiAnswer, ApiObject, Exact, Options } from './client.ts'
+import { renderRecord, renderRecords } from './records.ts'
+import { outputStyle, print, shownLines, type TerminalStyle } from './terminal.ts'
 
 const STATES = 'waiting, in_flight, deferred, settled, released, interrupted or refused'
 const FLAGS = 'streamed, estimated, unpriced, overrun, priced_as_requested, credited or refused'
@@ -66,10 +69,44 @@ const LIST: ApiCommand = [
 
 const SHOW: ApiCommand = [
   'show <id>',
-  'show the full record of a call',
+  'show the full record and the bill of a call',
   `GET ${PATH}/<id>`,
-  { examples: ['tollgate requests show req_01JCN1ZV5M3T9Q8W7E6R5T4Y3X'] },
+  {
+    defaults: { expand: 'bill' },
+    show: printCall,
+    examples: ['tollgate requests show req_01JCN1ZV5M3T9Q8W7E6R5T4Y3X'],
+  },
 ]
+
+type BilledCall = Exact<RequestRecord & { bill: Bill }>
+
+const BILL_COLUMNS = {
+  used: 'label',
+  model: 'model',
+  quantity: 'quantity',
+  'rate (USD)': 'rate_usd',
+  per: 'rate_per',
+  'amount (USD)': 'amount_usd',
+  applied: 'modifiers',
+}
+
+async function printCall({ value }: ApiAnswer<ApiObject>, options: Options): Promise<void> {
+  const { bill, ...call } = value as ApiObject & BilledCall
+  const style = outputStyle(options)
+  await print(`${renderRecord(call, style)}\n${renderBill(bill, style)}`)
+}
+
+function renderBill({ lines, ...bill }: BilledCall['bill'], style: TerminalStyle): string {
+  const sums = [
+    { label: 'rounding', amount_usd: bill.rounding_usd },
+    { label: 'discount', amount_usd: `-${bill.discount_usd}` },
+    { label: 'total', amount_usd: bill.cost_usd },
+  ].filter(({ label, amount_usd }) => label === 'total' || !/^-?0$/.test(String(amount_usd)))
+  const rows = lines.map(({ modifiers, ...line }) => (modifiers.length === 0 ? line : { ...line, modifiers }))
+  const table = renderRecords(BILL_COLUMNS, [...rows, ...sums], style, ['applied', 'model'])
+  const reserved = bill.held_usd === '0' ? '' : `Reserved ${bill.held_usd} USD. ${bill.held_because}`
+  return shownLines(`${lines.length === 0 ? `${bill.note}\n` : table}${reserved}`.trimEnd()).concat('\n')
+}
 
 export function register(group: Command): void {
   const [list] = registerAll(group, 'request', [LIST, SHOW])

@@ -70,7 +70,8 @@ function renderUsage({ data, total, start, end }: Exact<Usage>, style: TerminalS
   )
   const [dimension] = Object.values(DIMENSIONS).filter((field) => field in (data[0] ?? {}))
   // Without dimensions there is one bucket, which is the total.
-  const rows = dimension === undefined ? [total] : [...data, { ...total, [dimension]: 'total' }]
+  const named = data.map((bucket) => (bucket.model === '' ? { ...bucket, model: 'no model' } : bucket))
+  const rows = dimension === undefined ? [total] : [...named, { ...total, [dimension]: 'total' }]
   const table = renderRecords({ ...DIMENSIONS, ...Object.fromEntries(figures) }, rows, style, DISPENSABLE)
   return `${title}\n\n${table}\n${remarks(total).join('\n')}\n`
 }

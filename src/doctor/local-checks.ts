@@ -9,7 +9,7 @@ import { readPricing } from '../read-pricing.ts'
 import { isOpenToOthers } from '../store/data-dir.ts'
 import { sql } from '../store/operations/sql.ts'
 import { text } from '../store/rows.ts'
-import { type Check, ok, problem, type Result, skipped, warning } from './check.ts'
+import { type Check, type CheckContext, ok, problem, type Result, skipped, warning } from './check.ts'
 
 /** The configuration was read before. This checks its price files, and warns about risky settings. */
 export const checkConfiguration: Check = async ({ config }) => {
@@ -77,7 +77,9 @@ async function isWritable(path: string): Promise<boolean> {
   )
 }
 
-export const checkPepper: Check = async ({ config, snapshot }) => {
+type PepperContext = Pick<CheckContext, 'config' | 'snapshot'>
+
+export const checkPepper = async ({ config, snapshot }: PepperContext): Promise<Result> => {
   const file = join(config.dataDir, 'pepper')
   const location = config.pepper === null ? file : 'TOLLGATE_PEPPER'
   const opened = await snapshot.catch(() => undefined)

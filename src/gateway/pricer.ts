@@ -178,14 +178,17 @@ function requestPlan(
   { call, version, settings }: PlanInputs,
   context: RatingContext,
   modelDefault: string | null,
+  hold: Hold,
 ) {
   const { modelAsked, endpoint, path, facts, query } = call
+  const recordedContext = hold.kind === 'unbounded' ? { ...context, isUnbounded: true as const } : context
   return {
+    hold,
     modelAsked,
     modelDefault,
     models: namedModels(endpoint, path, facts, query, modelDefault),
     priceVersion: version.id,
-    rating: writeRating(context, settings.discount),
+    rating: writeRating(recordedContext, settings.discount),
     objectReader: endpoint?.shows ?? null,
   }
 }
@@ -204,10 +207,9 @@ const NO_FIGURES = { costNanos: 0n, listNanos: 0n, pricedAsRequested: false }
 
 function unmeteredPlan(inputs: PlanInputs, unratable: Unratable | null): CallPlan {
   return {
-    ...requestPlan(inputs, inputs.context, null),
-    ...NOT_RATED,
     // A call without a price is not free: even if it may pass, it is refused when the budget is exhausted.
-    hold: unratable === null ? { kind: 'none' } : NO_HOLD,
+    ...requestPlan(inputs, inputs.context, null, unratable === null ? { kind: 'none' } : NO_HOLD),
+    ...NOT_RATED,
     unratable,
     ...{ unpricedModel: null, metered: false, reader: null, deferredKind: null },
     rate: () => ({ ...NO_FIGURES, unpriced: unratable !== null }),
@@ -230,9 +232,8 @@ function batchPlan(inputs: PlanInputs, deferredKind: ObjectKind): CallPlan {
   const isUnpriced = bound?.kind === 'unpriced'
   const unpriced = isUnpriced ? unratable('model_not_priced', inputs.settings) : null
   return {
-    ...requestPlan(inputs, lines, null),
+    ...requestPlan(inputs, lines, null, bound === null || isUnpriced ? NO_HOLD : holdOf(bound)),
     ...NOT_RATED,
-    hold: bound === null || isUnpriced ? NO_HOLD : holdOf(bound),
     unratable: bound === null ? UNKNOWN_BATCH : unpriced,
     unpricedModel: isUnpriced ? bound.model : null,
     ...{ metered: true, reader: DEFERRED_KINDS[deferredKind].reader, deferredKind },
@@ -253,8 +254,7 @@ function meteredPlan(inputs: PlanInputs, bound: Bound): CallPlan {
   const isUnpriced = bound.kind === 'unpriced'
   const reason = isUnknowable ? 'endpoint_not_metered' : isUnpriced ? 'model_not_priced' : null
   return {
-    ...requestPlan(inputs, context, modelDefault),
-    hold: isUnpriced ? NO_HOLD : holdOf(bound),
+    ...requestPlan(inputs, context, modelDefault, isUnpriced ? NO_HOLD : holdOf(bound)),
     unratable: reason === null ? null : unratable(reason, settings),
     unpricedModel: isUnpriced && !isUnknowable ? bound.model : null,
     unmeteredMember: isUnknowable && isBackground ? 'background' : null,

@@ -48,17 +48,18 @@ function roundingOf(listNanos: Nanos | null, lines: readonly Line[]): bigint {
   return lines.reduce((rest, { amount }) => rest - exactOf(amount), listNanos * EXACT_PER_NANO)
 }
 
-function whyHeld({ state, holdNanos, costNanos, overrun }: CallRecord): string {
+function whyHeld({ state, holdNanos, costNanos, overrun }: CallRecord, isUnbounded: boolean): string {
   if (state === 'waiting') return 'Nothing yet: the call waits for a budget or for credit.'
   if (state === 'refused') return 'Nothing: the call was refused.'
   if (holdNanos === 0n) return 'Nothing: the call could not cost anything.'
-  const bound =
-    'A call reserves its maximum cost: the whole body as input, and the most output that the request and the model allow. ' +
-    'A call without a maximum cost reserves the rest of the budgets.'
+  const bound = isUnbounded
+    ? 'This call has no maximum cost, so it reserved the rest of the budget. Without a budget it reserves at most ' +
+      'limits.unbounded_hold_usd.'
+    : 'This is the maximum cost of the call: the whole body as input, and the most output that the request and the model allow.'
   if (costNanos === null) return bound
   return overrun
     ? `${bound} This call cost more, so later calls to this endpoint and model reserve more.`
-    : `${bound} The rest was released.`
+    : `${bound} The amount above the cost was released.`
 }
 
 function noteOf({ state, usage, costNanos, objectId }: CallRecord): string | null {
@@ -80,7 +81,7 @@ export async function billObject(
 ): Promise<Written<Bill>> {
   const found = await linesOf(call, store)
   const lines = typeof found === 'string' ? [] : found
-  const discount = readRating(call.rating)?.discount ?? NO_DISCOUNT
+  const { context, discount = NO_DISCOUNT } = readRating(call.rating) ?? {}
   const { listNanos, costNanos } = call
   return {
     object: 'bill',
@@ -92,7 +93,7 @@ export async function billObject(
     cost_usd: usd(costNanos),
     held_usd: usd(call.holdNanos),
     held_list_usd: usd(call.holdListNanos),
-    held_because: whyHeld(call),
+    held_because: whyHeld(call, context?.isUnbounded === true),
     note: typeof found === 'string' ? found : null,
   }
 }

@@ -15,6 +15,8 @@ export interface RatingContext {
   readonly imageToolModel?: string | null
   /** The requested tier, else the upstream project's default; null if unknown. Applies if the reply states none. */
   readonly tierAsked?: string | null
+  /** The call has no maximum cost. Rating ignores this: the bill says so. */
+  readonly isUnbounded?: true
 }
 
 export interface BoundRequest

@@ -75,6 +75,28 @@ test('--account acts in another account, and "*" in all', async () => {
   assert.equal((await run('keys', 'list', '--account', UNKNOWN)).code, 1)
 })
 
+test('an account is found by its name, and errors list accounts with their ids', async () => {
+  const { done, run } = commands
+  const shown = await done('accounts', 'create', 'Globex')
+  const [, id = ''] = /^id +(acct_\w{26})\n/.exec(shown) ?? []
+  assert.equal(await done('accounts', 'show', 'Globex'), shown)
+  assert.match(await done('accounts', 'suspend', 'Globex'), /^status +suspended$/m)
+  assert.match(await done('accounts', 'resume', 'Globex'), new RegExp(`^id +${id}$`, 'm'))
+  await done('keys', 'create', '--name', 'of Globex', '--account', 'Globex')
+  assert.match(await done('keys', 'list', '--account', 'Globex'), /of Globex\n$/)
+  assert.match(await done('usage', '--account', 'Globex'), /No call was made/)
+  const twin = /acct_\w{26}/.exec(await done('accounts', 'create', 'Globex'))?.[0]
+  for (const [args, message] of [
+    [['accounts', 'show', 'Globe'], `There is no account "Globe". Did you mean:\n  ${twin}  active, created`],
+    [['balance', '--account', 'Nobody'], 'There is no account "Nobody". `tollgate accounts list` lists them.'],
+    [['keys', 'list', '--account', 'Globex'], 'Several accounts match "Globex". Use the id of the account:\n'],
+  ] as const) {
+    const { code, stderr } = await run(...args)
+    assert.equal(code, 1)
+    assert.ok(stderr.includes(message), stderr)
+  }
+})
+
 const balanceOf = async () => (await commands.gateway.manage('GET', '/gateway/v1/balance'))['balance_usd']
 const UNKNOWN_CALL = 'req_01JCN1ZV5M3T9Q8W7E6R5T4Y3X'
 

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
 import { test } from '../support/suite.ts'
 import type { ServingProcess } from '../support/tollgate-process.ts'
 import { startSmallGateway } from './small-gateway.ts'
@@ -45,4 +47,13 @@ test('audit reads the ledger of a killed gateway and changes nothing', async () 
   const first = await gateway.run(['audit'])
   assert.match(first.stdout, /^No difference in 1 call /)
   assert.deepEqual(await gateway.run(['audit']), first)
+})
+
+test('audit warns of a missing or different pepper, with which no key works', async () => {
+  await using gateway = await startSmallGateway()
+  const { code, stderr } = await gateway.run(['audit'], { TOLLGATE_PEPPER: 'another-pepper-of-32-characters!' })
+  assert.equal(code, 0)
+  assert.match(stderr, /^Warning: TOLLGATE_PEPPER is not the pepper .* no key is recognised\. Restore the file/)
+  rmSync(join(gateway.tollgate.dataDir, 'pepper'))
+  assert.match((await gateway.run(['audit'])).stderr, /^Warning: .*pepper is missing/)
 })

@@ -99,6 +99,7 @@ test('after a rotation the list distinguishes two keys of the same name', async 
   // A full secret given by mistake finds its key and is not printed.
   const whole = await run('keys', 'revoke', old)
   assert.match(whole.stdout, /^Revoked key_\w{26} \(twice\)\.\n$/)
+  assert.match(await done('keys', 'show', 'twice'), new RegExp(`^last4 +${fresh.slice(-4)}$`, 'm'))
   const unknown = await run('keys', 'show', `${fresh.slice(0, -1)}!`)
   assert.equal(unknown.code, 1)
   assert.ok(!unknown.stderr.includes(fresh.slice(0, 20)), unknown.stderr)

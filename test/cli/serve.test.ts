@@ -56,7 +56,7 @@ test('the commands that the banner prints work verbatim', async () => {
   const curl = curlStandIn()
   try {
     const commands = tollgate.banner.slice(
-      tollgate.banner.indexOf('  export KEY'),
+      tollgate.banner.indexOf('  export TOLLGATE_KEY'),
       tollgate.banner.indexOf('Your SDK'),
     )
     const cwd = join(tollgate.dataDir, '..')
@@ -68,6 +68,15 @@ test('the commands that the banner prints work verbatim', async () => {
   } finally {
     curl.dispose()
   }
+})
+
+test('the banner and the README create the same key', () => {
+  const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8')
+  const [printed, written] = [tollgate.banner, readme].map((text) =>
+    JSON.parse(/-d '(\{"name".*?\})'/.exec(text)?.[1] ?? '{}'),
+  )
+  assert.deepEqual(printed, written)
+  assert.match(readme, /^export TOLLGATE_KEY=/m)
 })
 
 test('the first admin key is printed only on a terminal; elsewhere the banner names its file', () => {

@@ -52,3 +52,11 @@ test("JSON and CSV equal the API's responses", async () => {
   assert.equal(json, `${await api('group_by=key,model')}\n`)
   assert.equal(await done('usage', '--format', 'csv'), await api('group_by=day&format=csv'))
 })
+
+test('calls without a model have a label in the table, and none in the CSV', async () => {
+  const { done, gateway } = commands
+  const models = await fetch(`${gateway.url}/v1/models`, { headers: { authorization: `Bearer ${gateway.apiKey}` } })
+  await gateway.manage('GET', `/gateway/v1/requests/${models.headers.get('x-svc-request-id')}`)
+  assert.match(await done('usage', '--group-by', 'model'), /^no model +1 /m)
+  assert.match(await done('usage', '--group-by', 'model', '--format', 'csv'), /^,1,/m)
+})

@@ -47,7 +47,9 @@ const MESSAGE = { model: 'claude-haiku-5-5', max_tokens: 10, messages: [] }
 
 test('a request with limits holds exactly what they allow', async () => {
   assert.equal((await plan('chat', 'POST /v1/responses', RESPONSE)).hold.kind, 'bound')
-  assert.equal((await plan('messages', 'POST /v1/messages', MESSAGE)).hold.kind, 'bound')
+  const { hold, rating } = await plan('messages', 'POST /v1/messages', MESSAGE)
+  assert.equal(hold.kind, 'bound')
+  assert.equal(readRating(rating)?.context.isUnbounded, undefined)
 })
 
 test('a request with any unbounded part holds everything', async () => {
@@ -62,6 +64,7 @@ test('a request with any unbounded part holds everything', async () => {
     )
   const fallbacks = await plan('messages', 'POST /v1/messages', { ...MESSAGE, fallbacks: 'default' })
   assert.equal(fallbacks.hold.kind, 'unbounded')
+  assert.equal(readRating(fallbacks.rating)?.context.isUnbounded, true)
 })
 
 test('an unbounded request for a model without a price is still unpriced', async () => {

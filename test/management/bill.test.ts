@@ -8,10 +8,15 @@ const { gateway } = bench
 closeAfter(bench)
 const ask = askOf(gateway)
 
-async function call(path: string, body: unknown, headers: Readonly<Record<string, string>> = {}) {
+async function call(
+  path: string,
+  body: unknown,
+  headers: Readonly<Record<string, string>> = {},
+  key = gateway.apiKey,
+) {
   const response = await fetch(gateway.url + path, {
     method: body === null ? 'GET' : 'POST',
-    headers: { authorization: `Bearer ${gateway.apiKey}`, 'content-type': 'application/json', ...headers },
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...headers },
     ...(body === null ? {} : { body: JSON.stringify(body) }),
   })
   await response.text()
@@ -75,9 +80,20 @@ test('each bill line is quantity times rate, and the lines sum exactly to the to
     assert.equal(bill['list_cost_usd'], request['list_cost_usd'])
     assert.equal(bill['price_version'], request['price_version'])
     assert.ok(amount(bill, 'held_usd') >= amount(bill, 'cost_usd'))
-    assert.match(String(bill['held_because']), /maximum cost: .*was released/)
+    assert.match(String(bill['held_because']), /^This is the maximum cost of the call: .*was released\.$/)
     assert.equal(bill['note'], null)
   }
+})
+
+test('the bill of a call without a maximum cost says that it reserved the rest of the budget', async () => {
+  const { key } = await gateway.createKey('of images', { monthly_budget_usd: 5 })
+  const id = await call('/v1/images/generations', { model: 'gpt-image-2', prompt: 'x' }, {}, key)
+  const bill = (await billOf(id))['bill'] as Exactly
+  assert.equal(bill['held_usd'], exact('5'))
+  assert.match(
+    String(bill['held_because']),
+    /^This call has no maximum cost, so it reserved the rest of the budget\. .*was released\.$/,
+  )
 })
 
 test('a call that cost nothing has no bill lines and a reason', async () => {

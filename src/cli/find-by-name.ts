@@ -1,0 +1,106 @@
+import type { Account } from '../api/account.ts'
+import type { Key } from '../api/key.ts'
+import { type ApiList, type Client, type Exact, type Options, openClient } from './client.ts'
+import { Failure } from './command.ts'
+import { shownInstant, shownText } from './terminal.ts'
+
+/** A key record. Only the answer that creates the key has the secret. */
+export type KeyRecord = Exact<Key> & { readonly key?: string }
+
+/** The members of a key or an account that name it in a message. */
+type Named = Pick<Account, 'id' | 'name' | 'created_at'> &
+  Partial<Pick<Key, 'prefix' | 'last4'>> & {
+    readonly status: string
+  }
+
+const ID = {
+  key: /^key_[0-9A-HJKMNP-TV-Z]{26}$/,
+  account: /^(?:default|acct_[0-9A-HJKMNP-TV-Z]{26})$/,
+} as const
+
+type Noun = keyof typeof ID
+
+/** If several keys match, exactly one of them must be usable, so that no command acts on the wrong key. */
+export async function findKey(client: Client, named: string): Promise<string> {
+  if (ID.key.test(named)) return named
+  const search = isKeyOrMasked(named) ? named.slice(0, PREFIX_CHARS) : named
+  const found = await searchFor<KeyRecord>('key', '/v1/keys', search, client)
+  const all = found.filter((key) => matches(key, named))
+  const usable = all.filter(({ status }) => status === 'usable')
+  return onlyMatch('key', named, usable.length === 1 ? usable : all, found)
+}
+
+export async function findAccount(client: Client, named: string): Promise<string> {
+  if (named === '*' || ID.account.test(named)) return named
+  return onlyAccount(named, await searchFor<Exact<Account>>('account', '/gateway/v1/accounts', named, client))
+}
+
+/** A suspended account matches too, because it can be resumed. */
+export function onlyAccount(named: string, found: readonly Named[]): string {
+  const matching = found.filter(({ id, name }) => id === named || name === named)
+  return onlyMatch('account', named, matching, found)
+}
+
+/** A client that acts in the account of `--account`, given by its id or name. */
+export async function connect({ account, ...options }: Options): Promise<Client> {
+  const client = openClient(options)
+  return account === undefined ? client : client.inAccount(await findAccount(client, account))
+}
+
+/** How many characters of a key may be shown. The rest is secret and must not appear in a URL or message. */
+const PREFIX_CHARS = 16
+const LISTED_MAX = 10
+
+async function searchFor<T>(noun: Noun, path: string, search: string, client: Client): Promise<readonly T[]> {
+  const query = { search, limit: '1000' }
+  const { value } = await client.request<ApiList<T>>('list', 'GET', path, { query })
+  if (value.has_more)
+    throw new Failure(`More than 1,000 ${noun}s match ${quoted(search)}. Use the id of the ${noun}.`)
+  return value.data
+}
+
+function onlyMatch(noun: Noun, named: string, matching: readonly Named[], similar: readonly Named[]): string {
+  const [only, ...others] = matching
+  if (only === undefined) {
+    const hint =
+      similar.length === 0 ? `\`tollgate ${noun}s list\` lists them.` : listed('Did you mean', similar)
+    throw new Failure(`There is no ${noun} ${quoted(named)}. ${hint}`)
+  }
+  if (others.length > 0)
+    throw new Failure(
+      `Several ${noun}s match ${quoted(named)}. ${listed(`Use the id of the ${noun}`, matching)}`,
+    )
+  // An id of another form could change the request path.
+  if (!ID[noun].test(only.id))
+    throw new Failure(`The gateway lists a malformed ${noun} id. Check --url and TOLLGATE_URL.`)
+  return only.id
+}
+
+function matches({ name, prefix, last4 }: KeyRecord, named: string): boolean {
+  if (name === named || last4 === named) return true
+  if (isKeyOrMasked(named)) return named.startsWith(prefix) && named.endsWith(last4)
+  return PART_OF_KEY.test(named) && prefix.startsWith(named)
+}
+
+/** A prefix needs three characters after `_live_`, so that an empty variable in a script does not match a key. */
+const PART_OF_KEY = /_live_.{3,}/
+
+/** Whether the text is a whole key, or `prefix…last4` as in lists. */
+function isKeyOrMasked(named: string): boolean {
+  return named.length > PREFIX_CHARS && /^[a-z][a-z0-9]*_live_/.test(named)
+}
+
+function listed(heading: string, records: readonly Named[]): string {
+  const lines = records.slice(0, LISTED_MAX).map(({ id, prefix, last4, status, created_at, name }) => {
+    const masked = prefix === undefined ? '' : `  ${prefix}…${last4}`
+    const state = `${status}, created ${shownInstant(created_at)} UTC`
+    return `  ${shownText(id + masked)}  ${state}  ${shownText(name, 40)}`
+  })
+  const more = records.length > LISTED_MAX ? [`  and ${records.length - LISTED_MAX} more`] : []
+  return `${heading}:\n${[...lines, ...more].join('\n')}`
+}
+
+/** Quotes the text. It may be a whole key by mistake, which must not get into a log. */
+function quoted(named: string): string {
+  return `"${shownText(isKeyOrMasked(named) ? `${named.slice(0, PREFIX_CHARS)}…` : named, 60)}"`
+}
