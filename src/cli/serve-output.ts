@@ -72,14 +72,14 @@ export function banner(facts: BannerFacts): string {
     '',
     'First call, from another terminal in this folder:',
     '',
-    `  export TOLLGATE_KEY=$(${curl} -s ${url}/v1/keys -H "authorization: Bearer ${adminKey}" \\`,
+    `  export KEY=$(${curl} -s ${url}/v1/keys -H "authorization: Bearer ${adminKey}" \\`,
     `    -d '{"name":"first","monthly_budget_usd":5}' | node -p 'JSON.parse(require("fs").readFileSync(0)).key')`,
     ...surface(curl, url),
     '',
     'Your SDK needs two changes, the base URL and the key:',
     '',
-    `  new Anthropic({ baseURL: '${url}', apiKey: process.env.TOLLGATE_KEY })`,
-    `  new OpenAI({ baseURL: '${url}/v1', apiKey: process.env.TOLLGATE_KEY })`,
+    `  new Anthropic({ baseURL: '${url}', apiKey: process.env.KEY })`,
+    `  new OpenAI({ baseURL: '${url}/v1', apiKey: process.env.KEY })`,
     '',
   )
   return `${lines.join('\n')}\n`
@@ -91,12 +91,12 @@ function describeUpstream(upstream: UpstreamConfig | null, variable: string): st
 }
 
 const exampleMessagesCall = (curl: string, url: string): string[] => [
-  `  ${curl} -i ${url}/v1/messages -H "x-api-key: $TOLLGATE_KEY" -H 'anthropic-version: 2023-06-01' \\`,
+  `  ${curl} -i ${url}/v1/messages -H "x-api-key: $KEY" -H 'anthropic-version: 2023-06-01' \\`,
   `    -d '{"model":"claude-haiku-5-5","max_tokens":64,"messages":[{"role":"user","content":"Hello"}]}'`,
 ]
 
 const exampleChatCall = (curl: string, url: string): string[] => [
-  `  ${curl} -i ${url}/v1/chat/completions -H "authorization: Bearer $TOLLGATE_KEY" -H 'content-type: application/json' \\`,
+  `  ${curl} -i ${url}/v1/chat/completions -H "authorization: Bearer $KEY" -H 'content-type: application/json' \\`,
   `    -d '{"model":"gpt-6-luna","messages":[{"role":"user","content":"Hello"}]}'`,
 ]
 

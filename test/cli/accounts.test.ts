@@ -88,8 +88,14 @@ test('an account is found by its name, and errors list accounts with their ids',
   const twin = /acct_\w{26}/.exec(await done('accounts', 'create', 'Globex'))?.[0]
   for (const [args, message] of [
     [['accounts', 'show', 'Globe'], `There is no account "Globe". Did you mean:\n  ${twin}  active, created`],
-    [['balance', '--account', 'Nobody'], 'There is no account "Nobody". `tollgate accounts list` lists them.'],
-    [['keys', 'list', '--account', 'Globex'], 'Several accounts match "Globex". Use the id of the account:\n'],
+    [
+      ['balance', '--account', 'Nobody'],
+      'There is no account "Nobody". `tollgate accounts list` lists them.',
+    ],
+    [
+      ['keys', 'list', '--account', 'Globex'],
+      'Several accounts match "Globex". Use the id of the account:\n',
+    ],
   ] as const) {
     const { code, stderr } = await run(...args)
     assert.equal(code, 1)

@@ -47,3 +47,13 @@ test('a data directory without a database is reported, and the error mentions on
   assert.match(stderr, /TOLLGATE_DATA_DIR: there is no Tollgate database in \/nonexistent\/data/)
   assert.doesNotMatch(stderr, /--url/)
 })
+
+test('an admin key of an account is created by the name of the account', async () => {
+  const create = (...account: readonly string[]) =>
+    runInThread(['admin-key', 'create', '--role', 'viewer', '--account', ...account], environment)
+  for (const account of ['default', 'Globex']) {
+    await runInThread(['accounts', 'create', account], environment)
+    assert.match((await create(account)).stdout, /^svc_admin_/)
+  }
+  assert.match((await create('Globe')).stderr, /There is no account "Globe"\. Did you mean:\n {2}acct_/)
+})

@@ -51,9 +51,14 @@ test('audit reads the ledger of a killed gateway and changes nothing', async () 
 
 test('audit warns of a missing or different pepper, with which no key works', async () => {
   await using gateway = await startSmallGateway()
-  const { code, stderr } = await gateway.run(['audit'], { TOLLGATE_PEPPER: 'another-pepper-of-32-characters!' })
+  const { code, stderr } = await gateway.run(['audit'], {
+    TOLLGATE_PEPPER: 'another-pepper-of-32-characters!',
+  })
   assert.equal(code, 0)
-  assert.match(stderr, /^Warning: TOLLGATE_PEPPER is not the pepper .* no key is recognised\. Restore the file/)
+  assert.match(
+    stderr,
+    /^Warning: TOLLGATE_PEPPER is not the pepper .* no key is recognised\. Restore the file/,
+  )
   rmSync(join(gateway.tollgate.dataDir, 'pepper'))
   assert.match((await gateway.run(['audit'])).stderr, /^Warning: .*pepper is missing/)
 })

@@ -69,7 +69,10 @@ test('one call is shown with everything that is recorded', async () => {
   const [, bill = ''] = shown.split('\n\n')
   assert.match(bill, /^used +model +quantity +rate \(USD\) +per +amount \(USD\)\n/)
   assert.match(bill, /^input tokens +claude-haiku-5-5 +1,000 +0\.10 +1,000,000 +0\.0001$/m)
-  assert.match(bill, /^total +- +- +- +- +0\.0001\nReserved [\d.]+ USD\. This is the maximum cost of the call: .*\n$/m)
+  assert.match(
+    bill,
+    /^total +- +- +- +- +0\.0001\nReserved [\d.]+ USD\. This is the maximum cost of the call: .*\n$/m,
+  )
   const none = await run('requests', 'show', 'req_01JCN1ZV5M3T9Q8W7E6R5T4Y3X')
   assert.deepEqual([none.code, none.stdout], [1, ''])
   assert.match(none.stderr, /There is no request with this id/)

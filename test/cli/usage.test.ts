@@ -55,7 +55,7 @@ test("JSON and CSV equal the API's responses", async () => {
 
 test('calls without a model have a label in the table, and none in the CSV', async () => {
   const { done, gateway } = commands
-  const models = await fetch(`${gateway.url}/v1/models`, { headers: { authorization: `Bearer ${gateway.apiKey}` } })
+  const models = await fetch(`${gateway.url}/v1/models`, { headers: { 'x-api-key': gateway.apiKey } })
   await gateway.manage('GET', `/gateway/v1/requests/${models.headers.get('x-svc-request-id')}`)
   assert.match(await done('usage', '--group-by', 'model'), /^no model +1 /m)
   assert.match(await done('usage', '--group-by', 'model', '--format', 'csv'), /^,1,/m)

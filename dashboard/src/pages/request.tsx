@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { LoggedBodyObject } from '../../../src/api/request.ts'
 import { ERRORS, type ErrorCode } from '../../../src/kernel/errors.ts'
-import { type Bill, type Call, type Key, type ListOf, send } from '../api.ts'
+import { type Account, type Bill, type Call, type Key, type ListOf, send } from '../api.ts'
 import { OWN_ACCOUNT, type OwnAccount, usePermissions, useResource } from '../data.ts'
 import {
   bytes,
@@ -194,12 +194,9 @@ function BillTable({ bill }: { readonly bill: Bill }) {
       />
       <p class="quiet">
         Prices of {isDeveloper ? bill.price_version : <Link to="/prices">{bill.price_version}</Link>}
-        {models.length === 1 && ` for ${models[0]}`}. We reserved {money(bill.held_usd)} while it ran.
+        {models.length === 1 && ` for ${models[0]}`}.{' '}
+        {bill.held_usd > 0 && `We reserved ${money(bill.held_usd)} while it ran. ${bill.held_because}`}
       </p>
-      <details class="quiet">
-        <summary>Why {money(bill.held_usd)}</summary>
-        <p>{bill.held_because}</p>
-      </details>
     </>
   )
 }
@@ -286,13 +283,24 @@ function Timeline({ of: call }: { readonly of: BilledCall }) {
   )
 }
 
+function AccountLink({ id }: { readonly id: string }) {
+  const { value } = useResource<Account>(`/gateway/v1/accounts/${id}`)
+  return (
+    <Link to={`/accounts/${id}`} class="name">
+      {value?.name ?? id}
+    </Link>
+  )
+}
+
 function CallFacts({ of: call }: { readonly of: Call }) {
+  const { isOperator } = usePermissions()
   const { parent_id: parent, socket_id: socket } = call
   const usage = call.state === 'refused' ? null : call.usage
   const isSame = call.model === call.model_served
   return (
     <Facts>
       <Fact title="Request id" value={<Id id={call.id} />} />
+      <Fact title="Account" value={isOperator && <AccountLink id={call.account_id} />} />
       <Fact title="Upstream’s id" value={call.upstream_request_id && <Id id={call.upstream_request_id} />} />
       <Fact title="Created upstream" value={call.object_id && <Id id={call.object_id} />} />
       <Fact title="Part of" value={parent && <Link to={`/requests/${parent}`}>the batch</Link>} />
