@@ -143,6 +143,22 @@ test('a refused call shows the reason, and nothing about free endpoints', async 
   await page.getByRole('region', { name: 'Refused calls' }).getByText('budget_exceeded').first().waitFor()
 })
 
+test('a call without a maximum cost says so, and an operator sees its account', async () => {
+  const { key } = await manage('POST', `/v1/keys?account=${account}`, {
+    name: 'acme-images',
+    monthly_budget_usd: 5,
+  })
+  const image = { model: 'gpt-image-2', prompt: 'a cat' }
+  const { requestId } = await bench.call('/v1/images/generations', image, {
+    surface: 'chat',
+    key: String(key),
+  })
+  const page = await person.visit(`/dashboard/requests/${requestId}`)
+  await page.getByText('We reserved $5.00 while it ran. This call has no maximum cost').waitFor()
+  await page.getByRole('definition').getByRole('link', { name: 'Acme' }).click()
+  await page.getByRole('heading', { level: 1, name: 'Acme' }).waitFor()
+})
+
 test('a batch shows the total cost of its parts', async () => {
   const ids: string[] = []
   for (let n = 0; n < 2; n++)
