@@ -63,12 +63,7 @@ export async function fetchJson<T>(
     })
   } catch (error) {
     if (signal?.aborted) throw error
-    throw new ApiError(
-      0,
-      'unreachable',
-      'The gateway does not answer. Check that it is running, then retry.',
-      null,
-    )
+    throw new ApiError(0, 'unreachable', 'The gateway does not answer. Check that it runs.', null)
   }
   const text = await response.text()
   if (!response.ok) throw errorOf(response, text)

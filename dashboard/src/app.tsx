@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { type Account, type Overview, type Session, send, watchSession } from './api.ts'
 import { SignedIn, usePermissions, useResource } from './data.ts'
-import { formatCount } from './format.ts'
+import { count } from './format.ts'
 import { KeyboardShortcuts } from './keyboard-shortcuts.tsx'
 import mark from './mark.svg'
 import { AccountPage, AccountsPage } from './pages/accounts.tsx'
@@ -98,12 +98,7 @@ function Page({ route }: { readonly route: Route }): ComponentChildren {
       />
     )
   if (section === 'accounts' && !isOperator)
-    return (
-      <MessagePage
-        title="Accounts"
-        words="Only operators manage accounts. Your key belongs to one account."
-      />
-    )
+    return <MessagePage title="Accounts" words="Only operators manage accounts. Your key has one account." />
   const query = route.query
   const pages: Readonly<Record<string, () => ComponentChildren>> = {
     '': () => (isDeveloper ? <DeveloperPage /> : <OverviewPage />),
@@ -132,7 +127,7 @@ function NodeInfo({ of: { version, store, calls_in_flight: inFlight } }: { reado
     <small class="quiet">
       {version} · {store === 'sqlite' ? 'SQLite' : 'PostgreSQL'}
       <br />
-      {formatCount(inFlight)} in flight
+      {count(inFlight)} in flight
     </small>
   )
 }

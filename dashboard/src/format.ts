@@ -34,7 +34,7 @@ export function parseAmount(text: string): number | null {
   return /^(\d+\.?\d{0,9}|\.\d{1,9})(e\d)?$/i.test(plain) ? Number(plain) : Number.NaN
 }
 
-export function formatCount(n: number): string {
+export function count(n: number): string {
   return n.toLocaleString('en-US')
 }
 
@@ -42,7 +42,7 @@ export function formatCount(n: number): string {
 export function shortCount(n: number, decimals = 1): string {
   const digits = { minimumFractionDigits: decimals, maximumFractionDigits: 1 }
   return n < 10_000
-    ? formatCount(n)
+    ? count(n)
     : n.toLocaleString('en-US', { notation: 'compact', ...digits }).replace('K', 'k')
 }
 
@@ -92,7 +92,7 @@ export function isoTime(at: string): string {
 export const capitalize = (text: string) => text.charAt(0).toUpperCase() + text.slice(1)
 
 export function plural(n: number, word: string, many = `${word}s`): string {
-  return `${formatCount(n)} ${n === 1 ? word : many}`
+  return `${count(n)} ${n === 1 ? word : many}`
 }
 
 /** A share in whole percent, rounded down as in the API. Below 10 %, it has one decimal. */

@@ -65,7 +65,7 @@ test('figures stay while the gateway is down, and the page continues when it is 
   const page = await person.visit('/dashboard/keys')
   await page.getByRole('link', { name: 'test', exact: true }).waitFor()
   await page.context().setOffline(true)
-  await page.getByText('The gateway does not answer. Check that it is running, then retry.').waitFor()
+  await page.getByText('The gateway does not answer. Check that it runs.').waitFor()
   await page.getByRole('link', { name: 'test', exact: true }).waitFor()
   await page.context().setOffline(false)
   await page.getByRole('alert').waitFor({ state: 'detached' })

@@ -16,6 +16,8 @@ import { SpendCharts } from './key.tsx'
 const BASE = '/gateway/v1/accounts'
 const STATUSES = ['all', 'active', 'suspended'] as const
 
+const showAccount = ({ id }: Account) => navigate(`/accounts/${id}`)
+
 type AccountList = ListOf<Account> & {
   readonly total: {
     readonly month_spend_usd: number
@@ -36,11 +38,7 @@ export function AccountsPage({ query }: { readonly query: URLSearchParams }) {
   return (
     <>
       <Heading title="Accounts">
-        <DialogButton<Account>
-          title="New account"
-          kind="primary"
-          onDone={({ id }) => navigate(`/accounts/${id}`)}
-        >
+        <DialogButton<Account> title="New account" kind="primary" onDone={showAccount}>
           {(callbacks) => <AccountForm edited={null} {...callbacks} />}
         </DialogButton>
       </Heading>
@@ -173,10 +171,7 @@ export function AccountPage({ id }: { readonly id: string }) {
                 </Fact>
               )
             })}
-            <Fact
-              title="Created"
-              value={<RelativeTime at={createdAt(value)} never="with the installation" />}
-            />
+            <Fact title="Created" value={<RelativeTime at={createdAt(value)} never="at installation" />} />
             <Fact title="Id" value={<Id id={value.id} />} />
             <Metadata of={value.metadata} />
           </Facts>

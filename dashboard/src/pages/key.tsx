@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { type Call, type Key, type ListOf, send, type Usage } from '../api.ts'
 import { useNow, usePermissions, useResource } from '../data.ts'
-import { addDays, dayOf, duration, exactTime, formatCount, plural, relativeTime } from '../format.ts'
+import { addDays, count, dayOf, duration, exactTime, plural, relativeTime } from '../format.ts'
 import { Link, navigate, type Query, setQuery, useRoute, withQuery } from '../router.tsx'
 import { BarChart, costPerDay } from '../ui/chart.tsx'
 import { ConfirmByName, DialogButton } from '../ui/dialog.tsx'
@@ -116,7 +116,7 @@ export function RefusedCalls({ path, keyId }: { readonly path: string; readonly 
 export function KeyLimits({ of: value }: { readonly of: Key }) {
   const { isDeveloper } = usePermissions()
   const month = `${dayOf(Date.now()).slice(0, 8)}01`
-  const { daily_budget_usd: daily } = value
+  const { daily_budget_usd: daily, requests_per_minute: rate } = value
   const own = useResource<Usage>(withQuery('/v1/usage', { start: month, key: value.id }), 10_000).value?.total
   const isShared = own !== undefined && own.cost_usd !== value.month_spend_usd
   const ownCalls = own !== undefined && (
@@ -134,7 +134,7 @@ export function KeyLimits({ of: value }: { readonly of: Key }) {
         {isShared ? <Money usd={value.month_spend_usd} /> : ownCalls}{' '}
         <Budget of={{ ...value, daily_budget_usd: null }} />
         {value.month_waiting > 0 && (
-          <Tag kind="high">{formatCount(value.month_waiting)} waiting for the budget</Tag>
+          <Tag kind="high">{count(value.month_waiting)} waiting for the budget</Tag>
         )}
         {value.month_lost_usd > 0 && (
           <Tag kind="high">
@@ -144,15 +144,9 @@ export function KeyLimits({ of: value }: { readonly of: Key }) {
       </Fact>
       <Fact title="Resets" value={<RelativeTime at={value.budget_resets_at} />} />
       {isShared && <Fact title="Its own calls" value={ownCalls} />}
-      {daily !== null && (
-        <Fact title="Today">
-          <Budget of={{ ...value, monthly_budget_usd: null }} />
-        </Fact>
-      )}
-      {value.requests_per_minute !== null && (
-        <Fact title="Rate">{formatCount(value.requests_per_minute)} requests per minute</Fact>
-      )}
-      {value.budget_mode !== null && <Fact title="Budget mode" value={value.budget_mode} />}
+      <Fact title="Today" value={daily !== null && <Budget of={{ ...value, monthly_budget_usd: null }} />} />
+      <Fact title="Rate" value={rate !== null && `${count(rate)} requests per minute`} />
+      <Fact title="Budget mode" value={value.budget_mode} />
       <Metadata of={value.metadata} />
       <Fact
         title="Models"

@@ -18,6 +18,8 @@ const STATUSES = ['usable', 'revoked', 'expired'] as const
 const SOON_MS = 7 * 86_400_000
 const FIRST_PAGE = { after: null, page: null }
 
+const showKey = ({ id }: Key) => navigate(`/keys/${id}`)
+
 /** Lists keys with their spend, budget and state. */
 export function KeysPage({ query }: { readonly query: URLSearchParams }) {
   const { mayManage } = usePermissions()
@@ -111,13 +113,7 @@ export function KeysPage({ query }: { readonly query: URLSearchParams }) {
           )
         }}
       </Loaded>
-      {isCreating && (
-        <KeyForm
-          edited={null}
-          onClose={() => setCreating(false)}
-          onDone={({ id }) => navigate(`/keys/${id}`)}
-        />
-      )}
+      {isCreating && <KeyForm edited={null} onClose={() => setCreating(false)} onDone={showKey} />}
     </>
   )
 }

@@ -2,16 +2,7 @@ import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { type Bucket, type Call, type ListOf, type NewKey, type Overview, send, type Usage } from '../api.ts'
 import { type OwnAccount, useAccount, useCommand, usePermissions, useResource } from '../data.ts'
-import {
-  addDays,
-  dayOf,
-  daysBetween,
-  formatCount,
-  monthInWords,
-  percent,
-  plural,
-  weekday,
-} from '../format.ts'
+import { addDays, count, dayOf, daysBetween, monthInWords, percent, plural, weekday } from '../format.ts'
 import { Link, navigate, withQuery } from '../router.tsx'
 import { Button } from '../ui/button.tsx'
 import { BarChart, costPerDay } from '../ui/chart.tsx'
@@ -124,7 +115,7 @@ function Stats({ of: value, account, days, today, month }: StatsProps) {
       />
       <Stat
         title="In flight"
-        value={<Link to="/requests?state=in_flight">{formatCount(value.calls_in_flight)}</Link>}
+        value={<Link to="/requests?state=in_flight">{count(value.calls_in_flight)}</Link>}
         note={
           value.calls_waiting > 0 ? (
             <Link to="/requests?state=waiting">{plural(value.calls_waiting, 'call')} waiting</Link>
@@ -198,9 +189,7 @@ function noticesOf({ attention }: Overview, account: OwnAccount | null): readonl
   const yesterday = addDays(dayOf(Date.now()), -1)
   const refused = withQuery('/requests', { state: 'refused', start: yesterday })
   const more = ({ count: all, data }: { count: number; data: readonly unknown[] }, words: string) =>
-    all > data.length
-      ? [noticeOf('high', '/keys', `${formatCount(all - data.length)} more keys ${words}`)]
-      : []
+    all > data.length ? [noticeOf('high', '/keys', `${count(all - data.length)} more keys ${words}`)] : []
   return [
     ...(account === null ? [] : accountNoticesOf(account)),
     ...keys_exhausted.data.map(({ id, name, period }) =>

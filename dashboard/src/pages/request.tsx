@@ -3,16 +3,7 @@ import type { LoggedBodyObject } from '../../../src/api/request.ts'
 import { ERRORS, type ErrorCode } from '../../../src/kernel/errors.ts'
 import { type Account, type Bill, type Call, type Key, type ListOf, send } from '../api.ts'
 import { OWN_ACCOUNT, type OwnAccount, usePermissions, useResource } from '../data.ts'
-import {
-  bytes,
-  duration,
-  exactMoney,
-  exactTime,
-  formatCount,
-  fractionInPercent,
-  money,
-  plural,
-} from '../format.ts'
+import { bytes, count, duration, exactMoney, exactTime, fractionInPercent, money, plural } from '../format.ts'
 import { Link, withQuery } from '../router.tsx'
 import { DialogButton, type FormCallbacks, FormDialog } from '../ui/dialog.tsx'
 import { Fact, Facts } from '../ui/facts.tsx'
@@ -155,8 +146,8 @@ function BillTable({ bill }: { readonly bill: Bill }) {
       id: `${line.model} ${line.label}`,
       title: line.label,
       details: [...(models.length > 1 ? [line.model] : []), ...line.modifiers].join(', '),
-      quantity: formatCount(line.quantity),
-      rate: `× ${exactMoney(line.rate_usd)} ${RATE_UNITS[line.rate_per] ?? `per ${formatCount(line.rate_per)}`}`,
+      quantity: count(line.quantity),
+      rate: `× ${exactMoney(line.rate_usd)} ${RATE_UNITS[line.rate_per] ?? `per ${count(line.rate_per)}`}`,
       usd: line.amount_usd,
     })),
     ...(rounding === 0 ? [] : [sum('rounding, once', rounding)]),
@@ -283,24 +274,17 @@ function Timeline({ of: call }: { readonly of: BilledCall }) {
   )
 }
 
-function AccountLink({ id }: { readonly id: string }) {
-  const { value } = useResource<Account>(`/gateway/v1/accounts/${id}`)
-  return (
-    <Link to={`/accounts/${id}`} class="name">
-      {value?.name ?? id}
-    </Link>
-  )
-}
-
 function CallFacts({ of: call }: { readonly of: Call }) {
   const { isOperator } = usePermissions()
+  const path = `/gateway/v1/accounts/${call.account_id}`
+  const { value: account } = useResource<Account>(isOperator ? path : null)
   const { parent_id: parent, socket_id: socket } = call
   const usage = call.state === 'refused' ? null : call.usage
   const isSame = call.model === call.model_served
   return (
     <Facts>
       <Fact title="Request id" value={<Id id={call.id} />} />
-      <Fact title="Account" value={isOperator && <AccountLink id={call.account_id} />} />
+      <Fact title="Account" value={account && <Link to={`/accounts/${account.id}`}>{account.name}</Link>} />
       <Fact title="Upstream’s id" value={call.upstream_request_id && <Id id={call.upstream_request_id} />} />
       <Fact title="Created upstream" value={call.object_id && <Id id={call.object_id} />} />
       <Fact title="Part of" value={parent && <Link to={`/requests/${parent}`}>the batch</Link>} />
@@ -311,7 +295,7 @@ function CallFacts({ of: call }: { readonly of: Call }) {
         title="Tokens"
         value={
           usage &&
-          `${formatCount(usage.input_tokens)} input · ${formatCount(usage.cache_read_tokens)} cache read · ${formatCount(usage.cache_write_tokens)} cache write · ${formatCount(usage.output_tokens)} output`
+          `${count(usage.input_tokens)} input · ${count(usage.cache_read_tokens)} cache read · ${count(usage.cache_write_tokens)} cache write · ${count(usage.output_tokens)} output`
         }
       />
       <Fact title="Served" value={isSame ? null : call.model_served} />

@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks'
 import { CALL_FLAGS, CALL_STATES } from '../../../src/kernel/vocabulary.ts'
 import type { Call, Key, ListOf, Usage } from '../api.ts'
 import { usePermissions, useResource } from '../data.ts'
-import { CALL_DECIMALS, duration, formatCount, plural, shortCount } from '../format.ts'
+import { CALL_DECIMALS, count, duration, plural, shortCount } from '../format.ts'
 import { Link, navigate, setQuery, withQuery } from '../router.tsx'
 import { Button } from '../ui/button.tsx'
 import { DateRange, Download, Filters, Search, Select, TextFilter, toOptions } from '../ui/choices.tsx'
@@ -256,7 +256,7 @@ function TokensOf({ usage }: Pick<Call, 'usage'>) {
   const cache = cache_read_tokens + cache_write_tokens
   return (
     <span
-      title={`${formatCount(input_tokens)} input, ${formatCount(cache_read_tokens)} read from the cache, ${formatCount(cache_write_tokens)} written to it, ${formatCount(output_tokens)} output`}
+      title={`${count(input_tokens)} input, ${count(cache_read_tokens)} read from the cache, ${count(cache_write_tokens)} written to it, ${count(output_tokens)} output`}
     >
       {shortCount(input_tokens)}
       {cache > 0 && <span class="quiet cached"> + {shortCount(cache)} cached</span>} →{' '}

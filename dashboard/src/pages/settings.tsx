@@ -111,11 +111,7 @@ export function SettingsPage({ query }: { readonly query: URLSearchParams }) {
   )
 }
 
-function AdminKeyForm({
-  isOperator,
-  onClose,
-  onDone,
-}: FormCallbacks<void> & { readonly isOperator: boolean }) {
+function AdminKeyForm({ isOperator, ...callbacks }: FormCallbacks<void> & { readonly isOperator: boolean }) {
   const [created, setCreated] = useState<NewAdminKey | null>(null)
   const { fields, bind } = useFields(() => ({ name: '', role: 'viewer' as Role }))
   const { value: account } = useAccount()
@@ -128,7 +124,7 @@ function AdminKeyForm({
         title={`Admin key “${created.name}” created`}
         secret={created.key}
         hint="Use it to sign in here, and as the bearer token of the management API."
-        onClose={onDone}
+        onClose={callbacks.onDone}
       />
     )
   return (
@@ -136,7 +132,7 @@ function AdminKeyForm({
       title="New admin key"
       submit="Create admin key"
       isReady={name.trim() !== '' && (role === 'operator' || account !== null)}
-      onClose={onClose}
+      onClose={callbacks.onClose}
       onSubmit={() => send('POST', '/gateway/v1/admin-keys', { ...fields, account_id })}
       onDone={setCreated}
     >

@@ -1,6 +1,6 @@
 import type { Bucket, Call, Usage } from '../api.ts'
 import { usePermissions, useResource } from '../data.ts'
-import { addDays, dayOf, daysBetween, daysInWords, formatCount, percent, shortCount } from '../format.ts'
+import { addDays, count, dayOf, daysBetween, daysInWords, percent, shortCount } from '../format.ts'
 import { Link, navigate, setQuery, withQuery } from '../router.tsx'
 import { BarChart, stackBy } from '../ui/chart.tsx'
 import { Choices, DateRange, Download } from '../ui/choices.tsx'
@@ -116,6 +116,7 @@ export function UsagePage({ query }: { readonly query: URLSearchParams }) {
 }
 
 function Stats({ of: total, start, end }: Days & { readonly of: Bucket }) {
+  const { credited_usd: credited } = total
   const calls = withQuery('/requests', { start, end })
   return (
     <ul class="sums">
@@ -130,13 +131,10 @@ function Stats({ of: total, start, end }: Days & { readonly of: Bucket }) {
         value={<Money to={calls} usd={total.savings_usd} />}
         note={`${percent(total.savings_usd, total.list_cost_usd)} of the list price`}
       />
-      {total.credited_usd > 0 && (
-        <Stat
-          title="Credited back"
-          value={<Money to={`${calls}&flag=credited`} usd={total.credited_usd} />}
-        />
+      {credited > 0 && (
+        <Stat title="Credited back" value={<Money to={`${calls}&flag=credited`} usd={credited} />} />
       )}
-      <Stat title="Calls" value={<Link to={calls}>{formatCount(total.requests)}</Link>} />
+      <Stat title="Calls" value={<Link to={calls}>{count(total.requests)}</Link>} />
     </ul>
   )
 }
@@ -212,8 +210,7 @@ function HourBars({ start, end, by, calls: expected }: StackProps & Days & { rea
   const query = { start, end, state: 'settled', format: 'ndjson' }
   const isFew = expected <= CALLS_MAX
   const { value } = useResource<readonly Call[]>(isFew ? withQuery('/gateway/v1/requests', query) : null)
-  if (!isFew)
-    return <p class="quiet">The hourly chart is available for at most {formatCount(CALLS_MAX)} calls.</p>
+  if (!isFew) return <p class="quiet">The hourly chart is available for at most {count(CALLS_MAX)} calls.</p>
   if (value === null) return null
   const { slots, series } = stackBy(
     daysBetween(start, end).flatMap((day) => HOURS.map((hour) => `${day} ${hour}`)),
@@ -285,7 +282,7 @@ function columnsOf(by: readonly Dimension[], start: string, end: string): Column
     {
       title: 'Calls',
       isFigure: true,
-      cell: (bucket) => <Link to={callsOf(bucket)}>{formatCount(bucket.requests)}</Link>,
+      cell: (bucket) => <Link to={callsOf(bucket)}>{count(bucket.requests)}</Link>,
     },
     ...TOKENS.map(([title, name]) => ({
       title,
@@ -299,10 +296,8 @@ function columnsOf(by: readonly Dimension[], start: string, end: string): Column
 /** How many calls of a sum are unpriced or estimated. */
 const UsageFlags = ({ of: bucket }: { readonly of: Bucket }) => (
   <>
-    {bucket.unpriced_requests > 0 && <Tag kind="high">{formatCount(bucket.unpriced_requests)} unpriced</Tag>}
-    {bucket.estimated_requests > 0 && (
-      <Tag kind="plain">{formatCount(bucket.estimated_requests)} estimated</Tag>
-    )}
+    {bucket.unpriced_requests > 0 && <Tag kind="high">{count(bucket.unpriced_requests)} unpriced</Tag>}
+    {bucket.estimated_requests > 0 && <Tag kind="plain">{count(bucket.estimated_requests)} estimated</Tag>}
   </>
 )
 
@@ -315,5 +310,5 @@ function linesOf(buckets: readonly Bucket[], by: readonly Dimension[], isAll: bo
 }
 
 function tokenCount(n: number) {
-  return n === 0 ? <span class="quiet">0</span> : <span title={formatCount(n)}>{shortCount(n)}</span>
+  return n === 0 ? <span class="quiet">0</span> : <span title={count(n)}>{shortCount(n)}</span>
 }

@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks'
 import { EVENT_TYPES } from '../../../src/kernel/vocabulary.ts'
 import { type ActivityEvent, type Delivery, type ListOf, save, send, type Webhook } from '../api.ts'
 import { type Resource, useCommand, usePermissions, useResource } from '../data.ts'
-import { addDays, capitalize, formatCount, plural } from '../format.ts'
+import { addDays, capitalize, count, plural } from '../format.ts'
 import { Link, setQuery, withQuery } from '../router.tsx'
 import { Button } from '../ui/button.tsx'
 import { ConfirmByName, Dialog, DialogButton, type FormCallbacks, FormDialog } from '../ui/dialog.tsx'
@@ -216,7 +216,7 @@ function OneWebhook({ of: webhook, onChanged, onSecret }: OneWebhookProps) {
                     title: 'Attempts',
                     isFigure: true,
                     isMinor: true,
-                    cell: ({ attempts }) => formatCount(attempts),
+                    cell: ({ attempts }) => count(attempts),
                   },
                   {
                     title: 'Next attempt',
@@ -291,7 +291,8 @@ interface DeliveryDialogProps {
 
 /** Shows a delivery with its payload and the last reply. The payload is read from the list of events. */
 function DeliveryDialog({ of: delivery, format, onClose, onRetry }: DeliveryDialogProps) {
-  const day = delivery.created_at.slice(0, 10)
+  const { created_at, response_status: status } = delivery
+  const day = created_at.slice(0, 10)
   const events = useResource<ListOf<ActivityEvent>>(
     withQuery('/gateway/v1/events', {
       type: delivery.event_type,
@@ -304,11 +305,9 @@ function DeliveryDialog({ of: delivery, format, onClose, onRetry }: DeliveryDial
     <Dialog title={delivery.event_type} isWide onClose={onClose}>
       <Facts>
         <Fact title="Outcome" value={<DeliveryState of={delivery} />} />
-        <Fact title="Attempts" value={formatCount(delivery.attempts)} />
-        <Fact title="Reply">
-          {delivery.response_status === null ? 'none' : `HTTP ${delivery.response_status}`}
-        </Fact>
-        <Fact title="Created" value={<RelativeTime at={delivery.created_at} />} />
+        <Fact title="Attempts" value={count(delivery.attempts)} />
+        <Fact title="Reply" value={status === null ? 'none' : `HTTP ${status}`} />
+        <Fact title="Created" value={<RelativeTime at={created_at} />} />
         <Fact title="Last attempt" value={<RelativeTime at={delivery.last_attempt_at} />} />
         <Fact title="Next attempt" value={<RelativeTime at={delivery.next_attempt_at} never="none" />} />
         <Fact title="webhook-id" value={<Id id={delivery.event_id} />} />

@@ -1,14 +1,5 @@
 import { useLayoutEffect, useRef, useState } from 'preact/hooks'
-import {
-  dayAndMonth,
-  daysBetween,
-  figure,
-  formatCount,
-  money,
-  monthShort,
-  plural,
-  weekday,
-} from '../format.ts'
+import { count, dayAndMonth, daysBetween, figure, money, monthShort, plural, weekday } from '../format.ts'
 import { Link } from '../router.tsx'
 import { Button } from './button.tsx'
 import { Table, usdColumn } from './table.tsx'
@@ -153,7 +144,7 @@ export function BarChart({ title, slots, series, onPick, onBrush }: BarChartProp
             ),
             usdColumn('Cost, USD', costOf),
             usdColumn<Slot>('List, USD', ({ list }) => list),
-            { title: 'Calls', isFigure: true, cell: ({ requests }) => formatCount(requests) },
+            { title: 'Calls', isFigure: true, cell: ({ requests }) => count(requests) },
           ]}
         />
       </details>

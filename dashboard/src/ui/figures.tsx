@@ -28,13 +28,9 @@ export function Figure({ decimals = 2, ...amount }: AmountProps) {
   return <Amount {...amount} text={isTiny ? `<${least.toFixed(decimals)}` : figure(amount.usd, decimals)} />
 }
 
-export function RelativeTime({
-  at,
-  never = 'never',
-}: {
-  readonly at: string | null
-  readonly never?: string
-}) {
+type RelativeTimeProps = { readonly at: string | null; readonly never?: string }
+
+export function RelativeTime({ at, never = 'never' }: RelativeTimeProps) {
   const now = useNow()
   if (at === null) return <span class="quiet">{never}</span>
   return (

@@ -1,5 +1,5 @@
 import type { Bucket, Usage } from '../api.ts'
-import { formatCount, plural } from '../format.ts'
+import { count, plural } from '../format.ts'
 import { Link } from '../router.tsx'
 import { Money } from './figures.tsx'
 
@@ -27,9 +27,7 @@ export function Ranking({ title, by, of: usage, max, all, hasBars = false, toOf 
       <h2>
         {title} {all !== null && <Link to={all}>All</Link>}
       </h2>
-      {isPart && (
-        <p class="quiet">There are more than {formatCount(READ_MAX)}. Open Usage to see all of them.</p>
-      )}
+      {isPart && <p class="quiet">There are more than {count(READ_MAX)}. Open Usage to see all of them.</p>}
       <ul class="ranking">
         {top.map((bucket) => (
           <li key={toOf(bucket)}>
