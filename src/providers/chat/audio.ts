@@ -1,4 +1,5 @@
 import { StringDecoder } from 'node:string_decoder'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Quantities } from '../../kernel/usage.ts'
 import {
   type AudioSeen,
@@ -72,27 +73,52 @@ export async function countOutputAudio(
 ): Promise<Quantities> {
   const bytes = audio?.bytes ?? Math.floor((bytesOut * 3) / 4)
   const isEncoded = audio !== null && format !== 'pcm'
-  const bitrate = isEncoded ? (await readAudio(audio.head, bytes))?.bitrate : undefined
+  const bitrate = isEncoded ? (await readAudio(audio.head))?.bitrate : undefined
   const bytesPerMs =
     bitrate === undefined ? (SPEECH_BYTES_PER_MS.get(format ?? 'mp3') ?? 16) : bitrate / 8_000
   return { audio_output_tokens: outputAudioTokens(bytes / bytesPerMs) }
 }
 
 /** Loads the library on first use. Null for a format that it does not know. */
-async function readAudio(bytes: Buffer, size: number) {
+async function readAudio(bytes: Buffer) {
   try {
-    const { parseBuffer } = await import('music-metadata')
-    const { format } = await parseBuffer(bytes, { size }, { skipCovers: true })
+    const { parseBlob } = await import('music-metadata')
+    const { format } = await parseBlob(pacedBlob(bytes.subarray(tagBytes(bytes))), { skipCovers: true })
     return format
   } catch {
     return null
   }
 }
 
+const READS_MAX = 50_000
+const READS_PER_TURN = 250
+const READ_BYTES_MAX = 1024 ** 2
+const READ_BYTES_PER_TURN = 64 * 1024
+
+/** The library needs up to 40 µs for each part of a file, of which a client can send millions, and leaves no turn to others. */
+function pacedBlob(bytes: Buffer): Blob {
+  let reads = 0
+  const read = async (from: number, to: number) => {
+    reads += 1
+    if (reads > READS_MAX || to - from > READ_BYTES_MAX) throw new Error('The file has too many parts.')
+    if (reads % READS_PER_TURN === 0 || to - from > READ_BYTES_PER_TURN) await nextTurn()
+    return new Uint8Array(bytes.subarray(from, to)).buffer
+  }
+  const slice = (from: number, to: number) => ({ arrayBuffer: () => read(from, to) })
+  return { size: bytes.length, type: '', slice } as unknown as Blob
+}
+
+/** The length of the ID3v2 tag at the start, which has no length of audio and would be read as a whole. */
+function tagBytes(bytes: Buffer): number {
+  if (bytes.toString('latin1', 0, 3) !== 'ID3' || bytes.length < 10) return 0
+  const [a = 0, b = 0, c = 0, d = 0] = bytes.subarray(6, 10)
+  return Math.min(bytes.length, 10 + (a << 21) + (b << 14) + (c << 7) + d)
+}
+
 /** The duration of an uploaded file, estimated from its size if the format is unknown. */
 async function uploadMs(file: Buffer | null, bodyBytes: number): Promise<number> {
   const bytes = file?.length ?? bodyBytes
-  const format = file === null ? null : await readAudio(file, bytes)
+  const format = file === null ? null : await readAudio(file)
   const seconds = format?.duration
   if (format === null || seconds === undefined || !(seconds > 0))
     return Math.ceil(bytes / UNKNOWN_UPLOAD_BYTES_PER_MS)
