@@ -32,7 +32,7 @@ const FRAME = Buffer.concat([Buffer.from([0xff, 0xf3, 0x14, 0xc4]), Buffer.alloc
 
 test('an ID3 tag with many frames is skipped, and does not change the length of the audio', async () => {
   const audio = Buffer.concat(Array<Buffer>(1_000).fill(FRAME))
-  const tag = Buffer.alloc(2 * 1024 ** 2, Buffer.from('TIT2\0\0\0\x01\0\0\0', 'latin1'))
+  const tag = Buffer.alloc(512 * 1024, Buffer.from('TIT2\0\0\0\x01\0\0\0', 'latin1'))
   const { length } = tag
   const size = [length >> 21, length >> 14, length >> 7, length].map((part) => part & 0x7f)
   const tagged = Buffer.concat([Buffer.from([...Buffer.from('ID3'), 3, 0, 0, ...size]), tag, audio])
