@@ -51,8 +51,8 @@ interface CopyLimits {
 }
 
 /**
- * Decodes a copy of a body while the body itself passes unchanged. Bad input or too much output ends the copy, and so
- * does `onBytes` if it returns false, as too dense.
+ * Decodes a copy of a body while the body itself passes unchanged. Bad input or too much output ends the copy. If
+ * `onBytes` returns false, the copy ends as too dense.
  */
 export function decodeCopy(
   coding: Coding,

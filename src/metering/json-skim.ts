@@ -95,7 +95,7 @@ export class JsonSkim {
   #rootEnd = 0
   #failure: UnreadableJson | null = null
   #steps = 0
-  /** How many brackets, separators, names and values were read. */
+  /** The number of brackets, separators, names and values read so far. */
   tokens = 0
 
   constructor(

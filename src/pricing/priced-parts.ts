@@ -133,8 +133,8 @@ export function resolveModel(
   const own = findModel(version, named)
   if (own !== null) return { model: own, asRequested: false, isSubstitute: false }
   const model = findModel(version, modelAsked ?? version.defaultModels.get(endpoint) ?? null)
-  const instead = model !== null && named !== null
-  return { model, asRequested: instead && modelAsked !== null, isSubstitute: instead && modelAsked === null }
+  const isOther = model !== null && named !== null
+  return { model, asRequested: isOther && modelAsked !== null, isSubstitute: isOther && modelAsked === null }
 }
 
 function nameOf(part: UsagePart, usage: Usage, context: RatingContext): string | null {

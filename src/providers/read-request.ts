@@ -85,7 +85,7 @@ interface BodyHead {
 
 export const PLAIN_JSON: BodyHead = { contentType: 'application/json', contentEncoding: undefined }
 
-const TOKENS_OF_ANY_RATIO = 10_000
+const TOKENS_ALWAYS_ALLOWED = 10_000
 
 /** Field separators of a form. Some parsers still accept the semicolon. */
 const [AMPERSAND, SEMICOLON] = [0x26, 0x3b]
@@ -143,7 +143,7 @@ export class RequestReader {
   /** Compressed tokens cost the client next to nothing, and the gateway up to 0.5 µs each. */
   get #hasTooManyTokens(): boolean {
     if (!(this.#scanner instanceof JsonSkim)) return false
-    return this.#scanner.tokens > TOKENS_OF_ANY_RATIO + this.#sentBytes * limits.decodedTokensPerByteMax
+    return this.#scanner.tokens > TOKENS_ALWAYS_ALLOWED + this.#sentBytes * limits.decodedTokensPerByteMax
   }
 
   /** curl sends `urlencoded` with every -d. JSON without `&` or `;` is a single form field, so it is safe to read. */

@@ -12,14 +12,14 @@ function openConnection(url: string): Pool {
   return openPool({ url, connectionsMax: 1, connectMs: 5_000, statementMs: COMMAND_MS, settings })
 }
 
-/** Connects a command-line tool, while nodes run or not. Null: this database has no Tollgate tables. */
+/** Connects a command-line tool. Nodes may be running. Null: this database has no Tollgate tables. */
 export async function openLedger(url: string): Promise<Pool | null> {
   const db = openConnection(url)
   try {
     const [row] = await db.query(
-      "SELECT to_regclass('schema_version') IS NOT NULL AND to_regclass('call') IS NOT NULL AS there",
+      "SELECT to_regclass('schema_version') IS NOT NULL AND to_regclass('call') IS NOT NULL AS has_tables",
     )
-    if (bool(present(row), 'there')) {
+    if (bool(present(row), 'has_tables')) {
       upgradesFrom(await versionOf(db), 'postgres')
       return db
     }
