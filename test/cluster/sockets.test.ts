@@ -4,7 +4,6 @@ import { type Simulator, startSimulator } from '../../simulator/start-simulator.
 import { nanosOf } from '../limits/read-ledger.ts'
 import { dig } from '../simulator/dig.ts'
 import { isTerminal, openSocket, type SocketClient } from '../simulator/socket-client.ts'
-import { priceOf, say } from '../sockets/metered-socket.ts'
 import { refusalOf, simulated } from '../sockets/turns-bench.ts'
 import { stopPostgres } from '../support/postgres.ts'
 import { after, before, test } from '../support/suite.ts'
@@ -26,18 +25,12 @@ after(async () => {
 })
 
 /** A 503 is retried: a busy database is not a refusal. */
-async function openOn(
-  node: number,
-  key: string,
-  path = '/v1/responses',
-  behaviour?: string,
-): Promise<SocketClient> {
+async function openOn(node: number, key: string): Promise<SocketClient> {
   const { hostname: host, port } = new URL(cluster.node(node).url)
   const headers = { authorization: `Bearer ${key}` }
-  const more = behaviour === undefined ? {} : { behaviour }
   for (;;) {
     try {
-      return await openSocket({ host, port: Number(port) }, path, { headers, ...more })
+      return await openSocket({ host, port: Number(port) }, '/v1/responses', { headers })
     } catch (error) {
       if (!(error as Error).message.includes('503')) throw error
     }
@@ -72,41 +65,6 @@ test('fifty sockets on three nodes exceed a cap by at most one turn', async () =
   })
   for (const { ws } of sockets) ws.close()
   await Promise.all(sockets.map((socket) => socket.closed()))
-  await cluster.assertBalanced()
-})
-
-/** A Realtime response on its own socket: its list price, or null if refused. */
-async function realtimeTurn(node: number, key: string): Promise<number | null> {
-  const path = '/v1/realtime?model=gpt-realtime'
-  const socket = await openOn(node, key, path, 'tokens=60').catch((error: Error) => error)
-  if (socket instanceof Error) {
-    assert.match(socket.message, /402/)
-    return null
-  }
-  await socket.takeType('session.created')
-  socket.send(say('Tell me about tollgates.'))
-  socket.send({ type: 'response.create' })
-  const last = (await socket.takeUntil(isTerminal)).at(-1)
-  socket.ws.close()
-  await socket.closed()
-  if (dig(last, 'type') === 'response.done') return priceOf(last)
-  assert.equal(refusalOf(last).code, 'budget_exceeded', JSON.stringify(last))
-  return null
-}
-
-test('Realtime sockets on three nodes exceed a cap by at most one response', async () => {
-  const usd = await realtimeTurn(0, (await cluster.createKey()).key)
-  assert.ok(usd !== null && usd > 0)
-  const { id, key } = await cluster.createKey({ monthly_budget_usd: 2.5 * usd })
-  const before = entries.filter(({ kind }) => kind === 'message').length
-  const outcomes = await Promise.all(Array.from({ length: 24 }, (_, i) => realtimeTurn(i, key)))
-  const served = outcomes.filter((each) => each !== null)
-  assert.deepEqual(served, [usd, usd, usd], 'two responses are less than the cap')
-  assert.equal(entries.filter(({ kind }) => kind === 'message').length, before + 2 * served.length)
-  await until('every call is settled', async () => {
-    const shown = await cluster.manage(0, 'GET', `/v1/keys/${id}`)
-    return nanosOf(shown['month_spend_usd']) === 3 * nanosOf(usd) && nanosOf(shown['month_held_usd']) === 0
-  })
   await cluster.assertBalanced()
 })
 
