@@ -50,7 +50,7 @@ async function launch(): Promise<Driven> {
   })
 }
 
-const WINDOWS_MAX = 4
+const WINDOWS_MAX = 2
 
 /** One browser for all test files of a process. */
 let launched: Promise<Driven> | undefined
