@@ -1,11 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { firstValue } from '../http/raw-headers.ts'
-import { callUpstream, type Upstream } from '../http/upstream-connection.ts'
+import type { Upstream } from '../http/upstream-connection.ts'
 import { atMostEvery, createWorkLoop, WARN_INTERVAL_MS } from '../kernel/clock.ts'
 import type { Refusal } from '../kernel/errors.ts'
 import { type ObjectKind, SURFACE_NAMES, type Surface } from '../kernel/vocabulary.ts'
 import type { Deferral, DeferredObject } from '../ledger/deferred.ts'
-import type { Delivered, Meter, Metered } from '../metering/meter.ts'
+import { type Delivered, type Metered, nothingDelivered } from '../metering/meter.ts'
 import {
   DEFERRED_KINDS,
   fileIdIn,
@@ -16,11 +15,10 @@ import {
   pauseMs,
   statesUsage,
 } from '../providers/deferred-kinds.ts'
-import type { UsageReader } from '../providers/endpoint.ts'
-import { createMeter, providerCredential, SURFACES, upstreamTarget } from '../providers/surfaces.ts'
 import { type CallOutcome, RECORDED_CHARS_MAX, type StoredResponse, upstreamRequestId } from './bill.ts'
 import type { AdmittedCall } from './call.ts'
 import { createDeferredBills, type DeferredBillDependencies } from './deferred-bills.ts'
+import { fetchObject, fetchResults, fetchStoredResponse } from './fetch-object.ts'
 import type { OwnUpstreams } from './own-upstreams.ts'
 import { refuseDelete } from './refusals.ts'
 import type { ReplyHead } from './reply.ts'
@@ -61,12 +59,13 @@ export function createDeferrals(dependencies: DeferralDependencies) {
   const bills = createDeferredBills(dependencies)
   const stopping = new AbortController()
   const running = new Set<Promise<void>>()
-  const streaming = new Set<string>()
-  /** The output of streams that did not end their object, for objects that state no usage. */
+  const streaming = new StreamCounts()
+  /** The largest output that a client read of each object, for objects that state no usage. */
   const delivered = new Map<string, Delivered>()
 
   function recordDelivered(objectId: string, output: Delivered): void {
-    if (bytesOf(output) > 0) delivered.set(objectId, output)
+    if (bytesOf(output) > bytesOf(delivered.get(objectId) ?? nothingDelivered()))
+      delivered.set(objectId, output)
     const [oldest] = delivered.keys()
     if (delivered.size > DELIVERED_MAX && oldest !== undefined) delivered.delete(oldest)
   }
@@ -170,7 +169,9 @@ export function createDeferrals(dependencies: DeferralDependencies) {
   async function settleFetched(call: AdmittedCall, fetched: Metered): Promise<void> {
     const { surface } = call
     const objectId = fetched.objectId ?? objectIdIn(surface, call.target.path)
-    if (objectId === null || (fetched.objectId !== null && !isFinal(fetched))) return
+    if (objectId === null) return
+    recordDelivered(objectId, fetched.output)
+    if (fetched.objectId !== null && !isFinal(fetched)) return
     // The end of the stream settles it.
     if (streaming.has(objectId) && !(fetched.inputKnown && fetched.outputKnown)) return
     const metered = withDelivered(objectId, fetched)
@@ -289,6 +290,25 @@ export function createDeferrals(dependencies: DeferralDependencies) {
   }
 }
 
+/** How many streams of each object are open. */
+class StreamCounts {
+  readonly #counts = new Map<string, number>()
+
+  has(objectId: string): boolean {
+    return this.#counts.has(objectId)
+  }
+
+  add(objectId: string): void {
+    this.#counts.set(objectId, (this.#counts.get(objectId) ?? 0) + 1)
+  }
+
+  delete(objectId: string): void {
+    const count = this.#counts.get(objectId) ?? 0
+    if (count > 1) this.#counts.set(objectId, count - 1)
+    else this.#counts.delete(objectId)
+  }
+}
+
 function bytesOf({ text, thinking, tool }: Delivered): number {
   return text + thinking + tool
 }
@@ -309,128 +329,4 @@ function deferralOf(call: AdmittedCall, { head, ...object }: NewObject, transfer
   const upstreamId = id === null ? null : call.exchange.names.redact(id.slice(0, RECORDED_CHARS_MAX))
   const answered = { status: head.status, upstreamRequestId: upstreamId }
   return { ...transfer, ...object, ...answered, surface: call.surface, scope: scopeOf(call), dueInMs }
-}
-
-const RESULTS_IDLE_MS = 60_000
-
-const STORED_ANSWER_MS = 5_000
-const STORED_TOTAL_MS = 15_000
-
-interface UpstreamFetch {
-  readonly surface: Surface
-  readonly upstream: Upstream
-  readonly path: string
-  readonly idleMs: number
-  /** Limit for the whole answer: an upstream that trickles bytes must not occupy a poll forever. */
-  readonly totalMs?: number
-  take(contentType: string | undefined): (chunk: Buffer) => void
-}
-
-interface AnswerHead {
-  readonly status: number
-  readonly retryAfterMs: number | null
-}
-
-const NO_ANSWER: AnswerHead = { status: 0, retryAfterMs: null }
-
-/** Sends a GET of the gateway itself, for which no key pays. Status 0: there was no complete answer. */
-async function fetchPath({
-  surface,
-  upstream,
-  path,
-  idleMs,
-  totalMs,
-  take,
-}: UpstreamFetch): Promise<AnswerHead> {
-  const { url, key, pool } = upstream
-  let head = NO_ANSWER
-  let takeChunk: ((chunk: Buffer) => void) | null = null
-  const call = callUpstream(
-    pool,
-    {
-      method: 'GET',
-      target: upstreamTarget(surface, url, { path, query: '' }),
-      host: url.host,
-      headers: [
-        ...(key === null ? [] : providerCredential(surface, key)),
-        ...Object.entries(SURFACES[surface].upstream.ownHeaders).flat(),
-        ...['accept', '*/*', 'accept-encoding', 'identity'],
-      ],
-      lengthBytes: null,
-      body: null,
-    },
-    {
-      head({ status, headers }) {
-        if (status < 200) return
-        head = { status, retryAfterMs: retryAfterMs(firstValue(headers, 'retry-after')) }
-        if (status === 200) takeChunk = take(firstValue(headers, 'content-type'))
-      },
-      data(chunk) {
-        timer.refresh()
-        takeChunk?.(chunk)
-        return true
-      },
-    },
-  )
-  const timer = setTimeout(() => call.abandon(), idleMs)
-  const total = totalMs === undefined ? undefined : setTimeout(() => call.abandon(), totalMs)
-  const end = await call.ended
-  clearTimeout(timer)
-  clearTimeout(total)
-  return end.kind === 'complete' ? head : NO_ANSWER
-}
-
-/** `metered` is null unless the request succeeded. */
-type UpstreamAnswer = AnswerHead & { readonly metered: Metered | null }
-
-async function fetchObject(
-  surface: Surface,
-  upstream: Upstream,
-  path: string,
-  reader: UsageReader,
-): Promise<UpstreamAnswer> {
-  let meter: Meter | null = null
-  const head = await fetchPath({
-    ...{ surface, upstream, path, idleMs: STORED_ANSWER_MS, totalMs: STORED_TOTAL_MS },
-    take(contentType) {
-      const created = createMeter(reader, { status: 200, contentType })
-      meter = created
-      return (chunk) => created.write(chunk)
-    },
-  })
-  const metered = (meter as Meter | null)?.end(true) ?? null
-  return { ...head, metered: head.status === 0 ? null : metered }
-}
-
-/** Pauses before each attempt: upstream may take a moment to finish a response whose stream was cut. */
-const PAUSES_MS = [0, 250, 750, 1_500, 2_500] as const
-
-/** The usage of a stored response. `running`: not stated yet. `missing`: not found. `unstated`: ended without usage. */
-async function fetchStoredResponse(
-  id: string,
-  upstream: Upstream,
-): Promise<Metered | 'running' | 'missing' | 'unstated'> {
-  for (const pauseMs of PAUSES_MS) {
-    if (pauseMs > 0) await sleep(pauseMs)
-    const { metered: stored } = await fetchObject('chat', upstream, pathOf('response', id), 'responses')
-    if (stored === null) return 'missing'
-    if (stored.inputKnown && stored.outputKnown) return stored
-    if (stored.usage.stopReason !== 'in_progress' && stored.usage.stopReason !== 'queued') return 'unstated'
-  }
-  return 'running'
-}
-
-async function fetchResults(
-  surface: Surface,
-  upstream: Upstream,
-  path: string,
-  take: (chunk: Buffer) => void,
-): Promise<'read' | 'gone' | 'failed'> {
-  const { status } = await fetchPath({ surface, upstream, path, idleMs: RESULTS_IDLE_MS, take: () => take })
-  if (status === 200) return 'read'
-  return status === 404 ? 'gone' : 'failed'
-}
-
-function retryAfterMs(value: string | undefined): number | null {
-  return value !== undefined && /^\s*\d{1,6}\s*$/.test(value) ? Number(value) * 1_000 : null
 }

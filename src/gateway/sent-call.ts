@@ -138,7 +138,8 @@ export class SentCall extends OpenCall {
         gateway.reached('first_byte')
         this.taps?.received(chunk)
       },
-      onObject: plan.reader === 'responses' ? (shown) => this.#recordObject(shown) : null,
+      onObject:
+        (plan.reader ?? plan.objectReader) === 'responses' ? (shown) => this.#recordObject(shown) : null,
     })
   }
 

@@ -182,6 +182,35 @@ test('a background response that is cancelled without usage costs the output tha
   await bench.assertBalanced()
 })
 
+test('a background response that is cancelled without usage costs the output that a resumed stream delivered', async () => {
+  for (const isOver of [true, false]) {
+    const { id, requestId } = await makeResponse(`resp_resumed_${isOver}`)
+    const { promise: rest, resolve } = Promise.withResolvers<void>()
+    const response = { id, object: 'response', status: 'in_progress', model: 'gpt-6-luna', usage: null }
+    const delta = { type: 'response.output_text.delta', delta: 'Hello there. '.repeat(100), output_index: 0 }
+    const path = `/v1/responses/${id}?stream=true`
+    upstream.streams(`GET ${path}`, { type: 'response.created', response }, rest, delta)
+    const headers = { authorization: `Bearer ${bench.gateway.apiKey}` }
+    const reader = (await fetch(bench.gateway.url + path, { headers })).body?.getReader()
+    assert.match(String(Buffer.from((await reader?.read())?.value ?? '')), new RegExp(id))
+    const end = async () => {
+      resolve()
+      while (!(await reader?.read())?.done);
+    }
+    if (isOver) await end()
+    const cancelled = { id, object: 'response', status: 'cancelled', output: [], usage: null }
+    shows(`POST /v1/responses/${id}/cancel`, cancelled)
+    shows(`GET /v1/responses/${id}`, cancelled)
+    await bench.call(`/v1/responses/${id}/cancel`, {}, { surface })
+    if (!isOver) await end()
+    await hurryPoller()
+    await isState('settled', requestId)
+    const { cost_usd, estimated } = await seen(requestId)
+    assert.deepEqual([Number(cost_usd) > 0, estimated], [true, true])
+  }
+  await bench.assertBalanced()
+})
+
 test('a response that settles before its stream states the cost is counted once', async () => {
   const cost = async () => {
     const headers = { authorization: `Bearer ${bench.gateway.adminKey}` }
