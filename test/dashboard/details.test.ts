@@ -157,6 +157,9 @@ test('a call without a maximum cost says so, and an operator sees its account', 
   await page.getByText('We reserved $5.00 while it ran. This call has no maximum cost').waitFor()
   await page.getByRole('definition').getByRole('link', { name: 'Acme' }).click()
   await page.getByRole('heading', { level: 1, name: 'Acme' }).waitFor()
+  await page.goBack()
+  await page.getByRole('link', { name: 'acme-images' }).click()
+  await page.locator('.facts').getByText('in 1 call').waitFor()
 })
 
 test('a batch shows the total cost of its parts', async () => {

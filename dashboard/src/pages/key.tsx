@@ -114,10 +114,13 @@ export function RefusedCalls({ path, keyId }: { readonly path: string; readonly 
 }
 
 export function KeyLimits({ of: value }: { readonly of: Key }) {
-  const { isDeveloper } = usePermissions()
+  const { isOperator, isDeveloper } = usePermissions()
+  // An operator may open a key of another account than the one whose pages are open.
+  const account = isOperator ? value.account_id : null
   const month = `${dayOf(Date.now()).slice(0, 8)}01`
   const { daily_budget_usd: daily, requests_per_minute: rate } = value
-  const own = useResource<Usage>(withQuery('/v1/usage', { start: month, key: value.id }), 10_000).value?.total
+  const own = useResource<Usage>(withQuery('/v1/usage', { start: month, key: value.id, account }), 10_000)
+    .value?.total
   const isShared = own !== undefined && own.cost_usd !== value.month_spend_usd
   const ownCalls = own !== undefined && (
     <>
