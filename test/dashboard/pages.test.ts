@@ -372,6 +372,7 @@ test('the keyboard alone signs in, creates a key and opens it, and the dialog tr
   await page.keyboard.press('Enter')
   await page.keyboard.type('typed')
   await page.keyboard.press('Enter')
+  await page.getByRole('button', { name: 'Copy the secret' }).waitFor()
   await tabTo(page, 'Copy the secret')
   await page.keyboard.press('Enter')
   await page.getByText('Copied').waitFor()

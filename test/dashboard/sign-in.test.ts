@@ -78,7 +78,7 @@ test('empty pages say what they will show and how to get there', async () => {
     ['/dashboard/usage?start=2020-01-01&end=2020-01-31', 'No settled calls in this period.'],
     ['/dashboard/requests?state=interrupted', 'No call matches.'],
     ['/dashboard/webhooks', 'Get notified when a budget is nearly spent'],
-    ['/dashboard/nowhere', 'There is no such page.'],
+    ['/dashboard/nowhere', 'This page does not exist.'],
   ] as const) {
     const page = await person.visit('/dashboard')
     await page.goto(gateway.url + path)
