@@ -24,7 +24,9 @@ export const usageQuery = z.strictObject({
     .idOf('key', 'key must be the id of a key, such as key_01J….')
     .optional()
     .describe('Only the usage of this key id. An API key can name only itself.'),
-  model: f.optionalText('Only this model, by its name in buckets: the served one, else the requested one.'),
+  model: f.optionalText(
+    'Only this model, by the name in the buckets: the model that served the call or, if unknown, the requested model.',
+  ),
   limit: f.optionalLimit(
     ROWS_MAX,
     'Maximum buckets per answer. JSON: 1,000 by default. CSV: all by default.',

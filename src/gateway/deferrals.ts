@@ -60,6 +60,7 @@ export function createDeferrals(dependencies: DeferralDependencies) {
   const stopping = new AbortController()
   const running = new Set<Promise<void>>()
   const streaming = new StreamCounts()
+  const resumed = new StreamCounts()
   /** The largest output that a client read of each object, for objects that state no usage. */
   const delivered = new Map<string, Delivered>()
 
@@ -173,7 +174,8 @@ export function createDeferrals(dependencies: DeferralDependencies) {
     recordDelivered(objectId, fetched.output)
     if (fetched.objectId !== null && !isFinal(fetched)) return
     // The end of the stream settles it.
-    if (streaming.has(objectId) && !(fetched.inputKnown && fetched.outputKnown)) return
+    if ((streaming.has(objectId) || resumed.has(objectId)) && !(fetched.inputKnown && fetched.outputKnown))
+      return
     const metered = withDelivered(objectId, fetched)
     const object = await store.findDeferred({ surface, scope: scopeOf(call), objectId })
     if (object === null) return
@@ -209,6 +211,8 @@ export function createDeferrals(dependencies: DeferralDependencies) {
   return {
     /** Responses that stream here, or whose client left before they were billed. They cannot be deleted. */
     streaming,
+    /** Responses that a GET streams here. */
+    resumed,
     /** Leaves the call open until its object states the cost. Never rejects. */
     async defer(call: AdmittedCall, { head, metered }: CallOutcome, transfer: Transfer): Promise<Deferred> {
       const kind = call.plan.deferredKind

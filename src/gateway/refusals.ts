@@ -141,7 +141,7 @@ export function explainBlocked(by: BlockedBy, names: HeaderNames): Refusal {
   return refuse(
     'budget_held',
     `Calls in flight have reserved the rest of the ${budgetName(by.budget)}: ${describeSpend(by.budget)}. Retry when they have ended, ` +
-      'or send a smaller max_tokens. The operator can set a larger cap, or budgets.mode "settled". ' +
+      'or send a smaller max_tokens. The operator can set a larger budget, or budgets.mode "settled". ' +
       `The budget ${resetSentence(by.budget)}.`,
     figuresOf(by.budget, names),
   )
@@ -279,7 +279,7 @@ function refuseMinting({ billing }: Endpoint, minting: 'pass' | 'refuse'): Refus
   return refuse('minting_refused', message)
 }
 
-/** Refuses endpoints that show stored objects, which keys on one credential share, and every unknown path. */
+/** Refuses unknown paths, and endpoints that show stored objects: keys on one credential share these. */
 function refuseStored(endpoint: Endpoint | null, stateful: 'pass' | 'refuse'): Refusal | null {
   if (stateful === 'pass' || (endpoint !== null && !endpoint.stateful)) return null
   const message =
@@ -316,7 +316,7 @@ export function explainFailure(end: CallEnd & { kind: 'failed' }): Refusal {
   if (code.startsWith('HPE_') || code === TOO_MANY_LINES || code === '') {
     return refuse(
       'upstream_invalid_response',
-      'Upstream sent an invalid HTTP response. It may have processed the request, so a retry may cost twice.',
+      'Upstream sent an invalid HTTP response. It may have processed the request, so you may pay twice if you retry.',
     )
   }
   if (!end.sent)
@@ -326,7 +326,7 @@ export function explainFailure(end: CallEnd & { kind: 'failed' }): Refusal {
     )
   return refuse(
     'upstream_unreachable',
-    'Upstream closed the connection before it answered. It may have received the request, so a retry may cost twice.',
+    'Upstream closed the connection before it answered. It may have received the request, so you may pay twice if you retry.',
   )
 }
 

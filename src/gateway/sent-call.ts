@@ -34,7 +34,7 @@ export class OpenCall {
   #sentBytes = 0
   protected readonly gateway: Gateway
   protected sentMs: number
-  #objectId: string | null = null
+  #stopStreaming: (() => void) | null = null
 
   constructor(call: AdmittedCall, gateway: Gateway) {
     this.call = call
@@ -50,10 +50,12 @@ export class OpenCall {
     this.taps?.sent(chunk)
   }
 
-  /** Prevents a DELETE of the response that the stream has named, until the call is over. */
+  /** Counts the stream of a response, until the call is over. */
   protected markStreaming(objectId: string): void {
-    this.#objectId = objectId
-    this.gateway.deferrals.streaming.add(objectId)
+    const { streaming, resumed } = this.gateway.deferrals
+    const streams = this.call.plan.objectReader === null ? streaming : resumed
+    streams.add(objectId)
+    this.#stopStreaming = () => streams.delete(objectId)
   }
 
   protected transfer(upstreamMs: number, streamed: boolean, bytesOut: number): Transfer {
@@ -109,7 +111,7 @@ export class OpenCall {
   }
 
   protected removeInFlight(head: ReplyHead | null, isWhole: boolean): void {
-    if (this.#objectId !== null) this.gateway.deferrals.streaming.delete(this.#objectId)
+    this.#stopStreaming?.()
     this.taps?.callOver(head, isWhole)
     this.gateway.inFlight.count -= 1
   }

@@ -188,7 +188,7 @@ export class UpstreamConnection implements MessageReceiver {
   #isInterim = false
   #hasHead = false
   #wasReset = false
-  #hasUnsolicited = false
+  #hasUnsolicitedBytes = false
   #reusableMs = 0
   #raw: RawConnection | null = null
 
@@ -270,7 +270,7 @@ export class UpstreamConnection implements MessageReceiver {
   head(head: MessageHead): void {
     const call = this.#call
     const { status } = head
-    if (call === null) this.#hasUnsolicited = true
+    if (call === null) this.#hasUnsolicitedBytes = true
     else if (status === 101 && call.upgrades) {
       this.#call = null
       this.#socket.setTimeout(0)
@@ -332,7 +332,7 @@ export class UpstreamConnection implements MessageReceiver {
   }
 
   #becomeIdle(error: Error | null): void {
-    if (error !== null || this.#hasUnsolicited || this.#reader.hasPartialMessage) this.#failUnsolicited()
+    if (error !== null || this.#hasUnsolicitedBytes || this.#reader.hasPartialMessage) this.#failUnsolicited()
     else if (this.#reusableMs === 0) this.close()
     else {
       if (this.#socket.isPaused()) this.#socket.resume()

@@ -68,7 +68,7 @@ function noteOf({ state, usage, costNanos, objectId }: CallRecord): string | nul
   if (state === 'released') return 'Nothing was used, because the call did not reach upstream.'
   if (state === 'interrupted') return 'The usage is unknown, so nothing is charged.'
   if (usage === null && objectId !== null && state === 'settled')
-    return 'The child records of the batch have its cost, one for each model.'
+    return 'The cost is in the child records of the batch: one record for each model.'
   if (usage === null) return 'Nothing is charged: the endpoint is free, or upstream answered with an error.'
   return null
 }

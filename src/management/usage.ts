@@ -108,7 +108,7 @@ export const usageRoute = defineRoute({
   summary: 'Sum up usage and cost by day, model and key',
   description:
     'An admin key sees the whole account, an API key its own usage. A call belongs to the day of its admission; calls in ' +
-    'flight are not included yet. `format=csv` or `Accept: text/csv` answers the buckets as CSV, complete without `limit`.',
+    'flight are not included yet. `format=csv` or `Accept: text/csv` answers the buckets as CSV. Without `limit`, the CSV contains all of them.',
   query: usageQuery,
   answer: usageSchema,
   alsoAs: { 'text/csv': 'One row per bucket, with the names of its members as the header. No total.' },

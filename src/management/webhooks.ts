@@ -121,7 +121,7 @@ export const deleteWebhook = defineRoute({
 export const rotateSecret = defineRoute({
   summary: 'Rotate the secret of a webhook',
   description:
-    'Both secrets sign for 24 hours. A third rotation within that time is refused. Only this answer has the new secret. The ' +
+    'The new and the old secret both sign for 24 hours. A third rotation within that time is refused. Only this answer has the new secret. The ' +
     'body is ignored.',
   answer: webhookWithSecretSchema,
   async handle({ accountId, actor, id, atMs }, { store, webhooks }) {

@@ -76,10 +76,12 @@ export function scalars(names: string): Record<string, Shape> {
   return Object.fromEntries(names.split(' ').map((name) => [name, SCALAR]))
 }
 
+/** An array whose elements are passed to a callback one by one. */
 export function eachShape(each: Shape): Shape {
   return { ...LEAF, kind: 'array', each }
 }
 
+/** An array whose elements are stored. */
 export function listShape(each: Shape): Shape {
   return { ...LEAF, kind: 'array', each, listed: true }
 }

@@ -10,7 +10,7 @@ type LoadedBook =
   | { readonly kind: 'book'; readonly book: PriceBook }
   | { readonly kind: 'refused'; readonly problems: readonly string[] }
 
-/** Each change by the list or an overlay begins a version. A file with problems is refused, and all are reported. */
+/** Each start date of the list or an overlay begins a version. A refusal reports all problems of the file. */
 export function loadPrices(
   overlayText = '[]',
   versions: readonly BookVersionEntry[] = LIST_PRICES,

@@ -152,7 +152,10 @@ function attributesOf(call: EndedCall) {
         }),
     ...(upstream === null
       ? {}
-      : { 'server.address': upstream.hostname, 'server.port': Number(upstream.port || portOf(upstream)) }),
+      : {
+          'server.address': upstream.hostname,
+          'server.port': Number(upstream.port || defaultPortOf(upstream)),
+        }),
     ...(status === null ? {} : { 'http.response.status_code': status }),
     ...(error === null ? {} : { 'error.type': error }),
     'tollgate.request_id': call.requestId,
@@ -161,7 +164,7 @@ function attributesOf(call: EndedCall) {
   }
 }
 
-function portOf({ protocol }: URL): number {
+function defaultPortOf({ protocol }: URL): number {
   return protocol === 'https:' ? 443 : 80
 }
 

@@ -114,7 +114,7 @@ for (const surface of surfaces) {
       message:
         `Calls in flight have reserved the rest of the monthly budget of this key: 0 of 0.0001 USD spent, ${held} USD reserved. ` +
         'Retry when they have ended, or send a smaller max_tokens. ' +
-        'The operator can set a larger cap, or budgets.mode "settled". ' +
+        'The operator can set a larger budget, or budgets.mode "settled". ' +
         'The budget resets on 1 January (UTC).',
       details: budgetDetails('0', held),
       lines: [...budgetLines('0', held), 'retry-after: 2'],
