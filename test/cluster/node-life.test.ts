@@ -112,17 +112,3 @@ test('holds of nodes that died, were paused or were cut off are freed, and their
   }
   await cluster.assertBalanced()
 })
-
-test('a node that its operator stops leaves no calls for other nodes to interrupt', async () => {
-  const { key } = await cluster.createKey({}, WELL)
-  const running = sendCall(cluster.node(PAUSED).url, { name: 'gate last', key, stream: true })
-  const call = await cluster.upstream.next()
-  call.begin()
-  const stopped = cluster.node(PAUSED).stop()
-  call.finish()
-  assert.equal((await running).status, 200)
-  await stopped
-  await cluster.assertBalanced()
-  const open = await cluster.database.query('SELECT id FROM node WHERE fenced_at_ms IS NULL')
-  assert.equal(open.length, 3)
-})

@@ -222,26 +222,3 @@ for (const [limits, gateway, fields] of kinds) {
     await assertBalanced(gateway)
   })
 }
-
-for (const [wait, stream] of [
-  ['documents', false],
-  ['streams', true],
-] as const) {
-  test(`without a model, ${wait} deliver at most one call above the cap of a key`, async () => {
-    for (const { endpoint, reply } of metered) {
-      const answer = answersOf(reply).find((each) => each.stream === stream)
-      const init = requestOf(endpoint, undefined, stream)
-      if (answer === undefined || init === null) continue
-      const cap = Number((reply.listUsd * 2.5).toFixed(9))
-      const { key } = await open.createKey('capped', { monthly_budget_usd: cap })
-      let delivered = 0
-      for (let n = 0; n < 6; n++) {
-        // The body of a form can be sent only once.
-        const again = requestOf(endpoint, undefined, stream) ?? init
-        const { sent } = await call(open, key, endpoint, again, answer.bytes)
-        if (sent) delivered += reply.listUsd
-      }
-      assert.ok(delivered > 0 && delivered <= cap + reply.listUsd, `${endpoint.template}: ${delivered}`)
-    }
-  })
-}

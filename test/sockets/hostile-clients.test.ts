@@ -2,18 +2,9 @@ import assert from 'node:assert/strict'
 import { assertBalanced } from '../billing/bench-of-one.ts'
 import { after, afterEach, test } from '../support/suite.ts'
 import { message, sized } from '../support/wire-bytes.ts'
-import { agreement, handshake, opcodeOf, payloadOf, splitFrames, startRawBench } from './raw-bench.ts'
+import { agreement, handshake, opcodeOf, splitFrames, startRawBench } from './raw-bench.ts'
 import { stopTime } from './stop-time.ts'
-import {
-  closeCodeOf,
-  created,
-  createFrame,
-  delta,
-  ended,
-  eventFrame,
-  hasMessages,
-  USAGE,
-} from './turn-events.ts'
+import { closeCodeOf, created, createFrame, delta, ended, hasMessages, USAGE } from './turn-events.ts'
 import { wireOf } from './wire-frames.ts'
 
 const bench = await startRawBench()
@@ -104,31 +95,6 @@ test('refusing a turn of a revoked key does not cut the running turn', async (t)
   assert.equal(turn['estimated'], false)
   client.socket.destroy()
   await assertBalanced(own.gateway)
-})
-
-test('a response is billed once, however often and late upstream reports its end', async () => {
-  const { client, upstream, id } = await bench.open()
-  const lanes = Array.from({ length: 8 }, (_, i) => `lane ${i}`)
-  const inLane = (frame: Buffer, lane: string) => {
-    const event = JSON.parse(payloadOf(frame).toString()) as object
-    return eventFrame({ ...event, stream_id: lane })
-  }
-  for (const lane of lanes) await client.send(createFrame({ stream_id: lane }))
-  await hasMessages(upstream, lanes.length)
-  for (const lane of lanes) {
-    await upstream.send(inLane(created(`resp of ${lane}`), lane))
-    await upstream.send(inLane(ended(`resp of ${lane}`), lane))
-  }
-  await bench.turns(id, lanes.length)
-  for (const lane of lanes) await upstream.send(inLane(ended(`resp of ${lane}`), lane))
-  await client.send(createFrame({ stream_id: 'lane 0' }))
-  await hasMessages(upstream, lanes.length + 1)
-  await upstream.send(inLane(created('resp_last'), 'lane 0'))
-  await upstream.send(inLane(ended('resp_last'), 'lane 0'))
-  const turns = await bench.turns(id, lanes.length + 1)
-  assert.ok(turns.every(({ state, estimated }) => state === 'settled' && estimated === false))
-  assert.equal(closeCodeOf(client), null)
-  client.socket.destroy()
 })
 
 test('a response that ends twice is billed once, and not to the waiting turn', async () => {
