@@ -79,13 +79,13 @@ export function openFrontDoor(gateway: Gateway, handleOwned: HandleOwned): (exch
  *   read       find models, limits and stream flag in the body     → 400 401 402 408 413 503
  *   plan       what the call may cost, which models it names, how it is priced; a batch
  *              that is created from a file is planned by that file
- *   admit      one store transaction: key active? models allowed? cap and credit sufficient?
+ *   admit      one database transaction: key active? models allowed? cap and credit sufficient?
  *              place the hold, or wait in the admission queue. A DELETE of an object that
  *              is not settled is refused                           → 400 401 402 403 404 409 429 503
  *   forward    provider credential in, bytes out                   → 502
  *   observe    the meter reads a view of each chunk of the reply. If the cost comes later, the created object is
  *              recorded as soon as the stream names it
- *   settle     usage → price → one store transaction; closes the hold once, on every path. A call whose cost comes
+ *   settle     usage → price → one database transaction; closes the hold once, on every path. A call whose cost comes
  *              later (a batch, a background response) is deferred instead: deferrals.ts settles it
  *   answer     upstream's reply, with the figures as headers or trailers
  *

@@ -23,8 +23,8 @@ const replyFinished = channel('tollgate.reply.finished')
 
 const NOTHING = Buffer.alloc(0)
 
-/** The statuses of requests without a valid key. */
-const UNAUTHENTICATED: ReadonlySet<number> = new Set([400, 401])
+/** The statuses of malformed requests and of requests without a valid key. */
+const REFUSED_STATUSES: ReadonlySet<number> = new Set([400, 401])
 
 export const HEAD_TIMEOUT = 'TOLLGATE_HEAD_TIMEOUT'
 
@@ -219,7 +219,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
 
   readonly #onReplied = (reusable: boolean): void => {
     const request = this.#turn?.request
-    const isRefused = UNAUTHENTICATED.has(this.reply?.status ?? 0)
+    const isRefused = REFUSED_STATUSES.has(this.reply?.status ?? 0)
     this.#refusedInRow = isRefused ? this.#refusedInRow + 1 : 0
     if (replyFinished.hasSubscribers) replyFinished.publish({ request })
     if (!reusable) this.#isLast = true

@@ -44,7 +44,7 @@ test('on a full disk new calls get 503 unsent, streams finish, and everything se
       body: '{"amount_usd":1,"reason":"invoice 17"}',
     })
     assert.equal(topUp.status, 503)
-    assert.match(await topUp.text(), /may have taken effect: repeat it with the same Idempotency-Key/)
+    assert.match(await topUp.text(), /may not have taken effect. Repeat it with the same Idempotency-Key/)
 
     const reply = await streaming
     assert.equal(reply.ended, 'complete', 'the stream finishes')

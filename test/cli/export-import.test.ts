@@ -179,7 +179,7 @@ test('a truncated, damaged or missing file, or one of another pepper, is refused
   truncateSync(bad, readFileSync(bad).length - 20)
   await refused(bad, dir, /The export is incomplete/)
   writeFileSync(bad, '{"hello":1}\n')
-  await refused(bad, dir, /does not begin as one/)
+  await refused(bad, dir, /first line is not the head of an export/)
   writeFileSync(join(dir, 'pepper'), 'another pepper than that of the source\n')
   await refused(file, dir, /another pepper/)
   rmSync(join(dir, 'pepper'))

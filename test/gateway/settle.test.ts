@@ -70,7 +70,7 @@ function failing(times: number, error: () => Error = away): () => Error | null {
   return () => (left-- > 0 ? error() : null)
 }
 
-test('a settlement that the store takes never uses the spool', async () => {
+test('a settlement that the database accepts never uses the spool', async () => {
   const { settler, story } = bench(failing(0))
   assert.deepEqual(await settler.settle(closingOf('a'), () => {}), SETTLED)
   assert.deepEqual(story, ['a settled'])
@@ -99,7 +99,7 @@ test('after its wait a reply leaves without figures, but not before its settleme
   assert.deepEqual(story.slice(-2), ['a settled', 'a removed'])
 })
 
-test('a settlement that the store refuses is set aside and logged, and the caller is notified', async () => {
+test('a settlement that the database refuses is set aside and logged, and the caller is notified', async () => {
   const { settler, story, lines } = bench(() => new StoreRefused('there is no call'))
   await assert.rejects(
     settler.settle(closingOf('a'), () => {}),
