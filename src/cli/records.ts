@@ -35,7 +35,7 @@ export function renderRecords(
   )
 }
 
-/** The first of the fields that has a value, as `model_served|model` or `usage.input_tokens`; null if none has. */
+/** The first value found, or null. `fields`: a path such as `usage.input_tokens`, or alternatives such as `model_served|model`. */
 function valueIn(record: object, fields: string): unknown {
   const values = fields
     .split('|')

@@ -227,7 +227,7 @@ export function createDeferrals(dependencies: DeferralDependencies) {
       const recorded = await store.deferCall({ ...deferral, atMs: clock.nowMs() }).catch((error: unknown) => {
         if (isStated) return 'closed'
         const about = { request: transfer.requestId, object: objectId, cause: (error as Error).message }
-        log.error(about, 'the object of a call could not be recorded; retrying')
+        log.error(about, 'the batch or response that a call created could not be recorded; retrying')
         const retrying = recordWithRetries(deferral).finally(() => running.delete(retrying))
         running.add(retrying)
         return 'deferred'
@@ -283,7 +283,8 @@ export function createDeferrals(dependencies: DeferralDependencies) {
         const object = await store.findDeferred({ surface, scope: scopeOf(call), objectId })
         if (object !== null) await (polls ? bills.settleAtHold(object) : bills.giveUp(object))
       } catch (error) {
-        log.error({ cause: (error as Error).message }, 'a deleted deferred object could not be closed')
+        const about = { object: objectId, cause: (error as Error).message }
+        log.error(about, 'a batch or response was deleted, but its call could not be settled')
       }
     },
     start: loop.start,

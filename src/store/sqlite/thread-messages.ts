@@ -180,7 +180,7 @@ function amountText(nanos: bigint | undefined): string {
 export function writeOutcomes(commands: readonly Command[], outcomes: readonly Outcome[]): OutcomesMessage {
   const lists: List[] = []
   for (const [i, outcome] of outcomes.entries()) {
-    const list = outcome.ok ? answerList(commands[i]?.[0], outcome.value) : null
+    const list = outcome.ok ? answerAsList(commands[i]?.[0], outcome.value) : null
     if (list === null) return outcomes
     lists.push(list)
   }
@@ -193,8 +193,8 @@ export function readOutcomes(message: OutcomesMessage): readonly Outcome[] {
     : message
 }
 
-/** Null: not a common answer, sent as an object. */
-function answerList(name: Command[0] | undefined, value: unknown): List | null {
+/** The answer of an admission or a settlement as a flat list. Null: any other answer, which is sent as an object. */
+function answerAsList(name: Command[0] | undefined, value: unknown): List | null {
   if (name === 'settle') {
     const { balanceNanos, applied } = value as Settled
     return ['s', String(balanceNanos), applied]
