@@ -3,7 +3,7 @@ import { AdmissionQueues } from './gateway/admission-queue.ts'
 import { createDeferrals } from './gateway/deferrals.ts'
 import { Estimates } from './gateway/estimates.ts'
 import type { CallPoint, Gateway } from './gateway/gateway.ts'
-import { BackgroundQueue, ByteBudget, DecodingTurns, KeyShares } from './gateway/key-shares.ts'
+import { BackgroundQueue, ByteBudget, DecodingQueue, KeyShares } from './gateway/key-shares.ts'
 import { OwnUpstreams, unlessSimulated } from './gateway/own-upstreams.ts'
 import { bootstrapDigestOf } from './gateway/parse-credential.ts'
 import { createPricer } from './gateway/pricer.ts'
@@ -118,7 +118,7 @@ export async function createGateway(opened: Opened): Promise<CreatedGateway> {
     reading: {
       memory: new ByteBudget(limits.bodiesMemoryBytesMax),
       times: { idleTimeoutMs: config.bodyIdleTimeoutMs, bytesPerSecondMin: config.bodyBytesPerSecondMin },
-      decoding: new DecodingTurns(limits.bodiesDecodingMax),
+      decoding: new DecodingQueue(limits.bodiesDecodingMax),
       boundEntry: (...entry) => pricer.boundEntry(...entry, clock.nowMs()),
     },
     upstreams,

@@ -7,7 +7,7 @@ const POLL_MS = 1_000
 /** Maximum calls of a queue that retry at the same time. The database decides about them in order, in one batch. */
 const FRONT_MAX = 256
 
-export type Turn = 'retry' | 'timed_out' | 'full' | 'left'
+export type Wakeup = 'retry' | 'timed_out' | 'full' | 'left'
 
 export type Blocked = Extract<Admission, { kind: 'blocked' }>
 
@@ -72,7 +72,7 @@ export class QueueEntry {
   isRetrying = false
   readonly #all: AdmissionQueues
   readonly #digest: Buffer
-  #wake: ((turn: Turn) => void) | null = null
+  #wake: ((wakeup: Wakeup) => void) | null = null
   #deadline: NodeJS.Timeout | null = null
   #queue: Queue | null = null
   #end: 'timed_out' | 'left' | null = null
@@ -93,13 +93,13 @@ export class QueueEntry {
   }
 
   /** Waits in the queue of the limit that blocks this call, until the call should request admission again. */
-  async turn(blocked: Blocked): Promise<Turn> {
+  async wait(blocked: Blocked): Promise<Wakeup> {
     if (this.#all.closed) this.#end ??= 'timed_out'
     if (this.#end !== null) return this.#end
     const queue = this.#join(blocked)
     if (queue === null) return 'full'
     this.#deadline ??= setTimeout(() => this.end('timed_out'), this.#all.waitMs)
-    const { promise, resolve } = Promise.withResolvers<Turn>()
+    const { promise, resolve } = Promise.withResolvers<Wakeup>()
     this.isRetrying = false
     this.#wake = resolve
     queue.wakeFront()
@@ -115,10 +115,10 @@ export class QueueEntry {
     this.wake(this.#end)
   }
 
-  wake(turn: Turn): void {
+  wake(wakeup: Wakeup): void {
     if (this.#wake === null) return
-    this.isRetrying = turn === 'retry'
-    this.#wake(turn)
+    this.isRetrying = wakeup === 'retry'
+    this.#wake(wakeup)
     this.#wake = null
   }
 

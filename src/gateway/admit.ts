@@ -184,15 +184,15 @@ async function waitInQueue(
   )
   try {
     for (;;) {
-      const turn = await entry.turn(blocked)
-      if (turn === 'left') return CLIENT_LEFT
+      const wakeup = await entry.wait(blocked)
+      if (wakeup === 'left') return CLIENT_LEFT
       // Do not request again: budget that has become free belongs to the calls that wait.
-      if (turn === 'full') return blocked
+      if (wakeup === 'full') return blocked
       const refusal = refuseOverload(gateway)
       if (refusal !== null) return { kind: 'overloaded', refusal }
       const answer = await tryAdmit(call, { ...FIRST_ATTEMPT, hasWaited: true }, gateway)
       admitted = answer.kind === 'admitted'
-      if (answer.kind !== 'blocked' || turn === 'timed_out') return answer
+      if (answer.kind !== 'blocked' || wakeup === 'timed_out') return answer
       blocked = answer
     }
   } finally {

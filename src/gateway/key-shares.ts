@@ -114,7 +114,7 @@ export class ReservedBytes {
 }
 
 /** Limits decoding: one body per key at a time, and a few over all keys, first come, first served. */
-export class DecodingTurns {
+export class DecodingQueue {
   readonly #max: number
   readonly #waiting: (() => void)[] = []
   running = 0
@@ -123,11 +123,11 @@ export class DecodingTurns {
     this.#max = max
   }
 
-  /** Runs the work when its turn comes. Null if the client has left by then; the work is not started. */
+  /** Runs the work after the work that waits already. Null if the client has left by then; the work is not started. */
   run<T>(share: KeyShare, exchange: Exchange, work: () => Promise<T>): Promise<T | null> {
-    const turn = share.decoding.then(() => this.#run(exchange, work))
-    share.decoding = turn.catch(() => {})
-    return turn
+    const done = share.decoding.then(() => this.#run(exchange, work))
+    share.decoding = done.catch(() => {})
+    return done
   }
 
   async #run<T>(exchange: Exchange, work: () => Promise<T>): Promise<T | null> {

@@ -245,7 +245,7 @@ function streamBody({ req }: Exchange, times: BodyTimes, onChunk: (chunk: Buffer
   }
   const out = new Readable({
     highWaterMark: 64 * 1024,
-    // In the next turn of the event loop: a fast upload of a batch file would otherwise stop all other connections.
+    // In the next iteration of the event loop: a fast upload of a batch file would otherwise stop all other connections.
     read: () => setImmediate(() => req.resume()),
     destroy(error, done) {
       discardRest(req)

@@ -12,7 +12,7 @@ import type { Endpoint } from '../providers/endpoint.ts'
 import { PIECE_BYTES, RequestReader } from '../providers/read-request.ts'
 import { modelAsked } from '../providers/request-members.ts'
 import type { CountableInput } from './estimates.ts'
-import { type ByteBudget, type DecodingTurns, type KeyShare, ReservedBytes } from './key-shares.ts'
+import { type ByteBudget, type DecodingQueue, type KeyShare, ReservedBytes } from './key-shares.ts'
 
 /** If a body is not complete after this time, the key is checked before the rest is read. */
 const BODY_MS_BEFORE_KEY_CHECK = 100
@@ -110,7 +110,7 @@ export function receiveBody(
         finish(refused(noMemory()))
         return true
       }
-      // Read one piece per turn of the event loop, so that other calls get their turn.
+      // Read one piece per iteration of the event loop, so that other calls can run.
       bytesInTurn += chunk.length
       const wait = observed ?? (observer !== null && bytesInTurn >= PIECE_BYTES ? nextTurn() : null)
       if (wait === null) return true
@@ -175,7 +175,7 @@ export interface ReadBody {
 }
 
 export interface ReadOptions extends ReceiveOptions {
-  readonly decoding: DecodingTurns
+  readonly decoding: DecodingQueue
   readonly boundEntry: BoundEntry
 }
 

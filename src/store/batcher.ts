@@ -33,7 +33,7 @@ interface Queued<Command, Answer> {
 }
 
 /** Few large batches cost less than many small ones: against 1, a call of 2 kB takes a sixth less CPU time. */
-const GATHER_TURNS_MAX = 4
+const GATHER_ITERATIONS_MAX = 4
 
 export interface Batcher<Command, Answer> {
   submit(command: Command): Promise<Answer>
@@ -66,11 +66,11 @@ export function createBatcher<Command, Answer>(
     void run(batch)
   }
 
-  /** Sends the next batch after the first turn of the event loop that adds no command, or after the last one allowed. */
-  function gather(turns: number): void {
+  /** Sends the next batch after the first iteration of the event loop that adds no command, or after the last one allowed. */
+  function gather(iterations: number): void {
     const before = queue.length
     setImmediate(() => {
-      if (turns > 1 && queue.length > before && queue.length < batchMax) gather(turns - 1)
+      if (iterations > 1 && queue.length > before && queue.length < batchMax) gather(iterations - 1)
       else sendNext()
     })
   }
@@ -96,7 +96,7 @@ export function createBatcher<Command, Answer>(
     }
     const ms = performance.now() - begunMs
     isBusy = false
-    if (queue.length > 0 || halves.length > 0) gather(GATHER_TURNS_MAX)
+    if (queue.length > 0 || halves.length > 0) gather(GATHER_ITERATIONS_MAX)
     options.onCommit?.(commands, ms)
     for (const [i, item] of batch.entries()) answer(item, outcomes[i])
   }
@@ -142,7 +142,7 @@ export function createBatcher<Command, Answer>(
         queue.push(item)
         if (queue.length > 1 || isBusy) return
         if (isEager && wasAlone) sendNext()
-        else gather(GATHER_TURNS_MAX)
+        else gather(GATHER_ITERATIONS_MAX)
       })
     },
 

@@ -26,7 +26,7 @@ async function isKept(promise: Promise<unknown>): Promise<boolean> {
   return kept
 }
 
-const waitForCap = (entry: QueueEntry, budgetId?: string) => entry.turn(blockedBy(BUDGET, budgetId))
+const waitForCap = (entry: QueueEntry, budgetId?: string) => entry.wait(blockedBy(BUDGET, budgetId))
 
 /** The wait is wrapped in an object, because `await` would otherwise wait for it. */
 async function beginQueue(entry: QueueEntry): Promise<{ readonly turn: Promise<string> }> {
@@ -50,15 +50,15 @@ test('a call waits only behind waiting calls of the same key', async () => {
 test('the first call asks when a call of its key settles, and the second when the first has left', async () => {
   const queues = new AdmissionQueues(LONG_MS)
   const [first, second] = [enter(queues, 'k'), enter(queues, 'k')]
-  const { turn: firstTurn } = await beginQueue(first)
-  const secondTurn = waitForCap(second)
+  const { turn: firstWait } = await beginQueue(first)
+  const secondWait = waitForCap(second)
   assert.equal(queues.waiting, 2)
 
   queues.settled('bud_k', 'default')
-  assert.equal(await firstTurn, 'retry')
-  assert.equal(await isKept(secondTurn), false)
+  assert.equal(await firstWait, 'retry')
+  assert.equal(await isKept(secondWait), false)
   first.done(true)
-  assert.equal(await secondTurn, 'retry')
+  assert.equal(await secondWait, 'retry')
   second.done(true)
   assert.equal(queues.waiting, 0)
 })
@@ -67,12 +67,12 @@ test('calls of two keys that share a budget wait in one queue', async () => {
   const queues = new AdmissionQueues(LONG_MS)
   const [first, second] = [enter(queues, 'old'), enter(queues, 'rotated')]
   const { turn } = await beginQueue(first)
-  const secondTurn = waitForCap(second)
+  const secondWait = waitForCap(second)
   queues.settled('bud_k', 'default')
   assert.equal(await turn, 'retry')
-  assert.equal(await isKept(secondTurn), false)
+  assert.equal(await isKept(secondWait), false)
   first.done(true)
-  assert.equal(await secondTurn, 'retry')
+  assert.equal(await secondWait, 'retry')
   second.done(true)
 })
 
@@ -89,11 +89,11 @@ test('a settlement during the attempt of the first call is not missed', async ()
 test('calls keep their order of arrival, even if an earlier one joins its queue later', async () => {
   const queues = new AdmissionQueues(LONG_MS)
   const [first, second] = [enter(queues, 'k'), enter(queues, 'k')]
-  const { turn: secondTurn } = await beginQueue(second)
-  const firstTurn = waitForCap(first)
+  const { turn: secondWait } = await beginQueue(second)
+  const firstWait = waitForCap(first)
   queues.settled('bud_k', 'default')
-  assert.equal(await firstTurn, 'retry')
-  assert.equal(await isKept(secondTurn), false)
+  assert.equal(await firstWait, 'retry')
+  assert.equal(await isKept(secondWait), false)
   first.done(false)
   second.done(false)
 })
@@ -101,13 +101,13 @@ test('calls keep their order of arrival, even if an earlier one joins its queue 
 test("calls of different keys that wait for an account's credit share one queue", async () => {
   const queues = new AdmissionQueues(LONG_MS)
   const [first, second] = [enter(queues, 'k'), enter(queues, 'l')]
-  assert.equal(await first.turn(CREDIT), 'retry')
-  const firstTurn = first.turn(CREDIT)
-  const secondTurn = second.turn(CREDIT)
+  assert.equal(await first.wait(CREDIT), 'retry')
+  const firstWait = first.wait(CREDIT)
+  const secondWait = second.wait(CREDIT)
   queues.settled('bud_z', 'default')
-  assert.equal(await firstTurn, 'retry')
+  assert.equal(await firstWait, 'retry')
   first.done(true)
-  assert.equal(await secondTurn, 'retry')
+  assert.equal(await secondWait, 'retry')
   second.done(true)
 })
 
@@ -115,9 +115,9 @@ test('a call with room under its cap but not in the credit changes queues', asyn
   const queues = new AdmissionQueues(LONG_MS)
   const [first, second] = [enter(queues, 'k'), enter(queues, 'k')]
   await waitForCap(first)
-  const secondTurn = waitForCap(second)
-  const moved = first.turn(CREDIT)
-  assert.equal(await secondTurn, 'retry', 'the next call of the key uses the same entry')
+  const secondWait = waitForCap(second)
+  const moved = first.wait(CREDIT)
+  assert.equal(await secondWait, 'retry', 'the next call of the key uses the same entry')
   assert.equal(await moved, 'retry')
   assert.equal(queues.waiting, 2)
   first.done(false)
@@ -128,10 +128,10 @@ test('a call with room under its cap but not in the credit changes queues', asyn
 test('a wait ends at its timeout, at any position in the queue', async () => {
   const queues = new AdmissionQueues(0)
   const [first, second] = [enter(queues, 'k'), enter(queues, 'k')]
-  const { turn: firstTurn } = await beginQueue(first)
-  const secondTurn = waitForCap(second)
-  assert.equal(await firstTurn, 'timed_out')
-  assert.equal(await secondTurn, 'timed_out')
+  const { turn: firstWait } = await beginQueue(first)
+  const secondWait = waitForCap(second)
+  assert.equal(await firstWait, 'timed_out')
+  assert.equal(await secondWait, 'timed_out')
   first.done(false)
   second.done(false)
 })

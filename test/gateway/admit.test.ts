@@ -128,7 +128,7 @@ test('a call that finds the queue full does not overtake queued calls', async ()
   const entries = Array.from({ length: limits.callsWaitingMax }, (_, i) => {
     const name = `acct_${Math.floor(i / limits.callsQueuedPerLimitMax)}`
     const entry = gateway.queues.enter(Buffer.from(name))
-    void entry.turn({ ...blocked, accountId: name })
+    void entry.wait({ ...blocked, accountId: name })
     return entry
   })
   const answer = await admit(callOf(client(false)), gateway)

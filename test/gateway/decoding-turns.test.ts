@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { DecodingTurns, type KeyShare } from '../../src/gateway/key-shares.ts'
+import { DecodingQueue, type KeyShare } from '../../src/gateway/key-shares.ts'
 import type { Exchange } from '../../src/http/exchange.ts'
 import { test } from '../support/suite.ts'
 
@@ -14,7 +14,7 @@ const settled = () => new Promise((resolve) => setImmediate(resolve))
 
 /** Bodies that are decoded when the test says so, in the order of their turns. */
 function bench(max: number) {
-  const turns = new DecodingTurns(max)
+  const turns = new DecodingQueue(max)
   const begun: string[] = []
   const finish = new Map<string, () => void>()
   return {
@@ -55,7 +55,7 @@ test('one body per key and a few in all are decoded at a time, and keys take tur
 })
 
 test('a body whose client left is not decoded, and the next body is decoded after a failure', async () => {
-  const turns = new DecodingTurns(1)
+  const turns = new DecodingQueue(1)
   const share = shareOf('a')
   const failing = turns.run(share, client(), () => Promise.reject(new Error('broken')))
   const left = turns.run(share, client(true), () => Promise.reject(new Error('decoded')))

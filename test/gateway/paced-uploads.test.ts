@@ -14,7 +14,7 @@ closeAfter(server)
 
 const KiB = 1024
 
-test('a fast upload leaves turns of the event loop to other connections', async () => {
+test('a fast upload leaves iterations of the event loop to other connections', async () => {
   const bytes = 4_096 * KiB
   const bytesInTurn: number[] = [0]
   const uploaded = Promise.withResolvers<void>()

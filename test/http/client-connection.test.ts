@@ -149,7 +149,7 @@ test('pipelined requests are answered one by one, in order', async () => {
   await closed.take()
 })
 
-test('requests sent ahead and answered at once leave turns of the event loop to other connections', async () => {
+test('requests sent ahead and answered at once leave iterations of the event loop to other connections', async () => {
   const turnsOf: number[] = []
   let turns = 0
   const countTurns = () => {

@@ -104,7 +104,7 @@ for (const [coding, encode] of Object.entries({
   br: (bytes: Buffer) => brotliCompressSync(bytes),
   deflate: (bytes: Buffer) => deflateSync(bytes),
 })) {
-  test(`${coding}: at most one chunk of output is read per turn of the event loop`, async () => {
+  test(`${coding}: at most one chunk of output is read per iteration of the event loop`, async () => {
     let inTurn = 0
     let most = 0
     let isOver = false

@@ -20,7 +20,7 @@ async function countTurns<T>(work: Promise<T>): Promise<{ readonly turns: number
 const FREE = Buffer.from([0, 0, 0, 8, ...Buffer.from('free')])
 const MP4 = Buffer.from([0, 0, 0, 16, ...Buffer.from('ftypM4A '), 0, 0, 0, 0])
 
-test('an audio file with many parts leaves turns of the event loop to others, and is billed by its bytes', async () => {
+test('an audio file with many parts leaves iterations of the event loop to others, and is billed by its bytes', async () => {
   const file = Buffer.concat([MP4, ...Array<Buffer>(150_000).fill(FREE)])
   const { turns, result } = await countTurns(quantityOf(file))
   assert.ok(turns > 100, `${turns}`)

@@ -45,7 +45,7 @@ test('commands of one turn, or that arrive during a batch, share a batch up to i
   await batcher.close()
 })
 
-test('a batch waits for four turns of the event loop at most, and only while each adds a command', async () => {
+test('a batch waits for four iterations of the event loop at most, and only while each adds a command', async () => {
   const { batcher, batch } = batcherUnderTest({ batchMax: 10 })
   const words = ['b', 'c', 'd', 'e', 'f']
   const submitted: Promise<string>[] = []

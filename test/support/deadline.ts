@@ -18,7 +18,7 @@ export async function withDeadline<T>(
   }
 }
 
-/** Two turns of the event loop: bytes written before and after this call arrive as separate reads. */
+/** Two iterations of the event loop: bytes written before and after this call arrive as separate reads. */
 export async function nextTurn(): Promise<void> {
   for (let turn = 0; turn < 2; turn++) {
     await new Promise<void>((resolve) => setImmediate(resolve))

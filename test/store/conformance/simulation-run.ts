@@ -162,7 +162,7 @@ function readOnce(rows: StoreUnderTest['rows']): StoreUnderTest['rows'] {
   }
 }
 
-/** Sends all moves in one turn of the event loop, so that they reach the store together. */
+/** Sends all moves in one iteration of the event loop, so that they reach the store together. */
 function sendAll(store: Store, asked: readonly Move[]): Promise<Played[]> {
   return Promise.all(
     asked.map(async (move) => {
