@@ -4,7 +4,7 @@ import type { Caller } from '../keys/credential.ts'
 const RANKS = ['api_key', 'viewer', 'admin', 'operator'] as const
 export type Role = (typeof RANKS)[number]
 
-/** The lowest role that may call an endpoint. `session`: any session. `anyone`: no credential is needed. */
+/** The lowest role that may call an endpoint. `session`: every session may. `anyone`: no credential is needed. */
 export type RequiredRole = Role | 'session' | 'anyone'
 
 /**

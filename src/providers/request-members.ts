@@ -29,7 +29,7 @@ export function modelAsked({ body: { model } }: RequestFacts): string | null {
   return typeof model === 'string' && model.length <= MODEL_NAME_CHARS_MAX ? model : null
 }
 
-/** Stands for a limit that is missing or unreadable, which upstream may read as any number. */
+/** Stands for a limit that is missing or unreadable, whose number for upstream is unknown. */
 export const LIMITLESS = Number.MAX_SAFE_INTEGER
 
 /** A JSON value as a non-negative integer, including 1e3 and 8.0. Strings, -1 and 1.5 are limitless. */

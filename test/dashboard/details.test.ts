@@ -160,6 +160,8 @@ test('a call without a maximum cost says so, and an operator sees its account', 
   await page.goBack()
   await page.getByRole('link', { name: 'acme-images' }).click()
   await page.locator('.facts').getByText('in 1 call').waitFor()
+  await page.getByText('Acting in account').waitFor()
+  await page.getByText('Models, 30 days').waitFor()
 })
 
 test('a batch shows the total cost of its parts', async () => {

@@ -128,19 +128,16 @@ async function unpackPackage(): Promise<readonly Browser[]> {
   ]
 }
 
+/** In a process of its own, because TMPDIR would also move the files of PostgreSQL and of tests that start meanwhile. */
 async function inflatePackage(dir: string): Promise<void> {
-  const { inflate } = await import('@sparticuz/chromium')
-  const archives = fileURLToPath(new URL('../bin/', import.meta.resolve('@sparticuz/chromium')))
-  const before = process.env['TMPDIR']
-  process.env['TMPDIR'] = dir
-  try {
-    for (const name of ['chromium.br', 'fonts.tar.br', 'al2023.tar.br', 'swiftshader.tar.br']) {
-      await inflate(join(archives, name))
-    }
-  } finally {
-    if (before === undefined) delete process.env['TMPDIR']
-    else process.env['TMPDIR'] = before
-  }
+  const module = import.meta.resolve('@sparticuz/chromium')
+  const archives = ['chromium', 'fonts.tar', 'al2023.tar', 'swiftshader.tar'].map((name) =>
+    fileURLToPath(new URL(`../bin/${name}.br`, module)),
+  )
+  const script = `const { inflate } = await import('${module}')
+    for (const archive of ${JSON.stringify(archives)}) await inflate(archive)`
+  const args = ['--input-type=module', '--eval', script]
+  await run(process.execPath, args, { env: { ...process.env, TMPDIR: dir } })
 }
 
 /** Lists the font folders of the machine and the unpacked browser: without a font Chromium exits. */

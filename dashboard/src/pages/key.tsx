@@ -1,4 +1,5 @@
 import type { ComponentChildren } from 'preact'
+import { useEffect } from 'preact/hooks'
 import { type Call, type Key, type ListOf, send, type Usage } from '../api.ts'
 import { useNow, usePermissions, useResource } from '../data.ts'
 import { addDays, count, dayOf, duration, exactTime, plural, relativeTime } from '../format.ts'
@@ -18,7 +19,13 @@ const KEYS = { to: '/keys', title: 'Keys' }
 export function KeyPage({ id }: { readonly id: string }) {
   const key = useResource<Key>(`/v1/keys/${id}`, 3_000)
   const calls = useResource<ListOf<Call>>(`/v1/keys/${id}/requests?limit=10`, 3_000)
-  const { mayManage } = usePermissions()
+  const { isOperator, mayManage } = usePermissions()
+  const shown = useRoute().query.get('account') ?? 'default'
+  const owner = key.value?.account_id ?? shown
+  // An operator may open a key of another account. Its charts and links must act in that account.
+  useEffect(() => {
+    if (isOperator && owner !== shown) setQuery({ account: owner === 'default' ? null : owner }, 'replace')
+  }, [isOperator, owner, shown])
   return (
     <Loaded resource={key} lines={6} of={KEYS}>
       {(value) => {
@@ -114,20 +121,15 @@ export function RefusedCalls({ path, keyId }: { readonly path: string; readonly 
 }
 
 export function KeyLimits({ of: value }: { readonly of: Key }) {
-  const { isOperator, isDeveloper } = usePermissions()
-  // An operator may open a key of another account than the one whose pages are open.
-  const account = isOperator ? value.account_id : null
-  const month = `${dayOf(Date.now()).slice(0, 8)}01`
+  const { isDeveloper } = usePermissions()
+  const start = `${dayOf(Date.now()).slice(0, 8)}01`
+  const ofKey = { start, key: isDeveloper ? null : value.id }
   const { daily_budget_usd: daily, requests_per_minute: rate } = value
-  const own = useResource<Usage>(withQuery('/v1/usage', { start: month, key: value.id, account }), 10_000)
-    .value?.total
+  const own = useResource<Usage>(withQuery('/v1/usage', ofKey), 10_000).value?.total
   const isShared = own !== undefined && own.cost_usd !== value.month_spend_usd
   const ownCalls = own !== undefined && (
     <>
-      <Money
-        to={withQuery('/requests', { key: isDeveloper ? null : value.id, start: month })}
-        usd={own.cost_usd}
-      />{' '}
+      <Money to={withQuery('/requests', ofKey)} usd={own.cost_usd} />{' '}
       <span class="quiet">in {plural(own.requests, 'call')}</span>
     </>
   )

@@ -82,7 +82,7 @@ export function* inBatch<T>(operation: Operation<T>): Batch<T> {
   return result.value
 }
 
-/** Conditions that the columns have these values. Null: any value. */
+/** Conditions that the columns have these values. A null value imposes no condition. */
 export function columnsEqual(values: Readonly<Record<string, string | null>>): Sql[] {
   return Object.entries(values).flatMap(([column, value]) =>
     value === null ? [] : [sql`${raw(column)} = ${value}`],

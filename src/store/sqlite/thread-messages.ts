@@ -193,7 +193,7 @@ export function readOutcomes(message: OutcomesMessage): readonly Outcome[] {
     : message
 }
 
-/** The answer of an admission or a settlement as a flat list. Null: any other answer, which is sent as an object. */
+/** The answer of an admission or a settlement as a flat list. Null for other answers, which are sent as objects. */
 function answerAsList(name: Command[0] | undefined, value: unknown): List | null {
   if (name === 'settle') {
     const { balanceNanos, applied } = value as Settled
