@@ -1,5 +1,4 @@
 import type { Command } from 'commander'
-import { KEY_OPTIONS } from '../keys/key-store.ts'
 import { amountField, type FieldOption, type Listing, registerAll } from './api-command.ts'
 import type { ApiAnswer, ApiObject, Options } from './client.ts'
 import { Failure, UsageError } from './command.ts'
@@ -34,10 +33,10 @@ const FILTERS: readonly FieldOption[] = [
 
 const FIELDS: readonly FieldOption[] = [
   ['--name <name>', 'name', 'name of the key'],
-  ...KEY_OPTIONS.map(([option, field, help, kind]): FieldOption => {
-    const read = kind === 'number' ? amountField : (text: string) => text
-    return [option, field, `${help}, or \`none\``, read]
-  }),
+  ['--monthly-budget <usd>', 'monthly_budget_usd', 'maximum spend per month (UTC), or `none`', amountField],
+  ['--daily-budget <usd>', 'daily_budget_usd', 'maximum spend per day (UTC), or `none`', amountField],
+  ['--rpm <n>', 'requests_per_minute', 'maximum calls per minute, or `none`', amountField],
+  ['--budget-mode <mode>', 'budget_mode', 'exact or settled, overrides budgets.mode, or `none`'],
   ['--expires-at <instant>', 'expires_at', 'expiry, such as 2030-01-31T00:00:00Z, or `never`'],
   ['--log-requests', 'log_requests', 'log the bodies of calls'],
   ['--no-log-requests', 'log_requests', 'do not log bodies'],

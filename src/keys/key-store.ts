@@ -7,51 +7,24 @@ import type { Caller } from './credential.ts'
 
 export type Metadata = Readonly<Record<string, string>>
 
-/** The kinds of value of a limit; `?`: may be null. `names` and `pairs` are stored as JSON. */
-export interface LimitKinds {
-  readonly 'nanos?': Nanos | null
-  readonly 'count?': number | null
-  readonly 'instant?': number | null
-  readonly 'mode?': BudgetMode | null
-  readonly 'names?': readonly string[] | null
-  readonly flag: boolean
-  readonly pairs: Metadata
-}
-
-/** Each limit is a column of the key's row or of its budget's row. Database and API use this list. */
-export const KEY_LIMITS = [
+/** A key without limits. Each member is a column of the key's row, or of its budget's row, and a field of the API. */
+export const NO_LIMITS = {
   /** Null: no cap. 0: every call is refused. */
-  limit('monthlyBudgetNanos', 'monthly_budget_usd', 'monthly_budget_nanos', 'nanos?', 'budget'),
-  limit('dailyBudgetNanos', 'daily_budget_usd', 'daily_budget_nanos', 'nanos?', 'budget'),
-  limit('requestsPerMinute', 'requests_per_minute', 'requests_per_minute', 'count?', 'budget'),
+  monthlyBudgetNanos: null as Nanos | null,
+  dailyBudgetNanos: null as Nanos | null,
+  requestsPerMinute: null as number | null,
   /** Null: `budgets.mode` applies. */
-  limit('budgetMode', 'budget_mode', 'budget_mode', 'mode?', 'budget'),
+  budgetMode: null as BudgetMode | null,
   /** Exact names, or patterns that end in `*`. Null: every model. Never empty. */
-  limit('allowedModels', 'allowed_models', 'allowed_models', 'names?', 'api_key'),
-  limit('logRequests', 'log_requests', 'log_requests', 'flag', 'api_key'),
-  limit('expiresAtMs', 'expires_at', 'expires_at_ms', 'instant?', 'api_key'),
-  limit('metadata', 'metadata', 'metadata', 'pairs', 'api_key'),
-] as const
-
-/** `field`: its name in the API. A limit of the budget is shared with the key's rotations. */
-function limit<
-  Name extends string,
-  Field extends string,
-  Kind extends keyof LimitKinds,
-  Table extends 'api_key' | 'budget',
->(name: Name, field: Field, column: string, kind: Kind, table: Table) {
-  return { name, field, column, kind, table }
+  allowedModels: null as readonly string[] | null,
+  logRequests: false as boolean,
+  expiresAtMs: null as number | null,
+  metadata: {} as Metadata,
 }
 
-export type KeyLimits = {
-  readonly [Limit in (typeof KEY_LIMITS)[number] as Limit['name']]: LimitKinds[Limit['kind']]
-}
+export type KeyLimits = Readonly<typeof NO_LIMITS>
 
-const EMPTY_VALUES: { readonly [Kind in keyof LimitKinds]?: LimitKinds[Kind] } = { flag: false, pairs: {} }
-
-export const NO_LIMITS = Object.fromEntries(
-  KEY_LIMITS.map(({ name, kind }) => [name, EMPTY_VALUES[kind] ?? null]),
-) as unknown as KeyLimits
+export const LIMIT_NAMES = Object.keys(NO_LIMITS) as (keyof KeyLimits)[]
 
 /** Why a limit that is not about money refuses a call. */
 export type LimitRefusal =
@@ -191,13 +164,3 @@ export interface SessionRecord {
   readonly caller: Caller
   readonly expiresAtMs: number
 }
-
-type LimitField = (typeof KEY_LIMITS)[number]['field']
-
-/** The options of `tollgate keys create` and `update` that set one limit each: option, field, help, kind of value. */
-export const KEY_OPTIONS = [
-  ['--monthly-budget <usd>', 'monthly_budget_usd', 'maximum spend per calendar month (UTC)', 'number'],
-  ['--daily-budget <usd>', 'daily_budget_usd', 'maximum spend per day (UTC)', 'number'],
-  ['--rpm <n>', 'requests_per_minute', 'maximum calls per minute', 'number'],
-  ['--budget-mode <mode>', 'budget_mode', 'exact or settled, overrides budgets.mode', 'text'],
-] as const satisfies readonly (readonly [string, LimitField, string, 'number' | 'text'])[]

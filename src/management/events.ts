@@ -1,4 +1,5 @@
 import { type EventListQuery, type EventObject, eventListQuery, eventSchema } from '../api/event.ts'
+import { fieldsOf } from '../api/field-names.ts'
 import { listOf, rangeOf, type Written } from '../api/fields.ts'
 import { type EventQuery, type EventRecord, readEventData } from '../webhooks/webhook-store.ts'
 import { formatOf, replyExport } from './csv.ts'
@@ -7,12 +8,8 @@ import { defineRoute, formatInstant, pageObject } from './route.ts'
 
 function eventObject(event: EventRecord, role: Role): Written<EventObject> {
   return {
-    id: event.id,
     object: 'event',
-    type: event.type,
-    created_at: formatInstant(event.createdAtMs),
-    account_id: event.accountId,
-    actor: event.actor,
+    ...fieldsOf(event, ['id', 'type', 'createdAtMs', 'accountId', 'actor']),
     data: readEventData(event, role === 'operator') as EventObject['data'],
   }
 }

@@ -1,3 +1,4 @@
+import { fieldOf } from '../api/field-names.ts'
 import { listOf } from '../api/fields.ts'
 import {
   createdKeySchema,
@@ -12,7 +13,7 @@ import { keyObject } from '../api/objects.ts'
 import type { Secret } from '../kernel/secret.ts'
 import { NAME_CHARS_MAX, nearestName } from '../kernel/vocabulary.ts'
 import { mintKey, shownParts } from '../keys/key-format.ts'
-import { KEY_LIMITS, type KeyChanges, type KeyRecord, NO_LIMITS } from '../keys/key-store.ts'
+import { type KeyChanges, type KeyRecord, LIMIT_NAMES, NO_LIMITS } from '../keys/key-store.ts'
 import { findModel, type PriceBook, suggestModel } from '../pricing/price-book.ts'
 import {
   defineRoute,
@@ -29,7 +30,7 @@ const toObject = (key: KeyRecord, nowMs: number, { waitingCalls }: Management) =
   keyObject(key, nowMs, waitingCalls.countOf(key.id))
 
 function keyChanges(fields: KeyEditFields): KeyChanges {
-  const limits = KEY_LIMITS.map(({ name, field }) => [name, fields[field]] as const)
+  const limits = LIMIT_NAMES.map((name) => [name, fields[fieldOf(name)]] as const)
   return withoutUndefined({ name: fields.name, ...Object.fromEntries(limits) }) as KeyChanges
 }
 

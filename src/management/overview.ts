@@ -1,5 +1,6 @@
 import { basename } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
+import { fieldsOf } from '../api/field-names.ts'
 import type { Written } from '../api/fields.ts'
 import { balanceObject } from '../api/objects.ts'
 import {
@@ -11,7 +12,6 @@ import {
   priceBookSchema,
 } from '../api/overview.ts'
 import { shareWork } from '../kernel/clock.ts'
-import { rawInteger } from '../kernel/money.ts'
 import { VERSION } from '../kernel/runtime.ts'
 import type { AttentionKey, AttentionKeys, Overview } from '../ledger/usage-report.ts'
 import { type ModelPrice, type PriceVersion, versionAt } from '../pricing/price-book.ts'
@@ -23,12 +23,8 @@ const percentOf = ({ capNanos, spentNanos }: AttentionKey) =>
 const cappedKeys = ({ count, keys }: AttentionKeys) => ({
   count,
   data: keys.map((key) => ({
-    id: key.id,
-    name: key.name,
-    period: key.period,
+    ...fieldsOf(key, ['id', 'name', 'period', 'spentNanos', 'capNanos']),
     percent: percentOf(key),
-    spent_usd: usd(key.spentNanos),
-    cap_usd: usd(key.capNanos),
   })),
 })
 
@@ -41,11 +37,9 @@ function overviewObject(of: Overview, node: Load): Written<OverviewObject> {
   return {
     object: 'overview',
     month: of.month,
-    requests: rawInteger(of.requests),
-    cost_usd: usd(of.costNanos),
+    ...fieldsOf(of, ['requests', 'costNanos', 'creditedNanos']),
     list_cost_usd: usd(of.listNanos),
     savings_usd: usd(of.listNanos - of.costNanos),
-    credited_usd: usd(of.creditedNanos),
     balance: balanceObject(of.balance),
     version: VERSION,
     store: node.storeKind,
@@ -58,11 +52,7 @@ function overviewObject(of: Overview, node: Load): Written<OverviewObject> {
       keys_near_cap: cappedKeys(of.nearCap),
       keys_expiring: {
         count: of.expiring.count,
-        data: of.expiring.keys.map(({ id, name, expiresAtMs }) => ({
-          id,
-          name,
-          expires_at: formatInstant(expiresAtMs),
-        })),
+        data: of.expiring.keys.map((key) => fieldsOf(key, ['id', 'name', 'expiresAtMs'])),
       },
       unpriced_models: of.unpricedModels,
       refusals: of.refusals,

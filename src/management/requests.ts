@@ -1,5 +1,6 @@
 import { promisify } from 'node:util'
 import { zstdDecompress } from 'node:zlib'
+import { fieldsOf } from '../api/field-names.ts'
 import { listOf, rangeOf, type Written } from '../api/fields.ts'
 import {
   formatCursor,
@@ -16,6 +17,7 @@ import {
 } from '../api/request.ts'
 import { limits } from '../kernel/limits.ts'
 import type { CallRecord } from '../ledger/call.ts'
+import { TOKEN_COLUMNS, type TokenCounts } from '../ledger/call-columns.ts'
 import type { CallCursor, CallFilter, LoggedBody } from '../ledger/request-log.ts'
 import type { Store } from '../store/store.ts'
 import { billObject } from './bill.ts'
@@ -41,54 +43,31 @@ export const LOG_PAGE_READS_MAX = 20
 const OPEN: ReadonlySet<CallRecord['state']> = new Set(['waiting', 'in_flight', 'deferred'])
 
 function tokensObject({ tokens }: CallRecord): Tokens {
-  return {
-    input_tokens: tokens.input,
-    output_tokens: tokens.output,
-    cache_read_tokens: tokens.cacheRead,
-    cache_write_tokens: tokens.cacheWrite,
-  }
+  const entries = Object.entries(TOKEN_COLUMNS) as [keyof TokenCounts, keyof Tokens][]
+  return Object.fromEntries(entries.map(([name, field]) => [field, tokens[name]])) as Tokens
 }
 
 function requestObject(call: CallRecord, keyName: string): Written<RequestRecord> {
-  const { state, method, path, surface, status, streamed, estimated, unpriced, overrun, credited, code } =
-    call
   return {
     id: call.requestId,
     object: 'request',
-    account_id: call.accountId,
-    key_id: call.keyId,
+    ...fieldsOf(call, ['accountId', 'keyId']),
     key_name: keyName,
-    state,
-    started_at: formatInstant(call.startedAtMs),
-    ended_at: formatInstant(call.endedAtMs),
-    object_id: call.objectId,
-    parent_id: call.parentId,
-    socket_id: call.socketId,
-    ...{ method, path, surface },
+    ...fieldsOf(call, ['state', 'startedAtMs', 'endedAtMs', 'objectId', 'parentId', 'socketId']),
+    ...fieldsOf(call, ['method', 'path', 'surface']),
     model: call.modelAsked,
-    model_served: call.modelServed,
-    status,
-    stop_reason: call.stopReason,
-    ...{ streamed, estimated, unpriced, overrun },
-    priced_as_requested: call.pricedAsRequested,
-    usage: OPEN.has(state) ? null : tokensObject(call),
+    ...fieldsOf(call, ['modelServed', 'status', 'stopReason', 'streamed', 'estimated', 'unpriced']),
+    ...fieldsOf(call, ['overrun', 'pricedAsRequested']),
+    usage: OPEN.has(call.state) ? null : tokensObject(call),
     cost_usd: usd(call.costNanos),
     list_cost_usd: usd(call.listNanos),
     lost_list_cost_usd: usd(call.lostListNanos),
-    balance_usd: usd(call.balanceNanos),
-    upstream_ms: call.upstreamMs,
-    overhead_ms: call.overheadMs,
-    price_version: call.priceVersion,
-    upstream_request_id: call.upstreamRequestId,
-    client_ip: call.clientIp,
-    user_agent: call.userAgent,
-    bytes_in: call.bytesIn,
-    bytes_out: call.bytesOut,
-    credited,
+    ...fieldsOf(call, ['balanceNanos', 'upstreamMs', 'overheadMs', 'priceVersion', 'upstreamRequestId']),
+    ...fieldsOf(call, ['clientIp', 'userAgent', 'bytesIn', 'bytesOut', 'credited']),
     ...(call.children === null
       ? {}
       : { children: call.children, children_cost_usd: usd(call.childrenNanos ?? 0n) }),
-    code,
+    code: call.code,
   }
 }
 
@@ -277,7 +256,7 @@ async function settledCall(
   }
 }
 
-export const getBodies = defineRoute({
+export const getRequestBodies = defineRoute({
   summary: 'Show the bodies of a call',
   description:
     'Stored only if the key had `log_requests` at the time: the first MiB of each, for `requests.retention_days`.',

@@ -197,7 +197,7 @@ export function refused(code: ErrorCode, message: string, param?: string): Refus
 
 export const IDEMPOTENCY_HEADER = 'Idempotency-Key'
 
-export { formatInstant, usd } from '../api/objects.ts'
+export { formatInstant, usd } from '../api/field-names.ts'
 
 export function listObject<Row>(data: readonly Row[], next: string | null) {
   return { object: 'list', data, has_more: next !== null, next } as const

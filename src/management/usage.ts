@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { fieldsOf } from '../api/field-names.ts'
 import { parseInstant, type Written } from '../api/fields.ts'
 import {
   type Usage,
@@ -8,7 +9,6 @@ import {
   usageSchema,
   usageTotalSchema,
 } from '../api/usage.ts'
-import { rawInteger } from '../kernel/money.ts'
 import { USAGE_DIMENSIONS, type UsageDimension } from '../kernel/vocabulary.ts'
 import { dayOf, monthOf } from '../ledger/calendar.ts'
 import type { UsageBucket, UsageGroup, UsageSums } from '../ledger/usage-report.ts'
@@ -67,17 +67,11 @@ function parseUsageCursor(text: string, dimensions: readonly UsageDimension[]): 
 
 function sumsObject(of: UsageSums): Written<UsageTotal> {
   return {
-    requests: rawInteger(of.requests),
-    input_tokens: rawInteger(of.inputTokens),
-    output_tokens: rawInteger(of.outputTokens),
-    cache_read_tokens: rawInteger(of.cacheReadTokens),
-    cache_write_tokens: rawInteger(of.cacheWriteTokens),
+    ...fieldsOf(of, ['requests', 'inputTokens', 'outputTokens', 'cacheReadTokens', 'cacheWriteTokens']),
     cost_usd: usd(of.costNanos),
     list_cost_usd: usd(of.listNanos),
     savings_usd: usd(of.listNanos - of.costNanos),
-    credited_usd: usd(of.creditedNanos),
-    unpriced_requests: rawInteger(of.unpricedRequests),
-    estimated_requests: rawInteger(of.estimatedRequests),
+    ...fieldsOf(of, ['creditedNanos', 'unpricedRequests', 'estimatedRequests']),
   }
 }
 
@@ -104,7 +98,7 @@ const DIMENSION_COLUMNS: Readonly<Record<UsageDimension, readonly string[]>> = {
 }
 
 /** Reads daily sums, so the time depends on the number of days, models and keys, not of calls. */
-export const usageRoute = defineRoute({
+export const getUsage = defineRoute({
   summary: 'Sum up usage and cost by day, model and key',
   description:
     'An admin key sees the whole account, an API key its own usage. A call belongs to the day of its admission; calls in ' +

@@ -1,3 +1,4 @@
+import { fieldsOf } from '../api/field-names.ts'
 import { listOf, type Written } from '../api/fields.ts'
 import { webhookObject } from '../api/objects.ts'
 import {
@@ -28,18 +29,9 @@ import {
 
 function deliveryObject(delivery: DeliveryRecord): Written<Delivery> {
   return {
-    id: delivery.id,
     object: 'webhook_delivery',
-    event_id: delivery.eventId,
-    event_type: delivery.eventType,
-    status: delivery.status,
-    attempts: delivery.attempts,
-    response_status: delivery.responseStatus,
-    response_body: delivery.responseBody,
-    error: delivery.error,
-    last_attempt_at: formatInstant(delivery.lastAttemptAtMs),
-    next_attempt_at: formatInstant(delivery.nextAttemptAtMs),
-    created_at: formatInstant(delivery.createdAtMs),
+    ...fieldsOf(delivery, ['id', 'eventId', 'eventType', 'status', 'attempts', 'responseStatus']),
+    ...fieldsOf(delivery, ['responseBody', 'error', 'lastAttemptAtMs', 'nextAttemptAtMs', 'createdAtMs']),
   }
 }
 
@@ -118,7 +110,7 @@ export const deleteWebhook = defineRoute({
   },
 })
 
-export const rotateSecret = defineRoute({
+export const rotateWebhookSecret = defineRoute({
   summary: 'Rotate the secret of a webhook',
   description:
     'The new and the old secret both sign for 24 hours. A third rotation within that time is refused. Only this answer has the new secret. The ' +
@@ -156,7 +148,7 @@ export const testWebhook = defineRoute({
   },
 })
 
-export const listDeliveries = defineRoute({
+export const listWebhookDeliveries = defineRoute({
   summary: 'List the deliveries of a webhook, newest first',
   description: 'Deliveries are stored for 30 days.',
   query: deliveryListQuery,
@@ -169,7 +161,7 @@ export const listDeliveries = defineRoute({
   },
 })
 
-export const redeliver = defineRoute({
+export const redeliverWebhook = defineRoute({
   summary: 'Send the event of a delivery again, now',
   description:
     'The delivery becomes pending and is attempted at once, with new retries. The body is ignored.',

@@ -1,4 +1,5 @@
-import { balanceObject, formatInstant, usd } from '../../api/objects.ts'
+import { formatInstant, usd } from '../../api/field-names.ts'
+import { balanceObject } from '../../api/objects.ts'
 import { DEFAULT_THRESHOLDS } from '../../kernel/limits.ts'
 import type { Nanos } from '../../kernel/money.ts'
 import type { Actor } from '../../kernel/vocabulary.ts'

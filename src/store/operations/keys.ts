@@ -1,7 +1,6 @@
 import { eventKey, keyChangesOf } from '../../api/objects.ts'
 import { type Actor, type Idempotency, SYSTEM } from '../../kernel/vocabulary.ts'
 import {
-  KEY_LIMITS,
   type KeyChanges,
   type KeyCreation,
   type KeyEdit,
@@ -10,12 +9,14 @@ import {
   type KeyRecord,
   type KeySuccessor,
   keyStatus,
+  LIMIT_NAMES,
   type NewKey,
   type Page,
   type Rotation,
 } from '../../keys/key-store.ts'
 import { dayOf, monthOf, nextDayMs, nextMonthMs } from '../../ledger/calendar.ts'
 import type { Budget } from '../../ledger/call.ts'
+import { columnOf } from '../../ledger/call-columns.ts'
 import { number, pageOf, type Row, recordOf, text } from '../rows.ts'
 import { recordCapChange } from './budget-events.ts'
 import { recordEvent } from './events.ts'
@@ -208,7 +209,7 @@ const LAST_USED = raw(`(SELECT max(at_ms) FROM (SELECT k.last_used_at_ms AS at_m
   SELECT started_at_ms FROM call WHERE key_id = k.id ORDER BY started_at_ms DESC LIMIT 1) AS last) AS used)`)
 
 const KEY_COLUMNS = sql`k.id, k.account_id, k.budget_id, name, prefix, last4,
-  ${raw(KEY_LIMITS.map(({ column }) => column).join(', '))}, created_at_ms, revoked_at_ms, rotated_from,
+  ${raw(LIMIT_NAMES.map(columnOf).join(', '))}, created_at_ms, revoked_at_ms, rotated_from,
   ${LAST_USED} AS last_used_at_ms, month, day, spent_nanos, held_nanos, lost_nanos, day_spent_nanos`
 
 function withBudget(keys: Sql): Sql {
