@@ -83,12 +83,6 @@ const SAMPLERS = [
   ...(['parentbased_always_on', 'parentbased_always_off', 'parentbased_traceidratio'] as const),
 ] as const
 
-const positive = z
-  .string()
-  .regex(/^[1-9]\d{0,8}$|^1000000000$/, 'must be a whole number from 1 to 1000000000')
-  .transform(Number)
-  .optional()
-
 /** OpenTelemetry's variables, which other programs on the host may share. Its exporter reads further ones itself. */
 export const TRACE_VARIABLES = {
   OTEL_EXPORTER_OTLP_ENDPOINT: httpUrl().optional(),
@@ -97,10 +91,6 @@ export const TRACE_VARIABLES = {
     .enum(SAMPLERS, `must be one of ${SAMPLERS.join(', ')}`)
     .default('parentbased_always_on'),
   OTEL_TRACES_SAMPLER_ARG: fraction.default('1'),
-  OTEL_BSP_SCHEDULE_DELAY: positive,
-  OTEL_BSP_EXPORT_TIMEOUT: positive,
-  OTEL_BSP_MAX_QUEUE_SIZE: positive,
-  OTEL_BSP_MAX_EXPORT_BATCH_SIZE: positive,
 } as const
 
 const yesOrNo = (fallback: boolean) => z.boolean('must be true or false').default(fallback)

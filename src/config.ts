@@ -31,20 +31,11 @@ export interface UpstreamConfig {
   readonly key: Secret | null
 }
 
-/** Sampling and batching of traces, from OpenTelemetry's variables. */
+/** Sampling of traces, from OpenTelemetry's variables. */
 export interface TraceConfig {
   readonly sampler: z.output<(typeof TRACE_VARIABLES)['OTEL_TRACES_SAMPLER']>
   readonly ratio: number
-  /** The `OTEL_BSP_…` variables that are set; the SDK has defaults for the others. */
-  readonly batches: { readonly [Option in keyof typeof BATCH_VARIABLES]?: number }
 }
-
-const BATCH_VARIABLES = {
-  scheduledDelayMillis: 'OTEL_BSP_SCHEDULE_DELAY',
-  exportTimeoutMillis: 'OTEL_BSP_EXPORT_TIMEOUT',
-  maxQueueSize: 'OTEL_BSP_MAX_QUEUE_SIZE',
-  maxExportBatchSize: 'OTEL_BSP_MAX_EXPORT_BATCH_SIZE',
-} as const
 
 export { ConfigError }
 
@@ -135,13 +126,7 @@ function readTraces(environment: Environment, problems: string[]): TraceConfig |
   if (environment['OTEL_SDK_DISABLED']?.toLowerCase() === 'true') return null
   if (environment['OTEL_TRACES_EXPORTER'] === 'none') return null
   const otel = readVariables(environment, TRACE_VARIABLES, problems)
-  if (otel === null) return null
-  const set = Object.entries(BATCH_VARIABLES).filter(([, name]) => otel[name] !== undefined)
-  return {
-    sampler: otel.OTEL_TRACES_SAMPLER,
-    ratio: Number(otel.OTEL_TRACES_SAMPLER_ARG),
-    batches: Object.fromEntries(set.map(([option, name]) => [option, otel[name]])),
-  }
+  return otel && { sampler: otel.OTEL_TRACES_SAMPLER, ratio: Number(otel.OTEL_TRACES_SAMPLER_ARG) }
 }
 
 function upstream(url: URL | undefined, key: Secret | undefined, defaultUrl: string): UpstreamConfig | null {

@@ -16,16 +16,18 @@ import type { Webhook } from './webhook.ts'
 /** `waiting`: the number of the key's waiting calls on this node. */
 export function keyObject(key: KeyRecord, nowMs: number, waiting: number): Written<Key> {
   return {
+    id: key.id,
     object: 'key',
-    ...fieldsOf(key, ['id', 'accountId', 'budgetId', 'name', 'prefix', 'last4', ...LIMIT_NAMES]),
-    ...fieldsOf(key, ['createdAtMs', 'revokedAtMs', 'lastUsedAtMs', 'rotatedFrom']),
+    ...fieldsOf(key, ['accountId', 'budgetId', 'name', 'prefix', 'last4']),
     status: keyStatus(key, nowMs),
+    ...fieldsOf(key, LIMIT_NAMES),
     month_spend_usd: usd(key.month.spentNanos),
     month_held_usd: usd(key.month.heldNanos),
     month_waiting: waiting,
     month_lost_usd: usd(key.month.lostNanos),
     day_spend_usd: usd(key.month.daySpentNanos),
     budget_resets_at: formatInstant(nextMonthMs(nowMs)),
+    ...fieldsOf(key, ['createdAtMs', 'revokedAtMs', 'lastUsedAtMs', 'rotatedFrom']),
   }
 }
 
@@ -48,24 +50,27 @@ export function keyChangesOf(before: KeyRecord, after: KeyRecord, nowMs: number)
 export function balanceObject(balance: Balance): Written<BalanceObject> {
   return {
     object: 'balance',
-    ...fieldsOf(balance, ['heldNanos', 'creditedNanos', 'chargedNanos']),
     balance_usd: usd(balance.creditedNanos - balance.chargedNanos),
+    ...fieldsOf(balance, ['heldNanos', 'creditedNanos', 'chargedNanos']),
     enforced: balance.creditEnforced,
   }
 }
 
 export function creditObject(entry: CreditEntry): Written<Credit> {
   return {
+    id: entry.id,
     object: 'credit',
-    ...fieldsOf(entry, ['id', 'accountId', 'amountNanos', 'reason', 'kind', 'actor', 'balanceAfterNanos']),
+    ...fieldsOf(entry, ['accountId', 'amountNanos', 'reason', 'kind', 'actor']),
     created_at: formatInstant(entry.atMs),
+    balance_after_usd: usd(entry.balanceAfterNanos),
   }
 }
 
 export function webhookObject(webhook: WebhookRecord): Written<Webhook> {
   return {
+    id: webhook.id,
     object: 'webhook',
-    ...fieldsOf(webhook, ['id', 'url', 'events', 'description', 'format', 'enabled', 'disabledReason']),
+    ...fieldsOf(webhook, ['url', 'events', 'description', 'format', 'enabled', 'disabledReason']),
     ...fieldsOf(webhook, ['createdAtMs', 'lastDeliveryAtMs', 'lastStatus']),
   }
 }
@@ -76,23 +81,26 @@ const upstreamObject = (own: OwnUpstream | null) =>
 export function accountObject(account: AccountRecord, nowMs: number): Written<Account> {
   const { discountBillionths: discount, upstreams } = account
   return {
+    id: account.id,
     object: 'account',
-    ...fieldsOf(account, ['id', 'name', 'status', 'monthlyBudgetNanos', 'creditEnforced', 'balanceNanos']),
-    ...fieldsOf(account, ['metadata', 'createdAtMs']),
+    ...fieldsOf(account, ['name', 'status', 'monthlyBudgetNanos']),
     month_spend_usd: usd(account.spentNanos),
     month_held_usd: usd(account.heldNanos),
     budget_resets_at: formatInstant(nextMonthMs(nowMs)),
+    ...fieldsOf(account, ['creditEnforced', 'balanceNanos']),
     discount: discount === null ? null : usd(BigInt(discount)),
     upstreams: { messages: upstreamObject(upstreams.messages), chat: upstreamObject(upstreams.chat) },
+    ...fieldsOf(account, ['metadata', 'createdAtMs']),
   }
 }
 
 export function adminKeyObject(key: AdminKeyRecord): Written<AdminKey> {
   return {
+    id: key.id,
     object: 'admin_key',
-    ...fieldsOf(key, ['id', 'name', 'role', 'accountId', 'prefix', 'last4']),
-    ...fieldsOf(key, ['createdAtMs', 'revokedAtMs', 'lastUsedAtMs']),
+    ...fieldsOf(key, ['name', 'role', 'accountId', 'prefix', 'last4']),
     status: key.revokedAtMs === null ? 'usable' : 'revoked',
+    ...fieldsOf(key, ['createdAtMs', 'revokedAtMs', 'lastUsedAtMs']),
   }
 }
 

@@ -8,8 +8,9 @@ import { defineRoute, formatInstant, pageObject } from './route.ts'
 
 function eventObject(event: EventRecord, role: Role): Written<EventObject> {
   return {
+    id: event.id,
     object: 'event',
-    ...fieldsOf(event, ['id', 'type', 'createdAtMs', 'accountId', 'actor']),
+    ...fieldsOf(event, ['type', 'createdAtMs', 'accountId', 'actor']),
     data: readEventData(event, role === 'operator') as EventObject['data'],
   }
 }

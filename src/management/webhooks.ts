@@ -29,8 +29,9 @@ import {
 
 function deliveryObject(delivery: DeliveryRecord): Written<Delivery> {
   return {
+    id: delivery.id,
     object: 'webhook_delivery',
-    ...fieldsOf(delivery, ['id', 'eventId', 'eventType', 'status', 'attempts', 'responseStatus']),
+    ...fieldsOf(delivery, ['eventId', 'eventType', 'status', 'attempts', 'responseStatus']),
     ...fieldsOf(delivery, ['responseBody', 'error', 'lastAttemptAtMs', 'nextAttemptAtMs', 'createdAtMs']),
   }
 }

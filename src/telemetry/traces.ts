@@ -39,10 +39,7 @@ export interface Traces {
 }
 
 /** Writes a span when a call ends, by the GenAI conventions. Loaded only if it is configured: that takes 0.1 s. */
-export function openTraces(
-  { sampler, ratio, batches }: TraceConfig,
-  warn: (problem: string) => void,
-): Traces {
+export function openTraces({ sampler, ratio }: TraceConfig, warn: (problem: string) => void): Traces {
   const warnShort = (problem: string) => warn(shortenProblem(problem))
   const logger = { error: warnShort, warn: warnShort, info() {}, debug() {}, verbose() {} }
   diag.setLogger(logger, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true })
@@ -52,7 +49,7 @@ export function openTraces(
     resource: defaultResource().merge(own).merge(detectResources({ detectors })),
     sampler: samplerOf(sampler, ratio),
     // By default the queue holds 2,048 spans. Spans beyond that are dropped.
-    spanProcessors: [new BatchSpanProcessor({ exporter: new OTLPTraceExporter(), ...batches })],
+    spanProcessors: [new BatchSpanProcessor({ exporter: new OTLPTraceExporter() })],
   })
   const tracer = provider.getTracer('tollgate', VERSION)
   return {
