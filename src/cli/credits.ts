@@ -6,7 +6,7 @@ import { type FieldOption, type Listing, registerAll } from './api-command.ts'
 import type { ApiAnswer, ApiObject, Exact, Options } from './client.ts'
 import { Failure, UsageError } from './command.ts'
 import { connect } from './find-by-name.ts'
-import { counted, createProgress, print, printIgnoringClosedPipe, shownText, shownUsd } from './terminal.ts'
+import { counted, print, printIgnoringClosedPipe, shownText, shownUsd } from './terminal.ts'
 
 const PATH = '/gateway/v1/credits'
 
@@ -79,26 +79,20 @@ type Outcomes = {
 async function creditBack(args: readonly string[], options: Options): Promise<void> {
   const ids = checkedIds(await readIds(args))
   const client = await connect(options)
-  const progress = createProgress('Calls credited back')
   const entries: CreditBack[] = []
   const outcomes: Outcomes[] = []
-  try {
-    for (let at = 0; at < ids.length; at += limits.creditBackCallsMax) {
-      progress.show(at)
-      const body = { request_ids: ids.slice(at, at + limits.creditBackCallsMax), reason: options['reason'] }
-      try {
-        const answer = await client.request<CreditBack>('credit', 'POST', PATH, { body })
-        entries.push(answer.value)
-        outcomes.push(answer.value as Outcomes)
-        if (options.json) await printIgnoringClosedPipe(`${answer.text}\n`)
-      } catch (error) {
-        // Nothing is left to credit, for example after an interrupted command.
-        if (!(error instanceof Failure) || error.code !== 'conflict') throw error
-        outcomes.push(error.details as Outcomes)
-      }
+  for (let at = 0; at < ids.length; at += limits.creditBackCallsMax) {
+    const body = { request_ids: ids.slice(at, at + limits.creditBackCallsMax), reason: options['reason'] }
+    try {
+      const answer = await client.request<CreditBack>('credit', 'POST', PATH, { body })
+      entries.push(answer.value)
+      outcomes.push(answer.value as Outcomes)
+      if (options.json) await printIgnoringClosedPipe(`${answer.text}\n`)
+    } catch (error) {
+      // Nothing is left to credit, for example after an interrupted command.
+      if (!(error instanceof Failure) || error.code !== 'conflict') throw error
+      outcomes.push(error.details as Outcomes)
     }
-  } finally {
-    progress.end()
   }
   await printOutcomes(entries, outcomes, options)
 }

@@ -23,7 +23,7 @@ import { type ImportInto, importLines } from '../store/import-rows.ts'
 import { type AuditReport, audit } from '../store/operations/audit.ts'
 import { examples, Failure } from './command.ts'
 import { databaseLocation, lockOrFail, openDatabaseSnapshot, openOrExplain } from './open-database.ts'
-import { counted, createProgress, print, shownText } from './terminal.ts'
+import { counted, print, shownText } from './terminal.ts'
 
 export function register(command: Command): void {
   switch (command.name()) {
@@ -57,16 +57,13 @@ const IMPORT = 'TOLLGATE_DATABASE_URL=postgres://… tollgate import tollgate.nd
 async function auditDatabase(): Promise<void> {
   const config = readConfig(process.env)
   const snapshot = await openDatabaseSnapshot(config)
-  const progress = createProgress('Calls audited')
   try {
-    const report = await audit(snapshot.query, createRateAgain(), progress.show)
-    progress.end()
+    const report = await audit(snapshot.query, createRateAgain())
     if (report.difference !== null) process.exitCode = 1
     await print(`${describeAudit(report)}Database: ${databaseLocation(config)}\n`)
     const { state, found, todo } = await checkPepper({ config, snapshot: Promise.resolve(snapshot) })
     if (state === 'problem') process.stderr.write(`Warning: ${found}. ${todo}\n`)
   } finally {
-    progress.end()
     await snapshot.close()
   }
 }
@@ -151,30 +148,22 @@ async function exportDatabase(path: string): Promise<void> {
   const config = readConfig(process.env)
   const snapshot = await openDatabaseSnapshot(config)
   const lock = lockOrFail(config)
-  const progress = createProgress('Rows exported')
   try {
     const reason = await whyNotExported(snapshot)
     if (reason !== null) throw new Failure(reason)
     const file = await open(path, 'wx', 0o600).catch((error: Error) => {
       throw new Failure(`${path} cannot be created: ${fileProblem(error)}. Name a new file.`)
     })
-    let rows = 0
     try {
-      const lines = exportLines(snapshot, (done) => {
-        rows = done
-        progress.show(done)
-      })
-      for await (const page of lines) if (page.length > 0) await file.write(`${page.join('\n')}\n`)
+      const rows = await exportLines(snapshot, (lines) => file.write(`${lines.join('\n')}\n`))
       await file.sync()
+      await print(
+        `Exported ${counted(rows, 'row')} to ${path}. The import needs the same pepper, so copy the file "pepper" too.\n`,
+      )
     } finally {
       await file.close()
     }
-    progress.end()
-    await print(
-      `Exported ${counted(rows, 'row')} to ${path}. The import needs the same pepper, so copy the file "pepper" too.\n`,
-    )
   } finally {
-    progress.end()
     lock?.release()
     await snapshot.close()
   }
@@ -194,21 +183,18 @@ async function importDatabase(path: string): Promise<void> {
     )
   makePrivateDir(config.dataDir)
   const lock = lockOrFail(config)
-  const progress = createProgress('Rows imported')
   try {
     const importInto = await openTarget(config)
     const fingerprint = pepperFingerprint(createKeyDigest(pepper))
     const rows = await importInto((insert) => {
       // Created here, because readline drops lines that arrive before there is a reader.
       const lines = createInterface({ input: createReadStream(path), crlfDelay: Number.POSITIVE_INFINITY })
-      return importLines(lines, fingerprint, insert, progress.show)
+      return importLines(lines, fingerprint, insert)
     })
-    progress.end()
     await print(
       `Imported ${counted(rows, 'row')} into ${databaseLocation(config)}. Now run \`tollgate audit\` with the same variables.\n`,
     )
   } finally {
-    progress.end()
     lock?.release()
   }
 }

@@ -19,7 +19,7 @@ import type { Store } from '../store/store.ts'
 import { examples, UsageError } from './command.ts'
 import { openDatabase } from './open-database.ts'
 import { renderRecords } from './records.ts'
-import { counted, createProgress, PLAIN, print, printIgnoringClosedPipe } from './terminal.ts'
+import { counted, PLAIN, print, printIgnoringClosedPipe } from './terminal.ts'
 
 interface Options {
   readonly from: string
@@ -66,7 +66,7 @@ async function rerate(options: Options): Promise<void> {
   const { store } = await openDatabase(config)
   try {
     const summary = new Summary()
-    for await (const calls of selectedCalls('Calls priced', selection, store))
+    for await (const calls of selectedCalls(selection, store))
       for (const call of calls) summary.add(call, prices)
     // Apply the differences even if the reader of the output has gone.
     await (apply ? printIgnoringClosedPipe : print)(summary.describe(charge))
@@ -114,30 +114,21 @@ const START_AFTER_ID_MS = 24 * 60 * 60 * 1_000
 
 /** The selected calls in batches. The command reads and prices them twice instead of keeping them in memory. */
 async function* selectedCalls(
-  label: string,
   { fromMs, toMs, model, unpricedOnly }: Selection,
   store: RerateStore,
 ): AsyncGenerator<readonly RerateCandidate[]> {
-  const progress = createProgress(label)
-  let done = 0
-  try {
-    for (let after = `req_${firstUlid(fromMs - START_AFTER_ID_MS)}`; ; ) {
-      const calls = await store.readSettledCalls(after)
-      const last = calls.at(-1)
-      if (last === undefined) return
-      yield calls.filter(
-        (call) =>
-          call.startedAtMs >= fromMs &&
-          call.startedAtMs < toMs &&
-          (model === null || call.model === model || call.modelAsked === model) &&
-          (!unpricedOnly || call.unpriced),
-      )
-      done += calls.length
-      progress.show(done)
-      after = last.id
-    }
-  } finally {
-    progress.end()
+  for (let after = `req_${firstUlid(fromMs - START_AFTER_ID_MS)}`; ; ) {
+    const calls = await store.readSettledCalls(after)
+    const last = calls.at(-1)
+    if (last === undefined) return
+    yield calls.filter(
+      (call) =>
+        call.startedAtMs >= fromMs &&
+        call.startedAtMs < toMs &&
+        (model === null || call.model === model || call.modelAsked === model) &&
+        (!unpricedOnly || call.unpriced),
+    )
+    after = last.id
   }
 }
 
@@ -156,7 +147,7 @@ async function applyRerates(
   let calls = 0
   let nanos = 0n
   const stored = new Set<string>()
-  for await (const candidates of selectedCalls('Calls applied', selection, store)) {
+  for await (const candidates of selectedCalls(selection, store)) {
     const changed = candidates
       .map((call) => rerateCall(call, prices))
       .filter((rerated) => typeof rerated !== 'string')

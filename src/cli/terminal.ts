@@ -164,26 +164,3 @@ export async function printIgnoringClosedPipe(chunk: string): Promise<void> {
     if (!(error instanceof ReaderGone)) throw error
   })
 }
-
-export interface Progress {
-  show(done: number): void
-  /** Removes the progress line, so that the next output starts on an empty line. */
-  end(): void
-}
-
-const REDRAW_MS = 100
-
-export function createProgress(label: string): Progress {
-  const { stderr } = process
-  let drawnAtMs = -Infinity
-  return {
-    show(done) {
-      if (!stderr.isTTY || performance.now() - drawnAtMs < REDRAW_MS) return
-      drawnAtMs = performance.now()
-      stderr.write(`\r${label}: ${shownCount(done)}`)
-    },
-    end() {
-      if (drawnAtMs !== -Infinity) stderr.write('\r\x1b[K')
-    },
-  }
-}

@@ -67,31 +67,33 @@ export async function emptyStore(query: RunQuery): Promise<void> {
 const BATCH_ROWS = 2_000
 const BATCH_BODIES = 20
 
-/** Yields the lines of an export in groups, without newlines. */
-export async function* exportLines(
+/** Writes the lines of an export in groups, without newlines. Returns the number of rows. */
+export async function exportLines(
   snapshot: Snapshot,
-  onRows: (rows: number) => void,
-): AsyncGenerator<readonly string[]> {
+  write: (lines: readonly string[]) => Promise<unknown>,
+): Promise<number> {
   const [pepper] = await snapshot.query(sql`SELECT value FROM setting WHERE name = 'pepper'`)
   const head: ExportHead = {
     tollgate_export: 1,
     schema_version: SCHEMA_VERSION,
     pepper: text(present(pepper), 'value'),
   }
-  yield [JSON.stringify(head)]
+  await write([JSON.stringify(head)])
   let rows = 0
   for (const table of EXPORTED_TABLES) {
     const columns = exportedColumns(table)
     const tableHead: TableHead = { table: table.name, columns: columns.map(({ name }) => name) }
-    yield [JSON.stringify(tableHead)]
+    await write([JSON.stringify(tableHead)])
     for await (const batch of batchesOf(snapshot, table, columns)) {
-      yield batch.map((row) => JSON.stringify(columns.map((column) => cellOf(column, row[column.name]))))
+      await write(
+        batch.map((row) => JSON.stringify(columns.map((column) => cellOf(column, row[column.name])))),
+      )
       rows += batch.length
-      onRows(rows)
     }
   }
   const end: ExportEnd = { rows }
-  yield [JSON.stringify(end)]
+  await write([JSON.stringify(end)])
+  return rows
 }
 
 async function* batchesOf(

@@ -26,7 +26,6 @@ export async function importLines(
   lines: AsyncIterable<string>,
   pepper: string,
   insert: InsertRows,
-  onRows: (rows: number) => void,
 ): Promise<number> {
   let rows = 0
   let table: { readonly name: string; readonly columns: readonly Column[] } | null = null
@@ -39,7 +38,6 @@ export async function importLines(
     rows += batch.length
     batch = []
     characters = 0
-    onRows(rows)
   }
   for await (const line of lines) {
     const parsed = parseLine(line)

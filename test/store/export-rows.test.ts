@@ -12,7 +12,7 @@ before(async () => {
     INSERT INTO setting (name, value) VALUES ('pepper', 'fingerprint')`)
   const reader = await ledger.openReader()
   lines = []
-  for await (const group of exportLines(reader, () => {})) lines.push(...group)
+  await exportLines(reader, async (group) => lines.push(...group))
   await reader.close()
 })
 after(() => ledger.remove())
@@ -23,14 +23,9 @@ async function* each(texts: readonly string[]) {
 
 async function imported(texts: readonly string[], pepper = 'fingerprint') {
   const tables = new Map<string, unknown[]>()
-  const rows = await importLines(
-    each(texts),
-    pepper,
-    async (table, _columns, cells) => {
-      tables.set(table, [...(tables.get(table) ?? []), ...cells])
-    },
-    () => {},
-  )
+  const rows = await importLines(each(texts), pepper, async (table, _columns, cells) => {
+    tables.set(table, [...(tables.get(table) ?? []), ...cells])
+  })
   assert.equal(rows, [...tables.values()].flat().length)
   return tables
 }

@@ -19,16 +19,12 @@ export interface AuditReport {
 }
 
 /** Checks calls and credits before their sums, so the first difference is the cause. `query`: one snapshot. */
-export async function audit(
-  query: RunQuery,
-  rateAgain: RateAgain,
-  onProgress: (done: number, total: number) => void = () => {},
-): Promise<AuditReport> {
+export async function audit(query: RunQuery, rateAgain: RateAgain): Promise<AuditReport> {
   const calls = await count(query, 'call')
   const credits = await count(query, 'credit')
   const difference =
     (await checkRules(query, CALL_RULES)) ??
-    (await checkPrices(query, rateAgain, (done) => onProgress(done, calls))) ??
+    (await checkPrices(query, rateAgain)) ??
     (await checkRules(query, CREDIT_RULES)) ??
     (await checkRules(query, CREDIT_CALL_RULES)) ??
     (await compareSums(query))
@@ -114,13 +110,8 @@ const BATCH_CALLS = 5_000
 const RERATES = `FROM credit_call WHERE call_id = call.id AND once <> '${CREDIT_BACK}'`
 
 /** After a rerate, the total paid for a call equals its cost at the new prices. */
-async function checkPrices(
-  query: RunQuery,
-  rateAgain: RateAgain,
-  onProgress: (done: number) => void,
-): Promise<Difference | null> {
+async function checkPrices(query: RunQuery, rateAgain: RateAgain): Promise<Difference | null> {
   const priceVersionJson = priceVersions(query)
-  let done = 0
   for (let after = ''; ; ) {
     const rows = await query(sql`
       SELECT id, state, usage, rating, price_version, cost_nanos, list_nanos, estimated, hold_nanos, hold_list_nanos,
@@ -148,8 +139,6 @@ async function checkPrices(
       const derived = typeof again === 'string' ? again : money(again?.costNanos ?? null)
       if (money(paidNanos) !== derived) return mismatch('sum paid after a rerate', where, paidNanos, derived)
     }
-    done += rows.length
-    onProgress(done)
     if (rows.length < BATCH_CALLS) return null
     after = text(present(rows.at(-1)), 'id')
   }
