@@ -63,14 +63,14 @@ export async function runCommandLine(args: readonly string[]): Promise<void> {
 
 async function createProgram(args: readonly string[]): Promise<Command> {
   const [typed, next] = args
-  const program: Command = new Command('tollgate')
+  const program = new Command('tollgate')
     .description('A transparent billing gateway for model APIs.')
     .version(`tollgate ${VERSION}`, '-v, --version', 'print the version')
     .helpOption('-h, --help', 'print this help')
     .helpCommand('help [command]', 'print the help of a command')
     .configureOutput({
       outputError(text, write) {
-        write(`tollgate: ${shownLines(asSentences(text, completionOf(text, program, args)))}\n`)
+        write(`tollgate: ${shownLines(asSentences(text))}\n`)
       },
     })
     .exitOverride()
@@ -83,19 +83,10 @@ async function createProgram(args: readonly string[]): Promise<Command> {
 }
 
 /** Commander's `error: unknown option '--x'`, with a hint on a second line, as sentences. */
-function asSentences(text: string, completion: string): string {
+function asSentences(text: string): string {
   const [what = '', hint = ''] = text.replace(/^error: /, '').split('\n')
-  const suggestion = hint.replace(/^\((.*)\)$/, ' $1') || completion
+  const suggestion = hint.replace(/^\((.*)\)$/, ' $1')
   return `${what.charAt(0).toUpperCase()}${what.slice(1).replace(/\.$/, '')}.${suggestion} ${USAGE_HINT}`
-}
-
-/** Suggests a longer option that begins like the unknown one. Commander only knows options with similar letters. */
-function completionOf(text: string, program: Command, [typed, next]: readonly string[]): string {
-  const [, unknown] = /unknown option '(--[\w-]+)'/.exec(text) ?? []
-  const group = program.commands.find((command) => command.name() === typed)
-  const command = group?.commands.find((each) => each.name() === next) ?? group?.commands[0] ?? group
-  const found = unknown && command?.options.find(({ long }) => long?.startsWith(unknown))
-  return found ? ` Did you mean ${found.long}?` : ''
 }
 
 const USAGE_HINT = 'Add --help for usage.'

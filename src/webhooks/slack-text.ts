@@ -40,9 +40,7 @@ interface Payload {
 }
 
 function sentenceOf({ type, timestamp, data }: Payload): string {
-  const account = `Account ${quoted(data.account?.name ?? data.account?.id)}`
-  const name = data.key === undefined ? account : `Key ${quoted(data.key.name)}`
-  const verb = type.replace(/^.*\./, '').replace('updated', 'changed')
+  const name = subjectOf(data)
   const period = data.period === 'day' ? 'today' : monthBefore(data.resets_at)
   const figures = `${dollars(data.spent_usd)} of ${dollars(data.cap_usd)}`
   const held = data.held_usd === '0' ? '' : `, and calls in flight have reserved ${dollars(data.held_usd)}`
@@ -62,17 +60,6 @@ function sentenceOf({ type, timestamp, data }: Payload): string {
       return `The prepaid credit is used up: ${balance}. Calls are refused until credit is added.`
     case 'credit.added':
       return `Credit of ${dollars(data.credit?.amount_usd)} was added (${quoted(data.credit?.reason)}). The balance is ${dollars(balance_usd)}.`
-    case 'account.created':
-    case 'account.updated':
-    case 'account.suspended':
-    case 'account.resumed':
-    case 'key.created':
-    case 'key.updated':
-    case 'key.revoked':
-      return `${name} was ${verb}.`
-    case 'admin_key.created':
-    case 'admin_key.revoked':
-      return `The admin key ${quoted(data.admin_key?.name)} was ${verb}.`
     case 'key.rotated':
       return `${name} was rotated: a new key replaces \`${data.old_key?.id}\`, which ${endOf(data.old_key)}.`
     case 'key.expired':
@@ -82,16 +69,19 @@ function sentenceOf({ type, timestamp, data }: Payload): string {
     case 'call.unpriced':
       return `The model ${quoted(data.model)} has no price, so the gateway did not count the cost of the call \`${data.request_id}\`.`
     case 'webhook.disabled':
-      return `The webhook \`${data.webhook?.id}\` was disabled: ${DISABLED[data.webhook?.disabled_reason ?? ''] ?? 'it was turned off'}.`
-    case 'webhook.created':
-    case 'webhook.deleted':
-    case 'webhook.updated':
-      return `The webhook \`${data.webhook?.id}\` was ${verb}.`
+      return `${name} was disabled: ${DISABLED[data.webhook?.disabled_reason ?? ''] ?? 'it was turned off'}.`
     case 'webhook.test':
       return 'This is a test of a Tollgate webhook. It works.'
     default:
-      return escaped(type)
+      return `${name} was ${type.replace(/^.*\./, '').replace('updated', 'changed')}.`
   }
+}
+
+function subjectOf({ key, account, admin_key, webhook }: Payload['data']): string {
+  if (key !== undefined) return `Key ${quoted(key.name)}`
+  if (admin_key !== undefined) return `The admin key ${quoted(admin_key.name)}`
+  if (webhook !== undefined) return `The webhook \`${webhook.id}\``
+  return `Account ${quoted(account?.name ?? account?.id)}`
 }
 
 const DISABLED: Readonly<Record<string, string>> = {

@@ -34,8 +34,6 @@ const WRONG: readonly (readonly [args: readonly string[], message: RegExp])[] = 
   [['keys', 'lsit'], /^tollgate: Unknown command 'lsit'\. Did you mean list\?/],
   [['keys', 'list', '--serach', 'x'], /^tollgate: Unknown option '--serach'\. Did you mean --search\?/],
   [['requests', '--modle', 'x'], /Unknown option '--modle'\. Did you mean --model\?/],
-  [['keys', 'create', '--monthly', '10'], /Unknown option '--monthly'\. Did you mean --monthly-budget\?/],
-  [['requests', '--min', '1'], /Unknown option '--min'\. Did you mean --min-cost\?/],
   [['serve', '--prot', '80'], /Unknown option '--prot'/],
   [['frobnicate'], /^tollgate: Unknown command 'frobnicate'\. Add --help for usage\.\n$/],
   [['keys', 'show'], /^tollgate: Missing required argument 'key'\. Add --help for usage\.\n$/],
