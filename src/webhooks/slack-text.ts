@@ -40,7 +40,7 @@ interface Payload {
 }
 
 function sentenceOf({ type, timestamp, data }: Payload): string {
-  const name = subjectOf(data)
+  const name = subjectOf(type, data)
   const period = data.period === 'day' ? 'today' : monthBefore(data.resets_at)
   const figures = `${dollars(data.spent_usd)} of ${dollars(data.cap_usd)}`
   const held = data.held_usd === '0' ? '' : `, and calls in flight have reserved ${dollars(data.held_usd)}`
@@ -77,11 +77,10 @@ function sentenceOf({ type, timestamp, data }: Payload): string {
   }
 }
 
-function subjectOf({ key, account, admin_key, webhook }: Payload['data']): string {
-  if (key !== undefined) return `Key ${quoted(key.name)}`
-  if (admin_key !== undefined) return `The admin key ${quoted(admin_key.name)}`
-  if (webhook !== undefined) return `The webhook \`${webhook.id}\``
-  return `Account ${quoted(account?.name ?? account?.id)}`
+function subjectOf(type: string, { key, account, admin_key, webhook }: Payload['data']): string {
+  if (type.startsWith('admin_key.')) return `The admin key ${quoted(admin_key?.name)}`
+  if (type.startsWith('webhook.')) return `The webhook \`${webhook?.id}\``
+  return key === undefined ? `Account ${quoted(account?.name ?? account?.id)}` : `Key ${quoted(key.name)}`
 }
 
 const DISABLED: Readonly<Record<string, string>> = {
