@@ -1,11 +1,12 @@
-import type { UpstreamConfig } from '../config.ts'
+import { readPepper, type UpstreamConfig } from '../config.ts'
 import { VERSION } from '../kernel/runtime.ts'
 import { SURFACE_NAMES, type Surface } from '../kernel/vocabulary.ts'
+import { createSecretSealer, upstreamKeyRecord } from '../keys/secrets.ts'
 import { findModel, versionAt } from '../pricing/price-book.ts'
 import { providerCredential, SURFACES, upstreamTarget } from '../providers/surfaces.ts'
 import { readPricing } from '../read-pricing.ts'
 import { sql } from '../store/operations/sql.ts'
-import { text } from '../store/rows.ts'
+import { text, textOrNull } from '../store/rows.ts'
 import { type Check, ok, problem, type Result, skipped, warning } from './check.ts'
 
 const ANSWER_MS = 10_000
@@ -14,16 +15,57 @@ const ANSWER_MS = 10_000
 export const checkUpstreamKeys: Check = async ({ config }) => {
   const checks = SURFACE_NAMES.flatMap((surface) => {
     const upstream = config[surface]
-    return upstream === null ? [] : [checkUpstream(surface, upstream)]
+    const { url, key, providerKey } = SURFACES[surface].upstream.variables
+    const settings = { subject: '', url, key: `${key} or ${providerKey}` }
+    return upstream === null ? [] : [checkUpstream(surface, upstream, settings)]
   })
   if (checks.length === 0) return skipped('no upstream is configured')
   return await Promise.all(checks)
 }
 
-async function checkUpstream(surface: Surface, upstream: UpstreamConfig): Promise<Result> {
-  const { host } = upstream.url
-  const { url: urlSetting, key, providerKey } = SURFACES[surface].upstream.variables
-  const keySetting = `${key} or ${providerKey}`
+/** Requests the model list of each account's own upstreams, with the account's keys. */
+export const checkAccountKeys: Check = async ({ config, snapshot }) => {
+  const opened = await snapshot.catch(() => null)
+  const accounts = opened === null ? [] : await opened.query(OWN_UPSTREAMS)
+  if (accounts.length === 0) return []
+  const pepper = readPepper(config)
+  if (pepper === null) return skipped('the upstream keys of accounts cannot be decrypted without the pepper')
+  const sealer = createSecretSealer(pepper, 'upstream keys')
+  const all: Result[] = []
+  for (const row of accounts)
+    for (const surface of SURFACE_NAMES) {
+      const url = textOrNull(row, `${surface}_url`)
+      if (url === null) continue
+      const id = text(row, 'id')
+      const subject = `${id} (${text(row, 'name')}): `
+      const field = `upstreams.${surface}`
+      try {
+        const sealed = textOrNull(row, `${surface}_key`)
+        const key =
+          sealed === null
+            ? null
+            : sealer.open(Buffer.from(sealed, 'base64'), upstreamKeyRecord(id, surface, url))
+        const settings = { subject, url: `${field}.url`, key: `${field}.key` }
+        all.push(await checkUpstream(surface, { url: new URL(url), key }, settings))
+      } catch {
+        const found = `${subject}the key for ${surface} cannot be decrypted`
+        all.push(problem(found, `Restore the pepper, or set ${field} again.`))
+      }
+    }
+  return all
+}
+
+const OWN_UPSTREAMS = sql`
+  SELECT id, name, messages_url, messages_key, chat_url, chat_key FROM account
+  WHERE messages_url IS NOT NULL OR chat_url IS NOT NULL ORDER BY id`
+
+/** `subject`: the account that owns the upstream. `url`, `key`: the names of the settings to correct. */
+async function checkUpstream(
+  surface: Surface,
+  upstream: UpstreamConfig,
+  { subject, url: urlSetting, key: keySetting }: Readonly<Record<'subject' | 'url' | 'key', string>>,
+): Promise<Result> {
+  const host = subject + upstream.url.host
   const answer = await listModels(surface, upstream).catch((error: Error) => error)
   if (answer instanceof Error) {
     const { code, message } = (answer.cause ?? answer) as NodeJS.ErrnoException

@@ -126,6 +126,40 @@ test('an upstream that answers 401 or 403 is a problem, any other status but 200
   assert.deepEqual(states, ['ok', 'problem', 'problem', 'warning', 'warning'])
 })
 
+test("doctor checks the accounts' own upstream keys, and names the account but not the key", async () => {
+  const simulator = await startSimulator({ messagesKey: 'installation-key', chatKey: 'the-chat-key' })
+  opened.push(simulator)
+  const { messagesUrl, chatUrl: url } = simulator
+  await using gateway = await startGateway({ messagesUrl, messagesKey: 'installation-key' })
+  const create = async (name: string, upstreams: object) =>
+    (await gateway.manage('POST', '/gateway/v1/accounts', { name, upstreams }))['id']
+  const right = await create('right', { chat: { url, key: 'the-chat-key' } })
+  const wrong = await create('wrong', {
+    chat: { url, key: 'a-wrong-chat-key' },
+    messages: { url: messagesUrl },
+  })
+  const environment = {
+    TOLLGATE_DATA_DIR: gateway.dataDir,
+    ...(gateway.databaseUrl === null ? {} : { TOLLGATE_DATABASE_URL: gateway.databaseUrl }),
+    TOLLGATE_MESSAGES_URL: messagesUrl,
+    TOLLGATE_MESSAGES_KEY: 'installation-key',
+  }
+  const { checks } = await doctor(environment)
+  const { host } = new URL(url)
+  assert.deepEqual(
+    checks.filter(({ name }) => name === 'upstream_keys').map(({ state, found }) => `${state} ${found}`),
+    [
+      `ok ${new URL(messagesUrl).host} accepts the key`,
+      `ok ${right} (right): ${host} accepts the key`,
+      `problem ${wrong} (wrong): ${new URL(messagesUrl).host} requires a key (401), but none is set`,
+      `problem ${wrong} (wrong): ${host} refuses the key (401)`,
+    ],
+  )
+  assert.doesNotMatch(JSON.stringify(checks), /wrong-chat-key|the-chat-key/)
+  const others = await doctor({ ...environment, TOLLGATE_PEPPER: 'another-pepper-of-32-characters!' })
+  assert.match(JSON.stringify(others.checks), /: the key for chat cannot be decrypted/)
+})
+
 test('models of the last week without a price are listed', async () => {
   const simulator = await startSimulator({})
   opened.push(simulator)
