@@ -90,7 +90,7 @@ const NOT_A_BATCH = { models: null, bound: null } as const
 
 /** Records an uploaded file under upstream's id. If its lines are requests, their models and bound are stored too. */
 function watchBatchFile(
-  { exchange: { headers }, admission: { accountId, keyId }, surface }: AdmittedCall,
+  { exchange: { headers }, admission: { accountId, keyId }, surface, share }: AdmittedCall,
   { store, reading, clock }: Gateway,
 ): BodyTap {
   const atMs = clock.nowMs()
@@ -103,7 +103,7 @@ function watchBatchFile(
     hasConflictingValues(headers, 'content-type') || hasConflictingValues(headers, 'content-encoding')
   const reply = new BodyPrefix(UPLOAD_REPLY_BYTES_MAX)
   return {
-    sent: (chunk) => scanner.write(chunk),
+    sent: (chunk) => share.pace.read(() => scanner.write(chunk)),
     received: (chunk) => reply.append(chunk),
     beforeAnswer: true,
     async ended(head, whole) {

@@ -28,12 +28,12 @@ const NEVER_SENT: CallEnd = { kind: 'abandoned', sent: false }
 
 export async function forward(sent: SentCall, gateway: Gateway): Promise<CallEnd> {
   const { call, reply } = sent
-  const { exchange, endpoint, upstream, read } = call
+  const { exchange, endpoint, upstream, read, share } = call
   if (exchange.res.isOver) return NEVER_SENT
   const { times } = gateway.reading
   const onChunk = (chunk: Buffer) => sent.bodySent(chunk)
   if (read.body.kind === 'held') for (const piece of read.body.held.pieces()) onChunk(piece)
-  const settings = { injectUsage: gateway.injectUsage, times, onChunk }
+  const settings = { injectUsage: gateway.injectUsage, times, pace: share.pace, onChunk }
   const prepared = prepareBody(exchange, read.body, read.facts, endpoint, settings)
   const plainReply =
     prepared.usageAdded || (gateway.isSecure !== null && returnsBatches(endpoint?.template ?? ''))

@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Exchange } from '../http/exchange.ts'
+import { ReadingPace } from '../metering/reading-pace.ts'
 
 /** The part of the free memory (which other keys do not use) that the bodies of one key may take. */
 const BODIES_PART_PER_KEY_MAX = 0.5
@@ -14,6 +15,7 @@ export interface KeyShare {
   readonly smallName: string
   calls: number
   decoding: Promise<unknown>
+  readonly pace: ReadingPace
 }
 
 const DONE = Promise.resolve()
@@ -53,7 +55,7 @@ export class KeyShares {
     const name = digest.toString('latin1')
     const known = this.#shares.get(name)
     if (known !== undefined) return known
-    const share = { name, smallName: `${name} small`, calls: 0, decoding: DONE }
+    const share = { name, smallName: `${name} small`, calls: 0, decoding: DONE, pace: new ReadingPace() }
     this.#shares.set(name, share)
     return share
   }

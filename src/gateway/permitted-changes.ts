@@ -13,6 +13,7 @@ import {
 import type { UpstreamBody } from '../http/upstream-call.ts'
 import type { HeaderNames } from '../kernel/header-names.ts'
 import { formatUsd, type Nanos } from '../kernel/money.ts'
+import type { ReadingPace } from '../metering/reading-pace.ts'
 import type { RequestFacts } from '../metering/request-facts.ts'
 import { applySplice, requestUsage, type Splice } from '../providers/chat-usage.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
@@ -199,22 +200,24 @@ export interface PreparedBody {
   readonly usageAdded: boolean
 }
 
+interface StreamSettings {
+  readonly times: BodyTimes
+  readonly pace: ReadingPace
+  onChunk(chunk: Buffer): void
+}
+
 /** Adds `include_usage` to a chat stream that lacks it. Other bodies, and all compressed ones, are unchanged. */
 export function prepareBody(
   exchange: Exchange,
   body: RequestBody,
   facts: RequestFacts,
   endpoint: Endpoint | null,
-  settings: {
-    readonly injectUsage: boolean
-    readonly times: BodyTimes
-    onChunk(chunk: Buffer): void
-  },
+  settings: StreamSettings & { readonly injectUsage: boolean },
 ): PreparedBody {
   if (body.kind === 'none') return { content: null, lengthBytes: null, usageAdded: false }
   const { lengthBytes } = body
   if (body.kind === 'flowing') {
-    return { content: streamBody(exchange, settings.times, settings.onChunk), lengthBytes, usageAdded: false }
+    return { content: streamBody(exchange, settings), lengthBytes, usageAdded: false }
   }
   const splice = settings.injectUsage ? usageSplice(exchange, facts, endpoint) : null
   const held = body.held.pieces()
@@ -235,7 +238,7 @@ function usageSplice({ headers }: Exchange, facts: RequestFacts, endpoint: Endpo
 export class BodyTooSlow extends Error {}
 
 /** A stream that can be destroyed while the request stays open for an answer. Joins chunks, which may be tiny. */
-function streamBody({ req }: Exchange, times: BodyTimes, onChunk: (chunk: Buffer) => void): Readable {
+function streamBody({ req }: Exchange, { times, pace, onChunk }: StreamSettings): Readable {
   let chunks: Buffer[] = []
   let bytes = 0
   const pushChunks = () => {
@@ -246,7 +249,10 @@ function streamBody({ req }: Exchange, times: BodyTimes, onChunk: (chunk: Buffer
   const out = new Readable({
     highWaterMark: 64 * 1024,
     // In the next iteration of the event loop: a fast upload of a batch file would otherwise stop all other connections.
-    read: () => setImmediate(() => req.resume()),
+    async read() {
+      await pace.pause()
+      setImmediate(() => req.resume())
+    },
     destroy(error, done) {
       discardRest(req)
       done(error)

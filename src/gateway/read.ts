@@ -5,11 +5,12 @@ import { type Denial, type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import { ChunkList } from '../kernel/memory.ts'
 import type { Nanos } from '../kernel/money.ts'
+import { PIECE_BYTES } from '../metering/reading-pace.ts'
 import { NOT_READ, type RequestFacts } from '../metering/request-facts.ts'
 import { ambiguityAtEndpoint, unreadable } from '../providers/ambiguity.ts'
 import { BatchEntries, type BoundEntry } from '../providers/batch-requests.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
-import { PIECE_BYTES, RequestReader } from '../providers/read-request.ts'
+import { RequestReader } from '../providers/read-request.ts'
 import { modelAsked } from '../providers/request-members.ts'
 import type { CountableInput } from './estimates.ts'
 import { type ByteBudget, type DecodingQueue, type KeyShare, ReservedBytes } from './key-shares.ts'
@@ -58,7 +59,7 @@ interface ReceiveOptions {
   readonly times: BodyTimes
 }
 
-/** Called with each chunk as it arrives. If it returns a promise, the next chunk waits for it. */
+/** Called with each chunk, as it arrives or from the buffered body. */
 type ChunkObserver = Pick<RequestReader, 'write'>
 
 type NotRead =
@@ -105,17 +106,23 @@ export function receiveBody(
     function data(chunk: Buffer): boolean {
       if (body.length + chunk.length > limits.bodyBytesMax) finish(refused(tooLarge()))
       if (isOver) return true
-      const observed = observer?.write(chunk) ?? null
+      const pause = observer === null ? null : share.pace.pause()
+      const unreadFrom = pause === null ? Infinity : body.pieces().length
+      if (pause === null) observer?.write(chunk)
       if (!body.append(chunk)) {
         finish(refused(noMemory()))
         return true
       }
       // Read one piece per iteration of the event loop, so that other calls can run.
       bytesInTurn += chunk.length
-      const wait = observed ?? (observer !== null && bytesInTurn >= PIECE_BYTES ? nextTurn() : null)
-      if (wait === null) return true
+      if (pause === null && (observer === null || bytesInTurn < PIECE_BYTES)) return true
       bytesInTurn = 0
-      wait.then(() => req.resume(), fail)
+      const readUnread = () => {
+        // The memory of a body that is over belongs to other bodies.
+        if (!isOver) for (const piece of body.pieces().slice(unreadFrom)) observer?.write(piece)
+      }
+      const read = pause?.then(readUnread) ?? nextTurn()
+      read.then(() => req.resume(), fail)
       return false
     }
 
@@ -229,7 +236,7 @@ export async function readBody(
   }
   const isBatch = endpoint.model === 'batch_entries'
   const watch = isBatch ? new BatchEntries(endpoint.surface, options.boundEntry) : undefined
-  const reader = new RequestReader(endpoint, head, watch)
+  const reader = new RequestReader(endpoint, head, watch, share.pace)
   const encoded = isEncoded(exchange)
   const observer = encoded ? null : reader
   const isPaid = endpoint.billing === 'metered'

@@ -27,10 +27,6 @@ export type Coding = keyof typeof CODINGS
 /** Maximum compressed bytes that wait for decoding. With more, the sender waits until half of them are decoded. */
 const REQUEST_BACKLOG_BYTES_MAX = 64 * 1024
 
-/** A paced copy is read for 5 ms, then pauses four times as long, so it takes a fifth of the main thread. */
-const BUSY_MS = 5
-const PAUSE_PER_BUSY_MS = 4
-
 const DECODED_BYTES_OF_ANY_RATIO = 1024 ** 2
 
 export interface CopyDecoder {
@@ -44,23 +40,21 @@ export interface CopyDecoder {
 type DecodedState = 'whole' | 'corrupt' | 'too_large' | 'too_dense'
 
 interface CopyLimits {
-  /** Whether reading the output may take only a part of the time: a few bytes can decode to much work. */
-  readonly isPaced?: boolean
   readonly backlogBytesMax?: number
   readonly ratioMax?: number
 }
 
 /**
  * Decodes a copy of a body while the body itself passes unchanged. Bad input or too much output ends the copy. If
- * `onBytes` returns false, the copy ends as too dense.
+ * `onBytes` returns false, the copy ends as too dense. If it returns a promise, the copy pauses until it resolves.
  */
 export function decodeCopy(
   coding: Coding,
   outputBytesMax: number,
   onBytes: (bytes: Buffer) => unknown,
-  { backlogBytesMax = REQUEST_BACKLOG_BYTES_MAX, ratioMax = Infinity, isPaced = false }: CopyLimits = {},
+  { backlogBytesMax = REQUEST_BACKLOG_BYTES_MAX, ratioMax = Infinity }: CopyLimits = {},
 ): CopyDecoder {
-  return new StreamDecoder(coding, onBytes, { outputBytesMax, backlogBytesMax, ratioMax, isPaced })
+  return new StreamDecoder(coding, onBytes, { outputBytesMax, backlogBytesMax, ratioMax })
 }
 
 type AllLimits = Required<CopyLimits> & { readonly outputBytesMax: number }
@@ -75,7 +69,6 @@ class StreamDecoder implements CopyDecoder {
   #writerWait: PromiseWithResolvers<void> | null = null
   #state: DecodedState = 'whole'
   #inputBytes = 0
-  #busyMs = 0
   #outputBytes = 0
 
   constructor(coding: Coding, onBytes: (bytes: Buffer) => unknown, copyLimits: AllLimits) {
@@ -133,23 +126,18 @@ class StreamDecoder implements CopyDecoder {
     if (this.#outputBytes > this.#limits.outputBytesMax) this.#state = 'too_large'
     else if (this.#isDense(stream)) this.#state = 'too_dense'
     else {
-      const beganMs = performance.now()
       try {
-        if (this.#onBytes(bytes) === false) this.#state = 'too_dense'
+        const read = this.#onBytes(bytes)
+        if (read === false) this.#state = 'too_dense'
+        else if (read instanceof Promise) {
+          stream.pause()
+          read.then(() => stream.resume())
+        }
       } catch {
         this.#state = 'corrupt'
       }
-      if (this.#limits.isPaced) this.#pace(stream, performance.now() - beganMs)
     }
     if (this.#state !== 'whole') stream.destroy()
-  }
-
-  #pace(stream: DecodingStream, ms: number): void {
-    this.#busyMs += ms
-    if (this.#busyMs < BUSY_MS) return
-    stream.pause()
-    setTimeout(() => stream.resume(), this.#busyMs * PAUSE_PER_BUSY_MS)
-    this.#busyMs = 0
   }
 
   #isDense({ bytesWritten }: DecodingStream): boolean {

@@ -15,6 +15,7 @@ import {
 } from '../metering/json-shape.ts'
 import { JsonSkim } from '../metering/json-skim.ts'
 import { boundaryOf, FOREIGN_CHARSET, MultipartScanner } from '../metering/multipart-scanner.ts'
+import { ReadingPace } from '../metering/reading-pace.ts'
 import { type ItemFacts, NO_ITEMS, NOT_READ, type RequestFacts } from '../metering/request-facts.ts'
 import { ambiguousInnerName, findAmbiguity, unreadableFacts } from './ambiguity.ts'
 import type { Endpoint } from './endpoint.ts'
@@ -97,15 +98,22 @@ export class RequestReader {
   readonly #scanner: JsonSkim | MultipartScanner | null
   readonly #decoder: CopyDecoder | null
   readonly #isUrlencoded: boolean
+  readonly #pace: ReadingPace
   #sentBytes = 0
   #unreadable: string | null
   #ambiguity: string | null
 
-  constructor(endpoint: Endpoint, head: BodyHead, watch: ItemReader = new ConversationItems()) {
+  constructor(
+    endpoint: Endpoint,
+    head: BodyHead,
+    watch: ItemReader = new ConversationItems(),
+    pace = new ReadingPace(),
+  ) {
     const { contentType = '', contentEncoding } = head
     const boundary = /multipart/i.test(contentType) ? boundaryOf(contentType) : null
     const coding = codingOf(contentEncoding)
     this.#watch = watch
+    this.#pace = pace
     this.#isUrlencoded = /urlencoded/i.test(contentType)
     this.#unreadable = whyUnreadable(head)
     this.#ambiguity = whyAmbiguous(head)
@@ -124,10 +132,10 @@ export class RequestReader {
   }
 
   end(): RequestFacts | Promise<RequestFacts> {
-    if (this.#decoder === null) return this.#facts()
+    if (this.#decoder === null) return this.#pace.read(() => this.#facts())
     return this.#decoder.end().then((state) => {
       if (state !== 'whole') this.#unreadable = state
-      return this.#facts()
+      return this.#pace.read(() => this.#facts())
     })
   }
 
@@ -135,9 +143,9 @@ export class RequestReader {
     const { decodedBodyBytesMax, decodedRatioMax: ratioMax } = limits
     const scan = (bytes: Buffer) => {
       this.#scan(bytes)
-      return !this.#hasTooManyTokens
+      return this.#hasTooManyTokens ? false : this.#pace.pause()
     }
-    return decodeCopy(coding, decodedBodyBytesMax, scan, { ratioMax, isPaced: true })
+    return decodeCopy(coding, decodedBodyBytesMax, scan, { ratioMax })
   }
 
   /** Compressed tokens cost the client next to nothing, and the gateway up to 0.5 µs each. */
@@ -150,7 +158,7 @@ export class RequestReader {
   #scan(bytes: Buffer): void {
     if (this.#isUrlencoded && (bytes.includes(AMPERSAND) || bytes.includes(SEMICOLON)))
       this.#ambiguity = 'may_be_form'
-    this.#scanner?.write(bytes)
+    this.#pace.read(() => this.#scanner?.write(bytes))
   }
 
   #facts(): RequestFacts {
@@ -264,14 +272,4 @@ export function factsOfEntry(
   items: ItemFacts = NO_ITEMS,
 ): RequestFacts {
   return requestOf(body, { kind: 'json', bytes, marks, items })
-}
-
-/** How much text is read before other work may run. */
-export const PIECE_BYTES = 64 * 1024
-
-export async function writeInPieces(text: Buffer, write: (piece: Buffer) => unknown): Promise<void> {
-  for (let from = 0; from < text.length; from += PIECE_BYTES) {
-    if (from > 0) await new Promise((resolve) => setImmediate(resolve))
-    await write(text.subarray(from, from + PIECE_BYTES))
-  }
 }

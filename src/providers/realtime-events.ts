@@ -9,12 +9,12 @@ import {
 } from '../metering/json-shape.ts'
 import { JsonSkim } from '../metering/json-skim.ts'
 import { readJson } from '../metering/meter.ts'
+import type { ReadingPace } from '../metering/reading-pace.ts'
 import { NOT_READ } from '../metering/request-facts.ts'
 import { givenTwice, unreadable } from './ambiguity.ts'
 import { PCM_BYTES_PER_MS } from './chat/audio.ts'
 import type { Endpoint } from './endpoint.ts'
 import { findEndpoint } from './find-endpoint.ts'
-import { PIECE_BYTES, writeInPieces } from './read-request.ts'
 import { asName, asObject, bytesWritten } from './reading.ts'
 import { type RequestLimits, readLimits } from './request-limits.ts'
 
@@ -59,17 +59,13 @@ const MESSAGE = objectShape({
 })
 
 /** Reads the parts of a message that matter for admission. The rest, mostly audio, is skipped. */
-export function sessionMessage(text: Buffer): SessionMessage | Promise<SessionMessage> {
+export async function sessionMessage(text: Buffer, pace: ReadingPace): Promise<SessionMessage> {
   let contentBytes = 0
   const skim = new JsonSkim(MESSAGE, ({ value }) => {
     const { audio, image_url: image } = asObject(value)
     contentBytes += bytesWritten(audio) + bytesWritten(image)
   })
-  if (text.length > PIECE_BYTES) {
-    const read = writeInPieces(text, (piece) => skim.write(piece))
-    return read.then(() => readMessage(skim, contentBytes))
-  }
-  skim.write(text)
+  await pace.readInPieces(text, (piece) => skim.write(piece))
   return readMessage(skim, contentBytes)
 }
 

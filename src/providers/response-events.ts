@@ -1,10 +1,11 @@
 import type { ReplyDocument } from '../metering/json-shape.ts'
 import { readJson } from '../metering/meter.ts'
+import type { ReadingPace } from '../metering/reading-pace.ts'
 import { NOT_READ, type RequestFacts } from '../metering/request-facts.ts'
 import { givenTwice } from './ambiguity.ts'
 import { RESPONSE_EVENT } from './chat/responses.ts'
 import type { Endpoint } from './endpoint.ts'
-import { PLAIN_JSON, RequestReader, writeInPieces } from './read-request.ts'
+import { PLAIN_JSON, RequestReader } from './read-request.ts'
 import { asName, asObject } from './reading.ts'
 import { isGiven } from './request-members.ts'
 
@@ -52,10 +53,14 @@ export function withSteer(request: RequestFacts, steer: RequestFacts): RequestFa
   }
 }
 
-export async function readRequest(payload: Buffer, endpoint: Endpoint | null): Promise<RequestFacts> {
+export async function readRequest(
+  payload: Buffer,
+  endpoint: Endpoint | null,
+  pace: ReadingPace,
+): Promise<RequestFacts> {
   if (endpoint === null) return NOT_READ
   const reader = new RequestReader(endpoint, PLAIN_JSON)
-  await writeInPieces(payload, (piece) => reader.write(piece))
+  await pace.readInPieces(payload, (piece) => reader.write(piece))
   return await reader.end()
 }
 

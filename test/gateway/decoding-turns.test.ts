@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { DecodingQueue, type KeyShare } from '../../src/gateway/key-shares.ts'
 import type { Exchange } from '../../src/http/exchange.ts'
+import { ReadingPace } from '../../src/metering/reading-pace.ts'
 import { test } from '../support/suite.ts'
 
 const client = (hasLeft = false) => ({ res: { isOver: hasLeft } }) as unknown as Exchange
@@ -9,6 +10,7 @@ const shareOf = (name: string): KeyShare => ({
   smallName: `${name} small`,
   calls: 0,
   decoding: Promise.resolve(),
+  pace: new ReadingPace(),
 })
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 

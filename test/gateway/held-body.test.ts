@@ -4,6 +4,7 @@ import { HeldBody, receiveBody } from '../../src/gateway/read.ts'
 import type { Exchange } from '../../src/http/exchange.ts'
 import type { BodyReceiver } from '../../src/http/incoming-request.ts'
 import { readBuffer } from '../../src/http/node-sockets.ts'
+import { ReadingPace } from '../../src/metering/reading-pace.ts'
 import { test } from '../support/suite.ts'
 
 const MiB = 1024 * 1024
@@ -50,22 +51,52 @@ test('a body is delivered in the chunks in which it arrived', () => {
   held.dispose()
 })
 
-test('a body without memory is refused with a retry, and none of its bytes is kept', async () => {
-  const sinks: BodyReceiver[] = []
+function receive(memory: ByteBudget, observer: { write(chunk: Buffer): null } | null, pace: ReadingPace) {
+  const [{ promise: sink, resolve }, resumed] = [
+    Promise.withResolvers<BodyReceiver>(),
+    Promise.withResolvers<void>(),
+  ]
   const nothing = () => undefined
-  const req = { receive: (sink: BodyReceiver) => sinks.push(sink), release: nothing, pause: nothing }
-  const res = { isOver: false }
-  const memory = new ByteBudget(100_000)
-  const times = { idleTimeoutMs: 60_000, bytesPerSecondMin: 1_000 }
-  const exchange = { req, res } as unknown as Exchange
+  const req = { receive: resolve, release: nothing, pause: nothing, resume: resumed.resolve }
   const received = receiveBody(
-    exchange,
-    { memory, times },
-    { ...KEY, calls: 0, decoding: Promise.resolve() },
-    null,
+    { req, res: { isOver: false } } as unknown as Exchange,
+    { memory, times: { idleTimeoutMs: 60_000, bytesPerSecondMin: 1_000 } },
+    { ...KEY, calls: 0, decoding: Promise.resolve(), pace },
+    observer,
     async () => ({ refusal: null, balanceNanos: null }),
   )
-  for (let i = 0; i < 17; i++) sinks[0]?.data(Buffer.alloc(64 * 1024))
+  return { sink, received, resumed: resumed.promise }
+}
+
+test('while its key pauses, a body is buffered, and read later in the same order', async () => {
+  const pace = new ReadingPace()
+  const read: string[] = []
+  const write = (chunk: Buffer) => {
+    read.push(chunk.toString('latin1', 0, 3))
+    return null
+  }
+  const { sink, received, resumed } = receive(new ByteBudget(MiB), { write }, pace)
+  const { data, end } = await sink
+  assert.equal(data(Buffer.from('one')), true)
+  const untilMs = performance.now() + 10
+  pace.read(() => {
+    while (performance.now() < untilMs);
+  })
+  const chunk = Buffer.from('two')
+  assert.equal(data(chunk), false)
+  chunk.fill(0)
+  assert.deepEqual(read, ['one'])
+  await resumed
+  assert.deepEqual(read, ['one', 'two'])
+  end()
+  assert.equal((await received).kind, 'received')
+})
+
+test('a body without memory is refused with a retry, and none of its bytes is kept', async () => {
+  const memory = new ByteBudget(100_000)
+  const { sink, received } = receive(memory, null, new ReadingPace())
+  const { data } = await sink
+  for (let i = 0; i < 17; i++) data(Buffer.alloc(64 * 1024))
   const answer = await received
   assert.equal(answer.kind === 'refused' && answer.refusal.code, 'no_memory')
   assert.equal(memory.reservedBytes, 0)

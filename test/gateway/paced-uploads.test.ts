@@ -5,6 +5,7 @@ import { Readable } from 'node:stream'
 import { prepareBody } from '../../src/gateway/permitted-changes.ts'
 import { ClientConnection } from '../../src/http/client-connection.ts'
 import type { Exchange } from '../../src/http/exchange.ts'
+import { ReadingPace } from '../../src/metering/reading-pace.ts'
 import { NOT_READ } from '../../src/metering/request-facts.ts'
 import { withDeadline } from '../support/deadline.ts'
 import { closeAfter, test } from '../support/suite.ts'
@@ -39,6 +40,7 @@ test('a fast upload leaves iterations of the event loop to other connections', a
           {
             injectUsage: true,
             times: { idleTimeoutMs: 60_000, bytesPerSecondMin: 0 },
+            pace: new ReadingPace(),
             onChunk: (chunk) => bytesInTurn.push((bytesInTurn.pop() ?? 0) + chunk.length),
           },
         )

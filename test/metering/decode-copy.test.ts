@@ -11,8 +11,9 @@ import {
 } from 'node:zlib'
 import fc from 'fast-check'
 import { type Coding, decodeCopy } from '../../src/metering/decode-copy.ts'
+import { PIECE_BYTES, ReadingPace } from '../../src/metering/reading-pace.ts'
 import { findEndpoint } from '../../src/providers/find-endpoint.ts'
-import { PIECE_BYTES, RequestReader } from '../../src/providers/read-request.ts'
+import { RequestReader } from '../../src/providers/read-request.ts'
 import { modelAsked } from '../../src/providers/request-members.ts'
 import { runs } from '../support/scale.ts'
 import { test } from '../support/suite.ts'
@@ -163,19 +164,23 @@ test('a truncated body is corrupt, and its readable part was delivered', async (
   assert.equal((await decodeAll('zstd', [Buffer.concat(frames)])).state, 'corrupt')
 })
 
-test('a paced copy pauses after some milliseconds of reading, and continues', async () => {
+test('a copy pauses after some milliseconds of reading, and other copies continue', async () => {
   const body = gzipSync(Buffer.alloc(256 * 1024, 'a'))
   const { promise: begun, resolve: begin } = Promise.withResolvers<void>()
+  const pace = new ReadingPace()
   let reads = 0
   const readSlowly = () => {
+    pace.read(() => {
+      const untilMs = performance.now() + 6
+      while (performance.now() < untilMs);
+    })
     reads += 1
-    const untilMs = performance.now() + 6
-    while (performance.now() < untilMs);
     begin()
+    return pace.pause()
   }
   mock.timers.enable({ apis: ['setTimeout'] })
   try {
-    const paced = decodeCopy('gzip', 1024 ** 2, readSlowly, { isPaced: true })
+    const paced = decodeCopy('gzip', 1024 ** 2, readSlowly)
     paced.write(body)
     let state: string | null = null
     paced.end().then((end) => {

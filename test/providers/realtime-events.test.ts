@@ -1,10 +1,14 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
+import { ReadingPace } from '../../src/metering/reading-pace.ts'
 import { audioMs, sessionEvent, sessionMessage } from '../../src/providers/realtime-events.ts'
 import { test } from '../support/suite.ts'
 
 const read = (message: unknown) =>
-  sessionMessage(Buffer.from(typeof message === 'string' ? message : JSON.stringify(message)))
+  sessionMessage(
+    Buffer.from(typeof message === 'string' ? message : JSON.stringify(message)),
+    new ReadingPace(),
+  )
 
 async function readEvent(message: unknown) {
   const event = await read(message)
@@ -74,7 +78,7 @@ for (const message of [
 test('no message makes the reader throw', () => {
   fc.assert(
     fc.asyncProperty(fc.uint8Array({ maxLength: 200 }), async (bytes) => {
-      const message = await sessionMessage(Buffer.from(bytes))
+      const message = await sessionMessage(Buffer.from(bytes), new ReadingPace())
       assert.ok(message.kind === 'event' || message.detail.length > 0)
     }),
   )

@@ -1,5 +1,6 @@
 import { refuse } from '../../kernel/errors.ts'
 import type { Usage } from '../../kernel/usage.ts'
+import type { ReadingPace } from '../../metering/reading-pace.ts'
 import { unreadable } from '../../providers/ambiguity.ts'
 import { PCM_BYTES_PER_MS } from '../../providers/chat/audio.ts'
 import {
@@ -50,6 +51,7 @@ export class RealtimeProtocol implements SocketProtocol {
   readonly reader = null
   readonly #gateway: Gateway
   readonly #model: string
+  readonly #pace: ReadingPace
   #transcribedBy: string | null = null
   readonly #transcribing = new Map<string, string | null>()
   #bytesPerMs = PCM_BYTES_PER_MS
@@ -60,18 +62,16 @@ export class RealtimeProtocol implements SocketProtocol {
   /** The usage of the response with the longest prompt so far. */
   #before: Usage | null = null
 
-  constructor(gateway: Gateway, model: string) {
+  constructor(gateway: Gateway, model: string, pace: ReadingPace) {
     this.#gateway = gateway
     this.#model = model
+    this.#pace = pace
   }
 
   readonly standing = (): PlannedTurn => this.#plan('realtime', this.#model)
 
-  readClient(payload: Buffer): ClientIntent | Promise<ClientIntent> {
-    const read = sessionMessage(payload)
-    return read instanceof Promise
-      ? read.then((message) => this.#intentOf(message, payload))
-      : this.#intentOf(read, payload)
+  async readClient(payload: Buffer): Promise<ClientIntent> {
+    return this.#intentOf(await sessionMessage(payload, this.#pace), payload)
   }
 
   unreadable(why: string): ClientIntent & { readonly kind: 'refused' } {

@@ -50,7 +50,7 @@ export class ResponsesProtocol implements SocketProtocol {
   }
 
   async readClient(payload: Buffer): Promise<ClientIntent> {
-    const facts = await readRequest(payload, ENDPOINT)
+    const facts = await readRequest(payload, ENDPOINT, this.#handshake.share.pace)
     const message = readClientMessage(facts)
     if (message.kind === 'other') return { kind: 'pass', check: null }
     if (message.kind === 'unreadable')

@@ -34,7 +34,7 @@ export function turnsOf(handshake: PlannedCall, gateway: Gateway): SocketTurns |
   const model = modelInQuery(handshake.target.query)
   const protocol =
     handshake.endpoint?.template === '/v1/realtime' && model !== null
-      ? new RealtimeProtocol(gateway, model)
+      ? new RealtimeProtocol(gateway, model, handshake.share.pace)
       : new ResponsesProtocol(handshake, gateway)
   return new SocketTurns(handshake, gateway, protocol)
 }

@@ -66,7 +66,7 @@ export interface SocketProtocol {
   readonly reader: UsageReader | null
   /** The standing hold, for sockets on which upstream may begin turns; null for others. */
   readonly standing: (() => PlannedTurn) | null
-  readClient(payload: Buffer): ClientIntent | Promise<ClientIntent>
+  readClient(payload: Buffer): Promise<ClientIntent>
   unreadable(why: string): ClientIntent & { readonly kind: 'refused' }
   readServer(payload: Buffer): ServerEvent
   /** The plan of a response that upstream began by itself. */

@@ -92,10 +92,7 @@ export class SocketTurns {
   /** Decides whether a client message may go upstream. Call it for one message at a time. */
   check(message: Message): Verdict | Promise<Verdict> {
     if (message.kind !== 'message') return this.#decide(this.#protocol.unreadable(message.why), NO_BYTES)
-    const { payload } = message
-    const intent = this.#protocol.readClient(payload)
-    if (intent instanceof Promise || this.#checking !== null) return this.#decideLater(intent, payload)
-    return this.#decide(intent, payload)
+    return this.#decideMessage(message.payload)
   }
 
   /** Observes a forwarded message of upstream. If it returns a promise, wait for it before you read more. */
@@ -164,8 +161,8 @@ export class SocketTurns {
     return this.#standingHold?.pending ?? this.#adopting
   }
 
-  async #decideLater(pending: ClientIntent | Promise<ClientIntent>, payload: Buffer): Promise<Verdict> {
-    const intent = await pending
+  async #decideMessage(payload: Buffer): Promise<Verdict> {
+    const intent = await this.#protocol.readClient(payload)
     while (this.#checking !== null) await this.#checking
     return this.#isOver ? DROPPED : await this.#decide(intent, payload)
   }
