@@ -24,6 +24,7 @@ const DONE = Promise.resolve()
 export class KeyShares {
   readonly callsMax: number
   readonly #shares = new Map<string, KeyShare>()
+  readonly #pauses = { endMs: 0 }
 
   constructor(callsMax: number) {
     this.callsMax = callsMax
@@ -55,7 +56,8 @@ export class KeyShares {
     const name = digest.toString('latin1')
     const known = this.#shares.get(name)
     if (known !== undefined) return known
-    const share = { name, smallName: `${name} small`, calls: 0, decoding: DONE, pace: new ReadingPace() }
+    const pace = new ReadingPace(this.#pauses)
+    const share = { name, smallName: `${name} small`, calls: 0, decoding: DONE, pace }
     this.#shares.set(name, share)
     return share
   }

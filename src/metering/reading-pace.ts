@@ -5,18 +5,24 @@ export const PIECE_BYTES = 64 * 1024
 const READING_MS = 5
 const PAUSE_PER_READING_MS = 2
 
-/** When the last planned pause ends. Keys pause one after the other, or a few keys could take all of the time. */
-let pausesEndMs = 0
+/** In a longer step, the process probably did not run all the time. */
+const STEP_MS_MAX = 10
 
 /**
  * Limits the time in which the bodies of a key are read. Dense JSON takes up to 0.1 ms per kB, hundreds of times as
  * long as text, so a few connections could occupy the main thread.
  */
 export class ReadingPace {
+  readonly #pauses: { endMs: number }
   #last = Promise.resolve()
   #waiting = 0
   /** When the key has paused long enough for all that was read. */
   #evenAtMs = 0
+
+  /** `pauses`: when the last pause of any key ends. Keys pause one after the other, or a few of them could take all of the time. */
+  constructor(pauses = { endMs: 0 }) {
+    this.#pauses = pauses
+  }
 
   /** Null if the next piece may be read now. If it returns a promise, wait for it first. */
   pause(): Promise<void> | null {
@@ -30,7 +36,8 @@ export class ReadingPace {
     const beganMs = performance.now()
     const result = step()
     const endMs = performance.now()
-    this.#evenAtMs = Math.max(this.#evenAtMs, endMs) + (endMs - beganMs) * PAUSE_PER_READING_MS
+    const tookMs = Math.min(endMs - beganMs, STEP_MS_MAX)
+    this.#evenAtMs = Math.max(this.#evenAtMs, endMs) + tookMs * PAUSE_PER_READING_MS
     return result
   }
 
@@ -46,8 +53,8 @@ export class ReadingPace {
   async #wait(): Promise<void> {
     const [owedMs, nowMs] = [this.#owedMs(), performance.now()]
     if (owedMs > 0) {
-      const endMs = Math.max(pausesEndMs, nowMs) + owedMs
-      pausesEndMs = endMs
+      const endMs = Math.max(this.#pauses.endMs, nowMs) + owedMs
+      this.#pauses.endMs = endMs
       await new Promise((resolve) => setTimeout(resolve, endMs - nowMs))
     }
     this.#waiting -= 1

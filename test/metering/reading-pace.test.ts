@@ -9,7 +9,8 @@ test('the pieces of a key are read one by one, and keys that have read for long 
   let nowMs = 1_000
   mock.method(performance, 'now', () => nowMs)
   mock.timers.enable({ apis: ['setTimeout'] })
-  const [a, b] = [new ReadingPace(), new ReadingPace()]
+  const pauses = { endMs: 0 }
+  const [a, b] = [new ReadingPace(pauses), new ReadingPace(pauses)]
   const read: string[] = []
   const take = (name: string, pace: ReadingPace) => {
     read.push(name)
