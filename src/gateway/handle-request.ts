@@ -225,7 +225,7 @@ function audienceOf(exchange: Exchange, rawTarget: string): Audience {
 
 /** The error for bytes that are not a valid request, in the shape of the surface that the client probably means. */
 export function shapeBroken(refusal: Refusal, head: string, requestId: string): WholeReply {
-  const target = /^[A-Za-z]+ ([^ ?]+)/.exec(head)?.[1] ?? ''
+  const target = /^[A-Za-z]+ ([^\s?]+)/.exec(head)?.[1] ?? ''
   if (isOwnedPath(target)) return shapeError('own', refusal, requestId)
   const lines = head.toLowerCase().split(/[\r\n]/)
   const surface = chooseSurface(target, (name) => lines.some((line) => line.startsWith(`${name}:`)))

@@ -222,7 +222,11 @@ export async function readBody(
   const { present, lengthBytes } = announcedBody(exchange)
   if (present) exchange.res.writeContinue()
   const unread = { kind: 'read', facts: NOT_READ, unreadable: null } as const
-  if (!present) return { ...unread, body: { kind: 'none' } }
+  const isPaid = endpoint?.billing === 'metered'
+  if (!present) {
+    const needsBody = isPaid && endpoint.reads !== 'nothing'
+    return { ...unread, body: { kind: 'none' }, unreadable: needsBody ? unreadable('empty').detail : null }
+  }
   if (endpoint === null || endpoint.reads === 'nothing')
     return { ...unread, body: { kind: 'flowing', lengthBytes } }
   if (lengthBytes !== null && lengthBytes > limits.bodyBytesMax) return refused(tooLarge())
@@ -239,7 +243,6 @@ export async function readBody(
   const reader = new RequestReader(endpoint, head, watch, share.pace)
   const encoded = isEncoded(exchange)
   const observer = encoded ? null : reader
-  const isPaid = endpoint.billing === 'metered'
   const received = await receiveBody(exchange, options, share, observer, () => checkKey(isPaid))
   if (received.kind !== 'received') return received
   const held = received.body

@@ -258,8 +258,11 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     const turn = this.#turn
     this.#isLast = true
     this.#waitingSinceMs = null
-    if (turn === null) this.#owner.onBroken(this.socket, error, chunk?.toString('latin1') ?? '')
-    else if (turn.reply.headersSent) this.socket.destroy()
+    if (turn === null) {
+      const head = this.#reader.partialHead
+      const rest = chunk?.toString('latin1') ?? ''
+      this.#owner.onBroken(this.socket, error, head === null ? rest : `${headTextOf(head)}\r\n${rest}`)
+    } else if (turn.reply.headersSent) this.socket.destroy()
     else {
       turn.reply.supersede()
       this.#owner.onBroken(this.socket, error, headTextOf(turn.request))
@@ -279,8 +282,8 @@ function headTimeout(): WireError {
   return Object.assign(new Error('the head did not arrive in time'), { code: HEAD_TIMEOUT })
 }
 
-function headTextOf({ method, target, httpVersion, headers }: IncomingRequest): string {
-  const lines = [`${method} ${target} HTTP/${httpVersion}`]
+function headTextOf({ method, target, headers }: Pick<MessageHead, 'method' | 'target' | 'headers'>): string {
+  const lines = [`${method} ${target}`]
   for (let i = 0; i < headers.length; i += 2) lines.push(`${headers[i]}: ${headers[i + 1]}`)
   return lines.join('\r\n')
 }

@@ -102,6 +102,13 @@ export class MessageReader {
     return this.#hasBegun
   }
 
+  /** The part of an incomplete head that has been read; null if no target has been read. */
+  get partialHead(): Pick<MessageHead, 'method' | 'target' | 'headers'> | null {
+    if (!this.#hasBegun || this.#target === '') return null
+    const method = MessageReader.#llhttp.method(this.#parser)
+    return { method, target: this.#target, headers: this.#lines }
+  }
+
   /** After an error, no further chunk may be read. */
   read(chunk: Buffer): WireError | null {
     for (let from = 0; from < chunk.length; from += RUN_BYTES_MAX) {
@@ -231,6 +238,7 @@ export class MessageReader {
   #onHead(status: number, isUpgrade: boolean, keepAlive: boolean): number {
     const llhttp = MessageReader.#llhttp
     this.#collectLines()
+    if (this.#error !== null) return STOPPED
     const head: MessageHead = {
       httpVersion: llhttp.httpVersion(this.#parser),
       headers: this.#takeLines(),

@@ -6,6 +6,7 @@ import { weightsOf } from '../http/raw-headers.ts'
 import type { Target } from '../http/validate-head.ts'
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import { shapeError } from '../providers/surfaces.ts'
+import { refuseMethod } from './route.ts'
 
 /** The dashboard's build directory, relative to the source or to the published build of this file. */
 export const DASHBOARD_DIR = new URL(
@@ -82,8 +83,7 @@ export async function answerDashboard(
   if (path === '/') return redirectToDashboard(exchange)
   const { method } = exchange
   if (method !== 'GET' && method !== 'HEAD') {
-    const message = `The dashboard supports GET and HEAD, not ${method}.`
-    return deny(exchange, refuse('method_not_allowed', message, { headers: ['allow', 'GET, HEAD'] }))
+    return deny(exchange, refuseMethod(exchange, ['GET', 'HEAD']))
   }
   const found = await files().catch(() => null)
   if (found === null) return deny(exchange, refuse('not_found', UNBUILT))

@@ -1,7 +1,8 @@
 import { type Exchange, sendWhole } from '../http/exchange.ts'
 import type { Target } from '../http/validate-head.ts'
 import { type Clock, shareWork } from '../kernel/clock.ts'
-import { replyJson } from './route.ts'
+import { shapeError } from '../providers/surfaces.ts'
+import { refuseMethod, replyJson } from './route.ts'
 
 /** Requests within this time share the result of a write probe. */
 export const READY_PROBE_MS = 1_000
@@ -24,6 +25,10 @@ export async function answerHealth(
   { path }: Target,
   isReady: () => Promise<boolean>,
 ): Promise<void> {
+  if (exchange.method !== 'GET' && exchange.method !== 'HEAD') {
+    const refusal = refuseMethod(exchange, ['GET', 'HEAD'])
+    return sendWhole(exchange, shapeError('own', refusal, exchange.requestId))
+  }
   const serving = path === '/healthz' || (await isReady())
   const answer = replyJson(serving ? 200 : 503, { status: serving ? 'ok' : 'unavailable' })
   if (answer.kind === 'reply') sendWhole(exchange, answer.reply)

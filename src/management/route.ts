@@ -191,6 +191,12 @@ export function replyEmpty(headers: readonly string[] = NO_STORE): OwnReply {
   return { kind: 'reply', reply: { status: 204, headers, body: Buffer.alloc(0) } }
 }
 
+export function refuseMethod({ method }: Exchange, methods: readonly string[]): Refusal {
+  const allowed = methods.join(', ')
+  const message = `This endpoint supports ${allowed}, not ${method}.`
+  return refuse('method_not_allowed', message, { headers: ['allow', allowed] })
+}
+
 export function refused(code: ErrorCode, message: string, param?: string): Refused {
   return { kind: 'refused', refusal: refuse(code, message, param === undefined ? {} : { param }) }
 }

@@ -18,6 +18,7 @@ import {
   type Refused,
   type Route,
   refused,
+  refuseMethod,
   replyJson,
 } from './route.ts'
 import { findSession } from './session.ts'
@@ -176,10 +177,4 @@ const TOO_MANY = refused(
 function deny(exchange: Exchange, refusal: Refusal): void {
   const clean = redactRefusal(refusal, exchange.names.redact)
   sendWhole(exchange, shapeError('own', clean, exchange.requestId), { close: refusal.close === true })
-}
-
-function refuseMethod({ method }: Exchange, methods: readonly string[]): Refusal {
-  const allowed = methods.join(', ')
-  const message = `This endpoint supports ${allowed}, not ${method}.`
-  return refuse('method_not_allowed', message, { headers: ['allow', allowed] })
 }

@@ -188,6 +188,7 @@ test('unambiguous bodies go upstream', async () => {
 test('a body that is not JSON goes upstream for a key without limits, and is refused to others', async () => {
   const bodies: Record<string, string | Uint8Array<ArrayBuffer>> = {
     'no JSON': 'stream=true',
+    empty: '',
     blank: ' \n',
     truncated: `{${M},"stream":true`,
     'more behind it': `{${M}}{}`,

@@ -14,6 +14,7 @@ for (const path of ['/healthz', '/readyz']) {
     assert.deepEqual(await response.json(), { status: 'ok' })
     assert.match(String(response.headers.get('x-svc-request-id')), /^req_/)
     assert.equal(response.headers.get('cache-control'), 'no-store')
+    assert.equal((await fetch(gateway.url + path, { method: 'POST' })).status, 405)
   })
 }
 
