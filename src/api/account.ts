@@ -67,7 +67,10 @@ export type AccountEditFields = z.infer<typeof accountEditFields>
 export const accountListQuery = z.strictObject({
   ...f.pageOf('account'),
   status: f.choiceParameter('status', ACCOUNT_STATUSES, 'Only accounts with this status.'),
-  search: f.textField('search', 200).optional().describe('Part of a name (case-insensitive) or of an id.'),
+  search: f
+    .textField('search', 200)
+    .optional()
+    .describe('Part of a name (case-insensitive) or of an id; or a pair such as `metadata.team:web`.'),
 })
 
 const upstream = z

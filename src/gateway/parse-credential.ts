@@ -61,13 +61,14 @@ export function parseCredential(
   if (credentials === 0 && isPreflight(method, headers)) return { kind: 'preflight' }
   const bare = firstValue(headers, 'authorization')
   if (bare !== undefined && isOurs(bare, options)) return refused(refuseKey('bare_key'))
-  if (credentials > 0) return refused(refuseKey('unknown_key'))
-  return refused(
-    refuse(
-      'invalid_api_key',
-      'The request has no key. Send one as "Authorization: Bearer <key>" or as "x-api-key".',
-    ),
-  )
+  const refusal =
+    credentials > 0
+      ? refuseKey('unknown_key')
+      : refuse(
+          'invalid_api_key',
+          'The request has no key. Send one as "Authorization: Bearer <key>" or as "x-api-key".',
+        )
+  return { kind: 'refused', refusal, hasKey: false }
 }
 
 /** The digest of one of our keys, else null. A key with a wrong checksum is refused without a lookup. */
@@ -101,7 +102,7 @@ function isPreflight(method: string, headers: RawHeaders): boolean {
 }
 
 function refused(refusal: Refusal): Credential {
-  return { kind: 'refused', refusal }
+  return { kind: 'refused', refusal, hasKey: true }
 }
 
 export function bootstrapDigestOf(key: Secret | null, digestKey: DigestKey): Buffer | null {

@@ -7,7 +7,13 @@ export type Credential =
   | { readonly kind: 'key'; readonly digest: Buffer }
   /** A CORS preflight, which never has a credential. */
   | { readonly kind: 'preflight' }
-  | { readonly kind: 'refused'; readonly refusal: Refusal }
+  /** `hasKey`: a header has a key of this gateway, or one that claims to be. */
+  | { readonly kind: 'refused'; readonly refusal: Refusal; readonly hasKey: boolean }
+
+/** False if the request has no key, or only the credential of something else, such as `Basic` of a proxy in front. */
+export function sendsKey(credential: Credential): boolean {
+  return credential.kind === 'key' || (credential.kind === 'refused' && credential.hasKey)
+}
 
 export type KeyRefusal = 'unknown_key' | 'revoked_key' | 'expired_key'
 

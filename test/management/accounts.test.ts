@@ -30,6 +30,8 @@ test('an account is created once per Idempotency-Key, updated, searched and list
   assert.equal((await send('POST', ACCOUNTS, fields, once)).json['id'], id)
   assert.equal((await send('POST', ACCOUNTS, { name: 'Other' }, once)).code, 'conflict')
 
+  const found = (await send('GET', `${ACCOUNTS}?search=metadata.crm:7`)).json['data']
+  assert.deepEqual((found as { id: string }[])[0]?.id, id)
   const edit = { name: 'Acme Ltd', monthly_budget_usd: null, metadata: null }
   const edited = (await send('PATCH', `${ACCOUNTS}/${id}`, edit)).json
   assert.deepEqual([edited['name'], edited['monthly_budget_usd'], edited['metadata']], ['Acme Ltd', null, {}])

@@ -85,6 +85,7 @@ test('the cookie is Secure if a trusted proxy says that the client speaks TLS', 
 /** Requests with the cookie, and whether reads and changes are accepted. */
 const requests: readonly [headers: Headers, read: boolean, change: boolean][] = [
   [{}, true, false],
+  [{ authorization: 'Basic dXNlcjpwYXNz' }, true, false],
   [{ 'sec-fetch-site': 'same-origin' }, true, true],
   [{ 'sec-fetch-site': 'none' }, true, false],
   [{ 'sec-fetch-site': 'same-site' }, false, false],
@@ -157,7 +158,7 @@ test('a request with a key and a cookie uses the key', async () => {
   assert.equal(await statusWith(withKey(gateway.apiKey)), 403)
   assert.equal(await statusWith(withKey('svc_live_nonsense')), 401)
   assert.equal(await statusWith(withKey(gateway.adminKey), 'POST', '/v1/keys', { name: 'by key' }), 201)
-  assert.equal(await statusWith({ cookie, 'x-api-key': 'not ours' }), 401)
+  assert.equal(await statusWith({ cookie, 'x-api-key': 'svc_admin_nonsense' }), 401)
 })
 
 test('the cookie has no effect on proxied paths, and upstream does not see it', async () => {

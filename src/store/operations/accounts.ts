@@ -13,7 +13,7 @@ import { monthOf, nextMonthMs } from '../../ledger/calendar.ts'
 import { present, readWideSum, text, wideSum } from '../rows.ts'
 import { recordCapChange } from './budget-events.ts'
 import { recordEvent } from './events.ts'
-import { POSITION } from './keys.ts'
+import { orMetadataPair, POSITION } from './keys.ts'
 import { ACCOUNT_RECORD, accountRecord, accountState, upstreamOf } from './money-rows.ts'
 import { atomic, columnsEqual, currentTime, type Operation, selectPage } from './operation.ts'
 import { runOnce } from './settings.ts'
@@ -166,7 +166,8 @@ function* listAccounts({ status, search, after, limit, atMs }: AccountQuery): Op
   const nowMs = yield* currentTime(atMs)
   const where = columnsEqual({ status })
   if (search !== null)
-    where.push(sql`(${POSITION}(name_upper, ${search.toUpperCase()}) > 0 OR ${POSITION}(id, ${search}) > 0)`)
+    where.push(sql`(${POSITION}(name_upper, ${search.toUpperCase()}) > 0 OR ${POSITION}(id, ${search}) > 0
+      ${orMetadataPair(search)})`)
   const select = sql`${ACCOUNT_RECORD}, ${now(atMs)} AS now_ms`
   const page = { select, from: raw('account a'), where: [sql`id <> 'default'`, ...where] }
   const isAfterDefault = after === 'default'

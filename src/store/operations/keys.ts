@@ -192,8 +192,8 @@ function matchesSearch(search: string): Sql {
 
 const PAIRS = byStore({ sqlite: 'json_each(metadata)', postgres: 'jsonb_each_text(metadata)' })
 
-/** `metadata.team:web` finds the keys whose metadata has this pair. */
-function orMetadataPair(search: string): Sql {
+/** `metadata.team:web` finds the rows whose metadata has this pair. */
+export function orMetadataPair(search: string): Sql {
   if (!/^metadata\..+:/.test(search)) return sql``
   return sql`OR EXISTS (SELECT 1 FROM ${PAIRS} AS pair WHERE 'metadata.' || pair.key || ':' || pair.value = ${search})`
 }

@@ -112,10 +112,7 @@ function judgeModels(
   }
   if (models.unknown !== null) return { reason: 'models_unknown', detail: models.unknown }
   if (models.batchFile === null || file !== null) return null
-  return {
-    reason: 'models_unknown',
-    detail: 'This key did not upload the input file of the batch through this gateway in one request.',
-  }
+  return { reason: 'batch_file_unknown' }
 }
 
 function open(world: World, key: KeyModel, opening: CallOpening): void {
