@@ -61,14 +61,7 @@ export function parseCredential(
   if (credentials === 0 && isPreflight(method, headers)) return { kind: 'preflight' }
   const bare = firstValue(headers, 'authorization')
   if (bare !== undefined && isOurs(bare, options)) return refused(refuseKey('bare_key'))
-  const refusal =
-    credentials > 0
-      ? refuseKey('unknown_key')
-      : refuse(
-          'invalid_api_key',
-          'The request has no key. Send one as "Authorization: Bearer <key>" or as "x-api-key".',
-        )
-  return { kind: 'refused', refusal, hasKey: false }
+  return { kind: 'refused', refusal: refuseKey(credentials > 0 ? 'unknown_key' : 'no_key'), hasKey: false }
 }
 
 /** The digest of one of our keys, else null. A key with a wrong checksum is refused without a lookup. */

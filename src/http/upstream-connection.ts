@@ -277,17 +277,16 @@ export class UpstreamConnection implements MessageReceiver {
       this.#reader.stop()
       this.#raw = new RawConnection(this.#socket)
       call.switched(head, this.#raw)
-    } else if (status === 100 || status === 101) {
-      this.fail(
-        new UpstreamBroke('UPSTREAM_UNSOLICITED', `upstream answered ${status}, which was not asked for`),
-      )
+    } else if (status === 101) {
+      this.fail(new UpstreamBroke('UPSTREAM_UNSOLICITED', 'upstream answered 101, which was not asked for'))
     } else if (status < 100 || status > 999) {
       this.fail(new Error(`upstream answered with status ${status}`))
     } else {
       this.#isInterim = status < 200
       this.#hasHead = !this.#isInterim
       if (this.#hasHead) this.#reusableMs = reusableMs(head, call.method)
-      call.head(head)
+      // The gateway forwards no `Expect`: a 100 is not meant for the client, and the reply follows it.
+      if (status !== 100) call.head(head)
     }
   }
 

@@ -18,7 +18,7 @@ export function sendsKey(credential: Credential): boolean {
 export type KeyRefusal = 'unknown_key' | 'revoked_key' | 'expired_key'
 
 /** `bare_key`: the Authorization header has a key without a scheme. */
-type RefusedKey = KeyRefusal | 'admin_key' | 'bare_key'
+type RefusedKey = KeyRefusal | 'admin_key' | 'bare_key' | 'no_key'
 
 const MESSAGES: Readonly<Record<RefusedKey, string>> = {
   unknown_key: 'This is not a key of this gateway. Check the key and the base URL.',
@@ -26,6 +26,7 @@ const MESSAGES: Readonly<Record<RefusedKey, string>> = {
   expired_key: 'This API key has expired. Ask the operator for a new one.',
   admin_key:
     'This is an admin key: it manages API keys and cannot call models. Create an API key with POST /v1/keys.',
+  no_key: 'The request has no key. Send one as "Authorization: Bearer <key>" or as "x-api-key".',
   bare_key: 'The Authorization header has a key without "Bearer". Send it as "Authorization: Bearer <key>".',
 }
 

@@ -22,9 +22,9 @@ async function call(method: string, path: string, lines: readonly string[], body
   if (method === 'HEAD') assert.equal(answer.length, 0)
   const isJson = headerValues(headerLines, 'content-type')[0] === 'application/json'
   const json = JSON.parse(method === 'HEAD' || !isJson ? '{}' : answer.toString()) as {
-    error?: { code?: string }
+    error?: { code?: string; message?: string }
   }
-  return { status, headerLines, code: json.error?.code }
+  return { status, headerLines, ...json.error }
 }
 
 const bearer = (key: string): string[] => [`Authorization: Bearer ${key}`]
@@ -158,8 +158,10 @@ test('a CORS preflight of an own path is 401, without CORS headers', async () =>
       'Access-Control-Request-Method: GET',
       'Access-Control-Request-Headers: authorization',
     ]
-    const { status, headerLines } = await call('OPTIONS', template.replaceAll(/\{\w+\}/g, 'none'), lines)
+    const path = template.replaceAll(/\{\w+\}/g, 'none')
+    const { status, headerLines, message: sentence = '' } = await call('OPTIONS', path, lines)
     assert.equal(status, 401)
+    assert.match(sentence, /has no key/)
     assert.ok(!headerLines.some((line) => /^access-control-/i.test(line)))
   }
 })
