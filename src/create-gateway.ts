@@ -11,19 +11,17 @@ import { createSettlementWatch, createSettler } from './gateway/settle.ts'
 import { OpenSockets } from './gateway/turns/open-sockets.ts'
 import { TrustedProxies } from './http/addresses.ts'
 import type { Exchange } from './http/exchange.ts'
-import { openUpstream, type Upstream } from './http/upstream-connection.ts'
+import { openUpstream } from './http/upstream-connection.ts'
 import type { Installation, StoreSurroundings } from './installation.ts'
 import { atMostEvery, type Clock, WARN_INTERVAL_MS } from './kernel/clock.ts'
-import { type HeaderNames, headerNames } from './kernel/header-names.ts'
-import { createUlidSource, type IdSource } from './kernel/ids.ts'
+import { headerNames } from './kernel/header-names.ts'
+import { createUlidSource } from './kernel/ids.ts'
 import { limits } from './kernel/limits.ts'
 import { isRedactable, SeenSecrets } from './kernel/secret.ts'
-import type { SettlementWatch } from './ledger/request-log.ts'
 import type { SettlementSpool } from './ledger/settlement-spool.ts'
 import { RefusedCalls, WaitingCalls } from './ledger/unsent-calls.ts'
 import type { Discount } from './pricing/amounts.ts'
 import type { PriceBook } from './pricing/price-book.ts'
-import type { Surface } from './providers/surface.ts'
 import { SURFACES } from './providers/surfaces.ts'
 import { CallCounts } from './telemetry/call-counts.ts'
 import { type ObserveCall, observeAll } from './telemetry/call-log.ts'
@@ -59,20 +57,9 @@ export interface Opened {
 }
 
 /** The gateway, and the parts of it that only management, the server and shutdown need. */
-export interface CreatedGateway {
-  readonly gateway: Gateway
-  readonly names: HeaderNames
-  readonly nextUlid: IdSource
-  readonly settlements: SettlementWatch
-  readonly traces: Traces | null
-  readonly trustedProxies: TrustedProxies | null
-  /** The upstreams of the configuration. `gateway.ownUpstreams` has those of accounts. */
-  readonly configured: Readonly<Record<Surface, Upstream | null>>
-  isSecure(exchange: Exchange): boolean
-  isSimulated(): boolean
-}
+export type CreatedGateway = Awaited<ReturnType<typeof createGateway>>
 
-export async function createGateway(opened: Opened): Promise<CreatedGateway> {
+export async function createGateway(opened: Opened) {
   const { config, surroundings, installation, spool, book, discount } = opened
   const { log } = surroundings
   const { store, clock, digestKey } = installation
@@ -151,6 +138,7 @@ export async function createGateway(opened: Opened): Promise<CreatedGateway> {
     reached: surroundings.reached ?? (() => {}),
   }
   return {
+    /** `configured`: the upstreams of the configuration. `gateway.ownUpstreams` has those of accounts. */
     ...{ gateway, names, nextUlid, settlements, traces, trustedProxies, configured, isSecure },
     isSimulated: () => hasSimulator && !ownUpstreams.isUsed,
   }

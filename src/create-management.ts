@@ -13,17 +13,12 @@ const SCRAPE_STORE_MS = 2_000
 
 type WebhookDispatcher = ReturnType<typeof createWebhookDispatcher>
 
-export interface CreatedManagement {
-  readonly management: Management
-  readonly webhooks: WebhookDispatcher
-}
-
 /** `currentBook`: the prices in use, which a reload replaces. */
 export async function createManagement(
   opened: Opened,
   created: CreatedGateway,
   currentBook: () => PriceBook,
-): Promise<CreatedManagement> {
+) {
   const { config, surroundings, installation } = opened
   const { gateway, nextUlid, settlements, isSecure } = created
   const { store, clock, digestKey, webhookSealer } = installation

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { type Config, ConfigError } from './config.ts'
 import { type CreatedGateway, createGateway, type Opened, type Surroundings } from './create-gateway.ts'
-import { type CreatedManagement, createManagement } from './create-management.ts'
+import { createManagement } from './create-management.ts'
 import { openFrontDoor, shapeBroken } from './gateway/handle-request.ts'
 import { checkNodeSockets } from './http/node-sockets.ts'
 import { createHttpServer, type HttpServer } from './http/server.ts'
@@ -215,7 +215,7 @@ async function drain(
 async function close(
   { installation, spool, surroundings: { log } }: Opened,
   { traces }: CreatedGateway,
-  webhooks: CreatedManagement['webhooks'],
+  webhooks: Awaited<ReturnType<typeof createManagement>>['webhooks'],
 ): Promise<void> {
   await webhooks.stop()
   if (traces !== null) await unlessLate(traces.close(), TRACES_FLUSH_MS)

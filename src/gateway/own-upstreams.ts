@@ -10,7 +10,7 @@ import type { Store } from '../store/store.ts'
 const POOLS_MAX = 1_000
 const OPENED_MAX = 10_000
 
-type OwnUpstreamStore = Pick<Store, 'hasOwnUpstreams' | 'readOwnUpstreams'>
+type OwnUpstreamStore = Pick<Store, 'readOwnUpstreams'>
 
 /** The accounts' own upstreams, as admission names them. The installation's keys are never sent there. */
 export class OwnUpstreams {
@@ -36,10 +36,9 @@ export class OwnUpstreams {
   }
 
   async load(store: OwnUpstreamStore): Promise<void> {
-    // Most installations have none: SQLite then need not start a thread for long reads.
-    this.#isUsed = await store.hasOwnUpstreams()
-    if (!this.#isUsed) return
-    for (const { id, upstreams } of await store.readOwnUpstreams())
+    const accounts = await store.readOwnUpstreams()
+    this.#isUsed = accounts.length > 0
+    for (const { id, upstreams } of accounts)
       for (const surface of SURFACE_NAMES) {
         const own = upstreams[surface]
         try {

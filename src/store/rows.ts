@@ -15,28 +15,16 @@ export function text(row: Row, column: string): string {
   return value
 }
 
-export function textOrNull(row: Row, column: string): string | null {
-  return isNothing(row[column]) ? null : text(row, column)
-}
-
 export function number(row: Row, column: string): number {
   const value = row[column]
   if (typeof value !== 'bigint' && typeof value !== 'number') throw new Error(`${column} is not a number`)
   return Number(value)
 }
 
-export function numberOrNull(row: Row, column: string): number | null {
-  return isNothing(row[column]) ? null : number(row, column)
-}
-
 export function nanos(row: Row, column: string): bigint {
   const value = row[column]
   if (typeof value !== 'bigint') throw new Error(`${column} is not an integer`)
   return value
-}
-
-export function nanosOrNull(row: Row, column: string): bigint | null {
-  return isNothing(row[column]) ? null : nanos(row, column)
 }
 
 /** An integer of any size, read as text: PostgreSQL's sums are numeric. */
@@ -67,9 +55,13 @@ export function namesOf(column: unknown): readonly string[] | null {
   return typeof column === 'string' ? (JSON.parse(column) as string[]) : (column as readonly string[] | null)
 }
 
-function isNothing(value: unknown): boolean {
-  return value === null || value === undefined
+function orNull<T>(read: (row: Row, column: string) => T): (row: Row, column: string) => T | null {
+  return (row, column) => ((row[column] ?? null) === null ? null : read(row, column))
 }
+
+export const textOrNull = orNull(text)
+export const numberOrNull = orNull(number)
+export const nanosOrNull = orNull(nanos)
 
 interface ColumnReader {
   readonly name: string

@@ -31,15 +31,10 @@ import { formatUsd } from '../kernel/money.ts'
 import { VERSION } from '../kernel/runtime.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
 import { SURFACES } from '../providers/surfaces.ts'
-import type { EndedCall, ObserveCall } from './call-log.ts'
-
-export interface Traces {
-  readonly observe: ObserveCall
-  close(): Promise<void>
-}
+import type { EndedCall } from './call-log.ts'
 
 /** Writes a span when a call ends, by the GenAI conventions. Loaded only if it is configured: that takes 0.1 s. */
-export function openTraces({ sampler, ratio }: TraceConfig, warn: (problem: string) => void): Traces {
+export function openTraces({ sampler, ratio }: TraceConfig, warn: (problem: string) => void) {
   const warnShort = (problem: string) => warn(shortenProblem(problem))
   const logger = { error: warnShort, warn: warnShort, info() {}, debug() {}, verbose() {} }
   diag.setLogger(logger, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true })
@@ -53,7 +48,7 @@ export function openTraces({ sampler, ratio }: TraceConfig, warn: (problem: stri
   })
   const tracer = provider.getTracer('tollgate', VERSION)
   return {
-    observe(call) {
+    observe(call: EndedCall): void {
       const begun = { kind: SpanKind.CLIENT, startTime: hrTime(call.endedAtMs - call.ms) }
       const attributes = attributesOf(call)
       const span = tracer.startSpan(spanName(call), { ...begun, attributes }, parentOf(call.headers))
@@ -63,6 +58,8 @@ export function openTraces({ sampler, ratio }: TraceConfig, warn: (problem: stri
     close: () => provider.shutdown(),
   }
 }
+
+export type Traces = ReturnType<typeof openTraces>
 
 const PROBLEM_CHARS_MAX = 300
 

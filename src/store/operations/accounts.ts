@@ -26,15 +26,10 @@ function* hasAccount(id: string): Operation<boolean> {
   return (yield sql`SELECT id FROM account WHERE id = ${id}`).length > 0
 }
 
-const HAS_OWN_UPSTREAMS = sql`messages_url IS NOT NULL OR chat_url IS NOT NULL`
-
-function* hasOwnUpstreams(): Operation<boolean> {
-  return (yield sql`SELECT id FROM account WHERE ${HAS_OWN_UPSTREAMS} LIMIT 1`).length > 0
-}
-
 function* readOwnUpstreams(): Operation<readonly Pick<AccountRecord, 'id' | 'upstreams'>[]> {
   const rows = yield sql`
-    SELECT id, messages_url, messages_key, chat_url, chat_key FROM account WHERE ${HAS_OWN_UPSTREAMS}`
+    SELECT id, messages_url, messages_key, chat_url, chat_key FROM account
+    WHERE messages_url IS NOT NULL OR chat_url IS NOT NULL`
   return rows.map(accountState).map((account) => ({
     id: account.id,
     upstreams: { messages: upstreamOf(account, 'messages'), chat: upstreamOf(account, 'chat') },
@@ -198,7 +193,7 @@ export const ACCOUNTS = {
     createAccount,
     getAccount,
     updateAccount,
-    hasOwnUpstreams,
+    readOwnUpstreams,
   },
-  reads: { listAccounts, readOwnUpstreams },
+  reads: { listAccounts },
 }

@@ -138,6 +138,8 @@ function* readOverview({ accountId, atMs, listedMax }: OverviewQuery): Operation
   const [today, month] = [dayOf(nowMs), monthOf(nowMs)]
   const days = { startDay: `${month}-01`, endDay: today, groupBy: [], after: null, limit: 1 }
   const { total: sums } = yield* readUsage({ accountId, keyId: null, ...days })
+  const capped = cappedKeys(accountId, nowMs)
+  const expiring = expiringKeys(accountId, nowMs, nowMs + 7 * DAY_MS)
   return {
     month,
     requests: sums.requests,
@@ -146,24 +148,9 @@ function* readOverview({ accountId, atMs, listedMax }: OverviewQuery): Operation
     creditedNanos: sums.creditedNanos,
     balance: yield* getBalance(accountId),
     inFlight: yield* countInFlight(accountId),
-    nearCap: yield* listAttentionKeys(
-      cappedKeys(accountId, nowMs),
-      NEAR_CAP,
-      sql`spent_nanos DESC`,
-      listedMax,
-    ),
-    exhausted: yield* listAttentionKeys(
-      cappedKeys(accountId, nowMs),
-      EXHAUSTED,
-      sql`spent_nanos DESC`,
-      listedMax,
-    ),
-    expiring: yield* listAttentionKeys(
-      expiringKeys(accountId, nowMs, nowMs + 7 * DAY_MS),
-      sql`true`,
-      sql`expires_at_ms`,
-      listedMax,
-    ),
+    nearCap: yield* listAttentionKeys(capped, NEAR_CAP, BY_SPEND, listedMax),
+    exhausted: yield* listAttentionKeys(capped, EXHAUSTED, BY_SPEND, listedMax),
+    expiring: yield* listAttentionKeys(expiring, sql`true`, sql`expires_at_ms`, listedMax),
     unpricedModels: (yield sql`
       SELECT model, CAST(sum(unpriced_requests) AS bigint) AS requests FROM rollup
       WHERE account_id = ${accountId} AND day >= ${dayOf(nowMs - 6 * DAY_MS)} AND day <= ${today}
@@ -202,6 +189,7 @@ function* readWebhookFailures(
 /** Keys that have spent 80 % of their cap. The expression cannot overflow 64 bits. */
 const NEAR_CAP = sql`spent_nanos < cap_nanos AND spent_nanos >= cap_nanos - cap_nanos / 5`
 const EXHAUSTED = sql`spent_nanos >= cap_nanos`
+const BY_SPEND = sql`spent_nanos DESC`
 
 /** SQLite uses a partial index only with the hint, and if the conditions are the same text as in the index. */
 function cappedKeys(accountId: string, nowMs: number): Sql {
@@ -225,15 +213,10 @@ function expiringKeys(accountId: string, nowMs: number, untilMs: number): Sql {
       AND expires_at_ms > ${nowMs} AND expires_at_ms <= ${untilMs}`
 }
 
-function* listAttentionKeys(
-  from: Sql,
-  condition: Sql,
-  order: Sql,
-  listedMax: number,
-): Operation<AttentionKeys> {
+function* listAttentionKeys(from: Sql, condition: Sql, order: Sql, max: number): Operation<AttentionKeys> {
   const rows = yield sql`
     SELECT id, name, period, cap_nanos, expires_at_ms, spent_nanos, count(*) OVER () AS all_keys
-    FROM (${from}) AS k WHERE ${condition} ORDER BY ${join([order, sql`id, period`])} LIMIT ${listedMax}`
+    FROM (${from}) AS k WHERE ${condition} ORDER BY ${join([order, sql`id, period`])} LIMIT ${max}`
   const keys = rows.map(recordOf<AttentionKey & { readonly allKeys: number }>)
   return { count: keys[0]?.allKeys ?? 0, keys: keys.map(({ allKeys: _, ...key }) => key) }
 }
