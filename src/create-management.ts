@@ -1,15 +1,12 @@
 import type { CreatedGateway, Opened } from './create-gateway.ts'
 import { upstreamKeys } from './gateway/own-upstreams.ts'
-import { loadLater, unlessLate } from './kernel/clock.ts'
+import { loadLater } from './kernel/clock.ts'
 import type { Management, ServingNode, UpstreamKeys } from './management/route.ts'
 import { shippedBook } from './pricing/compile-version.ts'
 import type { PriceBook } from './pricing/price-book.ts'
 import type { MetricSources } from './telemetry/metric-table.ts'
 import { createWebhookDispatcher } from './webhooks/dispatcher.ts'
 import { createResolveHost, type EndpointRules } from './webhooks/endpoint-address.ts'
-
-/** How long a scrape waits for figures from the database. After that, it is answered without them. */
-const SCRAPE_STORE_MS = 2_000
 
 type WebhookDispatcher = ReturnType<typeof createWebhookDispatcher>
 
@@ -66,12 +63,9 @@ function metricSources(
 ): Omit<MetricSources, 'eventLoopDelay'> {
   const { store, clock, counts, inFlight, waitingCalls } = gateway
   return {
-    ...{ counts, load: store.load, inFlight, waitingCalls },
+    ...{ counts, store, load: store.load, inFlight, waitingCalls },
     webhookFailures: () => webhooks.failures,
-    webhooksWaiting: () => unlessLate(webhooks.waiting(), SCRAPE_STORE_MS),
     connections: (surface) => configured[surface]?.pool.connections ?? null,
-    heldNanos: () => unlessLate(store.sumHeld(), SCRAPE_STORE_MS),
-    deferredObjects: () => unlessLate(store.countDeferred(), SCRAPE_STORE_MS),
     nowMs: () => clock.nowMs(),
   }
 }

@@ -33,20 +33,10 @@ const TRACES_FLUSH_MS = 3_000
 /** The management API loads this long after the start: it takes 0.2 s, and no call needs it. */
 const MANAGEMENT_AFTER_MS = 1_000
 
-export interface RunningTollgate {
-  reloadPrices(overlayText: string): Promise<readonly string[]>
-  reloadCertificate(): readonly string[]
-  readonly certificate: Certificate | null
-  readonly isSimulated: boolean
-  readonly host: string
-  readonly port: number
-  readonly firstAdminKey: string | null
-  /** Stops in the reverse order of starting: readiness, new connections, running streams, upstream, store. */
-  stop(): Promise<{ cutStreams: number }>
-}
+export type RunningTollgate = Awaited<ReturnType<typeof startTollgate>>
 
 /** The composition root: configuration → store → services → server. Everything is created here and passed down. */
-export async function startTollgate(config: Config, surroundings: Surroundings): Promise<RunningTollgate> {
+export async function startTollgate(config: Config, surroundings: Surroundings) {
   const { clock = systemClock } = surroundings
   checkNodeSockets()
   const { book, discount } = await readPricing(config)
@@ -79,7 +69,7 @@ async function openSpool({ databaseUrl, dataDir }: Config, log: Log): Promise<Se
   }
 }
 
-async function serve(opened: Opened, certificate: Certificate | null): Promise<RunningTollgate> {
+async function serve(opened: Opened, certificate: Certificate | null) {
   const { config, surroundings, installation, spool } = opened
   const { log } = surroundings
   const { store, clock } = installation
@@ -133,7 +123,7 @@ async function serve(opened: Opened, certificate: Certificate | null): Promise<R
   const retention = gateway.isMaintenance ? null : startRetention(store, clock, config, log)
 
   return {
-    async reloadPrices(overlayText) {
+    async reloadPrices(overlayText: string): Promise<readonly string[]> {
       const { loadPrices } = await import('./pricing/load-book.ts')
       const loaded = loadPrices(overlayText)
       if (loaded.kind === 'refused') return loaded.problems
@@ -143,7 +133,7 @@ async function serve(opened: Opened, certificate: Certificate | null): Promise<R
       counts.useBook(loaded.book)
       return []
     },
-    reloadCertificate() {
+    reloadCertificate(): readonly string[] {
       if (config.tls === null) return []
       try {
         const renewed = readCertificate(config.tls)
@@ -163,6 +153,7 @@ async function serve(opened: Opened, certificate: Certificate | null): Promise<R
     host: address.address,
     port: address.port,
     firstAdminKey: installation.firstAdminKey,
+    /** Stops in the reverse order of starting: readiness, new connections, running streams, upstream, store. */
     async stop() {
       ready = false
       retention?.stop()

@@ -4,7 +4,7 @@ import { systemClock } from '../kernel/clock.ts'
 import { InstallationError } from '../kernel/errors.ts'
 import type { Log } from '../kernel/log.ts'
 import { shownDatabase } from '../kernel/secret.ts'
-import { type DataDirLock, lockDataDir, openSnapshot } from '../store/data-dir.ts'
+import { lockDataDir, openSnapshot } from '../store/data-dir.ts'
 import type { Snapshot } from '../store/operations/operation.ts'
 import { Failure } from './command.ts'
 
@@ -40,7 +40,7 @@ export async function openDatabase(config: Config): ReturnType<typeof openStore>
 }
 
 /** Locks a SQLite database against gateways while a command needs exclusive access. Null: PostgreSQL. */
-export function lockOrFail({ dataDir, databaseUrl }: Config): DataDirLock | null {
+export function lockOrFail({ dataDir, databaseUrl }: Config): ReturnType<typeof lockDataDir> {
   if (databaseUrl !== null) return null
   const lock = lockDataDir(dataDir)
   if (lock === null) throw new Failure(`A running gateway uses ${dataDir}. Stop it first.`)

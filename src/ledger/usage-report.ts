@@ -31,19 +31,13 @@ export interface UsageGroup {
   readonly ofAccountId: string | null
 }
 
+export const USAGE_SUMS = [
+  ...(['requests', 'inputTokens', 'outputTokens', 'cacheReadTokens', 'cacheWriteTokens'] as const),
+  ...(['costNanos', 'listNanos', 'creditedNanos', 'unpricedRequests', 'estimatedRequests'] as const),
+]
+
 /** Bigint, because sums can exceed the exact range of doubles. */
-export interface UsageSums {
-  readonly requests: bigint
-  readonly inputTokens: bigint
-  readonly outputTokens: bigint
-  readonly cacheReadTokens: bigint
-  readonly cacheWriteTokens: bigint
-  readonly costNanos: Nanos
-  readonly listNanos: Nanos
-  readonly creditedNanos: Nanos
-  readonly unpricedRequests: bigint
-  readonly estimatedRequests: bigint
-}
+export type UsageSums = Readonly<Record<(typeof USAGE_SUMS)[number], bigint>>
 
 export interface UsageBucket extends UsageGroup, UsageSums {
   readonly keyName: string | null

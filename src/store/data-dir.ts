@@ -18,12 +18,8 @@ export function isOpenToOthers(path: string): boolean {
   return process.platform !== 'win32' && stat !== undefined && (stat.mode & 0o077) !== 0
 }
 
-export interface DataDirLock {
-  release(): void
-}
-
 /** The operating system drops this lock (an open transaction on a small database) when the process ends. */
-export function lockDataDir(dataDir: string): DataDirLock | null {
+export function lockDataDir(dataDir: string): { release(): void } | null {
   const db = new DatabaseSync(join(dataDir, 'serving.lock'), { timeout: 0 })
   try {
     db.exec('BEGIN EXCLUSIVE')

@@ -1,8 +1,9 @@
+import { unlessLate } from '../kernel/clock.ts'
 import type { Histogram } from '../kernel/histogram.ts'
 import { formatUsd, type Nanos } from '../kernel/money.ts'
 import { VERSION } from '../kernel/runtime.ts'
 import { SURFACE_NAMES, type Surface } from '../kernel/vocabulary.ts'
-import type { StoreLoad } from '../store/store.ts'
+import type { Store, StoreLoad } from '../store/store.ts'
 import { type CallCounts, STATUS_CLASSES } from './call-counts.ts'
 
 /** Operators depend on the names, so they never change. A test compares this table with docs/OPERATIONS.md. */
@@ -43,14 +44,10 @@ export interface MetricSources {
   readonly load: StoreLoad
   readonly inFlight: { readonly count: number }
   readonly waitingCalls: { readonly count: number }
-  webhooksWaiting(): Promise<number | null>
+  readonly store: Pick<Store, 'countDeferred' | 'countWaiting' | 'sumHeld'>
   webhookFailures(): number
   /** Open connections to upstream; null for a surface without one. */
   connections(surface: Surface): { readonly busy: number; readonly idle: number } | null
-  /** The holds of all nodes; null if the database did not answer in time. */
-  heldNanos(): Promise<Nanos | null>
-  /** The number of objects of deferred calls; null if the database did not answer in time. */
-  deferredObjects(): Promise<number | null>
   nowMs(): number
   /** The 99th percentile in seconds since the previous scrape. */
   eventLoopDelay(): number
@@ -58,8 +55,11 @@ export interface MetricSources {
 
 const unlabelled = (value: number | Histogram): Sample[] => [{ labels: {}, value }]
 
-const unlabelledIfKnown = (value: Promise<number | null>) =>
-  value.then((known) => (known === null ? null : unlabelled(known)))
+/** How long a scrape waits for a figure from the database. After that, it is answered without the figure. */
+const STORE_MS = 2_000
+
+const unlabelledIfKnown = (value: Promise<number>) =>
+  unlessLate(value, STORE_MS).then((known) => (known === null ? null : unlabelled(known)))
 
 const labelledBy = (
   label: string,
@@ -155,17 +155,17 @@ export const METRICS: readonly Metric[] = [
   gauge(
     'tollgate_held_usd',
     'USD reserved by calls in flight on all nodes that share the database. Every node reports the same value.',
-    ({ heldNanos }) => unlabelledIfKnown(heldNanos().then((nanos) => (nanos === null ? null : usd(nanos)))),
+    ({ store }) => unlabelledIfKnown(store.sumHeld().then(usd)),
   ),
   gauge(
     'tollgate_deferred_objects',
     'Upstream objects whose cost is not known yet, on all nodes that share the database. Every node reports the same value.',
-    ({ deferredObjects }) => unlabelledIfKnown(deferredObjects()),
+    ({ store }) => unlabelledIfKnown(store.countDeferred()),
   ),
   gauge(
     'tollgate_webhook_queue',
     'Pending webhook deliveries on all nodes that share the database. Every node reports the same value.',
-    ({ webhooksWaiting }) => unlabelledIfKnown(webhooksWaiting()),
+    ({ store }) => unlabelledIfKnown(store.countWaiting()),
   ),
   counter(
     'tollgate_webhook_failures_total',

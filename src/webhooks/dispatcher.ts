@@ -28,13 +28,7 @@ export interface DispatcherParts
     Partial<Pick<Deliverer, 'tryMs' | 'chance'>> {
   readonly store: Pick<
     Store,
-    | 'claimDeliveries'
-    | 'countWaiting'
-    | 'load'
-    | 'pruneEvents'
-    | 'recordAttempt'
-    | 'releaseDelivery'
-    | 'sweepEvents'
+    'claimDeliveries' | 'load' | 'pruneEvents' | 'recordAttempt' | 'releaseDelivery' | 'sweepEvents'
   >
   readonly failingPauseMs?: number
   readonly tickMs?: number
@@ -149,7 +143,6 @@ export function createWebhookDispatcher(parts: DispatcherParts) {
     get failures(): number {
       return failures
     },
-    waiting: (): Promise<number> => store.countWaiting(),
     async stop(): Promise<void> {
       stopping.abort()
       await loop.ended()

@@ -25,11 +25,9 @@ const sourcesOf = (counts: CallCounts): MetricSources => ({
   load: { batchCalls: new Histogram([1]), commitSeconds: new Histogram([1]), waiting: 3, events: new Map() },
   inFlight: { count: 1 },
   waitingCalls: { count: 2 },
-  webhooksWaiting: async () => 0,
+  store: { sumHeld: async () => 0n, countDeferred: async () => 0, countWaiting: async () => 0 },
   webhookFailures: () => 0,
   connections: () => null,
-  heldNanos: async () => null,
-  deferredObjects: async () => null,
   nowMs: () => 0,
   eventLoopDelay: () => 0,
 })

@@ -1,16 +1,17 @@
 import { USAGE_DIMENSIONS, type UsageDimension } from '../../kernel/vocabulary.ts'
 import { dayOf, monthOf } from '../../ledger/calendar.ts'
 import { columnOf } from '../../ledger/call-columns.ts'
-import type {
-  AttentionKey,
-  AttentionKeys,
-  Overview,
-  OverviewQuery,
-  UsageBucket,
-  UsageGroup,
-  UsageQuery,
-  UsageReport,
-  UsageSums,
+import {
+  type AttentionKey,
+  type AttentionKeys,
+  type Overview,
+  type OverviewQuery,
+  USAGE_SUMS,
+  type UsageBucket,
+  type UsageGroup,
+  type UsageQuery,
+  type UsageReport,
+  type UsageSums,
 } from '../../ledger/usage-report.ts'
 import { number, present, type Row, readValue, recordOf, sum, textOrNull } from '../rows.ts'
 import { getBalance } from './credits.ts'
@@ -24,14 +25,9 @@ const COLUMN = {
   account: 'account_id',
 } as const satisfies Record<UsageDimension, string>
 
-const SUM_NAMES = [
-  ...(['requests', 'inputTokens', 'outputTokens', 'cacheReadTokens', 'cacheWriteTokens'] as const),
-  ...(['costNanos', 'listNanos', 'creditedNanos', 'unpricedRequests', 'estimatedRequests'] as const),
-] satisfies (keyof UsageSums)[]
-
 /** SQLite's sum() of integers fails on 64-bit overflow; it never wraps or becomes a double. */
 const SUMS = raw(
-  SUM_NAMES.map(columnOf)
+  USAGE_SUMS.map(columnOf)
     .map((column) => `CAST(coalesce(sum(${column}), 0) AS text) AS ${column}`)
     .join(', '),
 )
@@ -120,7 +116,7 @@ function totalOf(buckets: readonly UsageSums[]): UsageSums {
 }
 
 function eachSum(sumOf: (name: keyof UsageSums) => bigint): UsageSums {
-  return Object.fromEntries(SUM_NAMES.map((name) => [name, sumOf(name)])) as Record<keyof UsageSums, bigint>
+  return Object.fromEntries(USAGE_SUMS.map((name) => [name, sumOf(name)])) as Record<keyof UsageSums, bigint>
 }
 
 const DAY_MS = 86_400_000
