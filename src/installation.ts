@@ -85,10 +85,11 @@ export async function openStore(
   surroundings: StoreSurroundings,
   serving = false,
 ): Promise<OpenedStore> {
+  const { onFatal, diskFault, clock: own } = surroundings
   prepareDir(config.dataDir)
   const { store, clock } =
     config.databaseUrl === null
-      ? await openSqlite(config.dataDir, surroundings)
+      ? { store: await openSqliteStore(join(config.dataDir, 'tollgate.db'), onFatal, diskFault), clock: own }
       : await openPostgres(config.databaseUrl, surroundings, serving ? nodeName(config.dataDir) : null)
   try {
     const pepper = await ensurePepper(config, store)
@@ -103,13 +104,6 @@ export async function openStore(
     await store.close()
     throw error
   }
-}
-
-async function openSqlite(
-  dataDir: string,
-  { onFatal, diskFault, clock }: StoreSurroundings,
-): Promise<Pick<Installation, 'store' | 'clock'>> {
-  return { store: await openSqliteStore(join(dataDir, 'tollgate.db'), onFatal, diskFault), clock }
 }
 
 async function openPostgres(

@@ -17,9 +17,7 @@ export const newAdminKeyFields = z.strictObject({
     ),
 })
 
-export const adminKeyListQuery = z.strictObject({
-  ...f.pageOf('admin_key'),
-})
+export const adminKeyListQuery = z.strictObject(f.pageOf('admin_key'))
 
 const adminKeyMembers = z.object({
   id: f.idOf('admin_key'),

@@ -11,14 +11,17 @@ import { ACTOR_KINDS, nearestName } from '../kernel/vocabulary.ts'
 
 /** Building blocks of the API's objects. Each defines the JSON, the type and the validation. */
 
-/** An object as written by the server: money and large sums are raw JSON numbers, never doubles. */
-export type Written<T> = T extends number
-  ? number | RawNumber
+/** An API object whose numbers have another type. */
+export type WithNumbers<T, Numbers> = T extends number
+  ? Numbers
   : T extends readonly (infer Item)[]
-    ? readonly Written<Item>[]
+    ? readonly WithNumbers<Item, Numbers>[]
     : T extends object
-      ? { readonly [Name in keyof T]: Written<T[Name]> }
+      ? { readonly [Name in keyof T]: WithNumbers<T[Name], Numbers> }
       : T
+
+/** An object as written by the server: money and large sums are raw JSON numbers, never doubles. */
+export type Written<T> = WithNumbers<T, number | RawNumber>
 
 /** An id is a prefix for the kind of object, followed by a ULID. */
 const idPattern = (prefix: string) => new RegExp(`^${prefix}_[0-9A-HJKMNP-TV-Z]{26}$`)
@@ -49,7 +52,11 @@ function describedBy<Schema extends z.ZodType>(schema: Schema, description: stri
 }
 
 export const count = (description = '') => describedBy(z.int().min(0), description)
-export const instant = () => z.iso.datetime({ precision: 3 })
+export const instant = () =>
+  z
+    .string()
+    .regex(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+    .meta({ format: 'date-time' })
 
 const DATE = /^\d{4}-\d\d-\d\d$/
 export const date = () => z.string().regex(DATE).meta({ format: 'date' })

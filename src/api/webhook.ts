@@ -41,9 +41,7 @@ export const webhookEditFields = z.strictObject({
   ),
 })
 
-export const webhookListQuery = z.strictObject({
-  ...f.pageOf('webhook'),
-})
+export const webhookListQuery = z.strictObject(f.pageOf('webhook'))
 
 export const deliveryListQuery = z.strictObject({
   ...f.pageOf('delivery'),

@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
-import type { ListOf } from '../api/fields.ts'
+import type { ListOf, WithNumbers } from '../api/fields.ts'
 import type { Environment } from '../config.ts'
 import { fileProblem } from '../kernel/errors.ts'
 import { parseWithDigits } from '../kernel/money.ts'
@@ -18,13 +18,7 @@ interface RequestContent {
 }
 
 /** An API object with numbers as text, because a double cannot hold every nanodollar. */
-export type Exact<T> = T extends number
-  ? string
-  : T extends readonly (infer Item)[]
-    ? readonly Exact<Item>[]
-    : T extends object
-      ? { readonly [Name in keyof T]: Exact<T[Name]> }
-      : T
+export type Exact<T> = WithNumbers<T, string>
 
 export interface ApiObject {
   readonly object: string

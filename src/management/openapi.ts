@@ -189,7 +189,6 @@ class Schemas {
         // Fields that zod cannot describe, such as money, have their schema in their metadata.
         unrepresentable: 'any',
         override({ zodSchema, jsonSchema }) {
-          shortenDatePattern(jsonSchema)
           // zod leaves out the defaults of transformed fields.
           const { def } = zodSchema._zod
           if (def.type === 'default' && typeof def.defaultValue !== 'object')
@@ -214,12 +213,6 @@ function toPlainJson(described: unknown): Described {
     const isEmpty = typeof value === 'object' && value !== null && Object.keys(value).length === 0
     return key === 'additionalProperties' && isEmpty ? true : value
   }) as Described
-}
-
-/** zod's pattern for timestamps has 300 characters. The format covers all of it except that times are in UTC. */
-function shortenDatePattern(schema: JsonObject): void {
-  if (schema['format'] !== 'date-time' || String(schema['pattern'] ?? '').length < 100) return
-  schema['pattern'] = 'Z$'
 }
 
 /** The route of the document. `routes` is a function, because the list contains this route too. */

@@ -1,4 +1,5 @@
 import {
+  type Attributes,
   type Context,
   DiagLogLevel,
   diag,
@@ -125,37 +126,30 @@ function spanName(call: EndedCall): string {
   return call.endpoint === null ? call.method : `${call.method} ${call.endpoint.template}`
 }
 
-/** Attributes are names, figures and ids, never content. */
-function attributesOf(call: EndedCall) {
-  const { modelAsked, modelServed, status, tokens, upstream, keyId } = call
+/** Attributes are names, figures and ids, never content. An attribute without a value is left out. */
+function attributesOf(call: EndedCall): Attributes {
+  const { status, tokens, upstream } = call
   const operation = operationOf(call)
-  const error = errorOf(call)
-  return {
-    ...(operation === null ? {} : { 'gen_ai.operation.name': operation }),
+  const used = operation === null ? null : tokens
+  const all = {
+    'gen_ai.operation.name': operation,
     'gen_ai.provider.name': SURFACES[call.surface].pricing.provider,
-    ...(modelAsked === null ? {} : { 'gen_ai.request.model': modelAsked }),
-    ...(modelServed === null ? {} : { 'gen_ai.response.model': modelServed }),
-    ...(tokens === null || operation === null
-      ? {}
-      : {
-          // By the conventions, cached tokens count as input too.
-          'gen_ai.usage.input_tokens': tokens.input + tokens.cacheRead + tokens.cacheWrite,
-          'gen_ai.usage.output_tokens': tokens.output,
-          'gen_ai.usage.cache_read.input_tokens': tokens.cacheRead,
-          'gen_ai.usage.cache_creation.input_tokens': tokens.cacheWrite,
-        }),
-    ...(upstream === null
-      ? {}
-      : {
-          'server.address': upstream.hostname,
-          'server.port': Number(upstream.port || defaultPortOf(upstream)),
-        }),
-    ...(status === null ? {} : { 'http.response.status_code': status }),
-    ...(error === null ? {} : { 'error.type': error }),
+    'gen_ai.request.model': call.modelAsked,
+    'gen_ai.response.model': call.modelServed,
+    // By the conventions, cached tokens count as input too.
+    'gen_ai.usage.input_tokens': used && used.input + used.cacheRead + used.cacheWrite,
+    'gen_ai.usage.output_tokens': used && used.output,
+    'gen_ai.usage.cache_read.input_tokens': used && used.cacheRead,
+    'gen_ai.usage.cache_creation.input_tokens': used && used.cacheWrite,
+    'server.address': upstream && upstream.hostname,
+    'server.port': upstream && Number(upstream.port || defaultPortOf(upstream)),
+    'http.response.status_code': status,
+    'error.type': errorOf(call),
     'tollgate.request_id': call.requestId,
     'tollgate.cost_usd': Number(formatUsd(call.costNanos)),
-    ...(keyId === null ? {} : { 'tollgate.key_id': keyId }),
+    'tollgate.key_id': call.keyId,
   }
+  return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== null)) as Attributes
 }
 
 function defaultPortOf({ protocol }: URL): number {
