@@ -25,7 +25,11 @@ const sourcesOf = (counts: CallCounts): MetricSources => ({
   load: { batchCalls: new Histogram([1]), commitSeconds: new Histogram([1]), waiting: 3, events: new Map() },
   inFlight: { count: 1 },
   waitingCalls: { count: 2 },
-  store: { sumHeld: async () => 0n, countDeferred: async () => 0, countWaiting: async () => 0 },
+  store: {
+    sumHeld: () => Promise.reject(new Error('busy')),
+    countDeferred: async () => 0,
+    countWaiting: async () => 0,
+  },
   webhookFailures: () => 0,
   connections: () => null,
   nowMs: () => 0,
@@ -66,7 +70,7 @@ test('a status is counted by its first digit, and a missing or invalid one as no
   assert.deepEqual(counts.surfaces.messages.models.get('claude-haiku-5-5')?.calls, [3, 1, 2, 1, 1, 1])
 })
 
-test('a figure that the store does not provide in time has no sample', async () => {
+test('a figure that the store does not provide has no sample', async () => {
   assert.equal(await samplesOf(new CallCounts(bookWith()), 'tollgate_held_usd'), null)
 })
 
