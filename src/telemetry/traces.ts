@@ -138,10 +138,10 @@ function attributesOf(call: EndedCall): Attributes {
     'gen_ai.response.model': call.modelServed,
     // By the conventions, cached tokens count as input too.
     'gen_ai.usage.input_tokens': used && used.input + used.cacheRead + used.cacheWrite,
-    'gen_ai.usage.output_tokens': used && used.output,
-    'gen_ai.usage.cache_read.input_tokens': used && used.cacheRead,
-    'gen_ai.usage.cache_creation.input_tokens': used && used.cacheWrite,
-    'server.address': upstream && upstream.hostname,
+    'gen_ai.usage.output_tokens': used?.output,
+    'gen_ai.usage.cache_read.input_tokens': used?.cacheRead,
+    'gen_ai.usage.cache_creation.input_tokens': used?.cacheWrite,
+    'server.address': upstream?.hostname,
     'server.port': upstream && Number(upstream.port || defaultPortOf(upstream)),
     'http.response.status_code': status,
     'error.type': errorOf(call),
@@ -149,7 +149,7 @@ function attributesOf(call: EndedCall): Attributes {
     'tollgate.cost_usd': Number(formatUsd(call.costNanos)),
     'tollgate.key_id': call.keyId,
   }
-  return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== null)) as Attributes
+  return Object.fromEntries(Object.entries(all).filter(([, value]) => (value ?? null) !== null)) as Attributes
 }
 
 function defaultPortOf({ protocol }: URL): number {
