@@ -10,105 +10,46 @@ import { PLAIN_JSON, RequestReader } from '../../src/providers/read-request.ts'
 import { pieceSizes } from '../metering/slices.ts'
 import { runs } from '../support/scale.ts'
 import { test } from '../support/suite.ts'
-import { modelsOf } from './request-facts-of.ts'
+import { type ModelsCase, testCase, testModels } from './models-case.ts'
+import type { Body } from './request-facts-of.ts'
 
-const BATCHES = 'POST /v1/messages/batches'
 const entry = (params: unknown) => ({ custom_id: 'c', params })
-const batch = (...params: unknown[]) => ({ requests: params.map(entry) })
 
-type Case = readonly [
-  what: string,
-  body: string | Record<string, unknown>,
-  expected: readonly string[] | RegExp,
-]
+testModels(String.raw`
+messages POST /v1/messages/batches
+  models of several entries, each once | {"requests":[{"params":{"model":"a"}},{"params":{"model":"b"}},{"params":{"model":"a"}}]} | = a, b
+  fallbacks and tools of an entry | {"requests":[{"params":{"model":"a","fallbacks":[{"model":"b"},"c"],"tools":[{"model":"d"}]}}]} | = a, b, c, d
+  a model that messages mention | {"requests":[{"params":{"model":"a","messages":[{"role":"user","content":"\"model\":\"b\"","model":"c"}]}}]} | = a
+  members around the requests | {"model":"x","requests":[{"model":"y","custom_id":"c","params":{"model":"a"}}]} | = a
+  an entry without a model | {"requests":[{"params":{"model":"a"}},{"params":{"max_tokens":1}}]} | ~ names no model
+  an entry with a number for a model | {"requests":[{"params":{"model":1}}]} | ~ "model" (is not a model name|must)
+  an entry with an object for a model | {"requests":[{"params":{"model":{"id":"a"}}}]} | ~ "model" (is not a model name|must)
+  an entry without params | {"requests":[{"custom_id":"c"}]} | ~ "requests" (?:cannot|must)
+  an entry with a list for params | {"requests":[{"params":[{"model":"a"}]}]} | ~ "requests" (?:cannot|must)
+  an entry that is a string | {"requests":["a"]} | ~ "requests" (?:cannot|must)
+  an entry with an unreadable tool | {"requests":[{"params":{"model":"a","tools":[{"model":{}}]}}]} | ~ "tools" is not a model name
+  an entry with default fallbacks | {"requests":[{"params":{"model":"a","fallbacks":"default"}}]} | ~ Upstream chooses
+  no requests | {} | ~ names no models
+  an empty list of requests | {"requests":[]} | ~ names no models
+  an object for requests | {"requests":{"params":{"model":"a"}}} | ~ names no models
+  duplicate requests | {"requests":[{"params":{"model":"a"}}],"requests":[]} | ~ "requests" is given twice
+  params twice | {"requests":[{"params":{"model":"a"},"params":{"model":"b"}}]} | ~ "params" is given twice
+  a duplicate model | {"requests":[{"params":{"model":"a","model":"b"}}]} | ~ "model" is given twice
+  a model twice, once with escapes | {"requests":[{"params":{"model":"a","m\u006fdel":"b"}}]} | ~ is given twice
+  a tool with two models | {"requests":[{"params":{"model":"a","tools":[{"model":"a","model":"b"}]}}]} | ~ "model" is given twice
+  a name that some parsers take for "model" | {"requests":[{"params":{"model":"a","MODEL":"b"}}]} | ~ read one of its member names differently
+`)
 
-const cases: readonly Case[] = [
-  ['models of several entries, each once', batch({ model: 'a' }, { model: 'b' }, { model: 'a' }), ['a', 'b']],
-  [
-    'fallbacks and tools of an entry',
-    batch({ model: 'a', fallbacks: [{ model: 'b' }, 'c'], tools: [{ model: 'd' }] }),
-    ['a', 'b', 'c', 'd'],
-  ],
-  [
-    'a model that messages mention',
-    batch({ model: 'a', messages: [{ role: 'user', content: '"model":"b"', model: 'c' }] }),
-    ['a'],
-  ],
-  [
-    'members around the requests',
-    { model: 'x', requests: [{ model: 'y', ...entry({ model: 'a' }) }] },
-    ['a'],
-  ],
-  ['an entry without a model', batch({ model: 'a' }, { max_tokens: 1 }), /names no model/],
-  ['an entry with a number for a model', batch({ model: 1 }), /"model" is not a model name|"model" must/],
-  [
-    'an entry with an object for a model',
-    batch({ model: { id: 'a' } }),
-    /"model" is not a model name|"model" must/,
-  ],
-  [
-    'an entry with a model that is too long',
-    batch({ model: 'm'.repeat(257) }),
-    /"model" is not a model name|"model" must/,
-  ],
-  ['an entry without params', { requests: [{ custom_id: 'c' }] }, /"requests" (?:cannot|must)/],
-  ['an entry with a list for params', { requests: [entry([{ model: 'a' }])] }, /"requests" (?:cannot|must)/],
-  ['an entry that is a string', { requests: ['a'] }, /"requests" (?:cannot|must)/],
-  [
-    'an entry with an unreadable tool',
-    batch({ model: 'a', tools: [{ model: {} }] }),
-    /"tools" is not a model name/,
-  ],
-  ['an entry with default fallbacks', batch({ model: 'a', fallbacks: 'default' }), /Upstream chooses/],
-  ['no requests', {}, /names no models/],
-  ['an empty list of requests', { requests: [] }, /names no models/],
-  ['an object for requests', { requests: { params: { model: 'a' } } }, /names no models/],
-  [
-    'duplicate requests',
-    '{"requests":[{"params":{"model":"a"}}],"requests":[]}',
-    /"requests" is given twice/,
-  ],
-  [
-    'params twice',
-    '{"requests":[{"params":{"model":"a"},"params":{"model":"b"}}]}',
-    /"params" is given twice/,
-  ],
-  ['a duplicate model', '{"requests":[{"params":{"model":"a","model":"b"}}]}', /"model" is given twice/],
-  [
-    'a model twice, once with escapes',
-    '{"requests":[{"params":{"model":"a","m\\u006fdel":"b"}}]}',
-    /is given twice/,
-  ],
-  [
-    'a tool with two models',
-    '{"requests":[{"params":{"model":"a","tools":[{"model":"a","model":"b"}]}}]}',
-    /"model" is given twice/,
-  ],
-  [
-    'a name that some parsers take for "model"',
-    '{"requests":[{"params":{"model":"a","MODEL":"b"}}]}',
-    /read one of its member names differently/,
-  ],
+const models = Array.from({ length: 201 }, (_, i) => `m${i}`)
+const named = (names: readonly string[]) => ({ requests: names.map((model) => entry({ model })) })
+const cases: readonly [what: string, body: Body, expected: ModelsCase[4]][] = [
+  ['a model that is too long', named(['m'.repeat(257)]), /"model" (is not a model name|must)/],
   ['a control character in a model', '{"requests":[{"params":{"model":"a\u0001"}}]}', /not JSON/],
-  [
-    'as many models as are checked',
-    batch(...Array.from({ length: 200 }, (_, i) => ({ model: `m${i}` }))),
-    Array.from({ length: 200 }, (_, i) => `m${i}`),
-  ],
-  [
-    'more models than are checked',
-    batch(...Array.from({ length: 201 }, (_, i) => ({ model: `m${i}` }))),
-    /more than 200/,
-  ],
+  ['as many models as are checked', named(models.slice(1)), models.slice(1)],
+  ['more models than are checked', named(models), /more than 200/],
 ]
-
-for (const [what, body, expected] of cases) {
-  test(`a batch with ${what}: ${expected instanceof RegExp ? 'unknown' : 'all models named'}`, async () => {
-    const { names, unknown } = await modelsOf('messages', BATCHES, body)
-    if (expected instanceof RegExp) assert.match(unknown ?? '', expected)
-    else assert.deepEqual({ names, unknown }, { names: expected, unknown: null })
-  })
-}
+for (const [what, body, expected] of cases)
+  testCase([`a batch with ${what}`, 'messages', 'POST /v1/messages/batches', body, expected])
 
 const endpoint = findEndpoint('messages', 'POST', '/v1/messages/batches')
 
@@ -153,7 +94,7 @@ const params = fc.record(
 test('the models of any batch are those that JSON.parse finds, in any chunks', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(params, { minLength: 1, maxLength: 5 }), pieceSizes, async (list, sizes) => {
-      const text = JSON.stringify(batch(...list))
+      const text = JSON.stringify({ requests: list.map(entry) })
       const expected = new Set<string>()
       for (const { model, fallbacks, tools } of list) {
         expected.add(model)
