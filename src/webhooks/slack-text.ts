@@ -30,7 +30,7 @@ interface Payload {
     readonly cap_usd?: string
     readonly held_usd?: string
     readonly resets_at?: string
-    readonly balance?: { readonly balance_usd: string; readonly held_usd: string }
+    readonly balance?: { readonly balance_usd: string; readonly held_usd: string; readonly enforced: boolean }
     readonly model?: string | null
     readonly request_id?: string | null
     readonly credit?: { readonly amount_usd: string; readonly reason: string }
@@ -45,7 +45,7 @@ function sentenceOf({ type, timestamp, data }: Payload): string {
   const figures = `${dollars(data.spent_usd)} of ${dollars(data.cap_usd)}`
   const held = data.held_usd === '0' ? '' : `, and calls in flight have reserved ${dollars(data.held_usd)}`
   const resets = ` The budget resets on ${dayOf(data.resets_at)}.`
-  const { balance_usd, held_usd } = data.balance ?? {}
+  const { balance_usd, held_usd, enforced } = data.balance ?? {}
   const balance = `${dollars(balance_usd)}, of which calls in flight have reserved ${dollars(held_usd)}`
   switch (type) {
     case 'key.budget.threshold':
@@ -57,7 +57,7 @@ function sentenceOf({ type, timestamp, data }: Payload): string {
     case 'balance.low':
       return `The prepaid credit is low: ${balance}.`
     case 'balance.exhausted':
-      return `The prepaid credit is used up: ${balance}. Calls are refused until credit is added.`
+      return `The prepaid credit is used up: ${balance}.${enforced ? ' Calls are refused until credit is added.' : ''}`
     case 'credit.added':
       return `Credit of ${dollars(data.credit?.amount_usd)} was added (${quoted(data.credit?.reason)}). The balance is ${dollars(balance_usd)}.`
     case 'key.rotated':

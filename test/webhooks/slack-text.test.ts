@@ -73,4 +73,6 @@ test('every event has its own sentence without missing values', () => {
     assert.ok(!/undefined|null|NaN/.test(text), text)
     assert.notEqual(text, EVENT_TYPES[i])
   }
+  assert.match(textOf('balance.exhausted', '{"balance":{"enforced":true}}'), /Calls are refused/)
+  assert.doesNotMatch(textOf('balance.exhausted', '{"balance":{"enforced":false}}'), /refused/)
 })
