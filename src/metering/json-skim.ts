@@ -38,6 +38,8 @@ const [BEFORE_VALUE, BEFORE_ELEMENT, BEFORE_FIRST_NAME, BEFORE_NAME, BEFORE_COLO
 ]
 const [AFTER_ROOT, IN_NAME, IN_STRING, IN_LITERAL] = [6, 7, 8, 9]
 
+const DENSE_BYTES_PER_TOKEN = 8
+
 /**
  * Reads a JSON text that arrives in pieces, in one pass and constant memory. A `Shape` says which members to read; the
  * grammar of everything else is checked, and its content skipped.
@@ -117,14 +119,16 @@ export class JsonSkim {
     return this.#steps + this.#string.work
   }
 
-  write(chunk: Buffer): void {
-    if (this.#failure !== null || chunk.length === 0) return
+  /** Returns whether the text so far is dense, so that reading it takes long: other JSON is mostly text and base64. */
+  write(chunk: Buffer): boolean {
+    if (this.#failure !== null || chunk.length === 0) return false
     if (!this.#utf8.accepts(chunk)) this.#fail('not_utf8')
     this.#string.enterChunk()
     this.#scan(chunk)
     this.#mark.endChunk(chunk, this.#offset)
     this.#captured.endChunk(chunk, this.#offset)
     this.#offset += chunk.length
+    return this.tokens * DENSE_BYTES_PER_TOKEN > this.#offset
   }
 
   end(): Skimmed {

@@ -32,21 +32,23 @@ export class ReadingPace {
     return this.#last
   }
 
+  /** Counts the time of a step, unless the step returns false. */
   read<T>(step: () => T): T {
     const beganMs = performance.now()
     const result = step()
+    if (result === false) return result
     const endMs = performance.now()
     const tookMs = Math.min(endMs - beganMs, STEP_MS_MAX)
     this.#evenAtMs = Math.max(this.#evenAtMs, endMs) + tookMs * PAUSE_PER_READING_MS
     return result
   }
 
-  /** Reads a text that is in memory. */
+  /** Reads a text that is in memory. `write` calls `read`. */
   async readInPieces(text: Buffer, write: (piece: Buffer) => unknown): Promise<void> {
     for (let from = 0; from < text.length; from += PIECE_BYTES) {
       if (from > 0) await new Promise((resolve) => setImmediate(resolve))
       await this.pause()
-      this.read(() => write(text.subarray(from, from + PIECE_BYTES)))
+      write(text.subarray(from, from + PIECE_BYTES))
     }
   }
 

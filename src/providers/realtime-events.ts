@@ -65,7 +65,7 @@ export async function sessionMessage(text: Buffer, pace: ReadingPace): Promise<S
     const { audio, image_url: image } = asObject(value)
     contentBytes += bytesWritten(audio) + bytesWritten(image)
   })
-  await pace.readInPieces(text, (piece) => skim.write(piece))
+  await pace.readInPieces(text, (piece) => pace.read(() => skim.write(piece)))
   return readMessage(skim, contentBytes)
 }
 

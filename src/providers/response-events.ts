@@ -59,7 +59,7 @@ export async function readRequest(
   pace: ReadingPace,
 ): Promise<RequestFacts> {
   if (endpoint === null) return NOT_READ
-  const reader = new RequestReader(endpoint, PLAIN_JSON)
+  const reader = new RequestReader(endpoint, PLAIN_JSON, undefined, pace)
   await pace.readInPieces(payload, (piece) => reader.write(piece))
   return await reader.end()
 }
