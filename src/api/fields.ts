@@ -130,9 +130,15 @@ export function didYouMean(name: unknown, known: readonly string[]): string {
   return nearest === null ? '' : ` Did you mean ${nearest}?`
 }
 
-/** One of the given words. A refusal has the message `expected`, and suggests the closest word. */
+/** One of the given words. A refusal has the message `expected`, to which `explainIssue` adds the closest word. */
 export function choice<const Word extends string>(words: readonly Word[], expected: string) {
-  return z.enum(words, { error: ({ input }) => expected + didYouMean(input, words) })
+  return z.enum(words, expected)
+}
+
+/** Explains why a value is invalid. Call it for one issue: a search for the closest word takes long for thousands. */
+export function explainIssue(issue: z.core.$ZodIssue | undefined, value: unknown): string {
+  if (issue?.code !== 'invalid_value') return issue?.message ?? ''
+  return issue.message + didYouMean(value, issue.values.map(String))
 }
 
 export function choiceParameter<const Word extends string>(
@@ -190,7 +196,7 @@ export function metadataField() {
       if (pairs === null) context.addIssue('metadata must be null or an object of strings.')
       else if (pairs.length > METADATA_PAIRS_MAX)
         context.addIssue(`metadata must have at most ${METADATA_PAIRS_MAX} pairs.`)
-      for (const pair of pairs ?? []) {
+      for (const pair of (pairs ?? []).slice(0, METADATA_PAIRS_MAX)) {
         const wrong = [METADATA_NAME, METADATA_VALUE].map((field, at) => field.safeParse(pair[at]))
         for (const issue of wrong.flatMap(({ error }) => error?.issues ?? [])) context.addIssue(issue.message)
       }

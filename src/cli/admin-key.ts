@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import { newAdminKeyFields } from '../api/admin-key.ts'
+import { explainIssue } from '../api/fields.ts'
 import { accountObject, adminKeyObject } from '../api/objects.ts'
 import { readConfig } from '../config.ts'
 import { systemClock } from '../kernel/clock.ts'
@@ -60,7 +61,7 @@ interface CreateOptions {
 
 async function createAdminKey({ account, ...options }: CreateOptions): Promise<void> {
   const { data: fields, error } = newAdminKeyFields.safeParse(options)
-  if (fields === undefined) throw new UsageError(error.issues[0]?.message ?? '')
+  if (fields === undefined) throw new UsageError(explainIssue(error.issues[0], options.role))
   const { name, role } = fields
   if ((role === 'operator') !== (account === undefined))
     throw new UsageError(

@@ -130,7 +130,7 @@ export function nearestName(name: string, known: readonly string[], changesMax: 
 }
 
 /** Bounds the time of the comparison. No real name is longer. */
-export const NAME_CHARS_MAX = 200
+export const NAME_CHARS_MAX = 64
 
 /** Edit distance, in which a transposition counts as one change. */
 function changesBetween(a: string, b: string): number {

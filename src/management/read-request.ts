@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
-import { didYouMean, parseOwnJson } from '../api/fields.ts'
+import { didYouMean, explainIssue, parseOwnJson } from '../api/fields.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { BodyReceiver, BodyTimes } from '../http/incoming-request.ts'
 import { firstValue, valuesOf } from '../http/raw-headers.ts'
@@ -128,17 +128,18 @@ function checkInput<T>(schema: z.ZodType<T>, input: unknown, unknownField: strin
   if (path.length === 0) return refused('bad_request', 'The body must be a JSON object.')
   // If an entry of a list is wrong, name the list.
   const field = path.filter((part) => typeof part !== 'number').join('.')
-  const message = isMissing(input, path) ? `${field} is required.` : (issue?.message ?? '')
+  const value = valueAt(input, path)
+  const message = value === undefined ? `${field} is required.` : explainIssue(issue, value)
   return refused('bad_request', message, field)
 }
 
-function isMissing(input: unknown, path: readonly PropertyKey[]): boolean {
+function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
   let value = input
   for (const name of path) {
-    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return true
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return undefined
     value = (value as Record<PropertyKey, unknown>)[name]
   }
-  return false
+  return value
 }
 
 const NO_BODY = Buffer.alloc(0)
