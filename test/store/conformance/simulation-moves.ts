@@ -3,9 +3,10 @@ import type { KeyChanges, KeyLimits, KeySuccessor } from '../../../src/keys/key-
 import type { BatchFile, NewCredit } from '../../../src/ledger/account.ts'
 import type { CallClosing, CallOpening } from '../../../src/ledger/call.ts'
 import type { Store } from '../../../src/store/store.ts'
-import { digestOf, newKey } from './fixtures.ts'
+import { digestOf, newKey, type StoreUnderTest } from './fixtures.ts'
 import { admit } from './simulation-admission.ts'
 import { interrupt, settle } from './simulation-closing.ts'
+import { holdsOf, readHolds } from './simulation-tables.ts'
 import { accountOf, endOf, keyOf, mustHave, recordOf, shareCap, type World } from './simulation-world.ts'
 
 /** One command to the store, and to the world beside it. Both must answer the same. */
@@ -15,6 +16,8 @@ export interface Move {
   play(world: World): unknown
   /** Reads everything that the move may have changed. */
   looks(world: World): readonly Move[]
+  /** An admission whose hold depends on the calls before it, and is in no answer. */
+  readonly reservesRest?: boolean
 }
 
 /** A read changes nothing, so there is nothing to compare after it. */
@@ -58,11 +61,16 @@ export function lookAtCall(requestId: string): Move {
   })
 }
 
+export function lookAtHolds(rows: StoreUnderTest['rows']): Move {
+  return look('get all holds', { send: () => readHolds(rows), play: holdsOf })
+}
+
 export function admitMove(keyId: string, opening: CallOpening): Move {
   return {
     words: `admit ${opening.requestId} with ${keyId} at ${opening.atMs}, ${holdInWords(opening)}`,
     send: (store) => store.admit({ ...opening, digest: digestOf(keyId) }),
     play: (world) => admit(world, keyId, opening),
+    reservesRest: opening.hold.kind === 'unbounded',
     looks(world) {
       const call = lookAtCall(opening.requestId)
       const key = world.keys.get(keyId)

@@ -7,7 +7,7 @@ import { addWebhook } from './event-fixtures.ts'
 import type { StoreUnderTest } from './fixtures.ts'
 import { OneCallBound } from './simulation-bound.ts'
 import { chooseInstant } from './simulation-choices.ts'
-import { interruptMove, lookAtAccount, lookAtKey, type Move } from './simulation-moves.ts'
+import { interruptMove, lookAtAccount, lookAtHolds, lookAtKey, type Move } from './simulation-moves.ts'
 import { explain, type Played } from './simulation-orders.ts'
 import { ACCOUNTS, Player, type Rules } from './simulation-player.ts'
 import { Random } from './simulation-random.ts'
@@ -125,6 +125,7 @@ export class SimulationRun {
       ...[...accounts.keys()].map(lookAtAccount),
       ...usable.map((key) => lookAtKey(key.accountId, key.id, nowMs)),
       ...moves.flatMap((move) => move.looks(this.#world)),
+      ...(moves.some((move) => move.reservesRest) ? [lookAtHolds(this.#subject.rows)] : []),
     ]
   }
 

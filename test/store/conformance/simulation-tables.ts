@@ -22,11 +22,15 @@ export async function compareTables({ rows }: Pick<StoreUnderTest, 'rows'>, worl
   ])
   assert.deepEqual(Object.fromEntries(floors), Object.fromEntries(world.floors), 'what holds have learned')
 
+  assert.deepEqual(await readHolds(rows), holdsOf(world), 'the open calls')
+}
+
+export async function readHolds(rows: StoreUnderTest['rows']): Promise<unknown[][]> {
   const open = (await rows('call')).filter((row) => row['state'] === 'in_flight')
-  const expectedOpen = [...world.calls.values()].filter((call) => call.state === 'in_flight')
-  assert.deepEqual(
-    open.map((row) => [row['id'], row['hold_nanos'], row['hold_list_nanos']]).toSorted(),
-    expectedOpen.map((call) => [call.id, call.holdNanos, call.holdListNanos]).toSorted(),
-    'the open calls',
-  )
+  return open.map((row) => [row['id'], row['hold_nanos'], row['hold_list_nanos']]).toSorted()
+}
+
+export function holdsOf({ calls }: World): unknown[][] {
+  const open = [...calls.values()].filter((call) => call.state === 'in_flight')
+  return open.map((call) => [call.id, call.holdNanos, call.holdListNanos]).toSorted()
 }
