@@ -86,11 +86,9 @@ async function createAdminKey({ account, ...options }: CreateOptions): Promise<v
 
 async function findAccountId(name: string, store: Store): Promise<string> {
   const atMs = systemClock.nowMs()
-  const { rows } = await store.listAccounts({ status: null, search: name, after: null, limit: 1_000, atMs })
-  return onlyAccount(
-    name,
-    rows.map((account) => accountObject(account, atMs)),
-  )
+  const query = { status: null, search: name, after: null, limit: 1_000, atMs }
+  const { rows, more } = await store.listAccounts(query)
+  return onlyAccount(name, { data: rows.map((account) => accountObject(account, atMs)), has_more: more })
 }
 
 const COLUMNS = {

@@ -13,6 +13,8 @@ type Named = Pick<Account, 'id' | 'name' | 'created_at'> &
     readonly status: string
   }
 
+type Found = Pick<ApiList<Named>, 'data' | 'has_more'>
+
 const ID = {
   key: /^key_[0-9A-HJKMNP-TV-Z]{26}$/,
   account: /^(?:default|acct_[0-9A-HJKMNP-TV-Z]{26})$/,
@@ -24,20 +26,20 @@ type Noun = keyof typeof ID
 export async function findKey(client: Client, named: string): Promise<string> {
   if (ID.key.test(named)) return named
   const search = isKeyOrMasked(named) ? named.slice(0, PREFIX_CHARS) : named
-  const found = await searchFor<KeyRecord>('key', '/v1/keys', search, client)
-  const all = found.filter((key) => matches(key, named))
+  const found = await searchFor<KeyRecord>('/v1/keys', search, client)
+  const all = found.data.filter((key) => matches(key, named))
   const usable = all.filter(({ status }) => status === 'usable')
   return onlyMatch('key', named, usable.length === 1 ? usable : all, found)
 }
 
 export async function findAccount(client: Client, named: string): Promise<string> {
   if (named === '*' || ID.account.test(named)) return named
-  return onlyAccount(named, await searchFor<Exact<Account>>('account', '/gateway/v1/accounts', named, client))
+  return onlyAccount(named, await searchFor<Exact<Account>>('/gateway/v1/accounts', named, client))
 }
 
 /** A suspended account matches too, because it can be resumed. */
-export function onlyAccount(named: string, found: readonly Named[]): string {
-  const matching = found.filter(({ id, name }) => id === named || name === named)
+export function onlyAccount(named: string, found: Found): string {
+  const matching = found.data.filter(({ id, name }) => id === named || name === named)
   return onlyMatch('account', named, matching, found)
 }
 
@@ -51,19 +53,18 @@ export async function connect({ account, ...options }: Options): Promise<Client>
 const PREFIX_CHARS = 16
 const LISTED_MAX = 10
 
-async function searchFor<T>(noun: Noun, path: string, search: string, client: Client): Promise<readonly T[]> {
+async function searchFor<T>(path: string, search: string, client: Client): Promise<ApiList<T>> {
   const query = { search, limit: '1000' }
-  const { value } = await client.request<ApiList<T>>('list', 'GET', path, { query })
-  if (value.has_more)
-    throw new Failure(`More than 1,000 ${noun}s match ${quoted(search)}. Use the id of the ${noun}.`)
-  return value.data
+  return (await client.request<ApiList<T>>('list', 'GET', path, { query })).value
 }
 
-function onlyMatch(noun: Noun, named: string, matching: readonly Named[], similar: readonly Named[]): string {
+function onlyMatch(noun: Noun, named: string, matching: readonly Named[], found: Found): string {
+  if (found.has_more)
+    throw new Failure(`More than 1,000 ${noun}s match ${quoted(named)}. Use the id of the ${noun}.`)
   const [only, ...others] = matching
   if (only === undefined) {
     const hint =
-      similar.length === 0 ? `\`tollgate ${noun}s list\` lists them.` : listed('Did you mean', similar)
+      found.data.length === 0 ? `\`tollgate ${noun}s list\` lists them.` : listed('Did you mean', found.data)
     throw new Failure(`There is no ${noun} ${quoted(named)}. ${hint}`)
   }
   if (others.length > 0)

@@ -101,18 +101,17 @@ interface StreamOptions {
   readonly last?: Parameters<typeof upstream.streams>[3]
 }
 
-/** A response whose stream has named it; calling `end` ends it with `last`. */
-async function streamResponse(id: string, { background = false, last = null }: StreamOptions) {
+/** A stream that has named its response; calling `end` ends it with `last`. */
+async function openStream(id: string, line: string, last: StreamOptions['last'] = null, body?: object) {
   const { promise: rest, resolve } = Promise.withResolvers<void>()
   const response = { id, object: 'response', status: 'in_progress', model: 'gpt-6-luna', usage: null }
-  upstream.streams('POST /v1/responses', { type: 'response.created', response }, rest, last)
-  shows(`DELETE /v1/responses/${id}`, { id, deleted: true })
-  const body = { model: 'gpt-6-luna', input: 'Hello', max_output_tokens: 64, background, stream: true }
+  upstream.streams(line, { type: 'response.created', response }, rest, last)
+  const [method = '', path] = line.split(' ')
   const leaving = new AbortController()
-  const reply = await fetch(`${bench.gateway.url}/v1/responses`, {
-    method: 'POST',
+  const reply = await fetch(`${bench.gateway.url}${path}`, {
+    method,
     headers: { authorization: `Bearer ${bench.gateway.apiKey}`, 'content-type': 'application/json' },
-    body: JSON.stringify(body),
+    body: body === undefined ? null : JSON.stringify(body),
     signal: leaving.signal,
   })
   const reader = reply.body?.getReader()
@@ -121,9 +120,18 @@ async function streamResponse(id: string, { background = false, last = null }: S
     resolve()
     while (!(await reader?.read())?.done);
   }
-  const requestId = reply.headers.get('x-svc-request-id') ?? ''
-  return { requestId, end, leave: () => leaving.abort(), remove: () => remove(`/v1/responses/${id}`) }
+  return { requestId: reply.headers.get('x-svc-request-id') ?? '', end, leave: () => leaving.abort() }
 }
+
+async function streamResponse(id: string, { background = false, last = null }: StreamOptions) {
+  shows(`DELETE /v1/responses/${id}`, { id, deleted: true })
+  const body = { model: 'gpt-6-luna', input: 'Hello', max_output_tokens: 64, background, stream: true }
+  const stream = await openStream(id, 'POST /v1/responses', last, body)
+  return { ...stream, remove: () => remove(`/v1/responses/${id}`) }
+}
+
+const resume = (id: string, last: StreamOptions['last']) =>
+  openStream(id, `GET /v1/responses/${id}?stream=true`, last)
 
 const completed = (id: string) => ({
   type: 'response.completed',
@@ -161,55 +169,48 @@ test('a stored response whose client left is deferred and billed by its own usag
   await bench.assertBalanced()
 })
 
-test('a background response that is cancelled without usage costs the output that its stream delivered', async () => {
-  for (const isOver of [true, false]) {
-    const id = `resp_cancelled_${isOver}`
-    const delta = { type: 'response.output_text.delta', delta: 'Hello there. '.repeat(100), output_index: 0 }
-    const stream = await streamResponse(id, { background: true, last: delta })
-    const cancelled = { id, object: 'response', status: 'cancelled', output: [], usage: null }
-    shows(`POST /v1/responses/${id}/cancel`, cancelled)
-    shows(`GET /v1/responses/${id}`, cancelled)
-    const cancel = () => bench.call(`/v1/responses/${id}/cancel`, {}, { surface })
-    if (!isOver) await cancel()
-    await stream.end()
-    await isState('deferred', stream.requestId)
-    if (isOver) await cancel()
-    else await hurryPoller()
-    await isState('settled', stream.requestId)
-    const { cost_usd, estimated } = await seen(stream.requestId)
-    assert.deepEqual([Number(cost_usd) > 0, estimated], [true, true])
-  }
+test('a resumed stream (GET …?stream=true) does not stop DELETE of a settled response', async () => {
+  const { id, requestId } = await makeResponse()
+  complete(id)
+  await bench.call(`/v1/responses/${id}`, undefined, { method: 'GET', surface })
+  await isState('settled', requestId)
+  const { end } = await resume(id, completed(id))
+  assert.equal(codeOf(await remove(`/v1/responses/${id}`)), '200 ')
+  await end()
   await bench.assertBalanced()
 })
 
-test('a background response that is cancelled without usage costs the output that a resumed stream delivered', async () => {
-  for (const isOver of [true, false]) {
-    const { id, requestId } = await makeResponse(`resp_resumed_${isOver}`)
-    const { promise: rest, resolve } = Promise.withResolvers<void>()
-    const response = { id, object: 'response', status: 'in_progress', model: 'gpt-6-luna', usage: null }
-    const delta = { type: 'response.output_text.delta', delta: 'Hello there. '.repeat(100), output_index: 0 }
-    const path = `/v1/responses/${id}?stream=true`
-    upstream.streams(`GET ${path}`, { type: 'response.created', response }, rest, delta)
-    const headers = { authorization: `Bearer ${bench.gateway.apiKey}` }
-    const reader = (await fetch(bench.gateway.url + path, { headers })).body?.getReader()
-    assert.match(String(Buffer.from((await reader?.read())?.value ?? '')), new RegExp(id))
-    const end = async () => {
-      resolve()
-      while (!(await reader?.read())?.done);
+for (const stream of ['its', 'a resumed'])
+  test(`a background response that is cancelled without usage costs the output that ${stream} stream delivered`, async () => {
+    for (const isOver of [true, false]) {
+      const id = `resp_cancelled_${stream.length}_${isOver}`
+      const delta = {
+        type: 'response.output_text.delta',
+        delta: 'Hello there. '.repeat(100),
+        output_index: 0,
+      }
+      const created = stream === 'its' ? null : await makeResponse(id)
+      const opened =
+        created === null ? streamResponse(id, { background: true, last: delta }) : resume(id, delta)
+      const { requestId, end } = { ...(await opened), ...created }
+      if (isOver) {
+        await end()
+        await isState('deferred', requestId)
+      }
+      const cancelled = { id, object: 'response', status: 'cancelled', output: [], usage: null }
+      shows(`POST /v1/responses/${id}/cancel`, cancelled)
+      shows(`GET /v1/responses/${id}`, cancelled)
+      await bench.call(`/v1/responses/${id}/cancel`, {}, { surface })
+      if (!isOver) {
+        await end()
+        await hurryPoller()
+      }
+      await isState('settled', requestId)
+      const { cost_usd, estimated } = await seen(requestId)
+      assert.deepEqual([Number(cost_usd) > 0, estimated], [true, true])
     }
-    if (isOver) await end()
-    const cancelled = { id, object: 'response', status: 'cancelled', output: [], usage: null }
-    shows(`POST /v1/responses/${id}/cancel`, cancelled)
-    shows(`GET /v1/responses/${id}`, cancelled)
-    await bench.call(`/v1/responses/${id}/cancel`, {}, { surface })
-    if (!isOver) await end()
-    await hurryPoller()
-    await isState('settled', requestId)
-    const { cost_usd, estimated } = await seen(requestId)
-    assert.deepEqual([Number(cost_usd) > 0, estimated], [true, true])
-  }
-  await bench.assertBalanced()
-})
+    await bench.assertBalanced()
+  })
 
 test('a response that settles before its stream states the cost is counted once', async () => {
   const cost = async () => {

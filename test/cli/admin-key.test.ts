@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { onlyAccount } from '../../src/cli/find-by-name.ts'
 import { runInThread } from '../support/command-thread.ts'
 import { after, test } from '../support/suite.ts'
 import { runTollgate, serveTollgate } from '../support/tollgate-process.ts'
@@ -56,4 +57,6 @@ test('an admin key of an account is created by the name of the account', async (
     assert.match((await create(account)).stdout, /^svc_admin_/)
   }
   assert.match((await create('Globe')).stderr, /There is no account "Globe"\. Did you mean:\n {2}acct_/)
+  const found = () => onlyAccount('Globe', { data: [], has_more: true })
+  assert.throws(found, { message: 'More than 1,000 accounts match "Globe". Use the id of the account.' })
 })
