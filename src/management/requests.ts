@@ -111,30 +111,46 @@ function filterOf(query: RequestListQuery, accountId: string | null, keyId: stri
   }
 }
 
-function logOfWaiting(waitingCalls: Management['waitingCalls']): Log {
+/** The stored calls and this node's waiting calls. A call that was admitted in between is listed once, as stored. */
+function logWithWaiting({ store, waitingCalls }: Management): Log {
   return {
     async listCalls(filter, after, limit) {
-      const all = waitingCalls.list(filter)
-      const left = after === null ? all : all.filter((call) => isBehind(call, after))
-      const calls = left.slice(0, limit)
-      const last = calls.at(-1)
-      return { calls, next: left.length > calls.length && last !== undefined ? last : null }
+      const isBehind = orderOf(filter)
+      const all = filter.state === null || filter.state === 'waiting' ? waitingCalls.list(filter) : []
+      const waiting = after === null ? all : all.filter((call) => isBehind(call, after))
+      const stored =
+        filter.state === 'waiting' ? { calls: [], next: null } : await store.listCalls(filter, after, limit)
+      const { calls, next } = stored
+      if (waiting.length === 0) return stored
+      const ids = new Set(calls.map(({ requestId }) => requestId))
+      const added = waiting.filter(
+        (call) => !ids.has(call.requestId) && (next === null || !isBehind(call, next)),
+      )
+      const merged = [...calls, ...added].sort((a, b) => (isBehind(a, b) ? 1 : -1))
+      return {
+        calls: merged.slice(0, limit),
+        next: merged.length > limit ? (merged[limit - 1] ?? null) : next,
+      }
     },
   }
 }
 
-function isBehind(call: CallRecord, { startedAtMs, requestId }: CallCursor): boolean {
-  return call.startedAtMs < startedAtMs || (call.startedAtMs === startedAtMs && call.requestId < requestId)
+/** The calls of all accounts are ordered by id. */
+function orderOf({ accountId, keyId }: CallFilter) {
+  const byId = accountId === null && keyId === null
+  return (call: CallRecord, { startedAtMs, requestId }: CallCursor): boolean =>
+    byId || call.startedAtMs === startedAtMs ? call.requestId < requestId : call.startedAtMs < startedAtMs
 }
 
 async function answerRequests(
   { listedAccountId: accountId, query, exchange, atMs }: OwnRequest<RequestListQuery>,
-  { store, waitingCalls, refusedCalls }: Management,
+  management: Management,
   keyId: string | null,
 ): Promise<Answer> {
   const filter = filterOf(query, accountId, keyId)
+  const { store, refusedCalls } = management
   if (filter.state === 'refused') await refusedCalls.written()
-  const log = filter.state === 'waiting' ? logOfWaiting(waitingCalls) : store
+  const log = logWithWaiting(management)
   const names = new KeyNames(store)
   const { format } = query
   if (format === 'json') {
