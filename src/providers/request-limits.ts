@@ -106,11 +106,13 @@ export function withSearch(limits: RequestLimits): RequestLimits {
   }
 }
 
-/** The number of loops that upstream runs besides those of declared tools: MCP servers, agents, tools in input items. */
+/** The loops that upstream runs besides those of declared tools: MCP servers, agents, pro mode, tools in input items. */
 function loopsWithoutLimit({ body, items }: RequestFacts): number {
-  const servers = body['mcp_servers']
+  const { mcp_servers: servers, reasoning } = body
+  const mode = isObject(reasoning) ? reasoning['mode'] : reasoning
   const hasServers = isGiven(servers) && !(Array.isArray(servers) && servers.length === 0)
-  return hasServers || isGiven(body['multi_agent']) || items.bringsTools ? 1 : 0
+  const isPro = isGiven(mode) && mode !== 'standard'
+  return hasServers || isPro || isGiven(body['multi_agent']) || items.bringsTools ? 1 : 0
 }
 
 export function refersElsewhere(

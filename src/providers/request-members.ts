@@ -16,7 +16,7 @@ export const REQUEST_MEMBERS: readonly string[] = [
 /** Names that are read inside these members. A duplicate makes the body ambiguous. */
 export const INNER_NAMES: ReadonlySet<string> = new Set([
   ...'id type model tools max_uses max_tokens speed svg output_format size quality execution'.split(' '),
-  ...'environment include_usage edits previous_message_id search_context_size'.split(' '),
+  ...'environment include_usage edits previous_message_id search_context_size mode'.split(' '),
 ])
 
 /** Whether a member is given. Many clients send null for an omitted member. */

@@ -29,7 +29,7 @@ const plain: readonly [what: string, path: string, body: Body][] = [
   ['a namespace', RESPONSES, tools({ type: 'namespace', tools: [{ type: 'function' }] })],
   ['null for tools', RESPONSES, { model: 'a', tools: null }],
   ['items without tools', RESPONSES, items({ role: 'user', content: 'tools' }, { tools: null })],
-  ['a text as input', RESPONSES, { model: 'a', input: 'x' }],
+  ['a text as input', RESPONSES, { model: 'a', input: 'x', reasoning: { mode: 'standard' } }],
   ['an image that is not SVG', IMAGES, { model: 'a', output_format: 'png', svg: null }],
 ]
 const elsewhere: typeof plain = [
@@ -49,7 +49,8 @@ const multiPass: typeof plain = [
   ['an item to be compacted', '/v1/responses/compact', items({ tools: [{ type: 'web_search' }] })],
   ['MCP servers', MESSAGES, { model: 'a', mcp_servers: [{ type: 'url', url: 'x', name: 'm' }] }],
   ['unreadable MCP servers', MESSAGES, { model: 'a', mcp_servers: {} }],
-  ['agents that call agents', RESPONSES, { model: 'a', multi_agent: { enabled: true } }],
+  ['pro mode, which runs several passes', RESPONSES, { model: 'a', reasoning: { mode: 'pro' } }],
+  ['agents that call agents', RESPONSES, { model: 'a', multi_agent: {} }],
   ['named fallbacks', MESSAGES, { model: 'a', fallbacks: [{ model: 'b' }, 'c'] }],
   ['readable tools of every type', RESPONSES, tools({ type: 'function' }, { type: 'web_search' })],
   ['an advisor', MESSAGES, tools({ type: 'advisor_20260301', model: 'b', max_uses: 1 })],
