@@ -59,17 +59,15 @@ export const SCHEMA_VERSION = 1
 /** Statements by the version to which they upgrade. */
 const UPGRADES: Readonly<Record<number, Readonly<Record<'sqlite' | 'postgres', string>>>> = {}
 
-export class NewerSchema extends InstallationError {
-  constructor(version: number) {
-    super(
-      `The database has schema version ${version}, this Tollgate knows up to ${SCHEMA_VERSION}. ` +
-        'It was written by a newer version: start that one, or restore a backup made before the upgrade.',
-    )
-  }
+export function newerSchema(version: number): InstallationError {
+  return new InstallationError(
+    `The database has schema version ${version}, this Tollgate knows up to ${SCHEMA_VERSION}. ` +
+      'It was written by a newer version: start that one, or restore a backup made before the upgrade.',
+  )
 }
 
 export function upgradesFrom(version: number, store: 'sqlite' | 'postgres'): readonly string[] {
-  if (version > SCHEMA_VERSION) throw new NewerSchema(version)
+  if (version > SCHEMA_VERSION) throw newerSchema(version)
   const steps = Array.from({ length: SCHEMA_VERSION - version }, (_, i) => version + i + 1)
   return steps.map((step) => UPGRADES[step]?.[store] ?? '')
 }

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { StoreGone, StoreRefused, StoreUnavailable } from '../../src/kernel/errors.ts'
+import { limits } from '../../src/kernel/limits.ts'
 import { SYSTEM } from '../../src/kernel/vocabulary.ts'
 import type { KeyQuery } from '../../src/keys/key-store.ts'
-import { createSqliteReader, openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
+import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
 import type { Store } from '../../src/store/store.ts'
 import { test } from '../support/suite.ts'
 import { addKey, closing, digestOf, NOON, newKey, opening } from './conformance/fixtures.ts'
@@ -17,7 +18,6 @@ const ALL: KeyQuery = { accountId: 'default', status: null, search: null, after:
 const DISK_FULL = 13
 
 interface Opened {
-  readonly file: string
   readonly store: Store
   /** Commits fail with this SQLite code; 0 is a working disk. */
   failCommits(errcode: number): void
@@ -26,15 +26,14 @@ interface Opened {
 function withStore(sentence: string, prove: (opened: Opened) => Promise<void>): void {
   test(sentence, async () => {
     const folder = mkdtempSync(join(tmpdir(), 'tollgate-reader-'))
-    const file = join(folder, 'tollgate.db')
     const fault = new SharedArrayBuffer(4)
     const fail = (error: Error) => {
       throw error
     }
-    const store = await openSqliteStore(file, fail, fault)
+    const store = await openSqliteStore(join(folder, 'tollgate.db'), fail, fault)
     const failCommits = (errcode: number) => Atomics.store(new Int32Array(fault), 0, errcode)
     try {
-      await prove({ file, store, failCommits })
+      await prove({ store, failCommits })
     } finally {
       await store.close()
       rmSync(folder, { recursive: true })
@@ -61,52 +60,48 @@ withStore('a write that was not committed is not in a list', async ({ store, fai
 
 withStore(
   'reads beyond the limit are refused, and those that wait are answered in order',
-  async ({ file }) => {
-    const reader = createSqliteReader(file, 2)
+  async ({ store }) => {
     const order: number[] = []
-    const asked = [0, 1, 2].map(async (i) => {
-      await reader.listKeys(ALL)
+    const all = Array.from({ length: 1 + limits.readQueueMax }, (_, i) => i)
+    const asked = all.map(async (i) => {
+      await store.listKeys(ALL)
       order.push(i)
     })
-    await assert.rejects(reader.listKeys(ALL), StoreUnavailable)
+    await assert.rejects(store.listKeys(ALL), StoreUnavailable)
     await Promise.all(asked)
-    assert.deepEqual(order, [0, 1, 2])
-    assert.deepEqual(await reader.listKeys(ALL), { rows: [], more: false })
-    await reader.close()
+    assert.deepEqual(order, all)
+    assert.deepEqual(await store.listKeys(ALL), { rows: [], more: false })
   },
 )
 
-withStore('closing answers what was asked for before, and nothing after', async ({ file }) => {
-  const reader = createSqliteReader(file)
-  const asked = [reader.listKeys(ALL), reader.listKeys(ALL)]
-  await Promise.all([reader.close(), reader.close()])
+withStore('closing answers what was asked for before, and nothing after', async ({ store }) => {
+  const asked = [store.listKeys(ALL), store.listKeys(ALL)]
+  await Promise.all([store.close(), store.close()])
   for (const answer of asked) assert.deepEqual(await answer, { rows: [], more: false })
-  await assert.rejects(reader.listKeys(ALL), StoreGone)
+  await assert.rejects(store.listKeys(ALL), StoreGone)
 })
 
-withStore('a read that cannot be done fails alone', async ({ file }) => {
-  const reader = createSqliteReader(file)
+withStore('a read that cannot be done fails alone', async ({ store }) => {
   const [bad, good] = await Promise.allSettled([
-    reader.listKeys({ ...ALL, accountId: {} as never }),
-    reader.listKeys(ALL),
+    store.listKeys({ ...ALL, accountId: {} as never }),
+    store.listKeys(ALL),
   ])
   assert.ok(bad.status === 'rejected' && bad.reason instanceof StoreRefused)
   assert.equal(good.status, 'fulfilled')
-  await reader.close()
 })
 
 test('if the reader thread cannot start, its reads fail, and the next read starts it again', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-reader-'))
   const file = join(folder, 'tollgate.db')
-  const reader = createSqliteReader(file)
-  for (const answer of await Promise.allSettled([reader.listKeys(ALL), reader.listKeys(ALL)])) {
+  const store = await openSqliteStore(file, assert.fail)
+  await addKey(store, 'a')
+  renameSync(file, `${file}-moved`)
+  for (const answer of await Promise.allSettled([store.listKeys(ALL), store.listKeys(ALL)])) {
     assert.ok(answer.status === 'rejected' && answer.reason instanceof StoreUnavailable)
     assert.ok(!(answer.reason instanceof StoreGone))
   }
-  const store = await openSqliteStore(file, assert.fail)
-  await addKey(store, 'a')
-  assert.equal((await reader.listKeys(ALL)).rows.length, 1)
-  await reader.close()
+  renameSync(`${file}-moved`, file)
+  assert.equal((await store.listKeys(ALL)).rows.length, 1)
   await store.close()
   rmSync(folder, { recursive: true })
 })

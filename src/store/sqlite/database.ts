@@ -5,7 +5,7 @@ import type { Batch, Operation, Operations, Snapshot, SyncMethods } from '../ope
 import { boundValue, type Prepared, type Runnable } from '../operations/prepared.ts'
 import { type BoundValue, type Dialect, render, Sql } from '../operations/sql.ts'
 import { number, present, type Row } from '../rows.ts'
-import { NewerSchema, SCHEMA_VERSION, sqliteSchema, upgradesFrom } from '../schema.ts'
+import { newerSchema, SCHEMA_VERSION, sqliteSchema, upgradesFrom } from '../schema.ts'
 
 const SQLITE: Dialect = { store: 'sqlite', clock: 'caller', toJson: JSON.stringify }
 
@@ -92,16 +92,7 @@ export function operationsOn<O extends Operations>(run: RunStatement, operations
   ) as SyncMethods<O>
 }
 
-/** The schema version of an existing database; 0 if it is empty. */
-function schemaVersionOf(file: string): number {
-  const db = new DatabaseSync(file, { readOnly: true, timeout: 5_000 })
-  try {
-    return versionOf(db)
-  } finally {
-    db.close()
-  }
-}
-
+/** 0 if the database is empty. */
 function versionOf(db: DatabaseSync): number {
   return Number(db.prepare('PRAGMA user_version').get()?.['user_version'] ?? 0)
 }
@@ -124,10 +115,14 @@ export function migrate(db: DatabaseSync, location: 'main' | 'bodies' = 'main'):
 
 /** A consistent snapshot, during which the write-ahead log cannot be checkpointed. Null: there is no database. */
 export async function openSnapshot(file: string): Promise<Snapshot | null> {
-  const version = existsSync(file) ? schemaVersionOf(file) : 0
-  if (version === 0) return null
-  if (version > SCHEMA_VERSION) throw new NewerSchema(version)
+  if (!existsSync(file)) return null
   const db = new DatabaseSync(file, { readOnly: true, readBigInts: true, timeout: 5_000 })
+  const version = versionOf(db)
+  if (version === 0 || version > SCHEMA_VERSION) {
+    db.close()
+    if (version === 0) return null
+    throw newerSchema(version)
+  }
   const bodies = join(dirname(file), 'bodies.db')
   if (existsSync(bodies)) db.prepare('ATTACH ? AS bodies').run(bodies)
   else db.exec(sqliteSchema('bodies').replaceAll('CREATE TABLE', 'CREATE TEMP TABLE'))

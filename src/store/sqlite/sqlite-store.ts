@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Worker } from 'node:worker_threads'
@@ -7,7 +8,7 @@ import { startThread } from '../../kernel/runtime.ts'
 import type { Admission, Settled } from '../../ledger/call.ts'
 import { type Batcher, type Outcome as BatcherOutcome, CommitCounts, createBatcher } from '../batcher.ts'
 import { eventCountMemory, readEventCounts } from '../operations/events.ts'
-import { asyncMethods, type Methods } from '../operations/operation.ts'
+import { asyncMethods } from '../operations/operation.ts'
 import { BODIES, BRIEF, READS, REFUSED, type Store } from '../store.ts'
 import {
   type Command,
@@ -31,7 +32,8 @@ export async function openSqliteStore(
   const commits = new CommitCounts()
   const workerData: WorkerOptions = { file, bell: bell.buffer, diskFault, events: eventCountMemory() }
   const thread = startThread(import.meta.url, 'worker', workerData)
-  await ready(thread)
+  // Rejects if the thread fails.
+  await once(thread, 'message')
   const reader = createSideThread({ kind: 'reader', file }, limits.readQueueMax)
   const bodiesFile = join(dirname(file), 'bodies.db')
   const bodies = createSideThread({ kind: 'bodies', file: bodiesFile })
@@ -72,14 +74,6 @@ export async function openSqliteStore(
   }
 }
 
-export function createSqliteReader(
-  file: string,
-  waitingMax: number = limits.readQueueMax,
-): Methods<typeof READS> & Pick<ThreadClient, 'close'> {
-  const reader = createSideThread({ kind: 'reader', file }, waitingMax)
-  return { ...asyncMethods(READS, submitTo(reader)), close: reader.close }
-}
-
 /** A side thread answers commands one by one. Admission and settlement do not depend on it. */
 function createSideThread(options: SideOptions, waitingMax: number = limits.storeQueueMax): ThreadClient {
   const thread = () => startThread(import.meta.url, 'side-worker', options)
@@ -88,16 +82,6 @@ function createSideThread(options: SideOptions, waitingMax: number = limits.stor
 
 function submitTo({ submit }: ThreadClient): (name: string, args: readonly unknown[]) => Promise<unknown> {
   return (name, args) => submit([name, ...args] as unknown as Command)
-}
-
-function ready(worker: Worker): Promise<void> {
-  return new Promise((resolve, reject) => {
-    worker.once('error', reject)
-    worker.once('message', () => {
-      worker.off('error', reject)
-      resolve()
-    })
-  })
 }
 
 interface ThreadOptions {

@@ -108,7 +108,7 @@ function writeUses(): void {
 
 function answerBatch(commands: readonly Command[]): Outcome[] {
   if (pendingUses.size < PENDING_USES_MAX && commands.every(([name]) => name === 'lookUpKey'))
-    return commands.map((command) => tryRun(() => runCommand(command)))
+    return commands.map((command) => outcomeOf(() => ({ ok: true, value: runCommand(command) })))
   try {
     return inTransaction(() => runCommands(commands))
   } catch (error) {
@@ -117,13 +117,9 @@ function answerBatch(commands: readonly Command[]): Outcome[] {
     // A call that failed alone runs again, because an outdated cache may be the reason.
     if (failed.isFatal || (commands.length === 1 && !commands.every(isCallCommand)))
       return commands.map(() => failed)
-    return commands.map((command) => {
-      try {
-        return inTransaction(() => runCommands([command]))[0] as Outcome
-      } catch (single) {
-        return failureOf(single)
-      }
-    })
+    return commands.map((command) =>
+      outcomeOf(() => inTransaction(() => runCommands([command]))[0] as Outcome),
+    )
   }
 }
 
@@ -178,9 +174,9 @@ function addUse(lookup: KeyLookup, atMs: number, purpose: Purpose = 'call'): voi
     pendingUses.set(lookup.keyId, Math.max(atMs, pendingUses.get(lookup.keyId) ?? 0))
 }
 
-function tryRun(work: () => unknown): Outcome {
+function outcomeOf(work: () => Outcome): Outcome {
   try {
-    return { ok: true, value: work() }
+    return work()
   } catch (error) {
     return failureOf(error)
   }
