@@ -63,15 +63,10 @@ export const textOrNull = orNull(text)
 export const numberOrNull = orNull(number)
 export const nanosOrNull = orNull(nanos)
 
-interface ColumnReader {
-  readonly name: string
-  read(value: unknown): unknown
-}
-
 const kinds = new Map(TABLES.flatMap(({ columns }) => columns.map(({ name, kind }) => [name, kind] as const)))
-const readers = new Map<string, ColumnReader>()
+const readers = new Map<string, { readonly name: string; read(value: unknown): unknown }>()
 
-function readerOf(column: string): ColumnReader {
+function readerOf(column: string) {
   const known = readers.get(column)
   if (known !== undefined) return known
   const name = column.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())

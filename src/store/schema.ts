@@ -40,6 +40,16 @@ export const TABLES: readonly Table[] = Object.entries(TABLE_DEFINITIONS).map(([
   indexes: Object.entries(definition.indexes ?? {}).map(([index, text]) => parseIndex(index, text)),
 }))
 
+const kinds = new Map(
+  TABLES.flatMap(({ name: table, columns }) =>
+    columns.map(({ name, kind }) => [`${table}.${name}`, kind] as const),
+  ),
+)
+
+/** Undefined: the table has no such column. */
+export const kindOf = (table: string, column: string): ColumnKind | undefined =>
+  kinds.get(`${table}.${column}`)
+
 function parseColumn(text: string): Column {
   const [, name = '', kind = '', mark, defaultSql = null, references = null] =
     /^(\w+) (\w+)(\??)(?: = (.*)| -> (.*))?$/.exec(text) ?? []

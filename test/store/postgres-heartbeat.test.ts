@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { StoreUnavailable } from '../../src/kernel/errors.ts'
 import { createLog } from '../../src/kernel/log.ts'
 import type { Pool } from '../../src/store/postgres/database.ts'
-import { createNode, type Node } from '../../src/store/postgres/node.ts'
+import { createNode } from '../../src/store/postgres/node.ts'
 import type { Row } from '../../src/store/rows.ts'
 import { test } from '../support/suite.ts'
 
@@ -47,7 +47,7 @@ function nodeUnderTest() {
 
 async function withNode(prove: (parts: ReturnType<typeof nodeUnderTest>) => Promise<void>): Promise<void> {
   const parts = nodeUnderTest()
-  const { node }: { node: Node } = parts
+  const { node } = parts
   await node.registered()
   try {
     await prove(parts)

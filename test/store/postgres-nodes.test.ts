@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import pg from 'pg'
 import { createLog } from '../../src/kernel/log.ts'
 import { SYSTEM } from '../../src/kernel/vocabulary.ts'
-import { applyBatch } from '../../src/store/operations/apply-batch.ts'
+import { applyBatch, type CallCommand } from '../../src/store/operations/apply-batch.ts'
 import { createBatchCache } from '../../src/store/operations/batch-rows.ts'
 import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts'
 import { dialectOf, runBatch } from '../../src/store/postgres/run-operation.ts'
@@ -288,7 +288,10 @@ for (const [what, change] of [
     const stale = { id: String(node?.['id']), epoch: BigInt(String(node?.['epoch'])) }
     const parts = { node: stale, clock: 'caller', cache: createBatchCache() } as const
     await database.query(`UPDATE node SET ${change}`)
-    const calls = { openings: [opening('req_2', 'a')], closings: [closing('req_1')] }
+    const calls: CallCommand[] = [
+      ['admit', opening('req_2', 'a')],
+      ['settle', closing('req_1')],
+    ]
     assert.equal(await runBatch(pool, () => applyBatch(calls, parts), dialectOf('caller')), 'fenced')
     await pool.close()
     assert.deepEqual(

@@ -16,13 +16,6 @@ import { prepare } from './prepared.ts'
 import { raiseHoldFloors, settleCalls } from './settlement.ts'
 import { settlementEvents } from './settlement-events.ts'
 
-/** The results, in the order of the batch. */
-interface AppliedBatch {
-  /** Null for a closing whose call does not exist. */
-  readonly settled: readonly (Settled | null)[]
-  readonly admitted: readonly Admission[]
-}
-
 export type CallCommand = readonly ['admit', opening: CallOpening] | readonly ['settle', closing: CallClosing]
 
 export function toBatch(commands: readonly CallCommand[]): CallBatch {
@@ -34,26 +27,15 @@ export function toBatch(commands: readonly CallCommand[]): CallBatch {
   return { closings, openings }
 }
 
-export function resultsInOrder(
-  commands: readonly CallCommand[],
-  { settled, admitted }: AppliedBatch,
-): readonly (Admission | Settled | null)[] {
-  let nextSettled = 0
-  let nextAdmitted = 0
-  return commands.map(
-    ([name]) => (name === 'settle' ? settled[nextSettled++] : admitted[nextAdmitted++]) ?? null,
-  )
-}
-
-export function unknownCall([, { requestId }]: CallCommand): StoreRefused {
-  return new StoreRefused(`there is no call ${requestId} to settle`)
-}
-
 /** The node of all calls that SQLite admits. Deferred calls belong to no node. */
 export const LOCAL_NODE = 'local'
 
 /** Settles before it admits, because settlements free parts of budgets. `fenced`: the batch changed nothing. */
-export function* applyBatch(batch: CallBatch, context: BatchContext): Batch<AppliedBatch | 'fenced'> {
+export function* applyBatch(
+  commands: readonly CallCommand[],
+  context: BatchContext,
+): Batch<readonly (Admission | Settled | StoreRefused)[] | 'fenced'> {
+  const batch = toBatch(commands)
   const rows = yield* readBatch(batch, context)
   if (rows === null) {
     yield ROLLBACK
@@ -71,7 +53,11 @@ export function* applyBatch(batch: CallBatch, context: BatchContext): Batch<Appl
     yield lastStep([])
   }
   cacheOpenCalls(admission.opened, batch.closings, context.cache)
-  return { settled, admitted: admission.admitted }
+  const results = { settle: settled.values(), admit: admission.admitted.values() }
+  return commands.map(
+    ([name, { requestId }]) =>
+      results[name].next().value ?? new StoreRefused(`there is no call ${requestId} to settle`),
+  )
 }
 
 function cacheOpenCalls(
@@ -96,6 +82,9 @@ export function* interruptCalls(
   const [open = []] = yield step([READ_OPEN([nodeId, limit])])
   const state = 'interrupted'
   const closings = open.map((row) => ({ ...NOTHING_USED, requestId: text(row, 'id'), state, atMs }) as const)
-  const applied = yield* applyBatch({ closings, openings: [] }, context)
+  const applied = yield* applyBatch(
+    closings.map((closing) => ['settle', closing]),
+    context,
+  )
   return applied === 'fenced' ? applied : open.length
 }

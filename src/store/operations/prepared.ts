@@ -1,5 +1,5 @@
-import { TABLES } from '../schema.ts'
-import { type BoundValue, type Dialect, type ParameterType, render, Sql, type Statement } from './sql.ts'
+import { kindOf } from '../schema.ts'
+import { type BoundValue, type Dialect, type ParameterType, render, type Sql, type Statement } from './sql.ts'
 
 /** Statements of the hot path. Their texts are rendered once, because rendering a template takes longer than running it. */
 
@@ -41,24 +41,12 @@ interface BoundStatement {
 }
 
 /** A statement for several rows of values. SQLite runs it for each row; PostgreSQL gets one for many rows. */
-export class BulkStatement {
+export interface BulkStatement {
   readonly perRow: Prepared
   readonly rows: readonly Values[]
   /** Whether the transaction must fail if a row changes nothing. */
   readonly mustChange: boolean
-  readonly grouped: () => readonly BoundStatement[]
-
-  constructor(
-    perRow: Prepared,
-    rows: readonly Values[],
-    mustChange: boolean,
-    grouped: () => readonly BoundStatement[],
-  ) {
-    this.perRow = perRow
-    this.rows = rows
-    this.mustChange = mustChange
-    this.grouped = grouped
-  }
+  grouped(): readonly BoundStatement[]
 }
 
 /** A prepared statement. The template's parts are parameter types, or SQL without values. */
@@ -66,12 +54,19 @@ export function prepare(
   texts: readonly string[],
   ...parts: (ParameterType | Sql)[]
 ): (values: Values) => BulkStatement {
-  const prepared = new Prepared(texts, parts)
-  return (values) => new BulkStatement(prepared, [values], false, () => [{ prepared, values }])
+  const perRow = new Prepared(texts, parts)
+  return (values) => {
+    return { perRow, rows: [values], mustChange: false, grouped: () => [{ prepared: perRow, values }] }
+  }
 }
 
 /** Runs nothing and has no rows. */
-export const NO_STATEMENT = new BulkStatement(new Prepared([''], []), [], false, () => [])
+export const NO_STATEMENT: BulkStatement = {
+  perRow: new Prepared([''], []),
+  rows: [],
+  mustChange: false,
+  grouped: () => [],
+}
 
 /** Reads the rows whose column has one of the keys. PostgreSQL locks them in the order of the keys. */
 export function prepareReads(select: string, column: string, lock = ''): (keys: List) => BulkStatement {
@@ -81,13 +76,12 @@ export function prepareReads(select: string, column: string, lock = ''): (keys: 
     [`${select} WHERE ${column} = ANY (`, `) ORDER BY ${column} ${lock}`],
     [`${type}[]`],
   )
-  return (keys) =>
-    new BulkStatement(
-      perRow,
-      keys.map((key) => [key]),
-      false,
-      () => (keys.length === 0 ? [] : [{ prepared: all, values: [keys] }]),
-    )
+  return (keys) => ({
+    perRow,
+    rows: keys.map((key) => [key]),
+    mustChange: false,
+    grouped: () => (keys.length === 0 ? [] : [{ prepared: all, values: [keys] }]),
+  })
 }
 
 type PrepareRows = (rows: readonly Values[]) => BulkStatement
@@ -162,14 +156,13 @@ function prepareForRows(
     return statements
   }
 
-  return (rows) => new BulkStatement(perRow, rows, mustChange, () => grouped(rows))
+  return (rows) => ({ perRow, rows, mustChange, grouped: () => grouped(rows) })
 }
 
 const TYPES = { text: 'text', integer: 'bigint', flag: 'boolean', json: 'jsonb', bytes: 'bytea' } as const
 
 function typesOf(table: string, columns: readonly string[]): ParameterType[] {
-  const known = TABLES.find(({ name }) => name === table)?.columns ?? []
-  return columns.map((column) => TYPES[known.find(({ name }) => name === column)?.kind ?? 'text'])
+  return columns.map((column) => TYPES[kindOf(table, column) ?? 'text'])
 }
 
 /** Binds whole numbers as numbers: a bigint takes three times as long to bind. SQLite has no booleans. */
@@ -181,7 +174,7 @@ export function boundValue(value: BoundValue, store: Dialect['store']): BoundVal
 export type Runnable = Sql | BulkStatement
 
 export function statementsOf(runnable: Runnable, dialect: Dialect): readonly Statement[] {
-  if (runnable instanceof Sql) return [render(runnable, dialect)]
+  if ('texts' in runnable) return [render(runnable, dialect)]
   return runnable.grouped().map(({ prepared, values }) => ({
     text: prepared.textFor(dialect),
     values: values.map((value) => boundValue(value, 'postgres')),

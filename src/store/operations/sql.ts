@@ -3,52 +3,42 @@
  * and `byStore` holds both texts where the stores differ. The text is chosen when the statement is rendered, so the
  * code that builds it need not know the store.
  */
-export class Sql {
+export interface Sql {
   readonly texts: readonly string[]
   readonly values: readonly SqlValue[]
-
-  constructor(texts: readonly string[], values: readonly SqlValue[]) {
-    this.texts = texts
-    this.values = values
-  }
 }
 
 /** A value of a statement. Numbers are truncated, because SQLite would bind them as REAL and sum floats. */
-export type SqlValue = Sql | ByStore | Now | Json | Uint8Array | string | number | bigint | boolean | null
+export type SqlValue = Sql | Dependent | Uint8Array | string | number | bigint | boolean | null
+
+/** A value whose text depends on the store or its clock. */
+type Dependent =
+  | { readonly kind: 'by_store'; readonly sqlite: Sql; readonly postgres: Sql }
+  | { readonly kind: 'now'; readonly atMs: number }
+  | { readonly kind: 'json'; readonly value: unknown }
 
 export function sql(texts: TemplateStringsArray, ...values: SqlValue[]): Sql {
-  return new Sql(texts, values)
+  return { texts, values }
 }
 
 /** Text of a statement, for example a column name. Never pass user input. */
 export function raw(text: string): Sql {
-  return new Sql([text], [])
+  return { texts: [text], values: [] }
 }
 
 export function join(parts: readonly SqlValue[], separator = ', '): Sql {
   if (parts.length === 0) return raw('')
-  return new Sql(['', ...Array<string>(parts.length - 1).fill(separator), ''], parts)
+  return { texts: ['', ...Array<string>(parts.length - 1).fill(separator), ''], values: parts }
 }
 
 export function and(conditions: readonly Sql[]): Sql {
   return join(conditions, ' AND ')
 }
 
-class ByStore {
-  readonly sqlite: Sql
-  readonly postgres: Sql
-
-  constructor(sqlite: Sql, postgres: Sql) {
-    this.sqlite = sqlite
-    this.postgres = postgres
-  }
-}
-
 export function byStore(texts: { readonly sqlite: Sql | string; readonly postgres: Sql | string }): Sql {
-  const [sqlite, postgres] = [texts.sqlite, texts.postgres].map((text) =>
-    typeof text === 'string' ? raw(text) : text,
-  ) as [Sql, Sql]
-  return sql`${new ByStore(sqlite, postgres)}`
+  const statementOf = (text: Sql | string) => (typeof text === 'string' ? raw(text) : text)
+  const [sqlite, postgres] = [statementOf(texts.sqlite), statementOf(texts.postgres)]
+  return sql`${{ kind: 'by_store', sqlite, postgres }}`
 }
 
 /** Text that only PostgreSQL gets. A statement without other text is not run on SQLite, and returns no rows. */
@@ -62,24 +52,8 @@ export const FOR_UPDATE = onPostgres('FOR NO KEY UPDATE')
 /** Locks rows for deletion. Several nodes may delete at once, each skipping the rows of the others. */
 export const FOR_DELETE = onPostgres('FOR UPDATE SKIP LOCKED')
 
-class Json {
-  readonly value: unknown
-
-  constructor(value: unknown) {
-    this.value = value
-  }
-}
-
-export function json(value: unknown): Json | null {
-  return value === null ? null : new Json(value)
-}
-
-class Now {
-  readonly atMs: number
-
-  constructor(atMs: number) {
-    this.atMs = atMs
-  }
+export function json(value: unknown): SqlValue {
+  return value === null ? null : { kind: 'json', value }
 }
 
 /** In production, PostgreSQL uses the database's clock, so that nodes agree. SQLite and tests use the caller's. */
@@ -87,7 +61,7 @@ export type StoreClock = 'database' | 'caller'
 
 /** The current time. The database's clock is read when the expression is evaluated, for example after a lock. */
 export function now(atMs: number): Sql {
-  return sql`${new Now(atMs)}`
+  return sql`${{ kind: 'now', atMs }}`
 }
 
 export interface Dialect {
@@ -123,14 +97,15 @@ export function render(statement: Sql, dialect: Dialect): Statement {
 
   function textOfValue(value: SqlValue): string {
     if (value === null) return 'NULL'
-    if (value instanceof Sql) return textOf(value)
-    if (value instanceof ByStore) return textOf(value[dialect.store])
-    if (value instanceof Now) return dialect.clock === 'database' ? 'now_ms()' : textOfValue(value.atMs)
-    if (value instanceof Json) return parameter('jsonb', dialect.toJson(value.value))
-    if (value instanceof Uint8Array) return parameter('bytea', value)
     if (typeof value === 'string') return parameter('text', value)
     if (typeof value === 'boolean') return parameter('boolean', bindFlag(value, dialect))
-    return parameter('bigint', typeof value === 'bigint' ? value : BigInt(Math.trunc(value)))
+    if (typeof value === 'number') return parameter('bigint', BigInt(Math.trunc(value)))
+    if (typeof value === 'bigint') return parameter('bigint', value)
+    if (value instanceof Uint8Array) return parameter('bytea', value)
+    if ('texts' in value) return textOf(value)
+    if (value.kind === 'by_store') return textOf(value[dialect.store])
+    if (value.kind === 'json') return parameter('jsonb', dialect.toJson(value.value))
+    return dialect.clock === 'database' ? 'now_ms()' : textOfValue(value.atMs)
   }
 
   /** Without a cast, PostgreSQL would treat the parameter as text. */

@@ -1,14 +1,8 @@
 import { columnOf } from '../../ledger/call-columns.ts'
-import { TABLES } from '../schema.ts'
+import { kindOf } from '../schema.ts'
 import { join, json, raw, type Sql, type SqlValue, sql } from './sql.ts'
 
 /** Statements that write records as `recordOf` reads them: each member is a column, in camel case. */
-
-const KINDS = new Map(
-  TABLES.flatMap(({ name: table, columns }) =>
-    columns.map(({ name, kind }) => [`${table}.${name}`, kind] as const),
-  ),
-)
 
 type Cell = readonly [column: string, value: SqlValue]
 
@@ -16,7 +10,7 @@ type Cell = readonly [column: string, value: SqlValue]
 function cellsOf(table: string, record: object): readonly Cell[] {
   return Object.entries(record).flatMap(([name, value]) => {
     const column = columnOf(name)
-    const kind = KINDS.get(`${table}.${column}`)
+    const kind = kindOf(table, column)
     if (kind === undefined || value === undefined) return []
     return [[column, kind === 'json' ? json(value) : value]]
   })

@@ -9,18 +9,14 @@ import type { Pool } from './database.ts'
 import { dialectOf, runBatch } from './run-operation.ts'
 
 /** The database's time, estimated on the node, so that nodes agree on months even if their clocks are off. */
-interface DatabaseClock extends Clock {
-  /** Call this with the database's time. `sentAtMs` is the monotonic time of the query. */
-  sync(databaseMs: number, sentAtMs: number): void
-}
-
-export function createDatabaseClock(own: Clock): DatabaseClock {
+export function createDatabaseClock(own: Clock) {
   let aheadMs: number | null = null
 
   return {
     monotonicMs: () => own.monotonicMs(),
     nowMs: () => (aheadMs === null ? own.nowMs() : Math.floor(own.monotonicMs() + aheadMs)),
-    sync(databaseMs, sentAtMs) {
+    /** Call this with the database's time. `sentAtMs` is the monotonic time of the query. */
+    sync(databaseMs: number, sentAtMs: number): void {
       // A slow answer may be less exact than the previous estimate.
       const receivedAtMs = own.monotonicMs()
       if (aheadMs !== null && receivedAtMs - sentAtMs > USABLE_WITHIN_MS) return
@@ -46,22 +42,11 @@ interface Registration {
   readonly epoch: bigint
 }
 
-/** This process as a node of the database. It registers with its first admission; management commands never do. */
-export interface Node {
-  registered(): Promise<Registration>
-  /** Call this when the database reported that this registration is fenced. */
-  markFenced(id: string, epoch: bigint): void
-  /** Once this resolves, no earlier admission of this node can still take effect. */
-  raiseEpoch(): Promise<void>
-  interruptOpenCalls(atMs: number | null): Promise<number>
-  stop(): Promise<void>
-}
-
 interface NodeDependencies {
   /** A separate connection: a heartbeat must not wait for anything else. */
   readonly db: Pool
   readonly nextUlid: IdSource
-  readonly clock: Pick<DatabaseClock, 'monotonicMs' | 'sync'>
+  readonly clock: Pick<ReturnType<typeof createDatabaseClock>, 'monotonicMs' | 'sync'>
   readonly log: Log
   onBeat(): void
 }
@@ -75,7 +60,8 @@ function fenceWhere(condition: string, others = ''): string {
     UPDATE node SET fenced_at_ms = now_ms() FROM locked WHERE node.id = locked.id`
 }
 
-export function createNode(dependencies: NodeDependencies, options: NodeOptions): Node {
+/** This process as a node of the database. It registers with its first admission; management commands never do. */
+export function createNode(dependencies: NodeDependencies, options: NodeOptions) {
   const { db, clock, log } = dependencies
   let current: Registration | null = null
   let registering: Promise<Registration> | null = null
@@ -109,6 +95,7 @@ export function createNode(dependencies: NodeDependencies, options: NodeOptions)
     return registering
   }
 
+  /** Call this when the database reported that this registration is fenced. */
   function markFenced(id: string, epoch: bigint): void {
     if (current?.id !== id || current.epoch !== epoch) return
     current = null
@@ -206,7 +193,8 @@ export function createNode(dependencies: NodeDependencies, options: NodeOptions)
     registered,
     markFenced,
 
-    async raiseEpoch() {
+    /** Once this resolves, no earlier admission of this node can still take effect. */
+    async raiseEpoch(): Promise<void> {
       if (current === null) return
       const { id } = current
       const [row] = await db.query(
@@ -218,12 +206,12 @@ export function createNode(dependencies: NodeDependencies, options: NodeOptions)
       if (current?.id === id && typeof epoch === 'bigint') current = { id, epoch }
     },
 
-    async interruptOpenCalls(atMs) {
+    async interruptOpenCalls(atMs: number | null): Promise<number> {
       const { id } = await registered()
       return (await interruptCallsOf(id, atMs)) + (await interruptFenced(atMs))
     },
 
-    async stop() {
+    async stop(): Promise<void> {
       stopped = true
       if (timer !== null) clearTimeout(timer)
       timer = null

@@ -4,10 +4,9 @@ import { limits } from '../../kernel/limits.ts'
 import type { Log } from '../../kernel/log.ts'
 import type { CallClosing, CallOpening, Settled } from '../../ledger/call.ts'
 import { NOTHING_USED } from '../../ledger/call-columns.ts'
-import type { Node } from './node.ts'
 
 interface OrphanDependencies {
-  readonly node: Pick<Node, 'raiseEpoch'>
+  readonly node: { raiseEpoch(): Promise<void> }
   settle(closing: CallClosing): Promise<Settled>
   readonly log: Log
 }

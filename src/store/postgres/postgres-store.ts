@@ -1,17 +1,11 @@
 import { type Clock, systemClock } from '../../kernel/clock.ts'
-import { StoreUnavailable } from '../../kernel/errors.ts'
+import { StoreRefused, StoreUnavailable } from '../../kernel/errors.ts'
 import { createUlidSource } from '../../kernel/ids.ts'
 import type { Log } from '../../kernel/log.ts'
 import type { Admission, CallClosing, CallOpening, Settled } from '../../ledger/call.ts'
-import { CommitCounts, createBatcher, type Outcome } from '../batcher.ts'
-import {
-  applyBatch,
-  type CallCommand,
-  resultsInOrder,
-  toBatch,
-  unknownCall,
-} from '../operations/apply-batch.ts'
-import { type CallBatch, clearCache, createBatchCache } from '../operations/batch-rows.ts'
+import { CommitCounts, createBatcher } from '../batcher.ts'
+import { applyBatch, type CallCommand, toBatch } from '../operations/apply-batch.ts'
+import { clearCache, createBatchCache } from '../operations/batch-rows.ts'
 import { readEventCounts } from '../operations/events.ts'
 import type { StoreClock } from '../operations/sql.ts'
 import { number, present } from '../rows.ts'
@@ -83,7 +77,7 @@ export async function openPostgresStore(
   const dialect = dialectOf(clock)
 
   /** Settles and admits the calls as this node. If the node was fenced, it registers again. */
-  async function applyCalls(calls: CallBatch) {
+  async function applyCalls(calls: readonly CallCommand[]) {
     for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
       const registration = await node.registered()
       const context = { clock, node: registration, cache }
@@ -102,12 +96,9 @@ export async function openPostgresStore(
   const commits = new CommitCounts()
   const calls = createBatcher<CallCommand, Admission | Settled>({
     async send(commands) {
-      const answers = resultsInOrder(commands, await applyCalls(toBatch(commands)))
-      return answers.map(
-        (value, n): Outcome<Admission | Settled> =>
-          value === null
-            ? { ok: false, error: unknownCall(commands[n] as CallCommand) }
-            : { ok: true, value },
+      const applied = await applyCalls(commands)
+      return applied.map((value) =>
+        value instanceof StoreRefused ? { ok: false, error: value } : { ok: true, value },
       )
     },
     batchMax: BATCH_MAX,

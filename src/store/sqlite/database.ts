@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path'
 import { DatabaseSync, type SQLInputValue, type SQLOutputValue, type StatementSync } from 'node:sqlite'
 import type { Batch, Operation, Operations, Snapshot, SyncMethods } from '../operations/operation.ts'
 import { boundValue, type Prepared, type Runnable } from '../operations/prepared.ts'
-import { type BoundValue, type Dialect, render, Sql } from '../operations/sql.ts'
+import { type BoundValue, type Dialect, render } from '../operations/sql.ts'
 import { number, present, type Row } from '../rows.ts'
 import { newerSchema, SCHEMA_VERSION, sqliteSchema, upgradesFrom } from '../schema.ts'
 
@@ -33,7 +33,7 @@ export function statementRunner(db: DatabaseSync): RunStatement {
   }
 
   return (statement) => {
-    if (statement instanceof Sql) {
+    if ('texts' in statement) {
       const { text, values } = render(statement, SQLITE)
       return text === '' ? NO_ROWS : preparedRun(text)(values)
     }

@@ -1,15 +1,8 @@
 import { DatabaseSync } from 'node:sqlite'
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
+import { StoreRefused } from '../../kernel/errors.ts'
 import type { KeyLookup } from '../../keys/credential.ts'
-import {
-  applyBatch,
-  type CallCommand,
-  interruptCalls,
-  LOCAL_NODE,
-  resultsInOrder,
-  toBatch,
-  unknownCall,
-} from '../operations/apply-batch.ts'
+import { applyBatch, type CallCommand, interruptCalls, LOCAL_NODE } from '../operations/apply-batch.ts'
 import { type BatchContext, clearCache, createBatchCache } from '../operations/batch-rows.ts'
 import { shareEventCounts } from '../operations/events.ts'
 import { countsAsUse, markUses, type Purpose } from '../operations/key-lookup.ts'
@@ -140,13 +133,10 @@ function runCommands(commands: readonly Command[]): Outcome[] {
 
 function runCalls(commands: readonly CallCommand[]): Outcome[] {
   if (commands.length === 0) return []
-  const applied = runBatch(applyBatch(toBatch(commands), CONTEXT), run)
+  const applied = runBatch(applyBatch(commands, CONTEXT), run)
   // Without nodes a batch is never rolled back as fenced.
   if (applied === 'fenced') throw new Error('a batch without a node was fenced')
-  return resultsInOrder(commands, applied).map(
-    (value, n): Outcome =>
-      value === null ? failureOf(unknownCall(commands[n] as CallCommand)) : { ok: true, value },
-  )
+  return applied.map((value) => (value instanceof StoreRefused ? failureOf(value) : { ok: true, value }))
 }
 
 function runCommand(command: Command): unknown {
