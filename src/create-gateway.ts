@@ -30,7 +30,7 @@ import type { ResolveHost } from './webhooks/endpoint-address.ts'
 
 const BUFFERED_REPLIES_BYTES_MAX = 512 * 1024 ** 2
 
-export interface Surroundings extends Pick<StoreSurroundings, 'log' | 'storeAnswerMs' | 'onFatal'> {
+export interface Surroundings extends Omit<StoreSurroundings, 'clock'> {
   readonly clock?: Clock
   /** Lets tests kill the process at a named point of a call. */
   reached?(point: CallPoint): void
@@ -38,8 +38,6 @@ export interface Surroundings extends Pick<StoreSurroundings, 'log' | 'storeAnsw
   readonly maintenance?: boolean
   readonly simulator?: boolean
   readonly observeCall?: ObserveCall
-  /** Lets tests make the disk fail; see the SQLite worker. */
-  readonly diskFault?: SharedArrayBuffer
   readonly dashboardDir?: URL
   /** Resolves host names of webhooks, by default with the system's name servers. Tests replace it. */
   readonly resolveHost?: ResolveHost

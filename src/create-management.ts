@@ -83,7 +83,6 @@ function nodeOf(
     },
     alertThresholds: config.budgetThresholdsPercent,
     callsInFlight: () => gateway.inFlight.count,
-    callsWaiting: () => gateway.waitingCalls.count,
     prices() {
       const book = currentBook()
       shipped ??= config.prices === null ? book : shippedBook()

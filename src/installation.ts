@@ -39,7 +39,7 @@ export interface StoreSurroundings {
   readonly log: Log
   readonly clock: Clock
   /** Lets tests make the disk fail; see the SQLite worker. */
-  readonly diskFault: SharedArrayBuffer | null
+  readonly diskFault?: SharedArrayBuffer
   /** How long PostgreSQL may take to answer. Tests on busy machines raise it. */
   readonly storeAnswerMs?: number
   /** Called when the database has failed permanently, so that no call can be admitted. */
@@ -94,7 +94,10 @@ export async function openStore(
   try {
     const pepper = await ensurePepper(config, store)
     const digestKey = createKeyDigest(pepper)
-    await checkPepper(store, digestKey, config.databaseUrl !== null)
+    const fingerprint = pepperFingerprint(digestKey)
+    // If several nodes start on an empty database, the first sets the pepper, and the others must have the same.
+    if ((await store.getOrCreateSetting('pepper', fingerprint)) !== fingerprint)
+      throw wrongPepper('The pepper is not the one that the keys were created with')
     return {
       ...{ store, clock, digestKey },
       webhookSealer: createSecretSealer(pepper, 'webhook secrets'),
@@ -156,39 +159,20 @@ function prepareDir(path: string): void {
 }
 
 async function ensurePepper(config: Config, store: Store): Promise<Secret> {
-  const { dataDir, databaseUrl } = config
-  const file = join(dataDir, 'pepper')
+  const file = join(config.dataDir, 'pepper')
   const known = explainFailure(`${file} cannot be read`, () => readPepper(config))
   if (known !== null) return known
   // Do not create a new pepper if the database was used with another one, which the directory has lost.
-  if ((await store.readSetting('pepper')) !== null) {
-    throw databaseUrl === null ? lostPepper(`${file} is missing`) : pepperMismatch('This node has no pepper')
-  }
+  if ((await store.readSetting('pepper')) !== null) throw wrongPepper(`${file} is missing`)
   const pepper = randomBytes(32).toString('base64url')
   writePrivateFile(file, `${pepper}\n`)
   return new Secret(pepper)
 }
 
-async function checkPepper(store: Store, digestKey: DigestKey, shared: boolean): Promise<void> {
-  const fingerprint = pepperFingerprint(digestKey)
-  // If several nodes start on an empty database, the first sets the pepper, and the others must have the same.
-  if ((await store.getOrCreateSetting('pepper', fingerprint)) === fingerprint) return
-  throw shared
-    ? pepperMismatch('This node has a different pepper')
-    : lostPepper('The pepper is not the one that the keys were created with')
-}
-
-function lostPepper(problem: string): InstallationError {
+function wrongPepper(problem: string): InstallationError {
   return new InstallationError(
-    `${problem}, so no key in the database would be recognised. Restore the file "pepper" of the data directory from a ` +
-      'backup, or set TOLLGATE_PEPPER to its former value.',
-  )
-}
-
-function pepperMismatch(problem: string): InstallationError {
-  return new InstallationError(
-    `${problem}, so no key in the database would be recognised. Set TOLLGATE_PEPPER to the same value on every node. ` +
-      'The first node may have stored the value in the file "pepper" of its data directory.',
+    `${problem}, so no key in the database would be recognised. Restore the file "pepper" of the data directory of the ` +
+      'first node, or set TOLLGATE_PEPPER to its value on every node.',
   )
 }
 

@@ -41,11 +41,7 @@ export async function startTollgate(config: Config, surroundings: Surroundings) 
   checkNodeSockets()
   const { book, discount } = await readPricing(config)
   const certificate = config.tls === null ? null : readCertificate(config.tls)
-  const installation = await openInstallation(config, {
-    ...surroundings,
-    clock,
-    diskFault: surroundings.diskFault ?? null,
-  })
+  const installation = await openInstallation(config, { ...surroundings, clock })
   let spool: SettlementSpool | null = null
   try {
     spool = await openSpool(config, surroundings.log)

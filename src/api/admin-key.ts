@@ -4,8 +4,8 @@ import * as f from './fields.ts'
 
 export const newAdminKeyFields = z.strictObject({
   name: f.textField('name', 120, { blank: false }).describe('The name of the key, for people.'),
-  role: f
-    .choice(ADMIN_ROLES, `role must be one of ${ADMIN_ROLES.join(', ')}.`)
+  role: z
+    .enum(ADMIN_ROLES, `role must be one of ${ADMIN_ROLES.join(', ')}.`)
     .describe('Operators act in all accounts; admins manage one account, viewers read it.'),
   account_id: z
     .string('account_id must be the id of an account.')

@@ -21,7 +21,6 @@ export const eventListQuery = z
     format: f.choiceParameter('format', ['json', 'csv'], 'The format of the answer.'),
   })
   .refine(...f.ORDERED)
-export type EventListQuery = z.infer<typeof eventListQuery>
 
 export const eventSchema = z
   .object({

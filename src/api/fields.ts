@@ -130,12 +130,10 @@ export function didYouMean(name: unknown, known: readonly string[]): string {
   return nearest === null ? '' : ` Did you mean ${nearest}?`
 }
 
-/** One of the given words. A refusal has the message `expected`, to which `explainIssue` adds the closest word. */
-export function choice<const Word extends string>(words: readonly Word[], expected: string) {
-  return z.enum(words, expected)
-}
-
-/** Explains why a value is invalid. Call it for one issue: a search for the closest word takes long for thousands. */
+/**
+ * Explains why a value is invalid, with the closest word if the schema is an enum. Call it for one issue: a search for the
+ * closest word takes long for thousands.
+ */
 export function explainIssue(issue: z.core.$ZodIssue | undefined, value: unknown): string {
   if (issue?.code !== 'invalid_value') return issue?.message ?? ''
   return issue.message + didYouMean(value, issue.values.map(String))
@@ -146,28 +144,18 @@ export function choiceParameter<const Word extends string>(
   words: readonly Word[],
   description: string,
 ) {
-  return choice(words, `${name} must be one of ${words.join(', ')}.`)
+  return z
+    .enum(words, `${name} must be one of ${words.join(', ')}.`)
     .optional()
     .describe(description)
-}
-
-export interface TextRules {
-  /** Whether the text may be only whitespace. Default: true. */
-  readonly blank?: boolean
-  /** Default: false. */
-  readonly empty?: boolean
 }
 
 const CONTROL = '\\u0000-\\u001f\\u007f-\\u009f'
 const ANY = `[^${CONTROL}]`
 const NO_BLANK = `[^${CONTROL}\\s]`
 
-/** One line of text. Characters are Unicode code points, as in JSON Schema. */
-export function textField(
-  subject: string,
-  charsMax: number,
-  { blank = true, empty = false }: TextRules = {},
-) {
+/** One line of text. Characters are Unicode code points, as in JSON Schema. `blank`: it may be only whitespace. */
+export function textField(subject: string, charsMax: number, { blank = true, empty = false } = {}) {
   const charsMin = empty ? 0 : 1
   return z
     .string(`${subject} must be a string of ${charsMin} to ${charsMax} characters.`)

@@ -13,7 +13,7 @@ const webhookFields = {
       'The URL that events are posted to. It must use https, and a public address unless the configuration allows private ones.',
     ),
   events: z
-    .array(f.choice(EVENT_NAMES, eventsExpected), eventsExpected)
+    .array(z.enum(EVENT_NAMES, eventsExpected), eventsExpected)
     .min(1, 'events must not be an empty list; ["*"] is all events.')
     .refine((names) => new Set(names).size === names.length, 'events must not name an event twice.')
     .refine(

@@ -25,33 +25,30 @@ import { examples, Failure } from './command.ts'
 import { databaseLocation, lockOrFail, openDatabaseSnapshot, openOrExplain } from './open-database.ts'
 import { counted, print, shownText } from './terminal.ts'
 
-export function register(command: Command): void {
-  switch (command.name()) {
-    case 'audit':
-      command.addHelpText('after', examples('tollgate audit && echo "no difference"')).action(auditDatabase)
-      break
-    case 'backup':
-      command
-        .argument('<dir>', 'a new or empty directory')
-        .addHelpText('after', examples('tollgate backup /backup/2026-11-18', AUDIT_BACKUP))
-        .action(backUp)
-      break
-    case 'export':
-      command
-        .argument('<file>', 'the file to create')
-        .addHelpText('after', examples('tollgate export tollgate.ndjson', IMPORT))
-        .action(exportDatabase)
-      break
-    default:
-      command
-        .argument('<file>', 'a file that tollgate export wrote')
-        .addHelpText('after', examples(IMPORT))
-        .action(importDatabase)
-  }
+const AUDIT = 'tollgate audit && echo "no difference"'
+const BACKUP = ['tollgate backup /backup/2026-11-18', 'TOLLGATE_DATA_DIR=/backup/2026-11-18 tollgate audit']
+const IMPORT = 'TOLLGATE_DATABASE_URL=postgres://… tollgate import tollgate.ndjson'
+
+type Details = readonly [
+  argument: string,
+  help: string,
+  examples: readonly string[],
+  Parameters<Command['action']>[0],
+]
+
+/** The commands of this file, with their argument, if any. */
+const COMMANDS: Readonly<Record<string, Details>> = {
+  audit: ['', '', [AUDIT], auditDatabase],
+  backup: ['<dir>', 'a new or empty directory', BACKUP, backUp],
+  export: ['<file>', 'the file to create', ['tollgate export tollgate.ndjson', IMPORT], exportDatabase],
+  import: ['<file>', 'a file that tollgate export wrote', [IMPORT], importDatabase],
 }
 
-const AUDIT_BACKUP = 'TOLLGATE_DATA_DIR=/backup/2026-11-18 tollgate audit'
-const IMPORT = 'TOLLGATE_DATABASE_URL=postgres://… tollgate import tollgate.ndjson'
+export function register(command: Command): void {
+  const [argument, help, lines, action] = COMMANDS[command.name()] as Details
+  if (argument !== '') command.argument(argument, help)
+  command.addHelpText('after', examples(...lines)).action(action)
+}
 
 /** Reads a snapshot of the database, with or without running gateways, and writes nothing. */
 async function auditDatabase(): Promise<void> {

@@ -35,7 +35,7 @@ export async function openDatabase(config: Config): ReturnType<typeof openStore>
   // With a wrong data directory, openStore would create an empty database.
   await (await openDatabaseSnapshot(config)).close()
   // `onFatal` does nothing: a failed store refuses every operation, which the command reports.
-  const surroundings = { log: SILENT, clock: systemClock, diskFault: null, onFatal() {} }
+  const surroundings = { log: SILENT, clock: systemClock, onFatal() {} }
   return await openOrExplain(config, openStore(config, surroundings))
 }
 

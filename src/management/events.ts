@@ -1,7 +1,7 @@
-import { type EventListQuery, type EventObject, eventListQuery, eventSchema } from '../api/event.ts'
+import { type EventObject, eventListQuery, eventSchema } from '../api/event.ts'
 import { fieldsOf } from '../api/field-names.ts'
 import { listOf, rangeOf, type Written } from '../api/fields.ts'
-import { type EventQuery, type EventRecord, readEventData } from '../webhooks/webhook-store.ts'
+import { type EventRecord, readEventData } from '../webhooks/webhook-store.ts'
 import { formatOf, replyExport } from './csv.ts'
 import type { Role } from './roles.ts'
 import { defineRoute, formatInstant, pageObject } from './route.ts'
@@ -23,18 +23,6 @@ function eventRow(event: EventRecord, role: Role) {
   return { ...members, actor_kind: actor.kind, actor_id: actor.id, actor_name: actor.name }
 }
 
-function queryOf(query: EventListQuery, accountId: string | null): Omit<EventQuery, 'limit'> {
-  const { fromMs, toMs } = rangeOf(query)
-  return {
-    accountId,
-    type: query.type ?? null,
-    actorId: query.actor ?? null,
-    startMs: fromMs,
-    endMs: toMs,
-    after: query.after ?? null,
-  }
-}
-
 export const listEvents = defineRoute({
   summary: 'List or export changes and crossed thresholds, newest first',
   description: 'Events are stored for 400 days.',
@@ -44,7 +32,8 @@ export const listEvents = defineRoute({
     'text/csv': 'One row per event; `data` is JSON. Complete without `limit`.',
   },
   async handle({ listedAccountId, role, query, exchange, atMs }, { store }) {
-    const asked = queryOf(query, listedAccountId)
+    const { type = null, actor: actorId = null, after = null } = query
+    const asked = { accountId: listedAccountId, type, actorId, after, ...rangeOf(query) }
     if (formatOf(query.format, exchange.headers) === 'json') {
       const page = await store.listEvents({ ...asked, limit: query.limit ?? 100 })
       return pageObject(page, (event) => eventObject(event, role))
@@ -52,11 +41,11 @@ export const listEvents = defineRoute({
     return replyExport('csv', {
       name: `events-${formatInstant(atMs).slice(0, 10)}`,
       columns: COLUMNS,
-      after: asked.after,
+      after,
       limit: query.limit,
       pageMax: 1_000,
-      async read(after, limit) {
-        const { rows, more } = await store.listEvents({ ...asked, after, limit })
+      async read(from, limit) {
+        const { rows, more } = await store.listEvents({ ...asked, after: from, limit })
         const next = more ? (rows.at(-1)?.id ?? null) : null
         return { rows: rows.map((event) => eventRow(event, role)), next }
       },

@@ -15,7 +15,15 @@ import { shareWork } from '../kernel/clock.ts'
 import { VERSION } from '../kernel/runtime.ts'
 import type { AttentionKey, AttentionKeys, Overview } from '../ledger/usage-report.ts'
 import { type ModelPrice, type PriceVersion, versionAt } from '../pricing/price-book.ts'
-import { defineRoute, formatInstant, type Management, NO_STORE, replyWhole, usd } from './route.ts'
+import {
+  defineRoute,
+  formatInstant,
+  type Management,
+  NO_STORE,
+  replyWhole,
+  type ServingNode,
+  usd,
+} from './route.ts'
 
 const percentOf = ({ capNanos, spentNanos }: AttentionKey) =>
   capNanos === null || capNanos === 0n ? 0 : Number((spentNanos * 100n) / capNanos)
@@ -28,12 +36,11 @@ const cappedKeys = ({ count, keys }: AttentionKeys) => ({
   })),
 })
 
-type Load = Pick<Management['node'], 'storeKind' | 'simulator' | 'alertThresholds'> & {
-  readonly inFlight: number
-  readonly waiting: number
-}
-
-function overviewObject(of: Overview, node: Load): Written<OverviewObject> {
+function overviewObject(
+  of: Overview,
+  node: ServingNode,
+  load: Pick<OverviewObject, 'calls_in_flight' | 'calls_waiting'>,
+): Written<OverviewObject> {
   return {
     object: 'overview',
     month: of.month,
@@ -44,8 +51,7 @@ function overviewObject(of: Overview, node: Load): Written<OverviewObject> {
     version: VERSION,
     store: node.storeKind,
     simulator: node.simulator,
-    calls_in_flight: node.inFlight,
-    calls_waiting: node.waiting,
+    ...load,
     alert_thresholds_percent: node.alertThresholds,
     attention: {
       keys_exhausted: cappedKeys(of.exhausted),
@@ -92,10 +98,9 @@ export const getOverview = defineRoute({
     // Only operators see calls of other accounts.
     const load =
       role === 'operator'
-        ? { inFlight: node.callsInFlight(), waiting: node.callsWaiting() }
-        : { inFlight: overview.inFlight, waiting: waitingCalls.countOfAccount(accountId) }
-    const { storeKind, simulator, alertThresholds } = node
-    return overviewObject(overview, { storeKind, simulator, alertThresholds, ...load })
+        ? { calls_in_flight: node.callsInFlight(), calls_waiting: waitingCalls.count }
+        : { calls_in_flight: overview.inFlight, calls_waiting: waitingCalls.countOfAccount(accountId) }
+    return overviewObject(overview, node, load)
   },
 })
 

@@ -11,10 +11,7 @@ import type { Idempotency } from '../kernel/vocabulary.ts'
 import { duplicateNames } from '../metering/json-tokens.ts'
 import { IDEMPOTENCY_HEADER, type Refused, type Route, refused } from './route.ts'
 
-export interface Sender {
-  readonly accountId: string
-  readonly atMs: number
-}
+type Sender = Pick<Idempotency, 'accountId' | 'atMs'>
 
 export type ReadRequest =
   | {
@@ -23,11 +20,6 @@ export type ReadRequest =
       readonly body: unknown
       readonly idempotency: Idempotency | null
     }
-  | Refused
-  | { readonly kind: 'client_left' }
-
-export type OwnBody =
-  | { readonly kind: 'body'; readonly bytes: Buffer }
   | Refused
   | { readonly kind: 'client_left' }
 
@@ -43,12 +35,14 @@ export async function readRequest(
 ): Promise<ReadRequest> {
   const query = checkQuery(route.query, parameters)
   if (query.kind === 'refused') return query
-  // Discard the body: unread bytes would hide that the client has left.
-  if (route.body === null) exchange.req.discard()
-  const received =
-    route.body === null ? ({ kind: 'body', bytes: NO_BODY } as const) : await receiveBody(exchange, times)
+  if (route.body === null) {
+    // Discard the body: unread bytes would hide that the client has left.
+    exchange.req.discard()
+    return { kind: 'request', query: query.value, body: null, idempotency: null }
+  }
+  const received = await receiveBody(exchange, times)
   if (received.kind !== 'body') return received
-  const body = route.body === null ? NOTHING : checkBody(route.body, received.bytes)
+  const body = checkBody(route.body, received.bytes)
   if (body.kind === 'refused') return body
   const idempotency = route.repeatable ? readIdempotencyKey(exchange, path, received.bytes, sender) : NOTHING
   if (idempotency.kind === 'refused') return idempotency
@@ -142,7 +136,6 @@ function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
   return value
 }
 
-const NO_BODY = Buffer.alloc(0)
 const NOTHING = { kind: 'ok', value: null } as const
 
 function readIdempotencyKey(
@@ -163,6 +156,8 @@ function readIdempotencyKey(
   const fingerprint = createHash('sha256').update(`${method} ${path}\n`).update(body).digest()
   return { kind: 'ok', value: { ...sender, name, fingerprint } }
 }
+
+type OwnBody = { readonly kind: 'body'; readonly bytes: Buffer } | Refused | { readonly kind: 'client_left' }
 
 function receiveBody(exchange: Exchange, times: BodyTimes): Promise<OwnBody> {
   return new Promise((resolve) => {

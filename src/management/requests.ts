@@ -71,19 +71,13 @@ function requestObject(call: CallRecord, keyName: string): Written<RequestRecord
   }
 }
 
-class KeyNames {
-  readonly #names = new Map<string, string>()
-  readonly #store: Management['store']
-
-  constructor(store: Management['store']) {
-    this.#store = store
-  }
-
-  async toObjects(calls: readonly CallRecord[]): Promise<Written<RequestRecord>[]> {
-    const missing = new Set(calls.map(({ keyId }) => keyId).filter((id) => !this.#names.has(id)))
-    if (missing.size > 0)
-      for (const { id, name } of await this.#store.readKeyNames([...missing])) this.#names.set(id, name)
-    return calls.map((call) => requestObject(call, this.#names.get(call.keyId) ?? ''))
+/** Converts calls to objects. The name of each key is read once. */
+function createConverter({ readKeyNames }: Management['store']) {
+  const names = new Map<string, string>()
+  return async (calls: readonly CallRecord[]): Promise<Written<RequestRecord>[]> => {
+    const missing = new Set(calls.map(({ keyId }) => keyId).filter((id) => !names.has(id)))
+    if (missing.size > 0) for (const { id, name } of await readKeyNames([...missing])) names.set(id, name)
+    return calls.map((call) => requestObject(call, names.get(call.keyId) ?? ''))
   }
 }
 
@@ -151,11 +145,11 @@ async function answerRequests(
   const { store, refusedCalls } = management
   if (filter.state === 'refused') await refusedCalls.written()
   const log = logWithWaiting(management)
-  const names = new KeyNames(store)
+  const toObjects = createConverter(store)
   const { format } = query
   if (format === 'json') {
     const { calls, next } = await readPage(log, filter, query, () => exchange.res.destroyed)
-    return listObject(await names.toObjects(calls), next === null ? null : formatCursor(next))
+    return listObject(await toObjects(calls), next === null ? null : formatCursor(next))
   }
   const now = formatInstant(atMs).replace(/\.\d+|[-:]/g, '')
   return replyExport<CallCursor>(format, {
@@ -166,7 +160,7 @@ async function answerRequests(
     pageMax: EXPORT_PAGE_CALLS_MAX,
     async read(after, limit) {
       const { calls, next } = await log.listCalls(filter, after, limit)
-      const objects = await names.toObjects(calls)
+      const objects = await toObjects(calls)
       return { rows: format === 'csv' ? objects.map((call) => ({ ...call, ...call.usage })) : objects, next }
     },
   })
@@ -232,7 +226,7 @@ export const getRequest = defineRoute({
   async handle(request, management) {
     const call = await settledCall(request, management)
     if (call === null || !maySee(request, call)) return null
-    const [object = null] = await new KeyNames(management.store).toObjects([call])
+    const [object = null] = await createConverter(management.store)([call])
     if (object === null || request.query.expand !== 'bill') return object
     return { ...object, bill: await billObject(call, management) }
   },

@@ -27,7 +27,7 @@ export interface Management {
   isSecure(exchange: Exchange): boolean
   readonly settlements: SettlementWatch
   readonly upstreamKeys: UpstreamKeys
-  readonly waitingCalls: Pick<WaitingCalls, 'find' | 'list' | 'countOf' | 'countOfAccount'>
+  readonly waitingCalls: Pick<WaitingCalls, 'count' | 'find' | 'list' | 'countOf' | 'countOfAccount'>
   readonly refusedCalls: Pick<RefusedCalls, 'written'>
   readonly node: ServingNode
   scrapeMetrics(): Promise<{ readonly contentType: string; readonly text: string }>
@@ -57,7 +57,6 @@ export interface ServingNode {
   /** Percentages of a cap at which an event is emitted. */
   readonly alertThresholds: readonly number[]
   callsInFlight(): number
-  callsWaiting(): number
   prices(): { readonly book: PriceBook; readonly shipped: PriceBook; readonly overlayFile: string | null }
 }
 

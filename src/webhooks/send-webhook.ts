@@ -7,12 +7,6 @@ import { type EndpointRules, hostOf, permittedAddresses } from './endpoint-addre
 const WEBHOOK_ANSWER_BYTES_MAX = 64 * 1024
 const STORED_ANSWER_BYTES = 2_048
 
-export interface WebhookRequest {
-  readonly url: string
-  readonly headers: Readonly<Record<string, string>>
-  readonly body: string
-}
-
 /** The outcome of an attempt: the answer's status and the beginning of its body, or why there was none. */
 export type AttemptOutcome =
   | { readonly kind: 'answered'; readonly status: number; readonly body: string }
@@ -24,7 +18,7 @@ export type AttemptOutcome =
  * a timeout, and the answer a size limit.
  */
 export async function sendWebhook(
-  request: WebhookRequest,
+  request: Readonly<{ url: string; headers: Record<string, string>; body: string }>,
   rules: EndpointRules,
   stop: AbortSignal,
   tryMs: number = limits.webhookTryMs,

@@ -32,8 +32,9 @@ export function readEventData({ type, dataJson }: EventRecord, isForOperator: bo
 export interface EventQuery extends ListQuery {
   readonly type: EventType | null
   readonly actorId: string | null
-  readonly startMs: number | null
-  readonly endMs: number | null
+  readonly fromMs: number | null
+  /** Exclusive. */
+  readonly toMs: number | null
 }
 
 export interface WebhookRecord {

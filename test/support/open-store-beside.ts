@@ -15,7 +15,6 @@ export async function openStoreBeside(gateway: DatabaseOwner): Promise<Store> {
   const { store } = await openStore(config, {
     log: createLog('silent'),
     clock: systemClock,
-    diskFault: null,
     onFatal(error) {
       throw error
     },

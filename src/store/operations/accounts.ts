@@ -154,8 +154,6 @@ function* recordAccountEvent(
   }
 }
 
-const NO_ACCOUNTS = { rows: [], more: false }
-
 /** Newest first, read in the order of the primary key. The first account, whose id is not a ULID, comes last. */
 function* listAccounts({ status, search, after, limit, atMs }: AccountQuery): Operation<AccountList> {
   const nowMs = yield* currentTime(atMs)
@@ -165,12 +163,13 @@ function* listAccounts({ status, search, after, limit, atMs }: AccountQuery): Op
       ${orMetadataPair(search)})`)
   const select = sql`${ACCOUNT_RECORD}, ${now(atMs)} AS now_ms`
   const page = { select, from: raw('account a'), where: [sql`id <> 'default'`, ...where] }
-  const isAfterDefault = after === 'default'
-  const others = isAfterDefault ? NO_ACCOUNTS : yield* selectPage(page, { after, limit }, accountRecord)
-  const first =
-    isAfterDefault || others.more
-      ? []
-      : yield sql`SELECT ${select} FROM account a WHERE ${and([sql`id = 'default'`, ...where])}`
+  // No id sorts before the empty text.
+  const isEnd = after === 'default'
+  const others = yield* selectPage(page, { after: isEnd ? '' : after, limit }, accountRecord)
+  const isFirstNext = !isEnd && !others.more
+  const first = isFirstNext
+    ? yield sql`SELECT ${select} FROM account a WHERE ${and([sql`id = 'default'`, ...where])}`
+    : []
   const rows = [...others.rows, ...first.map(accountRecord)]
   const spent = sql`CASE WHEN month = ${monthOf(nowMs)} THEN spent_nanos ELSE 0 END`
   const [total] = yield sql`

@@ -106,10 +106,10 @@ export function actorOf(row: Row): Actor {
 }
 
 function* listEvents(query: EventQuery): Operation<Page<EventRecord>> {
-  const { accountId, type, actorId, startMs, endMs } = query
+  const { accountId, type, actorId, fromMs, toMs } = query
   const where = columnsEqual({ account_id: accountId, type, actor_id: actorId })
-  if (startMs !== null) where.push(sql`created_at_ms >= ${startMs}`)
-  if (endMs !== null) where.push(sql`created_at_ms < ${endMs}`)
+  if (fromMs !== null) where.push(sql`created_at_ms >= ${fromMs}`)
+  if (toMs !== null) where.push(sql`created_at_ms < ${toMs}`)
   return yield* selectPage({ select: EVENT, from: raw('event e'), where }, query, eventRecord)
 }
 

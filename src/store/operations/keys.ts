@@ -53,17 +53,11 @@ export function* getKey(accountId: string, id: string, atMs: number): Operation<
 }
 
 /** Locks a key to change it. Admissions and the change wait for each other; status and time are read afterwards. */
-function* lockKey(accountId: string, id: string, atMs: number): Operation<LockedKey | null> {
+function* lockKey(accountId: string, id: string, atMs: number) {
   yield onPostgres(sql`SELECT id FROM api_key WHERE account_id = ${accountId} AND id = ${id} FOR UPDATE`)
   const nowMs = yield* currentTime(atMs)
   const key = yield* getKey(accountId, id, atMs)
   return key === null ? null : { key, nowMs, isUsable: keyStatus(key, nowMs) === 'usable' }
-}
-
-interface LockedKey {
-  readonly key: KeyRecord
-  readonly nowMs: number
-  readonly isUsable: boolean
 }
 
 const updateKey = atomic(function* (

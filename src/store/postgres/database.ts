@@ -242,21 +242,13 @@ interface Sent {
 async function run(lease: Lease, { text, values = [], name }: Sent): Promise<pg.QueryResult<Row>> {
   // 0 would mean no deadline.
   const query_timeout = Math.max(1, lease.dueMs - performance.now())
-  const statement: TimedStatement = {
-    ...{ text, values: values.map(toParameter), query_timeout },
-    ...(name === undefined ? {} : { name }),
-  }
+  const statement = { text, values: values.map(toParameter), query_timeout }
   try {
-    return await lease.client.query<Row>(statement)
+    return await lease.client.query<Row>(name === undefined ? statement : { ...statement, name })
   } catch (error) {
     lease.broken ||= !leavesConnectionUsable(error)
     throw failureOf(error)
   }
-}
-
-interface TimedStatement extends pg.QueryConfig {
-  /** Known to pg, not to its types. */
-  readonly query_timeout: number
 }
 
 function toParameter(value: unknown): unknown {

@@ -39,7 +39,7 @@ export interface EmittedEvent extends Omit<EventRecord, 'dataJson'> {
 
 /** The events since the last call, in order. */
 export async function emitted(store: Store): Promise<readonly EmittedEvent[]> {
-  const filter = { accountId: null, type: null, actorId: null, startMs: null, endMs: null }
+  const filter = { accountId: null, type: null, actorId: null, fromMs: null, toMs: null }
   const seen = taken.get(store) ?? new Set()
   taken.set(store, seen)
   const { rows } = await store.listEvents({ ...filter, after: null, limit: 2_000 })

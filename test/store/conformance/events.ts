@@ -20,7 +20,7 @@ import { promisesOf } from './promise.ts'
 
 const DAY_MS = 86_400_000
 const ACTOR = { kind: 'admin_key', id: 'adm_1', name: 'ops' } as const
-const NO_FILTER = { accountId: null, type: null, actorId: null, startMs: null, endMs: null, after: null }
+const NO_FILTER = { accountId: null, type: null, actorId: null, fromMs: null, toMs: null, after: null }
 
 export function eventConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const test = promisesOf(storeName, openStore)
@@ -406,8 +406,8 @@ export function eventConformance(storeName: string, openStore: OpenStoreUnderTes
     assert.equal(await list({ accountId: 'acct_b' }), 'b')
     assert.equal(await list({ type: 'key.revoked' }), 'k0')
     assert.equal(await list({ accountId: 'default', actorId: ACTOR.id }), 'k4 k3 k2 k1 k0')
-    const [startMs, endMs] = [NOON + DAY_MS, NOON + 3 * DAY_MS]
-    assert.equal(await list({ startMs, endMs }), 'k2 k1')
+    const [fromMs, toMs] = [NOON + DAY_MS, NOON + 3 * DAY_MS]
+    assert.equal(await list({ fromMs, toMs }), 'k2 k1')
     const { rows } = await store.listEvents({ ...NO_FILTER, accountId: 'default', limit: 2 })
     assert.equal(await list({ accountId: 'default', after: rows[1]?.id ?? null }, 2), 'k3 k2 …')
   })
