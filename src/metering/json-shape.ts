@@ -52,7 +52,7 @@ export interface Shape {
   readonly each: Shape | null
   /** Whether array elements are stored. If not, they are passed to a callback one by one. */
   readonly listed: boolean
-  /** Whether strings here set no marks: tool schemas have properties called `url` or `id`. */
+  /** Whether the name of this member and strings in it set no marks: tool schemas have properties called `url` or `id`. */
   readonly unmarked: boolean
 }
 

@@ -225,7 +225,6 @@ export class JsonSkim {
     } else this.#shape = frame.member === null ? null : frame.member.shape
     const shape = this.#shape
     if (shape === null) return
-    if (shape.unmarked) this.#marksBefore = this.#marks
     if (shape.kind === 'value')
       this.#captured.open(this.#valueStart, SKIM_LIMITS.copiedBytesMax - this.#copiedBytes)
     else if (byte !== OPEN_BRACE && byte !== OPEN_BRACKET)
@@ -317,6 +316,7 @@ export class JsonSkim {
     const stop = endOfShort(bytes, i)
     if (stop >= 0) {
       this.#steps += stop - i
+      if (isRead) this.#marksBefore = this.#marks
       this.#marks |= markOf(bytes, i + 1, stop)
       if (!isName) this.#endValue(bytes, stop + 1)
       else if (isRead) this.#endName(bytes, i + 1, stop)
@@ -334,6 +334,7 @@ export class JsonSkim {
     const at = this.#string.read(bytes, i)
     if (at < 0) return this.#fail('not_json')
     if (at === bytes.length) return at
+    if (this.#state === IN_NAME && this.#depth === this.#level) this.#marksBefore = this.#marks
     const written = this.#mark.take(bytes, this.#offset, at + 1)
     if (written !== null) this.#marks |= markIn(written)
     if (this.#state === IN_STRING) {

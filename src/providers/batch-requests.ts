@@ -8,6 +8,7 @@ import {
   objectShape,
   type Skimmed,
   type SkimmedElement,
+  UNMARKED_VALUE,
   VALUE,
 } from '../metering/json-shape.ts'
 import { JsonSkim, skimWhole } from '../metering/json-skim.ts'
@@ -99,7 +100,7 @@ export class BatchEntries implements ItemReader {
 
 const FILE_NAME = new NameTable([['file', 'file']])
 const FILE = objectShape({ id: VALUE, object: VALUE })
-const LINE = objectShape({ url: VALUE, body: BATCHED_BODY })
+const LINE = objectShape({ url: UNMARKED_VALUE, body: BATCHED_BODY })
 
 /** Reads an uploaded batch file. `end` is null if parsers could differ: limited keys are then refused. Never throws. */
 export class BatchFileScanner {

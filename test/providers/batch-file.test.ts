@@ -29,7 +29,9 @@ function formOf(...parts: Part[]): Buffer {
 }
 
 function scan(body: Uint8Array, sizes: readonly number[] = [64], type = TYPE, coding?: string) {
-  const entries = new EntrySum('chat', () => ({ kind: 'bound', listNanos: 2n, costNanos: 1n }))
+  // The `url` of a line does not mark its body as one that refers elsewhere.
+  const of = (marks: number) => ({ kind: 'bound', listNanos: marks === 0 ? 2n : 9n, costNanos: 1n }) as const
+  const entries = new EntrySum('chat', (_, { marks }) => of(marks))
   return inPieces(new BatchFileScanner(type, coding, entries), body, sizes)
 }
 
