@@ -5,7 +5,7 @@ import { limits } from '../kernel/limits.ts'
 import { type Redact, redactBody } from '../kernel/secret.ts'
 import type { LoggedBody } from '../ledger/request-log.ts'
 import { BODIES_DELETED_AT_ONCE } from '../ledger/retention.ts'
-import { decodeCopy } from '../metering/decode-copy.ts'
+import { CopyDecoder } from '../metering/decode-copy.ts'
 import {
   BatchFileScanner,
   EntrySum,
@@ -194,7 +194,7 @@ class BodyPrefix {
     const isComplete = this.lengthBytes === this.#copiedBytes
     if (coding === 'identity') return { bytes, whole: isComplete }
     const parts: Buffer[] = []
-    const decoder = decodeCopy(coding.coding, this.#bytesMax, (part) => parts.push(part))
+    const decoder = new CopyDecoder(coding.coding, this.#bytesMax, (part) => parts.push(part))
     await decoder.write(bytes)
     const isWhole = (await decoder.end()) === 'whole'
     return { bytes: Buffer.concat(parts), whole: isComplete && isWhole }

@@ -40,8 +40,8 @@ export function openFrontDoor(gateway: Gateway, handleOwned: HandleOwned): (exch
   const { counts } = gateway
   return (exchange) => {
     const { req, method, headers } = exchange
-    const rawTarget = req.target
-    const bad = validateHead(req.httpVersion, method, headers)
+    const { target: rawTarget, httpVersion } = req.head
+    const bad = validateHead(httpVersion, method, headers)
     if (bad !== null) return refuseRequest(exchange, audienceOf(exchange, rawTarget), bad, counts)
     const validated = validateTarget(rawTarget, firstValue(headers, 'host'))
     if (validated.kind === 'refused') {

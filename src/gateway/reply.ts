@@ -4,7 +4,7 @@ import type { ReplyReceiver, UpstreamCall } from '../http/upstream-call.ts'
 import { limits } from '../kernel/limits.ts'
 import { ChunkList } from '../kernel/memory.ts'
 import type { Nanos } from '../kernel/money.ts'
-import { type CopyDecoder, decodeCopy } from '../metering/decode-copy.ts'
+import { CopyDecoder } from '../metering/decode-copy.ts'
 import {
   type Meter,
   type Metered,
@@ -142,7 +142,7 @@ export class Reply implements ReplyReceiver {
   }
 
   get #isHttp11(): boolean {
-    return this.#exchange.req.httpVersion === '1.1'
+    return this.#exchange.req.head.httpVersion === '1.1'
   }
 
   head(head: ReplyHead): void {
@@ -197,7 +197,7 @@ export class Reply implements ReplyReceiver {
       meter.write(bytes)
       this.#recordProgress(meter)
     }
-    this.#decoder = decodeCopy(coding.coding, DECODED_REPLY_BYTES_MAX, meterBytes, { backlogBytesMax })
+    this.#decoder = new CopyDecoder(coding.coding, DECODED_REPLY_BYTES_MAX, meterBytes, { backlogBytesMax })
   }
 
   data(chunk: Buffer): boolean {

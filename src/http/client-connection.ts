@@ -2,7 +2,13 @@ import { channel } from 'node:diagnostics_channel'
 import type { Socket } from 'node:net'
 import { limits } from '../kernel/limits.ts'
 import { ConnectionMemory, IncomingRequest, type RequestSource } from './incoming-request.ts'
-import { type MessageHead, MessageReader, type MessageReceiver, type WireError } from './message-reader.ts'
+import {
+  type MessageHead,
+  MessageReader,
+  type MessageReceiver,
+  type WireError,
+  wireError,
+} from './message-reader.ts'
 import { adoptSocket, RawConnection, stableCopy } from './node-sockets.ts'
 import { OutgoingReply } from './outgoing-reply.ts'
 import { firstValue, hasHeader, tokensOf } from './raw-headers.ts'
@@ -93,7 +99,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     this.#arriving?.checkTimeouts(nowMs)
     if (this.#waitingSinceMs === null) return
     const waitedMs = nowMs - this.#waitingSinceMs
-    if (this.#headBegun && waitedMs >= limits.headTimeoutMs) this.#onBroken(headTimeout(), null)
+    if (this.#headBegun && waitedMs >= limits.headTimeoutMs) this.#onBroken(wireError(HEAD_TIMEOUT), null)
     // Do not send a 408 on a connection opened in advance: it would be read as the answer to the next request.
     const idleMs = this.#isNew ? limits.headTimeoutMs : limits.keepAliveTimeoutMs
     if (!this.#headBegun && waitedMs >= idleMs) this.socket.destroy()
@@ -152,7 +158,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     const request = this.#arriving
     if (request === null) return
     this.#arriving = null
-    if (!request.keepAlive || this.#raw !== null) this.#isLast = true
+    if (!request.head.keepAlive || this.#raw !== null) this.#isLast = true
     this.#reader.stop()
     request.arrivedWhole()
     if (requestWhole.hasSubscribers) requestWhole.publish({ request, socket: this.socket })
@@ -200,7 +206,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
   }
 
   readonly #onDrain = (): void => {
-    this.reply?.drained()
+    this.reply?.whenDrained.fire()
     this.#raw?.drained()
   }
 
@@ -264,8 +270,9 @@ export class ClientConnection implements MessageReceiver, RequestSource {
       this.#owner.onBroken(this.socket, error, head === null ? rest : `${headTextOf(head)}\r\n${rest}`)
     } else if (turn.reply.headersSent) this.socket.destroy()
     else {
-      turn.reply.supersede()
-      this.#owner.onBroken(this.socket, error, headTextOf(turn.request))
+      // From now on, the owner writes to the socket.
+      turn.reply.destroyed = true
+      this.#owner.onBroken(this.socket, error, headTextOf(turn.request.head))
     }
   }
 }
@@ -276,10 +283,6 @@ function asksForWebSocket({ isUpgrade, method, httpVersion, headers }: MessageHe
   const hasBody =
     hasHeader(headers, 'transfer-encoding') || Number(firstValue(headers, 'content-length') ?? 0) !== 0
   return !hasBody && tokensOf(headers, 'upgrade').includes('websocket')
-}
-
-function headTimeout(): WireError {
-  return Object.assign(new Error('the head did not arrive in time'), { code: HEAD_TIMEOUT })
 }
 
 function headTextOf({ method, target, headers }: Pick<MessageHead, 'method' | 'target' | 'headers'>): string {

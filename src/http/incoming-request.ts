@@ -32,13 +32,9 @@ const DISCARD: BodyReceiver = { data: () => true, end() {}, broken() {} }
 
 /** An incoming request. The head is available at once; the body is passed to a receiver. */
 export class IncomingRequest {
-  readonly method: string
-  readonly target: string
-  readonly httpVersion: string
-  readonly headers: string[]
-  readonly keepAlive: boolean
+  readonly head: MessageHead
   readonly source: RequestSource
-  #complete = false
+  complete = false
   #ended = false
   #receiver: BodyReceiver | null = null
   #paused = false
@@ -54,20 +50,12 @@ export class IncomingRequest {
   #discardUntilMs = Infinity
 
   constructor(head: MessageHead, source: RequestSource) {
-    this.method = head.method
-    this.target = head.target
-    this.httpVersion = head.httpVersion
-    this.headers = head.headers
-    this.keepAlive = head.keepAlive
+    this.head = head
     this.source = source
   }
 
-  get complete(): boolean {
-    return this.#complete
-  }
-
   get isFull(): boolean {
-    if (this.#complete) return false
+    if (this.complete) return false
     return this.#paused || this.#waitingBytes >= limits.bodyBytesAheadMax
   }
 
@@ -142,12 +130,12 @@ export class IncomingRequest {
   }
 
   arrivedWhole(): void {
-    this.#complete = true
+    this.complete = true
     if (this.#waiting === null) this.#end()
   }
 
   closed(): void {
-    if (!this.#complete) this.#receiver?.broken(null)
+    if (!this.complete) this.#receiver?.broken(null)
   }
 
   #flow(): void {
@@ -168,7 +156,7 @@ export class IncomingRequest {
   }
 
   #end(): void {
-    if (!this.#complete || this.#ended || this.#receiver === null || this.#paused) return
+    if (!this.complete || this.#ended || this.#receiver === null || this.#paused) return
     this.#ended = true
     this.#receiver.end()
   }

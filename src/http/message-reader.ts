@@ -1,3 +1,4 @@
+import type { Limits } from '../kernel/limits.ts'
 import {
   BODY,
   BODY_ELSEWHERE,
@@ -39,10 +40,7 @@ export interface MessageReceiver {
   readonly afterMessage?: (chunk: Buffer) => void
 }
 
-interface HeadLimits {
-  readonly headBytesMax: number
-  readonly headLinesMax: number
-}
+type HeadLimits = Pick<Limits, 'headBytesMax' | 'headLinesMax'>
 
 /** An error for bytes that are not HTTP, or for a head that is too large. The code is llhttp's, or one of this file. */
 export interface WireError extends Error {
@@ -78,7 +76,7 @@ export class MessageReader {
   /** Whether parsing has stopped, for now or forever. The bytes after a CONNECT or an upgrade are not HTTP. */
   #isOver = false
   #isClosed = false
-  #hasBegun = false
+  hasPartialMessage = false
   #hasHead = false
   #lines: string[] = []
   #target = ''
@@ -98,13 +96,9 @@ export class MessageReader {
     this.#parser = MessageReader.#llhttp.exports.llhttp_alloc(this.#isRequest ? REQUEST : RESPONSE)
   }
 
-  get hasPartialMessage(): boolean {
-    return this.#hasBegun
-  }
-
   /** The part of an incomplete head that has been read; null if no target has been read. */
   get partialHead(): Pick<MessageHead, 'method' | 'target' | 'headers'> | null {
-    if (!this.#hasBegun || this.#target === '') return null
+    if (!this.hasPartialMessage || this.#target === '') return null
     const method = MessageReader.#llhttp.method(this.#parser)
     return { method, target: this.#target, headers: this.#lines }
   }
@@ -121,7 +115,7 @@ export class MessageReader {
 
   /** Ends the reading when the connection has ended. Returns an error if a message was incomplete. */
   finish(): WireError | null {
-    if (!this.#hasBegun || this.#isOver) return null
+    if (!this.hasPartialMessage || this.#isOver) return null
     if (this.#bodyBytesLeft > 0) return wireError('HPE_INVALID_EOF_STATE')
     running = this
     const code = MessageReader.#llhttp.exports.llhttp_finish(this.#parser)
@@ -209,13 +203,13 @@ export class MessageReader {
   #reportEnd(): void {
     const trailers = this.#takeLines()
     this.#hasEnded = false
-    this.#hasBegun = false
+    this.hasPartialMessage = false
     this.#hasHead = false
     this.#receiver.end(trailers)
   }
 
   #onBegin(): void {
-    this.#hasBegun = true
+    this.hasPartialMessage = true
     this.#spanBytes = 0
     this.#target = ''
     this.#reason = ''
@@ -330,6 +324,6 @@ function isBlank(code: number): boolean {
   return code === 0x20 || code === 0x09
 }
 
-function wireError(code: string): WireError {
+export function wireError(code: string): WireError {
   return Object.assign(new Error(`the bytes are not a message: ${code}`), { code })
 }

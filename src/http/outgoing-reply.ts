@@ -172,14 +172,6 @@ export class OutgoingReply {
     this.#socket.destroy()
   }
 
-  drained(): void {
-    this.whenDrained.fire()
-  }
-
-  supersede(): void {
-    this.destroyed = true
-  }
-
   connectionClosed(): void {
     if (this.closed) return
     this.destroyed = true

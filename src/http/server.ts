@@ -30,18 +30,13 @@ export interface ServerOptions {
   readonly trustedProxies?: TrustedProxies | null
 }
 
-export interface HttpServer {
-  listen(host: string, port: number): Promise<AddressInfo>
-  useCertificate(certificate: CertificatePair): void
-  /** Lets running exchanges finish for up to `drainMs`. Returns how many were cut. */
-  drain(drainMs: number): Promise<number>
-}
+export type HttpServer = ReturnType<typeof createHttpServer>
 
 type Connection = Pick<ClientConnection, 'isIdle' | 'reply' | 'checkTimeouts' | 'destroy'>
 
 const TIME_CHECK_MS = 1_000
 
-export function createHttpServer(options: ServerOptions): HttpServer {
+export function createHttpServer(options: ServerOptions) {
   const { connectionsMax = limits.connectionsMax, connectionsPerAddressMax = null } = options
   const { trustedProxies = null, certificate = null } = options
   const tls = certificate === null ? null : createTlsHandshakes(certificate)
@@ -96,6 +91,7 @@ export function createHttpServer(options: ServerOptions): HttpServer {
   }
 
   function exchangeOf(request: IncomingRequest, reply: OutgoingReply): Exchange {
+    const { method, headers } = request.head
     const { remoteAddress } = request.source
     return {
       req: request,
@@ -103,10 +99,9 @@ export function createHttpServer(options: ServerOptions): HttpServer {
       requestId: `req_${options.nextUlid()}`,
       names: options.names,
       startedMs: options.clock.monotonicMs(),
-      method: request.method,
-      headers: request.headers,
-      clientIp:
-        trustedProxies === null ? remoteAddress : trustedProxies.clientOf(remoteAddress, request.headers),
+      method,
+      headers,
+      clientIp: trustedProxies === null ? remoteAddress : trustedProxies.clientOf(remoteAddress, headers),
     }
   }
 
@@ -142,7 +137,7 @@ export function createHttpServer(options: ServerOptions): HttpServer {
   }
 
   return {
-    listen(host, port) {
+    listen(host: string, port: number): Promise<AddressInfo> {
       return new Promise((resolve, reject) => {
         server.once('error', reject)
         server.listen({ port, host, backlog: CONNECTIONS_WAITING_MAX }, () => {
@@ -152,9 +147,10 @@ export function createHttpServer(options: ServerOptions): HttpServer {
       })
     },
 
-    useCertificate: (next) => tls?.use(next),
+    useCertificate: (next: CertificatePair): void => tls?.use(next),
 
-    async drain(drainMs) {
+    /** Lets running exchanges finish for up to `drainMs`. Returns how many were cut. */
+    async drain(drainMs: number): Promise<number> {
       draining = true
       for (const { reply } of connections.keys()) {
         if (reply?.headersSent === false) reply.shouldKeepAlive = false

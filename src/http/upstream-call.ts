@@ -50,7 +50,7 @@ export class PooledCall implements UpstreamCall, MessageReceiver {
   #handshakeTimer: NodeJS.Timeout | undefined
   #isSent = false
   #hasHead = false
-  #isOver = false
+  isOver = false
 
   constructor(sendable: Sendable, receiver: ReplyReceiver) {
     const { promise, resolve } = Promise.withResolvers<CallEnd>()
@@ -71,10 +71,6 @@ export class PooledCall implements UpstreamCall, MessageReceiver {
       this.#breakOff(new UpstreamBroke(HANDSHAKE_TIMEOUT, 'upstream did not answer the handshake'))
     }, limits.socketHandshakeMs)
     this.ended.then(() => clearTimeout(this.#handshakeTimer))
-  }
-
-  get isOver(): boolean {
-    return this.#isOver
   }
 
   /** The request, which is sent once and not retained. */
@@ -115,7 +111,7 @@ export class PooledCall implements UpstreamCall, MessageReceiver {
   }
 
   switched(head: MessageHead, connection: RawConnection): void {
-    if (this.#isOver) connection.destroy()
+    if (this.isOver) connection.destroy()
     this.#end({ kind: 'switched', head, connection })
   }
 
@@ -130,20 +126,20 @@ export class PooledCall implements UpstreamCall, MessageReceiver {
   }
 
   abandon(): void {
-    if (this.#isOver) return
+    if (this.isOver) return
     const partly = this.#connection?.abandon(this) === false
     this.#end({ kind: 'abandoned', sent: this.#isSent, partly })
   }
 
   #breakOff(cause: unknown): void {
-    if (this.#isOver) return
+    if (this.isOver) return
     this.#connection?.abandon(this)
     this.broken(cause instanceof Error ? cause : new Error(String(cause)), false)
   }
 
   #end(end: CallEnd): void {
-    if (this.#isOver) return
-    this.#isOver = true
+    if (this.isOver) return
+    this.isOver = true
     this.#connection = null
     this.#finish(end)
   }

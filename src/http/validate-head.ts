@@ -1,4 +1,4 @@
-import { type Refusal, refuse } from '../kernel/errors.ts'
+import { type ErrorCode, type Refusal, refuse } from '../kernel/errors.ts'
 import { type RawHeaders, valuesOf } from './raw-headers.ts'
 
 /** Host names, IP literals and ports. A slash, `#`, `?`, `@` or space in Host has led to routing attacks before. */
@@ -6,49 +6,31 @@ const HOST = /^[A-Za-z0-9._~%!$&'()*+,;=:[\]-]+$/
 
 /** Refuses ambiguous heads that llhttp accepts. Each refusal closes the connection. */
 export function validateHead(httpVersion: string, method: string, headers: RawHeaders): Refusal | null {
-  if (httpVersion !== '1.1' && httpVersion !== '1.0') {
-    return refuse('bad_request', 'Only HTTP/1.1 and HTTP/1.0 are supported.', { close: true })
-  }
-  if (method === 'TRACE' || method === 'CONNECT') {
-    return refuse('method_not_allowed', `${method} is not supported. Use the method of the endpoint.`, {
-      close: true,
-    })
-  }
+  if (httpVersion !== '1.1' && httpVersion !== '1.0')
+    return close('Only HTTP/1.1 and HTTP/1.0 are supported.')
+  if (method === 'TRACE' || method === 'CONNECT')
+    return close(`${method} is not supported. Use the method of the endpoint.`, 'method_not_allowed')
   const hosts = valuesOf(headers, 'host')
-  if (hosts.length > 1)
-    return refuse('bad_request', 'The request has more than one Host header. Send one.', { close: true })
+  if (hosts.length > 1) return close('The request has more than one Host header. Send one.')
   const [host] = hosts
-  if (host === undefined && httpVersion === '1.1') {
-    return refuse('bad_request', 'The Host header is missing. Send one.', { close: true })
-  }
-  if (host !== undefined && !HOST.test(host)) {
-    return refuse('bad_request', 'The Host header is not a host name with an optional port. Correct it.', {
-      close: true,
-    })
-  }
+  if (host === undefined && httpVersion === '1.1') return close('The Host header is missing. Send one.')
+  if (host !== undefined && !HOST.test(host))
+    return close('The Host header is not a host name with an optional port. Correct it.')
   // Like Node, the connection accepts any value that contains `100-continue`.
   if (valuesOf(headers, 'expect').some((value) => value.trim().toLowerCase() !== '100-continue')) {
-    return refuse(
-      'expectation_failed',
-      'Only "Expect: 100-continue" is supported. Send that value or no Expect header.',
-      { close: true },
-    )
+    const message = 'Only "Expect: 100-continue" is supported. Send that value or no Expect header.'
+    return close(message, 'expectation_failed')
   }
   const codings = valuesOf(headers, 'transfer-encoding')
   if (codings.length === 0) return null
-  if (httpVersion === '1.0') {
-    return refuse('bad_request', 'HTTP/1.0 does not support Transfer-Encoding. Send Content-Length.', {
-      close: true,
-    })
-  }
-  if (codings.length > 1 || codings[0]?.trim().toLowerCase() !== 'chunked') {
-    return refuse(
-      'bad_request',
-      'Only the transfer coding "chunked" is supported. Send it alone, or send Content-Length.',
-      { close: true },
-    )
-  }
+  if (httpVersion === '1.0') return close('HTTP/1.0 does not support Transfer-Encoding. Send Content-Length.')
+  if (codings.length > 1 || codings[0]?.trim().toLowerCase() !== 'chunked')
+    return close('Only the transfer coding "chunked" is supported. Send it alone, or send Content-Length.')
   return null
+}
+
+function close(message: string, code: ErrorCode = 'bad_request'): Refusal {
+  return refuse(code, message, { close: true })
 }
 
 export interface Target {

@@ -29,13 +29,6 @@ const REQUEST_BACKLOG_BYTES_MAX = 64 * 1024
 
 const DECODED_BYTES_OF_ANY_RATIO = 1024 ** 2
 
-export interface CopyDecoder {
-  /** Decodes a copy of the chunk. If it returns a promise, the copy lags behind: wait for it before the next chunk. */
-  write(chunk: Buffer): Promise<void> | null
-  /** Resolves when all output was delivered: only the start if bad input or a limit ended the copy. */
-  end(): Promise<DecodedState>
-}
-
 /** `too_dense`: the body decodes to far more than it should, as a decompression bomb does. */
 type DecodedState = 'whole' | 'corrupt' | 'too_large' | 'too_dense'
 
@@ -48,21 +41,11 @@ interface CopyLimits {
  * Decodes a copy of a body while the body itself passes unchanged. Bad input or too much output ends the copy. If
  * `onBytes` returns false, the copy ends as too dense. If it returns a promise, the copy pauses until it resolves.
  */
-export function decodeCopy(
-  coding: Coding,
-  outputBytesMax: number,
-  onBytes: (bytes: Buffer) => unknown,
-  { backlogBytesMax = REQUEST_BACKLOG_BYTES_MAX, ratioMax = Infinity }: CopyLimits = {},
-): CopyDecoder {
-  return new StreamDecoder(coding, onBytes, { outputBytesMax, backlogBytesMax, ratioMax })
-}
-
-type AllLimits = Required<CopyLimits> & { readonly outputBytesMax: number }
-
-class StreamDecoder implements CopyDecoder {
+export class CopyDecoder {
   readonly #coding: Coding
+  readonly #outputBytesMax: number
   readonly #onBytes: (bytes: Buffer) => unknown
-  readonly #limits: AllLimits
+  readonly #limits: Required<CopyLimits>
   #stream: DecodingStream | null = null
   readonly #over = Promise.withResolvers<void>()
   #isOver = false
@@ -71,12 +54,19 @@ class StreamDecoder implements CopyDecoder {
   #inputBytes = 0
   #outputBytes = 0
 
-  constructor(coding: Coding, onBytes: (bytes: Buffer) => unknown, copyLimits: AllLimits) {
+  constructor(
+    coding: Coding,
+    outputBytesMax: number,
+    onBytes: (bytes: Buffer) => unknown,
+    { backlogBytesMax = REQUEST_BACKLOG_BYTES_MAX, ratioMax = Infinity }: CopyLimits = {},
+  ) {
     this.#coding = coding
+    this.#outputBytesMax = outputBytesMax
     this.#onBytes = onBytes
-    this.#limits = copyLimits
+    this.#limits = { backlogBytesMax, ratioMax }
   }
 
+  /** Decodes a copy of the chunk. If it returns a promise, the copy lags behind: wait for it before the next chunk. */
   write(chunk: Buffer): Promise<void> | null {
     if (this.#state !== 'whole' || chunk.length === 0) return null
     this.#inputBytes += chunk.length
@@ -91,6 +81,7 @@ class StreamDecoder implements CopyDecoder {
     return this.#writerWait?.promise ?? null
   }
 
+  /** Resolves when all output was delivered: only the start if bad input or a limit ended the copy. */
   async end(): Promise<DecodedState> {
     const stream = this.#stream
     if (stream === null) return this.#state
@@ -123,7 +114,7 @@ class StreamDecoder implements CopyDecoder {
   #deliver(stream: DecodingStream, bytes: Buffer): void {
     if (this.#state !== 'whole') return
     this.#outputBytes += bytes.length
-    if (this.#outputBytes > this.#limits.outputBytesMax) this.#state = 'too_large'
+    if (this.#outputBytes > this.#outputBytesMax) this.#state = 'too_large'
     else if (this.#isDense(stream)) this.#state = 'too_dense'
     else {
       try {

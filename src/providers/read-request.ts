@@ -1,6 +1,6 @@
 import { codingOf } from '../http/raw-headers.ts'
 import { limits } from '../kernel/limits.ts'
-import { type Coding, type CopyDecoder, decodeCopy } from '../metering/decode-copy.ts'
+import { type Coding, CopyDecoder } from '../metering/decode-copy.ts'
 import {
   eachShape,
   isObject,
@@ -145,7 +145,7 @@ export class RequestReader {
       this.#scan(bytes)
       return this.#hasTooManyTokens ? false : this.#pace.pause()
     }
-    return decodeCopy(coding, decodedBodyBytesMax, scan, { ratioMax })
+    return new CopyDecoder(coding, decodedBodyBytesMax, scan, { ratioMax })
   }
 
   /** Compressed tokens cost the client next to nothing, and the gateway up to 0.5 µs each. */

@@ -33,7 +33,7 @@ test('a fast upload leaves iterations of the event loop to other connections', a
       onClosed() {},
       onRequest(req) {
         const { content } = prepareBody(
-          { req, headers: req.headers } as unknown as Exchange,
+          { req, headers: req.head.headers } as unknown as Exchange,
           { kind: 'flowing', lengthBytes: bytes },
           NOT_READ,
           null,

@@ -21,7 +21,7 @@ const figures = { costNanos: 1_000n, listNanos: 1_000n, balanceNanos: null }
 
 function replyTo(res: object, memory: ByteBudget, upstreamMs = () => 0): Reply {
   const exchange = {
-    ...{ req: { httpVersion: '1.1' }, res, method: 'POST', requestId: 'req_1' },
+    ...{ req: { head: { httpVersion: '1.1' } }, res, method: 'POST', requestId: 'req_1' },
     names: headerNames('svc'),
   } as unknown as Exchange
   return new Reply(exchange, {

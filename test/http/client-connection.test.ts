@@ -141,7 +141,7 @@ test('pipelined requests are answered one by one, in order', async () => {
   client.write(Array.from({ length: 50 }, (_, i) => `GET /${i} HTTP/1.1\r\nHost: h\r\n\r\n`).join(''))
   for (let i = 0; i < 50; i += 1) {
     const next = await served.take()
-    assert.equal(next.request.target, `/${i}`)
+    assert.equal(next.request.head.target, `/${i}`)
     assert.equal(served.size, 0, 'the next one waits')
     answer(next)
   }

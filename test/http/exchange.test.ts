@@ -15,7 +15,7 @@ const sources = new Map<string, () => AsyncIterable<Buffer>>()
 const WHOLE = { status: 503, headers: ['content-length', '4'], body: Buffer.from('away') }
 
 async function answer(exchange: Exchange): Promise<void> {
-  const source = sources.get(exchange.req.target)
+  const source = sources.get(exchange.req.head.target)
   if (source === undefined) return sendWhole(exchange, { ...WHOLE, status: 200 })
   try {
     await sendStream(exchange, { status: 200, headers: ['content-type', 'text/plain'], chunks: source() })

@@ -20,7 +20,7 @@ export function watchArrivals(port: number) {
   const onWhole = (message: unknown) => {
     const arrived = message as Arrived
     if (arrived.socket.localPort !== port) return
-    const name = firstValue(arrived.request.headers, 'x-call')
+    const name = firstValue(arrived.request.head.headers, 'x-call')
     if (name !== undefined) seen.set(name, [...(seen.get(name) ?? []), arrived])
     wake.resolve()
     wake = Promise.withResolvers()

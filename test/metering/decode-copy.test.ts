@@ -8,7 +8,7 @@ import {
   zstdCompressSync,
 } from 'node:zlib'
 import fc from 'fast-check'
-import { type Coding, decodeCopy } from '../../src/metering/decode-copy.ts'
+import { type Coding, CopyDecoder } from '../../src/metering/decode-copy.ts'
 import { PIECE_BYTES } from '../../src/metering/reading-pace.ts'
 import { findEndpoint } from '../../src/providers/find-endpoint.ts'
 import { RequestReader } from '../../src/providers/read-request.ts'
@@ -66,7 +66,7 @@ for (const [coding, body] of Object.entries(bodies)) {
     await fc.assert(
       fc.asyncProperty(body, sizes, fc.boolean(), async (texts, pieces, waits) => {
         const seen: Buffer[] = []
-        const decoder = decodeCopy(coding as Coding, 10_000_000, (bytes) => seen.push(Buffer.from(bytes)))
+        const decoder = new CopyDecoder(coding as Coding, 1e7, (bytes) => seen.push(Buffer.from(bytes)))
         for (const piece of piecesOf(Buffer.concat(texts.map((text) => text.coded)), pieces)) {
           const wait = decoder.write(piece)
           if (waits) await wait
@@ -112,7 +112,7 @@ for (const [coding, encode] of Object.entries({
       if (!isOver) setImmediate(turn)
     }
     setImmediate(turn)
-    const decoder = decodeCopy(coding as Coding, 10_000_000, (bytes) => {
+    const decoder = new CopyDecoder(coding as Coding, 10_000_000, (bytes) => {
       inTurn += bytes.length
       most = Math.max(most, inTurn)
     })
@@ -128,7 +128,7 @@ async function decodeAll(
   chunks: readonly Buffer[],
 ): Promise<{ text: string; state: string }> {
   let text = ''
-  const decoder = decodeCopy(coding as Coding, 1_000_000, (bytes) => {
+  const decoder = new CopyDecoder(coding as Coding, 1_000_000, (bytes) => {
     text += bytes.toString()
   })
   for (const chunk of chunks) await decoder.write(chunk)
@@ -166,13 +166,13 @@ test('a copy pauses while its reader does, and other copies continue', async () 
   const body = gzipSync(Buffer.alloc(256 * 1024, 'a'))
   const { promise: paused, resolve: resume } = Promise.withResolvers<void>()
   let reads = 0
-  const decoder = decodeCopy('gzip', 1024 ** 2, () => {
+  const decoder = new CopyDecoder('gzip', 1024 ** 2, () => {
     reads += 1
     return paused
   })
   decoder.write(body)
   const ended = decoder.end()
-  const other = decodeCopy('gzip', 1024 ** 2, () => {})
+  const other = new CopyDecoder('gzip', 1024 ** 2, () => {})
   other.write(body)
   await other.end()
   assert.ok(reads <= 1)

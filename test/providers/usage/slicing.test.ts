@@ -8,7 +8,7 @@ import {
   zstdCompressSync,
 } from 'node:zlib'
 import fc from 'fast-check'
-import { type Coding, decodeCopy } from '../../../src/metering/decode-copy.ts'
+import { type Coding, CopyDecoder } from '../../../src/metering/decode-copy.ts'
 import { anyCharacter } from '../../support/any-character.ts'
 import { runs } from '../../support/scale.ts'
 import { test } from '../../support/suite.ts'
@@ -88,7 +88,7 @@ for (const [coding, compress] of [...Object.entries(codings), ['deflate', deflat
       await fc.assert(
         fc.asyncProperty(places, async (cuts) => {
           const pieces: Buffer[] = []
-          const decoder = decodeCopy(coding as Coding, 1_000_000, (bytes) => pieces.push(Buffer.from(bytes)))
+          const decoder = new CopyDecoder(coding as Coding, 1e6, (bytes) => pieces.push(Buffer.from(bytes)))
           for (const piece of cutAt(compressed, cuts)) await decoder.write(piece)
           assert.equal(await decoder.end(), 'whole')
           assert.deepEqual(meterPieces(reader, EVENTS, pieces), expected)
