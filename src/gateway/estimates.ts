@@ -1,7 +1,6 @@
-import type { Quantities, Unit, Usage, UsagePart } from '../kernel/usage.ts'
+import { type Quantities, UNIT_PRICES, type Unit, type Usage, type UsagePart } from '../kernel/usage.ts'
 import type { Metered } from '../metering/meter.ts'
 import type { RequestFacts } from '../metering/request-facts.ts'
-import { UNIT_PRICES } from '../pricing/rate-keys.ts'
 import {
   countInputAudio,
   countOutputAudio,

@@ -21,7 +21,7 @@ interface UpstreamFetch {
   readonly idleMs: number
   /** Limit for the whole answer: an upstream that trickles bytes must not occupy a poll forever. */
   readonly totalMs?: number
-  take(contentType: string | undefined): (chunk: Buffer) => void
+  take(contentType: string): (chunk: Buffer) => void
 }
 
 interface AnswerHead {
@@ -61,7 +61,7 @@ async function fetchPath({
       head({ status, headers }) {
         if (status < 200) return
         head = { status, retryAfterMs: retryAfterMs(firstValue(headers, 'retry-after')) }
-        if (status === 200) takeChunk = take(firstValue(headers, 'content-type'))
+        if (status === 200) takeChunk = take(firstValue(headers, 'content-type') ?? '')
       },
       data(chunk) {
         timer.refresh()
@@ -91,7 +91,7 @@ export async function fetchObject(
   const head = await fetchPath({
     ...{ surface, upstream, path, idleMs: STORED_ANSWER_MS, totalMs: STORED_TOTAL_MS },
     take(contentType) {
-      const created = createMeter(reader, { status: 200, contentType })
+      const created = createMeter(reader, contentType)
       meter = created
       return (chunk) => created.write(chunk)
     },

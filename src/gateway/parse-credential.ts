@@ -3,11 +3,11 @@ import type { Exchange } from '../http/exchange.ts'
 import { firstValue, hasHeader, isNamed, type RawHeaders, tokensOf } from '../http/raw-headers.ts'
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import type { Secret } from '../kernel/secret.ts'
+import type { Surface } from '../kernel/vocabulary.ts'
 import { type Credential, refuseKey } from '../keys/credential.ts'
 import { claimsToBeOurs, keyKindOf } from '../keys/key-format.ts'
 import type { DigestKey } from '../keys/secrets.ts'
 import { chooseSurface } from '../providers/find-endpoint.ts'
-import type { Surface } from '../providers/surface.ts'
 import { CREDENTIAL_HEADERS, keyInHeader, keysInProtocols } from '../providers/surfaces.ts'
 
 export interface CredentialOptions {

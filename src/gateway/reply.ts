@@ -164,7 +164,7 @@ export class Reply implements ReplyReceiver {
     const isWhole = isJson || status === 204
     this.#isDocument = isWhole && (this.#rewritesUrls || !areFiguresKnown)
     this.#isStreamed = isEvents || !(isWhole || areFiguresKnown)
-    if (isSuccess) this.#observe(status, coding, contentType, isEvents)
+    if (isSuccess) this.#observe(coding, contentType, isEvents)
     this.#isEdited ||= this.#rewritesUrls
     if (this.#isDocument) {
       this.#isBuffered = true
@@ -179,16 +179,11 @@ export class Reply implements ReplyReceiver {
   }
 
   /** Starts the meter. It gets every byte, because upstream waits if the decoded copy lags behind. */
-  #observe(
-    status: number,
-    coding: ReturnType<typeof codingOf>,
-    contentType: string,
-    isEvents: boolean,
-  ): void {
+  #observe(coding: ReturnType<typeof codingOf>, contentType: string, isEvents: boolean): void {
     const usageReader = this.#options.reader ?? this.#options.objectReader
     if (usageReader === null) return
     this.#isEdited = this.#usageAdded && isEvents && coding === 'identity'
-    const meter = createMeter(usageReader, { status, contentType }, this.#isEdited ? cutUsage : null)
+    const meter = createMeter(usageReader, contentType, this.#isEdited ? cutUsage : null)
     this.#meter = meter
     if (coding === 'unknown') this.#decoder = 'unreadable'
     if (typeof coding === 'string') return

@@ -122,7 +122,7 @@ export interface ReplyReader {
   readonly shown: Shown
   readEvent(document: ReplyDocument, name: string): void
   /** Handles the marker `[DONE]`, which is not JSON. */
-  readDone(): void
+  readDone?(): void
   readBody(document: ReplyDocument): void
   reading(): Reading
 }
@@ -327,7 +327,7 @@ export class StreamMeter extends ReaderMeter implements Meter, EventSink {
   event(name: string, data: Buffer, isLast: boolean): EventCut {
     this.hasBegun = true
     if (data.equals(DONE)) {
-      this.catchDefects(() => this.reader.readDone())
+      this.catchDefects(() => this.reader.readDone?.())
       return 'pass'
     }
     let cut: EventCut = 'pass'

@@ -1,8 +1,7 @@
 import { type Fraction, floorDivide, type Nanos, parseUsd, roundHalfEven } from '../kernel/money.ts'
-import { UNITS, type Unit } from '../kernel/usage.ts'
+import { UNIT_PRICES, UNITS, UNITS_OF, type Unit } from '../kernel/usage.ts'
 import { matchesPattern } from '../kernel/vocabulary.ts'
 import { FACTOR_ONE, MULTIPLIER_ONE } from './modifiers.ts'
-import { UNIT_PRICES, UNITS_OF } from './rate-keys.ts'
 
 /** A common denominator, so that nothing is rounded: a multiple of a thousand, a million and an hour in ms. */
 const PER_UNITS = 18_000_000n

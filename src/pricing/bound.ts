@@ -1,4 +1,5 @@
 import type { Bound } from '../kernel/money.ts'
+import { type Side, UNITS_OF } from '../kernel/usage.ts'
 import { NO_REQUEST_TOOLS, type RequestTools } from '../providers/request-members.ts'
 import { type Discount, NO_DISCOUNT, payableFor, plainAmountOf, Totals } from './amounts.ts'
 import { type BoundRequest, MULTIPLIER_ONE, maxRate, multiplierMax, tierOf } from './modifiers.ts'
@@ -11,7 +12,6 @@ import {
   type TierRates,
   tableFor,
 } from './price-book.ts'
-import { type Side, UNITS_OF } from './rate-keys.ts'
 
 /** Maximum tokens of all inputs of an embeddings request together; each must fit the context window. */
 const EMBEDDED_TOKENS_MAX = 300_000

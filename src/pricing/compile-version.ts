@@ -1,10 +1,9 @@
 import { parseUsd } from '../kernel/money.ts'
-import { TIERS, type Tier, UNITS, type Unit } from '../kernel/usage.ts'
+import { TEXT_MODES, TIERS, type Tier, UNIT_PRICES, UNITS, UNITS_OF, type Unit } from '../kernel/usage.ts'
 import listPrices from './list-prices.json' with { type: 'json' }
 import { FACTOR_ONE } from './modifiers.ts'
 import type { ModelPrice, PriceBook, PriceVersion, RateTable, Tariff, TierRates } from './price-book.ts'
 import type { BookVersionEntry, ModelEntry, RateTableEntry } from './price-file.ts'
-import { TEXT_MODES, UNIT_PRICES, UNITS_OF } from './rate-keys.ts'
 
 /** Validated by a test, not at startup, where validation took a sixth of the time. */
 export const LIST_PRICES = listPrices.versions as readonly BookVersionEntry[]

@@ -1,8 +1,7 @@
-import type { Tier, Unit } from '../kernel/usage.ts'
+import { type Side, type Tier, UNIT_PRICES, UNITS_OF, type Unit } from '../kernel/usage.ts'
 import { nearestName } from '../kernel/vocabulary.ts'
 import { type ModelFactors, maxRate } from './modifiers.ts'
 import type { BookVersionEntry, Mode, ModelEntry } from './price-file.ts'
-import { type Side, UNIT_PRICES, UNITS_OF } from './rate-keys.ts'
 
 /** Nanodollars per the number of units in UNIT_PRICES. A missing unit has no price. */
 export type Tariff = ReadonlyMap<Unit, bigint>

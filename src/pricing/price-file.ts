@@ -1,8 +1,7 @@
 import { z } from 'zod'
 import { parseUsd } from '../kernel/money.ts'
-import { UNITS, type Unit } from '../kernel/usage.ts'
+import { TEXT_MODES, UNIT_PRICES, UNITS, UNITS_OF, type Unit } from '../kernel/usage.ts'
 import { isTool } from './amounts.ts'
-import { type RateKey, TEXT_MODES, UNIT_PRICES, UNITS_OF } from './rate-keys.ts'
 
 /** Unknown members are refused, so that a mistyped rate is not silently left out. */
 
@@ -23,6 +22,8 @@ const flag = z.boolean({ error: 'must be true or false' })
 const name = z
   .string()
   .regex(/^[\x21-\x7e]{1,200}$/, 'must be 1 to 200 printable ASCII characters without spaces')
+
+type RateKey = Exclude<(typeof UNIT_PRICES)[Unit], { side: 'tool' }>['key']
 
 /** A rate that is absent or null does not exist. */
 const rate = decimal.nullish()

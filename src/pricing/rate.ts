@@ -1,5 +1,5 @@
 import { type Fraction, formatUsd, type Nanos } from '../kernel/money.ts'
-import { type Quantities, UNITS, type Unit, type Usage } from '../kernel/usage.ts'
+import { type Quantities, UNIT_PRICES, UNITS, type Unit, type Usage } from '../kernel/usage.ts'
 import {
   AMOUNT_DENOMINATOR,
   type Discount,
@@ -12,7 +12,6 @@ import {
 import { FACTOR_ONE, MULTIPLIER_ONE, type RatingContext } from './modifiers.ts'
 import type { FoundRate, PriceVersion } from './price-book.ts'
 import { type PartPrice, pricedParts, quantityOf, rateOf } from './priced-parts.ts'
-import { UNIT_PRICES } from './rate-keys.ts'
 
 interface RatedFigures {
   /** `unpriced`: no model with usage has a price. The figures are 0 and have no meaning. */

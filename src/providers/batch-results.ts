@@ -6,7 +6,6 @@ import {
   nothingDelivered,
   ReplyJson,
   type ReplyReader,
-  SilentMeter,
 } from '../metering/meter.ts'
 import type { UsageReader } from './endpoint.ts'
 import { asObject } from './reading.ts'
@@ -35,7 +34,7 @@ export class JsonLines<Reader extends LineReader> {
   readonly #close: (reader: Reader) => boolean
   /** The reader of the current line; null while the line is blank. */
   #line: Reader | null = null
-  #failed = false
+  failed = false
   #endsInCr = false
   #lines = 0
   #fullLines = 0
@@ -46,13 +45,9 @@ export class JsonLines<Reader extends LineReader> {
     this.#close = close
   }
 
-  get failed(): boolean {
-    return this.#failed
-  }
-
   write(chunk: Buffer): void {
     let from = 0
-    while (from < chunk.length && !this.#failed) {
+    while (from < chunk.length && !this.failed) {
       const lf = chunk.indexOf(LF, from)
       this.#take(chunk.subarray(from, lf < 0 ? chunk.length : lf))
       if (lf < 0) return
@@ -63,43 +58,45 @@ export class JsonLines<Reader extends LineReader> {
 
   end(): boolean {
     this.#endLine()
-    return !this.#failed && this.#fullLines > 0
+    return !this.failed && this.#fullLines > 0
   }
 
   #take(bytes: Buffer): void {
     if (bytes.length === 0) return
     const cr = bytes.indexOf(CR)
-    if (this.#endsInCr || (cr >= 0 && cr < bytes.length - 1)) this.#failed = true
+    if (this.#endsInCr || (cr >= 0 && cr < bytes.length - 1)) this.failed = true
     this.#endsInCr = cr >= 0
     if (this.#line === null && bytes.every((byte) => BLANKS.has(byte))) return
     this.#line ??= this.#open()
     this.#line.write(bytes)
-    if (this.#line.failed === true) this.#failed = true
+    if (this.#line.failed === true) this.failed = true
   }
 
   #endLine(): void {
     this.#endsInCr = false
     this.#lines++
-    if (this.#lines > LINES_MAX) this.#failed = true
+    if (this.#lines > LINES_MAX) this.failed = true
     const line = this.#line
     this.#line = null
-    if (line === null || this.#failed) return
+    if (line === null || this.failed) return
     this.#fullLines++
-    if (!this.#close(line) || this.#fullLines > FULL_LINES_MAX) this.#failed = true
+    if (!this.#close(line) || this.#fullLines > FULL_LINES_MAX) this.failed = true
   }
 }
 
 /** Reads batch results as they pass, for the usage of each succeeded request. Other requests are free. */
 export class BatchResults {
   readonly #lines: JsonLines<ReplyJson>
-  readonly #createReader: ((output: Delivered) => ReplyReader) | null
+  readonly #createReader: (output: Delivered) => ReplyReader
   readonly #onSucceeded: (metered: Metered) => void
   #defect: unknown = null
 
   constructor(reader: UsageReader, onSucceeded: (metered: Metered) => void) {
-    this.#createReader = READERS[reader]?.create ?? null
+    const create = READERS[reader]?.create
+    if (create === undefined) throw new Error(`batches do not have replies of the kind ${reader}`)
+    this.#createReader = create
     this.#onSucceeded = onSucceeded
-    const shape = lineShape(this.#createReader?.(nothingDelivered()).layout.body ?? SCALAR)
+    const shape = lineShape(create(nothingDelivered()).layout.body)
     this.#lines = new JsonLines(
       () => new ReplyJson(shape),
       (line) => this.#endLine(line.end()),
@@ -128,12 +125,7 @@ export class BatchResults {
     if (isMessage ? result['type'] !== 'succeeded' : !(status >= 200 && status < 300)) return true
     const value = isMessage ? result['message'] : asObject(response)['body']
     const output = nothingDelivered()
-    const reader = this.#createReader?.(output)
-    this.#onSucceeded(
-      reader === undefined
-        ? new SilentMeter().end(true)
-        : meterDocument(reader, output, { ...document, value }),
-    )
+    this.#onSucceeded(meterDocument(this.#createReader(output), output, { ...document, value }))
     return true
   }
 }

@@ -124,7 +124,7 @@ export function findLenientMatch(method: string, path: string): Endpoint | null 
 
 /** The segments below `/v1` as a lenient server reads them, in their own case, because ids have one. */
 export function segmentsOf(path: string): readonly string[] {
-  return foldPath(decode(path), plainSegment).filter((segment) => !/^(?:v1)?$/i.test(segment))
+  return foldPath(decode(path), (text) => text).filter((segment) => !/^(?:v1)?$/i.test(segment))
 }
 
 function findFolded(method: string, path: string): Endpoint | null {
@@ -151,25 +151,17 @@ function findPaid(method: string, path: readonly string[]): Endpoint | null {
 }
 
 /** The segments as a lenient server compares them: escaped dot segments resolved, double slashes merged. */
-function foldPath(path: string, fold = foldSegment): string[] {
+function foldPath(path: string, fold = (text: string) => text.toLowerCase()): string[] {
   const folded: string[] = []
   for (const segment of path.split(/[/\\]/)) {
     const plain = decode(segment)
     if (plain === '..') folded.pop()
-    else if (plain !== '' && plain !== '.') folded.push(fold(plain))
+    else if (plain !== '' && plain !== '.') folded.push(headOf(fold(textOf(plain))))
   }
   return folded
 }
 
 /** Literals in the tables and ids have only [A-Za-z0-9_-], so any other character begins a suffix. */
-function foldSegment(segment: string): string {
-  return headOf(textOf(segment).toLowerCase())
-}
-
-function plainSegment(segment: string): string {
-  return headOf(textOf(segment))
-}
-
 function headOf(text: string): string {
   return /^[A-Za-z0-9_-]*/.exec(text)?.[0] ?? ''
 }

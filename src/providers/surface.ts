@@ -6,8 +6,6 @@ import type { Delivered, Meter, ReplyReader } from '../metering/meter.ts'
 import type { RequestFacts } from '../metering/request-facts.ts'
 import type { UsageReader } from './endpoint.ts'
 
-export type { Surface }
-
 /** Everything specific to one API. Each has a folder next to this file. */
 export interface SurfaceSpec {
   readonly name: Surface
@@ -54,8 +52,7 @@ interface ErrorSpec {
 }
 
 export interface ReaderSpec {
-  /** Null if usage is in socket events. */
-  create: ((output: Delivered) => ReplyReader) | null
+  create(output: Delivered): ReplyReader
   /** The meter for replies that are neither JSON nor events. */
   other?(): Meter
   /** Upstream states a stream's usage only if the request asks for it. */

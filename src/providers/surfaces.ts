@@ -95,19 +95,12 @@ function formOf(audience: Audience): Surface {
   return audience === 'own' ? 'chat' : audience
 }
 
-interface ReplyHead {
-  readonly status: number
-  readonly contentType: string | undefined
-}
-
-/** The meter for a reply, by its content type: a stream may be answered with JSON, and vice versa. */
-export function createMeter(usage: UsageReader, reply: ReplyHead, cut: CutEvent | null = null): Meter {
+/** The meter for a reply without an error, by its content type: a stream may be answered with JSON, and vice versa. */
+export function createMeter(usage: UsageReader, contentType: string, cut: CutEvent | null = null): Meter {
   const spec = READERS[usage]
-  const { status, contentType = '' } = reply
-  if (status < 200 || status > 299 || spec === undefined) return new SilentMeter()
+  if (spec === undefined) return new SilentMeter()
   const isEvents = isEventStream(contentType)
   if (!isEvents && !isJsonType(contentType)) return spec.other?.() ?? new SilentMeter()
-  if (spec.create === null) return new SilentMeter()
   const output = nothingDelivered()
   const reader = spec.create(output)
   return isEvents ? new StreamMeter(reader, output, cut) : new BodyMeter(reader, output)
@@ -115,7 +108,7 @@ export function createMeter(usage: UsageReader, reply: ReplyHead, cut: CutEvent 
 
 export function createEventMeter(usage: UsageReader): EventMeter | null {
   const output = nothingDelivered()
-  const reader = READERS[usage]?.create?.(output)
+  const reader = READERS[usage]?.create(output)
   return reader === undefined ? null : new EventMeter(reader, output)
 }
 

@@ -11,7 +11,7 @@ import { words } from '../support/words.ts'
 const USAGE = '"usage":{"input_tokens":7,"output_tokens":9}'
 
 function meterMessage(text: string, more = ''): Metered {
-  const meter = createMeter('messages', { status: 200, contentType: 'application/json' })
+  const meter = createMeter('messages', 'application/json')
   const content = `"content":[{"type":"text","text":"${text}"}]`
   meter.write(
     Buffer.from(`{"type":"message","model":"m",${content},"stop_reason":"end_turn",${USAGE}${more}}`),
@@ -121,7 +121,7 @@ function meter(
   whole = true,
   contentType = 'application/json',
 ): Metered {
-  const metering = createMeter(reader, { status: 200, contentType })
+  const metering = createMeter(reader, contentType)
   for (const piece of pieces) {
     const chunk = Buffer.from(piece)
     metering.write(chunk)

@@ -196,7 +196,7 @@ async function planFor(
 }
 
 function usageIn(reader: Parameters<typeof createMeter>[0], reply: object): Usage {
-  const meter = createMeter(reader, { status: 200, contentType: 'application/json' })
+  const meter = createMeter(reader, 'application/json')
   meter.write(Buffer.from(JSON.stringify(reply)))
   return meter.end(true).usage
 }

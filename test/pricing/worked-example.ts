@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict'
-import { type Quantities, UNITS, type Usage, type UsagePart } from '../../src/kernel/usage.ts'
+import { type Quantities, UNIT_PRICES, UNITS, type Usage, type UsagePart } from '../../src/kernel/usage.ts'
 import { type Discount, NO_DISCOUNT } from '../../src/pricing/amounts.ts'
 import { loadPrices } from '../../src/pricing/load-book.ts'
 import type { RatingContext } from '../../src/pricing/modifiers.ts'
 import type { PriceBook, PriceVersion } from '../../src/pricing/price-book.ts'
 import { type Rating, rate } from '../../src/pricing/rate.ts'
-import { UNIT_PRICES } from '../../src/pricing/rate-keys.ts'
 import { test } from '../support/suite.ts'
 
 /** The shipped list prices, from which the examples were calculated. */

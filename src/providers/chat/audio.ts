@@ -36,15 +36,9 @@ const CODED_BYTES_PER_MS_MOST: readonly (readonly [RegExp, number])[] = [
   [/FLAC|ALAC/i, 200],
 ]
 
-function bytesPerMsMost({
-  codec = '',
-  hasVideo,
-}: {
-  readonly codec?: string
-  readonly hasVideo?: boolean
-}): number {
+function bytesPerMsMost(codec = '', hasVideo = false): number {
   const coded = CODED_BYTES_PER_MS_MOST.find(([name]) => name.test(codec))
-  return coded === undefined || hasVideo === true ? UPLOAD_BYTES_PER_MS_MOST : coded[1]
+  return coded === undefined || hasVideo ? UPLOAD_BYTES_PER_MS_MOST : coded[1]
 }
 
 /** Bit rates of speech that does not state one, by format: the low end of what is usual for voice. */
@@ -123,7 +117,7 @@ async function uploadMs(file: Buffer | null, bodyBytes: number): Promise<number>
   if (format === null || seconds === undefined || !(seconds > 0))
     return Math.ceil(bytes / UNKNOWN_UPLOAD_BYTES_PER_MS)
   const ms = Math.min(Math.ceil(seconds * 1_000), bytes * UPLOAD_MS_PER_BYTE_MOST)
-  return Math.max(ms, Math.ceil(bytes / bytesPerMsMost(format)))
+  return Math.max(ms, Math.ceil(bytes / bytesPerMsMost(format.codec, format.hasVideo)))
 }
 
 /** The longest file in the form of a transcription request. */

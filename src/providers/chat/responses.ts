@@ -109,8 +109,6 @@ export class ResponsesReader implements ReplyReader {
     return { inputKnown: tokens.input !== null, toolsRan: this.#toolsRan, reasons: this.#reasons, objectId }
   }
 
-  readDone(): void {}
-
   readEvent(document: ReplyDocument, name: string): void {
     const event = asObject(document.value)
     const type = asName(event['type']) ?? name
@@ -179,7 +177,7 @@ export class ResponsesReader implements ReplyReader {
     this.#facts.readError(response)
     this.#facts.readUsage(response, document)
     // Fees are counted from the items, so an overflow may have lost some.
-    if (document.overflow) counts.markSuspect()
+    if (document.overflow) counts.suspect = true
     // In production `output` is always empty here.
     if (Array.isArray(output) && output.length > 0) {
       this.#tools = new SeenTools()
@@ -220,7 +218,7 @@ class SeenTools {
     // Opening a page and searching for words on it are free.
     if (type === 'web_search_call' && asObject(item['action'])['type'] === 'search') this.#webSearches++
     if (type !== 'image_generation_call') return
-    if (this.svgParts.length === CALLS_MAX) counts.markSuspect()
+    if (this.svgParts.length === CALLS_MAX) counts.suspect = true
     else this.svgParts.push(...svgParts(item['svg_usage'], counts))
   }
 
@@ -246,6 +244,6 @@ class SeenTools {
 
 function addUpTo(ids: Set<string>, id: string | null, counts: Counts): void {
   if (id === null || ids.has(id)) return
-  if (ids.size === CALLS_MAX) counts.markSuspect()
+  if (ids.size === CALLS_MAX) counts.suspect = true
   else ids.add(id)
 }

@@ -3,7 +3,7 @@ import { isObject, type JsonObject } from '../../metering/json-shape.ts'
 import type { Delivered } from '../../metering/meter.ts'
 import { BatchReader } from '../reading.ts'
 import { isGiven } from '../request-members.ts'
-import type { ReaderSpec, SurfaceSpec } from '../surface.ts'
+import type { SurfaceSpec } from '../surface.ts'
 import { SpeechMeter, TranscriptMeter } from './audio.ts'
 import { ClosingUsageReader } from './closing-usage.ts'
 import { ChatReader } from './completions.ts'
@@ -55,9 +55,8 @@ const READERS: SurfaceSpec['readers'] = {
     create: (output) => new ClosingUsageReader('transcription', output),
     other: () => new TranscriptMeter(),
   },
-  realtime: { create: null },
   batch: { create: () => new BatchReader() },
-} satisfies Record<string, ReaderSpec>
+}
 
 export const chat: SurfaceSpec = {
   name: 'chat',

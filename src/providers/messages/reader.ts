@@ -94,8 +94,6 @@ export class MessagesReader implements ReplyReader {
     return { inputKnown: this.#usage.inputKnown, toolsRan: this.#toolsRan, reasons: this.#reasons }
   }
 
-  readDone(): void {}
-
   readEvent(document: ReplyDocument, name: string): void {
     const event = asObject(document.value)
     switch (asName(event['type']) ?? name) {

@@ -1,9 +1,8 @@
-import type { ErrorCode } from '../../kernel/errors.ts'
 import { isObject, type JsonObject } from '../../metering/json-shape.ts'
 import type { RequestFacts } from '../../metering/request-facts.ts'
 import { BatchReader } from '../reading.ts'
 import { isGiven } from '../request-members.ts'
-import type { RequestFees, SurfaceSpec } from '../surface.ts'
+import type { SurfaceSpec } from '../surface.ts'
 import endpoints from './endpoints.json' with { type: 'json' }
 import { MessagesReader } from './reader.ts'
 
@@ -42,8 +41,7 @@ export const messages: SurfaceSpec = {
   errors: {
     requestIdHeader: 'request-id',
     statuses: { credit_balance_exhausted: 400 },
-    type: (_code: ErrorCode, status) =>
-      ERROR_TYPES[status] ?? (status >= 500 ? 'api_error' : 'invalid_request_error'),
+    type: (_code, status) => ERROR_TYPES[status] ?? (status >= 500 ? 'api_error' : 'invalid_request_error'),
     body(type, { code, message, details }, requestId) {
       const error = { type, message, code }
       // Anthropic's own billing errors have their code in `error_code`.
@@ -71,11 +69,7 @@ export const messages: SurfaceSpec = {
   itemMembers: {},
   batchUpload: null,
   batchEndpoints: ['/v1/messages'],
-  fees: (facts): RequestFees => ({
-    asksForSearch: false,
-    searchSize: null,
-    codeRunsFree: codeRunsFree(facts),
-  }),
+  fees: (facts) => ({ asksForSearch: false, searchSize: null, codeRunsFree: codeRunsFree(facts) }),
   pricing: {
     provider: 'anthropic',
     // `priority` is prepaid capacity without a price per token, so it counts as standard.

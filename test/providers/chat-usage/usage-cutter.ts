@@ -3,7 +3,7 @@ import { createMeter } from '../../../src/providers/surfaces.ts'
 
 /** The meter of a chat stream with injected usage, limited to removing it. */
 export class UsageCutter {
-  readonly #meter = createMeter('chat', { status: 200, contentType: 'text/event-stream' }, cutUsage)
+  readonly #meter = createMeter('chat', 'text/event-stream', cutUsage)
 
   write(chunk: Buffer): Buffer | null {
     const kept = this.#meter.write(chunk)

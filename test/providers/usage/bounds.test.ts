@@ -28,7 +28,7 @@ test('the last event of a response keeps its usage even if its output exceeds ev
 })
 
 test('an event that never ends uses constant memory', () => {
-  const meter = createMeter('messages', { status: 200, contentType: 'text/event-stream' })
+  const meter = createMeter('messages', 'text/event-stream')
   meter.write(Buffer.from('event: content_block_start\ndata: {"content_block":['))
   const chunk = Buffer.from('{"a":[1,2,3],"b":"'.repeat(3000))
   const before = process.memoryUsage().arrayBuffers

@@ -17,7 +17,7 @@ export function meterPieces(
   pieces: readonly Uint8Array[],
   whole = true,
 ): Outcome {
-  const meter = createMeter(reader, { status: 200, contentType })
+  const meter = createMeter(reader, contentType)
   for (const piece of pieces) {
     const chunk = Buffer.from(piece)
     meter.write(chunk)
