@@ -1,11 +1,12 @@
 import type { Exchange } from '../http/exchange.ts'
 import type { Upstream } from '../http/upstream-connection.ts'
 import { type Denial, type Refusal, refuse } from '../kernel/errors.ts'
+import type { HeaderNames } from '../kernel/header-names.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Nanos } from '../kernel/money.ts'
 import { alsoRedacting, redactForeign } from '../kernel/secret.ts'
 import type { OwnUpstream, Surface } from '../kernel/vocabulary.ts'
-import { refuseKey } from '../keys/credential.ts'
+import { type Caller, refuseKey } from '../keys/credential.ts'
 import type { BoundedFile } from '../ledger/account.ts'
 import {
   type Admission,
@@ -14,14 +15,22 @@ import {
   HOLD_METHOD,
   unsentCall,
 } from '../ledger/call.ts'
+import { refuseSpent } from '../ledger/decide-admission.ts'
 import { namedInFile } from '../providers/named-models.ts'
 import { modelAsked } from '../providers/request-members.ts'
 import type { Blocked, QueueEntry } from './admission-queue.ts'
 import type { Call, IdentifiedCall, PlannedCall, ReadCall } from './call.ts'
-import { findCaller } from './find-caller.ts'
 import type { Gateway } from './gateway.ts'
 import type { CallPlan } from './pricer.ts'
-import { describeCall, describeUnsent, explainBlocked, explainRefusal, recordable } from './refusals.ts'
+import {
+  describeCall,
+  describeUnsent,
+  explainBlocked,
+  explainRefusal,
+  explainSpent,
+  recordable,
+  SUSPENDED,
+} from './refusals.ts'
 
 const SETTLEMENTS_WAITING_MAX = 20_000
 
@@ -75,6 +84,31 @@ export function planCall(
     batchFile,
     atMs: clock.nowMs(),
   })
+}
+
+interface FoundCaller {
+  readonly caller: (Caller & { readonly kind: 'api_key' }) | null
+  /** Set if the key is unusable or exhausted, or its account is suspended. */
+  readonly refusal: Refusal | null
+  readonly balanceNanos: Nanos | null
+}
+
+/** For answers that depend on the key outside admission. `isPaid`: also refuse a key without budget or credit. */
+export async function findCaller(
+  digest: Uint8Array,
+  isPaid: boolean,
+  names: HeaderNames,
+  { store, clock }: Gateway,
+): Promise<FoundCaller> {
+  const caller = await store.lookUpKey(digest, clock.nowMs())
+  if (caller.kind !== 'api_key') {
+    const refusal = refuseKey(caller.kind === 'refused' ? caller.reason : 'admin_key')
+    return { caller: null, refusal, balanceNanos: null }
+  }
+  const { funds, isSuspended } = caller
+  const spent = isPaid ? refuseSpent(funds) : null
+  const refusal = isSuspended ? SUSPENDED : spent && explainSpent(spent, names)
+  return { caller, refusal, balanceNanos: funds.balanceNanos }
 }
 
 /** Decides whether the call may go upstream. If so, its hold is on disk when this returns. */
@@ -174,7 +208,7 @@ async function waitInQueue(
   const { exchange, plan } = call
   // If the client left during the store's transaction, its close event has already fired.
   if (exchange.res.isOver) return CLIENT_LEFT
-  const leave = () => entry.leave()
+  const leave = () => entry.end('left')
   exchange.res.whenClosed.add(leave)
   let blocked = first
   let admitted = false

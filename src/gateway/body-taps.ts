@@ -12,10 +12,10 @@ import {
   UPLOAD_REPLY_BYTES_MAX,
   uploadedFileId,
 } from '../providers/batch-requests.ts'
+import { bodyHeadOf } from '../providers/read-request.ts'
 import { uploadsBatches } from '../providers/surfaces.ts'
 import type { AdmittedCall } from './call.ts'
 import type { Gateway } from './gateway.ts'
-import { hasConflictingValues } from './read.ts'
 import type { ReplyHead } from './reply.ts'
 
 const BODIES_BEING_LOGGED_MAX = 200
@@ -94,20 +94,14 @@ function watchBatchFile(
   { store, reading, clock }: Gateway,
 ): BodyTap {
   const atMs = clock.nowMs()
-  const scanner = new BatchFileScanner(
-    firstValue(headers, 'content-type'),
-    firstValue(headers, 'content-encoding'),
-    new EntrySum(surface, reading.boundEntry),
-  )
-  const isContradictory =
-    hasConflictingValues(headers, 'content-type') || hasConflictingValues(headers, 'content-encoding')
+  const scanner = new BatchFileScanner(bodyHeadOf(headers), new EntrySum(surface, reading.boundEntry))
   const reply = new BodyPrefix(UPLOAD_REPLY_BYTES_MAX)
   return {
     sent: (chunk) => share.pace.read(() => scanner.write(chunk)),
     received: (chunk) => reply.append(chunk),
     beforeAnswer: true,
     async ended(head, whole) {
-      const found = (isContradictory ? null : scanner.end()) ?? NOT_A_BATCH
+      const found = scanner.end() ?? NOT_A_BATCH
       if (head === null || head.status !== 200 || !whole) return
       const decoded = await reply.decoded(head.headers)
       const fileId = decoded?.whole === true ? uploadedFileId(decoded.bytes) : null

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Upstream } from '../http/upstream-connection.ts'
 import { atMostEvery, createWorkLoop, WARN_INTERVAL_MS } from '../kernel/clock.ts'
 import type { Refusal } from '../kernel/errors.ts'
+import { Tally } from '../kernel/tally.ts'
 import { type ObjectKind, SURFACE_NAMES, type Surface } from '../kernel/vocabulary.ts'
 import type { Deferral, DeferredObject } from '../ledger/deferred.ts'
 import { type Delivered, type Metered, nothingDelivered } from '../metering/meter.ts'
@@ -40,7 +41,6 @@ const DELIVERED_MAX = 10_000
 export interface DeferralDependencies extends DeferredBillDependencies {
   readonly upstreams: Readonly<Record<Surface, Upstream | null>>
   readonly ownUpstreams: OwnUpstreams
-  readonly store: DeferredBillDependencies['store']
   readonly polls: boolean
 }
 
@@ -59,8 +59,9 @@ export function createDeferrals(dependencies: DeferralDependencies) {
   const bills = createDeferredBills(dependencies)
   const stopping = new AbortController()
   const running = new Set<Promise<void>>()
-  const streaming = new StreamCounts()
-  const resumed = new StreamCounts()
+  /** How many streams of each object are open. */
+  const streaming = new Tally()
+  const resumed = new Tally()
   /** The largest output that a client read of each object, for objects that state no usage. */
   const delivered = new Map<string, Delivered>()
 
@@ -174,7 +175,10 @@ export function createDeferrals(dependencies: DeferralDependencies) {
     recordDelivered(objectId, fetched.output)
     if (fetched.objectId !== null && !isFinal(fetched)) return
     // The end of the stream settles it.
-    if ((streaming.has(objectId) || resumed.has(objectId)) && !(fetched.inputKnown && fetched.outputKnown))
+    if (
+      (streaming.countOf(objectId) > 0 || resumed.countOf(objectId) > 0) &&
+      !(fetched.inputKnown && fetched.outputKnown)
+    )
       return
     const metered = withDelivered(objectId, fetched)
     const object = await store.findDeferred({ surface, scope: scopeOf(call), objectId })
@@ -267,7 +271,8 @@ export function createDeferrals(dependencies: DeferralDependencies) {
       if (!polls) return null
       const objectId = objectIdIn(surface, path)
       if (objectId !== null) {
-        const isOpen = streaming.has(objectId) || (await store.makeDeferredDue(surface, objectId, digest))
+        const isOpen =
+          streaming.countOf(objectId) > 0 || (await store.makeDeferredDue(surface, objectId, digest))
         return isOpen ? refuseDelete('object') : null
       }
       const fileId = fileIdIn(surface, path)
@@ -292,25 +297,6 @@ export function createDeferrals(dependencies: DeferralDependencies) {
       stopping.abort()
       await Promise.all([loop.ended(), ...running])
     },
-  }
-}
-
-/** How many streams of each object are open. */
-class StreamCounts {
-  readonly #counts = new Map<string, number>()
-
-  has(objectId: string): boolean {
-    return this.#counts.has(objectId)
-  }
-
-  add(objectId: string): void {
-    this.#counts.set(objectId, (this.#counts.get(objectId) ?? 0) + 1)
-  }
-
-  delete(objectId: string): void {
-    const count = this.#counts.get(objectId) ?? 0
-    if (count > 1) this.#counts.set(objectId, count - 1)
-    else this.#counts.delete(objectId)
   }
 }
 

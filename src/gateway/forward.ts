@@ -3,10 +3,8 @@ import type { Exchange } from '../http/exchange.ts'
 import { firstValue } from '../http/raw-headers.ts'
 import type { CallEnd, ReplyReceiver, UpstreamCall } from '../http/upstream-call.ts'
 import { callUpstream, type Upstream } from '../http/upstream-connection.ts'
-import type { Target } from '../http/validate-head.ts'
 import { refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
-import type { Surface } from '../kernel/vocabulary.ts'
 import type { UnseenWork } from '../providers/request-limits.ts'
 import {
   keysInProtocols,
@@ -95,11 +93,7 @@ function withoutProviderKey({ headers }: Exchange, reply: Reply): ReplyReceiver 
   }
 }
 
-interface ProxiedRequest {
-  readonly exchange: Exchange
-  readonly target: Target
-  readonly surface: Surface
-}
+type ProxiedRequest = Pick<AdmittedCall, 'exchange' | 'target' | 'surface'>
 
 type PreparedRequest = PreparedBody & { readonly plainReply: boolean; readonly idempotencyPrefix: string }
 

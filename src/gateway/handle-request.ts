@@ -11,9 +11,8 @@ import { type Refusal, refuse } from '../kernel/errors.ts'
 import type { Credential } from '../keys/credential.ts'
 import { chooseSurface, findEndpoint, listsStoredObjects } from '../providers/find-endpoint.ts'
 import { type Audience, carriesCredential, shapeError } from '../providers/surfaces.ts'
-import { admit, findBatchFile, planCall, upstreamFor, upstreamOfAdmission } from './admit.ts'
+import { admit, findBatchFile, findCaller, planCall, upstreamFor, upstreamOfAdmission } from './admit.ts'
 import type { AdmittedCall, Call } from './call.ts'
-import { findCaller } from './find-caller.ts'
 import { forward, passPreflight } from './forward.ts'
 import type { Gateway } from './gateway.ts'
 import type { KeyShare } from './key-shares.ts'
@@ -21,13 +20,13 @@ import { parseCredential, surfaceOf } from './parse-credential.ts'
 import { checkKeyBeforeBody, countableInput, readBody } from './read.ts'
 import {
   explainThrown,
+  IN_MAINTENANCE,
   refuseCall,
   refuseEndpoint,
-  refuseInMaintenance,
   refuseRequest,
-  refuseSharedUpstream,
   refuseTooManyCalls,
   refuseUnconfigured,
+  SHARED_UPSTREAM,
 } from './refusals.ts'
 import { SentCall, type Switched } from './sent-call.ts'
 import { findHandshake, serveSocket, turnsOf } from './turns/serve-socket.ts'
@@ -57,7 +56,7 @@ export function openFrontDoor(gateway: Gateway, handleOwned: HandleOwned): (exch
     }
     const owned = isOwnedPath(target.path) || isBrowserAtRoot(target.path, exchange)
     if (!owned && gateway.isMaintenance) {
-      return refuseRequest(exchange, audienceOf(exchange, target.path), refuseInMaintenance(), counts)
+      return refuseRequest(exchange, audienceOf(exchange, target.path), IN_MAINTENANCE, counts)
     }
     const handled = owned
       ? handleOwned(exchange, target, parseCredential(exchange, gateway.credentials))
@@ -139,7 +138,7 @@ async function serveCall(routed: Call, share: KeyShare | null, gateway: Gateway)
   const own = caller?.upstreams[surface] ?? null
   const isShared = lists && caller?.hasOthers === true && own === null
   const upstream = caller === null ? installed : upstreamFor(caller.accountId, own, surface, gateway)
-  const refusal = found?.refusal ?? notServed ?? (isShared ? refuseSharedUpstream() : null)
+  const refusal = found?.refusal ?? notServed ?? (isShared ? SHARED_UPSTREAM : null)
   if (refusal !== null || upstream === null || share === null)
     return refuseCall(routed, refusal ?? refuseUnconfigured(surface), gateway, found ?? {})
   const identified = { ...routed, upstream, share }

@@ -21,7 +21,8 @@ export class OwnUpstreams {
   readonly #poolsMax: number
   readonly #opened = new Map<string, Omit<Upstream, 'pool'>>()
   readonly #pools = new Map<string, UpstreamPool>()
-  #isUsed = false
+  /** Whether any account is known to have its own upstream: the simulator then stops serving. */
+  isUsed = false
 
   constructor(sealer: SecretSealer, seen: SeenSecrets, log: Log, poolsMax = POOLS_MAX) {
     this.#sealer = sealer
@@ -30,14 +31,9 @@ export class OwnUpstreams {
     this.#poolsMax = poolsMax
   }
 
-  /** Whether any account is known to have its own upstream: the simulator then stops serving. */
-  get isUsed(): boolean {
-    return this.#isUsed
-  }
-
   async load(store: OwnUpstreamStore): Promise<void> {
     const accounts = await store.readOwnUpstreams()
-    this.#isUsed = accounts.length > 0
+    this.isUsed = accounts.length > 0
     for (const { id, upstreams } of accounts)
       for (const surface of SURFACE_NAMES) {
         const own = upstreams[surface]
@@ -64,7 +60,7 @@ export class OwnUpstreams {
   }
 
   open(accountId: string, surface: Surface, { url, sealedKey }: OwnUpstream): Upstream {
-    this.#isUsed = true
+    this.isUsed = true
     const name = `${upstreamKeyRecord(accountId, surface, url)} ${sealedKey}`
     const known = this.#opened.get(name)
     if (known !== undefined) return { ...known, pool: this.#poolOf(url) }

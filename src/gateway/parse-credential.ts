@@ -32,8 +32,7 @@ export function parseCredential(
   isHandshake = false,
 ): Credential {
   let credentials = 0
-  let key: string | null = null
-  let hasTwoKeys = false
+  const keys: string[] = []
   for (let i = 0; i < headers.length; i += 2) {
     const name = credentialNamed(headers[i] ?? '')
     if (name === null) continue
@@ -43,18 +42,16 @@ export function parseCredential(
     }
     credentials += 1
     const found = keyInHeader(name, value)
-    if (found === null || !isOurs(found, options)) continue
-    hasTwoKeys ||= key !== null && found !== key
-    key = found
+    if (found !== null && isOurs(found, options)) keys.push(found)
   }
   for (const found of isHandshake ? keysInProtocols(headers) : []) {
     credentials += 1
-    if (!isOurs(found, options)) continue
-    hasTwoKeys ||= key !== null && found !== key
-    key = found
+    if (isOurs(found, options)) keys.push(found)
   }
-  if (hasTwoKeys) return refused(refuse('bad_request', 'The request has two different keys. Send one.'))
-  if (key !== null) {
+  const [key] = keys
+  if (keys.some((other) => other !== key))
+    return refused(refuse('bad_request', 'The request has two different keys. Send one.'))
+  if (key !== undefined) {
     const digest = req.source.memory.digestOf(key, (text) => digestOf(text, options))
     return digest === null ? refused(refuseKey('unknown_key')) : { kind: 'key', digest }
   }

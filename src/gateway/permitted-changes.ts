@@ -4,8 +4,8 @@ import type { BodyTimes } from '../http/incoming-request.ts'
 import {
   codingOf,
   firstValue,
-  HeaderNameCache,
   hasHeader,
+  headerActions,
   isHopByHop,
   nominatedIn,
   type RawHeaders,
@@ -38,15 +38,8 @@ interface UpstreamHeaderOptions {
   readonly idempotencyPrefix: string
 }
 
-interface RequestLine {
-  readonly lower: string
-  /** What the name alone decides. The first `credential` line is replaced by the provider's credential. */
-  readonly action: 'forward' | 'drop' | 'credential' | 'protocols'
-}
-
-const requestLines = new HeaderNameCache((lower): RequestLine => ({ lower, action: requestAction(lower) }))
-
-function requestAction(lower: string): RequestLine['action'] {
+/** The first `credential` line is replaced by the provider's credential. */
+const requestLine = headerActions((lower): 'forward' | 'drop' | 'credential' | 'protocols' => {
   if (CREDENTIAL_HEADERS.has(lower)) return 'credential'
   if (lower === 'sec-websocket-protocol') return 'protocols'
   // Framing is rewritten for the hop, and the gateway itself answered `expect`.
@@ -55,7 +48,7 @@ function requestAction(lower: string): RequestLine['action'] {
   if (lower === 'sec-websocket-extensions') return 'drop'
   if (PATH_TRACES.test(lower) || METHOD_OVERRIDES.test(lower)) return 'drop'
   return CLIENT_ACCOUNT_HEADERS.has(lower) || isHopByHop(lower) ? 'drop' : 'forward'
-}
+})
 
 /** Preserves the case, order and duplicates of headers, and the position of the credential. */
 export function toUpstreamHeaders(headers: RawHeaders, upstream: UpstreamHeaderOptions): string[] {
@@ -66,7 +59,7 @@ export function toUpstreamHeaders(headers: RawHeaders, upstream: UpstreamHeaderO
   let credential = upstream.credential
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i] ?? ''
-    const { lower, action } = requestLines.get(name)
+    const { lower, action } = requestLine(name)
     if (action === 'forward') {
       const value = headers[i + 1] ?? ''
       if (lower.startsWith(ownPrefix) || nominated.has(lower)) continue
@@ -94,18 +87,11 @@ interface ReplyHeaderOptions {
   readonly ownPrefix: string
 }
 
-interface ReplyLine {
-  readonly lower: string
-  /** What the name alone decides. `framing` lines are dropped, unless the reply is chunked. */
-  readonly action: 'forward' | 'drop' | 'framing'
-}
-
-const replyLines = new HeaderNameCache((lower): ReplyLine => ({ lower, action: replyAction(lower) }))
-
-function replyAction(lower: string): ReplyLine['action'] {
+/** `framing` lines are dropped, unless the reply is chunked. */
+const replyLine = headerActions((lower): 'forward' | 'drop' | 'framing' => {
   if (lower === 'transfer-encoding' || lower === 'trailer') return 'framing'
   return isHopByHop(lower) ? 'drop' : 'forward'
-}
+})
 
 /** Preserves case, order and duplicates. Hop-by-hop lines and lines with our prefix are removed. */
 export function toReplyHeaders(headers: RawHeaders, framing: ReplyHeaderOptions): string[] {
@@ -115,7 +101,7 @@ export function toReplyHeaders(headers: RawHeaders, framing: ReplyHeaderOptions)
   const out: string[] = []
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i] ?? ''
-    const { lower, action } = replyLines.get(name)
+    const { lower, action } = replyLine(name)
     const isForwarded =
       action === 'forward'
         ? !lower.startsWith(ownPrefix) && !nominated.has(lower)

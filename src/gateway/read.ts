@@ -1,6 +1,7 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Exchange } from '../http/exchange.ts'
 import type { BodyTimes } from '../http/incoming-request.ts'
-import { codingOf, firstValue, type RawHeaders, valuesOf } from '../http/raw-headers.ts'
+import { codingOf, firstValue } from '../http/raw-headers.ts'
 import { type Denial, type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import { ChunkList } from '../kernel/memory.ts'
@@ -10,7 +11,7 @@ import { NOT_READ, type RequestFacts } from '../metering/request-facts.ts'
 import { ambiguityAtEndpoint, unreadable } from '../providers/ambiguity.ts'
 import { BatchEntries, type BoundEntry } from '../providers/batch-requests.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
-import { RequestReader } from '../providers/read-request.ts'
+import { bodyHeadOf, RequestReader } from '../providers/read-request.ts'
 import { modelAsked } from '../providers/request-members.ts'
 import type { CountableInput } from './estimates.ts'
 import { type ByteBudget, type DecodingQueue, type KeyShare, ReservedBytes } from './key-shares.ts'
@@ -104,13 +105,13 @@ export function receiveBody(
     }
 
     function data(chunk: Buffer): boolean {
-      if (body.length + chunk.length > limits.bodyBytesMax) finish(refused(tooLarge()))
+      if (body.length + chunk.length > limits.bodyBytesMax) finish(refused(TOO_LARGE))
       if (isOver) return true
       const pause = observer === null ? null : share.pace.pause()
       const unreadFrom = pause === null ? Infinity : body.pieces().length
       if (pause === null) observer?.write(chunk)
       if (!body.append(chunk)) {
-        finish(refused(noMemory()))
+        finish(refused(NO_MEMORY))
         return true
       }
       // Read one piece per iteration of the event loop, so that other calls can run.
@@ -145,25 +146,19 @@ export function receiveBody(
 
 const CLIENT_LEFT = { kind: 'client_left' } as const
 
-function nextTurn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve))
-}
-
 function refused(refusal: Refusal): NotRead {
   return { kind: 'refused', refusal, balanceNanos: null }
 }
 
-function noMemory(): Refusal {
-  return refuse(
-    'no_memory',
-    'The gateway has no memory left for this request body, because other large bodies are waiting. Retry in a second.',
-  )
-}
+const NO_MEMORY = refuse(
+  'no_memory',
+  'The gateway has no memory left for this request body, because other large bodies are waiting. Retry in a second.',
+)
 
-function tooLarge(): Refusal {
-  const mebibytes = limits.bodyBytesMax / 1024 / 1024
-  return refuse('body_too_large', `The request body is larger than ${mebibytes} MiB. Send a smaller one.`)
-}
+const TOO_LARGE = refuse(
+  'body_too_large',
+  `The request body is larger than ${limits.bodyBytesMax / 1024 / 1024} MiB. Send a smaller one.`,
+)
 
 const BODY_BYTES_BEFORE_KEY_CHECK = 64 * 1024
 
@@ -205,12 +200,6 @@ function isEncoded({ headers }: Exchange): boolean {
   return codingOf(firstValue(headers, 'content-encoding')) !== 'identity'
 }
 
-/** The gateway would use the first value, and upstream may use the last. */
-export function hasConflictingValues(headers: RawHeaders, name: string): boolean {
-  const values = valuesOf(headers, name)
-  return values.length > 1 && new Set(values).size > 1
-}
-
 /** Finds the facts that admission needs. Only bodies that name a model or a limit are buffered for it. */
 export async function readBody(
   exchange: Exchange,
@@ -229,18 +218,11 @@ export async function readBody(
   }
   if (endpoint === null || endpoint.reads === 'nothing')
     return { ...unread, body: { kind: 'flowing', lengthBytes } }
-  if (lengthBytes !== null && lengthBytes > limits.bodyBytesMax) return refused(tooLarge())
+  if (lengthBytes !== null && lengthBytes > limits.bodyBytesMax) return refused(TOO_LARGE)
 
-  const { headers } = exchange
-  const head = {
-    contentType: firstValue(headers, 'content-type'),
-    contentEncoding: firstValue(headers, 'content-encoding'),
-    hasContradictions:
-      hasConflictingValues(headers, 'content-type') || hasConflictingValues(headers, 'content-encoding'),
-  }
   const isBatch = endpoint.model === 'batch_entries'
   const watch = isBatch ? new BatchEntries(endpoint.surface, options.boundEntry) : undefined
-  const reader = new RequestReader(endpoint, head, watch, share.pace)
+  const reader = new RequestReader(endpoint, bodyHeadOf(exchange.headers), watch, share.pace)
   const encoded = isEncoded(exchange)
   const observer = encoded ? null : reader
   const received = await receiveBody(exchange, options, share, observer, () => checkKey(isPaid))
@@ -255,9 +237,9 @@ export async function readBody(
   }
   const ambiguity = ambiguityAtEndpoint(endpoint, facts)
   const detail = ambiguity?.detail ?? null
-  if (detail === TOO_DENSE) {
+  if (detail === unreadable('too_dense').detail) {
     held.dispose()
-    return refused(tooDense())
+    return refused(TOO_DENSE)
   }
   if (detail !== null && ambiguity?.refuse === 'always') {
     held.dispose()
@@ -283,15 +265,10 @@ async function readEncoded(
   return exchange.res.isOver ? null : facts
 }
 
-function tooDense(): Refusal {
-  const { decodedRatioMax, decodedTokensPerByteMax } = limits
-  return refuse(
-    'body_too_large',
-    `The request body decompresses to more than ${decodedRatioMax} times its size, or to more than ${decodedTokensPerByteMax} JSON tokens per byte. Send it uncompressed.`,
-  )
-}
-
-const TOO_DENSE = unreadable('too_dense').detail
+const TOO_DENSE = refuse(
+  'body_too_large',
+  `The request body decompresses to more than ${limits.decodedRatioMax} times its size, or to more than ${limits.decodedTokensPerByteMax} JSON tokens per byte. Send it uncompressed.`,
+)
 
 export function countableInput({ headers }: Exchange, { body, facts }: ReadBody): CountableInput {
   if (body.kind !== 'held') return NOTHING_COUNTABLE

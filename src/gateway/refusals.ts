@@ -51,7 +51,7 @@ export function explainRefusal(refusal: CallRefusal, request: RefusedRequest, na
     case 'expired_key':
       return refuseKey(refusal.reason)
     case 'account_suspended':
-      return refuseSuspended()
+      return SUSPENDED
     case 'ambiguous_body':
       return refuse('bad_request', refusal.detail)
     case 'model_not_allowed': {
@@ -127,10 +127,10 @@ export function explainSpent(spent: SpentRefusal, names: HeaderNames): Refusal {
   return refuse('budget_exceeded', message, figuresOf(budget, names))
 }
 
-export function refuseSuspended(): Refusal {
-  const message = 'The account of this key is suspended. Ask the operator of this gateway to resume it.'
-  return refuse('account_suspended', message)
-}
+export const SUSPENDED = refuse(
+  'account_suspended',
+  'The account of this key is suspended. Ask the operator of this gateway to resume it.',
+)
 
 export function explainBlocked(by: BlockedBy, names: HeaderNames): Refusal {
   if (by.limit === 'credit')
@@ -230,17 +230,15 @@ export function refuseTooManyCalls(callsMax: number): Refusal {
   return refuse('too_many_calls', message)
 }
 
-export function refuseTooManyTurns(): Refusal {
-  const message = `This WebSocket already has ${limits.turnsPerSocketMax} responses in progress. Retry when some of them have ended.`
-  return refuse('too_many_calls', message)
-}
+export const TOO_MANY_TURNS = refuse(
+  'too_many_calls',
+  `This WebSocket already has ${limits.turnsPerSocketMax} responses in progress. Retry when some of them have ended.`,
+)
 
-export function refuseInMaintenance(): Refusal {
-  return refuse(
-    'surface_not_configured',
-    'This gateway is in maintenance mode and sends nothing upstream. Ask its operator to start it without --maintenance.',
-  )
-}
+export const IN_MAINTENANCE = refuse(
+  'surface_not_configured',
+  'This gateway is in maintenance mode and sends nothing upstream. Ask its operator to start it without --maintenance.',
+)
 
 export function refuseUnconfigured(surface: Surface): Refusal {
   const { key, url } = SURFACES[surface].upstream.variables
@@ -288,12 +286,10 @@ function refuseStored(endpoint: Endpoint | null, stateful: 'pass' | 'refuse'): R
 }
 
 /** The refusal of lists of stored objects, which would show the objects of other accounts on the credential. */
-export function refuseSharedUpstream(): Refusal {
-  return refuse(
-    'shared_upstream',
-    'This endpoint lists objects that other accounts store under the same upstream credential. Ask the operator to give your account its own credential.',
-  )
-}
+export const SHARED_UPSTREAM = refuse(
+  'shared_upstream',
+  'This endpoint lists objects that other accounts store under the same upstream credential. Ask the operator to give your account its own credential.',
+)
 
 /** The refusal of a DELETE before settlement: upstream would no longer report the cost. */
 export function refuseDelete(what: 'object' | 'file'): Refusal {

@@ -1,4 +1,5 @@
 import type { Exchange } from '../http/exchange.ts'
+import type { MessageHead } from '../http/message-reader.ts'
 import { codingOf, firstValue, hasHeader } from '../http/raw-headers.ts'
 import type { ReplyReceiver, UpstreamCall } from '../http/upstream-call.ts'
 import { limits } from '../kernel/limits.ts'
@@ -40,11 +41,7 @@ export const BUFFERED_BACKLOG_BYTES_MAX = 256 * 1024
 const LAST_EVENT_WAIT_MS = 1_000
 export const LAST_EVENT_BYTES_MAX = 64 * 1024
 
-export interface ReplyHead {
-  readonly status: number
-  readonly reason: string
-  readonly headers: string[]
-}
+export type ReplyHead = Pick<MessageHead, 'status' | 'reason' | 'headers'>
 
 interface ReplyOptions {
   readonly reader: UsageReader | null
@@ -69,12 +66,12 @@ export class Reply implements ReplyReceiver {
   readonly #silence = new Silence()
   #call: UpstreamCall | null = null
   #usageAdded = false
-  #head: ReplyHead | null = null
+  replyHead: ReplyHead | null = null
   #meter: Meter | null = null
   #decoder: CopyDecoder | 'unreadable' | null = null
   #rewritesUrls = false
   #isEdited = false
-  #isStreamed = false
+  isStreamed = false
   #isDocument = false
   #hasObject = false
   /** Whether the reply is buffered until its figures are known, so that they can be headers. */
@@ -88,7 +85,7 @@ export class Reply implements ReplyReceiver {
   #lastEvent: Buffer[] = []
   #lastEventBytes = 0
   #lastEventTimer: NodeJS.Timeout | null = null
-  #bytesOut = 0
+  bytesOut = 0
   // While the client is full or the decoder lags, upstream is not read.
   #isClientFull = false
   #decoderLag: Promise<void> | null = null
@@ -105,20 +102,8 @@ export class Reply implements ReplyReceiver {
     this.#usageAdded = usageAdded
   }
 
-  get replyHead(): ReplyHead | null {
-    return this.#head
-  }
-
-  get bytesOut(): number {
-    return this.#bytesOut
-  }
-
   get bytesBuffered(): number {
     return this.#lastEventBytes + (this.#isBuffered ? this.#options.memory.bytes : 0)
-  }
-
-  get isStreamed(): boolean {
-    return this.#isStreamed
   }
 
   get isNearlyDone(): boolean {
@@ -126,7 +111,7 @@ export class Reply implements ReplyReceiver {
   }
 
   get isError(): boolean {
-    return this.#head !== null && this.#head.status >= 300
+    return this.replyHead !== null && this.replyHead.status >= 300
   }
 
   get shown(): Shown {
@@ -154,7 +139,7 @@ export class Reply implements ReplyReceiver {
       if (this.#isHttp11) res.writeInterim(status, printable(reason), lines)
       return
     }
-    this.#head = head
+    this.replyHead = head
     const isSuccess = status < 300
     const contentType = firstValue(headers, 'content-type') ?? ''
     const [isJson, isEvents] = [isJsonType(contentType), isEventStream(contentType)]
@@ -163,7 +148,7 @@ export class Reply implements ReplyReceiver {
     this.#rewritesUrls = origin !== null && status === 200 && isJson && coding === 'identity'
     const isWhole = isJson || status === 204
     this.#isDocument = isWhole && (this.#rewritesUrls || !areFiguresKnown)
-    this.#isStreamed = isEvents || !(isWhole || areFiguresKnown)
+    this.isStreamed = isEvents || !(isWhole || areFiguresKnown)
     if (isSuccess) this.#observe(coding, contentType, isEvents)
     this.#isEdited ||= this.#rewritesUrls
     if (this.#isDocument) {
@@ -220,7 +205,7 @@ export class Reply implements ReplyReceiver {
   #recordProgress(meter: Meter): void {
     if (meter.hasBegun) this.#silence.recordOutput(meter.visibleBytes, this.#options.nowMs())
     const { onObject } = this.#options
-    if (onObject === null || this.#hasObject || !this.#isStreamed) return
+    if (onObject === null || this.#hasObject || !this.isStreamed) return
     const { shown } = meter
     if ((shown.objectId ?? null) === null) return
     this.#hasObject = true
@@ -252,7 +237,7 @@ export class Reply implements ReplyReceiver {
     const meter = this.#meter
     // The client left before upstream answered, so there is no reply to read.
     if (meter === null)
-      return this.#head === null && this.#options.reader !== null ? new SilentMeter().end(false) : null
+      return this.replyHead === null && this.#options.reader !== null ? new SilentMeter().end(false) : null
     if (this.#decoder === null) return meter.end(whole)
     if (this.#decoder === 'unreadable') return { ...meter.end(false), fault: 'unreadable' }
     const state = await this.#decoder.end()
@@ -270,7 +255,7 @@ export class Reply implements ReplyReceiver {
     const isMany = chunks.length > 0
     if (isMany) res.cork()
     for (const chunk of chunks) this.#write(chunk)
-    this.#bytesOut += last?.length ?? 0
+    this.bytesOut += last?.length ?? 0
     res.end(last)
     if (isMany) res.uncork()
   }
@@ -350,9 +335,9 @@ export class Reply implements ReplyReceiver {
 
   #writeHead(figures: Figures | null, figuresFollow: boolean): void {
     const { res, names, method, requestId } = this.#exchange
-    if (res.destroyed || this.#head === null) return
-    const { status, reason } = this.#head
-    const headers = this.#isEdited ? withoutOutdated(this.#head.headers) : this.#head.headers
+    if (res.destroyed || this.replyHead === null) return
+    const { status, reason } = this.replyHead
+    const headers = this.#isEdited ? withoutOutdated(this.replyHead.headers) : this.replyHead.headers
     const hasBody = method !== 'HEAD' && status !== 204 && status !== 304
     const lines = toReplyHeaders(headers, { chunkable: this.#isHttp11 && hasBody, ownPrefix: names.prefix })
     this.#hasTrailers = figuresFollow && hasBody && this.#isHttp11 && !hasHeader(lines, 'content-length')
@@ -364,7 +349,7 @@ export class Reply implements ReplyReceiver {
   }
 
   #write(chunk: Buffer): boolean {
-    this.#bytesOut += chunk.length
+    this.bytesOut += chunk.length
     return this.#exchange.res.write(chunk)
   }
 

@@ -55,7 +55,7 @@ export class OpenCall {
     const { streaming, resumed } = this.gateway.deferrals
     const streams = this.call.plan.objectReader === null ? streaming : resumed
     streams.add(objectId)
-    this.#stopStreaming = () => streams.delete(objectId)
+    this.#stopStreaming = () => streams.remove(objectId)
   }
 
   protected transfer(upstreamMs: number, streamed: boolean, bytesOut: number): Transfer {

@@ -44,29 +44,7 @@ export class TrustedProxies extends AddressRanges {
   }
 }
 
-/** Connections by address. A /64 counts as one address, because an IPv6 customer has a whole /64. */
-export class AddressCounts {
-  readonly #max: number
-  readonly #counts = new Map<string, number>()
-
-  constructor(max: number) {
-    this.#max = max
-  }
-
-  enter(network: string): boolean {
-    const count = this.#counts.get(network) ?? 0
-    if (count >= this.#max) return false
-    this.#counts.set(network, count + 1)
-    return true
-  }
-
-  leave(network: string): void {
-    const count = this.#counts.get(network) ?? 0
-    if (count > 1) this.#counts.set(network, count - 1)
-    else this.#counts.delete(network)
-  }
-}
-
+/** The network by which connections are counted: a /64 is one address, because an IPv6 customer has a whole /64. */
 export function networkOf(address: string): string {
   const ip = plain(address)
   if (!ip.includes(':')) return ip

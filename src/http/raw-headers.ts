@@ -131,22 +131,17 @@ export function nominatedIn(headers: RawHeaders): ReadonlySet<string> {
 const NAMES_MAX = 1_000
 const NAME_CHARS_MAX = 64
 
-/** A cache of facts about header names, because every request has the same few names. */
-export class HeaderNameCache<Known extends object | string> {
-  readonly #known = new Map<string, Known>()
-  readonly #compute: (lowerName: string) => Known
-
-  constructor(compute: (lowerName: string) => Known) {
-    this.#compute = compute
-  }
-
-  get(name: string): Known {
-    const found = this.#known.get(name)
+/** What the name of a header alone decides. It is cached, because every request has the same few names. */
+export function headerActions<Action>(decide: (lowerName: string) => Action) {
+  const known = new Map<string, { readonly lower: string; readonly action: Action }>()
+  return (name: string) => {
+    const found = known.get(name)
     if (found !== undefined) return found
-    const known = this.#compute(name.toLowerCase())
-    if (this.#known.size >= NAMES_MAX) this.#known.clear()
-    if (name.length <= NAME_CHARS_MAX) this.#known.set(copyText(name), known)
-    return known
+    const lower = name.toLowerCase()
+    const decided = { lower, action: decide(lower) }
+    if (known.size >= NAMES_MAX) known.clear()
+    if (name.length <= NAME_CHARS_MAX) known.set(copyText(name), decided)
+    return decided
   }
 }
 

@@ -4,7 +4,8 @@ import { ERRORS, type Refusal, refuse } from '../kernel/errors.ts'
 import type { HeaderNames } from '../kernel/header-names.ts'
 import type { IdSource } from '../kernel/ids.ts'
 import { limits } from '../kernel/limits.ts'
-import { AddressCounts, networkOf, type TrustedProxies } from './addresses.ts'
+import { Tally } from '../kernel/tally.ts'
+import { networkOf, type TrustedProxies } from './addresses.ts'
 import { ClientConnection, type ConnectionOwner, HEAD_TIMEOUT } from './client-connection.ts'
 import type { Exchange, WholeReply } from './exchange.ts'
 import type { IncomingRequest } from './incoming-request.ts'
@@ -40,7 +41,8 @@ export function createHttpServer(options: ServerOptions) {
   const { connectionsMax = limits.connectionsMax, connectionsPerAddressMax = null } = options
   const { trustedProxies = null, certificate = null } = options
   const tls = certificate === null ? null : createTlsHandshakes(certificate)
-  const counts = connectionsPerAddressMax === null ? null : new AddressCounts(connectionsPerAddressMax)
+  /** Connections by network. */
+  const counts = new Tally()
   const connections = new Map<Connection, string | null>()
   let draining = false
   let onNoneLeft = (): void => {}
@@ -64,7 +66,7 @@ export function createHttpServer(options: ServerOptions) {
 
   function removeConnection(connection: Connection): void {
     const network = connections.get(connection) ?? null
-    if (network !== null) counts?.leave(network)
+    if (network !== null) counts.remove(network)
     connections.delete(connection)
     if (connections.size === 0) onNoneLeft()
   }
@@ -113,7 +115,7 @@ export function createHttpServer(options: ServerOptions) {
   const server = createServer({ noDelay: true }, (socket) => {
     const network = countedNetwork(socket.remoteAddress ?? '')
     if (connections.size >= connectionsMax) socket.destroy()
-    else if (network === null || counts?.enter(network) === true) {
+    else if (network === null || counts.add(network, connectionsPerAddressMax ?? Infinity)) {
       if (tls === null) connections.set(new ClientConnection(socket, owner), network)
       else startTlsHandshake(socket, network)
     } else {
@@ -123,7 +125,9 @@ export function createHttpServer(options: ServerOptions) {
   })
 
   function countedNetwork(address: string): string | null {
-    return counts === null || trustedProxies?.has(address) === true ? null : networkOf(address)
+    return connectionsPerAddressMax === null || trustedProxies?.has(address) === true
+      ? null
+      : networkOf(address)
   }
 
   const timeCheck = setInterval(() => {

@@ -31,24 +31,16 @@ export interface AccountRecord {
   readonly createdAtMs: number
 }
 
+type ChangeableMember = 'name' | 'monthlyBudgetNanos' | 'creditEnforced' | 'discountBillionths' | 'metadata'
+
 /** Absent members are not changed. */
-export interface AccountChanges {
-  readonly name?: string
-  readonly monthlyBudgetNanos?: Nanos | null
-  readonly creditEnforced?: boolean
+export interface AccountChanges extends Partial<Pick<AccountRecord, ChangeableMember | 'status'>> {
   /** Enforces credit even if the balance is 0 or less. */
   readonly force?: boolean
-  readonly discountBillionths?: number | null
-  readonly upstreams?: Readonly<Partial<Record<Surface, OwnUpstream | null>>>
-  readonly status?: AccountStatus
-  readonly metadata?: Readonly<Record<string, string>>
+  readonly upstreams?: Partial<AccountRecord['upstreams']>
 }
 
-export interface NewAccount extends AccountChanges {
-  readonly id: string
-  readonly name: string
-  readonly createdAtMs: number
-}
+export type NewAccount = AccountChanges & Pick<AccountRecord, 'id' | 'name' | 'createdAtMs'>
 
 export type AccountEdit =
   | { readonly kind: 'done'; readonly account: AccountRecord }

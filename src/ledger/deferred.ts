@@ -16,18 +16,15 @@ export interface ObjectName {
 }
 
 /** From the reply that created the object. */
-export interface Deferral extends ObjectName {
-  readonly requestId: string
+export interface Deferral
+  extends ObjectName,
+    Pick<CallRecord, 'requestId' | 'streamed' | 'upstreamRequestId' | 'bytesIn' | 'bytesOut'> {
   readonly kind: ObjectKind
   readonly dueInMs: number
   readonly atMs: number
   readonly status: number
-  readonly streamed: boolean
   readonly upstreamMs: number
   readonly overheadMs: number
-  readonly upstreamRequestId: string | null
-  readonly bytesIn: number
-  readonly bytesOut: number
 }
 
 /** A call that created an object, and the object's credential. */

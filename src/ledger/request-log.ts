@@ -1,5 +1,5 @@
 import type { Nanos } from '../kernel/money.ts'
-import type { CallFlag, CallState, Surface } from '../kernel/vocabulary.ts'
+import type { CallFlag, CallState } from '../kernel/vocabulary.ts'
 import type { CallRecord } from './call.ts'
 
 /** A member that is null does not filter. */
@@ -22,10 +22,7 @@ export interface CallFilter {
 }
 
 /** A position in the log, which is ordered by admission time and id, newest first. */
-export interface CallCursor {
-  readonly startedAtMs: number
-  readonly requestId: string
-}
+export type CallCursor = Pick<CallRecord, 'startedAtMs' | 'requestId'>
 
 /** May have fewer calls than requested without being the last: one query reads a bounded number of records. */
 export interface CallPage {
@@ -51,26 +48,39 @@ export interface LoggedBody {
 }
 
 /** A refused call. The database finds the key by its digest, and stores nothing for an unknown key. */
-export interface RefusedCall {
-  readonly requestId: string
+export interface RefusedCall extends Pick<CallRecord, CallMember | 'modelAsked' | 'userAgent' | 'socketId'> {
   readonly digest: Uint8Array
-  readonly startedAtMs: number
   readonly endedAtMs: number
-  readonly method: string
-  readonly path: string
-  readonly surface: Surface
-  readonly modelAsked: string | null
   /** HTTP status. */
   readonly status: number
   readonly code: string
-  readonly clientIp: string
-  readonly userAgent: string | null
-  readonly socketId: string | null
 }
 
+type CallMember = 'requestId' | 'startedAtMs' | 'method' | 'path' | 'surface' | 'clientIp'
+
+export type SettlementWatch = ReturnType<typeof createSettlementWatch>
+
 /** Wakes requests that wait for a call to be settled on this node. */
-export interface SettlementWatch {
-  settled(requestId: string): void
-  /** Resolves when the call is settled here or the time is over. */
-  wait(requestId: string, forMs: number): { readonly done: Promise<void>; stop(): void }
+export function createSettlementWatch() {
+  const waiting = new Map<string, Set<() => void>>()
+  return {
+    settled(requestId: string): void {
+      for (const wake of waiting.get(requestId) ?? []) wake()
+    },
+    /** `done` resolves when the call is settled here or the time is over. */
+    wait(requestId: string, forMs: number) {
+      const { promise: done, resolve } = Promise.withResolvers<void>()
+      const wakers = waiting.get(requestId) ?? new Set()
+      const timer = setTimeout(stop, forMs)
+      wakers.add(stop)
+      waiting.set(requestId, wakers)
+      function stop(): void {
+        clearTimeout(timer)
+        wakers.delete(stop)
+        if (wakers.size === 0) waiting.delete(requestId)
+        resolve()
+      }
+      return { done, stop }
+    },
+  }
 }

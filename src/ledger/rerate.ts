@@ -1,4 +1,5 @@
 import type { Nanos } from '../kernel/money.ts'
+import type { CallRecord } from './call-columns.ts'
 
 /** Null: the version has no price for the call. Throws if the record is unreadable. Caches compare `json`. */
 export type RateAgain = (call: {
@@ -20,20 +21,14 @@ export interface CurrentPrices {
   readonly rateAgain: RateAgain
 }
 
-export interface RerateCandidate {
+export interface RerateCandidate
+  extends Pick<CallRecord, 'accountId' | 'keyId' | 'modelAsked' | 'startedAtMs' | 'unpriced' | 'usage'>,
+    Pick<CallRecord, 'rating' | 'credited'> {
   readonly id: string
-  readonly accountId: string
-  readonly keyId: string
   readonly day: string
   readonly model: string
-  readonly modelAsked: string | null
-  readonly startedAtMs: number
-  readonly unpriced: boolean
-  readonly usage: string | null
-  readonly rating: string
   /** The amount paid for the call so far: its cost minus credits. */
   readonly paidNanos: Nanos
-  readonly credited: boolean
   /** The `once` of each rerate of the call, one per line. */
   readonly rerates: string | null
 }

@@ -13,22 +13,6 @@ const SPOOL_BYTES_MAX = 64 * 1024 ** 2
 /** How long an answer waits for the spool's disk. Then no call is admitted until the disk responds. */
 export const SPOOL_WRITE_MS = 5_000
 
-/** Settlements that the store has not accepted. Replaying one is harmless. Only one process may use a spool. */
-export interface SettlementSpool {
-  /** Never rejects. If the disk fails or is slow, `isDurable` is false until all waiting settlements are stored. */
-  append(closing: CallClosing): Promise<void>
-  /** Removes a settlement that the database has received. Does nothing if it is not in the spool. */
-  remove(requestId: string): void
-  /** Writes a settlement that the database has refused to a separate file for the operator. */
-  refuse(closing: CallClosing, reason: string): Promise<void>
-  /** The waiting settlements, oldest first. After a start, these are the settlements that an earlier process left. */
-  pending(): readonly CallClosing[]
-  readonly waiting: number
-  /** False while too many settlements wait, or some of them are not on disk. */
-  readonly isDurable: boolean
-  close(): Promise<void>
-}
-
 const FILE = 'settlements.jsonl'
 const REFUSED_FILE = 'refused.jsonl'
 
@@ -55,7 +39,7 @@ export async function openSettlementSpool(
     log.error({ damagedFile }, 'the settlement spool was damaged and has been renamed')
   }
   const context = { dir, log, replaceFile, bytesMax: SPOOL_BYTES_MAX, ...options }
-  return new Spool(context, left, isDamaged)
+  return new SettlementSpool(context, left, isDamaged)
 }
 
 /** Replaces the content of a file. It is on disk once this resolves, and the old content stays until then. */
@@ -115,8 +99,11 @@ interface Spooled {
   readonly stored: PromiseWithResolvers<void>
 }
 
-/** Every write replaces the file, which is small: only calls in flight when the store failed have a settlement in it. */
-class Spool implements SettlementSpool {
+/**
+ * Settlements that the store has not accepted. Replaying one is harmless. Only one process may use a spool. Every write
+ * replaces the file, which is small: only calls in flight when the store failed have a settlement in it.
+ */
+export class SettlementSpool {
   readonly #context: SpoolContext
   /** All settlements that the store does not have, on disk or not, oldest first. */
   readonly #waiting = new Map<string, Spooled>()
@@ -140,15 +127,18 @@ class Spool implements SettlementSpool {
     return this.#waiting.size
   }
 
+  /** False while too many settlements wait, or some of them are not on disk. */
   get isDurable(): boolean {
     const isFull = this.#waitingBytes > this.#context.bytesMax
     return this.#waiting.size === 0 || !(this.#isFailing || isFull)
   }
 
+  /** The waiting settlements, oldest first. After a start, these are the settlements that an earlier process left. */
   pending(): readonly CallClosing[] {
     return [...this.#waiting.values()].map(({ closing }) => closing)
   }
 
+  /** Never rejects. If the disk fails or is slow, `isDurable` is false until all waiting settlements are stored. */
   async append(closing: CallClosing): Promise<void> {
     const earlier = this.#waiting.get(closing.requestId)
     // The first closing of a call counts; later ones are ignored.
@@ -164,6 +154,7 @@ class Spool implements SettlementSpool {
     await spooled.stored.promise
   }
 
+  /** Removes a settlement that the database has received. Does nothing if it is not in the spool. */
   remove(requestId: string): void {
     const spooled = this.#waiting.get(requestId)
     if (spooled === undefined) return
@@ -174,6 +165,7 @@ class Spool implements SettlementSpool {
     if (!this.#closed.signal.aborted) this.#write()
   }
 
+  /** Writes a settlement that the database has refused to a separate file for the operator. */
   async refuse(closing: CallClosing, reason: string): Promise<void> {
     const { requestId } = closing
     const { dir, bytesMax } = this.#context

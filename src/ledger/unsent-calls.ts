@@ -1,5 +1,6 @@
 import { limits } from '../kernel/limits.ts'
 import type { Log } from '../kernel/log.ts'
+import { Tally } from '../kernel/tally.ts'
 import type { Store } from '../store/store.ts'
 import type { CallRecord } from './call.ts'
 import type { CallFilter, RefusedCall } from './request-log.ts'
@@ -14,20 +15,18 @@ export const REFUSED_CALLS_WAITING_MAX = 10_000
 /** The calls of this node that wait for a cap or for credit. They exist only in memory. */
 export class WaitingCalls {
   readonly #calls = new Map<string, CallRecord>()
-  readonly #ofKey = new Map<string, number>()
+  readonly #ofKey = new Tally()
 
   add(call: CallRecord): void {
     this.#calls.set(call.requestId, call)
-    this.#ofKey.set(call.keyId, this.countOf(call.keyId) + 1)
+    this.#ofKey.add(call.keyId)
   }
 
   remove(requestId: string): void {
     const call = this.#calls.get(requestId)
     if (call === undefined) return
     this.#calls.delete(requestId)
-    const left = this.countOf(call.keyId) - 1
-    if (left === 0) this.#ofKey.delete(call.keyId)
-    else this.#ofKey.set(call.keyId, left)
+    this.#ofKey.remove(call.keyId)
   }
 
   find(requestId: string): CallRecord | null {
@@ -43,7 +42,7 @@ export class WaitingCalls {
   }
 
   countOf(keyId: string): number {
-    return this.#ofKey.get(keyId) ?? 0
+    return this.#ofKey.countOf(keyId)
   }
 
   /** Lists the waiting calls, newest first. They have no figures, so a filter on a figure matches none. */

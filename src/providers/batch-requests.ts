@@ -25,7 +25,13 @@ import { JsonLines } from './batch-results.ts'
 import type { Endpoint } from './endpoint.ts'
 import { findEndpoint } from './find-endpoint.ts'
 import { isFileId, ModelNames, readModels } from './named-models.ts'
-import { BATCHED_BODY, ConversationItems, factsOfEntry, type ItemReader } from './read-request.ts'
+import {
+  BATCHED_BODY,
+  type BodyHead,
+  ConversationItems,
+  factsOfEntry,
+  type ItemReader,
+} from './read-request.ts'
 import { SURFACES } from './surfaces.ts'
 
 export const ENTRIES_MAX = 100_000
@@ -112,8 +118,9 @@ export class BatchFileScanner {
   #files = 0
   #failed = false
 
-  constructor(contentType: string | undefined, contentEncoding: string | undefined, entries: EntrySum) {
-    const boundary = codingOf(contentEncoding) === 'identity' ? boundaryOf(contentType ?? '') : null
+  constructor({ contentType = '', contentEncoding, hasContradictions }: BodyHead, entries: EntrySum) {
+    const isPlain = codingOf(contentEncoding) === 'identity' && hasContradictions !== true
+    const boundary = isPlain ? boundaryOf(contentType) : null
     this.#entries = entries
     this.#lines = new JsonLines(
       () => new JsonSkim(LINE, (item) => this.#items.take(item)),

@@ -1,4 +1,4 @@
-import { codingOf } from '../http/raw-headers.ts'
+import { codingOf, type RawHeaders, valuesOf } from '../http/raw-headers.ts'
 import { limits } from '../kernel/limits.ts'
 import { type Coding, CopyDecoder } from '../metering/decode-copy.ts'
 import {
@@ -77,11 +77,19 @@ export interface ItemReader {
   facts(): ItemFacts
 }
 
-interface BodyHead {
+export interface BodyHead {
   readonly contentType: string | undefined
   readonly contentEncoding: string | undefined
   /** Whether header lines contradict each other: the gateway would use the first, and upstream may use the last. */
   readonly hasContradictions?: boolean
+}
+
+export function bodyHeadOf(headers: RawHeaders): BodyHead {
+  const [types, encodings] = [valuesOf(headers, 'content-type'), valuesOf(headers, 'content-encoding')]
+  const [[contentType], [contentEncoding]] = [types, encodings]
+  const hasContradictions =
+    types.some((type) => type !== contentType) || encodings.some((encoding) => encoding !== contentEncoding)
+  return { contentType, contentEncoding, hasContradictions }
 }
 
 export const PLAIN_JSON: BodyHead = { contentType: 'application/json', contentEncoding: undefined }

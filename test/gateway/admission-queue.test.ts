@@ -41,7 +41,7 @@ test('a call waits only behind waiting calls of the same key', async () => {
   const { turn } = await beginQueue(first)
   assert.deepEqual(enter(queues, 'k').lastBlocked, blockedBy(BUDGET))
   assert.equal(enter(queues, 'l').lastBlocked, null)
-  first.leave()
+  first.end('left')
   await turn
   first.done(false)
   assert.equal(enter(queues, 'k').lastBlocked, null)

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { AddressCounts, networkOf, TrustedProxies } from '../../src/http/addresses.ts'
+import { networkOf, TrustedProxies } from '../../src/http/addresses.ts'
+import { Tally } from '../../src/kernel/tally.ts'
 import { test } from '../support/suite.ts'
 
 const proxies = new TrustedProxies(['10.0.0.0/8', '192.0.2.7', 'fd00::/8'])
@@ -63,9 +64,8 @@ test('an IPv6 client is its /64, in any spelling', () => {
 })
 
 test('connections are counted per network and released', () => {
-  const counts = new AddressCounts(2)
-  assert.deepEqual([counts.enter('a'), counts.enter('a'), counts.enter('a')], [true, true, false])
-  assert.equal(counts.enter('b'), true)
-  counts.leave('a')
-  assert.deepEqual([counts.enter('a'), counts.enter('a')], [true, false])
+  const counts = new Tally()
+  assert.deepEqual([counts.add('a', 2), counts.add('a', 2), counts.add('a', 2)], [true, true, false])
+  counts.remove('a')
+  assert.deepEqual([counts.add('b', 2), counts.add('a', 2), counts.add('a', 2)], [true, true, false])
 })

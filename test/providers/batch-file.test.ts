@@ -32,7 +32,7 @@ function scan(body: Uint8Array, sizes: readonly number[] = [64], type = TYPE, co
   // The `url` of a line does not mark its body as one that refers elsewhere.
   const of = (marks: number) => ({ kind: 'bound', listNanos: marks === 0 ? 2n : 9n, costNanos: 1n }) as const
   const entries = new EntrySum('chat', (_, { marks }) => of(marks))
-  return inPieces(new BatchFileScanner(type, coding, entries), body, sizes)
+  return inPieces(new BatchFileScanner({ contentType: type, contentEncoding: coding }, entries), body, sizes)
 }
 
 const line = (body: unknown, more: Record<string, unknown> = {}): string =>

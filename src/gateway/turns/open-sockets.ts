@@ -29,7 +29,7 @@ export class OpenSockets {
   readonly #sessions = new Map<OpenSocket, Owner>()
   #sweep: NodeJS.Timeout | null = null
   #isDraining = false
-  #turnsCut = 0
+  turnsCut = 0
 
   constructor(store: Pick<Store, 'mayCall'>, clock: Clock) {
     this.#store = store
@@ -47,17 +47,13 @@ export class OpenSockets {
     if (this.#isDraining) session.drain()
   }
 
-  get turnsCut(): number {
-    return this.#turnsCut
-  }
-
   /** Begins the shutdown: each socket closes after its last turn, or shortly before the drain time ends. */
   drain(drainMs: number): void {
     this.#isDraining = true
     for (const session of this.#sessions.keys()) session.drain()
     setTimeout(
       () => {
-        for (const session of this.#sessions.keys()) this.#turnsCut += session.closeForRestart()
+        for (const session of this.#sessions.keys()) this.turnsCut += session.closeForRestart()
       },
       Math.max(0, drainMs - CLOSE_BEFORE_MS),
     ).unref()

@@ -6,7 +6,7 @@ import type { Message } from '../../sockets/frames.ts'
 import type { PlannedCall } from '../call.ts'
 import { readOnMs } from '../forward.ts'
 import type { Gateway } from '../gateway.ts'
-import { refuseTooManyTurns } from '../refusals.ts'
+import { TOO_MANY_TURNS } from '../refusals.ts'
 import { EndedResponses } from './ended-responses.ts'
 import {
   type ClientIntent,
@@ -190,7 +190,7 @@ export class SocketTurns {
     const checked = check === null ? PASS : await this.#decideModels(check)
     if (checked.kind !== 'pass') return checked
     if (this.#open.length >= limits.turnsPerSocketMax)
-      return this.#refuse(planned, refuseTooManyTurns(), { lane, tag })
+      return this.#refuse(planned, TOO_MANY_TURNS, { lane, tag })
     this.#admitting += 1
     const admitted = (await this.#standingHold?.takeFor(planned)) ?? (await this.#admission.admit(planned))
     if (admitted.kind !== 'admitted') {

@@ -140,7 +140,7 @@ export class TurnCall extends OpenCall implements AbandonedReply {
   #meter: EventMeter | null = null
   readonly #silence = new Silence()
   #hasResponse = false
-  #bytesOut = 0
+  bytesOut = 0
   #ended: Promise<void> | null = null
 
   constructor(call: AdmittedCall, gateway: Gateway) {
@@ -154,10 +154,6 @@ export class TurnCall extends OpenCall implements AbandonedReply {
 
   get shown(): Shown {
     return this.#meter?.shown ?? NOTHING_SHOWN
-  }
-
-  get bytesOut(): number {
-    return this.#bytesOut
   }
 
   began(responseId: string | null): void {
@@ -196,7 +192,7 @@ export class TurnCall extends OpenCall implements AbandonedReply {
   observe(event: Buffer, document: ReplyDocument | null): void {
     if (this.#ended !== null) return
     this.gateway.reached('first_byte')
-    this.#bytesOut += event.length
+    this.bytesOut += event.length
     this.taps?.received(Buffer.concat([DATA, event, EVENT_END]))
     if (document !== null) this.#meter?.read(document)
     this.#silence.recordOutput(this.#meter?.visibleBytes ?? 0, this.gateway.clock.monotonicMs())
@@ -216,11 +212,11 @@ export class TurnCall extends OpenCall implements AbandonedReply {
       const times = this.#silence.timesAt(this.gateway.clock.monotonicMs())
       const elapsedMs = this.gateway.clock.monotonicMs() - this.sentMs
       const id = storedResponseId(this.call, metered, end)
-      const transfer = this.transfer(elapsedMs, true, this.#bytesOut)
+      const transfer = this.transfer(elapsedMs, true, this.bytesOut)
       const stored =
         id === null ? null : await this.gateway.deferrals.findStoredResponse(this.call, id, OK_HEAD, transfer)
       if (stored?.kind === 'deferred') return null
-      const outcome = { end, head, metered, bytesOut: this.#bytesOut, times, elapsedMs, stored }
+      const outcome = { end, head, metered, bytesOut: this.bytesOut, times, elapsedMs, stored }
       return await billCall(this.call, outcome, this.gateway)
     })
   }
@@ -255,7 +251,7 @@ export class TurnCall extends OpenCall implements AbandonedReply {
   async #settle(end: CallEnd, head: ReplyHead | null, makeBill: () => Promise<Bill | null>): Promise<void> {
     const upstreamMs = this.gateway.clock.monotonicMs() - this.sentMs
     const settle = (bill: Bill) =>
-      this.settleHold(bill, this.transfer(upstreamMs, true, this.#bytesOut), upstreamMs)
+      this.settleHold(bill, this.transfer(upstreamMs, true, this.bytesOut), upstreamMs)
     try {
       const bill = await makeBill().catch(async (defect: unknown) => {
         await settle(NOTHING_BILLED)
