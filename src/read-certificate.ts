@@ -5,20 +5,9 @@ import { type Config, ConfigError } from './config.ts'
 import { fileProblem } from './kernel/errors.ts'
 import { Secret } from './kernel/secret.ts'
 
-type TlsFiles = NonNullable<Config['tls']>
+export type Certificate = ReturnType<typeof readCertificate>
 
-export interface Certificate {
-  readonly file: string
-  readonly cert: string
-  readonly key: Secret
-  readonly names: readonly string[]
-  readonly fromMs: number
-  readonly untilMs: number
-  /** Whether the certificate is self-signed. Clients must be configured to trust it. */
-  readonly isSelfSigned: boolean
-}
-
-export function readCertificate({ certFile, keyFile }: TlsFiles): Certificate {
+export function readCertificate({ certFile, keyFile }: NonNullable<Config['tls']>) {
   const problems: string[] = []
   const cert = readPem('TOLLGATE_TLS_CERT', certFile, (text) => new X509Certificate(text), problems)
   const key = readPem('TOLLGATE_TLS_KEY', keyFile, createPrivateKey, problems)
@@ -40,6 +29,7 @@ export function readCertificate({ certFile, keyFile }: TlsFiles): Certificate {
     names: namesOf(cert.parsed),
     fromMs: validFromDate.getTime(),
     untilMs: validToDate.getTime(),
+    /** Clients must be configured to trust it. */
     isSelfSigned: issuer === subject,
   }
 }

@@ -53,11 +53,7 @@ async function withStore(
   }
 }
 
-interface CreateOptions {
-  readonly name: string
-  readonly role: string
-  readonly account?: string
-}
+type CreateOptions = Readonly<{ name: string; role: string; account?: string }>
 
 async function createAdminKey({ account, ...options }: CreateOptions): Promise<void> {
   const { data: fields, error } = newAdminKeyFields.safeParse(options)

@@ -1,7 +1,9 @@
 import { readFileSync } from 'node:fs'
+import { isDeepStrictEqual } from 'node:util'
 import type { Command } from 'commander'
 import type { PriceBookObject } from '../api/overview.ts'
 import { fileProblem } from '../kernel/errors.ts'
+import { shippedBook } from '../pricing/compile-version.ts'
 import { loadPrices } from '../pricing/load-book.ts'
 import type { PriceBook } from '../pricing/price-book.ts'
 import { registerAll } from './api-command.ts'
@@ -51,11 +53,11 @@ async function showPrices(name: string | undefined, options: Options): Promise<v
 async function checkOverlay(file: string): Promise<void> {
   const book = loadBook(file)
   const last = book.versions.at(-1) ?? book.versions[0]
-  const shipped = loadBook(undefined).versions[0]
+  const [shipped] = shippedBook().versions
   const added = last.models.filter(({ id }) => !shipped.names.has(id))
   const changed = last.models.filter(({ id, entry }) => {
     const before = shipped.names.get(id)?.entry
-    return before !== undefined && JSON.stringify(before) !== JSON.stringify(entry)
+    return before !== undefined && !isDeepStrictEqual(before, entry)
   })
   const versions = book.versions.map(({ id, effectiveFromMs: fromMs }) => {
     return `  ${id}${fromMs === null ? '' : `, from ${new Date(fromMs).toISOString()}`}\n`
@@ -67,17 +69,15 @@ async function checkOverlay(file: string): Promise<void> {
   )
 }
 
-function loadBook(overlayPath: string | undefined): PriceBook {
-  const loaded = loadPrices(overlayPath === undefined ? undefined : readText(overlayPath))
-  if (loaded.kind === 'book') return loaded.book
-  const problems = loaded.problems.map((problem) => `  - ${problem}`)
-  throw new Failure(`${overlayPath} cannot be used:\n${problems.join('\n')}`)
-}
-
-function readText(file: string): string {
+function loadBook(file: string): PriceBook {
+  let text: string
   try {
-    return readFileSync(file, 'utf8')
+    text = readFileSync(file, 'utf8')
   } catch (error) {
     throw new Failure(`${file} cannot be read: ${fileProblem(error)}.`)
   }
+  const loaded = loadPrices(text)
+  if (loaded.kind === 'book') return loaded.book
+  const problems = loaded.problems.map((problem) => `  - ${problem}`)
+  throw new Failure(`${file} cannot be used:\n${problems.join('\n')}`)
 }

@@ -31,7 +31,6 @@ interface Options {
   readonly yes?: true
 }
 
-/** Rerates settled calls with the current price book, and shows or applies the differences. */
 export function register(command: Command): void {
   command
     .requiredOption(
@@ -81,21 +80,15 @@ async function rerate(options: Options): Promise<void> {
   }
 }
 
-/** The calls to rerate, by admission time; `toMs` is exclusive. */
-interface Selection {
-  readonly fromMs: number
-  readonly toMs: number
-  /** Null: all models. */
-  readonly model: string | null
-  readonly unpricedOnly: boolean
-}
+type Selection = ReturnType<typeof selectionOf>
 
-function selectionOf({ from, to, model, unpricedOnly }: Options): Selection {
+/** The calls to rerate, by admission time; `toMs` is exclusive. */
+function selectionOf({ from, to, model, unpricedOnly }: Options) {
   const { fromMs } = timeOf('--from', from)
   const until = to === undefined ? { fromMs: systemClock.nowMs() + 1, lengthMs: 0 } : timeOf('--to', to)
   const toMs = until.fromMs + until.lengthMs
   if (fromMs >= toMs) throw new UsageError('--from must be before --to.')
-  return { fromMs, toMs, model: model ?? null, unpricedOnly: unpricedOnly === true }
+  return { fromMs, toMs, model, unpricedOnly }
 }
 
 function timeOf(option: string, text: string): Time {
@@ -125,8 +118,8 @@ async function* selectedCalls(
       (call) =>
         call.startedAtMs >= fromMs &&
         call.startedAtMs < toMs &&
-        (model === null || call.model === model || call.modelAsked === model) &&
-        (!unpricedOnly || call.unpriced),
+        (model === undefined || call.model === model || call.modelAsked === model) &&
+        (unpricedOnly !== true || call.unpriced),
     )
     after = last.id
   }

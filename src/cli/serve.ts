@@ -21,7 +21,6 @@ const SIMULATOR_KEY = 'simulator-provider-key'
 
 const STARTED_AFTER_MS = 2_000
 
-/** Serves until it is stopped. With no upstream configured, the built-in simulator answers. */
 export function register(command: Command): void {
   command
     .option('--maintenance', 'serve only management requests, on 127.0.0.1')

@@ -4,35 +4,30 @@ import { withCommas } from '../kernel/money.ts'
 
 export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow'
 
-export interface TerminalStyle {
-  readonly isTerminal: boolean
-  /** Infinite in a pipe. */
-  readonly columns: number
-  paint(style: Style, text: string): string
-}
+export type TerminalStyle = ReturnType<typeof terminalStyle>
 
 /** Colours are used only on a terminal, and not if NO_COLOR is set (https://no-color.org). */
 export function terminalStyle(
   stream: { readonly isTTY?: boolean; readonly columns?: number },
   environment: Environment,
   noColor: boolean,
-): TerminalStyle {
+) {
   const isTerminal = stream.isTTY === true
   const refused = noColor || (environment['NO_COLOR'] ?? '') !== '' || environment['TERM'] === 'dumb'
   return {
     isTerminal,
     columns: isTerminal ? (stream.columns ?? 80) : Number.POSITIVE_INFINITY,
-    paint: (style, text) =>
+    paint: (style: Style, text: string) =>
       isTerminal && !refused ? styleText(style, text, { validateStream: false }) : text,
   }
 }
 
-export function outputStyle({ color = true }: { readonly color?: boolean }): TerminalStyle {
+export function outputStyle({ color = true }: { readonly color?: boolean }) {
   return terminalStyle(process.stdout, process.env, !color)
 }
 
 /** The style of output that is the same on a terminal and in a pipe. */
-export const PLAIN: TerminalStyle = terminalStyle({}, {}, true)
+export const PLAIN = terminalStyle({}, {}, true)
 
 /** Names of keys and models must not move the cursor, change the text direction or fill the screen. */
 export function shownText(text: string, widthMax = 100): string {

@@ -77,9 +77,7 @@ async function isWritable(path: string): Promise<boolean> {
   )
 }
 
-type PepperContext = Pick<CheckContext, 'config' | 'snapshot'>
-
-export const checkPepper = async ({ config, snapshot }: PepperContext): Promise<Result> => {
+export const checkPepper = async ({ config, snapshot }: Omit<CheckContext, 'nowMs'>): Promise<Result> => {
   const file = join(config.dataDir, 'pepper')
   const location = config.pepper === null ? file : 'TOLLGATE_PEPPER'
   const opened = await snapshot.catch(() => undefined)

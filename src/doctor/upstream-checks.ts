@@ -11,7 +11,6 @@ import { type Check, ok, problem, type Result, skipped, warning } from './check.
 
 const ANSWER_MS = 10_000
 
-/** Requests the model list of each configured upstream, with its key. */
 export const checkUpstreamKeys: Check = async ({ config }) => {
   const checks = SURFACE_NAMES.flatMap((surface) => {
     const upstream = config[surface]
@@ -23,7 +22,6 @@ export const checkUpstreamKeys: Check = async ({ config }) => {
   return await Promise.all(checks)
 }
 
-/** Requests the model list of each account's own upstreams, with the account's keys. */
 export const checkAccountKeys: Check = async ({ config, snapshot }) => {
   const opened = await snapshot.catch(() => null)
   const accounts = opened === null ? [] : await opened.query(OWN_UPSTREAMS)

@@ -65,15 +65,13 @@ export type Caller =
       readonly hasOthers: boolean
       readonly upstreams: Readonly<Record<Surface, OwnUpstream | null>>
     }
-  | AdminCaller
-
-export interface AdminCaller {
-  readonly kind: 'admin_key'
-  readonly keyId: string
-  readonly name: string
-  readonly role: AdminRole
-  /** Null for operators, who act in all accounts. */
-  readonly accountId: string | null
-}
+  | {
+      readonly kind: 'admin_key'
+      readonly keyId: string
+      readonly name: string
+      readonly role: AdminRole
+      /** Null for operators, who act in all accounts. */
+      readonly accountId: string | null
+    }
 
 export type KeyLookup = Caller | { readonly kind: 'refused'; readonly reason: KeyRefusal }

@@ -106,7 +106,6 @@ export interface ListQuery {
   readonly limit: number
 }
 
-/** A page of a list, newest first. */
 export interface Page<Row> {
   readonly rows: readonly Row[]
   readonly more: boolean

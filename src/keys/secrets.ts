@@ -56,30 +56,29 @@ export function pepperFingerprint(digest: DigestKey): string {
   return digest('tollgate: which pepper is this?').toString('hex').slice(0, 16)
 }
 
-/** Encrypts secrets that must be read again, with AES-256-GCM and a key from the pepper. Binds each to its record. */
-export interface SecretSealer {
-  seal(secret: Secret, recordId: string): Buffer
-  /** Throws if the bytes were changed, or were encrypted for another record or with another pepper. */
-  open(sealed: Uint8Array, recordId: string): Secret
-}
-
 const KEY_BYTES = 32
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 /** The first byte of an encrypted secret. */
 const FORMAT_VERSION = 1
 
-/** Each purpose has its own key, so that a leaked key reveals no secrets of another purpose. */
-export function createSecretSealer(pepper: Secret, purpose: string): SecretSealer {
+export type SecretSealer = ReturnType<typeof createSecretSealer>
+
+/**
+ * Encrypts secrets that must be read again, with AES-256-GCM and a key from the pepper. Binds each to its record. Each
+ * purpose has its own key, so that a leaked key reveals no secrets of another purpose.
+ */
+export function createSecretSealer(pepper: Secret, purpose: string) {
   const key = Buffer.from(hkdfSync('sha256', pepper.reveal(), '', `tollgate ${purpose}`, KEY_BYTES))
   return {
-    seal(secret, recordId) {
+    seal(secret: Secret, recordId: string): Buffer {
       const nonce = randomBytes(NONCE_BYTES)
       const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(recordId))
       const text = Buffer.concat([cipher.update(secret.reveal(), 'utf8'), cipher.final()])
       return Buffer.concat([Buffer.of(FORMAT_VERSION), nonce, cipher.getAuthTag(), text])
     },
-    open(sealed, recordId) {
+    /** Throws if the bytes were changed, or were encrypted for another record or with another pepper. */
+    open(sealed: Uint8Array, recordId: string): Secret {
       const bytes = Buffer.from(sealed)
       if (bytes[0] !== FORMAT_VERSION)
         throw new Error('this version cannot read the format of an encrypted secret')

@@ -110,11 +110,9 @@ function sendFile(exchange: Exchange, files: DashboardFiles, name: string, cachi
   sendWhole(exchange, { status: 200, headers, body })
 }
 
-const NOTHING = Buffer.alloc(0)
-
 function redirectToDashboard(exchange: Exchange): void {
   const headers = ['location', PAGE_PATH, 'content-length', '0', 'cache-control', 'no-store']
-  sendWhole(exchange, { status: 302, headers, body: NOTHING })
+  sendWhole(exchange, { status: 302, headers, body: Buffer.alloc(0) })
 }
 
 function deny(exchange: Exchange, refusal: Refusal): void {

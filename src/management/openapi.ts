@@ -16,7 +16,6 @@ import { SESSION_COOKIE } from './session.ts'
 
 type JsonObject = Record<string, unknown>
 
-/** The own endpoints as an OpenAPI 3.1 document, generated from the schemas of the routes. */
 export function openApiDocument(
   routes: readonly Route[],
   { version, servicePrefix }: { readonly version: string; readonly servicePrefix: string },

@@ -30,14 +30,11 @@ export function lockDataDir(dataDir: string): { release(): void } | null {
   return { release: () => db.close() }
 }
 
-interface StoreLocation {
-  readonly dataDir: string
-  /** Null: SQLite in the data directory. */
-  readonly databaseUrl: Secret | null
-}
-
 /** Opens the database for reading. Gateways may be running. Null: there is no database yet. */
-export async function openSnapshot({ dataDir, databaseUrl }: StoreLocation): Promise<Snapshot | null> {
+export async function openSnapshot({
+  dataDir,
+  databaseUrl,
+}: Readonly<{ dataDir: string; databaseUrl: Secret | null }>): Promise<Snapshot | null> {
   if (databaseUrl === null)
     return await (await import('./sqlite/database.ts')).openSnapshot(join(dataDir, 'tollgate.db'))
   return await (await import('./postgres/ledger.ts')).openSnapshot(databaseUrl.reveal())

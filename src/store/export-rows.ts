@@ -27,7 +27,6 @@ export interface ExportEnd {
 
 export type Cell = string | number | boolean | null
 
-/** The exported tables. Each comes after the tables that it references. */
 export const EXPORTED_TABLES: readonly Table[] = TABLES.filter(({ isExported }) => isExported)
 
 /** The columns to export: all except the node of a call, which has no meaning in another installation. */

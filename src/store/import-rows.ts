@@ -21,7 +21,6 @@ export type ImportInto = <T>(work: (insert: InsertRows) => Promise<T>) => Promis
 const BATCH_ROWS = 1_000
 const BATCH_CHARACTERS = 8 * 1024 * 1024
 
-/** Imports the lines of an export. Returns the number of rows. */
 export async function importLines(
   lines: AsyncIterable<string>,
   pepper: string,

@@ -6,26 +6,13 @@ import { TABLE_DEFINITIONS, type TableDefinition } from './tables.ts'
 const KINDS = ['text', 'integer', 'flag', 'json', 'bytes'] as const
 type ColumnKind = (typeof KINDS)[number]
 
-export interface Column {
-  readonly name: string
-  readonly kind: ColumnKind
-  readonly isNullable: boolean
-  readonly defaultSql: string | null
-  readonly references: string | null
-}
-
-interface Index {
-  readonly name: string
-  readonly columns: string
-  readonly isUnique: boolean
-  readonly where: string | null
-}
+export type Column = Readonly<ReturnType<typeof parseColumn>>
 
 export interface Table extends Required<Omit<TableDefinition, 'columns' | 'key' | 'indexes'>> {
   readonly name: string
   readonly columns: readonly Column[]
   readonly key: readonly string[]
-  readonly indexes: readonly Index[]
+  readonly indexes: readonly ReturnType<typeof parseIndex>[]
 }
 
 export const TABLES: readonly Table[] = Object.entries(TABLE_DEFINITIONS).map(([name, definition]) => ({
@@ -50,7 +37,7 @@ const kinds = new Map(
 export const kindOf = (table: string, column: string): ColumnKind | undefined =>
   kinds.get(`${table}.${column}`)
 
-function parseColumn(text: string): Column {
+function parseColumn(text: string) {
   const [, name = '', kind = '', mark, defaultSql = null, references = null] =
     /^(\w+) (\w+)(\??)(?: = (.*)| -> (.*))?$/.exec(text) ?? []
   const known = KINDS.find((each) => each === kind)
@@ -58,7 +45,7 @@ function parseColumn(text: string): Column {
   return { name, kind: known, isNullable: mark === '?', defaultSql, references }
 }
 
-function parseIndex(name: string, text: string): Index {
+function parseIndex(name: string, text: string) {
   const [, unique, columns = '', where = null] = /^(unique )?(.*?)(?: where (.*))?$/.exec(text) ?? []
   return { name, columns, isUnique: unique !== undefined, where }
 }
@@ -97,7 +84,6 @@ const POSTGRES_TYPES: Types = {
   ...{ text: 'text COLLATE "C"', integer: 'bigint', flag: 'boolean', json: 'jsonb', bytes: 'bytea' },
 }
 
-/** The statements that create the tables of the database, or those of the file for bodies. */
 export function sqliteSchema(location: 'main' | 'bodies'): string {
   const tables = TABLES.filter((table) => table.location === location)
   const text = statementsOf(

@@ -12,7 +12,7 @@ const OTHER_MODEL = 'other'
 export const STATUS_CLASSES = ['none', '1xx', '2xx', '3xx', '4xx', '5xx'] as const
 
 /** The sums are whole numbers, because sums of floating-point numbers drift. */
-class ModelCounts {
+export class ModelCounts {
   readonly model: string
   /** In the order of STATUS_CLASSES. */
   readonly calls: number[] = STATUS_CLASSES.map(() => 0)

@@ -4,14 +4,12 @@ import { formatUsd, type Nanos } from '../kernel/money.ts'
 import { VERSION } from '../kernel/runtime.ts'
 import { SURFACE_NAMES, type Surface } from '../kernel/vocabulary.ts'
 import type { Store, StoreLoad } from '../store/store.ts'
-import { type CallCounts, STATUS_CLASSES } from './call-counts.ts'
+import { type CallCounts, type ModelCounts, STATUS_CLASSES } from './call-counts.ts'
 
 /** Operators depend on the names, so they never change. A test compares this table with docs/OPERATIONS.md. */
 
-type Labels = Readonly<Record<string, string>>
-
 export interface Sample {
-  readonly labels: Labels
+  readonly labels: Readonly<Record<string, string>>
   readonly value: number | Histogram
 }
 
@@ -68,8 +66,6 @@ const labelledBy = (
 
 /** The decimal text is exact and parses to the nearest double, so nothing is rounded twice. */
 const usd = (nanos: Nanos): number => Number(formatUsd(nanos))
-
-type ModelCounts = CallCounts['surfaces'][Surface]['models'] extends ReadonlyMap<string, infer C> ? C : never
 
 function ofModels({ counts }: MetricSources, samples: (counts: ModelCounts) => readonly Sample[]): Sample[] {
   return SURFACE_NAMES.flatMap((surface) =>

@@ -4,15 +4,10 @@ import { shareWork } from '../kernel/clock.ts'
 import type { Histogram } from '../kernel/histogram.ts'
 import { METRICS, type Metric, type MetricSources, type Sample } from './metric-table.ts'
 
-export interface Scraped {
-  readonly contentType: string
-  readonly text: string
-}
-
 const DELAY_RESOLUTION_MS = 10
 
 /** The first scrape loads this file and starts the monitors. Concurrent scrapes share a result: anyone may scrape. */
-export function createScraper(sources: Omit<MetricSources, 'eventLoopDelay'>): () => Promise<Scraped> {
+export function createScraper(sources: Omit<MetricSources, 'eventLoopDelay'>) {
   const registry = new Registry<typeof Registry.OPENMETRICS_CONTENT_TYPE>()
   registry.setContentType(Registry.OPENMETRICS_CONTENT_TYPE)
   collectProcessMetrics(registry)
@@ -25,7 +20,7 @@ export function createScraper(sources: Omit<MetricSources, 'eventLoopDelay'>): (
     return Math.max(0, lateMs) / 1_000
   }
   const from = { ...sources, eventLoopDelay }
-  async function scrape(): Promise<Scraped> {
+  async function scrape() {
     const own = await Promise.all(METRICS.map((metric) => familyOf(metric, from)))
     // The registry's text ends with the end-of-file marker.
     return { contentType: registry.contentType, text: own.join('') + (await registry.metrics()) }

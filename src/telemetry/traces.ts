@@ -100,8 +100,8 @@ function parentOf(headers: RawHeaders): Context {
   return trace.setSpanContext(ROOT_CONTEXT, { traceId, spanId, traceFlags, isRemote: true })
 }
 
-/** The operation name by usage reader. `generate_content` stands for operations that the conventions do not name. */
-const OPERATIONS: Readonly<Record<UsageReader, string>> = {
+/** The operation name by usage reader. The conventions do not name the others. */
+const OPERATIONS: Readonly<Partial<Record<UsageReader, string>>> = {
   messages: 'chat',
   chat: 'chat',
   responses: 'chat',
@@ -109,15 +109,10 @@ const OPERATIONS: Readonly<Record<UsageReader, string>> = {
   compaction: 'chat',
   completions: 'text_completion',
   embeddings: 'embeddings',
-  images: 'generate_content',
-  speech: 'generate_content',
-  transcription: 'generate_content',
-  decisions: 'generate_content',
-  batch: 'generate_content',
 }
 
 function operationOf({ endpoint }: EndedCall): string | null {
-  return endpoint?.billing === 'metered' ? OPERATIONS[endpoint.usage] : null
+  return endpoint?.billing === 'metered' ? (OPERATIONS[endpoint.usage] ?? 'generate_content') : null
 }
 
 function spanName(call: EndedCall): string {

@@ -140,8 +140,8 @@ const PATIENCE_MS = 60_000
 
 /** A test's own connections, besides those of the stores under test. */
 export function openPatientPool(url: string, connectionsMax = 1): Pool {
-  const settings = { deadlines: false }
-  return openPool({ url, connectionsMax, connectMs: PATIENCE_MS, statementMs: PATIENCE_MS, settings })
+  const deadlines = { connectMs: PATIENCE_MS, statementMs: PATIENCE_MS, deadlines: false }
+  return openPool({ url, connectionsMax, ...deadlines })
 }
 
 export async function createEmptyDatabase(): Promise<TestDatabase> {

@@ -9,12 +9,12 @@ import type {
   AccountRecord,
   NewAccount,
 } from '../../ledger/account.ts'
-import { monthOf, nextMonthMs } from '../../ledger/calendar.ts'
+import { dayOf, monthOf } from '../../ledger/calendar.ts'
 import { present, readWideSum, text, wideSum } from '../rows.ts'
 import { recordCapChange } from './budget-events.ts'
 import { recordEvent } from './events.ts'
 import { orMetadataPair, POSITION } from './keys.ts'
-import { ACCOUNT_RECORD, accountRecord, accountState, upstreamOf } from './money-rows.ts'
+import { ACCOUNT_RECORD, accountCeilings, accountRecord, accountState, upstreamOf } from './money-rows.ts'
 import { atomic, columnsEqual, currentTime, type Operation, selectPage } from './operation.ts'
 import { runOnce } from './settings.ts'
 import { and, FOR_UPDATE, now, onPostgres, raw, sql } from './sql.ts'
@@ -98,21 +98,11 @@ const updateAccount = atomic(function* (
   yield updateRow('account', id, columnsOf(changes))
   const account = yield* readAccount(id, nowMs)
   yield* recordAccountEvent(before, account, actor, nowMs)
-  const capNanos = changes.monthlyBudgetNanos ?? null
-  if (capNanos !== null) {
-    const { spentNanos, heldNanos } = account
-    const resetsAtMs = nextMonthMs(nowMs)
-    const ceiling = {
-      scope: 'account',
-      period: 'month',
-      spentNanos,
-      heldNanos,
-      capNanos,
-      resetsAtMs,
-    } as const
-    const subject = { account: accountObject(account, nowMs) }
-    yield* recordCapChange({ accountId: id, budgetId: id, subject, actor }, [ceiling], nowMs)
-  }
+  const { monthlyBudgetNanos = null } = changes
+  const changed = { ...account, monthlyBudgetNanos, month: monthOf(nowMs) }
+  const subject = { account: accountObject(account, nowMs) }
+  const edit = { accountId: id, budgetId: id, subject, actor }
+  yield* recordCapChange(edit, accountCeilings(changed, dayOf(nowMs), nowMs), nowMs)
   return { kind: 'done', account }
 })
 

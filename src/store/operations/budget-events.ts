@@ -94,14 +94,7 @@ export function* recordCapChange(
       yield* recordCrossing({ ...edit, ceiling, percent: CAP_PERCENT, requestId: null }, atMs)
 }
 
-interface BalanceChange {
-  readonly accountId: string
-  readonly after: Balance
-  /** Negative for a charge. */
-  readonly changeNanos: Nanos
-  readonly actor: Actor
-}
-
+/** `changeNanos` is negative for a charge. */
 export function balanceEvents(
   { creditedNanos, chargedNanos }: Balance,
   changeNanos: Nanos,
@@ -118,7 +111,10 @@ export function balanceEvents(
 
 /** Records the events of a command that changes the balance. Settlements have `settlementEvents`. */
 export function* recordBalanceChange(
-  { accountId, after, changeNanos, actor }: BalanceChange,
+  accountId: string,
+  after: Balance,
+  changeNanos: Nanos,
+  actor: Actor,
   atMs: number,
 ): Operation<void> {
   const data = { balance: balanceObject(after) }

@@ -64,7 +64,7 @@ function* insertEntry(credit: NewCredit & { readonly kind: CreditKind }): Operat
   yield insertInto('credit', [{ ...row, actorKind: actor.kind, actorId: actor.id, actorName: actor.name }])
   const data = { credit: creditObject(entry), balance: balanceObject(balance) }
   yield* recordEvent({ accountId, type: 'credit.added', actor, data }, atMs)
-  yield* recordBalanceChange({ accountId, after: balance, changeNanos: amountNanos, actor }, atMs)
+  yield* recordBalanceChange(accountId, balance, amountNanos, actor, atMs)
   return entry
 }
 

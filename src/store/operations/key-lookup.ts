@@ -1,8 +1,13 @@
-import type { AdminRole } from '../../kernel/vocabulary.ts'
 import type { KeyLookup } from '../../keys/credential.ts'
-import { keyStatus, type NewSession, type SessionRecord } from '../../keys/key-store.ts'
+import {
+  type AdminKeyRecord,
+  type KeyRecord,
+  keyStatus,
+  type NewSession,
+  type SessionRecord,
+} from '../../keys/key-store.ts'
 import { dayOf } from '../../ledger/calendar.ts'
-import { number, numberOrNull, type Row, text, textOrNull } from '../rows.ts'
+import { number, recordOf, text } from '../rows.ts'
 import {
   ACCOUNT_COLUMNS,
   accountCeilings,
@@ -15,8 +20,6 @@ import {
 import { atomic, type Operation } from './operation.ts'
 import { now, onPostgres, raw, type Sql, sql } from './sql.ts'
 import { insertInto } from './write-rows.ts'
-
-const KEY_COLUMNS = raw('id, account_id, budget_id, name, expires_at_ms, revoked_at_ms')
 
 /** Records the use of an admin key. The uses of an API key are its calls. SQLite's thread writes a use later. */
 function* lookUpKey(digest: Uint8Array, atMs: number, purpose: Purpose = 'call'): Operation<KeyLookup> {
@@ -50,20 +53,17 @@ function* mayCall(keyId: string, atMs: number): Operation<boolean> {
 
 /** Does not count as a use of the key. */
 function* findCaller(where: Sql, atMs: number): Operation<KeyLookup> {
-  const [key] = yield sql`SELECT ${KEY_COLUMNS}, ${now(atMs)} AS now_ms FROM api_key WHERE ${where}`
-  return key === undefined ? yield* lookUpAdminKey(where) : yield* apiCaller(key)
+  const [key] = yield sql`
+    SELECT id, account_id, budget_id, name, expires_at_ms, revoked_at_ms, ${now(atMs)} AS now_ms
+    FROM api_key WHERE ${where}`
+  return key === undefined ? yield* lookUpAdminKey(where) : yield* apiCaller(recordOf(key))
 }
 
-function* apiCaller(key: Row): Operation<KeyLookup> {
-  const nowMs = number(key, 'now_ms')
-  const status = keyStatus(
-    { revokedAtMs: numberOrNull(key, 'revoked_at_ms'), expiresAtMs: numberOrNull(key, 'expires_at_ms') },
-    nowMs,
-  )
+function* apiCaller(key: KeyRecord & { readonly nowMs: number }): Operation<KeyLookup> {
+  const { id: keyId, accountId, name, nowMs } = key
+  const status = keyStatus(key, nowMs)
   if (status !== 'usable') return { kind: 'refused', reason: `${status}_key` }
-  const [keyId, accountId, name] = [text(key, 'id'), text(key, 'account_id'), text(key, 'name')]
-  const [budget] =
-    yield sql`SELECT ${raw(BUDGET_COLUMNS)} FROM budget b WHERE b.id = ${text(key, 'budget_id')}`
+  const [budget] = yield sql`SELECT ${raw(BUDGET_COLUMNS)} FROM budget b WHERE b.id = ${key.budgetId}`
   const [account] = yield sql`SELECT ${raw(ACCOUNT_COLUMNS)} FROM account a WHERE a.id = ${accountId}`
   if (budget === undefined || account === undefined) return { kind: 'refused', reason: 'unknown_key' }
   const state = accountState(account)
@@ -86,16 +86,11 @@ function* apiCaller(key: Row): Operation<KeyLookup> {
 }
 
 function* lookUpAdminKey(where: Sql): Operation<KeyLookup> {
-  const [admin] = yield sql`SELECT id, role, account_id, name, revoked_at_ms FROM admin_key WHERE ${where}`
-  if (admin === undefined) return { kind: 'refused', reason: 'unknown_key' }
-  if (admin['revoked_at_ms'] !== null) return { kind: 'refused', reason: 'revoked_key' }
-  return {
-    kind: 'admin_key',
-    keyId: text(admin, 'id'),
-    name: text(admin, 'name'),
-    role: text(admin, 'role') as AdminRole,
-    accountId: textOrNull(admin, 'account_id'),
-  }
+  const [row] = yield sql`SELECT id, role, account_id, name, revoked_at_ms FROM admin_key WHERE ${where}`
+  if (row === undefined) return { kind: 'refused', reason: 'unknown_key' }
+  const { id: keyId, role, accountId, name, revokedAtMs } = recordOf<AdminKeyRecord>(row)
+  if (revokedAtMs !== null) return { kind: 'refused', reason: 'revoked_key' }
+  return { kind: 'admin_key', keyId, name, role, accountId }
 }
 
 export function* markUses(uses: ReadonlyMap<string, number>): Operation<void> {

@@ -14,12 +14,12 @@ import {
   type Page,
   type Rotation,
 } from '../../keys/key-store.ts'
-import { dayOf, monthOf, nextDayMs, nextMonthMs } from '../../ledger/calendar.ts'
-import type { Budget } from '../../ledger/call.ts'
+import { dayOf, monthOf } from '../../ledger/calendar.ts'
 import { columnOf } from '../../ledger/call-columns.ts'
 import { number, pageOf, type Row, recordOf, text } from '../rows.ts'
 import { recordCapChange } from './budget-events.ts'
 import { recordEvent } from './events.ts'
+import { keyCeilings } from './money-rows.ts'
 import { atomic, currentTime, type Operation } from './operation.ts'
 import { readSetting, runOnce, writeSetting } from './settings.ts'
 import { and, byStore, join, now, onPostgres, raw, type Sql, sql } from './sql.ts'
@@ -115,18 +115,13 @@ function* recordKeyEvent(
 }
 
 function* recordNewCaps(key: KeyRecord, changes: KeyChanges, actor: Actor, nowMs: number): Operation<void> {
-  const { accountId, budgetId, month } = key
-  const caps = [
-    ['month', changes.monthlyBudgetNanos ?? null, month.spentNanos, nextMonthMs(nowMs)],
-    ['day', changes.dailyBudgetNanos ?? null, month.daySpentNanos, nextDayMs(nowMs)],
-  ] as const
-  const ceilings = caps.flatMap(([period, capNanos, spentNanos, resetsAtMs]): readonly Budget[] =>
-    capNanos === null
-      ? []
-      : [{ scope: 'key', period, spentNanos, heldNanos: month.heldNanos, capNanos, resetsAtMs }],
-  )
+  const { accountId, budgetId } = key
+  const { monthlyBudgetNanos = null, dailyBudgetNanos = null } = changes
+  const day = dayOf(nowMs)
+  const changed = { ...key.month, monthlyBudgetNanos, dailyBudgetNanos, month: monthOf(nowMs), day }
   const subject = { key: eventKey(key, nowMs) }
-  yield* recordCapChange({ accountId, budgetId, subject, actor }, ceilings, nowMs)
+  const edit = { accountId, budgetId, subject, actor }
+  yield* recordCapChange(edit, keyCeilings(changed, day, nowMs), nowMs)
 }
 
 const rotateKey = atomic(function* (

@@ -53,6 +53,9 @@ export interface AccountState {
   heldNanos: bigint
 }
 
+type AccountSums = Pick<AccountState, 'monthlyBudgetNanos' | 'month' | 'spentNanos' | 'heldNanos'>
+type KeySums = AccountSums & Pick<BudgetState, 'dailyBudgetNanos' | 'day' | 'daySpentNanos'>
+
 /** Amounts by which a call changes the sums of the month and day of its admission. */
 interface MoneyChange {
   readonly month: string
@@ -144,7 +147,6 @@ const WRITE_ACCOUNTS = prepareUpdates(
   ['id'],
 )
 
-/** Resets the sums to 0 when a new month begins. */
 function resetInNewMonth(sums: Pick<AccountState, 'month' | 'spentNanos'>, month: string): boolean {
   if (sums.month >= month) return false
   sums.month = month
@@ -172,7 +174,7 @@ function changeBudget(budget: BudgetState, change: MoneyChange): void {
 }
 
 /** `atMs` may be before this day if the clock was set back; the reset is always after it. */
-export function keyCeilings(budget: BudgetState, day: string, atMs = startOfDayMs(day)): Budget[] {
+export function keyCeilings(budget: KeySums, day: string, atMs = startOfDayMs(day)): Budget[] {
   const { monthlyBudgetNanos, dailyBudgetNanos } = budget
   if (monthlyBudgetNanos === null && dailyBudgetNanos === null) return []
   const isCurrentMonth = budget.month === day.slice(0, 7)
@@ -216,7 +218,7 @@ function minuteOf({ minute }: BudgetState, atMs: number): number {
   return now === minute - 1 ? minute : now
 }
 
-export function accountCeilings(account: AccountState, day: string, atMs = startOfDayMs(day)): Budget[] {
+export function accountCeilings(account: AccountSums, day: string, atMs = startOfDayMs(day)): Budget[] {
   const { monthlyBudgetNanos: capNanos, heldNanos } = account
   if (capNanos === null) return []
   const spentNanos = account.month === day.slice(0, 7) ? account.spentNanos : 0n

@@ -12,18 +12,7 @@ import type {
 import { bool, number, present, type Row, readValue, recordOf, text, textOrNull } from '../rows.ts'
 import { digestKey } from './batch-rows.ts'
 import { atomic, type Operation } from './operation.ts'
-import {
-  and,
-  byStore,
-  FOR_DELETE,
-  FOR_UPDATE,
-  join,
-  onPostgres,
-  raw,
-  type Sql,
-  type SqlValue,
-  sql,
-} from './sql.ts'
+import { and, byStore, FOR_DELETE, FOR_UPDATE, join, onPostgres, raw, type Sql, sql } from './sql.ts'
 import { insertInto } from './write-rows.ts'
 
 /** Maximum number of records that one query of the log scans, so that other queries can run in between. */
@@ -223,12 +212,13 @@ const ROW_BYTES = 256
 const BYTES = raw(`coalesce(octet_length(request), 0) + coalesce(octet_length(response), 0) + ${ROW_BYTES}`)
 
 const storeBodies = atomic(function* (bodies: CallBodies): Operation<void> {
-  const { requestId, atMs, request, response } = bodies
-  const inserted = yield sql`
-    INSERT INTO call_body (call_id, at_ms, request, request_type, request_bytes, request_truncated,
-      response, response_type, response_bytes, response_truncated)
-    VALUES (${join([requestId, atMs, ...columnsOf(request), ...columnsOf(response)])}) ON CONFLICT DO NOTHING
-    RETURNING ${BYTES} AS bytes`
+  const { requestId: callId, atMs, request, response } = bodies
+  const row = { callId, atMs, ...columnsOf('request', request), ...columnsOf('response', response) }
+  const inserted = yield insertInto(
+    'call_body',
+    [row],
+    sql`ON CONFLICT DO NOTHING RETURNING ${BYTES} AS bytes`,
+  )
   yield* changeTotal(inserted, 1)
 })
 
@@ -281,9 +271,14 @@ function* deleteBodiesIn(ids: Sql): Operation<number> {
   return deleted.length
 }
 
-function columnsOf(body: LoggedBody | null): SqlValue[] {
-  if (body === null) return [null, null, null, null]
-  return [body.compressed, body.contentType, body.lengthBytes, body.truncated]
+function columnsOf(side: 'request' | 'response', body: LoggedBody | null): object {
+  const { compressed = null, contentType = null, lengthBytes = null, truncated = null } = body ?? {}
+  return {
+    [side]: compressed,
+    [`${side}Type`]: contentType,
+    [`${side}Bytes`]: lengthBytes,
+    [`${side}Truncated`]: truncated,
+  }
 }
 
 function bodyIn(row: Row, side: 'request' | 'response'): LoggedBody | null {

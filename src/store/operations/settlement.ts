@@ -182,7 +182,6 @@ const RAISE_HOLD_FLOOR = prepare`
     list_nanos = CASE WHEN excluded.list_nanos > hold_floor.list_nanos THEN excluded.list_nanos
       ELSE hold_floor.list_nanos END`
 
-/** Raises the hold floors of calls that cost more than their hold. */
 export function* raiseHoldFloors(settlements: readonly Settlement[], money: MoneyRows): Batch<void> {
   const overruns = settlements.filter(
     ({ closing, call }) => exceedsHold(closing, call) && call.endpoint !== null,

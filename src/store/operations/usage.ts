@@ -78,15 +78,11 @@ function pageSql(query: UsageQuery, dimensions: readonly UsageDimension[]): Sql 
     ? sql`(SELECT name FROM account WHERE account.id = rollup.account_id) AS account_name, `
     : sql``
   // Days before the end of the last page need not be read.
-  const start = laterOf(startDay, dimensions.includes('day') ? (after?.day ?? null) : null)
+  const start = (after?.day ?? '') > startDay ? (after?.day ?? '') : startDay
   const afterCursor = after === null ? sql`` : sql`AND (${list}) > (${join(cursorOf(after, dimensions))})`
   // One extra row shows whether there are more.
   return sql`SELECT ${list}, ${name} ${account} ${SUMS} FROM ${rollupSql(query, start)} ${afterCursor}
     GROUP BY ${list} ORDER BY ${list} LIMIT ${query.limit + 1}`
-}
-
-function laterOf(day: string, other: string | null): string {
-  return other !== null && other > day ? other : day
 }
 
 function cursorOf(after: UsageGroup, dimensions: readonly UsageDimension[]): (string | null)[] {

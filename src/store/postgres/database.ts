@@ -73,7 +73,8 @@ interface PoolOptions {
   readonly statementMs: number
   /** Timeout for getting a connection, if longer than CONNECT_MS. */
   readonly connectMs?: number
-  readonly settings: SessionSettings
+  /** Whether the database itself ends statements and transactions that take too long. */
+  readonly deadlines: boolean
   /** For batches of calls: pipelined, prepared statements with the planner settings of `batchSettings`. */
   readonly isHot?: boolean
 }
@@ -95,9 +96,9 @@ const CONNECT_MS = 1_800
 
 /** A pool of connections, opened on demand. A connection that fails or hangs is discarded. */
 export function openPool(options: PoolOptions): Pool {
-  const { url, connectionsMax, connectMs, statementMs, settings, isHot = false } = options
+  const { url, connectionsMax, connectMs, statementMs, deadlines, isHot = false } = options
   const hotSettings = batchSettings(statementMs)
-  const setsAtConnect = isHot && settings.deadlines
+  const setsAtConnect = isHot && deadlines
   // SET LOCAL, because the connection may be a pooler's.
   const begin =
     setsAtConnect || !isHot
@@ -112,7 +113,7 @@ export function openPool(options: PoolOptions): Pool {
     keepAlive: true,
     types: { getTypeParser },
     // The database's timeout is slightly shorter than ours: a statement that the database ended had no effect.
-    ...(settings.deadlines
+    ...(deadlines
       ? { statement_timeout: 0.9 * statementMs, idle_in_transaction_session_timeout: 2 * statementMs }
       : {}),
     ...(isHot ? { pipeline: true } : {}),
@@ -155,12 +156,12 @@ export function openPool(options: PoolOptions): Pool {
       withRetry(() => withConnection(async (lease) => (await run(lease, { text, values })).rows)),
     transaction(work, limits) {
       const totalMs = Math.max(statementMs, limits?.totalMs ?? 0)
-      const deadlines =
+      const settings =
         limits === undefined
           ? ''
           : `; SET LOCAL idle_in_transaction_session_timeout = ${limits.idleMs}; SET LOCAL statement_timeout = ${Math.round(0.9 * totalMs)}`
       return withRetry(() =>
-        withConnection((lease) => inTransaction(lease, work, begin + deadlines, setsAtConnect), totalMs),
+        withConnection((lease) => inTransaction(lease, work, begin + settings, setsAtConnect), totalMs),
       )
     },
     close() {
@@ -279,20 +280,14 @@ function parseJson(json: string): unknown {
   return JSON.parse(json, (_, part) => (typeof part === 'string' ? unescapeNul(part) : part))
 }
 
-interface SessionSettings {
-  /** Whether the database itself ends statements and transactions that take too long. */
-  readonly deadlines: boolean
-}
-
 /** A pooler in transaction mode refuses session settings. Behind one, only the node enforces deadlines. */
-export async function probeSettings(url: string): Promise<SessionSettings> {
-  const settings = { deadlines: true }
-  const pool = openPool({ url, settings, connectionsMax: 1, connectMs: 5_000, statementMs: 60_000 })
+export async function probeDeadlines(url: string): Promise<boolean> {
+  const pool = openPool({ url, deadlines: true, connectionsMax: 1, connectMs: 5_000, statementMs: 60_000 })
   try {
     await pool.query('SELECT 1')
-    return settings
+    return true
   } catch (error) {
-    if (/unsupported startup parameter/i.test((error as Error).message)) return { deadlines: false }
+    if (/unsupported startup parameter/i.test((error as Error).message)) return false
     throw error
   } finally {
     await pool.close()

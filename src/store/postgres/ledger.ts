@@ -8,8 +8,7 @@ import { dialectOf, runStatement } from './run-operation.ts'
 const COMMAND_MS = 7 * 24 * 60 * 60 * 1000
 
 function openConnection(url: string): Pool {
-  const settings = { deadlines: false }
-  return openPool({ url, connectionsMax: 1, connectMs: 5_000, statementMs: COMMAND_MS, settings })
+  return openPool({ url, connectionsMax: 1, connectMs: 5_000, statementMs: COMMAND_MS, deadlines: false })
 }
 
 /** Connects a command-line tool. Nodes may be running. Null: this database has no Tollgate tables. */

@@ -10,7 +10,7 @@ import { readEventCounts } from '../operations/events.ts'
 import type { StoreClock } from '../operations/sql.ts'
 import { number, present } from '../rows.ts'
 import { BODIES, BRIEF, READS, REFUSED, type Store } from '../store.ts'
-import { openPool, probeSettings, StoreInDoubt, sqlState } from './database.ts'
+import { openPool, probeDeadlines, StoreInDoubt, sqlState } from './database.ts'
 import { migrate } from './ledger.ts'
 import { createDatabaseClock, createNode, type NodeOptions } from './node.ts'
 import { createOrphanedAdmissions } from './orphaned-admissions.ts'
@@ -41,8 +41,6 @@ const BATCH_MAX = 200
 /** The error of the statement that closes cached calls, if one of the calls has changed since. */
 const DIVISION_BY_ZERO = '22012'
 
-const NODE: Pick<NodeOptions, 'beatEveryMs' | 'silentMs'> = { beatEveryMs: 5_000, silentMs: 15_000 }
-
 /** The store on PostgreSQL, for one node or many. Batches of calls have their own connection; at most eight in all. */
 export async function openPostgresStore(
   url: string,
@@ -54,12 +52,12 @@ export async function openPostgresStore(
   const ownClock = options.nodeClock ?? systemClock
   const databaseClock = createDatabaseClock(ownClock)
   const nodeClock = clock === 'database' ? databaseClock : ownClock
-  const settings = await probeSettings(url)
+  const deadlines = await probeDeadlines(url)
   await migrate(url)
   const open = (
     connectionsMax: number,
     extra: { readonly isHot?: true; readonly statementMs?: number } = {},
-  ) => openPool({ url, settings, connectMs: answerMs, connectionsMax, statementMs, ...extra })
+  ) => openPool({ url, deadlines, connectMs: answerMs, connectionsMax, statementMs, ...extra })
   const batchPool = open(1, { isHot: true })
   const commandPool = open(4)
   const readPool = open(2, { statementMs: readMs })
@@ -72,7 +70,7 @@ export async function openPostgresStore(
   }
   const node = createNode(
     { db: heartbeatPool, nextUlid: createUlidSource(nodeClock), clock: databaseClock, log, onBeat },
-    { ...NODE, ...options.node },
+    { beatEveryMs: 5_000, silentMs: 15_000, ...options.node },
   )
   const dialect = dialectOf(clock)
 
