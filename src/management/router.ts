@@ -4,8 +4,8 @@ import { type ErrorCode, type Refusal, redactRefusal, refuse } from '../kernel/e
 import { type Caller, type Credential, refuseKey, sendsKey } from '../keys/credential.ts'
 import { shapeError } from '../providers/surfaces.ts'
 import { routes } from './endpoints.ts'
-import { ReadQueues } from './read-queues.ts'
 import { parseQuery, readRequest } from './read-request.ts'
+import { RequestQueues } from './request-queues.ts'
 import { resolveAccount } from './resolve-account.ts'
 import { isAtLeast, roleOf } from './roles.ts'
 import {
@@ -119,7 +119,9 @@ async function authenticate(
   return { kind: 'authenticated', caller, session: null }
 }
 
-const reads = new ReadQueues()
+/** Separate, so that a change need not wait for exports. */
+const reads = new RequestQueues()
+const changes = new RequestQueues()
 
 async function answerRoute(
   exchange: Exchange,
@@ -153,15 +155,18 @@ async function answerRoute(
     listedAccountId,
   }
   const answer = () => route.handle(own, management).then((given) => replyOf(given, route))
-  // The lookup of a call is not queued: it reads one row, but may wait long for the call to be settled.
-  const isQueued = route.method === 'GET' && route.operationId !== 'get_request'
-  const reply = isQueued ? ((await reads.run(caller.keyId, answer)) ?? TOO_MANY) : await answer()
+  const queues = route.method === 'GET' ? reads : changes
+  const names = caller.accountId === null ? [caller.keyId] : [caller.keyId, caller.accountId]
+  // The lookup of a call is not queued: it reads one row, but may wait long for the call to be settled. A sign-in has no
+  // caller yet.
+  const isQueued = route.operationId !== 'get_request' && route.requiredRole !== 'anyone'
+  const reply = isQueued ? ((await queues.run(names, answer)) ?? TOO_MANY) : await answer()
   if (route.method !== 'GET') management.webhooks.wake()
   if (reply.kind === 'refused') deny(exchange, reply.refusal)
   else if (reply.kind === 'reply') sendWhole(exchange, reply.reply)
   // Refuse HEAD for a stream, whose length is known only after generating all of it.
   else if (exchange.method === 'HEAD') deny(exchange, refuseMethod(exchange, ['GET']))
-  else await sendStream(exchange, { ...reply.reply, chunks: reads.runEach(caller.keyId, reply.reply.chunks) })
+  else await sendStream(exchange, { ...reply.reply, chunks: reads.runEach(names, reply.reply.chunks) })
 }
 
 function replyOf(answer: Answer, { status, template }: Route): OwnReply {
@@ -171,7 +176,7 @@ function replyOf(answer: Answer, { status, template }: Route): OwnReply {
 
 const TOO_MANY = refused(
   'too_many_calls',
-  'Too many requests with this key are waiting on this node. Send fewer at once.',
+  'Too many requests of this key or its account are waiting on this node. Send fewer at once.',
 )
 
 function deny(exchange: Exchange, refusal: Refusal): void {
