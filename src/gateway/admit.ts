@@ -6,7 +6,7 @@ import { limits } from '../kernel/limits.ts'
 import type { Nanos } from '../kernel/money.ts'
 import { alsoRedacting, redactForeign } from '../kernel/secret.ts'
 import type { OwnUpstream, Surface } from '../kernel/vocabulary.ts'
-import { type Caller, refuseKey } from '../keys/credential.ts'
+import { refuseKey } from '../keys/credential.ts'
 import type { BoundedFile } from '../ledger/account.ts'
 import {
   type Admission,
@@ -86,20 +86,16 @@ export function planCall(
   })
 }
 
-interface FoundCaller {
-  readonly caller: (Caller & { readonly kind: 'api_key' }) | null
-  /** Set if the key is unusable or exhausted, or its account is suspended. */
-  readonly refusal: Refusal | null
-  readonly balanceNanos: Nanos | null
-}
-
-/** For answers that depend on the key outside admission. `isPaid`: also refuse a key without budget or credit. */
+/**
+ * For answers that depend on the key outside admission. Refuses a key that is unusable, or whose account is suspended;
+ * `isPaid`: also a key without budget or credit.
+ */
 export async function findCaller(
   digest: Uint8Array,
   isPaid: boolean,
   names: HeaderNames,
   { store, clock }: Gateway,
-): Promise<FoundCaller> {
+) {
   const caller = await store.lookUpKey(digest, clock.nowMs())
   if (caller.kind !== 'api_key') {
     const refusal = refuseKey(caller.kind === 'refused' ? caller.reason : 'admin_key')

@@ -142,7 +142,7 @@ export function createDeferredBills(dependencies: DeferredBillDependencies) {
     },
     async settleBatch(
       object: DeferredObject,
-      { usage: { stopReason }, requestsFor = null }: Metered,
+      { usage: { stopReason }, requestsFor }: Metered,
       read: ReadResults | null,
     ): Promise<boolean> {
       const { call } = object

@@ -155,13 +155,7 @@ class RecentEntries<Value> {
   }
 }
 
-export interface ReplyTimes {
-  readonly silentMs: number
-  /** From upstream's first event to the end, minus the client's pauses; null for a reply without events. */
-  readonly generatedMs: number | null
-  /** How long the client had not been reading when the reply ended, which may be why it ended. */
-  readonly stalledMs: number
-}
+export type ReplyTimes = ReturnType<Silence['timesAt']>
 
 /** Shorter gaps between pieces of output count as network delay, not as reasoning. */
 const PAUSE_MS_MAX = 1_000
@@ -210,15 +204,17 @@ export class Silence {
     return this.#pausedSinceMs === null ? 0 : nowMs - this.#pausedSinceMs
   }
 
+  /** From upstream's first event on, minus the client's pauses; null for a reply without events. */
   generatedMs(nowMs: number): number | null {
     return this.#firstMs === null ? null : nowMs - this.#firstMs - this.#pausedMs - this.pausedFor(nowMs)
   }
 
-  timesAt(nowMs: number): ReplyTimes {
+  timesAt(nowMs: number) {
     const { ms, endedMs } = this.#longestPause
     return {
       silentMs: this.silentMsAt(nowMs),
       generatedMs: this.generatedMs(nowMs),
+      /** How long the client had not been reading when the reply ended, which may be why it ended. */
       stalledMs: Math.max(this.pausedFor(nowMs), nowMs - endedMs <= AFTER_PAUSE_MS ? ms : 0),
     }
   }
@@ -347,7 +343,7 @@ async function estimateOutput(metered: Metered, call: EstimatedCall, figures: Fi
   const { reader } = plan
   if (reader === 'speech') {
     const format = speechRequest(call.request.facts)?.format ?? null
-    return await countOutputAudio(metered.audio ?? null, call.bytesOut, format)
+    return await countOutputAudio(metered.audio, call.bytesOut, format)
   }
   if (reader === 'transcription' && isPricedByDuration(call.plan.modelAsked)) return {}
   if (reader === 'images') return { image_output_tokens: unseen.imageTokens() * imagesMade(call) }

@@ -32,14 +32,8 @@ interface AnswerHead {
 const NO_ANSWER: AnswerHead = { status: 0, retryAfterMs: null }
 
 /** Sends a GET. Status 0: there was no complete answer. */
-async function fetchPath({
-  surface,
-  upstream,
-  path,
-  idleMs,
-  totalMs,
-  take,
-}: UpstreamFetch): Promise<AnswerHead> {
+async function fetchPath(request: UpstreamFetch): Promise<AnswerHead> {
+  const { surface, upstream, path, idleMs, totalMs, take } = request
   const { url, key, pool } = upstream
   let head = NO_ANSWER
   let takeChunk: ((chunk: Buffer) => void) | null = null

@@ -74,8 +74,7 @@ export function readOnMs(reply: AbandonedReply, plan: CallPlan, onLeave: OnLeave
   // Free calls and errors cost nothing, so the rest of the reply is not needed.
   if (!plan.metered || reply.isError) return 0
   // Once the reply has named the created object, upstream can be polled for it.
-  if (plan.deferredKind !== null)
-    return (reply.shown.objectId ?? null) === null ? limits.finishMs : limits.readOnMs
+  if (plan.deferredKind !== null) return reply.shown.objectId === null ? limits.finishMs : limits.readOnMs
   if (onLeave === 'finish' || isUsageUnknown(reply, plan.unseen())) return limits.finishMs
   return reply.isNearlyDone ? limits.readOnMs : 0
 }

@@ -81,21 +81,17 @@ export function toUpstreamHeaders(headers: RawHeaders, upstream: UpstreamHeaderO
   return out
 }
 
-interface ReplyHeaderOptions {
-  /** Whether the client uses HTTP/1.1 and the reply has a body. Only then are chunked coding and trailers possible. */
-  readonly chunkable: boolean
-  readonly ownPrefix: string
-}
-
 /** `framing` lines are dropped, unless the reply is chunked. */
 const replyLine = headerActions((lower): 'forward' | 'drop' | 'framing' => {
   if (lower === 'transfer-encoding' || lower === 'trailer') return 'framing'
   return isHopByHop(lower) ? 'drop' : 'forward'
 })
 
-/** Preserves case, order and duplicates. Hop-by-hop lines and lines with our prefix are removed. */
-export function toReplyHeaders(headers: RawHeaders, framing: ReplyHeaderOptions): string[] {
-  const { chunkable, ownPrefix } = framing
+/**
+ * Preserves case, order and duplicates. Hop-by-hop lines and lines with our prefix are removed. `chunkable`: the client uses
+ * HTTP/1.1 and the reply has a body. Only then are chunked coding and trailers possible.
+ */
+export function toReplyHeaders(headers: RawHeaders, ownPrefix: string, chunkable: boolean): string[] {
   const nominated = nominatedIn(headers)
   const chunked = chunkable && !hasHeader(headers, 'content-length')
   const out: string[] = []

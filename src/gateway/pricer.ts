@@ -1,7 +1,7 @@
 import { limits } from '../kernel/limits.ts'
 import { addBounds, type Bound, NO_COST } from '../kernel/money.ts'
 import type { Unit, Usage } from '../kernel/usage.ts'
-import type { NamedModels, ObjectKind, Surface } from '../kernel/vocabulary.ts'
+import { type NamedModels, NO_MODELS, type ObjectKind, type Surface } from '../kernel/vocabulary.ts'
 import type { AccountTerms, BoundedFile } from '../ledger/account.ts'
 import type { Hold, Unratable } from '../ledger/call.ts'
 import { limitHold } from '../ledger/decide-admission.ts'
@@ -65,19 +65,13 @@ export interface CallPlan {
   /** Work that the delivered bytes do not show. Computed on demand, because few calls are cut. */
   unseen(): UnseenWork
   /** Input and output tokens of the hold, by the limits of the served model, else of the requested one. */
-  holdTokens(modelServed: string | null): HoldTokens
+  holdTokens(modelServed: string | null): ReturnType<typeof holdTokens>
   withFees(usage: Usage): Usage
   /** `terms`: the account's own discount, if it has one. */
   rate(usage: Usage, terms?: AccountTerms | null): RatedCall
 }
 
 export type RatedCall = Omit<ReturnType<typeof rateFigures>, 'kind' | 'modelPriced'>
-
-interface HoldTokens {
-  readonly input: number | null
-  readonly output: number | null
-  readonly contextWindow: number | null
-}
 
 export interface PricerSettings {
   readonly discount: Discount
@@ -146,7 +140,7 @@ export function createPricer(firstBook: PriceBook, settings: PricerSettings) {
       const response = boundFor(inputs)
       const isAlone = turn.kind === 'transcription' || response.kind !== 'bound'
       const bound = isAlone ? response : addBounds(response, boundTranscript(inputs))
-      const models = { names: turn.model === null ? [] : [turn.model], unknown: null, batchFile: null }
+      const models = turn.model === null ? NO_MODELS : { ...NO_MODELS, names: [turn.model] }
       return { ...meteredPlan(inputs, bound), modelAsked: turn.model, models, reader: null }
     },
     plan(call: PricedRequest): CallPlan {
@@ -331,7 +325,7 @@ function boundTranscript(inputs: PlanInputs): Bound {
   return max
 }
 
-function holdTokens(name: string | null, { call, limits, version }: PlanInputs): HoldTokens {
+function holdTokens(name: string | null, { call, limits, version }: PlanInputs) {
   const { endpoint, bodyBytes } = call
   const model = name === null ? null : findModel(version, name)
   const stated = limits.maxOutputTokens

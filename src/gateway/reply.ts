@@ -135,7 +135,7 @@ export class Reply implements ReplyReceiver {
     const { reader, bufferJson, balanceNanos, origin } = this.#options
     const { res, names } = this.#exchange
     if (status < 200) {
-      const lines = toReplyHeaders(headers, { chunkable: false, ownPrefix: names.prefix })
+      const lines = toReplyHeaders(headers, names.prefix, false)
       if (this.#isHttp11) res.writeInterim(status, printable(reason), lines)
       return
     }
@@ -207,7 +207,7 @@ export class Reply implements ReplyReceiver {
     const { onObject } = this.#options
     if (onObject === null || this.#hasObject || !this.isStreamed) return
     const { shown } = meter
-    if ((shown.objectId ?? null) === null) return
+    if (shown.objectId === null) return
     this.#hasObject = true
     onObject(shown)
   }
@@ -339,7 +339,7 @@ export class Reply implements ReplyReceiver {
     const { status, reason } = this.replyHead
     const headers = this.#isEdited ? withoutOutdated(this.replyHead.headers) : this.replyHead.headers
     const hasBody = method !== 'HEAD' && status !== 204 && status !== 304
-    const lines = toReplyHeaders(headers, { chunkable: this.#isHttp11 && hasBody, ownPrefix: names.prefix })
+    const lines = toReplyHeaders(headers, names.prefix, this.#isHttp11 && hasBody)
     this.#hasTrailers = figuresFollow && hasBody && this.#isHttp11 && !hasHeader(lines, 'content-length')
     const upstreamMs = (figuresFollow ? this.#headMs : null) ?? this.#options.upstreamMs()
     lines.push(names.requestId, requestId, ...figureLines(names, figures, upstreamMs))

@@ -242,7 +242,7 @@ export class SentCall extends OpenCall {
   }
 
   /** The stream has named its response. A background response is recorded at once. */
-  async #recordObject({ objectId = null }: Shown): Promise<void> {
+  async #recordObject({ objectId }: Shown): Promise<void> {
     const head = this.reply.replyHead
     const kind = this.call.plan.deferredKind
     if (objectId === null || head === null) return

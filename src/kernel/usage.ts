@@ -83,28 +83,20 @@ export interface UsagePart {
   readonly promptTokens: number
 }
 
-export interface Usage {
-  readonly parts: readonly UsagePart[]
-  readonly modelServed: string | null
+/** The usage of a call that used nothing. */
+export const NO_USAGE = {
+  parts: [{ model: null, quantities: {}, promptTokens: 0 }] as readonly UsagePart[],
+  modelServed: null as string | null,
   /** As upstream reports it: standard, priority, batch, default, flex, scale, ultrafast … */
-  readonly serviceTier: string | null
-  readonly speed: string | null
-  readonly geography: string | null
+  serviceTier: null as string | null,
+  speed: null as string | null,
+  geography: null as string | null,
   /** stop_reason, finish_reason, or the status of a response or batch. */
-  readonly stopReason: string | null
+  stopReason: null as string | null,
   /** Upstream refused before any output. It reports tokens, but charges nothing. */
-  readonly freeRefusal: boolean
+  freeRefusal: false as boolean,
   /** A reported figure was impossible (negative, fractional, too large or decreasing), and was dropped or clamped. */
-  readonly suspect: boolean
+  suspect: false as boolean,
 }
 
-export const NO_USAGE: Usage = {
-  parts: [{ model: null, quantities: {}, promptTokens: 0 }],
-  modelServed: null,
-  serviceTier: null,
-  speed: null,
-  geography: null,
-  stopReason: null,
-  freeRefusal: false,
-  suspect: false,
-}
+export type Usage = Readonly<typeof NO_USAGE>

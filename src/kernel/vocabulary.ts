@@ -151,10 +151,12 @@ function changesBetween(a: string, b: string): number {
 }
 
 /** The models that a request can use, as far as its text shows. */
-export interface NamedModels {
-  readonly names: readonly string[]
+export const NO_MODELS = {
+  names: [] as readonly string[],
   /** Why the request may use other models too, so that keys with an allowlist are refused. Null: it uses no others. */
-  readonly unknown: string | null
+  unknown: null as string | null,
   /** The input file of a batch. The database has its models if this key uploaded it here. */
-  readonly batchFile: string | null
+  batchFile: null as string | null,
 }
+
+export type NamedModels = Readonly<typeof NO_MODELS>

@@ -14,15 +14,15 @@ import { EVENT_BYTES_MAX, type EventCut, type EventSink, SseEvents } from './sse
 export type Stage = 'content' | 'closing' | 'over'
 
 /** What the client has seen of a reply so far. It decides how the call ends if the client leaves now. */
-export interface Shown {
-  readonly inputKnown: boolean
+export const NOTHING_SHOWN = {
+  inputKnown: false as boolean,
   /** Whether tools have run upstream. The model reads their results, and some charge per use. */
-  readonly toolsRan: boolean
-  readonly reasons: boolean
-  readonly objectId?: string | null
+  toolsRan: false as boolean,
+  reasons: false as boolean,
+  objectId: null as string | null,
 }
 
-export const NOTHING_SHOWN: Shown = { inputKnown: false, toolsRan: false, reasons: false }
+export type Shown = Readonly<typeof NOTHING_SHOWN>
 
 /** Reads the usage in a reply from views of its chunks. Never throws, and does not retain chunks. */
 export interface Meter {
@@ -39,67 +39,48 @@ export interface Meter {
 }
 
 /** UTF-8 bytes that the model wrote: text and refusals, visible thinking, and tool input. */
-export interface Delivered {
-  text: number
-  thinking: number
-  tool: number
-}
+export type Delivered = ReturnType<typeof nothingDelivered>
 
 export type OutputKind = keyof Delivered
 
-export function nothingDelivered(): Delivered {
+export function nothingDelivered() {
   return { text: 0, thinking: 0, tool: 0 }
 }
 
-export interface AudioSeen {
-  readonly milliseconds: number | null
+export const NO_AUDIO = {
+  milliseconds: null as number | null,
   /** The minimum length of the audio: the last timestamp of subtitles. */
-  readonly minimumMilliseconds: number
-  /** Size of the audio in the reply, and its first bytes, which may state the bit rate. */
-  readonly bytes: number
-  readonly head: Buffer
-}
-
-export const NO_AUDIO: AudioSeen = {
-  milliseconds: null,
   minimumMilliseconds: 0,
+  /** Size of the audio in the reply, and its first bytes, which may state the bit rate. */
   bytes: 0,
   head: Buffer.alloc(0),
 }
 
-export interface Reading {
+export type AudioSeen = Readonly<typeof NO_AUDIO>
+
+export const NOTHING_STATED = {
   /** The usage as upstream states it. A part without a model belongs to the response's own model. */
-  readonly usage: Usage
+  usage: NO_USAGE as Usage,
   /** Whether upstream stated a plausible amount of input. If not, the input is estimated. */
-  readonly inputKnown: boolean
+  inputKnown: false as boolean,
   /** Whether upstream stated a plausible final amount of output. If not, the output is estimated. */
-  readonly outputKnown: boolean
+  outputKnown: false as boolean,
   /** The last amount of output that upstream stated, final or not. It is a lower bound. */
-  readonly outputTokensSeen: number
-  readonly error: string | null
+  outputTokensSeen: 0,
+  error: null as string | null,
   /** Id of the message, completion or response, which a later GET of the object shows too. */
-  readonly objectId: string | null
+  objectId: null as string | null,
   /** Images that a tool has begun. Their tokens appear only in the final usage. */
-  readonly imagesBegun: number
-  readonly reasoningTokens: number | null
-  readonly containerIds: readonly string[]
-  readonly audio?: AudioSeen
-  readonly resultsFile?: string | null
-  /** For a batch: the endpoint of its requests, if upstream states it. */
-  readonly requestsFor?: string | null
+  imagesBegun: 0,
+  reasoningTokens: null as number | null,
+  containerIds: [] as readonly string[],
+  audio: null as AudioSeen | null,
+  /** For a batch: the file with its results, and the endpoint of its requests, if upstream states them. */
+  resultsFile: null as string | null,
+  requestsFor: null as string | null,
 }
 
-export const NOTHING_STATED: Reading = {
-  usage: NO_USAGE,
-  inputKnown: false,
-  outputKnown: false,
-  outputTokensSeen: 0,
-  error: null,
-  objectId: null,
-  imagesBegun: 0,
-  reasoningTokens: null,
-  containerIds: [],
-}
+export type Reading = Readonly<typeof NOTHING_STATED>
 
 export interface Metered extends Reading {
   readonly stage: Stage

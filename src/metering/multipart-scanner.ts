@@ -36,16 +36,7 @@ export interface PartSink {
 
 export const MULTIPART_LIMITS = { partHeadBytesMax: 16 * 1024, partsMax: 1000, valueBytesMax: 1024 } as const
 
-/** The facts in the head of a part. `plain`: every parser reads the part as a text field of that name. */
-export interface PartHead {
-  readonly name: string
-  readonly plain: boolean
-  /** Non-ASCII text would be read in another charset than UTF-8. */
-  readonly asciiOnly: boolean
-  readonly isFile: boolean
-  /** The head states no transfer encoding and no charset other than UTF-8. */
-  readonly verbatim: boolean
-}
+export type PartHead = NonNullable<ReturnType<typeof readPartHead>>
 
 const HEADER_LINE = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+): ?([\t\x20-\x7e\x80-\xff]*)$/
 /** The header that all clients write: the name first, in quotes, or without quotes if it is a word. */
@@ -63,7 +54,7 @@ export const FOREIGN_CHARSET = /charset(?![ \t]*=[ \t]*"?(?:utf-?8|us-ascii)"?[ 
  * two `Content-Disposition`, anything but `form-data`, a name that is missing, backslash-escaped, given as `name*=` or
  * repeated, even inside a quoted filename, where parsers that split at `;` find it.
  */
-function readPartHead(bytes: Buffer): PartHead | null {
+function readPartHead(bytes: Buffer) {
   const headers = new Map<string, string>()
   for (const line of bytes.toString('latin1').split('\r\n')) {
     const [, field, value] = HEADER_LINE.exec(line) ?? []
@@ -85,9 +76,12 @@ function readPartHead(bytes: Buffer): PartHead | null {
   const isPlainEncoding = PLAIN_ENCODING.test(headers.get('content-transfer-encoding') ?? 'binary')
   return {
     name: raw.toString('utf8'),
+    /** Every parser reads the part as a text field of that name. */
     plain: parameters === '' && type !== null && isPlainEncoding,
+    /** Non-ASCII text would be read in another charset than UTF-8. */
     asciiOnly: (type?.[2] ?? 'utf-8').toLowerCase() !== 'utf-8',
     isFile: FILENAME.test(parameters) || FILENAME_EXTENDED.test(parameters),
+    /** The head states no transfer encoding and no charset other than UTF-8. */
     verbatim: isPlainEncoding && !headers.has('content-encoding') && !FOREIGN_CHARSET.test(contentType),
   }
 }

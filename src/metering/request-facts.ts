@@ -1,52 +1,26 @@
 import type { Bound } from '../kernel/money.ts'
 import type { JsonObject, Span } from './json-shape.ts'
 
-/** The facts read from a request: from a JSON body, a form, a socket message or a batch line. */
-export interface RequestFacts {
-  /** `not_read`: no body, or the endpoint does not need it. `unreadable`: `ambiguity` says why. */
-  readonly kind: 'not_read' | 'json' | 'form' | 'unreadable'
-  /** The parsed members. UNREAD: present but not read. */
-  readonly body: JsonObject
-  /** All tools of the body, including those in namespaces; null if they cannot be read. */
-  readonly tools: readonly JsonObject[] | null
-  readonly others: OtherModels
-  /** Positions of the members and of the closing brace, for injecting `include_usage`. */
-  readonly spans: ReadonlyMap<string, Span>
-  readonly objectEnd: number
-  readonly marks: number
-  readonly bytes: number
-  readonly items: ItemFacts
-  readonly ambiguity: Ambiguity | null
-}
-
 export interface OtherModels {
   readonly names: readonly string[]
   readonly unknown: string | null
 }
 
 /** Facts about the items of a body: a conversation's items, a batch's requests. There may be many. */
-export interface ItemFacts {
-  readonly models: readonly string[]
+export const NO_ITEMS = {
+  models: [] as readonly string[],
   /** Why the items may use further models, as a sentence; null if not. */
-  readonly unknown: string | null
-  readonly bringsTools: boolean
-  readonly refersElsewhere: boolean
+  unknown: null as string | null,
+  bringsTools: false as boolean,
+  refersElsewhere: false as boolean,
   /** Some items request compaction of the conversation before them. */
-  readonly compacts: boolean
+  compacts: false as boolean,
   /** Upper bound of all requests of a batch; null if the items are not a batch. */
-  readonly bound: Bound | null
-  readonly ambiguity: Ambiguity | null
+  bound: null as Bound | null,
+  ambiguity: null as Ambiguity | null,
 }
 
-export const NO_ITEMS: ItemFacts = {
-  models: [],
-  unknown: null,
-  bringsTools: false,
-  refersElsewhere: false,
-  compacts: false,
-  bound: null,
-  ambiguity: null,
-}
+export type ItemFacts = Readonly<typeof NO_ITEMS>
 
 export interface Ambiguity {
   readonly detail: string
@@ -54,20 +28,25 @@ export interface Ambiguity {
   readonly refuse: 'always' | 'limited'
 }
 
-const NO_SPANS: ReadonlyMap<string, Span> = new Map()
-
-export const NOT_READ: RequestFacts = {
-  kind: 'not_read',
-  body: {},
-  tools: [],
-  others: { names: [], unknown: null },
-  spans: NO_SPANS,
+/** The facts read from a request: from a JSON body, a form, a socket message or a batch line. */
+export const NOT_READ = {
+  /** `not_read`: no body, or the endpoint does not need it. `unreadable`: `ambiguity` says why. */
+  kind: 'not_read' as 'not_read' | 'json' | 'form' | 'unreadable',
+  /** The parsed members. UNREAD: present but not read. */
+  body: {} as JsonObject,
+  /** All tools of the body, including those in namespaces; null if they cannot be read. */
+  tools: [] as readonly JsonObject[] | null,
+  others: { names: [], unknown: null } as OtherModels,
+  /** Positions of the members and of the closing brace, for injecting `include_usage`. */
+  spans: new Map() as ReadonlyMap<string, Span>,
   objectEnd: 0,
   marks: 0,
   bytes: 0,
-  items: NO_ITEMS,
-  ambiguity: null,
+  items: NO_ITEMS as ItemFacts,
+  ambiguity: null as Ambiguity | null,
 }
+
+export type RequestFacts = Readonly<typeof NOT_READ>
 
 /** Longer texts are not stored. */
 export const MODEL_NAME_CHARS_MAX = 256

@@ -164,15 +164,8 @@ function valueStart(bytes: Buffer, start: number, end: number, field: Buffer): n
   return colon + 1 < end && bytes[colon + 1] === SPACE ? colon + 2 : colon + 1
 }
 
-interface EventLines {
-  readonly name: string
-  /** The values of all `data` lines, joined by LF; null without such a line. */
-  readonly data: Buffer | null
-  /** Where the data is in the lines; -1 if it was joined. */
-  readonly dataFrom: number
-}
-
-function readEvent(lines: Buffer): EventLines {
+/** `data`: the values of all `data` lines, joined by LF; null without such a line. `dataFrom` is NONE if they were joined. */
+function readEvent(lines: Buffer) {
   const breaks = new LineBreaks(lines)
   const values: Buffer[] = []
   let name = ''

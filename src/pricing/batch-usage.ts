@@ -4,14 +4,6 @@ import { FACTOR_ONE, type RatingContext } from './modifiers.ts'
 import type { PriceVersion } from './price-book.ts'
 import { resolveModel, toolsOf } from './priced-parts.ts'
 
-interface ModelUsage {
-  readonly model: string | null
-  readonly requests: number
-  readonly usage: Usage
-  /** A name that is unique within the batch, and the same each time the results are read. */
-  readonly name: string
-}
-
 /** Maximum sums per batch. Model names come from upstream, including fine-tuned ones, so their number is unbounded. */
 const SUMS_MAX = 10_000
 
@@ -57,8 +49,9 @@ export class BatchUsage {
     }
   }
 
-  byModel(): readonly ModelUsage[] {
+  byModel() {
     return Array.from(this.#sums, ([name, { requests, first, suspect, parts }]) => ({
+      /** Unique within the batch, and the same each time the results are read. */
       name,
       model: first.modelServed,
       requests,

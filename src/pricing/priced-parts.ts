@@ -1,12 +1,4 @@
-import {
-  NO_USAGE,
-  type Quantities,
-  type Tier,
-  UNITS,
-  type Unit,
-  type Usage,
-  type UsagePart,
-} from '../kernel/usage.ts'
+import { NO_USAGE, type Quantities, UNITS, type Unit, type Usage, type UsagePart } from '../kernel/usage.ts'
 import { SURFACE_NAMES, type Surface } from '../kernel/vocabulary.ts'
 import { DEFAULT_IMAGE_MODEL, IMAGE_TOOL_MODEL } from '../providers/chat/images.ts'
 import { SURFACES } from '../providers/surfaces.ts'
@@ -18,24 +10,9 @@ import {
   findRate,
   type ModelPrice,
   type PriceVersion,
-  type Tariff,
   tableFor,
 } from './price-book.ts'
 import type { Mode } from './price-file.ts'
-
-/** The rates of a model for a part of the usage, with the circumstances that chose them. */
-export interface PartPrice {
-  readonly model: ModelPrice
-  readonly tier: Tier
-  readonly tierKnown: boolean
-  readonly isListed: boolean
-  readonly isLong: boolean
-  readonly tariff: Tariff
-  /** Factors for all tokens, in billionths, and their product. */
-  readonly geography: bigint
-  readonly regional: bigint
-  readonly multiplier: bigint
-}
 
 /** Other values than positive integers count as 0: they must not become a credit, or crash in BigInt(). */
 export function quantityOf(quantities: Quantities, unit: Unit): number {
@@ -51,16 +28,7 @@ export function toolsOf(quantities: Quantities): Quantities {
   return Object.fromEntries(Object.entries(quantities).filter(([unit]) => isTool(unit)))
 }
 
-interface PricedPart {
-  readonly quantities: Quantities
-  readonly asRequested: boolean
-  /** Whether the part is priced as a model that neither upstream nor the request named. */
-  readonly isSubstitute: boolean
-  /** Null: its model has no price. */
-  readonly price: PartPrice | null
-}
-
-export function pricedParts(usage: Usage, context: RatingContext, version: PriceVersion): PricedPart[] {
+export function pricedParts(usage: Usage, context: RatingContext, version: PriceVersion) {
   return usage.parts.flatMap((part) => {
     // Searches before a refusal are still charged.
     const quantities = usage.freeRefusal ? toolsOf(part.quantities) : part.quantities
@@ -68,17 +36,21 @@ export function pricedParts(usage: Usage, context: RatingContext, version: Price
     const isDrawn = SURFACES[context.surface].pricing.otherModelsDraw && part.model !== null
     const priceFor = (model: ModelPrice) => priceOf(model, part.promptTokens, usage, context, isDrawn)
     const found = modelOf(part, isDrawn, usage, context, version, priceFor)
+    // The price is null if its model has none.
     return [{ ...found, quantities, price: found.model === null ? null : priceFor(found.model) }]
   })
 }
 
+export type PartPrice = ReturnType<typeof priceOf>
+
+/** The rates of a model for a part of the usage, with the circumstances that chose them. Factors are in billionths. */
 function priceOf(
   model: ModelPrice,
   promptTokens: number,
   usage: Usage,
   context: RatingContext,
   isDrawn: boolean,
-): PartPrice {
+) {
   const serviceTier = isDrawn ? null : (usage.serviceTier ?? tierUnstated(context))
   const reported = { serviceTier, speed: usage.speed, batch: context.batch }
   const { tier, known: tierKnown } = tierOf(context.surface, reported)
@@ -102,6 +74,7 @@ function tierUnstated({ endpoint, tierAsked }: RatingContext): string | null {
 interface Resolved {
   readonly model: ModelPrice | null
   readonly asRequested: boolean
+  /** Whether the part is priced as a model that neither upstream nor the request named. */
   readonly isSubstitute: boolean
 }
 

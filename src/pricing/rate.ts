@@ -1,4 +1,4 @@
-import { type Fraction, formatUsd, type Nanos } from '../kernel/money.ts'
+import { formatUsd } from '../kernel/money.ts'
 import { type Quantities, UNIT_PRICES, UNITS, type Unit, type Usage } from '../kernel/usage.ts'
 import {
   AMOUNT_DENOMINATOR,
@@ -13,27 +13,9 @@ import { FACTOR_ONE, MULTIPLIER_ONE, type RatingContext } from './modifiers.ts'
 import type { FoundRate, PriceVersion } from './price-book.ts'
 import { type PartPrice, pricedParts, quantityOf, rateOf } from './priced-parts.ts'
 
-interface RatedFigures {
-  /** `unpriced`: no model with usage has a price. The figures are 0 and have no meaning. */
-  readonly kind: 'rated' | 'unpriced'
-  readonly listNanos: Nanos
-  readonly costNanos: Nanos
-  /** Whether some usage has no listed price, and was rated at another price or at none. */
-  readonly unpriced: boolean
-  /** Whether the served model has no price, so that the requested model's price applies. */
-  readonly pricedAsRequested: boolean
-}
+export type Rating = ReturnType<typeof rate>
 
-export interface Rating extends RatedFigures {
-  readonly lines: readonly RatedLine[]
-}
-
-export function rate(
-  usage: Usage,
-  context: RatingContext,
-  version: PriceVersion,
-  discount: Discount,
-): Rating {
+export function rate(usage: Usage, context: RatingContext, version: PriceVersion, discount: Discount) {
   return {
     ...rateFigures(usage, context, version, discount),
     get lines() {
@@ -43,12 +25,7 @@ export function rate(
 }
 
 /** Rounds only the two totals, each once: a cost from a rounded list cost may be off by one. */
-export function rateFigures(
-  usage: Usage,
-  context: RatingContext,
-  version: PriceVersion,
-  discount: Discount,
-): RatedFigures {
+export function rateFigures(usage: Usage, context: RatingContext, version: PriceVersion, discount: Discount) {
   const totals = new Totals()
   const parts = pricedParts(usage, context, version)
   let unpriced = false
@@ -65,10 +42,14 @@ export function rateFigures(
     totals.add(tokens, price.multiplier, payable)
     if (tools > 0n) totals.add(tools, MULTIPLIER_ONE, payable)
   }
+  const isUnpriced = parts.length > 0 && parts.every(({ price }) => price === null)
   return {
-    kind: parts.length > 0 && parts.every(({ price }) => price === null) ? 'unpriced' : 'rated',
+    /** `unpriced`: no model with usage has a price. The figures are 0 and have no meaning. */
+    kind: (isUnpriced ? 'unpriced' : 'rated') as 'rated' | 'unpriced',
     ...totals.rounded(),
+    /** Whether some usage has no listed price, and was rated at another price or at none. */
     unpriced,
+    /** Whether the served model has no price, so that the requested model's price applies. */
     pricedAsRequested: parts.some(({ asRequested }) => asRequested),
   }
 }
@@ -93,20 +74,8 @@ function ratedUnits(quantities: Quantities, price: PartPrice): RatedUnit[] {
   return rated
 }
 
-interface RatedLine {
-  readonly model: string
-  readonly unit: Unit
-  readonly quantity: number
-  /** In USD. */
-  readonly rate: string
-  readonly per: number
-  /** Why the amount differs from the standard rate, as text. */
-  readonly modifiers: readonly string[]
-  readonly amount: Fraction
-}
-
 /** One line per priced unit of each part. */
-function ratedLines(usage: Usage, context: RatingContext, version: PriceVersion): RatedLine[] {
+function ratedLines(usage: Usage, context: RatingContext, version: PriceVersion) {
   return pricedParts(usage, context, version).flatMap(({ quantities, price }) => {
     if (price === null) return []
     const circumstances = describe(price, usage, context)

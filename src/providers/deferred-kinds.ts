@@ -33,7 +33,7 @@ export const DEFERRED_KINDS: Readonly<Record<ObjectKind, DeferredKind>> = {
     collection: '/v1/batches',
     reader: 'batch',
     pausesMs: BATCH_PAUSES_MS,
-    results(_id, { resultsFile = null }) {
+    results(_id, { resultsFile }) {
       if (resultsFile === null) return null
       if (!isObjectId(resultsFile)) throw new Error('the id of the results file cannot be part of a path')
       return `/v1/files/${resultsFile}/content`

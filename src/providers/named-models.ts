@@ -1,13 +1,11 @@
 import { limits } from '../kernel/limits.ts'
-import type { NamedModels } from '../kernel/vocabulary.ts'
+import { type NamedModels, NO_MODELS } from '../kernel/vocabulary.ts'
 import { isObject, type JsonObject } from '../metering/json-shape.ts'
 import { MARKS } from '../metering/json-tokens.ts'
 import { MODEL_NAME_CHARS_MAX, type OtherModels, type RequestFacts } from '../metering/request-facts.ts'
 import type { Endpoint } from './endpoint.ts'
 import { isGiven, toolModel, typeOf } from './request-members.ts'
 import { SURFACES } from './surfaces.ts'
-
-const NOTHING: NamedModels = { names: [], unknown: null, batchFile: null }
 
 /**
  * Finds every model that a request can use. If it may use models that are known only after the call, `unknown` says
@@ -26,7 +24,7 @@ export function namedModels(
     return unknown('This endpoint issues a credential that works for every model.')
   switch (found.model) {
     case 'none':
-      return NOTHING
+      return NO_MODELS
     case 'path':
       return named(modelInPath(found, path), 'The path names no model.')
     case 'query':
@@ -44,12 +42,12 @@ export function namedModels(
 }
 
 function unknown(reason: string): NamedModels {
-  return { ...NOTHING, unknown: reason }
+  return { ...NO_MODELS, unknown: reason }
 }
 
 function named(name: string | null, otherwise: string): NamedModels {
   if (name === null || name.length > MODEL_NAME_CHARS_MAX) return unknown(otherwise)
-  return { ...NOTHING, names: [name] }
+  return { ...NO_MODELS, names: [name] }
 }
 
 function modelInPath({ template }: Endpoint, path: string): string | null {
@@ -73,7 +71,7 @@ function namedInBody(endpoint: Endpoint, facts: RequestFacts, byDefault: string 
   // On a free endpoint only named models are checked. Items are stored, and used by later calls.
   const isOpen = endpoint.billing === 'free' && (!isGiven(model) || typeof model === 'string')
   const reason = isOpen ? facts.items.unknown : names.unknown
-  return { names: names.names, unknown: reason ?? unseenTools(endpoint, facts), batchFile: null }
+  return { ...NO_MODELS, names: names.names, unknown: reason ?? unseenTools(endpoint, facts) }
 }
 
 /** A tool defined inside a conversation can be an advisor with its own model. */
@@ -86,14 +84,14 @@ function namedInEntries(endpoint: Endpoint, facts: RequestFacts): NamedModels {
   const { ambiguity, items } = facts
   if (ambiguity !== null) return unknown(ambiguity.detail)
   if (facts.kind !== 'json') return unknown('The gateway could not read the requests of the batch.')
-  return { names: items.models, unknown: items.unknown ?? unseenTools(endpoint, facts), batchFile: null }
+  return { ...NO_MODELS, names: items.models, unknown: items.unknown ?? unseenTools(endpoint, facts) }
 }
 
 export function namedInFile({ ambiguity, body }: RequestFacts): NamedModels {
   if (ambiguity !== null) return unknown(ambiguity.detail)
   const file = body['input_file_id']
   if (!isFileId(file)) return unknown('The batch does not name its input file.')
-  return { ...NOTHING, batchFile: file }
+  return { ...NO_MODELS, batchFile: file }
 }
 
 const FILE_ID_CHARS_MAX = 256

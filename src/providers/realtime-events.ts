@@ -18,21 +18,12 @@ import { findEndpoint } from './find-endpoint.ts'
 import { asName, asObject, bytesWritten } from './reading.ts'
 import { type RequestLimits, readLimits } from './request-limits.ts'
 
-/** Session settings that affect the cost. Undefined: the message or event does not have the setting. */
-interface RealtimeSettings {
-  readonly model: string | undefined
-  /** Null: input audio is not transcribed. If the model is null, upstream chooses it. */
-  readonly transcription: { readonly model: string | null } | null | undefined
-  readonly bytesPerMs: number | undefined
-  readonly spokenBytesPerMs: number | undefined
-}
-
 export type SessionMessage =
   | {
       readonly kind: 'event'
       readonly type: string
       readonly eventId: string | null
-      readonly session: RealtimeSettings | null
+      readonly session: ReturnType<typeof readSettings> | null
       readonly responseModel: string | null
       /** The number of base64 bytes of audio. Images count too, because they cost about as much per byte. */
       readonly audioBytes: number
@@ -108,13 +99,15 @@ function ambiguousName(event: JsonObject): string | null {
   return isTwice ? 'session.input_audio_transcription.model' : null
 }
 
-function readSettings(session: JsonObject): RealtimeSettings {
+/** Session settings that affect the cost. Undefined: the message or event does not have the setting. */
+function readSettings(session: JsonObject) {
   const audio = asObject(session['audio'])
   const input = asObject(audio['input'])
   const { format: spoken } = asObject(audio['output'])
   const named = 'transcription' in input ? input['transcription'] : session['input_audio_transcription']
   return {
     model: asName(session['model']) ?? undefined,
+    /** Null: input audio is not transcribed. If the model is null, upstream chooses it. */
     transcription:
       named === undefined || named === null ? named : { model: asName(asObject(named)['model']) },
     bytesPerMs: isObject(input['format']) ? bytesPerMs(input['format']) : undefined,
@@ -132,17 +125,6 @@ export function audioMs(base64Bytes: number, bytesPerMs: number): number {
   return (base64Bytes * 3) / 4 / bytesPerMs
 }
 
-interface SessionEvent {
-  readonly type: string
-  readonly responseId: string | null
-  readonly status: string | null
-  readonly itemId: string | null
-  readonly usage: unknown
-  readonly session: RealtimeSettings | null
-  readonly aboutEventId: string | null
-  readonly deltaBytes: number
-}
-
 const EVENT = objectShape({
   ...scalars('type response_id item_id'),
   response: objectShape({ ...scalars('id status'), usage: VALUE }),
@@ -152,7 +134,7 @@ const EVENT = objectShape({
   delta: SIZE,
 })
 
-export function sessionEvent(text: Buffer): SessionEvent | null {
+export function sessionEvent(text: Buffer) {
   const document = readJson(EVENT, text)
   if (!isObject(document?.value)) return null
   const event = document.value

@@ -192,32 +192,22 @@ function asksToCompact(value: unknown): boolean {
 }
 
 /** Work that a stream does not show. It decides whether a call is read to its end after its client left. */
-export interface UnseenWork {
-  readonly media: boolean
+export const NOTHING_UNSEEN = {
+  media: false as boolean,
   /** Whether the context is stored upstream or referenced, so that its tokens cannot be estimated from the request. */
-  readonly context: boolean
-  readonly continues: string | null
-  readonly streams: boolean
-  readonly reasoning: boolean
-  readonly stored: boolean
+  context: false as boolean,
+  continues: null as string | null,
+  streams: false as boolean,
+  reasoning: false as boolean,
+  stored: false as boolean,
   /** Whether the body was unreadable, so that nothing about the request is known. */
-  readonly request: boolean
+  request: false as boolean,
+  images: 0,
   /** Output tokens of one image, by the size and quality that the request asks for. */
-  imageTokens(): number
-  readonly images: number
+  imageTokens: (): number => 0,
 }
 
-export const NOTHING_UNSEEN: UnseenWork = {
-  media: false,
-  context: false,
-  continues: null,
-  streams: false,
-  reasoning: false,
-  stored: false,
-  request: false,
-  images: 0,
-  imageTokens: () => 0,
-}
+export type UnseenWork = Readonly<typeof NOTHING_UNSEEN>
 
 export function unseenWork(
   reader: UsageReader | null,

@@ -51,22 +51,16 @@ export function listOf(value: unknown): readonly unknown[] | null {
 
 export const USES_WITHOUT_LIMIT = 8
 
-export interface RequestTools {
+export const NO_REQUEST_TOOLS = {
   /** How often upstream may run tools whose results the model reads. */
-  readonly uses: number
-  readonly webSearches: number
-  readonly fileSearches: number
-  readonly containers: number
-  readonly imageModel: string | null
-}
-
-export const NO_REQUEST_TOOLS: RequestTools = {
   uses: 0,
   webSearches: 0,
   fileSearches: 0,
   containers: 0,
-  imageModel: null,
+  imageModel: null as string | null,
 }
+
+export type RequestTools = Readonly<typeof NO_REQUEST_TOOLS>
 
 /** Tools that the client runs and describes. */
 const CLIENT_TOOLS = /^(?:function|custom|namespace)$/

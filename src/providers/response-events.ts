@@ -1,4 +1,3 @@
-import type { ReplyDocument } from '../metering/json-shape.ts'
 import { readJson } from '../metering/meter.ts'
 import type { ReadingPace } from '../metering/reading-pace.ts'
 import { NOT_READ, type RequestFacts } from '../metering/request-facts.ts'
@@ -64,17 +63,9 @@ export async function readRequest(
   return await reader.end()
 }
 
-/** The parts of an upstream event that decide which turn it belongs to. */
-interface ResponseEvent {
-  readonly kind: 'began' | 'part' | 'ended' | 'failed' | 'steer_failed'
-  readonly lane: string
-  readonly responseId: string | null
-  readonly status: number
-  readonly usage: unknown
-  readonly document: ReplyDocument
-}
+type EventKind = 'began' | 'part' | 'ended' | 'failed' | 'steer_failed'
 
-const KINDS: ReadonlyMap<string, ResponseEvent['kind']> = new Map([
+const KINDS: ReadonlyMap<string, EventKind> = new Map([
   ['response.created', 'began'],
   ['response.queued', 'began'],
   ['response.in_progress', 'began'],
@@ -89,7 +80,8 @@ const KINDS: ReadonlyMap<string, ResponseEvent['kind']> = new Map([
   ['response.steer.pending', 'steer_failed'],
 ])
 
-export function responseEvent(text: Buffer): ResponseEvent | null {
+/** The parts of an upstream event that decide which turn it belongs to. */
+export function responseEvent(text: Buffer) {
   const document = readJson(RESPONSE_EVENT, text)
   if (document === null) return null
   const event = asObject(document.value)

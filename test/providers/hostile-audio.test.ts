@@ -3,7 +3,7 @@ import { countInputAudio } from '../../src/providers/chat/audio.ts'
 import { test } from '../support/suite.ts'
 
 const quantityOf = (file: Buffer) =>
-  countInputAudio(undefined, 'whisper-1', { file, bodyBytes: file.length }, null)
+  countInputAudio(null, 'whisper-1', { file, bodyBytes: file.length }, null)
 
 async function countTurns<T>(work: Promise<T>): Promise<{ readonly turns: number; readonly result: T }> {
   let turns = 0

@@ -165,9 +165,8 @@ export class RealtimeProtocol implements SocketProtocol {
         plan: {
           ...planned.plan,
           models: {
-            names: named === null ? [] : [named],
+            ...planned.plan.models,
             unknown: isChanged && named === null ? MODEL_UNKNOWN : null,
-            batchFile: null,
           },
           hold: { kind: 'none' },
           unratable:

@@ -1,6 +1,7 @@
 import type { CallEnd } from '../../http/upstream-call.ts'
 import type { Denial, Refusal } from '../../kernel/errors.ts'
 import type { Usage } from '../../kernel/usage.ts'
+import { NO_MODELS } from '../../kernel/vocabulary.ts'
 import { dayOf } from '../../ledger/calendar.ts'
 import { HOLD_METHOD } from '../../ledger/call.ts'
 import type { ReplyDocument } from '../../metering/json-shape.ts'
@@ -68,8 +69,7 @@ export class TurnAdmission {
   /** Admits a turn that upstream has begun. It costs money, so no limit refuses it. Null: it cannot be billed. */
   async admitBegun(planned: PlannedTurn): Promise<TurnCall | null> {
     const { keyShares, log } = this.#gateway
-    const models = { names: [], unknown: null, batchFile: null }
-    const plan: CallPlan = { ...planned.plan, hold: { kind: 'none' }, unratable: null, models }
+    const plan: CallPlan = { ...planned.plan, hold: { kind: 'none' }, unratable: null, models: NO_MODELS }
     const begun = { ...planned, plan, read: { ...planned.read, unreadable: null } }
     const share = keyShares.enterUnlimited(this.#handshake.digest)
     const call = { ...this.#callOf(begun), share }

@@ -140,7 +140,7 @@ export function fileIn(contentType: string | undefined, pieces: readonly Buffer[
 
 /** Uses the length that the reply states, else the file's length, but at least the last timestamp of subtitles. */
 export async function countInputAudio(
-  audio: AudioSeen | undefined,
+  audio: AudioSeen | null,
   model: string | null,
   { file, bodyBytes }: { readonly file: Buffer | null; readonly bodyBytes: number },
   tokensMax: number | null,
@@ -170,21 +170,16 @@ export function isPricedByDuration(model: string | null): boolean {
 /** Speech models priced per input character, which no reply states. */
 const PRICED_BY_CHARACTER = /^tts-1(?:-hd)?(?:-\d{4})?$/
 
-interface SpeechRequest {
-  /** The number of code points, which differs from the number of UTF-16 units. */
-  readonly characters: number
-  readonly format: string | null
-}
+type SpeechRequest = ReturnType<typeof speechRequest>
 
 /** The text of a speech request; null for other requests, or if the text is longer than any upstream accepts. */
-export function speechRequest({
-  body: { input, response_format: format },
-}: RequestFacts): SpeechRequest | null {
+export function speechRequest({ body: { input, response_format: format } }: RequestFacts) {
   if (typeof input !== 'string') return null
+  // The number of code points, which differs from the number of UTF-16 units.
   return { characters: [...input].length, format: typeof format === 'string' ? format : null }
 }
 
-export function pricedByCharacter(model: string | null, speech: SpeechRequest | null): SpeechRequest | null {
+export function pricedByCharacter(model: string | null, speech: SpeechRequest): SpeechRequest {
   return model !== null && PRICED_BY_CHARACTER.test(model) ? speech : null
 }
 

@@ -127,7 +127,7 @@ export class ClosingUsageReader implements ReplyReader {
       inputKnown: results.length > 0 && results.every(({ input }) => input !== null),
       outputKnown: results.length > 0 && results.every(({ output }) => output !== null),
       outputTokensSeen: results.reduce((sum, { output }) => sum + (output?.total ?? 0), 0),
-      ...(this.#audio === null ? {} : { audio: this.#audio }),
+      audio: this.#audio,
     }
   }
 

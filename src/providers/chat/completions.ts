@@ -62,14 +62,7 @@ export class ChatReader implements ReplyReader {
 
   readEvent(document: ReplyDocument): void {
     const chunk = asObject(document.value)
-    const choices = asList(chunk['choices'])
-    this.#facts.readHead(chunk)
-    this.#facts.readError(chunk)
-    for (const value of choices) {
-      const choice = asObject(value)
-      this.#countText(choice, asObject(choice['delta']))
-      this.#followChoice(choice)
-    }
+    const choices = this.#readChoices(chunk, 'delta')
     // Chunks have usage only if requested, and it is null before the last chunk.
     const hasUsage = this.#facts.readUsage(chunk, document)
     if (hasUsage && (choices.length === 0 || this.stage === 'closing')) {
@@ -80,13 +73,7 @@ export class ChatReader implements ReplyReader {
 
   readBody(document: ReplyDocument): void {
     const completion = asObject(document.value)
-    this.#facts.readHead(completion)
-    this.#facts.readError(completion)
-    for (const value of asList(completion['choices'])) {
-      const choice = asObject(value)
-      this.#countText(choice, asObject(choice['message']))
-      this.#followChoice(choice)
-    }
+    this.#readChoices(completion, 'message')
     this.#facts.readUsage(completion, document)
     this.#isFinal = true
     this.stage = 'over'
@@ -94,6 +81,18 @@ export class ChatReader implements ReplyReader {
 
   reading(): Reading {
     return this.#facts.reading(this.#isFinal, this.#stopReason)
+  }
+
+  #readChoices(reply: JsonObject, member: 'delta' | 'message'): readonly unknown[] {
+    const choices = asList(reply['choices'])
+    this.#facts.readHead(reply)
+    this.#facts.readError(reply)
+    for (const value of choices) {
+      const choice = asObject(value)
+      this.#countText(choice, asObject(choice[member]))
+      this.#followChoice(choice)
+    }
+    return choices
   }
 
   #countText(choice: JsonObject, message: JsonObject): void {

@@ -91,7 +91,8 @@ export class MessagesReader implements ReplyReader {
 
   /** `message_start` has the input, unless tools add to it later. */
   get shown(): Shown {
-    return { inputKnown: this.#usage.inputKnown, toolsRan: this.#toolsRan, reasons: this.#reasons }
+    const { inputKnown } = this.#usage
+    return { inputKnown, toolsRan: this.#toolsRan, reasons: this.#reasons, objectId: null }
   }
 
   readEvent(document: ReplyDocument, name: string): void {

@@ -1,4 +1,4 @@
-import { NO_USAGE, type Quantities, type Usage, type UsagePart } from '../../kernel/usage.ts'
+import { NO_USAGE, type Usage, type UsagePart } from '../../kernel/usage.ts'
 import { isObject, type JsonObject, type ReplyDocument } from '../../metering/json-shape.ts'
 import { addQuantities, asName, asObject, Counts, quantitiesOf } from '../reading.ts'
 
@@ -149,13 +149,6 @@ function iterationParts(
 /** The location of a usage object: `message_start`, a `message_delta` (running or final), or a whole message. */
 type UsagePosition = 'start' | 'running' | 'final' | 'whole'
 
-interface SettledMessage {
-  readonly parts: readonly UsagePart[]
-  readonly calls: Quantities
-  readonly inputKnown: boolean
-  readonly outputKnown: boolean
-}
-
 /**
  * Merges the usage objects of a message or stream. `message_start` has everything except the output, for which it has a
  * placeholder. Each `message_delta` has totals so far, which replace earlier totals and are never added; omitted totals
@@ -225,7 +218,7 @@ export class MessageUsage {
     }
   }
 
-  result(context: IterationContext): SettledMessage {
+  result(context: IterationContext) {
     const totals = { ...this.#tokens, output: this.#isFinal ? this.#tokens.output : null }
     const calls = quantitiesOf({ web_searches: totals.searches })
     // Compactions and advisors are not part of the totals, which sum the samplings.
