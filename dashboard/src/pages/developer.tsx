@@ -33,7 +33,7 @@ export function DeveloperPage() {
           <Loaded resource={calls}>{({ data }) => <CallTable calls={data} isOfOneKey />}</Loaded>
           <h2>Set up your client</h2>
           <p class="quiet">
-            Replace <code>{`${value.prefix}…`}</code> with your key.
+            Use your key instead of <code>{`${value.prefix}…`}</code>.
           </p>
           <ClientSetup secret={`${value.prefix}…`} />
         </>
