@@ -148,6 +148,13 @@ export function keyStatus(key: Pick<KeyRecord, 'revokedAtMs' | 'expiresAtMs'>, n
   return 'usable'
 }
 
+/** How far a sweep for keys that expire has come: the days before the expiry, and the last key that it read. */
+export interface SweptTo {
+  readonly toMs: number
+  readonly daysLeft: readonly number[]
+  readonly after: { readonly expiresAtMs: number; readonly id: string } | null
+}
+
 /** Sessions of the dashboard, each signed in with a key. The browser has a token, the store its digest. */
 
 export interface NewSession {

@@ -76,7 +76,7 @@ export const TABLE_DEFINITIONS: Readonly<Record<string, TableDefinition>> = {
       api_key_by_account: 'account_id, id',
       api_key_by_budget: 'budget_id',
       api_key_expiring: 'account_id, expires_at_ms where expires_at_ms IS NOT NULL AND revoked_at_ms IS NULL',
-      api_key_by_expiry: 'expires_at_ms where expires_at_ms IS NOT NULL',
+      api_key_by_expiry: 'expires_at_ms, id where expires_at_ms IS NOT NULL',
     },
     isHot: true,
   },

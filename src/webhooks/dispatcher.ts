@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { atMostEvery, createWorkLoop, WARN_INTERVAL_MS } from '../kernel/clock.ts'
 import { limits } from '../kernel/limits.ts'
+import type { SweptTo } from '../keys/key-store.ts'
 import type { Store } from '../store/store.ts'
 import type { Deliverer } from './deliver.ts'
 import type { ClaimedDelivery } from './webhook-store.ts'
@@ -61,7 +62,9 @@ export function createWebhookDispatcher(parts: DispatcherParts) {
   async function sweep(): Promise<void> {
     if (isDue(sweptMs, SWEEP_MS)) {
       sweptMs = clock.monotonicMs()
-      while (!stopping.signal.aborted && (await store.sweepEvents(clock.nowMs())));
+      let swept: SweptTo | null = null
+      do swept = await store.sweepEvents(clock.nowMs(), swept)
+      while (!stopping.signal.aborted && swept !== null)
     }
     if (isDue(prunedMs, PRUNE_MS)) {
       prunedMs = clock.monotonicMs()

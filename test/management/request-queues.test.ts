@@ -62,8 +62,7 @@ for (const method of ['GET', 'DELETE'])
         const [caller = ''] = valuesOf(exchange.headers, 'x-caller')
         const target = { path: `/gateway/v1/webhooks/${caller}`, query: '' }
         const done = handleOwned(exchange, target, { kind: 'key', digest: Buffer.from(caller) }, management)
-        requests += 1
-        if (requests === 20) arrived?.resolve()
+        if (++requests === 20) arrived?.resolve()
         await done.catch(() => sendWhole(exchange, broken))
       },
       shapeBroken: () => broken,

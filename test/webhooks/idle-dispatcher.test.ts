@@ -20,7 +20,7 @@ test('an idle node claims no deliveries until it records an event, is woken, or 
       return []
     },
     pruneEvents: async () => 0,
-    sweepEvents: async () => false,
+    sweepEvents: async () => null,
   } as unknown as DispatcherParts['store']
   const dispatcher = createWebhookDispatcher({
     ...{ store, clock, log: createLog('silent'), tickMs: 1, dashboardUrl: null },

@@ -13,10 +13,11 @@ import {
   type NewKey,
   type Page,
   type Rotation,
+  type SweptTo,
 } from '../../keys/key-store.ts'
 import { dayOf, monthOf } from '../../ledger/calendar.ts'
 import { columnOf } from '../../ledger/call-columns.ts'
-import { number, pageOf, type Row, recordOf, text } from '../rows.ts'
+import { bool, number, pageOf, type Row, recordOf, text } from '../rows.ts'
 import { recordCapChange } from './budget-events.ts'
 import { recordEvent } from './events.ts'
 import { keyCeilings } from './money-rows.ts'
@@ -224,48 +225,52 @@ const NO_SPEND = { spentNanos: 0n, heldNanos: 0n, lostNanos: 0n }
 
 const DAY_MS = 24 * 60 * 60 * 1000
 
-/** Days before a key's expiry at which `key.expiring` is emitted. */
-const EXPIRING_DAYS = [7, 1]
+/** The days before a key's expiry at which an event is emitted: `key.expired` at 0, else `key.expiring`. */
+const EXPIRY_DAYS = [0, 7, 1]
 
 const SWEPT_TO = 'events_swept_to_ms'
 
 /** How far a sweep overlaps the previous one: a key committed after that sweep may expire before its end. */
 const OVERLAP_MS = 60_000
 
-export const SWEPT_MAX = 500
+/** Keys per step. Many keys may expire together, and each event may have 50 deliveries, for which admissions wait. */
+export const SWEPT_MAX = 100
 
-const sweepEvents = atomic(function* (atMs: number): Operation<boolean> {
+/** Emits the events of the next keys. Returns where the sweep continues; null: it has ended. */
+const sweepEvents = atomic(function* (atMs: number, from: SweptTo | null): Operation<SweptTo | null> {
   const nowMs = yield* currentTime(atMs)
   const sweptToMs = Number((yield* readSetting(SWEPT_TO)) ?? nowMs)
-  const fromMs = sweptToMs - OVERLAP_MS
-  let isMore = yield* emitExpiryEvents(null, fromMs, nowMs)
-  for (const days of EXPIRING_DAYS) isMore = (yield* emitExpiryEvents(days, fromMs, nowMs)) || isMore
-  // The time need not be exact, because no event is recorded twice. Writing it in every sweep would cost an fsync.
-  if (!isMore && (sweptToMs === nowMs || nowMs - sweptToMs >= OVERLAP_MS))
-    yield* writeSetting(SWEPT_TO, String(nowMs))
-  return isMore
-})
-
-/** Skips keys that were created within `days` of their expiry, and ended keys. Returns whether there are more. */
-function* emitExpiryEvents(days: number | null, fromMs: number, nowMs: number): Operation<boolean> {
-  const leadMs = (days ?? 0) * DAY_MS
-  const prefix = days === null ? 'expired/' : `expiring/${days}/`
-  const notExpired = days === null ? sql`` : sql`AND expires_at_ms > ${nowMs}`
+  const { toMs, daysLeft, after } = from ?? { toMs: nowMs, daysLeft: EXPIRY_DAYS, after: null }
+  const [days = 0, ...others] = daysLeft
+  const leadMs = days * DAY_MS
+  const first = after ?? { expiresAtMs: sweptToMs - OVERLAP_MS + leadMs, id: '' }
+  const prefix = days === 0 ? 'expired/' : `expiring/${days}/`
+  const notExpired = days === 0 ? sql`` : sql`AND expires_at_ms > ${toMs}`
+  // The limit includes keys whose event is recorded, or each step would read all of them again. Keys that were created
+  // within `days` of their expiry, and ended keys, get no event.
   const keys = yield sql`
-    SELECT id, account_id, expires_at_ms FROM api_key k
-    WHERE expires_at_ms > ${fromMs + leadMs} AND expires_at_ms <= ${nowMs + leadMs} ${notExpired}
-      AND revoked_at_ms IS NULL AND created_at_ms <= expires_at_ms - ${leadMs} AND NOT EXISTS (
-        SELECT 1 FROM event WHERE event.account_id = k.account_id AND once = ${prefix} || k.id || '/' || expires_at_ms)
+    SELECT id, account_id, expires_at_ms, revoked_at_ms IS NULL AND created_at_ms <= expires_at_ms - ${leadMs} ${notExpired}
+      AND NOT EXISTS (SELECT 1 FROM event
+        WHERE event.account_id = k.account_id AND once = ${prefix} || k.id || '/' || expires_at_ms) AS is_due
+    FROM api_key k
+    WHERE (expires_at_ms, id) > (${first.expiresAtMs}, ${first.id}) AND expires_at_ms <= ${toMs + leadMs}
     ORDER BY expires_at_ms, id LIMIT ${SWEPT_MAX}`
   for (const row of keys) {
+    if (!bool(row, 'is_due')) continue
     const [accountId, id] = [text(row, 'account_id'), text(row, 'id')]
     const key = yield* readKey(accountId, id, nowMs)
     const once = `${prefix}${id}/${number(row, 'expires_at_ms')}`
-    const type = days === null ? 'key.expired' : 'key.expiring'
+    const type = days === 0 ? 'key.expired' : 'key.expiring'
     yield* recordEvent({ accountId, type, actor: SYSTEM, data: { key: eventKey(key, nowMs) }, once }, nowMs)
   }
-  return keys.length === SWEPT_MAX
-}
+  const last = keys[SWEPT_MAX - 1]
+  if (last !== undefined)
+    return { toMs, daysLeft, after: { expiresAtMs: number(last, 'expires_at_ms'), id: text(last, 'id') } }
+  if (others.length > 0) return { toMs, daysLeft: others, after: null }
+  // The time need not be exact, because no event is recorded twice. Writing it in every sweep would cost an fsync.
+  if (sweptToMs === nowMs || toMs - sweptToMs >= OVERLAP_MS) yield* writeSetting(SWEPT_TO, String(toMs))
+  return null
+})
 
 export const KEYS = {
   brief: { createKey, getKey, updateKey, revokeKey, rotateKey, sweepEvents },

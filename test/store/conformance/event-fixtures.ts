@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { SYSTEM } from '../../../src/kernel/vocabulary.ts'
+import type { SweptTo } from '../../../src/keys/key-store.ts'
 import type { Store } from '../../../src/store/store.ts'
 import type {
   ClaimedDelivery,
@@ -84,3 +85,9 @@ export const attempt = (
   responseBody: `answer ${responseStatus}`,
   error: outcome.kind === 'succeeded' ? null : `it answered ${responseStatus}`,
 })
+
+/** Sweeps for keys that expire. Returns the number of steps. */
+export async function sweep(store: Store, atMs: number, from: SweptTo | null = null): Promise<number> {
+  const to = await store.sweepEvents(atMs, from)
+  return to === null ? 1 : 1 + (await sweep(store, atMs, to))
+}
