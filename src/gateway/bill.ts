@@ -2,16 +2,17 @@ import { firstValue } from '../http/raw-headers.ts'
 import type { CallEnd } from '../http/upstream-call.ts'
 import { NANOS_PER_USD } from '../kernel/money.ts'
 import type { Redact } from '../kernel/secret.ts'
-import { UNITS, type Unit, type Usage } from '../kernel/usage.ts'
+import { NO_USAGE, UNITS, type Unit, type Usage } from '../kernel/usage.ts'
 import type { CallClosing, CallRecord } from '../ledger/call.ts'
 import { NOTHING_USED, type TokenCounts } from '../ledger/call-columns.ts'
 import type { Metered } from '../metering/meter.ts'
 import { MODEL_NAME_CHARS_MAX } from '../metering/request-facts.ts'
-import { pricedByCharacter, speechRequest } from '../providers/chat/audio.ts'
+import { isPricedByCharacter, spokenCharacters } from '../providers/chat/audio.ts'
 import { isFinal, isObjectId, statesUsage } from '../providers/deferred-kinds.ts'
 import { isJsonType } from '../providers/surfaces.ts'
 import type { AdmittedCall } from './call.ts'
 import { type EndedAs, type Estimates, estimateUsage, learnFrom, type ReplyTimes } from './estimates.ts'
+import type { Figures } from './permitted-changes.ts'
 import type { CallPlan, RatedCall } from './pricer.ts'
 import type { ReplyHead } from './reply.ts'
 
@@ -188,19 +189,32 @@ interface RatedUsage {
   readonly estimated: boolean
 }
 
+/** The figures of a reply whose price depends on the request alone; null for other replies. */
+export function figuresOfRequest(call: BilledCall): Figures | null {
+  const stated = call.plan.reader === 'speech' ? statedByRequest(call) : null
+  if (stated === null) return null
+  const { costNanos, listNanos } = stated.rated
+  return { costNanos, listNanos, balanceNanos: call.admission.balanceNanos - costNanos }
+}
+
+function statedByRequest({ plan, request, admission }: BilledCall): RatedUsage | null {
+  const characters = isPricedByCharacter(plan.modelAsked) ? spokenCharacters(request.facts) : null
+  if (characters === null) return null
+  const part = { model: null, quantities: { input_characters: characters }, promptTokens: 0 }
+  const usage = { ...NO_USAGE, parts: [part] }
+  return { usage, rated: plan.rate(usage, admission.terms), estimated: false }
+}
+
 /** Null if the usage is incomplete or implausible. */
-function rateStated({ plan, request, admission }: BilledCall, metered: Metered): RatedUsage | null {
-  const { terms } = admission
+function rateStated(call: BilledCall, metered: Metered): RatedUsage | null {
+  const { plan, admission } = call
   if (!metered.inputKnown) {
-    const speech = pricedByCharacter(plan.modelAsked, speechRequest(request.facts))
-    if (speech === null) return null
-    const part = { model: null, quantities: { input_characters: speech.characters }, promptTokens: 0 }
-    const usage = { ...metered.usage, parts: [part] }
-    return { usage, rated: plan.rate(usage, terms), estimated: false }
+    const stated = statedByRequest(call)
+    return stated === null ? null : { ...stated, usage: { ...metered.usage, parts: stated.usage.parts } }
   }
   if (!metered.outputKnown) return null
   const { usage } = metered
-  const rated = plan.rate(usage, terms)
+  const rated = plan.rate(usage, admission.terms)
   // Some transcripts state seconds although the model is priced per token.
   const isOtherUnit = rated.unpriced && rated.listNanos === 0n && plan.unpricedModel === null
   if (plan.reader === 'transcription' && isOtherUnit) return null

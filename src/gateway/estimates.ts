@@ -8,7 +8,6 @@ import {
   isPricedByDuration,
   outputAudioTokens,
   PCM_BYTES_PER_MS,
-  speechRequest,
 } from '../providers/chat/audio.ts'
 import { IMAGE_TOOL_MODEL } from '../providers/chat/images.ts'
 import type { UnseenWork } from '../providers/request-limits.ts'
@@ -342,8 +341,7 @@ async function estimateOutput(metered: Metered, call: EstimatedCall, figures: Fi
   const { unseen, plan, endedAs } = call
   const { reader } = plan
   if (reader === 'speech') {
-    const format = speechRequest(call.request.facts)?.format ?? null
-    return await countOutputAudio(metered.audio, call.bytesOut, format)
+    return await countOutputAudio(metered.audio, call.bytesOut, call.request.facts.body['response_format'])
   }
   if (reader === 'transcription' && isPricedByDuration(call.plan.modelAsked)) return {}
   if (reader === 'images') return { image_output_tokens: unseen.imageTokens() * imagesMade(call) }

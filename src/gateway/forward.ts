@@ -134,7 +134,10 @@ function sendUpstream(
   )
 }
 
-const NOT_METERED = { reader: null, objectReader: null, origin: null, balanceNanos: null } as const
+const NOT_METERED = {
+  ...{ reader: null, objectReader: null, origin: null },
+  ...{ balanceNanos: null, requestFigures: null },
+} as const
 
 /** Forwards a CORS preflight. It has no credential and no body and is not a call: nothing is held or recorded. */
 export async function passPreflight(

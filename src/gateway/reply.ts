@@ -49,6 +49,8 @@ interface ReplyOptions {
   /** The gateway's origin as the client sees it, if URLs in a JSON reply are rewritten. */
   readonly origin: string | null
   readonly balanceNanos: Nanos | null
+  /** The figures of a successful reply, if the request alone decides them. */
+  readonly requestFigures: Figures | null
   /** Buffer a JSON reply until the body taps are done, even if its figures are known. */
   readonly bufferJson: boolean
   /** For the buffered body. */
@@ -132,7 +134,7 @@ export class Reply implements ReplyReceiver {
 
   head(head: ReplyHead): void {
     const { status, reason, headers } = head
-    const { reader, bufferJson, balanceNanos, origin } = this.#options
+    const { reader, bufferJson, balanceNanos, requestFigures, origin } = this.#options
     const { res, names } = this.#exchange
     if (status < 200) {
       const lines = toReplyHeaders(headers, names.prefix, false)
@@ -143,12 +145,12 @@ export class Reply implements ReplyReceiver {
     const isSuccess = status < 300
     const contentType = firstValue(headers, 'content-type') ?? ''
     const [isJson, isEvents] = [isJsonType(contentType), isEventStream(contentType)]
-    const areFiguresKnown = !(isSuccess && reader !== null) && !(isJson && bufferJson)
+    const isFree = !(isSuccess && reader !== null) && !(isJson && bufferJson)
     const coding = codingOf(firstValue(headers, 'content-encoding'))
     this.#rewritesUrls = origin !== null && status === 200 && isJson && coding === 'identity'
     const isWhole = isJson || status === 204
-    this.#isDocument = isWhole && (this.#rewritesUrls || !areFiguresKnown)
-    this.isStreamed = isEvents || !(isWhole || areFiguresKnown)
+    this.#isDocument = isWhole && (this.#rewritesUrls || !isFree)
+    this.isStreamed = isEvents || !(isWhole || isFree)
     if (isSuccess) this.#observe(coding, contentType, isEvents)
     this.#isEdited ||= this.#rewritesUrls
     if (this.#isDocument) {
@@ -156,7 +158,8 @@ export class Reply implements ReplyReceiver {
       this.#headMs = this.#options.upstreamMs()
       return
     }
-    this.#writeHead(areFiguresKnown ? { costNanos: 0n, listNanos: 0n, balanceNanos } : null, !areFiguresKnown)
+    const figures = isFree ? { costNanos: 0n, listNanos: 0n, balanceNanos } : isEvents ? null : requestFigures
+    this.#writeHead(figures, figures === null)
     // A client may need the head long before there is a body.
     queueMicrotask(() => res.flushHead())
     // In an encoded stream the last event is not recognised in time, and an image stream has several final events.

@@ -1,5 +1,6 @@
 import type { Bound } from '../kernel/money.ts'
 import { type Side, UNITS_OF } from '../kernel/usage.ts'
+import { isPricedByCharacter } from '../providers/chat/audio.ts'
 import { NO_REQUEST_TOOLS, type RequestTools } from '../providers/request-members.ts'
 import { type Discount, NO_DISCOUNT, payableFor, plainAmountOf, Totals } from './amounts.ts'
 import { type BoundRequest, MULTIPLIER_ONE, maxRate, multiplierMax, tierOf } from './modifiers.ts'
@@ -101,8 +102,9 @@ export function inputTokensMax(model: ModelPrice, endpoint: string, prompts: num
 /** A token has at least one byte, so the body's size limits it as the context window does. */
 function inputLimit(
   model: ModelPrice,
-  { boundClass, bodyBytes, endpoint, prompts }: BoundRequest,
+  { boundClass, bodyBytes, characters = null, endpoint, prompts }: BoundRequest,
 ): number | null {
+  if (characters !== null && isPricedByCharacter(model.id)) return characters
   const tokensMax = inputTokensMax(model, endpoint, prompts)
   return boundClass === 'plain' ? Math.min(bodyBytes, tokensMax ?? bodyBytes) : tokensMax
 }

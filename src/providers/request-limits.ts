@@ -1,6 +1,7 @@
 import { isObject, type JsonObject, UNREAD } from '../metering/json-shape.ts'
 import { MARKS } from '../metering/json-tokens.ts'
 import type { RequestFacts } from '../metering/request-facts.ts'
+import { spokenCharacters } from './chat/audio.ts'
 import { imageTokens } from './chat/images.ts'
 import type { Endpoint, UsageReader } from './endpoint.ts'
 import { asksForSvg } from './named-models.ts'
@@ -32,6 +33,8 @@ export interface RequestLimits {
   readonly maxOutputTokens: number | null
   /** Maximum length of audio that is priced by length, if the body size does not bound it. */
   readonly audioMsMax?: number
+  /** Characters of the text of a speech request; null if the text is not read, or for other requests. */
+  readonly characters?: number | null
   /** Number of prompts, and of answers to all prompts together. */
   readonly prompts: number
   readonly n: number
@@ -79,6 +82,7 @@ export function readLimits(endpoint: Endpoint, facts: RequestFacts): RequestLimi
     boundClass: isUnknown ? 'unknown' : isMultiPass ? 'multiPass' : elsewhere ? 'elsewhere' : 'plain',
     maxOutputTokens: outputLimit(usage, body, fallbacks),
     prompts,
+    characters: usage === 'speech' ? spokenCharacters(facts) : null,
     n: prompts * answersOf(body),
     serviceTier: asWord(body['service_tier']),
     speed: asWord(body['speed']),

@@ -25,6 +25,7 @@ after(async () => {
 
 interface Billed {
   readonly costUsd: number
+  readonly headerUsd: string | null
   readonly estimated: unknown
   readonly unpriced: unknown
   readonly usage: Record<string, number>
@@ -42,6 +43,7 @@ async function send(
   const record = await bench.record(response.headers.get('x-svc-request-id') ?? '')
   return {
     costUsd: Number(record['cost_usd']),
+    headerUsd: response.headers.get('x-svc-cost-usd'),
     estimated: record['estimated'],
     unpriced: record['unpriced'],
     usage: record['usage'] as Record<string, number>,
@@ -184,13 +186,14 @@ for (const [format, [type, body]] of Object.entries(spoken)) {
 const ttsUsd = (characters: number) => Number((characters * 0.000015).toFixed(9))
 const AUDIO = { type: 'audio/mpeg', body: Buffer.alloc(2_000) }
 
-test('speech billed per character is counted in compressed requests', async () => {
+test('speech billed per character is counted in compressed requests, and its cost is a header', async () => {
   answer = AUDIO
   const input = 'Žluťoučký 🐎'
   const plain = Buffer.from(JSON.stringify({ model: 'tts-1', voice: 'alloy', input }))
   const headers = { 'content-type': 'application/json', 'content-encoding': 'gzip' }
   const billed = await send('/v1/audio/speech', Uint8Array.from(gzipSync(plain)), headers)
   assert.equal(billed.costUsd, ttsUsd(11))
+  assert.equal(billed.headerUsd, '0.000165')
   assert.equal(billed.estimated, false)
   const brotli = Uint8Array.from(brotliCompressSync(plain))
   const other = await send('/v1/audio/speech', brotli, { ...headers, 'content-encoding': 'br' })

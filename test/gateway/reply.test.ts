@@ -25,8 +25,9 @@ function replyTo(res: object, memory: ByteBudget, upstreamMs = () => 0): Reply {
     names: headerNames('svc'),
   } as unknown as Exchange
   return new Reply(exchange, {
-    ...{ reader: 'chat', objectReader: null, origin: null, balanceNanos: null, bufferJson: false },
-    ...{ memory: new ReservedBytes(memory, 'k'), upstreamMs, nowMs: () => 0, onChunk() {}, onObject: null },
+    ...{ reader: 'chat', objectReader: null, origin: null, balanceNanos: null, requestFigures: null },
+    ...{ bufferJson: false, memory: new ReservedBytes(memory, 'k'), upstreamMs, nowMs: () => 0 },
+    ...{ onChunk() {}, onObject: null },
   })
 }
 

@@ -63,13 +63,13 @@ export function outputAudioTokens(milliseconds: number): number {
 export async function countOutputAudio(
   audio: AudioSeen | null,
   bytesOut: number,
-  format: string | null,
+  format: unknown,
 ): Promise<Quantities> {
   const bytes = audio?.bytes ?? Math.floor((bytesOut * 3) / 4)
   const isEncoded = audio !== null && format !== 'pcm'
   const bitrate = isEncoded ? (await readAudio(audio.head))?.bitrate : undefined
   const bytesPerMs =
-    bitrate === undefined ? (SPEECH_BYTES_PER_MS.get(format ?? 'mp3') ?? 16) : bitrate / 8_000
+    bitrate === undefined ? (SPEECH_BYTES_PER_MS.get(String(format ?? 'mp3')) ?? 16) : bitrate / 8_000
   return { audio_output_tokens: outputAudioTokens(bytes / bytesPerMs) }
 }
 
@@ -170,17 +170,13 @@ export function isPricedByDuration(model: string | null): boolean {
 /** Speech models priced per input character, which no reply states. */
 const PRICED_BY_CHARACTER = /^tts-1(?:-hd)?(?:-\d{4})?$/
 
-type SpeechRequest = ReturnType<typeof speechRequest>
-
-/** The text of a speech request; null for other requests, or if the text is longer than any upstream accepts. */
-export function speechRequest({ body: { input, response_format: format } }: RequestFacts) {
-  if (typeof input !== 'string') return null
-  // The number of code points, which differs from the number of UTF-16 units.
-  return { characters: [...input].length, format: typeof format === 'string' ? format : null }
+export function isPricedByCharacter(model: string | null): boolean {
+  return model !== null && PRICED_BY_CHARACTER.test(model)
 }
 
-export function pricedByCharacter(model: string | null, speech: SpeechRequest): SpeechRequest {
-  return model !== null && PRICED_BY_CHARACTER.test(model) ? speech : null
+/** The characters of a speech request, as code points; null if the text is longer than any upstream accepts. */
+export function spokenCharacters({ body: { input } }: RequestFacts): number | null {
+  return typeof input === 'string' ? [...input].length : null
 }
 
 /** How many of the first bytes are stored to read the bit rate. */
