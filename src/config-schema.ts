@@ -39,7 +39,7 @@ const postgresUrl = z
   }, 'must be a URL such as postgres://user:password@host:5432/tollgate')
   .transform((text) => new Secret(text))
 
-const FRACTION = 'must be a fraction from 0 to 1 with at most 9 decimals, such as "0.15"'
+const FRACTION = 'must be a fraction from 0 to 1 with at most 9 decimals, such as 0.15'
 const fraction = z.string(FRACTION).regex(/^(?:0(?:\.\d{1,9})?|1(?:\.0{1,9})?)$/, FRACTION)
 
 const PORT = 'must be a port number from 0 to 65535'
@@ -150,7 +150,14 @@ function isAddress(text: string): boolean {
 
 const TIERS = ['default', 'flex', 'priority', 'ultrafast'] as const
 
-const discountsByModel = z.record(z.string().min(1, 'must have a name'), fraction, 'must be an object')
+const discountsByModel = z.record(
+  z.string().regex(/^[\x21-\x29\x2b-\x7e]{0,199}[\x21-\x7e]$/),
+  z.union([z.number().min(0).max(1).transform(String).pipe(fraction), fraction], FRACTION),
+  {
+    error: ({ code }) =>
+      code === 'invalid_key' ? 'is not a model or a pattern that ends in "*"' : 'must be an object',
+  },
+)
 
 const thresholds = z
   .array(wholeNumber(1, 99), 'must be a list')
@@ -164,7 +171,7 @@ export const FILE_SETTINGS = {
   budgetMode: ['budgets.mode', oneOf(['exact', 'settled'], 'exact')],
   budgetWaitMs: ['budgets.wait_seconds', seconds(0, 600, limits.budgetWaitMs)],
   unpriced: ['pricing.unpriced', oneOf(['auto', 'refuse', 'pass'], 'auto')],
-  discounts: ['pricing.discounts', discountsByModel.default({})],
+  discounts: ['pricing.discounts', discountsByModel.prefault({})],
   retentionDays: ['requests.retention_days', wholeNumber(1, 3_650).default(30)],
   bodiesBytesMax: [
     'requests.bodies_bytes_max',

@@ -215,8 +215,9 @@ function describeIssue(issue: z.core.$ZodIssue, json: unknown): string[] {
       )
       return `"${full}" is not a setting${near === null ? '' : ` (did you mean "${near}"?)`}`
     })
-  const given = memberAt(json, issue.path)
-  return [`"${name}" ${issue.message}${given === undefined ? '' : `, not ${describeValue(given)}`}`]
+  const given = issue.code === 'invalid_key' ? undefined : memberAt(json, issue.path)
+  const setting = name === '' ? '' : `"${name}" `
+  return [`${setting}${issue.message}${given === undefined ? '' : `, not ${describeValue(given)}`}`]
 }
 
 /** Describes a wrong value. Only numbers are shown: other values may be long, or a secret in the wrong setting. */

@@ -3,20 +3,16 @@ import { type Discount, readDiscount } from './pricing/amounts.ts'
 import { shippedBook } from './pricing/compile-version.ts'
 import type { PriceBook } from './pricing/price-book.ts'
 
-/** Reads the configured prices and discounts. Throws a ConfigError that names each wrong member. */
+/** Reads the configured prices and discounts. Throws a ConfigError that names each wrong member of the price file. */
 export async function readPricing({
   prices,
   discount,
   discounts,
 }: Config): Promise<{ readonly book: PriceBook; readonly discount: Discount }> {
   const loaded = prices === null ? { kind: 'book' as const, book: shippedBook() } : await load(prices.text)
-  const read = readDiscount(discount, discounts)
-  const problems = [
-    ...(loaded.kind === 'refused' ? loaded.problems.map((problem) => `${prices?.file}: ${problem}`) : []),
-    ...(read.kind === 'refused' ? read.problems : []),
-  ]
-  if (loaded.kind === 'refused' || read.kind === 'refused') throw new ConfigError(problems)
-  return { book: loaded.book, discount: read.discount }
+  if (loaded.kind === 'refused')
+    throw new ConfigError(loaded.problems.map((problem) => `${prices?.file}: ${problem}`))
+  return { book: loaded.book, discount: readDiscount(discount, discounts) }
 }
 
 async function load(overlayText: string) {

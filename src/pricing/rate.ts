@@ -153,8 +153,7 @@ export function readRating(text: string): StoredRating | null {
       discount: string
       discounts?: Record<string, string>
     }
-    const read = readDiscount(all, discounts)
-    return read.kind === 'discount' ? { context, discount: read.discount } : null
+    return { context, discount: readDiscount(all, discounts) }
   } catch {
     return null
   }

@@ -137,8 +137,21 @@ test('a setting out of bounds is refused', () => {
   assert.match(problem, /"shutdown\.drain_seconds" must be a number from 0 to 3600, not -1$/)
 })
 
-test('a file that is not JSON, or is named but missing, is refused', () => {
+test('discounts are numbers or decimal text, and all invalid ones are refused by name', () => {
+  const withDiscounts = (discounts: object) => JSON.stringify({ pricing: { discounts } })
+  const config = withFile(withDiscounts({ 'gpt-*': 0.1, o1: '0.25', '*': 0 }), read)
+  assert.deepEqual(config.discounts, { 'gpt-*': '0.1', o1: '0.25', '*': '0' })
+  const wrong = { 'gpt-*': -0.1, 'o3 ': '0.1', o1: '0.1234567890', '*-mini': 0.1, o4: 1.5, 'claude-*': true }
+  const problems = withFile(withDiscounts(wrong), problemsOf)
+  assert.equal(problems.length, 6)
+  for (const [i, name] of Object.keys(wrong).entries())
+    assert.ok(problems[i]?.includes(`discounts.${name}" `))
+  assert.match(problems[3] ?? '', /is not a model or a pattern that ends in "\*"$/)
+})
+
+test('a file that is not an object, or is named but missing, is refused', () => {
   assert.match(withFile('{', problemsOf)[0] ?? '', /is not JSON/)
+  assert.match(withFile('[]', problemsOf)[0] ?? '', /settings\.json: must be an object, not this list$/)
   assert.match(problemsOf({ TOLLGATE_CONFIG: join(emptyDir, 'nowhere.json') })[0] ?? '', /cannot be read/)
 })
 

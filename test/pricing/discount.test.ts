@@ -1,12 +1,6 @@
 import assert from 'node:assert/strict'
-import { type Discount, payableFor, readDiscount } from '../../src/pricing/amounts.ts'
+import { readDiscount as discount, payableFor } from '../../src/pricing/amounts.ts'
 import { test } from '../support/suite.ts'
-
-function discount(all: string, byPattern?: Record<string, string>): Discount {
-  const read = readDiscount(all, byPattern)
-  if (read.kind === 'refused') throw new Error(read.problems.join('\n'))
-  return read.discount
-}
 
 test('a discount is an exact decimal', () => {
   assert.equal(payableFor(discount('0.1'), 'any'), 900_000_000n)
@@ -44,10 +38,3 @@ for (const [pattern, model, matches] of matching) {
     assert.equal(payableFor(discount('0', { [pattern]: '1' }), model) === 0n, matches)
   })
 }
-
-test('all invalid discounts are refused together, by name', () => {
-  const read = readDiscount('1.5', { 'gpt-*': '-0.1', 'o3 ': '0.1', o1: '0.1234567890', '*-mini': '0.1' })
-  assert.equal(read.kind, 'refused')
-  assert.equal(read.problems.length, 5)
-  assert.match(read.problems.join('\n'), /"1\.5".*gpt-\*.*o3 .*o1.*only at its end/s)
-})

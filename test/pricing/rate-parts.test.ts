@@ -243,12 +243,11 @@ test('a line names its model, tier and rate', () => {
 })
 
 test('each part has the discount of its own model', () => {
-  const read = readDiscount('0.1', { 'claude-opus-*': '0.5' })
-  assert.equal(read.kind, 'discount')
+  const discount = readDiscount('0.1', { 'claude-opus-*': '0.5' })
   const usage = usageOf([partOf({ input_tokens: 1_000 }), partOf({ input_tokens: 1_000 }, 'claude-opus-5')], {
     modelServed: 'claude-sonnet-5',
   })
-  const rating = rate(usage, MESSAGES, shipped, read.discount)
+  const rating = rate(usage, MESSAGES, shipped, discount)
   // 1,000 × $2/M + 1,000 × $5/M = 7,000,000; 2,000,000 × 0.9 + 5,000,000 × 0.5 = 4,300,000
   assert.deepEqual([rating.listNanos, rating.costNanos], [7_000_000n, 4_300_000n])
 })
