@@ -129,6 +129,7 @@ const MODES_OF: ReadonlyMap<string, readonly Mode[]> = new Map([
   ['/v1/images/edits', ['image']],
   ['/v1/audio/speech', ['audio_speech']],
   ['/v1/audio/transcriptions', ['audio_transcription']],
+  ['/v1/audio/translations', ['audio_transcription']],
   ['/v1/realtime', ['realtime', 'audio_transcription']],
 ])
 

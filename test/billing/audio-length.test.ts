@@ -59,6 +59,7 @@ interface Upload {
   readonly name?: string
   readonly coding?: 'gzip' | 'br'
   readonly more?: Readonly<Record<string, string>>
+  readonly path?: string
 }
 
 async function transcribe({
@@ -67,6 +68,7 @@ async function transcribe({
   name = 'a.wav',
   coding,
   more = {},
+  path = '/v1/audio/transcriptions',
 }: Upload): Promise<Billed> {
   const form = new FormData()
   form.append('file', new Blob([Uint8Array.from(file)]), name)
@@ -80,7 +82,7 @@ async function transcribe({
     coding === undefined ? plain : coding === 'gzip' ? gzipSync(plain) : brotliCompressSync(plain, QUICK)
   const headers: Record<string, string> = { 'content-type': type }
   if (coding !== undefined) headers['content-encoding'] = coding
-  return await send('/v1/audio/transcriptions', Uint8Array.from(body), headers)
+  return await send(path, Uint8Array.from(body), headers)
 }
 
 /** The price of whisper-1 is $0.36 an hour. */
@@ -97,10 +99,12 @@ const files: Readonly<Record<string, readonly [string, Buffer]>> = {
 for (const [what, [name, file]] of Object.entries(files)) {
   test(`${what} is billed by its length if the transcript is only text`, async () => {
     answer = { type: 'text/plain; charset=utf-8', body: 'Hello.\n' }
-    const billed = await transcribe({ file, name })
-    assert.equal(billed.costUsd, whisperUsd(20))
-    assert.equal(billed.estimated, true)
-    assert.equal(billed.unpriced, false)
+    for (const path of ['/v1/audio/transcriptions', '/v1/audio/translations']) {
+      const billed = await transcribe({ file, name, path })
+      assert.equal(billed.costUsd, whisperUsd(20))
+      assert.equal(billed.estimated, true)
+      assert.equal(billed.unpriced, false)
+    }
     // Input is one token per 100 ms, and output one or two for the text.
     const { usage } = await transcribe({ file, name, model: 'gpt-4o-transcribe' })
     const heard = usage['audio_input_tokens'] ?? usage['input_tokens'] ?? 0

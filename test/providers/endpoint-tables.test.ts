@@ -37,6 +37,7 @@ test('exactly these endpoints are metered, each by its own reader', () => {
     'chat POST /v1/images/generations: images, model in json',
     'chat POST /v1/audio/speech: speech, model in json',
     'chat POST /v1/audio/transcriptions: transcription, model in multipart',
+    'chat POST /v1/audio/translations: transcription, model in multipart',
     'chat WS /v1/realtime: realtime, model in query',
   ])
 })
@@ -45,7 +46,7 @@ test('exactly these endpoints cost money without stating usage', () => {
   assert.deepEqual(
     billed('unmeterable'),
     listed(`
-    messages POST /v1/complete, chat POST /v1/images/variations, chat POST /v1/audio/translations,
+    messages POST /v1/complete, chat POST /v1/images/variations,
     chat POST /v1/realtime/calls, chat POST /v1/realtime/calls/{call_id}/accept,
     chat WS /v1/realtime/translations, chat POST /v1/live/sessions, chat WS /v1/live/sessions,
     chat POST /v1/live/sessions/{session_id}/accept, chat WS /v1/live/sessions/{session_id}/attach,
