@@ -66,6 +66,7 @@ export class Reply implements ReplyReceiver {
   readonly #exchange: Exchange
   readonly #options: ReplyOptions
   readonly #silence = new Silence()
+  #readMs = 0
   #call: UpstreamCall | null = null
   #usageAdded = false
   replyHead: ReplyHead | null = null
@@ -121,7 +122,9 @@ export class Reply implements ReplyReceiver {
   }
 
   get times(): ReplyTimes {
-    return this.#silence.timesAt(this.#options.nowMs())
+    const times = this.#silence.timesAt(this.#options.nowMs())
+    // After the content, upstream is done: silence while the gateway waits for the usage is no work.
+    return this.#stage === 'content' ? times : { ...times, silentMs: this.#silence.silentMsAt(this.#readMs) }
   }
 
   get #stage(): Stage {
@@ -206,7 +209,8 @@ export class Reply implements ReplyReceiver {
   }
 
   #recordProgress(meter: Meter): void {
-    if (meter.hasBegun) this.#silence.recordOutput(meter.visibleBytes, this.#options.nowMs())
+    this.#readMs = this.#options.nowMs()
+    if (meter.hasBegun) this.#silence.recordOutput(meter.visibleBytes, this.#readMs)
     const { onObject } = this.#options
     if (onObject === null || this.#hasObject || !this.isStreamed) return
     const { shown } = meter

@@ -26,7 +26,7 @@ function replyTo(res: object, memory: ByteBudget, upstreamMs = () => 0): Reply {
   } as unknown as Exchange
   return new Reply(exchange, {
     ...{ reader: 'chat', objectReader: null, origin: null, balanceNanos: null, requestFigures: null },
-    ...{ bufferJson: false, memory: new ReservedBytes(memory, 'k'), upstreamMs, nowMs: () => 0 },
+    ...{ bufferJson: false, memory: new ReservedBytes(memory, 'k'), upstreamMs, nowMs: upstreamMs },
     ...{ onChunk() {}, onObject: null },
   })
 }
@@ -92,6 +92,17 @@ test('trailers of upstream pass, except names of ours and digests of a changed b
     const trailers = sent().split('\r\n0\r\n').at(-1) ?? ''
     const passed = isChanged ? 'X-Sum: 1' : 'X-Sum: 1\r\nContent-MD5: old'
     assert.ok(trailers.startsWith(`${passed}\r\nx-svc-cost-usd: 0.000001\r\n`), trailers)
+  }
+})
+
+test('silence counts until the last content event', () => {
+  const { reply, pass } = openReply()
+  reply.head(streamHead)
+  for (const finish of ['null', '"stop"']) {
+    const choice = `{"index":0,"delta":{"content":"a"},"finish_reason":${finish}}`
+    reply.data(Buffer.from(`data: {"choices":[${choice}]}\n\n`))
+    pass(5_000)
+    assert.equal(reply.times.silentMs, 5_000)
   }
 })
 
