@@ -96,10 +96,14 @@ async function backUp(dir: string): Promise<void> {
 }
 
 function makeEmptyDir(dir: string): void {
-  if (existsSync(dir) && readdirSync(dir).length > 0)
-    throw new Failure(`${dir} is not empty. Name a new directory for each backup.`)
-  makePrivateDir(dir)
-  chmodSync(dir, 0o700)
+  try {
+    if (existsSync(dir) && readdirSync(dir).length > 0)
+      throw new Failure(`${dir} is not empty. Name a new directory for each backup.`)
+    makePrivateDir(dir)
+    chmodSync(dir, 0o700)
+  } catch (error) {
+    throw error instanceof Failure ? error : new Failure(`${dir} cannot be used: ${fileProblem(error)}.`)
+  }
 }
 
 /** Copies the whole database in one step: a copy in several steps starts again when a writer commits. */

@@ -140,6 +140,9 @@ test('backup copies the configuration and the pepper of the environment, and nam
     assert.equal(readFileSync(join(to, 'pepper'), 'utf8'), `${pepper}\n`)
     assert.equal(readFileSync(join(to, 'tollgate.json'), 'utf8'), '{"stateful":"refuse"}')
     for (const name of readdirSync(to)) assert.equal(statSync(join(to, name)).mode & 0o777, 0o600)
+    const file = join(working, 'tollgate.json')
+    const onFile = await runCommand(['backup', file], { TOLLGATE_DATABASE_URL: database.url })
+    assert.match(onFile.stderr, /tollgate\.json cannot be used: part of the path is not a folder\.\n$/)
   } finally {
     await database.drop()
   }
