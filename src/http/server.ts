@@ -185,7 +185,7 @@ function explainClientError(error: WireError): Refusal | null {
   switch (error.code) {
     case 'HPE_HEADER_OVERFLOW':
     case TOO_MANY_LINES:
-      return refuse('head_too_large', ERRORS.head_too_large.meaning)
+      return refuse('head_too_large', `${ERRORS.head_too_large.meaning} Send fewer or shorter headers.`)
     case HEAD_TIMEOUT:
       return refuse('request_timeout', 'The request head did not arrive in time. Retry.')
     default:
