@@ -13,6 +13,7 @@ import {
   listOf,
   type RequestTools,
   readTools,
+  typeOf,
   USES_WITHOUT_LIMIT,
 } from './request-members.ts'
 import { READERS, SURFACES } from './surfaces.ts'
@@ -111,10 +112,12 @@ export function withSearch(limits: RequestLimits): RequestLimits {
 }
 
 /** The loops that upstream runs besides those of declared tools: MCP servers, agents, pro mode, tools in input items. */
-function loopsWithoutLimit({ body, items }: RequestFacts): number {
+function loopsWithoutLimit({ body, items, tools }: RequestFacts): number {
   const { mcp_servers: servers, reasoning } = body
   const mode = isObject(reasoning) ? reasoning['mode'] : reasoning
-  const hasServers = isGiven(servers) && !(Array.isArray(servers) && servers.length === 0)
+  // A toolset counts as a tool: it is how a request declares the tools of a server.
+  const isDeclared = tools?.some((tool) => typeOf(tool) === 'mcp_toolset') === true
+  const hasServers = isGiven(servers) && !isDeclared && !(Array.isArray(servers) && servers.length === 0)
   const isPro = isGiven(mode) && mode !== 'standard'
   return hasServers || isPro || isGiven(body['multi_agent']) || items.bringsTools ? 1 : 0
 }

@@ -86,11 +86,7 @@ const unknown: typeof plain = [
   ['images half done', IMAGES, { model: 'a', partial_images: 3 }],
   ['images half done, in a form', EDITS, form({ model: 'a', partial_images: '3' })],
   ['audio in pieces', TRANSCRIPTIONS, form({ model: 'a', chunking_strategy: 'auto' })],
-  [
-    'audio in pieces of a given kind',
-    TRANSCRIPTIONS,
-    form({ model: 'a', 'chunking_strategy[type]': 'server_vad' }),
-  ],
+  ['audio in some pieces', TRANSCRIPTIONS, form({ model: 'a', 'chunking_strategy[type]': 'server_vad' })],
   ['a form instead of JSON', RESPONSES, form({ model: 'a' })],
   ['an SVG', IMAGES, { model: 'a', output_format: 'svg' }],
   ['an SVG by a named model', IMAGES, { model: 'a', svg: { model: 'b' } }],
@@ -104,6 +100,11 @@ for (const [boundClass, requests] of Object.entries({ plain, elsewhere, multiPas
       assert.equal((await limitsOf(path, body)).boundClass, boundClass)
     })
 }
+
+test('an MCP server and its toolset count once', async () => {
+  const mcp = { mcp_servers: [{ type: 'url', url: 'x', name: 'm' }] }
+  assert.equal((await limitsOf(MESSAGES, { ...mcp, ...tools({ type: 'mcp_toolset' }) })).passes, 8)
+})
 
 test('fallbacks are separate passes, and the largest limit counts', async () => {
   const body = { model: 'a', max_tokens: 7, fallbacks: [{ model: 'b', max_tokens: 9 }, 'c', { model: 'd' }] }
