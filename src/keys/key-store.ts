@@ -1,6 +1,6 @@
 import type { ErrorCode } from '../kernel/errors.ts'
 import type { Nanos } from '../kernel/money.ts'
-import type { AdminRole, BudgetMode, IdempotentResult, KeyStatus } from '../kernel/vocabulary.ts'
+import type { AdminRole, BudgetMode, KeyStatus } from '../kernel/vocabulary.ts'
 import type { Caller } from './credential.ts'
 
 /** The records of keys, and the port through which they are stored. Instants are milliseconds (UTC). */
@@ -70,27 +70,14 @@ export interface NewKey
   readonly digest: Uint8Array
 }
 
-/** `already_expired`: the expiry is in the past. A replay is answered even then. */
-export type KeyCreation = IdempotentResult<KeyRecord> | { readonly kind: 'already_expired' }
-
 /** The members that a PATCH may change. An absent member does not change. */
 export type KeyChanges = Partial<Pick<KeyRecord, 'name' | keyof KeyLimits>>
-
-/** `final`: the key is revoked or expired and can no longer change. */
-export type KeyEdit =
-  | { readonly kind: 'changed' | 'final'; readonly key: KeyRecord }
-  | { readonly kind: 'none' }
 
 /** The new key of a rotation, with the name and limits of the old one. */
 export interface KeySuccessor extends Pick<NewKey, 'id' | 'digest' | 'prefix' | 'last4' | 'createdAtMs'> {
   /** When the old key expires; null: unchanged. A rotation never extends the old key. */
   readonly oldExpiresAtMs: number | null
 }
-
-export type Rotation =
-  | IdempotentResult<KeyRecord>
-  | { readonly kind: 'final'; readonly key: KeyRecord }
-  | { readonly kind: 'none' }
 
 export interface KeyQuery extends ListQuery {
   readonly status: KeyStatus | null
@@ -136,11 +123,6 @@ export interface AdminScope {
 export interface AdminKeyQuery extends Omit<ListQuery, 'accountId'> {
   readonly scope: AdminScope
 }
-
-/** `configured`: the key is that of TOLLGATE_ADMIN_KEY. */
-export type AdminKeyRevocation =
-  | { readonly kind: 'revoked'; readonly key: AdminKeyRecord }
-  | { readonly kind: 'none' | 'last_operator' | 'configured' }
 
 export function keyStatus(key: Pick<KeyRecord, 'revokedAtMs' | 'expiresAtMs'>, nowMs: number): KeyStatus {
   if (key.revokedAtMs !== null) return 'revoked'

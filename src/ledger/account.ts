@@ -1,12 +1,5 @@
 import { type Bound, NANOS_PER_USD, type Nanos } from '../kernel/money.ts'
-import type {
-  AccountStatus,
-  Actor,
-  CreditKind,
-  IdempotentResult,
-  OwnUpstream,
-  Surface,
-} from '../kernel/vocabulary.ts'
+import type { AccountStatus, Actor, CreditKind, OwnUpstream, Surface } from '../kernel/vocabulary.ts'
 import type { ListQuery, Page } from '../keys/key-store.ts'
 
 /** The account's terms for a call, read from the row that admission locks. */
@@ -41,15 +34,6 @@ export interface AccountChanges extends Partial<Pick<AccountRecord, ChangeableMe
 }
 
 export type NewAccount = AccountChanges & Pick<AccountRecord, 'id' | 'name' | 'createdAtMs'>
-
-export type AccountEdit =
-  | { readonly kind: 'done'; readonly account: AccountRecord }
-  | { readonly kind: 'none' }
-  | { readonly kind: 'balance_not_positive'; readonly balanceNanos: Nanos }
-
-export type AccountCreation =
-  | IdempotentResult<AccountRecord>
-  | { readonly kind: 'balance_not_positive'; readonly balanceNanos: Nanos }
 
 export interface AccountQuery extends Omit<ListQuery, 'accountId'> {
   readonly status: AccountStatus | null

@@ -1,12 +1,5 @@
 import { parseWithDigits, rawNumber } from '../kernel/money.ts'
-import type {
-  Actor,
-  DeliveryStatus,
-  DisabledReason,
-  EventType,
-  IdempotentResult,
-  WebhookFormat,
-} from '../kernel/vocabulary.ts'
+import type { Actor, DeliveryStatus, DisabledReason, EventType, WebhookFormat } from '../kernel/vocabulary.ts'
 import type { ListQuery } from '../keys/key-store.ts'
 
 /** Times are milliseconds (UTC) by the database's clock. `atMs` is the caller's clock, which SQLite uses. */
@@ -61,19 +54,10 @@ export interface NewWebhook
   readonly secret: Uint8Array
 }
 
-/** `too_many`: the account already has `limits.webhooksMax` endpoints. */
-export type WebhookCreation = IdempotentResult<WebhookRecord> | { readonly kind: 'too_many' }
-
 /** The members that a PATCH may change. An absent member does not change. Enabling clears reason and failures. */
 export type WebhookChanges = Partial<
   Pick<WebhookRecord, 'url' | 'events' | 'description' | 'format' | 'enabled'>
 >
-
-/** `too_soon`: two previous secrets still sign. Another rotation is possible after `untilMs`. */
-export type SecretRotation =
-  | { readonly kind: 'done'; readonly value: WebhookRecord }
-  | { readonly kind: 'too_soon'; readonly untilMs: number }
-  | { readonly kind: 'none' }
 
 export interface DeliveryRecord {
   readonly id: string

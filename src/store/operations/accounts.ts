@@ -2,8 +2,6 @@ import { accountObject, changesOf } from '../../api/objects.ts'
 import { type Actor, type Idempotency, SURFACE_NAMES } from '../../kernel/vocabulary.ts'
 import type {
   AccountChanges,
-  AccountCreation,
-  AccountEdit,
   AccountList,
   AccountQuery,
   AccountRecord,
@@ -59,16 +57,12 @@ function* getAccount(id: string, atMs: number): Operation<AccountRecord | null> 
   return row === undefined ? null : accountRecord(row)
 }
 
-const createAccount = atomic(function* (
-  account: NewAccount,
-  actor: Actor,
-  idempotency: Idempotency | null,
-): Operation<AccountCreation> {
+const createAccount = atomic(function* (account: NewAccount, actor: Actor, idempotency: Idempotency | null) {
   const { id, name, createdAtMs, ...changes } = account
   const readNow = (subject: string) => getAccount(subject, createdAtMs)
-  return yield* runOnce(idempotency, id, readNow, function* (): Operation<AccountCreation> {
+  return yield* runOnce(idempotency, id, readNow, function* () {
     if (changes.creditEnforced === true && changes.force !== true)
-      return { kind: 'balance_not_positive', balanceNanos: 0n }
+      return { kind: 'balance_not_positive', balanceNanos: 0n } as const
     const columns = columnsOf({ name, ...changes })
     yield insertInto('account', [{ id, createdAtMs: now(createdAtMs), hasOthers: true, ...columns }])
     // The update waits for running admissions, which have read that there is one account.
@@ -76,25 +70,20 @@ const createAccount = atomic(function* (
     const value = yield* readAccount(id, createdAtMs)
     const data = { account: accountObject(value, createdAtMs) }
     yield* recordEvent({ accountId: id, type: 'account.created', actor, data }, createdAtMs)
-    return { kind: 'done', value }
+    return { kind: 'done', value } as const
   })
 })
 
-const updateAccount = atomic(function* (
-  id: string,
-  changes: AccountChanges,
-  actor: Actor,
-  atMs: number,
-): Operation<AccountEdit> {
+const updateAccount = atomic(function* (id: string, changes: AccountChanges, actor: Actor, atMs: number) {
   // Waits for running admissions; later ones see the change.
   yield onPostgres(sql`SELECT id FROM account WHERE id = ${id} ${FOR_UPDATE}`)
   const nowMs = yield* currentTime(atMs)
   const before = yield* getAccount(id, nowMs)
-  if (before === null) return { kind: 'none' }
+  if (before === null) return { kind: 'none' } as const
   const { balanceNanos } = before
   const startsEnforcing = changes.creditEnforced === true && !before.creditEnforced
   if (startsEnforcing && balanceNanos <= 0n && changes.force !== true)
-    return { kind: 'balance_not_positive', balanceNanos }
+    return { kind: 'balance_not_positive', balanceNanos } as const
   yield updateRow('account', id, columnsOf(changes))
   const account = yield* readAccount(id, nowMs)
   yield* recordAccountEvent(before, account, actor, nowMs)
@@ -103,7 +92,7 @@ const updateAccount = atomic(function* (
   const subject = { account: accountObject(account, nowMs) }
   const edit = { accountId: id, budgetId: id, subject, actor }
   yield* recordCapChange(edit, accountCeilings(changed, dayOf(nowMs), nowMs), nowMs)
-  return { kind: 'done', account }
+  return { kind: 'done', account } as const
 })
 
 /** Throws if the account does not exist. */

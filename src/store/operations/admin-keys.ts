@@ -1,13 +1,6 @@
 import { adminKeyObject } from '../../api/objects.ts'
 import type { Actor } from '../../kernel/vocabulary.ts'
-import type {
-  AdminKeyQuery,
-  AdminKeyRecord,
-  AdminKeyRevocation,
-  AdminScope,
-  NewAdminKey,
-  Page,
-} from '../../keys/key-store.ts'
+import type { AdminKeyQuery, AdminKeyRecord, AdminScope, NewAdminKey, Page } from '../../keys/key-store.ts'
 import { present, recordOf } from '../rows.ts'
 import { recordEvent } from './events.ts'
 import { endSessionsOfRevokedKeys } from './key-lookup.ts'
@@ -24,7 +17,7 @@ const adminRecord = recordOf<AdminKeyRecord>
 /** Serialises creating and revoking operator keys, also between nodes that start at the same time. */
 const LOCK = onPostgres(`SELECT pg_advisory_xact_lock(hashtextextended('tollgate operator keys', 0))`)
 
-const createAdminKey = atomic(function* (key: NewAdminKey, actor: Actor): Operation<AdminKeyRecord> {
+const createAdminKey = atomic(function* (key: NewAdminKey, actor: Actor) {
   if (key.bootstrap) {
     yield LOCK
     yield* revokeBootstrapKeysWhere(sql`digest <> ${key.digest}`, actor, key.createdAtMs)
@@ -40,7 +33,7 @@ const createAdminKey = atomic(function* (key: NewAdminKey, actor: Actor): Operat
   return record
 })
 
-const revokeBootstrapKeys = atomic(function* (actor: Actor, atMs: number): Operation<void> {
+const revokeBootstrapKeys = atomic(function* (actor: Actor, atMs: number) {
   yield LOCK
   yield* revokeBootstrapKeysWhere(sql`true`, actor, atMs)
 })
@@ -63,29 +56,24 @@ function* listAdminKeys(query: AdminKeyQuery): Operation<Page<AdminKeyRecord>> {
   return yield* selectPage(page, query, adminRecord)
 }
 
-const revokeAdminKey = atomic(function* (
-  scope: AdminScope,
-  id: string,
-  actor: Actor,
-  atMs: number,
-): Operation<AdminKeyRevocation> {
+const revokeAdminKey = atomic(function* (scope: AdminScope, id: string, actor: Actor, atMs: number) {
   yield LOCK
   const [row] = yield sql`SELECT ${COLUMNS} FROM admin_key WHERE id = ${id} AND ${inScope(scope)}`
-  if (row === undefined) return { kind: 'none' }
+  if (row === undefined) return { kind: 'none' } as const
   const before = adminRecord(row)
-  if (before.revokedAtMs !== null) return { kind: 'revoked', key: before }
-  if (before.bootstrap) return { kind: 'configured' }
+  if (before.revokedAtMs !== null) return { kind: 'revoked', key: before } as const
+  if (before.bootstrap) return { kind: 'configured' } as const
   if (before.role === 'operator') {
     const others = yield sql`
       SELECT id FROM admin_key WHERE role = 'operator' AND revoked_at_ms IS NULL AND id <> ${id} LIMIT 1`
-    if (others.length === 0) return { kind: 'last_operator' }
+    if (others.length === 0) return { kind: 'last_operator' } as const
   }
   const [revoked] = yield sql`
     UPDATE admin_key SET revoked_at_ms = coalesce(revoked_at_ms, ${now(atMs)}) WHERE id = ${id} RETURNING ${COLUMNS}`
   yield* endSessionsOfRevokedKeys()
   const key = adminRecord(present(revoked))
   yield* recordAdminKeyEvent('admin_key.revoked', key, actor, atMs)
-  return { kind: 'revoked', key }
+  return { kind: 'revoked', key } as const
 })
 
 function inScope({ accountId, operators }: AdminScope): Sql {

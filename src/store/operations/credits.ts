@@ -1,6 +1,6 @@
 import { balanceObject, creditObject } from '../../api/objects.ts'
 import type { Nanos } from '../../kernel/money.ts'
-import type { CreditKind, Idempotency, IdempotentResult } from '../../kernel/vocabulary.ts'
+import type { CreditKind, Idempotency } from '../../kernel/vocabulary.ts'
 import type { ListQuery, Page } from '../../keys/key-store.ts'
 import {
   type Balance,
@@ -35,20 +35,15 @@ function* sumHeld(): Operation<Nanos> {
   return readWideSum(present(row), 'held')
 }
 
-type AddedCredit = IdempotentResult<CreditEntry> | { readonly kind: 'too_much' }
-
-const addCredit = atomic(function* (
-  credit: NewCredit,
-  idempotency: Idempotency | null,
-): Operation<AddedCredit> {
+const addCredit = atomic(function* (credit: NewCredit, idempotency: Idempotency | null) {
   const { id, accountId, amountNanos } = credit
   const read = (entryId: string) => readEntry(accountId, entryId)
-  return yield* runOnce(idempotency, id, read, function* (): Operation<AddedCredit> {
+  return yield* runOnce(idempotency, id, read, function* () {
     const [account] = yield sql`SELECT credited_nanos FROM account WHERE id = ${accountId} ${FOR_UPDATE}`
     const creditedNanos = nanos(present(account), 'credited_nanos') + amountNanos
-    if (creditedNanos > CREDITED_MAX || creditedNanos < -CREDITED_MAX) return { kind: 'too_much' }
+    if (creditedNanos > CREDITED_MAX || creditedNanos < -CREDITED_MAX) return { kind: 'too_much' } as const
     const entry = yield* insertEntry({ ...credit, kind: amountNanos < 0n ? 'correction' : 'top_up' })
-    return { kind: 'done', value: entry }
+    return { kind: 'done', value: entry } as const
   })
 })
 
@@ -83,20 +78,15 @@ function toEntry(row: Row): CreditEntry {
   return { ...entry, actor: actorOf(row) } as CreditEntry
 }
 
-type CreditBackResult = IdempotentResult<CreditedBack> | ({ readonly kind: 'nothing' } & CreditBackOutcomes)
-
 /** Refunds calls. The call and its key's month stay as billed, so a refund frees nothing of a budget. */
-const creditBack = atomic(function* (
-  command: CreditBack,
-  idempotency: Idempotency | null,
-): Operation<CreditBackResult> {
+const creditBack = atomic(function* (command: CreditBack, idempotency: Idempotency | null) {
   const { requestIds: _, ...credit } = command
   const read = (id: string) => readCreditedBack(id, command)
-  return yield* runOnce(idempotency, command.id, read, function* (): Operation<CreditBackResult> {
+  return yield* runOnce(idempotency, command.id, read, function* () {
     const found = yield* lockCalls(command)
     const outcomes = outcomesOf(command, found, (call) => bool(call, 'credited'))
     const { credited } = outcomes
-    if (credited.length === 0) return { kind: 'nothing', ...outcomes }
+    if (credited.length === 0) return { kind: 'nothing', ...outcomes } as const
     const callCredits = credited.map((requestId): CallCredit => {
       const call = present(found.get(requestId))
       const [day, model, keyId] = [text(call, 'day'), text(call, 'model'), text(call, 'key_id')]
@@ -110,7 +100,7 @@ const creditBack = atomic(function* (
     )
     yield sql`UPDATE call SET credited = true WHERE id IN (${join(credited)})`
     const entry = yield* creditCalls({ ...credit, kind: CREDIT_BACK }, callCredits)
-    return { kind: 'done', value: { entry, ...outcomes } }
+    return { kind: 'done', value: { entry, ...outcomes } } as const
   })
 })
 

@@ -25,7 +25,7 @@ const CLAIM_MS = raw("CASE kind WHEN 'response' THEN 60000 ELSE 600000 END")
 /** A batch itself does not count as a request; its children count its lines. */
 const BATCH_COLUMNS = sql`, requests = 0, children = coalesce(children, 0), children_nanos = coalesce(children_nanos, 0)`
 
-const deferCall = atomic(function* (deferral: Deferral): Operation<'deferred' | 'closed' | 'paid_by_other'> {
+const deferCall = atomic(function* (deferral: Deferral) {
   const { requestId, surface, scope, objectId, kind, dueInMs, atMs } = deferral
   const ofAnotherCall = sql`
     SELECT 1 FROM call AS other WHERE other.object_id = ${objectId} AND other.surface = ${surface} AND other.id <> ${requestId}
@@ -135,11 +135,7 @@ function scopeOf(surface: Surface, digest: Uint8Array): Sql {
     FROM account a JOIN api_key k ON k.account_id = a.id WHERE k.digest = ${digest})`
 }
 
-const mayBeBatchResults = atomic(function* (
-  surface: Surface,
-  fileId: string,
-  digest: Uint8Array,
-): Operation<boolean> {
+const mayBeBatchResults = atomic(function* (surface: Surface, fileId: string, digest: Uint8Array) {
   const isBatch = sql`surface = ${surface} AND scope = ${scopeOf(surface, digest)} AND kind = 'batch' AND ${CALL_IS_OPEN}`
   const rows = yield sql`
     SELECT 1 FROM deferred_object WHERE ${isBatch}
@@ -152,7 +148,7 @@ const mayBeBatchResults = atomic(function* (
 })
 
 /** Each child takes its cost from the batch's hold, until that is used up. So the sum of holds does not change. */
-const openChildren = atomic(function* (children: readonly ChildCall[]): Operation<void> {
+const openChildren = atomic(function* (children: readonly ChildCall[]) {
   for (const { requestId, parentId, model, rating, requests, costNanos, listNanos } of children) {
     const [opened] = yield sql`
       INSERT INTO call (id, parent_id, requests, model_asked, state, hold_nanos, hold_list_nanos, account_hold_nanos,

@@ -136,7 +136,7 @@ export function* readBalanceLow(): Operation<Nanos | null> {
 const PRUNED_PER_STEP = 1_000
 
 /** Returns the number of deleted or failed rows. Ids begin with their time, so no index by age is needed. */
-const pruneEvents = atomic(function* (atMs: number): Operation<number> {
+const pruneEvents = atomic(function* (atMs: number) {
   const nowMs = yield* currentTime(atMs)
   const oldDelivery = `whd_${firstUlid(nowMs - limits.deliveryRetentionMs)}`
   const oldEvent = `evt_${firstUlid(nowMs - limits.eventRetentionMs)}`

@@ -101,7 +101,7 @@ export function* markUses(uses: ReadonlyMap<string, number>): Operation<void> {
   }
 }
 
-const openSession = atomic(function* (session: NewSession): Operation<SessionRecord | null> {
+const openSession = atomic(function* (session: NewSession) {
   const { digest, keyId, atMs, lifeMs, sessionsMax } = session
   if ((yield* findCaller(sql`id = ${keyId}`, atMs)).kind === 'refused') return null
   yield insertInto('session', [{ digest, keyId, expiresAtMs: sql`${now(atMs)} + ${lifeMs}` }])

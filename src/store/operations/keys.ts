@@ -2,8 +2,6 @@ import { eventKey, keyChangesOf } from '../../api/objects.ts'
 import { type Actor, type Idempotency, SYSTEM } from '../../kernel/vocabulary.ts'
 import {
   type KeyChanges,
-  type KeyCreation,
-  type KeyEdit,
   type KeyMonth,
   type KeyQuery,
   type KeyRecord,
@@ -12,7 +10,6 @@ import {
   LIMIT_NAMES,
   type NewKey,
   type Page,
-  type Rotation,
   type SweptTo,
 } from '../../keys/key-store.ts'
 import { dayOf, monthOf } from '../../ledger/calendar.ts'
@@ -28,22 +25,19 @@ import { insertInto, updateRow } from './write-rows.ts'
 
 /** API keys. Every statement that changes a key is in this file, except the statement that records the use of a key. */
 
-const createKey = atomic(function* (
-  key: NewKey,
-  idempotency: Idempotency | null,
-  actor: Actor,
-): Operation<KeyCreation> {
+const createKey = atomic(function* (key: NewKey, idempotency: Idempotency | null, actor: Actor) {
   const { id, accountId, createdAtMs } = key
   const readNow = (known: string) => getKey(accountId, known, createdAtMs)
-  return yield* runOnce(idempotency, id, readNow, function* (): Operation<KeyCreation> {
+  return yield* runOnce(idempotency, id, readNow, function* () {
     const nowMs = yield* currentTime(createdAtMs)
-    if (key.expiresAtMs !== null && key.expiresAtMs <= nowMs) return { kind: 'already_expired' }
+    // A replay is answered even if the key has expired since.
+    if (key.expiresAtMs !== null && key.expiresAtMs <= nowMs) return { kind: 'already_expired' } as const
     // A key and its budget have the same ULID.
     const budgetId = id.replace(/^key_/, 'bud_')
     yield insertInto('budget', [{ ...key, id: budgetId }])
     const value = yield* insertKey({ ...key, budgetId })
     yield* recordKeyEvent('key.created', value, actor, createdAtMs)
-    return { kind: 'done', value }
+    return { kind: 'done', value } as const
   })
 })
 
@@ -67,10 +61,10 @@ const updateKey = atomic(function* (
   changes: KeyChanges,
   atMs: number,
   actor: Actor,
-): Operation<KeyEdit> {
+) {
   const locked = yield* lockKey(accountId, id, atMs)
-  if (locked === null) return { kind: 'none' }
-  if (!locked.isUsable) return { kind: 'final', key: locked.key }
+  if (locked === null) return { kind: 'none' } as const
+  if (!locked.isUsable) return { kind: 'final', key: locked.key } as const
   yield updateRow('api_key', id, { ...changes, nameUpper: changes.name?.toUpperCase() })
   // Settlement also locks the budget before it reads the cap, so one of the two sees the other's change.
   yield updateRow('budget', locked.key.budgetId, changes)
@@ -80,15 +74,10 @@ const updateKey = atomic(function* (
     yield* recordKeyEvent('key.updated', key, actor, atMs, { changes: changed })
     yield* recordNewCaps(key, changes, actor, locked.nowMs)
   }
-  return { kind: 'changed', key }
+  return { kind: 'changed', key } as const
 })
 
-const revokeKey = atomic(function* (
-  accountId: string,
-  id: string,
-  atMs: number,
-  actor: Actor,
-): Operation<KeyRecord | null> {
+const revokeKey = atomic(function* (accountId: string, id: string, atMs: number, actor: Actor) {
   const locked = yield* lockKey(accountId, id, atMs)
   if (locked === null || !locked.isUsable) return locked?.key ?? null
   yield sql`UPDATE api_key SET revoked_at_ms = ${locked.nowMs} WHERE id = ${id}`
@@ -131,14 +120,14 @@ const rotateKey = atomic(function* (
   { oldExpiresAtMs, ...successor }: KeySuccessor,
   idempotency: Idempotency | null,
   actor: Actor,
-): Operation<Rotation> {
+) {
   const { createdAtMs } = successor
   const readNow = (newId: string) => getKey(accountId, newId, createdAtMs)
-  return yield* runOnce(idempotency, successor.id, readNow, function* (): Operation<Rotation> {
+  return yield* runOnce(idempotency, successor.id, readNow, function* () {
     const locked = yield* lockKey(accountId, id, createdAtMs)
-    if (locked === null) return { kind: 'none' }
+    if (locked === null) return { kind: 'none' } as const
     const { key: old, nowMs } = locked
-    if (!locked.isUsable) return { kind: 'final', key: old }
+    if (!locked.isUsable) return { kind: 'final', key: old } as const
     // The new key gets the expiry that the old key had before.
     const value = yield* insertKey({ ...old, ...successor, lastUsedAtMs: null, rotatedFrom: id })
     if (oldExpiresAtMs !== null) {
@@ -149,7 +138,7 @@ const rotateKey = atomic(function* (
     }
     const old_key = eventKey(yield* readKey(accountId, id, createdAtMs), createdAtMs)
     yield* recordKeyEvent('key.rotated', value, actor, createdAtMs, { old_key })
-    return { kind: 'done', value }
+    return { kind: 'done', value } as const
   })
 })
 

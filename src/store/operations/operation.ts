@@ -38,10 +38,10 @@ export function asyncMethods<O extends Operations>(
   ) as unknown as Methods<O>
 }
 
-const ATOMIC = new Set<Operate>()
+const ATOMIC = new Set<unknown>()
 
 /** Makes PostgreSQL run the statements in one transaction. An operation with one statement does not need it. */
-export function atomic<O extends Operate>(operate: O): O {
+export function atomic<Args extends unknown[], T>(operate: (...args: Args) => Operation<T>) {
   ATOMIC.add(operate)
   return operate
 }

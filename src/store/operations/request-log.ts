@@ -161,7 +161,7 @@ function earlierOf(cursor: CallCursor, end: CallCursor): CallCursor {
   return cursor.startedAtMs < end.startedAtMs ? cursor : end
 }
 
-const storeRefused = atomic(function* (calls: readonly RefusedCall[]): Operation<void> {
+const storeRefused = atomic(function* (calls: readonly RefusedCall[]) {
   const found = yield sql`
     SELECT id, account_id, digest FROM api_key WHERE digest IN (${join([null, ...calls.map(({ digest }) => digest)])})`
   const keys = new Map(found.map((key) => [digestKey(key['digest'] as Uint8Array), key]))
@@ -178,11 +178,7 @@ const storeRefused = atomic(function* (calls: readonly RefusedCall[]): Operation
       ON CONFLICT (account_id) DO UPDATE SET calls = refused_total.calls + excluded.calls`
 })
 
-const deleteRefused = atomic(function* (
-  beforeMs: number,
-  callsMax: number,
-  limit: number,
-): Operation<number> {
+const deleteRefused = atomic(function* (beforeMs: number, callsMax: number, limit: number) {
   let left = limit
   for (const total of yield sql`SELECT account_id, calls FROM refused_total ORDER BY account_id`) {
     const account = text(total, 'account_id')
@@ -211,7 +207,7 @@ const ROW_BYTES = 256
 
 const BYTES = raw(`coalesce(octet_length(request), 0) + coalesce(octet_length(response), 0) + ${ROW_BYTES}`)
 
-const storeBodies = atomic(function* (bodies: CallBodies): Operation<void> {
+const storeBodies = atomic(function* (bodies: CallBodies) {
   const { requestId: callId, atMs, request, response } = bodies
   const row = { callId, atMs, ...columnsOf('request', request), ...columnsOf('response', response) }
   const inserted = yield insertInto(
@@ -239,13 +235,13 @@ function* getBodies(requestId: string): Operation<CallBodies | null> {
   }
 }
 
-const deleteBodies = atomic(function* (beforeMs: number, limit: number): Operation<number> {
+const deleteBodies = atomic(function* (beforeMs: number, limit: number) {
   yield* lockTotal()
   return yield* deleteBodiesIn(sql`
     SELECT call_id FROM call_body WHERE at_ms < ${beforeMs} ORDER BY at_ms LIMIT ${limit}`)
 })
 
-const trimBodies = atomic(function* (bytesMax: number, limit: number): Operation<number> {
+const trimBodies = atomic(function* (bytesMax: number, limit: number) {
   let excess = (yield* lockTotal()) - bytesMax
   if (excess <= 0) return 0
   const oldest = yield sql`

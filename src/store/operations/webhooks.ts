@@ -16,9 +16,7 @@ import type {
   DeliveryRecord,
   NewWebhook,
   Queued,
-  SecretRotation,
   WebhookChanges,
-  WebhookCreation,
   WebhookRecord,
 } from '../../webhooks/webhook-store.ts'
 import { number, numberOrNull, present, recordOf, text } from '../rows.ts'
@@ -37,25 +35,21 @@ const WEBHOOK = raw(
 
 const webhookRecord = recordOf<WebhookRecord>
 
-const createWebhook = atomic(function* (
-  webhook: NewWebhook,
-  idempotency: Idempotency | null,
-  actor: Actor,
-): Operation<WebhookCreation> {
+const createWebhook = atomic(function* (webhook: NewWebhook, idempotency: Idempotency | null, actor: Actor) {
   const { id, accountId, createdAtMs } = webhook
   const read = (known: string) => getWebhook(accountId, known)
-  return yield* runOnce(idempotency, id, read, function* (): Operation<WebhookCreation> {
+  return yield* runOnce(idempotency, id, read, function* () {
     // Serialises creations, or the account could exceed its limit.
     yield onPostgres(sql`SELECT id FROM account WHERE id = ${accountId} ${FOR_UPDATE}`)
     const [row] = yield sql`SELECT count(*) AS count FROM webhook WHERE account_id = ${accountId}`
-    if (number(present(row), 'count') >= limits.webhooksMax) return { kind: 'too_many' }
+    if (number(present(row), 'count') >= limits.webhooksMax) return { kind: 'too_many' } as const
     const { secret: _, ...shown } = webhook
     const initial = { enabled: true, disabledReason: null, lastDeliveryAtMs: null, lastStatus: null }
     const value: WebhookRecord = { ...shown, ...initial }
     // The new endpoint does not receive the event of its own creation.
     yield* recordWebhookEvent('webhook.created', value, actor, createdAtMs)
     yield insertInto('webhook', [webhook])
-    return { kind: 'done', value }
+    return { kind: 'done', value } as const
   })
 })
 
@@ -87,7 +81,7 @@ const updateWebhook = atomic(function* (
   changes: WebhookChanges,
   atMs: number,
   actor: Actor,
-): Operation<WebhookRecord | null> {
+) {
   yield onPostgres(sql`SELECT id FROM webhook WHERE id = ${id} ${FOR_UPDATE}`)
   const before = yield* getWebhook(accountId, id)
   if (before === null) return null
@@ -112,12 +106,7 @@ function* failPendingDeliveries(webhookId: string): Operation<void> {
 }
 
 /** Leaves the endpoint's deliveries, which may be many. No list shows them, and they are deleted when they expire. */
-const deleteWebhook = atomic(function* (
-  accountId: string,
-  id: string,
-  atMs: number,
-  actor: Actor,
-): Operation<boolean> {
+const deleteWebhook = atomic(function* (accountId: string, id: string, atMs: number, actor: Actor) {
   const [row] = yield sql`
     DELETE FROM webhook WHERE account_id = ${accountId} AND id = ${id} RETURNING ${WEBHOOK}`
   if (row === undefined) return false
@@ -132,13 +121,14 @@ const rotateWebhookSecret = atomic(function* (
   secret: Uint8Array,
   atMs: number,
   actor: Actor,
-): Operation<SecretRotation> {
+) {
   const [row] = yield sql`
     SELECT older_until_ms FROM webhook WHERE account_id = ${accountId} AND id = ${id} ${FOR_UPDATE}`
-  if (row === undefined) return { kind: 'none' }
+  if (row === undefined) return { kind: 'none' } as const
   const nowMs = yield* currentTime(atMs)
   const untilMs = numberOrNull(row, 'older_until_ms') ?? 0
-  if (untilMs > nowMs) return { kind: 'too_soon', untilMs }
+  // Two former secrets still sign.
+  if (untilMs > nowMs) return { kind: 'too_soon', untilMs } as const
   const [rotated] = yield sql`
     UPDATE webhook SET older_secret = former_secret, older_until_ms = former_until_ms, former_secret = secret,
       former_until_ms = ${nowMs + limits.webhookOldSecretMs}, secret = ${secret}
@@ -146,7 +136,7 @@ const rotateWebhookSecret = atomic(function* (
   const value = webhookRecord(present(rotated))
   const changes = { secret: { old: null, new: null } }
   yield* recordWebhookEvent('webhook.updated', value, actor, atMs, { changes })
-  return { kind: 'done', value }
+  return { kind: 'done', value } as const
 })
 
 const DELIVERY = raw(
@@ -165,12 +155,7 @@ function* listDeliveries(query: DeliveryQuery): Operation<Page<DeliveryRecord>> 
   return yield* selectPage(page, query, recordOf<DeliveryRecord>)
 }
 
-const redeliver = atomic(function* (
-  accountId: string,
-  webhookId: string,
-  deliveryId: string,
-  atMs: number,
-): Operation<Queued> {
+const redeliver = atomic(function* (accountId: string, webhookId: string, deliveryId: string, atMs: number) {
   return yield* queue(accountId, webhookId, function* () {
     const nowMs = yield* currentTime(atMs)
     yield sql`
@@ -181,12 +166,7 @@ const redeliver = atomic(function* (
   })
 })
 
-const queueTest = atomic(function* (
-  accountId: string,
-  webhookId: string,
-  atMs: number,
-  actor: Actor,
-): Operation<Queued> {
+const queueTest = atomic(function* (accountId: string, webhookId: string, atMs: number, actor: Actor) {
   return yield* queue(accountId, webhookId, function* (webhook) {
     return sql`d.event_id = ${yield* recordWebhookEvent('webhook.test', webhook, actor, atMs)}`
   })
@@ -214,7 +194,7 @@ const CLAIMED_MAX = 64
 const claimDeliveries = atomic(function* (
   running: readonly (readonly [webhookId: string, deliveries: number])[],
   atMs: number,
-): Operation<readonly ClaimedDelivery[]> {
+) {
   const nowMs = yield* currentTime(atMs)
   const slots = new Map(running)
   const busy = running.filter(([, deliveries]) => deliveries >= PER_ENDPOINT_MAX).map(([id]) => id)
@@ -242,16 +222,24 @@ const claimDeliveries = atomic(function* (
       CASE WHEN w.former_until_ms > ${nowMs} THEN w.former_secret END AS former_secret,
       CASE WHEN w.older_until_ms > ${nowMs} THEN w.older_secret END AS older_secret
     FROM ${WITH_EVENT} JOIN webhook w ON w.id = d.webhook_id WHERE d.id IN (${join(ids)}) ORDER BY d.id`
-  return rows.map((row) => ({
-    id: text(row, 'delivery_id'),
-    attempts: number(row, 'attempts'),
-    event: eventRecord(row),
-    webhook: {
-      ...{ id: text(row, 'webhook_id'), url: text(row, 'url'), format: text(row, 'format') as WebhookFormat },
-      secret: row['secret'] as Uint8Array,
-      formerSecrets: [row['former_secret'], row['older_secret']].filter((each) => each instanceof Uint8Array),
-    },
-  }))
+  return rows.map(
+    (row): ClaimedDelivery => ({
+      id: text(row, 'delivery_id'),
+      attempts: number(row, 'attempts'),
+      event: eventRecord(row),
+      webhook: {
+        ...{
+          id: text(row, 'webhook_id'),
+          url: text(row, 'url'),
+          format: text(row, 'format') as WebhookFormat,
+        },
+        secret: row['secret'] as Uint8Array,
+        formerSecrets: [row['former_secret'], row['older_secret']].filter(
+          (each) => each instanceof Uint8Array,
+        ),
+      },
+    }),
+  )
 })
 
 function* releaseDelivery(id: string, atMs: number): Operation<void> {
@@ -259,7 +247,7 @@ function* releaseDelivery(id: string, atMs: number): Operation<void> {
     UPDATE webhook_delivery SET next_attempt_at_ms = ${now(atMs)} WHERE status = 'pending' AND id = ${id}`
 }
 
-const recordAttempt = atomic(function* (attempt: DeliveryAttempt, atMs: number): Operation<void> {
+const recordAttempt = atomic(function* (attempt: DeliveryAttempt, atMs: number) {
   const { id, webhookId, url, attempts, responseStatus, responseBody, error, outcome } = attempt
   const [endpoint] = yield sql`SELECT url FROM webhook WHERE id = ${webhookId} ${FOR_UPDATE}`
   if (endpoint === undefined) return
