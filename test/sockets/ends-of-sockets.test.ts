@@ -222,16 +222,18 @@ test('unknown JSON from upstream passes mid-turn without ending the turn', async
   socket.client.socket.destroy()
 })
 
-for (const [status, usage] of [
+for (const [status, usage, id] of [
   ['failed', null],
   ['failed', USAGE],
   ['incomplete', USAGE],
   ['cancelled', USAGE],
   ['done', USAGE],
+  ['completed', USAGE, null],
 ] as const) {
-  test(`response.${status} ${usage === null ? 'without' : 'with'} usage ends a turn`, async () => {
+  const which = id === null ? 'without an id' : usage === null ? 'without usage' : 'with usage'
+  test(`response.${status} ${which} ends a turn`, async () => {
     const socket = await inMidTurn()
-    await socket.upstream.send(ended(socket.responseId, status, usage))
+    await socket.upstream.send(ended(id === null ? null : socket.responseId, status, usage))
     const [turn = {}] = await bench.turns(socket.id, 1)
     assert.equal(turn['state'], 'settled')
     if (usage !== null) assert.equal(nanosOf(turn['cost_usd']), 3_500_000)
@@ -243,15 +245,16 @@ for (const [status, usage] of [
   })
 }
 
-test('a response that no client requested gets its own record', async () => {
-  const socket = await inMidTurn()
-  await socket.upstream.send(ended(socket.responseId))
-  await bench.turns(socket.id, 1)
-  await socket.upstream.send(Buffer.concat([created('resp_own'), delta('Hm.'), ended('resp_own')]))
-  const [, unasked = {}] = await bench.turns(socket.id, 2)
-  assert.equal(nanosOf(unasked['cost_usd']), 3_500_000)
-  socket.client.socket.destroy()
-})
+for (const id of ['resp_own', null])
+  test(`a response ${id === null ? 'without an id ' : ''}that no client requested gets its own record`, async () => {
+    const socket = await inMidTurn()
+    await socket.upstream.send(ended(socket.responseId))
+    await bench.turns(socket.id, 1)
+    await socket.upstream.send(Buffer.concat([created(id), delta('Hm.'), ended(id)]))
+    const [, unasked = {}] = await bench.turns(socket.id, 2)
+    assert.equal(nanosOf(unasked['cost_usd']), 3_500_000)
+    socket.client.socket.destroy()
+  })
 
 test('a client’s close frame passes at once, even mid-turn, before waiting turns and after invalid JSON', async () => {
   const frame = wireOf('client', {

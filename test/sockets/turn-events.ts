@@ -18,13 +18,13 @@ export const createFrame = (more: object = {}) =>
 
 export const eventFrame = (event: object) => wireOf('server', { opcode: 1, payload: JSON.stringify(event) })
 
-const response = (id: string, more: object) => ({
+const response = (id: string | null, more: object) => ({
   response: { id, object: 'response', model: 'gpt-4o', output: [], usage: null, ...more },
 })
 
 const inLane = (streamId?: string) => (streamId === undefined ? {} : { stream_id: streamId })
 
-export const created = (id: string, streamId?: string) =>
+export const created = (id: string | null, streamId?: string) =>
   eventFrame({ type: 'response.created', ...response(id, { status: 'in_progress' }), ...inLane(streamId) })
 
 export const delta = (text: string) =>
@@ -38,8 +38,12 @@ export const delta = (text: string) =>
 
 export const USAGE = { input_tokens: 1_000, output_tokens: 100, total_tokens: 1_100 }
 
-export const ended = (id: string, status = 'completed', usage: object | null = USAGE, streamId?: string) =>
-  eventFrame({ type: `response.${status}`, ...response(id, { status, usage }), ...inLane(streamId) })
+export const ended = (
+  id: string | null,
+  status = 'completed',
+  usage: object | null = USAGE,
+  streamId?: string,
+) => eventFrame({ type: `response.${status}`, ...response(id, { status, usage }), ...inLane(streamId) })
 
 export const closeFrameOf = (code: number, from: 'client' | 'server' = 'server') =>
   wireOf(from, { opcode: 8, payload: Buffer.from([code >> 8, code & 0xff]) })

@@ -271,6 +271,9 @@ export class SocketTurns {
     }
     const waiting = this.#open.filter((open) => !open.hasBegun && open.lane === lane)
     const next = waiting.find(({ likelyEnd }) => likelyEnd === null) ?? waiting[0]
+    // An event without an id belongs to the response that runs.
+    const running = responseId === null ? (this.#onlyRunning() ?? this.#runningIn(lane)) : null
+    if (running !== null && (next === undefined || event.kind === 'ended')) return running
     if (next === undefined) {
       this.#adopt(event, payload)
       return null
@@ -305,8 +308,10 @@ export class SocketTurns {
       const turn =
         (await this.#standingHold?.takeBegun()) ??
         (await this.#admission.admitBegun(this.#protocol.planUnrequested()))
-      if (turn === null) this.#endedResponses.add(responseId)
-      else {
+      if (turn === null) {
+        this.#endedResponses.add(responseId)
+        this.#backlog.shift()
+      } else {
         turn.sent(null, this.#protocol.reader)
         const open = this.#openTurn(turn, lane, null, this.#isRevoked)
         this.#open.push(open)
