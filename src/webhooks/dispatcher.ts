@@ -27,12 +27,19 @@ const FAILING_PAUSE_MS = 1_000
 export interface DispatcherParts
   extends Pick<Deliverer, 'clock' | 'log' | 'sealer' | 'rules' | 'dashboardUrl'>,
     Partial<Pick<Deliverer, 'tryMs' | 'chance'>> {
-  readonly store: Pick<
-    Store,
-    'claimDeliveries' | 'load' | 'pruneEvents' | 'recordAttempt' | 'releaseDelivery' | 'sweepEvents'
-  >
+  readonly store: Pruned &
+    Pick<Store, 'claimDeliveries' | 'load' | 'recordAttempt' | 'releaseDelivery' | 'sweepEvents'>
   readonly failingPauseMs?: number
   readonly tickMs?: number
+}
+
+type Pruned = Pick<Store, 'pruneEvents' | 'listOverfull' | 'failExcess'>
+
+/** Deletes some old events, and fails some deliveries that will not be sent. Returns their number; 0: all are pruned. */
+export async function prune(store: Pruned, atMs: number): Promise<number> {
+  let pruned = await store.pruneEvents(atMs)
+  for (const webhook of await store.listOverfull()) pruned += await store.failExcess(webhook)
+  return pruned
 }
 
 /** Each webhook has a few slots, so that a slow or dead receiver delays only its own messages. No call waits. */
@@ -45,6 +52,7 @@ export function createWebhookDispatcher(parts: DispatcherParts) {
   const slots = new Map<string, number>()
   let failures = 0
   let sweptMs = -Infinity
+  let swept: SweptTo | null = null
   let prunedMs = -Infinity
   let claimedMs = -Infinity
   let eventsSeen = 0
@@ -58,18 +66,14 @@ export function createWebhookDispatcher(parts: DispatcherParts) {
     return clock.monotonicMs() - lastMs >= everyMs
   }
 
-  /** Emits the events of keys that expire, and deletes old events. */
-  async function sweep(): Promise<void> {
-    if (isDue(sweptMs, SWEEP_MS)) {
-      sweptMs = clock.monotonicMs()
-      let swept: SweptTo | null = null
-      do swept = await store.sweepEvents(clock.nowMs(), swept)
-      while (!stopping.signal.aborted && swept !== null)
+  /** Emits events of keys that expire, and deletes old events: one step, so that deliveries continue. False: all done. */
+  async function sweep(): Promise<boolean> {
+    if (swept !== null || isDue(sweptMs, SWEEP_MS)) {
+      if (swept === null) sweptMs = clock.monotonicMs()
+      swept = await store.sweepEvents(clock.nowMs(), swept)
     }
-    if (isDue(prunedMs, PRUNE_MS)) {
-      prunedMs = clock.monotonicMs()
-      while (!stopping.signal.aborted && (await store.pruneEvents(clock.nowMs())) > 0);
-    }
+    if (isDue(prunedMs, PRUNE_MS) && (await prune(store, clock.nowMs())) === 0) prunedMs = clock.monotonicMs()
+    return swept !== null || isDue(prunedMs, PRUNE_MS)
   }
 
   async function deliver(delivery: ClaimedDelivery): Promise<void> {
@@ -101,8 +105,8 @@ export function createWebhookDispatcher(parts: DispatcherParts) {
 
   async function poll(): Promise<number> {
     // A failed sweep must not delay due deliveries.
-    await sweep().catch(logFailure)
-    if (!mayBeDue()) return tickMs
+    const pauseMs = (await sweep().catch(logFailure)) === true ? 0 : tickMs
+    if (!mayBeDue()) return pauseMs
     claimedMs = clock.monotonicMs()
     const claimed = await store.claimDeliveries([...slots], clock.nowMs())
     for (const delivery of claimed) startDelivery(delivery)
@@ -111,7 +115,7 @@ export function createWebhookDispatcher(parts: DispatcherParts) {
       return 0
     }
     if (claimsLeft > 0) claimsLeft -= 1
-    return tickMs
+    return pauseMs
   }
 
   function mayBeDue(): boolean {

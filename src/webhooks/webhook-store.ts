@@ -116,3 +116,9 @@ export interface DeliveryAttempt
     | { readonly kind: 'failed' }
     | { readonly kind: 'gone' }
 }
+
+/** An endpoint that is disabled or deleted, or that has too many pending deliveries. */
+export interface OverfullWebhook {
+  readonly id: string
+  readonly enabled: boolean
+}

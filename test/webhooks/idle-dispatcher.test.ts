@@ -19,7 +19,7 @@ test('an idle node claims no deliveries until it records an event, is woken, or 
       seen.claims += 1
       return []
     },
-    pruneEvents: async () => 0,
+    ...{ pruneEvents: async () => 0, listOverfull: async () => [] },
     sweepEvents: async () => null,
   } as unknown as DispatcherParts['store']
   const dispatcher = createWebhookDispatcher({

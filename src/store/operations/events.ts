@@ -3,8 +3,8 @@ import { limits } from '../../kernel/limits.ts'
 import type { Nanos } from '../../kernel/money.ts'
 import { type Actor, EVENT_TYPES, type EventType } from '../../kernel/vocabulary.ts'
 import type { Page } from '../../keys/key-store.ts'
-import type { EventQuery, EventRecord } from '../../webhooks/webhook-store.ts'
-import { namesOf, number, type Row, text, textOrNull } from '../rows.ts'
+import type { EventQuery, EventRecord, OverfullWebhook } from '../../webhooks/webhook-store.ts'
+import { bool, namesOf, number, type Row, text, textOrNull } from '../rows.ts'
 import { atomic, columnsEqual, currentTime, type Operation, selectPage } from './operation.ts'
 import { readSetting, writeSetting } from './settings.ts'
 import { FOR_DELETE, onPostgres, raw, type Sql, sql } from './sql.ts'
@@ -135,30 +135,41 @@ export function* readBalanceLow(): Operation<Nanos | null> {
 
 const PRUNED_PER_STEP = 1_000
 
-/** Returns the number of deleted or failed rows. Ids begin with their time, so no index by age is needed. */
+/** Returns the number of deleted rows. Ids begin with their time, so no index by age is needed. */
 const pruneEvents = atomic(function* (atMs: number) {
   const nowMs = yield* currentTime(atMs)
   const oldDelivery = `whd_${firstUlid(nowMs - limits.deliveryRetentionMs)}`
   const oldEvent = `evt_${firstUlid(nowMs - limits.eventRetentionMs)}`
-  const { webhookPendingMax } = limits
-  const full = yield sql`
-    SELECT webhook_id FROM webhook_delivery WHERE status = 'pending'
-    GROUP BY webhook_id HAVING count(*) > ${webhookPendingMax}`
   const pruned = [
     yield deleteStep('webhook_delivery', sql`id < ${oldDelivery} AND status <> 'pending'`),
     yield deleteStep('event', sql`id < ${oldEvent}`),
     yield deleteStep('idempotency', sql`at_ms <= ${nowMs - limits.onceMs}`, 'account_id, name'),
-    yield failPending(
-      sql`NOT EXISTS (SELECT 1 FROM webhook w WHERE w.id = webhook_id AND w.enabled)`,
-      'the webhook was disabled before it was sent',
-    ),
   ]
-  for (const row of full) {
-    const isOfFull = sql`webhook_id = ${text(row, 'webhook_id')}`
-    const why = `more than ${webhookPendingMax} deliveries were pending`
-    pruned.push(yield failPending(isOfFull, why, webhookPendingMax))
-  }
   return pruned.reduce((sum, rows) => sum + rows.length, 0)
+})
+
+/** Endpoints with pending deliveries that will not be sent. A read, because it scans all pending deliveries. */
+function* listOverfull(): Operation<readonly OverfullWebhook[]> {
+  const rows = yield sql`
+    SELECT webhook_id, enabled FROM (
+      SELECT webhook_id, count(*) AS pending,
+        EXISTS (SELECT 1 FROM webhook w WHERE w.id = webhook_id AND w.enabled) AS enabled
+      FROM webhook_delivery WHERE status = 'pending' GROUP BY webhook_id) AS counted
+    WHERE NOT enabled OR pending > ${limits.webhookPendingMax}`
+  return rows.map((row) => ({ id: text(row, 'webhook_id'), enabled: bool(row, 'enabled') }))
+}
+
+/** Fails some of the deliveries that will not be sent. Returns their number. */
+const failExcess = atomic(function* ({ id, enabled }: OverfullWebhook): Operation<number> {
+  const isOfWebhook = sql`webhook_id = ${id}`
+  const { webhookPendingMax: max } = limits
+  const failed = enabled
+    ? yield failPending(isOfWebhook, `more than ${max} deliveries were pending`, max)
+    : yield failPending(
+        sql`${isOfWebhook} AND NOT EXISTS (SELECT 1 FROM webhook w WHERE w.id = ${id} AND w.enabled)`,
+        'the webhook was disabled before it was sent',
+      )
+  return failed.length
 })
 
 /** Marks pending deliveries as failed, except the `keptMax` whose next attempt is soonest. */
@@ -178,4 +189,7 @@ function deleteStep(table: string, where: Sql, key = 'id'): Sql {
     RETURNING 1 AS deleted`
 }
 
-export const EVENTS = { brief: { setBudgetThresholds, setBalanceLow, pruneEvents }, reads: { listEvents } }
+export const EVENTS = {
+  brief: { setBudgetThresholds, setBalanceLow, pruneEvents, failExcess },
+  reads: { listEvents, listOverfull },
+}

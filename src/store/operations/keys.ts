@@ -223,7 +223,7 @@ const SWEPT_TO = 'events_swept_to_ms'
 const OVERLAP_MS = 60_000
 
 /** Keys per step. Many keys may expire together, and each event may have 50 deliveries, for which admissions wait. */
-export const SWEPT_MAX = 100
+export const SWEPT_MAX = 20
 
 /** Emits the events of the next keys. Returns where the sweep continues; null: it has ended. */
 const sweepEvents = atomic(function* (atMs: number, from: SweptTo | null): Operation<SweptTo | null> {

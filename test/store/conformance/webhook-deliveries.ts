@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { limits } from '../../../src/kernel/limits.ts'
 import { type Idempotency, SYSTEM } from '../../../src/kernel/vocabulary.ts'
 import type { Store } from '../../../src/store/store.ts'
+import { prune } from '../../../src/webhooks/dispatcher.ts'
 import { addWebhook, attempt, BEFORE, emitted, newWebhook } from './event-fixtures.ts'
 import { addKey, digestOf, NOON, type OpenStoreUnderTest } from './fixtures.ts'
 import { promisesOf } from './promise.ts'
@@ -280,7 +281,7 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
       WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${beyond})
       INSERT INTO webhook_delivery (id, webhook_id, event_id, status, next_attempt_at_ms, created_at_ms)
       SELECT 'whd_z' || i, 'wh_a', 'evt_' || i, 'pending', ${SOON} + i, ${NOON} FROM n`)
-    assert.equal(await store.pruneEvents(NOON), 3)
+    assert.equal(await prune(store, NOON), 3)
     assert.equal(await store.countWaiting(), limits.webhookPendingMax)
     const failed = (await subject.rows('webhook_delivery')).filter(({ status }) => status === 'failed')
     assert.deepEqual(
@@ -288,6 +289,10 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
       [0, 1, 2].map((n) => `whd_z${beyond - 2 + n}`),
     )
     assert.equal(failed[0]?.['error'], 'more than 10000 deliveries were pending')
-    assert.equal(await store.pruneEvents(NOON), 0)
+    // If the endpoint is disabled, all of them fail, in steps.
+    await store.updateWebhook('default', 'wh_a', { enabled: false }, NOON, SYSTEM)
+    let steps = 0
+    while ((await prune(store, NOON)) > 0) steps += 1
+    assert.deepEqual([steps, await store.countWaiting()], [9, 0])
   })
 }
