@@ -10,30 +10,13 @@ import type { Log } from './kernel/log.ts'
 import { Secret, shownDatabase } from './kernel/secret.ts'
 import { SYSTEM } from './kernel/vocabulary.ts'
 import { mintKey, shownParts } from './keys/key-format.ts'
-import {
-  createKeyDigest,
-  createSecretSealer,
-  type DigestKey,
-  pepperFingerprint,
-  type SecretSealer,
-} from './keys/secrets.ts'
+import { createKeyDigest, createSecretSealer, pepperFingerprint } from './keys/secrets.ts'
 import { lockDataDir, makePrivateDir } from './store/data-dir.ts'
 import { openSqliteStore } from './store/sqlite/sqlite-store.ts'
 import type { Store } from './store/store.ts'
 
 /** Everything that comes from the data directory or the shared database. */
-export interface Installation {
-  readonly store: Store
-  /** The database server's clock if there is one, else this machine's. */
-  readonly clock: Clock
-  readonly digestKey: DigestKey
-  readonly webhookSealer: SecretSealer
-  readonly upstreamSealer: SecretSealer
-  readonly firstAdminKey: string | null
-  /** Calls that a previous process left open, closed as interrupted by this start. */
-  readonly interruptedCalls: number
-  close(): Promise<void>
-}
+export type Installation = Awaited<ReturnType<typeof openInstallation>>
 
 export interface StoreSurroundings {
   readonly log: Log
@@ -47,10 +30,7 @@ export interface StoreSurroundings {
 }
 
 /** Opens the data directory for serving: exclusively, with a usable admin key. Creates missing files. */
-export async function openInstallation(
-  config: Config,
-  surroundings: StoreSurroundings,
-): Promise<Installation> {
+export async function openInstallation(config: Config, surroundings: StoreSurroundings) {
   prepareDir(config.dataDir)
   const lock = lockDataDir(config.dataDir)
   if (lock === null) {
@@ -77,14 +57,11 @@ export async function openInstallation(
   }
 }
 
-type OpenedStore = Pick<Installation, 'store' | 'clock' | 'digestKey' | 'webhookSealer' | 'upstreamSealer'>
-
-/** Opens the store and checks the pepper. Commands use it too, even while a gateway runs. */
-export async function openStore(
-  config: Config,
-  surroundings: StoreSurroundings,
-  serving = false,
-): Promise<OpenedStore> {
+/**
+ * Opens the store and checks the pepper. Commands use it too, even while a gateway runs. `clock` is the database server's
+ * clock if there is one, else this machine's.
+ */
+export async function openStore(config: Config, surroundings: StoreSurroundings, serving = false) {
   const { onFatal, diskFault, clock: own } = surroundings
   prepareDir(config.dataDir)
   const { store, clock } =
@@ -113,7 +90,7 @@ async function openPostgres(
   databaseUrl: Secret,
   { clock, log, storeAnswerMs }: StoreSurroundings,
   name: string | null,
-): Promise<Pick<Installation, 'store' | 'clock'>> {
+) {
   try {
     // Load PostgreSQL's driver only if it is used. With SQLite, it would be a tenth of the startup time.
     const { openPostgresStore } = await import('./store/postgres/postgres-store.ts')
@@ -179,7 +156,7 @@ function wrongPepper(problem: string): InstallationError {
 /** Creates an admin key if there is no usable one, and writes it to a private file. */
 async function ensureAdminKey(
   config: Config,
-  { store, clock, digestKey }: OpenedStore,
+  { store, clock, digestKey }: Awaited<ReturnType<typeof openStore>>,
 ): Promise<string | null> {
   const create = (name: string, secret: Secret, bootstrap: boolean) => {
     const shown = { id: `adm_${createUlidSource(clock)()}`, name, ...shownParts(secret, config.prefix) }

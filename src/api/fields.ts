@@ -256,14 +256,11 @@ export const rangeOf = ({ start, end }: Period) => ({
 })
 
 export function dateParameter(name: string, description: string) {
-  return z
-    .string()
-    .refine(
-      (text) => DATE.test(text) && parseInstant(`${text}T00:00:00Z`) !== null,
-      `${name} must be a date such as 2030-01-31.`,
-    )
-    .optional()
-    .meta({ format: 'date', pattern: DATE.source, description })
+  return parameter(
+    `${name} must be a date such as 2030-01-31.`,
+    { type: 'string', format: 'date', pattern: DATE.source, description },
+    (text) => (DATE.test(text) && parseTime(text) !== null ? text : null),
+  )
 }
 
 /** A `…_usd` number as its digits, because a double cannot hold every amount of nanodollars. */

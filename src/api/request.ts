@@ -152,6 +152,9 @@ export const REQUESTS_PAGE = 100
 const EXPORT_MAX = 10_000_000
 const COST_MAX: Nanos = 1_000_000_000n * NANOS_PER_USD
 
+const MODEL_CHARS_MAX = limits.recordedCharsMax
+const MODEL_DESCRIPTION = 'Only calls that requested this model, or were served by it.'
+
 export const requestListQuery = z
   .strictObject({
     start: f.timeParameter(
@@ -159,18 +162,11 @@ export const requestListQuery = z
       'Only calls that began at this time or later. A date means the start of this UTC day.',
     ),
     end: f.timeParameter('end', 'Only calls that began before this time. A date includes the whole day.'),
-    model: z
-      .string()
-      .refine(
-        (model) => model !== '' && model.length <= limits.recordedCharsMax,
-        `model must be a string of 1 to ${limits.recordedCharsMax} characters.`,
-      )
-      .optional()
-      .meta({
-        minLength: 1,
-        maxLength: limits.recordedCharsMax,
-        description: 'Only calls that requested this model, or were served by it.',
-      }),
+    model: f.parameter(
+      `model must be a string of 1 to ${MODEL_CHARS_MAX} characters.`,
+      { type: 'string', minLength: 1, maxLength: MODEL_CHARS_MAX, description: MODEL_DESCRIPTION },
+      (text) => (text !== '' && text.length <= MODEL_CHARS_MAX ? text : null),
+    ),
     status: f.parameter(
       'status must be an HTTP status from 100 to 599.',
       { type: 'integer', minimum: 100, maximum: 599, description: 'Only calls with this HTTP status.' },

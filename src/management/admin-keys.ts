@@ -9,7 +9,7 @@ import { adminKeyObject } from '../api/objects.ts'
 import { mintKey, shownParts } from '../keys/key-format.ts'
 import type { AdminScope } from '../keys/key-store.ts'
 import { DEFAULT_ACCOUNT, refusedMissingAccount } from './resolve-account.ts'
-import { defineRoute, type OwnRequest, pageObject, refused } from './route.ts'
+import { defineRoute, invalid, type OwnRequest, pageObject, refused } from './route.ts'
 
 /** The admin keys that a request lists. Operators see operator keys in the account `default`. */
 function scopeOf({ role }: OwnRequest, accountId: string | null): AdminScope {
@@ -33,16 +33,11 @@ export const createAdminKey = defineRoute({
         'role',
       )
     if (role === 'operator' && named !== null)
-      return refused(
-        'bad_request',
-        'An operator key does not belong to an account. Leave account_id out.',
-        'account_id',
-      )
+      return invalid('account_id', 'An operator key does not belong to an account. Leave account_id out.')
     if (role !== 'operator' && named === null && !request.isAccountNamed)
-      return refused(
-        'bad_request',
-        `account_id is required for the role ${role}. Send the id of an account, such as default.`,
+      return invalid(
         'account_id',
+        `account_id is required for the role ${role}. Send the id of an account, such as default.`,
       )
     const isForeign = request.role !== 'operator' && named !== null && named !== request.accountId
     const accountId = role === 'operator' ? null : (named ?? request.accountId)

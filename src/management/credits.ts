@@ -11,7 +11,7 @@ import { refuse } from '../kernel/errors.ts'
 import { formatUsd } from '../kernel/money.ts'
 import type { Idempotency } from '../kernel/vocabulary.ts'
 import { CREDITED_MAX, type CreditBack, type CreditBackOutcomes, type NewCredit } from '../ledger/account.ts'
-import { defineRoute, type Management, type OwnReply, pageObject, refused, replyIdempotent } from './route.ts'
+import { defineRoute, invalid, type Management, type OwnReply, pageObject, replyIdempotent } from './route.ts'
 
 export const getBalance = defineRoute({
   summary: 'Show the prepaid credit of the account',
@@ -44,15 +44,11 @@ export const addCredit = defineRoute({
     const { amount_usd: amountNanos, request_ids: requestIds, reason } = body
     const command = { id: `crd_${management.nextUlid()}`, accountId, reason, actor, atMs }
     if (amountNanos !== undefined && requestIds !== undefined) {
-      return refused(
-        'bad_request',
-        'request_ids and amount_usd cannot be used together. Send one of them.',
-        'request_ids',
-      )
+      return invalid('request_ids', 'request_ids and amount_usd cannot be used together. Send one of them.')
     }
     if (amountNanos !== undefined) return changeBalance({ ...command, amountNanos }, idempotency, management)
     if (requestIds !== undefined) return creditBack({ ...command, requestIds }, idempotency, management)
-    return refused('bad_request', 'amount_usd or request_ids is required.', 'amount_usd')
+    return invalid('amount_usd', 'amount_usd or request_ids is required.')
   },
 })
 
@@ -64,7 +60,7 @@ async function changeBalance(
   const result = await store.addCredit(credit, idempotency)
   if (result.kind === 'too_much') {
     const message = `amount_usd is too large: all credit of an account together is at most ${formatUsd(CREDITED_MAX)} US dollars.`
-    return refused('bad_request', message, 'amount_usd')
+    return invalid('amount_usd', message)
   }
   recheckWaitingCalls()
   return replyIdempotent(result, creditObject)

@@ -17,6 +17,7 @@ import { type KeyChanges, type KeyRecord, LIMIT_NAMES, NO_LIMITS } from '../keys
 import { findModel, type PriceBook, suggestModel } from '../pricing/price-book.ts'
 import {
   defineRoute,
+  invalid,
   type Management,
   type OwnRequest,
   pageObject,
@@ -40,7 +41,7 @@ function refusedFinalKey(key: KeyRecord): Refused {
 }
 
 function refusedPastExpiry(): Refused {
-  return refused('bad_request', 'expires_at must be in the future.', 'expires_at')
+  return invalid('expires_at', 'expires_at must be in the future.')
 }
 
 /** The refusal of an allowlist entry that matches no id or alias of the price book; null if all match. */

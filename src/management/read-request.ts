@@ -9,19 +9,9 @@ import { refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Idempotency } from '../kernel/vocabulary.ts'
 import { duplicateNames } from '../metering/json-tokens.ts'
-import { IDEMPOTENCY_HEADER, type Refused, type Route, refused } from './route.ts'
+import { IDEMPOTENCY_HEADER, invalid, type Refused, type Route, refused } from './route.ts'
 
 type Sender = Pick<Idempotency, 'accountId' | 'atMs'>
-
-export type ReadRequest =
-  | {
-      readonly kind: 'request'
-      readonly query: unknown
-      readonly body: unknown
-      readonly idempotency: Idempotency | null
-    }
-  | Refused
-  | { readonly kind: 'client_left' }
 
 type Checked<T> = { readonly kind: 'ok'; readonly value: T } | Refused
 
@@ -32,13 +22,13 @@ export async function readRequest(
   parameters: Parameters,
   sender: Sender,
   times: BodyTimes,
-): Promise<ReadRequest> {
+) {
   const query = checkQuery(route.query, parameters)
   if (query.kind === 'refused') return query
   if (route.body === null) {
     // Discard the body: unread bytes would hide that the client has left.
     exchange.req.discard()
-    return { kind: 'request', query: query.value, body: null, idempotency: null }
+    return { kind: 'request', query: query.value, body: null, idempotency: null } as const
   }
   const received = await receiveBody(exchange, times)
   if (received.kind !== 'body') return received
@@ -46,7 +36,7 @@ export async function readRequest(
   if (body.kind === 'refused') return body
   const idempotency = route.repeatable ? readIdempotencyKey(exchange, path, received.bytes, sender) : NOTHING
   if (idempotency.kind === 'refused') return idempotency
-  return { kind: 'request', query: query.value, body: body.value, idempotency: idempotency.value }
+  return { kind: 'request', query: query.value, body: body.value, idempotency: idempotency.value } as const
 }
 
 export type Parameters = ReadonlyMap<string, string>
@@ -60,8 +50,7 @@ export function parseQuery(query: string): Checked<Parameters> {
     const rawName = equals === -1 ? pair : pair.slice(0, equals)
     const name = decodeParameter(rawName)
     if (name === null) return refuseEncoding(rawName)
-    if (values.has(name))
-      return refused('bad_request', `${name} is given more than once. Send it once.`, name)
+    if (values.has(name)) return invalid(name, `${name} is given more than once. Send it once.`)
     const value = decodeParameter(equals === -1 ? '' : pair.slice(equals + 1))
     if (value === null) return refuseEncoding(name)
     values.set(name, value)
@@ -76,7 +65,7 @@ export function checkQuery(schema: z.ZodType | null, parameters: Parameters): Ch
 }
 
 function refuseEncoding(name: string): Refused {
-  return refused('bad_request', `${name} is not percent-encoded UTF-8. Encode it.`, name)
+  return invalid(name, `${name} is not percent-encoded UTF-8. Encode it.`)
 }
 
 /** Decodes a parameter as in forms, where a plus is a space. */
@@ -104,7 +93,7 @@ export function checkBody(schema: z.ZodType, bytes: Buffer): Checked<unknown> {
   }
   // JSON.parse uses the last of two values: `"monthly_budget_usd":5` followed by null would create a key without a cap.
   const [twice] = duplicateNames(text)
-  if (twice !== undefined) return refused('bad_request', `${twice} is given twice. Send it once.`, twice)
+  if (twice !== undefined) return invalid(twice, `${twice} is given twice. Send it once.`)
   return checkInput(schema, json, 'is not a field of this request')
 }
 
@@ -117,14 +106,14 @@ function checkInput<T>(schema: z.ZodType<T>, input: unknown, unknownField: strin
   if (issue?.code === 'unrecognized_keys') {
     const field = [...path, issue.keys[0]].join('.')
     const known = path.length === 0 && schema instanceof z.ZodObject ? Object.keys(schema.shape) : []
-    return refused('bad_request', `${field} ${unknownField}.${didYouMean(field, known)}`, field)
+    return invalid(field, `${field} ${unknownField}.${didYouMean(field, known)}`)
   }
   if (path.length === 0) return refused('bad_request', 'The body must be a JSON object.')
   // If an entry of a list is wrong, name the list.
   const field = path.filter((part) => typeof part !== 'number').join('.')
   const value = valueAt(input, path)
   const message = value === undefined ? `${field} is required.` : explainIssue(issue, value)
-  return refused('bad_request', message, field)
+  return invalid(field, message)
 }
 
 function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
@@ -144,8 +133,7 @@ function readIdempotencyKey(
   body: Buffer,
   sender: Sender,
 ): Checked<Idempotency | null> {
-  const refuseHeader = (message: string) =>
-    refused('bad_request', `${IDEMPOTENCY_HEADER} ${message}`, IDEMPOTENCY_HEADER)
+  const refuseHeader = (message: string) => invalid(IDEMPOTENCY_HEADER, `${IDEMPOTENCY_HEADER} ${message}`)
   const names = new Set(valuesOf(headers, IDEMPOTENCY_HEADER.toLowerCase()))
   if (names.size > 1) return refuseHeader('is given twice with different values. Send one.')
   const [name] = names

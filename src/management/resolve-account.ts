@@ -1,7 +1,7 @@
 import type { Caller } from '../keys/credential.ts'
 import type { Parameters } from './read-request.ts'
 import type { AccountRule } from './roles.ts'
-import { type Management, type Refused, type Route, refused } from './route.ts'
+import { invalid, type Management, type Refused, type Route, refused } from './route.ts'
 
 /** The account that operators act in if they name none. It always exists. */
 export const DEFAULT_ACCOUNT = 'default'
@@ -44,7 +44,7 @@ function scopeOf(found: string | null, parameters: Parameters): AccountScope {
 function allAccounts(rule: AccountRule, own: string | null, parameters: Parameters): AccountScope | Refused {
   if (rule === 'many' && own === null) return { ...scopeOf(null, parameters), listedAccountId: null }
   const why = own === null ? 'This endpoint acts in one account' : 'This key acts in its own account'
-  return refused('bad_request', `account must be the id of an account, not *. ${why}.`, 'account')
+  return invalid('account', `account must be the id of an account, not *. ${why}.`)
 }
 
 /** Null if no account has a record with this id. */

@@ -200,6 +200,11 @@ export function refused(code: ErrorCode, message: string, param?: string): Refus
   return { kind: 'refused', refusal: refuse(code, message, param === undefined ? {} : { param }) }
 }
 
+/** Refuses a parameter, a field or a header. */
+export function invalid(param: string, message: string): Refused {
+  return refused('bad_request', message, param)
+}
+
 export const IDEMPOTENCY_HEADER = 'Idempotency-Key'
 
 export { formatInstant, usd } from '../api/field-names.ts'

@@ -4,7 +4,6 @@ import type { Written } from '../api/fields.ts'
 import { type Session, sessionSchema, signInFields } from '../api/overview.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { type RawHeaders, valuesOf } from '../http/raw-headers.ts'
-import { type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Caller, KeyLookup } from '../keys/credential.ts'
 import type { DigestKey } from '../keys/secrets.ts'
@@ -12,10 +11,10 @@ import { roleOf } from './roles.ts'
 import {
   defineRoute,
   formatInstant,
+  invalid,
   type Management,
   NO_STORE,
   type OwnExchange,
-  type OwnSession,
   type Refused,
   refused,
   replyEmpty,
@@ -33,24 +32,18 @@ const TOKEN = /^[\w-]{43}$/
 /** No key has the form `session:…`, so no key shares a token's digest. */
 const digestOf = (token: string, digestKey: DigestKey): Buffer => digestKey(`session:${token}`)
 
-export type FoundSession =
-  | { readonly kind: 'session'; readonly session: OwnSession; readonly caller: Caller }
-  | { readonly kind: 'refused'; readonly refusal: Refusal }
-  | { readonly kind: 'none' }
-
 /** Sessions are not cached: revoking the key ends them at once, on every node. */
 export async function findSession(
   exchange: Pick<Exchange, 'method' | 'headers'>,
   { store, clock, digestKey }: Pick<Management, 'store' | 'clock' | 'digestKey'>,
-): Promise<FoundSession> {
+) {
   const token = acceptsCookie(exchange) ? tokenIn(exchange.headers) : null
-  if (token === null) return { kind: 'none' }
+  if (token === null) return { kind: 'none' } as const
   const digest = digestOf(token, digestKey)
   const record = await store.findSession(digest, clock.nowMs())
-  if (record === null)
-    return { kind: 'refused', refusal: refuse('invalid_api_key', 'The session has ended. Sign in again.') }
+  if (record === null) return refused('invalid_api_key', 'The session has ended. Sign in again.')
   const { caller, expiresAtMs } = record
-  return { kind: 'session', session: { digest, expiresAtMs }, caller }
+  return { kind: 'session', session: { digest, expiresAtMs }, caller } as const
 }
 
 /** Whether the cookie is accepted. A change must prove the same origin; a read must not come from another site. */
@@ -98,7 +91,7 @@ async function authenticateSignIn(
   const param = adminKey === undefined ? 'key' : 'admin_key'
   const given = adminKey ?? key
   if (given === undefined || (adminKey !== undefined && key !== undefined))
-    return refused('bad_request', 'Exactly one of admin_key and key is required. Send one of them.', param)
+    return invalid(param, 'Exactly one of admin_key and key is required. Send one of them.')
   const caller = await store.lookUpKey(digestKey(given), clock.nowMs(), 'own_path')
   if (caller.kind === (adminKey === undefined ? 'api_key' : 'admin_key')) return caller
   return refused('invalid_api_key', whyNotSignedIn(caller, param), param)

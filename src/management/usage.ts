@@ -13,7 +13,7 @@ import { USAGE_DIMENSIONS, type UsageDimension } from '../kernel/vocabulary.ts'
 import { dayOf, monthOf } from '../ledger/calendar.ts'
 import type { UsageBucket, UsageGroup, UsageSums } from '../ledger/usage-report.ts'
 import { formatOf, replyExport } from './csv.ts'
-import { defineRoute, type Refused, refused, usd } from './route.ts'
+import { defineRoute, invalid, type Refused, usd } from './route.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 const DAYS_MAX = 400
@@ -32,11 +32,11 @@ function dayRange(start: string | undefined, end: string | undefined, nowMs: num
   // The error must name a parameter that was sent.
   const param = start === undefined ? 'end' : 'start'
   if (startDay > endDay) {
-    return refused('bad_request', `start must not be after end; ${startDay} is after ${endDay}.`, param)
+    return invalid(param, `start must not be after end; ${startDay} is after ${endDay}.`)
   }
   const days = (Date.parse(endDay) - Date.parse(startDay)) / DAY_MS + 1
   if (days <= DAYS_MAX) return { kind: 'range', startDay, endDay }
-  return refused('bad_request', `start and end must be at most ${DAYS_MAX} days apart, not ${days}.`, param)
+  return invalid(param, `start and end must be at most ${DAYS_MAX} days apart, not ${days}.`)
 }
 
 /** The cursor has the days, because the month may end before the last page, and the dimensions, to check `group_by`. */
@@ -109,19 +109,11 @@ export const getUsage = defineRoute({
   async handle({ caller, role, listedAccountId: accountId, query, exchange, atMs }, { store }) {
     const groupBy = query.group_by ?? []
     if (groupBy.includes('account') && role !== 'operator')
-      return refused(
-        'bad_request',
-        'group_by must be one or more of day, model, key; account is for operators.',
-        'group_by',
-      )
+      return invalid('group_by', 'group_by must be one or more of day, model, key; account is for operators.')
     const dimensions = USAGE_DIMENSIONS.filter((dimension) => groupBy.includes(dimension))
     const after = query.after === undefined ? null : parseUsageCursor(query.after, dimensions)
     if (query.after !== undefined && after === null) {
-      return refused(
-        'bad_request',
-        'after must be the `next` value of a previous page with the same group_by.',
-        'after',
-      )
+      return invalid('after', 'after must be the `next` value of a previous page with the same group_by.')
     }
     const isUndated = query.start === undefined && query.end === undefined
     const { start, end } = isUndated ? { start: after?.startDay, end: after?.endDay } : query
@@ -129,10 +121,9 @@ export const getUsage = defineRoute({
     if (range.kind === 'refused') return range
     const { startDay, endDay } = range
     if (caller.kind === 'api_key' && query.key !== undefined && query.key !== caller.keyId) {
-      return refused(
-        'bad_request',
-        'key must be the id of the key that sends the request. For other keys, use an admin key.',
+      return invalid(
         'key',
+        'key must be the id of the key that sends the request. For other keys, use an admin key.',
       )
     }
     const asked = {

@@ -18,6 +18,7 @@ import type { DeliveryRecord, Queued } from '../webhooks/webhook-store.ts'
 import {
   defineRoute,
   formatInstant,
+  invalid,
   type Management,
   pageObject,
   type Refused,
@@ -38,7 +39,7 @@ function deliveryObject(delivery: DeliveryRecord): Written<Delivery> {
 
 async function refusedUrl(url: string, { webhooks }: Management): Promise<Refused | null> {
   const problem = await judgeEndpointUrl(url, webhooks.rules)
-  return problem === null ? null : refused('bad_request', problem, 'url')
+  return problem === null ? null : invalid('url', problem)
 }
 
 export const createWebhook = defineRoute({

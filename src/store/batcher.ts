@@ -1,6 +1,7 @@
 import { StoreGone, StoreRefused, StoreUnavailable } from '../kernel/errors.ts'
 import { Histogram } from '../kernel/histogram.ts'
 import { limits } from '../kernel/limits.ts'
+import { readEventCounts } from './operations/events.ts'
 
 export type Outcome<Answer> =
   | { readonly ok: true; readonly value: Answer }
@@ -35,17 +36,10 @@ interface Queued<Command, Answer> {
 /** Few large batches cost less than many small ones: against 1, a call of 2 kB takes a sixth less CPU time. */
 const GATHER_ITERATIONS_MAX = 4
 
-export interface Batcher<Command, Answer> {
-  submit(command: Command): Promise<Answer>
-  readonly waiting: number
-  /** Resolves when earlier commands are answered. */
-  close(): Promise<void>
-}
+export type Batcher<Command, Answer> = ReturnType<typeof createBatcher<Command, Answer>>
 
 /** Commands that arrive while a batch runs form the next: batches grow under load, a lone command never waits. */
-export function createBatcher<Command, Answer>(
-  options: BatcherOptions<Command, Answer>,
-): Batcher<Command, Answer> {
+export function createBatcher<Command, Answer>(options: BatcherOptions<Command, Answer>) {
   type Item = Queued<Command, Answer>
   const { send, batchMax, waitingMax = limits.storeQueueMax, answerMs, isEager = false } = options
   let queue: Item[] = []
@@ -122,11 +116,11 @@ export function createBatcher<Command, Answer>(
   }
 
   return {
-    get waiting() {
+    get waiting(): number {
       return queue.length
     },
 
-    submit(command) {
+    submit(command: Command): Promise<Answer> {
       if (closed) return Promise.reject(new StoreGone('the database is closed'))
       if (queue.length >= waitingMax) return Promise.reject(new StoreUnavailable('too many operations wait'))
       return new Promise((resolve, reject) => {
@@ -146,7 +140,8 @@ export function createBatcher<Command, Answer>(
       })
     },
 
-    async close() {
+    /** Resolves when earlier commands are answered. */
+    async close(): Promise<void> {
       closed = true
       while (queue.length > 0 || halves.length > 0 || isBusy)
         await new Promise((resolve) => setImmediate(resolve))
@@ -164,14 +159,26 @@ const COMMIT_SECONDS_BOUNDS = [
   ...[0.1, 0.25, 0.5, 1, 2.5],
 ]
 
-export class CommitCounts {
-  readonly batchCalls = new Histogram(BATCH_CALLS_BOUNDS)
-  readonly commitSeconds = new Histogram(COMMIT_SECONDS_BOUNDS)
-
-  /** A transaction without a call is not counted. */
-  record(calls: number, ms: number): void {
-    if (calls === 0) return
-    this.batchCalls.observe(calls)
-    this.commitSeconds.observe(ms / 1_000)
+/** The figures of a store for metrics. `waiting`: the number of commands that wait for a batch. */
+export function createLoad(waiting: () => number) {
+  const batchCalls = new Histogram(BATCH_CALLS_BOUNDS)
+  const commitSeconds = new Histogram(COMMIT_SECONDS_BOUNDS)
+  return {
+    load: {
+      batchCalls,
+      commitSeconds,
+      get waiting() {
+        return waiting()
+      },
+      get events() {
+        return readEventCounts()
+      },
+    },
+    /** A transaction without a call is not counted. */
+    recordCommit(calls: number, ms: number): void {
+      if (calls === 0) return
+      batchCalls.observe(calls)
+      commitSeconds.observe(ms / 1_000)
+    },
   }
 }

@@ -72,17 +72,14 @@ export async function exportLines(
   write: (lines: readonly string[]) => Promise<unknown>,
 ): Promise<number> {
   const [pepper] = await snapshot.query(sql`SELECT value FROM setting WHERE name = 'pepper'`)
-  const head: ExportHead = {
-    tollgate_export: 1,
-    schema_version: SCHEMA_VERSION,
-    pepper: text(present(pepper), 'value'),
-  }
+  const fingerprint = text(present(pepper), 'value')
+  const head: ExportHead = { tollgate_export: 1, schema_version: SCHEMA_VERSION, pepper: fingerprint }
   await write([JSON.stringify(head)])
   let rows = 0
   for (const table of EXPORTED_TABLES) {
     const columns = exportedColumns(table)
-    const tableHead: TableHead = { table: table.name, columns: columns.map(({ name }) => name) }
-    await write([JSON.stringify(tableHead)])
+    const names = columns.map(({ name }) => name)
+    await write([JSON.stringify({ table: table.name, columns: names } satisfies TableHead)])
     for await (const batch of batchesOf(snapshot, table, columns)) {
       await write(
         batch.map((row) => JSON.stringify(columns.map((column) => cellOf(column, row[column.name])))),
@@ -90,8 +87,7 @@ export async function exportLines(
       rows += batch.length
     }
   }
-  const end: ExportEnd = { rows }
-  await write([JSON.stringify(end)])
+  await write([JSON.stringify({ rows } satisfies ExportEnd)])
   return rows
 }
 

@@ -4,8 +4,8 @@ import { TABLES } from './schema.ts'
 /** A row of either store: integers are bigint, JSON of PostgreSQL is parsed, a flag is a boolean or 0 and 1. */
 export type Row = Readonly<Record<string, unknown>>
 
-export function present<T = Row>(row: T | undefined): T {
-  if (row === undefined) throw new Error('a required row is missing')
+export function present<T = Row>(row: T | null | undefined): T {
+  if (row === null || row === undefined) throw new Error('a required row is missing')
   return row
 }
 

@@ -52,7 +52,7 @@ function* findAccountOf(id: string): Operation<string | null> {
   return null
 }
 
-function* getAccount(id: string, atMs: number): Operation<AccountRecord | null> {
+export function* getAccount(id: string, atMs: number): Operation<AccountRecord | null> {
   const [row] = yield sql`SELECT ${ACCOUNT_RECORD}, ${now(atMs)} AS now_ms FROM account a WHERE id = ${id}`
   return row === undefined ? null : accountRecord(row)
 }
@@ -67,7 +67,7 @@ const createAccount = atomic(function* (account: NewAccount, actor: Actor, idemp
     yield insertInto('account', [{ id, createdAtMs: now(createdAtMs), hasOthers: true, ...columns }])
     // The update waits for running admissions, which have read that there is one account.
     yield sql`UPDATE account SET has_others = true WHERE NOT has_others`
-    const value = yield* readAccount(id, createdAtMs)
+    const value = present(yield* getAccount(id, createdAtMs))
     const data = { account: accountObject(value, createdAtMs) }
     yield* recordEvent({ accountId: id, type: 'account.created', actor, data }, createdAtMs)
     return { kind: 'done', value } as const
@@ -85,7 +85,7 @@ const updateAccount = atomic(function* (id: string, changes: AccountChanges, act
   if (startsEnforcing && balanceNanos <= 0n && changes.force !== true)
     return { kind: 'balance_not_positive', balanceNanos } as const
   yield updateRow('account', id, columnsOf(changes))
-  const account = yield* readAccount(id, nowMs)
+  const account = present(yield* getAccount(id, nowMs))
   yield* recordAccountEvent(before, account, actor, nowMs)
   const { monthlyBudgetNanos = null } = changes
   const changed = { ...account, monthlyBudgetNanos, month: monthOf(nowMs) }
@@ -94,13 +94,6 @@ const updateAccount = atomic(function* (id: string, changes: AccountChanges, act
   yield* recordCapChange(edit, accountCeilings(changed, dayOf(nowMs), nowMs), nowMs)
   return { kind: 'done', account } as const
 })
-
-/** Throws if the account does not exist. */
-export function* readAccount(id: string, atMs: number): Operation<AccountRecord> {
-  const account = yield* getAccount(id, atMs)
-  if (account === null) throw new Error(`there is no account ${id}`)
-  return account
-}
 
 function columnsOf({ force: _, upstreams = {}, ...changes }: AccountChanges): object {
   const columns = SURFACE_NAMES.filter((surface) => upstreams[surface] !== undefined).flatMap((surface) => [

@@ -15,7 +15,7 @@ import {
   upstreamOf,
 } from './money-rows.ts'
 import { type Batch, step } from './operation.ts'
-import { type BulkStatement, prepare, prepareInserts } from './prepared.ts'
+import { prepare, prepareInserts } from './prepared.ts'
 import type { BoundValue } from './sql.ts'
 
 /** Admits the calls of a batch in order, because each decision depends on the holds of the calls before it. */
@@ -39,11 +39,7 @@ export function admitCalls(
   { keys, money, files, nowMs }: BatchRows,
   holdFloors: readonly (MonthlyHoldFloor | null)[],
   nodeId: string,
-): {
-  readonly admitted: readonly Admission[]
-  readonly opened: readonly CallRow[]
-  readonly writes: readonly BulkStatement[]
-} {
+) {
   const uses = new Map<string, number>()
   const opened: CallRow[] = []
   const rows: BoundValue[][] = []

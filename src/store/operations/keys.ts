@@ -14,7 +14,7 @@ import {
 } from '../../keys/key-store.ts'
 import { dayOf, monthOf } from '../../ledger/calendar.ts'
 import { columnOf } from '../../ledger/call-columns.ts'
-import { bool, number, pageOf, type Row, recordOf, text } from '../rows.ts'
+import { bool, number, pageOf, present, type Row, recordOf, text } from '../rows.ts'
 import { recordCapChange } from './budget-events.ts'
 import { recordEvent } from './events.ts'
 import { keyCeilings } from './money-rows.ts'
@@ -68,7 +68,7 @@ const updateKey = atomic(function* (
   yield updateRow('api_key', id, { ...changes, nameUpper: changes.name?.toUpperCase() })
   // Settlement also locks the budget before it reads the cap, so one of the two sees the other's change.
   yield updateRow('budget', locked.key.budgetId, changes)
-  const key = yield* readKey(accountId, id, atMs)
+  const key = present(yield* getKey(accountId, id, atMs))
   const changed = keyChangesOf(locked.key, key, atMs)
   if (changed !== null) {
     yield* recordKeyEvent('key.updated', key, actor, atMs, { changes: changed })
@@ -81,17 +81,10 @@ const revokeKey = atomic(function* (accountId: string, id: string, atMs: number,
   const locked = yield* lockKey(accountId, id, atMs)
   if (locked === null || !locked.isUsable) return locked?.key ?? null
   yield sql`UPDATE api_key SET revoked_at_ms = ${locked.nowMs} WHERE id = ${id}`
-  const key = yield* readKey(accountId, id, atMs)
+  const key = present(yield* getKey(accountId, id, atMs))
   yield* recordKeyEvent('key.revoked', key, actor, atMs)
   return key
 })
-
-/** Throws if the key does not exist. */
-export function* readKey(accountId: string, id: string, atMs: number): Operation<KeyRecord> {
-  const key = yield* getKey(accountId, id, atMs)
-  if (key === null) throw new Error(`there is no key ${id}`)
-  return key
-}
 
 function* recordKeyEvent(
   type: 'key.created' | 'key.updated' | 'key.rotated' | 'key.revoked',
@@ -136,7 +129,7 @@ const rotateKey = atomic(function* (
       if (expiresAtMs < (old.expiresAtMs ?? Number.POSITIVE_INFINITY))
         yield updateRow('api_key', id, { expiresAtMs })
     }
-    const old_key = eventKey(yield* readKey(accountId, id, createdAtMs), createdAtMs)
+    const old_key = eventKey(present(yield* getKey(accountId, id, createdAtMs)), createdAtMs)
     yield* recordKeyEvent('key.rotated', value, actor, createdAtMs, { old_key })
     return { kind: 'done', value } as const
   })
@@ -197,7 +190,7 @@ function withBudget(keys: Sql): Sql {
 
 function* insertKey(key: NewKey & { readonly budgetId: string } & Partial<KeyRecord>): Operation<KeyRecord> {
   yield insertInto('api_key', [{ ...key, nameUpper: key.name.toUpperCase() }])
-  return yield* readKey(key.accountId, key.id, key.createdAtMs)
+  return present(yield* getKey(key.accountId, key.id, key.createdAtMs))
 }
 
 type KeyRow = Omit<KeyRecord, 'month'> & KeyMonth & { readonly month: string; readonly day: string }
@@ -247,7 +240,7 @@ const sweepEvents = atomic(function* (atMs: number, from: SweptTo | null): Opera
   for (const row of keys) {
     if (!bool(row, 'is_due')) continue
     const [accountId, id] = [text(row, 'account_id'), text(row, 'id')]
-    const key = yield* readKey(accountId, id, nowMs)
+    const key = present(yield* getKey(accountId, id, nowMs))
     const once = `${prefix}${id}/${number(row, 'expires_at_ms')}`
     const type = days === 0 ? 'key.expired' : 'key.expiring'
     yield* recordEvent({ accountId, type, actor: SYSTEM, data: { key: eventKey(key, nowMs) }, once }, nowMs)

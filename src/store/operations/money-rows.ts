@@ -3,7 +3,7 @@ import type { OverLimit } from '../../keys/key-store.ts'
 import type { AccountRecord } from '../../ledger/account.ts'
 import { monthOf, nextDayMs, nextMonthMs, startOfDayMs } from '../../ledger/calendar.ts'
 import type { Budget } from '../../ledger/call.ts'
-import { type Row, recordOf, text } from '../rows.ts'
+import { present, type Row, recordOf, text } from '../rows.ts'
 import { type BulkStatement, prepareUpdates } from './prepared.ts'
 import { raw } from './sql.ts'
 
@@ -78,15 +78,11 @@ export class MoneyRows {
   }
 
   budget(id: string): BudgetState {
-    const state = this.budgets.get(id)
-    if (state === undefined) throw new Error(`there is no budget ${id}`)
-    return state
+    return present(this.budgets.get(id))
   }
 
   account(id: string): AccountState {
-    const state = this.accounts.get(id)
-    if (state === undefined) throw new Error(`there is no account ${id}`)
-    return state
+    return present(this.accounts.get(id))
   }
 
   change(budgetId: string, accountId: string, change: MoneyChange): void {

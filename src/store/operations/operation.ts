@@ -57,10 +57,8 @@ export interface Step {
   readonly end: 'COMMIT' | 'ROLLBACK' | null
 }
 
-type StepRows = readonly (readonly Row[])[]
-
 /** Admissions and settlements in one transaction. Yields steps, and receives the rows of their statements. */
-export type Batch<T> = Generator<Step, T, StepRows>
+export type Batch<T> = Generator<Step, T, readonly (readonly Row[])[]>
 
 export function step(statements: readonly Runnable[]): Step {
   return { statements, end: null }

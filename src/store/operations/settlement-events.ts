@@ -4,11 +4,11 @@ import { limits } from '../../kernel/limits.ts'
 import type { Balance } from '../../ledger/account.ts'
 import type { Budget, CallClosing } from '../../ledger/call.ts'
 import { number, present } from '../rows.ts'
-import { readAccount } from './accounts.ts'
+import { getAccount } from './accounts.ts'
 import type { CallRow } from './batch-rows.ts'
 import { balanceEvents, crossedPercents, type EventSettings, recordCrossing } from './budget-events.ts'
 import { recordEvent } from './events.ts'
-import { readKey } from './keys.ts'
+import { getKey } from './keys.ts'
 import { accountCeilings, keyCeilings, type MoneyRows } from './money-rows.ts'
 import type { Operation } from './operation.ts'
 import { sql } from './sql.ts'
@@ -64,7 +64,7 @@ function thresholdEvents(settlement: Settlement, thresholds: readonly number[]):
           const isKey = ceiling.scope === 'key'
           const subject = isKey
             ? { key }
-            : { account: accountObject(yield* readAccount(accountId, atMs), atMs) }
+            : { account: accountObject(present(yield* getAccount(accountId, atMs)), atMs) }
           const crossing = { accountId, budgetId: isKey ? budgetId : accountId, actor, subject }
           yield* recordCrossing({ ...crossing, ceiling, percent, requestId: closing.requestId }, atMs)
         },
@@ -89,7 +89,7 @@ function balanceEventsOf(settlement: Settlement, lowNanos: bigint | null): Recor
 }
 
 function* callerOf({ call, atMs }: Settlement) {
-  const key = yield* readKey(call.accountId, call.keyId, atMs)
+  const key = present(yield* getKey(call.accountId, call.keyId, atMs))
   const actor = { kind: 'api_key', id: key.id, name: key.name } as const
   return { actor, key: eventKey(key, atMs) }
 }

@@ -37,14 +37,7 @@ const ADD_TO_ROLLUPS = prepareInserts(
 )
 
 /** Applies the closings to `money`. In `settled`, null stands for a closing whose call does not exist. */
-export function settleCalls(
-  closings: readonly CallClosing[],
-  { calls, cache, money, nowMs }: BatchRows,
-): {
-  readonly settled: readonly (Settled | null)[]
-  readonly settlements: readonly Settlement[]
-  readonly writes: readonly BulkStatement[]
-} {
+export function settleCalls(closings: readonly CallClosing[], { calls, cache, money, nowMs }: BatchRows) {
   const byCall = new Map<string, Settlement>()
   for (const [id, closing] of closingsToApply(closings, calls))
     byCall.set(id, settleCall(closing, present(calls.get(id)), money, nowMs))

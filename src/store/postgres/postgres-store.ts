@@ -3,10 +3,9 @@ import { StoreRefused, StoreUnavailable } from '../../kernel/errors.ts'
 import { createUlidSource } from '../../kernel/ids.ts'
 import type { Log } from '../../kernel/log.ts'
 import type { Admission, CallClosing, CallOpening, Settled } from '../../ledger/call.ts'
-import { CommitCounts, createBatcher } from '../batcher.ts'
+import { createBatcher, createLoad } from '../batcher.ts'
 import { applyBatch, type CallCommand, toBatch } from '../operations/apply-batch.ts'
 import { clearCache, createBatchCache } from '../operations/batch-rows.ts'
-import { readEventCounts } from '../operations/events.ts'
 import type { StoreClock } from '../operations/sql.ts'
 import { number, present } from '../rows.ts'
 import { BODIES, BRIEF, READS, REFUSED, type Store } from '../store.ts'
@@ -91,7 +90,7 @@ export async function openPostgresStore(
     throw new StoreUnavailable('this node was fenced by other nodes')
   }
 
-  const commits = new CommitCounts()
+  const { load, recordCommit } = createLoad(() => calls.waiting)
   const calls = createBatcher<CallCommand, Admission | Settled>({
     async send(commands) {
       const applied = await applyCalls(commands)
@@ -101,7 +100,7 @@ export async function openPostgresStore(
     },
     batchMax: BATCH_MAX,
     answerMs,
-    onCommit: (commands, ms) => commits.record(commands.length, ms),
+    onCommit: (commands, ms) => recordCommit(commands.length, ms),
     onLate(command, answer) {
       if ('kind' in answer && answer.kind === 'admitted') orphans.add(toBatch([command]).openings)
     },
@@ -136,15 +135,7 @@ export async function openPostgresStore(
 
   return {
     clock: nodeClock,
-    load: {
-      ...commits,
-      get waiting() {
-        return calls.waiting
-      },
-      get events() {
-        return readEventCounts()
-      },
-    },
+    load,
     ...brief,
     setBudgetThresholds: (percents) => brief.setBudgetThresholds(percents).finally(forget),
     setBalanceLow: (nanos) => brief.setBalanceLow(nanos).finally(forget),

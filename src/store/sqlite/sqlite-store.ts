@@ -6,8 +6,8 @@ import { StoreGone, StoreUnavailable } from '../../kernel/errors.ts'
 import { limits } from '../../kernel/limits.ts'
 import { startThread } from '../../kernel/runtime.ts'
 import type { Admission, Settled } from '../../ledger/call.ts'
-import { type Batcher, type Outcome as BatcherOutcome, CommitCounts, createBatcher } from '../batcher.ts'
-import { eventCountMemory, readEventCounts } from '../operations/events.ts'
+import { type Batcher, type Outcome as BatcherOutcome, createBatcher, createLoad } from '../batcher.ts'
+import { eventCountMemory } from '../operations/events.ts'
 import { asyncMethods } from '../operations/operation.ts'
 import { BODIES, BRIEF, READS, REFUSED, type Store } from '../store.ts'
 import {
@@ -29,7 +29,7 @@ export async function openSqliteStore(
   diskFault: SharedArrayBuffer | null = null,
 ): Promise<Store> {
   const bell = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
-  const commits = new CommitCounts()
+  const { load, recordCommit } = createLoad(() => writer.waiting)
   const workerData: WorkerOptions = { file, bell: bell.buffer, diskFault, events: eventCountMemory() }
   const thread = startThread(import.meta.url, 'worker', workerData)
   // Rejects if the thread fails.
@@ -39,7 +39,7 @@ export async function openSqliteStore(
   const bodies = createSideThread({ kind: 'bodies', file: bodiesFile })
   const writer = createThreadClient({
     ...{ name: 'thread', thread, batchMax: Infinity, bell },
-    onCommit: (commands, ms) => commits.record(commands.filter(isCallCommand).length, ms),
+    onCommit: (commands, ms) => recordCommit(commands.filter(isCallCommand).length, ms),
     onGone(error) {
       void reader.close()
       void bodies.close()
@@ -47,15 +47,7 @@ export async function openSqliteStore(
     },
   })
   return {
-    load: {
-      ...commits,
-      get waiting() {
-        return writer.waiting
-      },
-      get events() {
-        return readEventCounts()
-      },
-    },
+    load,
     ...asyncMethods({ ...BRIEF, ...REFUSED }, submitTo(writer)),
     ...asyncMethods(READS, submitTo(reader)),
     ...asyncMethods(BODIES, async (name, args) => {
