@@ -61,7 +61,7 @@ async function startByNpm(upstreamUrl: string, command: string, ...args: string[
   }
   const ended = once(child, 'close')
   const npm = child.pid ?? assert.fail('npm cannot be started')
-  const url = await withDeadline(served.promise, () => `it does not serve:\n${output}`, 60_000)
+  const url = await withDeadline(served.promise, () => `it does not serve:\n${output}`)
   const adminKey = readFileSync(join(dataDir, 'admin-key'), 'utf8').trim()
   const made = await fetch(`${url}/v1/keys`, {
     method: 'POST',
@@ -75,7 +75,7 @@ async function startByNpm(upstreamUrl: string, command: string, ...args: string[
     /** Whether npm still runs: in a container, the end of npm ends all processes. */
     npmRuns: () => child.exitCode === null && child.signalCode === null,
     /** Resolves when npm, the shell and the gateway have ended and closed the output. */
-    ended: () => withDeadline(ended, () => `something stays behind:\n${output}`, 60_000),
+    ended: () => withDeadline(ended, () => `something stays behind:\n${output}`),
     async dispose() {
       try {
         process.kill(-npm, 'SIGKILL')
@@ -126,7 +126,7 @@ for (const [name, end] of Object.entries(endings)) {
       const isStopping = async () => {
         while (!started.output().includes('Stopping.')) await new Promise((go) => setImmediate(go))
       }
-      await withDeadline(isStopping(), () => `it does not stop:\n${started.output()}`, 60_000)
+      await withDeadline(isStopping(), () => `it does not stop:\n${started.output()}`)
       if (name !== KILLED) assert.ok(started.npmRuns(), 'npm did not wait for the gateway')
       upstream.endAll()
       assert.equal(Buffer.from((await reader.read()).value ?? []).toString(), 'data: two\n\n')

@@ -60,7 +60,7 @@ async function finish(line: CommandLine): Promise<Finished> {
   worker.ref()
   worker.postMessage(line)
   try {
-    return await withDeadline(promise, () => `${shown} does not end`, 60_000)
+    return await withDeadline(promise, () => `${shown} does not end`)
   } finally {
     worker.off('message', resolve).off('exit', fail).off('error', fail)
     worker.unref()

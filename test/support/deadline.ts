@@ -1,5 +1,5 @@
 /** Generous on purpose: a deadline turns a hang into a readable failure, and never measures speed. */
-export const deadlineMsDefault = 60_000
+export const deadlineMsDefault = 240_000
 
 /** Rejects with `describe()` after the deadline, so that a hanging exchange reports what it had seen. */
 export async function withDeadline<T>(

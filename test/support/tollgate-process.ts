@@ -64,7 +64,7 @@ export function startCommand(
   child.stdin?.on('error', () => {}).end(input)
   const { finished, printed, printedToStderr } = watch(child)
   const soon = (output: Promise<string>, pattern: RegExp) =>
-    withDeadline(output, () => `tollgate ${args.join(' ')} has not printed ${pattern}`, 60_000)
+    withDeadline(output, () => `tollgate ${args.join(' ')} has not printed ${pattern}`)
   return {
     finished,
     printed: (pattern) => soon(printed(pattern), pattern),

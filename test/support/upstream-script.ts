@@ -38,7 +38,6 @@ export type ReceivedRequest = {
 
 export type UpstreamConnection = { socket: net.Socket; number: number; ended: PromiseWithResolvers<void> }
 
-const scriptDeadlineMs = 60_000
 const writeBytesMax = 64 * 1024
 
 export const isEarly = (script: Script): script is { early: readonly Step[]; reading?: boolean } =>
@@ -68,7 +67,7 @@ async function runStep(step: Step, request: ReceivedRequest, connection: Upstrea
   if ('pause' in step) {
     const over = typeof step.pause === 'number' ? delay(step.pause) : step.pause
     const describe = () => `the script of "${request.requestLine}" is still pausing`
-    await withDeadline(Promise.race([over, ended.promise]), describe, scriptDeadlineMs)
+    await withDeadline(Promise.race([over, ended.promise]), describe)
   } else if ('reset' in step) {
     socket.resetAndDestroy()
   } else {
