@@ -1,3 +1,6 @@
+import type { Caller } from '../keys/credential.ts'
+import { refused } from './route.ts'
+
 /** How many requests of one queue may run at once on this node, and how many may wait. Further ones get 429. */
 export const RUNNING_MAX = 4
 const WAITING_MAX = 1_000
@@ -5,6 +8,16 @@ const WAITING_MAX = 1_000
 interface Queue {
   running: number
   readonly waiting: (() => void)[]
+}
+
+export const TOO_MANY = refused(
+  'too_many_calls',
+  'Too many requests of this key or its account are waiting on this node. Send fewer at once.',
+)
+
+/** The names of the caller's queues. */
+export function queuesOf({ keyId, accountId }: Caller): readonly string[] {
+  return accountId === null ? [keyId] : [keyId, accountId]
 }
 
 /** Limits the concurrent requests of each key, and of all keys of an account, so that they do not delay others. */

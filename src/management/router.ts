@@ -5,7 +5,7 @@ import { type Caller, type Credential, refuseKey, sendsKey } from '../keys/crede
 import { shapeError } from '../providers/surfaces.ts'
 import { routes } from './endpoints.ts'
 import { parseQuery, readRequest } from './read-request.ts'
-import { RequestQueues } from './request-queues.ts'
+import { queuesOf, RequestQueues, TOO_MANY } from './request-queues.ts'
 import { resolveAccount } from './resolve-account.ts'
 import { isAtLeast, roleOf } from './roles.ts'
 import {
@@ -156,9 +156,9 @@ async function answerRoute(
   }
   const answer = () => route.handle(own, management).then((given) => replyOf(given, route))
   const queues = route.method === 'GET' ? reads : changes
-  const names = caller.accountId === null ? [caller.keyId] : [caller.keyId, caller.accountId]
+  const names = queuesOf(caller)
   // The lookup of a call is not queued: it reads one row, but may wait long for the call to be settled. A sign-in has no
-  // caller yet.
+  // caller yet, and is queued by its route.
   const isQueued = route.operationId !== 'get_request' && route.requiredRole !== 'anyone'
   const reply = isQueued ? ((await queues.run(names, answer)) ?? TOO_MANY) : await answer()
   if (route.method !== 'GET') management.webhooks.wake()
@@ -173,11 +173,6 @@ function replyOf(answer: Answer, { status, template }: Route): OwnReply {
   if (answer === null) return refused('not_found', `There is no ${nounsIn(template).at(-1)} with this id.`)
   return 'object' in answer ? replyJson(status, answer) : answer
 }
-
-const TOO_MANY = refused(
-  'too_many_calls',
-  'Too many requests of this key or its account are waiting on this node. Send fewer at once.',
-)
 
 function deny(exchange: Exchange, refusal: Refusal): void {
   const clean = redactRefusal(refusal, exchange.names.redact)

@@ -7,6 +7,7 @@ import { type RawHeaders, valuesOf } from '../http/raw-headers.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Caller, KeyLookup } from '../keys/credential.ts'
 import type { DigestKey } from '../keys/secrets.ts'
+import { queuesOf, RequestQueues, TOO_MANY } from './request-queues.ts'
 import { roleOf } from './roles.ts'
 import {
   defineRoute,
@@ -21,7 +22,9 @@ import {
   replyJson,
 } from './route.ts'
 
-const SESSIONS_PER_KEY_MAX = 1_000
+const SESSIONS_PER_KEY_MAX = 100
+
+const signIns = new RequestQueues()
 
 /** The cookie replaces the key that signed in, but only on own paths, and only in requests of our own pages. */
 
@@ -126,13 +129,14 @@ export const openSession = defineRoute({
     if (caller.kind === 'refused') return caller
     const { store, digestKey } = management
     const token = randomBytes(TOKEN_BYTES).toString('base64url')
-    const record = await store.openSession({
-      digest: digestOf(token, digestKey),
-      keyId: caller.keyId,
-      atMs,
-      lifeMs: limits.sessionMs,
-      sessionsMax: SESSIONS_PER_KEY_MAX,
-    })
+    const digest = digestOf(token, digestKey)
+    const { keyId } = caller
+    const session = { digest, keyId, atMs, lifeMs: limits.sessionMs, sessionsMax: SESSIONS_PER_KEY_MAX }
+    const opened = await signIns.run(queuesOf(caller), async () => ({
+      record: await store.openSession(session),
+    }))
+    if (opened === null) return TOO_MANY
+    const { record } = opened
     if (record === null) return refused('invalid_api_key', 'This key was revoked. Sign in with another one.')
     const cookie = setCookie(exchange, token, limits.sessionMs / 1_000)
     return replyJson(201, sessionObject(record.expiresAtMs, caller), [...NO_STORE, ...cookie])

@@ -32,6 +32,7 @@ export const BRIEF = {
 /** Operations that may read many rows: no admission waits for them. */
 export const READS = {
   ...ACCOUNTS.reads,
+  ...ADMIN_KEYS.reads,
   ...CREDITS.reads,
   ...DEFERRED.reads,
   ...EVENTS.reads,

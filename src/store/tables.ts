@@ -90,6 +90,7 @@ export const TABLE_DEFINITIONS: Readonly<Record<string, TableDefinition>> = {
     key: 'id',
     indexes: {
       admin_key_by_digest: 'unique digest',
+      admin_key_by_account: 'account_id, id',
       admin_key_bootstrap: 'unique bootstrap where bootstrap AND revoked_at_ms IS NULL',
     },
   },
@@ -97,7 +98,7 @@ export const TABLE_DEFINITIONS: Readonly<Record<string, TableDefinition>> = {
   session: {
     columns: 'digest bytes, key_id text, expires_at_ms integer',
     key: 'digest',
-    indexes: { session_by_key: 'key_id, expires_at_ms' },
+    indexes: { session_by_key: 'key_id, expires_at_ms', session_by_expiry: 'expires_at_ms' },
     isExported: false,
   },
 

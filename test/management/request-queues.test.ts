@@ -31,14 +31,19 @@ test('a queue has a limit of running and waiting requests, which do not delay th
   assert.equal(await askAs('busy')(null), 'answer')
 })
 
-for (const method of ['GET', 'DELETE'])
-  test(`the router limits ${method} requests per account, so that one account does not delay another`, async () => {
+for (const [method, path, status] of [
+  ['GET', '/gateway/v1/webhooks/wh', 404],
+  ['DELETE', '/gateway/v1/webhooks/wh', 404],
+  ['POST', '/gateway/v1/session', 401],
+] as const)
+  test(`${method} ${path} is limited per account, so that one account does not delay another`, async () => {
     const running: string[] = []
     const [full, another, arrived, end] = Array.from({ length: 4 }, () => Promise.withResolvers<void>())
-    const work = async (_account: string, id: string) => {
-      running.push(id)
+    const work = async (session: string | { readonly keyId: string }) => {
+      const accountId = typeof session === 'string' ? session : session.keyId.slice(0, 5)
+      running.push(accountId)
       if (running.length === RUNNING_MAX) full?.resolve()
-      if (id === 'other') another?.resolve()
+      if (accountId === 'other') another?.resolve()
       await end?.promise
       return null
     }
@@ -47,39 +52,37 @@ for (const method of ['GET', 'DELETE'])
         const keyId = digest.toString()
         return { kind: 'admin_key', keyId, name: '', role: 'admin', accountId: keyId.slice(0, 5) }
       },
-      ...{ getWebhook: work, deleteWebhook: work },
+      ...{ getWebhook: work, deleteWebhook: work, openSession: work },
     }
-    const webhooks = { wake: () => {} }
-    const parts = { clock: systemClock, store, webhooks, isSecure: () => false, metricsPublic: false }
-    const management = parts as unknown as Management
+    const parts = { clock: systemClock, store, webhooks: { wake() {} }, digestKey: Buffer.from }
+    const settings = { isSecure: () => false, metricsPublic: false, bodyTimes: { idleTimeoutMs: 60_000 } }
+    const management = { ...parts, ...settings } as unknown as Management
     const broken = { status: 500, headers: ['content-length', '0'], body: Buffer.alloc(0) }
-    let requests = 0
+    let received = 0
     const server = createHttpServer({
       clock: systemClock,
       nextUlid: createUlidSource(systemClock),
       names: headerNames('svc'),
       async onExchange(exchange) {
         const [caller = ''] = valuesOf(exchange.headers, 'x-caller')
-        const target = { path: `/gateway/v1/webhooks/${caller}`, query: '' }
-        const done = handleOwned(exchange, target, { kind: 'key', digest: Buffer.from(caller) }, management)
-        if (++requests === 20) arrived?.resolve()
+        const credential = { kind: 'key', digest: Buffer.from(caller) } as const
+        const done = handleOwned(exchange, { path, query: '' }, credential, management)
+        if (++received === 20) arrived?.resolve()
         await done.catch(() => sendWhole(exchange, broken))
       },
       shapeBroken: () => broken,
     })
     const { port } = await server.listen('127.0.0.1', 0)
-    const ask = (caller: string) =>
-      fetch(`http://127.0.0.1:${port}/`, { method, headers: { 'x-caller': caller } })
+    const ask = (caller: string) => {
+      const body = method === 'POST' ? JSON.stringify({ admin_key: caller }) : null
+      return fetch(`http://127.0.0.1:${port}/`, { method, headers: { 'x-caller': caller }, body })
+    }
     const asked = Array.from({ length: 20 }, (_, n) => ask(`busy ${n % 2}`))
-    await arrived?.promise
-    await full?.promise
+    await Promise.all([arrived?.promise, full?.promise])
     asked.push(ask('other'))
     await another?.promise
-    assert.deepEqual(
-      running.map((id) => id.slice(0, 5)),
-      [...Array(RUNNING_MAX).fill('busy '), 'other'],
-    )
+    assert.deepEqual(running, [...Array(RUNNING_MAX).fill('busy '), 'other'])
     end?.resolve()
-    for (const answer of await Promise.all(asked)) assert.equal(answer.status, 404)
+    for (const answer of await Promise.all(asked)) assert.equal(answer.status, status)
     await server.drain(0)
   })

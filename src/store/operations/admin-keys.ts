@@ -3,7 +3,7 @@ import type { Actor } from '../../kernel/vocabulary.ts'
 import type { AdminKeyQuery, AdminKeyRecord, AdminScope, NewAdminKey, Page } from '../../keys/key-store.ts'
 import { present, recordOf } from '../rows.ts'
 import { recordEvent } from './events.ts'
-import { endSessionsOfRevokedKeys } from './key-lookup.ts'
+import { endSessionsOf } from './key-lookup.ts'
 import { atomic, type Operation, selectPage } from './operation.ts'
 import { now, onPostgres, raw, type Sql, sql } from './sql.ts'
 import { insertInto } from './write-rows.ts'
@@ -47,8 +47,10 @@ function* revokeBootstrapKeysWhere(condition: Sql, actor: Actor, atMs: number): 
   const revoked = yield sql`
     UPDATE admin_key SET revoked_at_ms = ${now(atMs)} WHERE bootstrap AND revoked_at_ms IS NULL AND ${condition}
     RETURNING ${COLUMNS}`
-  for (const row of revoked) yield* recordAdminKeyEvent('admin_key.revoked', adminRecord(row), actor, atMs)
-  if (revoked.length > 0) yield* endSessionsOfRevokedKeys()
+  for (const key of revoked.map(adminRecord)) {
+    yield* endSessionsOf(key.id)
+    yield* recordAdminKeyEvent('admin_key.revoked', key, actor, atMs)
+  }
 }
 
 function* listAdminKeys(query: AdminKeyQuery): Operation<Page<AdminKeyRecord>> {
@@ -70,7 +72,7 @@ const revokeAdminKey = atomic(function* (scope: AdminScope, id: string, actor: A
   }
   const [revoked] = yield sql`
     UPDATE admin_key SET revoked_at_ms = coalesce(revoked_at_ms, ${now(atMs)}) WHERE id = ${id} RETURNING ${COLUMNS}`
-  yield* endSessionsOfRevokedKeys()
+  yield* endSessionsOf(id)
   const key = adminRecord(present(revoked))
   yield* recordAdminKeyEvent('admin_key.revoked', key, actor, atMs)
   return { kind: 'revoked', key } as const
@@ -93,6 +95,6 @@ function* recordAdminKeyEvent(
 }
 
 export const ADMIN_KEYS = {
-  brief: { createAdminKey, revokeBootstrapKeys, hasOperatorKey, listAdminKeys, revokeAdminKey },
-  reads: {},
+  brief: { createAdminKey, revokeBootstrapKeys, hasOperatorKey, revokeAdminKey },
+  reads: { listAdminKeys },
 }

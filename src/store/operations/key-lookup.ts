@@ -108,9 +108,8 @@ const openSession = atomic(function* (session: NewSession) {
   // Delete expired sessions whenever a session is opened, so that their number is bounded.
   yield sql`DELETE FROM session WHERE expires_at_ms <= (SELECT ${now(atMs)})`
   yield sql`
-    DELETE FROM session WHERE key_id = ${keyId} AND digest NOT IN (
-      SELECT digest FROM session WHERE key_id = ${keyId} ORDER BY expires_at_ms DESC LIMIT ${sessionsMax}
-    )`
+    DELETE FROM session WHERE digest IN (
+      SELECT digest FROM session WHERE key_id = ${keyId} ORDER BY expires_at_ms DESC LIMIT 100 OFFSET ${sessionsMax})`
   return yield* findSession(digest, atMs)
 })
 
@@ -127,8 +126,8 @@ function* endSession(digest: Uint8Array): Operation<void> {
 }
 
 /** A bootstrap key may become usable again; its sessions from before the revocation must not. */
-export function* endSessionsOfRevokedKeys(): Operation<void> {
-  yield sql`DELETE FROM session WHERE key_id IN (SELECT id FROM admin_key WHERE revoked_at_ms IS NOT NULL)`
+export function* endSessionsOf(keyId: string): Operation<void> {
+  yield sql`DELETE FROM session WHERE key_id = ${keyId}`
 }
 
 export const LOOKUPS = { brief: { lookUpKey, mayCall, openSession, findSession, endSession }, reads: {} }
