@@ -1,11 +1,11 @@
 import { promisify } from 'node:util'
 import { zstdCompress } from 'node:zlib'
-import { codingOf, firstValue, type RawHeaders } from '../http/raw-headers.ts'
+import { firstValue, type RawHeaders } from '../http/raw-headers.ts'
 import { limits } from '../kernel/limits.ts'
 import { type Redact, redactBody } from '../kernel/secret.ts'
 import type { LoggedBody } from '../ledger/request-log.ts'
 import { BODIES_DELETED_AT_ONCE } from '../ledger/retention.ts'
-import { CopyDecoder } from '../metering/decode-copy.ts'
+import { CopyDecoder, codingOf } from '../metering/decode-copy.ts'
 import {
   BatchFileScanner,
   EntrySum,
@@ -188,7 +188,7 @@ class BodyPrefix {
     const isComplete = this.lengthBytes === this.#copiedBytes
     if (coding === 'identity') return { bytes, whole: isComplete }
     const parts: Buffer[] = []
-    const decoder = new CopyDecoder(coding.coding, this.#bytesMax, (part) => parts.push(part))
+    const decoder = new CopyDecoder(coding, this.#bytesMax, (part) => parts.push(part))
     await decoder.write(bytes)
     const isWhole = (await decoder.end()) === 'whole'
     return { bytes: Buffer.concat(parts), whole: isComplete && isWhole }

@@ -1,8 +1,7 @@
 import { Readable } from 'node:stream'
-import { discardRest, type Exchange } from '../http/exchange.ts'
+import type { Exchange } from '../http/exchange.ts'
 import type { BodyTimes } from '../http/incoming-request.ts'
 import {
-  codingOf,
   firstValue,
   hasHeader,
   headerActions,
@@ -13,6 +12,7 @@ import {
 import type { UpstreamBody } from '../http/upstream-call.ts'
 import type { HeaderNames } from '../kernel/header-names.ts'
 import { formatUsd, type Nanos } from '../kernel/money.ts'
+import { codingOf } from '../metering/decode-copy.ts'
 import type { ReadingPace } from '../metering/reading-pace.ts'
 import type { RequestFacts } from '../metering/request-facts.ts'
 import { applySplice, requestUsage, type Splice } from '../providers/chat-usage.ts'
@@ -236,7 +236,7 @@ function streamBody({ req }: Exchange, { times, pace, onChunk }: StreamSettings)
       setImmediate(() => req.resume())
     },
     destroy(error, done) {
-      discardRest(req)
+      req.discard()
       done(error)
     },
   })

@@ -1,5 +1,4 @@
 import { type Exchange, sendWhole } from '../http/exchange.ts'
-import { TOO_MANY_LINES } from '../http/message-reader.ts'
 import { firstValue } from '../http/raw-headers.ts'
 import { type CallEnd, HANDSHAKE_TIMEOUT } from '../http/upstream-call.ts'
 import type { Clock } from '../kernel/clock.ts'
@@ -309,7 +308,7 @@ export function explainFailure(end: CallEnd & { kind: 'failed' }): Refusal {
   if (code === HANDSHAKE_TIMEOUT) {
     return refuse('upstream_timeout', 'Upstream did not answer the WebSocket handshake in time. Retry later.')
   }
-  if (code.startsWith('HPE_') || code === TOO_MANY_LINES || code === '') {
+  if (code.startsWith('HPE_') || code === '') {
     return refuse(
       'upstream_invalid_response',
       'Upstream sent an invalid HTTP response. It may have processed the request, so you may pay twice if you retry.',

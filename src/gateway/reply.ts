@@ -1,11 +1,11 @@
 import type { Exchange } from '../http/exchange.ts'
 import type { MessageHead } from '../http/message-reader.ts'
-import { codingOf, firstValue, hasHeader } from '../http/raw-headers.ts'
+import { firstValue, hasHeader } from '../http/raw-headers.ts'
 import type { ReplyReceiver, UpstreamCall } from '../http/upstream-call.ts'
 import { limits } from '../kernel/limits.ts'
 import { ChunkList } from '../kernel/memory.ts'
 import type { Nanos } from '../kernel/money.ts'
-import { CopyDecoder } from '../metering/decode-copy.ts'
+import { type BodyCoding, CopyDecoder, codingOf } from '../metering/decode-copy.ts'
 import {
   type Meter,
   type Metered,
@@ -170,20 +170,20 @@ export class Reply implements ReplyReceiver {
   }
 
   /** Starts the meter. It gets every byte, because upstream waits if the decoded copy lags behind. */
-  #observe(coding: ReturnType<typeof codingOf>, contentType: string, isEvents: boolean): void {
+  #observe(coding: BodyCoding, contentType: string, isEvents: boolean): void {
     const usageReader = this.#options.reader ?? this.#options.objectReader
     if (usageReader === null) return
     this.#isEdited = this.#usageAdded && isEvents && coding === 'identity'
     const meter = createMeter(usageReader, contentType, this.#isEdited ? cutUsage : null)
     this.#meter = meter
     if (coding === 'unknown') this.#decoder = 'unreadable'
-    if (typeof coding === 'string') return
+    if (coding === 'unknown' || coding === 'identity') return
     const backlogBytesMax = this.#isDocument ? BUFFERED_BACKLOG_BYTES_MAX : OBSERVER_BACKLOG_BYTES_MAX
     const meterBytes = (bytes: Buffer) => {
       meter.write(bytes)
       this.#recordProgress(meter)
     }
-    this.#decoder = new CopyDecoder(coding.coding, DECODED_REPLY_BYTES_MAX, meterBytes, { backlogBytesMax })
+    this.#decoder = new CopyDecoder(coding, DECODED_REPLY_BYTES_MAX, meterBytes, { backlogBytesMax })
   }
 
   data(chunk: Buffer): boolean {

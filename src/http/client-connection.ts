@@ -229,7 +229,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     this.#refusedInRow = isRefused ? this.#refusedInRow + 1 : 0
     if (replyFinished.hasSubscribers) replyFinished.publish({ request })
     if (!reusable) this.#isLast = true
-    if (request?.complete === false) request.discard(limits.earlyAnswerDrainMs)
+    if (request?.complete === false) request.discard()
     if (reusable) this.#continue()
     // Read the frames that the client sent before the answer. Otherwise a reset could overtake the answer.
     else if (this.#raw !== null) this.#raw.end(limits.earlyAnswerDrainMs)

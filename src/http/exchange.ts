@@ -1,5 +1,4 @@
 import type { HeaderNames } from '../kernel/header-names.ts'
-import { limits } from '../kernel/limits.ts'
 import type { IncomingRequest } from './incoming-request.ts'
 import type { OutgoingReply } from './outgoing-reply.ts'
 import type { RawHeaders } from './raw-headers.ts'
@@ -32,7 +31,7 @@ export function sendWhole(exchange: Exchange, reply: WholeReply, options?: { clo
     countUnread(res, reply.body.length)
     res.whenClosed.add(() => forget(res))
   }
-  discardRest(req)
+  req.discard()
 }
 
 /** Maximum memory of our own replies that clients have not read yet. */
@@ -57,11 +56,6 @@ function forget(res: OutgoingReply): void {
   unread.delete(res)
 }
 
-/** Reads and drops the rest of an upload. If the connection were closed instead, a reset could overtake the answer. */
-export function discardRest(req: IncomingRequest): void {
-  req.discard(limits.earlyAnswerDrainMs)
-}
-
 export interface StreamedReply {
   readonly status: number
   readonly headers: readonly string[]
@@ -75,7 +69,7 @@ export async function sendStream(exchange: Exchange, reply: StreamedReply): Prom
   const begin = () => {
     if (res.headersSent) return
     res.writeHead(reply.status, undefined, [...reply.headers, exchange.names.requestId, exchange.requestId])
-    discardRest(req)
+    req.discard()
   }
   if (res.isOver) return
   try {

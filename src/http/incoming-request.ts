@@ -90,10 +90,13 @@ export class IncomingRequest {
     this.#flow()
   }
 
-  /** Reads and discards the rest of the body. After `timeoutMs`, if given, the connection is destroyed. */
-  discard(timeoutMs?: number): void {
+  /**
+   * Reads and discards the rest of the body. If the connection were closed instead, a reset could overtake the answer.
+   * After `timeoutMs`, the connection is destroyed.
+   */
+  discard(timeoutMs: number = limits.earlyAnswerDrainMs): void {
     this.receive(DISCARD)
-    if (timeoutMs !== undefined) this.#discardUntilMs = this.source.monotonicMs() + timeoutMs
+    this.#discardUntilMs = this.source.monotonicMs() + timeoutMs
   }
 
   checkTimeouts(nowMs: number): void {

@@ -23,24 +23,15 @@ interface Exports {
   llhttp_method_name(method: number): number
 }
 
-export const REQUEST = 1
-export const RESPONSE = 2
+export const KIND = { request: 1, response: 2 } as const
 
-export const OK = 0
-export const PAUSED = 21
-export const PAUSED_UPGRADE = 22
-export const STOPPED = 24
+export const CODE = { ok: 0, paused: 21, pausedUpgrade: 22, stopped: 24 } as const
 
-/** Return values of `onHead` besides `OK`: no body follows, or the parser must not read the body. */
-export const NO_BODY = 1
-export const BODY_ELSEWHERE = 2
+/** Further results of `onHead`: no body follows, or the parser must not read the body. */
+export const HEAD = { noBody: 1, bodyElsewhere: 2 } as const
 
-export const TARGET = 0
-export const REASON = 1
-export const FIELD = 2
-export const VALUE = 3
-export const BODY = 4
-export type SpanKind = typeof TARGET | typeof REASON | typeof FIELD | typeof VALUE | typeof BODY
+export const SPAN = { target: 0, reason: 1, field: 2, value: 3, body: 4 } as const
+export type SpanKind = (typeof SPAN)[keyof typeof SPAN]
 
 /** Callbacks of the parser. They must not throw or run a parser, because WebAssembly is below them on the stack. */
 interface ParserCallbacks {
@@ -67,15 +58,15 @@ export class Llhttp {
     const env = {
       wasm_on_message_begin() {
         callbacks.onBegin()
-        return OK
+        return CODE.ok
       },
-      wasm_on_url: span(TARGET),
-      wasm_on_status: span(REASON),
-      wasm_on_header_field: span(FIELD),
-      wasm_on_header_value: span(VALUE),
+      wasm_on_url: span(SPAN.target),
+      wasm_on_status: span(SPAN.reason),
+      wasm_on_header_field: span(SPAN.field),
+      wasm_on_header_value: span(SPAN.value),
       wasm_on_headers_complete: (_parser: number, status: number, isUpgrade: number, keepAlive: number) =>
         callbacks.onHead(status, isUpgrade === 1, keepAlive === 1),
-      wasm_on_body: span(BODY),
+      wasm_on_body: span(SPAN.body),
       wasm_on_message_complete: () => callbacks.onEnd(),
     }
     this.exports = new WebAssembly.Instance(new WebAssembly.Module(wasm), { env }).exports
@@ -101,7 +92,7 @@ export class Llhttp {
   }
 
   resume(parser: number, code: number): void {
-    if (code === PAUSED_UPGRADE) this.exports.llhttp_resume_after_upgrade(parser)
+    if (code === CODE.pausedUpgrade) this.exports.llhttp_resume_after_upgrade(parser)
     else this.exports.llhttp_resume(parser)
   }
 

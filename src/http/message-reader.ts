@@ -1,22 +1,5 @@
 import type { Limits } from '../kernel/limits.ts'
-import {
-  BODY,
-  BODY_ELSEWHERE,
-  FIELD,
-  Llhttp,
-  NO_BODY,
-  OK,
-  PAUSED,
-  PAUSED_UPGRADE,
-  REASON,
-  REQUEST,
-  RESPONSE,
-  RUN_BYTES_MAX,
-  type SpanKind,
-  STOPPED,
-  TARGET,
-  VALUE,
-} from './llhttp.ts'
+import { CODE, HEAD, KIND, Llhttp, RUN_BYTES_MAX, SPAN, type SpanKind } from './llhttp.ts'
 import { firstValue, hasHeader, valuesOf } from './raw-headers.ts'
 
 export interface MessageHead {
@@ -47,8 +30,7 @@ export interface WireError extends Error {
   readonly code: string
 }
 
-export const TOO_MANY_LINES = 'TOLLGATE_TOO_MANY_LINES'
-const HEADER_OVERFLOW = 'HPE_HEADER_OVERFLOW'
+export const HEADER_OVERFLOW = 'HPE_HEADER_OVERFLOW'
 
 /** Heads up to this size are sliced from one string: a third of the time, but each slice retains the string. */
 const SLICED_HEAD_BYTES_MAX = 4 * 1024
@@ -93,7 +75,7 @@ export class MessageReader {
     this.#receiver = receiver
     this.#limits = limits
     this.#isRequest = kind === 'request'
-    this.#parser = MessageReader.#llhttp.exports.llhttp_alloc(this.#isRequest ? REQUEST : RESPONSE)
+    this.#parser = MessageReader.#llhttp.exports.llhttp_alloc(KIND[kind])
   }
 
   /** The part of an incomplete head that has been read; null if no target has been read. */
@@ -119,7 +101,7 @@ export class MessageReader {
     if (this.#bodyBytesLeft > 0) return wireError('HPE_INVALID_EOF_STATE')
     running = this
     const code = MessageReader.#llhttp.exports.llhttp_finish(this.#parser)
-    if (code !== OK && code !== PAUSED) return wireError(MessageReader.#llhttp.errorName(code))
+    if (code !== CODE.ok && code !== CODE.paused) return wireError(MessageReader.#llhttp.errorName(code))
     if (this.#hasEnded) this.#reportEnd()
     return null
   }
@@ -173,10 +155,10 @@ export class MessageReader {
     running = this
     const code = llhttp.run(this.#parser, from, piece.length)
     this.#collectLines()
-    const to = code === OK ? piece.length : llhttp.position(this.#parser)
-    const isPaused = code === PAUSED || code === PAUSED_UPGRADE
+    const to = code === CODE.ok ? piece.length : llhttp.position(this.#parser)
+    const isPaused = code === CODE.paused || code === CODE.pausedUpgrade
     if (isPaused) llhttp.resume(this.#parser, code)
-    else if (code !== OK) this.#error ??= wireError(llhttp.errorName(code))
+    else if (code !== CODE.ok) this.#error ??= wireError(llhttp.errorName(code))
     this.#report(piece, to - from)
     return this.#error ?? to
   }
@@ -216,9 +198,9 @@ export class MessageReader {
   }
 
   #onSpan(kind: SpanKind, from: number, to: number): number {
-    if (kind === BODY) {
+    if (kind === SPAN.body) {
       this.#bodies.push(from, to)
-      return OK
+      return CODE.ok
     }
     spans[spanCount] = kind
     spans[spanCount + 1] = from
@@ -226,13 +208,13 @@ export class MessageReader {
     spanCount += 3
     this.#spanBytes += to - from
     if (this.#spanBytes >= this.#limits.headBytesMax) this.#error = wireError(HEADER_OVERFLOW)
-    return this.#error === null ? OK : STOPPED
+    return this.#error === null ? CODE.ok : CODE.stopped
   }
 
   #onHead(status: number, isUpgrade: boolean, keepAlive: boolean): number {
     const llhttp = MessageReader.#llhttp
     this.#collectLines()
-    if (this.#error !== null) return STOPPED
+    if (this.#error !== null) return CODE.stopped
     const head: MessageHead = {
       httpVersion: llhttp.httpVersion(this.#parser),
       headers: this.#takeLines(),
@@ -248,23 +230,23 @@ export class MessageReader {
     if (isCoded && valuesOf(head.headers, 'transfer-encoding').includes('')) {
       this.#error = wireError('HPE_INVALID_TRANSFER_ENCODING')
     }
-    if (this.#error !== null) return STOPPED
+    if (this.#error !== null) return CODE.stopped
     this.#head = head
     this.#hasHead = true
     this.#bytesSinceBody = 0
     this.#spanBytes = 0
     this.#isOver = head.method === 'CONNECT'
     const isInterim = status >= 100 && status < 200
-    if (this.hasNoBody || isInterim) return NO_BODY
+    if (this.hasNoBody || isInterim) return HEAD.noBody
     this.#bodyBytesLeft = isCoded ? 0 : bodySizeOf(head)
-    return this.#bodyBytesLeft > 0 ? BODY_ELSEWHERE : OK
+    return this.#bodyBytesLeft > 0 ? HEAD.bodyElsewhere : CODE.ok
   }
 
   #onEnd(): number {
     // llhttp does not get a body of known size, so for llhttp the message ends with the head.
-    if (this.#bodyBytesLeft > 0) return OK
+    if (this.#bodyBytesLeft > 0) return CODE.ok
     this.#hasEnded = true
-    return PAUSED
+    return CODE.paused
   }
 
   #collectLines(): void {
@@ -278,21 +260,21 @@ export class MessageReader {
       const to = spans[i + 2] ?? 0
       // Copy the target, because records of calls retain it longer than the head.
       const text =
-        whole === null || kind === TARGET
+        whole === null || kind === SPAN.target
           ? MessageReader.#llhttp.text(from, to)
           : whole.slice(from - start, to - start)
-      if (kind === FIELD || kind === VALUE) this.#addLine(kind, text)
-      else if (kind === REASON) this.#reason += text
+      if (kind === SPAN.field || kind === SPAN.value) this.#addLine(kind, text)
+      else if (kind === SPAN.reason) this.#reason += text
       else this.#target += text
     }
     spanCount = 0
-    if (this.#lines.length > 2 * this.#limits.headLinesMax) this.#error ??= wireError(TOO_MANY_LINES)
+    if (this.#lines.length > 2 * this.#limits.headLinesMax) this.#error ??= wireError(HEADER_OVERFLOW)
   }
 
   /** Adds a name or a value. Names have even indexes; a text at the wrong index continues the previous one. */
-  #addLine(kind: typeof FIELD | typeof VALUE, text: string): void {
+  #addLine(kind: SpanKind, text: string): void {
     const lines = this.#lines
-    const isNext = lines.length % 2 === (kind === FIELD ? 0 : 1)
+    const isNext = lines.length % 2 === (kind === SPAN.field ? 0 : 1)
     if (isNext) lines.push(text)
     else lines[lines.length - 1] += text
   }

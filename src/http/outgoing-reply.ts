@@ -33,7 +33,6 @@ export class OutgoingReply {
   headersSent = false
   status = 0
   destroyed = false
-  closed = false
   writableFinished = false
   readonly #options: ReplyOptions
   readonly #socket: Socket
@@ -52,7 +51,7 @@ export class OutgoingReply {
   }
 
   get isOver(): boolean {
-    return this.destroyed || this.closed
+    return this.destroyed || this.writableFinished
   }
 
   get expectsContinue(): boolean {
@@ -167,15 +166,14 @@ export class OutgoingReply {
   }
 
   destroy(): void {
-    if (this.closed) return
+    if (this.writableFinished) return
     this.destroyed = true
     this.#socket.destroy()
   }
 
   connectionClosed(): void {
-    if (this.closed) return
+    if (this.writableFinished) return
     this.destroyed = true
-    this.closed = true
     this.whenClosed.fire()
   }
 
@@ -204,9 +202,8 @@ export class OutgoingReply {
   }
 
   #finish(): void {
-    if (this.writableFinished || this.closed) return
+    if (this.isOver) return
     this.writableFinished = true
-    this.closed = true
     this.whenClosed.fire()
     this.#options.onFinished(this.shouldKeepAlive)
   }

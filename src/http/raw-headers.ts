@@ -144,16 +144,3 @@ export function headerActions<Action>(decide: (lowerName: string) => Action) {
     return decided
   }
 }
-
-const CODINGS = ['gzip', 'x-gzip', 'deflate', 'br', 'zstd'] as const
-
-/** The content coding of a body; `unknown` if the gateway cannot decode it. */
-export function codingOf(
-  contentEncoding: string | undefined,
-): 'identity' | 'unknown' | { readonly coding: (typeof CODINGS)[number] } {
-  const name = (contentEncoding ?? '').trim().toLowerCase()
-  if (name === '' || name === 'identity') return 'identity'
-  // Do not decode a chain of codings ("gzip, gzip, …"). It multiplies the work, and no client needs it.
-  const coding = CODINGS.find((known) => known === name)
-  return coding === undefined ? 'unknown' : { coding }
-}

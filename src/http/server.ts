@@ -9,7 +9,7 @@ import { networkOf, type TrustedProxies } from './addresses.ts'
 import { ClientConnection, type ConnectionOwner, HEAD_TIMEOUT } from './client-connection.ts'
 import type { Exchange, WholeReply } from './exchange.ts'
 import type { IncomingRequest } from './incoming-request.ts'
-import { TOO_MANY_LINES, type WireError } from './message-reader.ts'
+import { HEADER_OVERFLOW, type WireError } from './message-reader.ts'
 import { type OutgoingReply, statusLine } from './outgoing-reply.ts'
 import { serialiseHeaders } from './raw-headers.ts'
 import { type CertificatePair, createTlsHandshakes } from './tls-handshakes.ts'
@@ -183,8 +183,7 @@ export function createHttpServer(options: ServerOptions) {
 
 function explainClientError(error: WireError): Refusal | null {
   switch (error.code) {
-    case 'HPE_HEADER_OVERFLOW':
-    case TOO_MANY_LINES:
+    case HEADER_OVERFLOW:
       return refuse('head_too_large', `${ERRORS.head_too_large.meaning} Send fewer or shorter headers.`)
     case HEAD_TIMEOUT:
       return refuse('request_timeout', 'The request head did not arrive in time. Retry.')

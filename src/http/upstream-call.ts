@@ -32,9 +32,9 @@ export interface UpstreamCall {
 export const HANDSHAKE_TIMEOUT = 'UPSTREAM_HANDSHAKE_TIMEOUT'
 
 interface CallCarrier {
-  resume(call: PooledCall): void
+  resume(): void
   /** Closes the connection. Returns whether the whole request had been handed to the socket. */
-  abandon(call: PooledCall): boolean
+  abandon(): boolean
 }
 
 /** A request with its reply, from the pool to the connection that carries it. */
@@ -49,7 +49,7 @@ export class PooledCall implements UpstreamCall, MessageReceiver {
   #connection: CallCarrier | null = null
   #handshakeTimer: NodeJS.Timeout | undefined
   #isSent = false
-  #hasHead = false
+  hasHead = false
   isOver = false
 
   constructor(sendable: Sendable, receiver: ReplyReceiver) {
@@ -88,8 +88,8 @@ export class PooledCall implements UpstreamCall, MessageReceiver {
   }
 
   head(head: MessageHead): void {
-    this.#hasHead = head.status >= 200
-    if (this.#hasHead) clearTimeout(this.#handshakeTimer)
+    this.hasHead = head.status >= 200
+    if (this.hasHead) clearTimeout(this.#handshakeTimer)
     try {
       this.#receiver.head(head)
     } catch (error) {
@@ -117,23 +117,23 @@ export class PooledCall implements UpstreamCall, MessageReceiver {
 
   /** `whole`: the whole request was handed to the socket. */
   broken(error: Error, whole: boolean): void {
-    if (this.#hasHead) this.#end({ kind: 'cut', error })
+    if (this.hasHead) this.#end({ kind: 'cut', error })
     else this.#end({ kind: 'failed', error, sent: this.#isSent, whole: this.#isSent && whole })
   }
 
   resume(): void {
-    this.#connection?.resume(this)
+    this.#connection?.resume()
   }
 
   abandon(): void {
     if (this.isOver) return
-    const partly = this.#connection?.abandon(this) === false
+    const partly = this.#connection?.abandon() === false
     this.#end({ kind: 'abandoned', sent: this.#isSent, partly })
   }
 
   #breakOff(cause: unknown): void {
     if (this.isOver) return
-    this.#connection?.abandon(this)
+    this.#connection?.abandon()
     this.broken(cause instanceof Error ? cause : new Error(String(cause)), false)
   }
 
@@ -239,7 +239,6 @@ class PieceUpload implements Upload {
   readonly #socket: Socket
   readonly #pieces: readonly Buffer[]
   #next = 0
-  #isStopped = false
 
   constructor(socket: Socket, head: string, pieces: readonly Buffer[]) {
     this.#socket = socket
@@ -255,14 +254,12 @@ class PieceUpload implements Upload {
   }
 
   drained(): void {
-    while (!this.isDone && !this.#isStopped) {
-      if (!this.#writeBatch()) return
-    }
+    let isWritable = true
+    while (isWritable && !this.isDone) isWritable = this.#writeBatch()
   }
 
-  stop(): void {
-    this.#isStopped = true
-  }
+  /** There is nothing to stop: no batch is written unless `drained` is called. */
+  stop(): void {}
 
   #writeBatch(): boolean {
     let isWritable = true

@@ -172,8 +172,6 @@ export class UpstreamConnection implements MessageReceiver {
   readonly #reader = new MessageReader('response', this, HEAD_LIMITS)
   #call: PooledCall | null
   #upload: Upload | null = null
-  #isInterim = false
-  #hasHead = false
   #wasReset = false
   #hasUnsolicitedBytes = false
   #reusableMs = 0
@@ -221,21 +219,18 @@ export class UpstreamConnection implements MessageReceiver {
 
   carry(call: PooledCall): void {
     this.#call = call
-    this.#hasHead = false
-    this.#isInterim = false
     this.#reusableMs = 0
     this.#reader.hasNoBody = call.method === 'HEAD'
     this.#upload = sendRequest(this.#socket, call.begin(this), (error) => this.fail(error))
   }
 
-  resume(call: PooledCall): void {
-    if (this.#call === call) this.#socket.resume()
+  resume(): void {
+    this.#socket.resume()
   }
 
-  /** Closes the connection. Returns whether the whole request had been handed to the socket. */
-  abandon(call: PooledCall): boolean {
+  abandon(): boolean {
     const whole = this.#upload?.isDone ?? true
-    if (this.#call === call) this.close()
+    this.close()
     return whole
   }
 
@@ -269,9 +264,7 @@ export class UpstreamConnection implements MessageReceiver {
     } else if (status < 100 || status > 999) {
       this.fail(new Error(`upstream answered with status ${status}`))
     } else {
-      this.#isInterim = status < 200
-      this.#hasHead = !this.#isInterim
-      if (this.#hasHead) this.#reusableMs = reusableMs(head, call.method)
+      if (status >= 200) this.#reusableMs = reusableMs(head, call.method)
       // The gateway forwards no `Expect`: a 100 is not meant for the client, and the reply follows it.
       if (status !== 100) call.head(head)
     }
@@ -284,11 +277,7 @@ export class UpstreamConnection implements MessageReceiver {
 
   end(trailers: string[]): void {
     const call = this.#call
-    if (call === null) return
-    if (this.#isInterim) {
-      this.#isInterim = false
-      return
-    }
+    if (call === null || !call.hasHead) return
     this.#call = null
     // Unsent bytes of this request would precede the next one.
     const isSent = (this.#upload?.isDone ?? true) && this.#socket.writableLength === 0
@@ -336,7 +325,7 @@ export class UpstreamConnection implements MessageReceiver {
   #onEnd(): void {
     if (this.#raw !== null) return
     // A reset must not look like the normal end of a close-delimited body.
-    if (this.#hasHead && !this.#wasReset) this.#reader.finish()
+    if (!this.#wasReset) this.#reader.finish()
     this.fail(new UpstreamBroke('UPSTREAM_CLOSED', 'upstream closed the connection'))
   }
 }

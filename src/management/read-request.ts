@@ -26,8 +26,8 @@ export async function readRequest(
   const query = checkQuery(route.query, parameters)
   if (query.kind === 'refused') return query
   if (route.body === null) {
-    // Discard the body: unread bytes would hide that the client has left.
-    exchange.req.discard()
+    // Unread bytes would hide that the client has left. The answer may take long, so this has no time limit.
+    exchange.req.discard(Infinity)
     return { kind: 'request', query: query.value, body: null, idempotency: null } as const
   }
   const received = await receiveBody(exchange, times)

@@ -1,6 +1,6 @@
-import { codingOf, type RawHeaders, valuesOf } from '../http/raw-headers.ts'
+import { type RawHeaders, valuesOf } from '../http/raw-headers.ts'
 import { limits } from '../kernel/limits.ts'
-import { type Coding, CopyDecoder } from '../metering/decode-copy.ts'
+import { type Coding, CopyDecoder, codingOf } from '../metering/decode-copy.ts'
 import {
   eachShape,
   isObject,
@@ -128,7 +128,7 @@ export class RequestReader {
     if (this.#unreadable !== null) this.#scanner = null
     else if (boundary !== null) this.#scanner = new MultipartScanner(boundary, FIELDS)
     else this.#scanner = new JsonSkim(shapeOf(endpoint), (element) => watch.take(element))
-    this.#decoder = typeof coding === 'string' ? null : this.#decode(coding.coding)
+    this.#decoder = coding === 'identity' || coding === 'unknown' ? null : this.#decode(coding)
   }
 
   /** Reads a chunk. If it returns a promise, the decoded copy lags behind: wait for it before the next chunk. */
@@ -201,8 +201,7 @@ function whyUnreadable({
 
 /** Why upstream may read the body differently, even if the gateway can read it; null if there is no doubt. */
 function whyAmbiguous({ contentType = '', contentEncoding }: BodyHead): string | null {
-  const coding = codingOf(contentEncoding)
-  if (typeof coding === 'object' && coding.coding === 'deflate') return 'deflate'
+  if (codingOf(contentEncoding) === 'deflate') return 'deflate'
   return FOREIGN_CHARSET.test(contentType) ? 'foreign_charset' : null
 }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
-import { type MessageHead, MessageReader, TOO_MANY_LINES } from '../../src/http/message-reader.ts'
+import { HEADER_OVERFLOW, type MessageHead, MessageReader } from '../../src/http/message-reader.ts'
 import { test } from '../support/suite.ts'
 
 const LIMITS = { headBytesMax: 64 * 1024, headLinesMax: 1_000 }
@@ -118,7 +118,7 @@ test('trailers come with the end, and the next message does not inherit them', (
 test('a thousand header lines pass, and one more is an error before the head is delivered', () => {
   const lines = (count: number) => `GET / HTTP/1.1\r\n${'a: 1\r\n'.repeat(count)}\r\n`
   assert.equal(readAll('request', [lines(1_000)]).messages[0]?.head.headers.length, 2_000)
-  assert.deepEqual(readAll('request', [lines(1_001)]), { messages: [], error: TOO_MANY_LINES, end: null })
+  assert.deepEqual(readAll('request', [lines(1_001)]), { messages: [], error: HEADER_OVERFLOW, end: null })
 })
 
 test('chunk headers of a chunked body have the limits of a head', () => {
