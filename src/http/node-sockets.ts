@@ -41,6 +41,13 @@ export function writeCoalesced(
   return socket.write(bytes, onWritten)
 }
 
+/** Closes the connection once everything was sent. Destroys it after `timeoutMs` if the peer neither reads nor closes. */
+export function endWithin(timeoutMs: number, socket: Socket): void {
+  const timer = setTimeout(() => socket.destroy(), timeoutMs).unref()
+  socket.once('close', () => clearTimeout(timer))
+  socket.end()
+}
+
 /** Moves the handle to a new socket, because an accepted socket has no `onread` option. Do not use `accepted` again. */
 export function adoptSocket(accepted: Socket, onChunk: (chunk: Buffer) => void): Socket {
   const acceptedInternals = accepted as unknown as Internals
@@ -176,10 +183,7 @@ export class RawConnection {
     if (this.isClosed || this.#isDiscarding) return
     this.#isDiscarding = true
     this.resume()
-    const timer = setTimeout(() => this.#socket.destroy(), timeoutMs)
-    timer.unref()
-    this.#socket.once('close', () => clearTimeout(timer))
-    this.#socket.end()
+    endWithin(timeoutMs, this.#socket)
   }
 
   destroy(): void {

@@ -10,6 +10,7 @@ import { ClientConnection, type ConnectionOwner, HEAD_TIMEOUT } from './client-c
 import type { Exchange, WholeReply } from './exchange.ts'
 import type { IncomingRequest } from './incoming-request.ts'
 import { HEADER_OVERFLOW, type WireError } from './message-reader.ts'
+import { endWithin, writeCoalesced } from './node-sockets.ts'
 import { type OutgoingReply, statusLine } from './outgoing-reply.ts'
 import { serialiseHeaders } from './raw-headers.ts'
 import { type CertificatePair, createTlsHandshakes } from './tls-handshakes.ts'
@@ -36,6 +37,9 @@ export type HttpServer = ReturnType<typeof createHttpServer>
 type Connection = Pick<ClientConnection, 'isIdle' | 'reply' | 'checkTimeouts' | 'destroy'>
 
 const TIME_CHECK_MS = 1_000
+
+/** How long a reply to bytes that are not a request may take to be sent. */
+const RAW_REPLY_MS = 1_000
 
 export function createHttpServer(options: ServerOptions) {
   const { connectionsMax = limits.connectionsMax, connectionsPerAddressMax = null } = options
@@ -107,13 +111,20 @@ export function createHttpServer(options: ServerOptions) {
     }
   }
 
+  /** Answers on the bare socket, because there is no parsed request, and closes the connection. */
   function answerBroken(socket: Socket, refusal: Refusal, head: string): void {
     const requestId = `req_${options.nextUlid()}`
-    writeRawReply(socket, options.shapeBroken(refusal, head, requestId), options.names.requestId, requestId)
+    const reply = options.shapeBroken(refusal, head, requestId)
+    const lines = [...reply.headers, options.names.requestId, requestId, 'connection', 'close']
+    const headText = `${statusLine(reply.status, undefined)}${serialiseHeaders(lines)}\r\n`
+    writeCoalesced(socket, headText, reply.body, '')
+    endWithin(RAW_REPLY_MS, socket)
   }
 
   const server = createServer({ noDelay: true }, (socket) => {
-    const network = countedNetwork(socket.remoteAddress ?? '')
+    const address = socket.remoteAddress ?? ''
+    const isCounted = connectionsPerAddressMax !== null && trustedProxies?.has(address) !== true
+    const network = isCounted ? networkOf(address) : null
     if (connections.size >= connectionsMax) socket.destroy()
     else if (network === null || counts.add(network, connectionsPerAddressMax ?? Infinity)) {
       if (tls === null) connections.set(new ClientConnection(socket, owner), network)
@@ -124,21 +135,11 @@ export function createHttpServer(options: ServerOptions) {
     }
   })
 
-  function countedNetwork(address: string): string | null {
-    return connectionsPerAddressMax === null || trustedProxies?.has(address) === true
-      ? null
-      : networkOf(address)
-  }
-
   const timeCheck = setInterval(() => {
     const nowMs = options.clock.monotonicMs()
     for (const connection of connections.keys()) connection.checkTimeouts(nowMs)
   }, TIME_CHECK_MS)
   timeCheck.unref()
-
-  function closeIdle(): void {
-    for (const connection of connections.keys()) if (connection.isIdle) connection.destroy()
-  }
 
   return {
     listen(host: string, port: number): Promise<AddressInfo> {
@@ -171,7 +172,7 @@ export function createHttpServer(options: ServerOptions) {
           connection.destroy()
         }
       }, drainMs)
-      closeIdle()
+      for (const connection of connections.keys()) if (connection.isIdle) connection.destroy()
       await closed
       if (connections.size > 0) await noneLeft
       clearInterval(timeCheck)
@@ -194,19 +195,4 @@ function explainClientError(error: WireError): Refusal | null {
         'The request is not well-formed HTTP/1.1. Check the client, and any proxy in front of this gateway.',
       )
   }
-}
-
-/** Writes a response without a parsed request to the bare socket and closes the connection. */
-function writeRawReply(socket: Socket, reply: WholeReply, requestIdName: string, requestId: string): void {
-  if (!socket.writable) {
-    socket.destroy()
-    return
-  }
-  const lines = [...reply.headers, requestIdName, requestId, 'connection', 'close']
-  const head = `${statusLine(reply.status, undefined)}${serialiseHeaders(lines)}\r\n`
-  socket.end(Buffer.concat([Buffer.from(head, 'latin1'), reply.body]))
-  // Destroy the socket of a peer that neither reads nor closes.
-  const timer = setTimeout(() => socket.destroy(), 1_000)
-  timer.unref()
-  socket.once('close', () => clearTimeout(timer))
 }
