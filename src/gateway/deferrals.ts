@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Upstream } from '../http/upstream-connection.ts'
 import { atMostEvery, createWorkLoop, WARN_INTERVAL_MS } from '../kernel/clock.ts'
 import type { Refusal } from '../kernel/errors.ts'
+import { RecentEntries } from '../kernel/recent-entries.ts'
 import { Tally } from '../kernel/tally.ts'
 import { type ObjectKind, SURFACE_NAMES, type Surface } from '../kernel/vocabulary.ts'
 import type { Deferral, DeferredObject } from '../ledger/deferred.ts'
@@ -36,7 +37,7 @@ const RESULTS_RETRY_MS = 3_000
 /** The object of a stream is polled after this time, unless the stream has ended. */
 const STREAM_POLL_AFTER_MS = 600_000
 const SHOWN_WAIT_MS = 5_000
-const DELIVERED_MAX = 10_000
+const DELIVERED_MIN = 5_000
 
 export interface DeferralDependencies extends DeferredBillDependencies {
   readonly upstreams: Readonly<Record<Surface, Upstream | null>>
@@ -63,13 +64,11 @@ export function createDeferrals(dependencies: DeferralDependencies) {
   const streaming = new Tally()
   const resumed = new Tally()
   /** The largest output that a client read of each object, for objects that state no usage. */
-  const delivered = new Map<string, Delivered>()
+  const delivered = new RecentEntries<Delivered>(DELIVERED_MIN)
 
   function recordDelivered(objectId: string, output: Delivered): void {
     if (bytesOf(output) > bytesOf(delivered.get(objectId) ?? nothingDelivered()))
       delivered.set(objectId, output)
-    const [oldest] = delivered.keys()
-    if (delivered.size > DELIVERED_MAX && oldest !== undefined) delivered.delete(oldest)
   }
 
   function withDelivered(objectId: string, metered: Metered): Metered {

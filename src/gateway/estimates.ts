@@ -1,3 +1,4 @@
+import { RecentEntries } from '../kernel/recent-entries.ts'
 import { type Quantities, UNIT_PRICES, type Unit, type Usage, type UsagePart } from '../kernel/usage.ts'
 import type { Metered } from '../metering/meter.ts'
 import type { RequestFacts } from '../metering/request-facts.ts'
@@ -25,7 +26,7 @@ const SPEED_TOKENS_MIN = 16
 
 const CACHED_CALLS = 3
 
-const ENTRIES_MAX = 20_000
+const ENTRIES_MIN = 10_000
 
 const CONTAINER_MS = 20 * 60_000
 
@@ -47,10 +48,10 @@ type Figures = ReturnType<Estimates['figuresFor']>
 
 /** Statistics of the latest complete calls on this node, in bounded memory, per key, model and tier, and per model. */
 export class Estimates {
-  readonly #learned = new RecentEntries<LearnedRatios>()
-  readonly #cachedShares = new RecentEntries<readonly number[]>()
-  readonly #responses = new RecentEntries<number>()
-  readonly #containers = new RecentEntries<number>()
+  readonly #learned = new RecentEntries<LearnedRatios>(ENTRIES_MIN)
+  readonly #cachedShares = new RecentEntries<readonly number[]>(ENTRIES_MIN)
+  readonly #responses = new RecentEntries<number>(ENTRIES_MIN)
+  readonly #containers = new RecentEntries<number>(ENTRIES_MIN)
 
   learn(call: CompleteCall): void {
     const { keyId, model, tier } = call
@@ -129,28 +130,6 @@ class Ratio {
     if (!(numerator > 0 && denominator > 0)) return
     this.#numerator = this.#numerator * DECAY + numerator
     this.#denominator = this.#denominator * DECAY + denominator
-  }
-}
-
-/** The most recently used entries, in two maps: finding the oldest entry of one took a sixth of the time of a bill. */
-class RecentEntries<Value> {
-  #recent = new Map<string, Value>()
-  #old = new Map<string, Value>()
-
-  get(name: string): Value | undefined {
-    const recent = this.#recent.get(name)
-    if (recent !== undefined) return recent
-    const old = this.#old.get(name)
-    return old === undefined ? undefined : this.set(name, old)
-  }
-
-  set(name: string, value: Value): Value {
-    if (this.#recent.size >= ENTRIES_MAX / 2 && !this.#recent.has(name)) {
-      this.#old = this.#recent
-      this.#recent = new Map()
-    }
-    this.#recent.set(name, value)
-    return value
   }
 }
 

@@ -1,7 +1,7 @@
 import { refuse } from '../../kernel/errors.ts'
+import { RecentEntries } from '../../kernel/recent-entries.ts'
 import type { Usage } from '../../kernel/usage.ts'
 import type { ReadingPace } from '../../metering/reading-pace.ts'
-import { unreadable } from '../../providers/ambiguity.ts'
 import { PCM_BYTES_PER_MS } from '../../providers/chat/audio.ts'
 import {
   audioMs,
@@ -26,6 +26,7 @@ import {
   NO_LANE,
   type OpenTurn,
   OTHER_EVENT,
+  type RefusedIntent,
   type ServerEvent,
   type SocketProtocol,
 } from './socket-protocol.ts'
@@ -40,7 +41,7 @@ interface Traffic {
 
 type ClientEvent = SessionMessage & { readonly kind: 'event' }
 
-const ITEMS_MAX = 256
+const ITEMS_MIN = 256
 
 const COMMITTED = 'input_audio_buffer.committed'
 const TRANSCRIBED = 'conversation.item.input_audio_transcription.completed'
@@ -49,11 +50,13 @@ const MODEL_UNKNOWN = 'The session does not say which model transcribes its audi
 /** The protocol of `/v1/realtime`, where both sides can begin a response. Only the transcription model can change. */
 export class RealtimeProtocol implements SocketProtocol {
   readonly reader = null
+  readonly upstreamBegins = true
   readonly #gateway: Gateway
   readonly #model: string
   readonly #pace: ReadingPace
   #transcribedBy: string | null = null
-  readonly #transcribing = new Map<string, string | null>()
+  /** The model that transcribes an item: the session may change it before the transcript comes. */
+  readonly #transcribing = new RecentEntries<string>(ITEMS_MIN)
   #bytesPerMs = PCM_BYTES_PER_MS
   #spokenBytesPerMs = PCM_BYTES_PER_MS
   #inputAudioMs = 0
@@ -68,14 +71,20 @@ export class RealtimeProtocol implements SocketProtocol {
     this.#pace = pace
   }
 
-  readonly standing = (): PlannedTurn => this.#plan('realtime', this.#model)
-
   async readClient(payload: Buffer): Promise<ClientIntent> {
-    return this.#intentOf(await sessionMessage(payload, this.#pace), payload)
+    const message = await sessionMessage(payload, this.#pace)
+    if (message.kind !== 'event') return this.refused(message.detail)
+    const { type, eventId: tag, audioBytes } = message
+    this.#inputAudioMs += audioMs(audioBytes, this.#bytesPerMs)
+    if (type !== 'input_audio_buffer.append') this.#inputTextBytes += payload.length - audioBytes
+    const check = this.#check(message)
+    if (type !== 'response.create') return { kind: 'pass', check }
+    return { kind: 'begins', lane: NO_LANE, tag, planned: this.planUnrequested(), check }
   }
 
-  unreadable(why: string): ClientIntent & { readonly kind: 'refused' } {
-    return this.#refused(unreadable(why).detail)
+  refused(detail: string): RefusedIntent {
+    const refusal = refuse('bad_request', detail)
+    return { kind: 'refused', refusal, lane: NO_LANE, tag: null, planned: this.planUnrequested() }
   }
 
   readServer(payload: Buffer): ServerEvent {
@@ -86,7 +95,8 @@ export class RealtimeProtocol implements SocketProtocol {
     this.#spokenBytesPerMs = session?.spokenBytesPerMs ?? this.#spokenBytesPerMs
     if (session?.transcription !== undefined) this.#transcribedBy = session.transcription?.model ?? null
     if (type === 'error') return { ...OTHER_EVENT, kind: 'failed', tag: event.aboutEventId }
-    if (type === COMMITTED && itemId !== null && this.#transcribedBy !== null) this.#noteItem(itemId)
+    if (type === COMMITTED && itemId !== null && this.#transcribedBy !== null)
+      this.#transcribing.set(itemId, this.#transcribedBy)
     if (type === TRANSCRIBED && usage !== null) return { ...OTHER_EVENT, kind: 'transcribed', usage, itemId }
     if (responseId === null) return OTHER_EVENT
     const responseEvent = { ...OTHER_EVENT, responseId, usage, stopReason: event.status }
@@ -101,7 +111,7 @@ export class RealtimeProtocol implements SocketProtocol {
   }
 
   planUnrequested(): PlannedTurn {
-    return this.standing()
+    return this.#plan('realtime', this.#model)
   }
 
   began({ responseId }: OpenTurn): void {
@@ -128,23 +138,6 @@ export class RealtimeProtocol implements SocketProtocol {
   transcriptionOf({ usage, itemId }: ServerEvent): { readonly planned: PlannedTurn; readonly usage: Usage } {
     const model = this.#transcribing.get(itemId ?? '') ?? this.#transcribedBy
     return { planned: this.#plan('transcription', model), usage: transcriptionUsage(usage, model) }
-  }
-
-  /** The session may change its model before an item that was committed has been transcribed. */
-  #noteItem(itemId: string): void {
-    this.#transcribing.set(itemId, this.#transcribedBy)
-    const [oldest] = this.#transcribing.keys()
-    if (this.#transcribing.size > ITEMS_MAX && oldest !== undefined) this.#transcribing.delete(oldest)
-  }
-
-  #intentOf(message: SessionMessage, payload: Buffer): ClientIntent {
-    if (message.kind !== 'event') return this.#refused(message.detail)
-    const { type, eventId: tag, audioBytes } = message
-    this.#inputAudioMs += audioMs(audioBytes, this.#bytesPerMs)
-    if (type !== 'input_audio_buffer.append') this.#inputTextBytes += payload.length - audioBytes
-    const check = this.#check(message)
-    if (type !== 'response.create') return { kind: 'pass', check }
-    return { kind: 'begins', lane: NO_LANE, tag, planned: this.standing(), check }
   }
 
   /** The models in a message that the allowlist must allow; null if it names only the session's models. */
@@ -174,11 +167,6 @@ export class RealtimeProtocol implements SocketProtocol {
         },
       },
     }
-  }
-
-  #refused(detail: string): ClientIntent & { readonly kind: 'refused' } {
-    const refusal = refuse('bad_request', detail)
-    return { kind: 'refused', refusal, lane: NO_LANE, tag: null, planned: this.standing() }
   }
 
   #plan(kind: 'realtime' | 'transcription', model: string | null): PlannedTurn {

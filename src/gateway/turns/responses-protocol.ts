@@ -1,4 +1,5 @@
 import { type Refusal, refuse } from '../../kernel/errors.ts'
+import { RecentEntries } from '../../kernel/recent-entries.ts'
 import type { RequestFacts } from '../../metering/request-facts.ts'
 import { ambiguityAtEndpoint, unreadableFacts } from '../../providers/ambiguity.ts'
 import { findEndpoint } from '../../providers/find-endpoint.ts'
@@ -18,6 +19,7 @@ import {
   NO_LANE,
   type OpenTurn,
   OTHER_EVENT,
+  type RefusedIntent,
   type ServerEvent,
   type SocketProtocol,
   STEER,
@@ -30,18 +32,19 @@ const TURN_KEPT_BYTES_MAX = 64 * 1024
 const TARGET = { path: '/v1/responses', query: '' }
 const ENDPOINT = findEndpoint('chat', 'POST', TARGET.path)
 
-const STEERABLE_MAX = 16
+const STEERABLE_MIN = 16
 
 const NOT_JSON = unreadableFacts('not_json')
 
 /** The messages of a socket of `/v1/responses`: each request is a turn, in the lane that its `stream_id` names. */
 export class ResponsesProtocol implements SocketProtocol {
   readonly reader = 'responses'
-  readonly standing = null
+  readonly upstreamBegins = false
   readonly #handshake: PlannedCall
   readonly #gateway: Gateway
   /** The most recent turns, by response id. */
-  readonly #begun = new Map<string, OpenTurn>()
+  readonly #begun = new RecentEntries<OpenTurn>(STEERABLE_MIN)
+  #last: OpenTurn | null = null
   #unread: PlannedTurn | null = null
 
   constructor(handshake: PlannedCall, gateway: Gateway) {
@@ -53,10 +56,8 @@ export class ResponsesProtocol implements SocketProtocol {
     const facts = await readRequest(payload, ENDPOINT, this.#handshake.share.pace)
     const message = readClientMessage(facts)
     if (message.kind === 'other') return { kind: 'pass', check: null }
-    if (message.kind === 'unreadable')
-      return this.#refused(refuse('bad_request', facts.ambiguity?.detail ?? ''))
-    if (message.kind === 'invalid')
-      return this.#refused(refuse('bad_request', message.detail, { param: message.param }))
+    if (message.kind === 'unreadable') return this.refused(facts.ambiguity?.detail ?? '')
+    if (message.kind === 'invalid') return this.refused(message.detail, { param: message.param })
     const steered = message.kind === 'steer' ? (this.#begun.get(message.responseId ?? '') ?? null) : null
     const planned = steered === null ? this.#plan(facts, payload) : this.#planSteer(steered, facts, payload)
     const lane = message.kind === 'create' ? message.lane : (steered?.lane ?? NO_LANE)
@@ -66,13 +67,9 @@ export class ResponsesProtocol implements SocketProtocol {
     return { kind: 'begins', lane, tag, planned, check: null }
   }
 
-  unreadable(why: string): ClientIntent & { readonly kind: 'refused' } {
-    return this.#refused(refuse('bad_request', unreadableFacts(why).ambiguity?.detail ?? why))
-  }
-
-  /** A message that is refused before anything is planned for it. */
-  #refused(refusal: Refusal): ClientIntent & { readonly kind: 'refused' } {
+  refused(detail: string, more?: { readonly param: string }): RefusedIntent {
     this.#unread ??= this.#plan(NOT_JSON, Buffer.alloc(0))
+    const refusal = refuse('bad_request', detail, more)
     return { kind: 'refused', refusal, lane: NO_LANE, tag: null, planned: this.#unread }
   }
 
@@ -85,15 +82,12 @@ export class ResponsesProtocol implements SocketProtocol {
   }
 
   planUnrequested(): PlannedTurn {
-    const [last] = [...this.#begun.values()].slice(-1)
-    return last?.turn.call ?? this.#plan(NOT_JSON, Buffer.alloc(0))
+    return this.#last?.turn.call ?? this.#plan(NOT_JSON, Buffer.alloc(0))
   }
 
   began(open: OpenTurn): void {
     if (open.responseId === null) return
-    this.#begun.set(open.responseId, open)
-    const [oldest] = this.#begun.keys()
-    if (this.#begun.size > STEERABLE_MAX && oldest !== undefined) this.#begun.delete(oldest)
+    this.#last = this.#begun.set(open.responseId, open)
   }
 
   usageOf(): null {

@@ -7,7 +7,9 @@ import type { PlannedTurn, TurnCall } from './turn-call.ts'
 export type ClientIntent =
   | { readonly kind: 'pass'; readonly check: ModelCheck | null }
   | ({ readonly kind: 'begins'; readonly check: ModelCheck | null } & RequestedTurn)
-  | ({ readonly kind: 'refused'; readonly refusal: Refusal } & RequestedTurn)
+  | RefusedIntent
+
+export type RefusedIntent = { readonly kind: 'refused'; readonly refusal: Refusal } & RequestedTurn
 
 interface RequestedTurn {
   readonly lane: string
@@ -64,12 +66,13 @@ export interface OpenTurn {
 export interface SocketProtocol {
   /** Reads the usage in the events of a turn; null: `usageOf` does. */
   readonly reader: UsageReader | null
-  /** The standing hold, for sockets on which upstream may begin turns; null for others. */
-  readonly standing: (() => PlannedTurn) | null
+  /** Whether upstream may begin turns. Such a socket has a standing hold. */
+  readonly upstreamBegins: boolean
   readClient(payload: Buffer): Promise<ClientIntent>
-  unreadable(why: string): ClientIntent & { readonly kind: 'refused' }
+  /** The refusal of a message that cannot be read. */
+  refused(detail: string): RefusedIntent
   readServer(payload: Buffer): ServerEvent
-  /** The plan of a response that upstream began by itself. */
+  /** The plan of a response that upstream begins by itself, and of the standing hold. */
   planUnrequested(): PlannedTurn
   began?(open: OpenTurn): void
   /** The usage of a turn that ended, or was cut (`event` is null). Null: the events of the turn state it. */

@@ -70,7 +70,6 @@ export class SocketSession implements MeteredSocket {
   #isClientGone = false
   #isCloseSent = false
   #isUpstreamClosing = false
-  #isUpstreamGone = false
   #isOver = false
   #isSettled = false
   #isClientFull = false
@@ -207,7 +206,7 @@ export class SocketSession implements MeteredSocket {
   }
 
   forward(wires: readonly Buffer[]): void {
-    if (this.#isUpstreamGone || this.#isCloseSent) return
+    if (this.#isCloseSent) return
     for (const wire of wires) if (!this.#upstream.write(wire)) this.#isUpstreamFull = true
     this.#updateFlow()
   }
@@ -352,7 +351,7 @@ export class SocketSession implements MeteredSocket {
     this.#hasUnreadData ||= this.#isClientFull
     if (this.#isClientGone) this.#isClientFull = false
     this.#updateFlow()
-    if (this.#isUpstreamGone || this.#leaveTimer !== null) return
+    if (this.#upstream.isClosed || this.#leaveTimer !== null) return
     const minimumMs = this.#hasUnreadData ? limits.readOnMs : this.#isCloseSent ? SOCKET_CLOSE_MS : 0
     const ms = Math.max(minimumMs, this.#turns?.readOnMs() ?? 0)
     if (ms === 0) this.#closeUpstream()
@@ -365,7 +364,6 @@ export class SocketSession implements MeteredSocket {
   }
 
   #closeUpstream(): void {
-    if (this.#isUpstreamGone) return
     if (!this.#isCloseSent) this.#upstream.write(closeFrame(1000, '', true))
     this.#isCloseSent = true
     this.#upstream.end(SOCKET_CLOSE_MS)
@@ -382,7 +380,6 @@ export class SocketSession implements MeteredSocket {
   }
 
   #upstreamClosed(): void {
-    this.#isUpstreamGone = true
     this.#inbox?.stop()
     this.#finish(this.#hasLeft)
     if (this.#leaveTimer !== null) clearTimeout(this.#leaveTimer)

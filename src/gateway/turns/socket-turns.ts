@@ -1,13 +1,14 @@
 import type { CallEnd } from '../../http/upstream-call.ts'
 import type { Refusal } from '../../kernel/errors.ts'
 import { limits } from '../../kernel/limits.ts'
+import { RecentEntries } from '../../kernel/recent-entries.ts'
+import { unreadable } from '../../providers/ambiguity.ts'
 import { statesTotals } from '../../providers/socket-usage.ts'
 import type { Message } from '../../sockets/frames.ts'
 import type { PlannedCall } from '../call.ts'
 import { readOnMs } from '../forward.ts'
 import type { Gateway } from '../gateway.ts'
 import { TOO_MANY_TURNS } from '../refusals.ts'
-import { EndedResponses } from './ended-responses.ts'
 import {
   type ClientIntent,
   type MeteredSocket,
@@ -25,6 +26,7 @@ import { StandingHold } from './standing-hold.ts'
 import { type PlannedTurn, TurnAdmission, type TurnCall, type UnadmittedTurn } from './turn-call.ts'
 
 export const SILENT_TURN_MS = 10_000
+const ENDED_RESPONSES_MIN = 256
 const PASS: Verdict = { kind: 'pass' }
 const DROPPED: Verdict = { kind: 'dropped' }
 /** Status of a turn that upstream never began, if upstream states none. */
@@ -35,11 +37,13 @@ export class SocketTurns {
   readonly #handshake: PlannedCall
   readonly #gateway: Gateway
   readonly #protocol: SocketProtocol
+  readonly upstreamBegins: boolean
   readonly #admission: TurnAdmission
   readonly #standingHold: StandingHold | null
   readonly #settling = new Set<Promise<void>>()
   #open: OpenTurn[] = []
-  readonly #endedResponses = new EndedResponses()
+  /** Ended responses by id, since upstream may name them again. Not null: the usage of this call may still come. */
+  readonly #endedResponses = new RecentEntries<PlannedTurn | null>(ENDED_RESPONSES_MIN)
   /** The admission of a response that began without a hold. Events wait in the backlog meanwhile. */
   #adopting: Promise<void> | null = null
   #backlog: Buffer[] = []
@@ -56,8 +60,9 @@ export class SocketTurns {
     this.#gateway = gateway
     this.#protocol = protocol
     this.#admission = new TurnAdmission(handshake, gateway)
-    const onRefused = (refusal: Refusal) => this.#closeRefused(refusal)
-    this.#standingHold = protocol.standing && new StandingHold(this.#admission, protocol.standing, onRefused)
+    this.upstreamBegins = protocol.upstreamBegins
+    const hold = new StandingHold(this.#admission, protocol, this.#closeRefused)
+    this.#standingHold = protocol.upstreamBegins ? hold : null
   }
 
   /** The number of open turns. A turn that upstream does not begin stops counting after a while. */
@@ -77,10 +82,6 @@ export class SocketTurns {
     return this.#open.filter(isRunning)
   }
 
-  get upstreamBegins(): boolean {
-    return this.#standingHold !== null
-  }
-
   async open(): Promise<UnadmittedTurn | null> {
     return (await this.#standingHold?.open()) ?? null
   }
@@ -91,8 +92,9 @@ export class SocketTurns {
 
   /** Decides whether a client message may go upstream. Call it for one message at a time. */
   check(message: Message): Verdict | Promise<Verdict> {
-    if (message.kind !== 'message') return this.#decide(this.#protocol.unreadable(message.why), NO_BYTES)
-    return this.#decideMessage(message.payload)
+    if (message.kind === 'message') return this.#decideMessage(message.payload)
+    const refused = this.#protocol.refused(unreadable(message.why).detail)
+    return this.#refuse(refused.planned, refused.refusal, refused)
   }
 
   /** Observes a forwarded message of upstream. If it returns a promise, wait for it before you read more. */
@@ -203,7 +205,7 @@ export class SocketTurns {
       sent: () => {
         turn.sent(payload, this.#protocol.reader)
         if (this.#isOver) this.#watch(turn.release())
-        else this.#open.push(this.#openTurn(turn, lane, tag, false))
+        else this.#add(turn, lane, tag, false)
         this.#endAdmission()
       },
       unsent: () => {
@@ -218,9 +220,13 @@ export class SocketTurns {
     this.#renewStandingHold()
   }
 
-  #openTurn(turn: TurnCall, lane: string, tag: string | null, isAfterRevocation: boolean): OpenTurn {
-    const sentMs = this.#gateway.clock.monotonicMs()
-    return { turn, lane, tag, sentMs, isAfterRevocation, responseId: null, hasBegun: false, likelyEnd: null }
+  #add(turn: TurnCall, lane: string, tag: string | null, isAfterRevocation: boolean): OpenTurn {
+    const open: OpenTurn = {
+      ...{ turn, lane, tag, sentMs: this.#gateway.clock.monotonicMs(), isAfterRevocation },
+      ...{ responseId: null, hasBegun: false, likelyEnd: null },
+    }
+    this.#open.push(open)
+    return open
   }
 
   #handleEvent(payload: Buffer): void {
@@ -239,7 +245,7 @@ export class SocketTurns {
         this.#observeTurn(open, payload, event)
         if (open === null) return
         this.#remove(open)
-        this.#endedResponses.add(open.responseId)
+        this.#noteEnded(open.responseId)
         const usage = this.#protocol.usageOf(open, event)
         this.#settle(usage === null ? open.turn.end() : open.turn.endWith(usage))
         return
@@ -263,7 +269,7 @@ export class SocketTurns {
     const { responseId, lane } = event
     const known = this.#find(responseId)
     if (known !== null) return known
-    const ended = this.#endedResponses.callOf(responseId)
+    const ended = responseId === null ? undefined : this.#endedResponses.get(responseId)
     if (ended !== undefined) {
       const statesUsage = event.kind === 'ended' && statesTotals(event.usage)
       if (ended !== null && statesUsage) this.#billLate(ended, event, payload)
@@ -309,13 +315,11 @@ export class SocketTurns {
         (await this.#standingHold?.takeBegun()) ??
         (await this.#admission.admitBegun(this.#protocol.planUnrequested()))
       if (turn === null) {
-        this.#endedResponses.add(responseId)
+        this.#noteEnded(responseId)
         this.#backlog.shift()
       } else {
         turn.sent(null, this.#protocol.reader)
-        const open = this.#openTurn(turn, lane, null, this.#isRevoked)
-        this.#open.push(open)
-        this.#begin(open, responseId)
+        this.#begin(this.#add(turn, lane, null, this.#isRevoked), responseId)
       }
       this.#adopting = null
       for (const event of this.#backlog.splice(0)) this.observe(event)
@@ -354,13 +358,13 @@ export class SocketTurns {
     this.#settle(hasBegun ? turn.end() : turn.reject(status))
     // The usage of a stored response that an error ended is fetched.
     const isFetched = document !== null && turn.call.plan.unseen().stored
-    this.#endedResponses.add(responseId, isFetched ? null : turn.call)
+    this.#noteEnded(responseId, isFetched ? null : turn.call)
   }
 
   /** Bills usage that upstream states after the turn of the response was ended without it. */
   #billLate(planned: PlannedTurn, event: ServerEvent, payload: Buffer): void {
     const { responseId, document } = event
-    this.#endedResponses.add(responseId)
+    this.#noteEnded(responseId)
     const billed = this.#admission.admitBegun(planned).then(async (turn) => {
       turn?.sent(null, this.#protocol.reader)
       turn?.began(responseId)
@@ -385,17 +389,16 @@ export class SocketTurns {
   }
 
   #onlyRunning(): OpenTurn | null {
-    let only: OpenTurn | null = null
-    for (const open of this.#open) {
-      if (!open.hasBegun) continue
-      if (only !== null) return null
-      only = open
-    }
-    return only
+    const first = this.#open.find(hasBegun) ?? null
+    return first === this.#open.findLast(hasBegun) ? first : null
   }
 
   #runningIn(lane: string): OpenTurn | null {
     return this.#open.findLast((open) => open.hasBegun && open.lane === lane) ?? null
+  }
+
+  #noteEnded(responseId: string | null, unbilled: PlannedTurn | null = null): void {
+    if (responseId !== null) this.#endedResponses.set(responseId, unbilled)
   }
 
   #remove(open: OpenTurn): void {
@@ -429,7 +432,7 @@ export class SocketTurns {
   }
 
   /** Closes the socket before more input is forwarded; for a revoked key, after its last turn. */
-  #closeRefused(refusal: Refusal): void {
+  readonly #closeRefused = (refusal: Refusal): void => {
     const { requestId } = this.#admission.refuse(this.#protocol.planUnrequested(), refusal)
     this.#socket?.refuse(refusal, { requestId, lane: NO_LANE, tag: null })
     if (refusal.code === 'invalid_api_key') this.#socket?.keyRevoked()
@@ -438,6 +441,8 @@ export class SocketTurns {
 }
 
 const NO_BYTES = Buffer.alloc(0)
+
+const hasBegun = (open: OpenTurn): boolean => open.hasBegun
 
 function verdictOn(unadmitted: UnadmittedTurn, lane: string, tag: string | null): Verdict {
   if (unadmitted.kind !== 'refused') return DROPPED

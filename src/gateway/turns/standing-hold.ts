@@ -1,11 +1,12 @@
 import type { Refusal } from '../../kernel/errors.ts'
 import { HOLD_METHOD } from '../../ledger/call.ts'
+import type { SocketProtocol } from './socket-protocol.ts'
 import type { AdmittedTurn, PlannedTurn, TurnAdmission, TurnCall, UnadmittedTurn } from './turn-call.ts'
 
 /** The hold of a socket on which upstream may begin turns. A turn takes it over; it is renewed afterwards. */
 export class StandingHold {
   readonly #admission: TurnAdmission
-  readonly #plan: () => PlannedTurn
+  readonly #protocol: SocketProtocol
   readonly #onRefused: (refusal: Refusal) => void
   #turn: TurnCall | null = null
   /** The current renewals and checks, for which client messages wait. Never rejects. */
@@ -13,9 +14,9 @@ export class StandingHold {
   #isRefused = false
   #isOver = false
 
-  constructor(admission: TurnAdmission, plan: () => PlannedTurn, onRefused: (refusal: Refusal) => void) {
+  constructor(admission: TurnAdmission, protocol: SocketProtocol, onRefused: (refusal: Refusal) => void) {
     this.#admission = admission
-    this.#plan = plan
+    this.#protocol = protocol
     this.#onRefused = onRefused
   }
 
@@ -46,7 +47,7 @@ export class StandingHold {
   async takeBegun(): Promise<TurnCall | null> {
     while (this.pending !== null) await this.pending
     const turn = this.#take()
-    const planned = this.#plan()
+    const planned = this.#protocol.planUnrequested()
     const checked = await this.#admission.check(planned, HOLD_METHOD)
     if (checked.kind === 'refused' && isRevocation(checked.refusal)) this.#refuse(checked.refusal)
     if (turn === null) return null
@@ -79,7 +80,7 @@ export class StandingHold {
     this.#queue(async () => {
       await settled.catch(() => {})
       if (this.#isOver || this.#isRefused) return
-      const checked = await this.#admission.check(this.#plan(), HOLD_METHOD)
+      const checked = await this.#admission.check(this.#protocol.planUnrequested(), HOLD_METHOD)
       // With a revoked key, running turns and transcripts finish.
       if (checked.kind === 'refused' && !isRevocation(checked.refusal)) this.#refuse(checked.refusal)
     })
@@ -98,7 +99,7 @@ export class StandingHold {
   }
 
   #admit(): Promise<AdmittedTurn> {
-    return this.#admission.admit(this.#plan(), HOLD_METHOD)
+    return this.#admission.admit(this.#protocol.planUnrequested(), HOLD_METHOD)
   }
 
   #queue(task: () => Promise<void>): void {
