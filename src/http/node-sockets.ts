@@ -26,19 +26,38 @@ export function stableCopy(chunk: Buffer): Buffer {
   return chunk.buffer === readBuffer.buffer ? Buffer.from(chunk) : chunk
 }
 
-/** Writes a head, a chunk and the following text as one. All of them may be reused when this returns. */
-export function writeCoalesced(
+/** Up to this size, one write of a copy of all parts is cheaper than a vectored write. */
+const COPIED_BYTES_MAX = 16 * 1024
+
+/**
+ * Writes a text, a chunk and another text at once. A chunk in the shared read buffer may be reused when this returns.
+ * False: wait for `drain`.
+ */
+export function writeParts(
   socket: Socket,
-  head: string,
+  before: string,
   chunk: Buffer,
   after: string,
   onWritten?: (error?: Error | null) => void,
 ): boolean {
-  const bytes = Buffer.allocUnsafe(head.length + chunk.length + after.length)
-  if (head !== '') bytes.write(head, 'latin1')
-  bytes.set(chunk, head.length)
-  if (after !== '') bytes.write(after, head.length + chunk.length, 'latin1')
-  return socket.write(bytes, onWritten)
+  if (chunk.length <= COPIED_BYTES_MAX) {
+    const bytes = Buffer.allocUnsafe(before.length + chunk.length + after.length)
+    if (before !== '') bytes.write(before, 'latin1')
+    bytes.set(chunk, before.length)
+    if (after !== '') bytes.write(after, before.length + chunk.length, 'latin1')
+    return socket.write(bytes, onWritten)
+  }
+  const stable = stableCopy(chunk)
+  if (before === '' && after === '') return socket.write(stable, onWritten)
+  socket.cork()
+  if (before !== '') socket.write(before, 'latin1')
+  if (after === '') socket.write(stable, onWritten)
+  else {
+    socket.write(stable)
+    socket.write(after, 'latin1', onWritten)
+  }
+  socket.uncork()
+  return !socket.writableNeedDrain
 }
 
 /** Closes the connection once everything was sent. Destroys it after `timeoutMs` if the peer neither reads nor closes. */

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import { limits } from '../kernel/limits.ts'
-import { type RawConnection, stableCopy, writeCoalesced } from './node-sockets.ts'
+import { type RawConnection, writeParts } from './node-sockets.ts'
 import { hasHeader, serialiseHeaders } from './raw-headers.ts'
 
 interface ReplyOptions {
@@ -18,9 +18,6 @@ interface ReplyOptions {
 }
 
 type Framing = 'none' | 'length' | 'chunked' | 'close'
-
-/** Up to this size, one write of a copy of head and chunk is cheaper than a vectored write. */
-const COPIED_BYTES_MAX = 16 * 1024
 
 const EMPTY = Buffer.alloc(0)
 
@@ -178,22 +175,10 @@ export class OutgoingReply {
   }
 
   #send(before: string, chunk: Buffer, after: string): boolean {
-    const socket = this.#socket
-    const head = this.#head + before
+    const text = this.#head + before
     this.#head = ''
     this.#unwritten += 1
-    if (chunk.length <= COPIED_BYTES_MAX) return writeCoalesced(socket, head, chunk, after, this.#onWritten)
-    const body = stableCopy(chunk)
-    if (head === '' && after === '') return socket.write(body, this.#onWritten)
-    socket.cork()
-    if (head !== '') socket.write(head, 'latin1')
-    if (after === '') socket.write(body, this.#onWritten)
-    else {
-      socket.write(body)
-      socket.write(after, 'latin1', this.#onWritten)
-    }
-    socket.uncork()
-    return !socket.writableNeedDrain
+    return writeParts(this.#socket, text, chunk, after, this.#onWritten)
   }
 
   readonly #onWritten = (error?: Error | null): void => {

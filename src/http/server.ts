@@ -10,7 +10,7 @@ import { ClientConnection, type ConnectionOwner, HEAD_TIMEOUT } from './client-c
 import type { Exchange, WholeReply } from './exchange.ts'
 import type { IncomingRequest } from './incoming-request.ts'
 import { HEADER_OVERFLOW, type WireError } from './message-reader.ts'
-import { endWithin, writeCoalesced } from './node-sockets.ts'
+import { endWithin, writeParts } from './node-sockets.ts'
 import { type OutgoingReply, statusLine } from './outgoing-reply.ts'
 import { serialiseHeaders } from './raw-headers.ts'
 import { type CertificatePair, createTlsHandshakes } from './tls-handshakes.ts'
@@ -117,7 +117,7 @@ export function createHttpServer(options: ServerOptions) {
     const reply = options.shapeBroken(refusal, head, requestId)
     const lines = [...reply.headers, options.names.requestId, requestId, 'connection', 'close']
     const headText = `${statusLine(reply.status, undefined)}${serialiseHeaders(lines)}\r\n`
-    writeCoalesced(socket, headText, reply.body, '')
+    writeParts(socket, headText, reply.body, '')
     endWithin(RAW_REPLY_MS, socket)
   }
 

@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import { limits } from '../kernel/limits.ts'
 import type { MessageHead, MessageReceiver } from './message-reader.ts'
-import { type RawConnection, writeCoalesced } from './node-sockets.ts'
+import { type RawConnection, writeParts } from './node-sockets.ts'
 import { serialiseHeaders } from './raw-headers.ts'
 
 /** Receives upstream's reply. If `data` returns false, call `resume()` later. */
@@ -212,8 +212,6 @@ export interface Upload {
   stop(): void
 }
 
-const ONE_WRITE_BYTES = 16 * 1024
-
 const BATCH_BYTES = 256 * 1024
 
 /** Writes a request. Returns null if all of it was handed to the socket. */
@@ -225,13 +223,8 @@ export function sendRequest(
   const { head, body } = request
   if (body === null) socket.write(head, 'latin1')
   else if (!isPieces(body)) return new StreamUpload(socket, request, body, onFailed)
-  else {
-    const [first] = body
-    // One write for head and body is cheaper than two.
-    if (body.length > 1 || first === undefined || first.length > ONE_WRITE_BYTES)
-      return new PieceUpload(socket, head, body)
-    writeCoalesced(socket, head, first, '')
-  }
+  else if (body.length !== 1) return new PieceUpload(socket, head, body)
+  else writeParts(socket, head, body[0] as Buffer, '')
   return null
 }
 
@@ -310,7 +303,6 @@ class StreamUpload implements Upload {
   readonly #onData = (chunk: Buffer): void => {
     if (chunk.length === 0) return
     const { head, lengthBytes } = this.#request
-    const socket = this.#socket
     const isChunked = lengthBytes === null
     const before = this.#sentBytes === 0 ? head : ''
     this.#sentBytes += chunk.length
@@ -318,12 +310,9 @@ class StreamUpload implements Upload {
       this.#onFailed(wrongLength())
       return
     }
-    socket.cork()
-    if (before !== '' || isChunked)
-      socket.write(isChunked ? `${before}${chunk.length.toString(16)}\r\n` : before, 'latin1')
-    let isWritable = socket.write(chunk)
-    if (isChunked) isWritable = socket.write('\r\n', 'latin1')
-    socket.uncork()
+    const isWritable = isChunked
+      ? writeParts(this.#socket, `${before}${chunk.length.toString(16)}\r\n`, chunk, '\r\n')
+      : writeParts(this.#socket, before, chunk, '')
     if (!isWritable) this.#body.pause()
   }
 

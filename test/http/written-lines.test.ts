@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import type { TestContext } from 'node:test'
-import { writeCoalesced } from '../../src/http/node-sockets.ts'
+import { writeParts } from '../../src/http/node-sockets.ts'
 import { dateLine } from '../../src/http/outgoing-reply.ts'
 import { serialiseHeaders } from '../../src/http/raw-headers.ts'
 import { test } from '../support/suite.ts'
@@ -61,7 +61,7 @@ test('head, chunk and what follows are written as one, in any combination', asyn
     ['h\u00e9ad', '\u00ff\u0000', 'behind'],
     ['long ', 'x'.repeat(12_000), ' behind'],
   ] as const
-  for (const [head, chunk, after] of parts) writeCoalesced(near, head, Buffer.from(chunk, 'latin1'), after)
+  for (const [head, chunk, after] of parts) writeParts(near, head, Buffer.from(chunk, 'latin1'), after)
   near.end()
   assert.equal(await readToEnd(far), parts.flat().join(''))
 })
