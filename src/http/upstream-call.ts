@@ -49,7 +49,7 @@ export class PooledCall implements UpstreamCall, MessageReceiver {
   #connection: CallCarrier | null = null
   #handshakeTimer: NodeJS.Timeout | undefined
   #isSent = false
-  hasHead = false
+  #hasHead = false
   isOver = false
 
   constructor(sendable: Sendable, receiver: ReplyReceiver) {
@@ -63,6 +63,11 @@ export class PooledCall implements UpstreamCall, MessageReceiver {
     // Watch handshake and body from the start: they may fail before there is a connection.
     if (sendable.upgrades) this.#limitHandshake()
     if (sendable.body instanceof Readable) sendable.body.once('error', (error) => this.#breakOff(error))
+  }
+
+  /** Whether the reply's own head has arrived. Interim responses do not count. */
+  get hasHead(): boolean {
+    return this.#hasHead
   }
 
   /** Sets the timeout of a WebSocket handshake, whose client cannot tell a slow answer from a lost one. */
@@ -88,8 +93,8 @@ export class PooledCall implements UpstreamCall, MessageReceiver {
   }
 
   head(head: MessageHead): void {
-    this.hasHead = head.status >= 200
-    if (this.hasHead) clearTimeout(this.#handshakeTimer)
+    this.#hasHead = head.status >= 200
+    if (this.#hasHead) clearTimeout(this.#handshakeTimer)
     try {
       this.#receiver.head(head)
     } catch (error) {
@@ -117,7 +122,7 @@ export class PooledCall implements UpstreamCall, MessageReceiver {
 
   /** `whole`: the whole request was handed to the socket. */
   broken(error: Error, whole: boolean): void {
-    if (this.hasHead) this.#end({ kind: 'cut', error })
+    if (this.#hasHead) this.#end({ kind: 'cut', error })
     else this.#end({ kind: 'failed', error, sent: this.#isSent, whole: this.#isSent && whole })
   }
 

@@ -41,7 +41,6 @@ export class UpstreamPool {
   readonly #open = new Set<UpstreamConnection>()
   /** The oldest idle connection is used first: if upstream has closed it, that has probably been noticed. */
   #idle: UpstreamConnection[] = []
-  #queued: PooledCall[] = []
   #isDestroyed = false
 
   constructor(connect: Connect, onUnsolicited: () => void) {
@@ -50,9 +49,9 @@ export class UpstreamPool {
   }
 
   send(call: PooledCall): void {
-    // Wait one turn, in which sockets are polled: an unsolicited reply may have arrived on an idle connection.
     if (this.#idle.length === 0) this.#connectFor(call)
-    else if (this.#queued.push(call) === 1) setImmediate(this.#afterThisTurn)
+    // Until the second one, sockets are polled: an unsolicited reply may have arrived on an idle connection.
+    else setImmediate(() => setImmediate(this.#assignIdle, call))
   }
 
   get connections(): { readonly busy: number; readonly idle: number } {
@@ -85,16 +84,7 @@ export class UpstreamPool {
     if (at !== -1) this.#idle.splice(at, 1)
   }
 
-  readonly #afterThisTurn = (): void => {
-    setImmediate(this.#assignAll, this.#queued)
-    this.#queued = []
-  }
-
-  readonly #assignAll = (calls: readonly PooledCall[]): void => {
-    for (const call of calls) this.#assignIdle(call)
-  }
-
-  #assignIdle(call: PooledCall): void {
+  readonly #assignIdle = (call: PooledCall): void => {
     if (call.isOver) return
     let idle = this.#idle.shift()
     while (idle?.isOpen === false) idle = this.#idle.shift()

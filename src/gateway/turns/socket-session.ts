@@ -69,7 +69,6 @@ export class SocketSession implements MeteredSocket {
   #hasLeft = false
   #isClientGone = false
   #isCloseSent = false
-  #isUpstreamClosing = false
   #isOver = false
   #isSettled = false
   #isClientFull = false
@@ -218,7 +217,8 @@ export class SocketSession implements MeteredSocket {
     this.#isCloseSent = true
     // A client that closes with unread data will not read it.
     if (this.#isClientFull) this.#client.destroy()
-    else if (!this.#isUpstreamClosing) this.#onClientLeft()
+    // After upstream's close frame, this is the client's answer to it.
+    else if (!this.#isOver) this.#onClientLeft()
     // Upstream may not answer the close in time. Do not let the client wait.
     const code = payload.length < 2 ? 1000 : payload.readUInt16BE(0)
     setTimeout(() => this.close(code, ''), SOCKET_CLOSE_MS).unref()
@@ -372,7 +372,6 @@ export class SocketSession implements MeteredSocket {
 
   /** Handles upstream's close frame. Upstream sends nothing more, and the client answers the frame. */
   #onUpstreamClose({ payload }: FramePart): void {
-    this.#isUpstreamClosing = true
     this.#inbox?.stop()
     const code = payload.length < 2 ? 0 : payload.readUInt16BE(0)
     this.#finish(this.#hasLeft || BLAMES_CLIENT.has(code))
