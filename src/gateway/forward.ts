@@ -50,7 +50,7 @@ export async function forward(sent: SentCall, gateway: Gateway): Promise<CallEnd
   return end
 }
 
-export type AbandonedReply = Pick<Reply, 'isError' | 'isStreamed' | 'isNearlyDone' | 'shown'>
+export type AbandonedReply = Pick<Reply, 'isError' | 'isNearlyDone' | 'shown'>
 
 function cancelWhenClientLeaves(
   { exchange, plan }: AdmittedCall,

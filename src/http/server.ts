@@ -87,13 +87,11 @@ export function createHttpServer(options: ServerOptions) {
       destroy: () => accepted.destroy(),
     }
     connections.set(handshake, network)
-    tls?.receive(accepted, {
-      onSecure(secure) {
-        connections.delete(handshake)
-        connections.set(new ClientConnection(secure, owner, accepted), network)
-      },
-      onGone: () => removeConnection(handshake),
-    })
+    const onSecure = (secure: Socket) => {
+      connections.delete(handshake)
+      connections.set(new ClientConnection(secure, owner, accepted), network)
+    }
+    tls?.receive(accepted, onSecure, () => removeConnection(handshake))
   }
 
   function exchangeOf(request: IncomingRequest, reply: OutgoingReply): Exchange {

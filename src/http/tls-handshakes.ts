@@ -8,18 +8,13 @@ export interface CertificatePair {
   readonly key: string
 }
 
-interface HandshakeCallbacks {
-  /** Called when the handshake has completed. Requests arrive on `secure`, which wraps the accepted socket. */
-  onSecure(secure: TLSSocket): void
-  onGone(): void
-}
-
 /** With this option OpenSSL refuses renegotiation itself; Node's `disableRenegotiation` only reports it afterwards. */
 const PROTOCOL = { minVersion: 'TLSv1.2', secureOptions: constants.SSL_OP_NO_RENEGOTIATION } as const
 
 /** Creates a TLS server for handshakes only. Connections are accepted, counted and timed elsewhere. */
 export function createTlsHandshakes(pair: CertificatePair) {
-  const handshakes = new Map<string, Handshake>()
+  /** How to complete the running handshakes, by the addresses of their connections. */
+  const running = new Map<string, (secure: TLSSocket) => void>()
   const server = createServer({
     ...PROTOCOL,
     ...pair,
@@ -28,29 +23,35 @@ export function createTlsHandshakes(pair: CertificatePair) {
     handshakeTimeout: limits.tlsHandshakeTimeoutMs,
   })
   server.on('secureConnection', (secure) => {
-    const handshake = handshakes.get(addressesOf(secure))
-    if (handshake === undefined) secure.destroy()
-    else {
-      handshake.isDone = true
-      handshakes.delete(handshake.addresses)
-      handshake.callbacks.onSecure(secure)
-    }
+    const complete = running.get(addressesOf(secure))
+    if (complete === undefined) secure.destroy()
+    else complete(secure)
   })
 
   return {
-    receive(accepted: Socket, callbacks: HandshakeCallbacks): void {
-      const handshake: Handshake = { addresses: addressesOf(accepted), callbacks, isDone: false }
-      accepted.once('close', () => {
-        if (handshakes.get(handshake.addresses) === handshake) handshakes.delete(handshake.addresses)
-        if (!handshake.isDone) callbacks.onGone()
-      })
+    /**
+     * Calls `onSecure` when the handshake has completed, else `onGone` when the connection has closed. Requests arrive on
+     * `secure`, which wraps the accepted socket.
+     */
+    receive(accepted: Socket, onSecure: (secure: TLSSocket) => void, onGone: () => void): void {
+      const addresses = addressesOf(accepted)
+      const complete = (secure: TLSSocket) => {
+        running.delete(addresses)
+        accepted.off('close', onClose)
+        onSecure(secure)
+      }
+      const onClose = () => {
+        if (running.get(addresses) === complete) running.delete(addresses)
+        onGone()
+      }
+      accepted.once('close', onClose)
       accepted.on('error', () => {})
       accepted.once('readable', () => {
         const first = accepted.read() as Buffer | null
         if (first === null) accepted.destroy()
         else {
           accepted.unshift(first)
-          handshakes.set(handshake.addresses, handshake)
+          running.set(addresses, complete)
           server.emit('connection', accepted)
         }
       })
@@ -59,12 +60,6 @@ export function createTlsHandshakes(pair: CertificatePair) {
       server.setSecureContext({ ...PROTOCOL, ...next })
     },
   }
-}
-
-interface Handshake {
-  readonly addresses: string
-  readonly callbacks: HandshakeCallbacks
-  isDone: boolean
 }
 
 /** Identifies a connection by its addresses, which the accepted socket and the TLS socket on it share. */

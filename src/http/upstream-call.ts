@@ -61,21 +61,17 @@ export class PooledCall implements UpstreamCall, MessageReceiver {
     this.#sendable = sendable
     this.#receiver = receiver
     // Watch handshake and body from the start: they may fail before there is a connection.
-    if (sendable.upgrades) this.#limitHandshake()
+    if (sendable.upgrades)
+      // The client of a WebSocket cannot tell a slow answer from a lost one.
+      this.#handshakeTimer = setTimeout(() => {
+        this.#breakOff(new UpstreamBroke(HANDSHAKE_TIMEOUT, 'upstream did not answer the handshake'))
+      }, limits.socketHandshakeMs)
     if (sendable.body instanceof Readable) sendable.body.once('error', (error) => this.#breakOff(error))
   }
 
   /** Whether the reply's own head has arrived. Interim responses do not count. */
   get hasHead(): boolean {
     return this.#hasHead
-  }
-
-  /** Sets the timeout of a WebSocket handshake, whose client cannot tell a slow answer from a lost one. */
-  #limitHandshake(): void {
-    this.#handshakeTimer = setTimeout(() => {
-      this.#breakOff(new UpstreamBroke(HANDSHAKE_TIMEOUT, 'upstream did not answer the handshake'))
-    }, limits.socketHandshakeMs)
-    this.ended.then(() => clearTimeout(this.#handshakeTimer))
   }
 
   /** The request, which is sent once and not retained. */
@@ -146,6 +142,7 @@ export class PooledCall implements UpstreamCall, MessageReceiver {
     if (this.isOver) return
     this.isOver = true
     this.#connection = null
+    clearTimeout(this.#handshakeTimer)
     this.#finish(end)
   }
 }

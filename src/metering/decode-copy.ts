@@ -123,8 +123,9 @@ export class CopyDecoder {
   #deliver(stream: DecodingStream, bytes: Buffer): void {
     if (this.#state !== 'whole') return
     this.#outputBytes += bytes.length
+    const expectedMax = Math.max(DECODED_BYTES_OF_ANY_RATIO, stream.bytesWritten * this.#limits.ratioMax)
     if (this.#outputBytes > this.#outputBytesMax) this.#state = 'too_large'
-    else if (this.#isDense(stream)) this.#state = 'too_dense'
+    else if (this.#outputBytes > expectedMax) this.#state = 'too_dense'
     else {
       try {
         const read = this.#onBytes(bytes)
@@ -138,11 +139,6 @@ export class CopyDecoder {
       }
     }
     if (this.#state !== 'whole') stream.destroy()
-  }
-
-  #isDense({ bytesWritten }: DecodingStream): boolean {
-    if (this.#outputBytes <= DECODED_BYTES_OF_ANY_RATIO) return false
-    return this.#outputBytes > bytesWritten * this.#limits.ratioMax
   }
 
   #releaseWriter(): void {

@@ -18,7 +18,6 @@ export interface FramePart {
 
 /** The peer violated the protocol. `closeCode` is RFC 6455's code for it. */
 export interface Violation {
-  readonly kind: 'violation'
   readonly closeCode: number
   readonly reason: string
 }
@@ -133,7 +132,7 @@ export class FrameReader {
   }
 
   #violate(closeCode: number, reason: string): number {
-    this.#violation = { kind: 'violation', closeCode, reason }
+    this.#violation = { closeCode, reason }
     return 0
   }
 
@@ -296,12 +295,7 @@ export function closeFrame(code: number, reason: string, masked: boolean): Buffe
     : Buffer.concat([headerOf(OPCODE.close, payload.length), payload])
 }
 
-/** The answer to upstream's ping after the client has left. */
-export function pongFrame(ping: Buffer): Buffer {
-  return maskedFrame(OPCODE.pong, ping)
-}
-
-function maskedFrame(opcode: number, payload: Buffer): Buffer {
+export function maskedFrame(opcode: number, payload: Buffer): Buffer {
   const key = randomBytes(4)
   const masked = Buffer.from(payload)
   for (const [i, byte] of masked.entries()) masked[i] = byte ^ (key[i & 3] ?? 0)

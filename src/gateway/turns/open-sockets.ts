@@ -17,16 +17,12 @@ interface OpenSocket {
   checkTimeouts(nowMs: number): void
 }
 
-interface Owner {
-  readonly accountId: string
-  readonly keyId: string
-}
-
 /** Checks the keys of open sockets regularly: no socket may stay open after its key was revoked. */
 export class OpenSockets {
   readonly #store: Pick<Store, 'mayCall'>
   readonly #clock: Clock
-  readonly #sessions = new Map<OpenSocket, Owner>()
+  /** The sockets with the ids of their keys. */
+  readonly #sessions = new Map<OpenSocket, string>()
   #sweep: NodeJS.Timeout | null = null
   #isDraining = false
   turnsCut = 0
@@ -40,8 +36,8 @@ export class OpenSockets {
     return this.#sessions.size
   }
 
-  add(session: OpenSocket, owner: Owner): void {
-    this.#sessions.set(session, owner)
+  add(session: OpenSocket, { keyId }: { readonly keyId: string }): void {
+    this.#sessions.set(session, keyId)
     session.ended.then(() => this.#sessions.delete(session))
     if (this.#sweep === null) this.#scheduleSweep()
     if (this.#isDraining) session.drain()
@@ -62,18 +58,12 @@ export class OpenSockets {
   /** Checks the keys, a few at a time. Checking all at once would delay calls that wait for the database. */
   async #checkKeys(): Promise<void> {
     const nowMs = this.#clock.monotonicMs()
-    const byKey = new Map<string, { readonly owner: Owner; readonly sessions: OpenSocket[] }>()
-    for (const [session, owner] of this.#sessions) {
-      session.checkTimeouts(nowMs)
-      const key = byKey.get(owner.keyId) ?? { owner, sessions: [] }
-      key.sessions.push(session)
-      byKey.set(owner.keyId, key)
-    }
-    const keys = byKey.values()
+    for (const session of this.#sessions.keys()) session.checkTimeouts(nowMs)
+    const keys = Map.groupBy(this.#sessions, ([, keyId]) => keyId).entries()
     const checkNextKeys = async () => {
-      for (const { owner, sessions } of keys) {
-        if (await this.#mayCall(owner)) continue
-        for (const session of sessions) session.keyRevoked()
+      for (const [keyId, sockets] of keys) {
+        if (await this.#mayCall(keyId)) continue
+        for (const [session] of sockets) session.keyRevoked()
       }
     }
     await Promise.all(Array.from({ length: SOCKET_KEYS_AT_ONCE }, checkNextKeys))
@@ -86,7 +76,7 @@ export class OpenSockets {
   }
 
   /** While the database is unavailable, sockets stay open. No turn is admitted without the database. */
-  async #mayCall({ keyId }: Owner): Promise<boolean> {
+  async #mayCall(keyId: string): Promise<boolean> {
     try {
       return await this.#store.mayCall(keyId, this.#clock.nowMs())
     } catch {

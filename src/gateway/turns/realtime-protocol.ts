@@ -19,6 +19,7 @@ import {
 } from '../../providers/socket-usage.ts'
 import { isPlausible } from '../bill.ts'
 import type { Gateway } from '../gateway.ts'
+import type { CallPlan } from '../pricer.ts'
 import { NOTHING_COUNTABLE } from '../read.ts'
 import {
   type ClientIntent,
@@ -150,23 +151,13 @@ export class RealtimeProtocol implements SocketProtocol {
     const planned = this.#plan('transcription', named)
     const [other = null] = others
     const message = `This session uses the model ${this.#model} and cannot change to ${other}. Open another WebSocket for ${other}.`
-    return {
-      tag,
-      limited: other === null ? null : refuse('model_not_allowed', message),
-      planned: {
-        ...planned,
-        plan: {
-          ...planned.plan,
-          models: {
-            ...planned.plan.models,
-            unknown: isChanged && named === null ? MODEL_UNKNOWN : null,
-          },
-          hold: { kind: 'none' },
-          unratable:
-            other === null ? planned.plan.unratable : { reason: 'endpoint_not_metered', refuse: 'limited' },
-        },
-      },
-    }
+    const limited = other === null ? null : refuse('model_not_allowed', message)
+    const unknown = isChanged && named === null ? MODEL_UNKNOWN : null
+    const models = { names: named === null ? [] : [named], unknown, batchFile: null }
+    const plan: CallPlan = { ...planned.plan, models, hold: { kind: 'none' } }
+    if (other === null) return { tag, limited, planned: { ...planned, plan } }
+    const unratable = { reason: 'endpoint_not_metered', refuse: 'limited' } as const
+    return { tag, limited, planned: { ...planned, plan: { ...plan, unratable } } }
   }
 
   #plan(kind: 'realtime' | 'transcription', model: string | null): PlannedTurn {

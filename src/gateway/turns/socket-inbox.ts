@@ -3,6 +3,7 @@ import { ChunkList } from '../../kernel/memory.ts'
 import { type FramePart, type Message, MessageReader } from '../../sockets/frames.ts'
 import type { ReservedBytes } from '../key-shares.ts'
 import type { MeteredSocket, Verdict } from './socket-protocol.ts'
+import type { SocketTurns } from './socket-turns.ts'
 
 /** How many bytes and messages are read ahead while a message is checked. Beyond either limit, the client waits. */
 const AHEAD_BYTES_MAX = 1024 ** 2
@@ -16,10 +17,6 @@ interface Session extends MeteredSocket {
   resumeReading(): void
 }
 
-interface MessageChecker {
-  check(message: Message): Verdict | Promise<Verdict>
-}
-
 interface Waiting {
   readonly message: Message
   readonly wires: readonly Buffer[]
@@ -29,7 +26,7 @@ interface Waiting {
 /** The messages of a client, checked in order before they go upstream. */
 export class SocketInbox {
   readonly #session: Session
-  readonly #turns: MessageChecker
+  readonly #turns: SocketTurns
   readonly #reader = new MessageReader(limits.socketMessageBytesMax)
   /** The raw bytes of the message that is arriving in parts. */
   #wires = new ChunkList()
@@ -42,7 +39,7 @@ export class SocketInbox {
   #isStopped = false
   #isPaused = false
 
-  constructor(session: Session, turns: MessageChecker, memory: ReservedBytes) {
+  constructor(session: Session, turns: SocketTurns, memory: ReservedBytes) {
     this.#session = session
     this.#memory = memory
     this.#turns = turns

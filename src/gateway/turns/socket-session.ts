@@ -8,8 +8,8 @@ import {
   FrameReader,
   type Message,
   MessageReader,
+  maskedFrame,
   OPCODE,
-  pongFrame,
   textFrame,
 } from '../../sockets/frames.ts'
 import type { ReservedBytes } from '../key-shares.ts'
@@ -243,7 +243,7 @@ export class SocketSession implements MeteredSocket {
 
   #passToClient(part: FramePart): void {
     if (this.#isClientGone) {
-      if (part.opcode === OPCODE.ping) this.#upstream.write(pongFrame(part.payload))
+      if (part.opcode === OPCODE.ping) this.#upstream.write(maskedFrame(OPCODE.pong, part.payload))
       return
     }
     this.#writeClient(part.wire)

@@ -133,7 +133,6 @@ const COMPLETE: CallEnd = { kind: 'complete', trailers: [] }
 
 /** An admitted turn. It has a hold, which `end`, `endWith`, `reject` or `release` closes, once. */
 export class TurnCall extends OpenCall implements AbandonedReply {
-  readonly isStreamed = true
   readonly isError = false
   readonly #admittedMs: number
   /** Reads the usage in the events; null if it is stated otherwise. */
