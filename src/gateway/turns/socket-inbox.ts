@@ -103,29 +103,18 @@ export class SocketInbox {
     while (this.#memory.bytes > neededBytes) this.#memory.release(MEMORY_STEP_BYTES)
   }
 
-  /** Checks the waiting messages in order. It is synchronous if every verdict is. */
-  #work(): void {
-    for (let next = this.#waiting[0]; next !== undefined && !this.#isPaused; next = this.#waiting[0]) {
-      const verdict = this.#turns.check(next.message)
-      if (verdict instanceof Promise) {
-        this.#waitFor(verdict, next)
-        return
-      }
-      this.#apply(verdict, next)
-    }
-  }
-
-  #waitFor(verdict: Promise<Verdict>, waiting: Waiting): void {
+  /** Checks the waiting messages in order. After a defect, it does not continue. */
+  async #work(): Promise<void> {
     this.#isBusy = true
-    verdict.then(
-      (checked) => {
-        this.#isBusy = false
-        this.#apply(checked, waiting)
-        this.#work()
+    try {
+      for (let next = this.#waiting[0]; next !== undefined && !this.#isPaused; next = this.#waiting[0]) {
+        this.#apply(await this.#turns.check(next.message), next)
         this.#session.resumeReading()
-      },
-      () => this.#session.close(1011, 'The gateway failed to process a message.'),
-    )
+      }
+      this.#isBusy = false
+    } catch {
+      this.#session.close(1011, 'The gateway failed to process a message.')
+    }
   }
 
   #apply(verdict: Verdict, { wires, bytes }: Waiting): void {

@@ -16,7 +16,7 @@ import {
   NO_LANE,
   type OpenTurn,
   OTHER_EVENT,
-  type RefusedTurn,
+  type RefusedIntent,
   type ServerEvent,
   type SocketProtocol,
   STEER,
@@ -61,8 +61,9 @@ export class SocketTurns {
     this.#protocol = protocol
     this.#admission = new TurnAdmission(handshake, gateway)
     this.upstreamBegins = protocol.upstreamBegins
-    const hold = new StandingHold(this.#admission, protocol, this.#closeRefused)
-    this.#standingHold = protocol.upstreamBegins ? hold : null
+    this.#standingHold = protocol.upstreamBegins
+      ? new StandingHold(this.#admission, protocol, this.#closeRefused)
+      : null
   }
 
   /** The number of open turns. A turn that upstream does not begin stops counting after a while. */
@@ -91,10 +92,17 @@ export class SocketTurns {
   }
 
   /** Decides whether a client message may go upstream. Call it for one message at a time. */
-  check(message: Message): Verdict | Promise<Verdict> {
-    if (message.kind === 'message') return this.#decideMessage(message.payload)
-    const refused = this.#protocol.refused(unreadable(message.why).detail)
-    return this.#refuse(refused.planned, refused.refusal, refused)
+  async check(message: Message): Promise<Verdict> {
+    if (message.kind !== 'message')
+      return this.#refuse(this.#protocol.refused(unreadable(message.why).detail))
+    const { payload } = message
+    const intent = await this.#protocol.readClient(payload)
+    while (this.#checking !== null) await this.#checking
+    if (this.#isOver) return DROPPED
+    if (intent.kind === 'begins') return await this.#decideTurn(intent, payload)
+    if (intent.kind === 'refused') return this.#refuse(intent)
+    this.#hasOtherMessages = true
+    return intent.check === null ? PASS : await this.#decideModels(intent.check)
   }
 
   /** Observes a forwarded message of upstream. If it returns a promise, wait for it before you read more. */
@@ -163,20 +171,7 @@ export class SocketTurns {
     return this.#standingHold?.pending ?? this.#adopting
   }
 
-  async #decideMessage(payload: Buffer): Promise<Verdict> {
-    const intent = await this.#protocol.readClient(payload)
-    while (this.#checking !== null) await this.#checking
-    return this.#isOver ? DROPPED : await this.#decide(intent, payload)
-  }
-
-  #decide(intent: ClientIntent, payload: Buffer): Verdict | Promise<Verdict> {
-    if (intent.kind === 'begins') return this.#decideTurn(intent, payload)
-    if (intent.kind === 'refused') return this.#refuse(intent.planned, intent.refusal, intent)
-    this.#hasOtherMessages = true
-    return intent.check === null ? PASS : this.#decideModels(intent.check)
-  }
-
-  #refuse(planned: PlannedTurn, refusal: Refusal, { lane, tag }: Omit<RefusedTurn, 'requestId'>): Verdict {
+  #refuse({ planned, refusal, lane, tag }: Omit<RefusedIntent, 'kind'>): Verdict {
     return verdictOn(this.#admission.refuse(planned, refusal), lane, tag)
   }
 
@@ -184,7 +179,7 @@ export class SocketTurns {
     const checked = await this.#admission.check(planned)
     if (checked.kind !== 'refused') return checked.kind === 'admitted' ? PASS : DROPPED
     const isLimited = limited !== null && checked.refusal.code === 'endpoint_not_metered'
-    return this.#refuse(planned, isLimited ? limited : checked.refusal, { lane: NO_LANE, tag })
+    return this.#refuse({ planned, refusal: isLimited ? limited : checked.refusal, lane: NO_LANE, tag })
   }
 
   async #decideTurn(intent: ClientIntent & { readonly kind: 'begins' }, payload: Buffer): Promise<Verdict> {
@@ -192,7 +187,7 @@ export class SocketTurns {
     const checked = check === null ? PASS : await this.#decideModels(check)
     if (checked.kind !== 'pass') return checked
     if (this.#open.length >= limits.turnsPerSocketMax)
-      return this.#refuse(planned, TOO_MANY_TURNS, { lane, tag })
+      return this.#refuse({ planned, refusal: TOO_MANY_TURNS, lane, tag })
     this.#admitting += 1
     const admitted = (await this.#standingHold?.takeFor(planned)) ?? (await this.#admission.admit(planned))
     if (admitted.kind !== 'admitted') {
