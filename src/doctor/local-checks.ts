@@ -7,8 +7,8 @@ import { createKeyDigest, pepperFingerprint } from '../keys/secrets.ts'
 import { dayOf, outOfDate, readCertificate } from '../read-certificate.ts'
 import { readPricing } from '../read-pricing.ts'
 import { isOpenToOthers } from '../store/data-dir.ts'
-import { sql } from '../store/operations/sql.ts'
-import { text } from '../store/rows.ts'
+import { runOn } from '../store/operations/operation.ts'
+import { readSetting } from '../store/operations/settings.ts'
 import { type Check, type CheckContext, ok, problem, type Result, skipped, warning } from './check.ts'
 
 /** The configuration was read before. This checks its price files, and warns about risky settings. */
@@ -82,7 +82,7 @@ export const checkPepper = async ({ config, snapshot }: Omit<CheckContext, 'nowM
   const location = config.pepper === null ? file : 'TOLLGATE_PEPPER'
   const opened = await snapshot.catch(() => undefined)
   if (opened === undefined) return skipped('the database cannot be read')
-  const known = opened === null ? undefined : (await opened.query(PEPPER))[0]
+  const known = opened && (await runOn(opened.query, readSetting('pepper')))
   let pepper: Secret | null
   try {
     pepper = readPepper(config)
@@ -90,19 +90,18 @@ export const checkPepper = async ({ config, snapshot }: Omit<CheckContext, 'nowM
     return problem(`${file} cannot be read: ${(error as Error).message}`, 'Allow this user to read the file.')
   }
   if (pepper === null)
-    return known === undefined
+    return known === null
       ? ok('there is no pepper yet: the first start creates it')
       : problem(`${file} is missing, so no key in the database is recognised`, RESTORE_PEPPER)
   const fingerprint = pepperFingerprint(createKeyDigest(pepper))
-  if (known !== undefined && text(known, 'value') !== fingerprint)
+  if (known !== null && known !== fingerprint)
     return problem(
       `${location} is not the pepper that the keys in the database were created with, so no key is recognised`,
       RESTORE_PEPPER,
     )
-  return ok(`${location}${known === undefined ? '' : ' matches the database'}`)
+  return ok(`${location}${known === null ? '' : ' matches the database'}`)
 }
 
-const PEPPER = sql`SELECT value FROM setting WHERE name = 'pepper'`
 const RESTORE_PEPPER =
   'Restore the file "pepper" from a backup, or set TOLLGATE_PEPPER to its former value on every node.'
 

@@ -5,8 +5,10 @@ import { createSecretSealer, upstreamKeyRecord } from '../keys/secrets.ts'
 import { findModel, versionAt } from '../pricing/price-book.ts'
 import { providerCredential, SURFACES, upstreamTarget } from '../providers/surfaces.ts'
 import { readPricing } from '../read-pricing.ts'
+import { readOwnUpstreams } from '../store/operations/accounts.ts'
+import { runOn } from '../store/operations/operation.ts'
 import { sql } from '../store/operations/sql.ts'
-import { text, textOrNull } from '../store/rows.ts'
+import { text } from '../store/rows.ts'
 import { type Check, ok, problem, type Result, skipped, warning } from './check.ts'
 
 const ANSWER_MS = 10_000
@@ -24,25 +26,22 @@ export const checkUpstreamKeys: Check = async ({ config }) => {
 
 export const checkAccountKeys: Check = async ({ config, snapshot }) => {
   const opened = await snapshot.catch(() => null)
-  const accounts = opened === null ? [] : await opened.query(OWN_UPSTREAMS)
+  const accounts = opened === null ? [] : await runOn(opened.query, readOwnUpstreams())
   if (accounts.length === 0) return []
   const pepper = readPepper(config)
   if (pepper === null) return skipped('the upstream keys of accounts cannot be decrypted without the pepper')
   const sealer = createSecretSealer(pepper, 'upstream keys')
   const all: Result[] = []
-  for (const row of accounts)
+  for (const { id, name, upstreams } of accounts)
     for (const surface of SURFACE_NAMES) {
-      const url = textOrNull(row, `${surface}_url`)
-      if (url === null) continue
-      const id = text(row, 'id')
-      const subject = `${id} (${text(row, 'name')}): `
+      const own = upstreams[surface]
+      if (own === null) continue
+      const subject = `${id} (${name}): `
       const field = `upstreams.${surface}`
+      const { url, sealedKey } = own
       try {
-        const sealed = textOrNull(row, `${surface}_key`)
-        const key =
-          sealed === null
-            ? null
-            : sealer.open(Buffer.from(sealed, 'base64'), upstreamKeyRecord(id, surface, url))
+        const sealed = sealedKey === null ? null : Buffer.from(sealedKey, 'base64')
+        const key = sealed && sealer.open(sealed, upstreamKeyRecord(id, surface, url))
         const settings = { subject, url: `${field}.url`, key: `${field}.key` }
         all.push(await checkUpstream(surface, { url: new URL(url), key }, settings))
       } catch {
@@ -52,10 +51,6 @@ export const checkAccountKeys: Check = async ({ config, snapshot }) => {
     }
   return all
 }
-
-const OWN_UPSTREAMS = sql`
-  SELECT id, name, messages_url, messages_key, chat_url, chat_key FROM account
-  WHERE messages_url IS NOT NULL OR chat_url IS NOT NULL ORDER BY id`
 
 /** `subject`: the account that owns the upstream. `url`, `key`: the names of the settings to correct. */
 async function checkUpstream(

@@ -1,5 +1,6 @@
 import { InstallationError } from '../kernel/errors.ts'
-import type { RunQuery, Snapshot } from './operations/operation.ts'
+import { type RunQuery, runOn, type Snapshot } from './operations/operation.ts'
+import { readSetting } from './operations/settings.ts'
 import { join, onPostgres, raw, sql } from './operations/sql.ts'
 import { number, present, type Row, readValue, text } from './rows.ts'
 import { type Column, FIRST_ROWS, SCHEMA_VERSION, TABLES, type Table } from './schema.ts'
@@ -71,9 +72,8 @@ export async function exportLines(
   snapshot: Snapshot,
   write: (lines: readonly string[]) => Promise<unknown>,
 ): Promise<number> {
-  const [pepper] = await snapshot.query(sql`SELECT value FROM setting WHERE name = 'pepper'`)
-  const fingerprint = text(present(pepper), 'value')
-  const head: ExportHead = { tollgate_export: 1, schema_version: SCHEMA_VERSION, pepper: fingerprint }
+  const pepper = present(await runOn(snapshot.query, readSetting('pepper')))
+  const head: ExportHead = { tollgate_export: 1, schema_version: SCHEMA_VERSION, pepper }
   await write([JSON.stringify(head)])
   let rows = 0
   for (const table of EXPORTED_TABLES) {

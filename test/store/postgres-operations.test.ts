@@ -7,7 +7,7 @@ import { atomic, type Operation } from '../../src/store/operations/operation.ts'
 import { FORCE_INDEX_ORDER, filteredSql, scanEndSql } from '../../src/store/operations/request-log.ts'
 import { sql } from '../../src/store/operations/sql.ts'
 import { migrate, openSnapshot } from '../../src/store/postgres/ledger.ts'
-import { dialectOf, operationsOn, runStatement } from '../../src/store/postgres/run-operation.ts'
+import { dialectOf, operationsOn, queryOn } from '../../src/store/postgres/run-operation.ts'
 import { present, text } from '../../src/store/rows.ts'
 import { PostgresLedger } from '../ledger/postgres-ledger.ts'
 import { fillLedger, rateAgain } from '../ledger/test-ledger.ts'
@@ -174,10 +174,10 @@ test('a page of the log is read in index order', async () => {
       db.transaction(async (tx) => {
         const before = { startedAtMs: filter.toMs ?? Number.MAX_SAFE_INTEGER, requestId: '' }
         const from = { startedAtMs: filter.fromMs ?? Number.MIN_SAFE_INTEGER, requestId: '' }
-        await runStatement(tx, FORCE_INDEX_ORDER, dialect)
+        await queryOn(tx, dialect)(FORCE_INDEX_ORDER)
         const looks = [scanEndSql(filter, before, from), filteredSql(filter, before, from, 100)]
         const plans = []
-        for (const look of looks) plans.push(await runStatement(tx, sql`EXPLAIN ${look}`, dialect))
+        for (const look of looks) plans.push(await queryOn(tx, dialect)(sql`EXPLAIN ${look}`))
         return plans
           .flat()
           .map((line) => text(line, 'QUERY PLAN'))

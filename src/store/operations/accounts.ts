@@ -8,11 +8,17 @@ import type {
   NewAccount,
 } from '../../ledger/account.ts'
 import { dayOf, monthOf } from '../../ledger/calendar.ts'
-import { present, readWideSum, text, wideSum } from '../rows.ts'
+import { present, readWideSum, recordOf, text, wideSum } from '../rows.ts'
 import { recordCapChange } from './budget-events.ts'
 import { recordEvent } from './events.ts'
 import { orMetadataPair, POSITION } from './keys.ts'
-import { ACCOUNT_RECORD, accountCeilings, accountRecord, accountState, upstreamOf } from './money-rows.ts'
+import {
+  ACCOUNT_RECORD,
+  type AccountState,
+  accountCeilings,
+  accountRecord,
+  upstreamOf,
+} from './money-rows.ts'
 import { atomic, columnsEqual, currentTime, type Operation, selectPage } from './operation.ts'
 import { runOnce } from './settings.ts'
 import { and, FOR_UPDATE, now, onPostgres, raw, sql } from './sql.ts'
@@ -24,12 +30,12 @@ function* hasAccount(id: string): Operation<boolean> {
   return (yield sql`SELECT id FROM account WHERE id = ${id}`).length > 0
 }
 
-function* readOwnUpstreams(): Operation<readonly Pick<AccountRecord, 'id' | 'upstreams'>[]> {
+export function* readOwnUpstreams(): Operation<readonly Pick<AccountRecord, 'id' | 'name' | 'upstreams'>[]> {
   const rows = yield sql`
-    SELECT id, messages_url, messages_key, chat_url, chat_key FROM account
-    WHERE messages_url IS NOT NULL OR chat_url IS NOT NULL`
-  return rows.map(accountState).map((account) => ({
-    id: account.id,
+    SELECT id, name, messages_url, messages_key, chat_url, chat_key FROM account
+    WHERE messages_url IS NOT NULL OR chat_url IS NOT NULL ORDER BY id`
+  return rows.map(recordOf<AccountState & AccountRecord>).map((account) => ({
+    ...{ id: account.id, name: account.name },
     upstreams: { messages: upstreamOf(account, 'messages'), chat: upstreamOf(account, 'chat') },
   }))
 }

@@ -8,6 +8,13 @@ export type Operation<T> = Generator<Sql, T, readonly Row[]>
 
 export type RunQuery = (statement: Sql) => Promise<readonly Row[]>
 
+/** Runs an operation outside a store, for example on a snapshot. */
+export async function runOn<T>(query: RunQuery, operation: Operation<T>): Promise<T> {
+  let step = operation.next()
+  while (!step.done) step = operation.next(await query(step.value))
+  return step.value
+}
+
 export interface Snapshot {
   readonly query: RunQuery
   close(): Promise<void>

@@ -2,7 +2,8 @@ import { type Cell, emptyStore } from '../export-rows.ts'
 import type { ImportInto } from '../import-rows.ts'
 import type { Column } from '../schema.ts'
 import { escapeNulInJson } from './database.ts'
-import { liftDeadlines, migrate, openLedger, queryOn } from './ledger.ts'
+import { liftDeadlines, migrate, openLedger } from './ledger.ts'
+import { queryOn } from './run-operation.ts'
 
 export async function importIntoDatabase(url: string): Promise<ImportInto> {
   await migrate(url)

@@ -1,8 +1,8 @@
-import type { RunQuery, Snapshot } from '../operations/operation.ts'
+import type { Snapshot } from '../operations/operation.ts'
 import { bool, number, present } from '../rows.ts'
 import { postgresSchema, SCHEMA_VERSION, upgradesFrom } from '../schema.ts'
 import { openPool, type Pool, type Queries } from './database.ts'
-import { dialectOf, runStatement } from './run-operation.ts'
+import { queryOn } from './run-operation.ts'
 
 /** The only timeout of a command-line tool, longer than any of them takes. */
 const COMMAND_MS = 7 * 24 * 60 * 60 * 1000
@@ -56,12 +56,6 @@ export async function openSnapshot(url: string): Promise<Snapshot | null> {
     await close()
     throw error
   }
-}
-
-const DIALECT = dialectOf('database')
-
-export function queryOn(db: Queries): RunQuery {
-  return (statement) => runStatement(db, statement, DIALECT)
 }
 
 /** Removes the timeouts for this transaction. Timeouts set on the role or database are meant for nodes. */

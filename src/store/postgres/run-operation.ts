@@ -3,12 +3,12 @@ import {
   type Batch,
   isAtomic,
   type Methods,
-  type Operation,
   type Operations,
+  type RunQuery,
+  runOn,
 } from '../operations/operation.ts'
 import { statementsOf } from '../operations/prepared.ts'
-import { type Dialect, render, type Sql, type StoreClock } from '../operations/sql.ts'
-import type { Row } from '../rows.ts'
+import { type Dialect, render, type StoreClock } from '../operations/sql.ts'
 import { escapeNulInJson, type Pool, type Queries } from './database.ts'
 
 /** How long a transaction may be idle. A suspended node must lose its locks soon: admissions may wait for them. */
@@ -21,15 +21,11 @@ export function dialectOf(clock: StoreClock): Dialect {
   return { store: 'postgres', clock, toJson: escapeNulInJson }
 }
 
-export async function runStatement(db: Queries, statement: Sql, dialect: Dialect): Promise<readonly Row[]> {
-  const { text, values } = render(statement, dialect)
-  return text === '' ? [] : await db.query(text, values)
-}
-
-export async function runToEnd<T>(db: Queries, operation: Operation<T>, dialect: Dialect): Promise<T> {
-  let step = operation.next()
-  while (!step.done) step = operation.next(await runStatement(db, step.value, dialect))
-  return step.value
+export function queryOn(db: Queries, dialect = dialectOf('database')): RunQuery {
+  return async (statement) => {
+    const { text, values } = render(statement, dialect)
+    return text === '' ? [] : await db.query(text, values)
+  }
 }
 
 export function operationsOn<O extends Operations>(
@@ -43,8 +39,8 @@ export function operationsOn<O extends Operations>(
   return asyncMethods(operations, (name, args) => {
     const operate = operations[name] as Operations[string]
     return isAtomic(operate)
-      ? db.transaction((tx) => runToEnd(tx, operate(...args), dialect), limits)
-      : runToEnd(db, operate(...args), dialect)
+      ? db.transaction((tx) => runOn(queryOn(tx, dialect), operate(...args)), limits)
+      : runOn(queryOn(db, dialect), operate(...args))
   })
 }
 
