@@ -1,4 +1,4 @@
-import { readFileSync, statSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import type { ListOf, WithNumbers } from '../api/fields.ts'
@@ -222,15 +222,12 @@ function trustCertificate(file: string): void {
   }
 }
 
-const KEY_BYTES_MAX = 4_096
-
 function readAdminKey(named: string | undefined, environment: Environment): Secret {
   const given = environment['TOLLGATE_ADMIN_KEY']
   if (named === undefined && given) return new Secret(given)
   const file = named ?? join(environment['TOLLGATE_DATA_DIR'] || 'data', 'admin-key')
   let text: string
   try {
-    if (statSync(file).size > KEY_BYTES_MAX) throw new Error('it is too large for a key')
     text = readFileSync(file, 'utf8').trim()
   } catch (error) {
     const why = `${file} cannot be read: ${fileProblem(error)}`

@@ -61,10 +61,10 @@ export function parseUsd(text: string): Nanos | null {
 }
 
 /** Plain decimal text: no exponent, at most nine places, no trailing zeros, `-` if negative. */
-export function formatUsd(nanos: Nanos): string {
+export function formatUsd(nanos: Nanos, places = PLACES): string {
   const size = nanos < 0n ? -nanos : nanos
-  const digits = size.toString().padStart(PLACES + 1, '0')
-  const pointAt = digits.length - PLACES
+  const digits = size.toString().padStart(places + 1, '0')
+  const pointAt = digits.length - places
   let end = digits.length
   while (end > pointAt && digits.charCodeAt(end - 1) === ZERO) end--
   const whole = (nanos < 0n ? '-' : '') + digits.slice(0, pointAt)

@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv, hash, hkdfSync, randomBytes } from 'node:crypto'
+import { createCipheriv, createDecipheriv, createHmac, hash, hkdfSync, randomBytes } from 'node:crypto'
 import { Secret } from '../kernel/secret.ts'
 import type { Surface } from '../kernel/vocabulary.ts'
 
@@ -7,7 +7,7 @@ export type DigestKey = (key: string) => Buffer
 
 const BLOCK_BYTES = 64
 const DIGEST_BYTES = 32
-/** Our keys have about 60 characters. A longer text than this gets its own buffer. */
+/** Our keys have about 60 characters. A longer text takes the slow way. */
 const KEY_CHARS_MAX = 256
 const UTF8_BYTES_PER_CHAR_MAX = 3
 
@@ -23,8 +23,8 @@ export function createKeyDigest(pepper: Secret): DigestKey {
     return view
   }
   return (key) => {
-    const text = key.length > KEY_CHARS_MAX ? pepperThenKey(pepper, key) : writeKey(key)
-    outer.write(hash('sha256', text, 'binary'), BLOCK_BYTES, 'latin1')
+    if (key.length > KEY_CHARS_MAX) return createHmac('sha256', pepper.reveal()).update(key).digest()
+    outer.write(hash('sha256', writeKey(key), 'binary'), BLOCK_BYTES, 'latin1')
     return ownBytes(hash('sha256', outer, 'binary'))
   }
 }
@@ -33,12 +33,6 @@ export function createKeyDigest(pepper: Secret): DigestKey {
 function ownBytes(digest: string): Buffer {
   const bytes = Buffer.alloc(DIGEST_BYTES)
   for (let i = 0; i < DIGEST_BYTES; i++) bytes[i] = digest.charCodeAt(i)
-  return bytes
-}
-
-function pepperThenKey(pepper: Secret, key: string): Buffer {
-  const bytes = padded(pepper, 0x36, Buffer.byteLength(key))
-  bytes.write(key, BLOCK_BYTES)
   return bytes
 }
 

@@ -22,25 +22,17 @@ function lineObject(line: Line, discount: bigint): Written<BillLine> {
     rate_usd: rawNumber(line.rate),
     rate_per: line.per,
     modifiers: line.modifiers,
-    amount_usd: formatExact(exactOf(line.amount)),
+    amount_usd: rawNumber(formatUsd(exactOf(line.amount), EXACT_PLACES)),
     discount: rawNumber(formatUsd(discount)),
   }
 }
 
 /** Exact amounts are in 1e-18 dollars: the cost of a token can have 15 decimals. */
+const EXACT_PLACES = 18
 const EXACT_PER_NANO = 1_000_000_000n
 
 function exactOf({ numerator, denominator }: Fraction): bigint {
   return roundHalfEven({ numerator: numerator * EXACT_PER_NANO, denominator })
-}
-
-function formatExact(exact: bigint) {
-  const places = 18
-  const size = exact < 0n ? -exact : exact
-  const digits = size.toString().padStart(places + 1, '0')
-  const decimals = digits.slice(-places).replace(/0+$/, '')
-  const whole = (exact < 0n ? '-' : '') + digits.slice(0, -places)
-  return rawNumber(decimals === '' ? whole : `${whole}.${decimals}`)
 }
 
 function roundingOf(listNanos: Nanos | null, lines: readonly Line[]): bigint {
@@ -87,7 +79,7 @@ export async function billObject(
     object: 'bill',
     price_version: call.priceVersion,
     lines: lines.map((line) => lineObject(line, FACTOR_ONE - payableFor(discount, line.model))),
-    rounding_usd: formatExact(roundingOf(listNanos, lines)),
+    rounding_usd: rawNumber(formatUsd(roundingOf(listNanos, lines), EXACT_PLACES)),
     list_cost_usd: usd(listNanos),
     discount_usd: usd(listNanos === null ? null : listNanos - (costNanos ?? 0n)),
     cost_usd: usd(costNanos),
