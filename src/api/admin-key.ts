@@ -19,26 +19,23 @@ export const newAdminKeyFields = z.strictObject({
 
 export const adminKeyListQuery = z.strictObject(f.pageOf('admin_key'))
 
-const adminKeyMembers = z.object({
-  id: f.idOf('admin_key'),
-  object: z.literal('admin_key'),
-  name: z.string(),
-  role: z.enum(ADMIN_ROLES),
-  account_id: f.idOf('account').nullable().describe('Null for operators.'),
-  prefix: f.text('The first characters of the key; empty for one that was not created here.'),
-  last4: z.string(),
-  status: z.enum(['usable', 'revoked']),
-  created_at: f.instant(),
-  revoked_at: f.instant().nullable(),
-  last_used_at: f.instant().nullable(),
-})
-
-export const adminKeySchema = adminKeyMembers.meta({
-  id: 'admin_key',
-  description: 'An admin key. The secret is not part of it.',
-})
+export const adminKeySchema = z
+  .object({
+    id: f.idOf('admin_key'),
+    object: z.literal('admin_key'),
+    name: z.string(),
+    role: z.enum(ADMIN_ROLES),
+    account_id: f.idOf('account').nullable().describe('Null for operators.'),
+    prefix: f.text('The first characters of the key; empty for one that was not created here.'),
+    last4: z.string(),
+    status: z.enum(['usable', 'revoked']),
+    created_at: f.instant(),
+    revoked_at: f.instant().nullable(),
+    last_used_at: f.instant().nullable(),
+  })
+  .meta({ id: 'admin_key', description: 'An admin key. The secret is not part of it.' })
 export type AdminKey = z.infer<typeof adminKeySchema>
 
-export const createdAdminKeySchema = adminKeyMembers
+export const createdAdminKeySchema = adminKeySchema
   .extend({ key: f.text('The secret, shown once.') })
   .meta({ id: 'created_admin_key', description: 'A new admin key with its secret.' })

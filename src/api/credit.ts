@@ -20,27 +20,24 @@ export const balanceSchema = z
   .meta({ id: 'balance', description: 'The prepaid credit of the account.' })
 export type BalanceObject = z.infer<typeof balanceSchema>
 
-const creditMembers = z.object({
-  id: f.idOf('credit'),
-  object: z.literal('credit'),
-  account_id: z.string(),
-  amount_usd: f.usdAmount('The change of the balance; negative if it was lowered.'),
-  reason: z.string(),
-  kind: z.enum(CREDIT_KINDS).describe('`correction`: a negative amount, or the difference of a rerate.'),
-  actor: f.actorSchema,
-  created_at: f.instant(),
-  balance_after_usd: f.usdAmount('The balance of the account afterwards.'),
-})
-
-export const creditSchema = creditMembers.meta({
-  id: 'credit',
-  description: 'An entry of the credit ledger.',
-})
+export const creditSchema = z
+  .object({
+    id: f.idOf('credit'),
+    object: z.literal('credit'),
+    account_id: z.string(),
+    amount_usd: f.usdAmount('The change of the balance; negative if it was lowered.'),
+    reason: z.string(),
+    kind: z.enum(CREDIT_KINDS).describe('`correction`: a negative amount, or the difference of a rerate.'),
+    actor: f.actorSchema,
+    created_at: f.instant(),
+    balance_after_usd: f.usdAmount('The balance of the account afterwards.'),
+  })
+  .meta({ id: 'credit', description: 'An entry of the credit ledger.' })
 export type Credit = z.infer<typeof creditSchema>
 
 const NOT_CREDITED = ['not_found', 'in_flight', 'nothing_to_credit'] as const
 
-export const addedCreditSchema = creditMembers
+export const addedCreditSchema = creditSchema
   .extend({
     credited: z.array(z.string()).optional().describe('For a credit-back: the calls that it credited.'),
     already_credited: z

@@ -95,50 +95,47 @@ export const keyListQuery = z.strictObject({
     ),
 })
 
-const keyMembers = z.object({
-  id: f.idOf('key'),
-  object: z.literal('key'),
-  account_id: z.string(),
-  budget_id: f
-    .idOf('budget')
-    .describe('The budget of the key: limits, mode and counters. A key and its rotations share it.'),
-  name: z.string(),
-  prefix: f.text('The first characters of the key, to identify it in lists.'),
-  last4: f.text('The last four characters of the key.'),
-  status: z.enum(KEY_STATUSES).describe('Revoked and expired are final.'),
-  monthly_budget_usd: f.usdAmount('The budget of each month. Null: none.').nullable(),
-  daily_budget_usd: f.usdAmount('The budget of each day. Null: none.').nullable(),
-  requests_per_minute: f.count().nullable().describe('Maximum calls per minute. Null: no limit.'),
-  budget_mode: z.enum(BUDGET_MODES).nullable().describe('Null: `budgets.mode` of the gateway.'),
-  month_spend_usd: f.usdAmount('The cost of the calls admitted in this month (UTC).'),
-  month_held_usd: f.usdAmount('The amount that calls in flight of this month have reserved.'),
-  month_waiting: f.count('Calls that wait for a budget or for credit, on this node.'),
-  month_lost_usd: f.usdAmount('Maximum list cost of the calls of this month that were interrupted.'),
-  day_spend_usd: f.usdAmount('The cost of the calls admitted on this day (UTC).'),
-  budget_resets_at: f.instant().describe('When the next month begins.'),
-  allowed_models: z
-    .array(z.string())
-    .nullable()
-    .describe('The models that this key may call; null: every model.'),
-  log_requests: z.boolean(),
-  expires_at: f.instant().nullable(),
-  created_at: f.instant(),
-  revoked_at: f.instant().nullable(),
-  last_used_at: f
-    .instant()
-    .nullable()
-    .describe('The last call with this key. Requests to the gateway itself do not count.'),
-  rotated_from: f.idOf('key').nullable().describe('The key that this one was rotated from.'),
-  metadata: f.metadata(),
-})
-
-export const keySchema = keyMembers.meta({
-  id: 'key',
-  description: 'An API key and its limits. The secret is not part of it.',
-})
+export const keySchema = z
+  .object({
+    id: f.idOf('key'),
+    object: z.literal('key'),
+    account_id: z.string(),
+    budget_id: f
+      .idOf('budget')
+      .describe('The budget of the key: limits, mode and counters. A key and its rotations share it.'),
+    name: z.string(),
+    prefix: f.text('The first characters of the key, to identify it in lists.'),
+    last4: f.text('The last four characters of the key.'),
+    status: z.enum(KEY_STATUSES).describe('Revoked and expired are final.'),
+    monthly_budget_usd: f.usdAmount('The budget of each month. Null: none.').nullable(),
+    daily_budget_usd: f.usdAmount('The budget of each day. Null: none.').nullable(),
+    requests_per_minute: f.count().nullable().describe('Maximum calls per minute. Null: no limit.'),
+    budget_mode: z.enum(BUDGET_MODES).nullable().describe('Null: `budgets.mode` of the gateway.'),
+    month_spend_usd: f.usdAmount('The cost of the calls admitted in this month (UTC).'),
+    month_held_usd: f.usdAmount('The amount that calls in flight of this month have reserved.'),
+    month_waiting: f.count('Calls that wait for a budget or for credit, on this node.'),
+    month_lost_usd: f.usdAmount('Maximum list cost of the calls of this month that were interrupted.'),
+    day_spend_usd: f.usdAmount('The cost of the calls admitted on this day (UTC).'),
+    budget_resets_at: f.instant().describe('When the next month begins.'),
+    allowed_models: z
+      .array(z.string())
+      .nullable()
+      .describe('The models that this key may call; null: every model.'),
+    log_requests: z.boolean(),
+    expires_at: f.instant().nullable(),
+    created_at: f.instant(),
+    revoked_at: f.instant().nullable(),
+    last_used_at: f
+      .instant()
+      .nullable()
+      .describe('The last call with this key. Requests to the gateway itself do not count.'),
+    rotated_from: f.idOf('key').nullable().describe('The key that this one was rotated from.'),
+    metadata: f.metadata(),
+  })
+  .meta({ id: 'key', description: 'An API key and its limits. The secret is not part of it.' })
 export type Key = z.infer<typeof keySchema>
 
-export const createdKeySchema = keyMembers
+export const createdKeySchema = keySchema
   .extend({
     key: f.optionalText('The secret, shown once: a replay with the same Idempotency-Key omits it.'),
   })

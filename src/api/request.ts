@@ -14,73 +14,74 @@ const tokensSchema = z.object({
 })
 export type Tokens = z.infer<typeof tokensSchema>
 
-const requestMembers = z.object({
-  id: f.text('`req_` and a ULID. The reply to the call has it in a header too.'),
-  object: z.literal('request'),
-  account_id: z.string(),
-  key_id: f.idOf('key'),
-  key_name: f.text('The current name of the key.'),
-  state: z
-    .enum(CALL_STATES)
-    .describe(
-      '`waiting`: waits for a budget or for credit. `deferred`: answered, but the object that it created upstream states the ' +
-        'cost later. `settled`: charged. `released`: used nothing. `interrupted`: its usage is unknown, and ' +
-        'nobody pays. `refused`: never sent; `code` says why.',
+export const requestSchema = z
+  .object({
+    id: f.text('`req_` and a ULID. The reply to the call has it in a header too.'),
+    object: z.literal('request'),
+    account_id: z.string(),
+    key_id: f.idOf('key'),
+    key_name: f.text('The current name of the key.'),
+    state: z
+      .enum(CALL_STATES)
+      .describe(
+        '`waiting`: waits for a budget or for credit. `deferred`: answered, but the object that it created upstream states the ' +
+          'cost later. `settled`: charged. `released`: used nothing. `interrupted`: its usage is unknown, and ' +
+          'nobody pays. `refused`: never sent; `code` says why.',
+      ),
+    started_at: f.instant(),
+    ended_at: f.instant().nullable(),
+    object_id: f.textOrNull(
+      'The object that the call created upstream, if the object states the cost later.',
     ),
-  started_at: f.instant(),
-  ended_at: f.instant().nullable(),
-  object_id: f.textOrNull('The object that the call created upstream, if the object states the cost later.'),
-  parent_id: f.textOrNull('For the part of a batch that one model served: the call that created the batch.'),
-  socket_id: f.textOrNull('For a WebSocket turn: the id of the handshake, which is free.'),
-  method: z.string(),
-  path: z.string(),
-  surface: z.enum(SURFACE_NAMES),
-  model: f.textOrNull('The model requested.'),
-  model_served: f.textOrNull(),
-  status: z
-    .int()
-    .min(100)
-    .max(999)
-    .nullable()
-    .describe("Upstream's status. If the gateway refused the call, the status of the refusal."),
-  stop_reason: f.textOrNull(),
-  streamed: z.boolean(),
-  estimated: f.flag('Whether usage was estimated, because upstream did not report all of it.'),
-  unpriced: f.flag('Whether part of the usage has no listed price.'),
-  overrun: f.flag('Whether the call cost more than it reserved.'),
-  priced_as_requested: f.flag(
-    'Whether the price of the requested model was used, because the served model has none.',
-  ),
-  usage: tokensSchema
-    .nullable()
-    .describe('The token counts. Like all figures, null until the call is settled.'),
-  cost_usd: f.usdAmount('The cost of the call.').nullable(),
-  list_cost_usd: f.usdAmount('The cost of the call at list price.').nullable(),
-  lost_list_cost_usd: f.usdAmount(
-    'The list cost that may have been lost with an interrupted or broken call. Nobody pays it.',
-  ),
-  balance_usd: f.usdAmount('The balance of the account afterwards.').nullable(),
-  upstream_ms: z.number().nullable().describe('Milliseconds spent upstream.'),
-  overhead_ms: z.number().nullable().describe('Milliseconds spent in the gateway.'),
-  price_version: f.textOrNull('The version of the price book. Null if the call was never sent.'),
-  upstream_request_id: f.textOrNull(),
-  client_ip: z.string(),
-  user_agent: f.textOrNull(),
-  bytes_in: f.count(),
-  bytes_out: f.count(),
-  credited: f.flag('Whether the cost was credited back.'),
-  children: f
-    .count()
-    .optional()
-    .describe('For a call that created a batch: the number of its parts, one per model.'),
-  children_cost_usd: f.usdAmount('For a call that created a batch: the cost of its parts.').optional(),
-  code: f.textOrNull('For a refused call: the error code.'),
-})
-
-export const requestSchema = requestMembers.meta({
-  id: 'request',
-  description: 'A call through the gateway.',
-})
+    parent_id: f.textOrNull(
+      'For the part of a batch that one model served: the call that created the batch.',
+    ),
+    socket_id: f.textOrNull('For a WebSocket turn: the id of the handshake, which is free.'),
+    method: z.string(),
+    path: z.string(),
+    surface: z.enum(SURFACE_NAMES),
+    model: f.textOrNull('The model requested.'),
+    model_served: f.textOrNull(),
+    status: z
+      .int()
+      .min(100)
+      .max(999)
+      .nullable()
+      .describe("Upstream's status. If the gateway refused the call, the status of the refusal."),
+    stop_reason: f.textOrNull(),
+    streamed: z.boolean(),
+    estimated: f.flag('Whether usage was estimated, because upstream did not report all of it.'),
+    unpriced: f.flag('Whether part of the usage has no listed price.'),
+    overrun: f.flag('Whether the call cost more than it reserved.'),
+    priced_as_requested: f.flag(
+      'Whether the price of the requested model was used, because the served model has none.',
+    ),
+    usage: tokensSchema
+      .nullable()
+      .describe('The token counts. Like all figures, null until the call is settled.'),
+    cost_usd: f.usdAmount('The cost of the call.').nullable(),
+    list_cost_usd: f.usdAmount('The cost of the call at list price.').nullable(),
+    lost_list_cost_usd: f.usdAmount(
+      'The list cost that may have been lost with an interrupted or broken call. Nobody pays it.',
+    ),
+    balance_usd: f.usdAmount('The balance of the account afterwards.').nullable(),
+    upstream_ms: z.number().nullable().describe('Milliseconds spent upstream.'),
+    overhead_ms: z.number().nullable().describe('Milliseconds spent in the gateway.'),
+    price_version: f.textOrNull('The version of the price book. Null if the call was never sent.'),
+    upstream_request_id: f.textOrNull(),
+    client_ip: z.string(),
+    user_agent: f.textOrNull(),
+    bytes_in: f.count(),
+    bytes_out: f.count(),
+    credited: f.flag('Whether the cost was credited back.'),
+    children: f
+      .count()
+      .optional()
+      .describe('For a call that created a batch: the number of its parts, one per model.'),
+    children_cost_usd: f.usdAmount('For a call that created a batch: the cost of its parts.').optional(),
+    code: f.textOrNull('For a refused call: the error code.'),
+  })
+  .meta({ id: 'request', description: 'A call through the gateway.' })
 export type RequestRecord = z.infer<typeof requestSchema>
 
 const billLineSchema = z.object({
@@ -119,7 +120,7 @@ const billSchema = z
   })
 export type Bill = z.infer<typeof billSchema>
 
-export const requestWithBillSchema = requestMembers
+export const requestWithBillSchema = requestSchema
   .extend({ bill: billSchema.optional() })
   .meta({ id: 'request_with_bill', description: 'A call, with its bill if requested.' })
 

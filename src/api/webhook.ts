@@ -48,32 +48,29 @@ export const deliveryListQuery = z.strictObject({
   status: f.choiceParameter('status', DELIVERY_STATUSES, 'Only deliveries with this status.'),
 })
 
-const webhookMembers = z.object({
-  id: f.idOf('webhook'),
-  object: z.literal('webhook'),
-  url: z.string(),
-  events: z.array(z.string()).describe('The events that the webhook receives; `*` means all.'),
-  description: z.string(),
-  format: z.enum(WEBHOOK_FORMATS).describe('`slack` sends `{"text"}` for people.'),
-  enabled: f.flag('While false, no events are queued for the webhook.'),
-  disabled_reason: z
-    .enum(DISABLED_REASONS)
-    .nullable()
-    .describe(
-      '`gone`: the endpoint answered 410. `failing`: every delivery failed for five days. `manual`: a PATCH disabled it.',
-    ),
-  created_at: f.instant(),
-  last_delivery_at: f.instant().nullable().describe('When a delivery was last attempted.'),
-  last_status: z.int().nullable().describe('The HTTP status of the last answer; null if there was none.'),
-})
-
-export const webhookSchema = webhookMembers.meta({
-  id: 'webhook',
-  description: 'An endpoint that events are sent to. The secret is not part of it.',
-})
+export const webhookSchema = z
+  .object({
+    id: f.idOf('webhook'),
+    object: z.literal('webhook'),
+    url: z.string(),
+    events: z.array(z.string()).describe('The events that the webhook receives; `*` means all.'),
+    description: z.string(),
+    format: z.enum(WEBHOOK_FORMATS).describe('`slack` sends `{"text"}` for people.'),
+    enabled: f.flag('While false, no events are queued for the webhook.'),
+    disabled_reason: z
+      .enum(DISABLED_REASONS)
+      .nullable()
+      .describe(
+        '`gone`: the endpoint answered 410. `failing`: every delivery failed for five days. `manual`: a PATCH disabled it.',
+      ),
+    created_at: f.instant(),
+    last_delivery_at: f.instant().nullable().describe('When a delivery was last attempted.'),
+    last_status: z.int().nullable().describe('The HTTP status of the last answer; null if there was none.'),
+  })
+  .meta({ id: 'webhook', description: 'An endpoint that events are sent to. The secret is not part of it.' })
 export type Webhook = z.infer<typeof webhookSchema>
 
-export const webhookWithSecretSchema = webhookMembers
+export const webhookWithSecretSchema = webhookSchema
   .extend({
     secret: f.optionalText(
       'Signs the messages. Shown once: a replay with the same Idempotency-Key omits it.',
