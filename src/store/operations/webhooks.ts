@@ -19,7 +19,7 @@ import type {
   WebhookChanges,
   WebhookRecord,
 } from '../../webhooks/webhook-store.ts'
-import { number, numberOrNull, present, recordOf, text } from '../rows.ts'
+import { number, numberOrNull, present, type Row, recordOf, text } from '../rows.ts'
 import { EVENT, eventRecord, failPending, recordEvent } from './events.ts'
 import { atomic, columnsEqual, currentTime, type Operation, selectPage } from './operation.ts'
 import { runOnce } from './settings.ts'
@@ -222,25 +222,23 @@ const claimDeliveries = atomic(function* (
       CASE WHEN w.former_until_ms > ${nowMs} THEN w.former_secret END AS former_secret,
       CASE WHEN w.older_until_ms > ${nowMs} THEN w.older_secret END AS older_secret
     FROM ${WITH_EVENT} JOIN webhook w ON w.id = d.webhook_id WHERE d.id IN (${join(ids)}) ORDER BY d.id`
-  return rows.map(
-    (row): ClaimedDelivery => ({
-      id: text(row, 'delivery_id'),
-      attempts: number(row, 'attempts'),
-      event: eventRecord(row),
-      webhook: {
-        ...{
-          id: text(row, 'webhook_id'),
-          url: text(row, 'url'),
-          format: text(row, 'format') as WebhookFormat,
-        },
-        secret: row['secret'] as Uint8Array,
-        formerSecrets: [row['former_secret'], row['older_secret']].filter(
-          (each) => each instanceof Uint8Array,
-        ),
-      },
-    }),
-  )
+  return rows.map(claimedDelivery)
 })
+
+function claimedDelivery(row: Row): ClaimedDelivery {
+  const formerSecrets = [row['former_secret'], row['older_secret']].filter(
+    (each) => each instanceof Uint8Array,
+  )
+  return {
+    id: text(row, 'delivery_id'),
+    attempts: number(row, 'attempts'),
+    event: eventRecord(row),
+    webhook: {
+      ...{ id: text(row, 'webhook_id'), url: text(row, 'url'), format: text(row, 'format') as WebhookFormat },
+      ...{ secret: row['secret'] as Uint8Array, formerSecrets },
+    },
+  }
+}
 
 function* releaseDelivery(id: string, atMs: number): Operation<void> {
   yield sql`
