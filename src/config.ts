@@ -31,11 +31,7 @@ export interface UpstreamConfig {
   readonly key: Secret | null
 }
 
-/** Sampling of traces, from OpenTelemetry's variables. */
-export interface TraceConfig {
-  readonly sampler: z.output<(typeof TRACE_VARIABLES)['OTEL_TRACES_SAMPLER']>
-  readonly ratio: number
-}
+export type TraceConfig = NonNullable<ReturnType<typeof readTraces>>
 
 export { ConfigError }
 
@@ -120,7 +116,7 @@ function readVariables<Shape extends Readonly<Record<string, z.ZodType>>>(
 }
 
 /** OpenTelemetry's variables are validated only if an endpoint is set: they may be for other programs. */
-function readTraces(environment: Environment, problems: string[]): TraceConfig | null {
+function readTraces(environment: Environment, problems: string[]) {
   const isSet = (name: string) => (environment[name] ?? '') !== ''
   if (!isSet('OTEL_EXPORTER_OTLP_ENDPOINT') && !isSet('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT')) return null
   if (environment['OTEL_SDK_DISABLED']?.toLowerCase() === 'true') return null

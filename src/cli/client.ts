@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
-import type { ListOf, WithNumbers } from '../api/fields.ts'
+import type { z } from 'zod'
+import type { errorSchema, ListOf, WithNumbers } from '../api/fields.ts'
 import type { Environment } from '../config.ts'
 import { fileProblem } from '../kernel/errors.ts'
 import { parseWithDigits } from '../kernel/money.ts'
@@ -149,12 +150,7 @@ export class Client {
   }
 }
 
-interface Refusal {
-  readonly message?: string
-  readonly code?: string | null
-  readonly param?: string | null
-  readonly details?: unknown
-}
+type Refusal = Partial<z.infer<typeof errorSchema>['error']>
 
 const NOT_TRUSTED = /CERT|LEAF_SIGNATURE/
 const NOT_CONNECTED =

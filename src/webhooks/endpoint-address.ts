@@ -1,16 +1,12 @@
+import type { LookupAddress } from 'node:dns'
 import { isIP } from 'node:net'
 import { AddressRanges } from '../http/addresses.ts'
 
 /** Timeout for resolving a webhook's host when it is created. A name that is not resolved by then is accepted. */
 const WEBHOOK_LOOKUP_MS = 3_000
 
-export interface HostAddress {
-  readonly address: string
-  readonly family: number
-}
-
 /** All addresses of a host name. The list may be empty. Rejects if the name servers do not answer. */
-export type ResolveHost = (host: string, signal: AbortSignal) => Promise<readonly HostAddress[]>
+export type ResolveHost = (host: string, signal: AbortSignal) => Promise<readonly LookupAddress[]>
 
 export interface EndpointRules {
   readonly allowPrivate: boolean
@@ -26,12 +22,12 @@ export function createResolveHost(allowPrivate: boolean): ResolveHost {
   return allowPrivate ? lookUpLocally : queryNameServers
 }
 
-async function lookUpLocally(host: string): Promise<readonly HostAddress[]> {
+async function lookUpLocally(host: string): Promise<readonly LookupAddress[]> {
   const { lookup } = await import('node:dns/promises')
   return await lookup(host, { all: true })
 }
 
-async function queryNameServers(host: string, signal: AbortSignal): Promise<readonly HostAddress[]> {
+async function queryNameServers(host: string, signal: AbortSignal): Promise<readonly LookupAddress[]> {
   const { Resolver } = await import('node:dns/promises')
   const resolver = new Resolver({ timeout: 2_000, tries: 2 })
   const cancel = () => resolver.cancel()
@@ -63,7 +59,7 @@ export async function permittedAddresses(
   url: URL,
   { allowPrivate, resolveHost }: EndpointRules,
   signal: AbortSignal,
-): Promise<readonly HostAddress[]> {
+): Promise<readonly LookupAddress[]> {
   const host = hostOf(url)
   const family = isIP(host)
   const literal = LOCALHOST.test(host) ? { address: '127.0.0.1', family: 4 } : { address: host, family }

@@ -1,12 +1,9 @@
 import assert from 'node:assert/strict'
+import type { LookupAddress } from 'node:dns'
 import https from 'node:https'
 import net, { type AddressInfo } from 'node:net'
 import tls, { type TLSSocket } from 'node:tls'
-import {
-  type EndpointRules,
-  type HostAddress,
-  isForbiddenAddress,
-} from '../../src/webhooks/endpoint-address.ts'
+import { type EndpointRules, isForbiddenAddress } from '../../src/webhooks/endpoint-address.ts'
 import { sendWebhook } from '../../src/webhooks/send-webhook.ts'
 import { localPair } from '../support/certificates.ts'
 import { closeAfter, test } from '../support/suite.ts'
@@ -127,7 +124,7 @@ function watchConnections(): { readonly addresses: string[]; stop(): void } {
 
 test('a name is resolved once, so a change between check and connection has no effect', async () => {
   // A public address without a route would work too; this one is refused at once.
-  const answers: HostAddress[][] = [[{ address: '127.0.0.2', family: 4 }], LOOPBACK]
+  const answers: LookupAddress[][] = [[{ address: '127.0.0.2', family: 4 }], LOOPBACK]
   let asked = 0
   const rules: EndpointRules = { allowPrivate: true, resolveHost: async () => answers[asked++] ?? [] }
   const connections = watchConnections()

@@ -12,14 +12,10 @@ export interface Difference {
   readonly derived: string
 }
 
-export interface AuditReport {
-  readonly calls: number
-  readonly credits: number
-  readonly difference: Difference | null
-}
+export type AuditReport = Awaited<ReturnType<typeof audit>>
 
 /** Checks calls and credits before their sums, so the first difference is the cause. `query`: one snapshot. */
-export async function audit(query: RunQuery, rateAgain: RateAgain): Promise<AuditReport> {
+export async function audit(query: RunQuery, rateAgain: RateAgain) {
   const calls = await count(query, 'call')
   const credits = await count(query, 'credit')
   const difference =

@@ -16,17 +16,14 @@ function thresholdsOf(percents: readonly number[]): readonly number[] {
   return [...new Set([...percents, CAP_PERCENT])].sort((a, b) => a - b)
 }
 
-export interface EventSettings {
-  /** Percentages of a cap in ascending order, with 100. */
-  readonly percents: readonly number[]
-  readonly balanceLowNanos: bigint | null
-}
+export type EventSettings = ReturnType<typeof eventSettings>
 
-export function eventSettings(settings: readonly Row[]): EventSettings {
+export function eventSettings(settings: readonly Row[]) {
   const byName = new Map(settings.map((row) => [text(row, 'name'), text(row, 'value')]))
   const thresholds = byName.get(BUDGET_THRESHOLDS)
   const low = byName.get(BALANCE_LOW)
   return {
+    /** Percentages of a cap in ascending order, with 100. */
     percents: thresholdsOf(
       thresholds === undefined ? DEFAULT_THRESHOLDS : (JSON.parse(thresholds) as number[]),
     ),
