@@ -95,6 +95,16 @@ test('trailers of upstream pass, except names of ours and digests of a changed b
   }
 })
 
+test('only the last event of a stream waits for the figures', () => {
+  const { reply, sent } = openReply()
+  reply.head(streamHead)
+  for (const data of ['{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1}}', '[DONE]'])
+    reply.data(Buffer.from(`data: ${data}\n\n`))
+  assert.match(sent(), /"usage":(?!.*DONE)/s)
+  reply.finish(figures, [])
+  assert.match(sent(), /\[DONE\]\n\n\r\n0\r\nx-svc-cost-usd/)
+})
+
 test('silence counts until the last content event', () => {
   const { reply, pass } = openReply()
   reply.head(streamHead)

@@ -67,7 +67,7 @@ export class ChatReader implements ReplyReader {
     const hasUsage = this.#facts.readUsage(chunk, document)
     if (hasUsage && (choices.length === 0 || this.stage === 'closing')) {
       this.#isFinal = true
-      if (choices.length === 0) this.stage = 'over'
+      this.stage = 'closing'
     }
   }
 

@@ -195,7 +195,7 @@ test('parallel choices are distinguished, and the last to finish ends the conten
   const metered = meterStream('chat', streamOf([...events, chunk([], { usage })]))
   assert.equal(metered.output.text, 21)
   assert.equal(metered.usage.stopReason, 'stop')
-  assert.equal(metered.stage, 'over')
+  assert.equal(metered.stage, 'closing')
 })
 
 test('tool arguments, refusals, transcripts and legacy completions count as text', () => {
