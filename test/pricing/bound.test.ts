@@ -29,13 +29,9 @@ testBounds([
   ['a workspace default may send it to the US', { ...MESSAGE, geography: null }, 13_750_000n], // 12,500,000 × 1.1
   ['a request that asks for the US', { ...MESSAGE, geography: 'us' }, 13_750_000n], // 12,500,000 × 1.1
   ['fast mode', { ...MESSAGE, mayBeFast: true }, 25_000_000n], // 1,000 × $20/M + 100 × $50/M
+  ['a prompt that may be long', { ...MESSAGE, model: 'claude-haiku-5-5', bodyBytes: 100_001 }, 100_251_000n], // 100,001 × $1/M + 100 × $2.50/M
   [
-    'a prompt that could be long is priced as long',
-    { ...MESSAGE, model: 'claude-haiku-5-5', bodyBytes: 100_001 },
-    100_251_000n,
-  ], // 100,001 × $1/M + 100 × $2.50/M
-  [
-    'a prompt that cannot be long is priced as short',
+    'a prompt that cannot be long',
     { ...MESSAGE, model: 'claude-haiku-5-5', bodyBytes: 100_000 },
     20_050_000n,
   ], // 100,000 × $0.20/M + 100 × $0.50/M
