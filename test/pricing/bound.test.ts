@@ -30,11 +30,7 @@ testBounds([
   ['a request that asks for the US', { ...MESSAGE, geography: 'us' }, 13_750_000n], // 12,500,000 × 1.1
   ['fast mode', { ...MESSAGE, mayBeFast: true }, 25_000_000n], // 1,000 × $20/M + 100 × $50/M
   ['a prompt that may be long', { ...MESSAGE, model: 'claude-haiku-5-5', bodyBytes: 100_001 }, 100_251_000n], // 100,001 × $1/M + 100 × $2.50/M
-  [
-    'a prompt that cannot be long',
-    { ...MESSAGE, model: 'claude-haiku-5-5', bodyBytes: 100_000 },
-    20_050_000n,
-  ], // 100,000 × $0.20/M + 100 × $0.50/M
+  ['a prompt that is short', { ...MESSAGE, model: 'claude-haiku-5-5', bodyBytes: 100_000 }, 20_050_000n], // 100,000 × $0.20/M + 100 × $0.50/M
   [
     'embeddings are limited by the request and not by the window',
     { ...COMPLETION, endpoint: '/v1/embeddings', model: 'text-embedding-3-small', bodyBytes: 900_000 },
@@ -85,7 +81,7 @@ testBounds([
     20_005_000_000n,
   ], // (1,000,000 × $10/M + 100 × $25/M) × 2
   [
-    'fees are added once, in every class',
+    'fees are added once',
     { ...MULTI_PASS, passes: 2, tools: { ...NO_TOOLS, webSearches: 2 } },
     1_221_500_000n,
   ], // (200,000 × $2/M + 100 × $5/M) × 3 + 2 × $10/1,000
@@ -108,7 +104,7 @@ const unbounded: readonly [says: string, request: BoundRequest, reason: RegExp][
     /beyond any cap/,
   ],
   [
-    'an image tool',
+    'image tool',
     { ...MULTI_PASS_CHAT, otherModels: ['gpt-image-2'], maxOutputTokens: null },
     /context window/,
   ],
