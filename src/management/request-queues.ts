@@ -27,7 +27,7 @@ export class RequestQueues {
   /** Does the work when it is first in every queue. Null: a queue is full, and the work was not started. */
   async run<T>(names: readonly string[], work: () => Promise<T>): Promise<T | null> {
     const isFull = names.some((name) => (this.#queues.get(name)?.waiting.length ?? 0) >= WAITING_MAX)
-    return isFull ? null : await this.#enqueue(names, work)
+    return isFull ? null : await this.enqueue(names, work)
   }
 
   /** Queues each chunk by itself, so that a client that reads an export slowly does not block others. */
@@ -38,7 +38,7 @@ export class RequestQueues {
     const all = chunks[Symbol.asyncIterator]()
     try {
       for (;;) {
-        const next = await this.#enqueue(names, () => all.next())
+        const next = await this.enqueue(names, () => all.next())
         if (next.done === true) return
         yield next.value
       }
@@ -47,7 +47,8 @@ export class RequestQueues {
     }
   }
 
-  async #enqueue<T>([name, ...others]: readonly string[], work: () => Promise<T>): Promise<T> {
+  /** As `run`, without a limit of waiting requests. */
+  async enqueue<T>([name, ...others]: readonly string[], work: () => Promise<T>): Promise<T> {
     if (name === undefined) return await work()
     const queue = this.#queues.get(name) ?? { running: 0, waiting: [] }
     this.#queues.set(name, queue)
@@ -55,7 +56,7 @@ export class RequestQueues {
     if (queue.running >= RUNNING_MAX) await new Promise<void>((resolve) => queue.waiting.push(resolve))
     else queue.running += 1
     try {
-      return await this.#enqueue(others, work)
+      return await this.enqueue(others, work)
     } finally {
       const startNext = queue.waiting.shift()
       if (startNext === undefined) queue.running -= 1

@@ -22,6 +22,7 @@ import type { CallCursor, CallFilter, LoggedBody } from '../ledger/request-log.t
 import type { Store } from '../store/store.ts'
 import { billObject } from './bill.ts'
 import { replyExport } from './csv.ts'
+import { queuesOf, RequestQueues } from './request-queues.ts'
 import {
   type Answer,
   defineRoute,
@@ -215,6 +216,9 @@ export const listRequests = defineRoute({
     answerRequests(request, management, request.caller.kind === 'api_key' ? request.caller.keyId : null),
 })
 
+/** The router does not queue lookups, because they may wait long for the call to be settled. */
+const lookups = new RequestQueues()
+
 /** The answer waits until the call is settled, because clients that cannot read trailers get the cost here. */
 export const getRequest = defineRoute({
   summary: 'Show a call and its cost',
@@ -226,9 +230,11 @@ export const getRequest = defineRoute({
   async handle(request, management) {
     const call = await settledCall(request, management)
     if (call === null || !maySee(request, call)) return null
-    const [object = null] = await createConverter(management.store)([call])
-    if (object === null || request.query.expand !== 'bill') return object
-    return { ...object, bill: await billObject(call, management) }
+    return await lookups.enqueue(queuesOf(request.caller), async () => {
+      const [object = null] = await createConverter(management.store)([call])
+      if (object === null || request.query.expand !== 'bill') return object
+      return { ...object, bill: await billObject(call, management) }
+    })
   },
 })
 
@@ -257,7 +263,7 @@ async function settledCall(
     const wait = settlements.wait(id, READ_AGAIN_MS)
     const stop = () => wait.stop()
     res.whenClosed.add(stop)
-    const call = await store.getCall(id)
+    const call = await lookups.enqueue(queuesOf(request.caller), () => store.getCall(id))
     const final = call === null || call.state !== 'in_flight' || !maySee(request, call)
     if (!final && !res.destroyed && clock.monotonicMs() < deadlineMs) await wait.done
     res.whenClosed.remove(stop)

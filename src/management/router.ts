@@ -157,8 +157,7 @@ async function answerRoute(
   const answer = () => route.handle(own, management).then((given) => replyOf(given, route))
   const queues = route.method === 'GET' ? reads : changes
   const names = queuesOf(caller)
-  // The lookup of a call is not queued: it reads one row, but may wait long for the call to be settled. A sign-in has no
-  // caller yet, and is queued by its route.
+  // The lookup of a call may wait long for its settlement, and a sign-in has no caller yet. Their routes queue their work.
   const isQueued = route.operationId !== 'get_request' && route.requiredRole !== 'anyone'
   const reply = isQueued ? ((await queues.run(names, answer)) ?? TOO_MANY) : await answer()
   if (route.method !== 'GET') management.webhooks.wake()

@@ -96,13 +96,10 @@ test('DELETE by another spelling of the path is refused too', async () => {
   await isState('settled', requestId)
 })
 
-interface StreamOptions {
-  readonly background?: boolean
-  readonly last?: Parameters<typeof upstream.streams>[3]
-}
+type Last = Parameters<typeof upstream.streams>[3]
 
 /** A stream that has named its response; calling `end` ends it with `last`. */
-async function openStream(id: string, line: string, last: StreamOptions['last'] = null, body?: object) {
+async function openStream(id: string, line: string, last: Last = null, body?: object) {
   const { promise: rest, resolve } = Promise.withResolvers<void>()
   const response = { id, object: 'response', status: 'in_progress', model: 'gpt-6-luna', usage: null }
   upstream.streams(line, { type: 'response.created', response }, rest, last)
@@ -123,15 +120,14 @@ async function openStream(id: string, line: string, last: StreamOptions['last'] 
   return { requestId: reply.headers.get('x-svc-request-id') ?? '', end, leave: () => leaving.abort() }
 }
 
-async function streamResponse(id: string, { background = false, last = null }: StreamOptions) {
+async function streamResponse(id: string, last: Last = null, background = false) {
   shows(`DELETE /v1/responses/${id}`, { id, deleted: true })
   const body = { model: 'gpt-6-luna', input: 'Hello', max_output_tokens: 64, background, stream: true }
   const stream = await openStream(id, 'POST /v1/responses', last, body)
   return { ...stream, remove: () => remove(`/v1/responses/${id}`) }
 }
 
-const resume = (id: string, last: StreamOptions['last']) =>
-  openStream(id, `GET /v1/responses/${id}?stream=true`, last)
+const resume = (id: string, last: Last) => openStream(id, `GET /v1/responses/${id}?stream=true`, last)
 
 const completed = (id: string) => ({
   type: 'response.completed',
@@ -141,7 +137,7 @@ const completed = (id: string) => ({
 test('DELETE of a response is refused while it streams', async () => {
   for (const background of [false, true]) {
     const id = `resp_streams_${background}`
-    const stream = await streamResponse(id, { background, last: completed(id) })
+    const stream = await streamResponse(id, completed(id), background)
     assert.equal(codeOf(await stream.remove()), '409 not_settled')
     await stream.end()
     await isState('settled', stream.requestId)
@@ -154,7 +150,7 @@ test('DELETE of a response is refused while it streams', async () => {
 test('a stored response whose client left is deferred and billed by its own usage', async () => {
   const id = 'resp_left'
   shows(`GET /v1/responses/${id}`, { id, status: 'in_progress', usage: null })
-  const stream = await streamResponse(id, {})
+  const stream = await streamResponse(id)
   stream.leave()
   assert.equal(codeOf(await stream.remove()), '409 not_settled')
   await isState('deferred', stream.requestId)
@@ -190,8 +186,7 @@ for (const stream of ['its', 'a resumed'])
         output_index: 0,
       }
       const created = stream === 'its' ? null : await makeResponse(id)
-      const opened =
-        created === null ? streamResponse(id, { background: true, last: delta }) : resume(id, delta)
+      const opened = created === null ? streamResponse(id, delta, true) : resume(id, delta)
       const { requestId, end } = { ...(await opened), ...created }
       if (isOver) {
         await end()
@@ -220,7 +215,7 @@ test('a response that settles before its stream states the cost is counted once'
     return samples.find(({ labels }) => labels['model'] === 'gpt-6-luna')?.value ?? 0
   }
   const id = 'resp_seen'
-  const { requestId, end } = await streamResponse(id, { background: true, last: completed(id) })
+  const { requestId, end } = await streamResponse(id, completed(id), true)
   const before = await cost()
   complete(id)
   await bench.call(`/v1/responses/${id}`, undefined, { method: 'GET', surface })
@@ -256,7 +251,7 @@ async function removedElsewhere(path: string) {
 }
 
 test('an object deleted through another node charges the hold, both streaming and in the background', async () => {
-  const stream = await streamResponse('resp_elsewhere', {})
+  const stream = await streamResponse('resp_elsewhere')
   shows('GET /v1/responses/resp_elsewhere', {}, 404)
   const { held_usd: streamed } = await bench.balance()
   await removedElsewhere('/v1/responses/resp%5Felsewhere')

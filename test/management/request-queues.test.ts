@@ -34,13 +34,14 @@ test('a queue has a limit of running and waiting requests, which do not delay th
 for (const [method, path, status] of [
   ['GET', '/gateway/v1/webhooks/wh', 404],
   ['DELETE', '/gateway/v1/webhooks/wh', 404],
+  ['GET', '/gateway/v1/requests/{id}', 404],
   ['POST', '/gateway/v1/session', 401],
 ] as const)
   test(`${method} ${path} is limited per account, so that one account does not delay another`, async () => {
     const running: string[] = []
     const [full, another, arrived, end] = Array.from({ length: 4 }, () => Promise.withResolvers<void>())
     const work = async (session: string | { readonly keyId: string }) => {
-      const accountId = typeof session === 'string' ? session : session.keyId.slice(0, 5)
+      const accountId = (typeof session === 'string' ? session : session.keyId).slice(0, 5)
       running.push(accountId)
       if (running.length === RUNNING_MAX) full?.resolve()
       if (accountId === 'other') another?.resolve()
@@ -52,11 +53,13 @@ for (const [method, path, status] of [
         const keyId = digest.toString()
         return { kind: 'admin_key', keyId, name: '', role: 'admin', accountId: keyId.slice(0, 5) }
       },
-      ...{ getWebhook: work, deleteWebhook: work, openSession: work },
+      ...{ getWebhook: work, deleteWebhook: work, openSession: work, getCall: work },
     }
     const parts = { clock: systemClock, store, webhooks: { wake() {} }, digestKey: Buffer.from }
     const settings = { isSecure: () => false, metricsPublic: false, bodyTimes: { idleTimeoutMs: 60_000 } }
-    const management = { ...parts, ...settings } as unknown as Management
+    const calls = { waitingCalls: { find: () => null }, refusedCalls: { async written() {} } }
+    const settlements = { wait: () => ({ stop() {} }) }
+    const management = { ...parts, ...settings, ...calls, settlements } as unknown as Management
     const broken = { status: 500, headers: ['content-length', '0'], body: Buffer.alloc(0) }
     let received = 0
     const server = createHttpServer({
@@ -66,7 +69,8 @@ for (const [method, path, status] of [
       async onExchange(exchange) {
         const [caller = ''] = valuesOf(exchange.headers, 'x-caller')
         const credential = { kind: 'key', digest: Buffer.from(caller) } as const
-        const done = handleOwned(exchange, { path, query: '' }, credential, management)
+        const target = { path: path.replace('{id}', caller), query: '' }
+        const done = handleOwned(exchange, target, credential, management)
         if (++received === 20) arrived?.resolve()
         await done.catch(() => sendWhole(exchange, broken))
       },
@@ -74,8 +78,8 @@ for (const [method, path, status] of [
     })
     const { port } = await server.listen('127.0.0.1', 0)
     const ask = (caller: string) => {
-      const body = method === 'POST' ? JSON.stringify({ admin_key: caller }) : null
-      return fetch(`http://127.0.0.1:${port}/`, { method, headers: { 'x-caller': caller }, body })
+      const body = method === 'POST' ? { body: JSON.stringify({ admin_key: caller }) } : {}
+      return fetch(`http://127.0.0.1:${port}/`, { method, headers: { 'x-caller': caller }, ...body })
     }
     const asked = Array.from({ length: 20 }, (_, n) => ask(`busy ${n % 2}`))
     await Promise.all([arrived?.promise, full?.promise])
