@@ -4,8 +4,7 @@ import { createDeferrals } from './gateway/deferrals.ts'
 import { Estimates } from './gateway/estimates.ts'
 import type { CallPoint, Gateway } from './gateway/gateway.ts'
 import { BackgroundQueue, ByteBudget, DecodingQueue, KeyShares } from './gateway/key-shares.ts'
-import { OwnUpstreams, unlessSimulated } from './gateway/own-upstreams.ts'
-import { bootstrapDigestOf } from './gateway/parse-credential.ts'
+import { createOwnUpstreams, unlessSimulated } from './gateway/own-upstreams.ts'
 import { createPricer } from './gateway/pricer.ts'
 import { createSettler } from './gateway/settle.ts'
 import { OpenSockets } from './gateway/turns/open-sockets.ts'
@@ -20,7 +19,7 @@ import { limits } from './kernel/limits.ts'
 import { isRedactable, SeenSecrets } from './kernel/secret.ts'
 import { createSettlementWatch } from './ledger/request-log.ts'
 import type { SettlementSpool } from './ledger/settlement-spool.ts'
-import { RefusedCalls, WaitingCalls } from './ledger/unsent-calls.ts'
+import { createRefusedCalls, WaitingCalls } from './ledger/unsent-calls.ts'
 import type { Discount } from './pricing/amounts.ts'
 import type { PriceBook } from './pricing/price-book.ts'
 import { SURFACES } from './providers/surfaces.ts'
@@ -79,7 +78,7 @@ export async function createGateway(opened: Opened) {
 
   const seen = new SeenSecrets()
   const names = headerNames(config.prefix, secretsIn(config), config.showBalance, seen)
-  const ownUpstreams = new OwnUpstreams(installation.upstreamSealer, seen, log)
+  const ownUpstreams = createOwnUpstreams(installation.upstreamSealer, seen, log)
   await ownUpstreams.load(store)
   const open = (upstream: UpstreamConfig | null) => (upstream === null ? null : openUpstream(upstream, log))
   const configured = { messages: open(config.messages), chat: open(config.chat) }
@@ -99,7 +98,7 @@ export async function createGateway(opened: Opened) {
     credentials: {
       servicePrefix: config.prefix,
       digestKey,
-      bootstrapDigest: bootstrapDigestOf(config.adminKey, digestKey),
+      bootstrapDigest: config.adminKey && digestKey(config.adminKey.reveal()),
     },
     reading: {
       memory: new ByteBudget(limits.bodiesMemoryBytesMax),
@@ -117,7 +116,7 @@ export async function createGateway(opened: Opened) {
     background: new BackgroundQueue(),
     queues,
     waitingCalls: new WaitingCalls(),
-    refusedCalls: new RefusedCalls(store, log),
+    refusedCalls: createRefusedCalls(store, log),
     counts,
     observeCall: observeAll([surroundings.observeCall, traces?.observe]),
     bodiesBytesMax: config.bodiesBytesMax,

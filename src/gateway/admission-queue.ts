@@ -132,7 +132,7 @@ export class QueueEntry {
   #join(blocked: Blocked): Queue | null {
     const { entries, blockedKeys } = this.#all
     const queue = this.#all.queueOf(blocked)
-    if (queue === this.#queue) queue.admitted = 0
+    if (queue === this.#queue) queue.blockedAgain()
     else {
       this.#queue?.remove(this, false)
       this.#queue = null
@@ -160,7 +160,7 @@ class Queue {
   readonly #id: string
   readonly #entries: QueueEntry[] = []
   /** Calls admitted since a call was last blocked. The same number of calls may retry at the same time. */
-  admitted = 0
+  #admitted = 0
   #signalled = false
   #poll: NodeJS.Timeout | null = null
 
@@ -189,9 +189,13 @@ class Queue {
     this.#entries.splice(at + 1, 0, entry)
   }
 
+  blockedAgain(): void {
+    this.#admitted = 0
+  }
+
   remove(entry: QueueEntry, admitted: boolean): void {
     this.#entries.splice(this.#entries.indexOf(entry), 1)
-    if (admitted) this.admitted += 1
+    if (admitted) this.#admitted += 1
     this.signal()
     if (this.#entries.length > 0) return
     this.#all.delete(this.#id)
@@ -204,7 +208,7 @@ class Queue {
     // Calls at the front are being decided. Their answers will signal again.
     if (this.#entries.some((entry, i) => i < FRONT_MAX && entry.isRetrying)) return
     this.#signalled = false
-    for (const entry of this.#entries.slice(0, Math.min(Math.max(this.admitted, 1), FRONT_MAX)))
+    for (const entry of this.#entries.slice(0, Math.min(Math.max(this.#admitted, 1), FRONT_MAX)))
       entry.wake('retry')
   }
 }

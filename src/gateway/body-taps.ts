@@ -29,48 +29,40 @@ interface BodyTap {
   ended(head: ReplyHead | null, whole: boolean): Promise<void>
 }
 
-export class BodyTaps {
-  readonly #all: readonly BodyTap[]
-  readonly #requestId: string
-  readonly #gateway: Gateway
+export type BodyTaps = ReturnType<typeof createBodyTaps>
 
-  constructor(call: AdmittedCall, gateway: Gateway) {
-    this.#all = tapsOf(call, gateway)
-    this.#requestId = call.exchange.requestId
-    this.#gateway = gateway
-  }
+export function createBodyTaps(call: AdmittedCall, gateway: Gateway) {
+  const all = tapsOf(call, gateway)
 
-  get bufferJson(): boolean {
-    return this.#all.some((tap) => tap.beforeAnswer)
-  }
-
-  sent(chunk: Buffer): void {
-    for (const tap of this.#all) tap.sent(chunk)
-  }
-
-  received(chunk: Buffer): void {
-    for (const tap of this.#all) tap.received(chunk)
-  }
-
-  /** Runs the taps on which the client's next request may depend. Called after settlement, before the answer. */
-  async callSettled(head: ReplyHead | null, whole: boolean): Promise<void> {
-    for (const tap of this.#all) if (tap.beforeAnswer) await this.#notify(tap, head, whole)
-  }
-
-  /** Runs the other taps in the background. Call it when the call is over, however it ended. */
-  callOver(head: ReplyHead | null, whole: boolean): void {
-    for (const tap of this.#all) {
-      if (!tap.beforeAnswer) this.#gateway.background.add(() => this.#notify(tap, head, whole))
-    }
-  }
-
-  async #notify(tap: BodyTap, head: ReplyHead | null, whole: boolean): Promise<void> {
+  async function notify(tap: BodyTap, head: ReplyHead | null, whole: boolean): Promise<void> {
     try {
       await tap.ended(head, whole)
     } catch (error) {
-      const about = { request: this.#requestId, cause: (error as Error).message }
-      this.#gateway.log.error(about, 'the logged bodies or batch lines of a call could not be stored')
+      const about = { request: call.exchange.requestId, cause: (error as Error).message }
+      gateway.log.error(about, 'the logged bodies or batch lines of a call could not be stored')
     }
+  }
+
+  return {
+    get bufferJson(): boolean {
+      return all.some((tap) => tap.beforeAnswer)
+    },
+    sent(chunk: Buffer): void {
+      for (const tap of all) tap.sent(chunk)
+    },
+    received(chunk: Buffer): void {
+      for (const tap of all) tap.received(chunk)
+    },
+    /** Runs the taps on which the client's next request may depend. Called after settlement, before the answer. */
+    async callSettled(head: ReplyHead | null, whole: boolean): Promise<void> {
+      for (const tap of all) if (tap.beforeAnswer) await notify(tap, head, whole)
+    },
+    /** Runs the other taps in the background. Call it when the call is over, however it ended. */
+    callOver(head: ReplyHead | null, whole: boolean): void {
+      for (const tap of all) {
+        if (!tap.beforeAnswer) gateway.background.add(() => notify(tap, head, whole))
+      }
+    },
   }
 }
 
@@ -122,9 +114,10 @@ function logBodies({ exchange }: AdmittedCall, { store, bodiesBytesMax, clock }:
     const decoded = body.lengthBytes === 0 ? null : await body.decoded(headers)
     if (decoded === null) return null
     const { bytes, whole } = decoded
+    const stored = whole ? bytes : bytes.subarray(0, -TRUNCATED_END_BYTES)
     return {
       contentType: firstValue(headers, 'content-type') ?? null,
-      compressed: await compress(withoutSecrets(whole ? bytes : withoutEnd(bytes), names.redact)),
+      compressed: await compress(withoutSecrets(stored, names.redact)),
       lengthBytes: body.lengthBytes,
       truncated: !whole,
     }
@@ -148,10 +141,6 @@ function logBodies({ exchange }: AdmittedCall, { store, bodiesBytesMax, clock }:
 
 /** Bytes to drop at the end of a truncated body. They may contain half of a secret, which redaction would miss. */
 const TRUNCATED_END_BYTES = 512
-
-function withoutEnd(bytes: Buffer): Buffer {
-  return bytes.subarray(0, Math.max(0, bytes.length - TRUNCATED_END_BYTES))
-}
 
 /** Reads the body as Latin-1, which preserves every byte. Secrets are ASCII. */
 function withoutSecrets(bytes: Buffer, redact: Redact): Buffer {

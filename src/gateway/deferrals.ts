@@ -50,9 +50,6 @@ export type Transfer = Omit<
   'surface' | 'scope' | 'objectId' | 'kind' | 'dueInMs' | 'atMs' | 'status' | 'upstreamRequestId'
 >
 
-/** `deferred`: the cost comes later. `paid_by_other`: an earlier call pays for the object. `not_deferred`: billed now. */
-export type Deferred = 'deferred' | 'paid_by_other' | 'not_deferred'
-
 export type Deferrals = ReturnType<typeof createDeferrals>
 
 export function createDeferrals(dependencies: DeferralDependencies) {
@@ -216,8 +213,11 @@ export function createDeferrals(dependencies: DeferralDependencies) {
     streaming,
     /** Responses that a GET streams here. */
     resumed,
-    /** Leaves the call open until its object states the cost. Never rejects. */
-    async defer(call: AdmittedCall, { head, metered }: CallOutcome, transfer: Transfer): Promise<Deferred> {
+    /**
+     * Leaves the call open until its object states the cost. `paid_by_other`: an earlier call pays for the object.
+     * `not_deferred`: the call is billed now. Never rejects.
+     */
+    async defer(call: AdmittedCall, { head, metered }: CallOutcome, transfer: Transfer) {
       const kind = call.plan.deferredKind
       if (kind === null || metered === null || head === null || head.status >= 300) return 'not_deferred'
       const { objectId } = metered

@@ -9,7 +9,7 @@ import type { DeferredObject, OpenChild } from '../ledger/deferred.ts'
 import type { Metered } from '../metering/meter.ts'
 import type { PriceVersion } from '../pricing/price-book.ts'
 import { rateFigures, readRating, type StoredRating, writeRating } from '../pricing/rate.ts'
-import { BatchResults } from '../providers/batch-results.ts'
+import { readBatchResults } from '../providers/batch-results.ts'
 import { statesUsage } from '../providers/deferred-kinds.ts'
 import { findEndpoint } from '../providers/find-endpoint.ts'
 import type { Store } from '../store/store.ts'
@@ -146,7 +146,7 @@ export function createDeferredBills(dependencies: DeferredBillDependencies) {
       read: ReadResults | null,
     ): Promise<boolean> {
       const { call } = object
-      const { BatchUsage } = await import('../pricing/batch-usage.ts')
+      const { createBatchUsage } = await import('../pricing/batch-usage.ts')
       const version = await versionOf(call)
       const stored = ratingOf(call)
       const { discount } = stored
@@ -156,10 +156,10 @@ export function createDeferredBills(dependencies: DeferredBillDependencies) {
       const done: Bill = { ...NOTHING_BILLED, state: 'settled', stopReason }
       if (read === null || endpoint?.billing === 'free') return await closeAll(object, done)
       if (endpoint?.billing !== 'metered') return await closeAll(object, { ...done, unpriced: true })
-      const used = new BatchUsage(context, version)
+      const used = createBatchUsage(context, version)
       // The size of a line is unknown, and the request that created the batch is not its size.
       const ofLine = { ...call, bytesIn: 0 }
-      const results = new BatchResults(endpoint.usage, (line) => {
+      const results = readBatchResults(endpoint.usage, (line) => {
         const isKnown = line.inputKnown && line.outputKnown
         used.add(isKnown ? line.usage : estimateShown(line, ofLine, estimates))
       })

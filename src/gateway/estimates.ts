@@ -1,7 +1,7 @@
 import { RecentEntries } from '../kernel/recent-entries.ts'
 import { type Quantities, UNIT_PRICES, type Unit, type Usage, type UsagePart } from '../kernel/usage.ts'
 import type { Metered } from '../metering/meter.ts'
-import type { RequestFacts } from '../metering/request-facts.ts'
+import { NOT_READ, type RequestFacts } from '../metering/request-facts.ts'
 import {
   countInputAudio,
   countOutputAudio,
@@ -178,22 +178,15 @@ export class Silence {
     this.#lastMs += pausedMs
   }
 
-  pausedFor(nowMs: number): number {
-    return this.#pausedSinceMs === null ? 0 : nowMs - this.#pausedSinceMs
-  }
-
-  /** From upstream's first event on, minus the client's pauses; null for a reply without events. */
-  generatedMs(nowMs: number): number | null {
-    return this.#firstMs === null ? null : nowMs - this.#firstMs - this.#pausedMs - this.pausedFor(nowMs)
-  }
-
   timesAt(nowMs: number) {
     const { ms, endedMs } = this.#longestPause
+    const pauseMs = nowMs - (this.#pausedSinceMs ?? nowMs)
     return {
       silentMs: this.silentMsAt(nowMs),
-      generatedMs: this.generatedMs(nowMs),
+      /** From upstream's first event on, minus the client's pauses; null for a reply without events. */
+      generatedMs: this.#firstMs === null ? null : nowMs - this.#firstMs - this.#pausedMs - pauseMs,
       /** How long the client had not been reading when the reply ended, which may be why it ended. */
-      stalledMs: Math.max(this.pausedFor(nowMs), nowMs - endedMs <= AFTER_PAUSE_MS ? ms : 0),
+      stalledMs: Math.max(pauseMs, nowMs - endedMs <= AFTER_PAUSE_MS ? ms : 0),
     }
   }
 
@@ -204,14 +197,16 @@ export class Silence {
   }
 }
 
-export interface CountableInput {
-  readonly lengthBytes: number
+export const NOTHING_COUNTABLE = {
+  lengthBytes: 0,
   /** Content type of a multipart form, most of which is a file and not text; null for any other body. */
-  readonly formType: string | null
+  formType: null as string | null,
   /** The plain bytes of the body; empty if it was encoded or not buffered. */
-  readonly pieces: readonly Buffer[]
-  readonly facts: RequestFacts
+  pieces: [] as readonly Buffer[],
+  facts: NOT_READ as RequestFacts,
 }
+
+export type CountableInput = Readonly<typeof NOTHING_COUNTABLE>
 
 /** How the call ended. `left`: the client left early. `broken`: upstream broke off. */
 export type EndedAs = 'whole' | 'left' | 'broken'

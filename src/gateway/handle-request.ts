@@ -36,38 +36,34 @@ type HandleOwned = (exchange: Exchange, target: Target, credential: Credential) 
 
 /** Every request enters here, own or proxied. An exception becomes an answer, never an unhandled rejection. */
 export function openFrontDoor(gateway: Gateway, handleOwned: HandleOwned): (exchange: Exchange) => void {
-  const { counts } = gateway
   return (exchange) => {
     const { req, method, headers } = exchange
     const { target: rawTarget, httpVersion } = req.head
+    const refuseAt = (path: string, refusal: Refusal) =>
+      refuseRequest(exchange, audienceOf(exchange, path), refusal, gateway.counts)
     const bad = validateHead(httpVersion, method, headers)
-    if (bad !== null) return refuseRequest(exchange, audienceOf(exchange, rawTarget), bad, counts)
+    if (bad !== null) return refuseAt(rawTarget, bad)
     const validated = validateTarget(rawTarget, firstValue(headers, 'host'))
-    if (validated.kind === 'refused') {
-      return refuseRequest(exchange, audienceOf(exchange, rawTarget), validated.refusal, counts)
-    }
+    if (validated.kind === 'refused') return refuseAt(rawTarget, validated.refusal)
     const { target } = validated
-    if (hidesOwnedPath(target.path)) {
-      const refusal = refuse(
-        'bad_request',
-        'The path contains an encoded slash (%2f) and decodes to a path of the gateway itself. Send a plain slash.',
-      )
-      return refuseRequest(exchange, audienceOf(exchange, target.path), refusal, counts)
-    }
+    if (hidesOwnedPath(target.path)) return refuseAt(target.path, HIDDEN_PATH)
     const owned = isOwnedPath(target.path) || isBrowserAtRoot(target.path, exchange)
-    if (!owned && gateway.isMaintenance) {
-      return refuseRequest(exchange, audienceOf(exchange, target.path), IN_MAINTENANCE, counts)
-    }
+    if (!owned && gateway.isMaintenance) return refuseAt(target.path, IN_MAINTENANCE)
     const handled = owned
       ? handleOwned(exchange, target, parseCredential(exchange, gateway.credentials))
       : handleRequest(exchange, target, gateway)
     handled.catch((error: unknown) => {
       const audience = owned ? 'own' : audienceOf(exchange, target.path)
       const refusal = explainThrown(error, exchange.requestId, gateway.log, owned)
-      refuseRequest(exchange, audience, refusal, counts)
+      refuseRequest(exchange, audience, refusal, gateway.counts)
     })
   }
 }
+
+const HIDDEN_PATH = refuse(
+  'bad_request',
+  'The path contains an encoded slash (%2f) and decodes to a path of the gateway itself. Send a plain slash.',
+)
 
 /**
  * The life of a proxied request, top to bottom. Only this file knows the order.

@@ -67,24 +67,28 @@ export class KeyShares {
 export class ByteBudget {
   readonly #bytesMax: number
   readonly #byKey = new Map<string, number>()
-  reservedBytes = 0
+  #reservedBytes = 0
 
   constructor(bytesMax: number) {
     this.#bytesMax = bytesMax
   }
 
+  get reservedBytes(): number {
+    return this.#reservedBytes
+  }
+
   tryReserve(bytes: number, keyName: string, isSmall = false): boolean {
     const ownBytes = (this.#byKey.get(keyName) ?? 0) + bytes
-    const freeBytes = this.#bytesMax - this.reservedBytes - bytes + ownBytes
+    const freeBytes = this.#bytesMax - this.#reservedBytes - bytes + ownBytes
     const leastBytes = isSmall ? SMALL_BODIES_BYTES_MIN : 0
     if (ownBytes > Math.max(freeBytes * BODIES_PART_PER_KEY_MAX, leastBytes)) return false
-    this.reservedBytes += bytes
+    this.#reservedBytes += bytes
     this.#byKey.set(keyName, ownBytes)
     return true
   }
 
   release(bytes: number, keyName: string): void {
-    this.reservedBytes -= bytes
+    this.#reservedBytes -= bytes
     const ownBytes = (this.#byKey.get(keyName) ?? 0) - bytes
     if (ownBytes > 0) this.#byKey.set(keyName, ownBytes)
     else this.#byKey.delete(keyName)
@@ -145,13 +149,17 @@ export class DecodingQueue {
 
 /** Runs jobs after the answer, one at a time, and lets the event loop run in between. Shutdown waits for them. */
 export class BackgroundQueue {
-  count = 0
+  #reserved = 0
   #last: Promise<void> = Promise.resolve()
+
+  get count(): number {
+    return this.#reserved
+  }
 
   /** Reserves a position in the queue. If it returns true, the call must call `add` when it is over. */
   reserve(max: number): boolean {
-    if (this.count >= max) return false
-    this.count += 1
+    if (this.#reserved >= max) return false
+    this.#reserved += 1
     return true
   }
 
@@ -160,7 +168,7 @@ export class BackgroundQueue {
     this.#last = this.#last.then(async () => {
       await nextTurn()
       await work()
-      this.count -= 1
+      this.#reserved -= 1
     })
   }
 }

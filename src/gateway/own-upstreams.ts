@@ -12,85 +12,78 @@ const OPENED_MAX = 10_000
 
 type OwnUpstreamStore = Pick<Store, 'readOwnUpstreams'>
 
-/** The accounts' own upstreams, as admission names them. The installation's keys are never sent there. */
-export class OwnUpstreams {
-  readonly #sealer: SecretSealer
-  /** The keys that this node has seen, which are redacted everywhere. */
-  readonly #seen: SeenSecrets
-  readonly #log: Log
-  readonly #poolsMax: number
-  readonly #opened = new Map<string, Omit<Upstream, 'pool'>>()
-  readonly #pools = new Map<string, UpstreamPool>()
-  /** Whether any account is known to have its own upstream: the simulator then stops serving. */
-  isUsed = false
+export type OwnUpstreams = ReturnType<typeof createOwnUpstreams>
 
-  constructor(sealer: SecretSealer, seen: SeenSecrets, log: Log, poolsMax = POOLS_MAX) {
-    this.#sealer = sealer
-    this.#seen = seen
-    this.#log = log
-    this.#poolsMax = poolsMax
-  }
-
-  async load(store: OwnUpstreamStore): Promise<void> {
-    const accounts = await store.readOwnUpstreams()
-    this.isUsed = accounts.length > 0
-    for (const { id, upstreams } of accounts)
-      for (const surface of SURFACE_NAMES) {
-        const own = upstreams[surface]
-        try {
-          if (own !== null) this.#unseal(id, surface, own)
-        } catch (error) {
-          this.#log.warn(
-            { account: id, surface, cause: (error as Error).message },
-            'an upstream key cannot be decrypted',
-          )
-        }
-      }
-  }
+/**
+ * The accounts' own upstreams, as admission names them. The installation's keys are never sent there. `seen`: the keys
+ * that this node has seen, which are redacted everywhere.
+ */
+export function createOwnUpstreams(sealer: SecretSealer, seen: SeenSecrets, log: Log, poolsMax = POOLS_MAX) {
+  const known = new Map<string, Omit<Upstream, 'pool'>>()
+  let isUsed = false
+  const pools = new Map<string, UpstreamPool>()
 
   /** Null: no credential is sent there. Throws if the key was sealed under another pepper. */
-  #unseal(accountId: string, surface: Surface, { url, sealedKey }: OwnUpstream): Secret | null {
+  function unseal(accountId: string, surface: Surface, { url, sealedKey }: OwnUpstream): Secret | null {
     if (sealedKey === null) return null
-    const key = this.#sealer.open(
-      Buffer.from(sealedKey, 'base64'),
-      upstreamKeyRecord(accountId, surface, url),
-    )
-    this.#seen.add(key.reveal())
+    const key = sealer.open(Buffer.from(sealedKey, 'base64'), upstreamKeyRecord(accountId, surface, url))
+    seen.add(key.reveal())
     return key
   }
 
-  open(accountId: string, surface: Surface, { url, sealedKey }: OwnUpstream): Upstream {
-    this.isUsed = true
-    const name = `${upstreamKeyRecord(accountId, surface, url)} ${sealedKey}`
-    const known = this.#opened.get(name)
-    if (known !== undefined) return { ...known, pool: this.#poolOf(url) }
-    const key = this.#unseal(accountId, surface, { url, sealedKey })
-    const opened = { url: new URL(url), key }
-    if (this.#opened.size >= OPENED_MAX) this.#opened.clear()
-    this.#opened.set(name, opened)
-    return { ...opened, pool: this.#poolOf(url) }
-  }
-
-  #poolOf(url: string): UpstreamPool {
-    const known = this.#pools.get(url)
-    if (known !== undefined) return known
-    const { pool } = openUpstream({ url: new URL(url), key: null }, this.#log)
-    this.#pools.set(url, pool)
-    if (this.#pools.size > this.#poolsMax) this.#closeIdlePool(url)
+  function poolOf(url: string): UpstreamPool {
+    const open = pools.get(url)
+    if (open !== undefined) return open
+    const { pool } = openUpstream({ url: new URL(url), key: null }, log)
+    pools.set(url, pool)
+    if (pools.size > poolsMax) closeIdlePool(url)
     return pool
   }
 
-  #closeIdlePool(except: string): void {
-    for (const [url, pool] of this.#pools) {
+  function closeIdlePool(except: string): void {
+    for (const [url, pool] of pools) {
       if (url === except || pool.connections.busy > 0) continue
       pool.destroy()
-      this.#pools.delete(url)
+      pools.delete(url)
       return
     }
   }
 
-  destroy(): void {
-    for (const pool of this.#pools.values()) pool.destroy()
+  return {
+    /** Whether any account is known to have its own upstream: the simulator then stops serving. */
+    get isUsed(): boolean {
+      return isUsed
+    },
+    async load(store: OwnUpstreamStore): Promise<void> {
+      const accounts = await store.readOwnUpstreams()
+      isUsed = accounts.length > 0
+      for (const { id, upstreams } of accounts)
+        for (const surface of SURFACE_NAMES) {
+          const own = upstreams[surface]
+          try {
+            if (own !== null) unseal(id, surface, own)
+          } catch (error) {
+            log.warn(
+              { account: id, surface, cause: (error as Error).message },
+              'an upstream key cannot be decrypted',
+            )
+          }
+        }
+    },
+    open(accountId: string, surface: Surface, { url, sealedKey }: OwnUpstream): Upstream {
+      isUsed = true
+      const name = `${upstreamKeyRecord(accountId, surface, url)} ${sealedKey}`
+      let opened = known.get(name)
+      if (opened === undefined) {
+        opened = { url: new URL(url), key: unseal(accountId, surface, { url, sealedKey }) }
+        if (known.size >= OPENED_MAX) known.clear()
+        known.set(name, opened)
+      }
+      return { ...opened, pool: poolOf(url) }
+    },
+    destroy(): void {
+      for (const pool of pools.values()) pool.destroy()
+    },
   }
 }
 

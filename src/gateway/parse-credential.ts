@@ -2,7 +2,6 @@ import { timingSafeEqual } from 'node:crypto'
 import type { Exchange } from '../http/exchange.ts'
 import { firstValue, hasHeader, isNamed, type RawHeaders, tokensOf } from '../http/raw-headers.ts'
 import { type Refusal, refuse } from '../kernel/errors.ts'
-import type { Secret } from '../kernel/secret.ts'
 import type { Surface } from '../kernel/vocabulary.ts'
 import { type Credential, refuseKey } from '../keys/credential.ts'
 import { claimsToBeOurs, keyKindOf } from '../keys/key-format.ts'
@@ -93,8 +92,4 @@ function isPreflight(method: string, headers: RawHeaders): boolean {
 
 function refused(refusal: Refusal): Credential {
   return { kind: 'refused', refusal, hasKey: true }
-}
-
-export function bootstrapDigestOf(key: Secret | null, digestKey: DigestKey): Buffer | null {
-  return key === null ? null : digestKey(key.reveal())
 }

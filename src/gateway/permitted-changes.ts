@@ -9,7 +9,6 @@ import {
   nominatedIn,
   type RawHeaders,
 } from '../http/raw-headers.ts'
-import type { UpstreamBody } from '../http/upstream-call.ts'
 import type { HeaderNames } from '../kernel/header-names.ts'
 import { formatUsd, type Nanos } from '../kernel/money.ts'
 import { codingOf } from '../metering/decode-copy.ts'
@@ -175,12 +174,8 @@ export function announcedTrailers(names: HeaderNames): string {
   return [costUsd, listCostUsd, upstreamMs, ...(balanceUsd === null ? [] : [balanceUsd])].join(', ')
 }
 
-export interface PreparedBody {
-  readonly content: UpstreamBody
-  readonly lengthBytes: number | null
-  /** The gateway asked for usage on the client's behalf, so the added usage is removed from the reply. */
-  readonly usageAdded: boolean
-}
+/** `usageAdded`: the gateway asked for usage on the client's behalf, so the added usage is removed from the reply. */
+export type PreparedBody = ReturnType<typeof prepareBody>
 
 interface StreamSettings {
   readonly times: BodyTimes
@@ -195,7 +190,7 @@ export function prepareBody(
   facts: RequestFacts,
   endpoint: Endpoint | null,
   settings: StreamSettings & { readonly injectUsage: boolean },
-): PreparedBody {
+) {
   if (body.kind === 'none') return { content: null, lengthBytes: null, usageAdded: false }
   const { lengthBytes } = body
   if (body.kind === 'flowing') {

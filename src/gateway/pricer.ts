@@ -71,7 +71,7 @@ export interface CallPlan {
   rate(usage: Usage, terms?: AccountTerms | null): RatedCall
 }
 
-export type RatedCall = Omit<ReturnType<typeof rateFigures>, 'kind' | 'modelPriced'>
+export type RatedCall = Omit<ReturnType<typeof rateFigures>, 'kind'>
 
 export interface PricerSettings {
   readonly discount: Discount
@@ -104,7 +104,11 @@ export function createPricer(firstBook: PriceBook, settings: PricerSettings) {
   function planInputs(call: PricedRequest, stated: RequestLimits | null, batch = false): PlanInputs {
     const version = versionAt(book, call.atMs)
     const limits = stated ?? limitsOf(call, version)
-    const tierAsked = tierFor(call.surface, limits, settings)
+    const { serviceTier } = limits
+    // A request for `auto`, or for no tier, leaves the tier to the settings of the upstream project.
+    const isOpen = serviceTier === null || serviceTier === 'auto'
+    const { hasProjectTier } = SURFACES[call.surface].pricing
+    const tierAsked = isOpen && hasProjectTier ? settings.chatDefaultTier : serviceTier
     const context = {
       surface: call.surface,
       modelAsked: call.modelAsked,
@@ -344,16 +348,6 @@ function defaultModel(call: PricedRequest, { stored }: RequestLimits, version: P
   if (call.modelAsked !== null || call.endpoint === null || stored) return null
   if (isGiven(call.facts.body['model'])) return null
   return version.defaultModels.get(call.endpoint.template) ?? null
-}
-
-/** A request for `auto`, or for no tier, leaves the tier to the settings of the upstream project. */
-function tierFor(
-  surface: Surface,
-  { serviceTier }: RequestLimits,
-  { chatDefaultTier }: PricerSettings,
-): string | null {
-  const isUnspecified = serviceTier === null || serviceTier === 'auto'
-  return isUnspecified && SURFACES[surface].pricing.hasProjectTier ? chatDefaultTier : serviceTier
 }
 
 /** Truncates a model name for the stored rating. No priced name is longer than the limit. */

@@ -14,7 +14,7 @@ import { BatchEntries, type BoundEntry } from '../providers/batch-requests.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
 import { bodyHeadOf, RequestReader } from '../providers/read-request.ts'
 import { modelAsked } from '../providers/request-members.ts'
-import type { CountableInput } from './estimates.ts'
+import { type CountableInput, NOTHING_COUNTABLE } from './estimates.ts'
 import { type ByteBudget, type DecodingQueue, type KeyShare, ReservedBytes } from './key-shares.ts'
 
 /** If a body is not complete after this time, the key is checked before the rest is read. */
@@ -281,11 +281,4 @@ export function countableInput({ headers }: Exchange, { body, facts }: ReadBody)
     pieces: isPlain ? held.pieces() : [],
     facts,
   }
-}
-
-export const NOTHING_COUNTABLE: CountableInput = {
-  lengthBytes: 0,
-  formType: null,
-  pieces: [],
-  facts: NOT_READ,
 }

@@ -314,15 +314,10 @@ export function explainFailure(end: CallEnd & { kind: 'failed' }): Refusal {
       'Upstream sent an invalid HTTP response. It may have processed the request, so you may pay twice if you retry.',
     )
   }
-  if (!end.sent)
-    return refuse(
-      'upstream_unreachable',
-      'Upstream cannot be reached. Nothing was sent to it, so you can retry.',
-    )
-  return refuse(
-    'upstream_unreachable',
-    'Upstream closed the connection before it answered. It may have received the request, so you may pay twice if you retry.',
-  )
+  const message = end.sent
+    ? 'Upstream closed the connection before it answered. It may have received the request, so you may pay twice if you retry.'
+    : 'Upstream cannot be reached. Nothing was sent to it, so you can retry.'
+  return refuse('upstream_unreachable', message)
 }
 
 /** The refusal for an exception. `isOwn`: the store may have executed the command before its answer was lost. */

@@ -69,12 +69,12 @@ export class Reply implements ReplyReceiver {
   #readMs = 0
   #call: UpstreamCall | null = null
   #usageAdded = false
-  replyHead: ReplyHead | null = null
+  #head: ReplyHead | null = null
   #meter: Meter | null = null
   #decoder: CopyDecoder | 'unreadable' | null = null
   #rewritesUrls = false
   #isEdited = false
-  isStreamed = false
+  #isStreamed = false
   #isDocument = false
   #hasObject = false
   /** Whether the reply is buffered until its figures are known, so that they can be headers. */
@@ -88,7 +88,7 @@ export class Reply implements ReplyReceiver {
   #lastEvent: Buffer[] = []
   #lastEventBytes = 0
   #lastEventTimer: NodeJS.Timeout | null = null
-  bytesOut = 0
+  #bytesOut = 0
   // While the client is full or the decoder lags, upstream is not read.
   #isClientFull = false
   #decoderLag: Promise<void> | null = null
@@ -105,8 +105,20 @@ export class Reply implements ReplyReceiver {
     this.#usageAdded = usageAdded
   }
 
+  get replyHead(): ReplyHead | null {
+    return this.#head
+  }
+
+  get bytesOut(): number {
+    return this.#bytesOut
+  }
+
   get bytesBuffered(): number {
     return this.#lastEventBytes + (this.#isBuffered ? this.#options.memory.bytes : 0)
+  }
+
+  get isStreamed(): boolean {
+    return this.#isStreamed
   }
 
   get isNearlyDone(): boolean {
@@ -114,7 +126,7 @@ export class Reply implements ReplyReceiver {
   }
 
   get isError(): boolean {
-    return this.replyHead !== null && this.replyHead.status >= 300
+    return this.#head !== null && this.#head.status >= 300
   }
 
   get shown(): Shown {
@@ -144,7 +156,7 @@ export class Reply implements ReplyReceiver {
       if (this.#isHttp11) res.writeInterim(status, printable(reason), lines)
       return
     }
-    this.replyHead = head
+    this.#head = head
     const isSuccess = status < 300
     const contentType = firstValue(headers, 'content-type') ?? ''
     const [isJson, isEvents] = [isJsonType(contentType), isEventStream(contentType)]
@@ -153,7 +165,7 @@ export class Reply implements ReplyReceiver {
     this.#rewritesUrls = origin !== null && status === 200 && isJson && coding === 'identity'
     const isWhole = isJson || status === 204
     this.#isDocument = isWhole && (this.#rewritesUrls || !isFree)
-    this.isStreamed = isEvents || !(isWhole || isFree)
+    this.#isStreamed = isEvents || !(isWhole || isFree)
     if (isSuccess) this.#observe(coding, contentType, isEvents)
     this.#isEdited ||= this.#rewritesUrls
     if (this.#isDocument) {
@@ -212,7 +224,7 @@ export class Reply implements ReplyReceiver {
     this.#readMs = this.#options.nowMs()
     if (meter.hasBegun) this.#silence.recordOutput(meter.visibleBytes, this.#readMs)
     const { onObject } = this.#options
-    if (onObject === null || this.#hasObject || !this.isStreamed) return
+    if (onObject === null || this.#hasObject || !this.#isStreamed) return
     const { shown } = meter
     if (shown.objectId === null) return
     this.#hasObject = true
@@ -244,7 +256,7 @@ export class Reply implements ReplyReceiver {
     const meter = this.#meter
     // The client left before upstream answered, so there is no reply to read.
     if (meter === null)
-      return this.replyHead === null && this.#options.reader !== null ? new SilentMeter().end(false) : null
+      return this.#head === null && this.#options.reader !== null ? new SilentMeter().end(false) : null
     if (this.#decoder === null) return meter.end(whole)
     if (this.#decoder === 'unreadable') return { ...meter.end(false), fault: 'unreadable' }
     const state = await this.#decoder.end()
@@ -262,7 +274,7 @@ export class Reply implements ReplyReceiver {
     const isMany = chunks.length > 0
     if (isMany) res.cork()
     for (const chunk of chunks) this.#write(chunk)
-    this.bytesOut += last?.length ?? 0
+    this.#bytesOut += last?.length ?? 0
     res.end(last)
     if (isMany) res.uncork()
   }
@@ -342,9 +354,9 @@ export class Reply implements ReplyReceiver {
 
   #writeHead(figures: Figures | null, figuresFollow: boolean): void {
     const { res, names, method, requestId } = this.#exchange
-    if (res.destroyed || this.replyHead === null) return
-    const { status, reason } = this.replyHead
-    const headers = this.#isEdited ? withoutOutdated(this.replyHead.headers) : this.replyHead.headers
+    if (res.destroyed || this.#head === null) return
+    const { status, reason } = this.#head
+    const headers = this.#isEdited ? withoutOutdated(this.#head.headers) : this.#head.headers
     const hasBody = method !== 'HEAD' && status !== 204 && status !== 304
     const lines = toReplyHeaders(headers, names.prefix, this.#isHttp11 && hasBody)
     this.#hasTrailers = figuresFollow && hasBody && this.#isHttp11 && !hasHeader(lines, 'content-length')
@@ -356,7 +368,7 @@ export class Reply implements ReplyReceiver {
   }
 
   #write(chunk: Buffer): boolean {
-    this.bytesOut += chunk.length
+    this.#bytesOut += chunk.length
     return this.#exchange.res.write(chunk)
   }
 

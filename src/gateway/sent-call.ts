@@ -16,7 +16,7 @@ import {
   storedResponseId,
   withoutSecrets,
 } from './bill.ts'
-import { BodyTaps } from './body-taps.ts'
+import { type BodyTaps, createBodyTaps } from './body-taps.ts'
 import type { AdmittedCall } from './call.ts'
 import type { Transfer } from './deferrals.ts'
 import type { Gateway } from './gateway.ts'
@@ -42,7 +42,7 @@ export class OpenCall {
     this.gateway = gateway
     this.sentMs = gateway.clock.monotonicMs()
     const isObserved = call.admission.logRequests || uploadsBatches(call.endpoint)
-    this.taps = isObserved ? new BodyTaps(call, gateway) : null
+    this.taps = isObserved ? createBodyTaps(call, gateway) : null
     gateway.inFlight.count += 1
   }
 

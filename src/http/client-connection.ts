@@ -270,8 +270,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
       this.#owner.onBroken(this.socket, error, head === null ? rest : `${headTextOf(head)}\r\n${rest}`)
     } else if (turn.reply.headersSent) this.socket.destroy()
     else {
-      // From now on, the owner writes to the socket.
-      turn.reply.destroyed = true
+      turn.reply.supersede()
       this.#owner.onBroken(this.socket, error, headTextOf(turn.request.head))
     }
   }

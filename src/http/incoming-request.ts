@@ -34,7 +34,7 @@ const DISCARD: BodyReceiver = { data: () => true, end() {}, broken() {} }
 export class IncomingRequest {
   readonly head: MessageHead
   readonly source: RequestSource
-  complete = false
+  #complete = false
   #ended = false
   #receiver: BodyReceiver | null = null
   #paused = false
@@ -54,8 +54,12 @@ export class IncomingRequest {
     this.source = source
   }
 
+  get complete(): boolean {
+    return this.#complete
+  }
+
   get isFull(): boolean {
-    if (this.complete) return false
+    if (this.#complete) return false
     return this.#paused || this.#waitingBytes >= limits.bodyBytesAheadMax
   }
 
@@ -133,12 +137,12 @@ export class IncomingRequest {
   }
 
   arrivedWhole(): void {
-    this.complete = true
+    this.#complete = true
     if (this.#waiting === null) this.#end()
   }
 
   closed(): void {
-    if (!this.complete) this.#receiver?.broken(null)
+    if (!this.#complete) this.#receiver?.broken(null)
   }
 
   #flow(): void {
@@ -159,7 +163,7 @@ export class IncomingRequest {
   }
 
   #end(): void {
-    if (!this.complete || this.#ended || this.#receiver === null || this.#paused) return
+    if (!this.#complete || this.#ended || this.#receiver === null || this.#paused) return
     this.#ended = true
     this.#receiver.end()
   }

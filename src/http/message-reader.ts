@@ -58,7 +58,7 @@ export class MessageReader {
   /** Whether parsing has stopped, for now or forever. The bytes after a CONNECT or an upgrade are not HTTP. */
   #isOver = false
   #isClosed = false
-  hasPartialMessage = false
+  #hasBegun = false
   #hasHead = false
   #lines: string[] = []
   #target = ''
@@ -78,9 +78,13 @@ export class MessageReader {
     this.#parser = MessageReader.#llhttp.exports.llhttp_alloc(KIND[kind])
   }
 
+  get hasPartialMessage(): boolean {
+    return this.#hasBegun
+  }
+
   /** The part of an incomplete head that has been read; null if no target has been read. */
   get partialHead(): Pick<MessageHead, 'method' | 'target' | 'headers'> | null {
-    if (!this.hasPartialMessage || this.#target === '') return null
+    if (!this.#hasBegun || this.#target === '') return null
     const method = MessageReader.#llhttp.method(this.#parser)
     return { method, target: this.#target, headers: this.#lines }
   }
@@ -97,7 +101,7 @@ export class MessageReader {
 
   /** Ends the reading when the connection has ended. Returns an error if a message was incomplete. */
   finish(): WireError | null {
-    if (!this.hasPartialMessage || this.#isOver) return null
+    if (!this.#hasBegun || this.#isOver) return null
     if (this.#bodyBytesLeft > 0) return wireError('HPE_INVALID_EOF_STATE')
     running = this
     const code = MessageReader.#llhttp.exports.llhttp_finish(this.#parser)
@@ -185,13 +189,13 @@ export class MessageReader {
   #reportEnd(): void {
     const trailers = this.#takeLines()
     this.#hasEnded = false
-    this.hasPartialMessage = false
+    this.#hasBegun = false
     this.#hasHead = false
     this.#receiver.end(trailers)
   }
 
   #onBegin(): void {
-    this.hasPartialMessage = true
+    this.#hasBegun = true
     this.#spanBytes = 0
     this.#target = ''
     this.#reason = ''

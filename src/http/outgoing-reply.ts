@@ -168,6 +168,11 @@ export class OutgoingReply {
     this.#socket.destroy()
   }
 
+  /** The owner of the connection writes to the socket from now on. */
+  supersede(): void {
+    this.destroyed = true
+  }
+
   connectionClosed(): void {
     if (this.writableFinished) return
     this.destroyed = true

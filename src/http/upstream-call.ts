@@ -50,7 +50,7 @@ export class PooledCall implements UpstreamCall, MessageReceiver {
   #handshakeTimer: NodeJS.Timeout | undefined
   #isSent = false
   #hasHead = false
-  isOver = false
+  #isOver = false
 
   constructor(sendable: Sendable, receiver: ReplyReceiver) {
     const { promise, resolve } = Promise.withResolvers<CallEnd>()
@@ -72,6 +72,10 @@ export class PooledCall implements UpstreamCall, MessageReceiver {
   /** Whether the reply's own head has arrived. Interim responses do not count. */
   get hasHead(): boolean {
     return this.#hasHead
+  }
+
+  get isOver(): boolean {
+    return this.#isOver
   }
 
   /** The request, which is sent once and not retained. */
@@ -112,7 +116,7 @@ export class PooledCall implements UpstreamCall, MessageReceiver {
   }
 
   switched(head: MessageHead, connection: RawConnection): void {
-    if (this.isOver) connection.destroy()
+    if (this.#isOver) connection.destroy()
     this.#end({ kind: 'switched', head, connection })
   }
 
@@ -127,20 +131,20 @@ export class PooledCall implements UpstreamCall, MessageReceiver {
   }
 
   abandon(): void {
-    if (this.isOver) return
+    if (this.#isOver) return
     const partly = this.#connection?.abandon() === false
     this.#end({ kind: 'abandoned', sent: this.#isSent, partly })
   }
 
   #breakOff(cause: unknown): void {
-    if (this.isOver) return
+    if (this.#isOver) return
     this.#connection?.abandon()
     this.broken(cause instanceof Error ? cause : new Error(String(cause)), false)
   }
 
   #end(end: CallEnd): void {
-    if (this.isOver) return
-    this.isOver = true
+    if (this.#isOver) return
+    this.#isOver = true
     this.#connection = null
     clearTimeout(this.#handshakeTimer)
     this.#finish(end)
@@ -176,17 +180,10 @@ const TARGET = /^\/[\x21-\xff]*$/
 
 const EXPECTS_BODY = /^(?:POST|PUT|PATCH|QUERY|PROPFIND|PROPPATCH)$/
 
-interface Sendable {
-  readonly method: string
-  readonly upgrades: boolean
-  readonly head: string
-  readonly emptyHead: string
-  readonly lengthBytes: number | null
-  readonly body: UpstreamBody
-}
+type Sendable = ReturnType<typeof composeRequest>
 
 /** The head of a request. Throws if upstream could read it as another request. */
-export function composeRequest(request: UpstreamRequest): Sendable {
+export function composeRequest(request: UpstreamRequest) {
   const { method, target, host, headers, body, upgrades = false } = request
   if (!METHOD.test(method) || !TARGET.test(target)) throw new Error('a request line that cannot be sent')
   let lengthBytes = body === null ? 0 : request.lengthBytes

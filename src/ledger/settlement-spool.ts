@@ -19,16 +19,29 @@ const REFUSED_FILE = 'refused.jsonl'
 const RETRY_MS = 1_000
 
 interface SpoolOptions {
-  replaceFile(path: string, content: string): Promise<void>
-  readonly bytesMax: number
+  readonly replaceFile?: typeof replaceFile
+  readonly bytesMax?: number
 }
 
-/** Opens the spool in `dir` and reads the settlements in it. Throws if the directory cannot be created or read. */
+interface Spooled {
+  readonly closing: CallClosing
+  readonly line: string
+  /** Resolves when the settlement is on disk, or when callers need not wait for it. */
+  readonly stored: PromiseWithResolvers<void>
+}
+
+export type SettlementSpool = Awaited<ReturnType<typeof openSettlementSpool>>
+
+/**
+ * Opens the spool in `dir`, which only one process may use, and reads the settlements in it: those that the store has not
+ * accepted. Replaying one is harmless. Every write replaces the file, which is small: only calls in flight when the store
+ * failed have a settlement in it. Throws if the directory cannot be created or read.
+ */
 export async function openSettlementSpool(
   dir: string,
   log: Log,
-  options: Partial<SpoolOptions> = {},
-): Promise<SettlementSpool> {
+  { replaceFile: replace = replaceFile, bytesMax = SPOOL_BYTES_MAX }: SpoolOptions = {},
+) {
   // Without syncing the parent, a crash might lose the new directory entry.
   if ((await mkdir(dir, { recursive: true, mode: 0o700 })) !== undefined) await syncDirectory(dirname(dir))
   const path = join(dir, FILE)
@@ -38,8 +51,145 @@ export async function openSettlementSpool(
     await rename(path, damagedFile)
     log.error({ damagedFile }, 'the settlement spool was damaged and has been renamed')
   }
-  const context = { dir, log, replaceFile, bytesMax: SPOOL_BYTES_MAX, ...options }
-  return new SettlementSpool(context, left, isDamaged)
+  /** All settlements that the store does not have, on disk or not, oldest first. */
+  const waiting = new Map<string, Spooled>()
+  let waitingBytes = 0
+  /** Whether a waiting settlement is not in the file. */
+  let hasUnwritten = isDamaged
+  /** Whether the file has settlements that the database has too. Replaying them is harmless. */
+  let hasStale = false
+  let writing: Promise<void> | null = null
+  /** Whether the last write failed, or takes so long that answers no longer wait for it. */
+  let isFailing = false
+  const closed = new AbortController()
+
+  async function finish(): Promise<void> {
+    await writing
+    write()
+    await writing
+  }
+
+  function add(closing: CallClosing): Spooled {
+    const spooled: Spooled = { closing, line: toLine(closing), stored: Promise.withResolvers() }
+    waiting.set(closing.requestId, spooled)
+    waitingBytes += spooled.line.length
+    return spooled
+  }
+
+  function write(): void {
+    if (writing === null && isBehind()) writing = writeAll()
+  }
+
+  function isBehind(): boolean {
+    return hasUnwritten || (hasStale && (waiting.size === 0 || closed.signal.aborted))
+  }
+
+  /** A failed write is retried later, with everything that waits by then. */
+  async function writeAll(): Promise<void> {
+    while (isBehind()) {
+      const timeout = setTimeout(
+        () => fail({}, 'the disk of the settlement spool does not answer'),
+        SPOOL_WRITE_MS,
+      )
+      try {
+        await writeOnce()
+        if (isFailing) log.info({ settlements: waiting.size }, 'the settlement spool works again')
+        isFailing = false
+      } catch (error) {
+        hasUnwritten = true
+        fail(
+          { cause: (error as Error).message },
+          'the settlement spool cannot be written; no new call is admitted while settlements wait',
+        )
+        if (closed.signal.aborted) break
+        await sleep(RETRY_MS, undefined, { ref: false, signal: closed.signal }).catch(() => {})
+      } finally {
+        clearTimeout(timeout)
+      }
+    }
+    // In the same turn as the last check of `isBehind`, or a settlement in between would not be written.
+    writing = null
+  }
+
+  async function writeOnce(): Promise<void> {
+    const written = [...waiting.values()]
+    hasUnwritten = false
+    hasStale = false
+    await replace(path, written.map(({ line }) => line).join(''))
+    for (const { stored } of written) stored.resolve()
+  }
+
+  function fail(about: object, message: string): void {
+    if (!isFailing) log.error({ settlements: waiting.size, ...about }, message)
+    isFailing = true
+    for (const { stored } of waiting.values()) stored.resolve()
+  }
+
+  /** Removes a settlement that the database has received. Does nothing if it is not in the spool. */
+  function remove(requestId: string): void {
+    const spooled = waiting.get(requestId)
+    if (spooled === undefined) return
+    waiting.delete(requestId)
+    waitingBytes -= spooled.line.length
+    hasStale = true
+    spooled.stored.resolve()
+    if (!closed.signal.aborted) write()
+  }
+
+  for (const closing of left) add(closing).stored.resolve()
+  return {
+    get waiting(): number {
+      return waiting.size
+    },
+    /** False while too many settlements wait, or some of them are not on disk. */
+    get isDurable(): boolean {
+      const isFull = waitingBytes > bytesMax
+      return waiting.size === 0 || !(isFailing || isFull)
+    },
+    /** The waiting settlements, oldest first. After a start, these are the settlements that an earlier process left. */
+    pending(): readonly CallClosing[] {
+      return [...waiting.values()].map(({ closing }) => closing)
+    },
+    /** Never rejects. If the disk fails or is slow, `isDurable` is false until all waiting settlements are stored. */
+    async append(closing: CallClosing): Promise<void> {
+      const earlier = waiting.get(closing.requestId)
+      // The first closing of a call counts; later ones are ignored.
+      if (earlier !== undefined) return await earlier.stored.promise
+      if (closed.signal.aborted) {
+        log.error({ request: closing.requestId }, 'a settlement came after the spool was closed')
+        return
+      }
+      const spooled = add(closing)
+      hasUnwritten = true
+      if (isFailing) return
+      write()
+      await spooled.stored.promise
+    },
+    remove,
+    /** Writes a settlement that the database has refused to a separate file for the operator. */
+    async refuse(closing: CallClosing, reason: string): Promise<void> {
+      const { requestId } = closing
+      const file = join(dir, REFUSED_FILE)
+      const line = `${JSON.stringify({ refused: reason, kept: amountsAsText(closing) })}\n`
+      try {
+        const { size } = await stat(file).catch(() => ({ size: 0 }))
+        if (size + line.length > bytesMax) throw new Error(`${REFUSED_FILE} is full`)
+        await appendFile(file, line, { mode: 0o600, flush: true })
+        remove(requestId)
+      } catch (error) {
+        // A refused settlement that was spooled stays in the spool, and the next start tries again.
+        log.error(
+          { request: requestId, cause: (error as Error).message },
+          'a refused settlement cannot be written to its file',
+        )
+      }
+    },
+    async close(): Promise<void> {
+      closed.abort()
+      // A disk that does not answer must not prevent the process from exiting.
+      await Promise.race([finish(), sleep(SPOOL_WRITE_MS, undefined, { ref: false })])
+    },
+  }
 }
 
 /** Replaces the content of a file. It is on disk once this resolves, and the old content stays until then. */
@@ -85,173 +235,4 @@ export async function readSpool(path: string) {
     .map(readLine)
   const left = closings.filter((closing) => closing !== null)
   return { left, isDamaged: left.length < closings.length }
-}
-
-interface SpoolContext extends SpoolOptions {
-  readonly dir: string
-  readonly log: Log
-}
-
-interface Spooled {
-  readonly closing: CallClosing
-  readonly line: string
-  /** Resolves when the settlement is on disk, or when callers need not wait for it. */
-  readonly stored: PromiseWithResolvers<void>
-}
-
-/**
- * Settlements that the store has not accepted. Replaying one is harmless. Only one process may use a spool. Every write
- * replaces the file, which is small: only calls in flight when the store failed have a settlement in it.
- */
-export class SettlementSpool {
-  readonly #context: SpoolContext
-  /** All settlements that the store does not have, on disk or not, oldest first. */
-  readonly #waiting = new Map<string, Spooled>()
-  #waitingBytes = 0
-  /** Whether a waiting settlement is not in the file. */
-  #hasUnwritten: boolean
-  /** Whether the file has settlements that the database has too. Replaying them is harmless. */
-  #hasStale = false
-  #writing: Promise<void> | null = null
-  /** Whether the last write failed, or takes so long that answers no longer wait for it. */
-  #isFailing = false
-  readonly #closed = new AbortController()
-
-  constructor(context: SpoolContext, left: readonly CallClosing[], isDamaged: boolean) {
-    this.#context = context
-    this.#hasUnwritten = isDamaged
-    for (const closing of left) this.#add(closing).stored.resolve()
-  }
-
-  get waiting(): number {
-    return this.#waiting.size
-  }
-
-  /** False while too many settlements wait, or some of them are not on disk. */
-  get isDurable(): boolean {
-    const isFull = this.#waitingBytes > this.#context.bytesMax
-    return this.#waiting.size === 0 || !(this.#isFailing || isFull)
-  }
-
-  /** The waiting settlements, oldest first. After a start, these are the settlements that an earlier process left. */
-  pending(): readonly CallClosing[] {
-    return [...this.#waiting.values()].map(({ closing }) => closing)
-  }
-
-  /** Never rejects. If the disk fails or is slow, `isDurable` is false until all waiting settlements are stored. */
-  async append(closing: CallClosing): Promise<void> {
-    const earlier = this.#waiting.get(closing.requestId)
-    // The first closing of a call counts; later ones are ignored.
-    if (earlier !== undefined) return await earlier.stored.promise
-    if (this.#closed.signal.aborted) {
-      this.#context.log.error({ request: closing.requestId }, 'a settlement came after the spool was closed')
-      return
-    }
-    const spooled = this.#add(closing)
-    this.#hasUnwritten = true
-    if (this.#isFailing) return
-    this.#write()
-    await spooled.stored.promise
-  }
-
-  /** Removes a settlement that the database has received. Does nothing if it is not in the spool. */
-  remove(requestId: string): void {
-    const spooled = this.#waiting.get(requestId)
-    if (spooled === undefined) return
-    this.#waiting.delete(requestId)
-    this.#waitingBytes -= spooled.line.length
-    this.#hasStale = true
-    spooled.stored.resolve()
-    if (!this.#closed.signal.aborted) this.#write()
-  }
-
-  /** Writes a settlement that the database has refused to a separate file for the operator. */
-  async refuse(closing: CallClosing, reason: string): Promise<void> {
-    const { requestId } = closing
-    const { dir, bytesMax } = this.#context
-    const file = join(dir, REFUSED_FILE)
-    const line = `${JSON.stringify({ refused: reason, kept: amountsAsText(closing) })}\n`
-    try {
-      const { size } = await stat(file).catch(() => ({ size: 0 }))
-      if (size + line.length > bytesMax) throw new Error(`${REFUSED_FILE} is full`)
-      await appendFile(file, line, { mode: 0o600, flush: true })
-      this.remove(requestId)
-    } catch (error) {
-      // A refused settlement that was spooled stays in the spool, and the next start tries again.
-      this.#context.log.error(
-        { request: requestId, cause: (error as Error).message },
-        'a refused settlement cannot be written to its file',
-      )
-    }
-  }
-
-  async close(): Promise<void> {
-    this.#closed.abort()
-    // A disk that does not answer must not prevent the process from exiting.
-    await Promise.race([this.#finish(), sleep(SPOOL_WRITE_MS, undefined, { ref: false })])
-  }
-
-  async #finish(): Promise<void> {
-    await this.#writing
-    this.#write()
-    await this.#writing
-  }
-
-  #add(closing: CallClosing): Spooled {
-    const spooled: Spooled = { closing, line: toLine(closing), stored: Promise.withResolvers() }
-    this.#waiting.set(closing.requestId, spooled)
-    this.#waitingBytes += spooled.line.length
-    return spooled
-  }
-
-  #write(): void {
-    if (this.#writing === null && this.#isBehind()) this.#writing = this.#writeAll()
-  }
-
-  #isBehind(): boolean {
-    return this.#hasUnwritten || (this.#hasStale && (this.#waiting.size === 0 || this.#closed.signal.aborted))
-  }
-
-  /** A failed write is retried later, with everything that waits by then. */
-  async #writeAll(): Promise<void> {
-    while (this.#isBehind()) {
-      const timeout = setTimeout(
-        () => this.#fail({}, 'the disk of the settlement spool does not answer'),
-        SPOOL_WRITE_MS,
-      )
-      try {
-        await this.#writeOnce()
-        if (this.#isFailing)
-          this.#context.log.info({ settlements: this.waiting }, 'the settlement spool works again')
-        this.#isFailing = false
-      } catch (error) {
-        this.#hasUnwritten = true
-        this.#fail(
-          { cause: (error as Error).message },
-          'the settlement spool cannot be written; no new call is admitted while settlements wait',
-        )
-        if (this.#closed.signal.aborted) break
-        await sleep(RETRY_MS, undefined, { ref: false, signal: this.#closed.signal }).catch(() => {})
-      } finally {
-        clearTimeout(timeout)
-      }
-    }
-    // In the same turn as the last check of `#isBehind`, or a settlement in between would not be written.
-    this.#writing = null
-  }
-
-  async #writeOnce(): Promise<void> {
-    const { dir, replaceFile } = this.#context
-    const written = [...this.#waiting.values()]
-    this.#hasUnwritten = false
-    this.#hasStale = false
-    await replaceFile(join(dir, FILE), written.map(({ line }) => line).join(''))
-    for (const { stored } of written) stored.resolve()
-  }
-
-  #fail(about: object, message: string): void {
-    if (!this.#isFailing) this.#context.log.error({ settlements: this.waiting, ...about }, message)
-    this.#isFailing = true
-    for (const { stored } of this.#waiting.values()) stored.resolve()
-  }
 }

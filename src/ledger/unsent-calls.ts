@@ -64,60 +64,56 @@ export class WaitingCalls {
   }
 }
 
-/** Writes refused calls in batches after their answers. What does not fit or cannot be stored is dropped and logged. */
-export class RefusedCalls {
-  readonly #store: Pick<Store, 'storeRefused' | 'deleteRefused'>
-  readonly #log: Log
-  readonly #callsMax: number
-  readonly #queue: RefusedCall[] = []
-  #dropped = 0
-  #timer: NodeJS.Timeout | null = null
-  #writing: Promise<void> = Promise.resolve()
+export type RefusedCalls = ReturnType<typeof createRefusedCalls>
 
-  constructor(
-    store: Pick<Store, 'storeRefused' | 'deleteRefused'>,
-    log: Log,
-    callsMax: number = limits.refusedCallsMax,
-  ) {
-    this.#store = store
-    this.#log = log
-    this.#callsMax = callsMax
+/** Writes refused calls in batches after their answers. What does not fit or cannot be stored is dropped and logged. */
+export function createRefusedCalls(
+  store: Pick<Store, 'storeRefused' | 'deleteRefused'>,
+  log: Log,
+  callsMax: number = limits.refusedCallsMax,
+) {
+  const queue: RefusedCall[] = []
+  let dropped = 0
+  let timer: NodeJS.Timeout | null = null
+  let writing: Promise<void> = Promise.resolve()
+
+  async function writeAll(): Promise<void> {
+    for (let left = queue.length; left > 0; left -= REFUSED_CALLS_AT_ONCE)
+      await writeBatch(queue.splice(0, Math.min(left, REFUSED_CALLS_AT_ONCE)))
+    if (dropped === 0) return
+    log.warn({ calls: dropped }, 'too many calls were refused at once to record all of them')
+    dropped = 0
   }
 
-  add(call: RefusedCall): void {
-    if (this.#queue.length >= REFUSED_CALLS_WAITING_MAX) {
-      this.#dropped += 1
-      return
+  async function writeBatch(batch: readonly RefusedCall[]): Promise<void> {
+    try {
+      await store.storeRefused(batch)
+      // Delete twice as many records as were added, so that a lowered limit is reached too.
+      await store.deleteRefused(0, callsMax, 2 * batch.length)
+    } catch (error) {
+      const about = { calls: batch.length, cause: (error as Error).message }
+      log.warn(about, 'refused calls could not be recorded')
     }
-    this.#queue.push(call)
-    this.#timer ??= setTimeout(() => void this.written(), REFUSED_CALLS_EVERY_MS).unref()
-    if (this.#queue.length === REFUSED_CALLS_AT_ONCE) void this.written()
   }
 
   /** Writes the queue now. Resolves when every earlier record is stored or dropped. Never rejects. */
-  written(): Promise<void> {
-    if (this.#timer !== null) clearTimeout(this.#timer)
-    this.#timer = null
-    this.#writing = this.#writing.then(() => this.#writeAll())
-    return this.#writing
+  function written(): Promise<void> {
+    if (timer !== null) clearTimeout(timer)
+    timer = null
+    writing = writing.then(writeAll)
+    return writing
   }
 
-  async #writeAll(): Promise<void> {
-    for (let left = this.#queue.length; left > 0; left -= REFUSED_CALLS_AT_ONCE)
-      await this.#writeBatch(this.#queue.splice(0, Math.min(left, REFUSED_CALLS_AT_ONCE)))
-    if (this.#dropped === 0) return
-    this.#log.warn({ calls: this.#dropped }, 'too many calls were refused at once to record all of them')
-    this.#dropped = 0
-  }
-
-  async #writeBatch(batch: readonly RefusedCall[]): Promise<void> {
-    try {
-      await this.#store.storeRefused(batch)
-      // Delete twice as many records as were added, so that a lowered limit is reached too.
-      await this.#store.deleteRefused(0, this.#callsMax, 2 * batch.length)
-    } catch (error) {
-      const about = { calls: batch.length, cause: (error as Error).message }
-      this.#log.warn(about, 'refused calls could not be recorded')
-    }
+  return {
+    add(call: RefusedCall): void {
+      if (queue.length >= REFUSED_CALLS_WAITING_MAX) {
+        dropped += 1
+        return
+      }
+      queue.push(call)
+      timer ??= setTimeout(() => void written(), REFUSED_CALLS_EVERY_MS).unref()
+      if (queue.length === REFUSED_CALLS_AT_ONCE) void written()
+    },
+    written,
   }
 }

@@ -19,64 +19,57 @@ interface Sum {
  * rating the sum equals rating each of them. Requests on different sides of any model's long-prompt threshold have
  * separate sums, because this model's price may be added later. So do geographies that change the price.
  */
-export class BatchUsage {
-  readonly #context: RatingContext
-  readonly #version: PriceVersion
-  readonly #thresholds: ReadonlySet<number>
-  readonly #sums = new Map<string, Sum>()
-
-  constructor(context: RatingContext, version: PriceVersion) {
-    this.#context = context
-    this.#version = version
-    const tables = version.models.flatMap(({ rates, endpoints }) => [rates, ...endpoints.values()])
-    this.#thresholds = new Set(tables.flatMap(({ longContextAbove }) => longContextAbove ?? []))
-  }
-
-  add(usage: Usage): void {
-    const key = JSON.stringify([usage.modelServed, this.#factorOf(usage)])
-    let sum = this.#sums.get(key)
-    if (sum === undefined) {
-      if (this.#sums.size === SUMS_MAX) throw new Error('too many models have served one batch')
-      sum = { requests: 0, first: usage, suspect: false, parts: new Map() }
-      this.#sums.set(key, sum)
-    }
-    sum.requests++
-    if (usage.suspect) sum.suspect = true
-    for (const part of this.#partsOf(usage)) {
-      const partKey = `${part.model} ${this.#thresholdsPassed(part)}`
-      const before = sum.parts.get(partKey)
-      sum.parts.set(partKey, before === undefined ? part : addParts(before, part))
-    }
-  }
-
-  byModel() {
-    return Array.from(this.#sums, ([name, { requests, first, suspect, parts }]) => ({
-      /** Unique within the batch, and the same each time the results are read. */
-      name,
-      model: first.modelServed,
-      requests,
-      usage: { ...first, parts: [...parts.values()], stopReason: null, freeRefusal: false, suspect },
-    }))
-  }
+export function createBatchUsage(context: RatingContext, version: PriceVersion) {
+  const tables = version.models.flatMap(({ rates, endpoints }) => [rates, ...endpoints.values()])
+  const thresholds = new Set(tables.flatMap(({ longContextAbove }) => longContextAbove ?? []))
+  const sums = new Map<string, Sum>()
 
   /** The factor of the request's geography, also for a model without a price, which may get one later. */
-  #factorOf({ modelServed, geography }: Usage): string | null {
-    const { model } = resolveModel(modelServed, this.#context, this.#version)
+  function factorOf({ modelServed, geography }: Usage): string | null {
+    const { model } = resolveModel(modelServed, context, version)
     if (model === null) return geography
     return String(model.factors.geography.get(geography ?? '') ?? FACTOR_ONE)
   }
 
-  #partsOf({ parts, modelServed, freeRefusal }: Usage): readonly UsagePart[] {
+  function partsOf({ parts, modelServed, freeRefusal }: Usage): readonly UsagePart[] {
     if (freeRefusal) return parts.map((part) => ({ ...part, quantities: toolsOf(part.quantities) }))
-    if (this.#context.endpoint !== '/v1/chat/completions') return parts
-    const { model } = resolveModel(modelServed, this.#context, this.#version)
+    if (context.endpoint !== '/v1/chat/completions') return parts
+    const { model } = resolveModel(modelServed, context, version)
     return model?.searchesEachCall === true ? addToolCalls(parts, { web_searches: 1 }) : parts
   }
 
-  #thresholdsPassed({ promptTokens }: UsagePart): number {
+  function thresholdsPassed({ promptTokens }: UsagePart): number {
     let length = 0
-    for (const above of this.#thresholds) if (promptTokens > above) length++
+    for (const above of thresholds) if (promptTokens > above) length++
     return length
+  }
+
+  return {
+    add(usage: Usage): void {
+      const key = JSON.stringify([usage.modelServed, factorOf(usage)])
+      let sum = sums.get(key)
+      if (sum === undefined) {
+        if (sums.size === SUMS_MAX) throw new Error('too many models have served one batch')
+        sum = { requests: 0, first: usage, suspect: false, parts: new Map() }
+        sums.set(key, sum)
+      }
+      sum.requests++
+      if (usage.suspect) sum.suspect = true
+      for (const part of partsOf(usage)) {
+        const partKey = `${part.model} ${thresholdsPassed(part)}`
+        const before = sum.parts.get(partKey)
+        sum.parts.set(partKey, before === undefined ? part : addParts(before, part))
+      }
+    },
+    byModel() {
+      return Array.from(sums, ([name, { requests, first, suspect, parts }]) => ({
+        /** Unique within the batch, and the same each time the results are read. */
+        name,
+        model: first.modelServed,
+        requests,
+        usage: { ...first, parts: [...parts.values()], stopReason: null, freeRefusal: false, suspect },
+      }))
+    },
   }
 }
 

@@ -51,7 +51,9 @@ function priceOf(
   context: RatingContext,
   isDrawn: boolean,
 ) {
-  const serviceTier = isDrawn ? null : (usage.serviceTier ?? tierUnstated(context))
+  // A compaction's reply does not name the tier. In other replies, no tier means standard.
+  const tierUnstated = context.endpoint === '/v1/responses/compact' ? context.tierAsked : null
+  const serviceTier = isDrawn ? null : (usage.serviceTier ?? tierUnstated ?? null)
   const reported = { serviceTier, speed: usage.speed, batch: context.batch }
   const { tier, known: tierKnown } = tierOf(context.surface, reported)
   const { tiers, longContextAbove } = tableFor(model, context.endpoint)
@@ -64,11 +66,6 @@ function priceOf(
     geography === FACTOR_ONE && regional === FACTOR_ONE ? MULTIPLIER_ONE : geography * regional
   const tariff = isLong ? long : short
   return { model, tier, tierKnown, isListed, isLong, tariff, geography, regional, multiplier }
-}
-
-/** The tier of a reply that does not name one. For a compaction it is the requested tier; elsewhere it is standard. */
-function tierUnstated({ endpoint, tierAsked }: RatingContext): string | null {
-  return endpoint === '/v1/responses/compact' ? (tierAsked ?? null) : null
 }
 
 interface Resolved {

@@ -1,12 +1,5 @@
 import { isObject, objectShape, type ReplyDocument, SCALAR, type Shape } from '../metering/json-shape.ts'
-import {
-  type Delivered,
-  type Metered,
-  meterDocument,
-  nothingDelivered,
-  ReplyJson,
-  type ReplyReader,
-} from '../metering/meter.ts'
+import { type Metered, meterDocument, nothingDelivered, ReplyJson } from '../metering/meter.ts'
 import type { UsageReader } from './endpoint.ts'
 import { asObject } from './reading.ts'
 import { READERS } from './surfaces.ts'
@@ -34,7 +27,7 @@ export class JsonLines<Reader extends LineReader> {
   readonly #close: (reader: Reader) => boolean
   /** The reader of the current line; null while the line is blank. */
   #line: Reader | null = null
-  failed = false
+  #failed = false
   #endsInCr = false
   #lines = 0
   #fullLines = 0
@@ -45,9 +38,13 @@ export class JsonLines<Reader extends LineReader> {
     this.#close = close
   }
 
+  get failed(): boolean {
+    return this.#failed
+  }
+
   write(chunk: Buffer): void {
     let from = 0
-    while (from < chunk.length && !this.failed) {
+    while (from < chunk.length && !this.#failed) {
       const lf = chunk.indexOf(LF, from)
       this.#take(chunk.subarray(from, lf < 0 ? chunk.length : lf))
       if (lf < 0) return
@@ -58,66 +55,45 @@ export class JsonLines<Reader extends LineReader> {
 
   end(): boolean {
     this.#endLine()
-    return !this.failed && this.#fullLines > 0
+    return !this.#failed && this.#fullLines > 0
   }
 
   #take(bytes: Buffer): void {
     if (bytes.length === 0) return
     const cr = bytes.indexOf(CR)
-    if (this.#endsInCr || (cr >= 0 && cr < bytes.length - 1)) this.failed = true
+    if (this.#endsInCr || (cr >= 0 && cr < bytes.length - 1)) this.#failed = true
     this.#endsInCr = cr >= 0
     if (this.#line === null && bytes.every((byte) => BLANKS.has(byte))) return
     this.#line ??= this.#open()
     this.#line.write(bytes)
-    if (this.#line.failed === true) this.failed = true
+    if (this.#line.failed === true) this.#failed = true
   }
 
   #endLine(): void {
     this.#endsInCr = false
     this.#lines++
-    if (this.#lines > LINES_MAX) this.failed = true
+    if (this.#lines > LINES_MAX) this.#failed = true
     const line = this.#line
     this.#line = null
-    if (line === null || this.failed) return
+    if (line === null || this.#failed) return
     this.#fullLines++
-    if (!this.#close(line) || this.#fullLines > FULL_LINES_MAX) this.failed = true
+    if (!this.#close(line) || this.#fullLines > FULL_LINES_MAX) this.#failed = true
   }
 }
 
 /** Reads batch results as they pass, for the usage of each succeeded request. Other requests are free. */
-export class BatchResults {
-  readonly #lines: JsonLines<ReplyJson>
-  readonly #createReader: (output: Delivered) => ReplyReader
-  readonly #onSucceeded: (metered: Metered) => void
-  #defect: unknown = null
+export function readBatchResults(reader: UsageReader, onSucceeded: (metered: Metered) => void) {
+  const spec = READERS[reader]
+  if (spec === undefined) throw new Error(`batches do not have replies of the kind ${reader}`)
+  const { create } = spec
+  const shape = lineShape(create(nothingDelivered()).layout.body)
+  const lines = new JsonLines(
+    () => new ReplyJson(shape),
+    (line) => endLine(line.end()),
+  )
+  let defect: unknown = null
 
-  constructor(reader: UsageReader, onSucceeded: (metered: Metered) => void) {
-    const create = READERS[reader]?.create
-    if (create === undefined) throw new Error(`batches do not have replies of the kind ${reader}`)
-    this.#createReader = create
-    this.#onSucceeded = onSucceeded
-    const shape = lineShape(create(nothingDelivered()).layout.body)
-    this.#lines = new JsonLines(
-      () => new ReplyJson(shape),
-      (line) => this.#endLine(line.end()),
-    )
-  }
-
-  /** Never throws: an error in a socket's callback would end the process. */
-  write(chunk: Buffer): void {
-    try {
-      this.#lines.write(chunk)
-    } catch (error) {
-      this.#defect ??= error
-    }
-  }
-
-  end(): boolean {
-    if (this.#defect !== null) throw this.#defect
-    return this.#lines.end()
-  }
-
-  #endLine(document: ReplyDocument | null): boolean {
+  function endLine(document: ReplyDocument | null): boolean {
     if (!isObject(document?.value)) return false
     const { result, response } = document.value
     const isMessage = isObject(result)
@@ -125,8 +101,23 @@ export class BatchResults {
     if (isMessage ? result['type'] !== 'succeeded' : !(status >= 200 && status < 300)) return true
     const value = isMessage ? result['message'] : asObject(response)['body']
     const output = nothingDelivered()
-    this.#onSucceeded(meterDocument(this.#createReader(output), output, { ...document, value }))
+    onSucceeded(meterDocument(create(output), output, { ...document, value }))
     return true
+  }
+
+  return {
+    /** Never throws: an error in a socket's callback would end the process. */
+    write(chunk: Buffer): void {
+      try {
+        lines.write(chunk)
+      } catch (error) {
+        defect ??= error
+      }
+    },
+    end(): boolean {
+      if (defect !== null) throw defect
+      return lines.end()
+    },
   }
 }
 

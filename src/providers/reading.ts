@@ -58,14 +58,22 @@ const COUNT_MAX = 1e12
  * estimated; if it was part of a total (cached, audio), the total is charged without that part.
  */
 export class Counts {
-  suspect = false
+  #suspect = false
+
+  get suspect(): boolean {
+    return this.#suspect
+  }
+
+  markSuspect(): void {
+    this.#suspect = true
+  }
 
   read(value: unknown): number | null {
     if (value === null || value === undefined) return null
     // The addition turns -0 into 0.
     if (typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= COUNT_MAX)
       return value + 0
-    this.suspect = true
+    this.#suspect = true
     return null
   }
 
@@ -73,7 +81,7 @@ export class Counts {
   readSecondsAsMs(value: unknown): number | null {
     if (value === null || value === undefined) return null
     if (typeof value === 'number' && value >= 0 && value <= COUNT_MAX / 1000) return Math.round(value * 1000)
-    this.suspect = true
+    this.#suspect = true
     return null
   }
 
@@ -82,7 +90,7 @@ export class Counts {
     const count = this.read(value)
     if (count === null) return before
     if (before !== null && count < before) {
-      this.suspect = true
+      this.#suspect = true
       return before
     }
     return count

@@ -10,7 +10,7 @@ export function realtimeUsage(usage: unknown, model: string | null): Usage {
   const counts = new Counts()
   const stated = asObject(usage)
   const { input_token_details: input, output_token_details: output } = stated
-  if (!isObject(input) || !isObject(output)) counts.suspect = true
+  if (!isObject(input) || !isObject(output)) counts.markSuspect()
   const plain = { input: 'audio_input_tokens', output: 'audio_output_tokens' } as const
   const details = {
     input_token_details: withCached(withUnexplained(input, stated['input_tokens'], counts), counts),
@@ -23,7 +23,7 @@ function withUnexplained(details: unknown, total: unknown, counts: Counts): unkn
   if (!isObject(details)) return details
   const tokensOf = (name: string) => counts.read(details[`${name}_tokens`]) ?? 0
   const unexplained = (counts.read(total) ?? 0) - tokensOf('text') - tokensOf('audio') - tokensOf('image')
-  if (unexplained > 0) counts.suspect = true
+  if (unexplained > 0) counts.markSuspect()
   return unexplained > 0 ? { ...details, audio_tokens: tokensOf('audio') + unexplained } : details
 }
 
@@ -32,14 +32,14 @@ function withCached(details: unknown, counts: Counts): unknown {
   if (!isObject(details) || isObject(details['cached_tokens_details'])) return details
   const cached = counts.read(details['cached_tokens']) ?? 0
   if (cached === 0) return details
-  counts.suspect = true
+  counts.markSuspect()
   const audio = cached - (counts.read(details['text_tokens']) ?? 0)
   return { ...details, cached_tokens_details: { audio_tokens: Math.max(0, audio) } }
 }
 
 /** Usage events do not name a model. */
 function usageOf(tokens: ReportedTokens, model: string | null, counts: Counts): Usage {
-  if (tokens.input === null || tokens.output === null) counts.suspect = true
+  if (tokens.input === null || tokens.output === null) counts.markSuspect()
   return { ...NO_USAGE, parts: [partOf(null, tokens)], modelServed: model, suspect: counts.suspect }
 }
 

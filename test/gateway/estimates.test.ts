@@ -92,19 +92,19 @@ test('silence is the time to the first visible output, and gaps of more than a s
   silence.recordOutput(20, 6_400)
   silence.recordOutput(30, 8_400)
   assert.equal(silence.silentMsAt(8_400), 2_500)
-  assert.equal(silence.generatedMs(8_400), 3_400)
+  assert.equal(silence.timesAt(8_400).generatedMs, 3_400)
 })
 
 test('time in which the client does not read is not silence', () => {
   const silence = new Silence()
   silence.recordOutput(10, 0)
   silence.pause(100)
-  assert.equal(silence.pausedFor(90_100), 90_000)
+  assert.equal(silence.timesAt(90_100).stalledMs, 90_000)
   assert.equal(silence.silentMsAt(90_100), 0)
   silence.resume(90_100)
   assert.equal(silence.silentMsAt(90_500), 0)
   assert.equal(silence.silentMsAt(92_000), 2_000)
-  assert.equal(silence.generatedMs(90_500), 500)
+  assert.equal(silence.timesAt(90_500).generatedMs, 500)
 })
 
 test('a reply is stalled while its client does not read, and for 5 s afterwards', () => {

@@ -2,9 +2,10 @@ import assert from 'node:assert/strict'
 import type { Log } from '../../src/kernel/log.ts'
 import type { RefusedCall } from '../../src/ledger/request-log.ts'
 import {
+  createRefusedCalls,
   REFUSED_CALLS_AT_ONCE,
   REFUSED_CALLS_WAITING_MAX,
-  RefusedCalls,
+  type RefusedCalls,
 } from '../../src/ledger/unsent-calls.ts'
 import { test } from '../support/suite.ts'
 
@@ -46,7 +47,7 @@ function fakeLog() {
 }
 
 const create = (store: ReturnType<typeof heldStore>, log = fakeLog(), callsMax?: number) =>
-  new RefusedCalls(store, log as unknown as Log, callsMax)
+  createRefusedCalls(store, log as unknown as Log, callsMax)
 
 test('refused calls are stored in order in bounded batches, one at a time', async () => {
   const store = heldStore()

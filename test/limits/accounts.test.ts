@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { OwnUpstreams } from '../../src/gateway/own-upstreams.ts'
+import { createOwnUpstreams } from '../../src/gateway/own-upstreams.ts'
 import { createLog } from '../../src/kernel/log.ts'
 import { Secret, SeenSecrets } from '../../src/kernel/secret.ts'
 import { createSecretSealer } from '../../src/keys/secrets.ts'
@@ -242,7 +242,7 @@ test('the simulator serves only while no account has its own upstream', async ()
 
 test("the number of connection pools for accounts' own URLs is bounded", () => {
   const sealer = createSecretSealer(new Secret('a pepper'), 'tests')
-  const pools = new OwnUpstreams(sealer, new SeenSecrets(), createLog('silent'), 2)
+  const pools = createOwnUpstreams(sealer, new SeenSecrets(), createLog('silent'), 2)
   const poolOf = (name: string) =>
     pools.open(name, 'chat', { url: `http://${name}.test`, sealedKey: null }).pool
   const [first, second] = [poolOf('a'), poolOf('b')]

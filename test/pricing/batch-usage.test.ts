@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { roundHalfEven } from '../../src/kernel/money.ts'
 import { UNITS } from '../../src/kernel/usage.ts'
 import { NO_DISCOUNT } from '../../src/pricing/amounts.ts'
-import { BatchUsage } from '../../src/pricing/batch-usage.ts'
+import { createBatchUsage } from '../../src/pricing/batch-usage.ts'
 import { loadPrices } from '../../src/pricing/load-book.ts'
 import { type Rating, rate } from '../../src/pricing/rate.ts'
 import { test } from '../support/suite.ts'
@@ -32,7 +32,7 @@ test('the lines of a batch cost together exactly what they cost apart, rounded o
   fc.assert(
     fc.property(fc.array(line, { maxLength: 20 }), surface, asked, (lines, surface, modelAsked) => {
       const context = { ...surface, modelAsked, batch: true }
-      const used = new BatchUsage(context, shipped)
+      const used = createBatchUsage(context, shipped)
       const apart: Rating[] = []
       for (const { units, ...said } of lines) {
         const usage = usageOf([partOf(units)], said)
@@ -62,7 +62,7 @@ test('the lines of a batch cost together exactly what they cost apart, rounded o
 
 test('lines of an unpriced model use the long-context threshold of the model that prices them', () => {
   const context = { ...MESSAGES, modelAsked: 'claude-haiku-5-5', batch: true }
-  const used = new BatchUsage(context, shipped)
+  const used = createBatchUsage(context, shipped)
   const apart = [150_000, 50_000].map((input_tokens) => {
     const usage = usageOf([partOf({ input_tokens })], { modelServed: 'claude-haiku-5-5-20991231' })
     used.add(usage)
@@ -79,7 +79,7 @@ test('lines of a model without a price cost together what they cost apart once i
   assert.ok(later.kind === 'book')
   const [version] = later.book.versions
   const context = { ...CHAT, modelAsked: null, batch: true }
-  const used = new BatchUsage(context, shipped)
+  const used = createBatchUsage(context, shipped)
   const rated = { ...context, modelAsked: 'new' }
   const apart = [300_000, 1_000, 272_000, 500_000].map((input_tokens) => {
     const usage = usageOf([partOf({ input_tokens, output_tokens: 100 })], { modelServed: 'new' })
@@ -91,7 +91,7 @@ test('lines of a model without a price cost together what they cost apart once i
 })
 
 test('a batch keeps a separate sum per geography only where it changes the price', () => {
-  const used = new BatchUsage({ ...MESSAGES, modelAsked: null, batch: true }, shipped)
+  const used = createBatchUsage({ ...MESSAGES, modelAsked: null, batch: true }, shipped)
   for (const modelServed of ['claude-opus-5', 'gpt-6-luna', 'unknown'])
     for (const geography of [null, 'global', 'us'])
       used.add(usageOf([partOf({ input_tokens: 1 })], { modelServed, geography }))

@@ -18,9 +18,9 @@ import {
   transcriptionUsage,
 } from '../../providers/socket-usage.ts'
 import { isPlausible } from '../bill.ts'
+import { NOTHING_COUNTABLE } from '../estimates.ts'
 import type { Gateway } from '../gateway.ts'
 import type { CallPlan } from '../pricer.ts'
-import { NOTHING_COUNTABLE } from '../read.ts'
 import {
   type ClientIntent,
   type ModelCheck,

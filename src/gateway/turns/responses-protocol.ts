@@ -12,8 +12,8 @@ import {
 } from '../../providers/response-events.ts'
 import { planCall } from '../admit.ts'
 import type { PlannedCall } from '../call.ts'
+import { NOTHING_COUNTABLE } from '../estimates.ts'
 import type { Gateway } from '../gateway.ts'
-import { NOTHING_COUNTABLE } from '../read.ts'
 import {
   type ClientIntent,
   NO_LANE,

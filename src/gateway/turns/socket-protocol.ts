@@ -25,29 +25,26 @@ export interface ModelCheck {
   readonly tag: string | null
 }
 
-export interface ServerEvent {
-  readonly kind: 'began' | 'part' | 'ended' | 'failed' | 'transcribed' | 'other'
-  readonly lane: string
-  readonly responseId: string | null
-  /** The client message that an error refers to; null if the event does not say. */
-  readonly tag: string | null
-  readonly status: number
-  readonly usage: unknown
-  readonly stopReason: string | null
-  readonly itemId: string | null
-  /** The event, if its turn reads the usage in it. */
-  readonly document: ReplyDocument | null
-}
-
 /** The tag of a turn that adds input to a running response. All waiting steers of a lane become one successor. */
 export const STEER = 'response.steer'
 
 export const NO_LANE = ''
 
-export const OTHER_EVENT: ServerEvent = {
-  ...{ kind: 'other', lane: NO_LANE, responseId: null, tag: null },
-  ...{ status: 400, usage: null, stopReason: null, itemId: null, document: null },
+export const OTHER_EVENT = {
+  kind: 'other' as 'began' | 'part' | 'ended' | 'failed' | 'transcribed' | 'other',
+  lane: NO_LANE as string,
+  responseId: null as string | null,
+  /** The client message that an error refers to; null if the event does not say. */
+  tag: null as string | null,
+  status: 400,
+  usage: null as unknown,
+  stopReason: null as string | null,
+  itemId: null as string | null,
+  /** The event, if its turn reads the usage in it. */
+  document: null as ReplyDocument | null,
 }
+
+export type ServerEvent = Readonly<typeof OTHER_EVENT>
 
 /** A turn from the moment its message was sent until it settles. */
 export interface OpenTurn {

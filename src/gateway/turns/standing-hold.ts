@@ -9,8 +9,7 @@ export class StandingHold {
   readonly #protocol: SocketProtocol
   readonly #onRefused: (refusal: Refusal) => void
   #turn: TurnCall | null = null
-  /** The current renewals and checks, for which client messages wait. Never rejects. */
-  pending: Promise<void> | null = null
+  #pending: Promise<void> | null = null
   #isRefused = false
   #isOver = false
 
@@ -18,6 +17,11 @@ export class StandingHold {
     this.#admission = admission
     this.#protocol = protocol
     this.#onRefused = onRefused
+  }
+
+  /** The current renewals and checks, for which client messages wait. Never rejects. */
+  get pending(): Promise<void> | null {
+    return this.#pending
   }
 
   async open(): Promise<UnadmittedTurn | null> {
@@ -45,7 +49,7 @@ export class StandingHold {
 
   /** Gives the hold to a turn that upstream has begun. Null: another turn has it, or it is outdated. */
   async takeBegun(): Promise<TurnCall | null> {
-    while (this.pending !== null) await this.pending
+    while (this.#pending !== null) await this.#pending
     const turn = this.#take()
     const planned = this.#protocol.planUnrequested()
     const checked = await this.#admission.check(planned, HOLD_METHOD)
@@ -58,7 +62,7 @@ export class StandingHold {
 
   /** Takes back the hold of a turn that did not begin. Returns false if the socket gets another hold, or is closed. */
   putBack(turn: TurnCall): boolean {
-    if (this.#isOver || this.#turn !== null || this.pending !== null) return false
+    if (this.#isOver || this.#turn !== null || this.#pending !== null) return false
     this.#turn = turn
     return true
   }
@@ -88,7 +92,7 @@ export class StandingHold {
 
   async end(): Promise<void> {
     this.#isOver = true
-    await this.pending
+    await this.#pending
     await this.#take()?.release()
   }
 
@@ -103,13 +107,13 @@ export class StandingHold {
   }
 
   #queue(task: () => Promise<void>): void {
-    const pending = (this.pending ?? Promise.resolve())
+    const pending = (this.#pending ?? Promise.resolve())
       .then(task)
       .catch(() => {})
       .finally(() => {
-        if (this.pending === pending) this.pending = null
+        if (this.#pending === pending) this.#pending = null
       })
-    this.pending = pending
+    this.#pending = pending
   }
 
   /** Reports the first refusal, which closes the socket. Later refusals are ignored. */

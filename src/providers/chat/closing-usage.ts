@@ -135,13 +135,13 @@ export class ClosingUsageReader implements ReplyReader {
     const { usage } = object
     const { counts } = this.#facts
     if (usage === null || usage === undefined) return
-    if (!isObject(usage) || document.repeatsNames()) counts.suspect = true
+    if (!isObject(usage) || document.repeatsNames()) counts.markSuspect()
     if (!isObject(usage)) return
     if (usage['type'] === 'duration') this.#audio = audioOf(usage['seconds']) ?? this.#audio
     const result = this.#kind.readUsage(usage, counts)
     if (this.#results.length < (this.#kind.closesEachResult ? RESULTS_MAX : 1)) this.#results.push(result)
     else {
-      counts.suspect = true
+      counts.markSuspect()
       const last = this.#results.pop() ?? result
       this.#results.push(unitsIn(result) > unitsIn(last) ? result : last)
     }

@@ -75,6 +75,6 @@ function drawnTokens(response: JsonObject, tool: JsonObject, counts: Counts): Re
     const wordOf = (name: string) => asName(item[name]) ?? asName(tool[name]) ?? ''
     total += tokensOfImage(wordOf('quality'), wordOf('size'))
   }
-  if (total > 0) counts.suspect = true
+  if (total > 0) counts.markSuspect()
   return { input: null, output: { total, quantities: quantitiesOf({ image_output_tokens: total }) } }
 }

@@ -177,7 +177,7 @@ export class ResponsesReader implements ReplyReader {
     this.#facts.readError(response)
     this.#facts.readUsage(response, document)
     // Fees are counted from the items, so an overflow may have lost some.
-    if (document.overflow) counts.suspect = true
+    if (document.overflow) counts.markSuspect()
     // In production `output` is always empty here.
     if (Array.isArray(output) && output.length > 0) {
       this.#tools = new SeenTools()
@@ -218,7 +218,7 @@ class SeenTools {
     // Opening a page and searching for words on it are free.
     if (type === 'web_search_call' && asObject(item['action'])['type'] === 'search') this.#webSearches++
     if (type !== 'image_generation_call') return
-    if (this.svgParts.length === CALLS_MAX) counts.suspect = true
+    if (this.svgParts.length === CALLS_MAX) counts.markSuspect()
     else this.svgParts.push(...svgParts(item['svg_usage'], counts))
   }
 
@@ -244,6 +244,6 @@ class SeenTools {
 
 function addUpTo(ids: Set<string>, id: string | null, counts: Counts): void {
   if (id === null || ids.has(id)) return
-  if (ids.size === CALLS_MAX) counts.suspect = true
+  if (ids.size === CALLS_MAX) counts.markSuspect()
   else ids.add(id)
 }

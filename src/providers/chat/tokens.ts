@@ -60,7 +60,7 @@ function mergeTokens(before: ReportedTokens, now: ReportedTokens, counts: Counts
 function laterSide(before: TokenSide | null, now: TokenSide | null, counts: Counts): TokenSide | null {
   if (before === null || now === null) return now ?? before
   if (now.total >= before.total) return now
-  counts.suspect = true
+  counts.markSuspect()
   return before
 }
 
@@ -68,12 +68,16 @@ export class ReplyFacts {
   readonly counts = new Counts()
   tokens: ReportedTokens = NO_TOKENS
   error: string | null = null
-  id: string | null = null
+  #id: string | null = null
   #model: string | null = null
   #serviceTier: string | null = null
 
+  get id(): string | null {
+    return this.#id
+  }
+
   readHead(object: JsonObject): void {
-    this.id = asName(object['id']) ?? this.id
+    this.#id = asName(object['id']) ?? this.#id
     this.#model = asName(object['model']) ?? this.#model
     this.#serviceTier = asName(object['service_tier']) ?? this.#serviceTier
   }
@@ -84,7 +88,7 @@ export class ReplyFacts {
 
   readUsage({ usage }: JsonObject, document: ReplyDocument): boolean {
     if (usage === null || usage === undefined) return false
-    if (!isObject(usage) || document.repeatsNames()) this.counts.suspect = true
+    if (!isObject(usage) || document.repeatsNames()) this.counts.markSuspect()
     this.tokens = mergeTokens(this.tokens, readTokens(asObject(usage), this.counts), this.counts)
     return isObject(usage)
   }
@@ -111,7 +115,7 @@ export class ReplyFacts {
       outputKnown: output !== null && isFinal,
       outputTokensSeen: output?.total ?? 0,
       error: this.error,
-      objectId: this.id,
+      objectId: this.#id,
       reasoningTokens: reasoning,
     }
   }
@@ -140,7 +144,7 @@ function splitInput(total: number, usage: JsonObject, details: JsonObject, count
   }
   const part = (value: unknown): number => {
     const count = counts.read(value) ?? 0
-    if (count > total) counts.suspect = true
+    if (count > total) counts.markSuspect()
     return count
   }
 
@@ -172,7 +176,7 @@ function splitInput(total: number, usage: JsonObject, details: JsonObject, count
 function splitOutput(total: number, details: JsonObject, counts: Counts): Quantities {
   const audio = counts.read(details['audio_tokens']) ?? 0
   const image = counts.read(details['image_tokens']) ?? 0
-  if (audio + image > total) counts.suspect = true
+  if (audio + image > total) counts.markSuspect()
   const audioPart = Math.min(audio, total)
   const imagePart = Math.min(image, total - audioPart)
   return quantitiesOf({

@@ -55,7 +55,7 @@ function splitWrites(
   if (split === null) return { fiveMinutes: written ?? 0, oneHour: 0 }
   if (written === null) return split
   const exceedsTotal = split.fiveMinutes + split.oneHour > written
-  if (exceedsTotal) counts.suspect = true
+  if (exceedsTotal) counts.markSuspect()
   if (exceedsTotal && !isOlder) return split
   const oneHour = Math.min(split.oneHour, written)
   return { fiveMinutes: written - oneHour, oneHour }
@@ -87,12 +87,12 @@ interface Iteration {
 function readIterations(value: unknown, counts: Counts): Iteration[] {
   if (value === null || value === undefined) return []
   if (!Array.isArray(value)) {
-    counts.suspect = true
+    counts.markSuspect()
     return []
   }
-  if (value.length > ITERATIONS_MAX) counts.suspect = true
+  if (value.length > ITERATIONS_MAX) counts.markSuspect()
   return value.slice(0, ITERATIONS_MAX).flatMap((entry): Iteration[] => {
-    if (!isObject(entry)) counts.suspect = true
+    if (!isObject(entry)) counts.markSuspect()
     const wire = asObject(entry)
     const type = asName(wire['type'])
     if (type === null) return []
@@ -194,7 +194,7 @@ export class MessageUsage {
 
   read(value: unknown, position: UsagePosition, document: ReplyDocument): void {
     if (value === null || value === undefined) return
-    if (!isObject(value) || document.repeatsNames()) this.#counts.suspect = true
+    if (!isObject(value) || document.repeatsNames()) this.#counts.markSuspect()
     const usage = asObject(value)
     const split = readSplit(usage, this.#counts)
     this.#splitIsOlder = split === null && (position === 'running' || position === 'final')
