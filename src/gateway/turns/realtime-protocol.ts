@@ -99,10 +99,10 @@ export class RealtimeProtocol implements SocketProtocol {
     if (type === COMMITTED && itemId !== null && this.#transcribedBy !== null)
       this.#transcribing.set(itemId, this.#transcribedBy)
     if (type === TRANSCRIBED && usage !== null) return { ...OTHER_EVENT, kind: 'transcribed', usage, itemId }
-    if (responseId === null) return OTHER_EVENT
     const responseEvent = { ...OTHER_EVENT, responseId, usage, stopReason: event.status }
     if (type === 'response.created') return { ...responseEvent, kind: 'began' }
     if (type === 'response.done') return { ...responseEvent, kind: 'ended' }
+    if (responseId === null) return OTHER_EVENT
     const traffic = this.#traffic.get(responseId)
     if (traffic !== undefined) {
       if (type.endsWith('audio.delta')) traffic.outputAudioBytes += event.deltaBytes
