@@ -197,6 +197,7 @@ export const TABLE_DEFINITIONS: Readonly<Record<string, TableDefinition>> = {
       -- The bound of the cost of the file's requests, as JSON.
       bound text?, at_ms integer`,
     key: 'account_id, file_id',
+    indexes: { batch_file_by_file: 'file_id' },
   },
 
   deferred_object: {
