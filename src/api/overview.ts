@@ -15,7 +15,6 @@ const signInKey = (name: string, expected: string) =>
     .max(1_024, `${name} must be ${expected}.`)
     .optional()
 
-/** The key to sign in with: exactly one of the two fields. */
 export const signInFields = z
   .strictObject({
     admin_key: signInKey('admin_key', 'an admin key').describe('The admin key of the session.'),

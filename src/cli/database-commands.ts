@@ -36,7 +36,6 @@ type Details = readonly [
   Parameters<Command['action']>[0],
 ]
 
-/** The commands of this file, with their argument, if any. */
 const COMMANDS: Readonly<Record<string, Details>> = {
   audit: ['', '', [AUDIT], auditDatabase],
   backup: ['<dir>', 'a new or empty directory', BACKUP, backUp],

@@ -8,7 +8,7 @@ import { listOf } from '../api/fields.ts'
 import { adminKeyObject } from '../api/objects.ts'
 import { mintKey, shownParts } from '../keys/key-format.ts'
 import type { AdminScope } from '../keys/key-store.ts'
-import { DEFAULT_ACCOUNT, refusedMissingAccount } from './resolve-account.ts'
+import { DEFAULT_ACCOUNT, MISSING_ACCOUNT } from './resolve-account.ts'
 import { defineRoute, invalid, type OwnRequest, pageObject, refused } from './route.ts'
 
 /** The admin keys that a request lists. Operators see operator keys in the account `default`. */
@@ -41,8 +41,7 @@ export const createAdminKey = defineRoute({
       )
     const isForeign = request.role !== 'operator' && named !== null && named !== request.accountId
     const accountId = role === 'operator' ? null : (named ?? request.accountId)
-    if (isForeign || (accountId !== null && !(await store.hasAccount(accountId))))
-      return refusedMissingAccount()
+    if (isForeign || (accountId !== null && !(await store.hasAccount(accountId)))) return MISSING_ACCOUNT
     const secret = mintKey(servicePrefix, 'admin')
     const key = {
       ...{ id: `adm_${nextUlid()}`, name, role, accountId },

@@ -30,6 +30,6 @@ export async function answerHealth(
     return sendWhole(exchange, shapeError('own', refusal, exchange.requestId))
   }
   const serving = path === '/healthz' || (await isReady())
-  const answer = replyJson(serving ? 200 : 503, { status: serving ? 'ok' : 'unavailable' })
-  if (answer.kind === 'reply') sendWhole(exchange, answer.reply)
+  const { reply } = replyJson(serving ? 200 : 503, { status: serving ? 'ok' : 'unavailable' })
+  sendWhole(exchange, reply)
 }

@@ -40,9 +40,7 @@ function refusedFinalKey(key: KeyRecord): Refused {
   return refused('conflict', `This key ${state} and can no longer be changed. Create a new key.`)
 }
 
-function refusedPastExpiry(): Refused {
-  return invalid('expires_at', 'expires_at must be in the future.')
-}
+const PAST_EXPIRY = invalid('expires_at', 'expires_at must be in the future.')
 
 /** The refusal of an allowlist entry that matches no id or alias of the price book; null if all match. */
 export function refuseUnknownModel(
@@ -103,7 +101,7 @@ export const createKey = defineRoute({
     const { secret, record } = mintApiKey(atMs, management)
     const key = { ...NO_LIMITS, ...keyChanges(body), ...record, name: body.name, accountId }
     const result = await management.store.createKey(key, idempotency, actor)
-    if (result.kind === 'already_expired') return refusedPastExpiry()
+    if (result.kind === 'already_expired') return PAST_EXPIRY
     return replyIdempotent(result, withSecret(secret, atMs, management))
   },
 })
@@ -153,7 +151,7 @@ export const updateKey = defineRoute({
   body: keyEditFields,
   answer: keySchema,
   async handle({ accountId, actor, id, body, atMs }, management) {
-    if ((body.expires_at ?? Infinity) <= atMs) return refusedPastExpiry()
+    if ((body.expires_at ?? Infinity) <= atMs) return PAST_EXPIRY
     const wrong = checkAllowedModels(body, atMs, management)
     if (wrong !== null) return wrong
     const edit = await management.store.updateKey(accountId, id, keyChanges(body), atMs, actor)

@@ -151,9 +151,7 @@ function receiveBody(exchange: Exchange, times: BodyTimes): Promise<OwnBody> {
   return new Promise((resolve) => {
     const { req, res, headers } = exchange
     if (res.isOver) return resolve({ kind: 'client_left' })
-    if (Number(firstValue(headers, 'content-length') ?? 0) > limits.ownBodyBytesMax) {
-      return resolve(refusedTooLarge())
-    }
+    if (Number(firstValue(headers, 'content-length') ?? 0) > limits.ownBodyBytesMax) return resolve(TOO_LARGE)
     const chunks: Buffer[] = []
     let bytes = 0
 
@@ -165,7 +163,7 @@ function receiveBody(exchange: Exchange, times: BodyTimes): Promise<OwnBody> {
     const receiver: BodyReceiver = {
       data(chunk) {
         bytes += chunk.length
-        if (bytes > limits.ownBodyBytesMax) finish(refusedTooLarge())
+        if (bytes > limits.ownBodyBytesMax) finish(TOO_LARGE)
         else chunks.push(Buffer.from(chunk))
         return true
       },
@@ -181,9 +179,7 @@ function receiveBody(exchange: Exchange, times: BodyTimes): Promise<OwnBody> {
   })
 }
 
-function refusedTooLarge(): Refused {
-  return refused(
-    'body_too_large',
-    `The body is larger than ${limits.ownBodyBytesMax / 1024} KiB. Send a smaller one.`,
-  )
-}
+const TOO_LARGE = refused(
+  'body_too_large',
+  `The body is larger than ${limits.ownBodyBytesMax / 1024} KiB. Send a smaller one.`,
+)

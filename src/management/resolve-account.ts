@@ -28,10 +28,9 @@ export async function resolveAccount(
   const named = query.get('account')
   const parameters = new Map([...query].filter(([name]) => name !== 'account'))
   if (named === '*') return allAccounts(rule, own, parameters)
-  if (own !== null)
-    return named === undefined || named === own ? scopeOf(own, parameters) : refusedMissingAccount()
+  if (own !== null) return named === undefined || named === own ? scopeOf(own, parameters) : MISSING_ACCOUNT
   if (named !== undefined)
-    return (await management.store.hasAccount(named)) ? scopeOf(named, parameters) : refusedMissingAccount()
+    return (await management.store.hasAccount(named)) ? scopeOf(named, parameters) : MISSING_ACCOUNT
   const found = rule === 'of_id' ? await accountOf(params[0] ?? '', management) : null
   return scopeOf(found, parameters)
 }
@@ -59,6 +58,4 @@ async function accountOf(
   return await store.findAccountOf(id)
 }
 
-export function refusedMissingAccount(): Refused {
-  return refused('not_found', 'There is no account with this id.')
-}
+export const MISSING_ACCOUNT = refused('not_found', 'There is no account with this id.')

@@ -145,7 +145,7 @@ export function defineRoute<Query, Body>(parts: Definition<Query, Body>): RouteP
 
 export const NO_STORE = ['cache-control', 'no-store'] as const
 
-export function replyJson(status: number, value: unknown, headers: readonly string[] = NO_STORE): OwnReply {
+export function replyJson(status: number, value: unknown, headers: readonly string[] = NO_STORE) {
   return replyWhole(status, 'application/json', JSON.stringify(value), headers)
 }
 

@@ -147,7 +147,7 @@ export const getSession = defineRoute({
   summary: 'Show the session of this request',
   answer: sessionSchema,
   async handle({ session, caller }) {
-    return session === null ? refusedNoSession() : sessionObject(session.expiresAtMs, caller)
+    return session === null ? NO_SESSION : sessionObject(session.expiresAtMs, caller)
   },
 })
 
@@ -156,12 +156,10 @@ export const endSession = defineRoute({
   status: 204,
   answer: null,
   async handle({ exchange, session }, { store }) {
-    if (session === null) return refusedNoSession()
+    if (session === null) return NO_SESSION
     await store.endSession(session.digest)
     return replyEmpty([...NO_STORE, ...setCookie(exchange, '', 0)])
   },
 })
 
-function refusedNoSession(): Refused {
-  return refused('invalid_api_key', 'There is no session. Sign in with POST /gateway/v1/session.')
-}
+const NO_SESSION = refused('invalid_api_key', 'There is no session. Sign in with POST /gateway/v1/session.')

@@ -68,8 +68,7 @@ function parseLine(line: string): unknown {
 
 function checkHead(parsed: unknown, pepper: string): void {
   const head = parsed as Partial<ExportHead> | null
-  if (head === null || typeof head !== 'object' || head.tollgate_export !== 1)
-    throw damaged('its first line is not the head of an export')
+  if (head?.tollgate_export !== 1) throw damaged('its first line is not the head of an export')
   if (head.schema_version !== SCHEMA_VERSION)
     throw new InstallationError(
       `The export has schema version ${head.schema_version}, this Tollgate has ${SCHEMA_VERSION}. Import it with the version ` +

@@ -37,7 +37,7 @@ export type ObserveCall = (call: EndedCall) => void
 /** Combines observers; null if there are none, so that no `EndedCall` is built. */
 export function observeAll(observers: readonly (ObserveCall | undefined)[]): ObserveCall | null {
   const all = observers.filter((observe) => observe !== undefined)
-  if (all.length <= 1) return all[0] ?? null
+  if (all.length === 0) return null
   return (call) => {
     for (const observe of all) observe(call)
   }

@@ -60,7 +60,6 @@ export function prepare(
   }
 }
 
-/** Runs nothing and has no rows. */
 export const NO_STATEMENT: BulkStatement = {
   perRow: new Prepared([''], []),
   rows: [],
@@ -86,7 +85,6 @@ export function prepareReads(select: string, column: string, lock = ''): (keys: 
 
 type PrepareRows = (rows: readonly Values[]) => BulkStatement
 
-/** An INSERT of rows with these columns; `suffix` follows the values. */
 export function prepareInserts(table: string, columns: readonly string[], suffix = ''): PrepareRows {
   const head = `INSERT INTO ${table} (${columns.join(', ')}) VALUES`
   const types = typesOf(table, columns)

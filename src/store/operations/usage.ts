@@ -80,7 +80,6 @@ function pageSql(query: UsageQuery, dimensions: readonly UsageDimension[]): Sql 
   // Days before the end of the last page need not be read.
   const start = (after?.day ?? '') > startDay ? (after?.day ?? '') : startDay
   const afterCursor = after === null ? sql`` : sql`AND (${list}) > (${join(cursorOf(after, dimensions))})`
-  // One extra row shows whether there are more.
   return sql`SELECT ${list}, ${name} ${account} ${SUMS} FROM ${rollupSql(query, start)} ${afterCursor}
     GROUP BY ${list} ORDER BY ${list} LIMIT ${query.limit + 1}`
 }

@@ -94,23 +94,22 @@ const updateWebhook = atomic(function* (
     failingSinceMs: url !== undefined || enabled === true ? null : undefined,
   })
   const after = (yield* getWebhook(accountId, id)) ?? before
-  if (before.enabled && !after.enabled) yield* failPendingDeliveries(id)
+  if (before.enabled && !after.enabled) yield failPendingOf(id)
   const changed = changesOf(webhookObject(before), webhookObject(after))
   if (changed !== null) yield* recordWebhookEvent('webhook.updated', after, actor, atMs, { changes: changed })
   return after
 })
 
 /** Failed deliveries can be redelivered once the endpoint is enabled. `pruneEvents` fails those beyond a thousand. */
-function* failPendingDeliveries(webhookId: string): Operation<void> {
-  yield failPending(sql`webhook_id = ${webhookId}`, 'the webhook was disabled before it was sent')
-}
+const failPendingOf = (webhookId: string): Sql =>
+  failPending(sql`webhook_id = ${webhookId}`, 'the webhook was disabled before it was sent')
 
 /** Leaves the endpoint's deliveries, which may be many. No list shows them, and they are deleted when they expire. */
 const deleteWebhook = atomic(function* (accountId: string, id: string, atMs: number, actor: Actor) {
   const [row] = yield sql`
     DELETE FROM webhook WHERE account_id = ${accountId} AND id = ${id} RETURNING ${WEBHOOK}`
   if (row === undefined) return false
-  yield* failPendingDeliveries(id)
+  yield failPendingOf(id)
   yield* recordWebhookEvent('webhook.deleted', webhookRecord(row), actor, atMs)
   return true
 })
@@ -275,7 +274,7 @@ function* disable(webhookId: string, reason: DisabledReason, atMs: number): Oper
     UPDATE webhook SET enabled = false, disabled_reason = ${reason} WHERE id = ${webhookId} AND enabled
     RETURNING ${WEBHOOK}`
   if (row === undefined) return
-  yield* failPendingDeliveries(webhookId)
+  yield failPendingOf(webhookId)
   yield* recordWebhookEvent('webhook.disabled', webhookRecord(row), SYSTEM, atMs)
 }
 
