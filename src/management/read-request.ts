@@ -141,7 +141,8 @@ function readIdempotencyKey(
   if (!/^[\x20-\x7e]{1,255}$/.test(name))
     return refuseHeader('must have 1 to 255 printable ASCII characters.')
   // Methods and paths contain no space or line break, so the concatenation is unambiguous.
-  const fingerprint = createHash('sha256').update(`${method} ${path}\n`).update(body).digest()
+  const sent = body.length === 0 ? '{}' : body
+  const fingerprint = createHash('sha256').update(`${method} ${path}\n`).update(sent).digest()
   return { kind: 'ok', value: { ...sender, name, fingerprint } }
 }
 
