@@ -230,29 +230,30 @@ for (const [status, usage, id] of [
   ['done', USAGE],
   ['completed', USAGE, null],
 ] as const) {
-  const which = id === null ? 'without an id' : usage === null ? 'without usage' : 'with usage'
-  test(`response.${status} ${which} ends a turn`, async () => {
+  test(`response.${status} ends a turn${usage === null ? ' without usage' : ''}${id === null ? ' without an id' : ''}`, async () => {
     const socket = await inMidTurn()
     await socket.upstream.send(ended(id === null ? null : socket.responseId, status, usage))
     const [turn = {}] = await bench.turns(socket.id, 1)
     assert.equal(turn['state'], 'settled')
     if (usage !== null) assert.equal(nanosOf(turn['cost_usd']), 3_500_000)
-    const next = await beginTurn(socket)
-    await socket.upstream.send(ended(next))
+    await socket.upstream.send(ended(await beginTurn(socket)))
     const [, second = {}] = await bench.turns(socket.id, 2)
     assert.equal(nanosOf(second['cost_usd']), 3_500_000, 'and the next is billed by its own')
     socket.client.socket.destroy()
   })
 }
 
-for (const id of ['resp_own', null])
-  test(`a response ${id === null ? 'without an id ' : ''}that no client requested gets its own record`, async () => {
-    const socket = await inMidTurn()
-    await socket.upstream.send(ended(socket.responseId))
-    await bench.turns(socket.id, 1)
-    await socket.upstream.send(Buffer.concat([created(id), delta('Hm.'), ended(id)]))
-    const [, unasked = {}] = await bench.turns(socket.id, 2)
-    assert.equal(nanosOf(unasked['cost_usd']), 3_500_000)
+for (const [id, usage, nanos] of [
+  ['resp_own', USAGE, 3_500_000],
+  [null, USAGE, 3_500_000],
+  ['resp_own', null, 10_000],
+] as const)
+  test(`a response that no client requested costs ${nanos} nanodollars, id ${id}`, async () => {
+    const socket = await bench.open({})
+    if (id === null) await socket.upstream.send(ended(await beginTurn(socket)))
+    await socket.upstream.send(Buffer.concat([created(id), delta('Hm.'), ended(id, 'completed', usage)]))
+    const turns = await bench.turns(socket.id, id === null ? 2 : 1)
+    assert.equal(nanosOf(turns.at(-1)?.['cost_usd']), nanos)
     socket.client.socket.destroy()
   })
 

@@ -1,6 +1,6 @@
 import { type Refusal, refuse } from '../../kernel/errors.ts'
 import { RecentEntries } from '../../kernel/recent-entries.ts'
-import type { RequestFacts } from '../../metering/request-facts.ts'
+import { NOT_READ, type RequestFacts } from '../../metering/request-facts.ts'
 import { ambiguityAtEndpoint, unreadableFacts } from '../../providers/ambiguity.ts'
 import { findEndpoint } from '../../providers/find-endpoint.ts'
 import {
@@ -82,7 +82,7 @@ export class ResponsesProtocol implements SocketProtocol {
   }
 
   planUnrequested(): PlannedTurn {
-    return this.#last?.turn.call ?? this.#plan(NOT_JSON, Buffer.alloc(0))
+    return this.#last?.turn.call ?? this.#plan(NOT_READ, Buffer.alloc(0))
   }
 
   began(open: OpenTurn): void {
