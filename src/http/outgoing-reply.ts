@@ -17,8 +17,6 @@ interface ReplyOptions {
   readonly raw: RawConnection | null
 }
 
-type Framing = 'none' | 'length' | 'chunked' | 'close'
-
 const EMPTY = Buffer.alloc(0)
 
 export class OutgoingReply {
@@ -34,7 +32,7 @@ export class OutgoingReply {
   readonly #options: ReplyOptions
   readonly #socket: Socket
   #head = ''
-  #framing: Framing = 'none'
+  #framing: 'none' | 'length' | 'chunked' | 'close' = 'none'
   #trailers = ''
   #hasContinued = false
   #ended = false

@@ -225,7 +225,7 @@ class ReaderMeter {
     }
   }
 
-  protected metered(): Metered {
+  end(): Metered {
     let reading = NOTHING_STATED
     this.catchDefects(() => {
       reading = this.reader.reading()
@@ -253,12 +253,12 @@ export class BodyMeter extends ReaderMeter implements Meter {
     return chunk
   }
 
-  end(): Metered {
+  override end(): Metered {
     this.catchDefects(() => {
       const document = this.#json.end()
       if (document !== null) this.reader.readBody(document)
     })
-    return this.metered()
+    return super.end()
   }
 }
 
@@ -266,10 +266,6 @@ export class EventMeter extends ReaderMeter {
   read(document: ReplyDocument): void {
     this.hasBegun = true
     this.catchDefects(() => this.reader.readEvent(document, ''))
-  }
-
-  end(): Metered {
-    return this.metered()
   }
 }
 
@@ -299,10 +295,10 @@ export class StreamMeter extends ReaderMeter implements Meter, EventSink {
     return this.#remainder
   }
 
-  end(): Metered {
+  override end(): Metered {
     const forClient = this.#events.end()
     if (this.#cut !== null) this.#remainder = forClient
-    return this.metered()
+    return super.end()
   }
 
   event(name: string, data: Buffer, isLast: boolean): EventCut {

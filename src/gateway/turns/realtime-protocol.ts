@@ -40,8 +40,6 @@ interface Traffic {
   outputTextBytes: number
 }
 
-type ClientEvent = SessionMessage & { readonly kind: 'event' }
-
 const ITEMS_MIN = 256
 
 const COMMITTED = 'input_audio_buffer.committed'
@@ -142,20 +140,21 @@ export class RealtimeProtocol implements SocketProtocol {
   }
 
   /** The models in a message that the allowlist must allow; null if it names only the session's models. */
-  #check({ session, responseModel, eventId: tag }: ClientEvent): ModelCheck | null {
+  #check(event: SessionMessage & { readonly kind: 'event' }): ModelCheck | null {
+    const { session, responseModel, eventId: tag } = event
     const others = [session?.model, responseModel].filter((name) => (name ?? this.#model) !== this.#model)
     const transcription = session?.transcription ?? null
     const named = transcription?.model ?? null
     const isChanged = transcription !== null && (named === null || named !== this.#transcribedBy)
     if (others.length === 0 && !isChanged) return null
     const planned = this.#plan('transcription', named)
-    const [other = null] = others
-    const message = `This session uses the model ${this.#model} and cannot change to ${other}. Open another WebSocket for ${other}.`
-    const limited = other === null ? null : refuse('model_not_allowed', message)
     const unknown = isChanged && named === null ? MODEL_UNKNOWN : null
     const models = { names: named === null ? [] : [named], unknown, batchFile: null }
     const plan: CallPlan = { ...planned.plan, models, hold: { kind: 'none' } }
-    if (other === null) return { tag, limited, planned: { ...planned, plan } }
+    const [other] = others
+    if (other === undefined) return { tag, limited: null, planned: { ...planned, plan } }
+    const message = `This session uses the model ${this.#model} and cannot change to ${other}. Open another WebSocket for ${other}.`
+    const limited = refuse('model_not_allowed', message)
     const unratable = { reason: 'endpoint_not_metered', refuse: 'limited' } as const
     return { tag, limited, planned: { ...planned, plan: { ...plan, unratable } } }
   }

@@ -29,8 +29,7 @@ export function findHandshake(surface: Surface, { path, query }: Target): Endpoi
     : { ...endpoint, billing: 'unmeterable', model: 'none' }
 }
 
-export function turnsOf(handshake: PlannedCall, gateway: Gateway): SocketTurns | null {
-  if (handshake.socketId === null) return null
+export function turnsOf(handshake: PlannedCall, gateway: Gateway): SocketTurns {
   const model = modelInQuery(handshake.target.query)
   const protocol =
     handshake.endpoint?.template === '/v1/realtime' && model !== null

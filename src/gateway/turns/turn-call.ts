@@ -49,15 +49,11 @@ export class TurnAdmission {
 
   /** `HOLD_METHOD`: takes a hold for a turn that has not begun, which the request log does not show. */
   async admit(planned: PlannedTurn, method = 'WS'): Promise<AdmittedTurn> {
-    const { keyShares, log } = this.#gateway
+    const { keyShares } = this.#gateway
     const share = keyShares.enter(this.#handshake.digest)
     if (share === null) return this.refuse(planned, refuseTooManyCalls(keyShares.callsMax), method)
     const call = { ...this.#callOf(planned, method), share }
-    const { requestId } = call.exchange
-    const admission = await admit(call, this.#gateway).catch(
-      // A socket stays open while the database is unavailable.
-      (error: unknown) => refused(explainThrown(error, requestId, log)),
-    )
+    const admission = await admit(call, this.#gateway).catch((error: unknown) => this.#explain(error, call))
     if (admission.kind === 'admitted') {
       this.#gateway.reached('admitted')
       return { kind: 'admitted', turn: this.#turnOf(call, admission) }
@@ -70,17 +66,13 @@ export class TurnAdmission {
   async admitBegun(planned: PlannedTurn): Promise<TurnCall | null> {
     const { keyShares, log } = this.#gateway
     const plan: CallPlan = { ...planned.plan, hold: { kind: 'none' }, unratable: null, models: NO_MODELS }
-    const begun = { ...planned, plan, read: { ...planned.read, unreadable: null } }
     const share = keyShares.enterUnlimited(this.#handshake.digest)
-    const call = { ...this.#callOf(begun), share }
-    const { requestId } = call.exchange
-    const admission = await admitBegun(call, this.#gateway).catch((error: unknown) => {
-      explainThrown(error, requestId, log)
-      return null
-    })
-    if (admission?.kind === 'admitted') return this.#turnOf(call, admission)
+    const read = { ...planned.read, unreadable: null }
+    const call = { ...this.#callOf({ ...planned, plan, read }), share }
+    const begun = await admitBegun(call, this.#gateway).catch((error: unknown) => this.#explain(error, call))
+    if (begun.kind === 'admitted') return this.#turnOf(call, begun)
     keyShares.leave(share)
-    const about = { request: requestId, socket: call.socketId }
+    const about = { request: call.exchange.requestId, socket: call.socketId }
     log.error(about, 'upstream began a turn without a request, and it cannot be billed')
     return null
   }
@@ -94,10 +86,12 @@ export class TurnAdmission {
   /** Checks a turn that takes over a hold, or the models of a message, as admission would. Records nothing. */
   check(planned: PlannedTurn, method = 'WS'): Promise<AdmitResult> {
     const call = this.#callOf(planned, method)
-    const { log } = this.#gateway
-    return checkCall(call, this.#gateway).catch((error: unknown) =>
-      refused(explainThrown(error, call.exchange.requestId, log)),
-    )
+    return checkCall(call, this.#gateway).catch((error: unknown) => this.#explain(error, call))
+  }
+
+  /** A socket stays open while the database is unavailable. */
+  #explain(error: unknown, { exchange }: PlannedCall) {
+    return refused(explainThrown(error, exchange.requestId, this.#gateway.log))
   }
 
   refuse(planned: PlannedTurn, refusal: Refusal, method = 'WS') {
