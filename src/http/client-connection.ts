@@ -72,7 +72,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     this.#wire = wire ?? socket
     this.#owner = owner
     this.#waitingSinceMs = owner.monotonicMs()
-    this.#reader = new MessageReader('request', this, limits)
+    this.#reader = new MessageReader('request', this)
     socket.on('end', this.#onEnd)
     socket.on('drain', this.#onDrain)
     // Errors are handled at 'close'. A TLS socket does not close by itself after bytes that it cannot decrypt.
@@ -90,9 +90,9 @@ export class ClientConnection implements MessageReceiver, RequestSource {
 
   /** Checks all timeouts of the connection. Called once a second. */
   checkTimeouts(nowMs: number): void {
-    const { reply } = this
     // Disconnect a client that reads nothing of its reply. A slow reader may continue.
-    const bytesAccepted = reply !== null && this.socket.writableLength > 0 ? reply.bytesAccepted : null
+    const { writableLength, bytesWritten } = this.socket
+    const bytesAccepted = this.#turn !== null && writableLength > 0 ? bytesWritten - writableLength : null
     if (bytesAccepted === null || bytesAccepted !== this.#bytesAccepted) this.#acceptedSinceMs = nowMs
     this.#bytesAccepted = bytesAccepted
     if (nowMs - this.#acceptedSinceMs >= limits.replyStallTimeoutMs) this.socket.destroy()

@@ -1,4 +1,4 @@
-import type { Limits } from '../kernel/limits.ts'
+import { limits } from '../kernel/limits.ts'
 import { CODE, HEAD, KIND, Llhttp, RUN_BYTES_MAX, SPAN, type SpanKind } from './llhttp.ts'
 import { firstValue, hasHeader, valuesOf } from './raw-headers.ts'
 
@@ -22,8 +22,6 @@ export interface MessageReceiver {
   end(trailers: string[]): void
   readonly afterMessage?: (chunk: Buffer) => void
 }
-
-type HeadLimits = Pick<Limits, 'headBytesMax' | 'headLinesMax'>
 
 /** An error for bytes that are not HTTP, or for a head that is too large. The code is llhttp's, or one of this file. */
 export interface WireError extends Error {
@@ -52,7 +50,7 @@ export class MessageReader {
 
   hasNoBody = false
   readonly #receiver: MessageReceiver
-  readonly #limits: HeadLimits
+  readonly #headBytesMax: number
   readonly #isRequest: boolean
   readonly #parser: number
   /** Whether parsing has stopped, for now or forever. The bytes after a CONNECT or an upgrade are not HTTP. */
@@ -71,10 +69,10 @@ export class MessageReader {
   #error: WireError | null = null
   #bodyBytesLeft = 0
 
-  constructor(kind: 'request' | 'response', receiver: MessageReceiver, limits: HeadLimits) {
+  constructor(kind: 'request' | 'response', receiver: MessageReceiver) {
     this.#receiver = receiver
-    this.#limits = limits
     this.#isRequest = kind === 'request'
+    this.#headBytesMax = this.#isRequest ? limits.headBytesMax : limits.upstreamHeadBytesMax
     this.#parser = MessageReader.#llhttp.exports.llhttp_alloc(KIND[kind])
   }
 
@@ -181,7 +179,7 @@ export class MessageReader {
     } else if (this.#hasHead) {
       // Bytes between two chunks of a body are limited like a head.
       this.#bytesSinceBody += bytes
-      if (this.#bytesSinceBody > this.#limits.headBytesMax) this.#error ??= wireError(HEADER_OVERFLOW)
+      if (this.#bytesSinceBody > this.#headBytesMax) this.#error ??= wireError(HEADER_OVERFLOW)
     }
     if (this.#hasEnded) this.#reportEnd()
   }
@@ -211,7 +209,7 @@ export class MessageReader {
     spans[spanCount + 2] = to
     spanCount += 3
     this.#spanBytes += to - from
-    if (this.#spanBytes >= this.#limits.headBytesMax) this.#error = wireError(HEADER_OVERFLOW)
+    if (this.#spanBytes >= this.#headBytesMax) this.#error = wireError(HEADER_OVERFLOW)
     return this.#error === null ? CODE.ok : CODE.stopped
   }
 
@@ -272,7 +270,7 @@ export class MessageReader {
       else this.#target += text
     }
     spanCount = 0
-    if (this.#lines.length > 2 * this.#limits.headLinesMax) this.#error ??= wireError(HEADER_OVERFLOW)
+    if (this.#lines.length > 2 * limits.headLinesMax) this.#error ??= wireError(HEADER_OVERFLOW)
   }
 
   /** Adds a name or a value. Names have even indexes; a text at the wrong index continues the previous one. */

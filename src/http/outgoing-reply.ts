@@ -53,10 +53,6 @@ export class OutgoingReply {
     return this.#options.expectsContinue
   }
 
-  get bytesAccepted(): number {
-    return this.#socket.bytesWritten - this.#socket.writableLength
-  }
-
   /** Whether the whole reply was written. It may not have been sent yet. */
   get ended(): boolean {
     return this.#ended || this.#isCut

@@ -154,12 +154,10 @@ export function callUpstream(
   }
 }
 
-const HEAD_LIMITS = { headBytesMax: limits.upstreamHeadBytesMax, headLinesMax: limits.headLinesMax }
-
 export class UpstreamConnection implements MessageReceiver {
   readonly #socket: Socket
   readonly #owner: UpstreamPool
-  readonly #reader = new MessageReader('response', this, HEAD_LIMITS)
+  readonly #reader = new MessageReader('response', this)
   #call: PooledCall | null
   #upload: Upload | null = null
   #wasReset = false

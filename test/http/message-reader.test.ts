@@ -3,8 +3,6 @@ import fc from 'fast-check'
 import { HEADER_OVERFLOW, type MessageHead, MessageReader } from '../../src/http/message-reader.ts'
 import { test } from '../support/suite.ts'
 
-const LIMITS = { headBytesMax: 64 * 1024, headLinesMax: 1_000 }
-
 interface Message {
   readonly head: MessageHead
   body: string
@@ -13,26 +11,22 @@ interface Message {
 
 function readAll(kind: 'request' | 'response', pieces: readonly (string | Buffer)[], bodyless = false) {
   const messages: Message[] = []
-  const reader = new MessageReader(
-    kind,
-    {
-      head(head) {
-        messages.push({ head, body: '', trailers: null })
-      },
-      data(chunk) {
-        const message = messages.at(-1)
-        assert.ok(message !== undefined && message.trailers === null && chunk.length > 0)
-        message.body += chunk.toString('latin1')
-        return true
-      },
-      end(trailers) {
-        const message = messages.at(-1)
-        assert.ok(message !== undefined && message.trailers === null)
-        message.trailers = trailers
-      },
+  const reader = new MessageReader(kind, {
+    head(head) {
+      messages.push({ head, body: '', trailers: null })
     },
-    LIMITS,
-  )
+    data(chunk) {
+      const message = messages.at(-1)
+      assert.ok(message !== undefined && message.trailers === null && chunk.length > 0)
+      message.body += chunk.toString('latin1')
+      return true
+    },
+    end(trailers) {
+      const message = messages.at(-1)
+      assert.ok(message !== undefined && message.trailers === null)
+      message.trailers = trailers
+    },
+  })
   reader.hasNoBody = bodyless
   let error: string | null = null
   for (const piece of pieces) {
@@ -99,7 +93,7 @@ test('a body of known length passes as views of its chunks, and ends at its leng
   const chunk = Buffer.from(`lo${POST}`, 'latin1')
   const seen: Buffer[] = []
   const receiver = { head() {}, data: (part: Buffer) => seen.push(part) > 0, end() {} }
-  const reader = new MessageReader('request', receiver, LIMITS)
+  const reader = new MessageReader('request', receiver)
   const first = Buffer.from(POST.slice(0, -2), 'latin1')
   reader.read(first)
   reader.read(chunk)
