@@ -138,16 +138,7 @@ const [QUOTE, BACKSLASH] = [0x22, 0x5c]
 const WORD = /^\w+$/
 
 /** The duplicate names in a valid JSON text, with escapes decoded. JSON.parse silently uses the last value. */
-export function duplicateNames(text: string): ReadonlySet<string> {
-  return findNames(text, false)
-}
-
-/** Also escaped words: V8 (13.6) may misread a second name, so JSON.parse may not find `"\u006dodel"`. */
-export function ambiguousNames(text: string): ReadonlySet<string> {
-  return findNames(text, true)
-}
-
-function findNames(text: string, withEscapedWords: boolean): ReadonlySet<string> {
+export function duplicateNames(text: string, withEscapedWords = false): ReadonlySet<string> {
   const found = new Set<string>()
   const open: Set<string>[] = []
   for (let i = 0; i < text.length; i++) {
@@ -169,6 +160,11 @@ function findNames(text: string, withEscapedWords: boolean): ReadonlySet<string>
     if (names.size === count || (withEscapedWords && isEscaped && WORD.test(name))) found.add(name)
   }
   return found
+}
+
+/** Also escaped words: V8 (13.6) may misread a second name, so JSON.parse may not find `"\u006dodel"`. */
+export function ambiguousNames(text: string): ReadonlySet<string> {
+  return duplicateNames(text, true)
 }
 
 /** Names and other short strings are shorter than this. */
