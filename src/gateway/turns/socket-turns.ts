@@ -26,7 +26,7 @@ import { StandingHold } from './standing-hold.ts'
 import { type PlannedTurn, TurnAdmission, type TurnCall, type UnadmittedTurn } from './turn-call.ts'
 
 export const SILENT_TURN_MS = 10_000
-const ENDED_RESPONSES_MIN = 256
+const ENDED_RESPONSES_MIN = 128
 const PASS: Verdict = { kind: 'pass' }
 const DROPPED: Verdict = { kind: 'dropped' }
 /** Status of a turn that upstream never began, if upstream states none. */
