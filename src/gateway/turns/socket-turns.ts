@@ -227,11 +227,9 @@ export class SocketTurns {
   #handleEvent(payload: Buffer): void {
     const event = this.#protocol.readServer(payload)
     switch (event.kind) {
-      case 'part': {
-        const open = this.#find(event.responseId) ?? this.#onlyRunning() ?? this.#runningIn(event.lane)
-        this.#observeTurn(open, payload, event)
+      case 'part':
+        this.#observeTurn(this.#find(event.responseId) ?? this.#runningFor(event.lane), payload, event)
         return
-      }
       case 'began':
         this.#observeTurn(this.#turnOf(event, payload), payload, event)
         return
@@ -273,7 +271,7 @@ export class SocketTurns {
     const waiting = this.#open.filter((open) => !open.hasBegun && open.lane === lane)
     const next = waiting.find(({ likelyEnd }) => likelyEnd === null) ?? waiting[0]
     // An event without an id belongs to the response that runs.
-    const running = responseId === null ? (this.#onlyRunning() ?? this.#runningIn(lane)) : null
+    const running = responseId === null ? this.#runningFor(lane) : null
     if (running !== null && (next === undefined || event.kind === 'ended')) return running
     if (next === undefined) {
       this.#adopt(event, payload)
@@ -383,9 +381,10 @@ export class SocketTurns {
     return this.#open.find((open) => open.responseId === responseId) ?? null
   }
 
-  #onlyRunning(): OpenTurn | null {
+  /** The response to which an event without an id belongs: the only one that runs, else the latest of the lane. */
+  #runningFor(lane: string): OpenTurn | null {
     const first = this.#open.find(hasBegun) ?? null
-    return first === this.#open.findLast(hasBegun) ? first : null
+    return first === this.#open.findLast(hasBegun) ? first : this.#runningIn(lane)
   }
 
   #runningIn(lane: string): OpenTurn | null {
