@@ -40,6 +40,7 @@ export function writeParts(
   after: string,
   onWritten?: (error?: Error | null) => void,
 ): boolean {
+  if (before === '' && after === '') return socket.write(stableCopy(chunk), onWritten)
   if (chunk.length <= COPIED_BYTES_MAX) {
     const bytes = Buffer.allocUnsafe(before.length + chunk.length + after.length)
     if (before !== '') bytes.write(before, 'latin1')
@@ -48,7 +49,6 @@ export function writeParts(
     return socket.write(bytes, onWritten)
   }
   const stable = stableCopy(chunk)
-  if (before === '' && after === '') return socket.write(stable, onWritten)
   socket.cork()
   if (before !== '') socket.write(before, 'latin1')
   if (after === '') socket.write(stable, onWritten)
