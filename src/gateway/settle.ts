@@ -3,7 +3,6 @@ import { StoreGone, StoreRefused } from '../kernel/errors.ts'
 import type { Log } from '../kernel/log.ts'
 import type { CallClosing, Settled } from '../ledger/call.ts'
 import { NOTHING_USED } from '../ledger/call-columns.ts'
-import type { SettlementWatch } from '../ledger/request-log.ts'
 import type { SettlementSpool } from '../ledger/settlement-spool.ts'
 import type { Store } from '../store/store.ts'
 
@@ -164,4 +163,31 @@ export function createSettler(dependencies: SettlerDependencies) {
 function rethrowRefusal(error: unknown): null {
   if (error instanceof StoreRefused) throw error
   return null
+}
+
+type SettlementWatch = ReturnType<typeof createSettlementWatch>
+
+/** Wakes requests that wait for a call to be settled on this node. */
+export function createSettlementWatch() {
+  const waiting = new Map<string, Set<() => void>>()
+  return {
+    settled(requestId: string): void {
+      for (const wake of waiting.get(requestId) ?? []) wake()
+    },
+    /** `done` resolves when the call is settled here or the time is over. */
+    wait(requestId: string, forMs: number) {
+      const { promise: done, resolve } = Promise.withResolvers<void>()
+      const wakers = waiting.get(requestId) ?? new Set()
+      const timer = setTimeout(stop, forMs)
+      wakers.add(stop)
+      waiting.set(requestId, wakers)
+      function stop(): void {
+        clearTimeout(timer)
+        wakers.delete(stop)
+        if (wakers.size === 0) waiting.delete(requestId)
+        resolve()
+      }
+      return { done, stop }
+    },
+  }
 }

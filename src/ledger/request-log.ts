@@ -57,30 +57,3 @@ export interface RefusedCall extends Pick<CallRecord, CallMember | 'modelAsked' 
 }
 
 type CallMember = 'requestId' | 'startedAtMs' | 'method' | 'path' | 'surface' | 'clientIp'
-
-export type SettlementWatch = ReturnType<typeof createSettlementWatch>
-
-/** Wakes requests that wait for a call to be settled on this node. */
-export function createSettlementWatch() {
-  const waiting = new Map<string, Set<() => void>>()
-  return {
-    settled(requestId: string): void {
-      for (const wake of waiting.get(requestId) ?? []) wake()
-    },
-    /** `done` resolves when the call is settled here or the time is over. */
-    wait(requestId: string, forMs: number) {
-      const { promise: done, resolve } = Promise.withResolvers<void>()
-      const wakers = waiting.get(requestId) ?? new Set()
-      const timer = setTimeout(stop, forMs)
-      wakers.add(stop)
-      waiting.set(requestId, wakers)
-      function stop(): void {
-        clearTimeout(timer)
-        wakers.delete(stop)
-        if (wakers.size === 0) waiting.delete(requestId)
-        resolve()
-      }
-      return { done, stop }
-    },
-  }
-}

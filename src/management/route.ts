@@ -8,7 +8,6 @@ import type { IdSource } from '../kernel/ids.ts'
 import type { Actor, Idempotency, IdempotentResult, Surface } from '../kernel/vocabulary.ts'
 import type { Caller } from '../keys/credential.ts'
 import type { DigestKey, SecretSealer } from '../keys/secrets.ts'
-import type { SettlementWatch } from '../ledger/request-log.ts'
 import type { RefusedCalls, WaitingCalls } from '../ledger/unsent-calls.ts'
 import type { PriceBook } from '../pricing/price-book.ts'
 import type { Store } from '../store/store.ts'
@@ -25,7 +24,7 @@ export interface Management {
   readonly metricsPublic: boolean
   /** Whether the client uses TLS, to the gateway or to a trusted proxy. */
   isSecure(exchange: Exchange): boolean
-  readonly settlements: SettlementWatch
+  readonly settlements: { wait(requestId: string, forMs: number): { done: Promise<void>; stop(): void } }
   readonly upstreamKeys: UpstreamKeys
   readonly waitingCalls: Pick<WaitingCalls, 'count' | 'find' | 'list' | 'countOf' | 'countOfAccount'>
   readonly refusedCalls: Pick<RefusedCalls, 'written'>

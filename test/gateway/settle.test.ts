@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
+  createSettlementWatch,
   createSettler,
   SETTLE_WAIT_MS,
   SETTLEMENTS_REPLAYED_AT_ONCE,
@@ -8,7 +9,6 @@ import {
 } from '../../src/gateway/settle.ts'
 import { StoreRefused, StoreUnavailable } from '../../src/kernel/errors.ts'
 import type { CallClosing, Settled } from '../../src/ledger/call.ts'
-import { createSettlementWatch } from '../../src/ledger/request-log.ts'
 import type { SettlementSpool } from '../../src/ledger/settlement-spool.ts'
 import { closingOf } from '../ledger/closings.ts'
 import { createLogLines } from '../support/log-lines.ts'
