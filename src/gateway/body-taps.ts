@@ -1,11 +1,11 @@
 import { promisify } from 'node:util'
 import { zstdCompress } from 'node:zlib'
-import { firstValue, type RawHeaders } from '../http/raw-headers.ts'
+import { codingOf, firstValue, type RawHeaders } from '../http/raw-headers.ts'
 import { limits } from '../kernel/limits.ts'
 import { type Redact, redactBody } from '../kernel/secret.ts'
 import type { LoggedBody } from '../ledger/request-log.ts'
 import { BODIES_DELETED_AT_ONCE } from '../ledger/retention.ts'
-import { CopyDecoder, codingOf } from '../metering/decode-copy.ts'
+import { CopyDecoder } from '../metering/decode-copy.ts'
 import {
   BatchFileScanner,
   EntrySum,

@@ -1,4 +1,4 @@
-import { RecentEntries } from '../kernel/recent-entries.ts'
+import { RecentEntries } from '../kernel/memory.ts'
 import { type Quantities, UNIT_PRICES, type Unit, type Usage, type UsagePart } from '../kernel/usage.ts'
 import type { Metered } from '../metering/meter.ts'
 import { NOT_READ, type RequestFacts } from '../metering/request-facts.ts'

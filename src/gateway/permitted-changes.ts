@@ -2,6 +2,7 @@ import { Readable } from 'node:stream'
 import type { Exchange } from '../http/exchange.ts'
 import type { BodyTimes } from '../http/incoming-request.ts'
 import {
+  codingOf,
   firstValue,
   hasHeader,
   headerActions,
@@ -11,7 +12,6 @@ import {
 } from '../http/raw-headers.ts'
 import type { HeaderNames } from '../kernel/header-names.ts'
 import { formatUsd, type Nanos } from '../kernel/money.ts'
-import { codingOf } from '../metering/decode-copy.ts'
 import type { ReadingPace } from '../metering/reading-pace.ts'
 import type { RequestFacts } from '../metering/request-facts.ts'
 import { applySplice, requestUsage, type Splice } from '../providers/chat-usage.ts'

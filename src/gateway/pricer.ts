@@ -1,10 +1,10 @@
 import { limits } from '../kernel/limits.ts'
-import { addBounds, type Bound, NO_COST } from '../kernel/money.ts'
+import { addBounds, type Bound, limitHold, NO_COST } from '../kernel/money.ts'
 import type { Unit, Usage } from '../kernel/usage.ts'
 import { type NamedModels, NO_MODELS, type ObjectKind, type Surface } from '../kernel/vocabulary.ts'
 import type { AccountTerms, BoundedFile } from '../ledger/account.ts'
 import type { Hold, Unratable } from '../ledger/call.ts'
-import { limitHold } from '../ledger/decide-admission.ts'
+
 import type { RequestFacts } from '../metering/request-facts.ts'
 import { type Discount, flatDiscount } from '../pricing/amounts.ts'
 import { boundOf, inputTokensMax, outputTokensMax } from '../pricing/bound.ts'

@@ -1,11 +1,11 @@
 import type { Exchange } from '../http/exchange.ts'
 import type { MessageHead } from '../http/message-reader.ts'
-import { firstValue, hasHeader } from '../http/raw-headers.ts'
+import { type BodyCoding, codingOf, firstValue, hasHeader } from '../http/raw-headers.ts'
 import type { ReplyReceiver, UpstreamCall } from '../http/upstream-call.ts'
 import { limits } from '../kernel/limits.ts'
 import { ChunkList } from '../kernel/memory.ts'
 import type { Nanos } from '../kernel/money.ts'
-import { type BodyCoding, CopyDecoder, codingOf } from '../metering/decode-copy.ts'
+import { CopyDecoder } from '../metering/decode-copy.ts'
 import {
   type Meter,
   type Metered,

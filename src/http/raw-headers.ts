@@ -97,6 +97,18 @@ function bestMatch(weights: ReadonlyMap<string, number>, type: string) {
   return { weight: 0, vagueness: ranges.length }
 }
 
+const CODINGS = ['gzip', 'x-gzip', 'deflate', 'br', 'zstd'] as const
+
+/** The content coding of a body; `unknown` if the gateway cannot decode it. */
+export type BodyCoding = (typeof CODINGS)[number] | 'identity' | 'unknown'
+
+export function codingOf(contentEncoding: string | undefined): BodyCoding {
+  const name = (contentEncoding ?? '').trim().toLowerCase()
+  if (name === '' || name === 'identity') return 'identity'
+  // Do not decode a chain of codings ("gzip, gzip, …"). It multiplies the work, and no client needs it.
+  return CODINGS.find((coding) => coding === name) ?? 'unknown'
+}
+
 /** `te` and `trailer` are among them, because trailers are negotiated per hop. */
 const HOP_BY_HOP: ReadonlySet<string> = new Set([
   ...'connection keep-alive proxy-connection proxy-authenticate te trailer'.split(' '),

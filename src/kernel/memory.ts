@@ -110,3 +110,87 @@ export class ChunkList {
     this.#from = this.#at
   }
 }
+
+/**
+ * At least the `min` entries used last, and at most twice as many. They are in two maps: finding the oldest entry of one
+ * took a sixth of the time of a bill.
+ */
+export class RecentEntries<Value> {
+  readonly #min: number
+  #recent = new Map<string, Value>()
+  #old = new Map<string, Value>()
+
+  constructor(min: number) {
+    this.#min = min
+  }
+
+  get(name: string): Value | undefined {
+    const recent = this.#recent.get(name)
+    if (recent !== undefined) return recent
+    const old = this.#old.get(name)
+    return old === undefined ? undefined : this.set(name, old)
+  }
+
+  set(name: string, value: Value): Value {
+    if (this.#recent.size >= this.#min && !this.#recent.has(name)) {
+      this.#old = this.#recent
+      this.#recent = new Map()
+    }
+    this.#recent.set(name, value)
+    return value
+  }
+}
+
+/** Counts by name. A name whose count is 0 takes no memory. */
+export class Tally {
+  readonly #counts = new Map<string, number>()
+
+  countOf(name: string): number {
+    return this.#counts.get(name) ?? 0
+  }
+
+  /** Returns false, and adds nothing, if the count has reached `max`. */
+  add(name: string, max = Infinity): boolean {
+    const count = this.countOf(name)
+    if (count >= max) return false
+    this.#counts.set(name, count + 1)
+    return true
+  }
+
+  remove(name: string): void {
+    const count = this.countOf(name)
+    if (count > 1) this.#counts.set(name, count - 1)
+    else this.#counts.delete(name)
+  }
+}
+
+/** Counts observations by bucket. An observation takes a few nanoseconds and allocates nothing. */
+export class Histogram {
+  readonly bounds: readonly number[]
+  /** One count per bucket, the count of larger observations, and the sum of all observations. */
+  readonly #cells: Float64Array
+
+  constructor(bounds: readonly number[]) {
+    this.bounds = bounds
+    this.#cells = new Float64Array(bounds.length + 2)
+  }
+
+  observe(value: number): void {
+    const { bounds } = this
+    const cells = this.#cells
+    let at = 0
+    while (at < bounds.length && value > (bounds[at] as number)) at += 1
+    cells[at] = (cells[at] as number) + 1
+    cells[bounds.length + 1] = (cells[bounds.length + 1] as number) + value
+  }
+
+  read(): { readonly atMost: readonly number[]; readonly count: number; readonly sum: number } {
+    let count = 0
+    const atMost = this.bounds.map((_, i) => {
+      count += this.#cells[i] ?? 0
+      return count
+    })
+    count += this.#cells[this.bounds.length] ?? 0
+    return { atMost, count, sum: this.#cells[this.bounds.length + 1] ?? 0 }
+  }
+}

@@ -22,6 +22,13 @@ export type Bound =
 
 export const NO_COST: Bound = { kind: 'bound', listNanos: 0n, costNanos: 0n }
 
+/** The largest hold. The sum of ten thousand such holds still fits a 64-bit column. */
+export const HOLD_NANOS_MAX = 100_000n * NANOS_PER_USD
+
+export function limitHold(nanos: Nanos): Nanos {
+  return nanos < HOLD_NANOS_MAX ? nanos : HOLD_NANOS_MAX
+}
+
 /** The sum of two bounds of one call. It is unpriced if one of them is, because an unpriced call may be refused. */
 export function addBounds(one: Bound, other: Bound): Bound {
   if (one.kind === 'bound' && other.kind === 'bound') {

@@ -1,4 +1,4 @@
-import { formatUsd, NANOS_PER_USD, type Nanos, roundHalfEven } from '../kernel/money.ts'
+import { formatUsd, HOLD_NANOS_MAX, NANOS_PER_USD, type Nanos, roundHalfEven } from '../kernel/money.ts'
 import { type BudgetMode, matchesPattern, type NamedModels } from '../kernel/vocabulary.ts'
 import type { KeyFunds } from '../keys/credential.ts'
 import { type KeyLimits, keyStatus, type OverLimit } from '../keys/key-store.ts'
@@ -147,13 +147,6 @@ function leastRemaining(ceilings: readonly Budget[]): Nanos | null {
     const left = remainingOf(ceiling)
     return min === null || left < min ? left : min
   }, null)
-}
-
-/** The largest hold. The sum of ten thousand such holds still fits a 64-bit column. */
-const HOLD_NANOS_MAX = 100_000n * NANOS_PER_USD
-
-export function limitHold(nanos: Nanos): Nanos {
-  return nanos < HOLD_NANOS_MAX ? nanos : HOLD_NANOS_MAX
 }
 
 /** The hold counts against the account only as far as the key's budgets cover it. An unbounded call holds them all. */

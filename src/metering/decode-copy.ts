@@ -24,16 +24,6 @@ const CODINGS = {
 
 export type Coding = keyof typeof CODINGS
 
-/** The content coding of a body; `unknown` if the gateway cannot decode it. */
-export type BodyCoding = Coding | 'identity' | 'unknown'
-
-export function codingOf(contentEncoding: string | undefined): BodyCoding {
-  const name = (contentEncoding ?? '').trim().toLowerCase()
-  if (name === '' || name === 'identity') return 'identity'
-  // Do not decode a chain of codings ("gzip, gzip, …"). It multiplies the work, and no client needs it.
-  return Object.hasOwn(CODINGS, name) ? (name as Coding) : 'unknown'
-}
-
 /** Maximum compressed bytes that wait for decoding. With more, the sender waits until half of them are decoded. */
 const REQUEST_BACKLOG_BYTES_MAX = 64 * 1024
 

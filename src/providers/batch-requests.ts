@@ -1,6 +1,6 @@
+import { codingOf } from '../http/raw-headers.ts'
 import { addBatchLine, type Bound, NO_COST } from '../kernel/money.ts'
 import type { Surface } from '../kernel/vocabulary.ts'
-import { codingOf } from '../metering/decode-copy.ts'
 import {
   AMBIGUOUS,
   isObject,

@@ -1,6 +1,6 @@
-import { type RawHeaders, valuesOf } from '../http/raw-headers.ts'
+import { codingOf, type RawHeaders, valuesOf } from '../http/raw-headers.ts'
 import { limits } from '../kernel/limits.ts'
-import { type Coding, CopyDecoder, codingOf } from '../metering/decode-copy.ts'
+import { type Coding, CopyDecoder } from '../metering/decode-copy.ts'
 import {
   eachShape,
   isObject,

@@ -1,5 +1,5 @@
 import { unlessLate } from '../kernel/clock.ts'
-import type { Histogram } from '../kernel/histogram.ts'
+import type { Histogram } from '../kernel/memory.ts'
 import { formatUsd, type Nanos } from '../kernel/money.ts'
 import { VERSION } from '../kernel/runtime.ts'
 import { SURFACE_NAMES, type Surface } from '../kernel/vocabulary.ts'

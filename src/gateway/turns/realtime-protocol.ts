@@ -1,5 +1,5 @@
 import { refuse } from '../../kernel/errors.ts'
-import { RecentEntries } from '../../kernel/recent-entries.ts'
+import { RecentEntries } from '../../kernel/memory.ts'
 import type { Usage } from '../../kernel/usage.ts'
 import type { ReadingPace } from '../../metering/reading-pace.ts'
 import { PCM_BYTES_PER_MS } from '../../providers/chat/audio.ts'

@@ -1,5 +1,5 @@
 import { type Refusal, refuse } from '../../kernel/errors.ts'
-import { RecentEntries } from '../../kernel/recent-entries.ts'
+import { RecentEntries } from '../../kernel/memory.ts'
 import { NOT_READ, type RequestFacts } from '../../metering/request-facts.ts'
 import { ambiguityAtEndpoint, unreadableFacts } from '../../providers/ambiguity.ts'
 import { findEndpoint } from '../../providers/find-endpoint.ts'

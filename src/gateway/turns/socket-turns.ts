@@ -1,7 +1,7 @@
 import type { CallEnd } from '../../http/upstream-call.ts'
 import type { Refusal } from '../../kernel/errors.ts'
 import { limits } from '../../kernel/limits.ts'
-import { RecentEntries } from '../../kernel/recent-entries.ts'
+import { RecentEntries } from '../../kernel/memory.ts'
 import { unreadable } from '../../providers/ambiguity.ts'
 import { statesTotals } from '../../providers/socket-usage.ts'
 import type { Message } from '../../sockets/frames.ts'

@@ -1,7 +1,7 @@
+import { limitHold } from '../../kernel/money.ts'
 import type { Balance } from '../../ledger/account.ts'
 import type { CallClosing, Settled } from '../../ledger/call.ts'
 import { CLOSING_NAMES, columnOf, TOKEN_COLUMNS } from '../../ledger/call-columns.ts'
-import { limitHold } from '../../ledger/decide-admission.ts'
 import { number, present } from '../rows.ts'
 import type { BatchRows, CallRow } from './batch-rows.ts'
 import type { MoneyRows } from './money-rows.ts'
