@@ -69,7 +69,7 @@ const ROWS = {
   rate_limit_exceeded:
     '429 client safe: The key has reached its `requests_per_minute`. Nothing was sent upstream. `retry-after` is the time to the next minute.',
   too_many_calls:
-    '429 client safe 1: The key has too many calls in flight on this node. Nothing was sent upstream. Retry when some of them have ended.',
+    "429 client safe 1: The key has too many calls in flight on this node. Nothing was sent upstream. Retry when some of them have ended. On the gateway's own endpoints: 1,000 requests of the key or its account are waiting on this node.",
   credit_balance_exhausted: "429 operator never: The account's credit is exhausted. Add credit.",
   head_too_large: `431 client never: The request head is larger than ${limits.headBytesMax / 1024} KiB or has more than ${withCommas(limits.headLinesMax)} lines.`,
   internal_error: '500 gateway unknown: The gateway has a defect. Report it with the request id.',
