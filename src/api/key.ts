@@ -36,8 +36,12 @@ const keyFields = {
       f
         .textField('Each of allowed_models', MODEL_CHARS_MAX)
         .refine(
-          (entry) => !/\*./.test(entry) && entry !== '*',
-          'Each of allowed_models must be a model or end in `*`, such as claude-*. To allow every model, leave the field out.',
+          (entry) => entry !== '*',
+          'allowed_models must not contain `*` alone. To allow every model, leave the field out.',
+        )
+        .refine(
+          (entry) => !/\*./.test(entry),
+          'Each of allowed_models must be a model or end in `*`, such as claude-*.',
         ),
       `allowed_models must be null or a list of 1 to ${limits.allowedModelsMax} models.`,
     )

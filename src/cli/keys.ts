@@ -78,7 +78,7 @@ const CREATE = {
   options: FIELDS,
   once: true,
   examples: [
-    'KEY=$(tollgate keys create --name checkout --monthly-budget 50)',
+    'export TOLLGATE_KEY=$(tollgate keys create --name checkout --monthly-budget 50)',
     'tollgate keys create --name ci --daily-budget 5 --rpm 60 --metadata team=web',
   ],
   show: printSecret,
@@ -109,7 +109,7 @@ const ROTATE = {
   options: ROTATION,
   once: true,
   help,
-  examples: ['KEY=$(tollgate keys rotate checkout --old-expires-in 24h)'],
+  examples: ['export TOLLGATE_KEY=$(tollgate keys rotate checkout --old-expires-in 24h)'],
   show: printSecret,
 } as const
 
@@ -125,7 +125,7 @@ export function register(group: Command): void {
   ])
 }
 
-/** Prints only the secret to standard output, for `KEY=$(…)`. */
+/** Prints only the secret to standard output, for `TOLLGATE_KEY=$(…)`. */
 async function printSecret({ value }: ApiAnswer<ApiObject>, { oldExpiresIn }: Options): Promise<void> {
   const { key, id, name, rotated_from: old } = value as KeyRecord
   if (key === undefined)
@@ -133,7 +133,8 @@ async function printSecret({ value }: ApiAnswer<ApiObject>, { oldExpiresIn }: Op
       `An earlier run of this command created ${id}. Its secret is not shown again. If the secret is lost, run ` +
         `\`tollgate keys revoke ${id}\` and repeat the command with another --idempotency-key.`,
     )
-  const until = typeof oldExpiresIn === 'string' ? `expires in ${oldExpiresIn}` : 'stays usable'
+  const until =
+    typeof oldExpiresIn === 'string' ? `expires in ${oldExpiresIn.replace(/\d$/, '$& s')}` : 'stays usable'
   const remark = old === null ? '' : ` ${old} ${until}.`
   process.stderr.write(`Created ${id} (${shownText(name, 120)}).${remark} The key is shown only once:\n`)
   await print(`${key}\n`)

@@ -72,14 +72,15 @@ export function banner(facts: BannerFacts): string {
     '',
     'First call, from another terminal in this folder:',
     '',
-    `  export KEY=$(${curl} -s ${url}/v1/keys -H "authorization: Bearer ${adminKey}" \\`,
+    `  export TOLLGATE_URL=${url}`,
+    `  export TOLLGATE_KEY=$(${curl} -s $TOLLGATE_URL/v1/keys -H "authorization: Bearer ${adminKey}" \\`,
     `    -d '{"name":"first","monthly_budget_usd":5}' | node -p 'JSON.parse(require("fs").readFileSync(0)).key')`,
-    ...surface(curl, url),
+    ...surface(curl),
     '',
     'Your SDK needs two changes, the base URL and the key:',
     '',
-    `  new Anthropic({ baseURL: '${url}', apiKey: process.env.KEY })`,
-    `  new OpenAI({ baseURL: '${url}/v1', apiKey: process.env.KEY })`,
+    '  new Anthropic({ baseURL: process.env.TOLLGATE_URL, apiKey: process.env.TOLLGATE_KEY })',
+    `  new OpenAI({ baseURL: \`\${process.env.TOLLGATE_URL}/v1\`, apiKey: process.env.TOLLGATE_KEY })`,
     '',
   )
   return `${lines.join('\n')}\n`
@@ -90,13 +91,13 @@ function describeUpstream(upstream: UpstreamConfig | null, variable: string): st
   return upstream.url.href + (upstream.key === null ? ' (no key: no credential is sent)' : '')
 }
 
-const exampleMessagesCall = (curl: string, url: string): string[] => [
-  `  ${curl} -i ${url}/v1/messages -H "x-api-key: $KEY" -H 'anthropic-version: 2023-06-01' \\`,
+const exampleMessagesCall = (curl: string): string[] => [
+  `  ${curl} -i $TOLLGATE_URL/v1/messages -H "x-api-key: $TOLLGATE_KEY" -H 'anthropic-version: 2023-06-01' \\`,
   `    -d '{"model":"claude-haiku-5-5","max_tokens":64,"messages":[{"role":"user","content":"Hello"}]}'`,
 ]
 
-const exampleChatCall = (curl: string, url: string): string[] => [
-  `  ${curl} -i ${url}/v1/chat/completions -H "authorization: Bearer $KEY" -H 'content-type: application/json' \\`,
+const exampleChatCall = (curl: string): string[] => [
+  `  ${curl} -i $TOLLGATE_URL/v1/chat/completions -H "authorization: Bearer $TOLLGATE_KEY" -H 'content-type: application/json' \\`,
   `    -d '{"model":"gpt-6-luna","messages":[{"role":"user","content":"Hello"}]}'`,
 ]
 

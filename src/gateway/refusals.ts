@@ -122,8 +122,9 @@ export function explainSpent(spent: SpentRefusal, names: HeaderNames): Refusal {
       'Your credit balance is too low to access this gateway. Ask its operator to add credit.',
     )
   const { budget } = spent
-  const message = `The ${budgetName(budget)} is exhausted: ${describeSpend(budget)}. Wait until it ${resetSentence(budget)}, or ask the operator for a larger budget.`
-  return refuse('budget_exceeded', message, figuresOf(budget, names))
+  const exhausted = `The ${budgetName(budget)} is exhausted: ${describeSpend(budget)}. Wait until it ${resetSentence(budget)}, or ask the operator for a larger budget.`
+  const none = `The ${budgetName(budget)} is 0 USD, so this key cannot make paid calls. Ask the operator for a budget.`
+  return refuse('budget_exceeded', budget.capNanos === 0n ? none : exhausted, figuresOf(budget, names))
 }
 
 export const SUSPENDED = refuse(

@@ -47,7 +47,8 @@ function whyHeld({ state, holdNanos, costNanos, overrun }: CallRecord, isUnbound
   const bound = isUnbounded
     ? 'This call has no maximum cost, so it reserved the rest of the budget. Without a budget it reserves at most ' +
       'limits.unbounded_hold_usd.'
-    : 'This is the maximum cost of the call: the whole body as input, and the most output that the request and the model allow.'
+    : 'This is the maximum cost of the call: the whole body as input, and the most output that the request and the model allow; ' +
+      'or, if it is higher, the cost of an earlier call to this endpoint and model that exceeded its reservation.'
   if (costNanos === null) return bound
   return overrun
     ? `${bound} This call cost more, so later calls to this endpoint and model reserve more.`

@@ -191,7 +191,7 @@ export function replyEmpty(headers: readonly string[] = NO_STORE): OwnReply {
 
 export function refuseMethod({ method }: Exchange, methods: readonly string[]): Refusal {
   const allowed = methods.join(', ')
-  const message = `This endpoint supports ${allowed}, not ${method}.`
+  const message = `Use ${methods.join(' or ')} for this endpoint, not ${method}.`
   return refuse('method_not_allowed', message, { headers: ['allow', allowed] })
 }
 

@@ -25,7 +25,7 @@ import { findSession } from './session.ts'
 
 export type FoundRoute =
   | { readonly kind: 'route'; readonly route: Route; readonly params: readonly string[] }
-  | { readonly kind: 'other_methods'; readonly allowed: readonly string[] }
+  | { readonly kind: 'other_methods'; readonly allowed: readonly string[]; readonly acceptsApiKeys: boolean }
   | { readonly kind: 'none' }
 
 const patterns = routes.map((route) => {
@@ -47,7 +47,8 @@ export function findRoute(method: string, path: string): FoundRoute {
   if (found !== undefined) return found
   if (candidates.length === 0) return { kind: 'none' }
   const allowed = candidates.flatMap(({ route }) => (route.method === 'GET' ? ['GET', 'HEAD'] : route.method))
-  return { kind: 'other_methods', allowed }
+  const acceptsApiKeys = candidates.some(({ route }) => route.requiredRole === 'api_key')
+  return { kind: 'other_methods', allowed, acceptsApiKeys }
 }
 
 interface Authenticated {
@@ -80,7 +81,9 @@ export async function handleOwned(
   if (role === 'api_key' && !isOpen)
     return refuseWith(
       'admin_key_required',
-      'This endpoint needs an admin key, but the request has an API key. Send an admin key.',
+      found.kind === 'other_methods' && found.acceptsApiKeys
+        ? `With an API key, use ${found.allowed.join(' or ')} for this endpoint, not ${exchange.method}.`
+        : 'This endpoint needs an admin key, but the request has an API key. Send an admin key.',
     )
   if (found.kind === 'none')
     return refuseWith(

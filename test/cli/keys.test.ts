@@ -86,9 +86,9 @@ test('every limit has an option in create and update', async () => {
 test('after a rotation the list distinguishes two keys of the same name', async () => {
   const { run, done } = commands
   const old = (await done('keys', 'create', '--name', 'twice')).trim()
-  const rotated = await run('keys', 'rotate', 'twice', '--old-expires-in', '24h')
+  const rotated = await run('keys', 'rotate', 'twice', '--old-expires-in', '86400')
   const fresh = rotated.stdout.trim()
-  assert.match(rotated.stderr, /^Created key_\w{26} \(twice\)\. key_\w{26} expires in 24h\./)
+  assert.match(rotated.stderr, /^Created key_\w{26} \(twice\)\. key_\w{26} expires in 86400 s\./)
   const listed = await done('keys', 'list', '--search', 'twice')
   const [, first = '', second = ''] = listed.split('\n')
   assert.match(first, new RegExp(`usable .* ${fresh.slice(-4)} .* - +twice$`))

@@ -55,7 +55,7 @@ async function startByNpm(upstreamUrl: string, command: string, ...args: string[
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', (text: string) => {
       output += text
-      const url = /serves (http:\/\/\S+)[\s\S]*process\.env\.KEY \}\)/.exec(output)?.[1]
+      const url = /serves (http:\/\/\S+)[\s\S]*process\.env\.TOLLGATE_KEY \}\)/.exec(output)?.[1]
       if (url !== undefined) served.resolve(url)
     })
   }

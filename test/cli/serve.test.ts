@@ -56,7 +56,7 @@ test('the commands that the banner prints work verbatim', async () => {
   const curl = curlStandIn()
   try {
     const commands = tollgate.banner.slice(
-      tollgate.banner.indexOf('  export KEY'),
+      tollgate.banner.indexOf('  export TOLLGATE_URL'),
       tollgate.banner.indexOf('Your SDK'),
     )
     const cwd = join(tollgate.dataDir, '..')

@@ -41,7 +41,7 @@ test('the banner names the certificate, and its commands make a first call over 
   assert.match(tollgate.url, /^https:\/\/127\.0\.0\.1:\d+$/)
   assert.match(tollgate.banner, /TLS +\S+cert\.pem, for localhost, 127\.0\.0\.1, until 2126-10-22\n/)
   const commands = tollgate.banner.slice(
-    tollgate.banner.indexOf('  export KEY'),
+    tollgate.banner.indexOf('  export TOLLGATE_URL'),
     tollgate.banner.indexOf('Your SDK'),
   )
   const curl = curlStandIn()

@@ -109,7 +109,7 @@ for (const sdk of sdks) {
       assert.equal(dig(error, 'type'), 'billing_error')
       assert.equal(sdk.codeOf(error), 'budget_exceeded')
       assert.equal(dig(sdk.detailsOf(error), 'cap_usd'), 0)
-      assert.match(error.message, /monthly budget of this key is exhausted/)
+      assert.match(error.message, /monthly budget of this key is 0 USD/)
       assert.equal(bench.arrivals.countOf(call), 1, 'it was retried')
     }
   })

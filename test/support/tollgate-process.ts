@@ -107,7 +107,7 @@ export async function serveTollgate(environment: Environment = {}): Promise<Serv
   const storage = { TOLLGATE_DATA_DIR: dataDir, ...databaseVariable(place) }
   const child = start(['serve'], { TOLLGATE_PORT: '0', ...environment, ...storage }, cwd)
   const watched = watch(child)
-  const serving = /serves (https?:\/\/\S+)[\s\S]*apiKey: process\.env\.KEY \}\)\n\n$/
+  const serving = /serves (https?:\/\/\S+)[\s\S]*apiKey: process\.env\.TOLLGATE_KEY \}\)\n\n$/
   const banner = await Promise.race([
     watched.printed(serving),
     watched.finished.then((end) => {
