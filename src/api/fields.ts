@@ -145,7 +145,7 @@ export function choiceParameter<const Word extends string>(
   description: string,
 ) {
   return z
-    .enum(words, `${name} must be one of ${words.join(', ')}.`)
+    .enum(words, `${name} must be one of ${words.join(', ')}, or left out.`)
     .optional()
     .describe(description)
 }

@@ -183,7 +183,8 @@ test('the refusals quoted on the page match the gateway’s, as each SDK shows t
       said,
     ]),
   )
-  const spent = await gateway.createKey('spent', { monthly_budget_usd: 0 })
+  const spent = await gateway.createKey('spent', { monthly_budget_usd: 1e-6 })
+  await sayResponses(new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: spent.key }), 'gpt-6-luna')
   const one = await gateway.createKey('one model', { allowed_models: ['claude-haiku-5-5'] })
   const gone = await gateway.createKey('gone')
   await gateway.revokeKey(gone.id)
