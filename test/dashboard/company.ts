@@ -51,7 +51,7 @@ export const PAGES: Readonly<Record<string, readonly [path: string, text: string
   overview: ['/dashboard', 'code-review-ci'],
   keys: ['/dashboard/keys?status=all', 'intern-sandbox'],
   key: [`/dashboard/keys/${keys.get('code-review-ci')?.id}`, 'claude-cli/3.2.0'],
-  rotation: [`/dashboard/keys/${rotated}?successor=${successor}`, 'The old key is quiet'],
+  rotation: [`/dashboard/keys/${rotated}?successor=${successor}`, 'Wait until the old key is unused'],
   usage: ['/dashboard/usage?by=model,key', 'Cost per day by model'],
   requests: ['/dashboard/requests', 'settled calls'],
   request: [`/dashboard/requests/${callId}`, 'cache read tokens'],

@@ -185,7 +185,7 @@ test('a batch shows the total cost of its parts', async () => {
   await page.getByText('as the sum of 1 part').waitFor()
 })
 
-test('a failing endpoint is shown as failing', async () => {
+test('a failing webhook is shown as failing', async () => {
   const page = await person.visit(`/dashboard/webhooks?id=${webhook}`)
   const row = page.locator('tbody tr', { hasText: '127.0.0.1:9' }).first()
   await row.locator('.tag.bad', { hasText: 'failing: no answer' }).waitFor()
@@ -207,9 +207,9 @@ test('pages agree on the percentage of a budget, and name a daily cap', async ()
   await bench.call('/v1/messages', hello, { key: keys.get('mobile-app')?.key ?? '' })
   await page.goto(`${gateway.url}/dashboard/keys?search=mobile-app`)
   await page.locator('tbody tr', { hasText: 'today' }).getByText('spent').waitFor()
-  assert.equal(await page.getByText('no cap').count(), 0)
+  assert.equal(await page.getByText('no budget').count(), 0)
   await page.goto(`${gateway.url}/dashboard`)
-  await attention.getByText('mobile-app has spent its budget of the day').waitFor()
+  await attention.getByText("mobile-app has spent today's budget").waitFor()
   assert.equal(await attention.locator('li').count(), 5)
   await attention.getByRole('button', { name: /^\d+ more$/ }).click()
   await attention.locator('li').nth(5).waitFor()
@@ -339,8 +339,8 @@ test('the bottom bar on a phone has five pages, and the others under More', asyn
 test('an account gets its own upstream, metadata, and enforcement despite its balance', async () => {
   const page = await person.visit(`/dashboard/accounts/${account}`)
   await page.getByRole('button', { name: 'Change account' }).click()
-  await page.getByLabel('Upstream URL of messages').fill('https://example.com')
-  await page.getByLabel('Upstream key of messages').fill('sk-test')
+  await page.getByLabel('Messages (Anthropic) URL').fill('https://example.com')
+  await page.getByLabel('Messages (Anthropic) key').fill('sk-test')
   await page.getByLabel('Metadata field 2').fill('region')
   await page.getByLabel('Metadata value 2').fill('eu')
   await page.getByLabel('Refuse calls once its credit is used up').check()

@@ -136,7 +136,7 @@ test('an admin manages the keys of one account, and sees no operator actions', a
   const settled = await manage('GET', '/gateway/v1/requests?state=settled&limit=1')
   const [call] = settled['data'] as { id: string }[]
   for (const [path, absent] of [
-    ['credits', /Top up|Correct/],
+    ['credits', /Top up|Deduct/],
     [`requests/${call?.id}`, /Credit back/],
     [`accounts/${account}`, /Suspend|Change account/],
   ] as const) {

@@ -83,7 +83,7 @@ test('credits: an operator tops up and corrects, and sees the new balance before
   await page.keyboard.press('Enter')
   await page.getByRole('dialog').waitFor({ state: 'detached' })
   await page.locator('tbody tr', { hasText: 'invoice 7' }).getByText('Top-up').waitFor()
-  await page.getByRole('button', { name: 'Correct' }).click()
+  await page.getByRole('button', { name: 'Deduct credit' }).click()
   await page.getByLabel('Amount to deduct, USD').fill('50.5')
   await page.getByLabel('Reason').fill('typed too much')
   await page.getByRole('dialog').getByText('$1,200.00').waitFor()
@@ -105,7 +105,7 @@ test('accounts: one is created, limited, opened by its operator, suspended by na
   const { monthly_budget_usd, discount } = await manage('GET', `/gateway/v1/accounts/${id}`)
   assert.deepEqual([monthly_budget_usd, discount], [500, 0.125])
 
-  await page.getByRole('link', { name: 'Open its pages' }).click()
+  await page.getByRole('link', { name: 'Switch to this account' }).click()
   await page.getByText('Acting in account Acme').waitFor()
   await page.getByRole('navigation').getByRole('link', { name: 'Credits' }).click()
   await page.getByRole('button', { name: 'Top up' }).click()
@@ -173,7 +173,7 @@ test("settings: an admin key shows its secret once, and its role's missing permi
   await page.locator('tbody tr', { hasText: 'auditor' }).getByText('revoked').waitFor()
 })
 
-test('the keyboard alone tops up, creates an account, an admin key and an endpoint, and revokes by name', async () => {
+test('the keyboard alone tops up, creates an account, an admin key and a webhook, and revokes by name', async () => {
   const page = await person.visit('/dashboard/credits')
   const type = async (...texts: readonly string[]) => {
     for (const [i, text] of texts.entries()) {
@@ -210,7 +210,7 @@ test('the keyboard alone tops up, creates an account, an admin key and an endpoi
   await open('', 'Revoke typist')
   await type('typist')
   await page.locator('tbody tr', { hasText: 'typist' }).getByText('revoked').waitFor()
-  await open('Webhooks', 'New endpoint')
+  await open('Webhooks', 'New webhook')
   await type('https://example.com/typed')
   await closeSecret()
   await page.getByRole('link', { name: 'https://example.com/typed' }).waitFor()

@@ -283,11 +283,11 @@ test('requests: a turn of a socket links to all its turns', async () => {
   assert.equal(await plain?.getByRole('link', { name: 'socket' }).count(), 0)
 })
 
-test('webhooks: an endpoint is created, tested, its delivery shown and sent again, and it is deleted', async () => {
+test('webhooks: one is created, tested, its delivery shown and sent again, and it is deleted', async () => {
   const page = await person.visit('/dashboard/webhooks')
-  await page.getByRole('button', { name: 'New endpoint' }).first().click()
+  await page.getByRole('button', { name: 'New webhook' }).first().click()
   await page.getByLabel('URL').fill(receiver.url)
-  await page.getByRole('button', { name: 'Create endpoint' }).click()
+  await page.getByRole('button', { name: 'Create webhook' }).click()
   assert.match((await page.locator('.secret code').textContent()) ?? '', /^whsec_/)
   await page.getByRole('button', { name: 'Copy the secret' }).click()
   await page.getByRole('button', { name: 'Done' }).click()

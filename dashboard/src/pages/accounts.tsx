@@ -8,7 +8,7 @@ import { Choices, Search } from '../ui/choices.tsx'
 import { ConfirmByName, DialogButton, type FormCallbacks, FormDialog } from '../ui/dialog.tsx'
 import { Fact, Facts, Metadata } from '../ui/facts.tsx'
 import { AmountField, CheckField, MetadataField, TextField, useFields } from '../ui/fields.tsx'
-import { Budget, Id, JsonDetails, Money, RelativeTime } from '../ui/figures.tsx'
+import { Balance, Budget, Id, JsonDetails, Money, RelativeTime } from '../ui/figures.tsx'
 import { Empty, Failure, Heading, Loaded, Tag } from '../ui/states.tsx'
 import { nameColumn, Table, usdColumn } from '../ui/table.tsx'
 import { SpendCharts } from './key.tsx'
@@ -43,7 +43,7 @@ export function AccountsPage({ query }: { readonly query: URLSearchParams }) {
         </DialogButton>
       </Heading>
       <div class="filters">
-        <Search title="Search accounts" placeholder="Name or id" value={search} />
+        <Search title="Search accounts" placeholder="Name, id or metadata.team:web" value={search} />
         <Choices
           title="Status"
           options={STATUSES}
@@ -88,7 +88,7 @@ export function AccountsPage({ query }: { readonly query: URLSearchParams }) {
                   isFigure: true,
                   lead: 'right',
                   cell: ({ id, balance_usd: usd }) => (
-                    <Money usd={usd} to={id === '' ? undefined : withQuery('/credits', { account: id })} />
+                    <Balance usd={usd} to={id === '' ? undefined : withQuery('/credits', { account: id })} />
                   ),
                 },
               ]}
@@ -126,7 +126,7 @@ export function AccountPage({ id }: { readonly id: string }) {
             state={value.status === 'suspended' && <Tag kind="bad">suspended</Tag>}
           >
             <Link to={withQuery('/', { account: id })} class="button">
-              Open its pages
+              Switch to this account
             </Link>
             <DialogButton title="Change account" onDone={account.refresh}>
               {(callbacks) => <AccountForm edited={value} {...callbacks} />}
@@ -154,9 +154,12 @@ export function AccountPage({ id }: { readonly id: string }) {
             <Fact title="This month">
               <Money usd={value.month_spend_usd} /> <Budget of={value} />
             </Fact>
-            <Fact title="Resets" value={<RelativeTime at={value.budget_resets_at} />} />
+            <Fact
+              title="Resets"
+              value={value.monthly_budget_usd !== null && <RelativeTime at={value.budget_resets_at} />}
+            />
             <Fact title="Balance">
-              <Money to={withQuery('/credits', { account: id })} usd={value.balance_usd} />{' '}
+              <Balance to={withQuery('/credits', { account: id })} usd={value.balance_usd} />{' '}
               <span class="quiet">{value.credit_enforced ? 'calls are refused at $0' : 'not enforced'}</span>
             </Fact>
             <Fact
@@ -166,7 +169,7 @@ export function AccountPage({ id }: { readonly id: string }) {
             {SURFACES.map((surface) => {
               const own = value.upstreams[surface]
               return (
-                <Fact key={surface} title={`${capitalize(surface)} upstream`}>
+                <Fact key={surface} title={`${SURFACE_NAMES[surface]} upstream`}>
                   {own === null ? 'shared' : `${own.url}, ${own.has_key ? 'own key' : 'no key'}`}
                 </Fact>
               )
@@ -187,6 +190,7 @@ export function AccountPage({ id }: { readonly id: string }) {
 const createdAt = ({ created_at }: Account) => (Date.parse(created_at) === 0 ? null : created_at)
 
 const SURFACES = ['messages', 'chat'] as const
+const SURFACE_NAMES = { messages: 'Messages (Anthropic)', chat: 'Chat (OpenAI)' } as const
 
 const fieldsOf = (edited: Account | null) => ({
   name: edited?.name ?? '',
@@ -242,24 +246,24 @@ function AccountForm({ edited, ...callbacks }: FormCallbacks<Account> & { readon
       <div class="columns">
         <AmountField
           label="Budget per month, USD"
-          hint="Maximum spend of all its keys per calendar month (UTC). Empty: no budget."
+          hint="Maximum spend of all its keys per calendar month (UTC). Leave empty for no budget."
           {...bind('budget')}
         />
         <TextField
           label="Discount, %"
-          hint="Percent of the list price, for calls from now on. Empty: the installation's discount."
+          hint="Percent of the list price, for calls from now on. Leave empty for the installation's discount."
           {...bind('discount')}
         />
         {SURFACES.map((surface) => (
           <Fragment key={surface}>
             <TextField
-              label={`Upstream URL of ${surface}`}
+              label={`${SURFACE_NAMES[surface]} URL`}
               type="url"
               placeholder="empty: the installation's URL"
               {...bind(`${surface}Url`)}
             />
             <TextField
-              label={`Upstream key of ${surface}`}
+              label={`${SURFACE_NAMES[surface]} key`}
               type="password"
               placeholder={edited?.upstreams[surface]?.has_key ? 'unchanged' : "the provider's key"}
               {...bind(`${surface}Key`)}

@@ -112,13 +112,9 @@ function Sentence({ of: event }: { readonly of: ActivityEvent }) {
   const [kind, name] = subjectOf(data)
   return (
     <>
-      {kind} <b class="name">{name}</b> {wordsOf(event.type, data)}
+      {kind} <b class="name">{name}</b> {wordsOf(event.type, data)}{' '}
       {event.type === 'key.expiring' && <RelativeTime at={data.key?.expires_at ?? null} />}
-      {data.old_key !== undefined && (
-        <>
-          , in place of <Link to={`/keys/${data.old_key.id}`}>{`…${data.old_key.last4}`}</Link>
-        </>
-      )}
+      {data.old_key && <Link to={`/keys/${data.old_key.id}`}>{`from …${data.old_key.last4}`}</Link>}
       {data.request_id != null && <Link to={`/requests/${data.request_id}`}>View request</Link>}
     </>
   )
@@ -137,9 +133,9 @@ function wordsOf(type: string, { credit, balance, period, model, resets_at = '',
     'balance.low': `is low on credit: ${left} left`,
     'balance.exhausted': `has used up its credit: the balance is ${left}`,
     'credit.added': `got ${added < 0 ? 'a correction of' : 'credit of'} ${money(added)}: ${credit?.reason}`,
-    'call.unpriced': `used ${model}, which has no price. `,
+    'call.unpriced': `used ${model}, which has no price.`,
     'key.expired': 'has expired',
-    'key.expiring': 'expires ',
+    'key.expiring': 'expires',
     'webhook.test': 'was sent a test',
   }
   return words[type] ?? verb.replace('updated', 'changed')

@@ -1,14 +1,14 @@
 import { useMemo } from 'preact/hooks'
-import { type Balance, type Credit, type ListOf, send } from '../api.ts'
+import { type Credit, type Balance as CurrentBalance, type ListOf, send } from '../api.ts'
 import { usePermissions, useResource } from '../data.ts'
-import { exactMoney, money, parseAmount } from '../format.ts'
+import { exactMoney, parseAmount } from '../format.ts'
 import { withQuery } from '../router.tsx'
 import { DialogButton, type FormCallbacks, FormDialog } from '../ui/dialog.tsx'
 import { Stat } from '../ui/facts.tsx'
 import { AmountField, TextField, useFields } from '../ui/fields.tsx'
-import { Money, Timestamp } from '../ui/figures.tsx'
+import { Balance, exactFigure, Money, Timestamp } from '../ui/figures.tsx'
 import { Empty, Heading, Loaded } from '../ui/states.tsx'
-import { type Column, Table, usdColumn } from '../ui/table.tsx'
+import { type Column, Table } from '../ui/table.tsx'
 import { ActorName } from './activity.tsx'
 
 const ROWS = 100
@@ -17,7 +17,7 @@ const ROWS = 100
 export function CreditsPage({ query }: { readonly query: URLSearchParams }) {
   const { isOperator } = usePermissions()
   const after = query.get('after')
-  const balance = useResource<Balance>('/gateway/v1/balance', 5_000)
+  const balance = useResource<CurrentBalance>('/gateway/v1/balance', 5_000)
   const credits = useResource<ListOf<Credit>>(
     withQuery('/gateway/v1/credits', { limit: ROWS, after }),
     after === null ? 5_000 : null,
@@ -31,7 +31,7 @@ export function CreditsPage({ query }: { readonly query: URLSearchParams }) {
       <Heading title="Credits">
         {isOperator && (
           <>
-            <DialogButton title="Correct" onDone={refresh}>
+            <DialogButton title="Deduct credit" onDone={refresh}>
               {(callbacks) => <CreditForm isCorrection balance={balance.value} {...callbacks} />}
             </DialogButton>
             <DialogButton title="Top up" kind="primary" onDone={refresh}>
@@ -49,7 +49,7 @@ export function CreditsPage({ query }: { readonly query: URLSearchParams }) {
           data.length === 0 && after === null ? (
             <Empty
               title="No credit yet."
-              words={`Top-ups, corrections and refunds are listed here, with the balance after each.${isOperator ? '' : ' Operators add credit.'}`}
+              words={`Top-ups, corrections and calls credited back are listed here, with the balance after each.${isOperator ? '' : ' Operators add credit.'}`}
             />
           ) : (
             <Table caption="Ledger" columns={COLUMNS} rows={data} after={after} next={next} />
@@ -60,7 +60,7 @@ export function CreditsPage({ query }: { readonly query: URLSearchParams }) {
   )
 }
 
-function Stats({ of: balance }: { readonly of: Balance }) {
+function Stats({ of: balance }: { readonly of: CurrentBalance }) {
   const { balance_usd: usd, enforced } = balance
   return (
     <ul class="sums">
@@ -68,10 +68,10 @@ function Stats({ of: balance }: { readonly of: Balance }) {
         title="Balance"
         value={
           <span class={usd <= 0 && enforced ? 'bad' : undefined}>
-            <Money usd={usd} />
+            <Balance usd={usd} />
           </span>
         }
-        note={enforced ? 'calls are refused at $0' : 'not enforced: calls are admitted below $0'}
+        note={enforced ? 'calls are refused at $0' : 'not enforced: calls continue below $0'}
       />
       <Stat
         title="Reserved"
@@ -79,7 +79,7 @@ function Stats({ of: balance }: { readonly of: Balance }) {
         note="by calls in flight"
       />
       <Stat title="Added" value={<Money usd={balance.credited_usd} />} note="in total" />
-      <Stat title="Charged" value={<Money to="/usage" usd={balance.charged_usd} />} note="for all calls" />
+      <Stat title="Charged" value={<Money to="/usage" usd={balance.charged_usd} />} note="in total" />
     </ul>
   )
 }
@@ -99,13 +99,13 @@ const COLUMNS: readonly Column<Credit>[] = [
     ),
   },
   { title: 'By', isMinor: true, cell: ({ actor }) => <ActorName actor={actor} /> },
-  usdColumn('Amount, USD', ({ amount_usd }) => amount_usd, { lead: 'right' }),
-  usdColumn('Balance after, USD', ({ balance_after_usd }) => balance_after_usd),
+  { title: 'Amount, USD', isFigure: true, lead: 'right', cell: (entry) => exactFigure(entry.amount_usd) },
+  { title: 'Balance after, USD', isFigure: true, cell: (entry) => exactFigure(entry.balance_after_usd) },
 ]
 
 interface CreditFormProps extends FormCallbacks<unknown> {
   readonly isCorrection?: boolean
-  readonly balance: Balance | null
+  readonly balance: CurrentBalance | null
 }
 
 function CreditForm({ isCorrection = false, balance, ...callbacks }: CreditFormProps) {
@@ -132,15 +132,9 @@ function CreditForm({ isCorrection = false, balance, ...callbacks }: CreditFormP
         {...bind('reason')}
       />
       <p role="status">
-        Balance: {exactMoney(before)}
-        {moved !== 0 && (
-          <>
-            {' → '}
-            <b>{money(before + moved)}</b>
-          </>
-        )}
+        Balance: {exactMoney(before)} {moved !== 0 && <b>→ {exactMoney(before + moved)}</b>}
       </p>
-      {before + moved < 0 && <p class="high">The balance would be negative.</p>}
+      {moved !== 0 && before + moved < 0 && <p class="high">The balance would be negative.</p>}
     </FormDialog>
   )
 }

@@ -60,7 +60,7 @@ export function KeyForm({ edited, onClose, onDone }: FormCallbacks<Key> & { read
     )
   return (
     <FormDialog
-      title={edited === null ? 'New key' : 'Limits'}
+      title={edited === null ? 'New key' : 'Change limits'}
       submit={edited === null ? 'Create key' : 'Save'}
       isReady={fields.name.trim() !== '' && isNumeric}
       isWide
@@ -78,16 +78,20 @@ export function KeyForm({ edited, onClose, onDone }: FormCallbacks<Key> & { read
       <div class="columns">
         <AmountField
           label="Budget per month, USD"
-          hint="A hard cap from the first of the month, UTC. Empty: none."
+          hint="A hard limit per calendar month, UTC. Optional."
           {...bind('budget')}
         />
         <AmountField
           label="Budget per day, USD"
-          hint="A hard cap per UTC day. Empty: none."
+          hint="A hard limit per day, UTC. Optional."
           {...bind('daily')}
         />
-        <TextField label="Requests per minute" hint="Over all nodes. Empty: no limit." {...bind('rate')} />
-        <TextField label="Expires, UTC" hint="Empty: never." type="datetime-local" {...bind('expires')} />
+        <TextField
+          label="Requests per minute"
+          hint="Across all nodes. Leave empty for no limit."
+          {...bind('rate')}
+        />
+        <TextField label="Expires, UTC" hint="Optional." type="datetime-local" {...bind('expires')} />
       </div>
       <ModelsField {...bind('models')} />
       <div class="columns">
@@ -150,12 +154,12 @@ export function BulkForm({ keys, ...callbacks }: FormCallbacks<void> & { readonl
   )
 }
 
-const OLD_KEY = {
+const OLD_KEY: Readonly<Record<string, string>> = {
   '': 'works until it is revoked',
   3600: 'expires in an hour',
   86400: 'expires in a day',
   604800: 'expires in a week',
-} as const
+}
 
 /** A rotation creates a second key. The form states when the first key expires. */
 export function RotateForm({ of: key, onClose, onDone }: FormCallbacks<Key> & { readonly of: Key }) {
@@ -165,9 +169,9 @@ export function RotateForm({ of: key, onClose, onDone }: FormCallbacks<Key> & { 
   if (created !== null)
     return (
       <SecretDialog
-        title={`The new key ${created.name}`}
+        title={`New key “${created.name}” created`}
         secret={created.key}
-        hint="Put it where your client reads its API key. The old key works until it is revoked or expires."
+        hint={`Put it where your client reads its API key. The old key ${OLD_KEY[end]}.`}
         isApiKey
         onClose={() => onDone(created)}
       />
@@ -205,7 +209,7 @@ export function SecretDialog({ title, secret, hint, isApiKey = false, onClose }:
     isCopied || confirm('You have not copied the secret, and it is not shown again. Leave anyway?')
   return (
     <Dialog title={title} isWide={isApiKey} onClose={onClose} mayClose={mayClose}>
-      <p>{hint} It is shown only once.</p>
+      <p>It is shown only once. {hint}</p>
       <div class="secret">
         <Snippet text={secret} what="the secret" onCopied={() => setCopied(true)} />
       </div>

@@ -124,7 +124,10 @@ export function KeyLimits({ of: value }: { readonly of: Key }) {
   const { isDeveloper } = usePermissions()
   const start = `${dayOf(Date.now()).slice(0, 8)}01`
   const ofKey = { start, key: isDeveloper ? null : value.id }
-  const { daily_budget_usd: daily, requests_per_minute: rate } = value
+  const { daily_budget_usd: daily, monthly_budget_usd: monthly, requests_per_minute: rate } = value
+  const { rotated_from: old } = value
+  const tomorrow = `${addDays(dayOf(Date.now()), 1)}T00:00:00Z`
+  const resetsAt = monthly !== null ? value.budget_resets_at : daily !== null ? tomorrow : null
   const own = useResource<Usage>(withQuery('/v1/usage', ofKey), 10_000).value?.total
   const isShared = own !== undefined && own.cost_usd !== value.month_spend_usd
   const ownCalls = own !== undefined && (
@@ -147,7 +150,7 @@ export function KeyLimits({ of: value }: { readonly of: Key }) {
           </Tag>
         )}
       </Fact>
-      <Fact title="Resets" value={<RelativeTime at={value.budget_resets_at} />} />
+      <Fact title="Resets" value={resetsAt && <RelativeTime at={resetsAt} />} />
       {isShared && <Fact title="Its own calls" value={ownCalls} />}
       <Fact title="Today" value={daily !== null && <Budget of={{ ...value, monthly_budget_usd: null }} />} />
       <Fact title="Rate" value={rate !== null && `${count(rate)} requests per minute`} />
@@ -162,15 +165,11 @@ export function KeyLimits({ of: value }: { readonly of: Key }) {
         title="Request log"
         value={value.log_requests ? 'Logging on: bodies are stored' : 'Logging off'}
       />
-      <Fact title="Created">
-        <RelativeTime at={value.created_at} />
-        {value.rotated_from !== null && !isDeveloper && (
-          <>
-            {' in place of '}
-            <Link to={`/keys/${value.rotated_from}`}>an earlier key</Link>
-          </>
-        )}
-      </Fact>
+      <Fact title="Created" value={<RelativeTime at={value.created_at} />} />
+      <Fact
+        title="Rotated from"
+        value={old !== null && !isDeveloper && <Link to={`/keys/${old}`}>an earlier key</Link>}
+      />
       {value.revoked_at !== null && <Fact title="Revoked" value={exactTime(value.revoked_at)} />}
       <Fact title="Key" value={<code>{`${value.prefix}…${value.last4}`}</code>} />
       <Fact title="Id" value={<Id id={value.id} />} />
@@ -204,18 +203,18 @@ function Rotation({ of: key, revoke }: { readonly of: Key; readonly revoke: Comp
   const used = successor.value?.last_used_at ?? null
   return (
     <ol class="steps" aria-label="Rotating this key">
-      <Step title="The new key is created" isDone>
+      <Step title="Create the new key" isDone>
         <Link to={`/keys/${successorId}`}>{successor.value?.name ?? 'the new key'}</Link>
       </Step>
-      <Step title="It is deployed" isDone={used !== null}>
+      <Step title="Deploy the new key" isDone={used !== null}>
         {used === null
           ? 'It has not been used yet.'
           : `First seen, last used ${relativeTime(Date.parse(used), now)}`}
       </Step>
-      <Step title="The old key is quiet" isDone={isQuiet}>
+      <Step title="Wait until the old key is unused" isDone={isQuiet}>
         <span>{usedMs === null ? 'Never used' : `Last used ${relativeTime(now - usedMs, now)}`}</span>
         <label>
-          Quiet is{' '}
+          Unused for{' '}
           <select
             value={quietMs}
             onChange={(event) => setQuery({ quiet: event.currentTarget.value }, 'replace')}
@@ -228,7 +227,7 @@ function Rotation({ of: key, revoke }: { readonly of: Key; readonly revoke: Comp
           </select>
         </label>
       </Step>
-      <Step title="The old key is revoked" isDone={key.status !== 'usable'}>
+      <Step title="Revoke the old key" isDone={key.status !== 'usable'}>
         {key.status === 'usable' ? revoke : 'Done.'}
         {key.status === 'usable' && !isQuiet && <span class="high">Something still uses it.</span>}
       </Step>

@@ -206,10 +206,11 @@ const columnsOf = (keys: readonly Key[]): readonly Column<Key>[] => [
     sort: 'name',
     name: ({ name }) => name,
     to: ({ id }) => `/keys/${id}`,
-    tag: ({ status, rotated_from }) =>
-      (status !== 'usable' || rotated_from !== null) && (
-        <Tag kind="plain">{status === 'usable' ? 'rotated' : status}</Tag>
-      ),
+    tag: ({ status, rotated_from }) => {
+      const old = keys.find(({ id }) => id === rotated_from)
+      if (status !== 'usable') return <Tag kind="plain">{status}</Tag>
+      return old !== undefined && <Tag kind="plain">rotated from …{old.last4}</Tag>
+    },
   }),
   {
     title: 'This month, USD',

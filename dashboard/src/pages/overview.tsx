@@ -8,7 +8,7 @@ import { Button } from '../ui/button.tsx'
 import { BarChart, costPerDay } from '../ui/chart.tsx'
 import { ClientSetup } from '../ui/clients.tsx'
 import { Stat } from '../ui/facts.tsx'
-import { Budget, Money, RelativeTime, tightestCap } from '../ui/figures.tsx'
+import { Balance, Budget, Money, RelativeTime, tightestCap } from '../ui/figures.tsx'
 import { Ranking, READ_MAX } from '../ui/ranking.tsx'
 import { Failure, Heading, Loaded } from '../ui/states.tsx'
 import { RefusedCalls } from './key.tsx'
@@ -100,7 +100,7 @@ function Stats({ of: value, account, days, today, month }: StatsProps) {
       />
       <Stat
         title="Credit left"
-        value={isPrepaid ? <Money to="/credits" usd={balance.balance_usd} /> : '–'}
+        value={isPrepaid ? <Balance to="/credits" usd={balance.balance_usd} /> : '–'}
         note={
           balance.enforced ? (
             <>
@@ -174,18 +174,15 @@ interface Notice {
   readonly words: ComponentChildren
 }
 
-const noticeOf = (kind: Notice['kind'], to: string, words: ComponentChildren, name?: string): Notice => ({
-  kind,
-  to,
-  words,
-  name,
-})
+function noticeOf(kind: Notice['kind'], to: string, words: ComponentChildren, name?: string): Notice {
+  return { kind, to, words, name }
+}
 
 /** The findings that need action, the most severe first. */
 function noticesOf({ attention }: Overview, account: OwnAccount | null): readonly Notice[] {
   const { keys_exhausted, keys_near_cap, keys_expiring, unpriced_models, refusals } = attention
   const { webhooks_disabled: disabled, webhooks_failed_deliveries: failed } = attention
-  const budgetOf = (period: 'month' | 'day') => (period === 'day' ? 'budget of the day' : 'budget')
+  const budgetOf = (period: 'month' | 'day') => (period === 'day' ? "today's budget" : 'its budget')
   const yesterday = addDays(dayOf(Date.now()), -1)
   const refused = withQuery('/requests', { state: 'refused', start: yesterday })
   const more = ({ count: all, data }: { count: number; data: readonly unknown[] }, words: string) =>
@@ -193,7 +190,7 @@ function noticesOf({ attention }: Overview, account: OwnAccount | null): readonl
   return [
     ...(account === null ? [] : accountNoticesOf(account)),
     ...keys_exhausted.data.map(({ id, name, period }) =>
-      noticeOf('bad', `/keys/${id}`, `has spent its ${budgetOf(period)}`, name),
+      noticeOf('bad', `/keys/${id}`, `has spent ${budgetOf(period)}`, name),
     ),
     ...more(keys_exhausted, 'have spent their budget'),
     ...unpriced_models.map(({ model, requests }) => {
@@ -205,7 +202,7 @@ function noticesOf({ attention }: Overview, account: OwnAccount | null): readonl
       ? [noticeOf('bad', '/webhooks', `${plural(failed, 'delivery', 'deliveries')} failed`)]
       : []),
     ...keys_near_cap.data.map(({ id, name, period, percent }) =>
-      noticeOf('high', `/keys/${id}`, `is at ${percent}% of its ${budgetOf(period)}`, name),
+      noticeOf('high', `/keys/${id}`, `is at ${percent}% of ${budgetOf(period)}`, name),
     ),
     ...more(keys_near_cap, 'are near their budget'),
     ...keys_expiring.data.map(({ id, name, expires_at }) =>
@@ -277,7 +274,7 @@ function FirstRun() {
       {key === null && mayManage && (
         <p>
           <Button
-            title="Create a key with a cap of $10"
+            title="Create a key with a budget of $10"
             kind="primary"
             isDisabled={command.isBusy}
             onClick={() => void command.run(create)}

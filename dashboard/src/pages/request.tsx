@@ -8,7 +8,7 @@ import { Link, withQuery } from '../router.tsx'
 import { DialogButton, type FormCallbacks, FormDialog } from '../ui/dialog.tsx'
 import { Fact, Facts } from '../ui/facts.tsx'
 import { TextField } from '../ui/fields.tsx'
-import { Budget, Id, JsonDetails, KeyLink, Money, RelativeTime, Snippet, TimeBar } from '../ui/figures.tsx'
+import { Balance, Budget, Id, JsonDetails, KeyLink, RelativeTime, Snippet, TimeBar } from '../ui/figures.tsx'
 import { Heading, Loaded } from '../ui/states.tsx'
 import { Table } from '../ui/table.tsx'
 import { costOf, Outcome } from './requests.tsx'
@@ -119,7 +119,7 @@ function Ceilings({ keyId }: { readonly keyId: string }) {
     <Facts>
       <Fact title="Budget of the key" value={key && <Budget of={key} />} />
       <Fact title="Budget of the account" value={account && <Budget of={account} />} />
-      <Fact title="Credit left" value={isEnforced && <Money usd={account.balance_usd} />} />
+      <Fact title="Credit left" value={isEnforced && <Balance usd={account.balance_usd} />} />
     </Facts>
   )
 }
@@ -305,7 +305,7 @@ function CallFacts({ of: call }: { readonly of: Call }) {
         title="Size"
         value={call.state !== 'refused' && `${bytes(call.bytes_in)} sent, ${bytes(call.bytes_out)} received`}
       />
-      <Fact title="Balance after" value={call.balance_usd !== null && <Money usd={call.balance_usd} />} />
+      <Fact title="Balance after" value={call.balance_usd !== null && <Balance usd={call.balance_usd} />} />
     </Facts>
   )
 }

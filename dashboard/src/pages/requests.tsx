@@ -97,7 +97,10 @@ function FindById() {
 function KeyFilter({ query }: { readonly query: URLSearchParams }) {
   const chosen = query.get('key')
   const { value } = useResource<ListOf<Key>>('/v1/keys?limit=1000')
-  const named = (value?.data ?? []).map(({ id, name }) => [id, name] as const)
+  const keys = value?.data ?? []
+  const byName = Map.groupBy(keys, ({ name }) => name)
+  const suffixOf = ({ name, last4 }: Key) => (byName.get(name)?.length === 1 ? '' : ` …${last4}`)
+  const named = keys.map((key) => [key.id, key.name + suffixOf(key)] as const)
   const isListed = chosen === null || named.some(([id]) => id === chosen)
   const options = [...named, ...(isListed ? [] : [[chosen, chosen] as const])]
   return (
@@ -138,16 +141,8 @@ function SumOf({ filters, keyId, keyName }: SumOfProps) {
   return (
     <p class="sum-line" aria-live="polite">
       {keyId !== null && <KeyLink id={keyId} name={keyName} />}{' '}
-      {socket != null && (
-        <>
-          Calls on <Link to={`/requests/${socket}`}>one WebSocket</Link>
-        </>
-      )}
-      {parent != null && (
-        <>
-          Parts of <Link to={`/requests/${parent}`}>one batch</Link>
-        </>
-      )}
+      {socket != null && <Link to={`/requests/${socket}`}>Calls on one WebSocket</Link>}
+      {parent != null && <Link to={`/requests/${parent}`}>Parts of one batch</Link>}
       {total !== undefined && (
         <>
           <b>
@@ -178,7 +173,8 @@ export function CallTable({
   after = null,
   next = null,
 }: CallTableProps) {
-  if (calls.length === 0) return <Empty title="No call yet." words="This list shows calls when they begin." />
+  if (calls.length === 0)
+    return <Empty title="No call yet." words="Calls appear here as soon as they start." />
   const columns: Column<Call>[] = [
     {
       title: 'Time, UTC',
@@ -286,13 +282,8 @@ export function Outcome({ of: call }: { readonly of: Call }) {
       {estimated && <Tag kind="plain">estimated</Tag>}
       {overrun && <Tag kind="high">over its reservation</Tag>}
       {credited && <Tag kind="plain">credited back</Tag>}
-      {streamed && <span class="quiet"> stream</span>}
-      {socket_id !== null && (
-        <>
-          {' '}
-          <Link to={`/requests?socket=${socket_id}`}>socket</Link>
-        </>
-      )}
+      {streamed && <span class="quiet"> stream</span>}{' '}
+      {socket_id !== null && <Link to={`/requests?socket=${socket_id}`}>socket</Link>}
     </>
   )
 }

@@ -10,14 +10,14 @@ import { Id, RelativeTime } from '../ui/figures.tsx'
 import { Heading, Loaded, Tag } from '../ui/states.tsx'
 import { actionColumn, nameColumn, Table } from '../ui/table.tsx'
 import { SecretDialog } from './key-form.tsx'
-import { EndpointTable } from './webhooks.tsx'
+import { WebhookTable } from './webhooks.tsx'
 
 type NewAdminKey = AdminKey & { readonly key: string }
 
 const ROLES = {
-  viewer: 'reads keys, usage, requests, activity and credit',
-  admin: 'also manages keys, webhooks and admin keys of the account',
-  operator: 'everything, in all accounts',
+  viewer: 'can read keys, usage, requests, activity and credit',
+  admin: 'can also manage keys, webhooks and admin keys of the account',
+  operator: 'can do everything, in all accounts',
 } as const
 type Role = keyof typeof ROLES
 
@@ -84,14 +84,15 @@ export function SettingsPage({ query }: { readonly query: URLSearchParams }) {
       <Loaded resource={overview} lines={1}>
         {({ alert_thresholds_percent: percents }) => (
           <p class="measure">
-            An event is emitted when a key or account has spent{' '}
-            <b>{percents.map((percent) => `${percent}%`).join(', ')}</b> or all of a budget. It is listed in{' '}
-            <Link to="/activity">Activity</Link>, and <Link to="/webhooks">webhooks</Link> deliver it. The
-            percentages are <code>webhooks.thresholds_percent</code> of the configuration.
+            Tollgate records an event when a key or account reaches{' '}
+            <b>{percents.map((percent) => `${percent}%`).join(', ')}</b> or <b>100%</b> of its budget. The
+            event is listed in <Link to="/activity">Activity</Link>, and <Link to="/webhooks">webhooks</Link>{' '}
+            deliver it. To change the percentages, set <code>webhooks.thresholds_percent</code> in
+            tollgate.json.
           </p>
         )}
       </Loaded>
-      <EndpointTable webhooks={webhooks} />
+      <WebhookTable webhooks={webhooks} />
       {revoked !== null && (
         <ConfirmByName
           title="Revoke this admin key"
@@ -145,7 +146,7 @@ function AdminKeyForm({ isOperator, ...callbacks }: FormCallbacks<void> & { read
       />
       <SelectField
         label="Role"
-        hint={`A key of this role: ${ROLES[fields.role]}.`}
+        hint={`${role === 'viewer' ? 'A' : 'An'} ${role} ${ROLES[role]}.`}
         options={Object.fromEntries(offered.map((each) => [each, each]))}
         {...bind('role')}
       />

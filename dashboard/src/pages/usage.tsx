@@ -78,19 +78,21 @@ export function UsagePage({ query }: { readonly query: URLSearchParams }) {
           onChoose={toggle}
         />
       </div>
-      <Loaded resource={days} lines={5}>
-        {({ data, total }) => (
-          <>
-            {total.requests > 0 && <Stats of={total} start={start} end={end} />}
-            {total.requests > 0 &&
-              (daysBetween(start, end).length <= HOURLY_DAYS_MAX ? (
-                <HourBars start={start} end={end} by={stackedBy} calls={total.requests} />
-              ) : (
-                <DayBars start={start} end={end} by={stackedBy} buckets={data} />
-              ))}
-          </>
-        )}
-      </Loaded>
+      {usage.error === null && (
+        <Loaded resource={days} lines={5}>
+          {({ data, total }) => (
+            <>
+              {total.requests > 0 && <Stats of={total} start={start} end={end} />}
+              {total.requests > 0 &&
+                (daysBetween(start, end).length <= HOURLY_DAYS_MAX ? (
+                  <HourBars start={start} end={end} by={stackedBy} calls={total.requests} />
+                ) : (
+                  <DayBars start={start} end={end} by={stackedBy} buckets={data} />
+                ))}
+            </>
+          )}
+        </Loaded>
+      )}
       <Loaded resource={usage} lines={6}>
         {({ data, next, total }) =>
           data.length === 0 ? (

@@ -34,8 +34,8 @@ export function WebhooksPage({ query }: { readonly query: URLSearchParams }) {
     mayManage && <Button title={title} kind="primary" onClick={() => setCreating(true)} />
   return (
     <>
-      <Heading title="Webhooks">{create('New endpoint')}</Heading>
-      <EndpointTable webhooks={webhooks} chosen={id} action={create('Add an endpoint')} />
+      <Heading title="Webhooks">{create('New webhook')}</Heading>
+      <WebhookTable webhooks={webhooks} chosen={id} action={create('Add a webhook')} />
       {chosen !== null && <OneWebhook of={chosen} onChanged={webhooks.refresh} onSecret={setSecret} />}
       {isCreating && (
         <WebhookForm
@@ -61,30 +61,30 @@ export function WebhooksPage({ query }: { readonly query: URLSearchParams }) {
   )
 }
 
-interface EndpointTableProps {
+interface WebhookTableProps {
   readonly webhooks: Resource<ListOf<Webhook>>
   readonly chosen?: string | null
   readonly action?: ComponentChildren
 }
 
-export function EndpointTable({ webhooks, chosen, action }: EndpointTableProps) {
+export function WebhookTable({ webhooks, chosen, action }: WebhookTableProps) {
   return (
     <Loaded resource={webhooks} lines={3}>
       {({ data }) =>
         data.length === 0 ? (
           <Empty
-            title="No endpoint yet."
+            title="No webhook yet."
             words="Get notified when a budget is nearly spent, a key expires or a model has no price: in Slack, or by a signed POST to a system of yours."
             action={action ?? <Link to="/webhooks">Webhooks</Link>}
           />
         ) : (
           <Table
-            caption="Endpoints"
+            caption="Webhooks"
             rows={data}
             rowClass={({ id }) => (id === chosen ? 'current' : undefined)}
             columns={[
               nameColumn<Webhook>({
-                title: 'Endpoint',
+                title: 'Webhook',
                 name: ({ url }) => url,
                 to: ({ id }) => `/webhooks?id=${id}`,
               }),
@@ -96,7 +96,7 @@ export function EndpointTable({ webhooks, chosen, action }: EndpointTableProps) 
               { title: 'Format', isMinor: true, cell: ({ format }) => capitalize(format) },
               { title: 'State', cell: (webhook) => <WebhookState of={webhook} /> },
               {
-                title: 'Last delivery',
+                title: 'Last attempt',
                 cell: ({ last_delivery_at }) => <RelativeTime at={last_delivery_at} />,
               },
             ]}
@@ -107,7 +107,7 @@ export function EndpointTable({ webhooks, chosen, action }: EndpointTableProps) 
   )
 }
 
-/** An enabled endpoint that fails or has never answered is marked, because it needs attention. */
+/** An enabled webhook that fails or has never answered is marked, because it needs attention. */
 function WebhookState({ of: webhook }: { readonly of: Webhook }) {
   const { enabled, disabled_reason, last_status, last_delivery_at } = webhook
   if (!enabled) return <Tag kind="bad">off: {DISABLED[disabled_reason ?? 'manual'] ?? disabled_reason}</Tag>
@@ -168,7 +168,7 @@ function OneWebhook({ of: webhook, onChanged, onSecret }: OneWebhookProps) {
           <DialogButton title="Delete" kind="danger" onDone={leave}>
             {(callbacks) => (
               <ConfirmByName
-                title="Delete this endpoint"
+                title="Delete this webhook"
                 name={new URL(webhook.url).hostname}
                 submit="Delete"
                 {...callbacks}
@@ -313,7 +313,7 @@ function DeliveryDialog({ of: delivery, format, onClose, onRetry }: DeliveryDial
         <Fact title="webhook-id" value={<Id id={delivery.event_id} />} />
       </Facts>
       <h2>{format === 'slack' ? 'Event' : 'Payload'}</h2>
-      {format === 'slack' && <p class="quiet">The endpoint received a sentence about this event.</p>}
+      {format === 'slack' && <p class="quiet">Slack received a sentence about this event.</p>}
       <Loaded resource={events}>
         {({ data }) => {
           const event = data.find(({ id }) => id === delivery.event_id)
@@ -352,8 +352,8 @@ function WebhookForm({ edited, ...callbacks }: WebhookFormProps) {
   const isAll = events.includes('*')
   return (
     <FormDialog
-      title={edited === null ? 'New endpoint' : 'Edit endpoint'}
-      submit={edited === null ? 'Create endpoint' : 'Save'}
+      title={edited === null ? 'New webhook' : 'Edit webhook'}
+      submit={edited === null ? 'Create webhook' : 'Save'}
       isReady={fields.url !== '' && events.length > 0}
       isWide
       {...callbacks}

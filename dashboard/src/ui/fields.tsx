@@ -137,7 +137,7 @@ export function MetadataField({ value: metadata, onInput }: Bound<Readonly<Recor
           />
         </span>
       ))}
-      <small class="quiet">Search keys by it, for example metadata.team:web</small>
+      <small class="quiet">Search by it, for example metadata.team:web</small>
     </fieldset>
   )
 }

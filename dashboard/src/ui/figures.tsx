@@ -21,6 +21,15 @@ function Amount({ usd, to, text }: AmountProps & { readonly text: string }) {
 
 export const Money = (amount: AmountProps) => <Amount {...amount} text={money(amount.usd, amount.decimals)} />
 
+/** A balance, rounded down to cents: the page never shows more credit than there is. */
+export function Balance({ usd, to }: AmountProps) {
+  const cents = Math.floor(Number((usd * 100).toFixed(7)))
+  return <Amount usd={usd} to={to} text={money(Math.abs(usd) < 0.01 ? usd : cents / 100)} />
+}
+
+/** All digits of an amount, in a column whose header names the unit. */
+export const exactFigure = (usd: number) => <Amount usd={usd} text={exactMoney(usd).replace('$', '')} />
+
 /** An amount in a column whose header names the unit. All have the same number of decimals, so that the points align. */
 export function Figure({ decimals = 2, ...amount }: AmountProps) {
   const least = 10 ** -decimals
@@ -75,7 +84,7 @@ interface CopyProps {
 function Copy({ text, what, onCopied }: CopyProps) {
   const [isCopied, setCopied] = useState(false)
   async function copy(): Promise<void> {
-    await writeToClipboard(text)
+    if (!(await writeToClipboard(text))) return alert('Copying failed. Select the text and copy it.')
     setCopied(true)
     onCopied?.()
     setTimeout(() => setCopied(false), 2_000)
@@ -110,15 +119,17 @@ export function JsonDetails({ of: record }: { readonly of: object }) {
 }
 
 /** Browsers offer the clipboard only over https: and on localhost. Elsewhere, the old command still copies. */
-async function writeToClipboard(text: string): Promise<void> {
-  if (navigator.clipboard !== undefined) return await navigator.clipboard.writeText(text)
+async function writeToClipboard(text: string): Promise<boolean> {
+  const written = navigator.clipboard?.writeText(text).then(() => true)
+  if (await written?.catch(() => false)) return true
   const area = document.createElement('textarea')
   area.value = text
   const parent = document.querySelector('dialog') ?? document.body
   parent.append(area)
   area.select()
-  document.execCommand('copy')
+  const isCopied = document.execCommand('copy')
   area.remove()
+  return isCopied
 }
 
 type Capped = Pick<Account, 'monthly_budget_usd' | 'month_spend_usd' | 'month_held_usd'> &
@@ -138,7 +149,7 @@ export function tightestCap(budget: Capped) {
 
 export function Budget({ of: budget }: { readonly of: Capped }) {
   const tightest = tightestCap(budget)
-  if (tightest === null) return <span class="quiet">no cap</span>
+  if (tightest === null) return <span class="quiet">no budget</span>
   const { period, spent, cap, share, isSpent } = tightest
   const held = budget.month_held_usd
   const spentPercent = Math.min(100, share * 100)
