@@ -151,9 +151,10 @@ export async function runCommand(
 /** The API's messages name fields and JSON values. The user of a command knows its options. */
 function withOptionNames(error: unknown, row: ApiCommand): unknown {
   if (!(error instanceof UsageError || error instanceof Failure)) return error
-  const [option] = optionsOf(row).find(([, field]) => field === error.param) ?? []
+  const named = /^(?:start|end)$/.test(error.param ?? '') ? /\b(?:start|end)\b/g : (error.param ?? '')
+  const optionOf = (name: string) => optionsOf(row).find(([, field]) => field === name)?.[0] ?? name
   error.message = error.message
-    .replace(error.param ?? '', (field) => (option === undefined ? field : flagOf(option)))
+    .replace(named, (name) => flagOf(optionOf(name)))
     .replace(', or null.', ', or none.')
     .replace('set force to true', 'add --force')
     .replace('This Idempotency-Key', 'This --idempotency-key')

@@ -52,7 +52,7 @@ const PATH = '/gateway/v1/requests'
 
 const LIST: ApiCommand = [
   'list',
-  'list or export calls, newest first',
+  'list or export calls, newest first (the default command)',
   `GET ${PATH}`,
   {
     listing: CALLS,

@@ -7,20 +7,35 @@ import { createKeyDigest, pepperFingerprint } from '../keys/secrets.ts'
 import { dayOf, outOfDate, readCertificate } from '../read-certificate.ts'
 import { readPricing } from '../read-pricing.ts'
 import { isOpenToOthers } from '../store/data-dir.ts'
+import { readOwnUpstreams } from '../store/operations/accounts.ts'
 import { runOn } from '../store/operations/operation.ts'
 import { readSetting } from '../store/operations/settings.ts'
 import { type Check, type CheckContext, ok, problem, type Result, skipped, warning } from './check.ts'
 
 /** The configuration was read before. This checks its price files, and warns about risky settings. */
-export const checkConfiguration: Check = async ({ config }) => {
+export const checkConfiguration: Check = async ({ config, snapshot }) => {
   try {
     await readPricing(config)
   } catch (error) {
     return configurationProblems(error)
   }
   const { messages, chat } = config
-  if (messages === null && chat === null)
-    return ok('no upstream is configured, so the built-in simulator answers every call')
+  if (messages === null && chat === null) {
+    const opened = await snapshot.catch(() => null)
+    // Before an upgrade, the database may lack these columns.
+    const accounts = opened === null ? [] : await runOn(opened.query, readOwnUpstreams()).catch(() => [])
+    if (accounts.length === 0)
+      return ok('no upstream is configured, so the built-in simulator answers every call')
+    return warning(
+      'an account has its own upstream, so the built-in simulator is off; calls of other accounts get 503',
+      'Set ANTHROPIC_API_KEY or OPENAI_API_KEY, unless every account has its own upstream.',
+    )
+  }
+  if (messages !== null && /\/v1\/?$/.test(messages.url.pathname))
+    return warning(
+      'TOLLGATE_MESSAGES_URL ends in /v1, so calls go to /v1/v1/messages',
+      'Remove /v1 from the end, unless this upstream needs it.',
+    )
   const inClear = [messages, chat].find((upstream) => upstream !== null && sendsKeyInClear(upstream))
   if (inClear)
     return warning(

@@ -24,7 +24,7 @@ export const checkUpstreamKeys: Check = async ({ config }) => {
   return await Promise.all(checks)
 }
 
-export const checkAccountKeys: Check = async ({ config, snapshot }) => {
+const checkAccountKeys: Check = async ({ config, snapshot }) => {
   const opened = await snapshot.catch(() => null)
   const accounts = opened === null ? [] : await runOn(opened.query, readOwnUpstreams())
   if (accounts.length === 0) return []
@@ -50,6 +50,13 @@ export const checkAccountKeys: Check = async ({ config, snapshot }) => {
       }
     }
   return all
+}
+
+/** The keys of the configuration and those of accounts. */
+export const checkAllKeys: Check = async (context) => {
+  const installed = [await checkUpstreamKeys(context)].flat()
+  const own = [await checkAccountKeys(context)].flat()
+  return own.length === 0 ? installed : [...installed.filter(({ state }) => state !== 'skipped'), ...own]
 }
 
 /** `subject`: the account that owns the upstream. `url`, `key`: the names of the settings to correct. */

@@ -136,7 +136,7 @@ async function serveCall(routed: Call, share: KeyShare | null, gateway: Gateway)
   const upstream = caller === null ? installed : upstreamFor(caller.accountId, own, surface, gateway)
   const refusal = found?.refusal ?? notServed ?? (isShared ? SHARED_UPSTREAM : null)
   if (refusal !== null || upstream === null || share === null)
-    return refuseCall(routed, refusal ?? refuseUnconfigured(surface), gateway, found ?? {})
+    return refuseCall(routed, refusal ?? refuseUnconfigured(surface, gateway), gateway, found ?? {})
   const identified = { ...routed, upstream, share }
 
   // read

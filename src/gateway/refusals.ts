@@ -240,9 +240,18 @@ export const IN_MAINTENANCE = refuse(
   'This gateway is in maintenance mode and sends nothing upstream. Ask its operator to start it without --maintenance.',
 )
 
-export function refuseUnconfigured(surface: Surface): Refusal {
+interface Upstreams {
+  readonly upstreams: Readonly<Record<Surface, unknown>>
+  readonly ownUpstreams: { readonly isUsed: boolean }
+}
+
+export function refuseUnconfigured(surface: Surface, { upstreams, ownUpstreams }: Upstreams): Refusal {
   const { key, url } = SURFACES[surface].upstream.variables
-  const message = `No upstream is configured for this API. Ask the operator to set ${key} (or ${url}).`
+  const hadSimulator = ownUpstreams.isUsed && upstreams.messages === null && upstreams.chat === null
+  const reason = hadSimulator
+    ? ' The built-in simulator is off, because an account has its own upstream.'
+    : ''
+  const message = `No upstream is configured for this API.${reason} Ask the operator to set ${key} (or ${url}).`
   return refuse('surface_not_configured', message)
 }
 
