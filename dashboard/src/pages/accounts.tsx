@@ -259,7 +259,7 @@ function AccountForm({ edited, ...callbacks }: FormCallbacks<Account> & { readon
             <TextField
               label={`${SURFACE_NAMES[surface]} URL`}
               type="url"
-              placeholder="empty: the installation's URL"
+              placeholder="leave empty for the installation's URL"
               {...bind(`${surface}Url`)}
             />
             <TextField

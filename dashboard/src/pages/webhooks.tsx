@@ -330,7 +330,7 @@ function DeliveryDialog({ of: delivery, format, onClose, onRetry }: DeliveryDial
         </>
       )}
       <div class="actions">
-        {onRetry !== null && <Button title="Redeliver" onClick={onRetry} />}
+        {onRetry !== null && <Button title="Retry" onClick={onRetry} />}
         <Button title="Close" kind="primary" onClick={onClose} />
       </div>
     </Dialog>
