@@ -35,10 +35,7 @@ const keyFields = {
     .array(
       f
         .textField('Each of allowed_models', MODEL_CHARS_MAX)
-        .refine(
-          (entry) => entry !== '*',
-          'allowed_models must not contain `*` alone. To allow every model, leave the field out.',
-        )
+        .refine((entry) => entry !== '*', 'allowed_models must not be `*`; leave it out for all models.')
         .refine(
           (entry) => !/\*./.test(entry),
           'Each of allowed_models must be a model or end in `*`, such as claude-*.',

@@ -22,8 +22,7 @@ export const checkConfiguration: Check = async ({ config, snapshot }) => {
   const { messages, chat } = config
   if (messages === null && chat === null) {
     const opened = await snapshot.catch(() => null)
-    // Before an upgrade, the database may lack these columns.
-    const accounts = opened === null ? [] : await runOn(opened.query, readOwnUpstreams()).catch(() => [])
+    const accounts = opened === null ? [] : await runOn(opened.query, readOwnUpstreams())
     if (accounts.length === 0)
       return ok('no upstream is configured, so the built-in simulator answers every call')
     return warning(

@@ -10,7 +10,7 @@ import {
   checkStore,
   configurationProblems,
 } from './local-checks.ts'
-import { checkAllKeys, checkUnpricedModels, checkUpstreamKeys } from './upstream-checks.ts'
+import { checkAccountKeys, checkUnpricedModels, checkUpstreamKeys } from './upstream-checks.ts'
 
 type Named = readonly [name: string, check: Check]
 
@@ -28,7 +28,7 @@ const UPSTREAM_KEYS: Named = ['upstream_keys', checkUpstreamKeys]
 const PRICES: Named = ['prices', checkUnpricedModels]
 
 const LISTS = {
-  all: [...BEFORE_LISTENING, ['upstream_keys', checkAllKeys], PRICES],
+  all: [...BEFORE_LISTENING, UPSTREAM_KEYS, ['upstream_keys', checkAccountKeys], PRICES],
   offline: [...BEFORE_LISTENING, PRICES],
   before_listening: BEFORE_LISTENING,
   /** Run once the gateway listens. Findings are logged as warnings. */

@@ -20,11 +20,10 @@ export const checkUpstreamKeys: Check = async ({ config }) => {
     const settings = { subject: '', url, key: `${key} or ${providerKey}` }
     return upstream === null ? [] : [checkUpstream(surface, upstream, settings)]
   })
-  if (checks.length === 0) return skipped('no upstream is configured')
   return await Promise.all(checks)
 }
 
-const checkAccountKeys: Check = async ({ config, snapshot }) => {
+export const checkAccountKeys: Check = async ({ config, snapshot }) => {
   const opened = await snapshot.catch(() => null)
   const accounts = opened === null ? [] : await runOn(opened.query, readOwnUpstreams())
   if (accounts.length === 0) return []
@@ -50,13 +49,6 @@ const checkAccountKeys: Check = async ({ config, snapshot }) => {
       }
     }
   return all
-}
-
-/** The keys of the configuration and those of accounts. */
-export const checkAllKeys: Check = async (context) => {
-  const installed = [await checkUpstreamKeys(context)].flat()
-  const own = [await checkAccountKeys(context)].flat()
-  return own.length === 0 ? installed : [...installed.filter(({ state }) => state !== 'skipped'), ...own]
 }
 
 /** `subject`: the account that owns the upstream. `url`, `key`: the names of the settings to correct. */

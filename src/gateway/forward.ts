@@ -142,12 +142,11 @@ const NOT_METERED = {
 /** Forwards a CORS preflight. It has no credential and no body and is not a call: nothing is held or recorded. */
 export async function passPreflight(
   preflight: ProxiedRequest,
-  { clock, inFlight, bufferedReplies, upstreams, ownUpstreams, counts }: Gateway,
+  { clock, inFlight, bufferedReplies, upstreams, counts }: Gateway,
 ): Promise<void> {
   const { exchange, surface } = preflight
   const upstream = upstreams[surface]
-  if (upstream === null)
-    return refuseRequest(exchange, surface, refuseUnconfigured(surface, { upstreams, ownUpstreams }), counts)
+  if (upstream === null) return refuseRequest(exchange, surface, refuseUnconfigured(surface), counts)
   if (inFlight.preflights >= limits.preflightsInFlightMax) {
     return sendRefusal(
       exchange,

@@ -240,15 +240,9 @@ export const IN_MAINTENANCE = refuse(
   'This gateway is in maintenance mode and sends nothing upstream. Ask its operator to start it without --maintenance.',
 )
 
-interface Upstreams {
-  readonly upstreams: Readonly<Record<Surface, unknown>>
-  readonly ownUpstreams: { readonly isUsed: boolean }
-}
-
-export function refuseUnconfigured(surface: Surface, { upstreams, ownUpstreams }: Upstreams): Refusal {
+export function refuseUnconfigured(surface: Surface, isSimulatorOff = false): Refusal {
   const { key, url } = SURFACES[surface].upstream.variables
-  const hadSimulator = ownUpstreams.isUsed && upstreams.messages === null && upstreams.chat === null
-  const reason = hadSimulator
+  const reason = isSimulatorOff
     ? ' The built-in simulator is off, because an account has its own upstream.'
     : ''
   const message = `No upstream is configured for this API.${reason} Ask the operator to set ${key} (or ${url}).`
