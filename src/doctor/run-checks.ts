@@ -10,7 +10,7 @@ import {
   checkStore,
   configurationProblems,
 } from './local-checks.ts'
-import { checkAccountKeys, checkUnpricedModels, checkUpstreamKeys } from './upstream-checks.ts'
+import { checkAllKeys, checkUnpricedModels, checkUpstreamKeys } from './upstream-checks.ts'
 
 type Named = readonly [name: string, check: Check]
 
@@ -24,15 +24,14 @@ const BEFORE_LISTENING: readonly Named[] = [
   ['certificate', checkCertificate],
 ]
 
-const UPSTREAM_KEYS: Named = ['upstream_keys', checkUpstreamKeys]
 const PRICES: Named = ['prices', checkUnpricedModels]
 
 const LISTS = {
-  all: [...BEFORE_LISTENING, UPSTREAM_KEYS, ['upstream_keys', checkAccountKeys], PRICES],
+  all: [...BEFORE_LISTENING, ['upstream_keys', checkAllKeys], PRICES],
   offline: [...BEFORE_LISTENING, PRICES],
   before_listening: BEFORE_LISTENING,
   /** Run once the gateway listens. Findings are logged as warnings. */
-  after_listening: [UPSTREAM_KEYS, PRICES],
+  after_listening: [['upstream_keys', checkUpstreamKeys], PRICES],
 } as const satisfies Readonly<Record<string, readonly Named[]>>
 
 /** Runs checks in order. They only read. */

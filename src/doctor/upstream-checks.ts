@@ -23,7 +23,13 @@ export const checkUpstreamKeys: Check = async ({ config }) => {
   return await Promise.all(checks)
 }
 
-export const checkAccountKeys: Check = async ({ config, snapshot }) => {
+/** The keys of the installation, then those of accounts. */
+export const checkAllKeys: Check = async (context) => {
+  const all = (await Promise.all([checkUpstreamKeys(context), checkAccountKeys(context)])).flat()
+  return all.length === 0 ? skipped('no upstream is configured') : all
+}
+
+const checkAccountKeys: Check = async ({ config, snapshot }) => {
   const opened = await snapshot.catch(() => null)
   const accounts = opened === null ? [] : await runOn(opened.query, readOwnUpstreams())
   if (accounts.length === 0) return []
