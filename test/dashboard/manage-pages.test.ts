@@ -194,6 +194,7 @@ test('the keyboard alone tops up, creates an account, an admin key and a webhook
     await page.getByRole('dialog').waitFor()
   }
   const closeSecret = async () => {
+    await page.getByRole('button', { name: 'Copy the secret' }).waitFor()
     await tabTo(page, 'Copy the secret')
     await page.keyboard.press('Enter')
     await page.getByText('Copied').waitFor()

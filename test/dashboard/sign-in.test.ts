@@ -61,7 +61,7 @@ test('signing out ends the session, and the last page opens again after signing 
 test('before the first call the page explains how to make it, and shows it when it arrives', async () => {
   const page = await person.visit('/dashboard')
   assert.deepEqual(await violationsOf(page), [])
-  await page.getByRole('button', { name: 'Create a key with a cap of $10' }).click()
+  await page.getByRole('button', { name: 'Create a key with a budget of $10' }).click()
   await page.locator('pre', { hasText: /svc_live_[0-9A-Za-z]{49}/ }).waitFor()
   await page.getByText('waiting for the first call…').waitFor()
   const key = /svc_live_[0-9A-Za-z]{49}/.exec((await page.locator('pre').textContent()) ?? '')?.[0]
