@@ -102,7 +102,7 @@ export function startTollgate(
 
 /** Revisions without the limit of calls per key refuse its setting, and need none. */
 function knowsCallsPerKey(root: string): boolean {
-  return readFileSync(join(root, 'src/config.ts'), 'utf8').includes('calls_in_flight_per_key')
+  return readFileSync(join(root, 'src/config/read-config.ts'), 'utf8').includes('calls_in_flight_per_key')
 }
 
 /** The options that `npm start` of that revision gives to Node. */

@@ -1,4 +1,4 @@
-import DESCRIPTIONS from '../config-descriptions.json' with { type: 'json' }
+import DESCRIPTIONS from '../config/descriptions.json' with { type: 'json' }
 
 /** The command line is wrong. `param`: the field that the API refused, if the API found the error. */
 export class UsageError extends Error {

@@ -1,5 +1,5 @@
-import { type Config, ConfigError } from '../config.ts'
-import { databaseNotOpened, openStore } from '../installation.ts'
+import { databaseNotOpened, openStore } from '../app/installation.ts'
+import { type Config, ConfigError } from '../config/read-config.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { InstallationError } from '../kernel/errors.ts'
 import type { Log } from '../kernel/log.ts'

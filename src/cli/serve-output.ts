@@ -1,9 +1,9 @@
 import { relative } from 'node:path'
-import type { Config, UpstreamConfig } from '../config.ts'
+import { type Certificate, dayOf } from '../config/read-certificate.ts'
+import type { Config, UpstreamConfig } from '../config/read-config.ts'
 import { formatUsd } from '../kernel/money.ts'
 import { VERSION } from '../kernel/runtime.ts'
 import { shownDatabase } from '../kernel/secret.ts'
-import { type Certificate, dayOf } from '../read-certificate.ts'
 import type { EndedCall } from '../telemetry/call-log.ts'
 import { shownText, type TerminalStyle } from './terminal.ts'
 

@@ -1,5 +1,5 @@
 import { styleText } from 'node:util'
-import type { Environment } from '../config.ts'
+import type { Environment } from '../config/read-config.ts'
 import { withCommas } from '../kernel/money.ts'
 
 export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow'

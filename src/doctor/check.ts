@@ -1,4 +1,4 @@
-import type { Config } from '../config.ts'
+import type { Config } from '../config/read-config.ts'
 import type { Snapshot } from '../store/operations/operation.ts'
 
 /** The finding of a check and, for a warning or a problem, the fix. */

@@ -1,4 +1,4 @@
-import { type Config, type Environment, readConfig } from '../config.ts'
+import { type Config, type Environment, readConfig } from '../config/read-config.ts'
 import { openSnapshot } from '../store/data-dir.ts'
 import type { Check, Finding } from './check.ts'
 import {

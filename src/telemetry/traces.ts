@@ -26,7 +26,7 @@ import {
   TraceIdRatioBasedSampler,
   TracerProvider,
 } from '@opentelemetry/sdk-trace'
-import type { TraceConfig } from '../config.ts'
+import type { TraceConfig } from '../config/read-config.ts'
 import { type RawHeaders, valuesOf } from '../http/raw-headers.ts'
 import { formatUsd } from '../kernel/money.ts'
 import { VERSION } from '../kernel/runtime.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { constants, gzipSync } from 'node:zlib'
-import { OBSERVER_BACKLOG_BYTES_MAX } from '../../src/gateway/reply.ts'
+import { OBSERVER_BACKLOG_BYTES_MAX } from '../../src/http-calls/reply.ts'
 import { exchange } from '../support/raw-client.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
 import { closeAfter, test } from '../support/suite.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { startSimulator } from '../../simulator/start-simulator.ts'
-import type { Environment } from '../../src/config.ts'
+import type { Environment } from '../../src/config/read-config.ts'
 import { runInThread } from '../support/command-thread.ts'
 import { startGateway } from '../support/gateway.ts'
 import { type CommandOptions, startCommand } from '../support/tollgate-process.ts'

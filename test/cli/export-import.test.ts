@@ -15,7 +15,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import type { Environment } from '../../src/config.ts'
+import type { Environment } from '../../src/config/read-config.ts'
 import { runCommand } from '../support/command-thread.ts'
 import { createEmptyDatabase, openPatientPool, stopPostgres, type TestDatabase } from '../support/postgres.ts'
 import { after, before, test } from '../support/suite.ts'

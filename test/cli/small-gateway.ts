@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { startSimulator } from '../../simulator/start-simulator.ts'
-import type { Environment } from '../../src/config.ts'
+import type { Environment } from '../../src/config/read-config.ts'
 import { runCommand } from '../support/command-thread.ts'
 import { changeDatabase } from '../support/read-database.ts'
 import { serveTollgate } from '../support/tollgate-process.ts'

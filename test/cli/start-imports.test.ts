@@ -21,7 +21,7 @@ function loadedWith(path: string, found = new Set<string>()): Set<string> {
 
 test('loadedWith follows imports, except type-only imports', () => {
   const loaded = loadedWith('src/cli/serve.ts')
-  assert.ok(loaded.has('src/gateway/handle-request.ts'))
+  assert.ok(loaded.has('src/http-calls/handle-request.ts'))
   assert.ok(loaded.has('pino'))
   assert.ok(!loaded.has('src/ledger/ledger-store.ts'))
 })
@@ -42,7 +42,7 @@ for (const heavy of [
 }
 
 // A command that uses HTTP needs none of these modules, and takes three times as long to start with them.
-for (const heavy of ['zod', 'pg', 'pino', 'node:sqlite', 'src/installation.ts', 'src/management/']) {
+for (const heavy of ['zod', 'pg', 'pino', 'node:sqlite', 'src/app/installation.ts', 'src/management/']) {
   test(`commands of the management API do not load ${heavy}`, () => {
     for (const name of ['program', 'keys', 'usage', 'requests', 'credits', 'accounts'])
       assert.ok(![...loadedWith(`src/cli/${name}.ts`)].some((loaded) => loaded.startsWith(heavy)), name)

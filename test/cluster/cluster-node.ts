@@ -1,7 +1,7 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Environment } from '../../src/config.ts'
+import type { Environment } from '../../src/config/read-config.ts'
 import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts'
 import { type ServingProcess, serveTollgate } from '../support/tollgate-process.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { request } from 'undici'
-import type { Environment } from '../../src/config.ts'
+import type { Environment } from '../../src/config/read-config.ts'
 import { assertConserved } from '../store/conformance/conservation.ts'
 import { type OpenDatabase, openTestDatabase } from '../store/postgres-under-test.ts'
 import { type GatedUpstream, startGatedUpstream } from '../support/gated-upstream.ts'

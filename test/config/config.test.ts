@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { ConfigError, type Environment, readConfig } from '../../src/config.ts'
+import { ConfigError, type Environment, readConfig } from '../../src/config/read-config.ts'
 import { after, test } from '../support/suite.ts'
 
 const emptyDir = mkdtempSync(join(tmpdir(), 'tollgate-config-'))

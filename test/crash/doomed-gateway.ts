@@ -1,7 +1,7 @@
-import { readConfig } from '../../src/config.ts'
-import type { CallPoint } from '../../src/gateway/gateway.ts'
+import { startTollgate } from '../../src/app/main.ts'
+import { readConfig } from '../../src/config/read-config.ts'
+import type { CallPoint } from '../../src/http-calls/gateway.ts'
 import { createLog } from '../../src/kernel/log.ts'
-import { startTollgate } from '../../src/main.ts'
 
 /** `doomed-gateway.ts <point|never> <n>`: kills itself when a call reaches the point for the n-th time. */
 const [point = 'never', nth = '1'] = process.argv.slice(2)

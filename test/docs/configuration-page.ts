@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
-import { SETTING_NAMES, SETTINGS, VARIABLES } from '../../src/config-schema.ts'
+import { SETTING_NAMES, SETTINGS, VARIABLES } from '../../src/config/schema.ts'
 
 /** Run as a program, it writes the tables of docs/CONFIGURATION.md, the example file and its schema. */
 
@@ -13,7 +13,7 @@ interface Description {
   readonly change: string
   readonly example?: unknown
 }
-export const DESCRIPTIONS = JSON.parse(textOf('src/config-descriptions.json')) as Readonly<
+export const DESCRIPTIONS = JSON.parse(textOf('src/config/descriptions.json')) as Readonly<
   Record<string, Description>
 >
 
@@ -45,7 +45,7 @@ const shownVariable = (value: unknown) => (value === undefined ? '' : `\`${Strin
 
 function describe(name: string): Description {
   const description = DESCRIPTIONS[name]
-  if (description === undefined) throw new Error(`src/config-descriptions.json does not describe ${name}`)
+  if (description === undefined) throw new Error(`src/config/descriptions.json does not describe ${name}`)
   return description
 }
 

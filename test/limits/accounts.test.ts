@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { createOwnUpstreams } from '../../src/gateway/own-upstreams.ts'
+import { createOwnUpstreams } from '../../src/http-calls/own-upstreams.ts'
 import { createLog } from '../../src/kernel/log.ts'
 import { Secret, SeenSecrets } from '../../src/kernel/secret.ts'
 import { createSecretSealer } from '../../src/keys/secrets.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
-import { createPricer } from '../../src/gateway/pricer.ts'
+import { createPricer } from '../../src/calls/pricer.ts'
 import type { Usage } from '../../src/kernel/usage.ts'
 import { loadPrices } from '../../src/pricing/load-book.ts'
 import { findEndpoint } from '../../src/providers/find-endpoint.ts'

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { createPricer } from '../../src/gateway/pricer.ts'
+import { createPricer } from '../../src/calls/pricer.ts'
 import { NO_DISCOUNT } from '../../src/pricing/amounts.ts'
 import { findEndpoint } from '../../src/providers/find-endpoint.ts'
 import { modelAsked } from '../../src/providers/request-members.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
-import { createPricer, type PricerSettings } from '../../src/gateway/pricer.ts'
+import { createPricer, type PricerSettings } from '../../src/calls/pricer.ts'
 import { NO_DISCOUNT } from '../../src/pricing/amounts.ts'
 import type { SocketTurn } from '../../src/providers/realtime-events.ts'
 import { realtimeUsage, transcriptionUsage } from '../../src/providers/socket-usage.ts'

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { SOCKET_KEY_POLL_MS } from '../../src/gateway/turns/open-sockets.ts'
+import { SOCKET_KEY_POLL_MS } from '../../src/sockets/open-sockets.ts'
 import { dig } from '../simulator/dig.ts'
 import { closeAfter, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
@@ -53,7 +53,7 @@ test('responses that upstream begins after the key was revoked are all billed', 
 
 test('responses that upstream begins without end do not keep the socket of a revoked key open, nor let input pass', async (t) => {
   // Only a response that begins reveals the revocation, because the poll of revoked keys stands still.
-  stopTime(t, 'gateway/turns/open-sockets')
+  stopTime(t, 'sockets/open-sockets')
   const played = await playUpstream(GREETING)
   t.after(() => played.close())
   const { id, socket, say, count } = await open({ type: 'response.create' }, played)
@@ -75,7 +75,7 @@ test('responses that upstream begins without end do not keep the socket of a rev
 })
 
 test('a response that upstream begins on an idle socket after the key was revoked closes the socket', async (t) => {
-  stopTime(t, 'gateway/turns/open-sockets')
+  stopTime(t, 'sockets/open-sockets')
   const played = await playUpstream(GREETING)
   t.after(() => played.close())
   const { id, socket, say } = await open({ type: 'begin' }, played)
@@ -92,7 +92,7 @@ const WRITTEN = 'conversation.item.input_audio_transcription.completed'
 
 test('transcriptions running when the key is revoked finish and are all billed', async (t) => {
   // The poll that closes idle sockets of revoked keys must not run between the transcripts.
-  const pass = stopTime(t, 'gateway/turns/open-sockets')
+  const pass = stopTime(t, 'sockets/open-sockets')
   const played = await playUpstream(GREETING)
   t.after(() => played.close())
   const { id, socket, say } = await open({ type: 'begin' }, played)

@@ -75,7 +75,7 @@ test('a handshake pipelined after another request is served separately', async (
 
 test('refusing a turn of a revoked key does not cut the running turn', async (t) => {
   // The poll of revoked keys must not come between the revocation and the refusal.
-  stopTime(t, 'gateway/turns/open-sockets')
+  stopTime(t, 'sockets/open-sockets')
   await using own = await startRawBench()
   const { id, key } = await own.gateway.createKey('revoked')
   const socket = await own.open({ key })

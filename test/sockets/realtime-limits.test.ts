@@ -124,7 +124,7 @@ test('ambiguous messages are refused to every key, and the socket stays open', a
 
 test('a revoked key begins no response, even with a standing hold', async (t) => {
   // The poll of revoked keys must not come between the revocation and the refusal.
-  stopTime(t, 'gateway/turns/open-sockets')
+  stopTime(t, 'sockets/open-sockets')
   const own = await startSocketPair()
   t.after(() => own.close())
   const { id, key } = await own.gateway.createKey('revoked')

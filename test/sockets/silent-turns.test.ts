@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { SOCKET_KEY_POLL_MS } from '../../src/gateway/turns/open-sockets.ts'
-import { SILENT_TURN_MS } from '../../src/gateway/turns/socket-turns.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { limits } from '../../src/kernel/limits.ts'
+import { SOCKET_KEY_POLL_MS } from '../../src/sockets/open-sockets.ts'
+import { SILENT_TURN_MS } from '../../src/sockets/socket-turns.ts'
 import { dig } from '../simulator/dig.ts'
 import { test } from '../support/suite.ts'
 import { opcodeOf, payloadOf, type RawSocket, splitFrames, startRawBench } from './raw-bench.ts'
@@ -23,7 +23,7 @@ async function startBench() {
 
 test('a turn that upstream never begins keeps a revoked key’s socket open only for SILENT_TURN_MS', async (t) => {
   // The poll of revoked keys must not come between the revocation and the refusal.
-  const time = stopTime(t, 'gateway/turns/open-sockets')
+  const time = stopTime(t, 'sockets/open-sockets')
   await using bench = await startBench()
   const { id, key } = await bench.gateway.createKey('revoked')
   const { id: socketId, client, upstream } = await bench.open({ key })

@@ -296,7 +296,7 @@ test('a turn that takes over the hold counts as a request, and is checked agains
 
 test('after an account is suspended, no turn begins on its open sockets', async (t) => {
   // The poll of suspended accounts must not come between the suspension and the refusal.
-  stopTime(t, 'gateway/turns/open-sockets')
+  stopTime(t, 'sockets/open-sockets')
   const own = await playUpstream(GREETING)
   t.after(() => own.close())
   const { key } = await own.gateway.createKey('socket')

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { ENVIRONMENT_HELP } from '../../src/cli/command.ts'
-import { CLIENT_VARIABLES, ConfigError, readConfig } from '../../src/config.ts'
+import { CLIENT_VARIABLES, ConfigError, readConfig } from '../../src/config/read-config.ts'
 import { test } from '../support/suite.ts'
 import { root } from './source-tree.ts'
 

@@ -4,7 +4,7 @@ import { readSourceTree, type SourceFile } from './source-tree.ts'
 
 /**
  * The folders of src/ and which folders each may import from. Dependencies point one way:
- * kernel ← http, keys, ledger, metering, sockets ← providers ← pricing ← telemetry ← gateway, management ← main ← cli;
+ * kernel ← http, keys, ledger, metering ← providers ← pricing ← telemetry ← calls, http-calls, sockets, objects, management ← app ← cli;
  * the store is above ledger and webhooks; its type `Store` is for all, from a file of types.
  */
 const FOLDERS: Readonly<Record<string, string>> = {
@@ -13,27 +13,21 @@ const FOLDERS: Readonly<Record<string, string>> = {
   http: 'kernel',
   keys: 'kernel',
   metering: 'kernel',
-  sockets: 'kernel',
   ledger: 'kernel keys',
   webhooks: 'kernel http keys ledger',
   providers: 'kernel http metering',
   pricing: 'kernel providers',
-  telemetry: 'kernel http ledger pricing providers config.ts',
-  gateway: 'kernel http keys ledger metering pricing providers sockets telemetry config.ts',
+  config: 'kernel pricing',
+  telemetry: 'kernel http ledger pricing providers config',
+  calls: 'kernel http keys ledger metering pricing providers http-calls',
+  objects: 'kernel http ledger metering pricing providers telemetry calls http-calls',
+  'http-calls': 'kernel http keys ledger metering providers telemetry config calls objects sockets',
+  sockets: 'kernel http ledger metering providers calls http-calls',
   management: 'kernel api http keys ledger metering pricing providers webhooks',
   store: 'kernel api keys ledger webhooks',
-  'config-schema.ts': 'kernel',
-  'config.ts': 'kernel config-schema.ts',
-  'installation.ts': 'kernel keys store config.ts',
-  'read-pricing.ts': 'pricing config.ts',
-  'read-certificate.ts': 'kernel config.ts',
-  'create-gateway.ts':
-    'kernel http ledger pricing providers gateway telemetry webhooks config.ts installation.ts',
-  'create-management.ts': 'kernel pricing gateway management telemetry webhooks create-gateway.ts',
-  'main.ts':
-    'kernel http ledger pricing gateway management config.ts create-gateway.ts create-management.ts installation.ts read-pricing.ts read-certificate.ts',
-  doctor: 'kernel keys pricing providers store config.ts read-pricing.ts read-certificate.ts',
-  cli: 'api doctor kernel keys ledger pricing gateway management telemetry store webhooks config.ts config-descriptions.json installation.ts read-pricing.ts read-certificate.ts main.ts',
+  app: 'kernel http keys ledger pricing providers telemetry webhooks store config calls objects sockets http-calls management',
+  doctor: 'kernel keys pricing providers store config',
+  cli: 'kernel api keys ledger pricing telemetry store config doctor app',
 }
 
 /** The type of the store follows from its operations; folders below the store take a store as an argument. */

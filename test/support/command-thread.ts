@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads'
-import type { Environment } from '../../src/config.ts'
+import type { Environment } from '../../src/config/read-config.ts'
 import type { CommandLine } from './command-thread-program.ts'
 import { withDeadline } from './deadline.ts'
 import { cleanEnvironment, type Finished, runTollgate } from './tollgate-process.ts'

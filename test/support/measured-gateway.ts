@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Environment } from '../../src/config.ts'
+import type { Environment } from '../../src/config/read-config.ts'
 import { mintKey } from '../../src/keys/key-format.ts'
 import { createTestDatabase, databaseVariable } from './test-store.ts'
 

@@ -1,6 +1,6 @@
-import { readConfig } from '../../src/config.ts'
+import { startTollgate } from '../../src/app/main.ts'
+import { readConfig } from '../../src/config/read-config.ts'
 import { createLog } from '../../src/kernel/log.ts'
-import { startTollgate } from '../../src/main.ts'
 
 /** A gateway that reports its memory to its parent process on request. Configured by the environment. */
 

@@ -1,5 +1,5 @@
-import { readConfig } from '../../src/config.ts'
-import { openStore } from '../../src/installation.ts'
+import { openStore } from '../../src/app/installation.ts'
+import { readConfig } from '../../src/config/read-config.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { createLog } from '../../src/kernel/log.ts'
 import type { Store } from '../../src/store/store.ts'

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
-import type { Environment } from '../../src/config.ts'
+import type { Environment } from '../../src/config/read-config.ts'
 import { withDeadline } from './deadline.ts'
 import { createTestDatabase, databaseVariable } from './test-store.ts'
 

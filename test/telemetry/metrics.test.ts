@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { CallPoint } from '../../src/gateway/gateway.ts'
+import type { CallPoint } from '../../src/http-calls/gateway.ts'
 import { parseUsd } from '../../src/kernel/money.ts'
 import { METRICS } from '../../src/telemetry/metric-table.ts'
 import { assertBalanced, startBillingBench } from '../billing/bench-of-one.ts'

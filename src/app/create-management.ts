@@ -1,0 +1,115 @@
+import { upstreamKeys } from '../http-calls/own-upstreams.ts'
+import { loadLater } from '../kernel/clock.ts'
+import type { Management, ServingNode, UpstreamKeys } from '../management/route.ts'
+import { shippedBook } from '../pricing/compile-version.ts'
+import type { PriceBook } from '../pricing/price-book.ts'
+import type { MetricSources } from '../telemetry/metric-table.ts'
+import { createWebhookDispatcher } from '../webhooks/dispatcher.ts'
+import { createResolveHost, type EndpointRules } from '../webhooks/endpoint-address.ts'
+import type { CreatedGateway, Opened } from './create-gateway.ts'
+
+type WebhookDispatcher = ReturnType<typeof createWebhookDispatcher>
+
+/** `currentBook`: the prices in use, which a reload replaces. */
+export async function createManagement(
+  opened: Opened,
+  created: CreatedGateway,
+  currentBook: () => PriceBook,
+) {
+  const { config, surroundings, installation } = opened
+  const { gateway, nextUlid, settlements, isSecure } = created
+  const { store, clock, digestKey, webhookSealer } = installation
+  const { waitingCalls, refusedCalls, queues } = gateway
+  const rules: EndpointRules = {
+    allowPrivate: config.webhooksAllowPrivate,
+    resolveHost: surroundings.resolveHost ?? createResolveHost(config.webhooksAllowPrivate),
+  }
+  await store.setBudgetThresholds(config.budgetThresholdsPercent)
+  await store.setBalanceLow(config.balanceLowNanos)
+  const webhooks = createWebhookDispatcher({
+    ...{ store, clock, rules, log: surroundings.log },
+    sealer: webhookSealer,
+    dashboardUrl: config.dashboardUrl,
+  })
+  // Loaded with the first scrape, because prom-client is slow to load.
+  const scraper = loadLater(
+    async () => (await import('../telemetry/scrape.ts')).createScraper(metricSources(created, webhooks)),
+    null,
+  )
+  const management: Management = {
+    clock,
+    nextUlid,
+    digestKey,
+    servicePrefix: config.prefix,
+    store,
+    bodyTimes: gateway.reading.times,
+    isSecure,
+    metricsPublic: config.metricsPublic,
+    settlements,
+    upstreamKeys: upstreamKeysOf(opened, created),
+    waitingCalls,
+    refusedCalls,
+    node: nodeOf(opened, created, currentBook),
+    scrapeMetrics: async () => await (await scraper.get())(),
+    recheckWaitingCalls: () => queues.signalAll(),
+    webhooks: { sealer: webhookSealer, rules, wake: () => webhooks.wake() },
+  }
+  return { management, webhooks }
+}
+
+function metricSources(
+  { gateway, configured }: CreatedGateway,
+  webhooks: WebhookDispatcher,
+): Omit<MetricSources, 'eventLoopDelay'> {
+  const { store, clock, counts, inFlight, waitingCalls } = gateway
+  return {
+    ...{ counts, store, load: store.load, inFlight, waitingCalls },
+    webhookFailures: () => webhooks.failures,
+    connections: (surface) => configured[surface]?.pool.connections ?? null,
+    nowMs: () => clock.nowMs(),
+  }
+}
+
+function nodeOf(
+  { config }: Opened,
+  { gateway, isSimulated }: CreatedGateway,
+  currentBook: () => PriceBook,
+): ServingNode {
+  let shipped: PriceBook | null = null
+  return {
+    storeKind: config.databaseUrl === null ? 'sqlite' : 'postgres',
+    get simulator() {
+      return isSimulated()
+    },
+    alertThresholds: config.budgetThresholdsPercent,
+    callsInFlight: () => gateway.inFlight.count,
+    prices() {
+      const book = currentBook()
+      shipped ??= config.prices === null ? book : shippedBook()
+      return { book, shipped, overlayFile: config.prices?.file ?? null }
+    },
+  }
+}
+
+function upstreamKeysOf(
+  { config, surroundings, installation }: Opened,
+  created: CreatedGateway,
+): UpstreamKeys {
+  const { gateway, isSimulated } = created
+  // The URL of the simulator changes with every start, and an account's key must not be sent there.
+  const installed = surroundings.simulator === true ? { messages: null, chat: null } : config
+  const keys = upstreamKeys(installed, installation.upstreamSealer, gateway.ownUpstreams, gateway.store)
+  return {
+    ...keys,
+    async changed() {
+      const wasSimulated = isSimulated()
+      await keys.changed()
+      if (wasSimulated === isSimulated()) return
+      gateway.log.warn(
+        wasSimulated
+          ? 'an account has its own upstream now, so the built-in simulator is off'
+          : 'no account has its own upstream any more, so the built-in simulator serves again',
+      )
+    },
+  }
+}

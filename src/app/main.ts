@@ -1,0 +1,216 @@
+import { join } from 'node:path'
+import { type Certificate, outOfDate, readCertificate } from '../config/read-certificate.ts'
+import { type Config, ConfigError } from '../config/read-config.ts'
+import { readPricing } from '../config/read-pricing.ts'
+import { checkNodeSockets } from '../http/node-sockets.ts'
+import { createHttpServer, type HttpServer } from '../http/server.ts'
+import type { CertificatePair } from '../http/tls-handshakes.ts'
+import { openFrontDoor, shapeBroken } from '../http-calls/handle-request.ts'
+import {
+  atMostEvery,
+  loadLater,
+  systemClock,
+  unlessLate,
+  untilQuiet,
+  WARN_INTERVAL_MS,
+} from '../kernel/clock.ts'
+import { InstallationError } from '../kernel/errors.ts'
+import { limits } from '../kernel/limits.ts'
+import type { Log } from '../kernel/log.ts'
+import { SURFACE_NAMES } from '../kernel/vocabulary.ts'
+import { startRetention } from '../ledger/retention.ts'
+import type { SettlementSpool } from '../ledger/settlement-spool.ts'
+import { answerDashboard, DASHBOARD_DIR, isDashboardPath, readDashboard } from '../management/dashboard.ts'
+import { answerHealth, createWriteProbe, isHealthPath } from '../management/health.ts'
+import type { PriceBook } from '../pricing/price-book.ts'
+import { type CreatedGateway, createGateway, type Opened, type Surroundings } from './create-gateway.ts'
+import { createManagement } from './create-management.ts'
+import { type Installation, openInstallation } from './installation.ts'
+
+/** How long shutdown waits for the last traces. After that, they are lost. */
+const TRACES_FLUSH_MS = 3_000
+
+/** The management API loads this long after the start: it takes 0.2 s, and no call needs it. */
+const MANAGEMENT_AFTER_MS = 1_000
+
+export type RunningTollgate = Awaited<ReturnType<typeof startTollgate>>
+
+/** The composition root: configuration → store → services → server. Everything is created here and passed down. */
+export async function startTollgate(config: Config, surroundings: Surroundings) {
+  const { clock = systemClock } = surroundings
+  checkNodeSockets()
+  const { book, discount } = await readPricing(config)
+  const certificate = config.tls === null ? null : readCertificate(config.tls)
+  const installation = await openInstallation(config, { ...surroundings, clock })
+  let spool: SettlementSpool | null = null
+  try {
+    spool = await openSpool(config, surroundings.log)
+    return await serve({ config, surroundings, installation, spool, book, discount }, certificate)
+  } catch (error) {
+    await spool?.close()
+    await installation.close()
+    throw error
+  }
+}
+
+/** The spool stores settlements on the local disk while PostgreSQL is unavailable. SQLite needs none. */
+async function openSpool({ databaseUrl, dataDir }: Config, log: Log): Promise<SettlementSpool | null> {
+  if (databaseUrl === null) return null
+  const dir = join(dataDir, 'spool')
+  const { openSettlementSpool } = await import('../ledger/settlement-spool.ts')
+  try {
+    return await openSettlementSpool(dir, log)
+  } catch (error) {
+    throw new InstallationError(`${dir} cannot be opened: ${(error as Error).message}`)
+  }
+}
+
+async function serve(opened: Opened, certificate: Certificate | null) {
+  const { config, surroundings, installation, spool } = opened
+  const { log } = surroundings
+  const { store, clock } = installation
+  if (installation.interruptedCalls > 0) {
+    log.warn(
+      { calls: installation.interruptedCalls },
+      'calls that were in flight when the gateway last stopped are closed as interrupted, at no charge',
+    )
+  }
+  await storePriceVersions(store, opened.book)
+  let currentBook = opened.book
+  const created = await createGateway(opened)
+  const { gateway } = created
+  const { counts, settler, deferrals } = gateway
+  const { management, webhooks } = await createManagement(opened, created, () => currentBook)
+  const router = loadLater(() => import('../management/router.ts'), MANAGEMENT_AFTER_MS)
+  const dashboardDir = surroundings.dashboardDir ?? DASHBOARD_DIR
+  const dashboard = loadLater(() => readDashboard(dashboardDir), MANAGEMENT_AFTER_MS)
+  const canWrite = createWriteProbe(() => store.probeWrite(), clock)
+  let ready = true
+  const isReady = async (): Promise<boolean> => ready && settler.isDurable && (await canWrite())
+
+  const server = createHttpServer({
+    clock,
+    nextUlid: created.nextUlid,
+    names: created.names,
+    onExchange: openFrontDoor(gateway, async (exchange, target, credential) => {
+      if (isHealthPath(target)) return await answerHealth(exchange, target, isReady)
+      if (isDashboardPath(target)) return await answerDashboard(exchange, target, dashboard.get)
+      const { handleOwned } = await router.get()
+      await handleOwned(exchange, target, credential, management)
+    }),
+    shapeBroken(refusal, head, requestId) {
+      counts.countRefusal(refusal.code)
+      return shapeBroken(refusal, head, requestId)
+    },
+    trustedProxies: created.trustedProxies,
+    connectionsPerAddressMax: config.connectionsPerAddressMax === 0 ? null : config.connectionsPerAddressMax,
+    onCrowded: atMostEvery(WARN_INTERVAL_MS, clock, (address: string) => {
+      const about = { address, connections: config.connectionsPerAddressMax }
+      log.warn(about, 'connections above the limit are closed; for a proxy, set trusted_proxies')
+    }),
+    certificate: certificate === null ? null : pairOf(certificate),
+  })
+  const address = await server.listen(config.host, config.port)
+  if (!gateway.isMaintenance) {
+    void settler.replay(spool?.pending() ?? [], (closing) => void counts.countReplay(closing, store))
+    webhooks.start()
+    if (config.deferredPoll) deferrals.start()
+  }
+  const retention = gateway.isMaintenance ? null : startRetention(store, clock, config, log)
+
+  return {
+    async reloadPrices(overlayText: string): Promise<readonly string[]> {
+      const { loadPrices } = await import('../pricing/load-book.ts')
+      const loaded = loadPrices(overlayText)
+      if (loaded.kind === 'refused') return loaded.problems
+      await storePriceVersions(store, loaded.book)
+      gateway.pricer.use(loaded.book)
+      currentBook = loaded.book
+      counts.useBook(loaded.book)
+      return []
+    },
+    reloadCertificate(): readonly string[] {
+      if (config.tls === null) return []
+      try {
+        const renewed = readCertificate(config.tls)
+        const warning = outOfDate(renewed, clock.nowMs())
+        if (warning !== null) log.warn(warning)
+        server.useCertificate(pairOf(renewed))
+        return []
+      } catch (error) {
+        if (!(error instanceof ConfigError)) throw error
+        return error.problems
+      }
+    },
+    certificate,
+    get isSimulated() {
+      return created.isSimulated()
+    },
+    host: address.address,
+    port: address.port,
+    firstAdminKey: installation.firstAdminKey,
+    /** Stops in the reverse order of starting: readiness, new connections, running streams, upstream, store. */
+    async stop() {
+      ready = false
+      retention?.stop()
+      await deferrals.stop()
+      router.cancel()
+      dashboard.cancel()
+      const cutStreams = await drain(server, created, config.drainMs)
+      await close(opened, created, webhooks)
+      return { cutStreams }
+    },
+  }
+}
+
+/** Stores price versions before the first call is billed with them. */
+async function storePriceVersions(
+  store: Pick<Installation['store'], 'storePriceVersion'>,
+  { versions }: PriceBook,
+): Promise<void> {
+  await Promise.all(versions.map(({ id, entry }) => store.storePriceVersion(id, JSON.stringify(entry))))
+}
+
+function pairOf({ cert, key }: Certificate): CertificatePair {
+  return { cert, key: key.reveal() }
+}
+
+/** Lets running calls end, cuts those that take longer, and settles them. Returns how many were cut. */
+async function drain(
+  server: HttpServer,
+  { gateway, configured }: CreatedGateway,
+  drainMs: number,
+): Promise<number> {
+  const { inFlight, sockets, queues, ownUpstreams, settler, background, refusedCalls } = gateway
+  queues.close()
+  sockets.drain(drainMs)
+  const drainedByMs = performance.now() + drainMs
+  const cutStreams = await server.drain(drainMs)
+  // The gateway may still be reading calls whose clients have left.
+  await untilQuiet(() => inFlight.count === 0, drainedByMs - performance.now())
+  for (const surface of SURFACE_NAMES) configured[surface]?.pool.destroy()
+  ownUpstreams.destroy()
+  // Keep the database open: calls that were cut are still being settled.
+  await untilQuiet(
+    () => inFlight.count === 0 && settler.waiting === 0 && background.count === 0,
+    limits.settleOnStopMs,
+  )
+  await refusedCalls.written()
+  return cutStreams + sockets.turnsCut
+}
+
+async function close(
+  { installation, spool, surroundings: { log } }: Opened,
+  { traces }: CreatedGateway,
+  webhooks: Awaited<ReturnType<typeof createManagement>>['webhooks'],
+): Promise<void> {
+  await webhooks.stop()
+  if (traces !== null) await unlessLate(traces.close(), TRACES_FLUSH_MS)
+  // Close the spool before the data directory is unlocked, or another process could read it during a write.
+  if (spool !== null) {
+    await installation.store.close()
+    await spool.close()
+    if (spool.waiting > 0) log.warn({ settlements: spool.waiting }, 'settlements wait in the spool')
+  }
+  await installation.close()
+}

@@ -1,0 +1,241 @@
+import { isIP } from 'node:net'
+import { z } from 'zod'
+import { DEFAULT_THRESHOLDS, limits } from '../kernel/limits.ts'
+import { NANOS_PER_USD, type Nanos, parseUsd } from '../kernel/money.ts'
+import { Secret } from '../kernel/secret.ts'
+import { LOG_LEVELS } from '../kernel/vocabulary.ts'
+
+/** Every variable and setting, with bounds and default. `config-descriptions.json` describes them. */
+
+const httpUrl = (hint = '') =>
+  z.string('must be a URL in quotes').transform((text, context) => {
+    const url = URL.parse(text)
+    if (url === null || !/^https?:$/.test(url.protocol)) {
+      context.addIssue('must be an absolute http:// or https:// URL')
+      return z.NEVER
+    }
+    if (url.username + url.password + url.search + url.hash !== '') {
+      context.addIssue(`must have no user, password, query or fragment${hint}`)
+      return z.NEVER
+    }
+    return url
+  })
+
+const upstreamUrl = httpUrl('; the key has its own variable')
+
+const secret = (charsMin: number) =>
+  z
+    .string()
+    .min(charsMin, `must have at least ${charsMin} characters`)
+    .regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without spaces')
+    .transform((text) => new Secret(text))
+
+/** The URL is a secret, because it may contain a password. */
+const postgresUrl = z
+  .string()
+  .refine((text) => {
+    const url = URL.parse(text)
+    return url !== null && /^postgres(?:ql)?:$/.test(url.protocol) && url.hostname !== ''
+  }, 'must be a URL such as postgres://user:password@host:5432/tollgate')
+  .transform((text) => new Secret(text))
+
+const FRACTION = 'must be a fraction from 0 to 1 with at most 9 decimals, such as 0.15'
+const fraction = z.string(FRACTION).regex(/^(?:0(?:\.\d{1,9})?|1(?:\.0{1,9})?)$/, FRACTION)
+
+const PORT = 'must be a port number from 0 to 65535'
+const port = z
+  .string()
+  .regex(/^\d{1,5}$/, PORT)
+  .transform(Number)
+  .refine((number) => number <= 65_535, PORT)
+
+export const VARIABLES = {
+  TOLLGATE_HOST: z.string().default('127.0.0.1'),
+  TOLLGATE_PORT: port.default(8787),
+  TOLLGATE_DATA_DIR: z.string().default('data'),
+  TOLLGATE_DATABASE_URL: postgresUrl.optional(),
+  TOLLGATE_CONFIG: z.string().optional(),
+  TOLLGATE_ADMIN_KEY: secret(32).optional(),
+  TOLLGATE_MESSAGES_URL: upstreamUrl.optional(),
+  TOLLGATE_MESSAGES_KEY: secret(1).optional(),
+  TOLLGATE_CHAT_URL: upstreamUrl.optional(),
+  TOLLGATE_CHAT_KEY: secret(1).optional(),
+  TOLLGATE_PEPPER: secret(16).optional(),
+  TOLLGATE_DISCOUNT: fraction.default('0'),
+  TOLLGATE_PRICES: z.string().optional(),
+  TOLLGATE_PREFIX: z
+    .string()
+    .regex(/^[a-z][a-z0-9]{0,15}$/, 'must be 1 to 16 lower-case letters and digits, beginning with a letter')
+    .default('svc'),
+  TOLLGATE_TLS_CERT: z.string().optional(),
+  TOLLGATE_TLS_KEY: z.string().optional(),
+  TOLLGATE_LOG_LEVEL: z.enum(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(', ')}`).default('info'),
+} as const
+
+/** The providers' own variables, used when ours are not set. */
+export const FALLBACK_VARIABLES = {
+  ANTHROPIC_API_KEY: secret(1).optional(),
+  OPENAI_API_KEY: secret(1).optional(),
+}
+
+const SAMPLERS = [
+  ...(['always_on', 'always_off', 'traceidratio'] as const),
+  ...(['parentbased_always_on', 'parentbased_always_off', 'parentbased_traceidratio'] as const),
+] as const
+
+/** OpenTelemetry's variables, which other programs on the host may share. Its exporter reads further ones itself. */
+export const TRACE_VARIABLES = {
+  OTEL_EXPORTER_OTLP_ENDPOINT: httpUrl().optional(),
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: httpUrl().optional(),
+  OTEL_TRACES_SAMPLER: z
+    .enum(SAMPLERS, `must be one of ${SAMPLERS.join(', ')}`)
+    .default('parentbased_always_on'),
+  OTEL_TRACES_SAMPLER_ARG: fraction.default('1'),
+} as const
+
+const yesOrNo = (fallback: boolean) => z.boolean('must be true or false').default(fallback)
+
+const oneOf = <const Choice extends string>(
+  choices: readonly [Choice, ...Choice[]],
+  fallback: NoInfer<Choice>,
+) => {
+  const listed = choices.map((choice) => `"${choice}"`).join(' or ')
+  return z.enum(choices, `must be ${listed}`).default(fallback)
+}
+
+function number(min: number, max: number) {
+  const expected = `must be a number from ${min} to ${max}`
+  return z.number(expected).min(min, expected).max(max, expected)
+}
+
+function wholeNumber(min: number, max: number) {
+  const expected = `must be a whole number from ${min} to ${max}`
+  return z
+    .number(expected)
+    .refine(Number.isInteger, 'must be a whole number')
+    .min(min, expected)
+    .max(max, expected)
+    .meta({ type: 'integer' })
+}
+
+/** A limit that null or 0 removes. */
+const removableLimit = (max: number, fallback: number) =>
+  wholeNumber(0, max)
+    .nullable()
+    .default(fallback)
+    .transform((limit) => limit ?? 0)
+
+const seconds = (min: number, max: number, fallbackMs: number) =>
+  number(min, max)
+    .default(fallbackMs / 1_000)
+    .transform((value) => Math.round(value * 1_000))
+
+const USD = 'must be a number of US dollars from 0 to 1000000000 with at most 9 decimals'
+const usd = z.number(USD).transform((amount, context): Nanos => {
+  const text = amount.toFixed(9)
+  const nanos = Number(text) === amount ? parseUsd(text) : null
+  if (nanos !== null && nanos >= 0n && nanos <= 1_000_000_000n * NANOS_PER_USD) return nanos
+  context.addIssue(USD)
+  return z.NEVER
+})
+
+const ADDRESS = 'must be an address or a range such as 10.0.0.0/8 or fd00::/8'
+
+/** A zone (`%eth0`) is refused, because connection addresses are compared without one. */
+function isAddress(text: string): boolean {
+  const [, address = '', bits = '0'] = /^([0-9a-fA-F.:]+)(?:\/(\d{1,3}))?$/.exec(text) ?? []
+  const family = isIP(address)
+  return family !== 0 && Number(bits) <= (family === 4 ? 32 : 128)
+}
+
+const TIERS = ['default', 'flex', 'priority', 'ultrafast'] as const
+
+const discountsByModel = z.record(
+  z.string().regex(/^[\x21-\x29\x2b-\x7e]{0,199}[\x21-\x7e]$/),
+  z.union([z.number().min(0).max(1).transform(String).pipe(fraction), fraction], FRACTION),
+  {
+    error: ({ code }) =>
+      code === 'invalid_key' ? 'is not a model or a pattern that ends in "*"' : 'must be an object',
+  },
+)
+
+const thresholds = z
+  .array(wholeNumber(1, 99), 'must be a list')
+  .max(limits.budgetThresholdsMax, `must have at most ${limits.budgetThresholdsMax} entries`)
+  .refine((all) => new Set(all).size === all.length, 'must not name a percentage twice')
+  .default([...DEFAULT_THRESHOLDS])
+  .transform((all) => all.toSorted((a, b) => a - b))
+
+/** Every setting: its member of `Config`, its name in the file, and its schema with bounds and default. */
+export const FILE_SETTINGS = {
+  budgetMode: ['budgets.mode', oneOf(['exact', 'settled'], 'exact')],
+  budgetWaitMs: ['budgets.wait_seconds', seconds(0, 600, limits.budgetWaitMs)],
+  unpriced: ['pricing.unpriced', oneOf(['auto', 'refuse', 'pass'], 'auto')],
+  discounts: ['pricing.discounts', discountsByModel.prefault({})],
+  retentionDays: ['requests.retention_days', wholeNumber(1, 3_650).default(30)],
+  bodiesBytesMax: [
+    'requests.bodies_bytes_max',
+    wholeNumber(0, Number.MAX_SAFE_INTEGER).default(limits.loggedBodiesBytesMax),
+  ],
+  bodyIdleTimeoutMs: ['requests.body_idle_seconds', seconds(0.1, 3_600, limits.bodyIdleTimeoutMs)],
+  bodyBytesPerSecondMin: [
+    'requests.body_bytes_per_second_min',
+    removableLimit(1_000_000, limits.bodyBytesPerSecondMin),
+  ],
+  injectUsage: ['chat.inject_usage', yesOrNo(true)],
+  chatDefaultTier: [
+    'chat.default_tier',
+    z.enum(TIERS, 'must be "default", "flex", "priority" or "ultrafast"').nullable().default(null),
+  ],
+  stateful: ['stateful', oneOf(['pass', 'refuse'], 'pass')],
+  minting: ['minting', oneOf(['pass', 'refuse'], 'refuse')],
+  onLeave: ['streams.on_leave', oneOf(['cancel', 'finish'], 'cancel')],
+  deferredPoll: ['deferred.poll', yesOrNo(true)],
+  rewriteResultsUrl: ['deferred.rewrite_results_url', yesOrNo(false)],
+  showBalance: ['headers.balance', yesOrNo(true)],
+  callsInFlightPerKeyMax: [
+    'limits.calls_in_flight_per_key',
+    wholeNumber(1, 1_000_000).default(limits.callsInFlightPerKeyMax),
+  ],
+  /** 0 means no limit. */
+  connectionsPerAddressMax: [
+    'limits.connections_per_address',
+    removableLimit(1_000_000, limits.connectionsPerAddressMax),
+  ],
+  unboundedHoldNanos: ['limits.unbounded_hold_usd', usd.prefault(25)],
+  webhooksAllowPrivate: ['webhooks.allow_private', yesOrNo(false)],
+  balanceLowNanos: ['webhooks.balance_low_usd', usd.nullable().default(null)],
+  budgetThresholdsPercent: ['webhooks.thresholds_percent', thresholds],
+  metricsPublic: ['metrics.public', yesOrNo(false)],
+  dashboardUrl: ['dashboard_url', httpUrl().nullable().default(null)],
+  trustedProxies: [
+    'trusted_proxies',
+    z.array(z.string(ADDRESS).refine(isAddress, ADDRESS), 'must be a list').default([]),
+  ],
+  drainMs: ['shutdown.drain_seconds', seconds(0, 3_600, limits.drainMs)],
+} as const satisfies Readonly<Record<string, readonly [name: string, schema: z.ZodType]>>
+
+export const SETTING_NAMES: readonly string[] = Object.values(FILE_SETTINGS).map(([name]) => name)
+
+export const SECTION_NAMES: readonly string[] = [
+  ...new Set(SETTING_NAMES.filter((name) => name.includes('.')).map((name) => name.split('.')[0] ?? '')),
+]
+
+const section = (shape: Record<string, z.ZodType>) =>
+  z.strictObject(shape, {
+    error: (issue) => (issue.code === 'invalid_type' ? 'must be an object' : undefined),
+  })
+
+/** The file: settings with a dot in their name are members of a section. */
+export const SETTINGS = section(
+  Object.fromEntries(
+    Object.entries(Object.groupBy(Object.values(FILE_SETTINGS), ([name]) => name.split('.', 1)[0] ?? '')).map(
+      ([top, rows = []]): [string, z.ZodType] => {
+        const [first] = rows
+        if (first?.[0] === top) return [top, first[1]]
+        const inner = rows.map(([name, schema]) => [name.slice(top.length + 1), schema])
+        return [top, section(Object.fromEntries(inner)).prefault({})]
+      },
+    ),
+  ),
+)

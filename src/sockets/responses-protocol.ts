@@ -1,0 +1,132 @@
+import { planCall } from '../calls/admit.ts'
+import { NOTHING_COUNTABLE } from '../calls/estimates.ts'
+import type { PlannedCall } from '../http-calls/call.ts'
+import type { Gateway } from '../http-calls/gateway.ts'
+import { type Refusal, refuse } from '../kernel/errors.ts'
+import { RecentEntries } from '../kernel/memory.ts'
+import { NOT_READ, type RequestFacts } from '../metering/request-facts.ts'
+import { ambiguityAtEndpoint, unreadableFacts } from '../providers/ambiguity.ts'
+import { findEndpoint } from '../providers/find-endpoint.ts'
+import {
+  type ClientMessage,
+  readClientMessage,
+  readRequest,
+  responseEvent,
+  withSteer,
+} from '../providers/response-events.ts'
+import {
+  type ClientIntent,
+  NO_LANE,
+  type OpenTurn,
+  OTHER_EVENT,
+  type RefusedIntent,
+  type ServerEvent,
+  type SocketProtocol,
+  STEER,
+} from './socket-protocol.ts'
+import type { PlannedTurn } from './turn-call.ts'
+
+/** Requests up to this size are kept during their turn to estimate tokens; larger ones by their length. */
+const TURN_KEPT_BYTES_MAX = 64 * 1024
+
+const TARGET = { path: '/v1/responses', query: '' }
+const ENDPOINT = findEndpoint('chat', 'POST', TARGET.path)
+
+const STEERABLE_MIN = 16
+
+const NOT_JSON = unreadableFacts('not_json')
+
+/** The messages of a socket of `/v1/responses`: each request is a turn, in the lane that its `stream_id` names. */
+export class ResponsesProtocol implements SocketProtocol {
+  readonly reader = 'responses'
+  readonly upstreamBegins = false
+  readonly #handshake: PlannedCall
+  readonly #gateway: Gateway
+  /** The most recent turns, by response id. */
+  readonly #begun = new RecentEntries<OpenTurn>(STEERABLE_MIN)
+  #last: OpenTurn | null = null
+  #unread: PlannedTurn | null = null
+
+  constructor(handshake: PlannedCall, gateway: Gateway) {
+    this.#handshake = handshake
+    this.#gateway = gateway
+  }
+
+  async readClient(payload: Buffer): Promise<ClientIntent> {
+    const facts = await readRequest(payload, ENDPOINT, this.#handshake.share.pace)
+    const message = readClientMessage(facts)
+    if (message.kind === 'other') return { kind: 'pass', check: null }
+    if (message.kind === 'unreadable') return this.refused(facts.ambiguity?.detail ?? '')
+    if (message.kind === 'invalid') return this.refused(message.detail, { param: message.param })
+    const steered = message.kind === 'steer' ? (this.#begun.get(message.responseId ?? '') ?? null) : null
+    const planned = steered === null ? this.#plan(facts, payload) : this.#planSteer(steered, facts, payload)
+    const lane = message.kind === 'create' ? message.lane : (steered?.lane ?? NO_LANE)
+    const tag = message.kind === 'steer' ? STEER : null
+    const refusal = refuseMessage(message, facts, planned)
+    if (refusal !== null) return { kind: 'refused', refusal, lane, tag, planned }
+    return { kind: 'begins', lane, tag, planned, check: null }
+  }
+
+  refused(detail: string, more?: { readonly param: string }): RefusedIntent {
+    this.#unread ??= this.#plan(NOT_JSON, Buffer.alloc(0))
+    const refusal = refuse('bad_request', detail, more)
+    return { kind: 'refused', refusal, lane: NO_LANE, tag: null, planned: this.#unread }
+  }
+
+  readServer(payload: Buffer): ServerEvent {
+    const event = responseEvent(payload)
+    if (event === null) return OTHER_EVENT
+    const { kind, ...fields } = event
+    if (kind === 'steer_failed') return { ...OTHER_EVENT, kind: 'failed', lane: fields.lane, tag: STEER }
+    return { ...OTHER_EVENT, ...fields, kind }
+  }
+
+  planUnrequested(): PlannedTurn {
+    return this.#last?.turn.call ?? this.#plan(NOT_READ, Buffer.alloc(0))
+  }
+
+  began(open: OpenTurn): void {
+    if (open.responseId === null) return
+    this.#last = this.#begun.set(open.responseId, open)
+  }
+
+  usageOf(): null {
+    return null
+  }
+
+  #plan(facts: RequestFacts, payload: Buffer): PlannedTurn {
+    const lengthBytes = payload.length
+    const pieces = lengthBytes <= TURN_KEPT_BYTES_MAX ? [payload] : []
+    const request = { ...NOTHING_COUNTABLE, pieces, lengthBytes }
+    const unreadable = ambiguityAtEndpoint(ENDPOINT, facts)?.detail ?? null
+    const read = { kind: 'read', body: { kind: 'none' }, facts, unreadable } as const
+    return this.#withPlan({ read, request, endpoint: ENDPOINT })
+  }
+
+  /** The successor's prompt is everything that the current response has read and written, plus the steer. */
+  #planSteer({ turn }: OpenTurn, facts: RequestFacts, payload: Buffer): PlannedTurn {
+    const { call } = turn
+    const lengthBytes = call.request.lengthBytes + turn.bytesOut + payload.length
+    return this.#withPlan({
+      endpoint: ENDPOINT,
+      request: { ...call.request, pieces: [], lengthBytes },
+      read: { ...call.read, facts: withSteer(call.read.facts, facts), unreadable: null },
+    })
+  }
+
+  #withPlan(turn: Omit<PlannedTurn, 'plan'>): PlannedTurn {
+    const exchange = { ...this.#handshake.exchange, method: 'POST' }
+    const call = { ...this.#handshake, ...turn, exchange, target: TARGET }
+    return { ...turn, plan: planCall(call, null, this.#gateway) }
+  }
+}
+
+function refuseMessage({ kind }: ClientMessage, facts: RequestFacts, { plan }: PlannedTurn): Refusal | null {
+  const ambiguity = ambiguityAtEndpoint(ENDPOINT, facts)
+  // Upstream may read an ambiguous steer as a new request.
+  if (ambiguity !== null && (ambiguity.refuse === 'always' || kind === 'steer'))
+    return refuse('bad_request', ambiguity.detail)
+  if (plan.deferredKind === null) return null
+  const message = '"background" is not supported over a WebSocket. Send the request to POST /v1/responses.'
+  return refuse('bad_request', message, { param: 'background' })
+}

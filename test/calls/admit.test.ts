@@ -1,0 +1,152 @@
+import assert from 'node:assert/strict'
+import { AdmissionQueues } from '../../src/calls/admission-queue.ts'
+import { admit } from '../../src/calls/admit.ts'
+import { Listeners } from '../../src/http/outgoing-reply.ts'
+import type { PlannedCall } from '../../src/http-calls/call.ts'
+import type { Gateway } from '../../src/http-calls/gateway.ts'
+import { headerNames } from '../../src/kernel/header-names.ts'
+import { limits } from '../../src/kernel/limits.ts'
+import type { Admission, CallOpening } from '../../src/ledger/call.ts'
+import { WaitingCalls } from '../../src/ledger/unsent-calls.ts'
+import { test } from '../support/suite.ts'
+
+/** A call with only the members that admission reads. */
+function callOf(res: ReturnType<typeof client>): PlannedCall {
+  return {
+    exchange: {
+      requestId: 'req_1',
+      method: 'POST',
+      headers: [],
+      names: headerNames('svc'),
+      req: { socket: { remoteAddress: '127.0.0.1' } },
+      res,
+    },
+    target: { path: '/v1/messages', query: '' },
+    surface: 'messages',
+    digest: Buffer.from('d'),
+    socketId: 'req_0',
+    plan: {
+      modelAsked: null,
+      models: { names: [], unknown: null, batchFile: null },
+      hold: { kind: 'unbounded' },
+      priceVersion: '',
+      rating: '',
+      unratable: null,
+      unpricedModel: null,
+    },
+    read: { unreadable: null },
+  } as unknown as PlannedCall
+}
+
+interface AskedGateway extends Gateway {
+  readonly asked: number
+  readonly openings: readonly CallOpening[]
+}
+
+function gatewayWith(answers: Admission[]): AskedGateway {
+  const openings: CallOpening[] = []
+  const gateway = {
+    asked: 0,
+    openings,
+    clock: { nowMs: () => 0, monotonicMs: () => 0 },
+    inFlight: { count: 0, preflights: 0 },
+    settler: { waiting: 0, isDurable: true },
+    queues: new AdmissionQueues(60_000),
+    waitingCalls: new WaitingCalls(),
+    budgetMode: 'exact',
+    store: {
+      async admit(opening: CallOpening) {
+        gateway.asked += 1
+        openings.push(opening)
+        const answer = answers.shift()
+        if (answer === undefined) throw new Error('nobody was to ask')
+        return answer
+      },
+      lookUpKey: async () => ({ kind: 'api_key', keyId: 'key_1', accountId: 'default', funds: {} }),
+    },
+  }
+  return gateway as unknown as AskedGateway
+}
+
+class CountedListeners extends Listeners {
+  readonly #all = new Set<() => void>()
+
+  get count(): number {
+    return this.#all.size
+  }
+
+  override add(listener: () => void): void {
+    this.#all.add(listener)
+    super.add(listener)
+  }
+
+  override remove(listener: () => void): void {
+    this.#all.delete(listener)
+    super.remove(listener)
+  }
+}
+
+const client = (isOver: boolean) => ({ isOver, whenClosed: new CountedListeners() })
+const blocked: Extract<Admission, { kind: 'blocked' }> = {
+  ...{ kind: 'blocked', by: { limit: 'credit' }, keyId: 'key_1', budgetId: 'bud_1', accountId: 'default' },
+  balanceNanos: 1n,
+}
+
+test('a call whose client left while its body was read is not admitted', async () => {
+  const gateway = gatewayWith([])
+  assert.deepEqual(await admit(callOf(client(true)), gateway), { kind: 'client_left' })
+  assert.equal(gateway.asked, 0)
+})
+
+const unusable = (reason: 'expired_key' | 'revoked_key'): Admission => ({
+  ...{ kind: 'refused', refusal: { reason }, balanceNanos: null },
+})
+for (const [what, end, outcome] of [
+  ['whose key expires', unusable('expired_key'), 'invalid_api_key'],
+  ['whose key is revoked', unusable('revoked_key'), 'invalid_api_key'],
+  ['during which the store fails', null, 'Error: nobody was to ask'],
+  ['whose client leaves', 'leaves', 'client_left'],
+] as const) {
+  test(`a waiting call ${what} leaves the queue`, async () => {
+    const gateway = gatewayWith([blocked, blocked, ...(end === null || end === 'leaves' ? [] : [end])])
+    const res = client(false)
+    const admitted = admit(callOf(res), gateway).then(
+      (answer) => (answer.kind === 'refused' ? answer.refusal.code : answer.kind),
+      String,
+    )
+    while (gateway.asked < 2) await new Promise((resolve) => setImmediate(resolve))
+    assert.equal(gateway.queues.waiting, 1)
+    if (end === 'leaves') res.whenClosed.fire()
+    else gateway.queues.signalAll()
+    assert.equal(await admitted, outcome)
+    assert.deepEqual([gateway.queues.waiting, res.whenClosed.count], [0, 0])
+  })
+}
+
+test('a call that finds the queue full does not overtake queued calls', async () => {
+  const gateway = gatewayWith([blocked])
+  const entries = Array.from({ length: limits.callsWaitingMax }, (_, i) => {
+    const name = `acct_${Math.floor(i / limits.callsQueuedPerLimitMax)}`
+    const entry = gateway.queues.enter(Buffer.from(name))
+    void entry.wait({ ...blocked, accountId: name })
+    return entry
+  })
+  const answer = await admit(callOf(client(false)), gateway)
+  assert.equal(answer.kind === 'refused' && answer.refusal.code, 'credit_held')
+  assert.equal(gateway.asked, 1)
+  for (const entry of entries) entry.done(false)
+})
+
+for (const [what, part, state, code] of [
+  ['pending settlements are not safe on disk', 'settler', { isDurable: false }, 'store_unavailable'],
+  ['too many settlements are pending', 'settler', { waiting: 20_000 }, 'store_unavailable'],
+  ['the maximum of calls is in flight', 'inFlight', { count: limits.callsInFlightMax }, 'no_memory'],
+] as const) {
+  test(`no call is admitted while ${what}`, async () => {
+    const gateway = gatewayWith([])
+    Object.assign(gateway[part], state)
+    const answer = await admit(callOf(client(false)), gateway)
+    assert.equal(answer.kind === 'refused' && answer.refusal.code, code)
+    assert.equal(gateway.asked, 0)
+  })
+}
