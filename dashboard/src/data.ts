@@ -77,6 +77,12 @@ export type OwnAccount = Omit<Account, 'upstreams' | 'metadata'>
 /** The account of the pages: the account of the key, or the account in which an operator acts. */
 export const useAccount = (everyMs: number | null = null) => useResource<OwnAccount>(OWN_ACCOUNT, everyMs)
 
+/** The id of that account, known without a request: a form that waits for one would lose an early Enter. */
+export function useAccountId(): string {
+  const session = useContext(SignedIn)
+  return new URLSearchParams(location.search).get('account') ?? session?.account_id ?? 'default'
+}
+
 export function useNow(everyMs = 5_000): number {
   const [now, setNow] = useState(Date.now)
   useEffect(() => {

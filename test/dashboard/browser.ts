@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { type BrowserContext, chromium, type Browser as Driven, type Page } from 'playwright-core'
 import type { TestGateway } from '../support/gateway.ts'
 import { atEnd } from '../support/suite.ts'
-import { findBrowser } from './find-browser.ts'
+import { BROWSER_ARGS, findBrowser } from './find-browser.ts'
 
 export const PICTURES_DIR = fileURLToPath(new URL('../../test-results/dashboard/', import.meta.url))
 
@@ -46,7 +46,7 @@ async function launch(): Promise<Driven> {
   return await chromium.launch({
     executablePath,
     env: { ...process.env, ...env } as Record<string, string>,
-    args: ['--no-sandbox', '--disable-gpu', '--disable-background-networking', '--disable-component-update'],
+    args: BROWSER_ARGS,
   })
 }
 

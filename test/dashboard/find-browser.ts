@@ -5,6 +5,7 @@ import {
   mkdirSync,
   mkdtempSync,
   readdirSync,
+  readFileSync,
   renameSync,
   rmSync,
   writeFileSync,
@@ -12,6 +13,7 @@ import {
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { chromium } from 'playwright-core'
 
 const run = promisify(execFile)
 
@@ -20,6 +22,13 @@ export interface Browser {
   /** Variables with the paths of libraries and fonts that the machine lacks. */
   readonly env: Readonly<Record<string, string>>
 }
+
+export const BROWSER_ARGS = [
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-background-networking',
+  '--disable-component-update',
+]
 
 /** The variable in which test/run.ts passes the browser to the test processes. */
 export const BROWSER_VARIABLE = 'TEST_BROWSER'
@@ -50,6 +59,7 @@ const WAYS: readonly { readonly name: string; candidates(): Promise<readonly Bro
         .filter((path) => existsSync(path))
         .map(plain),
   },
+  { name: 'the browser of the last run', candidates: readRemembered },
   { name: 'the package @sparticuz/chromium (x64)', candidates: unpackPackage },
   { name: "Debian's chromium-headless-shell by apt-get", candidates: unpackDebian },
   { name: "Playwright's download", candidates: downloadPlaywright },
@@ -57,6 +67,18 @@ const WAYS: readonly { readonly name: string; candidates(): Promise<readonly Bro
 
 function plain(path: string): Browser {
   return { path, env: {} }
+}
+
+/** Candidates that hang cost half a minute each, so the next run begins with the one that worked. */
+const REMEMBERED = join(CACHE_DIR, 'worked.json')
+
+function remember(browser: Browser): Browser {
+  if (browser.path.startsWith(CACHE_DIR)) writeFileSync(REMEMBERED, JSON.stringify(browser))
+  return browser
+}
+
+async function readRemembered(): Promise<readonly Browser[]> {
+  return existsSync(REMEMBERED) ? [JSON.parse(readFileSync(REMEMBERED, 'utf8')) as Browser] : []
 }
 
 /** The browser that test/run.ts found, or found here if a test file runs alone. */
@@ -72,7 +94,7 @@ export async function searchBrowser(): Promise<Browser> {
     try {
       for (const browser of await candidates()) {
         const failure = await tryBrowser(browser)
-        if (failure === null) return browser
+        if (failure === null) return remember(browser)
         tried.push(`${name}: ${browser.path}: ${failure}`)
       }
     } catch (error) {
@@ -84,12 +106,24 @@ export async function searchBrowser(): Promise<Browser> {
   )
 }
 
-/** Renders a page, so that a missing library is noticed here and not during a test. */
+/**
+ * Renders a page over DevTools, as the tests do, so that a missing library is noticed here and not during a test. With
+ * `--dump-dom`, some builds of Chromium hang.
+ */
 async function tryBrowser({ path, env }: Browser): Promise<string | null> {
-  const args = ['--headless', '--no-sandbox', '--disable-gpu', '--dump-dom', 'data:text/html,<p>rendered']
   try {
-    const { stdout } = await run(path, args, { env: { ...process.env, ...env }, timeout: 30_000 })
-    return stdout.includes('rendered') ? null : 'it rendered nothing'
+    const browser = await chromium.launch({
+      executablePath: path,
+      env: { ...process.env, ...env } as Record<string, string>,
+      args: BROWSER_ARGS,
+    })
+    try {
+      const page = await browser.newPage()
+      await page.goto('data:text/html,<p>rendered')
+      return (await page.textContent('p')) === 'rendered' ? null : 'it rendered nothing'
+    } finally {
+      await browser.close()
+    }
   } catch (error) {
     return firstError(error)
   }

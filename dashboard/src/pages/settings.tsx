@@ -1,6 +1,6 @@
 import { useContext, useState } from 'preact/hooks'
 import { type AdminKey, type ListOf, type Overview, send, type Webhook } from '../api.ts'
-import { SignedIn, useAccount, usePermissions, useResource } from '../data.ts'
+import { SignedIn, useAccountId, usePermissions, useResource } from '../data.ts'
 import { capitalize } from '../format.ts'
 import { Link, withQuery } from '../router.tsx'
 import { ConfirmByName, DialogButton, type FormCallbacks, FormDialog } from '../ui/dialog.tsx'
@@ -115,9 +115,9 @@ export function SettingsPage({ query }: { readonly query: URLSearchParams }) {
 function AdminKeyForm({ isOperator, ...callbacks }: FormCallbacks<void> & { readonly isOperator: boolean }) {
   const [created, setCreated] = useState<NewAdminKey | null>(null)
   const { fields, bind } = useFields(() => ({ name: '', role: 'viewer' as Role }))
-  const { value: account } = useAccount()
+  const account = useAccountId()
   const { name, role } = fields
-  const account_id = role === 'operator' ? undefined : account?.id
+  const account_id = role === 'operator' ? undefined : account
   const offered = (Object.keys(ROLES) as Role[]).filter((each) => isOperator || each !== 'operator')
   if (created !== null)
     return (
@@ -132,7 +132,7 @@ function AdminKeyForm({ isOperator, ...callbacks }: FormCallbacks<void> & { read
     <FormDialog
       title="New admin key"
       submit="Create admin key"
-      isReady={name.trim() !== '' && (role === 'operator' || account !== null)}
+      isReady={name.trim() !== ''}
       onClose={callbacks.onClose}
       onSubmit={() => send('POST', '/gateway/v1/admin-keys', { ...fields, account_id })}
       onDone={setCreated}
