@@ -21,9 +21,10 @@ const upstreamField = (surface: string) =>
         key: z
           .string('key must be a credential of the upstream.')
           .regex(/^[\x21-\x7e]{1,4096}$/, 'key must be 1 to 4096 printable ASCII characters without spaces.')
+          .nullable()
           .optional()
           .describe(
-            'The key for this upstream, which is never shown again. Without it, no credential is sent.',
+            'The key for this upstream, which is never shown again. A url that differs from the stored one needs it. Null: no credential is sent.',
           ),
       },
       `upstreams.${surface} must be null or an object with url and key.`,

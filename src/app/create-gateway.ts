@@ -4,11 +4,12 @@ import { BackgroundQueue, ByteBudget, DecodingQueue, KeyShares } from '../calls/
 import { createPricer } from '../calls/pricer.ts'
 import { createSettlementWatch, createSettler } from '../calls/settle.ts'
 import type { Config, UpstreamConfig } from '../config/read-config.ts'
+import { whyNotSimulated } from '../config/simulator.ts'
 import { TrustedProxies } from '../http/addresses.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { openUpstream } from '../http/upstream-connection.ts'
 import type { CallPoint, Gateway } from '../http-calls/gateway.ts'
-import { createOwnUpstreams, unlessSimulated } from '../http-calls/own-upstreams.ts'
+import { createOwnUpstreams, servedWhile } from '../http-calls/own-upstreams.ts'
 import { atMostEvery, type Clock, WARN_INTERVAL_MS } from '../kernel/clock.ts'
 import { headerNames } from '../kernel/header-names.ts'
 import { createUlidSource } from '../kernel/ids.ts'
@@ -26,6 +27,7 @@ import { type ObserveCall, observeAll } from '../telemetry/call-log.ts'
 import type { Traces } from '../telemetry/traces.ts'
 import type { ResolveHost } from '../webhooks/endpoint-address.ts'
 import type { Installation, StoreSurroundings } from './installation.ts'
+import { RealUpstream } from './real-upstream.ts'
 
 const BUFFERED_REPLIES_BYTES_MAX = 512 * 1024 ** 2
 
@@ -35,6 +37,7 @@ export interface Surroundings extends Omit<StoreSurroundings, 'clock'> {
   reached?(point: CallPoint): void
   /** Serve only own paths; do not poll, deliver or delete anything. */
   readonly maintenance?: boolean
+  /** Whether the configured upstreams are the built-in simulator. */
   readonly simulator?: boolean
   readonly observeCall?: ObserveCall
   readonly dashboardDir?: URL
@@ -82,7 +85,18 @@ export async function createGateway(opened: Opened) {
   const open = (upstream: UpstreamConfig | null) => (upstream === null ? null : openUpstream(upstream, log))
   const configured = { messages: open(config.messages), chat: open(config.chat) }
   const hasSimulator = surroundings.simulator === true
-  const upstreams = unlessSimulated(configured, hasSimulator, ownUpstreams)
+  const simulated = hasSimulator ? [configured.messages, configured.chat] : []
+  const realUpstream = await RealUpstream.read(
+    store,
+    new Set(simulated.map((upstream) => upstream?.url.origin ?? '')),
+  )
+  const reasonNotSimulated = () =>
+    whyNotSimulated(config, {
+      hasOwnUpstreams: ownUpstreams.isUsed,
+      hasRealUpstream: realUpstream.hasAnswered,
+    })
+  const isSimulated = () => hasSimulator && reasonNotSimulated() === null
+  const upstreams = hasSimulator ? servedWhile(isSimulated, configured) : configured
 
   const trustedProxies = config.trustedProxies.length === 0 ? null : new TrustedProxies(config.trustedProxies)
   const isSecure = ({ req, headers }: Exchange) =>
@@ -117,7 +131,7 @@ export async function createGateway(opened: Opened) {
     waitingCalls: new WaitingCalls(),
     refusedCalls: createRefusedCalls(store, log),
     counts,
-    observeCall: observeAll([surroundings.observeCall, traces?.observe]),
+    observeCall: observeAll([surroundings.observeCall, traces?.observe, realUpstream.observe]),
     bodiesBytesMax: config.bodiesBytesMax,
     budgetMode: config.budgetMode,
     unboundedNanos: config.unboundedHoldNanos,
@@ -137,7 +151,14 @@ export async function createGateway(opened: Opened) {
   return {
     /** `configured`: the upstreams of the configuration. `gateway.ownUpstreams` has those of accounts. */
     ...{ gateway, names, nextUlid, settlements, traces, trustedProxies, configured, isSecure },
-    isSimulated: () => hasSimulator && !ownUpstreams.isUsed,
+    ...{ isSimulated, reasonNotSimulated },
+    /** Whether this node can send a call anywhere. */
+    async hasUpstream(): Promise<boolean> {
+      if (upstreams.messages !== null || upstreams.chat !== null) return true
+      // Another node may have given an account its own upstream.
+      if (!ownUpstreams.isUsed) await ownUpstreams.load(store)
+      return ownUpstreams.isUsed
+    },
   }
 }
 

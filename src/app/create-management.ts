@@ -95,7 +95,7 @@ function upstreamKeysOf(
   { config, surroundings, installation }: Opened,
   created: CreatedGateway,
 ): UpstreamKeys {
-  const { gateway, isSimulated } = created
+  const { gateway, isSimulated, reasonNotSimulated } = created
   // The URL of the simulator changes with every start, and an account's key must not be sent there.
   const installed = surroundings.simulator === true ? { messages: null, chat: null } : config
   const keys = upstreamKeys(installed, installation.upstreamSealer, gateway.ownUpstreams, gateway.store)
@@ -107,7 +107,7 @@ function upstreamKeysOf(
       if (wasSimulated === isSimulated()) return
       gateway.log.warn(
         wasSimulated
-          ? 'an account has its own upstream now, so the built-in simulator is off'
+          ? `the built-in simulator is off now: ${reasonNotSimulated()}`
           : 'no account has its own upstream any more, so the built-in simulator serves again',
       )
     },

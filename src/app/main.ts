@@ -86,7 +86,17 @@ async function serve(opened: Opened, certificate: Certificate | null) {
   const dashboard = loadLater(() => readDashboard(dashboardDir), MANAGEMENT_AFTER_MS)
   const canWrite = createWriteProbe(() => store.probeWrite(), clock)
   let ready = true
-  const isReady = async (): Promise<boolean> => ready && settler.isDurable && (await canWrite())
+  const isReady = async (): Promise<boolean> =>
+    ready &&
+    settler.isDurable &&
+    (await canWrite()) &&
+    (gateway.isMaintenance || (await created.hasUpstream()))
+  if (!gateway.isMaintenance && !(await created.hasUpstream()))
+    log.warn(
+      { simulator: `off: ${created.reasonNotSimulated()}` },
+      'no upstream is configured, so every call gets 503 surface_not_configured and this node is not ready; ' +
+        'set ANTHROPIC_API_KEY or OPENAI_API_KEY',
+    )
 
   const server = createHttpServer({
     clock,
@@ -145,6 +155,9 @@ async function serve(opened: Opened, certificate: Certificate | null) {
     certificate,
     get isSimulated() {
       return created.isSimulated()
+    },
+    get reasonNotSimulated() {
+      return created.reasonNotSimulated()
     },
     host: address.address,
     port: address.port,

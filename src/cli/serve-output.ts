@@ -11,6 +11,7 @@ export interface BannerFacts {
   readonly url: string
   readonly config: Config
   readonly isSimulated: boolean
+  readonly reasonNotSimulated: string | null
   readonly firstAdminKey: string | null
   /** Whether stdout is a terminal. Otherwise it may be a log, which must not contain a key. */
   readonly isTerminal: boolean
@@ -25,8 +26,8 @@ export function banner(facts: BannerFacts): string {
   const lines = [`Tollgate ${VERSION} serves ${url}`, '', `  Dashboard  ${url}/dashboard`]
   if (isSimulated) {
     lines.push(
-      '  Upstream   *** THE BUILT-IN SIMULATOR *** No provider is configured, so every answer is made up.',
-      '             To use real providers, set ANTHROPIC_API_KEY, OPENAI_API_KEY or both, and start again.',
+      `  Upstream   *** THE BUILT-IN SIMULATOR *** ${config.simulator === true ? 'TOLLGATE_SIMULATOR is true' : 'No provider is configured'}, so every answer is made up.`,
+      `             To use real providers, ${config.simulator === true ? 'remove TOLLGATE_SIMULATOR, ' : ''}set ANTHROPIC_API_KEY, OPENAI_API_KEY or both, and start again.`,
     )
   } else {
     lines.push(
@@ -34,7 +35,7 @@ export function banner(facts: BannerFacts): string {
     )
     lines.push(`  Chat       ${describeUpstream(config.chat, 'TOLLGATE_CHAT_KEY or OPENAI_API_KEY')}`)
     if (config.messages === null && config.chat === null) {
-      lines.push('  Note       An account has its own upstream, so the built-in simulator is off.')
+      lines.push(`  Note       The built-in simulator is off: ${facts.reasonNotSimulated}.`)
     }
     if (config.stateful === 'pass') {
       lines.push(

@@ -3,6 +3,7 @@ import { flushCompileCache } from 'node:module'
 import type { Command } from 'commander'
 import { type RunningTollgate, startTollgate } from '../app/main.ts'
 import { type Config, ConfigError, readConfig } from '../config/read-config.ts'
+import { whyNotSimulated } from '../config/simulator.ts'
 import type { Finding } from '../doctor/check.ts'
 import { runChecks } from '../doctor/run-checks.ts'
 import { systemClock } from '../kernel/clock.ts'
@@ -46,7 +47,7 @@ async function serve({ maintenance = false }: { readonly maintenance?: boolean }
   const logStream = droppingStream(2)
   const log = createLog(config.logLevel, logStream)
   if (!(await passesChecks(config, log))) return
-  const simulated = config.messages === null && config.chat === null && !maintenance
+  const simulated = !maintenance && maySimulate(config)
   const simulator = simulated ? await startBuiltInSimulator() : null
   const served: Config = simulator === null ? config : { ...config, ...simulator.upstreams }
 
@@ -74,7 +75,10 @@ async function serve({ maintenance = false }: { readonly maintenance?: boolean }
     process.stdout.write(
       maintenance
         ? `Tollgate ${VERSION} in maintenance on ${url}: management requests only, no model calls, polls or webhooks.\n`
-        : banner({ url, config, firstAdminKey, isTerminal, certificate, isSimulated: running.isSimulated }),
+        : banner({
+            ...{ url, config, firstAdminKey, isTerminal, certificate },
+            ...{ isSimulated: running.isSimulated, reasonNotSimulated: running.reasonNotSimulated },
+          }),
     )
     setTimeout(finishStartup, STARTED_AFTER_MS).unref()
     if (!maintenance) void runLateChecks(config, log)
@@ -136,6 +140,13 @@ function finishStartup(): void {
   // Do not wait for the exit: V8 may then have discarded code of the start, or the process may be killed.
   flushCompileCache()
   tuneHeap()
+}
+
+/** Whether to start the simulator. What the database knows may keep it from answering calls. */
+function maySimulate(config: Config): boolean {
+  const isUnconfigured = config.messages === null && config.chat === null
+  const facts = { hasOwnUpstreams: false, hasRealUpstream: false }
+  return (isUnconfigured || config.simulator === true) && whyNotSimulated(config, facts) === null
 }
 
 async function startBuiltInSimulator() {

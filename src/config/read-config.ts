@@ -52,7 +52,6 @@ export function readConfig(environment: Environment, workingDir = process.cwd())
   return { ...fromVariables(env, fallback), ...fromFile(file), dataDir, tls, prices, traces }
 }
 
-/** Without any upstream, the simulator serves. If only one is missing, its calls get 503. */
 export type Config = Readonly<ReturnType<typeof fromVariables> & FileSettings> & {
   readonly dataDir: string
   /** PEM files, validated by `readCertificate`. Null: plain HTTP. */
@@ -75,6 +74,8 @@ function fromVariables(
     pepper: env.TOLLGATE_PEPPER ?? null,
     prefix: env.TOLLGATE_PREFIX,
     logLevel: env.TOLLGATE_LOG_LEVEL,
+    /** Null: the simulator serves where no upstream is configured and none has ever answered. */
+    simulator: env.TOLLGATE_SIMULATOR ?? null,
     messages: upstream(env.TOLLGATE_MESSAGES_URL, messagesKey, PROVIDER_URLS.messages),
     chat: upstream(env.TOLLGATE_CHAT_URL, chatKey, PROVIDER_URLS.chat),
     discount: env.TOLLGATE_DISCOUNT,

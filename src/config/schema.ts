@@ -42,6 +42,8 @@ const postgresUrl = z
 const FRACTION = 'must be a fraction from 0 to 1 with at most 9 decimals, such as 0.15'
 const fraction = z.string(FRACTION).regex(/^(?:0(?:\.\d{1,9})?|1(?:\.0{1,9})?)$/, FRACTION)
 
+const trueOrFalse = z.enum(['true', 'false'], 'must be true or false').transform((text) => text === 'true')
+
 const PORT = 'must be a port number from 0 to 65535'
 const port = z
   .string()
@@ -67,6 +69,7 @@ export const VARIABLES = {
     .string()
     .regex(/^[a-z][a-z0-9]{0,15}$/, 'must be 1 to 16 lower-case letters and digits, beginning with a letter')
     .default('svc'),
+  TOLLGATE_SIMULATOR: trueOrFalse.optional(),
   TOLLGATE_TLS_CERT: z.string().optional(),
   TOLLGATE_TLS_KEY: z.string().optional(),
   TOLLGATE_LOG_LEVEL: z.enum(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(', ')}`).default('info'),

@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path'
 import { dayOf, outOfDate, readCertificate } from '../config/read-certificate.ts'
 import { ConfigError, readPepper, type UpstreamConfig } from '../config/read-config.ts'
 import { readPricing } from '../config/read-pricing.ts'
+import { REAL_UPSTREAM, whyNotSimulated } from '../config/simulator.ts'
 import { type Secret, shownDatabase } from '../kernel/secret.ts'
 import { createKeyDigest, pepperFingerprint } from '../keys/secrets.ts'
 import { isOpenToOthers } from '../store/data-dir.ts'
@@ -22,11 +23,13 @@ export const checkConfiguration: Check = async ({ config, snapshot }) => {
   const { messages, chat } = config
   if (messages === null && chat === null) {
     const opened = await snapshot.catch(() => null)
-    const accounts = opened === null ? [] : await runOn(opened.query, readOwnUpstreams())
-    if (accounts.length === 0)
-      return ok('no upstream is configured, so the built-in simulator answers every call')
+    const whyNot = whyNotSimulated(config, {
+      hasOwnUpstreams: opened !== null && (await runOn(opened.query, readOwnUpstreams())).length > 0,
+      hasRealUpstream: opened !== null && (await runOn(opened.query, readSetting(REAL_UPSTREAM))) !== null,
+    })
+    if (whyNot === null) return ok('no upstream is configured, so the built-in simulator answers every call')
     return warning(
-      'an account has its own upstream, so the built-in simulator is off; calls of other accounts get 503',
+      `the built-in simulator is off: ${whyNot}; calls of accounts without an own upstream get 503`,
       'Set ANTHROPIC_API_KEY or OPENAI_API_KEY, unless every account has its own upstream.',
     )
   }

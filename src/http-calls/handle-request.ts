@@ -143,9 +143,7 @@ async function serveCall(routed: Call, share: KeyShare | null, gateway: Gateway)
   const upstream = caller === null ? installed : upstreamFor(caller.accountId, own, surface, gateway)
   const refusal = found?.refusal ?? notServed ?? (isShared ? SHARED_UPSTREAM : null)
   if (refusal !== null || upstream === null || share === null) {
-    const { messages, chat } = gateway.upstreams
-    const isSimulatorOff = gateway.ownUpstreams.isUsed && messages === null && chat === null
-    return refuseCall(routed, refusal ?? refuseUnconfigured(surface, isSimulatorOff), gateway, found ?? {})
+    return refuseCall(routed, refusal ?? refuseUnconfigured(surface), gateway, found ?? {})
   }
   const identified = { ...routed, upstream, share }
 

@@ -87,20 +87,17 @@ export function createOwnUpstreams(sealer: SecretSealer, seen: SeenSecrets, log:
   }
 }
 
-/** The configured upstreams. A simulated upstream serves no calls once an account has its own upstream. */
-export function unlessSimulated(
-  configured: Readonly<Record<Surface, Upstream | null>>,
-  isSimulator: boolean,
-  own: OwnUpstreams,
+/** The upstreams, while the condition holds; else none. */
+export function servedWhile(
+  isServing: () => boolean,
+  { messages, chat }: Readonly<Record<Surface, Upstream | null>>,
 ): Readonly<Record<Surface, Upstream | null>> {
-  if (!isSimulator) return configured
-  const of = (surface: Surface) => (own.isUsed ? null : configured[surface])
   return {
     get messages() {
-      return of('messages')
+      return isServing() ? messages : null
     },
     get chat() {
-      return of('chat')
+      return isServing() ? chat : null
     },
   }
 }

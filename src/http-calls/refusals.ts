@@ -240,12 +240,9 @@ export const IN_MAINTENANCE = refuse(
   'This gateway is in maintenance mode and sends nothing upstream. Ask its operator to start it without --maintenance.',
 )
 
-export function refuseUnconfigured(surface: Surface, isSimulatorOff = false): Refusal {
+export function refuseUnconfigured(surface: Surface): Refusal {
   const { key, url } = SURFACES[surface].upstream.variables
-  const reason = isSimulatorOff
-    ? ' The built-in simulator is off, because an account has its own upstream.'
-    : ''
-  const message = `No upstream is configured for this API.${reason} Ask the operator to set ${key} (or ${url}).`
+  const message = `No upstream is configured for this API. Ask the operator to set ${key} (or ${url}).`
   return refuse('surface_not_configured', message)
 }
 

@@ -13,6 +13,7 @@ import { type AccountStatus, type OwnUpstream, SURFACE_NAMES, type Surface } fro
 import type { AccountChanges, AccountRecord } from '../ledger/account.ts'
 import {
   defineRoute,
+  invalid,
   type Management,
   type OwnRequest,
   pageObject,
@@ -49,17 +50,40 @@ function accountChanges(
   }
 }
 
-/** The account's own upstream. A key is bound to its URL, so a new URL needs the key again. */
+type GivenUpstream = NonNullable<NonNullable<AccountEditFields['upstreams']>[Surface]>
+
+const urlOf = ({ url }: GivenUpstream, surface: Surface, { upstreamKeys }: Management): string =>
+  url === undefined ? upstreamKeys.urlOf(surface) : new URL(url).href.replace(/\/$/, '')
+
 function ownUpstream(
-  { url: given, key }: { readonly url?: string | undefined; readonly key?: string | undefined },
+  given: GivenUpstream,
   accountId: string,
   surface: Surface,
   before: OwnUpstream | null,
-  { upstreamKeys }: Management,
+  management: Management,
 ): OwnUpstream {
-  const url = given === undefined ? upstreamKeys.urlOf(surface) : new URL(given).href.replace(/\/$/, '')
-  if (key !== undefined) return { url, sealedKey: upstreamKeys.seal(key, accountId, surface, url) }
-  return { url, sealedKey: url === before?.url ? before.sealedKey : null }
+  const url = urlOf(given, surface, management)
+  const { key } = given
+  if (key === undefined) return { url, sealedKey: before?.sealedKey ?? null }
+  return { url, sealedKey: key && management.upstreamKeys.seal(key, accountId, surface, url) }
+}
+
+/** A key is bound to its URL. A new URL without the key would silently drop it. */
+function refusedUpstreams(
+  { upstreams = {} }: AccountEditFields,
+  before: AccountRecord,
+  management: Management,
+): Refused | null {
+  for (const surface of SURFACE_NAMES) {
+    const [given, known] = [upstreams[surface] ?? null, before.upstreams[surface]]
+    if (given === null || given.key !== undefined || known === null) continue
+    if (urlOf(given, surface, management) !== known.url)
+      return invalid(
+        'upstreams',
+        `upstreams.${surface} has another URL (${known.url}), so the key is needed again. Send url and key together, or "key": null if the new URL takes no credential.`,
+      )
+  }
+  return null
 }
 
 function refusedNotPositive(balanceNanos: Nanos): Refused {
@@ -132,6 +156,8 @@ export const updateAccount = defineRoute({
     const { store, recheckWaitingCalls } = management
     const before = await store.getAccount(id, atMs)
     if (before === null) return null
+    const wrong = refusedUpstreams(body, before, management)
+    if (wrong !== null) return wrong
     const edit = await store.updateAccount(id, accountChanges(body, id, before, management), actor, atMs)
     if (edit.kind === 'none') return null
     if (edit.kind === 'balance_not_positive') return refusedNotPositive(edit.balanceNanos)

@@ -160,7 +160,7 @@ test("doctor checks the accounts' own upstream keys, and names the account but n
   const others = await doctor({ ...alone, TOLLGATE_PEPPER: 'another-pepper-of-32-characters!' })
   assert.match(
     JSON.stringify(others.checks),
-    /^(?!.*no upstream).*is off; .*key for chat cannot be decrypted/,
+    /^(?!.*no upstream).*is off: an account.*key for chat cannot be decrypted/,
   )
 })
 

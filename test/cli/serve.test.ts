@@ -77,7 +77,14 @@ test('the banner and the README create the same key', () => {
 
 test('the first admin key is printed only on a terminal; elsewhere the banner names its file', () => {
   const config = readConfig({ TOLLGATE_DATA_DIR: './data' })
-  const facts = { url: '', config, isSimulated: true, firstAdminKey: 'svc_admin_first', certificate: null }
+  const facts = {
+    url: '',
+    config,
+    isSimulated: true,
+    reasonNotSimulated: null,
+    firstAdminKey: 'svc_admin_first',
+    certificate: null,
+  }
   assert.match(banner({ ...facts, isTerminal: true }), /Admin key {2}svc_admin_first\n.*data\/admin-key/)
   const piped = banner({ ...facts, isTerminal: false })
   assert.doesNotMatch(piped, /svc_admin_first/)
@@ -128,25 +135,6 @@ async function assertRefused(url: string, adminKey: string): Promise<void> {
   assert.equal(response.status, 401)
   await response.body?.cancel()
 }
-
-test('the banner does not mention the simulator once an account has its own upstream', async () => {
-  await using first = await serveTollgate()
-  assert.match(first.banner, /THE BUILT-IN SIMULATOR/)
-  const adminKey = readFileSync(join(first.dataDir, 'admin-key'), 'utf8').trim()
-  const { ok } = await fetch(`${first.url}/gateway/v1/accounts`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${adminKey}` },
-    body: '{"name":"own","upstreams":{"chat":{"url":"http://127.0.0.1:9/v1"}}}',
-  })
-  assert.ok(ok)
-  first.signal('SIGTERM')
-  assert.match((await first.finished).stderr, /so the built-in simulator is off/)
-  await using second = await serveTollgate(first.environment)
-  assert.match(second.banner, /^(?!.*THE BUILT-IN).*Chat +not configured.*An account has its own upstream/s)
-  const headers = { 'x-api-key': await createKey(second.url, adminKey) }
-  const refused = await fetch(`${second.url}/v1/models`, { headers })
-  assert.match(await refused.text(), /simulator is off, because an account has its own upstream\. Ask /)
-})
 
 test('an unconfigured surface answers 503, and a changed or removed TOLLGATE_ADMIN_KEY stops working', async () => {
   const [former, latter] = ['the-former-admin-key-of-the-operator', 'the-latter-admin-key-of-the-operator']

@@ -143,7 +143,16 @@ test("an account with its own upstream uses it with its own key, never the insta
   assert.deepEqual(await sent(), ['Bearer rotated-secret', ''])
   await gateway.manage('PATCH', path, { upstreams: { chat: { url } } })
   assert.deepEqual(await sent(), ['Bearer rotated-secret', ''])
-  await gateway.manage('PATCH', path, { upstreams: { chat: { url: `${url}/other` } } })
+  for (const chat of [{ url: `${url}/other` }, {}])
+    await assert.rejects(
+      gateway.manage('PATCH', path, { name: 'x', upstreams: { chat } }),
+      /400.*"param":"upstreams"/,
+    )
+  assert.deepEqual(
+    [(await gateway.manage('GET', path))['name'], ...(await sent())],
+    ['own', 'Bearer rotated-secret', ''],
+  )
+  await gateway.manage('PATCH', path, { upstreams: { chat: { url: `${url}/other`, key: null } } })
   assert.deepEqual(await sent(), ['', ''])
   const arrived = shared.nextRequest()
   await gateway.manage('PATCH', path, { upstreams: { chat: null } })
@@ -216,28 +225,6 @@ test('an object belongs to the credential that created it: another account can n
   assert.deepEqual([(await record())['state'], (await record())['cost_usd']], ['deferred', null])
   shared.answer(() => [{ send: 'HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n' }])
   assert.equal((await send(victim.key, 'GET', '/v1/responses/resp_of_the_other')).status, 404)
-})
-
-test('the simulator serves only while no account has its own upstream', async () => {
-  own.answer(() => [{ send: CHAT_REPLY }])
-  const simulated = await startGateway({ chatUrl: `${own.url}/v1`, simulator: true })
-  try {
-    const isSimulated = async () => (await simulated.manage('GET', '/gateway/v1/overview'))['simulator']
-    const status = async () =>
-      (
-        await fetch(`${simulated.url}/v1/models`, {
-          headers: { authorization: `Bearer ${simulated.apiKey}` },
-        })
-      ).status
-    assert.deepEqual([await isSimulated(), await status()], [true, 200])
-    const fields = { name: 'own', upstreams: { chat: { url: `${own.url}/v1` } } }
-    const { id } = await simulated.manage('POST', '/gateway/v1/accounts', fields)
-    assert.deepEqual([await isSimulated(), await status()], [false, 503])
-    await simulated.manage('PATCH', `/gateway/v1/accounts/${id}`, { upstreams: { chat: null } })
-    assert.deepEqual([await isSimulated(), await status()], [true, 200])
-  } finally {
-    await simulated.close()
-  }
 })
 
 test("the number of connection pools for accounts' own URLs is bounded", () => {

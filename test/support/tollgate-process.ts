@@ -105,7 +105,12 @@ export async function serveTollgate(environment: Environment = {}): Promise<Serv
   const place =
     given === undefined ? await createTestDatabase() : { databaseUrl: given || null, remove: async () => {} }
   const storage = { TOLLGATE_DATA_DIR: dataDir, ...databaseVariable(place) }
-  const child = start(['serve'], { TOLLGATE_PORT: '0', ...environment, ...storage }, cwd)
+  // On PostgreSQL, the simulator serves only on request.
+  const hasUpstream = Object.keys(environment).some((name) =>
+    /^TOLLGATE_(?:MESSAGES|CHAT)_(?:URL|KEY)$/.test(name),
+  )
+  const simulator = place.databaseUrl === null || hasUpstream ? {} : { TOLLGATE_SIMULATOR: 'true' }
+  const child = start(['serve'], { TOLLGATE_PORT: '0', ...simulator, ...environment, ...storage }, cwd)
   const watched = watch(child)
   const serving = /serves (https?:\/\/\S+)[\s\S]*apiKey: process\.env\.TOLLGATE_KEY \}\)\n\n$/
   const banner = await Promise.race([
