@@ -19,7 +19,7 @@ import { createKeyDigest, pepperFingerprint } from '../keys/secrets.ts'
 import { createRateAgain } from '../pricing/load-book.ts'
 import { makePrivateDir } from '../store/data-dir.ts'
 import { exportLines, whyNotExported } from '../store/export-rows.ts'
-import { type ImportInto, importLines } from '../store/import-rows.ts'
+import { importLines } from '../store/import-rows.ts'
 import { type AuditReport, audit } from '../store/operations/audit.ts'
 import { examples, Failure } from './command.ts'
 import { databaseLocation, lockOrFail, openDatabaseSnapshot, openOrExplain } from './open-database.ts'
@@ -169,9 +169,12 @@ async function exportDatabase(path: string): Promise<void> {
   }
 }
 
-/** Fills an empty database from an export. If the import fails or is killed, the database stays empty. */
+/** Fills an empty PostgreSQL database from an export. If the import fails or is killed, the database stays empty. */
 async function importDatabase(path: string): Promise<void> {
   const config = readConfig(process.env)
+  const { databaseUrl } = config
+  if (databaseUrl === null)
+    throw new Failure(`An import fills an empty PostgreSQL database. Name it, for example: ${IMPORT}`)
   await access(path).catch((error: Error) => {
     throw new Failure(`${path} cannot be read: ${fileProblem(error)}.`)
   })
@@ -184,7 +187,8 @@ async function importDatabase(path: string): Promise<void> {
   makePrivateDir(config.dataDir)
   const lock = lockOrFail(config)
   try {
-    const importInto = await openTarget(config)
+    const { importIntoDatabase } = await import('../store/postgres/import-database.ts')
+    const importInto = await openOrExplain(config, importIntoDatabase(databaseUrl.reveal()))
     const fingerprint = pepperFingerprint(createKeyDigest(pepper))
     const rows = await importInto((insert) => {
       // Created here, because readline drops lines that arrive before there is a reader.
@@ -197,11 +201,4 @@ async function importDatabase(path: string): Promise<void> {
   } finally {
     lock?.release()
   }
-}
-
-async function openTarget(config: Config): Promise<ImportInto> {
-  const { dataDir, databaseUrl } = config
-  if (databaseUrl === null) return (await import('../store/sqlite/import-file.ts')).importIntoFile(dataDir)
-  const { importIntoDatabase } = await import('../store/postgres/import-database.ts')
-  return openOrExplain(config, importIntoDatabase(databaseUrl.reveal()))
 }

@@ -3,7 +3,9 @@ import { type RunQuery, runOn, type Snapshot } from './operations/operation.ts'
 import { readSetting } from './operations/settings.ts'
 import { join, onPostgres, raw, sql } from './operations/sql.ts'
 import { number, present, type Row, readValue, text } from './rows.ts'
-import { type Column, FIRST_ROWS, SCHEMA_VERSION, TABLES, type Table } from './schema.ts'
+import { FIRST_ROWS, SCHEMA_VERSION } from './schema.ts'
+import type { Column, Table } from './table.ts'
+import { TABLES } from './tables.ts'
 
 /**
  * The export file is NDJSON: a head; for each table a line with its name and columns, followed by its rows as arrays;
@@ -111,6 +113,7 @@ async function* batchesOf(
 function cellOf({ name, kind }: Column, value: unknown): Cell {
   if (value === null || value === undefined) return null
   switch (kind) {
+    case 'amount':
     case 'integer': {
       const number = Number(value)
       return Number.isSafeInteger(number) ? number : String(value)

@@ -7,7 +7,8 @@ import {
   exportedColumns,
   type TableHead,
 } from './export-rows.ts'
-import { type Column, SCHEMA_VERSION } from './schema.ts'
+import { SCHEMA_VERSION } from './schema.ts'
+import type { Column } from './table.ts'
 
 type InsertRows = (
   table: string,

@@ -1,5 +1,6 @@
 import type { Page } from '../keys/key-store.ts'
-import { TABLES } from './schema.ts'
+import { READERS } from './table.ts'
+import { TABLES } from './tables.ts'
 
 /** A row of either store: integers are bigint, JSON of PostgreSQL is parsed, a flag is a boolean or 0 and 1. */
 export type Row = Readonly<Record<string, unknown>>
@@ -77,10 +78,8 @@ function readerOf(column: string) {
 
 function parserOf(column: string): (value: unknown) => unknown {
   const kind = kinds.get(column)
-  if (kind === 'flag') return (value) => value === true || value === 1n
-  if (kind === 'json') return (value) => sorted(typeof value === 'string' ? JSON.parse(value) : value)
-  if (column.endsWith('_nanos')) return (value) => value
-  return (value) => (typeof value === 'bigint' ? Number(value) : value)
+  if (kind === 'flag' || kind === 'json') return READERS[kind]
+  return column.endsWith('_nanos') ? READERS.amount : READERS.integer
 }
 
 /** Columns in camel case, flags as booleans, JSON parsed, amounts (`…_nanos`) as bigint, other integers as numbers. */
@@ -96,12 +95,6 @@ export function recordOf<Record extends object>(row: Row): Record {
 
 export function readValue(column: string, value: unknown): unknown {
   return value === null ? null : readerOf(column).read(value)
-}
-
-/** PostgreSQL does not preserve the order of members, so they are sorted. */
-function sorted(value: unknown): unknown {
-  if (value === null || typeof value !== 'object' || Array.isArray(value)) return value
-  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
 }
 
 /** A page of records. The query asked for one row more than the limit, which shows whether there are more. */

@@ -1,51 +1,7 @@
 import { InstallationError } from '../kernel/errors.ts'
-import { TABLE_DEFINITIONS, type TableDefinition } from './tables.ts'
-
-/** The parsed tables of `tables.ts`, and the statements that create them. Export and import use them too. */
-
-type ColumnKind = 'text' | 'integer' | 'flag' | 'json' | 'bytes'
-
-export type Column = Readonly<ReturnType<typeof parseColumn>>
-
-export interface Table extends Required<Omit<TableDefinition, 'columns' | 'key' | 'indexes'>> {
-  readonly name: string
-  readonly columns: readonly Column[]
-  readonly key: readonly string[]
-  readonly indexes: readonly ReturnType<typeof parseIndex>[]
-}
-
-export const TABLES: readonly Table[] = Object.entries(TABLE_DEFINITIONS).map(([name, definition]) => ({
-  ...{ checks: [], isHot: false, isWide: false, location: 'main', isExported: true },
-  ...definition,
-  name,
-  columns: definition.columns
-    .replaceAll(/--.*/g, '')
-    .split(',')
-    .map((text) => parseColumn(text.trim())),
-  key: definition.key.split(', '),
-  indexes: Object.entries(definition.indexes ?? {}).map(([index, text]) => parseIndex(index, text)),
-}))
-
-const kinds = new Map(
-  TABLES.flatMap(({ name: table, columns }) =>
-    columns.map(({ name, kind }) => [`${table}.${name}`, kind] as const),
-  ),
-)
-
-/** Undefined: the table has no such column. */
-export const kindOf = (table: string, column: string): ColumnKind | undefined =>
-  kinds.get(`${table}.${column}`)
-
-function parseColumn(text: string) {
-  const [, name = '', kind = '', mark, defaultSql = null, references = null] =
-    /^(\w+) (\w+)(\??)(?: = (.*)| -> (.*))?$/.exec(text) ?? []
-  return { name, kind: kind as ColumnKind, isNullable: mark === '?', defaultSql, references }
-}
-
-function parseIndex(name: string, text: string) {
-  const [, unique, columns = '', where = null] = /^(unique )?(.*?)(?: where (.*))?$/.exec(text) ?? []
-  return { name, columns, isUnique: unique !== undefined, where }
-}
+import type { ColumnKind } from './columns.ts'
+import type { Column, Table } from './table.ts'
+import { TABLES } from './tables.ts'
 
 /** The version of the schema. A database of a later version is refused; an earlier one runs UPGRADES. */
 export const SCHEMA_VERSION = 1
@@ -74,18 +30,29 @@ export const FIRST_ROWS: Readonly<Record<string, string>> = {
 
 type Types = Readonly<Record<ColumnKind, string>>
 
-const SQLITE_TYPES: Types = { text: 'TEXT', integer: 'INTEGER', flag: 'INTEGER', json: 'TEXT', bytes: 'BLOB' }
+const SQLITE_TYPES: Types = {
+  text: 'TEXT',
+  integer: 'INTEGER',
+  amount: 'INTEGER',
+  flag: 'INTEGER',
+  json: 'TEXT',
+  bytes: 'BLOB',
+}
 
 /** Texts sort by their bytes, as they do in SQLite. */
 const POSTGRES_TYPES: Types = {
-  ...{ text: 'text COLLATE "C"', integer: 'bigint', flag: 'boolean', json: 'jsonb', bytes: 'bytea' },
+  text: 'text COLLATE "C"',
+  integer: 'bigint',
+  amount: 'bigint',
+  flag: 'boolean',
+  json: 'jsonb',
+  bytes: 'bytea',
 }
 
 export function sqliteSchema(location: 'main' | 'bodies'): string {
-  const tables = TABLES.filter((table) => table.location === location)
-  const text = statementsOf(
-    tables,
-    (table) => `${tableOf(table, SQLITE_TYPES)} STRICT${table.isWide ? '' : ', WITHOUT ROWID'}`,
+  const text = schemaText(
+    TABLES.filter((table) => table.location === location),
+    (table) => `${createTable(table, SQLITE_TYPES)} STRICT${table.isWide ? '' : ', WITHOUT ROWID'}`,
   )
   return text.replace('NOW_MS', "CAST(unixepoch('subsec') * 1000 AS INTEGER)")
 }
@@ -95,44 +62,49 @@ const CLOCK = `CREATE FUNCTION now_ms() RETURNS bigint LANGUAGE sql VOLATILE AS
   $$ SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint $$;`
 
 export function postgresSchema(): string {
-  const tables = statementsOf(TABLES, (table) => {
-    const text = tableOf(table, POSTGRES_TYPES)
+  const text = schemaText(TABLES, (table) => {
+    const { isHot, isWide } = table
+    const create = createTable(table, POSTGRES_TYPES)
     // Wide columns are compressed already.
-    const external = table.isWide ? table.columns.filter(({ kind }) => kind === 'bytes') : []
+    const external = isWide ? table.columns.filter(({ kind }) => kind === 'bytes') : []
     return [
-      table.isHot ? `${text} WITH (fillfactor = 50)` : text,
+      isHot ? `${create} WITH (fillfactor = 50)` : create,
       ...external.map(({ name }) => `ALTER TABLE ${table.name} ALTER COLUMN ${name} SET STORAGE EXTERNAL`),
     ].join(';\n')
   })
-  return `${CLOCK}\n${tables.replace('NOW_MS', 'now_ms()')}`
+  return `${CLOCK}\n${text.replace('NOW_MS', 'now_ms()')}`
 }
 
-function statementsOf(tables: readonly Table[], create: (table: Table) => string): string {
+function schemaText(tables: readonly Table[], create: (table: Table) => string): string {
   const statements = tables.flatMap((table) => [
     create(table),
-    ...table.indexes.map(
-      ({ name, columns, isUnique, where }) =>
-        `CREATE ${isUnique ? 'UNIQUE ' : ''}INDEX ${name} ON ${table.name} (${columns})${where === null ? '' : ` WHERE ${where}`}`,
-    ),
+    ...createIndexes(table),
     ...(FIRST_ROWS[table.name] === undefined ? [] : [FIRST_ROWS[table.name]]),
   ])
   return `${statements.join(';\n')};`
 }
 
-function tableOf({ name, columns, key, checks }: Table, types: Types): string {
+function createTable({ name, columns, key, checks }: Table, types: Types): string {
   const parts = [
-    ...columns.map((column) => columnOf(column, types)),
+    ...columns.map((column) => createColumn(column, types)),
     `PRIMARY KEY (${key.join(', ')})`,
     ...checks.map((check) => `CHECK (${check})`),
   ]
   return `CREATE TABLE ${name} (\n  ${parts.join(',\n  ')}\n)`
 }
 
-function columnOf({ name, kind, isNullable, defaultSql, references }: Column, types: Types): string {
+function createIndexes({ name: table, indexes }: Table): string[] {
+  return indexes.map(({ name, columns, isUnique, where }) => {
+    const condition = where === null ? '' : ` WHERE ${where}`
+    return `CREATE ${isUnique ? 'UNIQUE ' : ''}INDEX ${name} ON ${table} (${columns.join(', ')})${condition}`
+  })
+}
+
+function createColumn({ name, kind, isNullable, defaultSql, foreignTable }: Column, types: Types): string {
   return [
     `${name} ${types[kind]}`,
     ...(isNullable ? [] : ['NOT NULL']),
     ...(defaultSql === null ? [] : [`DEFAULT ${defaultSql}`]),
-    ...(references === null ? [] : [`REFERENCES ${references} (id)`]),
+    ...(foreignTable === null ? [] : [`REFERENCES ${foreignTable} (id)`]),
   ].join(' ')
 }

@@ -1,4 +1,6 @@
-import { FIRST_ROWS, TABLES, type Table } from '../../src/store/schema.ts'
+import { FIRST_ROWS } from '../../src/store/schema.ts'
+import type { Table } from '../../src/store/table.ts'
+import { TABLES } from '../../src/store/tables.ts'
 
 /** Deletes the rows of these tables, except those of a new store. */
 export function emptyTables(...locations: readonly Table['location'][]): string {

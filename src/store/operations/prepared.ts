@@ -1,5 +1,14 @@
-import { kindOf } from '../schema.ts'
-import { type BoundValue, type Dialect, type ParameterType, render, type Sql, type Statement } from './sql.ts'
+import { kindOf } from '../tables.ts'
+import {
+  type BoundScalar,
+  type BoundValue,
+  type Dialect,
+  type ParameterType,
+  render,
+  type ScalarType,
+  type Sql,
+  type Statement,
+} from './sql.ts'
 
 /** Statements of the hot path. Their texts are rendered once, because rendering a template takes longer than running it. */
 
@@ -40,13 +49,14 @@ interface BoundStatement {
   readonly values: Values
 }
 
-/** A statement for several rows of values. SQLite runs it for each row; PostgreSQL gets one for many rows. */
+/** A statement for several rows of values. SQLite runs it for each row; PostgreSQL runs another one for all rows. */
 export interface BulkStatement {
   readonly perRow: Prepared
   readonly rows: readonly Values[]
   /** Whether the transaction must fail if a row changes nothing. */
   readonly mustChange: boolean
-  grouped(): readonly BoundStatement[]
+  /** Null: there is nothing to do. */
+  forAllRows(): BoundStatement | null
 }
 
 /** A prepared statement. The template's parts are parameter types, or SQL without values. */
@@ -56,7 +66,7 @@ export function prepare(
 ): (values: Values) => BulkStatement {
   const perRow = new Prepared(texts, parts)
   return (values) => {
-    return { perRow, rows: [values], mustChange: false, grouped: () => [{ prepared: perRow, values }] }
+    return { perRow, rows: [values], mustChange: false, forAllRows: () => ({ prepared: perRow, values }) }
   }
 }
 
@@ -64,7 +74,7 @@ export const NO_STATEMENT: BulkStatement = {
   perRow: new Prepared([''], []),
   rows: [],
   mustChange: false,
-  grouped: () => [],
+  forAllRows: () => null,
 }
 
 /** Reads the rows whose column has one of the keys. PostgreSQL locks them in the order of the keys. */
@@ -79,18 +89,21 @@ export function prepareReads(select: string, column: string, lock = ''): (keys: 
     perRow,
     rows: keys.map((key) => [key]),
     mustChange: false,
-    grouped: () => (keys.length === 0 ? [] : [{ prepared: all, values: [keys] }]),
+    forAllRows: () => (keys.length === 0 ? null : { prepared: all, values: [keys] }),
   })
 }
 
 type PrepareRows = (rows: readonly Values[]) => BulkStatement
 
 export function prepareInserts(table: string, columns: readonly string[], suffix = ''): PrepareRows {
-  const head = `INSERT INTO ${table} (${columns.join(', ')}) VALUES`
+  const head = `INSERT INTO ${table} (${columns.join(', ')})`
   const types = typesOf(table, columns)
-  return prepareForRows(prepareRows(head, types, 1, ` ${suffix}`), false, (count) =>
-    prepareRows(head, types, count, ` ${suffix}`),
+  const perRow = new Prepared([`${head} VALUES (`, ...separators(types), `) ${suffix}`], types)
+  const all = new Prepared(
+    [`${head} SELECT * FROM unnest(`, ...separators(types), `) ${suffix}`],
+    arraysOf(types),
   )
+  return prepareForRows(perRow, all, false)
 }
 
 /** Updates the rows that match `where` and `also`. `mustChange`: fails unless each row of values matches a row. */
@@ -104,62 +117,58 @@ export function prepareUpdates(
   const [firstSet = '', ...otherSets] = set.map((column) => `${column} = `)
   const conditions = where.map((column, i) => `${i === 0 ? ' WHERE' : ' AND'} ${column} = `)
   const texts = [`UPDATE ${table} SET ${firstSet}`, ...otherSets.map((text) => `, ${text}`), ...conditions]
+  const perRow = new Prepared([...texts, ` AND ${also}`], types)
   const sets = set.map((column, i) => `${column} = v.c${i}`).join(', ')
   const matches = where.map((column, i) => `${table}.${column} = v.c${set.length + i}`).join(' AND ')
   const names = types.map((_, i) => `c${i}`).join(', ')
-  return prepareForRows(new Prepared([...texts, ` AND ${also}`], types), mustChange, (count) => {
-    const update = `UPDATE ${table} SET ${sets} FROM (VALUES`
-    const from = `) AS v (${names}) WHERE ${matches} AND ${also}`
-    if (!mustChange) return prepareRows(update, types, count, from)
-    // Divides by zero, and so fails, if a row matched nothing.
-    const isComplete = ` RETURNING 1) SELECT 1 / (count(*) / ${count}) FROM changed`
-    return prepareRows(`WITH changed AS (${update}`, types, count, from + isComplete)
+  const update = `UPDATE ${table} SET ${sets} FROM unnest(`
+  const from = `) AS v (${names}) WHERE ${matches} AND ${also}`
+  // Divides by zero, and so fails, if a row matched nothing.
+  const isComplete = ` RETURNING 1) SELECT 1 / (count(*) / cardinality($1)) FROM changed`
+  const all = mustChange
+    ? [`WITH changed AS (${update}`, ...separators(types), from + isComplete]
+    : [update, ...separators(types), from]
+  return prepareForRows(perRow, new Prepared(all, arraysOf(types)), mustChange)
+}
+
+function prepareForRows(perRow: Prepared, all: Prepared, mustChange: boolean): PrepareRows {
+  return (rows) => ({
+    perRow,
+    rows,
+    mustChange,
+    forAllRows: () => (rows.length === 0 ? null : { prepared: all, values: columnsOf(rows) }),
   })
 }
 
-function prepareRows(head: string, types: readonly ParameterType[], count: number, tail: string): Prepared {
-  const row = [' (', ...Array<string>(types.length - 1).fill(', '), ')']
-  const texts = [head]
-  for (let i = 0; i < count; i += 1) {
-    texts[texts.length - 1] += `${i === 0 ? '' : ','}${row[0]}`
-    texts.push(...row.slice(1))
-  }
-  texts[texts.length - 1] += tail
-  return new Prepared(texts, Array<readonly ParameterType[]>(count).fill(types).flat())
+/** The values of each column, as an array for `unnest`. */
+function columnsOf(rows: readonly Values[]): Values {
+  const [first = []] = rows
+  return first.map((_, i) => rows.map((row) => scalar(row[i] ?? null)))
 }
 
-/** PostgreSQL gets the rows in groups of these sizes, so that there are few statements to prepare. */
-const GROUP_SIZES = [16, 8, 4, 2, 1]
-
-function prepareForRows(
-  perRow: Prepared,
-  mustChange: boolean,
-  prepareCount: (count: number) => Prepared,
-): PrepareRows {
-  const byCount = new Map<number, Prepared>()
-
-  function preparedFor(count: number): Prepared {
-    const prepared = byCount.get(count) ?? prepareCount(count)
-    byCount.set(count, prepared)
-    return prepared
-  }
-
-  function grouped(rows: readonly Values[]): BoundStatement[] {
-    const statements: BoundStatement[] = []
-    for (let at = 0; at < rows.length; ) {
-      const count = GROUP_SIZES.find((size) => size <= rows.length - at) ?? 1
-      statements.push({ prepared: preparedFor(count), values: rows.slice(at, at + count).flat() as Values })
-      at += count
-    }
-    return statements
-  }
-
-  return (rows) => ({ perRow, rows, mustChange, grouped: () => grouped(rows) })
+function scalar(value: BoundValue): BoundScalar {
+  if (Array.isArray(value)) throw new Error('a value of a row is an array')
+  return boundValue(value, 'postgres') as BoundScalar
 }
 
-const TYPES = { text: 'text', integer: 'bigint', flag: 'boolean', json: 'jsonb', bytes: 'bytea' } as const
+function separators(types: readonly ScalarType[]): string[] {
+  return types.slice(1).map(() => ', ')
+}
 
-function typesOf(table: string, columns: readonly string[]): ParameterType[] {
+function arraysOf(types: readonly ScalarType[]): ParameterType[] {
+  return types.map((type) => `${type}[]` as const)
+}
+
+const TYPES = {
+  text: 'text',
+  integer: 'bigint',
+  amount: 'bigint',
+  flag: 'boolean',
+  json: 'jsonb',
+  bytes: 'bytea',
+} as const
+
+function typesOf(table: string, columns: readonly string[]): ScalarType[] {
   return columns.map((column) => TYPES[kindOf(table, column) ?? 'text'])
 }
 
@@ -171,11 +180,15 @@ export function boundValue(value: BoundValue, store: Dialect['store']): BoundVal
 
 export type Runnable = Sql | BulkStatement
 
-export function statementsOf(runnable: Runnable, dialect: Dialect): readonly Statement[] {
-  if ('texts' in runnable) return [render(runnable, dialect)]
-  return runnable.grouped().map(({ prepared, values }) => ({
+/** Null: there is nothing to do. */
+export function postgresStatement(runnable: Runnable, dialect: Dialect): Statement | null {
+  if ('texts' in runnable) return render(runnable, dialect)
+  const bound = runnable.forAllRows()
+  if (bound === null) return null
+  const { prepared, values } = bound
+  return {
     text: prepared.textFor(dialect),
     values: values.map((value) => boundValue(value, 'postgres')),
     name: prepared.name,
-  }))
+  }
 }

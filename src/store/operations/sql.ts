@@ -70,14 +70,9 @@ export interface Dialect {
   toJson(value: unknown): string
 }
 
-export type BoundValue =
-  | string
-  | number
-  | bigint
-  | boolean
-  | Uint8Array
-  | readonly (string | Uint8Array)[]
-  | null
+export type BoundScalar = string | number | bigint | boolean | Uint8Array | null
+
+export type BoundValue = BoundScalar | readonly BoundScalar[]
 
 export interface Statement {
   readonly text: string
@@ -85,7 +80,9 @@ export interface Statement {
   readonly name?: string
 }
 
-export type ParameterType = 'text' | 'bigint' | 'boolean' | 'bytea' | 'jsonb' | 'text[]' | 'bytea[]'
+export type ScalarType = 'text' | 'bigint' | 'boolean' | 'bytea' | 'jsonb'
+
+export type ParameterType = ScalarType | `${ScalarType}[]`
 
 export function render(statement: Sql, dialect: Dialect): Statement {
   const values: BoundValue[] = []

@@ -1,5 +1,5 @@
 import { columnOf } from '../../ledger/call-columns.ts'
-import { kindOf } from '../schema.ts'
+import { kindOf } from '../tables.ts'
 import { join, json, raw, type Sql, type SqlValue, sql } from './sql.ts'
 
 /** Statements that write records as `recordOf` reads them: each member is a column, in camel case. */

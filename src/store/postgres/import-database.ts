@@ -1,6 +1,6 @@
 import { type Cell, emptyStore } from '../export-rows.ts'
 import type { ImportInto } from '../import-rows.ts'
-import type { Column } from '../schema.ts'
+import type { Column } from '../table.ts'
 import { escapeNulInJson } from './database.ts'
 import { liftDeadlines, migrate, openLedger } from './ledger.ts'
 import { queryOn } from './run-operation.ts'

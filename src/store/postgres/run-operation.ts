@@ -7,7 +7,7 @@ import {
   type RunQuery,
   runOn,
 } from '../operations/operation.ts'
-import { statementsOf } from '../operations/prepared.ts'
+import { postgresStatement } from '../operations/prepared.ts'
 import { type Dialect, render, type StoreClock } from '../operations/sql.ts'
 import { escapeNulInJson, type Pool, type Queries } from './database.ts'
 
@@ -51,9 +51,14 @@ export function runBatch<T>(db: Pool, operate: () => Batch<T>, dialect: Dialect)
     let result = batch.next()
     while (!result.done) {
       const { statements, end } = result.value
-      const sent = statements.map((statement) => statementsOf(statement, dialect))
-      const rows = (await pipeline(sent.flat(), end)).values()
-      result = batch.next(sent.map((each) => each.flatMap(() => rows.next().value ?? [])))
+      const sent = statements.map((statement) => postgresStatement(statement, dialect))
+      const rows = (
+        await pipeline(
+          sent.filter((each) => each !== null),
+          end,
+        )
+      ).values()
+      result = batch.next(sent.map((each) => (each === null ? [] : (rows.next().value ?? []))))
     }
     return result.value
   })

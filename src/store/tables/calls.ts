@@ -1,0 +1,269 @@
+import type { ActorKind, CallState, CreditKind, ObjectKind, Surface } from '../../kernel/vocabulary.ts'
+import { column } from '../columns.ts'
+import { table } from '../table.ts'
+
+/** Calls and everything that moves money. Amounts are nanodollars, times are milliseconds (UTC). */
+
+const { amount, bytes, flag, integer, json, text } = column
+
+export const CALLS_TABLES = {
+  call: table('call', {
+    columns: {
+      id: text,
+      accountId: text,
+      keyId: text,
+      nodeId: text.default(''),
+      state: text.of<CallState>(),
+      startedAtMs: integer,
+      endedAtMs: integer.orNull(),
+      month: text,
+      day: text,
+      method: text,
+      path: text,
+      surface: text.of<Surface>(),
+      endpoint: text.orNull(),
+      modelAsked: text.orNull(),
+      modelServed: text.orNull(),
+      status: integer.orNull(),
+      stopReason: text.orNull(),
+      streamed: flag.default(false),
+      estimated: flag.default(false),
+      unpriced: flag.default(false),
+      overrun: flag.default(false),
+      pricedAsRequested: flag.default(false),
+      usage: text.orNull(),
+      inputTokens: integer.default(0),
+      outputTokens: integer.default(0),
+      cacheReadTokens: integer.default(0),
+      cacheWriteTokens: integer.default(0),
+      holdNanos: amount,
+      holdListNanos: amount,
+      // The hold as it counts against the account.
+      accountHoldNanos: amount.default(0n),
+      costNanos: amount.orNull(),
+      listNanos: amount.orNull(),
+      lostListNanos: amount.default(0n),
+      balanceNanos: amount.orNull(),
+      upstreamMs: integer.orNull(),
+      overheadMs: integer.orNull(),
+      priceVersion: text,
+      rating: text,
+      upstreamRequestId: text.orNull(),
+      clientIp: text,
+      userAgent: text.orNull(),
+      bytesIn: integer.default(0),
+      bytesOut: integer.default(0),
+      credited: flag.default(false),
+      objectId: text.orNull(),
+      parentId: text.orNull(),
+      children: integer.orNull(),
+      childrenNanos: amount.orNull(),
+      socketId: text.orNull(),
+      requests: integer.default(1),
+    },
+    key: ['id'],
+    indexes: {
+      call_open: { columns: ['nodeId', 'id'], where: "state = 'in_flight'" },
+      call_by_key: { columns: ['keyId', 'startedAtMs', 'id'] },
+      call_by_start: { columns: ['accountId', 'startedAtMs', 'id'] },
+      call_by_socket: { columns: ['socketId', 'startedAtMs', 'id'], where: 'socket_id IS NOT NULL' },
+      call_by_object: { columns: ['objectId'], where: 'object_id IS NOT NULL' },
+    },
+    // Written as ORs: for an IN of four values SQLite builds a temporary table in every statement that writes a call.
+    checks: [
+      "state = 'in_flight' OR state = 'settled' OR state = 'released' OR state = 'interrupted'",
+      'hold_nanos >= 0',
+      'hold_list_nanos >= 0',
+      'account_hold_nanos >= 0',
+      'cost_nanos >= 0',
+      'list_nanos >= 0',
+      'requests >= 0',
+    ],
+  }),
+
+  /** The largest costs that exceeded their holds. Later holds are at least as large. */
+  holdFloor: table('hold_floor', {
+    columns: {
+      budgetId: text,
+      month: text,
+      endpoint: text,
+      model: text,
+      nanos: amount,
+      listNanos: amount,
+    },
+    key: ['budgetId', 'month', 'endpoint', 'model'],
+  }),
+
+  rollup: table('rollup', {
+    columns: {
+      accountId: text,
+      day: text,
+      model: text,
+      keyId: text,
+      requests: integer.default(0),
+      inputTokens: integer.default(0),
+      outputTokens: integer.default(0),
+      cacheReadTokens: integer.default(0),
+      cacheWriteTokens: integer.default(0),
+      costNanos: amount.default(0n),
+      listNanos: amount.default(0n),
+      creditedNanos: amount.default(0n),
+      unpricedRequests: integer.default(0),
+      estimatedRequests: integer.default(0),
+    },
+    key: ['accountId', 'day', 'model', 'keyId'],
+    indexes: {
+      rollup_by_key: { columns: ['keyId', 'day'] },
+    },
+    isHot: true,
+  }),
+
+  /** The ledger of everything that moves the balance and is not a call. A negative amount is a charge. */
+  credit: table('credit', {
+    columns: {
+      id: text,
+      accountId: text.references('account'),
+      kind: text.of<CreditKind>(),
+      amountNanos: amount,
+      reason: text,
+      actorKind: text.of<ActorKind>(),
+      actorId: text.orNull(),
+      actorName: text.orNull(),
+      balanceAfterNanos: amount,
+      atMs: integer,
+    },
+    key: ['id'],
+    indexes: {
+      credit_by_account: { columns: ['accountId', 'id'] },
+    },
+  }),
+
+  /** The calls of a ledger entry. `once`: a call is credited once, and rerated once per price version. */
+  creditCall: table('credit_call', {
+    columns: {
+      callId: text,
+      once: text,
+      creditId: text,
+      amountNanos: amount,
+    },
+    key: ['callId', 'once'],
+    indexes: {
+      credit_call_by_credit: { columns: ['creditId', 'callId'] },
+    },
+  }),
+
+  idempotency: table('idempotency', {
+    columns: {
+      accountId: text.references('account'),
+      name: text,
+      fingerprint: bytes,
+      // The id of the record that the command made.
+      subject: text,
+      atMs: integer,
+    },
+    key: ['accountId', 'name'],
+    indexes: {
+      idempotency_by_age: { columns: ['atMs'] },
+    },
+  }),
+
+  batchFile: table('batch_file', {
+    columns: {
+      accountId: text.references('account'),
+      keyId: text.references('api_key'),
+      fileId: text,
+      // Null: not the file of a batch, or one that cannot be read.
+      models: json<readonly string[]>().orNull(),
+      // The bound of the cost of the file's requests, as JSON.
+      bound: text.orNull(),
+      atMs: integer,
+    },
+    key: ['accountId', 'fileId'],
+    indexes: {
+      batch_file_by_file: { columns: ['fileId'] },
+    },
+  }),
+
+  deferredObject: table('deferred_object', {
+    columns: {
+      surface: text.of<Surface>(),
+      scope: text.default(''),
+      objectId: text,
+      callId: text,
+      keyId: text,
+      kind: text.of<ObjectKind>(),
+      dueAtMs: integer,
+      claimedUntilMs: integer,
+    },
+    key: ['surface', 'scope', 'objectId'],
+    indexes: {
+      deferred_object_due: { columns: ['dueAtMs'] },
+    },
+  }),
+
+  /** Refused calls. They are apart from `call`, which every admission writes, because no sum includes them. */
+  refusedCall: table('refused_call', {
+    columns: {
+      id: text,
+      accountId: text,
+      keyId: text,
+      startedAtMs: integer,
+      endedAtMs: integer,
+      method: text,
+      path: text,
+      surface: text.of<Surface>(),
+      modelAsked: text.orNull(),
+      status: integer,
+      code: text,
+      clientIp: text,
+      userAgent: text.orNull(),
+      socketId: text.orNull(),
+    },
+    key: ['id'],
+    indexes: {
+      refused_call_by_start: { columns: ['accountId', 'startedAtMs', 'id'] },
+      refused_call_by_key: { columns: ['keyId', 'startedAtMs', 'id'] },
+    },
+  }),
+
+  refusedTotal: table('refused_total', {
+    columns: {
+      accountId: text,
+      calls: integer,
+    },
+    key: ['accountId'],
+    isHot: true,
+  }),
+
+  callBody: table('call_body', {
+    columns: {
+      callId: text,
+      atMs: integer,
+      request: bytes.orNull(),
+      requestType: text.orNull(),
+      requestBytes: integer.orNull(),
+      requestTruncated: flag.orNull(),
+      response: bytes.orNull(),
+      responseType: text.orNull(),
+      responseBytes: integer.orNull(),
+      responseTruncated: flag.orNull(),
+    },
+    key: ['callId'],
+    indexes: {
+      call_body_by_age: { columns: ['atMs'] },
+    },
+    isWide: true,
+    location: 'bodies',
+  }),
+
+  /** The total size of all bodies, in one row. Adding the sizes up would read the whole file. */
+  bodyTotal: table('body_total', {
+    columns: {
+      id: integer,
+      bytes: integer,
+    },
+    key: ['id'],
+    isHot: true,
+    location: 'bodies',
+  }),
+}
