@@ -21,15 +21,13 @@ import {
 } from '../ledger/call.ts'
 import type { RefusedCalls } from '../ledger/unsent-calls.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
-import { allEndpoints, findLenientMatch } from '../providers/find-endpoint.ts'
+import { allEndpoints } from '../providers/find-endpoint.ts'
+import { findMisspelled } from '../providers/path-spelling.ts'
 import { type Audience, SURFACES, shapeError, statusOf } from '../providers/surfaces.ts'
 import type { CallCounts } from '../telemetry/call-counts.ts'
 import type { ObserveCall } from '../telemetry/call-log.ts'
 import type { Call } from './call.ts'
 import { BodyTooSlow, figureLines } from './permitted-changes.ts'
-
-/** Longer paths get no suggestion: the search is slow, and a caller needs no valid key to trigger it. */
-const UNKNOWN_PATH_CHARS_MAX = 8_192
 
 interface RefusedRequest {
   readonly endpoint: string
@@ -258,16 +256,16 @@ export function refuseEndpoint(
 
 const SHOWN_PATH_CHARS_MAX = 200
 
-/** Refuses a path that resembles a metered one: upstream may accept the spelling, and the call would not be metered. */
 function refuseMisspelled(method: string, path: string): Refusal | null {
+  const misspelled = findMisspelled(method, path)
+  if (misspelled === null) return null
+  const { meant } = misspelled
   const shown = path.length > SHOWN_PATH_CHARS_MAX ? `${path.slice(0, SHOWN_PATH_CHARS_MAX)}…` : path
-  if (path.length > UNKNOWN_PATH_CHARS_MAX) {
-    return refuse('endpoint_not_metered', `There is no endpoint ${shown}. Check the path.`)
-  }
-  const suggestion = findLenientMatch(method, path)
-  if (suggestion === null) return null
-  const message = `There is no endpoint ${shown}. Did you mean ${suggestion.template}? Check the base URL.`
-  return refuse('endpoint_not_metered', message)
+  const advice =
+    meant === null
+      ? 'Check the path.'
+      : `Did you mean ${meant.method} ${meant.template}? Check the method and the base URL.`
+  return refuse('endpoint_not_metered', `There is no endpoint ${method} ${shown}. ${advice}`)
 }
 
 function refuseMinting({ billing }: Endpoint, minting: 'pass' | 'refuse'): Refusal | null {

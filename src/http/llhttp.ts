@@ -45,6 +45,8 @@ interface ParserCallbacks {
 /** Maximum bytes per run: one socket read. */
 export const RUN_BYTES_MAX = 64 * 1024
 
+const BLANK = 0x20
+
 /** Node's own parser, in the build that undici publishes: it reports errors and pauses as return values. */
 export class Llhttp {
   readonly exports: Exports
@@ -81,6 +83,14 @@ export class Llhttp {
 
   text(from: number, to: number): string {
     return this.#input.toString('latin1', from, to)
+  }
+
+  /** The first character that is not a blank; null if there is none. */
+  firstLetter(from: number, to: number): string | null {
+    const input = this.#input
+    let at = from
+    while (at < to && input[at] === BLANK) at += 1
+    return at < to ? String.fromCharCode(input[at] ?? 0) : null
   }
 
   run(parser: number, from: number, to: number): number {

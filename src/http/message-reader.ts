@@ -38,6 +38,7 @@ let running: MessageReader
 const spans: number[] = []
 let spanCount = 0
 let lastLoad = 0
+let runEnd = 0
 
 /** Reads messages with llhttp, which checks grammar and framing. Receivers are called after a run of the parser. */
 export class MessageReader {
@@ -60,6 +61,8 @@ export class MessageReader {
   #hasHead = false
   #lines: string[] = []
   #target = ''
+  /** Where the name of the protocol begins in this run, after blanks; -1 once it has been read. */
+  #protocolAt = -1
   #reason = ''
   #spanBytes = 0
   #bytesSinceBody = 0
@@ -155,8 +158,10 @@ export class MessageReader {
   #run(piece: Buffer, from: number): number | WireError {
     const llhttp = MessageReader.#llhttp
     running = this
+    runEnd = piece.length
     const code = llhttp.run(this.#parser, from, piece.length)
     this.#collectLines()
+    this.#readProtocol()
     const to = code === CODE.ok ? piece.length : llhttp.position(this.#parser)
     const isPaused = code === CODE.paused || code === CODE.pausedUpgrade
     if (isPaused) llhttp.resume(this.#parser, code)
@@ -204,6 +209,7 @@ export class MessageReader {
       this.#bodies.push(from, to)
       return CODE.ok
     }
+    if (kind === SPAN.target) this.#protocolAt = to
     spans[spanCount] = kind
     spans[spanCount + 1] = from
     spans[spanCount + 2] = to
@@ -216,6 +222,7 @@ export class MessageReader {
   #onHead(status: number, isUpgrade: boolean, keepAlive: boolean): number {
     const llhttp = MessageReader.#llhttp
     this.#collectLines()
+    this.#readProtocol()
     if (this.#error !== null) return CODE.stopped
     const head: MessageHead = {
       httpVersion: llhttp.httpVersion(this.#parser),
@@ -242,6 +249,15 @@ export class MessageReader {
     if (this.hasNoBody || isInterim) return HEAD.noBody
     this.#bodyBytesLeft = isCoded ? 0 : bodySizeOf(head)
     return this.#bodyBytesLeft > 0 ? HEAD.bodyElsewhere : CODE.ok
+  }
+
+  /** llhttp also reads RTSP and ICE. It has checked the name, so the first letter tells them from HTTP. */
+  #readProtocol(): void {
+    if (this.#protocolAt === -1) return
+    const letter = MessageReader.#llhttp.firstLetter(this.#protocolAt, runEnd)
+    // The name, or the rest of the target, comes with the next bytes.
+    this.#protocolAt = letter === null ? 0 : -1
+    if (letter !== null && letter !== 'H') this.#error ??= wireError('HPE_INVALID_CONSTANT')
   }
 
   #onEnd(): number {

@@ -10,6 +10,8 @@ export function validateHead(httpVersion: string, method: string, headers: RawHe
     return close('Only HTTP/1.1 and HTTP/1.0 are supported.')
   if (method === 'TRACE' || method === 'CONNECT')
     return close(`${method} is not supported. Use the method of the endpoint.`, 'method_not_allowed')
+  // llhttp takes the method of Icecast for one of HTTP.
+  if (method === 'SOURCE') return close('SOURCE is not a method of HTTP. Use the method of the endpoint.')
   const hosts = valuesOf(headers, 'host')
   if (hosts.length > 1) return close('The request has more than one Host header. Send one.')
   const [host] = hosts

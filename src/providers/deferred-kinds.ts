@@ -1,7 +1,7 @@
 import type { ObjectKind, Surface } from '../kernel/vocabulary.ts'
 import type { Metered } from '../metering/meter.ts'
 import type { UsageReader } from './endpoint.ts'
-import { segmentsOf } from './find-endpoint.ts'
+import { segmentsOf } from './path-spelling.ts'
 
 interface DeferredKind {
   readonly surface: Surface

@@ -52,6 +52,15 @@ for (const surface of surfaces) {
       await assertRefusedAndClosed(pair, pair.request(surface, { version, body: surface.jsonBody }))
     }
     await assertRefusedAndClosed(pair, 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
+    for (const [method, version] of [
+      ['GET', 'RTSP/1.0'],
+      ['POST', 'RTSP/1.1'],
+      ['DESCRIBE', 'RTSP/1.0'],
+      ['DESCRIBE', 'HTTP/1.1'],
+      ['SOURCE', 'ICE/1.0'],
+      ['SOURCE', 'HTTP/1.1'],
+    ] as const)
+      await assertRefusedAndClosed(pair, pair.request(surface, { method, version, target: '/v1/models' }))
   })
 
   test(`${surface.name}: a request line without a version is refused or closed, and never forwarded`, async () => {

@@ -165,3 +165,20 @@ test('an upgrade request is reported and the next request is read; nothing is re
     assert.equal(readAll('request', [`CONNECT a:1 HTTP/1.1\r\n\r\n${behind}`, GET]).messages.length, 1)
   }
 })
+
+test('RTSP and ICE are not HTTP, wherever the bytes are split', () => {
+  for (const line of [
+    'GET /v1/models RTSP/1.0',
+    'POST /  RTSP/1.1',
+    'OPTIONS * RTSP/1.0',
+    'SOURCE /a ICE/1.0',
+  ]) {
+    const request = `${line}\r\nHost: h\r\n\r\n`
+    for (let at = 0; at < request.length; at += 1) {
+      const { messages, error } = readAll('request', [request.slice(0, at), request.slice(at)])
+      assert.deepEqual([messages.length, error], [0, 'HPE_INVALID_CONSTANT'], `${line} split at ${at}`)
+    }
+  }
+  for (let at = 0; at < GET.length; at += 1)
+    assert.equal(readAll('request', [GET.slice(0, at), GET.slice(at)]).messages[0]?.head.target, '/')
+})

@@ -48,7 +48,9 @@ test('an absolute target without a Host header is refused', () => {
 
 test('isOwnedPath matches exactly our own paths', () => {
   for (const path of words(`
-    /v1/keys /v1/keys/me /v1/usage /gateway/v1/x /dashboard /healthz /metrics
+    /v1/keys /v1/keys/me /v1/usage /gateway/v1/x /dashboard /healthz /metrics /gateway/v1/people
+    /gateway/v1/members /gateway/v1/device /gateway/sign-in /gateway/sign-in/callback /gateway/oauth/token
+    /gateway/openapi.json /dashboard/device
   `)) {
     assert.equal(isOwnedPath(path), true, path)
   }
