@@ -105,6 +105,8 @@ async function openPostgres(
     })
     return { store, clock: store.clock }
   } catch (error) {
+    // Its message says what to do.
+    if (error instanceof InstallationError) throw error
     throw databaseNotOpened(databaseUrl, error as Error)
   }
 }

@@ -1,9 +1,10 @@
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Certificate, outOfDate, readCertificate } from '../config/read-certificate.ts'
 import { type Config, ConfigError } from '../config/read-config.ts'
 import { readPricing } from '../config/read-pricing.ts'
 import { checkNodeSockets } from '../http/node-sockets.ts'
-import { createHttpServer, type HttpServer } from '../http/server.ts'
+import { createHttpServer, type HttpServer, type ServerOptions } from '../http/server.ts'
 import type { CertificatePair } from '../http/tls-handshakes.ts'
 import { openFrontDoor, shapeBroken } from '../http-calls/handle-request.ts'
 import {
@@ -26,6 +27,7 @@ import type { PriceBook } from '../pricing/price-book.ts'
 import { type CreatedGateway, createGateway, type Opened, type Surroundings } from './create-gateway.ts'
 import { createManagement } from './create-management.ts'
 import { type Installation, openInstallation } from './installation.ts'
+import { openMetricsListener } from './metrics-listener.ts'
 
 /** How long shutdown waits for the last traces. After that, they are lost. */
 const TRACES_FLUSH_MS = 3_000
@@ -98,20 +100,23 @@ async function serve(opened: Opened, certificate: Certificate | null) {
         'set ANTHROPIC_API_KEY or OPENAI_API_KEY',
     )
 
-  const server = createHttpServer({
+  const listening: Pick<ServerOptions, 'clock' | 'nextUlid' | 'names' | 'shapeBroken'> = {
     clock,
     nextUlid: created.nextUlid,
     names: created.names,
+    shapeBroken(refusal, head, requestId) {
+      counts.countRefusal(refusal.code)
+      return shapeBroken(refusal, head, requestId)
+    },
+  }
+  const server = createHttpServer({
+    ...listening,
     onExchange: openFrontDoor(gateway, async (exchange, target, credential) => {
       if (isHealthPath(target)) return await answerHealth(exchange, target, isReady)
       if (isDashboardPath(target)) return await answerDashboard(exchange, target, dashboard.get)
       const { handleOwned } = await router.get()
       await handleOwned(exchange, target, credential, management)
     }),
-    shapeBroken(refusal, head, requestId) {
-      counts.countRefusal(refusal.code)
-      return shapeBroken(refusal, head, requestId)
-    },
     trustedProxies: created.trustedProxies,
     connectionsPerAddressMax: config.connectionsPerAddressMax === 0 ? null : config.connectionsPerAddressMax,
     onCrowded: atMostEvery(WARN_INTERVAL_MS, clock, (address: string) => {
@@ -120,6 +125,7 @@ async function serve(opened: Opened, certificate: Certificate | null) {
     }),
     certificate: certificate === null ? null : pairOf(certificate),
   })
+  const metrics = await openMetricsListener(config, listening, management.scrapeMetrics)
   const address = await server.listen(config.host, config.port)
   if (!gateway.isMaintenance) {
     void settler.replay(spool?.pending() ?? [], (closing) => void counts.countReplay(closing, store))
@@ -129,29 +135,24 @@ async function serve(opened: Opened, certificate: Certificate | null) {
   const retention = gateway.isMaintenance ? null : startRetention(store, clock, config, log)
 
   return {
-    async reloadPrices(overlayText: string): Promise<readonly string[]> {
-      const { loadPrices } = await import('../pricing/load-book.ts')
-      const loaded = loadPrices(overlayText)
-      if (loaded.kind === 'refused') return loaded.problems
-      await storePriceVersions(store, loaded.book)
-      gateway.pricer.use(loaded.book)
-      currentBook = loaded.book
-      counts.useBook(loaded.book)
-      return []
-    },
-    reloadCertificate(): readonly string[] {
-      if (config.tls === null) return []
-      try {
+    reloadPrices: (file: string) =>
+      reload(file, 'prices', opened, async () => {
+        const { loadPrices } = await import('../pricing/load-book.ts')
+        const loaded = loadPrices(readFileSync(file, 'utf8'))
+        if (loaded.kind === 'refused') throw new ConfigError(loaded.problems)
+        await storePriceVersions(store, loaded.book)
+        gateway.pricer.use(loaded.book)
+        currentBook = loaded.book
+        counts.useBook(loaded.book)
+      }),
+    reloadCertificate: (file: string) =>
+      reload(file, 'certificate', opened, async () => {
+        if (config.tls === null) return
         const renewed = readCertificate(config.tls)
         const warning = outOfDate(renewed, clock.nowMs())
         if (warning !== null) log.warn(warning)
         server.useCertificate(pairOf(renewed))
-        return []
-      } catch (error) {
-        if (!(error instanceof ConfigError)) throw error
-        return error.problems
-      }
-    },
+      }),
     certificate,
     get isSimulated() {
       return created.isSimulated()
@@ -161,6 +162,7 @@ async function serve(opened: Opened, certificate: Certificate | null) {
     },
     host: address.address,
     port: address.port,
+    metricsPort: metrics?.port ?? null,
     firstAdminKey: installation.firstAdminKey,
     /** Stops in the reverse order of starting: readiness, new connections, running streams, upstream, store. */
     async stop() {
@@ -170,6 +172,7 @@ async function serve(opened: Opened, certificate: Certificate | null) {
       router.cancel()
       dashboard.cancel()
       const cutStreams = await drain(server, created, config.drainMs)
+      await metrics?.close()
       await close(opened, created, webhooks)
       return { cutStreams }
     },
@@ -182,6 +185,30 @@ async function storePriceVersions(
   { versions }: PriceBook,
 ): Promise<void> {
   await Promise.all(versions.map(({ id, entry }) => store.storePriceVersion(id, JSON.stringify(entry))))
+}
+
+/** Uses the file's new content. If that fails, the former content stays in use: the log and an event say why. */
+async function reload(
+  file: string,
+  what: 'certificate' | 'prices',
+  { surroundings: { log }, installation: { store, clock } }: Opened,
+  use: () => Promise<void>,
+): Promise<void> {
+  try {
+    await use()
+    log.info({ file }, `the new ${what} of the file ${what === 'prices' ? 'are' : 'is'} in use`)
+  } catch (error) {
+    const reason = error instanceof ConfigError ? error.problems.join('; ') : (error as Error).message
+    log.error(
+      { file, reason },
+      `the file was refused, and the former ${what} ${what === 'prices' ? 'stay' : 'stays'} in use`,
+    )
+    await store
+      .recordOwnEvent('reload.refused', { file, reason }, clock.nowMs())
+      .catch((cause: Error) =>
+        log.error({ cause: cause.message }, 'the event reload.refused could not be recorded'),
+      )
+  }
 }
 
 function pairOf({ cert, key }: Certificate): CertificatePair {

@@ -20,8 +20,15 @@ export async function openOrExplain<T>(config: Config, opening: Promise<T | null
   })
   if (found !== null) return found
   const variable = databaseUrl === null ? 'TOLLGATE_DATA_DIR' : 'TOLLGATE_DATABASE_URL'
-  throw new ConfigError([`${variable}: there is no Tollgate database in ${databaseLocation(config)}`])
+  const isRemote = (process.env['TOLLGATE_URL'] ?? '') !== ''
+  throw new ConfigError([
+    `${variable}: there is no Tollgate database in ${databaseLocation(config)}${isRemote ? LOCAL_ONLY : ''}`,
+  ])
 }
+
+const LOCAL_ONLY =
+  '. This command opens the database itself and does not use TOLLGATE_URL: run it on the host of the gateway, with its ' +
+  'TOLLGATE_DATA_DIR or TOLLGATE_DATABASE_URL'
 
 export function openDatabaseSnapshot(config: Config): Promise<Snapshot> {
   return openOrExplain(config, openSnapshot(config))

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import { flushCompileCache } from 'node:module'
 import type { Command } from 'commander'
 import { type RunningTollgate, startTollgate } from '../app/main.ts'
@@ -67,7 +66,7 @@ async function serve({ maintenance = false }: { readonly maintenance?: boolean }
     })
     // Listen for signals before printing the banner: its reader may send one at once.
     const stop = Promise.race([stopSignal(), npmExited()])
-    reloadOnHangup(running, config)
+    reloadOnHangup(running, config, log)
     const { certificate, firstAdminKey } = running
     const scheme = certificate === null ? 'http' : 'https'
     const url = `${scheme}://${shownHost(running.host)}:${running.port}`
@@ -104,7 +103,8 @@ async function passesChecks(config: Config, log: Log): Promise<boolean> {
     if (finding.state === 'problem') problems.push(finding)
     else if (finding.state === 'warning') logWarning(finding, log)
   }
-  for (const { found, todo } of problems) process.stderr.write(`tollgate: ${found}\n  ${todo}\n`)
+  for (const { found, todo } of problems)
+    process.stderr.write(`tollgate: ${found}\n${todo === null ? '' : `  ${todo}\n`}`)
   if (problems.length > 0)
     process.exitCode = problems.some(({ name }) => name === 'configuration' || name === 'certificate') ? 2 : 1
   return problems.length === 0
@@ -167,31 +167,16 @@ async function startBuiltInSimulator() {
   }
 }
 
-/** SIGHUP reloads the price overlay and the certificate. A bad file changes nothing, and its problems are printed. */
-function reloadOnHangup(running: RunningTollgate, { prices, tls }: Config): void {
+/** SIGHUP reads the price overlay and the certificate again. A bad file changes nothing. */
+function reloadOnHangup(running: RunningTollgate, { prices, tls }: Config, log: Log): void {
   process.on('SIGHUP', async () => {
     if (prices === null && tls === null)
-      process.stdout.write('Nothing to reload: neither TOLLGATE_PRICES nor TOLLGATE_TLS_CERT is set.\n')
-    if (tls !== null) reportReload(tls.certFile, 'certificate', running.reloadCertificate())
-    if (prices !== null) reportReload(prices.file, 'prices', await reloadPrices(running, prices.file))
+      log.info(
+        'SIGHUP: there is no file to read again, because neither TOLLGATE_PRICES nor TOLLGATE_TLS_CERT is set',
+      )
+    if (tls !== null) await running.reloadCertificate(tls.certFile)
+    if (prices !== null) await running.reloadPrices(prices.file)
   })
-}
-
-async function reloadPrices(running: RunningTollgate, file: string): Promise<readonly string[]> {
-  try {
-    return await running.reloadPrices(readFileSync(file, 'utf8'))
-  } catch (error) {
-    return [(error as Error).message]
-  }
-}
-
-function reportReload(file: string, what: 'certificate' | 'prices', problems: readonly string[]): void {
-  const [isOrAre, stays] = what === 'prices' ? ['are', 'stay'] : ['is', 'stays']
-  if (problems.length === 0) process.stdout.write(`Read ${file} again: the new ${what} ${isOrAre} in use.\n`)
-  else
-    process.stderr.write(
-      `tollgate: ${file} was refused, and the old ${what} ${stays} in use:\n  ${problems.join('\n  ')}\n`,
-    )
 }
 
 /** Signals before `notBeforeMs` are duplicates. */
@@ -238,7 +223,9 @@ function explainStartFailure(error: unknown, config: Config): string {
   if (!(error instanceof Error)) return String(error)
   const code = 'code' in error ? error.code : undefined
   if (code === 'EADDRINUSE') {
-    return `Port ${config.port} on ${config.host} is already in use. Stop the process that uses it, or set TOLLGATE_PORT.`
+    const { port = config.port } = error as { readonly port?: number }
+    const setting = port === config.port ? 'TOLLGATE_PORT' : 'metrics.port'
+    return `Port ${port} on ${config.host} is already in use. Stop the process that uses it, or set ${setting}.`
   }
   if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') {
     return `${config.host} is not an address of this machine. Set TOLLGATE_HOST.`

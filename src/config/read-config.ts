@@ -123,7 +123,18 @@ function readTraces(environment: Environment, problems: string[]) {
   if (environment['OTEL_SDK_DISABLED']?.toLowerCase() === 'true') return null
   if (environment['OTEL_TRACES_EXPORTER'] === 'none') return null
   const otel = readVariables(environment, TRACE_VARIABLES, problems)
-  return otel && { sampler: otel.OTEL_TRACES_SAMPLER, ratio: Number(otel.OTEL_TRACES_SAMPLER_ARG) }
+  return (
+    otel && {
+      sampler: otel.OTEL_TRACES_SAMPLER,
+      ratio: Number(otel.OTEL_TRACES_SAMPLER_ARG),
+      batch: {
+        scheduledDelayMillis: otel.OTEL_BSP_SCHEDULE_DELAY,
+        exportTimeoutMillis: otel.OTEL_BSP_EXPORT_TIMEOUT,
+        maxQueueSize: otel.OTEL_BSP_MAX_QUEUE_SIZE,
+        maxExportBatchSize: Math.min(otel.OTEL_BSP_MAX_EXPORT_BATCH_SIZE, otel.OTEL_BSP_MAX_QUEUE_SIZE),
+      },
+    }
+  )
 }
 
 function upstream(url: URL | undefined, key: Secret | undefined, defaultUrl: string): UpstreamConfig | null {

@@ -81,6 +81,12 @@ export const FALLBACK_VARIABLES = {
   OPENAI_API_KEY: secret(1).optional(),
 }
 
+const COUNT = 'must be a whole number from 1 to 1000000000'
+const count = z
+  .string()
+  .regex(/^(?:[1-9]\d{0,8}|1000000000)$/, COUNT)
+  .transform(Number)
+
 const SAMPLERS = [
   ...(['always_on', 'always_off', 'traceidratio'] as const),
   ...(['parentbased_always_on', 'parentbased_always_off', 'parentbased_traceidratio'] as const),
@@ -94,6 +100,10 @@ export const TRACE_VARIABLES = {
     .enum(SAMPLERS, `must be one of ${SAMPLERS.join(', ')}`)
     .default('parentbased_always_on'),
   OTEL_TRACES_SAMPLER_ARG: fraction.default('1'),
+  OTEL_BSP_SCHEDULE_DELAY: count.default(5_000),
+  OTEL_BSP_EXPORT_TIMEOUT: count.default(30_000),
+  OTEL_BSP_MAX_QUEUE_SIZE: count.default(2_048),
+  OTEL_BSP_MAX_EXPORT_BATCH_SIZE: count.default(512),
 } as const
 
 const yesOrNo = (fallback: boolean) => z.boolean('must be true or false').default(fallback)
@@ -210,6 +220,7 @@ export const FILE_SETTINGS = {
   balanceLowNanos: ['webhooks.balance_low_usd', usd.nullable().default(null)],
   budgetThresholdsPercent: ['webhooks.thresholds_percent', thresholds],
   metricsPublic: ['metrics.public', yesOrNo(false)],
+  metricsPort: ['metrics.port', wholeNumber(0, 65_535).nullable().default(null)],
   dashboardUrl: ['dashboard_url', httpUrl().nullable().default(null)],
   trustedProxies: [
     'trusted_proxies',

@@ -25,4 +25,4 @@ export type Check = (context: CheckContext) => Promise<Result | readonly Result[
 export const ok = (found: string): Result => ({ state: 'ok', found, todo: null })
 export const skipped = (found: string): Result => ({ state: 'skipped', found, todo: null })
 export const warning = (found: string, todo: string): Result => ({ state: 'warning', found, todo })
-export const problem = (found: string, todo: string): Result => ({ state: 'problem', found, todo })
+export const problem = (found: string, todo: string | null): Result => ({ state: 'problem', found, todo })

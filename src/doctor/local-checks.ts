@@ -5,6 +5,7 @@ import { dayOf, outOfDate, readCertificate } from '../config/read-certificate.ts
 import { ConfigError, readPepper, type UpstreamConfig } from '../config/read-config.ts'
 import { readPricing } from '../config/read-pricing.ts'
 import { REAL_UPSTREAM, whyNotSimulated } from '../config/simulator.ts'
+import { InstallationError } from '../kernel/errors.ts'
 import { type Secret, shownDatabase } from '../kernel/secret.ts'
 import { createKeyDigest, pepperFingerprint } from '../keys/secrets.ts'
 import { isOpenToOthers } from '../store/data-dir.ts'
@@ -129,6 +130,9 @@ export const checkStore: Check = async ({ config: { dataDir, databaseUrl }, snap
       (await snapshot) === null ? `${location} is empty: the first start creates the tables` : location,
     )
   } catch (error) {
+    // The message of an InstallationError says what to do.
+    if (error instanceof InstallationError)
+      return problem(`${location} cannot be used: ${error.message}`, null)
     return problem(
       `${location} cannot be used: ${(error as Error).message}`,
       databaseUrl === null

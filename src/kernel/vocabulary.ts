@@ -43,7 +43,7 @@ export type UsageDimension = (typeof USAGE_DIMENSIONS)[number]
 export const EVENT_TYPES = [
   ...['key.created', 'key.updated', 'key.rotated', 'key.revoked', 'key.expired', 'key.expiring'],
   ...['key.budget.threshold', 'key.budget.exceeded', 'account.budget.threshold', 'account.budget.exceeded'],
-  ...['balance.low', 'balance.exhausted', 'credit.added', 'call.unpriced'],
+  ...['balance.low', 'balance.exhausted', 'credit.added', 'call.unpriced', 'reload.refused'],
   ...['account.created', 'account.updated', 'account.suspended', 'account.resumed'],
   ...['admin_key.created', 'admin_key.revoked'],
   ...['webhook.created', 'webhook.updated', 'webhook.deleted', 'webhook.disabled', 'webhook.test'],

@@ -35,7 +35,7 @@ import { SURFACES } from '../providers/surfaces.ts'
 import type { EndedCall } from './call-log.ts'
 
 /** Writes a span when a call ends, by the GenAI conventions. Loaded only if it is configured: that takes 0.1 s. */
-export function openTraces({ sampler, ratio }: TraceConfig, warn: (problem: string) => void) {
+export function openTraces({ sampler, ratio, batch }: TraceConfig, warn: (problem: string) => void) {
   const warnShort = (problem: string) => warn(shortenProblem(problem))
   const logger = { error: warnShort, warn: warnShort, info() {}, debug() {}, verbose() {} }
   diag.setLogger(logger, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true })
@@ -44,8 +44,8 @@ export function openTraces({ sampler, ratio }: TraceConfig, warn: (problem: stri
   const provider = new TracerProvider({
     resource: defaultResource().merge(own).merge(detectResources({ detectors })),
     sampler: samplerOf(sampler, ratio),
-    // By default the queue holds 2,048 spans. Spans beyond that are dropped.
-    spanProcessors: [new BatchSpanProcessor({ exporter: new OTLPTraceExporter() })],
+    // The SDK reads the variables of the exporter itself, but not those of the batches.
+    spanProcessors: [new BatchSpanProcessor({ exporter: new OTLPTraceExporter(), ...batch })],
   })
   const tracer = provider.getTracer('tollgate', VERSION)
   return {

@@ -32,6 +32,8 @@ interface Payload {
     readonly resets_at?: string
     readonly balance?: { readonly balance_usd: string; readonly held_usd: string; readonly enforced: boolean }
     readonly model?: string | null
+    readonly file?: string
+    readonly reason?: string
     readonly request_id?: string | null
     readonly credit?: { readonly amount_usd: string; readonly reason: string }
     readonly admin_key?: { readonly name: string; readonly role: string }
@@ -68,6 +70,8 @@ function sentenceOf({ type, timestamp, data }: Payload): string {
       return `${name} expires on ${dayOf(data.key?.expires_at)}, in ${inDays(timestamp, data.key?.expires_at)}.`
     case 'call.unpriced':
       return `The model ${quoted(data.model)} has no price, so the gateway did not count the cost of the call \`${data.request_id}\`.`
+    case 'reload.refused':
+      return `The file ${quoted(data.file)} cannot be used, so its former content stays in use: ${quoted(data.reason)}.`
     case 'webhook.disabled':
       return `${name} was disabled: ${DISABLED[data.webhook?.disabled_reason ?? ''] ?? 'it was turned off'}.`
     case 'webhook.test':

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startSimulator } from '../../simulator/start-simulator.ts'
 import { after, test } from '../support/suite.ts'
 import { serveTollgate } from '../support/tollgate-process.ts'
+import { until } from '../support/until.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'tollgate-prices-'))
 after(() => rmSync(folder, { recursive: true }))
@@ -42,18 +43,29 @@ test('SIGHUP applies a changed overlay, and keeps the old one if the new one is 
     assert.equal(await cost(), '1')
 
     writeFileSync(file, overlay('2.5'))
-    const taken = tollgate.printed(/the new prices are in use/)
+    const taken = tollgate.printedToStderr(/"file":"\S+","msg":"the new prices of the file are in use"/)
     tollgate.signal('SIGHUP')
     await taken
     assert.equal(await cost(), '2.5')
 
     writeFileSync(file, overlay('-3'))
     const refused = tollgate.printedToStderr(
-      /was refused, and the old prices stay in use:\n.*model "claude-haiku-5-5": rates/,
+      /"reason":"model ."claude-haiku-5-5.": rates.*"the file was refused, and the former prices stay in use"/,
     )
     tollgate.signal('SIGHUP')
     await refused
     assert.equal(await cost(), '2.5')
+    const adminKey = readFileSync(join(tollgate.dataDir, 'admin-key'), 'utf8').trim()
+    let refusals: { data: { file: string; reason: string } }[] = []
+    await until('the event is recorded', async () => {
+      const answer = await fetch(`${tollgate.url}/gateway/v1/events?type=reload.refused`, {
+        headers: { authorization: `Bearer ${adminKey}` },
+      })
+      refusals = ((await answer.json()) as { data: typeof refusals }).data
+      return refusals.length > 0
+    })
+    assert.deepEqual([refusals[0]?.data.file, refusals.length], [file, 1])
+    assert.match(String(refusals[0]?.data.reason), /claude-haiku-5-5/)
   } finally {
     await tollgate.dispose()
     await simulator.close()

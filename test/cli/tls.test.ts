@@ -73,7 +73,7 @@ test('SIGHUP loads a new certificate for new connections, and keeps the old one 
   const first = await open()
   assert.equal(commonName(first), 'upstream.test')
   writePair(folder, otherPair)
-  const taken = tollgate.printed(/Read \S+cert\.pem again: the new certificate is in use\./)
+  const taken = tollgate.printedToStderr(/cert\.pem","msg":"the new certificate of the file is in use"/)
   tollgate.signal('SIGHUP')
   await taken
   const second = await open()
@@ -81,7 +81,7 @@ test('SIGHUP loads a new certificate for new connections, and keeps the old one 
 
   writeFileSync(files.TOLLGATE_TLS_KEY, localPair.key)
   const refused = tollgate.printedToStderr(
-    /was refused, and the old certificate stays in use:\n {2}TOLLGATE_TLS_KEY: .* is not the key/,
+    /"reason":"TOLLGATE_TLS_KEY: .* is not the key.*the former certificate stays in use/,
   )
   tollgate.signal('SIGHUP')
   await refused

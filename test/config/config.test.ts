@@ -184,12 +184,25 @@ test('an invalid proxy address is refused with its position in the list', () => 
 test('traces are sent if an endpoint is set, sampled as the OpenTelemetry variables say', () => {
   const OTEL_EXPORTER_OTLP_ENDPOINT = 'http://collector:4318'
   assert.equal(read({}).traces, null)
-  const whole = { sampler: 'parentbased_always_on', ratio: 1 }
+  const batch = {
+    scheduledDelayMillis: 5_000,
+    exportTimeoutMillis: 30_000,
+    maxQueueSize: 2_048,
+    maxExportBatchSize: 512,
+  }
+  const whole = { sampler: 'parentbased_always_on', ratio: 1, batch }
   assert.deepEqual(read({ OTEL_EXPORTER_OTLP_ENDPOINT }).traces, whole)
   assert.deepEqual(read({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://collector/traces' }).traces, whole)
-  const part = { OTEL_TRACES_SAMPLER: 'parentbased_traceidratio', OTEL_TRACES_SAMPLER_ARG: '0.25' }
+  const part = {
+    OTEL_TRACES_SAMPLER: 'parentbased_traceidratio',
+    OTEL_TRACES_SAMPLER_ARG: '0.25',
+    OTEL_BSP_MAX_QUEUE_SIZE: '9',
+  }
   const { traces } = read({ OTEL_EXPORTER_OTLP_ENDPOINT, ...part })
-  assert.deepEqual(traces, { sampler: 'parentbased_traceidratio', ratio: 0.25 })
+  assert.deepEqual(traces, {
+    ...{ sampler: 'parentbased_traceidratio', ratio: 0.25 },
+    batch: { ...batch, maxQueueSize: 9, maxExportBatchSize: 9 },
+  })
   for (const off of [{ OTEL_SDK_DISABLED: 'TRUE' }, { OTEL_TRACES_EXPORTER: 'none' }])
     assert.equal(read({ OTEL_EXPORTER_OTLP_ENDPOINT, ...off }).traces, null)
   // Without an endpoint, OpenTelemetry variables may belong to other programs and are not checked.

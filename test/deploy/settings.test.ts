@@ -118,7 +118,13 @@ test('kubernetes.yaml: probes, ports, secrets and volumes match the gateway, and
   }
   const [container] = template.spec.containers
   const config = readConfig({}, '/nonexistent')
-  assert.deepEqual(container.ports, [{ name: 'http', containerPort: config.port }])
+  const { metrics } = JSON.parse(named('ConfigMap').data['tollgate.json'] ?? '{}') as {
+    metrics: { port: number }
+  }
+  assert.deepEqual(container.ports, [
+    { name: 'http', containerPort: config.port },
+    { name: 'metrics', containerPort: metrics.port },
+  ])
   for (const { httpGet } of [container.startupProbe, container.livenessProbe])
     assert.deepEqual(httpGet, { path: '/healthz', port: 'http' })
   assert.deepEqual(container.readinessProbe.httpGet, { path: '/readyz', port: 'http' })

@@ -38,6 +38,8 @@ export interface TestGateway extends AsyncDisposable {
   readonly secure: boolean
   readonly host: string
   readonly port: number
+  /** Null without `metrics.port`. */
+  readonly metricsPort: number | null
   readonly dataDir: string
   /** Null: the database is in the data directory. */
   readonly databaseUrl: string | null
@@ -116,6 +118,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<TestGa
     secure,
     host: '127.0.0.1',
     port: running.port,
+    metricsPort: running.metricsPort,
     dataDir,
     databaseUrl: place.databaseUrl,
     adminKey,

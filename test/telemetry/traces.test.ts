@@ -212,3 +212,14 @@ test('an unreachable collector costs no call, and delays the stop only up to its
     Object.assign(process.env, env)
   }
 })
+
+test('the variables OTEL_BSP_* apply: a batch of one span is one request', async () => {
+  const before = collector.requests.length
+  const spans = await spansOf(
+    async (bench) => {
+      for (let i = 0; i < 3; i += 1) await bench.call('/v1/messages', message)
+    },
+    { OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '1', OTEL_BSP_SCHEDULE_DELAY: '60000' },
+  )
+  assert.deepEqual([spans.length, collector.requests.length - before], [3, 3])
+})

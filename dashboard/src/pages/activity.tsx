@@ -99,6 +99,8 @@ interface Data {
   readonly resets_at?: string
   readonly period?: 'month' | 'day'
   readonly model?: string
+  readonly file?: string
+  readonly reason?: string
   readonly request_id?: string | null
   readonly changes?: Changed
 }
@@ -134,6 +136,7 @@ function wordsOf(type: string, { credit, balance, period, model, resets_at = '',
     'balance.exhausted': `has used up its credit: the balance is ${left}`,
     'credit.added': `got ${added < 0 ? 'a correction of' : 'credit of'} ${money(added)}: ${credit?.reason}`,
     'call.unpriced': `used ${model}, which has no price.`,
+    'reload.refused': `keeps the former content of a file: ${data.reason}`,
     'key.expired': 'has expired',
     'key.expiring': 'expires',
     'webhook.test': 'was sent a test',
@@ -142,7 +145,8 @@ function wordsOf(type: string, { credit, balance, period, model, resets_at = '',
 }
 
 /** The kind and name of the record that changed. */
-function subjectOf({ key, account, admin_key, webhook }: Data): readonly [string, ComponentChildren] {
+function subjectOf({ key, account, admin_key, webhook, file }: Data): readonly [string, ComponentChildren] {
+  if (file !== undefined) return ['The gateway', '']
   if (key !== undefined) return ['Key', <KeyLink key="name" id={key.id} name={key.name} />]
   if (admin_key !== undefined) return ['Admin key', `${admin_key.name} (${admin_key.role})`]
   if (webhook === undefined) return ['Account', account?.name ?? 'default']

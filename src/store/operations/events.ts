@@ -1,7 +1,7 @@
 import { createUlidSource, firstUlid, type IdSource } from '../../kernel/ids.ts'
 import { limits } from '../../kernel/limits.ts'
 import type { Nanos } from '../../kernel/money.ts'
-import { type Actor, EVENT_TYPES, type EventType } from '../../kernel/vocabulary.ts'
+import { type Actor, EVENT_TYPES, type EventType, SYSTEM } from '../../kernel/vocabulary.ts'
 import type { Page } from '../../keys/key-store.ts'
 import type { EventQuery, EventRecord, OverfullWebhook } from '../../webhooks/webhook-store.ts'
 import { bool, namesOf, number, type Row, text, textOrNull } from '../rows.ts'
@@ -189,7 +189,12 @@ function deleteStep(table: string, where: Sql, key = 'id'): Sql {
     RETURNING 1 AS deleted`
 }
 
+/** An event of the installation. It belongs to the account `default`. */
+const recordOwnEvent = atomic(function* (type: EventType, data: NewEvent['data'], atMs: number) {
+  yield* recordEvent({ accountId: 'default', type, actor: SYSTEM, data }, atMs)
+})
+
 export const EVENTS = {
-  brief: { setBudgetThresholds, setBalanceLow, pruneEvents, failExcess },
+  brief: { recordOwnEvent, setBudgetThresholds, setBalanceLow, pruneEvents, failExcess },
   reads: { listEvents, listOverfull },
 }
