@@ -1,5 +1,5 @@
 import { databaseNotOpened, openStore } from '../app/installation.ts'
-import { type Config, ConfigError } from '../config/read-config.ts'
+import { type Config, ConfigError, namesGateway } from '../config/read-config.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { InstallationError } from '../kernel/errors.ts'
 import type { Log } from '../kernel/log.ts'
@@ -20,9 +20,8 @@ export async function openOrExplain<T>(config: Config, opening: Promise<T | null
   })
   if (found !== null) return found
   const variable = databaseUrl === null ? 'TOLLGATE_DATA_DIR' : 'TOLLGATE_DATABASE_URL'
-  const isRemote = (process.env['TOLLGATE_URL'] ?? '') !== ''
   throw new ConfigError([
-    `${variable}: there is no Tollgate database in ${databaseLocation(config)}${isRemote ? LOCAL_ONLY : ''}`,
+    `${variable}: there is no Tollgate database in ${databaseLocation(config)}${namesGateway(process.env) ? LOCAL_ONLY : ''}`,
   ])
 }
 

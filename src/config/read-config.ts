@@ -167,6 +167,11 @@ function readPrices(path: string | undefined, workingDir: string, problems: stri
 /** Variables of clients. The gateway ignores them, because it may be started from the same shell. */
 export const CLIENT_VARIABLES: readonly string[] = ['TOLLGATE_URL', 'TOLLGATE_KEY']
 
+/** Whether this shell is set up for a gateway elsewhere, which commands on the database cannot use. */
+export function namesGateway(environment: Environment): boolean {
+  return (environment['TOLLGATE_URL'] ?? '') !== ''
+}
+
 function refuseUnknownVariables(environment: Environment, problems: string[]): void {
   const known = Object.keys(VARIABLES)
   for (const name of Object.keys(environment)) {

@@ -46,7 +46,12 @@ test('a data directory without a database is reported, and the error mentions on
   const { code, stdout, stderr } = await runInThread(['admin-key', 'list'], empty)
   assert.deepEqual([code, stdout], [2, ''])
   assert.match(stderr, /TOLLGATE_DATA_DIR: there is no Tollgate database in \/nonexistent\/data/)
-  assert.doesNotMatch(stderr, /--url/)
+  assert.doesNotMatch(stderr, /--url|TOLLGATE_URL/)
+  const elsewhere = await runInThread(['admin-key', 'list'], {
+    ...empty,
+    TOLLGATE_URL: 'https://gateway.example',
+  })
+  assert.match(elsewhere.stderr, /does not use TOLLGATE_URL: run it on the host of the gateway/)
 })
 
 test('an admin key of an account is created by the name of the account', async () => {
