@@ -22,7 +22,7 @@ const ACCOUNT = `CASE i % :accounts WHEN 0 THEN 'default' ELSE printf('acct_%026
 const plan = JSON.parse(process.argv[2] ?? '{}') as FillPlan
 
 type Modules = {
-  readonly migrate: typeof import('../src/store/sqlite/database.ts')
+  readonly migrateSqlite: typeof import('../src/store/sqlite/database.ts')
   readonly keyFormat: typeof import('../src/keys/key-format.ts')
   readonly keyDigest: typeof import('../src/keys/secrets.ts')
   readonly secret: typeof import('../src/kernel/secret.ts')
@@ -32,14 +32,14 @@ async function load<T>(path: string): Promise<T> {
   return (await import(pathToFileURL(join(plan.root, path)).href)) as T
 }
 
-const { migrate } = await load<Modules['migrate']>('src/store/sqlite/database.ts')
+const { migrateSqlite } = await load<Modules['migrateSqlite']>('src/store/sqlite/database.ts')
 const { mintKey, shownParts } = await load<Modules['keyFormat']>('src/keys/key-format.ts')
 const { createKeyDigest } = await load<Modules['keyDigest']>('src/keys/secrets.ts')
 const { Secret } = await load<Modules['secret']>('src/kernel/secret.ts')
 
 const db = new DatabaseSync(join(plan.dataDir, 'tollgate.db'))
 db.exec('PRAGMA journal_mode = off; PRAGMA synchronous = off; PRAGMA cache_size = -262144')
-migrate(db)
+migrateSqlite(db)
 db.exec('BEGIN')
 const accounts = 1 + (plan.otherAccounts ?? 0)
 if (accounts > 1) fillAccounts()

@@ -36,6 +36,6 @@ export async function openSnapshot({
   databaseUrl,
 }: Readonly<{ dataDir: string; databaseUrl: Secret | null }>): Promise<Snapshot | null> {
   if (databaseUrl === null)
-    return await (await import('./sqlite/database.ts')).openSnapshot(join(dataDir, 'tollgate.db'))
-  return await (await import('./postgres/ledger.ts')).openSnapshot(databaseUrl.reveal())
+    return await (await import('./sqlite/database.ts')).openSqliteSnapshot(join(dataDir, 'tollgate.db'))
+  return await (await import('./postgres/ledger.ts')).openPostgresSnapshot(databaseUrl.reveal())
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { audit as auditSnapshot } from '../../src/store/operations/audit.ts'
 import { sql } from '../../src/store/operations/sql.ts'
-import { openSnapshot } from '../../src/store/sqlite/database.ts'
+import { openSqliteSnapshot } from '../../src/store/sqlite/database.ts'
 import { closing } from '../store/conformance/fixtures.ts'
 import { stopPostgres } from '../support/postgres.ts'
 import { after, before, describe, test } from '../support/suite.ts'
@@ -199,9 +199,9 @@ for (const [store, create] of BOTH) {
 
 test('a folder without a database, or with an empty one, has nothing to audit', async () => {
   const dir = new DataDir()
-  assert.equal(await openSnapshot(dir.file), null)
+  assert.equal(await openSqliteSnapshot(dir.file), null)
   assert.equal(existsSync(dir.file), false)
   await dir.tamper('PRAGMA user_version = 0')
-  assert.equal(await openSnapshot(dir.file), null)
+  assert.equal(await openSqliteSnapshot(dir.file), null)
   await dir.remove()
 })

@@ -1,7 +1,7 @@
 import { type AuditReport, audit } from '../../src/store/operations/audit.ts'
 import type { Snapshot } from '../../src/store/operations/operation.ts'
 import type { Pool } from '../../src/store/postgres/database.ts'
-import { openSnapshot } from '../../src/store/postgres/ledger.ts'
+import { openPostgresSnapshot } from '../../src/store/postgres/ledger.ts'
 import { queryOn } from '../../src/store/postgres/run-operation.ts'
 import type { Store } from '../../src/store/store.ts'
 import type { Rows } from '../store/conformance/fixtures.ts'
@@ -43,7 +43,7 @@ export class PostgresLedger implements TestLedger {
   }
 
   async openReader(): Promise<Snapshot> {
-    return present(await openSnapshot(this.url))
+    return present(await openPostgresSnapshot(this.url))
   }
 
   tamper(sql: string): Promise<void> {

@@ -13,7 +13,7 @@ import {
 } from '../../src/ledger/rerate.ts'
 import { type AuditReport, audit as auditSnapshot } from '../../src/store/operations/audit.ts'
 import type { Snapshot } from '../../src/store/operations/operation.ts'
-import { openSnapshot } from '../../src/store/sqlite/database.ts'
+import { openSqliteSnapshot } from '../../src/store/sqlite/database.ts'
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
 import type { Store } from '../../src/store/store.ts'
 import { addKey, closing, NOON, opening, type Rows } from '../store/conformance/fixtures.ts'
@@ -64,7 +64,7 @@ export class DataDir implements TestLedger {
   }
 
   async openReader(): Promise<Snapshot> {
-    return present(await openSnapshot(this.file))
+    return present(await openSqliteSnapshot(this.file))
   }
 
   async tamper(sql: string): Promise<void> {

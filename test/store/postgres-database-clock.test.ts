@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
-import { createDatabaseClock } from '../../src/store/postgres/node.ts'
+import { DatabaseClock } from '../../src/store/postgres/database-clock.ts'
 import { test } from '../support/suite.ts'
 
 function clockUnderTest() {
   const own = { wallMs: 5_000_000, sinceMs: 100 }
-  const clock = createDatabaseClock({ nowMs: () => own.wallMs, monotonicMs: () => own.sinceMs })
+  const clock = new DatabaseClock({ nowMs: () => own.wallMs, monotonicMs: () => own.sinceMs })
   return { own, clock }
 }
 

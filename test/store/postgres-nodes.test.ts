@@ -5,7 +5,7 @@ import { SYSTEM } from '../../src/kernel/vocabulary.ts'
 import { applyBatch, type CallCommand } from '../../src/store/operations/apply-batch.ts'
 import { createBatchCache } from '../../src/store/operations/batch-rows.ts'
 import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts'
-import { dialectOf, runBatch } from '../../src/store/postgres/run-operation.ts'
+import { dialectOf, runBatchOnPostgres } from '../../src/store/postgres/run-operation.ts'
 import type { Store } from '../../src/store/store.ts'
 import { openPatientPool, stopPostgres } from '../support/postgres.ts'
 import { after, test } from '../support/suite.ts'
@@ -292,7 +292,10 @@ for (const [what, change] of [
       ['admit', opening('req_2', 'a')],
       ['settle', closing('req_1')],
     ]
-    assert.equal(await runBatch(pool, () => applyBatch(calls, parts), dialectOf('caller')), 'fenced')
+    assert.equal(
+      await runBatchOnPostgres(pool, () => applyBatch(calls, parts), dialectOf('caller')),
+      'fenced',
+    )
     await pool.close()
     assert.deepEqual(
       (await database.query('SELECT id, state FROM call')).map(({ state }) => state),
@@ -301,6 +304,78 @@ for (const [what, change] of [
     assert.equal((await store.admit(opening('req_2', 'a'))).kind, 'admitted')
   })
 }
+
+nodesTest(
+  'a node whose epoch was raised without an answer keeps its calls, and admits with the raised epoch',
+  ['a'],
+  async ([store], database) => {
+    assert.ok(store !== undefined)
+    await addKey(store, 'a')
+    await store.admit(opening('req_1', 'a'))
+    const before = await database.query('SELECT id FROM node')
+    await database.query('UPDATE node SET epoch = epoch + 1')
+    assert.equal((await store.admit(opening('req_2', 'a'))).kind, 'admitted')
+    assert.deepEqual(await database.query('SELECT id FROM node'), before)
+    assert.equal((await store.getCall('req_1'))?.state, 'in_flight')
+    assert.equal((await store.settle(closing('req_1'))).applied, true)
+  },
+)
+
+nodesTest(
+  'two nodes that sweep a dead one interrupt and count each of its calls once',
+  ['dead', 'a', 'b'],
+  async ([dead, a, b], database) => {
+    assert.ok(dead !== undefined && a !== undefined && b !== undefined)
+    await addKey(dead, 'a')
+    await Promise.all(ids(500).map((id) => dead.admit(opening(id, 'a'))))
+    await database.query("UPDATE node SET fenced_at_ms = 1 WHERE name = 'dead'")
+    const counts = await Promise.all([a, b].map((store) => store.interruptOpenCalls(NOON + 1_000)))
+    assert.equal(
+      counts.reduce((sum, calls) => sum + calls),
+      500,
+    )
+    assert.equal((await a.getBalance('default')).heldNanos, 0n)
+  },
+)
+
+test('PostgreSQL, 2 nodes: a sweep that takes long does not delay the heartbeat', async () => {
+  const database = await openTestDatabase()
+  const open = (name: string, beatEveryMs: number | null) =>
+    openPostgresStore(database.url, {
+      clock: 'database',
+      node: { name, alone: false, beatEveryMs, silentMs: 100 },
+      log: createLog('silent'),
+    })
+  const dead = await open('dead', null)
+  await addKey(dead, 'a')
+  await addKey(dead, 'b')
+  await dead.admit(opening('req_1', 'a'))
+  const other = new pg.Client(database.url)
+  await other.connect()
+  await other.query(
+    "BEGIN; SELECT 1 FROM budget b JOIN api_key k ON k.budget_id = b.id WHERE k.id = 'key_a' FOR UPDATE OF b",
+  )
+  const sweeping = await open('sweeping', 10)
+  await sweeping.admit(opening('req_2', 'b'))
+  const seenAt = async () => {
+    const [node] = await database.query("SELECT seen_at_ms FROM node WHERE name = 'sweeping'")
+    return Number(node?.['seen_at_ms'])
+  }
+  await until('the sweep waits for the budget', async () => (await waitingIn(database)) > 0)
+  const before = await seenAt()
+  await until('the node is seen while it sweeps', async () => (await seenAt()) > before)
+  assert.ok((await waitingIn(database)) > 0)
+  await other.query('COMMIT')
+  await other.end()
+  await until('the call of the dead node is interrupted', async () => {
+    return (await sweeping.getCall('req_1'))?.state === 'interrupted'
+  })
+  await sweeping.settle(closing('req_2'))
+  await sweeping.close()
+  await assertConserved(database)
+  await dead.close()
+  await database.close()
+})
 
 nodesTest(
   'a process that restarts under its name interrupts the calls it left open',

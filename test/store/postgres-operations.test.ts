@@ -6,8 +6,8 @@ import { audit } from '../../src/store/operations/audit.ts'
 import { atomic, type Operation } from '../../src/store/operations/operation.ts'
 import { FORCE_INDEX_ORDER, filteredSql, scanEndSql } from '../../src/store/operations/request-log.ts'
 import { sql } from '../../src/store/operations/sql.ts'
-import { migrate, openSnapshot } from '../../src/store/postgres/ledger.ts'
-import { dialectOf, operationsOn, queryOn } from '../../src/store/postgres/run-operation.ts'
+import { migratePostgres, openPostgresSnapshot } from '../../src/store/postgres/ledger.ts'
+import { dialectOf, postgresOperations, queryOn } from '../../src/store/postgres/run-operation.ts'
 import { present, text } from '../../src/store/rows.ts'
 import { PostgresLedger } from '../ledger/postgres-ledger.ts'
 import { fillLedger, rateAgain } from '../ledger/test-ledger.ts'
@@ -20,6 +20,7 @@ import {
   stopPostgres,
 } from '../support/postgres.ts'
 import { after, test } from '../support/suite.ts'
+import { until } from '../support/until.ts'
 import { ALL_CALLS, NOON } from './conformance/fixtures.ts'
 import { openFreshPostgres } from './postgres-under-test.ts'
 
@@ -54,7 +55,7 @@ const operations = {
 test('an atomic operation commits entirely or not at all, and its locks have an idle limit', async () => {
   const database = await createDatabase()
   const db = openPatientPool(database.url)
-  const { writeAndFail, writeAndFailInParts, idleLimit, idleLimitAlone, readAll } = operationsOn(
+  const { writeAndFail, writeAndFailInParts, idleLimit, idleLimitAlone, readAll } = postgresOperations(
     db,
     operations,
     'database',
@@ -68,6 +69,30 @@ test('an atomic operation commits entirely or not at all, and its locks have an 
     assert.equal(await idleLimitAlone(), '0')
   } finally {
     await db.close()
+    await database.drop()
+  }
+})
+
+test('a transaction that the database ended because this process did nothing says so', async () => {
+  const database = await createDatabase()
+  const db = openPatientPool(database.url)
+  const other = openPatientPool(database.url)
+  try {
+    const idle = db.transaction(
+      async (tx) => {
+        const [row] = await tx.query('SELECT pg_backend_pid() AS pid')
+        await until('the database has ended the connection', async () => {
+          const alive = await other.query('SELECT 1 FROM pg_stat_activity WHERE pid = $1', [row?.['pid']])
+          return alive.length === 0
+        })
+        await tx.query('SELECT 1')
+      },
+      { idleMs: 1, totalMs: 60_000 },
+    )
+    await assert.rejects(idle, /did nothing for so long .* suspended, or its machine was too busy/)
+  } finally {
+    await db.close()
+    await other.close()
     await database.drop()
   }
 })
@@ -124,7 +149,7 @@ async function read(url: string, query: string): Promise<unknown[]> {
 
 test('nodes that start together migrate an empty database once', async () => {
   const database = await createEmptyDatabase()
-  await Promise.all(Array.from({ length: 5 }, () => migrate(database.url)))
+  await Promise.all(Array.from({ length: 5 }, () => migratePostgres(database.url)))
   assert.equal((await read(database.url, 'SELECT version FROM schema_version')).length, 1)
   assert.deepEqual(await read(database.url, 'SELECT id FROM account'), [{ id: 'default' }])
   await database.drop()
@@ -132,10 +157,10 @@ test('nodes that start together migrate an empty database once', async () => {
 
 test('a schema of a newer version is refused and unchanged', async () => {
   const database = await createEmptyDatabase()
-  await migrate(database.url)
+  await migratePostgres(database.url)
   await runOn(database.url, 'UPDATE schema_version SET version = 999')
   await assert.rejects(
-    migrate(database.url),
+    migratePostgres(database.url),
     /schema version 999, this Tollgate knows up to \d+\. It was written/,
   )
   assert.deepEqual(await read(database.url, 'SELECT version FROM schema_version'), [{ version: 999 }])
@@ -143,7 +168,7 @@ test('a schema of a newer version is refused and unchanged', async () => {
 })
 
 test('a database that does not answer is unavailable', async () => {
-  await assert.rejects(migrate('postgres://nobody@127.0.0.1:1/nothing'), StoreUnavailable)
+  await assert.rejects(migratePostgres('postgres://nobody@127.0.0.1:1/nothing'), StoreUnavailable)
 })
 
 const OF_KEY = { ...ALL_CALLS, keyId: 'key_a' }
@@ -206,7 +231,7 @@ test('a snapshot has no deadline, even through a pooler, and cannot write', asyn
   await runOn(url, `ALTER DATABASE ${new URL(url).pathname.slice(1)} SET statement_timeout = '5s'`)
   const pooler = await startPickyPooler(url)
   try {
-    const snapshot = await openSnapshot(pooler.url)
+    const snapshot = await openPostgresSnapshot(pooler.url)
     assert.ok(snapshot)
     const [row] = await snapshot.query(sql`SELECT current_setting('statement_timeout') AS value`)
     assert.equal(row?.['value'], '0')
@@ -221,13 +246,13 @@ test('a snapshot has no deadline, even through a pooler, and cannot write', asyn
 
 test('a database without our tables has no snapshot', async () => {
   const database = await createEmptyDatabase()
-  assert.equal(await openSnapshot(database.url), null)
+  assert.equal(await openPostgresSnapshot(database.url), null)
   await database.drop()
 })
 
 test('a snapshot fails if its connection is lost, instead of reading a later state', async () => {
   const database = await createDatabase()
-  const snapshot = await openSnapshot(database.url)
+  const snapshot = await openPostgresSnapshot(database.url)
   assert.ok(snapshot)
   try {
     const [own] = await snapshot.query(sql`SELECT pg_backend_pid() AS pid`)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import type { CallClosing, CallOpening, Hold } from '../../src/ledger/call.ts'
-import { type Command, readBatch, writeBatch } from '../../src/store/sqlite/thread-messages.ts'
+import { type Command, decodeCommands, encodeCommands } from '../../src/store/sqlite/thread-messages.ts'
 import { test } from '../support/suite.ts'
 import { closing, opening } from './conformance/fixtures.ts'
 
@@ -60,7 +60,7 @@ const anyClosing: fc.Arbitrary<CallClosing> = record({
 }).map(({ rest, ...more }) => closing('', { ...more, ...rest }))
 
 function sent(...commands: readonly Command[]): readonly Command[] {
-  return readBatch(structuredClone(writeBatch(commands)))
+  return decodeCommands(structuredClone(encodeCommands(commands)))
 }
 
 test('an opening crosses the thread boundary unchanged, whatever its texts', () => {
@@ -83,9 +83,9 @@ const settle: Command = ['settle', closing('r')]
 const balance: Command = ['getBalance', 'default']
 
 test('a batch crosses in order, as one text if it contains only openings and closings', () => {
-  assert.equal(typeof writeBatch([settle, admit]), 'string')
+  assert.equal(typeof encodeCommands([settle, admit]), 'string')
   assert.deepEqual(sent(settle, admit), [settle, admit])
-  assert.equal(typeof writeBatch([settle, balance]), 'object')
+  assert.equal(typeof encodeCommands([settle, balance]), 'object')
   // Structured clone turns a Buffer into a Uint8Array.
   assert.deepEqual(sent(settle, balance, ['lookUpKey', new Uint8Array([1]), 5]), [
     settle,

@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import { openPool, type Pool } from '../../src/store/postgres/database.ts'
-import { migrate } from '../../src/store/postgres/ledger.ts'
+import { migratePostgres } from '../../src/store/postgres/ledger.ts'
 
 /** TEST_POSTGRES_URL names a running server; otherwise the first database starts one for this process. */
 export interface PostgresServer {
@@ -212,7 +212,7 @@ async function makeTemplate(server: string): Promise<void> {
     const draft = `${TEMPLATE}_draft`
     await client.query(`DROP DATABASE IF EXISTS ${draft} WITH (FORCE)`)
     await client.query(`CREATE DATABASE ${draft}`)
-    await migrate(withDatabase(server, draft))
+    await migratePostgres(withDatabase(server, draft))
     await client.query(`ALTER DATABASE ${draft} RENAME TO ${TEMPLATE}`)
   } finally {
     await client.end()

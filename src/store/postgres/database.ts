@@ -123,7 +123,7 @@ export function openPool(options: PoolOptions): Pool {
   })
   // Ignore the loss of an idle connection: the next statement opens another.
   pool.on('error', () => {})
-  pool.on('connect', (client) => client.on('error', () => {}))
+  pool.on('connect', (client) => client.on('error', (error) => losses.set(client, error)))
 
   let closed = false
 
@@ -170,6 +170,9 @@ export function openPool(options: PoolOptions): Pool {
     },
   }
 }
+
+/** Why connections were lost between two statements. The next statement fails without a reason. */
+const losses = new WeakMap<object, Error>()
 
 interface Lease {
   readonly client: pg.PoolClient
@@ -248,7 +251,7 @@ async function run(lease: Lease, { text, values = [], name }: Sent): Promise<pg.
     return await lease.client.query<Row>(name === undefined ? statement : { ...statement, name })
   } catch (error) {
     lease.broken ||= !leavesConnectionUsable(error)
-    throw failureOf(error)
+    throw storeFailure(error instanceof pg.DatabaseError ? error : (losses.get(lease.client) ?? error))
   }
 }
 
@@ -305,6 +308,12 @@ const REFUSED_CLASSES = /^(?:0A|21|22|23|2F|38|39|42|44|P0)/
 /** A missing privilege may be temporary: the owner may grant it again. */
 const INSUFFICIENT_PRIVILEGE = '42501'
 
+const IDLE_IN_TRANSACTION = '25P03'
+
+const IDLE_TEXT =
+  'this process did nothing for so long in the middle of a transaction that the database ended it: the process was ' +
+  'suspended, or its machine was too busy'
+
 /** The transaction was rolled back and can be retried. */
 const RETRYABLE_STATES: ReadonlySet<string> = new Set(['40001', '40P01'])
 
@@ -322,11 +331,12 @@ function leavesConnectionUsable(error: unknown): boolean {
   return error instanceof pg.DatabaseError && error.severity === 'ERROR'
 }
 
-function failureOf(error: unknown): Error {
+function storeFailure(error: unknown): Error {
   if (error instanceof StoreRefused || error instanceof StoreUnavailable) return error
   const { message } = error instanceof Error ? error : new Error(String(error))
   if (!(error instanceof pg.DatabaseError)) return new StoreInDoubt(message, { cause: error })
   const code = error.code ?? ''
+  if (code === IDLE_IN_TRANSACTION) return new StoreInDoubt(IDLE_TEXT, { cause: error })
   if (REFUSED_CLASSES.test(code) && code !== INSUFFICIENT_PRIVILEGE)
     return new StoreRefused(message, { cause: error })
   return leavesConnectionUsable(error)

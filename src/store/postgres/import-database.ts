@@ -2,11 +2,11 @@ import { type Cell, emptyStore } from '../export-rows.ts'
 import type { ImportInto } from '../import-rows.ts'
 import type { Column } from '../table.ts'
 import { escapeNulInJson } from './database.ts'
-import { liftDeadlines, migrate, openLedger } from './ledger.ts'
+import { liftDeadlines, migratePostgres, openLedger } from './ledger.ts'
 import { queryOn } from './run-operation.ts'
 
 export async function importIntoDatabase(url: string): Promise<ImportInto> {
-  await migrate(url)
+  await migratePostgres(url)
   const pool = await openLedger(url)
   if (pool === null) throw new Error('the tables were not created')
   return async (work) => {

@@ -31,7 +31,7 @@ export async function openLedger(url: string): Promise<Pool | null> {
 }
 
 /** A snapshot, during which PostgreSQL cannot vacuum newer changes. Null: this database has no Tollgate tables. */
-export async function openSnapshot(url: string): Promise<Snapshot | null> {
+export async function openPostgresSnapshot(url: string): Promise<Snapshot | null> {
   const db = await openLedger(url)
   if (db === null) return null
   // Use one transaction: the pool would replace a lost connection, and reads on another connection see another state.
@@ -75,7 +75,7 @@ async function versionOf(db: Queries): Promise<number> {
 }
 
 /** Creates or upgrades the tables in one transaction. Its lock is not the session's, so it works behind a pooler. */
-export async function migrate(url: string): Promise<void> {
+export async function migratePostgres(url: string): Promise<void> {
   const db = openConnection(url)
   try {
     await db.transaction(async (tx) => {

@@ -1,19 +1,16 @@
 import { type Clock, systemClock } from '../../kernel/clock.ts'
-import { StoreRefused, StoreUnavailable } from '../../kernel/errors.ts'
 import { createUlidSource } from '../../kernel/ids.ts'
 import type { Log } from '../../kernel/log.ts'
-import type { Admission, CallClosing, CallOpening, Settled } from '../../ledger/call.ts'
-import { createBatcher, createLoad } from '../batcher.ts'
-import { applyBatch, type CallCommand, toBatch } from '../operations/apply-batch.ts'
 import { clearCache, createBatchCache } from '../operations/batch-rows.ts'
 import type { StoreClock } from '../operations/sql.ts'
 import { number, present } from '../rows.ts'
 import { BODIES, BRIEF, READS, REFUSED, type Store } from '../store.ts'
-import { openPool, probeDeadlines, StoreInDoubt, sqlState } from './database.ts'
-import { migrate } from './ledger.ts'
-import { createDatabaseClock, createNode, type NodeOptions } from './node.ts'
-import { createOrphanedAdmissions } from './orphaned-admissions.ts'
-import { dialectOf, operationsOn, runBatch } from './run-operation.ts'
+import { createCallBatches } from './call-batches.ts'
+import { openPool, type Pool, probeDeadlines } from './database.ts'
+import { DatabaseClock } from './database-clock.ts'
+import { migratePostgres } from './ledger.ts'
+import { type NodeOptions, StoreNode } from './node.ts'
+import { postgresOperations } from './run-operation.ts'
 
 export interface PostgresStoreOptions {
   /** The clock that decides: the database's in production, the caller's in tests. */
@@ -31,121 +28,84 @@ const STATEMENT_MS = 1_800
 
 const READ_MS = 10_000
 
-/** Maximum consecutive attempts of a batch whose node was fenced. */
-const ATTEMPTS_MAX = 3
-
-/** A batch of 200 calls takes about 20 ms, during which other nodes with the same keys wait. */
-const BATCH_MAX = 200
-
-/** The error of the statement that closes cached calls, if one of the calls has changed since. */
-const DIVISION_BY_ZERO = '22012'
-
-/** The store on PostgreSQL, for one node or many. Batches of calls have their own connection; at most eight in all. */
+/** The store on PostgreSQL, for one node or many. */
 export async function openPostgresStore(
   url: string,
   options: PostgresStoreOptions,
 ): Promise<Store & { readonly clock: Clock }> {
   const { clock, log, answerMs = ANSWER_MS } = options
-  const statementMs = Math.max(STATEMENT_MS, answerMs)
-  const readMs = Math.max(READ_MS, answerMs)
   const ownClock = options.nodeClock ?? systemClock
-  const databaseClock = createDatabaseClock(ownClock)
+  const databaseClock = new DatabaseClock(ownClock)
   const nodeClock = clock === 'database' ? databaseClock : ownClock
-  const deadlines = await probeDeadlines(url)
-  await migrate(url)
-  const open = (
-    connectionsMax: number,
-    extra: { readonly isHot?: true; readonly statementMs?: number } = {},
-  ) => openPool({ url, deadlines, connectMs: answerMs, connectionsMax, statementMs, ...extra })
-  const batchPool = open(1, { isHot: true })
-  const commandPool = open(4)
-  const readPool = open(2, { statementMs: readMs })
-  const heartbeatPool = open(1, { isHot: true })
-
+  const pools = await openPools(url, answerMs)
   const cache = createBatchCache()
-  // Another node may have changed the settings.
-  const onBeat = () => {
-    cache.settings = null
-  }
-  const node = createNode(
-    { db: heartbeatPool, nextUlid: createUlidSource(nodeClock), clock: databaseClock, log, onBeat },
+  const node = new StoreNode(
+    {
+      heartbeats: pools.heartbeats,
+      sweeps: pools.commands,
+      nextUlid: createUlidSource(nodeClock),
+      clock: databaseClock,
+      log,
+      // Another node may have changed the settings.
+      onBeat() {
+        cache.settings = null
+      },
+    },
     { beatEveryMs: 5_000, silentMs: 15_000, ...options.node },
   )
-  const dialect = dialectOf(clock)
+  const batches = createCallBatches({ db: pools.batches, node, cache, clock, answerMs, log })
 
-  /** Settles and admits the calls as this node. If the node was fenced, it registers again. */
-  async function applyCalls(calls: readonly CallCommand[]) {
-    for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
-      const registration = await node.registered()
-      const context = { clock, node: registration, cache }
-      const run = () => runBatch(batchPool, () => applyBatch(calls, context), dialect)
-      const answer = await run().catch((error: unknown) => {
-        if (sqlState(error) !== DIVISION_BY_ZERO) throw error
-        clearCache(cache)
-        return run()
-      })
-      if (answer !== 'fenced') return answer
-      node.markFenced(registration.id, registration.epoch)
-    }
-    throw new StoreUnavailable('this node was fenced by other nodes')
-  }
-
-  const { load, recordCommit } = createLoad(() => calls.waiting)
-  const calls = createBatcher<CallCommand, Admission | Settled>({
-    async send(commands) {
-      const applied = await applyCalls(commands)
-      return applied.map((value) =>
-        value instanceof StoreRefused ? { ok: false, error: value } : { ok: true, value },
-      )
-    },
-    batchMax: BATCH_MAX,
-    answerMs,
-    onCommit: (commands, ms) => recordCommit(commands.length, ms),
-    onLate(command, answer) {
-      if ('kind' in answer && answer.kind === 'admitted') orphans.add(toBatch([command]).openings)
-    },
-    onFailure(commands, error) {
-      if (error instanceof StoreInDoubt) orphans.add(toBatch(commands).openings)
-    },
-  })
-  const admit = (opening: CallOpening) => calls.submit(['admit', opening]) as Promise<Admission>
-  const settle = (closing: CallClosing) => calls.submit(['settle', closing]) as Promise<Settled>
-  const orphans = createOrphanedAdmissions({ node, settle, log })
-  let closing: Promise<void> | null = null
-
+  /** Closes in the order of dependencies: everything uses the pools. */
   async function close(): Promise<void> {
-    // Close in the order of dependencies: releasing orphans settles calls, and everything uses the pools.
-    await orphans.close()
-    await calls.close()
+    await batches.close()
     await node.stop()
-    await Promise.all([batchPool, commandPool, readPool, heartbeatPool].map((pool) => pool.close()))
+    await Promise.all(Object.values(pools).map((pool) => pool.close()))
   }
 
   try {
-    const sentAtMs = ownClock.monotonicMs()
-    const [row] = await heartbeatPool.query('SELECT now_ms() AS now_ms')
-    databaseClock.sync(number(present(row), 'now_ms'), sentAtMs)
+    await readClock(pools.heartbeats, databaseClock)
   } catch (error) {
     await close()
     throw error
   }
 
-  const brief = operationsOn(commandPool, BRIEF, clock, answerMs)
+  const brief = postgresOperations(pools.commands, BRIEF, clock, answerMs)
   const forget = () => clearCache(cache)
-
+  let closing: Promise<void> | null = null
   return {
     clock: nodeClock,
-    load,
+    load: batches.load,
     ...brief,
     setBudgetThresholds: (percents) => brief.setBudgetThresholds(percents).finally(forget),
     setBalanceLow: (nanos) => brief.setBalanceLow(nanos).finally(forget),
-    ...operationsOn(readPool, { ...READS, ...BODIES, ...REFUSED }, clock, answerMs),
-    admit,
-    settle,
+    ...postgresOperations(pools.reads, { ...READS, ...BODIES, ...REFUSED }, clock, answerMs),
+    admit: batches.admit,
+    settle: batches.settle,
     interruptOpenCalls: (atMs) => node.interruptOpenCalls(clock === 'caller' ? Math.trunc(atMs) : null),
     close() {
       closing ??= close()
       return closing
     },
   }
+}
+
+/** Creates or upgrades the tables, and opens at most eight connections. Batches of calls have their own. */
+async function openPools(url: string, answerMs: number): Promise<Readonly<Record<PoolName, Pool>>> {
+  const deadlines = await probeDeadlines(url)
+  await migratePostgres(url)
+  const common = { url, deadlines, connectMs: answerMs, statementMs: Math.max(STATEMENT_MS, answerMs) }
+  return {
+    batches: openPool({ ...common, connectionsMax: 1, isHot: true }),
+    commands: openPool({ ...common, connectionsMax: 4 }),
+    reads: openPool({ ...common, connectionsMax: 2, statementMs: Math.max(READ_MS, answerMs) }),
+    heartbeats: openPool({ ...common, connectionsMax: 1, isHot: true }),
+  }
+}
+
+type PoolName = 'batches' | 'commands' | 'reads' | 'heartbeats'
+
+async function readClock(db: Pool, clock: DatabaseClock): Promise<void> {
+  const sentAtMs = clock.monotonicMs()
+  const [row] = await db.query('SELECT now_ms() AS now_ms')
+  clock.sync(number(present(row), 'now_ms'), sentAtMs)
 }

@@ -28,7 +28,7 @@ export function queryOn(db: Queries, dialect = dialectOf('database')): RunQuery 
   }
 }
 
-export function operationsOn<O extends Operations>(
+export function postgresOperations<O extends Operations>(
   db: Pool,
   operations: O,
   clock: StoreClock,
@@ -45,7 +45,7 @@ export function operationsOn<O extends Operations>(
 }
 
 /** Runs a batch in one transaction: each step is one round trip, the first with BEGIN and the last with COMMIT. */
-export function runBatch<T>(db: Pool, operate: () => Batch<T>, dialect: Dialect): Promise<T> {
+export function runBatchOnPostgres<T>(db: Pool, operate: () => Batch<T>, dialect: Dialect): Promise<T> {
   return db.transaction(async ({ pipeline }) => {
     const batch = operate()
     let result = batch.next()

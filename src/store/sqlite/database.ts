@@ -71,7 +71,7 @@ function runPrepared(statement: StatementSync): RunPrepared {
 const NO_ROWS: readonly Row[] = []
 
 /** The caller commits. */
-export function runBatch<T>(batch: Batch<T>, run: RunStatement): T {
+export function runBatchOnSqlite<T>(batch: Batch<T>, run: RunStatement): T {
   let result = batch.next()
   while (!result.done) result = batch.next(result.value.statements.map(run))
   return result.value
@@ -83,7 +83,7 @@ export function runToEnd<T>(operation: Operation<T>, run: RunStatement): T {
   return step.value
 }
 
-export function operationsOn<O extends Operations>(run: RunStatement, operations: O): SyncMethods<O> {
+export function sqliteOperations<O extends Operations>(run: RunStatement, operations: O): SyncMethods<O> {
   return Object.fromEntries(
     Object.entries(operations).map(([name, operate]) => [
       name,
@@ -98,7 +98,7 @@ function versionOf(db: DatabaseSync): number {
 }
 
 /** Creates the tables, or upgrades an earlier version, in one transaction. Refuses a newer version. */
-export function migrate(db: DatabaseSync, location: 'main' | 'bodies' = 'main'): void {
+export function migrateSqlite(db: DatabaseSync, location: 'main' | 'bodies' = 'main'): void {
   // Read the version under the write lock: a command and a gateway may start on a new directory at the same time.
   db.exec('BEGIN IMMEDIATE')
   try {
@@ -114,7 +114,7 @@ export function migrate(db: DatabaseSync, location: 'main' | 'bodies' = 'main'):
 }
 
 /** A consistent snapshot, during which the write-ahead log cannot be checkpointed. Null: there is no database. */
-export async function openSnapshot(file: string): Promise<Snapshot | null> {
+export async function openSqliteSnapshot(file: string): Promise<Snapshot | null> {
   if (!existsSync(file)) return null
   const db = new DatabaseSync(file, { readOnly: true, readBigInts: true, timeout: 5_000 })
   const version = versionOf(db)

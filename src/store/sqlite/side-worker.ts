@@ -2,8 +2,8 @@ import { chmodSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { parentPort, workerData } from 'node:worker_threads'
 import { BODIES, READS } from '../store.ts'
-import { migrate, operationsOn, statementRunner } from './database.ts'
-import { failureOf, type Outcome, type SideOptions } from './thread-messages.ts'
+import { migrateSqlite, sqliteOperations, statementRunner } from './database.ts'
+import { type SideOptions, type ThreadOutcome, threadFailure } from './thread-messages.ts'
 
 /** A thread besides the writer: the reader runs queries over many rows, the other thread stores bodies. */
 
@@ -14,7 +14,7 @@ type SideCommand = readonly [name: string, ...args: unknown[]]
 
 const { kind, file } = workerData as SideOptions
 const db = kind === 'reader' ? openReader() : openBodies()
-const operations: Readonly<Record<string, (...args: never[]) => unknown>> = operationsOn(
+const operations: Readonly<Record<string, (...args: never[]) => unknown>> = sqliteOperations(
   statementRunner(db),
   kind === 'reader' ? READS : BODIES,
 )
@@ -29,7 +29,7 @@ port.on('message', (message: readonly SideCommand[] | 'close') => {
 })
 
 /** One transaction per command: a read is a snapshot of everything committed before it. */
-function answer([name, ...args]: SideCommand): Outcome {
+function answer([name, ...args]: SideCommand): ThreadOutcome {
   try {
     db.exec(kind === 'reader' || name === 'getBodies' ? 'BEGIN' : 'BEGIN IMMEDIATE')
     const value = operations[name]?.(...(args as never[]))
@@ -38,7 +38,7 @@ function answer([name, ...args]: SideCommand): Outcome {
     return { ok: true, value }
   } catch (error) {
     if (db.isTransaction) db.exec('ROLLBACK')
-    return failureOf(error)
+    return threadFailure(error)
   }
 }
 
@@ -58,7 +58,7 @@ function openBodies(): DatabaseSync {
   bodies.exec('PRAGMA secure_delete = ON')
   // The last bodies before a power cut may be lost: no money depends on bodies.
   bodies.exec('PRAGMA synchronous = NORMAL')
-  migrate(bodies, 'bodies')
+  migrateSqlite(bodies, 'bodies')
   return bodies
 }
 

@@ -6,20 +6,20 @@ import { StoreGone, StoreUnavailable } from '../../kernel/errors.ts'
 import { limits } from '../../kernel/limits.ts'
 import { startThread } from '../../kernel/runtime.ts'
 import type { Admission, Settled } from '../../ledger/call.ts'
-import { type Batcher, type Outcome as BatcherOutcome, createBatcher, createLoad } from '../batcher.ts'
+import { type Batcher, createBatcher, createLoad, type Outcome } from '../batcher.ts'
 import { eventCountMemory } from '../operations/events.ts'
 import { asyncMethods } from '../operations/operation.ts'
 import { BODIES, BRIEF, READS, REFUSED, type Store } from '../store.ts'
 import {
   type Command,
+  decodeOutcomes,
+  encodeCommands,
   errorOf,
-  type Failure,
   isCallCommand,
   type OutcomesMessage,
-  readOutcomes,
   type SideOptions,
+  type ThreadFailure,
   type WorkerOptions,
-  writeBatch,
 } from './thread-messages.ts'
 
 /** One thread writes and runs brief operations. Two more, started on demand, read many rows and store bodies. */
@@ -94,7 +94,7 @@ type ThreadClient = Batcher<Command, unknown>
 function createThreadClient(options: ThreadOptions): ThreadClient {
   const { thread, name, bell, onGone } = options
   let worker: Worker | null = typeof thread === 'function' ? null : listen(thread)
-  let running: PromiseWithResolvers<readonly BatcherOutcome<unknown>[]> | null = null
+  let running: PromiseWithResolvers<readonly Outcome<unknown>[]> | null = null
   let gone: Error | null = null
   let closing: Promise<void> | null = null
 
@@ -106,8 +106,8 @@ function createThreadClient(options: ThreadOptions): ThreadClient {
   }
 
   function receive(message: OutcomesMessage): void {
-    const outcomes = readOutcomes(message)
-    const fatal = outcomes.find((outcome) => !outcome.ok && outcome.isFatal) as Failure | undefined
+    const outcomes = decodeOutcomes(message)
+    const fatal = outcomes.find((outcome) => !outcome.ok && outcome.isFatal) as ThreadFailure | undefined
     // After a failed fsync the kernel may have dropped the pages, and a retry would falsely succeed. Admit nothing
     // more: a restart reads what is really on disk.
     if (fatal !== undefined && onGone !== undefined) onThreadEnd(worker, `the disk failed: ${fatal.error}`)
@@ -137,11 +137,11 @@ function createThreadClient(options: ThreadOptions): ThreadClient {
     Atomics.notify(bell, 0)
   }
 
-  function send(commands: readonly Command[]): Promise<readonly BatcherOutcome<unknown>[]> {
+  function send(commands: readonly Command[]): Promise<readonly Outcome<unknown>[]> {
     if (gone !== null) return Promise.reject(gone)
     if (typeof thread === 'function') worker ??= listen(thread())
     running = Promise.withResolvers()
-    post(writeBatch(commands))
+    post(encodeCommands(commands))
     return running.promise
   }
 

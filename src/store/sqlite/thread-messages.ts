@@ -16,7 +16,7 @@ export function isCallCommand(command: Command): command is CallCommand {
 }
 
 export type BatchMessage = string | readonly Command[]
-export type OutcomesMessage = string | readonly Outcome[]
+export type OutcomesMessage = string | readonly ThreadOutcome[]
 
 /** All memory is shared. */
 export interface WorkerOptions {
@@ -34,9 +34,9 @@ export interface SideOptions {
 }
 
 /** A thread's answer to a command. A failure is plain data, because Error objects do not survive the transfer well. */
-export type Outcome = { readonly ok: true; readonly value: unknown } | Failure
+export type ThreadOutcome = { readonly ok: true; readonly value: unknown } | ThreadFailure
 
-export interface Failure {
+export interface ThreadFailure {
   readonly ok: false
   readonly error: string
   /** The disk can no longer be trusted: completed writes may be missing. */
@@ -56,7 +56,7 @@ const NO_ROOM_FOR_INDEX = 4874
 /** SQLITE_BUSY, LOCKED, NOMEM, INTERRUPT, FULL. */
 const TEMPORARY: ReadonlySet<number> = new Set([5, 6, 7, 9, DISK_FULL])
 
-export function failureOf(error: unknown): Failure {
+export function threadFailure(error: unknown): ThreadFailure {
   const detailed = error instanceof Error && 'errcode' in error ? Number(error.errcode) : 0
   const code = detailed === NO_ROOM_FOR_INDEX ? DISK_FULL : detailed & 0xff
   return {
@@ -67,20 +67,20 @@ export function failureOf(error: unknown): Failure {
   }
 }
 
-export function errorOf(failure: Failure): Error {
+export function errorOf(failure: ThreadFailure): Error {
   return failure.isTemporary || failure.isFatal
     ? new StoreUnavailable(failure.error)
     : new StoreRefused(failure.error)
 }
 
-export function writeBatch(commands: readonly Command[]): BatchMessage {
+export function encodeCommands(commands: readonly Command[]): BatchMessage {
   if (!commands.every(isCallCommand)) return commands
   return JSON.stringify(
     commands.map((command) => (command[0] === 'admit' ? openingList(command[1]) : closingList(command[1]))),
   )
 }
 
-export function readBatch(message: BatchMessage): readonly Command[] {
+export function decodeCommands(message: BatchMessage): readonly Command[] {
   if (typeof message !== 'string') return message
   return (JSON.parse(message) as List[]).map((list) =>
     list[0] === 'a' ? ['admit', openingOf(list)] : ['settle', closingOf(list)],
@@ -177,7 +177,10 @@ function amountText(nanos: bigint | undefined): string {
   return nanos === undefined ? '' : String(nanos)
 }
 
-export function writeOutcomes(commands: readonly Command[], outcomes: readonly Outcome[]): OutcomesMessage {
+export function encodeOutcomes(
+  commands: readonly Command[],
+  outcomes: readonly ThreadOutcome[],
+): OutcomesMessage {
   const lists: List[] = []
   for (const [i, outcome] of outcomes.entries()) {
     const list = outcome.ok ? answerAsList(commands[i]?.[0], outcome.value) : null
@@ -187,7 +190,7 @@ export function writeOutcomes(commands: readonly Command[], outcomes: readonly O
   return JSON.stringify(lists)
 }
 
-export function readOutcomes(message: OutcomesMessage): readonly Outcome[] {
+export function decodeOutcomes(message: OutcomesMessage): readonly ThreadOutcome[] {
   return typeof message === 'string'
     ? (JSON.parse(message) as List[]).map((list) => ({ ok: true, value: answerOf(list) }))
     : message

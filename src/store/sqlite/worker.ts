@@ -7,16 +7,16 @@ import { type BatchContext, clearCache, createBatchCache } from '../operations/b
 import { shareEventCounts } from '../operations/events.ts'
 import { countsAsUse, markUses, type Purpose } from '../operations/key-lookup.ts'
 import { BRIEF, REFUSED } from '../store.ts'
-import { migrate, operationsOn, runBatch, runToEnd, statementRunner } from './database.ts'
+import { migrateSqlite, runBatchOnSqlite, runToEnd, sqliteOperations, statementRunner } from './database.ts'
 import {
   type BatchMessage,
   type Command,
-  failureOf,
+  decodeCommands,
+  encodeOutcomes,
   isCallCommand,
-  type Outcome,
-  readBatch,
+  type ThreadOutcome,
+  threadFailure,
   type WorkerOptions,
-  writeOutcomes,
 } from './thread-messages.ts'
 
 /** This thread owns the database, so that an fsync never stalls a stream. Each batch of commands is one commit. */
@@ -52,9 +52,9 @@ db.exec('PRAGMA journal_mode = WAL')
 db.exec('PRAGMA synchronous = FULL')
 db.exec(`PRAGMA wal_autocheckpoint = ${STORE_LOG_PAGES}`)
 db.exec(`PRAGMA cache_size = -${STORE_CACHE_KILOBYTES}`)
-migrate(db)
+migrateSqlite(db)
 const run = statementRunner(db)
-const operations = operationsOn(run, { ...BRIEF, ...REFUSED })
+const operations = sqliteOperations(run, { ...BRIEF, ...REFUSED })
 const begin = db.prepare('BEGIN IMMEDIATE')
 const commit = db.prepare('COMMIT')
 port.postMessage('ready')
@@ -76,8 +76,8 @@ function serve(commandPort: NonNullable<typeof parentPort>): void {
       commandPort.close()
       return
     } else {
-      const commands = readBatch(received.message)
-      commandPort.postMessage(writeOutcomes(commands, answerBatch(commands)))
+      const commands = decodeCommands(received.message)
+      commandPort.postMessage(encodeOutcomes(commands, answerBatch(commands)))
     }
   }
   setImmediate(serve, commandPort)
@@ -95,30 +95,30 @@ function writeUses(): void {
   try {
     inTransaction(() => {})
   } catch (error) {
-    if (failureOf(error).isFatal) throw error
+    if (threadFailure(error).isFatal) throw error
   }
 }
 
-function answerBatch(commands: readonly Command[]): Outcome[] {
+function answerBatch(commands: readonly Command[]): ThreadOutcome[] {
   if (pendingUses.size < PENDING_USES_MAX && commands.every(([name]) => name === 'lookUpKey'))
     return commands.map((command) => outcomeOf(() => ({ ok: true, value: runCommand(command) })))
   try {
     return inTransaction(() => runCommands(commands))
   } catch (error) {
     // The whole batch was rolled back. Run its commands one by one, so that only the failing one fails.
-    const failed = failureOf(error)
+    const failed = threadFailure(error)
     // A call that failed alone runs again, because an outdated cache may be the reason.
     if (failed.isFatal || (commands.length === 1 && !commands.every(isCallCommand)))
       return commands.map(() => failed)
     return commands.map((command) =>
-      outcomeOf(() => inTransaction(() => runCommands([command]))[0] as Outcome),
+      outcomeOf(() => inTransaction(() => runCommands([command]))[0] as ThreadOutcome),
     )
   }
 }
 
 /** Runs the calls between two other commands as one batch. */
-function runCommands(commands: readonly Command[]): Outcome[] {
-  const outcomes: Outcome[] = []
+function runCommands(commands: readonly Command[]): ThreadOutcome[] {
+  const outcomes: ThreadOutcome[] = []
   let calls: CallCommand[] = []
   for (const command of commands) {
     if (isCallCommand(command)) {
@@ -131,12 +131,12 @@ function runCommands(commands: readonly Command[]): Outcome[] {
   return outcomes.concat(runCalls(calls))
 }
 
-function runCalls(commands: readonly CallCommand[]): Outcome[] {
+function runCalls(commands: readonly CallCommand[]): ThreadOutcome[] {
   if (commands.length === 0) return []
-  const applied = runBatch(applyBatch(commands, CONTEXT), run)
+  const applied = runBatchOnSqlite(applyBatch(commands, CONTEXT), run)
   // Without nodes a batch is never rolled back as fenced.
   if (applied === 'fenced') throw new Error('a batch without a node was fenced')
-  return applied.map((value) => (value instanceof StoreRefused ? failureOf(value) : { ok: true, value }))
+  return applied.map((value) => (value instanceof StoreRefused ? threadFailure(value) : { ok: true, value }))
 }
 
 function runCommand(command: Command): unknown {
@@ -152,7 +152,10 @@ function runCommand(command: Command): unknown {
 function interruptAll(atMs: number): number {
   let total = 0
   for (;;) {
-    const calls = runBatch(interruptCalls(LOCAL_NODE, INTERRUPTED_AT_ONCE, atMs, CONTEXT), run) as number
+    const calls = runBatchOnSqlite(
+      interruptCalls(LOCAL_NODE, INTERRUPTED_AT_ONCE, atMs, CONTEXT),
+      run,
+    ) as number
     if (calls === 0) return total
     total += calls
   }
@@ -164,11 +167,11 @@ function addUse(lookup: KeyLookup, atMs: number, purpose: Purpose = 'call'): voi
     pendingUses.set(lookup.keyId, Math.max(atMs, pendingUses.get(lookup.keyId) ?? 0))
 }
 
-function outcomeOf(work: () => Outcome): Outcome {
+function outcomeOf(work: () => ThreadOutcome): ThreadOutcome {
   try {
     return work()
   } catch (error) {
-    return failureOf(error)
+    return threadFailure(error)
   }
 }
 
