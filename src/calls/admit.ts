@@ -1,24 +1,9 @@
-import type { Exchange } from '../http/exchange.ts'
-import type { Upstream } from '../http/upstream-connection.ts'
-import type { Call, IdentifiedCall, PlannedCall, ReadCall } from '../http-calls/call.ts'
-import type { Gateway } from '../http-calls/gateway.ts'
-import {
-  describeCall,
-  describeUnsent,
-  explainBlocked,
-  explainRefusal,
-  explainSpent,
-  recordable,
-  SUSPENDED,
-} from '../http-calls/refusals.ts'
 import { type Denial, type Refusal, refuse } from '../kernel/errors.ts'
-import type { HeaderNames } from '../kernel/header-names.ts'
+import { requestInstantMs } from '../kernel/ids.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Nanos } from '../kernel/money.ts'
-import { alsoRedacting, redactForeign } from '../kernel/secret.ts'
-import type { OwnUpstream, Surface } from '../kernel/vocabulary.ts'
+import { redactForeign } from '../kernel/secret.ts'
 import { refuseKey } from '../keys/credential.ts'
-import type { BoundedFile } from '../ledger/account.ts'
 import {
   type Admission,
   type CallOpening,
@@ -27,64 +12,22 @@ import {
   unsentCall,
 } from '../ledger/call.ts'
 import { refuseSpent } from '../ledger/decide-admission.ts'
-import { namedInFile } from '../providers/named-models.ts'
-import { modelAsked } from '../providers/request-members.ts'
 import type { Blocked, QueueEntry } from './admission-queue.ts'
-import type { CallPlan } from './pricer.ts'
+import { type Ask, type Asked, describeAsked, recordable } from './ask.ts'
+import type { Core } from './core.ts'
+import { Hold } from './hold.ts'
+import { explainBlocked, explainRefusal, explainSpent, SUSPENDED } from './refusals.ts'
 
 const SETTLEMENTS_WAITING_MAX = 20_000
 
-export type AdmitResult =
-  | (Admission & { readonly kind: 'admitted' })
-  | ({ readonly kind: 'refused' } & Denial)
+export type AdmitResult = { readonly kind: 'admitted'; readonly hold: Hold } | NotAdmitted
+
+export type NotAdmitted = ({ readonly kind: 'refused' } & Denial) | { readonly kind: 'client_left' }
+
+type AdmissionAnswer =
+  | Admission
   | { readonly kind: 'client_left' }
-
-export function upstreamFor(
-  accountId: string,
-  own: OwnUpstream | null,
-  surface: Surface,
-  { upstreams, ownUpstreams }: Gateway,
-): Upstream | null {
-  return own === null ? upstreams[surface] : ownUpstreams.open(accountId, surface, own)
-}
-
-/** The upstream that admission chose. Its key, if it is the account's, is redacted from everything that is recorded. */
-export function upstreamOfAdmission(
-  call: IdentifiedCall,
-  { accountId, terms }: Admission & { readonly kind: 'admitted' },
-  gateway: Gateway,
-): { readonly upstream: Upstream; readonly exchange: Exchange } {
-  const own = terms?.upstream ?? null
-  const upstream = upstreamFor(accountId, own, call.surface, gateway) ?? call.upstream
-  if (own === null) return { upstream, exchange: call.exchange }
-  const { names } = call.exchange
-  const redact = alsoRedacting(names.redact, upstream.key)
-  return { upstream, exchange: { ...call.exchange, names: { ...names, redact } } }
-}
-
-export function findBatchFile({ endpoint, read, digest }: ReadCall, { store }: Gateway) {
-  const fileId = endpoint?.model === 'batch_file' ? namedInFile(read.facts).batchFile : null
-  return fileId === null ? null : store.findBatchFile(digest, fileId).catch(() => null)
-}
-
-export function planCall(
-  { exchange, target, surface, endpoint, request, read: { facts } }: ReadCall,
-  batchFile: BoundedFile | null,
-  { pricer, clock }: Pick<Gateway, 'pricer' | 'clock'>,
-): CallPlan {
-  return pricer.plan({
-    surface,
-    method: exchange.method,
-    path: target.path,
-    query: target.query,
-    endpoint,
-    facts,
-    modelAsked: modelAsked(facts),
-    bodyBytes: request.lengthBytes,
-    batchFile,
-    atMs: clock.nowMs(),
-  })
-}
+  | { readonly kind: 'overloaded'; readonly refusal: Refusal }
 
 /**
  * For answers that depend on the key outside admission. Refuses a key that is unusable, or whose account is suspended;
@@ -93,8 +36,7 @@ export function planCall(
 export async function findCaller(
   digest: Uint8Array,
   isPaid: boolean,
-  names: HeaderNames,
-  { store, clock }: Gateway,
+  { store, clock }: Pick<Core, 'clock'> & { readonly store: Pick<Core['store'], 'lookUpKey'> },
 ) {
   const caller = await store.lookUpKey(digest, clock.nowMs())
   if (caller.kind !== 'api_key') {
@@ -103,84 +45,87 @@ export async function findCaller(
   }
   const { funds, isSuspended } = caller
   const spent = isPaid ? refuseSpent(funds) : null
-  const refusal = isSuspended ? SUSPENDED : spent && explainSpent(spent, names)
+  const refusal = isSuspended ? SUSPENDED : spent && explainSpent(spent)
   return { caller, refusal, balanceNanos: funds.balanceNanos }
 }
 
 /** Decides whether the call may go upstream. If so, its hold is on disk when this returns. */
-export async function admit(call: PlannedCall, gateway: Gateway): Promise<AdmitResult> {
-  const { exchange, plan, digest } = call
+export async function admit(ask: Ask, core: Core): Promise<AdmitResult> {
+  const { caller, profile } = ask
   // If the client left while its body was being read, its close event has already fired.
-  if (exchange.res.isOver) return CLIENT_LEFT
-  const entry = gateway.queues.enter(digest)
-  const overload = refuseOverload(gateway)
+  if (caller.presence.isOver) return CLIENT_LEFT
+  const entry = core.queues.enter(caller.digest)
+  const overload = refuseOverload(core)
   if (overload !== null) return refused(overload)
   // If calls of this key are already waiting, this one queues behind them.
-  const blocked = plan.hold.kind === 'none' ? null : await lastBlocked(call, entry, gateway)
-  const first = blocked ?? (await tryAdmit(call, FIRST_ATTEMPT, gateway))
-  return await toResult(
-    call,
-    first.kind === 'blocked' ? await waitInQueue(call, entry, first, gateway) : first,
-    gateway,
-  )
+  const blocked = profile.hold.kind === 'none' ? null : entry.lastBlocked
+  const first = blocked ?? (await tryAdmit(ask, FIRST_ATTEMPT, core))
+  const answer = first.kind === 'blocked' ? await waitInQueue(ask, entry, first, core) : first
+  if (answer.kind === 'admitted') return { kind: 'admitted', hold: new Hold(ask, answer, core) }
+  return await explainAnswer(ask, answer, core)
+}
+
+/** Admits a call that upstream has already begun. No limit refuses it, and it never waits. Null: it cannot be billed. */
+export async function admitBegun(ask: Ask, core: Core): Promise<Hold | null> {
+  const answer = await tryAdmit(ask, { ...FIRST_ATTEMPT, hasBegun: true }, core)
+  return answer.kind === 'admitted' ? new Hold(ask, answer, core) : null
 }
 
 /** Checks a call that takes over a hold or needs none. Never waits, and writes no row. */
-export async function checkCall(call: PlannedCall, gateway: Gateway): Promise<AdmitResult> {
-  return await toResult(call, await tryAdmit(call, { ...FIRST_ATTEMPT, isCheckOnly: true }, gateway), gateway)
+export async function checkAsk(
+  ask: Ask,
+  core: Core,
+): Promise<{ readonly kind: 'permitted'; readonly discountBillionths: number | null } | NotAdmitted> {
+  const answer = await tryAdmit(ask, { ...FIRST_ATTEMPT, isCheckOnly: true }, core)
+  if (answer.kind !== 'admitted') return await explainAnswer(ask, answer, core)
+  return { kind: 'permitted', discountBillionths: answer.terms?.discountBillionths ?? null }
 }
 
-async function toResult(call: PlannedCall, answer: AdmissionAnswer, gateway: Gateway): Promise<AdmitResult> {
-  const { exchange, plan, digest } = call
+async function explainAnswer(
+  ask: Ask,
+  answer: Exclude<AdmissionAnswer, { kind: 'admitted' }>,
+  core: Core,
+): Promise<NotAdmitted> {
   switch (answer.kind) {
-    case 'admitted':
     case 'client_left':
       return answer
     case 'overloaded':
       return refused(answer.refusal)
     case 'blocked':
-      return refused(explainBlocked(answer.by, exchange.names), answer.balanceNanos)
+      return refused(explainBlocked(answer.by), answer.balanceNanos)
     case 'refused': {
+      const { caller, profile, method, path } = ask
       if (answer.refusal.reason === 'unknown_key') {
-        const found = await findCaller(digest, false, exchange.names, gateway)
+        const found = await findCaller(caller.digest, false, core)
         return refused(found.refusal ?? refuseKey('unknown_key'))
       }
-      const { unpricedModel: unpriced } = plan
-      const refusal = blameEndpoint(answer.refusal, call.endpoint)
+      const { unpricedModel: unpriced } = profile
+      const refusal = blameEndpoint(answer.refusal, ask)
       const isForModels = refusal.reason === 'model_not_allowed' || refusal.reason === 'models_unknown'
       const request = {
-        endpoint: `${exchange.method} ${recordable(call.target.path, exchange.names)}`,
-        unmeteredMember: plan.unmeteredMember,
-        model: unpriced ?? plan.modelAsked,
-        closestModel: unpriced === null ? null : gateway.pricer.closestModel(unpriced, gateway.clock.nowMs()),
-        allowedModels: isForModels ? await allowedModelsOf(call, gateway) : [],
-        refusesAllKeys: plan.unratable?.refuse === 'always',
+        endpoint: `${method} ${recordable(path, caller.redact)}`,
+        unmeteredMember: profile.unmeteredMember,
+        model: unpriced ?? profile.modelAsked,
+        closestModel: unpriced === null ? null : core.pricer.closestModel(unpriced, core.clock.nowMs()),
+        allowedModels: isForModels ? await allowedModelsOf(ask, core) : [],
+        refusesAllKeys: profile.unratable?.refuse === 'always',
       }
-      return refused(explainRefusal(refusal, request, exchange.names), answer.balanceNanos)
+      return refused(explainRefusal(refusal, request), answer.balanceNanos)
     }
   }
 }
 
-/** The last answer to a waiting call of the same key, or of the same account if it waits for the account. */
-async function lastBlocked(call: Call, entry: QueueEntry, gateway: Gateway): Promise<Blocked | null> {
-  const { queues } = gateway
-  if (entry.lastBlocked !== null || !queues.hasAccountQueue) return entry.lastBlocked
-  const { caller } = await findCaller(call.digest, false, call.exchange.names, gateway)
-  const blocked = caller && queues.blockedByAccount(caller.accountId)
-  return blocked && { ...blocked, keyId: caller.keyId }
-}
-
-function blameEndpoint(refusal: CallRefusal, endpoint: PlannedCall['endpoint']): CallRefusal {
+function blameEndpoint(refusal: CallRefusal, { endpoint }: Ask): CallRefusal {
   return endpoint === null && refusal.reason === 'models_unknown'
     ? { reason: 'endpoint_not_metered' }
     : refusal
 }
 
 /** Reads the allowlist only after a model was refused, so that admissions need not carry it. */
-async function allowedModelsOf({ digest, exchange }: Call, gateway: Gateway): Promise<readonly string[]> {
+async function allowedModelsOf({ caller: { digest } }: Ask, core: Core): Promise<readonly string[]> {
   try {
-    const { caller } = await findCaller(digest, false, exchange.names, gateway)
-    const key = caller && (await gateway.store.getKey(caller.accountId, caller.keyId, gateway.clock.nowMs()))
+    const { caller } = await findCaller(digest, false, core)
+    const key = caller && (await core.store.getKey(caller.accountId, caller.keyId, core.clock.nowMs()))
     return key?.allowedModels ?? []
   } catch {
     return []
@@ -189,50 +134,54 @@ async function allowedModelsOf({ digest, exchange }: Call, gateway: Gateway): Pr
 
 const CLIENT_LEFT = { kind: 'client_left' } as const
 
-type AdmissionAnswer =
-  | Admission
-  | { readonly kind: 'client_left' }
-  | { readonly kind: 'overloaded'; readonly refusal: Refusal }
-
 /** Waits in the queue while calls in flight hold the rest of a limit, and requests admission again in its turn. */
 async function waitInQueue(
-  call: PlannedCall,
+  ask: Ask,
   entry: QueueEntry,
   first: Blocked,
-  gateway: Gateway,
+  core: Core,
 ): Promise<AdmissionAnswer> {
-  const { exchange, plan } = call
+  const { presence } = ask.caller
   // If the client left during the store's transaction, its close event has already fired.
-  if (exchange.res.isOver) return CLIENT_LEFT
+  if (presence.isOver) return CLIENT_LEFT
   const leave = () => entry.end('left')
-  exchange.res.whenClosed.add(leave)
+  presence.whenClosed.add(leave)
   let blocked = first
   let admitted = false
   const { keyId, accountId } = first
-  gateway.waitingCalls.add(
-    unsentCall({ ...describeUnsent(call, plan.modelAsked, gateway), state: 'waiting', keyId, accountId }),
-  )
+  const unsent = describeUnsent(ask, ask.profile.modelAsked, core.clock)
+  core.waitingCalls.add(unsentCall({ ...unsent, state: 'waiting', keyId, accountId }))
   try {
     for (;;) {
       const wakeup = await entry.wait(blocked)
       if (wakeup === 'left') return CLIENT_LEFT
       // Do not request again: budget that has become free belongs to the calls that wait.
       if (wakeup === 'full') return blocked
-      const refusal = refuseOverload(gateway)
+      const refusal = refuseOverload(core)
       if (refusal !== null) return { kind: 'overloaded', refusal }
-      const answer = await tryAdmit(call, { ...FIRST_ATTEMPT, hasWaited: true }, gateway)
+      const answer = await tryAdmit(ask, { ...FIRST_ATTEMPT, hasWaited: true }, core)
       admitted = answer.kind === 'admitted'
       if (answer.kind !== 'blocked' || wakeup === 'timed_out') return answer
       blocked = answer
     }
   } finally {
-    exchange.res.whenClosed.remove(leave)
-    gateway.waitingCalls.remove(exchange.requestId)
+    presence.whenClosed.remove(leave)
+    core.waitingCalls.remove(ask.requestId)
     entry.done(admitted)
   }
 }
 
-function refuseOverload({ inFlight, settler }: Gateway): Refusal | null {
+/** The record of a call that was not sent upstream. */
+export function describeUnsent(asked: Asked, modelAsked: string | null, clock: Pick<Core['clock'], 'nowMs'>) {
+  const described = describeAsked(asked, modelAsked)
+  return {
+    ...described,
+    startedAtMs: requestInstantMs(described.requestId) ?? Math.trunc(clock.nowMs()),
+    method: described.method === HOLD_METHOD ? 'WS' : described.method,
+  }
+}
+
+function refuseOverload({ inFlight, settler }: Core): Refusal | null {
   if (inFlight.count >= limits.callsInFlightMax) {
     return refuse(
       'no_memory',
@@ -254,37 +203,32 @@ function refuseOverload({ inFlight, settler }: Gateway): Refusal | null {
   return null
 }
 
-/** Admits a call that upstream has already begun. It never queues. */
-export function admitBegun(call: PlannedCall, gateway: Gateway): Promise<Admission> {
-  return tryAdmit(call, { ...FIRST_ATTEMPT, hasBegun: true }, gateway)
-}
-
 type AttemptOptions = Pick<CallOpening, 'hasWaited' | 'hasBegun' | 'isCheckOnly'>
 
 const FIRST_ATTEMPT: AttemptOptions = { hasWaited: false, hasBegun: false, isCheckOnly: false }
 
 /** The call belongs to the month of this attempt, not of its arrival, because it may have waited. */
-function tryAdmit(call: PlannedCall, attempt: AttemptOptions, gateway: Gateway): Promise<Admission> {
-  const { exchange, plan } = call
-  const described = describeCall(call, plan.modelAsked)
-  return gateway.store.admit({
+function tryAdmit(ask: Ask, attempt: AttemptOptions, core: Core): Promise<Admission> {
+  const { caller, profile } = ask
+  const described = describeAsked(ask, profile.modelAsked)
+  return core.store.admit({
     ...described,
-    digest: call.digest,
-    atMs: gateway.clock.nowMs(),
-    endpoint: call.endpoint?.template ?? described.path,
-    hold: plan.hold,
-    models: plan.models,
-    ambiguity: call.read.unreadable,
-    priceVersion: plan.priceVersion,
-    rating: redactForeign(exchange.names.redact(plan.rating)),
-    unratable: plan.unratable,
-    countsHolds: gateway.budgetMode === 'exact',
-    unboundedNanos: gateway.unboundedNanos,
-    isRequest: plan.hold.kind !== 'none' && exchange.method !== HOLD_METHOD,
+    digest: caller.digest,
+    atMs: core.clock.nowMs(),
+    endpoint: ask.endpoint?.template ?? described.path,
+    hold: profile.hold,
+    models: profile.models,
+    ambiguity: ask.ambiguity,
+    priceVersion: profile.priceVersion,
+    rating: redactForeign(caller.redact(profile.rating)),
+    unratable: profile.unratable,
+    countsHolds: core.budgetMode === 'exact',
+    unboundedNanos: core.unboundedNanos,
+    isRequest: profile.hold.kind !== 'none' && ask.isStanding !== true,
     ...attempt,
   })
 }
 
-function refused(refusal: Refusal, balanceNanos: Nanos | null = null): AdmitResult {
+function refused(refusal: Refusal, balanceNanos: Nanos | null = null): NotAdmitted {
   return { kind: 'refused', refusal, balanceNanos }
 }

@@ -1,45 +1,28 @@
-import { firstValue } from '../http/raw-headers.ts'
-import type { CallEnd } from '../http/upstream-call.ts'
-import type { AdmittedCall } from '../http-calls/call.ts'
-import type { Figures } from '../http-calls/permitted-changes.ts'
-import type { ReplyHead } from '../http-calls/reply.ts'
-import { NANOS_PER_USD } from '../kernel/money.ts'
+import { NANOS_PER_USD, type Nanos } from '../kernel/money.ts'
 import type { Redact } from '../kernel/secret.ts'
 import { NO_USAGE, UNITS, type Unit, type Usage } from '../kernel/usage.ts'
-import type { CallClosing, CallRecord } from '../ledger/call.ts'
+import type { AccountTerms } from '../ledger/account.ts'
+import type { CallClosing } from '../ledger/call.ts'
 import { NOTHING_USED, type TokenCounts } from '../ledger/call-columns.ts'
 import type { Metered } from '../metering/meter.ts'
 import { MODEL_NAME_CHARS_MAX } from '../metering/request-facts.ts'
 import { isPricedByCharacter, spokenCharacters } from '../providers/chat/audio.ts'
 import { isFinal, isObjectId, statesUsage } from '../providers/deferred-kinds.ts'
 import { isJsonType } from '../providers/surfaces.ts'
-import { type EndedAs, type Estimates, estimateUsage, learnFrom, type ReplyTimes } from './estimates.ts'
+import type { Ask } from './ask.ts'
+import { type EndedAs, type Estimates, estimateUsage, learnFrom } from './estimates.ts'
+import type { Answer, Evidence, HoldFigures } from './evidence.ts'
 import type { CallPlan, RatedCall } from './pricer.ts'
 
-export interface CallOutcome {
-  readonly end: CallEnd
-  readonly head: ReplyHead | null
-  /** The result of the meter. Null for an error, and for a reply that costs nothing. */
-  readonly metered: Metered | null
-  readonly bytesOut: number
-  readonly times: ReplyTimes
-  readonly elapsedMs: number
-  readonly stored?: StoredResponse | null
+export function billHold({ holdNanos, holdListNanos }: HoldFigures, answer: Answer | null = null): Bill {
+  return { ...billWithoutCost(answer), costNanos: holdNanos, listNanos: holdListNanos, estimated: true }
 }
 
-/** A stored response whose stream was cut. `deferred`: still running, billed later. `unstated`: ended without usage. */
-export type StoredResponse =
-  | { readonly kind: 'stated'; readonly metered: Metered }
-  | ({ readonly kind: 'deleted' } & HeldFigures)
-  | { readonly kind: 'deferred' | 'missing' | 'unstated' }
-
-type HeldFigures = Pick<CallRecord, 'holdNanos' | 'holdListNanos'>
-
-export function billHold({ holdNanos, holdListNanos }: HeldFigures, head: ReplyHead | null = null): Bill {
-  return { ...billWithoutCost(head), costNanos: holdNanos, listNanos: holdListNanos, estimated: true }
+/** What a bill depends on, apart from the evidence: a hold, or its parts. */
+export interface BilledCall {
+  readonly ask: Pick<Ask, 'surface' | 'profile' | 'bytes'>
+  readonly terms: AccountTerms & { readonly keyId: string; readonly balanceNanos: Nanos }
 }
-
-type BilledCall = Pick<AdmittedCall, 'surface' | 'plan' | 'request' | 'admission'>
 
 export interface Billing {
   readonly estimates: Estimates
@@ -54,43 +37,54 @@ export type Bill = Omit<
 
 export const NOTHING_BILLED: Bill = { ...NOTHING_USED, state: 'released' }
 
-export function billWithoutCost(head: ReplyHead | null): Bill {
-  const upstreamId = upstreamRequestId(head)
-  return { ...NOTHING_BILLED, state: 'settled', status: head?.status ?? null, upstreamRequestId: upstreamId }
+export function billWithoutCost(answer: Answer | null): Bill {
+  return { ...NOTHING_BILLED, state: 'settled', ...answeredAs(answer) }
+}
+
+function answeredAs(answer: Answer | null) {
+  return { status: answer?.status ?? null, upstreamRequestId: answer?.upstreamRequestId ?? null }
 }
 
 export const LOST: Bill = { ...NOTHING_BILLED, state: 'interrupted' }
 
+/** The last resort after a defect: all the output that the request could lead to, at its price. */
+export function billOutputSide({ ask, terms }: BilledCall): Bill {
+  const { profile } = ask
+  const output = profile.holdTokens(null).output
+  if (!profile.metered || output === null) return LOST
+  const part = { model: null, quantities: { output_tokens: output }, promptTokens: 0 }
+  const usage = { ...NO_USAGE, parts: [part] }
+  return { ...billUsage(usage, profile.rate(usage, terms)), estimated: true }
+}
+
 /** Charges stated or estimated usage. Unsent calls and errors are free. Without an answer, the hold counts as lost. */
-export function billCall(call: BilledCall, observed: CallOutcome, billing: Billing): Bill | Promise<Bill> {
-  const { plan } = call
+export function billCall(call: BilledCall, observed: Evidence, billing: Billing): Bill | Promise<Bill> {
+  const { profile } = call.ask
   const { stored } = observed
-  const outcome = stored?.kind === 'stated' ? { ...observed, metered: stored.metered } : observed
-  const { end, head, metered, bytesOut } = outcome
-  if (head === null && end.kind === 'failed') {
-    return end.whole && plan.hold.kind !== 'none' ? LOST : NOTHING_BILLED
-  }
-  if (head === null && end.kind === 'abandoned' && (!end.sent || end.partly)) return NOTHING_BILLED
-  if (stored?.kind === 'deleted') return billHold(stored, head)
-  if (!plan.metered || metered === null || !isSuccess(head)) return freeBill(plan, head)
-  const isMedia = plan.reader === 'images' || plan.reader === 'speech'
-  if (failedBeforeOutput(metered, isMedia ? bytesOut : 0)) return freeBill(plan, head)
+  const evidence = stored?.kind === 'stated' ? { ...observed, metered: stored.metered } : observed
+  const { end, answer, metered, delivered } = evidence
+  if (end === 'unsent') return NOTHING_BILLED
+  if (answer === null && end === 'broken') return profile.hold.kind === 'none' ? NOTHING_BILLED : LOST
+  if (stored?.kind === 'deleted') return billHold(stored, answer)
+  if (!profile.metered || metered === null || !isSuccess(answer)) return freeBill(profile, answer)
+  const isMedia = profile.reader === 'images' || profile.reader === 'speech'
+  if (failedBeforeOutput(metered, isMedia ? delivered : 0)) return freeBill(profile, answer)
   const charged =
-    head === null
+    answer === null
       ? metered
-      : { ...metered, usage: withNewContainers(plan.withFees(metered.usage), metered, billing) }
+      : { ...metered, usage: withNewContainers(profile.withFees(metered.usage), metered, billing) }
   const stated = rateStated(call, charged)
   if (stated !== null) {
-    if (end.kind === 'complete') learnFrom(metered, estimateInputs(call, outcome), billing.estimates)
-    return billOf(plan, head, stated)
+    if (end === 'complete') learnFrom(metered, estimateInputs(call, evidence), billing.estimates)
+    return billOf(profile, answer, stated)
   }
-  if (plan.estimatesUsage) return estimateAndBill(call, outcome, charged, billing.estimates)
-  if (plan.deferredKind === null) return freeBill(plan, head)
+  if (profile.estimatesUsage) return estimateAndBill(call, evidence, charged, billing.estimates)
+  if (profile.deferredKind === null) return freeBill(profile, answer)
   // Upstream works on an object whose id we do not know. We cannot poll for it, so its cost is lost.
   if (!isFinal(metered)) return LOST
   return statesUsage(metered)
-    ? freeBill(plan, head)
-    : estimateAndBill(call, outcome, charged, billing.estimates)
+    ? freeBill(profile, answer)
+    : estimateAndBill(call, evidence, charged, billing.estimates)
 }
 
 /** Counts only the containers of a call that were not charged in the last 20 minutes. */
@@ -109,21 +103,18 @@ export function withNewContainers(
   return { ...usage, parts }
 }
 
-function freeBill(plan: CallPlan, head: ReplyHead | null): Bill {
-  return { ...billWithoutCost(head), unpriced: plan.unratable !== null && isSuccess(head) }
+function freeBill(plan: CallPlan, answer: Answer | null): Bill {
+  return { ...billWithoutCost(answer), unpriced: plan.unratable !== null && isSuccess(answer) }
 }
 
-function billOf(plan: CallPlan, head: ReplyHead | null, { usage, rated, estimated }: RatedUsage): Bill {
-  const bill = billUsage(usage, rated, head)
+function billOf(plan: CallPlan, answer: Answer | null, { usage, rated, estimated }: RatedUsage): Bill {
+  const bill = billUsage(usage, rated, answer)
   return { ...bill, estimated, modelServed: bill.modelServed ?? plan.modelDefault }
 }
 
-export function billUsage(usage: Usage, rated: RatedCall, head: ReplyHead | null = null): Bill {
+export function billUsage(usage: Usage, rated: RatedCall, answer: Answer | null = null): Bill {
   return {
-    ...NOTHING_BILLED,
-    state: 'settled',
-    status: head?.status ?? null,
-    upstreamRequestId: upstreamRequestId(head),
+    ...billWithoutCost(answer),
     costNanos: rated.costNanos,
     listNanos: rated.listNanos,
     unpriced: rated.unpriced,
@@ -169,13 +160,13 @@ function isBrokenOff({ error, stage }: Metered): boolean {
 
 /** The id of a stored response that was cut before it stated its usage. It can be fetched from upstream. */
 export function storedResponseId(
-  { plan }: AdmittedCall,
+  profile: CallPlan,
   observed: Metered | null,
-  end: CallEnd,
+  end: Evidence['end'],
 ): string | null {
   if (observed === null || observed.objectId === null || observed.outputKnown) return null
-  if (end.kind === 'complete' && !isBrokenOff(observed)) return null
-  if (plan.deferredKind !== null || !plan.unseen().stored) return null
+  if (end === 'complete' && !isBrokenOff(observed)) return null
+  if (profile.deferredKind !== null || !profile.unseen().stored) return null
   return isObjectId(observed.objectId) ? observed.objectId : null
 }
 
@@ -190,31 +181,34 @@ interface RatedUsage {
 }
 
 /** The figures of a reply whose price depends on the request alone; null for other replies. */
-export function figuresOfRequest(call: BilledCall): Figures | null {
-  const stated = call.plan.reader === 'speech' ? statedByRequest(call) : null
+export function figuresOfRequest(
+  call: BilledCall,
+): { readonly costNanos: Nanos; readonly listNanos: Nanos; readonly balanceNanos: Nanos } | null {
+  const stated = call.ask.profile.reader === 'speech' ? statedByRequest(call) : null
   if (stated === null) return null
   const { costNanos, listNanos } = stated.rated
-  return { costNanos, listNanos, balanceNanos: call.admission.balanceNanos - costNanos }
+  return { costNanos, listNanos, balanceNanos: call.terms.balanceNanos - costNanos }
 }
 
-function statedByRequest({ plan, request, admission }: BilledCall): RatedUsage | null {
-  const characters = isPricedByCharacter(plan.modelAsked) ? spokenCharacters(request.facts) : null
+function statedByRequest({ ask: { profile, bytes }, terms }: BilledCall): RatedUsage | null {
+  const characters = isPricedByCharacter(profile.modelAsked) ? spokenCharacters(bytes.facts) : null
   if (characters === null) return null
   const part = { model: null, quantities: { input_characters: characters }, promptTokens: 0 }
   const usage = { ...NO_USAGE, parts: [part] }
-  return { usage, rated: plan.rate(usage, admission.terms), estimated: false }
+  return { usage, rated: profile.rate(usage, terms), estimated: false }
 }
 
 /** Null if the usage is incomplete or implausible. */
 function rateStated(call: BilledCall, metered: Metered): RatedUsage | null {
-  const { plan, admission } = call
+  const { ask, terms } = call
+  const plan = ask.profile
   if (!metered.inputKnown) {
     const stated = statedByRequest(call)
     return stated === null ? null : { ...stated, usage: { ...metered.usage, parts: stated.usage.parts } }
   }
   if (!metered.outputKnown) return null
   const { usage } = metered
-  const rated = plan.rate(usage, admission.terms)
+  const rated = plan.rate(usage, terms)
   // Some transcripts state seconds although the model is priced per token.
   const isOtherUnit = rated.unpriced && rated.listNanos === 0n && plan.unpricedModel === null
   if (plan.reader === 'transcription' && isOtherUnit) return null
@@ -224,43 +218,49 @@ function rateStated(call: BilledCall, metered: Metered): RatedUsage | null {
 const STALLED_MS = 5_000
 
 /** If the client was not reading when the reply broke, upstream may have cut it for that reason. */
-function endedAs({ end, head, metered, times, stored }: CallOutcome): EndedAs {
+function endedAs({ end, answer, metered, times, stored }: Evidence): EndedAs {
   const isBroken = stored?.kind === 'missing' || (metered?.error ?? null) !== null
-  if (end.kind === 'complete') return isBroken ? 'broken' : 'whole'
-  if (end.kind === 'abandoned') return isBroken ? 'broken' : 'left'
-  return head !== null && times.stalledMs >= STALLED_MS ? 'left' : 'broken'
+  if (end === 'complete') return isBroken ? 'broken' : 'whole'
+  if (end === 'left') return isBroken ? 'broken' : 'left'
+  return answer !== null && times.stalledMs >= STALLED_MS ? 'left' : 'broken'
 }
 
-function estimateInputs(
-  { plan, request, admission }: BilledCall,
-  { head, elapsedMs, times, bytesOut }: CallOutcome,
-) {
+function estimateInputs({ ask, terms }: BilledCall, { answer, times, delivered }: Evidence) {
+  const plan = ask.profile
   const unseen = plan.unseen()
-  const type = head === null ? null : (firstValue(head.headers, 'content-type') ?? '')
-  const isDocument = type === null ? !unseen.streams : isJsonType(type)
-  const { keyId } = admission
-  return { keyId, plan, request, unseen, bytesOut, times, isDocument, elapsedMs }
+  const isDocument = answer === null ? !unseen.streams : isJsonType(answer.contentType)
+  const { elapsedMs } = times
+  return {
+    keyId: terms.keyId,
+    plan,
+    request: ask.bytes,
+    unseen,
+    bytesOut: delivered,
+    times,
+    isDocument,
+    elapsedMs,
+  }
 }
 
 /** The bill of a call without plausible stated usage. If upstream broke the reply, the rest of the hold is lost. */
 async function estimateAndBill(
   call: BilledCall,
-  outcome: CallOutcome,
+  evidence: Evidence,
   metered: Metered,
   estimates: Estimates,
 ): Promise<Bill> {
-  const { plan, admission } = call
-  const facts = { ...estimateInputs(call, outcome), endedAs: endedAs(outcome) }
+  const plan = call.ask.profile
+  const facts = { ...estimateInputs(call, evidence), endedAs: endedAs(evidence) }
   const estimate = async (reading: Metered): Promise<RatedUsage> => {
     const usage = await estimateUsage(reading, facts, estimates)
-    return { usage, rated: plan.rate(usage, admission.terms), estimated: true }
+    return { usage, rated: plan.rate(usage, call.terms), estimated: true }
   }
   const isFullyStated = metered.inputKnown && metered.outputKnown
   const partlyStated = isFullyStated ? null : await estimate(metered)
   const unstated = { ...metered, inputKnown: false, outputKnown: false, outputTokensSeen: 0 }
   const nothingStated = { ...unstated, usage: { ...metered.usage, parts: [], suspect: true } }
   const isUsable = partlyStated !== null && isPlausible(partlyStated.usage, partlyStated.rated)
-  const bill = billOf(plan, outcome.head, isUsable ? partlyStated : await estimate(nothingStated))
+  const bill = billOf(plan, evidence.answer, isUsable ? partlyStated : await estimate(nothingStated))
   return { ...bill, losesRest: facts.endedAs === 'broken' }
 }
 
@@ -269,15 +269,9 @@ export function isPlausible(usage: Usage, { listNanos }: RatedCall): boolean {
   return listNanos <= PLAUSIBLE_NANOS_MAX && input + output + cacheRead + cacheWrite <= PLAUSIBLE_TOKENS_MAX
 }
 
-/** A missing head counts as success: the client left before upstream answered. */
-function isSuccess(head: ReplyHead | null): boolean {
-  return head === null || (head.status >= 200 && head.status < 300)
-}
-
-export function upstreamRequestId(head: ReplyHead | null): string | null {
-  if (head === null) return null
-  const { headers } = head
-  return firstValue(headers, 'request-id') ?? firstValue(headers, 'x-request-id') ?? null
+/** A missing answer counts as success: the client left before upstream answered. */
+function isSuccess(answer: Answer | null): boolean {
+  return answer === null || (answer.status >= 200 && answer.status < 300)
 }
 
 const TOKEN_KINDS: ReadonlyMap<string, keyof TokenCounts> = new Map(

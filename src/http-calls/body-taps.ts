@@ -38,7 +38,7 @@ export function createBodyTaps(call: AdmittedCall, gateway: Gateway) {
     try {
       await tap.ended(head, whole)
     } catch (error) {
-      const about = { request: call.exchange.requestId, cause: (error as Error).message }
+      const about = { request: call.requestId, cause: (error as Error).message }
       gateway.log.error(about, 'the logged bodies or batch lines of a call could not be stored')
     }
   }
@@ -67,12 +67,12 @@ export function createBodyTaps(call: AdmittedCall, gateway: Gateway) {
 }
 
 function tapsOf(call: AdmittedCall, gateway: Gateway): readonly BodyTap[] {
-  const { admission, exchange, endpoint } = call
+  const { hold, requestId, endpoint } = call
   const taps = uploadsBatches(endpoint) ? [watchBatchFile(call, gateway)] : []
-  if (!admission.logRequests) return taps
+  if (!hold.terms.logRequests) return taps
   if (gateway.background.reserve(BODIES_BEING_LOGGED_MAX)) taps.push(logBodies(call, gateway))
   else {
-    const about = { request: exchange.requestId }
+    const about = { request: requestId }
     gateway.log.warn(about, 'too many bodies are being logged, so the bodies of this call are not logged')
   }
   return taps
@@ -82,9 +82,10 @@ const NOT_A_BATCH = { models: null, bound: null } as const
 
 /** Records an uploaded file under upstream's id. If its lines are requests, their models and bound are stored too. */
 function watchBatchFile(
-  { exchange: { headers }, admission: { accountId, keyId }, surface, share }: AdmittedCall,
+  { exchange: { headers }, hold, surface, share }: AdmittedCall,
   { store, reading, clock }: Gateway,
 ): BodyTap {
+  const { accountId, keyId } = hold.terms
   const atMs = clock.nowMs()
   const scanner = new BatchFileScanner(bodyHeadOf(headers), new EntrySum(surface, reading.boundEntry))
   const reply = new BodyPrefix(UPLOAD_REPLY_BYTES_MAX)
@@ -104,8 +105,11 @@ function watchBatchFile(
 
 const compress = promisify(zstdCompress)
 
-function logBodies({ exchange }: AdmittedCall, { store, bodiesBytesMax, clock }: Gateway): BodyTap {
-  const { requestId, names, headers } = exchange
+function logBodies(
+  { requestId, exchange, hold }: AdmittedCall,
+  { store, bodiesBytesMax, clock }: Gateway,
+): BodyTap {
+  const { headers } = exchange
   const atMs = clock.nowMs()
   const request = new BodyPrefix(limits.loggedBodyBytesMax)
   const reply = new BodyPrefix(limits.loggedBodyBytesMax)
@@ -117,7 +121,7 @@ function logBodies({ exchange }: AdmittedCall, { store, bodiesBytesMax, clock }:
     const stored = whole ? bytes : bytes.subarray(0, -TRUNCATED_END_BYTES)
     return {
       contentType: firstValue(headers, 'content-type') ?? null,
-      compressed: await compress(withoutSecrets(stored, names.redact)),
+      compressed: await compress(withoutSecrets(stored, hold.redact)),
       lengthBytes: body.lengthBytes,
       truncated: !whole,
     }

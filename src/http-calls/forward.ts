@@ -15,7 +15,7 @@ import {
   providerCredential,
   upstreamTarget,
 } from '../providers/surfaces.ts'
-import type { AdmittedCall } from './call.ts'
+import type { AdmittedCall, Call } from './call.ts'
 import type { Gateway, OnLeave } from './gateway.ts'
 import { type PreparedBody, prepareBody, returnsBatches, toUpstreamHeaders } from './permitted-changes.ts'
 import { explainFailure, refuseRequest, refuseUnconfigured, sendRefusal } from './refusals.ts'
@@ -35,7 +35,7 @@ export async function forward(sent: SentCall, gateway: Gateway): Promise<CallEnd
   const prepared = prepareBody(exchange, read.body, read.facts, endpoint, settings)
   const plainReply =
     prepared.usageAdded || (gateway.isSecure !== null && returnsBatches(endpoint?.template ?? ''))
-  gateway.reached('before_send')
+  sent.sending()
   const upstreamCall = sendUpstream(
     call,
     upstream,
@@ -53,7 +53,7 @@ export async function forward(sent: SentCall, gateway: Gateway): Promise<CallEnd
 export type AbandonedReply = Pick<Reply, 'isError' | 'isNearlyDone' | 'shown'>
 
 function cancelWhenClientLeaves(
-  { exchange, plan }: AdmittedCall,
+  { exchange, hold }: AdmittedCall,
   upstreamCall: UpstreamCall,
   reply: Reply,
   onLeave: OnLeave,
@@ -62,7 +62,7 @@ function cancelWhenClientLeaves(
   res.whenClosed.add(() => {
     if (res.writableFinished) return
     reply.onDrain()
-    const ms = readOnMs(reply, plan, onLeave)
+    const ms = readOnMs(reply, hold.ask.profile, onLeave)
     if (ms === 0) return upstreamCall.abandon()
     const timer = setTimeout(() => upstreamCall.abandon(), ms)
     upstreamCall.ended.then(() => clearTimeout(timer))
@@ -92,13 +92,13 @@ function withoutProviderKey({ headers }: Exchange, reply: Reply): ReplyReceiver 
   }
 }
 
-type ProxiedRequest = Pick<AdmittedCall, 'exchange' | 'target' | 'surface'>
+type ProxiedRequest = Pick<Call, 'exchange' | 'target' | 'surface'>
 
 type PreparedRequest = PreparedBody & { readonly plainReply: boolean; readonly idempotencyPrefix: string }
 
 /** The prefix that keeps the `Idempotency-Key`s of accounts on one credential apart. */
-function idempotencyPrefix({ admission: { accountId, hasOthers, terms } }: AdmittedCall): string {
-  return hasOthers && (terms?.upstream ?? null) === null ? `${accountId}-` : ''
+function idempotencyPrefix({ hold: { terms } }: AdmittedCall): string {
+  return terms.hasOthers && terms.upstream === null ? `${terms.accountId}-` : ''
 }
 
 function sendUpstream(

@@ -1,15 +1,9 @@
-import type { AdmissionQueues } from '../calls/admission-queue.ts'
-import type { Estimates } from '../calls/estimates.ts'
+import type { Core } from '../calls/core.ts'
 import type { BackgroundQueue, ByteBudget, KeyShares } from '../calls/key-shares.ts'
-import type { Pricer } from '../calls/pricer.ts'
-import type { Settler } from '../calls/settle.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Upstream } from '../http/upstream-connection.ts'
-import type { Clock } from '../kernel/clock.ts'
-import type { Log } from '../kernel/log.ts'
-import type { Nanos } from '../kernel/money.ts'
 import type { Surface } from '../kernel/vocabulary.ts'
-import type { RefusedCalls, WaitingCalls } from '../ledger/unsent-calls.ts'
+import type { RefusedCalls } from '../ledger/unsent-calls.ts'
 import type { Deferrals } from '../objects/deferrals.ts'
 import type { OpenSockets } from '../sockets/open-sockets.ts'
 import type { Store } from '../store/store.ts'
@@ -20,9 +14,7 @@ import type { CredentialOptions } from './parse-credential.ts'
 import type { ReadOptions } from './read.ts'
 
 /** The composition root creates them once for all requests. */
-export interface Gateway {
-  readonly clock: Clock
-  readonly log: Log
+export interface Gateway extends Core {
   readonly store: Store
   /** Generates ids for socket turns. Every other call has the id of its exchange. */
   nextRequestId(): string
@@ -39,25 +31,17 @@ export interface Gateway {
   readonly sockets: OpenSockets
   readonly keyShares: KeyShares
   readonly background: BackgroundQueue
-  readonly queues: AdmissionQueues
-  readonly waitingCalls: WaitingCalls
   readonly refusedCalls: RefusedCalls
   readonly counts: CallCounts
   /** Receives every call that ended or was refused, for the terminal, the log and traces; null if all are off. */
   readonly observeCall: ObserveCall | null
   readonly bodiesBytesMax: number
-  /** `exact`: at most one call exceeds a cap. `settled`: calls in flight may exceed it together. */
-  readonly budgetMode: 'exact' | 'settled'
-  readonly unboundedNanos: Nanos
-  readonly pricer: Pricer
-  readonly settler: Settler
   readonly deferrals: Deferrals
   readonly bufferedReplies: ByteBudget
   /** Whether the client uses TLS, for URLs that are rewritten to this gateway; null if none are. */
   readonly isSecure: ((exchange: Exchange) => boolean) | null
   readonly injectUsage: boolean
   readonly onLeave: OnLeave
-  readonly estimates: Estimates
   /** Called at the given points of a call. Tests use it to kill the process there. */
   reached(point: CallPoint): void
 }

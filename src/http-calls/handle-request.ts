@@ -1,14 +1,10 @@
-import {
-  admit,
-  findBatchFile,
-  findCaller,
-  planCall,
-  upstreamFor,
-  upstreamOfAdmission,
-} from '../calls/admit.ts'
+import { admit, findCaller } from '../calls/admit.ts'
+import type { Ask } from '../calls/ask.ts'
 import type { KeyShare } from '../calls/key-shares.ts'
+import { refuseTooManyCalls } from '../calls/refusals.ts'
 import type { Exchange, WholeReply } from '../http/exchange.ts'
 import { firstValue, prefers, weightsOf } from '../http/raw-headers.ts'
+import type { Upstream } from '../http/upstream-connection.ts'
 import {
   hidesOwnedPath,
   isOwnedPath,
@@ -19,24 +15,18 @@ import {
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import type { Credential } from '../keys/credential.ts'
 import { chooseSurface, findEndpoint } from '../providers/find-endpoint.ts'
-import { listsStoredObjects } from '../providers/path-spelling.ts'
+import { namedInFile } from '../providers/named-models.ts'
+import { modelAsked } from '../providers/request-members.ts'
 import { type Audience, carriesCredential, shapeError } from '../providers/surfaces.ts'
 import { findHandshake, serveSocket, turnsOf } from '../sockets/serve-socket.ts'
 import type { AdmittedCall, Call } from './call.ts'
+import { checkServed } from './check.ts'
 import { forward, passPreflight } from './forward.ts'
 import type { Gateway } from './gateway.ts'
+import { upstreamFor } from './own-upstreams.ts'
 import { parseCredential, surfaceOf } from './parse-credential.ts'
-import { checkKeyBeforeBody, countableInput, readBody } from './read.ts'
-import {
-  explainThrown,
-  IN_MAINTENANCE,
-  refuseCall,
-  refuseEndpoint,
-  refuseRequest,
-  refuseTooManyCalls,
-  refuseUnconfigured,
-  SHARED_UPSTREAM,
-} from './refusals.ts'
+import { countableInput, type ReadBody, readBody } from './read.ts'
+import { explainThrown, IN_MAINTENANCE, refuseCall, refuseRequest } from './refusals.ts'
 import { SentCall, type Switched } from './sent-call.ts'
 
 /** Answers requests to own paths. `main.ts` passes it in, because the data plane must not depend on management. */
@@ -76,142 +66,144 @@ const HIDDEN_PATH = refuse(
 /**
  * The life of a proxied request, top to bottom. Only this file knows the order.
  *
- *   identify   which surface, endpoint and key, by form alone      → 400 401
+ *   validate   is the head valid, and is the path ours or upstream's?                → 400 404
+ *   identify   which surface, endpoint and key, by form alone                         → 400 401
  *   check      what admission cannot decide: is the path served, is there an upstream, how many calls of this key
- *              are in flight; the key itself before a large body   → 401 402 403 404 426 429 503
- *   read       find models, limits and stream flag in the body     → 400 401 402 408 413 503
- *   plan       what the call may cost, which models it names, how it is priced; a batch
- *              that is created from a file is planned by that file
- *   admit      one database transaction: key active? models allowed? cap and credit sufficient?
- *              place the hold, or wait in the admission queue. A DELETE of an object that
- *              is not settled is refused                           → 400 401 402 403 404 409 429 503
- *   forward    provider credential in, bytes out                   → 502
- *   observe    the meter reads a view of each chunk of the reply. If the cost comes later, the created object is
- *              recorded as soon as the stream names it
- *   settle     usage → price → one database transaction; closes the hold once, on every path. A call whose cost comes
- *              later (a batch, a background response) is deferred instead: deferrals.ts settles it
+ *              are in flight; the key itself before a large body                      → 401 402 403 404 426 429 503
+ *   read       find models, limits and stream flag in the body                        → 400 401 402 408 413 503
+ *   profile    what the request may cost and how it is priced. This makes it an ask
+ *   admit      one database transaction turns the ask into a hold, or the ask waits in the admission queue. A DELETE of
+ *              an object that is not settled is refused                               → 400 401 402 403 404 409 429 503
+ *   forward    provider credential in, bytes out                                      → 502
+ *   observe    the meter reads a view of each chunk of the reply: this is the evidence
+ *   settle     evidence → bill → one database transaction, which closes the hold. If the cost comes later (a batch, a
+ *              background response), the hold belongs to the object that states it (objects/)
  *   answer     upstream's reply, with the figures as headers or trailers
  *
- * The handshake of a metered WebSocket is a free call. After upstream's 101 each of its turns is a call (turns/). The
+ * The handshake of a metered WebSocket is a free call. After upstream's 101 each of its turns is a call (sockets/). The
  * standing hold of a Realtime socket is placed before the handshake is sent. Any other WebSocket is one call that
  * cannot be metered.
  */
 async function handleRequest(exchange: Exchange, target: Target, gateway: Gateway): Promise<void> {
-  const { method, headers } = exchange
-
-  // identify. HEAD uses the endpoint of GET
-  const surface = surfaceOf(target.path, method, headers)
-  const isHandshake = exchange.res.maySwitch
-  const credential = parseCredential(exchange, gateway.credentials, isHandshake)
+  // identify
+  const surface = surfaceOf(target.path, exchange.method, exchange.headers)
+  const credential = parseCredential(exchange, gateway.credentials, exchange.res.maySwitch)
   if (credential.kind === 'refused')
     return refuseRequest(exchange, surface, credential.refusal, gateway.counts)
-  const endpoint = isHandshake
-    ? findHandshake(surface, target)
-    : findEndpoint(surface, method === 'HEAD' ? 'GET' : method, target.path)
-  const socketId = isHandshake && endpoint?.billing === 'free' ? exchange.requestId : null
-  const routed = { exchange, target, surface, endpoint, socketId }
-  if (credential.kind === 'preflight') return await passPreflight(routed, gateway)
+  if (credential.kind === 'preflight') return await passPreflight({ exchange, target, surface }, gateway)
+  const call = identify(exchange, target, surface, credential.digest)
 
   // From here to its end, the call counts against the key's calls in flight.
-  const { digest } = credential
-  const share = gateway.keyShares.enter(digest)
+  const share = gateway.keyShares.enter(credential.digest)
   try {
-    await serveCall({ ...routed, digest }, share, gateway)
+    await serveCall(call, share, gateway)
   } finally {
     if (share !== null) gateway.keyShares.leave(share)
   }
 }
 
-/** A null `share`: the key has too many calls in flight. */
-async function serveCall(routed: Call, share: KeyShare | null, gateway: Gateway): Promise<void> {
-  const { exchange, target, surface, endpoint, digest } = routed
-  const { method, names } = exchange
-
-  // check. The key is looked up only if an answer depends on it, and a refusal for the key goes before all others.
-  // A DELETE reveals whether an object is settled, which only usable keys may learn
-  const lists = listsStoredObjects(endpoint, method, target.path)
-  const notServed =
-    share === null ? refuseTooManyCalls(gateway.keyShares.callsMax) : refuseEndpoint(routed, gateway)
-  const keyFirst = method === 'DELETE' || checkKeyBeforeBody(exchange)
-  const installed = gateway.upstreams[surface]
-  const isPaid = endpoint?.billing === 'metered'
-  const check = (isPaid: boolean) => findCaller(digest, isPaid, names, gateway)
-  const mustCheck = keyFirst || lists || notServed !== null || installed === null
-  const found = mustCheck ? await check(isPaid && keyFirst) : null
-  const caller = found?.caller ?? null
-  const own = caller?.upstreams[surface] ?? null
-  const isShared = lists && caller?.hasOthers === true && own === null
-  const upstream = caller === null ? installed : upstreamFor(caller.accountId, own, surface, gateway)
-  const refusal = found?.refusal ?? notServed ?? (isShared ? SHARED_UPSTREAM : null)
-  if (refusal !== null || upstream === null || share === null) {
-    return refuseCall(routed, refusal ?? refuseUnconfigured(surface), gateway, found ?? {})
-  }
-  const identified = { ...routed, upstream, share }
-
-  // read
-  const read = await readBody(exchange, endpoint, gateway.reading, share, check)
-  if (read.kind === 'refused') return refuseCall(identified, read.refusal, gateway, read)
-  if (read.kind === 'client_left') return
-
-  try {
-    // plan
-    const readCall = { ...identified, read, request: countableInput(exchange, read) }
-    const batchFile = await findBatchFile(readCall, gateway)
-    const call = { ...readCall, plan: planCall(readCall, batchFile, gateway) }
-
-    // admit
-    if (method === 'DELETE') {
-      const refusal = await gateway.deferrals.refuseDelete(surface, target.path, digest)
-      if (refusal !== null) return refuseCall(call, refusal, gateway)
-    }
-    const turns = call.socketId === null ? null : turnsOf(call, gateway)
-    try {
-      const admission = (await turns?.open()) ?? (await admit(call, gateway))
-      if (admission.kind === 'client_left') return
-      if (admission.kind === 'refused') {
-        const { refusal, balanceNanos } = admission
-        return refuseCall(call, refusal, gateway, { balanceNanos, modelAsked: call.plan.modelAsked })
-      }
-      gateway.reached('admitted')
-
-      // forward, observe, settle, answer; after an accepted handshake the same for each turn
-      const admitted = { ...call, admission, ...upstreamOfAdmission(call, admission, gateway) }
-      const switched = await runAdmittedCall(admitted, gateway)
-      if (switched !== null) await serveSocket(admitted, switched, turns, gateway)
-    } finally {
-      await turns?.end(true)
-    }
-  } finally {
-    if (read.body.kind === 'held') read.body.held.dispose()
-  }
+function identify(exchange: Exchange, target: Target, surface: Call['surface'], digest: Buffer): Call {
+  const { requestId, method, headers, clientIp, names, res } = exchange
+  const { path } = target
+  // HEAD uses the endpoint of GET.
+  const endpoint = res.maySwitch
+    ? findHandshake(surface, target)
+    : findEndpoint(surface, method === 'HEAD' ? 'GET' : method, path)
+  const isSocket = res.maySwitch && endpoint?.billing === 'free'
+  const userAgent = firstValue(headers, 'user-agent') ?? null
+  const caller = { digest, clientIp, userAgent, presence: res, redact: names.redact }
+  const socketId = isSocket ? requestId : null
+  return { exchange, target, requestId, caller, surface, method, path, endpoint, socketId }
 }
 
-/** From here on there is a hold, and every path closes it. */
-async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<Switched | null> {
-  const sent = new SentCall(call, gateway)
-  try {
-    // forward, and observe the reply as it passes
-    const end = await forward(sent, gateway)
-    sent.recordEnd(end)
-    if (end.kind === 'switched') {
-      await sent.settleHandshake(end)
-      return end
-    }
-    const outcome = await sent.observe(end)
+/** A null `share`: the key has too many calls in flight. */
+async function serveCall(call: Call, share: KeyShare | null, gateway: Gateway): Promise<void> {
+  const { exchange, endpoint, caller } = call
 
-    // settle, or leave the hold where the cost comes later
-    const settled = await sent.settle(outcome)
-    await sent.settleEarlierCalls(outcome)
+  // check
+  const { keyShares, reading } = gateway
+  const checked = await checkServed(
+    call,
+    gateway,
+    share === null ? refuseTooManyCalls(keyShares.callsMax) : null,
+  )
+  if (checked.kind === 'refused') return refuseCall(call, checked.refusal, gateway, checked)
+  if (share === null) return
 
-    // answer
-    sent.answer(end, settled)
-    return null
-  } catch (defect) {
-    await sent.fail(defect)
-    throw defect
-  } finally {
-    sent.finish()
+  // read
+  const checkKey = (isPaid: boolean) => findCaller(caller.digest, isPaid, gateway)
+  const read = await readBody(exchange, endpoint, reading, share, checkKey)
+  if (read.kind === 'refused') return refuseCall(call, read.refusal, gateway, read)
+  if (read.kind === 'client_left') return
+  using _body = read.body.kind === 'held' ? read.body.held : null
+
+  // profile
+  const ask = await profile(call, read, gateway)
+
+  // admit
+  const unsettled = await refuseUnsettled(call, gateway)
+  if (unsettled !== null) return refuseCall(call, unsettled, gateway)
+  const { upstream } = checked
+  await using turns = call.socketId === null ? null : turnsOf({ ...call, ask, share, upstream }, gateway)
+  const admission = (await turns?.open()) ?? (await admit(ask, gateway))
+  if (admission.kind === 'client_left') return
+  if (admission.kind === 'refused') {
+    const { refusal, balanceNanos } = admission
+    return refuseCall(call, refusal, gateway, { balanceNanos, modelAsked: ask.profile.modelAsked })
   }
+  await using hold = admission.hold
+  gateway.reached('admitted')
+
+  // forward, observe, settle, answer; after an accepted handshake the same for each turn
+  const admitted = { ...call, read, share, hold, upstream: openUpstream(admission.hold, upstream, gateway) }
+  const switched = await runCall(admitted, gateway)
+  if (switched !== null) await serveSocket(admitted, switched, turns, gateway)
+}
+
+/** What the request wants, from which admission decides. A batch that is created from a file is priced by that file. */
+async function profile(call: Call, read: ReadBody, gateway: Gateway): Promise<Ask> {
+  const { exchange, target, caller, surface, method, path, endpoint } = call
+  const { facts, unreadable: ambiguity } = read
+  const bytes = countableInput(exchange, read)
+  const fileId = endpoint?.model === 'batch_file' ? namedInFile(facts).batchFile : null
+  const batchFile =
+    fileId === null ? null : await gateway.store.findBatchFile(caller.digest, fileId).catch(() => null)
+  const request = { surface, method, path, query: target.query, endpoint, facts, batchFile }
+  const about = { modelAsked: modelAsked(facts), bodyBytes: bytes.lengthBytes, atMs: gateway.clock.nowMs() }
+  return { ...call, bytes, ambiguity, profile: gateway.pricer.plan({ ...request, ...about }) }
+}
+
+/** Refuses a DELETE of an object whose cost is not known yet. */
+async function refuseUnsettled({ method, surface, path, caller }: Call, { deferrals }: Gateway) {
+  return method === 'DELETE' ? await deferrals.refuseDelete(surface, path, caller.digest) : null
+}
+
+/** The upstream that admission chose. The account's own key is redacted from everything that is recorded. */
+function openUpstream(hold: AdmittedCall['hold'], checked: Upstream, gateway: Gateway): Upstream {
+  const { accountId, upstream: own } = hold.terms
+  const upstream = upstreamFor(accountId, own, hold.ask.surface, gateway) ?? checked
+  if (own !== null) hold.uses(upstream.key)
+  return upstream
+}
+
+/** Sends the call, and closes its hold by what upstream answers. Not null: the socket may carry turns now. */
+async function runCall(call: AdmittedCall, gateway: Gateway): Promise<Switched | null> {
+  using sent = new SentCall(call, gateway)
+  // forward
+  const end = await forward(sent, gateway)
+  sent.ended(end)
+  if (end.kind === 'switched') {
+    await sent.settleHandshake(end)
+    return end
+  }
+  // observe
+  const evidence = await sent.observe(end)
+  // settle
+  const settlement = await sent.settle(evidence)
+  await sent.settleEarlierCalls(evidence)
+  // answer
+  sent.answer(end, settlement)
+  return null
 }
 
 /** Whether a browser opened the gateway's URL. `/` is upstream's, but no SDK requests HTML there without a key. */

@@ -87,6 +87,17 @@ export function createOwnUpstreams(sealer: SecretSealer, seen: SeenSecrets, log:
   }
 }
 
+/** Null: no upstream is configured. Throws if the account's key was sealed under another pepper. */
+export function upstreamFor(
+  accountId: string,
+  own: OwnUpstream | null,
+  surface: Surface,
+  from: Readonly<{ upstreams: Record<Surface, Upstream | null>; ownUpstreams: OwnUpstreams }>,
+): Upstream | null {
+  const { upstreams, ownUpstreams } = from
+  return own === null ? upstreams[surface] : ownUpstreams.open(accountId, surface, own)
+}
+
 /** The upstreams, while the condition holds; else none. */
 export function servedWhile(
   isServing: () => boolean,

@@ -48,7 +48,7 @@ export class HeldBody {
   }
 
   /** Frees the memory. Idempotent. */
-  dispose(): void {
+  [Symbol.dispose](): void {
     this.#small.release()
     this.#large.release()
     this.#chunks.clear()
@@ -95,7 +95,7 @@ export function receiveBody(
       isOver = true
       clearTimeout(keyTimer)
       req.release()
-      if (result?.kind !== 'received') body.dispose()
+      if (result?.kind !== 'received') body[Symbol.dispose]()
       if (result !== null) resolve(result)
     }
 
@@ -232,17 +232,17 @@ export async function readBody(
     ? options.decoding.run(share, exchange, () => readEncoded(exchange, held, reader))
     : reader.end())
   if (facts === null) {
-    held.dispose()
+    held[Symbol.dispose]()
     return { kind: 'client_left' }
   }
   const ambiguity = ambiguityAtEndpoint(endpoint, facts)
   const detail = ambiguity?.detail ?? null
   if (detail === unreadable('too_dense').detail) {
-    held.dispose()
+    held[Symbol.dispose]()
     return refused(TOO_DENSE)
   }
   if (detail !== null && ambiguity?.refuse === 'always') {
-    held.dispose()
+    held[Symbol.dispose]()
     // A body that can be read in two ways is refused to every key. But if the key is unusable, refuse it for that.
     const { refusal, balanceNanos } = await checkKey(false)
     const ambiguous = refusal ?? refuse('bad_request', detail)

@@ -102,8 +102,10 @@ export interface Refusal {
   /** The message for the client. It names the field and the fix, and contains no secret. */
   readonly message: string
   readonly param?: string
-  /** Figures for programs: members of `error.details`, and the headers that repeat them. */
+  /** Figures for programs: members of `error.details`. */
   readonly details?: Readonly<Record<string, unknown>>
+  /** The budget that refuses the call. Over HTTP, headers repeat it. */
+  readonly budget?: Readonly<Record<'spentUsd' | 'heldUsd' | 'capUsd' | 'resetsAt', string>>
   readonly headers?: readonly string[]
   /** Closes the connection, because bytes after this request cannot be trusted. */
   readonly close?: true
@@ -117,11 +119,7 @@ export interface Denial {
   readonly balanceNanos: Nanos | null
 }
 
-export function refuse(
-  code: ErrorCode,
-  message: string,
-  more?: Pick<Refusal, 'param' | 'close' | 'details' | 'headers' | 'unknownKey'>,
-): Refusal {
+export function refuse(code: ErrorCode, message: string, more?: Omit<Refusal, 'code' | 'message'>): Refusal {
   return { code, message, ...more }
 }
 

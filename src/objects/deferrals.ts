@@ -1,20 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import {
-  type CallOutcome,
-  RECORDED_CHARS_MAX,
-  type StoredResponse,
-  upstreamRequestId,
-} from '../calls/bill.ts'
+import { RECORDED_CHARS_MAX } from '../calls/bill.ts'
+import type { Answer, Evidence, StoredResponse, Transfer } from '../calls/evidence.ts'
+import type { CreatedObject, Hold } from '../calls/hold.ts'
+import { refuseDelete } from '../calls/refusals.ts'
 import type { Upstream } from '../http/upstream-connection.ts'
-import type { AdmittedCall } from '../http-calls/call.ts'
 import type { OwnUpstreams } from '../http-calls/own-upstreams.ts'
-import { refuseDelete } from '../http-calls/refusals.ts'
-import type { ReplyHead } from '../http-calls/reply.ts'
 import { atMostEvery, createWorkLoop, WARN_INTERVAL_MS } from '../kernel/clock.ts'
 import type { Refusal } from '../kernel/errors.ts'
 import { RecentEntries, Tally } from '../kernel/memory.ts'
-import { type ObjectKind, SURFACE_NAMES, type Surface } from '../kernel/vocabulary.ts'
-import type { Deferral, DeferredObject } from '../ledger/deferred.ts'
+import { SURFACE_NAMES, type Surface } from '../kernel/vocabulary.ts'
+import type { DeferredObject } from '../ledger/deferred.ts'
 import { type Delivered, type Metered, nothingDelivered } from '../metering/meter.ts'
 import {
   DEFERRED_KINDS,
@@ -48,11 +43,6 @@ export interface DeferralDependencies extends DeferredBillDependencies {
   readonly ownUpstreams: OwnUpstreams
   readonly polls: boolean
 }
-
-export type Transfer = Omit<
-  Deferral,
-  'surface' | 'scope' | 'objectId' | 'kind' | 'dueInMs' | 'atMs' | 'status' | 'upstreamRequestId'
->
 
 export type Deferrals = ReturnType<typeof createDeferrals>
 
@@ -160,17 +150,17 @@ export function createDeferrals(dependencies: DeferralDependencies) {
   })
 
   /** Retries until the object is recorded. If the gateway stops first, the next start interrupts the call. */
-  async function recordWithRetries(deferral: Omit<Deferral, 'atMs'>): Promise<void> {
+  async function recordWithRetries(hold: Hold, object: CreatedObject, transfer: Transfer, dueInMs: number) {
     while (!stopping.signal.aborted) {
       await pause(POLL_MS)
-      const recorded = await store.deferCall({ ...deferral, atMs: clock.nowMs() }).catch(() => null)
+      const recorded = await hold.record(object, transfer, dueInMs).catch(() => null)
       if (recorded !== null) return
     }
   }
 
-  async function settleFetched(call: AdmittedCall, fetched: Metered): Promise<void> {
-    const { surface } = call
-    const objectId = fetched.objectId ?? objectIdIn(surface, call.target.path)
+  async function settleFetched({ ask, scope }: Hold, fetched: Metered): Promise<void> {
+    const { surface, path } = ask
+    const objectId = fetched.objectId ?? objectIdIn(surface, path)
     if (objectId === null) return
     recordDelivered(objectId, fetched.output)
     if (fetched.objectId !== null && !isFinal(fetched)) return
@@ -181,7 +171,7 @@ export function createDeferrals(dependencies: DeferralDependencies) {
     )
       return
     const metered = withDelivered(objectId, fetched)
-    const object = await store.findDeferred({ surface, scope: scopeOf(call), objectId })
+    const object = await store.findDeferred({ surface, scope, objectId })
     if (object === null) return
     const isBatch = DEFERRED_KINDS[object.kind].results !== undefined
     if (!isBatch && isFinal(metered) && statesUsage(metered)) await bills.settle(object, metered)
@@ -191,21 +181,18 @@ export function createDeferrals(dependencies: DeferralDependencies) {
       await Promise.race([startPoll(object), pause(SHOWN_WAIT_MS)])
   }
 
-  async function record(call: AdmittedCall, object: NewObject, transfer: Transfer, dueInMs: number) {
+  async function record(hold: Hold, object: CreatedObject, transfer: Transfer, dueInMs: number) {
     if (!isObjectId(object.objectId)) return false
-    return await store
-      .deferCall({ ...deferralOf(call, object, transfer, dueInMs), atMs: clock.nowMs() })
-      .then(
-        (recorded) => recorded === 'deferred',
-        () => false,
-      )
+    return await hold.record(object, transfer, dueInMs).then(
+      (recorded) => recorded === 'deferred',
+      () => false,
+    )
   }
 
   /** The record, with its hold, of a call whose response a client may have deleted on any node; else null. */
-  async function findDeleted(call: AdmittedCall, id: string) {
-    const { surface, exchange } = call
-    const since = { requestId: exchange.requestId, surface, scope: scopeOf(call) }
-    return polls && (await wasDeleted(since, id)) ? await store.getCall(since.requestId) : null
+  async function findDeleted({ ask: { requestId, surface }, scope }: Hold, id: string) {
+    const isDeleted = polls && (await wasDeleted({ requestId, surface, scope }, id))
+    return isDeleted ? await store.getCall(requestId) : null
   }
 
   async function wasDeleted(since: Parameters<typeof store.listDeletes>[0], id: string): Promise<boolean> {
@@ -221,52 +208,59 @@ export function createDeferrals(dependencies: DeferralDependencies) {
      * Leaves the call open until its object states the cost. `paid_by_other`: an earlier call pays for the object.
      * `not_deferred`: the call is billed now. Never rejects.
      */
-    async defer(call: AdmittedCall, { head, metered }: CallOutcome, transfer: Transfer) {
-      const kind = call.plan.deferredKind
-      if (kind === null || metered === null || head === null || head.status >= 300) return 'not_deferred'
+    async defer(hold: Hold, { answer, metered }: Evidence, transfer: Transfer) {
+      const kind = hold.ask.profile.deferredKind
+      if (kind === null || metered === null || answer === null || answer.status >= 300) return 'not_deferred'
       const { objectId } = metered
       if (objectId === null || !isObjectId(objectId)) return 'not_deferred'
       const { results, pausesMs } = DEFERRED_KINDS[kind]
       // Record the object even if its cost is known, because upstream may return the same object to a repeated request.
       const isStated = results === undefined && isFinal(metered)
       if (!isStated) recordDelivered(objectId, metered.output)
-      const deferral = deferralOf(call, { kind, objectId, head }, transfer, pausesMs[0])
-      const recorded = await store.deferCall({ ...deferral, atMs: clock.nowMs() }).catch((error: unknown) => {
+      const object = createdObject(kind, objectId, answer)
+      const recorded = await hold.record(object, transfer, pausesMs[0]).catch((error: unknown) => {
         if (isStated) return 'closed'
-        const about = { request: transfer.requestId, object: objectId, cause: (error as Error).message }
+        const about = { request: hold.ask.requestId, object: objectId, cause: (error as Error).message }
         log.error(about, 'the batch or response that a call created could not be recorded; retrying')
-        const retrying = recordWithRetries(deferral).finally(() => running.delete(retrying))
+        const retrying = recordWithRetries(hold, object, transfer, pausesMs[0]).finally(() =>
+          running.delete(retrying),
+        )
         running.add(retrying)
         return 'deferred'
       })
       if (recorded === 'paid_by_other') return 'paid_by_other'
-      return isStated ? 'not_deferred' : 'deferred'
+      if (isStated) return 'not_deferred'
+      hold.defer()
+      return 'deferred'
     },
     /** Fetches a stored response whose stream was cut. If it still runs, it is deferred. Never rejects. */
     async findStoredResponse(
-      call: AdmittedCall,
+      hold: Hold,
+      upstream: Upstream,
       id: string,
-      head: ReplyHead,
+      answer: Answer,
       transfer: Transfer,
     ): Promise<StoredResponse> {
-      const stored = await fetchStoredResponse(id, call.upstream)
+      const stored = await fetchStoredResponse(id, upstream)
       if (stored === 'missing') {
-        const held = await findDeleted(call, id).catch(() => null)
+        const held = await findDeleted(hold, id).catch(() => null)
         return held === null ? { kind: 'missing' } : { ...held, kind: 'deleted' }
       }
       if (stored === 'unstated') return { kind: stored }
       if (stored !== 'running') return { kind: 'stated', metered: stored }
-      const object = { kind: 'response', objectId: id, head } as const
-      const dueInMs = DEFERRED_KINDS.response.pausesMs[0]
+      const object = createdObject('response', id, answer)
       // If polling is off, settle the call now.
-      return { kind: polls && (await record(call, object, transfer, dueInMs)) ? 'deferred' : 'unstated' }
+      if (!polls || !(await record(hold, object, transfer, DEFERRED_KINDS.response.pausesMs[0])))
+        return { kind: 'unstated' }
+      hold.defer()
+      return { kind: 'deferred' }
     },
     /** Records an object when its stream names it, for the poller. False: not recorded. Never rejects. */
-    record: (call: AdmittedCall, object: NewObject, transfer: Transfer) =>
-      record(call, object, transfer, STREAM_POLL_AFTER_MS),
+    record: (hold: Hold, kind: CreatedObject['kind'], objectId: string, answer: Answer, transfer: Transfer) =>
+      record(hold, createdObject(kind, objectId, answer), transfer, STREAM_POLL_AFTER_MS),
     /** Settles the call if the object that a client fetched is final. Never rejects. */
-    settleFetched: (call: AdmittedCall, metered: Metered) =>
-      settleFetched(call, metered).catch((error: Error) =>
+    settleFetched: (hold: Hold, metered: Metered) =>
+      settleFetched(hold, metered).catch((error: Error) =>
         log.error({ cause: error.message }, 'a deferred object that a client read could not be settled'),
       ),
     /** Refuses a DELETE of an unsettled object, without asking upstream. */
@@ -283,12 +277,11 @@ export function createDeferrals(dependencies: DeferralDependencies) {
       return (await store.mayBeBatchResults(surface, fileId, digest)) ? refuseDelete('file') : null
     },
     /** Closes the object that a DELETE removed upstream, if it is still open. Never rejects. */
-    async closeDeleted(call: AdmittedCall): Promise<void> {
-      const { surface } = call
-      const objectId = objectIdIn(surface, call.target.path)
+    async closeDeleted({ ask: { surface, path }, scope }: Hold): Promise<void> {
+      const objectId = objectIdIn(surface, path)
       if (objectId === null) return
       try {
-        const object = await store.findDeferred({ surface, scope: scopeOf(call), objectId })
+        const object = await store.findDeferred({ surface, scope, objectId })
         if (object !== null) await (polls ? bills.settleAtHold(object) : bills.giveUp(object))
       } catch (error) {
         const about = { object: objectId, cause: (error as Error).message }
@@ -307,20 +300,12 @@ function bytesOf({ text, thinking, tool }: Delivered): number {
   return text + thinking + tool
 }
 
-/** Empty for the installation's credential. Only the credential that created the object can fetch it. */
-function scopeOf({ admission }: AdmittedCall): string {
-  return (admission.terms?.upstream ?? null) === null ? '' : admission.accountId
-}
-
-interface NewObject {
-  readonly kind: ObjectKind
-  readonly objectId: string
-  readonly head: ReplyHead
-}
-
-function deferralOf(call: AdmittedCall, { head, ...object }: NewObject, transfer: Transfer, dueInMs: number) {
-  const id = upstreamRequestId(head)
-  const upstreamId = id === null ? null : call.exchange.names.redact(id.slice(0, RECORDED_CHARS_MAX))
-  const answered = { status: head.status, upstreamRequestId: upstreamId }
-  return { ...transfer, ...object, ...answered, surface: call.surface, scope: scopeOf(call), dueInMs }
+function createdObject(kind: CreatedObject['kind'], objectId: string, answer: Answer): CreatedObject {
+  const { status, upstreamRequestId } = answer
+  return {
+    kind,
+    objectId,
+    status,
+    upstreamRequestId: upstreamRequestId?.slice(0, RECORDED_CHARS_MAX) ?? null,
+  }
 }

@@ -1,3 +1,4 @@
+import type { Work } from '../calls/ask.ts'
 import { isPlausible } from '../calls/bill.ts'
 import { NOTHING_COUNTABLE } from '../calls/estimates.ts'
 import type { CallPlan } from '../calls/pricer.ts'
@@ -31,7 +32,6 @@ import {
   type ServerEvent,
   type SocketProtocol,
 } from './socket-protocol.ts'
-import type { PlannedTurn } from './turn-call.ts'
 
 interface Traffic {
   readonly inputAudioMs: number
@@ -109,7 +109,7 @@ export class RealtimeProtocol implements SocketProtocol {
     return { ...responseEvent, kind: 'part' }
   }
 
-  planUnrequested(): PlannedTurn {
+  planUnrequested(): Work {
     return this.#plan('realtime', this.#model)
   }
 
@@ -118,7 +118,7 @@ export class RealtimeProtocol implements SocketProtocol {
   }
 
   usageOf({ turn, responseId, hasBegun }: OpenTurn, event: ServerEvent | null): Usage {
-    const { plan } = turn.call
+    const plan = turn.ask.profile
     const traffic = this.#traffic.get(responseId ?? '')
     this.#traffic.delete(responseId ?? '')
     const cut = this.#cutOf(traffic === undefined || !hasBegun ? this.#takeInput() : traffic)
@@ -134,7 +134,7 @@ export class RealtimeProtocol implements SocketProtocol {
     return stated
   }
 
-  transcriptionOf({ usage, itemId }: ServerEvent): { readonly planned: PlannedTurn; readonly usage: Usage } {
+  transcriptionOf({ usage, itemId }: ServerEvent): { readonly planned: Work; readonly usage: Usage } {
     const model = this.#transcribing.get(itemId ?? '') ?? this.#transcribedBy
     return { planned: this.#plan('transcription', model), usage: transcriptionUsage(usage, model) }
   }
@@ -150,23 +150,23 @@ export class RealtimeProtocol implements SocketProtocol {
     const planned = this.#plan('transcription', named)
     const unknown = isChanged && named === null ? MODEL_UNKNOWN : null
     const models = { names: named === null ? [] : [named], unknown, batchFile: null }
-    const plan: CallPlan = { ...planned.plan, models, hold: { kind: 'none' } }
+    const profile: CallPlan = { ...planned.profile, models, hold: { kind: 'none' } }
     const [other] = others
-    if (other === undefined) return { tag, limited: null, planned: { ...planned, plan } }
+    if (other === undefined) return { tag, limited: null, planned: { ...planned, profile } }
     const message = `This session uses the model ${this.#model} and cannot change to ${other}. Open another WebSocket for ${other}.`
     const limited = refuse('model_not_allowed', message)
     const unratable = { reason: 'endpoint_not_metered', refuse: 'limited' } as const
-    return { tag, limited, planned: { ...planned, plan: { ...plan, unratable } } }
+    return { tag, limited, planned: { ...planned, profile: { ...profile, unratable } } }
   }
 
-  #plan(kind: 'realtime' | 'transcription', model: string | null): PlannedTurn {
+  #plan(kind: 'realtime' | 'transcription', model: string | null): Work {
     const turn = { kind, model, atMs: this.#gateway.clock.nowMs() }
     const { endpoint, facts } = turnRequest(turn)
     return {
-      read: { kind: 'read', body: { kind: 'none' }, facts, unreadable: null },
-      request: NOTHING_COUNTABLE,
+      bytes: { ...NOTHING_COUNTABLE, facts },
+      ambiguity: null,
       endpoint,
-      plan: this.#gateway.pricer.planTurn(turn),
+      profile: this.#gateway.pricer.planTurn(turn),
     }
   }
 

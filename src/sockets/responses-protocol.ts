@@ -1,12 +1,13 @@
-import { planCall } from '../calls/admit.ts'
-import { NOTHING_COUNTABLE } from '../calls/estimates.ts'
-import type { PlannedCall } from '../http-calls/call.ts'
+import type { Work } from '../calls/ask.ts'
+import { type CountableInput, NOTHING_COUNTABLE } from '../calls/estimates.ts'
+import type { Handshake } from '../http-calls/call.ts'
 import type { Gateway } from '../http-calls/gateway.ts'
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import { RecentEntries } from '../kernel/memory.ts'
 import { NOT_READ, type RequestFacts } from '../metering/request-facts.ts'
 import { ambiguityAtEndpoint, unreadableFacts } from '../providers/ambiguity.ts'
 import { findEndpoint } from '../providers/find-endpoint.ts'
+import { modelAsked } from '../providers/request-members.ts'
 import {
   type ClientMessage,
   readClientMessage,
@@ -24,7 +25,6 @@ import {
   type SocketProtocol,
   STEER,
 } from './socket-protocol.ts'
-import type { PlannedTurn } from './turn-call.ts'
 
 /** Requests up to this size are kept during their turn to estimate tokens; larger ones by their length. */
 const TURN_KEPT_BYTES_MAX = 64 * 1024
@@ -40,14 +40,14 @@ const NOT_JSON = unreadableFacts('not_json')
 export class ResponsesProtocol implements SocketProtocol {
   readonly reader = 'responses'
   readonly upstreamBegins = false
-  readonly #handshake: PlannedCall
+  readonly #handshake: Handshake
   readonly #gateway: Gateway
   /** The most recent turns, by response id. */
   readonly #begun = new RecentEntries<OpenTurn>(STEERABLE_MIN)
   #last: OpenTurn | null = null
-  #unread: PlannedTurn | null = null
+  #unread: Work | null = null
 
-  constructor(handshake: PlannedCall, gateway: Gateway) {
+  constructor(handshake: Handshake, gateway: Gateway) {
     this.#handshake = handshake
     this.#gateway = gateway
   }
@@ -81,8 +81,8 @@ export class ResponsesProtocol implements SocketProtocol {
     return { ...OTHER_EVENT, ...fields, kind }
   }
 
-  planUnrequested(): PlannedTurn {
-    return this.#last?.turn.call ?? this.#plan(NOT_READ, Buffer.alloc(0))
+  planUnrequested(): Work {
+    return this.#last?.turn.ask ?? this.#plan(NOT_READ, Buffer.alloc(0))
   }
 
   began(open: OpenTurn): void {
@@ -94,39 +94,39 @@ export class ResponsesProtocol implements SocketProtocol {
     return null
   }
 
-  #plan(facts: RequestFacts, payload: Buffer): PlannedTurn {
+  #plan(facts: RequestFacts, payload: Buffer): Work {
     const lengthBytes = payload.length
     const pieces = lengthBytes <= TURN_KEPT_BYTES_MAX ? [payload] : []
-    const request = { ...NOTHING_COUNTABLE, pieces, lengthBytes }
-    const unreadable = ambiguityAtEndpoint(ENDPOINT, facts)?.detail ?? null
-    const read = { kind: 'read', body: { kind: 'none' }, facts, unreadable } as const
-    return this.#withPlan({ read, request, endpoint: ENDPOINT })
+    const bytes = { ...NOTHING_COUNTABLE, pieces, lengthBytes, facts }
+    return this.#withProfile(bytes, ambiguityAtEndpoint(ENDPOINT, facts)?.detail ?? null)
   }
 
   /** The successor's prompt is everything that the current response has read and written, plus the steer. */
-  #planSteer({ turn }: OpenTurn, facts: RequestFacts, payload: Buffer): PlannedTurn {
-    const { call } = turn
-    const lengthBytes = call.request.lengthBytes + turn.bytesOut + payload.length
-    return this.#withPlan({
-      endpoint: ENDPOINT,
-      request: { ...call.request, pieces: [], lengthBytes },
-      read: { ...call.read, facts: withSteer(call.read.facts, facts), unreadable: null },
-    })
+  #planSteer({ turn }: OpenTurn, facts: RequestFacts, payload: Buffer): Work {
+    const { bytes } = turn.ask
+    const lengthBytes = bytes.lengthBytes + turn.bytesOut + payload.length
+    return this.#withProfile(
+      { ...bytes, pieces: [], lengthBytes, facts: withSteer(bytes.facts, facts) },
+      null,
+    )
   }
 
-  #withPlan(turn: Omit<PlannedTurn, 'plan'>): PlannedTurn {
-    const exchange = { ...this.#handshake.exchange, method: 'POST' }
-    const call = { ...this.#handshake, ...turn, exchange, target: TARGET }
-    return { ...turn, plan: planCall(call, null, this.#gateway) }
+  #withProfile(bytes: CountableInput, ambiguity: string | null): Work {
+    const { surface } = this.#handshake
+    const { facts, lengthBytes: bodyBytes } = bytes
+    const { pricer, clock } = this.#gateway
+    const request = { surface, method: 'POST', ...TARGET, endpoint: ENDPOINT, facts, bodyBytes }
+    const profile = pricer.plan({ ...request, modelAsked: modelAsked(facts), atMs: clock.nowMs() })
+    return { endpoint: ENDPOINT, profile, bytes, ambiguity }
   }
 }
 
-function refuseMessage({ kind }: ClientMessage, facts: RequestFacts, { plan }: PlannedTurn): Refusal | null {
+function refuseMessage({ kind }: ClientMessage, facts: RequestFacts, { profile }: Work): Refusal | null {
   const ambiguity = ambiguityAtEndpoint(ENDPOINT, facts)
   // Upstream may read an ambiguous steer as a new request.
   if (ambiguity !== null && (ambiguity.refuse === 'always' || kind === 'steer'))
     return refuse('bad_request', ambiguity.detail)
-  if (plan.deferredKind === null) return null
+  if (profile.deferredKind === null) return null
   const message = '"background" is not supported over a WebSocket. Send the request to POST /v1/responses.'
   return refuse('bad_request', message, { param: 'background' })
 }

@@ -1,7 +1,7 @@
 import { ReservedBytes } from '../calls/key-shares.ts'
 import { hasHeader } from '../http/raw-headers.ts'
 import type { Target } from '../http/validate-head.ts'
-import type { AdmittedCall, PlannedCall } from '../http-calls/call.ts'
+import type { AdmittedCall, Handshake } from '../http-calls/call.ts'
 import type { Gateway } from '../http-calls/gateway.ts'
 import { withoutOwnHeaders } from '../http-calls/permitted-changes.ts'
 import { explainThrown, sendRefusal } from '../http-calls/refusals.ts'
@@ -29,7 +29,7 @@ export function findHandshake(surface: Surface, { path, query }: Target): Endpoi
     : { ...endpoint, billing: 'unmeterable', model: 'none' }
 }
 
-export function turnsOf(handshake: PlannedCall, gateway: Gateway): SocketTurns {
+export function turnsOf(handshake: Handshake, gateway: Gateway): SocketTurns {
   const model = modelInQuery(handshake.target.query)
   const protocol =
     handshake.endpoint?.template === '/v1/realtime' && model !== null
@@ -69,7 +69,7 @@ export async function serveSocket(
     failed: (error) => explainThrown(error, requestId, gateway.log),
     errorEvent: (refusal, about) => errorEvent(handshake, refusal, about),
   })
-  gateway.sockets.add(session, handshake.admission)
+  gateway.sockets.add(session, handshake.hold.terms)
   session.start()
   await session.ended
 }

@@ -1,8 +1,9 @@
+import type { Work } from '../calls/ask.ts'
 import type { Refusal } from '../kernel/errors.ts'
 import type { Usage } from '../kernel/usage.ts'
 import type { ReplyDocument } from '../metering/json-shape.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
-import type { PlannedTurn, TurnCall } from './turn-call.ts'
+import type { TurnCall } from './turn-call.ts'
 
 export type ClientIntent =
   | { readonly kind: 'pass'; readonly check: ModelCheck | null }
@@ -14,12 +15,12 @@ export type RefusedIntent = { readonly kind: 'refused'; readonly refusal: Refusa
 interface RequestedTurn {
   readonly lane: string
   readonly tag: string | null
-  readonly planned: PlannedTurn
+  readonly planned: Work
 }
 
 /** Models in a message that must be on the key's allowlist before it passes. */
 export interface ModelCheck {
-  readonly planned: PlannedTurn
+  readonly planned: Work
   /** The refusal for limited keys; null: only the allowlist applies. */
   readonly limited: Refusal | null
   readonly tag: string | null
@@ -70,12 +71,12 @@ export interface SocketProtocol {
   refused(detail: string): RefusedIntent
   readServer(payload: Buffer): ServerEvent
   /** The plan of a response that upstream begins by itself, and of the standing hold. */
-  planUnrequested(): PlannedTurn
+  planUnrequested(): Work
   began?(open: OpenTurn): void
   /** The usage of a turn that ended, or was cut (`event` is null). Null: the events of the turn state it. */
   usageOf(open: OpenTurn, event: ServerEvent | null): Usage | null
   /** A transcription that is billed as a separate call. */
-  transcriptionOf?(event: ServerEvent): { readonly planned: PlannedTurn; readonly usage: Usage }
+  transcriptionOf?(event: ServerEvent): { readonly planned: Work; readonly usage: Usage }
 }
 
 export type Verdict =

@@ -1,8 +1,9 @@
-import type { CallEnd } from '../http/upstream-call.ts'
-import type { PlannedCall } from '../http-calls/call.ts'
+import type { Work } from '../calls/ask.ts'
+import type { CallEnding } from '../calls/evidence.ts'
+import { TOO_MANY_TURNS } from '../calls/refusals.ts'
+import type { Handshake } from '../http-calls/call.ts'
 import { readOnMs } from '../http-calls/forward.ts'
 import type { Gateway } from '../http-calls/gateway.ts'
-import { TOO_MANY_TURNS } from '../http-calls/refusals.ts'
 import type { Refusal } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import { RecentEntries } from '../kernel/memory.ts'
@@ -23,7 +24,7 @@ import {
   type Verdict,
 } from './socket-protocol.ts'
 import { StandingHold } from './standing-hold.ts'
-import { type PlannedTurn, TurnAdmission, type TurnCall, type UnadmittedTurn } from './turn-call.ts'
+import { TurnAdmission, type TurnCall, type UnadmittedTurn } from './turn-call.ts'
 
 export const SILENT_TURN_MS = 10_000
 const ENDED_RESPONSES_MIN = 128
@@ -34,7 +35,7 @@ const UNANSWERED = 400
 
 /** The turns of a metered socket. Within a lane, upstream answers the oldest waiting turn first. */
 export class SocketTurns {
-  readonly #handshake: PlannedCall
+  readonly #handshake: Handshake
   readonly #gateway: Gateway
   readonly #protocol: SocketProtocol
   readonly upstreamBegins: boolean
@@ -43,7 +44,7 @@ export class SocketTurns {
   readonly #settling = new Set<Promise<void>>()
   #open: OpenTurn[] = []
   /** Ended responses by id, since upstream may name them again. Not null: the usage of this call may still come. */
-  readonly #endedResponses = new RecentEntries<PlannedTurn | null>(ENDED_RESPONSES_MIN)
+  readonly #endedResponses = new RecentEntries<Work | null>(ENDED_RESPONSES_MIN)
   /** The admission of a response that began without a hold. Events wait in the backlog meanwhile. */
   #adopting: Promise<void> | null = null
   #backlog: Buffer[] = []
@@ -55,7 +56,7 @@ export class SocketTurns {
   #isOver = false
   #ended: Promise<void> | null = null
 
-  constructor(handshake: PlannedCall, gateway: Gateway, protocol: SocketProtocol) {
+  constructor(handshake: Handshake, gateway: Gateway, protocol: SocketProtocol) {
     this.#handshake = handshake
     this.#gateway = gateway
     this.#protocol = protocol
@@ -124,7 +125,7 @@ export class SocketTurns {
   readOnMs(): number {
     const { onLeave } = this.#gateway
     const all = this.#open.map(({ turn }) => {
-      if (this.#protocol.reader !== null) return readOnMs(turn, turn.call.plan, onLeave)
+      if (this.#protocol.reader !== null) return readOnMs(turn, turn.ask.profile, onLeave)
       return onLeave === 'finish' ? limits.finishMs : limits.readOnMs
     })
     return Math.max(this.#adopting === null ? 0 : limits.readOnMs, ...all)
@@ -145,12 +146,14 @@ export class SocketTurns {
     return this.#ended
   }
 
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.end(true)
+  }
+
   async #end(abandoned: boolean): Promise<void> {
     while (this.#adopting !== null) await this.#adopting
     this.#isOver = true
-    const error = new Error('upstream closed the socket')
-    const cut: CallEnd = abandoned ? { kind: 'abandoned', sent: true } : { kind: 'cut', error }
-    const neverBegun: CallEnd = abandoned ? cut : { kind: 'failed', error, sent: true, whole: true }
+    const cut: CallEnding = abandoned ? 'left' : 'broken'
     const begunIn = new Set<string>()
     for (const open of this.#open.splice(0)) {
       const { turn, lane, likelyEnd, hasBegun } = open
@@ -160,7 +163,7 @@ export class SocketTurns {
       if (hasBegun || isNext) begunIn.add(lane)
       if (!hasBegun && !isNext) this.#watch(turn.reject(likelyEnd?.event.status ?? UNANSWERED))
       else if (usage !== null) this.#watch(turn.endWith(usage, cut))
-      else this.#watch(turn.end(hasBegun ? cut : neverBegun))
+      else this.#watch(turn.end(cut))
     }
     if (this.#standingHold !== null) this.#watch(this.#standingHold.end())
     while (this.#settling.size > 0) await Promise.allSettled(this.#settling)
@@ -177,7 +180,7 @@ export class SocketTurns {
 
   async #decideModels({ planned, limited, tag }: ModelCheck): Promise<Verdict> {
     const checked = await this.#admission.check(planned)
-    if (checked.kind !== 'refused') return checked.kind === 'admitted' ? PASS : DROPPED
+    if (checked.kind !== 'refused') return checked.kind === 'permitted' ? PASS : DROPPED
     const isLimited = limited !== null && checked.refusal.code === 'endpoint_not_metered'
     return this.#refuse({ planned, refusal: isLimited ? limited : checked.refusal, lane: NO_LANE, tag })
   }
@@ -350,12 +353,12 @@ export class SocketTurns {
     if (document !== null) turn.observe(NO_BYTES, document)
     this.#settle(hasBegun ? turn.end() : turn.reject(status))
     // The usage of a stored response that an error ended is fetched.
-    const isFetched = document !== null && turn.call.plan.unseen().stored
-    this.#noteEnded(responseId, isFetched ? null : turn.call)
+    const isFetched = document !== null && turn.ask.profile.unseen().stored
+    this.#noteEnded(responseId, isFetched ? null : turn.ask)
   }
 
   /** Bills usage that upstream states after the turn of the response was ended without it. */
-  #billLate(planned: PlannedTurn, event: ServerEvent, payload: Buffer): void {
+  #billLate(planned: Work, event: ServerEvent, payload: Buffer): void {
     const { responseId, document } = event
     this.#noteEnded(responseId)
     const billed = this.#admission.admitBegun(planned).then(async (turn) => {
@@ -391,7 +394,7 @@ export class SocketTurns {
     return this.#open.findLast((open) => open.hasBegun && open.lane === lane) ?? null
   }
 
-  #noteEnded(responseId: string | null, unbilled: PlannedTurn | null = null): void {
+  #noteEnded(responseId: string | null, unbilled: Work | null = null): void {
     if (responseId !== null) this.#endedResponses.set(responseId, unbilled)
   }
 
@@ -409,7 +412,7 @@ export class SocketTurns {
   #watch(settled: Promise<void>): void {
     const watched = settled
       .catch((error: unknown) => {
-        const about = { request: this.#handshake.exchange.requestId, cause: (error as Error).message }
+        const about = { request: this.#handshake.requestId, cause: (error as Error).message }
         this.#gateway.log.error(about, 'a turn of a socket could not be settled')
       })
       .finally(() => {

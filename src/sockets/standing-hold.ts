@@ -1,7 +1,7 @@
+import type { Work } from '../calls/ask.ts'
 import type { Refusal } from '../kernel/errors.ts'
-import { HOLD_METHOD } from '../ledger/call.ts'
 import type { SocketProtocol } from './socket-protocol.ts'
-import type { AdmittedTurn, PlannedTurn, TurnAdmission, TurnCall, UnadmittedTurn } from './turn-call.ts'
+import type { AdmittedTurn, TurnAdmission, TurnCall, UnadmittedTurn } from './turn-call.ts'
 
 /** The hold of a socket on which upstream may begin turns. A turn takes it over; it is renewed afterwards. */
 export class StandingHold {
@@ -32,15 +32,16 @@ export class StandingHold {
   }
 
   /** Gives the hold to a turn that the client begins, if the limits still permit it. Null: another turn has it. */
-  async takeFor(planned: PlannedTurn): Promise<AdmittedTurn | null> {
+  async takeFor(planned: Work): Promise<AdmittedTurn | null> {
     const turn = this.#take()
     if (turn === null) return null
     const checked = await this.#admission.check(planned)
-    if (checked.kind !== 'admitted') {
+    if (checked.kind !== 'permitted') {
       if (!this.putBack(turn)) await drop(turn)
       return checked.kind === 'refused' ? this.#admission.refuse(planned, checked.refusal) : checked
     }
-    if (turn.isUpToDate(planned, checked)) return { kind: 'admitted', turn: turn.startNow() }
+    if (turn.isUpToDate(planned, checked.discountBillionths))
+      return { kind: 'admitted', turn: turn.startNow() }
     await drop(turn)
     const admitted = await this.#admit()
     if (admitted.kind === 'refused') return this.#admission.refuse(planned, admitted.refusal)
@@ -52,10 +53,11 @@ export class StandingHold {
     while (this.#pending !== null) await this.#pending
     const turn = this.#take()
     const planned = this.#protocol.planUnrequested()
-    const checked = await this.#admission.check(planned, HOLD_METHOD)
+    const checked = await this.#admission.check(planned, true)
     if (checked.kind === 'refused' && isRevocation(checked.refusal)) this.#refuse(checked.refusal)
     if (turn === null) return null
-    if (checked.kind !== 'admitted' || turn.isUpToDate(planned, checked)) return turn.startNow()
+    if (checked.kind !== 'permitted' || turn.isUpToDate(planned, checked.discountBillionths))
+      return turn.startNow()
     await drop(turn)
     return null
   }
@@ -84,7 +86,7 @@ export class StandingHold {
     this.#queue(async () => {
       await settled.catch(() => {})
       if (this.#isOver || this.#isRefused) return
-      const checked = await this.#admission.check(this.#protocol.planUnrequested(), HOLD_METHOD)
+      const checked = await this.#admission.check(this.#protocol.planUnrequested(), true)
       // With a revoked key, running turns and transcripts finish.
       if (checked.kind === 'refused' && !isRevocation(checked.refusal)) this.#refuse(checked.refusal)
     })
@@ -103,7 +105,7 @@ export class StandingHold {
   }
 
   #admit(): Promise<AdmittedTurn> {
-    return this.#admission.admit(this.#protocol.planUnrequested(), HOLD_METHOD)
+    return this.#admission.admit(this.#protocol.planUnrequested(), true)
   }
 
   #queue(task: () => Promise<void>): void {

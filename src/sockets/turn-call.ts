@@ -1,4 +1,5 @@
-import { type AdmitResult, admit, admitBegun, checkCall, upstreamOfAdmission } from '../calls/admit.ts'
+import { admit, admitBegun, checkAsk } from '../calls/admit.ts'
+import type { Ask, Work } from '../calls/ask.ts'
 import {
   type Bill,
   billCall,
@@ -9,27 +10,27 @@ import {
   storedResponseId,
 } from '../calls/bill.ts'
 import { Silence } from '../calls/estimates.ts'
+import type { Answer, CallEnding, Evidence } from '../calls/evidence.ts'
+import type { Hold } from '../calls/hold.ts'
+import type { KeyShare } from '../calls/key-shares.ts'
 import type { CallPlan } from '../calls/pricer.ts'
+import { refuseTooManyCalls } from '../calls/refusals.ts'
 import type { CallEnd } from '../http/upstream-call.ts'
-import type { AdmittedCall, PlannedCall, ReadCall } from '../http-calls/call.ts'
+import type { Handshake } from '../http-calls/call.ts'
 import type { AbandonedReply } from '../http-calls/forward.ts'
 import type { Gateway } from '../http-calls/gateway.ts'
-import { explainThrown, recordRefusal, refuseTooManyCalls } from '../http-calls/refusals.ts'
+import { upstreamFor } from '../http-calls/own-upstreams.ts'
+import { explainThrown, recordRefusal } from '../http-calls/refusals.ts'
 import type { ReplyHead } from '../http-calls/reply.ts'
 import { OpenCall } from '../http-calls/sent-call.ts'
 import type { Denial, Refusal } from '../kernel/errors.ts'
 import type { Usage } from '../kernel/usage.ts'
 import { NO_MODELS } from '../kernel/vocabulary.ts'
 import { dayOf } from '../ledger/calendar.ts'
-import { HOLD_METHOD } from '../ledger/call.ts'
 import type { ReplyDocument } from '../metering/json-shape.ts'
 import { type EventMeter, NOTHING_SHOWN, type Shown, SilentMeter } from '../metering/meter.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
 import { createEventMeter } from '../providers/surfaces.ts'
-
-export interface PlannedTurn extends Pick<ReadCall, 'read' | 'request' | 'endpoint'> {
-  readonly plan: CallPlan
-}
 
 export type UnadmittedTurn =
   | ({ readonly kind: 'refused'; readonly requestId: string } & Denial)
@@ -39,81 +40,80 @@ export type AdmittedTurn = { readonly kind: 'admitted'; readonly turn: TurnCall 
 
 /** Admits the turns of a socket as separate calls, each with an id, a hold and a record. */
 export class TurnAdmission {
-  readonly #handshake: PlannedCall
+  readonly #handshake: Handshake
   readonly #gateway: Gateway
 
-  constructor(handshake: PlannedCall, gateway: Gateway) {
+  constructor(handshake: Handshake, gateway: Gateway) {
     this.#handshake = handshake
     this.#gateway = gateway
   }
 
-  /** `HOLD_METHOD`: takes a hold for a turn that has not begun, which the request log does not show. */
-  async admit(planned: PlannedTurn, method = 'WS'): Promise<AdmittedTurn> {
+  /** `isStanding`: takes a hold for a turn that has not begun, which the request log does not show. */
+  async admit(work: Work, isStanding = false): Promise<AdmittedTurn> {
     const { keyShares } = this.#gateway
-    const share = keyShares.enter(this.#handshake.digest)
-    if (share === null) return this.refuse(planned, refuseTooManyCalls(keyShares.callsMax), method)
-    const call = { ...this.#callOf(planned, method), share }
-    const admission = await admit(call, this.#gateway).catch((error: unknown) => this.#explain(error, call))
+    const share = keyShares.enter(this.#handshake.caller.digest)
+    if (share === null) return this.refuse(work, refuseTooManyCalls(keyShares.callsMax), isStanding)
+    const ask = this.#askFor(work, isStanding)
+    const admission = await admit(ask, this.#gateway).catch((error: unknown) => this.#explain(error, ask))
     if (admission.kind === 'admitted') {
       this.#gateway.reached('admitted')
-      return { kind: 'admitted', turn: this.#turnOf(call, admission) }
+      return { kind: 'admitted', turn: this.#turnOf(admission.hold, share) }
     }
     keyShares.leave(share)
-    return admission.kind === 'refused' ? this.#refuseCall(call, admission) : admission
+    return admission.kind === 'refused' ? this.#refuseAsk(ask, admission) : admission
   }
 
   /** Admits a turn that upstream has begun. It costs money, so no limit refuses it. Null: it cannot be billed. */
-  async admitBegun(planned: PlannedTurn): Promise<TurnCall | null> {
+  async admitBegun(work: Work): Promise<TurnCall | null> {
     const { keyShares, log } = this.#gateway
-    const plan: CallPlan = { ...planned.plan, hold: { kind: 'none' }, unratable: null, models: NO_MODELS }
-    const share = keyShares.enterUnlimited(this.#handshake.digest)
-    const read = { ...planned.read, unreadable: null }
-    const call = { ...this.#callOf({ ...planned, plan, read }), share }
-    const begun = await admitBegun(call, this.#gateway).catch((error: unknown) => this.#explain(error, call))
-    if (begun.kind === 'admitted') return this.#turnOf(call, begun)
+    const profile: CallPlan = { ...work.profile, hold: { kind: 'none' }, unratable: null, models: NO_MODELS }
+    const ask = this.#askFor({ ...work, profile, ambiguity: null }, false)
+    const share = keyShares.enterUnlimited(this.#handshake.caller.digest)
+    const hold = await admitBegun(ask, this.#gateway).catch((error: unknown) => {
+      this.#explain(error, ask)
+      return null
+    })
+    if (hold !== null) return this.#turnOf(hold, share)
     keyShares.leave(share)
-    const about = { request: call.exchange.requestId, socket: call.socketId }
+    const about = { request: ask.requestId, socket: ask.socketId }
     log.error(about, 'upstream began a turn without a request, and it cannot be billed')
     return null
   }
 
   /** The call goes to the upstream of its account, like an HTTP request. */
-  #turnOf(call: Omit<AdmittedCall, 'admission'>, admission: AdmittedCall['admission']): TurnCall {
-    const upstream = upstreamOfAdmission(call, admission, this.#gateway)
-    return new TurnCall({ ...call, admission, ...upstream }, this.#gateway)
+  #turnOf(hold: Hold, share: KeyShare): TurnCall {
+    const { upstream: own, accountId } = hold.terms
+    const upstream = upstreamFor(accountId, own, hold.ask.surface, this.#gateway) ?? this.#handshake.upstream
+    if (own !== null) hold.uses(upstream.key)
+    return new TurnCall({ ...this.#handshake, upstream }, hold, share, this.#gateway)
   }
 
   /** Checks a turn that takes over a hold, or the models of a message, as admission would. Records nothing. */
-  check(planned: PlannedTurn, method = 'WS'): Promise<AdmitResult> {
-    const call = this.#callOf(planned, method)
-    return checkCall(call, this.#gateway).catch((error: unknown) => this.#explain(error, call))
+  check(work: Work, isStanding = false) {
+    const ask = this.#askFor(work, isStanding)
+    return checkAsk(ask, this.#gateway).catch((error: unknown) => this.#explain(error, ask))
   }
 
   /** A socket stays open while the database is unavailable. */
-  #explain(error: unknown, { exchange }: PlannedCall) {
-    return refused(explainThrown(error, exchange.requestId, this.#gateway.log))
+  #explain(error: unknown, { requestId }: Ask) {
+    return refused(explainThrown(error, requestId, this.#gateway.log))
   }
 
-  refuse(planned: PlannedTurn, refusal: Refusal, method = 'WS') {
-    return this.#refuseCall(this.#callOf(planned, method), refused(refusal))
+  refuse(work: Work, refusal: Refusal, isStanding = false) {
+    return this.#refuseAsk(this.#askFor(work, isStanding), refused(refusal))
   }
 
-  #refuseCall(call: PlannedCall, denial: Denial) {
-    const { requestId, method } = call.exchange
-    if (method !== HOLD_METHOD) recordRefusal(call, denial.refusal, this.#gateway, call.plan.modelAsked)
-    return { ...denial, kind: 'refused', requestId } as const
+  #refuseAsk(ask: Ask, denial: Denial) {
+    const { headers } = this.#handshake.exchange
+    if (ask.isStanding !== true)
+      recordRefusal(ask, denial.refusal, this.#gateway, headers, ask.profile.modelAsked)
+    return { ...denial, kind: 'refused', requestId: ask.requestId } as const
   }
 
-  #callOf(turn: PlannedTurn, method = 'WS'): PlannedCall {
-    const { exchange } = this.#handshake
+  #askFor(work: Work, isStanding: boolean): Ask {
+    const { requestId: socketId, caller, surface, path } = this.#handshake
     const requestId = this.#gateway.nextRequestId()
-    const startedMs = this.#gateway.clock.monotonicMs()
-    return {
-      ...this.#handshake,
-      ...turn,
-      socketId: exchange.requestId,
-      exchange: { ...exchange, requestId, method, startedMs },
-    }
+    return { ...work, requestId, caller, surface, method: 'WS', path, socketId, isStanding }
   }
 }
 
@@ -122,8 +122,8 @@ function refused(refusal: Refusal) {
 }
 
 const OK_HEAD: ReplyHead = { status: 200, reason: 'OK', headers: ['content-type', 'text/event-stream'] }
+const OK: Answer = { status: 200, contentType: 'text/event-stream', upstreamRequestId: null }
 const [DATA, EVENT_END] = [Buffer.from('data: '), Buffer.from('\n\n')]
-const COMPLETE: CallEnd = { kind: 'complete', trailers: [] }
 
 /** An admitted turn. It has a hold, which `end`, `endWith`, `reject` or `release` closes, once. */
 export class TurnCall extends OpenCall implements AbandonedReply {
@@ -136,9 +136,19 @@ export class TurnCall extends OpenCall implements AbandonedReply {
   bytesOut = 0
   #ended: Promise<void> | null = null
 
-  constructor(call: AdmittedCall, gateway: Gateway) {
-    super(call, gateway)
+  constructor({ ask, ...handshake }: Handshake, hold: Hold, share: KeyShare, gateway: Gateway) {
+    const read = {
+      kind: 'read',
+      body: { kind: 'none' },
+      facts: hold.ask.bytes.facts,
+      unreadable: null,
+    } as const
+    super({ ...handshake, ...hold.ask, read, hold, share }, gateway.clock.monotonicMs(), gateway)
     this.#admittedMs = gateway.clock.nowMs()
+  }
+
+  get ask(): Ask {
+    return this.call.hold.ask
   }
 
   get isNearlyDone(): boolean {
@@ -150,18 +160,16 @@ export class TurnCall extends OpenCall implements AbandonedReply {
   }
 
   began(responseId: string | null): void {
-    if (responseId === null) return
     this.#hasResponse = true
-    this.markStreaming(responseId)
+    if (responseId !== null) this.markStreaming(responseId)
   }
 
   /** Whether a turn that was admitted in advance may begin now: same discount, same prices, same day. */
-  isUpToDate(planned: PlannedTurn, checked: AdmitResult & { readonly kind: 'admitted' }): boolean {
-    const { plan, admission } = this.call
-    const discount = admission.terms?.discountBillionths ?? null
+  isUpToDate(work: Work, discountBillionths: number | null): boolean {
+    const { ask, terms } = this.call.hold
     return (
-      discount === (checked.terms?.discountBillionths ?? null) &&
-      plan.priceVersion === planned.plan.priceVersion &&
+      terms.discountBillionths === discountBillionths &&
+      ask.profile.priceVersion === work.profile.priceVersion &&
       dayOf(this.#admittedMs) === dayOf(this.gateway.clock.nowMs())
     )
   }
@@ -169,8 +177,7 @@ export class TurnCall extends OpenCall implements AbandonedReply {
   /** Begins a turn that was admitted in advance. Its time counts from now. */
   startNow(): this {
     this.sentMs = this.gateway.clock.monotonicMs()
-    const exchange = { ...this.call.exchange, method: 'WS', startedMs: this.sentMs }
-    this.call = { ...this.call, exchange }
+    this.startedMs = this.sentMs
     return this
   }
 
@@ -197,67 +204,83 @@ export class TurnCall extends OpenCall implements AbandonedReply {
     else this.#silence.resume(nowMs)
   }
 
-  end(end: CallEnd = COMPLETE): Promise<void> {
+  end(end: CallEnding = 'complete'): Promise<void> {
     // If the response has begun, upstream has answered.
-    const head = end.kind === 'complete' || this.#hasResponse ? OK_HEAD : null
-    return this.#close(end, head, async () => {
-      const metered = this.#meter?.end() ?? new SilentMeter().end(end.kind === 'complete')
-      const times = this.#silence.timesAt(this.gateway.clock.monotonicMs())
-      const elapsedMs = this.gateway.clock.monotonicMs() - this.sentMs
-      const id = storedResponseId(this.call, metered, end)
-      const transfer = this.transfer(elapsedMs, true, this.bytesOut)
-      const stored =
-        id === null ? null : await this.gateway.deferrals.findStoredResponse(this.call, id, OK_HEAD, transfer)
-      if (stored?.kind === 'deferred') return null
-      const outcome = { end, head, metered, bytesOut: this.bytesOut, times, elapsedMs, stored }
-      return await billCall(this.call, outcome, this.gateway)
+    const answer = end === 'complete' || this.#hasResponse ? OK : null
+    return this.#close(end, answer, async () => {
+      const { hold, upstream } = this.call
+      const evidence = this.#evidence(end, answer)
+      const id = storedResponseId(hold.ask.profile, evidence.metered, end)
+      if (id === null) return await billCall(hold, evidence, this.gateway)
+      const transfer = this.transfer(evidence.times.elapsedMs, true, this.bytesOut)
+      const stored = await this.gateway.deferrals.findStoredResponse(hold, upstream, id, OK, transfer)
+      return stored.kind === 'deferred' ? null : await billCall(hold, { ...evidence, stored }, this.gateway)
     })
   }
 
+  #evidence(end: CallEnding, answer: Answer | null): Evidence {
+    const nowMs = this.gateway.clock.monotonicMs()
+    return {
+      end,
+      answer,
+      metered: this.#meter?.end() ?? new SilentMeter().end(end === 'complete'),
+      delivered: this.bytesOut,
+      times: { ...this.#silence.timesAt(nowMs), elapsedMs: nowMs - this.sentMs },
+    }
+  }
+
   /** Ends the turn with this usage. Implausible usage is billed like a cut turn. */
-  endWith(usage: Usage, end: CallEnd = COMPLETE): Promise<void> {
-    const { plan, admission } = this.call
-    const rated = plan.rate(usage, admission.terms)
-    if (!isPlausible(usage, rated))
-      return this.end({ kind: 'cut', error: new Error('the usage cannot be true') })
-    return this.#close(end, OK_HEAD, async () => ({
+  endWith(usage: Usage, end: CallEnding = 'complete'): Promise<void> {
+    const { ask, terms } = this.call.hold
+    const rated = ask.profile.rate(usage, terms)
+    if (!isPlausible(usage, rated)) {
+      this.#hasResponse = true
+      return this.end('broken')
+    }
+    return this.#close(end, OK, async () => ({
       ...billUsage(usage, rated),
-      status: plan.metered ? 200 : null,
+      status: ask.profile.metered ? 200 : null,
     }))
   }
 
   reject(status: number): Promise<void> {
-    const head = { ...OK_HEAD, status }
-    return this.#close(COMPLETE, head, async () => ({ ...NOTHING_BILLED, state: 'settled', status }))
+    const answer = { ...OK, status }
+    return this.#close('complete', answer, async () => billWithoutCost(answer))
   }
 
   release(): Promise<void> {
-    return this.#close({ kind: 'abandoned', sent: false }, null, async () => NOTHING_BILLED)
+    return this.#close('unsent', null, async () => NOTHING_BILLED)
   }
 
   /** Only the first close counts. A null bill means that the cost comes later. */
-  #close(end: CallEnd, head: ReplyHead | null, makeBill: () => Promise<Bill | null>): Promise<void> {
-    this.#ended ??= this.#settle(end, head, makeBill)
+  #close(end: CallEnding, answer: Answer | null, makeBill: () => Promise<Bill | null>): Promise<void> {
+    this.#ended ??= this.#settle(end, answer, makeBill)
     return this.#ended
   }
 
-  async #settle(end: CallEnd, head: ReplyHead | null, makeBill: () => Promise<Bill | null>): Promise<void> {
+  async #settle(end: CallEnding, answer: Answer | null, makeBill: () => Promise<Bill | null>): Promise<void> {
     const upstreamMs = this.gateway.clock.monotonicMs() - this.sentMs
-    const settle = (bill: Bill) =>
-      this.settleHold(bill, this.transfer(upstreamMs, true, this.bytesOut), upstreamMs)
+    const transfer = () => this.transfer(upstreamMs, true, this.bytesOut)
+    const { hold } = this.call
+    hold.sending(() => ({ evidence: this.#evidence(end, answer), transfer: transfer() }))
     try {
-      const bill = await makeBill().catch(async (defect: unknown) => {
-        await settle(NOTHING_BILLED)
-        throw defect
-      })
+      await using _hold = hold
+      const bill = await makeBill()
       this.gateway.reached('before_settle')
-      if (bill !== null) await settle(bill)
+      if (bill !== null) await hold.settle(bill, transfer())
       this.gateway.reached('settled')
-      this.report(bill ?? billWithoutCost(head), end)
+      this.report(bill ?? billWithoutCost(answer), END_OF[end])
     } finally {
-      this.removeInFlight(head, end.kind === 'complete')
+      this.removeInFlight(answer === null ? null : { ...OK_HEAD, status: answer.status }, end === 'complete')
       this.gateway.keyShares.leave(this.call.share)
-      this.call = { ...this.call, request: { ...this.call.request, pieces: [] } }
+      hold.forgetBody()
     }
   }
+}
+
+const END_OF: Readonly<Record<CallEnding, CallEnd>> = {
+  complete: { kind: 'complete', trailers: [] },
+  left: { kind: 'abandoned', sent: true },
+  unsent: { kind: 'abandoned', sent: false },
+  broken: { kind: 'cut', error: new Error('upstream closed the socket') },
 }

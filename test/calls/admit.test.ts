@@ -1,49 +1,38 @@
 import assert from 'node:assert/strict'
 import { AdmissionQueues } from '../../src/calls/admission-queue.ts'
 import { admit } from '../../src/calls/admit.ts'
+import type { Ask } from '../../src/calls/ask.ts'
+import type { Core } from '../../src/calls/core.ts'
 import { Listeners } from '../../src/http/outgoing-reply.ts'
-import type { PlannedCall } from '../../src/http-calls/call.ts'
-import type { Gateway } from '../../src/http-calls/gateway.ts'
-import { headerNames } from '../../src/kernel/header-names.ts'
 import { limits } from '../../src/kernel/limits.ts'
 import type { Admission, CallOpening } from '../../src/ledger/call.ts'
 import { WaitingCalls } from '../../src/ledger/unsent-calls.ts'
 import { test } from '../support/suite.ts'
 
-/** A call with only the members that admission reads. */
-function callOf(res: ReturnType<typeof client>): PlannedCall {
-  return {
-    exchange: {
-      requestId: 'req_1',
-      method: 'POST',
-      headers: [],
-      names: headerNames('svc'),
-      req: { socket: { remoteAddress: '127.0.0.1' } },
-      res,
-    },
-    target: { path: '/v1/messages', query: '' },
-    surface: 'messages',
-    digest: Buffer.from('d'),
-    socketId: 'req_0',
-    plan: {
+/** An ask with only the members that admission reads. */
+function askOf(presence: ReturnType<typeof client>): Ask {
+  const caller = { digest: Buffer.from('d'), clientIp: '127.0.0.1', userAgent: null, presence }
+  const profile = {
+    ...{
       modelAsked: null,
       models: { names: [], unknown: null, batchFile: null },
       hold: { kind: 'unbounded' },
-      priceVersion: '',
-      rating: '',
-      unratable: null,
-      unpricedModel: null,
     },
-    read: { unreadable: null },
-  } as unknown as PlannedCall
+    ...{ priceVersion: '', rating: '', unratable: null, unpricedModel: null },
+  }
+  return {
+    ...{ requestId: 'req_1', surface: 'messages', method: 'POST', path: '/v1/messages', endpoint: null },
+    ...{ socketId: 'req_0', ambiguity: null, profile },
+    caller: { ...caller, redact: (text: string) => text },
+  } as unknown as Ask
 }
 
-interface AskedGateway extends Gateway {
+interface AskedCore extends Core {
   readonly asked: number
   readonly openings: readonly CallOpening[]
 }
 
-function gatewayWith(answers: Admission[]): AskedGateway {
+function gatewayWith(answers: Admission[]): AskedCore {
   const openings: CallOpening[] = []
   const gateway = {
     asked: 0,
@@ -65,7 +54,7 @@ function gatewayWith(answers: Admission[]): AskedGateway {
       lookUpKey: async () => ({ kind: 'api_key', keyId: 'key_1', accountId: 'default', funds: {} }),
     },
   }
-  return gateway as unknown as AskedGateway
+  return gateway as unknown as AskedCore
 }
 
 class CountedListeners extends Listeners {
@@ -94,7 +83,7 @@ const blocked: Extract<Admission, { kind: 'blocked' }> = {
 
 test('a call whose client left while its body was read is not admitted', async () => {
   const gateway = gatewayWith([])
-  assert.deepEqual(await admit(callOf(client(true)), gateway), { kind: 'client_left' })
+  assert.deepEqual(await admit(askOf(client(true)), gateway), { kind: 'client_left' })
   assert.equal(gateway.asked, 0)
 })
 
@@ -110,7 +99,7 @@ for (const [what, end, outcome] of [
   test(`a waiting call ${what} leaves the queue`, async () => {
     const gateway = gatewayWith([blocked, blocked, ...(end === null || end === 'leaves' ? [] : [end])])
     const res = client(false)
-    const admitted = admit(callOf(res), gateway).then(
+    const admitted = admit(askOf(res), gateway).then(
       (answer) => (answer.kind === 'refused' ? answer.refusal.code : answer.kind),
       String,
     )
@@ -131,7 +120,7 @@ test('a call that finds the queue full does not overtake queued calls', async ()
     void entry.wait({ ...blocked, accountId: name })
     return entry
   })
-  const answer = await admit(callOf(client(false)), gateway)
+  const answer = await admit(askOf(client(false)), gateway)
   assert.equal(answer.kind === 'refused' && answer.refusal.code, 'credit_held')
   assert.equal(gateway.asked, 1)
   for (const entry of entries) entry.done(false)
@@ -145,7 +134,7 @@ for (const [what, part, state, code] of [
   test(`no call is admitted while ${what}`, async () => {
     const gateway = gatewayWith([])
     Object.assign(gateway[part], state)
-    const answer = await admit(callOf(client(false)), gateway)
+    const answer = await admit(askOf(client(false)), gateway)
     assert.equal(answer.kind === 'refused' && answer.refusal.code, code)
     assert.equal(gateway.asked, 0)
   })

@@ -24,9 +24,9 @@ test('a call to an endpoint without a price is flagged if it succeeds, not if it
     [404, false],
     [500, false],
   ] as const) {
-    const plan = { metered: false, hold: { kind: 'none' }, unratable: { reason: 'endpoint_not_metered' } }
-    const outcome = { end: { kind: 'complete' }, head: { status, headers: [] }, metered: null, bytesOut: 0 }
-    const [call, seen] = [{ plan }, outcome] as unknown as Parameters<typeof billCall>
+    const profile = { metered: false, hold: { kind: 'none' }, unratable: { reason: 'endpoint_not_metered' } }
+    const evidence = { end: 'complete', answer: { status, contentType: '' }, metered: null, delivered: 0 }
+    const [call, seen] = [{ ask: { profile } }, evidence] as unknown as Parameters<typeof billCall>
     const bill = await billCall(call, seen, {} as Parameters<typeof billCall>[2])
     assert.deepEqual([bill.unpriced, bill.costNanos, bill.status], [unpriced, 0n, status], String(status))
   }

@@ -18,7 +18,7 @@ test('a small waiting body keeps its own bytes, and little more memory than they
   const [piece] = held.pieces()
   assert.deepEqual(piece, Buffer.alloc(300, 7))
   assert.equal(piece?.buffer.byteLength, 1024)
-  held.dispose()
+  held[Symbol.dispose]()
 })
 
 test('one key gets half of the free memory, and a body up to 1 MiB always fits', () => {
@@ -37,8 +37,8 @@ test('one key gets half of the free memory, and a body up to 1 MiB always fits',
   assert.deepEqual([fill('a'), fill('b'), fill('d')], [1, 1, 1])
   assert.equal(memory.reservedBytes, 17 * MiB)
   for (const body of bodies) {
-    body.dispose()
-    body.dispose()
+    body[Symbol.dispose]()
+    body[Symbol.dispose]()
   }
   assert.equal(memory.reservedBytes, 0)
   assert.equal(fill('a'), 8)
@@ -48,7 +48,7 @@ test('a body is delivered in the chunks in which it arrived', () => {
   const held = new HeldBody(new ByteBudget(MiB), KEY)
   for (const text of ['one,', ' two', ' three']) held.append(Buffer.from(text))
   assert.equal(String(Buffer.concat(held.pieces())), 'one, two three')
-  held.dispose()
+  held[Symbol.dispose]()
 })
 
 function receive(memory: ByteBudget, observer: { write(chunk: Buffer): null } | null, pace: ReadingPace) {

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { TestContext } from 'node:test'
+import type { Hold } from '../../src/calls/hold.ts'
 import { openUpstream } from '../../src/http/upstream-connection.ts'
-import type { AdmittedCall } from '../../src/http-calls/call.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { createLog } from '../../src/kernel/log.ts'
 import { Secret } from '../../src/kernel/secret.ts'
@@ -134,9 +134,8 @@ test('without polling, a DELETE passes and closes its object as interrupted', as
   } as unknown as DeferralDependencies)
   assert.equal(await deferrals.refuseDelete('chat', '/v1/responses/resp_1', Buffer.alloc(32)), null)
   await deferrals.closeDeleted({
-    surface: 'chat',
-    target: { path: '/v1/responses/resp_1' },
-    admission: { terms: null },
-  } as unknown as AdmittedCall)
+    ask: { surface: 'chat', path: '/v1/responses/resp_1' },
+    scope: '',
+  } as unknown as Hold)
   assert.deepEqual(closed, ['req_1 interrupted'])
 })

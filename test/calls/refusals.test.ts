@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict'
-import { explainRefusal } from '../../src/http-calls/refusals.ts'
-import { headerNames } from '../../src/kernel/header-names.ts'
+import { explainRefusal } from '../../src/calls/refusals.ts'
 import { test } from '../support/suite.ts'
 
-const names = headerNames('svc')
 const REQUEST: Parameters<typeof explainRefusal>[1] = {
   endpoint: 'POST /v1/of-tomorrow',
   model: null,
@@ -13,7 +11,7 @@ const REQUEST: Parameters<typeof explainRefusal>[1] = {
   refusesAllKeys: false,
 }
 const explainUnmetered = (request: Partial<typeof REQUEST>) =>
-  explainRefusal({ reason: 'endpoint_not_metered' }, { ...REQUEST, ...request }, names).message
+  explainRefusal({ reason: 'endpoint_not_metered' }, { ...REQUEST, ...request }).message
 
 test('for a misspelled path, the closest metered endpoint is suggested with its method', () => {
   for (const [endpoint, suggestion] of [
@@ -43,7 +41,7 @@ test('if keys without limits are refused too, the message names the setting', ()
 test('a model refusal names at most ten of the models that the key may use', () => {
   const allowedModels = Array.from({ length: 12 }, (_, n) => `model-${n}`)
   const refusal = { reason: 'model_not_allowed', model: 'gpt-6' } as const
-  const { message } = explainRefusal(refusal, { ...REQUEST, allowedModels }, names)
+  const { message } = explainRefusal(refusal, { ...REQUEST, allowedModels })
   assert.match(
     message,
     /^This key may not use the model "gpt-6"\. Use one of its allowed_models: "model-0", /,
