@@ -6,6 +6,7 @@ import { OutputFailed, ReaderGone, shownLines } from './terminal.ts'
 
 const CREDITS = 'prepaid credit: list the ledger, add, correct, credit calls back'
 const ACCOUNTS = 'customers or teams: budgets, credit, discounts, suspension'
+const RECONCILE = "compare recorded usage with the provider's own report (local)"
 const BACKUP = 'copy database, pepper and configuration, also while the gateway runs (local)'
 const EXPORT = 'write all tables to a file; the gateway must be stopped (local)'
 
@@ -27,6 +28,7 @@ const COMMANDS: readonly (readonly [name: string, summary: string, load: Load])[
   ['prices', 'the prices in effect; check a price overlay', () => import('./prices.ts')],
   ['audit', 'recompute every balance and bill, and report differences (local)', database],
   ['rerate', 'price calls again after a price was corrected (local)', () => import('./rerate.ts')],
+  ['reconcile', RECONCILE, () => import('./reconcile.ts')],
   ['backup', BACKUP, database],
   ['export', EXPORT, database],
   ['import', 'fill an empty database from an export (local)', database],

@@ -79,6 +79,11 @@ function fromVariables(
     messages: upstream(env.TOLLGATE_MESSAGES_URL, messagesKey, PROVIDER_URLS.messages),
     chat: upstream(env.TOLLGATE_CHAT_URL, chatKey, PROVIDER_URLS.chat),
     discount: env.TOLLGATE_DISCOUNT,
+    /** Credentials for the providers' reports of usage. Only `tollgate reconcile` uses them. */
+    reportKeys: {
+      messages: env.TOLLGATE_MESSAGES_ADMIN_KEY ?? null,
+      chat: env.TOLLGATE_CHAT_ADMIN_KEY ?? null,
+    },
   }
 }
 

@@ -62,6 +62,8 @@ export const VARIABLES = {
   TOLLGATE_MESSAGES_KEY: secret(1).optional(),
   TOLLGATE_CHAT_URL: upstreamUrl.optional(),
   TOLLGATE_CHAT_KEY: secret(1).optional(),
+  TOLLGATE_MESSAGES_ADMIN_KEY: secret(1).optional(),
+  TOLLGATE_CHAT_ADMIN_KEY: secret(1).optional(),
   TOLLGATE_PEPPER: secret(16).optional(),
   TOLLGATE_DISCOUNT: fraction.default('0'),
   TOLLGATE_PRICES: z.string().optional(),

@@ -26,8 +26,9 @@ const FOLDERS: Readonly<Record<string, string>> = {
   management: 'kernel api http keys ledger metering pricing providers webhooks',
   store: 'kernel api keys ledger webhooks',
   app: 'kernel http keys ledger pricing providers telemetry webhooks store config calls objects sockets http-calls management',
+  reconcile: 'kernel pricing store',
   doctor: 'kernel keys pricing providers store config',
-  cli: 'kernel api keys ledger pricing telemetry store config doctor app',
+  cli: 'kernel api keys ledger pricing telemetry store config doctor reconcile app',
 }
 
 /** The type of the store follows from its operations; folders below the store take a store as an argument. */

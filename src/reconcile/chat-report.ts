@@ -1,0 +1,102 @@
+import { z } from 'zod'
+import { parseDecimal } from './decimal.ts'
+import { FEES, type ReportedRow } from './figures.ts'
+import { count, type ReportSource, readReport } from './read-report.ts'
+
+/** OpenAI's reports of usage and cost, by day and model. Amounts are numbers or text, in dollars. */
+
+export const CHAT_PLACES = 0
+
+export interface ChatFilters {
+  readonly apiKeyIds: readonly string[]
+  readonly projectIds: readonly string[]
+}
+
+/** The reports of tokens. Images and Realtime have none. An upstream may lack those of rarer endpoints. */
+const USAGE_REPORTS = [
+  { name: 'completions', isOptional: false },
+  { name: 'decisions', isOptional: true },
+  { name: 'embeddings', isOptional: true },
+]
+
+const usageBucket = z.object({
+  start_time: z.string().regex(/^\d{9,11}$/),
+  results: z.array(
+    z.object({
+      model: z.string().nullish(),
+      input_tokens: count,
+      input_cached_tokens: count,
+      input_cache_write_tokens: count,
+      output_tokens: count,
+    }),
+  ),
+})
+
+const costBucket = z.object({
+  start_time: z.string().regex(/^\d{9,11}$/),
+  results: z.array(
+    z.object({
+      amount: z.object({
+        value: z
+          .string()
+          .transform(parseDecimal)
+          .pipe(z.object({ units: z.bigint(), places: z.number() })),
+        currency: z.literal('usd'),
+      }),
+      line_item: z.string().nullish(),
+    }),
+  ),
+})
+
+export async function readChatReport(
+  source: ReportSource,
+  startMs: number,
+  endMs: number,
+  { apiKeyIds, projectIds }: ChatFilters,
+): Promise<readonly ReportedRow[]> {
+  const filters = [
+    ['start_time', String(startMs / 1_000)],
+    ['end_time', String(endMs / 1_000)],
+    ['bucket_width', '1d'],
+    ...apiKeyIds.map((id) => ['api_key_ids[]', id] as const),
+    ...projectIds.map((id) => ['project_ids[]', id] as const),
+  ] as const
+  const rows: ReportedRow[] = []
+  const byModel = [...filters, ['limit', '31'], ['group_by[]', 'model']] as const
+  for (const { name, isOptional } of USAGE_REPORTS) {
+    const path = `/organization/usage/${name}`
+    const buckets = await readReport(source, { path, query: byModel, row: usageBucket, isOptional })
+    for (const { start_time, results } of buckets)
+      for (const { model, ...used } of results) {
+        const [read, written] = [used.input_cached_tokens, used.input_cache_write_tokens]
+        // The report counts cached tokens and cache writes as input too.
+        const input = used.input_tokens - read - written
+        const tokens = { input, output: used.output_tokens, cache_read: read, cache_write: written }
+        rows.push({ day: dayOfSeconds(start_time), model: model ?? 'no model', tokens, amount: null })
+      }
+  }
+  const query = [...filters, ['limit', '180'], ['group_by[]', 'line_item']] as const
+  const costs = await readReport(source, { path: '/organization/costs', query, row: costBucket })
+  for (const { start_time, results } of costs)
+    for (const { amount, line_item } of results)
+      rows.push({
+        day: dayOfSeconds(start_time),
+        model: modelOfLine(line_item ?? 'no line item'),
+        tokens: null,
+        amount: amount.value,
+      })
+  return rows
+}
+
+/** A line item is `model, unit`, or the name of a fee, whose wording is not documented. */
+function modelOfLine(line: string): string {
+  if (/web.?search/i.test(line)) return FEES[0]
+  if (/file.?search/i.test(line)) return FEES[1]
+  if (/container|code.?interpreter/i.test(line)) return FEES[2]
+  const at = line.indexOf(', ')
+  return at < 0 ? line : line.slice(0, at)
+}
+
+function dayOfSeconds(seconds: string): string {
+  return new Date(Number(seconds) * 1_000).toISOString().slice(0, 10)
+}
