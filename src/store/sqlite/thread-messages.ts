@@ -53,12 +53,24 @@ const DISK_FULL = 13
 /** SQLITE_IOERR_SHMSIZE: there is no room for the index of the write-ahead log, and nothing has been written yet. */
 const NO_ROOM_FOR_INDEX = 4874
 
+const BUSY = 5
+
 /** SQLITE_BUSY, LOCKED, NOMEM, INTERRUPT, FULL. */
-const TEMPORARY: ReadonlySet<number> = new Set([5, 6, 7, 9, DISK_FULL])
+const TEMPORARY: ReadonlySet<number> = new Set([BUSY, 6, 7, 9, DISK_FULL])
+
+/** SQLite's error code; 0 for other errors. */
+function codeOf(error: unknown): number {
+  const detailed = error instanceof Error && 'errcode' in error ? Number(error.errcode) : 0
+  return detailed === NO_ROOM_FOR_INDEX ? DISK_FULL : detailed & 0xff
+}
+
+/** Another process held a lock on the file for longer than the timeout. */
+export function isLocked(error: unknown): boolean {
+  return codeOf(error) === BUSY
+}
 
 export function threadFailure(error: unknown): ThreadFailure {
-  const detailed = error instanceof Error && 'errcode' in error ? Number(error.errcode) : 0
-  const code = detailed === NO_ROOM_FOR_INDEX ? DISK_FULL : detailed & 0xff
+  const code = codeOf(error)
   return {
     ok: false,
     error: error instanceof Error ? error.message : String(error),

@@ -14,6 +14,7 @@ import {
   decodeCommands,
   encodeOutcomes,
   isCallCommand,
+  isLocked,
   type ThreadOutcome,
   threadFailure,
   type WorkerOptions,
@@ -26,6 +27,9 @@ const STORE_CACHE_KILOBYTES = 8_000
 
 /** Pages before a checkpoint. Against 2,000: 2 to 4 % less per call, but pauses of 8 ms (at worst 43) instead of 5. */
 const STORE_LOG_PAGES = 8_000
+
+/** How long the first transaction waits while another process has locked the file. The next ones fail at once. */
+const LOCKED_MS = 5_000
 
 /** How long the use of a key waits for another write before it gets its own transaction. */
 const USE_WAITS_MS = 100
@@ -47,7 +51,7 @@ const { file, bell, diskFault, events } = workerData as WorkerOptions
 shareEventCounts(events)
 const rings = new Int32Array(bell)
 const fault = diskFault === null ? null : new Int32Array(diskFault)
-const db = new DatabaseSync(file, { readBigInts: true, timeout: 5_000 })
+const db = new DatabaseSync(file, { readBigInts: true, timeout: LOCKED_MS })
 db.exec('PRAGMA journal_mode = WAL')
 db.exec('PRAGMA synchronous = FULL')
 db.exec(`PRAGMA wal_autocheckpoint = ${STORE_LOG_PAGES}`)
@@ -57,6 +61,7 @@ const run = statementRunner(db)
 const operations = sqliteOperations(run, { ...BRIEF, ...REFUSED })
 const begin = db.prepare('BEGIN IMMEDIATE')
 const commit = db.prepare('COMMIT')
+let isFileLocked = false
 port.postMessage('ready')
 
 const pendingUses = new Map<string, number>()
@@ -105,10 +110,10 @@ function answerBatch(commands: readonly Command[]): ThreadOutcome[] {
   try {
     return inTransaction(() => runCommands(commands))
   } catch (error) {
-    // The whole batch was rolled back. Run its commands one by one, so that only the failing one fails.
+    // The whole batch was rolled back. If a command was the reason, run them one by one, so that only this one fails.
     const failed = threadFailure(error)
     // A call that failed alone runs again, because an outdated cache may be the reason.
-    if (failed.isFatal || (commands.length === 1 && !commands.every(isCallCommand)))
+    if (failed.isFatal || failed.isTemporary || (commands.length === 1 && !commands.every(isCallCommand)))
       return commands.map(() => failed)
     return commands.map((command) =>
       outcomeOf(() => inTransaction(() => runCommands([command]))[0] as ThreadOutcome),
@@ -175,8 +180,24 @@ function outcomeOf(work: () => ThreadOutcome): ThreadOutcome {
   }
 }
 
+function beginTransaction(): void {
+  try {
+    begin.run()
+  } catch (error) {
+    setFileLocked(isLocked(error))
+    throw error
+  }
+  setFileLocked(false)
+}
+
+function setFileLocked(locked: boolean): void {
+  if (locked === isFileLocked) return
+  db.exec(`PRAGMA busy_timeout = ${locked ? 0 : LOCKED_MS}`)
+  isFileLocked = locked
+}
+
 function inTransaction<T>(work: () => T): T {
-  begin.run()
+  beginTransaction()
   try {
     // Write uses before and after the work: its commands must see earlier uses, and may add more.
     runToEnd(markUses(pendingUses), run)
