@@ -9,15 +9,15 @@ import { TrustedProxies } from '../http/addresses.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { openUpstream } from '../http/upstream-connection.ts'
 import type { CallPoint, Gateway } from '../http-calls/gateway.ts'
-import { createOwnUpstreams, servedWhile } from '../http-calls/own-upstreams.ts'
+import { OwnUpstreams, servedWhile } from '../http-calls/own-upstreams.ts'
 import { atMostEvery, type Clock, WARN_INTERVAL_MS } from '../kernel/clock.ts'
 import { headerNames } from '../kernel/header-names.ts'
 import { createUlidSource } from '../kernel/ids.ts'
 import { limits } from '../kernel/limits.ts'
-import { isRedactable, SeenSecrets } from '../kernel/secret.ts'
+import { isRedactable } from '../kernel/secret.ts'
 import type { SettlementSpool } from '../ledger/settlement-spool.ts'
 import { createRefusedCalls, WaitingCalls } from '../ledger/unsent-calls.ts'
-import { createDeferrals } from '../objects/deferrals.ts'
+import { Deferrals } from '../objects/deferrals.ts'
 import type { Discount } from '../pricing/amounts.ts'
 import type { PriceBook } from '../pricing/price-book.ts'
 import { SURFACES } from '../providers/surfaces.ts'
@@ -78,9 +78,8 @@ export async function createGateway(opened: Opened) {
   const queues = new AdmissionQueues(config.budgetWaitMs)
   const estimates = new Estimates()
 
-  const seen = new SeenSecrets()
-  const names = headerNames(config.prefix, secretsIn(config), config.showBalance, seen)
-  const ownUpstreams = createOwnUpstreams(installation.upstreamSealer, seen, log)
+  const names = headerNames(config.prefix, secretsIn(config), config.showBalance)
+  const ownUpstreams = new OwnUpstreams(installation.upstreamSealer, log)
   await ownUpstreams.load(store)
   const open = (upstream: UpstreamConfig | null) => (upstream === null ? null : openUpstream(upstream, log))
   const configured = { messages: open(config.messages), chat: open(config.chat) }
@@ -137,7 +136,7 @@ export async function createGateway(opened: Opened) {
     unboundedNanos: config.unboundedHoldNanos,
     pricer,
     settler,
-    deferrals: createDeferrals({
+    deferrals: new Deferrals({
       ...{ store, upstreams, ownUpstreams, settler, counts, queues, clock, estimates, log, names },
       polls: config.deferredPoll,
     }),

@@ -34,14 +34,6 @@ export class AdmissionQueues {
     return new QueueEntry(this, digest, this.#tickets++)
   }
 
-  get hasAccountQueue(): boolean {
-    return this.#accounts.size > 0
-  }
-
-  blockedByAccount(accountId: string): Blocked | null {
-    return this.#accounts.get(accountId)?.blocked ?? null
-  }
-
   settled(budgetId: string, accountId: string): void {
     if (this.waiting === 0) return
     this.#budgets.get(budgetId)?.signal()
@@ -148,14 +140,12 @@ export class QueueEntry {
     }
     const ofKey = blockedKeys.get(this.#keyName)
     if (ofKey !== undefined) ofKey.blocked = blocked
-    queue.blocked = blocked
     return queue
   }
 }
 
 /** The calls that wait for one budget or account. The queue exists only while it has calls. */
 class Queue {
-  blocked: Blocked | null = null
   readonly #all: Map<string, Queue>
   readonly #id: string
   readonly #entries: QueueEntry[] = []

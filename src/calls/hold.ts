@@ -42,6 +42,7 @@ export class Hold implements AsyncDisposable {
   #state: 'open' | 'recorded' | 'deferred' | 'closed' = 'open'
   #soFar: (() => SoFar | Promise<SoFar>) | null = null
   #ask: Ask
+  #key: Secret | null = null
   #redact: Redact
 
   constructor(ask: Ask, { terms, ...admission }: Admission & { readonly kind: 'admitted' }, core: Core) {
@@ -70,7 +71,13 @@ export class Hold implements AsyncDisposable {
     return this.#state === 'deferred'
   }
 
+  /** The account's own key, if it served the call. */
+  get redactedKey(): Secret | null {
+    return this.#key
+  }
+
   uses(key: Secret | null): void {
+    this.#key = key
     this.#redact = alsoRedacting(this.ask.caller.redact, key)
   }
 

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { Exchange } from '../http/exchange.ts'
 import { ReadingPace } from '../metering/reading-pace.ts'
+import type { Presence } from './ask.ts'
 
 /** The part of the free memory (which other keys do not use) that the bodies of one key may take. */
 const BODIES_PART_PER_KEY_MAX = 0.5
@@ -128,17 +128,17 @@ export class DecodingQueue {
   }
 
   /** Runs the work after the work that waits already. Null if the client has left by then; the work is not started. */
-  run<T>(share: KeyShare, exchange: Exchange, work: () => Promise<T>): Promise<T | null> {
-    const done = share.decoding.then(() => this.#run(exchange, work))
+  run<T>(share: KeyShare, client: Pick<Presence, 'isOver'>, work: () => Promise<T>): Promise<T | null> {
+    const done = share.decoding.then(() => this.#run(client, work))
     share.decoding = done.catch(() => {})
     return done
   }
 
-  async #run<T>(exchange: Exchange, work: () => Promise<T>): Promise<T | null> {
+  async #run<T>(client: Pick<Presence, 'isOver'>, work: () => Promise<T>): Promise<T | null> {
     if (this.running < this.#max) this.running += 1
     else await new Promise<void>((resolve) => this.#waiting.push(resolve))
     try {
-      return exchange.res.isOver ? null : await work()
+      return client.isOver ? null : await work()
     } finally {
       const next = this.#waiting.shift()
       if (next === undefined) this.running -= 1

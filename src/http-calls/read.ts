@@ -229,7 +229,7 @@ export async function readBody(
   if (received.kind !== 'received') return received
   const held = received.body
   const facts = await (encoded
-    ? options.decoding.run(share, exchange, () => readEncoded(exchange, held, reader))
+    ? options.decoding.run(share, exchange.res, () => readEncoded(exchange, held, reader))
     : reader.end())
   if (facts === null) {
     held[Symbol.dispose]()

@@ -1,15 +1,10 @@
-import { createRedact, SeenSecrets } from './secret.ts'
+import { createRedact } from './secret.ts'
 
 /** The headers that the gateway adds, and the redaction of their values. */
 export type HeaderNames = Readonly<ReturnType<typeof headerNames>>
 
-/** `secrets`: values that `redact` cannot recognise by their form. `seen`: secrets that become known later. */
-export function headerNames(
-  servicePrefix: string,
-  secrets: readonly string[] = [],
-  showBalance = true,
-  seen = new SeenSecrets(),
-) {
+/** `secrets`: values that `redact` cannot recognise by their form. A call also redacts the credentials that it used. */
+export function headerNames(servicePrefix: string, secrets: readonly string[] = [], showBalance = true) {
   const prefix = `x-${servicePrefix}-`
   return {
     requestId: `${prefix}request-id`,
@@ -24,6 +19,6 @@ export function headerNames(
     budgetResetsAt: `${prefix}budget-resets-at`,
     /** Headers with this prefix are dropped from requests and upstream's replies, so that nobody can forge them. */
     prefix,
-    redact: createRedact(servicePrefix, secrets, seen),
+    redact: createRedact(servicePrefix, secrets),
   }
 }

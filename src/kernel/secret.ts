@@ -36,12 +36,8 @@ function writtenForms(secret: string): readonly string[] {
 /** An underscore: plain, percent-encoded, or JSON-escaped. */
 const UNDERSCORE = '(?:_|%5[Ff]|\\\\u005[Ff])'
 
-/** Replaces secrets by a placeholder, but leaves the prefix of our keys. `seen`: secrets that become known later. */
-export function createRedact(
-  servicePrefix: string,
-  secrets: readonly string[] = [],
-  seen = new SeenSecrets(),
-): Redact {
+/** Replaces secrets by a placeholder, but leaves the prefix of our keys. */
+export function createRedact(servicePrefix: string, secrets: readonly string[] = []): Redact {
   // Longest first: if one secret is a prefix of another, the rest of the longer one would remain.
   const longestFirst = secrets.flatMap(writtenForms).toSorted((a, b) => b.length - a.length)
   const literals = longestFirst.map((secret) => secret.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
@@ -51,37 +47,13 @@ export function createRedact(
   const first = new RegExp(pattern)
   const all = new RegExp(pattern, 'g')
   // A replacer function takes three times as long: 49 instead of 16 ms for a MiB of keys.
-  return (text) => seen.redact(first.test(text) ? text.replace(all, '$1[redacted]') : text)
+  return (text) => (first.test(text) ? text.replace(all, '$1[redacted]') : text)
 }
 
 /** A very short key is a placeholder for a local server, and would match inside ordinary words. */
 export const isRedactable = (secret: string): boolean => secret.length >= 8
 
-const START_CHARS = 8
-const SEARCHED_CHARS_MAX = 16_384
-
-/** Secrets that became known while the gateway runs. For bodies, use `alsoRedacting`, which is faster. */
-export class SeenSecrets {
-  readonly #byStart = new Map<string, Set<string>>()
-
-  add(secret: string): void {
-    if (!isRedactable(secret)) return
-    for (const form of writtenForms(secret)) {
-      const start = form.slice(0, START_CHARS)
-      this.#byStart.set(start, (this.#byStart.get(start) ?? new Set()).add(form))
-    }
-  }
-
-  redact(text: string): string {
-    if (this.#byStart.size === 0 || text.length > SEARCHED_CHARS_MAX) return text
-    let clean = text
-    for (let at = 0; at + START_CHARS <= text.length; at += 1)
-      for (const secret of this.#byStart.get(text.slice(at, at + START_CHARS)) ?? [])
-        if (text.startsWith(secret, at)) clean = clean.replaceAll(secret, '[redacted]')
-    return clean
-  }
-}
-
+/** Redacts one more secret: the credential that a call used. */
 export function alsoRedacting(redact: Redact, key: Secret | null): Redact {
   const secret = key?.reveal() ?? ''
   if (!isRedactable(secret)) return redact

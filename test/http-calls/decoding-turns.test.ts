@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict'
 import { DecodingQueue, type KeyShare } from '../../src/calls/key-shares.ts'
-import type { Exchange } from '../../src/http/exchange.ts'
 import { ReadingPace } from '../../src/metering/reading-pace.ts'
 import { test } from '../support/suite.ts'
 
-const client = (hasLeft = false) => ({ res: { isOver: hasLeft } }) as unknown as Exchange
+const client = (hasLeft = false) => ({ isOver: hasLeft })
 const shareOf = (name: string): KeyShare => ({
   name,
   smallName: `${name} small`,

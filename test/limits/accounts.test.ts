@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { createOwnUpstreams } from '../../src/http-calls/own-upstreams.ts'
+import { OwnUpstreams } from '../../src/http-calls/own-upstreams.ts'
 import { createLog } from '../../src/kernel/log.ts'
-import { Secret, SeenSecrets } from '../../src/kernel/secret.ts'
+import { Secret } from '../../src/kernel/secret.ts'
 import { createSecretSealer } from '../../src/keys/secrets.ts'
 import { startGateway } from '../support/gateway.ts'
 import { exchange } from '../support/raw-client.ts'
@@ -227,19 +227,17 @@ test('an object belongs to the credential that created it: another account can n
   assert.equal((await send(victim.key, 'GET', '/v1/responses/resp_of_the_other')).status, 404)
 })
 
-test("the number of connection pools for accounts' own URLs is bounded", () => {
+test("an account's upstream has connections of its own, and is forgotten when it has none", () => {
   const sealer = createSecretSealer(new Secret('a pepper'), 'tests')
-  const pools = createOwnUpstreams(sealer, new SeenSecrets(), createLog('silent'), 2)
-  const poolOf = (name: string) =>
-    pools.open(name, 'chat', { url: `http://${name}.test`, sealedKey: null }).pool
-  const [first, second] = [poolOf('a'), poolOf('b')]
-  assert.deepEqual([poolOf('a') === first, poolOf('b') === second], [true, true])
-  // A pool with a call is not closed.
+  const upstreams = new OwnUpstreams(sealer, createLog('silent'))
+  const poolOf = (account: string) =>
+    upstreams.open(account, 'chat', { url: 'http://own.test', sealedKey: null }).pool
+  const first = poolOf('a')
+  assert.equal(poolOf('a'), first)
   Object.defineProperty(first, 'connections', { value: { busy: 1, idle: 0 } })
-  const third = poolOf('c')
-  assert.deepEqual(
-    [poolOf('c') === third, poolOf('a') === first, poolOf('b') === second],
-    [true, true, false],
-  )
-  pools.destroy()
+  const second = poolOf('b')
+  assert.notEqual(second, first)
+  poolOf('c')
+  assert.deepEqual([poolOf('a') === first, poolOf('b') === second], [true, false])
+  upstreams.destroy()
 })

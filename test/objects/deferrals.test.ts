@@ -10,7 +10,7 @@ import { Secret } from '../../src/kernel/secret.ts'
 import type { CallClosing } from '../../src/ledger/call.ts'
 import { NOTHING_RECORDED } from '../../src/ledger/call-columns.ts'
 import type { DeferredObject } from '../../src/ledger/deferred.ts'
-import { createDeferrals, type DeferralDependencies } from '../../src/objects/deferrals.ts'
+import { type DeferralDependencies, Deferrals } from '../../src/objects/deferrals.ts'
 import { test } from '../support/suite.ts'
 
 const log = createLog('silent')
@@ -49,7 +49,7 @@ async function pollOnce(t: TestContext, answer: (reply: ServerResponse) => void,
     clock: systemClock,
     log,
   }
-  const deferrals = createDeferrals(parts as unknown as DeferralDependencies)
+  const deferrals = new Deferrals(parts as unknown as DeferralDependencies)
   t.after(async () => {
     server.close()
     server.closeAllConnections()
@@ -128,7 +128,7 @@ test('without polling, a DELETE passes and closes its object as interrupted', as
     clock: systemClock,
     log,
   }
-  const deferrals = createDeferrals({
+  const deferrals = new Deferrals({
     ...parts,
     names: { redact: (text: string) => text },
   } as unknown as DeferralDependencies)

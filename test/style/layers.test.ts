@@ -19,8 +19,9 @@ const FOLDERS: Readonly<Record<string, string>> = {
   pricing: 'kernel providers',
   config: 'kernel pricing',
   telemetry: 'kernel http ledger pricing providers config',
-  calls: 'kernel http keys ledger metering pricing providers http-calls',
-  objects: 'kernel http ledger metering pricing providers telemetry calls http-calls',
+  // A call is the same thing whatever carries it: nothing here knows HTTP or sockets.
+  calls: 'kernel keys ledger metering pricing providers',
+  objects: 'kernel http ledger metering pricing providers calls',
   'http-calls': 'kernel http keys ledger metering providers telemetry config calls objects sockets',
   sockets: 'kernel http ledger metering providers calls http-calls',
   management: 'kernel api http keys ledger metering pricing providers webhooks',

@@ -5,7 +5,7 @@ import type { CallClosing, Settled } from '../../src/ledger/call.ts'
 import { NOTHING_RECORDED } from '../../src/ledger/call-columns.ts'
 import type { ChildCall, DeferredObject } from '../../src/ledger/deferred.ts'
 import type { Metered } from '../../src/metering/meter.ts'
-import { createDeferredBills, type DeferredBillDependencies } from '../../src/objects/deferred-bills.ts'
+import { type ObjectBillDependencies, ObjectBills } from '../../src/objects/object-bills.ts'
 import { shippedBook } from '../../src/pricing/compile-version.ts'
 import { createLogLines } from '../support/log-lines.ts'
 import { test } from '../support/suite.ts'
@@ -80,7 +80,7 @@ function bench(answer: (closing: CallClosing) => Settled | null, openChildren: r
     log,
     names: { redact: (text: string) => text.replaceAll(SECRET, '…') },
   }
-  return { bills: createDeferredBills(parts as unknown as DeferredBillDependencies), story, opened }
+  return { bills: new ObjectBills(parts as unknown as ObjectBillDependencies), story, opened }
 }
 
 const reading = (models: readonly string[]) => async (take: (chunk: Buffer) => void) => {
@@ -93,7 +93,7 @@ const SETTLED: Settled = { balanceNanos: 0n, applied: true }
 
 test('a batch is closed after all of its parts, then deleted', async () => {
   const { bills, story } = bench(() => SETTLED)
-  assert.equal(await bills.settleBatch(batch, ended, readResults), true)
+  assert.equal(await bills.settleBatch(batch, ended, readResults, null), true)
   assert.deepEqual(story, [
     ...['2 opened', 'claude-haiku-5-5 settled', 'claude-sonnet-4-5 settled', 'batch settled', 'deleted'],
   ])
@@ -101,7 +101,7 @@ test('a batch is closed after all of its parts, then deleted', async () => {
 
 test('while a part of a batch waits for the store, the batch stays open and settles later', async () => {
   const { bills, story } = bench(({ modelServed }) => (modelServed === 'claude-haiku-5-5' ? null : SETTLED))
-  assert.equal(await bills.settleBatch(batch, ended, readResults), false)
+  assert.equal(await bills.settleBatch(batch, ended, readResults, null), false)
   assert.deepEqual(story, ['2 opened', 'claude-haiku-5-5 waits', 'claude-sonnet-4-5 settled'])
 })
 
@@ -110,8 +110,8 @@ test('an object whose settlement waits for the store is neither deleted nor repo
   await bills.giveUp(batch)
   assert.deepEqual(story, ['batch waits'])
   const usage = { ...NO_USAGE, modelServed: 'claude-haiku-5-5' }
-  assert.equal(await bills.settle(batch, { ...ended, usage }), false)
-  assert.equal(await bills.settleBatch(batch, ended, null), false)
+  assert.equal(await bills.settle(batch, { ...ended, usage }, null), false)
+  assert.equal(await bills.settleBatch(batch, ended, null, null), false)
 })
 
 test('a batch that is given up also closes its opened, unsettled parts', async () => {
