@@ -190,9 +190,11 @@ export function recordRefusal(
   const { code } = refusal
   counts.countRefusal(code)
   if (refusal.unknownKey === true && observeCall === null) return
+  const { surface } = asked
   const unsent = describeUnsent(asked, modelAsked, clock)
+  const isUnpriced = code === 'model_not_priced' && counts.countUnpriced(surface, unsent.modelAsked)
   const endedAtMs = Math.trunc(clock.nowMs())
-  const refused = { ...unsent, status: statusOf(asked.surface, code), code, endedAtMs }
+  const refused = { ...unsent, status: statusOf(surface, code), code, endedAtMs, isUnpriced }
   if (refusal.unknownKey !== true) refusedCalls.add({ ...refused, digest: asked.caller.digest })
   observeCall?.({
     ...refused,

@@ -54,6 +54,8 @@ export interface RefusedCall extends Pick<CallRecord, CallMember | 'modelAsked' 
   /** HTTP status. */
   readonly status: number
   readonly code: string
+  /** The model has no price, and may exist: clients also invent names. */
+  readonly isUnpriced: boolean
 }
 
 type CallMember = 'requestId' | 'startedAtMs' | 'method' | 'path' | 'surface' | 'clientIp'

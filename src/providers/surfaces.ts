@@ -76,7 +76,7 @@ export function shapeError(audience: Audience, refusal: Refusal, requestId: stri
   headers.push(requestIdHeader, requestId)
   // By default caches may store some errors, such as a 404.
   if (audience === 'own') headers.push('cache-control', 'no-store')
-  if (row.retryAfterSeconds !== undefined) headers.push('retry-after', String(row.retryAfterSeconds))
+  if (row.retryAfterSeconds !== null) headers.push('retry-after', String(row.retryAfterSeconds))
   // SDKs retry only some statuses, but coding agents retry all: a revoked key for three minutes.
   if (row.retry === 'never') headers.push('x-should-retry', 'false')
   if (refusal.headers !== undefined) headers.push(...refusal.headers)

@@ -44,6 +44,8 @@ class SurfaceCounts {
   readonly named = new Map<string, ModelCounts>()
   readonly overheadSeconds = new Histogram(OVERHEAD_SECONDS)
   readonly upstreamSeconds = new Histogram(UPSTREAM_SECONDS)
+  /** Null: upstream has not listed its models. */
+  offered: ReadonlySet<string> | null = null
 
   ofModel(model: string): ModelCounts {
     const counts = this.models.get(model) ?? new ModelCounts(model)
@@ -110,6 +112,18 @@ export class CallCounts {
     this.countSettlement(call.surface, call.modelAsked, closing, { overheadMs, upstreamMs: upstreamMs ?? 0 })
   }
 
+  /** The models that upstream listed last. A metric names only these and those of the price book. */
+  useOffered(surface: Surface, models: ReadonlySet<string>): void {
+    this.surfaces[surface].offered = models
+  }
+
+  /** Counts a call that was refused because its model has no price. False: upstream offers no such model. */
+  countUnpriced(surface: Surface, modelAsked: string | null): boolean {
+    const onSurface = this.surfaces[surface]
+    this.#findCounts(onSurface, modelAsked ?? '').unpriced += 1
+    return onSurface.offered === null || (modelAsked !== null && onSurface.offered.has(modelAsked))
+  }
+
   countRefusal(code: ErrorCode): void {
     this.refusals.set(code, (this.refusals.get(code) ?? 0) + 1)
   }
@@ -124,6 +138,6 @@ export class CallCounts {
       if (version.names.has(name)) surface.named.set(name, counts)
       return counts
     }
-    return surface.ofModel(OTHER_MODEL)
+    return surface.ofModel(surface.offered?.has(name) === true ? name : OTHER_MODEL)
   }
 }

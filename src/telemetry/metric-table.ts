@@ -114,7 +114,7 @@ export const METRICS: readonly Metric[] = [
   ),
   counter(
     'tollgate_unpriced_calls_total{model}',
-    'Calls that could not be priced, or only in part.',
+    'Calls that could not be priced, or only in part, and calls that were refused because their model has no price.',
     ({ counts }) => {
       const byModel = new Map<string, number>()
       for (const surface of SURFACE_NAMES)

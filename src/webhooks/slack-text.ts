@@ -32,6 +32,7 @@ interface Payload {
     readonly resets_at?: string
     readonly balance?: { readonly balance_usd: string; readonly held_usd: string; readonly enforced: boolean }
     readonly model?: string | null
+    readonly refused?: boolean
     readonly file?: string
     readonly reason?: string
     readonly request_id?: string | null
@@ -69,7 +70,7 @@ function sentenceOf({ type, timestamp, data }: Payload): string {
     case 'key.expiring':
       return `${name} expires on ${dayOf(data.key?.expires_at)}, in ${inDays(timestamp, data.key?.expires_at)}.`
     case 'call.unpriced':
-      return `The model ${quoted(data.model)} has no price, so the gateway did not count the cost of the call \`${data.request_id}\`.`
+      return `The model ${quoted(data.model)} has no price, so the gateway ${data.refused === true ? 'refused' : 'did not count the cost of'} the call \`${data.request_id}\`.`
     case 'reload.refused':
       return `The file ${quoted(data.file)} cannot be used, so its former content stays in use: ${quoted(data.reason)}.`
     case 'webhook.disabled':

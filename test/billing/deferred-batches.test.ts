@@ -84,7 +84,7 @@ test('a Messages batch holds, polls, and settles at half price with one record p
     key,
   )
   // A model without a price cannot be held against a cap.
-  assert.equal(reply.status, 404)
+  assert.equal(reply.status, 400)
   assert.equal(
     (JSON.parse(reply.body.toString()) as { error: { code: string } }).error.code,
     'model_not_priced',

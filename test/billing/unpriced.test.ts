@@ -44,9 +44,9 @@ for (const [name, bench] of [
   test(`${name}: a model without a price is refused, and nothing is sent`, async () => {
     const before = bench.simulator.requests
     const reply = await bench.call('/v1/messages', unknownModel)
-    assert.equal(reply.status, 404)
+    assert.equal(reply.status, 400)
     const { error } = JSON.parse(reply.body.toString()) as { error: Record<string, string> }
-    assert.equal(error['type'], 'not_found_error')
+    assert.equal(error['type'], 'invalid_request_error')
     assert.equal(error['code'], 'model_not_priced')
     assert.match(error['message'] ?? '', /claude-fable-5-2.*no price.*Did you mean "claude-fable-5-1"\?/)
     const strange = await bench.call('/v1/messages', { ...unknownModel, model: 'nobody-1' })

@@ -11,7 +11,7 @@ const entries = Object.entries(ERRORS) as [keyof typeof ERRORS, ErrorRow][]
 
 test('docs/ERRORS.md shows exactly the errors of the table, each with all its fields', () => {
   const expected = entries.map(([code, row]) => {
-    const after = row.retryAfterSeconds === undefined ? '' : `, after ${row.retryAfterSeconds} s`
+    const after = row.retryAfterSeconds === null ? '' : `, after ${row.retryAfterSeconds} s`
     const onMessages = statusOf('messages', code)
     const status = onMessages === row.status ? row.status : `${row.status} (Messages ${onMessages})`
     const types = `\`${errorType('messages', code)}\` | \`${errorType('chat', code)}\``
@@ -95,7 +95,7 @@ const CONTRACT: Readonly<Record<string, Contracted>> = {
   admin_key_required: [403, 'permission_error', 'invalid_request_error', null, 'never'],
   insufficient_role: [403, 'permission_error', 'invalid_request_error', null, 'never'],
   not_found: [404, 'not_found_error', 'invalid_request_error', null, 'never'],
-  model_not_priced: [404, 'not_found_error', 'invalid_request_error', null, 'never'],
+  model_not_priced: [400, 'invalid_request_error', 'invalid_request_error', null, 'never'],
   endpoint_not_metered: [404, 'not_found_error', 'invalid_request_error', null, 'never'],
   minting_refused: [404, 'not_found_error', 'invalid_request_error', null, 'never'],
   batch_file_unknown: [404, 'not_found_error', 'invalid_request_error', null, 'never'],

@@ -69,7 +69,7 @@ const cases: readonly Case[] = [
     what: 'a model without a price',
     fields: { monthly_budget_usd: 1 },
     body: '{"model":"nobody-1","messages":[]}',
-    ...{ code: 'model_not_priced', status: 404, model: 'nobody-1' },
+    ...{ code: 'model_not_priced', status: 400, model: 'nobody-1' },
   },
   { what: 'a revoked key', revoked: true, code: 'invalid_api_key', status: 401 },
   {

@@ -112,7 +112,7 @@ test('a model without a price is refused to a limited key', async () => {
   const { key } = await gateway.createKey('limited', { monthly_budget_usd: 5 })
   const socket = await bench.open({ key })
   const { event: _, ...rest } = await refused(socket, create({ model: 'gpt-unheard-of' }))
-  assert.deepEqual(rest, { type: 'error', status: 404, code: 'model_not_priced', streamId: undefined })
+  assert.deepEqual(rest, { type: 'error', status: 400, code: 'model_not_priced', streamId: undefined })
   await assertServes(socket)
   socket.ws.close()
 })

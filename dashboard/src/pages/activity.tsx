@@ -99,6 +99,7 @@ interface Data {
   readonly resets_at?: string
   readonly period?: 'month' | 'day'
   readonly model?: string
+  readonly refused?: boolean
   readonly file?: string
   readonly reason?: string
   readonly request_id?: string | null
@@ -135,7 +136,7 @@ function wordsOf(type: string, { credit, balance, period, model, resets_at = '',
     'balance.low': `is low on credit: ${left} left`,
     'balance.exhausted': `has used up its credit: the balance is ${left}`,
     'credit.added': `got ${added < 0 ? 'a correction of' : 'credit of'} ${money(added)}: ${credit?.reason}`,
-    'call.unpriced': `used ${model}, which has no price.`,
+    'call.unpriced': `${data.refused ? 'was refused' : 'used'} ${model}, which has no price.`,
     'reload.refused': `keeps the former content of a file: ${data.reason}`,
     'key.expired': 'has expired',
     'key.expiring': 'expires',

@@ -1,4 +1,5 @@
 import { firstUlid } from '../../kernel/ids.ts'
+import { dayOf } from '../../ledger/calendar.ts'
 import { type CallRecord, HOLD_METHOD, unsentCall } from '../../ledger/call.ts'
 import { columnOf, NOTHING_RECORDED } from '../../ledger/call-columns.ts'
 import type {
@@ -13,6 +14,7 @@ import { bool, number, present, type Row, readValue, recordOf, text, textOrNull 
 import { digestKey } from './batch-rows.ts'
 import { atomic, type Operation } from './operation.ts'
 import { and, byStore, FOR_DELETE, FOR_UPDATE, join, onPostgres, raw, type Sql, sql } from './sql.ts'
+import { firstUnpriced, recordUnpriced } from './unpriced-events.ts'
 import { insertInto } from './write-rows.ts'
 
 /** Maximum number of records that one query of the log scans, so that other queries can run in between. */
@@ -163,12 +165,28 @@ function earlierOf(cursor: CallCursor, end: CallCursor): CallCursor {
 
 const storeRefused = atomic(function* (calls: readonly RefusedCall[]) {
   const found = yield sql`
-    SELECT id, account_id, digest FROM api_key WHERE digest IN (${join([null, ...calls.map(({ digest }) => digest)])})`
+    SELECT id, account_id, name, digest FROM api_key WHERE digest IN (${join([null, ...calls.map(({ digest }) => digest)])})`
   const keys = new Map(found.map((key) => [digestKey(key['digest'] as Uint8Array), key]))
-  const rows = calls.flatMap(({ digest, ...call }) => {
+  const known = calls.flatMap(({ digest, ...call }) => {
     const key = keys.get(digestKey(digest))
-    return key === undefined ? [] : [{ ...call, accountId: text(key, 'account_id'), keyId: text(key, 'id') }]
+    if (key === undefined) return []
+    const accountId = text(key, 'account_id')
+    const actor = { kind: 'api_key', id: text(key, 'id'), name: text(key, 'name') } as const
+    return [
+      {
+        ...call,
+        accountId,
+        actor,
+        model: call.modelAsked ?? '',
+        day: dayOf(call.startedAtMs),
+        refused: true,
+      },
+    ]
   })
+  const rows = known.map(({ actor, model, day, refused, isUnpriced, ...call }) => ({
+    ...call,
+    keyId: actor.id,
+  }))
   if (rows.length === 0) return
   const inserted = yield insertInto('refused_call', rows, sql`ON CONFLICT DO NOTHING RETURNING account_id`)
   const totals = Map.groupBy(inserted, (row) => text(row, 'account_id'))
@@ -176,6 +194,8 @@ const storeRefused = atomic(function* (calls: readonly RefusedCall[]) {
     yield sql`
       INSERT INTO refused_total (account_id, calls) VALUES (${account}, ${ofAccount.length})
       ON CONFLICT (account_id) DO UPDATE SET calls = refused_total.calls + excluded.calls`
+  for (const { actor, ...call } of firstUnpriced(known.filter(({ isUnpriced }) => isUnpriced)))
+    yield* recordUnpriced(call, actor, call.startedAtMs)
 })
 
 const deleteRefused = atomic(function* (beforeMs: number, callsMax: number, limit: number) {

@@ -1,9 +1,7 @@
-import { createHash } from 'node:crypto'
 import { accountObject, balanceObject, eventKey } from '../../api/objects.ts'
-import { limits } from '../../kernel/limits.ts'
 import type { Balance } from '../../ledger/account.ts'
 import type { Budget, CallClosing } from '../../ledger/call.ts'
-import { number, present } from '../rows.ts'
+import { present } from '../rows.ts'
 import { getAccount } from './accounts.ts'
 import type { CallRow } from './batch-rows.ts'
 import { balanceEvents, crossedPercents, type EventSettings, recordCrossing } from './budget-events.ts'
@@ -11,7 +9,7 @@ import { recordEvent } from './events.ts'
 import { getKey } from './keys.ts'
 import { accountCeilings, keyCeilings, type MoneyRows } from './money-rows.ts'
 import type { Operation } from './operation.ts'
-import { sql } from './sql.ts'
+import { firstUnpriced, recordUnpriced } from './unpriced-events.ts'
 
 /** Records the events of settlements. Budgets and accounts are locked, so the sums before and after are exact. */
 
@@ -49,7 +47,8 @@ export function settlementEvents(
   for (const settlement of settlements)
     if (settlement.closing.costNanos > 0n)
       events.push(...thresholdEvents(settlement, percents), ...balanceEventsOf(settlement, balanceLowNanos))
-  for (const settlement of firstUnpriced(settlements)) events.push(() => recordUnpriced(settlement))
+  for (const { settlement, ...unpriced } of firstUnpriced(unpricedIn(settlements)))
+    events.push(() => recordUnpriced(unpriced, actorOf(settlement), settlement.atMs))
   return events
 }
 
@@ -94,33 +93,16 @@ function* callerOf({ call, atMs }: Settlement) {
   return { actor, key: eventKey(key, atMs) }
 }
 
-/** A digest of the model, because an entry of a PostgreSQL index has at most 2,704 bytes. */
-const unpricedEventOnce = ({ call, model }: Settlement) =>
-  `${unpricedPrefix(call)}${createHash('sha256').update(model).digest('base64url')}`
-const unpricedPrefix = ({ day }: CallRow) => `unpriced/${day}/`
-
-/** The first unpriced call of each account, day and model, in a fixed order, so that batches do not deadlock. */
-function firstUnpriced(settlements: readonly Settlement[]): readonly Settlement[] {
-  const firsts = new Map<string, Settlement>()
-  for (const settlement of settlements) {
-    const { closing, call } = settlement
-    if (!closing.unpriced || closing.state !== 'settled') continue
-    const name = `${call.accountId} ${unpricedEventOnce(settlement)}`
-    if (!firsts.has(name)) firsts.set(name, settlement)
-  }
-  return [...firsts].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, settlement]) => settlement)
+function* actorOf(settlement: Settlement) {
+  return (yield* callerOf(settlement)).actor
 }
 
-function* recordUnpriced(settlement: Settlement): Operation<void> {
-  const { call, model, closing, atMs } = settlement
-  const { accountId } = call
-  const [prefix, once] = [unpricedPrefix(call), unpricedEventOnce(settlement)]
-  const [row] = yield sql`
-    SELECT count(*) AS models, coalesce(max(CASE WHEN once = ${once} THEN 1 ELSE 0 END), 0) AS known FROM event
-    WHERE account_id = ${accountId} AND once >= ${prefix} AND once < ${`${prefix}\u{10ffff}`}`
-  const isKnown = number(present(row), 'known') > 0
-  if (isKnown || number(present(row), 'models') >= limits.unpricedModelsMax) return
-  const { actor } = yield* callerOf(settlement)
-  const data = { model: model === '' ? null : model, request_id: closing.requestId }
-  yield* recordEvent({ accountId, type: 'call.unpriced', actor, data, once }, atMs)
+/** The settled calls that could not be priced. */
+function unpricedIn(settlements: readonly Settlement[]) {
+  const unpriced = settlements.filter(({ closing }) => closing.unpriced && closing.state === 'settled')
+  return unpriced.map((settlement) => {
+    const { call, model, closing } = settlement
+    const { accountId, day } = call
+    return { accountId, day, model, requestId: closing.requestId, refused: false, settlement }
+  })
 }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { limits } from '../../../src/kernel/limits.ts'
 import { type Idempotency, SYSTEM } from '../../../src/kernel/vocabulary.ts'
+import type { RefusedCall } from '../../../src/ledger/request-log.ts'
 import { SWEPT_MAX } from '../../../src/store/operations/keys.ts'
 import type { Store } from '../../../src/store/store.ts'
 import { prune } from '../../../src/webhooks/dispatcher.ts'
@@ -334,14 +335,30 @@ export function eventConformance(storeName: string, openStore: OpenStoreUnderTes
     assert.deepEqual(
       events.map(({ data }) => data),
       [
-        { model: 'new', request_id: 'req_u1' },
-        { model: null, request_id: 'req_u3' },
-        { model: 'new', request_id: 'req_u4' },
+        { model: 'new', request_id: 'req_u1', refused: false },
+        { model: null, request_id: 'req_u3', refused: false },
+        { model: 'new', request_id: 'req_u4', refused: false },
       ],
+    )
+    const refused = (requestId: string, modelAsked: string, isUnpriced = true): RefusedCall => ({
+      ...{ requestId, digest: digestOf('a'), startedAtMs: NOON, endedAtMs: NOON, method: 'POST' },
+      ...{ path: '/v1/responses', surface: 'chat', modelAsked, status: 400, code: 'model_not_priced' },
+      ...{ clientIp: '::1', userAgent: null, socketId: null, isUnpriced },
+    })
+    await store.storeRefused([
+      refused('req_u5', 'new'),
+      refused('req_u6', 'newer'),
+      refused('req_u7', 'newer'),
+    ])
+    await store.storeRefused([refused('req_u8', 'newer'), refused('req_u9', 'invented', false)])
+    const [told, ...others] = await emitted(store)
+    assert.deepEqual(
+      [told?.type, told?.data, others],
+      ['call.unpriced', { model: 'newer', request_id: 'req_u6', refused: true }, []],
     )
     const more = Array.from({ length: limits.unpricedModelsMax + 10 }, (_, i) => i)
     await Promise.all(more.map((i) => unpriced(`req_v${i}`, `model-${i}`)))
-    assert.equal((await emitted(store)).length, limits.unpricedModelsMax - 2)
+    assert.equal((await emitted(store)).length, limits.unpricedModelsMax - 3)
   })
 
   test('an expired key is reported once, whenever the sweep runs', async ({ store }) => {

@@ -17,6 +17,7 @@ const refused = (requestId: string, keyName: string, more: Partial<RefusedCall> 
   modelAsked: 'claude-haiku-5-5',
   status: 402,
   code: 'budget_exceeded',
+  isUnpriced: false,
   clientIp: '127.0.0.1',
   userAgent: null,
   socketId: null,
