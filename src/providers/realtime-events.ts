@@ -23,7 +23,7 @@ export type SessionMessage =
       readonly kind: 'event'
       readonly type: string
       readonly eventId: string | null
-      readonly session: ReturnType<typeof readSettings> | null
+      readonly session: SessionSettings | null
       readonly responseModel: string | null
       /** The number of base64 bytes of audio. Images count too, because they cost about as much per byte. */
       readonly audioBytes: number
@@ -100,14 +100,21 @@ function ambiguousName(event: JsonObject): string | null {
 }
 
 /** Session settings that affect the cost. Undefined: the message or event does not have the setting. */
-function readSettings(session: JsonObject) {
+export interface SessionSettings {
+  readonly model: string | undefined
+  /** Null: input audio is not transcribed. If the model is null, upstream chooses it. */
+  readonly transcription: { readonly model: string | null } | null | undefined
+  readonly bytesPerMs: number | undefined
+  readonly spokenBytesPerMs: number | undefined
+}
+
+function readSettings(session: JsonObject): SessionSettings {
   const audio = asObject(session['audio'])
   const input = asObject(audio['input'])
   const { format: spoken } = asObject(audio['output'])
   const named = 'transcription' in input ? input['transcription'] : session['input_audio_transcription']
   return {
     model: asName(session['model']) ?? undefined,
-    /** Null: input audio is not transcribed. If the model is null, upstream chooses it. */
     transcription:
       named === undefined || named === null ? named : { model: asName(asObject(named)['model']) },
     bytesPerMs: isObject(input['format']) ? bytesPerMs(input['format']) : undefined,

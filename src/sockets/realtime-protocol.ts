@@ -7,44 +7,36 @@ import { refuse } from '../kernel/errors.ts'
 import { RecentEntries } from '../kernel/memory.ts'
 import type { Usage } from '../kernel/usage.ts'
 import type { ReadingPace } from '../metering/reading-pace.ts'
-import { PCM_BYTES_PER_MS } from '../providers/chat/audio.ts'
 import {
-  audioMs,
   type SessionMessage,
+  type SessionSettings,
   sessionEvent,
   sessionMessage,
   turnRequest,
 } from '../providers/realtime-events.ts'
 import {
-  type CutResponse,
   cutResponseUsage,
   realtimeUsage,
   statesTotals,
   transcriptionUsage,
 } from '../providers/socket-usage.ts'
+import { NO_LANE, type OpenTurn } from './lanes.ts'
+import { RealtimeTraffic } from './realtime-traffic.ts'
 import {
   type ClientIntent,
   type ModelCheck,
-  NO_LANE,
-  type OpenTurn,
   OTHER_EVENT,
   type RefusedIntent,
   type ServerEvent,
   type SocketProtocol,
 } from './socket-protocol.ts'
-
-interface Traffic {
-  readonly inputAudioMs: number
-  readonly inputTextBytes: number
-  outputAudioBytes: number
-  outputTextBytes: number
-}
-
-const ITEMS_MIN = 256
+import type { TurnCall } from './turn-call.ts'
 
 const COMMITTED = 'input_audio_buffer.committed'
 const TRANSCRIBED = 'conversation.item.input_audio_transcription.completed'
 const MODEL_UNKNOWN = 'The session does not say which model transcribes its audio.'
+
+const ITEMS_MIN = 256
 
 /** The protocol of `/v1/realtime`, where both sides can begin a response. Only the transcription model can change. */
 export class RealtimeProtocol implements SocketProtocol {
@@ -53,29 +45,24 @@ export class RealtimeProtocol implements SocketProtocol {
   readonly #gateway: Gateway
   readonly #model: string
   readonly #pace: ReadingPace
+  readonly #traffic: RealtimeTraffic
   #transcribedBy: string | null = null
   /** The model that transcribes an item: the session may change it before the transcript comes. */
   readonly #transcribing = new RecentEntries<string>(ITEMS_MIN)
-  #bytesPerMs = PCM_BYTES_PER_MS
-  #spokenBytesPerMs = PCM_BYTES_PER_MS
-  #inputAudioMs = 0
-  #inputTextBytes = 0
-  readonly #traffic = new Map<string, Traffic>()
-  /** The usage of the response with the longest prompt so far. */
-  #before: Usage | null = null
 
   constructor(gateway: Gateway, model: string, pace: ReadingPace) {
     this.#gateway = gateway
     this.#model = model
     this.#pace = pace
+    this.#traffic = new RealtimeTraffic()
   }
 
   async readClient(payload: Buffer): Promise<ClientIntent> {
     const message = await sessionMessage(payload, this.#pace)
     if (message.kind !== 'event') return this.refused(message.detail)
     const { type, eventId: tag, audioBytes } = message
-    this.#inputAudioMs += audioMs(audioBytes, this.#bytesPerMs)
-    if (type !== 'input_audio_buffer.append') this.#inputTextBytes += payload.length - audioBytes
+    const textBytes = type === 'input_audio_buffer.append' ? 0 : payload.length - audioBytes
+    this.#traffic.sent(audioBytes, textBytes)
     const check = this.#check(message)
     if (type !== 'response.create') return { kind: 'pass', check }
     return { kind: 'begins', lane: NO_LANE, tag, planned: this.planUnrequested(), check }
@@ -89,39 +76,30 @@ export class RealtimeProtocol implements SocketProtocol {
   readServer(payload: Buffer): ServerEvent {
     const event = sessionEvent(payload)
     if (event === null) return OTHER_EVENT
-    const { type, responseId, session, usage, itemId } = event
-    this.#bytesPerMs = session?.bytesPerMs ?? this.#bytesPerMs
-    this.#spokenBytesPerMs = session?.spokenBytesPerMs ?? this.#spokenBytesPerMs
-    if (session?.transcription !== undefined) this.#transcribedBy = session.transcription?.model ?? null
+    const { type, responseId, session, usage, itemId, status: stopReason } = event
+    if (session !== null) this.#configured(session)
     if (type === 'error') return { ...OTHER_EVENT, kind: 'failed', tag: event.aboutEventId }
     if (type === COMMITTED && itemId !== null && this.#transcribedBy !== null)
       this.#transcribing.set(itemId, this.#transcribedBy)
     if (type === TRANSCRIBED && usage !== null) return { ...OTHER_EVENT, kind: 'transcribed', usage, itemId }
-    const responseEvent = { ...OTHER_EVENT, responseId, usage, stopReason: event.status }
-    if (type === 'response.created') return { ...responseEvent, kind: 'began' }
-    if (type === 'response.done') return { ...responseEvent, kind: 'ended' }
+    if (type === 'response.created') return { ...OTHER_EVENT, kind: 'began', responseId }
+    if (type === 'response.done') return { ...OTHER_EVENT, kind: 'ended', responseId, usage, stopReason }
     if (responseId === null) return OTHER_EVENT
-    const traffic = this.#traffic.get(responseId)
-    if (traffic !== undefined) {
-      if (type.endsWith('audio.delta')) traffic.outputAudioBytes += event.deltaBytes
-      else traffic.outputTextBytes += event.deltaBytes
-    }
-    return { ...responseEvent, kind: 'part' }
+    this.#traffic.received(responseId, event.deltaBytes, type.endsWith('audio.delta'))
+    return { ...OTHER_EVENT, kind: 'part', responseId }
   }
 
   planUnrequested(): Work {
     return this.#plan('realtime', this.#model)
   }
 
-  began({ responseId }: OpenTurn): void {
-    this.#traffic.set(responseId ?? '', this.#takeInput())
+  began({ responseId }: OpenTurn<TurnCall>): void {
+    this.#traffic.began(responseId)
   }
 
-  usageOf({ turn, responseId, hasBegun }: OpenTurn, event: ServerEvent | null): Usage {
+  usageOf({ turn, responseId, hasBegun }: OpenTurn<TurnCall>, event: ServerEvent | null): Usage {
     const plan = turn.ask.profile
-    const traffic = this.#traffic.get(responseId ?? '')
-    this.#traffic.delete(responseId ?? '')
-    const cut = this.#cutOf(traffic === undefined || !hasBegun ? this.#takeInput() : traffic)
+    const cut = this.#traffic.take(responseId, hasBegun)
     const estimate = cutResponseUsage(cut, this.#model, plan.holdTokens(this.#model).contextWindow)
     if (event === null) return estimate
     const { usage, stopReason } = event
@@ -129,14 +107,18 @@ export class RealtimeProtocol implements SocketProtocol {
     const hasOutput = cut.outputAudioMs + cut.outputTextBytes > 0
     if (usage === null && stopReason === 'failed' && !hasOutput) return stated
     if (!statesTotals(usage) || !isPlausible(stated, plan.rate(stated))) return { ...estimate, stopReason }
-    // An out-of-band response does not read the conversation, so its smaller prompt proves nothing.
-    if (promptTokens(stated) >= promptTokens(this.#before)) this.#before = stated
+    this.#traffic.ended(stated)
     return stated
   }
 
   transcriptionOf({ usage, itemId }: ServerEvent): { readonly planned: Work; readonly usage: Usage } {
     const model = this.#transcribing.get(itemId ?? '') ?? this.#transcribedBy
     return { planned: this.#plan('transcription', model), usage: transcriptionUsage(usage, model) }
+  }
+
+  #configured(session: SessionSettings): void {
+    this.#traffic.configured(session)
+    if (session.transcription !== undefined) this.#transcribedBy = session.transcription?.model ?? null
   }
 
   /** The models in a message that the allowlist must allow; null if it names only the session's models. */
@@ -169,23 +151,4 @@ export class RealtimeProtocol implements SocketProtocol {
       profile: this.#gateway.pricer.planTurn(turn),
     }
   }
-
-  #takeInput(): Traffic {
-    const [inputAudioMs, inputTextBytes] = [this.#inputAudioMs, this.#inputTextBytes]
-    this.#inputAudioMs = 0
-    this.#inputTextBytes = 0
-    return { inputAudioMs, inputTextBytes, outputAudioBytes: 0, outputTextBytes: 0 }
-  }
-
-  #cutOf({ outputAudioBytes, ...traffic }: Traffic): CutResponse {
-    return {
-      ...traffic,
-      before: this.#before,
-      outputAudioMs: audioMs(outputAudioBytes, this.#spokenBytesPerMs),
-    }
-  }
-}
-
-function promptTokens(usage: Usage | null): number {
-  return usage?.parts[0]?.promptTokens ?? 0
 }

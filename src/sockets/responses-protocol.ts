@@ -15,16 +15,15 @@ import {
   responseEvent,
   withSteer,
 } from '../providers/response-events.ts'
+import { NO_LANE, type OpenTurn, STEER } from './lanes.ts'
 import {
   type ClientIntent,
-  NO_LANE,
-  type OpenTurn,
   OTHER_EVENT,
   type RefusedIntent,
   type ServerEvent,
   type SocketProtocol,
-  STEER,
 } from './socket-protocol.ts'
+import type { TurnCall } from './turn-call.ts'
 
 /** Requests up to this size are kept during their turn to estimate tokens; larger ones by their length. */
 const TURN_KEPT_BYTES_MAX = 64 * 1024
@@ -43,8 +42,8 @@ export class ResponsesProtocol implements SocketProtocol {
   readonly #handshake: Handshake
   readonly #gateway: Gateway
   /** The most recent turns, by response id. */
-  readonly #begun = new RecentEntries<OpenTurn>(STEERABLE_MIN)
-  #last: OpenTurn | null = null
+  readonly #begun = new RecentEntries<OpenTurn<TurnCall>>(STEERABLE_MIN)
+  #last: OpenTurn<TurnCall> | null = null
   #unread: Work | null = null
 
   constructor(handshake: Handshake, gateway: Gateway) {
@@ -76,21 +75,33 @@ export class ResponsesProtocol implements SocketProtocol {
   readServer(payload: Buffer): ServerEvent {
     const event = responseEvent(payload)
     if (event === null) return OTHER_EVENT
-    const { kind, ...fields } = event
-    if (kind === 'steer_failed') return { ...OTHER_EVENT, kind: 'failed', lane: fields.lane, tag: STEER }
-    return { ...OTHER_EVENT, ...fields, kind }
+    const { kind } = event
+    return {
+      kind: kind === 'steer_failed' ? 'failed' : kind,
+      lane: event.lane,
+      responseId: event.responseId,
+      tag: kind === 'steer_failed' ? STEER : null,
+      status: event.status,
+      usage: event.usage,
+      stopReason: null,
+      itemId: null,
+      document: event.document,
+    }
   }
 
   planUnrequested(): Work {
     return this.#last?.turn.ask ?? this.#plan(NOT_READ, Buffer.alloc(0))
   }
 
-  began(open: OpenTurn): void {
-    if (open.responseId === null) return
-    this.#last = this.#begun.set(open.responseId, open)
+  began(open: OpenTurn<TurnCall>): void {
+    if (open.responseId !== null) this.#last = this.#begun.set(open.responseId, open)
   }
 
   usageOf(): null {
+    return null
+  }
+
+  transcriptionOf(): null {
     return null
   }
 
@@ -102,7 +113,7 @@ export class ResponsesProtocol implements SocketProtocol {
   }
 
   /** The successor's prompt is everything that the current response has read and written, plus the steer. */
-  #planSteer({ turn }: OpenTurn, facts: RequestFacts, payload: Buffer): Work {
+  #planSteer({ turn }: OpenTurn<TurnCall>, facts: RequestFacts, payload: Buffer): Work {
     const { bytes } = turn.ask
     const lengthBytes = bytes.lengthBytes + turn.bytesOut + payload.length
     return this.#withProfile(

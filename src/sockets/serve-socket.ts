@@ -12,11 +12,15 @@ import type { Endpoint } from '../providers/endpoint.ts'
 import { findEndpoint } from '../providers/find-endpoint.ts'
 import { modelInQuery } from '../providers/named-models.ts'
 import { protocolsForClient, shapeError, statusOf } from '../providers/surfaces.ts'
+import { ClientGate } from './client-gate.ts'
+import { NO_LANE } from './lanes.ts'
 import { RealtimeProtocol } from './realtime-protocol.ts'
 import { ResponsesProtocol } from './responses-protocol.ts'
-import { NO_LANE, type RefusedTurn } from './socket-protocol.ts'
+import type { RefusedTurn } from './socket-protocol.ts'
 import { SocketSession } from './socket-session.ts'
 import { SocketTurns } from './socket-turns.ts'
+import { StandingHold } from './standing-hold.ts'
+import { TurnAdmission } from './turn-call.ts'
 
 /** The endpoint of a handshake: free, or one unmetered call. Null if the path has no sockets. */
 export function findHandshake(surface: Surface, { path, query }: Target): Endpoint | null {
@@ -35,7 +39,10 @@ export function turnsOf(handshake: Handshake, gateway: Gateway): SocketTurns {
     handshake.endpoint?.template === '/v1/realtime' && model !== null
       ? new RealtimeProtocol(gateway, model, handshake.share.pace)
       : new ResponsesProtocol(handshake, gateway)
-  return new SocketTurns(handshake, gateway, protocol)
+  const admission = new TurnAdmission(handshake, gateway)
+  const standingHold = protocol.upstreamBegins ? new StandingHold(admission, protocol) : null
+  const socketId = handshake.requestId
+  return new SocketTurns({ gateway, socketId, protocol, admission, standingHold })
 }
 
 /** Serves a socket from upstream's 101 until all turns are settled. `turns`: null on an unmetered socket. */
@@ -64,7 +71,10 @@ export async function serveSocket(
     return
   }
   const session = new SocketSession({
-    ...{ client, upstream, turns, clock: gateway.clock },
+    client,
+    upstream,
+    metered: turns && { turns, gate: new ClientGate(turns) },
+    clock: gateway.clock,
     memory: new ReservedBytes(gateway.reading.memory, share.name),
     failed: (error) => explainThrown(error, requestId, gateway.log),
     errorEvent: (refusal, about) => errorEvent(handshake, refusal, about),

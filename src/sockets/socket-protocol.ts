@@ -3,8 +3,10 @@ import type { Refusal } from '../kernel/errors.ts'
 import type { Usage } from '../kernel/usage.ts'
 import type { ReplyDocument } from '../metering/json-shape.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
+import { NO_LANE, type OpenTurn } from './lanes.ts'
 import type { TurnCall } from './turn-call.ts'
 
+/** What a message of the client asks for. `check`: the models in it must be permitted before it passes. */
 export type ClientIntent =
   | { readonly kind: 'pass'; readonly check: ModelCheck | null }
   | ({ readonly kind: 'begins'; readonly check: ModelCheck | null } & RequestedTurn)
@@ -12,13 +14,13 @@ export type ClientIntent =
 
 export type RefusedIntent = { readonly kind: 'refused'; readonly refusal: Refusal } & RequestedTurn
 
-interface RequestedTurn {
+export interface RequestedTurn {
   readonly lane: string
+  /** The client's name for its message, which an error of upstream may repeat. */
   readonly tag: string | null
   readonly planned: Work
 }
 
-/** Models in a message that must be on the key's allowlist before it passes. */
 export interface ModelCheck {
   readonly planned: Work
   /** The refusal for limited keys; null: only the allowlist applies. */
@@ -26,41 +28,35 @@ export interface ModelCheck {
   readonly tag: string | null
 }
 
-/** The tag of a turn that adds input to a running response. All waiting steers of a lane become one successor. */
-export const STEER = 'response.steer'
-
-export const NO_LANE = ''
-
-export const OTHER_EVENT = {
-  kind: 'other' as 'began' | 'part' | 'ended' | 'failed' | 'transcribed' | 'other',
-  lane: NO_LANE as string,
-  responseId: null as string | null,
-  /** The client message that an error refers to; null if the event does not say. */
-  tag: null as string | null,
-  status: 400,
-  usage: null as unknown,
-  stopReason: null as string | null,
-  itemId: null as string | null,
-  /** The event, if its turn reads the usage in it. */
-  document: null as ReplyDocument | null,
-}
-
-export type ServerEvent = Readonly<typeof OTHER_EVENT>
-
-/** A turn from the moment its message was sent until it settles. */
-export interface OpenTurn {
-  readonly turn: TurnCall
+/** An event of upstream, as far as it concerns turns. */
+export interface ServerEvent {
+  readonly kind: 'began' | 'part' | 'ended' | 'failed' | 'transcribed' | 'other'
   readonly lane: string
+  readonly responseId: string | null
+  /** The client message that an error names; null if it names none. */
   readonly tag: string | null
-  readonly sentMs: number
-  /** Whether upstream began the turn after the key was revoked. */
-  readonly isAfterRevocation: boolean
-  responseId: string | null
-  hasBegun: boolean
-  /** Set when an error may have ended the turn, or the next response of its lane has begun. */
-  likelyEnd: { readonly atMs: number; readonly event: ServerEvent } | null
+  /** The HTTP status that an error states. */
+  readonly status: number
+  readonly usage: unknown
+  readonly stopReason: string | null
+  readonly itemId: string | null
+  /** The event, if its turn reads the usage in it. */
+  readonly document: ReplyDocument | null
 }
 
+export const OTHER_EVENT: ServerEvent = {
+  kind: 'other',
+  lane: NO_LANE,
+  responseId: null,
+  tag: null,
+  status: 400,
+  usage: null,
+  stopReason: null,
+  itemId: null,
+  document: null,
+}
+
+/** What the messages and events of an endpoint mean. */
 export interface SocketProtocol {
   /** Reads the usage in the events of a turn; null: `usageOf` does. */
   readonly reader: UsageReader | null
@@ -72,11 +68,11 @@ export interface SocketProtocol {
   readServer(payload: Buffer): ServerEvent
   /** The plan of a response that upstream begins by itself, and of the standing hold. */
   planUnrequested(): Work
-  began?(open: OpenTurn): void
+  began(open: OpenTurn<TurnCall>): void
   /** The usage of a turn that ended, or was cut (`event` is null). Null: the events of the turn state it. */
-  usageOf(open: OpenTurn, event: ServerEvent | null): Usage | null
-  /** A transcription that is billed as a separate call. */
-  transcriptionOf?(event: ServerEvent): { readonly planned: Work; readonly usage: Usage }
+  usageOf(open: OpenTurn<TurnCall>, event: ServerEvent | null): Usage | null
+  /** A transcription that is billed as a separate call; null on sockets without transcriptions. */
+  transcriptionOf(event: ServerEvent): { readonly planned: Work; readonly usage: Usage } | null
 }
 
 export type Verdict =

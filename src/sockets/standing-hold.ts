@@ -1,22 +1,22 @@
 import type { Work } from '../calls/ask.ts'
 import type { Refusal } from '../kernel/errors.ts'
-import type { SocketProtocol } from './socket-protocol.ts'
+import { NO_LANE } from './lanes.ts'
+import type { MeteredSocket, SocketProtocol } from './socket-protocol.ts'
 import type { AdmittedTurn, TurnAdmission, TurnCall, UnadmittedTurn } from './turn-call.ts'
 
 /** The hold of a socket on which upstream may begin turns. A turn takes it over; it is renewed afterwards. */
 export class StandingHold {
   readonly #admission: TurnAdmission
   readonly #protocol: SocketProtocol
-  readonly #onRefused: (refusal: Refusal) => void
+  #socket: MeteredSocket | null = null
   #turn: TurnCall | null = null
   #pending: Promise<void> | null = null
   #isRefused = false
   #isOver = false
 
-  constructor(admission: TurnAdmission, protocol: SocketProtocol, onRefused: (refusal: Refusal) => void) {
+  constructor(admission: TurnAdmission, protocol: SocketProtocol) {
     this.#admission = admission
     this.#protocol = protocol
-    this.#onRefused = onRefused
   }
 
   /** The current renewals and checks, for which client messages wait. Never rejects. */
@@ -29,6 +29,10 @@ export class StandingHold {
     if (admitted.kind !== 'admitted') return admitted
     this.#turn = admitted.turn
     return null
+  }
+
+  start(socket: MeteredSocket): void {
+    this.#socket = socket
   }
 
   /** Gives the hold to a turn that the client begins, if the limits still permit it. Null: another turn has it. */
@@ -118,11 +122,14 @@ export class StandingHold {
     this.#pending = pending
   }
 
-  /** Reports the first refusal, which closes the socket. Later refusals are ignored. */
+  /** The first refusal closes the socket before more input is forwarded; for a revoked key, after its last turn. */
   #refuse(refusal: Refusal): void {
     if (this.#isOver || this.#isRefused) return
     this.#isRefused = true
-    this.#onRefused(refusal)
+    const { requestId } = this.#admission.refuse(this.#protocol.planUnrequested(), refusal)
+    this.#socket?.refuse(refusal, { requestId, lane: NO_LANE, tag: null })
+    if (isRevocation(refusal)) this.#socket?.keyRevoked()
+    else this.#socket?.close(1008, refusal.message)
   }
 }
 
@@ -131,6 +138,6 @@ function isRevocation({ code }: Refusal): boolean {
 }
 
 /** If the store refuses the release, the settler logs it; that must not stop the new turn. */
-function drop(turn: TurnCall): Promise<void> {
-  return turn.release().catch(() => {})
+async function drop(turn: TurnCall): Promise<void> {
+  await turn.release().catch(() => {})
 }

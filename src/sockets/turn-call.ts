@@ -134,7 +134,7 @@ export class TurnCall extends OpenCall implements AbandonedReply {
   readonly #silence = new Silence()
   #hasResponse = false
   bytesOut = 0
-  #ended: Promise<void> | null = null
+  #ended: Promise<Bill | null> | null = null
 
   constructor({ ask, ...handshake }: Handshake, hold: Hold, share: KeyShare, gateway: Gateway) {
     const read = {
@@ -198,13 +198,18 @@ export class TurnCall extends OpenCall implements AbandonedReply {
     this.#silence.recordOutput(this.#meter?.visibleBytes ?? 0, this.gateway.clock.monotonicMs())
   }
 
+  /** Upstream sent an error that names no turn, and ended this one. */
+  failed({ document }: { readonly document: ReplyDocument | null }): void {
+    if (document !== null) this.#meter?.read(document)
+  }
+
   paused(isPaused: boolean): void {
     const nowMs = this.gateway.clock.monotonicMs()
     if (isPaused) this.#silence.pause(nowMs)
     else this.#silence.resume(nowMs)
   }
 
-  end(end: CallEnding = 'complete'): Promise<void> {
+  end(end: CallEnding = 'complete'): Promise<Bill | null> {
     // If the response has begun, upstream has answered.
     const answer = end === 'complete' || this.#hasResponse ? OK : null
     return this.#close(end, answer, async () => {
@@ -230,7 +235,7 @@ export class TurnCall extends OpenCall implements AbandonedReply {
   }
 
   /** Ends the turn with this usage. Implausible usage is billed like a cut turn. */
-  endWith(usage: Usage, end: CallEnding = 'complete'): Promise<void> {
+  endWith(usage: Usage, end: CallEnding = 'complete'): Promise<Bill | null> {
     const { ask, terms } = this.call.hold
     const rated = ask.profile.rate(usage, terms)
     if (!isPlausible(usage, rated)) {
@@ -243,22 +248,26 @@ export class TurnCall extends OpenCall implements AbandonedReply {
     }))
   }
 
-  reject(status: number): Promise<void> {
+  reject(status: number): Promise<Bill | null> {
     const answer = { ...OK, status }
     return this.#close('complete', answer, async () => billWithoutCost(answer))
   }
 
-  release(): Promise<void> {
+  release(): Promise<Bill | null> {
     return this.#close('unsent', null, async () => NOTHING_BILLED)
   }
 
   /** Only the first close counts. A null bill means that the cost comes later. */
-  #close(end: CallEnding, answer: Answer | null, makeBill: () => Promise<Bill | null>): Promise<void> {
+  #close(end: CallEnding, answer: Answer | null, makeBill: () => Promise<Bill | null>): Promise<Bill | null> {
     this.#ended ??= this.#settle(end, answer, makeBill)
     return this.#ended
   }
 
-  async #settle(end: CallEnding, answer: Answer | null, makeBill: () => Promise<Bill | null>): Promise<void> {
+  async #settle(
+    end: CallEnding,
+    answer: Answer | null,
+    makeBill: () => Promise<Bill | null>,
+  ): Promise<Bill | null> {
     const upstreamMs = this.gateway.clock.monotonicMs() - this.sentMs
     const transfer = () => this.transfer(upstreamMs, true, this.bytesOut)
     const { hold } = this.call
@@ -270,6 +279,7 @@ export class TurnCall extends OpenCall implements AbandonedReply {
       if (bill !== null) await hold.settle(bill, transfer())
       this.gateway.reached('settled')
       this.report(bill ?? billWithoutCost(answer), END_OF[end])
+      return bill
     } finally {
       this.removeInFlight(answer === null ? null : { ...OK_HEAD, status: answer.status }, end === 'complete')
       this.gateway.keyShares.leave(this.call.share)

@@ -3,7 +3,8 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { RawReceiver } from '../../src/http/node-sockets.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { limits } from '../../src/kernel/limits.ts'
-import { FRAMES_AT_ONCE, SocketSession } from '../../src/sockets/socket-session.ts'
+import { FRAMES_AT_ONCE } from '../../src/sockets/client-reader.ts'
+import { SocketSession } from '../../src/sockets/socket-session.ts'
 import { test } from '../support/suite.ts'
 import { opcodeOf, splitFrames, startRawBench } from './raw-bench.ts'
 import { closeCodeOf, createFrame, hasMessages } from './turn-events.ts'
@@ -41,16 +42,16 @@ const BURSTS = [
   [
     'messages of a metered socket',
     { opcode: 1, payload: '1' },
-    { check: passes, start() {}, paused() {}, running: 0, upstreamBegins: false },
+    { gate: { check: passes }, turns: { start() {}, paused() {}, upstreamBegins: false } },
   ],
 ] as const
 
-for (const [name, frame, turns] of BURSTS) {
+for (const [name, frame, metered] of BURSTS) {
   test(`a burst of ${name} lets other sockets have their turn every few frames, and arrives whole`, async () => {
     const [client, upstream] = [connection(), connection()]
     const memory = { bytes: 0, tryReserve: () => true, release() {} }
     const own = { clock: systemClock, failed() {}, errorEvent: () => '' }
-    const parts = { client: client.raw, upstream: upstream.raw, turns, memory, ...own }
+    const parts = { client: client.raw, upstream: upstream.raw, metered, memory, ...own }
     new SocketSession(parts as unknown as Parts).start()
     const frames = Array.from({ length: FRAMES }, () => wireOf('client', frame))
     const count = () => splitFrames(Buffer.concat(upstream.written)).length

@@ -1,11 +1,15 @@
 import assert from 'node:assert/strict'
+import { systemClock } from '../../src/kernel/clock.ts'
+import { SILENT_LANE_MS } from '../../src/sockets/lanes.ts'
 import { nanosOf } from '../limits/read-ledger.ts'
 import { dig, digText } from '../simulator/dig.ts'
 import { isTerminal } from '../simulator/socket-client.ts'
 import { afterEach, before, closeAfter, test } from '../support/suite.ts'
 import { create, simulated, startTurnsBench } from './turns-bench.ts'
 
-const bench = await startTurnsBench({ env: { TOLLGATE_DISCOUNT: '0.137' } })
+let aheadMs = 0
+const clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + aheadMs }
+const bench = await startTurnsBench({ env: { TOLLGATE_DISCOUNT: '0.137' }, clock })
 closeAfter(bench)
 afterEach(() => bench.assertBalanced())
 
@@ -150,10 +154,11 @@ test('an error event before the response begins costs nothing, and the next turn
   assert.deepEqual(billOf(three), billOf(await posted(create())))
 })
 
-test('an error event mid-turn ends it as it ends a stream', async () => {
+test('an error event mid-turn ends it as it ends a stream, once its lane is silent', async () => {
   const event = simulated('error-event=3')
   const socket = await bench.open()
   await socket.turn(event)
+  aheadMs += SILENT_LANE_MS
   const [turn = {}] = await bench.turns(socket.id, 1)
   const wanted = await posted(event)
   assert.deepEqual(billOf(turn), billOf(wanted))

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { limits } from '../../src/kernel/limits.ts'
+import { SILENT_LANE_MS } from '../../src/sockets/lanes.ts'
 import { SOCKET_KEY_POLL_MS } from '../../src/sockets/open-sockets.ts'
-import { SILENT_TURN_MS } from '../../src/sockets/socket-turns.ts'
-import { dig } from '../simulator/dig.ts'
+import { dig, digList } from '../simulator/dig.ts'
 import { test } from '../support/suite.ts'
+import { until } from '../support/until.ts'
 import { opcodeOf, payloadOf, type RawSocket, splitFrames, startRawBench } from './raw-bench.ts'
 import { stopTime } from './stop-time.ts'
 import { closeCodeOf, created, createFrame, delta, ended, eventFrame, hasMessages } from './turn-events.ts'
@@ -21,7 +22,7 @@ async function startBench() {
   return Object.assign(bench, { pass })
 }
 
-test('a turn that upstream never begins keeps a revoked key’s socket open only for SILENT_TURN_MS', async (t) => {
+test('a turn that upstream never begins keeps a revoked key’s socket open only for SILENT_LANE_MS', async (t) => {
   // The poll of revoked keys must not come between the revocation and the refusal.
   const time = stopTime(t, 'sockets/open-sockets')
   await using bench = await startBench()
@@ -33,7 +34,7 @@ test('a turn that upstream never begins keeps a revoked key’s socket open only
   await client.send(createFrame())
   await hasMessages(client, 1)
   assert.equal(closeCodeOf(client), null)
-  bench.pass(SILENT_TURN_MS)
+  bench.pass(SILENT_LANE_MS)
   await time.over(SOCKET_KEY_POLL_MS)
   await client.until(() => closeCodeOf(client) === 1008, 'a close')
   client.socket.destroy()
@@ -41,14 +42,14 @@ test('a turn that upstream never begins keeps a revoked key’s socket open only
   await bench.turns(socketId, 1)
 })
 
-test('a response that stays silent after the next one of its lane began is settled after SILENT_TURN_MS', async () => {
+test('a response that stays silent after the next one of its lane began is settled after SILENT_LANE_MS', async () => {
   await using bench = await startBench()
   const { id, client, upstream } = await bench.open()
   for (let i = 0; i < 2; i++) await client.send(createFrame())
   await hasMessages(upstream, 2)
   await upstream.send(Buffer.concat([created('resp_1'), delta('Well, '), created('resp_2'), ended('resp_2')]))
   await hasMessages(client, 4)
-  bench.pass(SILENT_TURN_MS)
+  bench.pass(SILENT_LANE_MS)
   const turns = await bench.turns(id, 2)
   assert.deepEqual(
     turns.map((turn) => [turn['state'], turn['estimated']]),
@@ -79,56 +80,65 @@ test('reasoning before a client leaves is charged, even after another message’
   assert.equal(dig(turn, 'usage.output_tokens'), 500, 'the stated limit')
 })
 
-test('an error that a client causes by another message neither ends a response that has begun, nor makes it free', async () => {
+test('a response that an error seemed to end is billed if upstream ends it after all, once', async () => {
   await using bench = await startBench()
-  const running = await bench.open()
-  await running.client.send(createFrame(), createFrame({ type: 'no.such.type' }))
-  await hasMessages(running.upstream, 2)
-  await running.upstream.send(created('resp_1'), UNKNOWN_TYPE)
-  await hasMessages(running.client, 2)
-  // Sockets are checked in the order in which they were opened, so the first was checked when the turn of this one ends.
-  const refused = await bench.open()
-  await refused.client.send(createFrame(), createFrame({ type: 'no.such.type' }))
-  await hasMessages(refused.upstream, 2)
-  await refused.upstream.send(UNKNOWN_TYPE)
-  await hasMessages(refused.client, 1)
-  bench.pass(SILENT_TURN_MS)
-  await bench.turns(refused.id, 1)
-  const { data } = (await bench.gateway.manage('GET', `/gateway/v1/requests?socket=${running.id}`)) as {
-    data: Readonly<Record<string, unknown>>[]
-  }
+  const { id, client, upstream } = await bench.open()
+  await client.send(createFrame(), createFrame({ type: 'no.such.type' }))
+  await hasMessages(upstream, 2)
+  await upstream.send(created('resp_1'), UNKNOWN_TYPE)
+  await hasMessages(client, 2)
+  bench.pass(SILENT_LANE_MS - 1)
+  assert.equal(await openTurns(bench, id), 1)
+  bench.pass(1)
+  await until('it is silent', async () => (await openTurns(bench, id)) === 0)
+  await upstream.send(ended('resp_1'), ended('resp_1'))
+  const turns = await bench.turns(id, 2)
   assert.deepEqual(
-    data.filter(({ id }) => id !== running.id).map(({ state }) => state),
-    ['in_flight'],
+    turns.map(({ cost_usd, estimated }) => [cost_usd, estimated]),
+    [
+      [0, false],
+      [0.0035, false],
+    ],
   )
-  await running.upstream.send(ended('resp_1'))
-  const [turn] = await bench.turns(running.id, 1)
-  assert.deepEqual([turn?.['cost_usd'], turn?.['estimated']], [0.0035, false])
+  assert.equal(closeCodeOf(client), null)
 })
 
-test('usage that upstream states for a response that was settled without it is billed, once', async () => {
+test('a turn that upstream refuses without naming it costs nothing, once its lane was silent', async () => {
+  await using bench = await startBench()
+  const { id, client, upstream } = await bench.open()
+  await client.send(createFrame())
+  await hasMessages(upstream, 1)
+  await upstream.send(UNKNOWN_TYPE)
+  await hasMessages(client, 1)
+  bench.pass(SILENT_LANE_MS)
+  const [turn] = await bench.turns(id, 1)
+  assert.deepEqual([turn?.['cost_usd'], turn?.['status']], [0, 400])
+})
+
+test('a response that was billed by an estimate is not billed again', async () => {
   await using bench = await startBench()
   const { id, client, upstream } = await bench.open()
   for (let i = 0; i < 2; i++) await client.send(createFrame())
   await hasMessages(upstream, 2)
   await upstream.send(created('resp_1'), created('resp_2'), ended('resp_2'))
   await hasMessages(client, 3)
-  bench.pass(SILENT_TURN_MS)
+  bench.pass(SILENT_LANE_MS)
   await bench.turns(id, 2)
   await client.send(createFrame())
   await hasMessages(upstream, 3)
-  await upstream.send(ended('resp_1'), ended('resp_1'), created('resp_3'), ended('resp_3'))
-  const turns = await bench.turns(id, 4)
+  await upstream.send(ended('resp_1'), created('resp_3'), ended('resp_3'))
+  const turns = await bench.turns(id, 3)
   assert.deepEqual(
     turns.map(({ estimated }) => estimated),
-    [true, false, false, false],
-  )
-  assert.deepEqual(
-    turns.slice(1).map(({ cost_usd }) => cost_usd),
-    [0.0035, 0.0035, 0.0035],
+    [true, false, false],
   )
   assert.equal(closeCodeOf(client), null)
 })
+
+async function openTurns({ gateway }: Awaited<ReturnType<typeof startBench>>, id: string): Promise<number> {
+  const path = `/gateway/v1/requests?socket=${id}&state=in_flight`
+  return digList(await gateway.manage('GET', path), 'data').length
+}
 
 const errorsIn = ({ client }: RawSocket): readonly unknown[] =>
   splitFrames(client.received)

@@ -13,7 +13,7 @@ function pathOf(name: string): string {
 }
 
 /** The files that start the timers of sockets, found in stack traces. */
-const OF_SOCKETS = [pathOf('sockets/socket-session')]
+const OF_SOCKETS = ['socket-session', 'client-side', 'upstream-side'].map((name) => pathOf(`sockets/${name}`))
 
 /** The file that starts the handshake timer itself. Its callees start timers of connections. */
 const OF_HANDSHAKES = pathOf('http/upstream-connection')
