@@ -1,13 +1,8 @@
 import { RecentEntries } from '../kernel/memory.ts'
-import type { ServerEvent } from './socket-protocol.ts'
+import { NO_LANE, type ServerEvent, STEER } from './server-event.ts'
 
 /** A turn in doubt ends after this time without any event of its lane. */
 export const SILENT_LANE_MS = 60_000
-
-export const NO_LANE = ''
-
-/** The tag of a turn that adds input to a running response. All waiting steers of a lane become one successor. */
-export const STEER = 'response.steer'
 
 /** How many ended responses are remembered at least. Upstream may name them again. */
 const ENDED_MIN = 128

@@ -20,16 +20,10 @@ import {
   statesTotals,
   transcriptionUsage,
 } from '../providers/socket-usage.ts'
-import { NO_LANE, type OpenTurn } from './lanes.ts'
+import type { OpenTurn } from './lanes.ts'
 import { RealtimeTraffic } from './realtime-traffic.ts'
-import {
-  type ClientIntent,
-  type ModelCheck,
-  OTHER_EVENT,
-  type RefusedIntent,
-  type ServerEvent,
-  type SocketProtocol,
-} from './socket-protocol.ts'
+import { NO_LANE, OTHER_EVENT, type ServerEvent } from './server-event.ts'
+import type { ClientIntent, ModelCheck, RefusedIntent, SocketProtocol } from './socket-protocol.ts'
 import type { TurnCall } from './turn-call.ts'
 
 const COMMITTED = 'input_audio_buffer.committed'

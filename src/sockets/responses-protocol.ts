@@ -15,14 +15,9 @@ import {
   responseEvent,
   withSteer,
 } from '../providers/response-events.ts'
-import { NO_LANE, type OpenTurn, STEER } from './lanes.ts'
-import {
-  type ClientIntent,
-  OTHER_EVENT,
-  type RefusedIntent,
-  type ServerEvent,
-  type SocketProtocol,
-} from './socket-protocol.ts'
+import type { OpenTurn } from './lanes.ts'
+import { NO_LANE, OTHER_EVENT, type ServerEvent, STEER } from './server-event.ts'
+import type { ClientIntent, RefusedIntent, SocketProtocol } from './socket-protocol.ts'
 import type { TurnCall } from './turn-call.ts'
 
 /** Requests up to this size are kept during their turn to estimate tokens; larger ones by their length. */

@@ -1,9 +1,9 @@
 import type { Work } from '../calls/ask.ts'
 import type { Refusal } from '../kernel/errors.ts'
 import type { Usage } from '../kernel/usage.ts'
-import type { ReplyDocument } from '../metering/json-shape.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
-import { NO_LANE, type OpenTurn } from './lanes.ts'
+import type { OpenTurn } from './lanes.ts'
+import type { ServerEvent } from './server-event.ts'
 import type { TurnCall } from './turn-call.ts'
 
 /** What a message of the client asks for. `check`: the models in it must be permitted before it passes. */
@@ -26,34 +26,6 @@ export interface ModelCheck {
   /** The refusal for limited keys; null: only the allowlist applies. */
   readonly limited: Refusal | null
   readonly tag: string | null
-}
-
-/** An event of upstream, as far as it concerns turns. */
-export interface ServerEvent {
-  readonly kind: 'began' | 'part' | 'ended' | 'failed' | 'transcribed' | 'other'
-  readonly lane: string
-  readonly responseId: string | null
-  /** The client message that an error names; null if it names none. */
-  readonly tag: string | null
-  /** The HTTP status that an error states. */
-  readonly status: number
-  readonly usage: unknown
-  readonly stopReason: string | null
-  readonly itemId: string | null
-  /** The event, if its turn reads the usage in it. */
-  readonly document: ReplyDocument | null
-}
-
-export const OTHER_EVENT: ServerEvent = {
-  kind: 'other',
-  lane: NO_LANE,
-  responseId: null,
-  tag: null,
-  status: 400,
-  usage: null,
-  stopReason: null,
-  itemId: null,
-  document: null,
 }
 
 /** What the messages and events of an endpoint mean. */

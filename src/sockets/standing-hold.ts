@@ -1,6 +1,6 @@
 import type { Work } from '../calls/ask.ts'
 import type { Refusal } from '../kernel/errors.ts'
-import { NO_LANE } from './lanes.ts'
+import { NO_LANE } from './server-event.ts'
 import type { MeteredSocket, SocketProtocol } from './socket-protocol.ts'
 import type { AdmittedTurn, TurnAdmission, TurnCall, UnadmittedTurn } from './turn-call.ts'
 

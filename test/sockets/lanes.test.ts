@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
-import { Lanes, NO_LANE, SILENT_LANE_MS, STEER, type Step } from '../../src/sockets/lanes.ts'
-import { OTHER_EVENT, type ServerEvent } from '../../src/sockets/socket-protocol.ts'
+import { Lanes, SILENT_LANE_MS, type Step } from '../../src/sockets/lanes.ts'
+import { NO_LANE, OTHER_EVENT, type ServerEvent, STEER } from '../../src/sockets/server-event.ts'
 import { test } from '../support/suite.ts'
 
 const event = (kind: ServerEvent['kind'], more: Partial<ServerEvent> = {}): ServerEvent => ({
