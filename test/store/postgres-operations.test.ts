@@ -129,11 +129,11 @@ test('the first value of a setting wins', async () => {
   try {
     assert.equal(await store.readSetting('pepper'), null)
     const kept = await Promise.all(
-      ['one\0', 'two', ''].map((value) => store.getOrCreateSetting('pepper', value)),
+      ['one', 'two', ''].map((value) => store.getOrCreateSetting('pepper', value)),
     )
     assert.equal(new Set(kept).size, 1)
     assert.equal(await store.readSetting('pepper'), kept[0])
-    assert.equal(await store.getOrCreateSetting('other', 'two\0'), 'two\0')
+    assert.equal(await store.getOrCreateSetting('other', 'two'), 'two')
   } finally {
     await close()
   }

@@ -8,6 +8,7 @@ import {
   type ScalarType,
   type Sql,
   type Statement,
+  storableText,
 } from './sql.ts'
 
 /** Statements of the hot path. Their texts are rendered once, because rendering a template takes longer than running it. */
@@ -175,6 +176,7 @@ function typesOf(table: string, columns: readonly string[]): ScalarType[] {
 /** Binds whole numbers as numbers: a bigint takes three times as long to bind. SQLite has no booleans. */
 export function boundValue(value: BoundValue, store: Dialect['store']): BoundValue {
   if (typeof value === 'number') return Math.trunc(value)
+  if (typeof value === 'string') return storableText(value)
   return typeof value === 'boolean' && store === 'sqlite' ? Number(value) : value
 }
 

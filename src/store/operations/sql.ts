@@ -67,7 +67,6 @@ export function now(atMs: number): Sql {
 export interface Dialect {
   readonly store: 'sqlite' | 'postgres'
   readonly clock: StoreClock
-  toJson(value: unknown): string
 }
 
 export type BoundScalar = string | number | bigint | boolean | Uint8Array | null
@@ -94,14 +93,14 @@ export function render(statement: Sql, dialect: Dialect): Statement {
 
   function textOfValue(value: SqlValue): string {
     if (value === null) return 'NULL'
-    if (typeof value === 'string') return parameter('text', value)
+    if (typeof value === 'string') return parameter('text', storableText(value))
     if (typeof value === 'boolean') return parameter('boolean', bindFlag(value, dialect))
     if (typeof value === 'number') return parameter('bigint', BigInt(Math.trunc(value)))
     if (typeof value === 'bigint') return parameter('bigint', value)
     if (value instanceof Uint8Array) return parameter('bytea', value)
     if ('texts' in value) return textOf(value)
     if (value.kind === 'by_store') return textOf(value[dialect.store])
-    if (value.kind === 'json') return parameter('jsonb', dialect.toJson(value.value))
+    if (value.kind === 'json') return parameter('jsonb', storableJson(value.value))
     return dialect.clock === 'database' ? 'now_ms()' : textOfValue(value.atMs)
   }
 
@@ -115,4 +114,20 @@ export function render(statement: Sql, dialect: Dialect): Statement {
 /** SQLite has no booleans. */
 function bindFlag(flag: boolean, { store }: Dialect): bigint | boolean {
   return store === 'sqlite' ? BigInt(flag) : flag
+}
+
+/**
+ * PostgreSQL stores no U+0000, and no lone surrogate in JSON. Operators cannot write these characters. In what is recorded
+ * of calls, each becomes U+FFFD, in both databases.
+ */
+export function storableText(text: string): string {
+  return text.includes('\0') ? text.replaceAll('\0', '\ufffd') : text
+}
+
+export function storableJson(value: unknown): string {
+  const json = JSON.stringify(value)
+  if (!/\\u(?:0000|d[89a-f])/.test(json)) return json
+  return JSON.stringify(value, (_, part) =>
+    typeof part === 'string' ? storableText(part.toWellFormed()) : part,
+  )
 }

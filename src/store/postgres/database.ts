@@ -5,33 +5,6 @@ import type { BoundValue, Statement } from '../operations/sql.ts'
 import type { Row } from '../rows.ts'
 
 /**
- * PostgreSQL cannot store U+0000, but clients may send it in a model, a path or a key's name. U+0000 is stored as two
- * characters, and the escape character U+0001 as two others, so texts stay distinct and in the same order. The database
- * client converts all texts; JSON is converted here, because there the character is an escape sequence that the client
- * does not see.
- */
-
-const ESCAPABLE = /[\0\u0001]/g
-const ESCAPED = /\u0001([\u0001\u0002])/g
-
-/** A text as it is stored. A lone surrogate becomes the replacement character, as in UTF-8. */
-function escapeNul(text: string): string {
-  return text.replace(ESCAPABLE, (character) => (character === '\0' ? '\u0001\u0001' : '\u0001\u0002'))
-}
-
-function unescapeNul(text: string): string {
-  return text.includes('\u0001')
-    ? text.replace(ESCAPED, (_, second) => (second === '\u0001' ? '\0' : '\u0001'))
-    : text
-}
-
-export function escapeNulInJson(value: unknown): string {
-  return JSON.stringify(value, (_, part) =>
-    typeof part === 'string' ? escapeNul(part.toWellFormed()) : part,
-  )
-}
-
-/**
  * PostgreSQL for the parts of the store. `int8` is a bigint, `bytea` a Buffer, `jsonb` parsed, `int4` a number, `bool`
  * a boolean. A failure is StoreUnavailable if the same statement may succeed later, else StoreRefused.
  *
@@ -123,7 +96,9 @@ export function openPool(options: PoolOptions): Pool {
   })
   // Ignore the loss of an idle connection: the next statement opens another.
   pool.on('error', () => {})
-  pool.on('connect', (client) => client.on('error', (error) => losses.set(client, error)))
+  pool.on('connect', (client) =>
+    client.once('error', (error) => losses.set(client, error)).on('error', () => {}),
+  )
 
   let closed = false
 
@@ -246,7 +221,7 @@ interface Sent {
 async function run(lease: Lease, { text, values = [], name }: Sent): Promise<pg.QueryResult<Row>> {
   // 0 would mean no deadline.
   const query_timeout = Math.max(1, lease.dueMs - performance.now())
-  const statement = { text, values: values.map(toParameter), query_timeout }
+  const statement = { text, values: [...values], query_timeout }
   try {
     return await lease.client.query<Row>(name === undefined ? statement : { ...statement, name })
   } catch (error) {
@@ -255,32 +230,10 @@ async function run(lease: Lease, { text, values = [], name }: Sent): Promise<pg.
   }
 }
 
-function toParameter(value: unknown): unknown {
-  if (typeof value === 'string') return escapeNul(value)
-  return Array.isArray(value) ? value.map(toParameter) : value
-}
-
-const { builtins } = pg.types
-
 /** Set parsers per pool: pg's own table is global to the process. */
 function getTypeParser(oid: number, format?: 'text' | 'binary'): (value: string) => unknown {
-  switch (oid) {
-    case builtins.INT8:
-      return BigInt
-    case builtins.TEXT:
-    case builtins.VARCHAR:
-      return unescapeNul
-    case builtins.JSONB:
-    case builtins.JSON:
-      return parseJson
-    default:
-      return pg.types.getTypeParser(oid, format ?? 'text') as (value: string) => unknown
-  }
-}
-
-function parseJson(json: string): unknown {
-  if (!json.includes('\\u0001')) return JSON.parse(json)
-  return JSON.parse(json, (_, part) => (typeof part === 'string' ? unescapeNul(part) : part))
+  if (oid === pg.types.builtins.INT8) return BigInt
+  return pg.types.getTypeParser(oid, format ?? 'text') as (value: string) => unknown
 }
 
 /** A pooler in transaction mode refuses session settings. Behind one, only the node enforces deadlines. */

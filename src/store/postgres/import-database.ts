@@ -1,7 +1,7 @@
 import { type Cell, emptyStore } from '../export-rows.ts'
 import type { ImportInto } from '../import-rows.ts'
+import { storableJson } from '../operations/sql.ts'
 import type { Column } from '../table.ts'
-import { escapeNulInJson } from './database.ts'
 import { liftDeadlines, migratePostgres, openLedger } from './ledger.ts'
 import { queryOn } from './run-operation.ts'
 
@@ -34,9 +34,7 @@ function recordsOf(columns: readonly Column[], rows: readonly (readonly Cell[])[
   const records = rows.map((row) =>
     Object.fromEntries(columns.map((column, at) => [column.name, jsonOf(row[at] ?? null, column)])),
   )
-  const json = JSON.stringify(records)
-  // PostgreSQL accepts none of the JSON escapes for U+0000, U+0001 and lone surrogates.
-  return /\\u(?:000[01]|d[89a-f])/.test(json) ? escapeNulInJson(records) : json
+  return storableJson(records)
 }
 
 function jsonOf(cell: Cell, { kind }: Column): unknown {

@@ -9,7 +9,7 @@ import {
 } from '../operations/operation.ts'
 import { postgresStatement } from '../operations/prepared.ts'
 import { type Dialect, render, type StoreClock } from '../operations/sql.ts'
-import { escapeNulInJson, type Pool, type Queries } from './database.ts'
+import type { Pool, Queries } from './database.ts'
 
 /** How long a transaction may be idle. A suspended node must lose its locks soon: admissions may wait for them. */
 const IDLE_MS_MAX = 2_000
@@ -18,7 +18,7 @@ const IDLE_MS_MAX = 2_000
 const ATOMIC_MS_MAX = 8_000
 
 export function dialectOf(clock: StoreClock): Dialect {
-  return { store: 'postgres', clock, toJson: escapeNulInJson }
+  return { store: 'postgres', clock }
 }
 
 export function queryOn(db: Queries, dialect = dialectOf('database')): RunQuery {

@@ -7,7 +7,7 @@ import { type BoundValue, type Dialect, render } from '../operations/sql.ts'
 import { number, present, type Row } from '../rows.ts'
 import { newerSchema, SCHEMA_VERSION, sqliteSchema, upgradesFrom } from '../schema.ts'
 
-const SQLITE: Dialect = { store: 'sqlite', clock: 'caller', toJson: JSON.stringify }
+const SQLITE: Dialect = { store: 'sqlite', clock: 'caller' }
 
 /** How many prepared statements are cached. Preparing costs six times as much as running. */
 const PREPARED_MAX = 200

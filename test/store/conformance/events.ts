@@ -222,7 +222,7 @@ export function eventConformance(storeName: string, openStore: OpenStoreUnderTes
     store,
   }) => {
     const once: Idempotency = { accountId: 'default', name: 'n', fingerprint: digestOf('f'), atMs: NOON }
-    const limited = { monthlyBudgetNanos: 7n, allowedModels: ['m\0'], expiresAtMs: NOON + DAY_MS }
+    const limited = { monthlyBudgetNanos: 7n, allowedModels: ['m'], expiresAtMs: NOON + DAY_MS }
     const made = newKey('a', { ...limited, createdAtMs: NOON })
     await store.createKey(made, once, ACTOR)
     await store.createKey({ ...made, id: 'key_again' }, once, ACTOR)

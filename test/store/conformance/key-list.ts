@@ -139,20 +139,20 @@ export function keyListConformance(storeName: string, openStore: OpenStoreUnderT
       '?1',
       ':at',
     ]
-    await addNames(store, [...hostile, 'plain', 'axb', '\u{1f511} key', 'nul\0inside', 'line\nbreak'])
+    await addNames(store, [...hostile, 'plain', 'axb', '\u{1f511} key', 'line\nbreak'])
     for (const text of hostile) {
       const expected = hostile.filter((name) => name.toUpperCase().includes(text.toUpperCase()))
       const found = await find(store, text)
       // Every id contains an underscore.
-      if (text === '_') assert.equal(found.length, 16)
+      if (text === '_') assert.equal(found.length, 15)
       else assert.deepEqual(found.toSorted(), expected.toSorted(), text)
     }
     assert.deepEqual(await find(store, '\u{1f511}'), ['\u{1f511} key'])
-    assert.deepEqual(await find(store, 'L\0I'), ['nul\0inside'])
+    assert.deepEqual(await find(store, 'L\0I'), [])
     assert.deepEqual(await find(store, 'e\nb'), ['line\nbreak'])
     assert.deepEqual(await find(store, '\ud800'), [])
     assert.deepEqual(await find(store, 'x'.repeat(100_000)), [])
-    assert.equal((await find(store, '')).length, 16)
+    assert.equal((await find(store, '')).length, 15)
   })
 
   test('a search finds any part of any name', async ({ store }) => {

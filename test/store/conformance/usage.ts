@@ -234,7 +234,7 @@ export function usageConformance(storeName: string, openStore: OpenStoreUnderTes
     const { store } = subject
     const keys = ['a', 'b', 'c']
     for (const name of keys) await addKey(store, name)
-    const models = ['', 'm', 'm\u0000', 'm\u0000n', 'mm', '😀', '\uffee', 'ä']
+    const models = ['', 'm', 'm\u0001', 'm\u0001n', 'mm', '😀', '\uffee', 'ä']
     const someCall = fc.record({
       key: fc.constantFrom(...keys),
       atMs: fc.integer({ min: -3, max: 3 }).map((days) => NOON + days * DAY_MS),

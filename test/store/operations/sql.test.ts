@@ -13,7 +13,7 @@ import {
 import { insertInto } from '../../../src/store/operations/write-rows.ts'
 import { test } from '../../support/suite.ts'
 
-const sqlite: Dialect = { store: 'sqlite', clock: 'caller', toJson: JSON.stringify }
+const sqlite: Dialect = { store: 'sqlite', clock: 'caller' }
 const postgres: Dialect = { ...sqlite, store: 'postgres' }
 
 test('a value becomes a parameter, and a nested statement becomes text', () => {
@@ -61,4 +61,12 @@ test('records with different members are inserted with the columns of all', () =
     text: 'INSERT INTO setting (name, value) VALUES (?, NULL), (?, ?) ',
     values: ['a', 'b', 'c'],
   })
+})
+
+test('U+0000, and in JSON a lone surrogate, is stored as U+FFFD in both databases', () => {
+  for (const dialect of [sqlite, postgres])
+    assert.deepEqual(
+      render(sql`SELECT ${'a\0b\u0001'}, ${json(['\0', '\ud800', '\u0001'])}`, dialect).values,
+      ['a\ufffdb\u0001', JSON.stringify(['\ufffd', '\ufffd', '\u0001'])],
+    )
 })
