@@ -23,12 +23,20 @@ export class ApiError extends Error {
   readonly status: number
   readonly code: string
   readonly requestId: string | null
+  /** The field or parameter that was refused. */
+  readonly param: string | null
 
-  constructor(status: number, code: string, message: string, requestId: string | null) {
+  constructor(
+    status: number,
+    code: string,
+    message: string,
+    { requestId = null, param = null }: { requestId?: string | null; param?: string | null } = {},
+  ) {
     super(message)
     this.status = status
     this.code = code
     this.requestId = requestId
+    this.param = param
   }
 }
 
@@ -39,9 +47,14 @@ export function watchSession(ended: (() => void) | null): void {
   onEnded = ended
 }
 
-/** Accounts, prices and sessions belong to the installation, not to the account that an operator acts in. */
+/**
+ * Accounts, prices and sessions belong to the installation, not to the account that an operator acts in. A record that is
+ * addressed by its id is found in its own account, whatever the account of the page.
+ */
 export function urlOf(path: string): string {
-  return /^\/gateway\/v1\/(accounts(?!\/self)|prices|session)/.test(path) ? path : withAccount(path)
+  const isGlobal = /^\/gateway\/v1\/(accounts(?!\/self)|prices|session)/.test(path)
+  const isById = /^\/(gateway\/)?v1\/[a-z-]+\/[a-z]+_[0-9A-Z]{26}\b/.test(path)
+  return isGlobal || isById ? path : withAccount(path)
 }
 
 export async function fetchJson<T>(
@@ -49,47 +62,60 @@ export async function fetchJson<T>(
   path: string,
   { body, name, signal }: { body?: unknown; name?: string | undefined; signal?: AbortSignal } = {},
 ): Promise<T> {
-  let response: Response
-  try {
-    response = await fetch(urlOf(path), {
-      method,
-      cache: 'no-store',
-      headers: {
-        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-        ...(name === undefined ? {} : { 'idempotency-key': name }),
-      },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      ...(signal === undefined ? {} : { signal }),
-    })
-  } catch (error) {
+  const response = await fetch(urlOf(path), {
+    method,
+    cache: 'no-store',
+    headers: {
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...(name === undefined ? {} : { 'idempotency-key': name }),
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    ...(signal === undefined ? {} : { signal }),
+  }).catch((error) => {
     if (signal?.aborted) throw error
-    throw new ApiError(0, 'unreachable', 'The gateway does not answer. Check that it runs.', null)
-  }
+    throw new ApiError(0, 'unreachable', 'The gateway does not answer. Check that it runs.')
+  })
   const text = await response.text()
-  if (!response.ok) throw errorOf(response, text)
   const isLines = response.headers.get('content-type')?.includes('ndjson')
-  return JSON.parse(isLines ? `[${text.trim().replaceAll('\n', ',')}]` : text || 'null')
+  const answer = recordIn(isLines ? `[${text.trim().replaceAll('\n', ',')}]` : text)
+  if (!response.ok) throw errorOf(response, answer)
+  if (answer !== null) return answer as T
+  if (response.status === 204 || (method !== 'GET' && text === '')) return null as T
+  throw new ApiError(
+    response.status,
+    'foreign_answer',
+    'Something between this page and the gateway answered, such as the sign-in of a proxy. Reload the page to sign in there.',
+  )
 }
 
-function errorOf(response: Response, text: string): ApiError {
-  const { status } = response
-  const id = [...response.headers].find(([name]) => name.endsWith('-request-id'))?.[1] ?? null
-  let error: { code?: string; message?: string } = {}
+/** The answer of the gateway. Null: the text is somebody else's, because every answer of the gateway is a JSON object. */
+function recordIn(text: string): object | null {
   try {
-    error = JSON.parse(text).error ?? {}
+    const answer: unknown = JSON.parse(text)
+    return typeof answer === 'object' ? answer : null
   } catch {
-    // An answer without an error object comes from a proxy in between, so only its status is shown.
+    return null
+  }
+}
+
+interface ErrorAnswer {
+  readonly error?: { readonly code?: string; readonly message?: string; readonly param?: string | null }
+}
+
+function errorOf({ status, headers }: Response, answer: object | null): ApiError {
+  const requestId = [...headers].find(([name]) => name.endsWith('-request-id'))?.[1] ?? null
+  const { code, message, param = null } = (answer as ErrorAnswer | null)?.error ?? {}
+  if (code === undefined || message === undefined) {
+    const words = `Something between this page and the gateway answered ${status}. The gateway may be starting: try again.`
+    return new ApiError(status, `http_${status}`, words, { requestId })
   }
   if (status === 401) onEnded?.()
-  return new ApiError(status, error.code ?? `http_${status}`, error.message ?? `HTTP ${status}`, id)
+  return new ApiError(status, code, message, { requestId, param })
 }
 
 /** `name`: the idempotency key. A command that is sent again with the same name has no further effect. */
 export async function send<T>(method: string, path: string, body?: unknown, name?: string): Promise<T> {
   return await fetchJson<T>(method, path, { body, name })
 }
-
-export const save = <T>(path: string, edited: { readonly id: string } | null, body: object) =>
-  edited === null ? send<T>('POST', path, body) : send<T>('PATCH', `${path}/${edited.id}`, body)
 
 export type NewKey = Key & { readonly key: string }

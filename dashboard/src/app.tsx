@@ -1,10 +1,8 @@
 import type { ComponentChildren } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
-import { type Account, type Overview, type Session, send, watchSession } from './api.ts'
-import { SignedIn, usePermissions, useResource } from './data.ts'
-import { count } from './format.ts'
-import { KeyboardShortcuts } from './keyboard-shortcuts.tsx'
-import mark from './mark.svg'
+import { useEffect, useErrorBoundary, useState } from 'preact/hooks'
+import { ApiError, type Session, send, watchSession } from './api.ts'
+import { SignedIn, usePermissions } from './data.ts'
+import { DEVELOPER_PAGES, Frame } from './frame.tsx'
 import { AccountPage, AccountsPage } from './pages/accounts.tsx'
 import { ActivityPage } from './pages/activity.tsx'
 import { CreditsPage } from './pages/credits.tsx'
@@ -19,31 +17,8 @@ import { SettingsPage } from './pages/settings.tsx'
 import { SignIn } from './pages/sign-in.tsx'
 import { UsagePage } from './pages/usage.tsx'
 import { WebhooksPage } from './pages/webhooks.tsx'
-import { BASE, Link, type Route, useRoute } from './router.tsx'
-import { useTheme } from './theme.ts'
-import { Button } from './ui/button.tsx'
-import { Empty, Heading } from './ui/states.tsx'
-
-/** The pages of the navigation, most visited first. A phone shows the first five, and the others below "More". */
-const PAGES = [
-  { path: '/', title: 'Overview' },
-  { path: '/keys', title: 'Keys' },
-  { path: '/usage', title: 'Usage' },
-  { path: '/requests', title: 'Requests' },
-  { path: '/credits', title: 'Credits' },
-  { path: '/activity', title: 'Activity' },
-  { path: '/webhooks', title: 'Webhooks' },
-  { path: '/prices', title: 'Prices' },
-  { path: '/accounts', title: 'Accounts' },
-  { path: '/settings', title: 'Settings' },
-] as const
-const BAR_MAX = 5
-
-const DEVELOPER_PAGES = [
-  { path: '/', title: 'My key' },
-  { path: '/usage', title: 'Usage' },
-  { path: '/requests', title: 'Requests' },
-] as const
+import { Empty, Failure, Heading } from './parts/states.tsx'
+import { Link, type Route, useRoute } from './router.tsx'
 
 /**
  * The session from the answer to the sign-in, stored so that a page can be painted before any other answer. The cookie,
@@ -52,8 +27,12 @@ const DEVELOPER_PAGES = [
 const SESSION = 'tollgate-session'
 
 function storedSession(): Session | null {
-  const session: Session | null = JSON.parse(localStorage.getItem(SESSION) ?? 'null')
-  return session !== null && Date.parse(session.expires_at) > Date.now() ? session : null
+  try {
+    const session: Session | null = JSON.parse(localStorage.getItem(SESSION) ?? 'null')
+    return session !== null && Date.parse(session.expires_at) > Date.now() ? session : null
+  } catch {
+    return null
+  }
 }
 
 export function App() {
@@ -81,10 +60,20 @@ export function App() {
         route={route}
         onSignOut={() => void send('DELETE', '/gateway/v1/session').finally(() => endSession(false))}
       >
-        <Page route={route} />
+        <Guarded key={route.path}>
+          <Page route={route} />
+        </Guarded>
       </Frame>
     </SignedIn.Provider>
   )
+}
+
+/** Shows an error state instead of an empty page if a page cannot show an answer, such as one of another release. */
+function Guarded({ children }: { readonly children: ComponentChildren }) {
+  const [error, reset] = useErrorBoundary()
+  if (error === undefined) return children
+  const shown = new ApiError(0, 'page_failed', `This page cannot show what it has received: ${String(error)}`)
+  return <Failure error={shown} onRetry={reset} />
 }
 
 function Page({ route }: { readonly route: Route }): ComponentChildren {
@@ -121,97 +110,3 @@ const MessagePage = ({ title, words }: { readonly title: string; readonly words:
     <Empty title={words} action={<Link to="/">Go to the start page</Link>} />
   </>
 )
-
-function NodeInfo({ of: { version, store, calls_in_flight: inFlight } }: { readonly of: Overview }) {
-  return (
-    <small class="quiet">
-      {version} · {store === 'sqlite' ? 'SQLite' : 'PostgreSQL'}
-      <br />
-      {count(inFlight)} in flight
-    </small>
-  )
-}
-
-function AccountNotice({ id }: { readonly id: string }) {
-  const { value } = useResource<Account>(`/gateway/v1/accounts/${id}`)
-  return (
-    <p class="notice">
-      Acting in account{' '}
-      <Link to={`/accounts/${id}`} class="name">
-        {value?.name ?? id}
-      </Link>
-      . <a href={BASE}>Leave</a>
-    </p>
-  )
-}
-
-interface FrameProps {
-  readonly route: Route
-  onSignOut(): void
-  readonly children: ComponentChildren
-}
-
-function Frame({ route, onSignOut, children }: FrameProps) {
-  const [theme, nextTheme] = useTheme()
-  const [isOpen, setOpen] = useState(false)
-  const { isOperator, isDeveloper } = usePermissions()
-  const { value: overview } = useResource<Overview>(isDeveloper ? null : '/gateway/v1/overview', 10_000)
-  const account = route.query.get('account')
-  const section = `/${route.path.split('/')[1] ?? ''}`
-  const pages = isDeveloper ? DEVELOPER_PAGES : PAGES.filter(({ path }) => isOperator || path !== '/accounts')
-  const rest = pages.slice(BAR_MAX)
-  const title = pages.find(({ path }) => path === section)?.title ?? 'Tollgate'
-  useEffect(() => {
-    document.title = `${title} · Tollgate`
-  }, [title])
-  useEffect(() => setOpen(false), [route.path])
-  const entry = ({ path, title }: (typeof pages)[number]) => (
-    <li key={path}>
-      <Link to={path} aria-current={path === section ? 'page' : undefined}>
-        {title}
-      </Link>
-    </li>
-  )
-  return (
-    <div class="frame">
-      <a class="unseen" href="#content">
-        Skip to content
-      </a>
-      <nav class={isOpen ? 'rail open' : 'rail'} aria-label="Pages">
-        <b class="brand">
-          <img src={mark} alt="" width={20} height={20} /> Tollgate
-        </b>
-        <ul>{pages.slice(0, BAR_MAX).map(entry)}</ul>
-        <button
-          type="button"
-          class="more"
-          aria-expanded={isOpen}
-          aria-current={rest.some(({ path }) => path === section) ? 'page' : undefined}
-          onClick={() => setOpen(!isOpen)}
-        >
-          More
-        </button>
-        <div class="rest">
-          {rest.length > 0 && <ul>{rest.map(entry)}</ul>}
-          <div class="foot">
-            {overview !== null && <NodeInfo of={overview} />}
-            <button type="button" class="link" onClick={nextTheme} title="System, light or dark">
-              Theme: {theme}
-            </button>
-            <Button title="Sign out" kind="link" onClick={onSignOut} />
-          </div>
-        </div>
-      </nav>
-      <main id="content" tabIndex={-1}>
-        {overview?.simulator && (
-          <p class="notice">
-            The built-in simulator answers calls. No provider is called, and amounts are not real.
-          </p>
-        )}
-        {isOperator && account !== null && <AccountNotice id={account} />}
-        {children}
-      </main>
-      <KeyboardShortcuts />
-    </div>
-  )
-}

@@ -1,6 +1,7 @@
 import { createContext } from 'preact'
 import { useCallback, useContext, useEffect, useState } from 'preact/hooks'
 import { type Account, ApiError, fetchJson, type Session } from './api.ts'
+import { setQuery } from './router.tsx'
 
 export const SignedIn = createContext<Session | null>(null)
 
@@ -81,6 +82,19 @@ export const useAccount = (everyMs: number | null = null) => useResource<OwnAcco
 export function useAccountId(): string {
   const session = useContext(SignedIn)
   return new URLSearchParams(location.search).get('account') ?? session?.account_id ?? 'default'
+}
+
+/**
+ * Shows the page of a record in the account that owns it: its charts, links and actions are those of that account. Only an
+ * operator can open a record of another account.
+ */
+export function useOwner(owner: string | undefined): void {
+  const isOperator = useContext(SignedIn)?.role === 'operator'
+  const shown = useAccountId()
+  useEffect(() => {
+    if (isOperator && owner !== undefined && owner !== shown)
+      setQuery({ account: owner === 'default' ? null : owner }, 'replace')
+  }, [isOperator, owner, shown])
 }
 
 export function useNow(everyMs = 5_000): number {

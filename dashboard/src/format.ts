@@ -1,5 +1,8 @@
 /** Formats figures, times and sizes. Money arrives as numbers with at most nine decimals. */
 
+/** The language of numbers and dates. */
+export const LOCALE = 'en-GB'
+
 /** An amount rounded to cents. An amount below a cent has two significant digits. */
 export function money(usd: number, decimals = 2): string {
   return figure(usd, decimals).replace(/^−?/, '$&$$')
@@ -12,7 +15,7 @@ export function figure(usd: number, decimals = 2): string {
   const digits = isSmall
     ? { maximumSignificantDigits: 2 }
     : { minimumFractionDigits: decimals, maximumFractionDigits: decimals }
-  return `${usd < 0 && size > 0 ? '−' : ''}${size.toLocaleString('en-US', digits)}`
+  return `${usd < 0 && size > 0 ? '−' : ''}${size.toLocaleString(LOCALE, digits)}`
 }
 
 /** Decimals in the cost of one call. */
@@ -22,20 +25,11 @@ export const CALL_DECIMALS = 6
 export function exactMoney(usd: number): string {
   const [whole = '0', part = ''] = Math.abs(usd).toFixed(9).split('.')
   const digits = part.replace(/0+$/, '').padEnd(2, '0')
-  return `${usd < 0 ? '−' : ''}$${Number(whole).toLocaleString('en-US')}.${digits}`
-}
-
-/** Parses a typed amount: `50`, `$50`, `1,000.50`, `1e3`. Null: the text is empty. NaN: it is invalid. */
-export function parseAmount(text: string): number | null {
-  const digits = text.replace(/[$\s]/g, '')
-  if (digits === '') return null
-  const isGrouped = /^\d{1,3}(,\d{3})+(\.\d*)?$/.test(digits)
-  const plain = isGrouped ? digits.replaceAll(',', '') : digits
-  return /^(\d+\.?\d{0,9}|\.\d{1,9})(e\d)?$/i.test(plain) ? Number(plain) : Number.NaN
+  return `${usd < 0 ? '−' : ''}$${Number(whole).toLocaleString(LOCALE)}.${digits}`
 }
 
 export function count(n: number): string {
-  return n.toLocaleString('en-US')
+  return n.toLocaleString(LOCALE)
 }
 
 /** Abbreviates large counts: 12.4k, 3.1M. */
@@ -43,22 +37,29 @@ export function shortCount(n: number, decimals = 1): string {
   const digits = { minimumFractionDigits: decimals, maximumFractionDigits: 1 }
   return n < 10_000
     ? count(n)
-    : n.toLocaleString('en-US', { notation: 'compact', ...digits }).replace('K', 'k')
+    : n
+        .toLocaleString(LOCALE, { notation: 'compact', ...digits })
+        .replace('m', 'M')
+        .replace('bn', 'B')
 }
 
 export function bytes(n: number): string {
   const units = ['B', 'kB', 'MB', 'GB', 'TB']
   const step = n < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log10(n) / 3))
   const value = n / 1000 ** step
-  return `${value.toLocaleString('en-US', { maximumFractionDigits: value < 10 && step > 0 ? 1 : 0 })} ${units[step]}`
+  return `${value.toLocaleString(LOCALE, { maximumFractionDigits: value < 10 && step > 0 ? 1 : 0 })} ${units[step]}`
 }
 
+const DAY_MS = 86_400_000
+
 export function duration(ms: number): string {
-  if (ms < 1_000) return `${Math.round(ms)} ms`
-  if (ms < 60_000) return `${(ms / 1_000).toFixed(ms < 10_000 ? 2 : 1)} s`
-  if (ms < 3_600_000) return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1_000)} s`
-  if (ms < 86_400_000) return `${Math.floor(ms / 3_600_000)} h ${Math.round((ms % 3_600_000) / 60_000)} min`
-  return plural(Math.round(ms / 86_400_000), 'day')
+  if (ms < 999.5) return `${Math.round(ms)} ms`
+  if (ms < 59_950) return `${(ms / 1_000).toFixed(ms < 9_995 ? 2 : 1)} s`
+  const seconds = Math.round(ms / 1_000)
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`
+  const minutes = Math.round(ms / 60_000)
+  if (minutes < 1_440) return `${Math.floor(minutes / 60)} h ${minutes % 60} min`
+  return plural(Math.round(ms / DAY_MS), 'day')
 }
 
 const SPANS = [
@@ -104,10 +105,8 @@ export function percent(part: number, whole: number): string {
 
 /** A discount in percent, with all its digits. */
 export function fractionInPercent(fraction: number): string {
-  return `${(fraction * 100).toLocaleString('en-US', { maximumFractionDigits: 6 })}%`
+  return `${(fraction * 100).toLocaleString(LOCALE, { maximumFractionDigits: 6 })}%`
 }
-
-const DAY_MS = 86_400_000
 
 /** Days are UTC dates such as `2026-11-16`, as in the API. */
 export function dayOf(atMs: number): string {
@@ -124,7 +123,7 @@ export function daysBetween(start: string, end: string): string[] {
 }
 
 const formatter = (options: Intl.DateTimeFormatOptions) => {
-  const format = new Intl.DateTimeFormat('en-GB', { ...options, timeZone: 'UTC' })
+  const format = new Intl.DateTimeFormat(LOCALE, { ...options, timeZone: 'UTC' })
   return (day: string) => format.format(new Date(day))
 }
 

@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks'
-import { Button } from './ui/button.tsx'
-import { Dialog } from './ui/dialog.tsx'
-import { Fact, Facts } from './ui/facts.tsx'
+import { Button } from './parts/button.tsx'
+import { Dialog } from './parts/dialog.tsx'
+import { Fact, Facts } from './parts/facts.tsx'
 
 function focusRow(step: 1 | -1): void {
   const rows = [...document.querySelectorAll('main tbody tr:has(a, button)')].filter((row) =>
@@ -22,6 +22,7 @@ function openRow(event: MouseEvent): void {
 }
 
 const KEYS = [
+  ['Ctrl K', 'Go to a page, key, model or request'],
   ['/', 'Search this page'],
   ['j', 'Next row'],
   ['k', 'Previous row'],

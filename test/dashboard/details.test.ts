@@ -9,45 +9,6 @@ const hello = { model: 'claude-haiku-5-5', max_tokens: 64, messages: [{ role: 'u
 const idOf = (name: string) => keys.get(name)?.id ?? ''
 const PHONE = { width: 390, scheme: 'light' } as const
 
-test('budgets accept the usual notations, and an invalid amount is named', async () => {
-  const page = await person.visit('/dashboard/keys')
-  for (const [typed, usd] of [
-    ['$50', 50],
-    ['1,000', 1000],
-    ['1e3', 1000],
-    ['$1,250.5', 1250.5],
-  ] as const) {
-    const name = `budget ${typed}`
-    await page.getByRole('button', { name: 'New key' }).click()
-    await page.getByLabel('Name').fill(name)
-    const field = page.getByLabel('Budget per month, USD')
-    await field.fill('fifty')
-    await page.getByText('Write an amount such as 50').waitFor()
-    assert.equal(await page.getByRole('button', { name: 'Create key' }).isDisabled(), true)
-    await field.fill(typed)
-    await page.getByRole('button', { name: 'Create key' }).click()
-    await page.getByRole('button', { name: 'Copy the secret' }).click()
-    await page.getByRole('button', { name: 'Done' }).click()
-    await page.getByRole('heading', { level: 1, name }).waitFor()
-    const { monthly_budget_usd } = await manage('GET', `/v1/keys/${page.url().split('/').at(-1)}`)
-    assert.equal(monthly_budget_usd, usd, typed)
-    await page.goto(`${gateway.url}/dashboard/keys`)
-  }
-})
-
-test('a form shows a refusal once, as a sentence', async () => {
-  const page = await person.visit('/dashboard/keys')
-  await page.getByRole('button', { name: 'New key' }).click()
-  await page.getByLabel('Name').fill('refused')
-  await page.getByLabel('Find a model').fill('zzz*')
-  await page.keyboard.press('Enter')
-  await page.getByRole('button', { name: 'Create key' }).click()
-  const alert = page.getByRole('alert')
-  await alert.waitFor()
-  assert.equal(await alert.count(), 1)
-  assert.match((await alert.locator('p').first().textContent()) ?? '', /zzz\*.*[.?]$/)
-})
-
 test('a new key shows the settings of six clients, and its copy button works without a clipboard, in one line', async () => {
   const page = await person.visit('/dashboard/keys', PHONE)
   await page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
@@ -117,6 +78,32 @@ test('the costs of a range are shown beside those of the previous range', async 
     await cost.locator('span data').getAttribute('value'),
     String((total as { cost_usd: number }).cost_usd),
   )
+})
+
+test('the chart of usage names its series, and marks the cost of the previous range', async () => {
+  const page = await person.visit('/dashboard/usage?start=2026-10-05&end=2026-10-11&by=day')
+  const { total } = await manage('GET', '/v1/usage?start=2026-09-28&end=2026-10-04')
+  const before = (total as { cost_usd: number }).cost_usd.toLocaleString('en-GB', {
+    minimumFractionDigits: 2,
+    maximumFractionDigits: 2,
+  })
+  const names = page.locator('.chart .labels li')
+  await names.filter({ hasText: `28 Sept – 4 Oct $${before}` }).waitFor()
+  assert.deepEqual((await names.locator('.name').allTextContents()).slice(1), ['At list price', 'Cost'])
+  assert.match(
+    (await page.locator('.plot path.earlier').getAttribute('d')) ?? '',
+    /^(M[\d.]+ [\d.]+h[\d.]+){7}$/,
+  )
+})
+
+test('the page of a key shows its spend by month, and when it crossed the thresholds of its budget', async () => {
+  const { id, key } = await gateway.createKey('zeta crossing', { monthly_budget_usd: 0.000001 })
+  await bench.call('/v1/messages', hello, { key })
+  const page = await person.visit(`/dashboard/keys/${id}`)
+  const row = page.getByRole('region', { name: 'Months' }).locator('tbody tr')
+  await row.getByText(/50% on .* · 80% on .* · 90% on .* · spent on \d+ \w+$/).waitFor()
+  const { month_spend_usd } = await manage('GET', `/v1/keys/${id}`)
+  await row.locator(`a data[value="${month_spend_usd}"]`).waitFor()
 })
 
 test('the timeline of a call has the moments of its record', async () => {
@@ -339,6 +326,7 @@ test('the bottom bar on a phone has five pages, and the others under More', asyn
 test('an account gets its own upstream, metadata, and enforcement despite its balance', async () => {
   const page = await person.visit(`/dashboard/accounts/${account}`)
   await page.getByRole('button', { name: 'Change account' }).click()
+  await page.getByLabel('Messages (Anthropic) upstream').selectOption('its own')
   await page.getByLabel('Messages (Anthropic) URL').fill('https://example.com')
   await page.getByLabel('Messages (Anthropic) key').fill('sk-test')
   await page.getByLabel('Metadata field 2').fill('region')

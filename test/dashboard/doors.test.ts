@@ -4,7 +4,7 @@ import { promisify } from 'node:util'
 import { curlStandIn } from '../support/curl-stand-in.ts'
 import { test } from '../support/suite.ts'
 import { signIn, untilShown, violationsOf } from './browser.ts'
-import { account, bench, gateway, keys, person } from './company.ts'
+import { account, bench, callId, gateway, keys, person } from './company.ts'
 
 const run = promisify(execFile)
 const { manage } = gateway
@@ -120,6 +120,36 @@ test('the commands for curl and both SDKs run verbatim', async () => {
     const { stdout } = await run(process.execPath, ['--input-type=module', '-e', await linesOf(client)])
     assert.ok(stdout.trim().length > 0, client)
   }
+})
+
+test('Ctrl K goes to a page, a key, the calls of a model, a request and an action', async () => {
+  const page = await person.visit('/dashboard')
+  const goTo = async (typed: string, option: string | RegExp) => {
+    await page.keyboard.press('Control+K')
+    await page.getByRole('combobox', { name: 'Page, key, model, id or action' }).fill(typed)
+    await page.getByRole('option', { name: option }).first().waitFor()
+    await page.keyboard.press('Enter')
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+  }
+  await goTo('usa', 'Usage Page')
+  await page.getByRole('heading', { level: 1, name: 'Usage' }).waitFor()
+  await goTo('nightly', 'nightly-report Key')
+  await page.getByRole('heading', { level: 1, name: 'nightly-report' }).waitFor()
+  await goTo('opus-5-5', 'claude-opus-5-5 Calls of')
+  await page.waitForURL(/requests\?model=claude-opus-5-5/)
+  await goTo(callId, callId)
+  await page.getByRole('region', { name: 'Bill' }).waitFor()
+  await page.keyboard.press('Control+K')
+  assert.deepEqual(await violationsOf(page), [])
+  await page.getByRole('combobox').last().fill('e')
+  await page.keyboard.press('ArrowDown')
+  await page.keyboard.press('ArrowUp')
+  assert.equal(await page.getByRole('option', { selected: true }).count(), 1)
+  await page.keyboard.press('Escape')
+  await page.keyboard.press('Control+K')
+  await page.getByRole('combobox').last().fill('create')
+  await page.getByRole('option', { name: 'Create a key Action' }).click()
+  await page.getByRole('heading', { name: 'New key' }).waitFor()
 })
 
 test('an admin manages the keys of one account, and sees no operator actions', async () => {

@@ -1,17 +1,17 @@
-import { Fragment } from 'preact'
-import { type Account, type ListOf, save, send } from '../api.ts'
+import { type Account, type ListOf, send } from '../api.ts'
 import { useCommand, useResource } from '../data.ts'
-import { capitalize, fractionInPercent, parseAmount, plural } from '../format.ts'
+import { capitalize, fractionInPercent, plural } from '../format.ts'
+import { Button } from '../parts/button.tsx'
+import { Choices, Search } from '../parts/choices.tsx'
+import { Id, JsonDetails } from '../parts/copy.tsx'
+import { ConfirmByName, DialogButton } from '../parts/dialog.tsx'
+import { Fact, Facts, Metadata } from '../parts/facts.tsx'
+import { Balance, Budget, Money, RelativeTime } from '../parts/figures.tsx'
+import { SpendCharts } from '../parts/spend-charts.tsx'
+import { Empty, Failure, Heading, Loaded, Tag } from '../parts/states.tsx'
+import { nameColumn, Table, usdColumn } from '../parts/table.tsx'
 import { Link, navigate, setQuery, withQuery } from '../router.tsx'
-import { Button } from '../ui/button.tsx'
-import { Choices, Search } from '../ui/choices.tsx'
-import { ConfirmByName, DialogButton, type FormCallbacks, FormDialog } from '../ui/dialog.tsx'
-import { Fact, Facts, Metadata } from '../ui/facts.tsx'
-import { AmountField, CheckField, MetadataField, TextField, useFields } from '../ui/fields.tsx'
-import { Balance, Budget, Id, JsonDetails, Money, RelativeTime } from '../ui/figures.tsx'
-import { Empty, Failure, Heading, Loaded, Tag } from '../ui/states.tsx'
-import { nameColumn, Table, usdColumn } from '../ui/table.tsx'
-import { SpendCharts } from './key.tsx'
+import { AccountForm, SURFACE_NAMES, SURFACES } from './account-form.tsx'
 
 const BASE = '/gateway/v1/accounts'
 const STATUSES = ['all', 'active', 'suspended'] as const
@@ -188,94 +188,3 @@ export function AccountPage({ id }: { readonly id: string }) {
 
 /** Null for the first account, which was created with the installation. */
 const createdAt = ({ created_at }: Account) => (Date.parse(created_at) === 0 ? null : created_at)
-
-const SURFACES = ['messages', 'chat'] as const
-const SURFACE_NAMES = { messages: 'Messages (Anthropic)', chat: 'Chat (OpenAI)' } as const
-
-const fieldsOf = (edited: Account | null) => ({
-  name: edited?.name ?? '',
-  budget: edited?.monthly_budget_usd?.toString() ?? '',
-  discount: edited?.discount == null ? '' : fractionInPercent(edited.discount).replace('%', ''),
-  isEnforced: edited?.credit_enforced ?? false,
-  isForced: false,
-  metadata: edited?.metadata ?? {},
-  messagesUrl: edited?.upstreams.messages?.url ?? '',
-  messagesKey: '',
-  chatUrl: edited?.upstreams.chat?.url ?? '',
-  chatKey: '',
-})
-
-/** The upstream to send. Null removes the upstream: URL and key are empty. */
-const upstreamOf = (url: string, key: string) =>
-  url === '' && key === '' ? null : { ...(url === '' ? {} : { url }), ...(key === '' ? {} : { key }) }
-
-function AccountForm({ edited, ...callbacks }: FormCallbacks<Account> & { readonly edited: Account | null }) {
-  const { fields, bind } = useFields(() => fieldsOf(edited))
-  const { name, budget, discount, isEnforced, isForced, metadata } = fields
-  const mustForce = isEnforced && !edited?.credit_enforced && (edited?.balance_usd ?? 0) <= 0
-  /** Only upstreams that were changed are sent, because a stored key cannot be sent again. */
-  const changed = SURFACES.filter(
-    (surface) =>
-      fields[`${surface}Key`] !== '' || fields[`${surface}Url`] !== (edited?.upstreams[surface]?.url ?? ''),
-  )
-  const upstreams = Object.fromEntries(
-    changed.map((surface) => [
-      surface,
-      upstreamOf(fields[`${surface}Url`].trim(), fields[`${surface}Key`].trim()),
-    ]),
-  )
-  const body = {
-    name,
-    monthly_budget_usd: parseAmount(budget),
-    discount: discount.trim() === '' ? null : Number((Number(discount) / 100).toFixed(9)),
-    credit_enforced: isEnforced,
-    metadata,
-    ...(mustForce && isForced ? { force: true } : {}),
-    ...(changed.length === 0 ? {} : { upstreams }),
-  }
-  return (
-    <FormDialog
-      title={edited === null ? 'New account' : 'Change account'}
-      submit={edited === null ? 'Create account' : 'Save'}
-      isReady={name.trim() !== '' && !Number.isNaN(parseAmount(budget))}
-      isWide
-      {...callbacks}
-      onSubmit={() => save(BASE, edited, body)}
-    >
-      <TextField label="Name" maxLength={120} isRequired {...bind('name')} />
-      <div class="columns">
-        <AmountField
-          label="Budget per month, USD"
-          hint="Maximum spend of all its keys per calendar month (UTC). Leave empty for no budget."
-          {...bind('budget')}
-        />
-        <TextField
-          label="Discount, %"
-          hint="Percent of the list price, for calls from now on. Leave empty for the installation's discount."
-          {...bind('discount')}
-        />
-        {SURFACES.map((surface) => (
-          <Fragment key={surface}>
-            <TextField
-              label={`${SURFACE_NAMES[surface]} URL`}
-              type="url"
-              placeholder="leave empty for the installation's URL"
-              {...bind(`${surface}Url`)}
-            />
-            <TextField
-              label={`${SURFACE_NAMES[surface]} key`}
-              type="password"
-              placeholder={edited?.upstreams[surface]?.has_key ? 'unchanged' : "the provider's key"}
-              {...bind(`${surface}Key`)}
-            />
-          </Fragment>
-        ))}
-        <MetadataField {...bind('metadata')} />
-      </div>
-      <CheckField label="Refuse calls once its credit is used up" {...bind('isEnforced')} />
-      {mustForce && (
-        <CheckField label="Enforce without credit: the next call is refused" {...bind('isForced')} />
-      )}
-    </FormDialog>
-  )
-}

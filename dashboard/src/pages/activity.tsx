@@ -3,11 +3,12 @@ import { EVENT_TYPES } from '../../../src/kernel/vocabulary.ts'
 import type { ActivityEvent, Key, ListOf } from '../api.ts'
 import { useResource } from '../data.ts'
 import { addDays, dayInWords, exactTime, money, monthInWords } from '../format.ts'
+import { ActorName } from '../parts/actor-name.tsx'
+import { DateRange, Download, Select } from '../parts/choices.tsx'
+import { KeyLink, RelativeTime, Timestamp } from '../parts/figures.tsx'
+import { Empty, Heading, Loaded } from '../parts/states.tsx'
+import { type Column, Table } from '../parts/table.tsx'
 import { Link, withQuery } from '../router.tsx'
-import { DateRange, Download, Select } from '../ui/choices.tsx'
-import { KeyLink, RelativeTime, Timestamp } from '../ui/figures.tsx'
-import { Empty, Heading, Loaded } from '../ui/states.tsx'
-import { type Column, Table } from '../ui/table.tsx'
 
 const ROWS = 100
 const FILTERS = ['type', 'actor', 'start', 'end']
@@ -194,29 +195,4 @@ function inText(name: string, value: unknown): ComponentChildren {
   if (typeof value === 'number') return name.endsWith('_usd') ? money(value) : String(value)
   if (typeof value === 'string') return name.endsWith('_at') ? exactTime(value) : value
   return Array.isArray(value) ? value.join(', ') : JSON.stringify(value)
-}
-
-const BY: Readonly<Record<string, string>> = {
-  session: 'in the dashboard',
-  admin_key: 'over the API',
-  api_key: 'by a call',
-  command_line: 'command line',
-  system: 'Tollgate',
-}
-
-/** The actor of a change. The name of an admin key links to all changes that it made. */
-export function ActorName({ actor: { kind, id, name } }: { readonly actor: ActivityEvent['actor'] }) {
-  if (id === null) return <span class="quiet">{BY[kind]}</span>
-  return (
-    <>
-      {kind === 'api_key' ? (
-        <KeyLink id={id} name={name ?? id} />
-      ) : (
-        <Link to={withQuery('/activity', { actor: id })} class="name" title={id}>
-          {name ?? id}
-        </Link>
-      )}{' '}
-      <small class="quiet">{BY[kind]}</small>
-    </>
-  )
 }

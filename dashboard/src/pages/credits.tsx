@@ -1,21 +1,20 @@
-import { useMemo } from 'preact/hooks'
-import { type Credit, type Balance as CurrentBalance, type ListOf, send } from '../api.ts'
-import { usePermissions, useResource } from '../data.ts'
-import { exactMoney, parseAmount } from '../format.ts'
+import type { Credit, Balance as CurrentBalance, ListOf } from '../api.ts'
+import { useAccountId, usePermissions, useResource } from '../data.ts'
+import { ActorName } from '../parts/actor-name.tsx'
+import { DialogButton } from '../parts/dialog.tsx'
+import { Stat } from '../parts/facts.tsx'
+import { Balance, exactFigure, Money, Timestamp } from '../parts/figures.tsx'
+import { Empty, Heading, Loaded } from '../parts/states.tsx'
+import { type Column, Table } from '../parts/table.tsx'
 import { withQuery } from '../router.tsx'
-import { DialogButton, type FormCallbacks, FormDialog } from '../ui/dialog.tsx'
-import { Stat } from '../ui/facts.tsx'
-import { AmountField, TextField, useFields } from '../ui/fields.tsx'
-import { Balance, exactFigure, Money, Timestamp } from '../ui/figures.tsx'
-import { Empty, Heading, Loaded } from '../ui/states.tsx'
-import { type Column, Table } from '../ui/table.tsx'
-import { ActorName } from './activity.tsx'
+import { CreditForm } from './credit-form.tsx'
 
 const ROWS = 100
 
 /** Shows the balance, and the ledger entries that changed it. */
 export function CreditsPage({ query }: { readonly query: URLSearchParams }) {
   const { isOperator } = usePermissions()
+  const account = useAccountId()
   const after = query.get('after')
   const balance = useResource<CurrentBalance>('/gateway/v1/balance', 5_000)
   const credits = useResource<ListOf<Credit>>(
@@ -32,10 +31,12 @@ export function CreditsPage({ query }: { readonly query: URLSearchParams }) {
         {isOperator && (
           <>
             <DialogButton title="Deduct credit" onDone={refresh}>
-              {(callbacks) => <CreditForm isCorrection balance={balance.value} {...callbacks} />}
+              {(callbacks) => (
+                <CreditForm isCorrection accountId={account} balance={balance.value} {...callbacks} />
+              )}
             </DialogButton>
             <DialogButton title="Top up" kind="primary" onDone={refresh}>
-              {(callbacks) => <CreditForm balance={balance.value} {...callbacks} />}
+              {(callbacks) => <CreditForm accountId={account} balance={balance.value} {...callbacks} />}
             </DialogButton>
           </>
         )}
@@ -102,39 +103,3 @@ const COLUMNS: readonly Column<Credit>[] = [
   { title: 'Amount, USD', isFigure: true, lead: 'right', cell: (entry) => exactFigure(entry.amount_usd) },
   { title: 'Balance after, USD', isFigure: true, cell: (entry) => exactFigure(entry.balance_after_usd) },
 ]
-
-interface CreditFormProps extends FormCallbacks<unknown> {
-  readonly isCorrection?: boolean
-  readonly balance: CurrentBalance | null
-}
-
-function CreditForm({ isCorrection = false, balance, ...callbacks }: CreditFormProps) {
-  const { fields, bind } = useFields(() => ({ amount: '', reason: '' }))
-  // The same name for a repeated attempt, so that the amount is added only once.
-  const name = useMemo(() => crypto.getRandomValues(new Uint32Array(4)).join('-'), [fields])
-  const size = parseAmount(fields.amount)
-  const moved = (isCorrection ? -1 : 1) * (size || 0)
-  const before = balance?.balance_usd ?? 0
-  return (
-    <FormDialog
-      title={isCorrection ? 'Deduct credit' : 'Top up'}
-      submit={isCorrection ? 'Deduct' : 'Add credit'}
-      isReady={balance !== null && (size ?? 0) > 0 && fields.reason.trim() !== ''}
-      {...callbacks}
-      onSubmit={() => send('POST', '/gateway/v1/credits', { amount_usd: moved, reason: fields.reason }, name)}
-    >
-      <AmountField label={isCorrection ? 'Amount to deduct, USD' : 'Amount, USD'} {...bind('amount')} />
-      <TextField
-        label="Reason"
-        hint="Shown in the ledger. For example, an invoice number."
-        isRequired
-        maxLength={500}
-        {...bind('reason')}
-      />
-      <p role="status">
-        Balance: {exactMoney(before)} {moved !== 0 && <b>→ {exactMoney(before + moved)}</b>}
-      </p>
-      {moved !== 0 && before + moved < 0 && <p class="high">The balance would be negative.</p>}
-    </FormDialog>
-  )
-}

@@ -1,11 +1,13 @@
 import type { Call, Key, ListOf } from '../api.ts'
 import { useResource } from '../data.ts'
+import { CallTable } from '../parts/call-table.tsx'
+import { ClientSetup } from '../parts/clients.tsx'
+import { RelativeTime, tightestCap } from '../parts/figures.tsx'
+import { KeyLimits } from '../parts/key-limits.tsx'
+import { RefusedCalls } from '../parts/refused-calls.tsx'
+import { SpendCharts } from '../parts/spend-charts.tsx'
+import { Heading, Loaded, Tag } from '../parts/states.tsx'
 import { Link } from '../router.tsx'
-import { ClientSetup } from '../ui/clients.tsx'
-import { RelativeTime, tightestCap } from '../ui/figures.tsx'
-import { Heading, Loaded, Tag } from '../ui/states.tsx'
-import { KeyLimits, RefusedCalls, SpendCharts } from './key.tsx'
-import { CallTable } from './requests.tsx'
 
 /** The start page after a sign-in with an API key: spend, limits, latest calls, and the setup of clients. */
 export function DeveloperPage() {

@@ -2,14 +2,15 @@ import { useState } from 'preact/hooks'
 import type { Key, ListOf } from '../api.ts'
 import { usePermissions, useResource } from '../data.ts'
 import { capitalize, dayOf, money, plural } from '../format.ts'
+import { Button } from '../parts/button.tsx'
+import { Choices, Search } from '../parts/choices.tsx'
+import { DialogButton } from '../parts/dialog.tsx'
+import { Budget, Figure, RelativeTime, tightestCap } from '../parts/figures.tsx'
+import { Empty, Heading, Loaded, Tag } from '../parts/states.tsx'
+import { type Column, nameColumn, Pages, shortList, Table } from '../parts/table.tsx'
 import { Link, navigate, setQuery, withQuery } from '../router.tsx'
-import { Button } from '../ui/button.tsx'
-import { Choices, Search } from '../ui/choices.tsx'
-import { DialogButton } from '../ui/dialog.tsx'
-import { Budget, Figure, RelativeTime, tightestCap } from '../ui/figures.tsx'
-import { Empty, Heading, Loaded, Tag } from '../ui/states.tsx'
-import { type Column, nameColumn, Pages, shortList, Table } from '../ui/table.tsx'
-import { BulkForm, KeyForm } from './key-form.tsx'
+import { BulkForm } from './bulk-form.tsx'
+import { KeyForm } from './key-form.tsx'
 
 /** Keys per request, and rows per page. The page can sort the keys only if one request has read all of them. */
 const READ = 1_000
@@ -24,7 +25,9 @@ const showKey = ({ id }: Key) => navigate(`/keys/${id}`)
 export function KeysPage({ query }: { readonly query: URLSearchParams }) {
   const { mayManage } = usePermissions()
   // Here and not in the empty list, which disappears when the list is read again: the new secret must stay visible.
-  const [isCreating, setCreating] = useState(false)
+  // The parameter `new` comes from the command menu.
+  const isCreating = query.get('new') !== null
+  const setCreating = (isOn: boolean) => setQuery({ new: isOn ? 1 : null }, 'replace')
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
   const status = query.get('status') ?? 'usable'
   const search = query.get('search') ?? ''

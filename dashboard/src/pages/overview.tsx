@@ -1,19 +1,20 @@
-import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { type Bucket, type Call, type ListOf, type NewKey, type Overview, send, type Usage } from '../api.ts'
 import { type OwnAccount, useAccount, useCommand, usePermissions, useResource } from '../data.ts'
 import { addDays, count, dayOf, daysBetween, monthInWords, percent, plural, weekday } from '../format.ts'
+import { Button } from '../parts/button.tsx'
+import { CallTable } from '../parts/call-table.tsx'
+import { BarChart } from '../parts/chart.tsx'
+import { costPerDay } from '../parts/chart-series.ts'
+import { ClientSetup } from '../parts/clients.tsx'
+import { CostComparison } from '../parts/cost-comparison.tsx'
+import { Stat } from '../parts/facts.tsx'
+import { Balance, Budget, Money } from '../parts/figures.tsx'
+import { Ranking, READ_MAX } from '../parts/ranking.tsx'
+import { RefusedCalls } from '../parts/refused-calls.tsx'
+import { Failure, Heading, Loaded } from '../parts/states.tsx'
 import { Link, navigate, withQuery } from '../router.tsx'
-import { Button } from '../ui/button.tsx'
-import { BarChart, costPerDay } from '../ui/chart.tsx'
-import { ClientSetup } from '../ui/clients.tsx'
-import { Stat } from '../ui/facts.tsx'
-import { Balance, Budget, Money, RelativeTime, tightestCap } from '../ui/figures.tsx'
-import { Ranking, READ_MAX } from '../ui/ranking.tsx'
-import { Failure, Heading, Loaded } from '../ui/states.tsx'
-import { RefusedCalls } from './key.tsx'
-import { CallTable } from './requests.tsx'
-import { CostComparison } from './usage.tsx'
+import { NeedsAttention, noticesOf } from './notices.tsx'
 
 /** Shows the cost of the month, and findings that need attention. */
 export function OverviewPage() {
@@ -164,99 +165,6 @@ function TopSpend({ by, start, end }: TopSpendProps) {
         by === 'key' ? `/keys/${key}` : withQuery('/requests', { start, end, model })
       }
     />
-  )
-}
-
-interface Notice {
-  readonly kind: 'bad' | 'high'
-  readonly to: string
-  readonly name: string | undefined
-  readonly words: ComponentChildren
-}
-
-function noticeOf(kind: Notice['kind'], to: string, words: ComponentChildren, name?: string): Notice {
-  return { kind, to, words, name }
-}
-
-/** The findings that need action, the most severe first. */
-function noticesOf({ attention }: Overview, account: OwnAccount | null): readonly Notice[] {
-  const { keys_exhausted, keys_near_cap, keys_expiring, unpriced_models, refusals } = attention
-  const { webhooks_disabled: disabled, webhooks_failed_deliveries: failed } = attention
-  const budgetOf = (period: 'month' | 'day') => (period === 'day' ? "today's budget" : 'its budget')
-  const yesterday = addDays(dayOf(Date.now()), -1)
-  const refused = withQuery('/requests', { state: 'refused', start: yesterday })
-  const more = ({ count: all, data }: { count: number; data: readonly unknown[] }, words: string) =>
-    all > data.length ? [noticeOf('high', '/keys', `${count(all - data.length)} more keys ${words}`)] : []
-  return [
-    ...(account === null ? [] : accountNoticesOf(account)),
-    ...keys_exhausted.data.map(({ id, name, period }) =>
-      noticeOf('bad', `/keys/${id}`, `has spent ${budgetOf(period)}`, name),
-    ),
-    ...more(keys_exhausted, 'have spent their budget'),
-    ...unpriced_models.map(({ model, requests }) => {
-      const to = withQuery('/requests', { flag: 'unpriced', model })
-      return noticeOf('bad', to, `has no price: ${plural(requests, 'call')} in 7 days`, model)
-    }),
-    ...(disabled > 0 ? [noticeOf('bad', '/webhooks', `${plural(disabled, 'webhook')} turned off`)] : []),
-    ...(failed > 0
-      ? [noticeOf('bad', '/webhooks', `${plural(failed, 'delivery', 'deliveries')} failed`)]
-      : []),
-    ...keys_near_cap.data.map(({ id, name, period, percent }) =>
-      noticeOf('high', `/keys/${id}`, `is at ${percent}% of ${budgetOf(period)}`, name),
-    ),
-    ...more(keys_near_cap, 'are near their budget'),
-    ...keys_expiring.data.map(({ id, name, expires_at }) =>
-      noticeOf('high', `/keys/${id}`, ['expires ', <RelativeTime key="when" at={expires_at} />], name),
-    ),
-    ...more(keys_expiring, 'expire within a week'),
-    ...refusals.map(({ code, calls }) => {
-      const words = [`${plural(calls, 'call')} refused with `, <code key="code">{code}</code>, ' in 24 h']
-      return noticeOf('high', refused, words)
-    }),
-  ]
-}
-
-/** Findings about the account's budget and credit, which stop all keys of the account. */
-function accountNoticesOf({ name, credit_enforced, balance_usd, ...budget }: OwnAccount): readonly Notice[] {
-  const { share = 0, isSpent = false } = tightestCap(budget) ?? {}
-  const part = `is at ${percent(share, 1)} of its budget`
-  return [
-    ...(isSpent ? [noticeOf('bad', '/settings', 'has spent its budget', name)] : []),
-    ...(credit_enforced && balance_usd <= 0 ? [noticeOf('bad', '/credits', 'has no credit left', name)] : []),
-    ...(!isSpent && share >= 0.8 ? [noticeOf('high', '/settings', part, name)] : []),
-  ]
-}
-
-const NOTICES_SHOWN = 5
-
-function NeedsAttention({ notices }: { readonly notices: readonly Notice[] }) {
-  const [isExpanded, setExpanded] = useState(false)
-  const shown = isExpanded ? notices : notices.slice(0, NOTICES_SHOWN)
-  return (
-    <section aria-label="Needs attention">
-      <h2>
-        Needs attention{' '}
-        {notices.length > shown.length && (
-          <button type="button" class="link" onClick={() => setExpanded(true)}>
-            {notices.length - shown.length} more
-          </button>
-        )}
-      </h2>
-      {notices.length === 0 && (
-        <p class="quiet">
-          Nothing: no budget is nearly spent, no key expires soon, and every model has a price.
-        </p>
-      )}
-      <ul class="notices">
-        {shown.map(({ kind, to, name, words }, i) => (
-          <li key={i} class={kind}>
-            <Link to={to}>
-              {name !== undefined && <b class="name">{name}</b>} {words}
-            </Link>
-          </li>
-        ))}
-      </ul>
-    </section>
   )
 }
 

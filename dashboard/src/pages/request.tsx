@@ -1,19 +1,21 @@
 import { useState } from 'preact/hooks'
-import type { LoggedBodyObject } from '../../../src/api/request.ts'
 import { ERRORS, type ErrorCode } from '../../../src/kernel/errors.ts'
 import { type Account, type Bill, type Call, type Key, type ListOf, send } from '../api.ts'
-import { OWN_ACCOUNT, type OwnAccount, usePermissions, useResource } from '../data.ts'
-import { bytes, count, duration, exactMoney, exactTime, fractionInPercent, money, plural } from '../format.ts'
+import { OWN_ACCOUNT, type OwnAccount, useOwner, usePermissions, useResource } from '../data.ts'
+import { bytes, count, exactMoney, plural } from '../format.ts'
+import { costOf, Outcome } from '../parts/call-table.tsx'
+import { Id, JsonDetails } from '../parts/copy.tsx'
+import { DialogButton, type FormCallbacks, FormDialog } from '../parts/dialog.tsx'
+import { Fact, Facts } from '../parts/facts.tsx'
+import { TextField } from '../parts/fields.tsx'
+import { Balance, Budget, KeyLink, RelativeTime } from '../parts/figures.tsx'
+import { Heading, Loaded } from '../parts/states.tsx'
 import { Link, withQuery } from '../router.tsx'
-import { DialogButton, type FormCallbacks, FormDialog } from '../ui/dialog.tsx'
-import { Fact, Facts } from '../ui/facts.tsx'
-import { TextField } from '../ui/fields.tsx'
-import { Balance, Budget, Id, JsonDetails, KeyLink, RelativeTime, Snippet, TimeBar } from '../ui/figures.tsx'
-import { Heading, Loaded } from '../ui/states.tsx'
-import { Table } from '../ui/table.tsx'
-import { costOf, Outcome } from './requests.tsx'
+import { BillTable } from './request-bill.tsx'
+import { Bodies } from './request-bodies.tsx'
+import { Timeline } from './request-timeline.tsx'
 
-type BilledCall = Call & { readonly bill?: Bill | null }
+export type BilledCall = Call & { readonly bill?: Bill | null }
 
 const REQUESTS = { to: '/requests', title: 'Requests' }
 const OPEN_STATES: readonly string[] = ['waiting', 'in_flight', 'deferred']
@@ -28,6 +30,7 @@ export function RequestPage({ id }: { readonly id: string }) {
     call.value === null ? '/gateway/v1/requests?state=in_flight&limit=1000' : null,
   )
   const value = call.value ?? inFlight.value?.data.find((each) => each.id === id) ?? null
+  useOwner(value?.account_id)
   if (isOpen && state !== undefined && !OPEN_STATES.includes(state)) setOpen(false)
   return (
     <Loaded resource={{ ...call, value, isLoading: value === null }} lines={8} of={REQUESTS}>
@@ -124,156 +127,6 @@ function Ceilings({ keyId }: { readonly keyId: string }) {
   )
 }
 
-function BillTable({ bill }: { readonly bill: Bill }) {
-  const { isDeveloper } = usePermissions()
-  const { lines, discount_usd: discount, rounding_usd: rounding } = bill
-  if (lines.length === 0)
-    return (
-      <p class="quiet">
-        {bill.note}{' '}
-        {bill.held_usd > 0 && bill.cost_usd === null && (
-          <>
-            <b>{money(bill.held_usd)}</b> is reserved. {bill.held_because}
-          </>
-        )}
-      </p>
-    )
-  const models = [...new Set(lines.map(({ model }) => model))]
-  const fractions = [...new Set(lines.map((line) => line.discount))]
-  const sum = (id: string, usd: number): BillRow => ({ id, title: id, usd })
-  const rows: readonly BillRow[] = [
-    ...lines.map((line) => ({
-      id: `${line.model} ${line.label}`,
-      title: line.label,
-      details: [...(models.length > 1 ? [line.model] : []), ...line.modifiers].join(', '),
-      quantity: count(line.quantity),
-      rate: `× ${exactMoney(line.rate_usd)} ${RATE_UNITS[line.rate_per] ?? `per ${count(line.rate_per)}`}`,
-      usd: line.amount_usd,
-    })),
-    ...(rounding === 0 ? [] : [sum('rounding, once', rounding)]),
-    ...(discount === null || discount === 0
-      ? []
-      : [
-          sum('at list price', bill.list_cost_usd ?? 0),
-          sum(`discount of ${fractions.map(fractionInPercent).join(' and ')}`, -discount),
-        ]),
-  ]
-  // The same number of decimals in all rows aligns the decimal points.
-  const decimals = Math.max(...[bill.cost_usd ?? 0, ...rows.map(({ usd }) => usd)].map(lineDecimals))
-  return (
-    <>
-      <h2>Bill</h2>
-      <Table
-        caption="Bill"
-        kind="bill"
-        rows={rows}
-        rowClass={({ rate }) => (rate === undefined ? undefined : 'line')}
-        columns={[
-          {
-            title: 'Used',
-            cell: ({ title, details }) => (
-              <>
-                {title} <span class="quiet">{details}</span>
-              </>
-            ),
-          },
-          { title: 'Quantity', isFigure: true, cell: ({ quantity }) => quantity },
-          { title: 'Rate', isFigure: true, cell: ({ rate }) => <span class="quiet">{rate}</span> },
-          { title: 'Amount', isFigure: true, cell: ({ usd }) => money(usd, decimals) },
-        ]}
-        total={['Total', sum('Total', bill.cost_usd ?? 0)]}
-      />
-      <p class="quiet">
-        Prices of {isDeveloper ? bill.price_version : <Link to="/prices">{bill.price_version}</Link>}
-        {models.length === 1 && ` for ${models[0]}`}.{' '}
-        {bill.held_usd > 0 && `We reserved ${money(bill.held_usd)} while it ran. ${bill.held_because}`}
-      </p>
-    </>
-  )
-}
-
-interface BillRow {
-  readonly id: string
-  readonly title: string
-  readonly details?: string
-  readonly quantity?: string
-  readonly rate?: string
-  readonly usd: number
-}
-
-const RATE_UNITS: Readonly<Record<number, string>> = { 1: 'each', 1000000: 'per M' }
-
-/** The decimals of an amount, at least two. A line is not rounded, so it may have more decimals than the total. */
-function lineDecimals(usd: number): number {
-  const text = Math.abs(usd).toFixed(15).replace(/0+$/, '')
-  return Math.max(2, text.length - text.indexOf('.') - 1)
-}
-
-interface Moment {
-  readonly title: string
-  readonly at?: string | null
-  readonly note?: string
-  readonly isUpstream?: boolean
-}
-
-const ENDINGS: Partial<Record<Call['state'], string>> = {
-  settled: 'Settled',
-  released: 'Released, nothing billed',
-  interrupted: 'Interrupted',
-}
-
-function momentsOf(call: BilledCall): readonly Moment[] {
-  const { state, started_at: at, ended_at, upstream_ms: upstream, overhead_ms: overhead } = call
-  if (state === 'waiting') return [{ title: 'Waiting for a budget or credit', at }]
-  const held = call.bill?.held_usd ?? 0
-  const unused = held - costOf(call)
-  const times = `${duration(upstream ?? 0)} upstream, ${duration(overhead ?? 0)} in the gateway`
-  const ending = ENDINGS[state]
-  return [
-    { title: 'Admitted', at, note: `${bytes(call.bytes_in)} sent by the client` },
-    ...(held > 0 ? [{ title: `Reserved ${money(held)}` }] : []),
-    ...(upstream === null
-      ? []
-      : [
-          {
-            title: call.status === null ? 'Sent upstream' : `Upstream answered ${call.status}`,
-            note: times,
-            isUpstream: true,
-          },
-        ]),
-    ending === undefined
-      ? { title: state === 'deferred' ? 'Waiting for the cost' : 'In flight' }
-      : {
-          title: ending,
-          at: ended_at,
-          ...(state === 'settled' && held > 0 && unused > 0 ? { note: `${money(unused)} released` } : {}),
-        },
-    ...(call.credited ? [{ title: 'Credited back' }] : []),
-  ]
-}
-
-function Timeline({ of: call }: { readonly of: BilledCall }) {
-  return (
-    <section aria-label="Timeline">
-      <h2>Timeline</h2>
-      <ol class="timeline">
-        {momentsOf(call).map(({ title, at, note, isUpstream }) => (
-          <li key={title}>
-            {title}
-            {at != null && (
-              <time dateTime={at} title={exactTime(at)}>
-                {exactTime(at).slice(11)}
-              </time>
-            )}
-            {isUpstream && <TimeBar of={call} />}
-            {note !== undefined && <span class="quiet">{note}</span>}
-          </li>
-        ))}
-      </ol>
-    </section>
-  )
-}
-
 function CallFacts({ of: call }: { readonly of: Call }) {
   const { isOperator } = usePermissions()
   const path = `/gateway/v1/accounts/${call.account_id}`
@@ -310,64 +163,16 @@ function CallFacts({ of: call }: { readonly of: Call }) {
   )
 }
 
-/** The logged bodies of a call. They are read when the section is opened. */
-function Bodies({ id }: { readonly id: string }) {
-  const [isOpen, setOpen] = useState(false)
-  const bodies = useResource<{ request: LoggedBodyObject | null; response: LoggedBodyObject | null }>(
-    isOpen ? `/gateway/v1/requests/${id}/bodies` : null,
-  )
-  return (
-    <details onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary>Bodies</summary>
-      {bodies.error?.status === 404 ? (
-        <p class="quiet">Logging was off for the key, or the bodies have been deleted.</p>
-      ) : (
-        <Loaded resource={bodies}>
-          {(value) => (
-            <>
-              <Body title="Request" of={value.request} />
-              <Body title="Reply" of={value.response} />
-            </>
-          )}
-        </Loaded>
-      )}
-    </details>
-  )
-}
-
-function Body({ title, of: body }: { readonly title: string; readonly of: LoggedBodyObject | null }) {
-  return (
-    <>
-      <h2>
-        {title} {body?.truncated && <span class="quiet">the beginning of {bytes(body.length_bytes)}</span>}
-      </h2>
-      {body === null ? (
-        <p class="quiet">There was no body.</p>
-      ) : (
-        <Snippet text={formatBody(body)} what={title.toLowerCase()} />
-      )}
-    </>
-  )
-}
-
-function formatBody({ content, encoding }: LoggedBodyObject): string {
-  if (encoding === 'base64') return `base64: ${content}`
-  try {
-    return JSON.stringify(JSON.parse(content), null, 2)
-  } catch {
-    return content
-  }
-}
-
 function CreditBack({ of: call, ...callbacks }: FormCallbacks<unknown> & { readonly of: Call }) {
   const [reason, setReason] = useState('')
+  const body = { request_ids: [call.id], reason }
   return (
     <FormDialog
       title={`Credit back ${exactMoney(call.cost_usd ?? 0)}`}
       submit="Credit back"
       isReady={reason.trim() !== ''}
       {...callbacks}
-      onSubmit={() => send('POST', '/gateway/v1/credits', { request_ids: [call.id], reason })}
+      onSubmit={() => send('POST', `/gateway/v1/credits?account=${call.account_id}`, body)}
     >
       <p>The cost of the call is added to the credit, once. The recorded cost does not change.</p>
       <TextField label="Reason" isRequired value={reason} onInput={setReason} />

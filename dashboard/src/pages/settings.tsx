@@ -2,15 +2,16 @@ import { useContext, useState } from 'preact/hooks'
 import { type AdminKey, type ListOf, type Overview, send, type Webhook } from '../api.ts'
 import { SignedIn, useAccountId, usePermissions, useResource } from '../data.ts'
 import { capitalize } from '../format.ts'
+import { Id } from '../parts/copy.tsx'
+import { ConfirmByName, DialogButton, type FormCallbacks, FormDialog } from '../parts/dialog.tsx'
+import { Fact, Facts } from '../parts/facts.tsx'
+import { SelectField, TextField } from '../parts/fields.tsx'
+import { RelativeTime } from '../parts/figures.tsx'
+import { SecretDialog } from '../parts/secret-dialog.tsx'
+import { Heading, Loaded, Tag } from '../parts/states.tsx'
+import { actionColumn, nameColumn, Table } from '../parts/table.tsx'
+import { WebhookTable } from '../parts/webhook-table.tsx'
 import { Link, withQuery } from '../router.tsx'
-import { ConfirmByName, DialogButton, type FormCallbacks, FormDialog } from '../ui/dialog.tsx'
-import { Fact, Facts } from '../ui/facts.tsx'
-import { SelectField, TextField, useFields } from '../ui/fields.tsx'
-import { Id, RelativeTime } from '../ui/figures.tsx'
-import { Heading, Loaded, Tag } from '../ui/states.tsx'
-import { actionColumn, nameColumn, Table } from '../ui/table.tsx'
-import { SecretDialog } from './key-form.tsx'
-import { WebhookTable } from './webhooks.tsx'
 
 type NewAdminKey = AdminKey & { readonly key: string }
 
@@ -114,9 +115,9 @@ export function SettingsPage({ query }: { readonly query: URLSearchParams }) {
 
 function AdminKeyForm({ isOperator, ...callbacks }: FormCallbacks<void> & { readonly isOperator: boolean }) {
   const [created, setCreated] = useState<NewAdminKey | null>(null)
-  const { fields, bind } = useFields(() => ({ name: '', role: 'viewer' as Role }))
+  const [name, setName] = useState('')
+  const [role, setRole] = useState<Role>('viewer')
   const account = useAccountId()
-  const { name, role } = fields
   const account_id = role === 'operator' ? undefined : account
   const offered = (Object.keys(ROLES) as Role[]).filter((each) => isOperator || each !== 'operator')
   if (created !== null)
@@ -132,9 +133,8 @@ function AdminKeyForm({ isOperator, ...callbacks }: FormCallbacks<void> & { read
     <FormDialog
       title="New admin key"
       submit="Create admin key"
-      isReady={name.trim() !== ''}
       onClose={callbacks.onClose}
-      onSubmit={() => send('POST', '/gateway/v1/admin-keys', { ...fields, account_id })}
+      onSubmit={() => send('POST', '/gateway/v1/admin-keys', { name, role, account_id })}
       onDone={setCreated}
     >
       <TextField
@@ -142,13 +142,15 @@ function AdminKeyForm({ isOperator, ...callbacks }: FormCallbacks<void> & { read
         hint="The person or system that uses the key. Activity shows the name."
         maxLength={120}
         isRequired
-        {...bind('name')}
+        value={name}
+        onInput={setName}
       />
       <SelectField
         label="Role"
         hint={`${role === 'viewer' ? 'A' : 'An'} ${role} ${ROLES[role]}.`}
         options={Object.fromEntries(offered.map((each) => [each, each]))}
-        {...bind('role')}
+        value={role}
+        onInput={(each) => setRole(each as Role)}
       />
     </FormDialog>
   )

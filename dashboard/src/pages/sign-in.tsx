@@ -2,8 +2,8 @@ import { useState } from 'preact/hooks'
 import { type Session, send } from '../api.ts'
 import { useCommand } from '../data.ts'
 import mark from '../mark.svg'
-import { TextField } from '../ui/fields.tsx'
-import { Failure } from '../ui/states.tsx'
+import { TextField } from '../parts/fields.tsx'
+import { Failure } from '../parts/states.tsx'
 
 interface SignInProps {
   readonly hasEnded: boolean

@@ -1,22 +1,18 @@
-import type { Bucket, Call, Usage } from '../api.ts'
+import type { Bucket, Usage } from '../api.ts'
 import { usePermissions, useResource } from '../data.ts'
-import { addDays, count, dayOf, daysBetween, daysInWords, percent, shortCount } from '../format.ts'
-import { Link, navigate, setQuery, withQuery } from '../router.tsx'
-import { BarChart, stackBy } from '../ui/chart.tsx'
-import { Choices, DateRange, Download } from '../ui/choices.tsx'
-import { Stat } from '../ui/facts.tsx'
-import { Figure, KeyLink, Money } from '../ui/figures.tsx'
-import { Empty, Heading, Loaded, Tag } from '../ui/states.tsx'
-import { type Column, Table, usdColumn } from '../ui/table.tsx'
+import { addDays, count, dayOf, daysBetween, percent, shortCount } from '../format.ts'
+import { Choices, DateRange, Download } from '../parts/choices.tsx'
+import { CostComparison, type Days } from '../parts/cost-comparison.tsx'
+import { Stat } from '../parts/facts.tsx'
+import { Figure, KeyLink, Money } from '../parts/figures.tsx'
+import { Empty, Heading, Loaded, Tag } from '../parts/states.tsx'
+import { type Column, Table, usdColumn } from '../parts/table.tsx'
+import { Link, setQuery, withQuery } from '../router.tsx'
+import { DayBars, HOURLY_DAYS_MAX, HourBars } from './usage-charts.tsx'
 
 const DIMENSIONS = ['day', 'model', 'key'] as const
 type Dimension = (typeof DIMENSIONS)[number]
 const ROWS = 200
-
-interface Days {
-  readonly start: string
-  readonly end: string
-}
 
 function rangesOf(today: string) {
   const month = `${today.slice(0, 8)}01`
@@ -138,108 +134,6 @@ function Stats({ of: total, start, end }: Days & { readonly of: Bucket }) {
       )}
       <Stat title="Calls" value={<Link to={calls}>{count(total.requests)}</Link>} />
     </ul>
-  )
-}
-
-/** The days to compare with: for days of a month, the same days of the month before; else as many days before. */
-function daysBefore({ start, end }: Days): Days {
-  const last = addDays(start, -1)
-  if (!start.endsWith('-01') || end.slice(0, 7) !== start.slice(0, 7))
-    return { start: addDays(start, -daysBetween(start, end).length), end: last }
-  const same = `${last.slice(0, 8)}${end.slice(8)}`
-  const isWhole = addDays(end, 1).endsWith('-01')
-  return { start: `${last.slice(0, 8)}01`, end: isWhole || same > last ? last : same }
-}
-
-export function CostComparison({ cost, ...days }: Days & { readonly cost: number }) {
-  const { start, end } = daysBefore(days)
-  const { value } = useResource<Usage>(withQuery('/v1/usage', { start, end }), 60_000)
-  if (value === null) return <>&nbsp;</>
-  const before = value.total.cost_usd
-  const named = daysInWords(start, end)
-  if (before === 0) return <>nothing spent {named}</>
-  const change = cost >= before ? `+${percent(cost - before, before)}` : `−${percent(before - cost, before)}`
-  return (
-    <>
-      {change} against {named}: <Money to={withQuery('/usage', { start, end })} usd={before} />
-    </>
-  )
-}
-
-interface StackProps {
-  readonly by: 'model' | 'key' | null
-}
-
-const STACKED_MAX = 10_000
-
-/** The cost per day, stacked by model or key. If there are too many groups to read at once, it is not stacked. */
-function DayBars({ start, end, by, buckets }: StackProps & Days & { readonly buckets: readonly Bucket[] }) {
-  const path = withQuery('/v1/usage', { start, end, group_by: `day,${by}`, limit: STACKED_MAX })
-  const parts = useResource<Usage>(by === null ? null : path, 15_000)
-  const isStacked = by !== null && parts.value !== null && !parts.value.has_more && !parts.isLoading
-  const { slots, series } = stackBy(
-    daysBetween(start, end),
-    isStacked ? (parts.value?.data ?? []) : buckets,
-    ({ day = '' }) => day,
-    ({ model, key = '', key_name }) => {
-      if (!isStacked) return { name: 'Cost' }
-      return by === 'key'
-        ? { name: key_name ?? key, to: withQuery('/requests', { start, end, key }) }
-        : { name: model || 'no model', to: withQuery('/requests', { start, end, model }) }
-    },
-  )
-  return (
-    <BarChart
-      title={
-        isStacked
-          ? `Cost per day by ${by}, USD`
-          : `Cost per day, USD${parts.value?.has_more ? `. Choose fewer days to stack it by ${by}.` : ''}`
-      }
-      slots={slots}
-      series={series}
-      onPick={(day) => setQuery({ start: day, end: day, after: null })}
-      onBrush={(from, to) => setQuery({ start: from, end: to, after: null })}
-    />
-  )
-}
-
-const HOURS = Array.from({ length: 24 }, (_, hour) => `${String(hour).padStart(2, '0')}:00`)
-/** Up to this many days, the chart shows hours. Usage has no hours, so all calls are read, up to CALLS_MAX. */
-const HOURLY_DAYS_MAX = 3
-const CALLS_MAX = 5_000
-
-function HourBars({ start, end, by, calls: expected }: StackProps & Days & { readonly calls: number }) {
-  const query = { start, end, state: 'settled', format: 'ndjson' }
-  const isFew = expected <= CALLS_MAX
-  const { value } = useResource<readonly Call[]>(isFew ? withQuery('/gateway/v1/requests', query) : null)
-  if (!isFew) return <p class="quiet">The hourly chart is available for at most {count(CALLS_MAX)} calls.</p>
-  if (value === null) return null
-  const { slots, series } = stackBy(
-    daysBetween(start, end).flatMap((day) => HOURS.map((hour) => `${day} ${hour}`)),
-    value.map((call) => ({
-      ...call,
-      cost_usd: call.cost_usd ?? 0,
-      list_cost_usd: call.list_cost_usd ?? 0,
-      requests: 1,
-    })),
-    ({ started_at }) => `${started_at.slice(0, 10)} ${started_at.slice(11, 13)}:00`,
-    ({ model_served, model, key_name }) => ({
-      name: by === 'key' ? key_name : by === 'model' ? (model_served ?? model ?? 'no model') : 'Cost',
-    }),
-  )
-  const callsOf = (first: string, last = first) => {
-    const hourMs = 3_600_000
-    const after = new Date(Date.parse(`${last.replace(' ', 'T')}Z`) + hourMs).toISOString()
-    navigate(withQuery('/requests', { start: `${first.replace(' ', 'T')}:00Z`, end: after }))
-  }
-  return (
-    <BarChart
-      title={`Cost per hour${start === end ? ` of ${start}` : ''}, UTC`}
-      slots={slots}
-      series={series}
-      onPick={callsOf}
-      onBrush={callsOf}
-    />
   )
 }
 

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import { Choices } from './choices.tsx'
-import { Snippet } from './figures.tsx'
+import { Snippet } from './copy.tsx'
 
 const CLIENTS = {
   curl: (base: string, key: string) => `curl ${base}/v1/messages \\

@@ -1,27 +1,26 @@
+import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useRef, useState } from 'preact/hooks'
-import { count, dayAndMonth, daysBetween, figure, money, monthShort, plural, weekday } from '../format.ts'
+import { count, money, plural } from '../format.ts'
 import { Link } from '../router.tsx'
 import { Button } from './button.tsx'
+import {
+  costOf,
+  type Earlier,
+  isHour,
+  labelsOf,
+  type Series,
+  type Slot,
+  slotInWords,
+  tickLabel,
+  ticksUpTo,
+} from './chart-series.ts'
 import { Table, usdColumn } from './table.tsx'
-
-export interface Slot {
-  /** `2026-11-16`, or an hour: `2026-11-16 14:00`. */
-  readonly id: string
-  /** The cost of each series, in the order of `series`. */
-  readonly costs: readonly number[]
-  readonly list: number
-  readonly requests: number
-}
-
-export interface Series {
-  readonly name: string
-  readonly to?: string | undefined
-}
 
 interface BarChartProps {
   readonly title: string
   readonly slots: readonly Slot[]
   readonly series: readonly Series[]
+  readonly earlier?: Earlier | undefined
   onPick?(id: string): void
   onBrush?(first: string, last: string): void
 }
@@ -32,13 +31,12 @@ const BOTTOM = 24
 const RIGHT = 56
 const DRAG_MIN_PX = 4
 
-const costOf = ({ costs }: Slot) => costs.reduce((sum, usd) => sum + usd, 0)
-
 /**
- * Costs as stacked bars, in front of a paler bar of the list price if that is higher. A click opens a bar, a drag a range.
+ * Costs as stacked bars, in front of a paler bar of the list price if that is higher. A line marks the cost of the same
+ * slot of an earlier period. A click opens a bar, a drag a range.
  * The text above the chart has the values at the pointer. The table below has all values.
  */
-export function BarChart({ title, slots, series, onPick, onBrush }: BarChartProps) {
+export function BarChart({ title, slots, series, earlier, onPick, onBrush }: BarChartProps) {
   const holder = useRef<HTMLDivElement>(null)
   const [width, setWidth] = useState(0)
   const [at, setAt] = useState<number | null>(null)
@@ -53,7 +51,8 @@ export function BarChart({ title, slots, series, onPick, onBrush }: BarChartProp
     return () => resized.disconnect()
   }, [])
 
-  const top = Math.max(0, ...slots.map((slot) => Math.max(slot.list, costOf(slot))))
+  const before = earlier?.costs.slice(0, slots.length) ?? []
+  const top = Math.max(0, ...before, ...slots.map((slot) => Math.max(slot.list, costOf(slot))))
   const ticks = ticksUpTo(top)
   const longest = Math.max(...ticks.map((usd) => tickLabel(usd, ticks).length))
   const plotWidth = Math.max(1, width - Math.max(RIGHT, (longest + 1) * 8))
@@ -74,7 +73,7 @@ export function BarChart({ title, slots, series, onPick, onBrush }: BarChartProp
       <figcaption>
         <span>{title}</span>
         <span class={read === undefined ? 'quiet' : 'reading'} aria-hidden="true">
-          {read === undefined ? describePeak(slots) : describeSlot(read, series)}
+          {read === undefined ? describePeak(slots) : describeSlot(read, series, before[at ?? 0])}
         </span>
       </figcaption>
       <div class={series.length > 1 ? 'plotted' : undefined}>
@@ -118,6 +117,7 @@ export function BarChart({ title, slots, series, onPick, onBrush }: BarChartProp
               {slots.map((slot, i) => (
                 <Bar key={slot.id} of={slot} x={i * step + (step - barWidth) / 2} barWidth={barWidth} y={y} />
               ))}
+              <path class="earlier" d={before.map((usd, i) => `M${i * step} ${y(usd)}h${step}`).join('')} />
               {labelsOf(slots, step).map(([i, label]) => (
                 <text key={i} class="slot" x={Math.max(24, (i + 0.5) * step)} y={HEIGHT - 6}>
                   {label}
@@ -126,7 +126,7 @@ export function BarChart({ title, slots, series, onPick, onBrush }: BarChartProp
             </svg>
           )}
         </div>
-        {series.length > 1 && <Legend of={series} slots={slots} />}
+        <Legend of={series} slots={slots} earlier={earlier} />
       </div>
       <details>
         <summary>View as a table</summary>
@@ -186,11 +186,12 @@ function Bar({ of: slot, x, barWidth, y }: BarProps) {
   )
 }
 
-function describeSlot(slot: Slot, series: readonly Series[]): string {
+function describeSlot(slot: Slot, series: readonly Series[], before: number | undefined): string {
   const parts = series.map(({ name }, i) => [name, slot.costs[i] ?? 0] as const)
   return [
     `${slotInWords(slot.id)} ${money(costOf(slot))}`,
     ...(slot.list > costOf(slot) ? [`list ${money(slot.list)}`] : []),
+    ...(before === undefined ? [] : [`before ${money(before)}`]),
     plural(slot.requests, 'call'),
     ...(series.length < 2
       ? []
@@ -204,113 +205,42 @@ function describePeak(slots: readonly Slot[]): string {
   return `highest ${isHour(most.id) ? 'at' : 'on'} ${most.id}: ${money(costOf(most))}`
 }
 
-function Legend({ of: series, slots }: { readonly of: readonly Series[]; readonly slots: readonly Slot[] }) {
-  const list = slots.reduce((sum, slot) => sum + slot.list, 0)
-  const cost = slots.reduce((sum, slot) => sum + costOf(slot), 0)
+interface LegendProps {
+  readonly of: readonly Series[]
+  readonly slots: readonly Slot[]
+  readonly earlier: Earlier | undefined
+}
+
+const sumOf = (costs: readonly number[]) => costs.reduce((sum, usd) => sum + usd, 0)
+
+/** Names each series with its sum: beside stacked bars, and in one line below others. */
+function Legend({ of: series, slots, earlier }: LegendProps) {
+  const list = sumOf(slots.map((slot) => slot.list))
+  const cost = sumOf(slots.map(costOf))
+  const entry = (name: string, usd: number, swatch: ComponentChildren, to?: string) => (
+    <li key={name}>
+      {swatch}
+      <Link to={to} class="name">
+        {name}
+      </Link>{' '}
+      <span>{money(usd)}</span>
+    </li>
+  )
   return (
-    <ul class="labels">
-      {list > cost && (
-        <li>
-          <span class="swatch list" />
-          <span class="quiet">at list price</span> <span class="quiet">{money(list)}</span>
-        </li>
-      )}
+    <ul class={series.length > 1 ? 'labels' : 'labels line'}>
+      {earlier !== undefined &&
+        entry(earlier.name, sumOf(earlier.costs), <span class="swatch earlier" />, earlier.to)}
+      {list > cost && entry('At list price', list, <span class="swatch list" />)}
       {series
-        .map(({ name, to }, i) => (
-          <li key={name}>
-            <span class="swatch" style={{ background: `var(--s${i})` }} />
-            <Link to={to} class="name">
-              {name}
-            </Link>{' '}
-            <span>{money(slots.reduce((sum, { costs }) => sum + (costs[i] ?? 0), 0))}</span>
-          </li>
-        ))
+        .map(({ name, to }, i) =>
+          entry(
+            name,
+            sumOf(slots.map(({ costs }) => costs[i] ?? 0)),
+            <span class="swatch" style={{ background: `var(--s${i})` }} />,
+            to,
+          ),
+        )
         .reverse()}
     </ul>
   )
-}
-
-interface CostSums {
-  readonly day?: string | undefined
-  readonly cost_usd: number
-  readonly list_cost_usd: number
-  readonly requests: number
-}
-
-/** One series of days. Usage by day leaves out days without calls, which the chart shows too. */
-export const costPerDay = (start: string, end: string, buckets: readonly CostSums[]) =>
-  stackBy(
-    daysBetween(start, end),
-    buckets,
-    ({ day = '' }) => day,
-    () => ({ name: 'Cost' }),
-  )
-
-/** Maximum number of series. The smaller ones are shown as one. */
-const PARTS_MAX = 6
-
-/** Sums items into bars (`slotOf`) and the parts of bars (`nameOf`). */
-export function stackBy<Item extends CostSums>(
-  ids: readonly string[],
-  items: readonly Item[],
-  slotOf: (item: Item) => string,
-  nameOf: (item: Item) => Series,
-): { readonly slots: readonly Slot[]; readonly series: readonly Series[] } {
-  const sums = new Map<string, { series: Series; usd: number }>()
-  for (const item of items) {
-    const series = nameOf(item)
-    const sum = sums.get(series.name) ?? { series, usd: 0 }
-    sum.usd += item.cost_usd
-    sums.set(series.name, sum)
-  }
-  const ranked = [...sums.values()].sort((a, b) => b.usd - a.usd).map(({ series }) => series)
-  const named = ranked.length <= PARTS_MAX ? ranked : ranked.slice(0, PARTS_MAX - 1)
-  const others = ranked.length - named.length
-  const series = others === 0 ? named : [...named, { name: `${others} others` }]
-  const part = new Map(named.map(({ name }, i) => [name, i]))
-  const slots = new Map<string, { id: string; costs: number[]; list: number; requests: number }>()
-  for (const id of ids) slots.set(id, { id, costs: series.map(() => 0), list: 0, requests: 0 })
-  for (const item of items) {
-    const slot = slots.get(slotOf(item))
-    if (slot === undefined) continue
-    const i = part.get(nameOf(item).name) ?? series.length - 1
-    slot.costs[i] = (slot.costs[i] ?? 0) + item.cost_usd
-    slot.list += item.list_cost_usd
-    slot.requests += item.requests
-  }
-  return { slots: [...slots.values()], series }
-}
-
-function ticksUpTo(most: number): readonly number[] {
-  if (most <= 0) return [0, 1]
-  const rough = most / 4
-  const size = 10 ** Math.floor(Math.log10(rough))
-  const step = ([1, 2, 2.5, 5, 10].find((each) => each * size >= rough) ?? 10) * size
-  return Array.from({ length: Math.floor(most / step) + 1 }, (_, i) => i * step)
-}
-
-function tickLabel(usd: number, ticks: readonly number[]): string {
-  const step = ticks[1] ?? 1
-  if (usd === 0) return '$0'
-  const decimals = /\.(\d*[1-9])/.exec(step.toFixed(12))?.[1]?.length ?? 0
-  return `$${figure(usd, decimals === 0 ? 0 : Math.max(2, decimals))}`
-}
-
-const isHour = (id = '') => id.includes(':')
-
-const slotInWords = (id: string) => (isHour(id) ? `${id} UTC` : `${weekday(id)} ${id}`)
-
-const LABEL_SPACING_PX = 64
-
-/** The labels of the axis: hours of a day, days, or months of a long range. */
-function labelsOf(slots: readonly Slot[], step: number): readonly (readonly [number, string])[] {
-  const isLong = slots.length > 92
-  const every = Math.max(1, Math.ceil(LABEL_SPACING_PX / step))
-  const hours = [2, 3, 6].find((n) => n >= every) ?? 12
-  return slots.flatMap(({ id }, i): (readonly [number, string])[] => {
-    if (isHour(id) && slots.length === 24) return i % hours === 0 ? [[i, id.slice(11)]] : []
-    if (isHour(id)) return i % 24 === 0 ? [[i, dayAndMonth(id.slice(0, 10))]] : []
-    if (isLong) return id.endsWith('-01') && (slots.length - i) * step > 20 ? [[i, monthShort(id)]] : []
-    return (slots.length - 1 - i) % every === 0 ? [[i, dayAndMonth(id)]] : []
-  })
 }

@@ -72,7 +72,8 @@ interface FormDialogProps<Made> extends FormCallbacks<Made> {
   readonly submit: string
   readonly isDangerous?: boolean
   readonly isReady?: boolean
-  onSubmit(): Promise<Made>
+  /** Undefined: a field has a problem, and the form stays open. */
+  onSubmit(): Promise<Made | undefined>
   readonly isWide?: boolean
   readonly children: ComponentChildren
 }
@@ -89,12 +90,19 @@ export function FormDialog<Made>({
   children,
 }: FormDialogProps<Made>) {
   const command = useCommand()
+  const form = useRef<HTMLFormElement>(null)
+  async function finish(): Promise<void> {
+    const made = await onSubmit()
+    if (made !== undefined) onDone(made)
+    else setTimeout(() => form.current?.querySelector<HTMLElement>('[aria-invalid=true]')?.focus())
+  }
   return (
     <Dialog title={title} isWide={isWide} onClose={onClose}>
       <form
+        ref={form}
         onSubmit={(event) => {
           event.preventDefault()
-          if (isReady && !command.isBusy) void command.run(async () => onDone(await onSubmit()))
+          if (isReady && !command.isBusy) void command.run(finish)
         }}
       >
         {children}

@@ -1,0 +1,70 @@
+import type { ComponentChildren } from 'preact'
+import type { Key } from '../api.ts'
+import { useNow, useResource } from '../data.ts'
+import { duration, relativeTime } from '../format.ts'
+import { Link, setQuery, useRoute } from '../router.tsx'
+
+const QUIET_CHOICES_MS = [60_000, 3_600_000, 86_400_000, 7 * 86_400_000]
+
+/**
+ * The steps of a rotation. The URL stores the successor, and how long the old key must be unused, so that a user can leave
+ * the page and continue later. The page warns, but refuses no step.
+ */
+export function Rotation({ of: key, revoke }: { readonly of: Key; readonly revoke: ComponentChildren }) {
+  const { query } = useRoute()
+  const now = useNow(1_000)
+  const successorId = query.get('successor')
+  const successor = useResource<Key>(successorId === null ? null : `/v1/keys/${successorId}`, 3_000)
+  if (successorId === null) return null
+  const quietMs = Number(query.get('quiet') ?? 3_600_000)
+  const usedMs = key.last_used_at === null ? null : now - Date.parse(key.last_used_at)
+  const isQuiet = usedMs === null || usedMs >= quietMs
+  const used = successor.value?.last_used_at ?? null
+  return (
+    <ol class="steps" aria-label="Rotating this key">
+      <Step title="Create the new key" isDone>
+        <Link to={`/keys/${successorId}`}>{successor.value?.name ?? 'the new key'}</Link>
+      </Step>
+      <Step title="Deploy the new key" isDone={used !== null}>
+        {used === null
+          ? 'It has not been used yet.'
+          : `First seen, last used ${relativeTime(Date.parse(used), now)}`}
+      </Step>
+      <Step title="Wait until the old key is unused" isDone={isQuiet}>
+        <span>{usedMs === null ? 'Never used' : `Last used ${relativeTime(now - usedMs, now)}`}</span>
+        <label>
+          Unused for{' '}
+          <select
+            value={quietMs}
+            onChange={(event) => setQuery({ quiet: event.currentTarget.value }, 'replace')}
+          >
+            {QUIET_CHOICES_MS.map((ms) => (
+              <option key={ms} value={ms}>
+                {ms === 3_600_000 ? '1 hour' : duration(ms).replace(' 0 s', '')}
+              </option>
+            ))}
+          </select>
+        </label>
+      </Step>
+      <Step title="Revoke the old key" isDone={key.status !== 'usable'}>
+        {key.status === 'usable' ? revoke : 'Done.'}
+        {key.status === 'usable' && !isQuiet && <span class="high">Something still uses it.</span>}
+      </Step>
+    </ol>
+  )
+}
+
+interface StepProps {
+  readonly title: string
+  readonly isDone: boolean
+  readonly children: ComponentChildren
+}
+
+function Step({ title, isDone, children }: StepProps) {
+  return (
+    <li class={isDone ? 'done' : undefined}>
+      <b>{title}</b>
+      <span>{children}</span>
+    </li>
+  )
+}

@@ -1,0 +1,161 @@
+import { useState } from 'preact/hooks'
+import { type Delivery, type ListOf, send, type Webhook } from '../api.ts'
+import { useCommand, usePermissions, useResource } from '../data.ts'
+import { count, plural } from '../format.ts'
+import { Button } from '../parts/button.tsx'
+import { Id, Snippet } from '../parts/copy.tsx'
+import { ConfirmByName, DialogButton } from '../parts/dialog.tsx'
+import { Fact, Facts } from '../parts/facts.tsx'
+import { RelativeTime, Timestamp } from '../parts/figures.tsx'
+import { Failure, Loaded } from '../parts/states.tsx'
+import { actionColumn, Table } from '../parts/table.tsx'
+import { setQuery } from '../router.tsx'
+import { DeliveryDialog, DeliveryState, reasonOf } from './delivery.tsx'
+import { WebhookForm } from './webhook-form.tsx'
+
+interface OneWebhookProps {
+  readonly of: Webhook
+  onChanged(): void
+  onSecret(secret: string): void
+}
+
+export function OneWebhook({ of: webhook, onChanged, onSecret }: OneWebhookProps) {
+  const { mayManage } = usePermissions()
+  const [opened, setOpened] = useState<string | null>(null)
+  const base = `/gateway/v1/webhooks/${webhook.id}`
+  const deliveries = useResource<ListOf<Delivery>>(`${base}/deliveries?limit=50`, 3_000)
+  const command = useCommand()
+  const run = (action: () => Promise<unknown>) =>
+    void command.run(async () => {
+      await action()
+      onChanged()
+      deliveries.refresh()
+    })
+  const retry = (id: string) => run(() => send('POST', `${base}/deliveries/${id}/redeliver`))
+  const rotateSecret = async () =>
+    onSecret((await send<{ secret: string }>('POST', `${base}/rotate-secret`)).secret)
+  function leave(): void {
+    setQuery({ id: null })
+    onChanged()
+  }
+  const shown = deliveries.value?.data.find(({ id }) => id === opened)
+  return (
+    <section aria-label={webhook.url}>
+      <h2 class="name">{webhook.url}</h2>
+      {mayManage && (
+        <div class="buttons">
+          <Button
+            title="Send a test"
+            isDisabled={command.isBusy || !webhook.enabled}
+            onClick={() => run(() => send('POST', `${base}/test`))}
+          />
+          <DialogButton title="Edit" onDone={onChanged}>
+            {(callbacks) => <WebhookForm edited={webhook} {...callbacks} />}
+          </DialogButton>
+          <Button
+            title={webhook.enabled ? 'Turn off' : 'Turn on'}
+            isDisabled={command.isBusy}
+            onClick={() => run(() => send('PATCH', base, { enabled: !webhook.enabled }))}
+          />
+          <Button title="New secret" isDisabled={command.isBusy} onClick={() => run(rotateSecret)} />
+          <DialogButton title="Delete" kind="danger" onDone={leave}>
+            {(callbacks) => (
+              <ConfirmByName
+                title="Delete this webhook"
+                name={new URL(webhook.url).hostname}
+                submit="Delete"
+                {...callbacks}
+                onSubmit={() => send('DELETE', base)}
+              >
+                <p>No more events are sent to it, and its delivery log is deleted.</p>
+              </ConfirmByName>
+            )}
+          </DialogButton>
+        </div>
+      )}
+      {command.error !== null && <Failure error={command.error} />}
+      <Facts>
+        <Fact title="Id" value={<Id id={webhook.id} />} />
+        <Fact title="Events" value={webhook.events.includes('*') ? 'all' : webhook.events.join(', ')} />
+        <Fact title="Description" value={webhook.description} />
+      </Facts>
+      <Loaded resource={deliveries}>
+        {({ data }) => (
+          <>
+            <Failures of={data} />
+            <h2>Deliveries</h2>
+            {data.length === 0 ? (
+              <p class="quiet">None yet. A test is delivered within a second.</p>
+            ) : (
+              <Table
+                caption="Deliveries"
+                rows={data}
+                columns={[
+                  { title: 'Time, UTC', cell: ({ created_at }) => <Timestamp at={created_at} /> },
+                  {
+                    title: 'Event',
+                    lead: 'left',
+                    cell: ({ id, event_type }) => (
+                      <Button
+                        title={event_type}
+                        label={`View ${event_type}`}
+                        kind="link"
+                        onClick={() => setOpened(id)}
+                      />
+                    ),
+                  },
+                  { title: 'Outcome', cell: (delivery) => <DeliveryState of={delivery} /> },
+                  {
+                    title: 'Attempts',
+                    isFigure: true,
+                    isMinor: true,
+                    cell: ({ attempts }) => count(attempts),
+                  },
+                  {
+                    title: 'Next attempt',
+                    isMinor: true,
+                    cell: ({ next_attempt_at }) => <RelativeTime at={next_attempt_at} never="–" />,
+                  },
+                  actionColumn<Delivery>(
+                    'Retry',
+                    ({ event_type }) => event_type,
+                    () => mayManage,
+                    ({ id }) => retry(id),
+                  ),
+                ]}
+              />
+            )}
+          </>
+        )}
+      </Loaded>
+      {shown !== undefined && (
+        <DeliveryDialog
+          of={shown}
+          format={webhook.format}
+          onClose={() => setOpened(null)}
+          onRetry={mayManage ? () => retry(shown.id) : null}
+        />
+      )}
+    </section>
+  )
+}
+
+function Failures({ of: deliveries }: { readonly of: readonly Delivery[] }) {
+  const failed = deliveries.filter(({ status, attempts }) => status !== 'succeeded' && attempts > 0)
+  const causes = Object.entries(Object.groupBy(failed, reasonOf))
+  if (causes.length === 0) return null
+  return (
+    <section aria-label="Failures">
+      <h2>Failures</h2>
+      <ul class="notices">
+        {causes.map(([reason, some = []]) => (
+          <li key={reason} class="bad">
+            <b>{plural(some.length, 'delivery', 'deliveries')}</b>: {reason}, last{' '}
+            <RelativeTime at={some[0]?.last_attempt_at ?? null} />
+            {some[0]?.response_body && <Snippet text={some[0].response_body} what="the reply" />}
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}
