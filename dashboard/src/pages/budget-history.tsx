@@ -32,7 +32,7 @@ function useCrossings(keyId: string): readonly Crossing[] {
       at: created_at,
       percent: type.endsWith('exceeded') ? 100 : Number(data['threshold_percent']),
     }))
-    .sort((a, b) => a.at.localeCompare(b.at))
+    .sort((a, b) => a.at.localeCompare(b.at) || a.percent - b.percent)
 }
 
 /** What the key spent in each month, and on which days it crossed the thresholds of its budget. */
