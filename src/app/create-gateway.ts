@@ -79,9 +79,10 @@ export async function createGateway(opened: Opened) {
   const estimates = new Estimates()
 
   const names = headerNames(config.prefix, secretsIn(config), config.showBalance)
-  const ownUpstreams = new OwnUpstreams(installation.upstreamSealer, log)
+  const ownUpstreams = new OwnUpstreams(installation.upstreamSealer, log, config.egress)
   await ownUpstreams.load(store)
-  const open = (upstream: UpstreamConfig | null) => (upstream === null ? null : openUpstream(upstream, log))
+  const open = (upstream: UpstreamConfig | null) =>
+    upstream === null ? null : openUpstream(upstream, log, config.egress)
   const configured = { messages: open(config.messages), chat: open(config.chat) }
   const hasSimulator = surroundings.simulator === true
   const simulated = hasSimulator ? [configured.messages, configured.chat] : []
@@ -161,10 +162,12 @@ export async function createGateway(opened: Opened) {
   }
 }
 
-/** Secrets that redaction cannot recognise by their form: upstream keys and a configured admin key. */
+/** Secrets that redaction cannot recognise by their form: upstream keys, fixed headers and a configured admin key. */
 function secretsIn({ messages, chat, adminKey }: Config): string[] {
-  const known = [messages?.key, chat?.key, adminKey].map((secret) => secret?.reveal())
-  return known.filter((text) => text !== undefined).filter(isRedactable)
+  const keys = [messages?.key, chat?.key, adminKey].map((secret) => secret?.reveal())
+  const lines = [messages, chat].flatMap((upstream) => upstream?.fixedHeaders ?? [])
+  const values = lines.filter((_, at) => at % 2 === 1)
+  return [...keys, ...values].filter((text) => text !== undefined).filter(isRedactable)
 }
 
 async function openTraces({ traces }: Config, { log }: Surroundings, clock: Clock): Promise<Traces | null> {

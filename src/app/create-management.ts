@@ -22,6 +22,7 @@ export async function createManagement(
   const { waitingCalls, refusedCalls, queues } = gateway
   const rules: EndpointRules = {
     allowPrivate: config.webhooksAllowPrivate,
+    proxied: config.webhooksProxy ? config.egress : null,
     resolveHost: surroundings.resolveHost ?? createResolveHost(config.webhooksAllowPrivate),
   }
   await store.setBudgetThresholds(config.budgetThresholdsPercent)

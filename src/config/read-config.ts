@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { z } from 'zod'
+import type { EgressRules } from '../http/egress.ts'
 import { ConfigError, fileProblem } from '../kernel/errors.ts'
 import { Secret } from '../kernel/secret.ts'
 import { nearestName } from '../kernel/vocabulary.ts'
@@ -29,6 +30,8 @@ export interface UpstreamConfig {
   readonly url: URL
   /** The upstream API key. Null for local model servers without keys. */
   readonly key: Secret | null
+  /** Lines that every call gets, as name, value, name, value … The values are secrets. */
+  readonly fixedHeaders?: readonly string[]
 }
 
 export type TraceConfig = NonNullable<ReturnType<typeof readTraces>>
@@ -43,13 +46,17 @@ export function readConfig(environment: Environment, workingDir = process.cwd())
   const fallback = readVariables(environment, FALLBACK_VARIABLES, problems)
   const traces = readTraces(environment, problems)
   refuseUnknownVariables(environment, problems)
+  const egress = readEgress(environment, problems)
   const file = readFile(environment, workingDir, problems)
   const tls = tlsFiles(environment, workingDir, problems)
   const prices = readPrices(environment['TOLLGATE_PRICES'], workingDir, problems)
   if (problems.length > 0 || env === null || fallback === null || file === null)
     throw new ConfigError(problems)
   const dataDir = resolve(workingDir, env.TOLLGATE_DATA_DIR)
-  return { ...fromVariables(env, fallback), ...fromFile(file), dataDir, tls, prices, traces }
+  const read = { ...fromVariables(env, fallback), ...fromFile(file) }
+  const messages = withHeaders(read.messages, read.messagesHeaders)
+  const chat = withHeaders(read.chat, read.chatHeaders)
+  return { ...read, messages, chat, dataDir, tls, prices, traces, egress }
 }
 
 export type Config = Readonly<ReturnType<typeof fromVariables> & FileSettings> & {
@@ -58,6 +65,7 @@ export type Config = Readonly<ReturnType<typeof fromVariables> & FileSettings> &
   readonly tls: { readonly certFile: string; readonly keyFile: string } | null
   readonly prices: { readonly file: string; readonly text: string } | null
   readonly traces: TraceConfig | null
+  readonly egress: EgressRules
 }
 
 function fromVariables(
@@ -145,6 +153,43 @@ function readTraces(environment: Environment, problems: string[]) {
 function upstream(url: URL | undefined, key: Secret | undefined, defaultUrl: string): UpstreamConfig | null {
   if (url === undefined && key === undefined) return null
   return { url: url ?? new URL(defaultUrl), key: key ?? null }
+}
+
+function withHeaders(
+  upstream: UpstreamConfig | null,
+  fixedHeaders: readonly string[],
+): UpstreamConfig | null {
+  return upstream === null ? null : { ...upstream, fixedHeaders }
+}
+
+/** The proxy variables that other programs use too. Like curl, the gateway accepts an address without a scheme. */
+function readEgress(environment: Environment, problems: string[]): EgressRules {
+  const of = (name: string) => environment[name.toLowerCase()] || environment[name] || ''
+  const direct = of('NO_PROXY')
+    .split(/[\s,]+/)
+    .filter((entry) => entry !== '')
+  const text = of('HTTPS_PROXY')
+  if (text === '') return { proxy: null, direct }
+  const url = URL.parse(text.includes('://') ? text : `http://${text}`)
+  if (url === null || url.protocol !== 'http:' || url.hostname === '') {
+    problems.push('HTTPS_PROXY must be a URL such as http://user:password@proxy.example:3128')
+    return { proxy: null, direct }
+  }
+  const { username, password, hostname, port } = url
+  const credential = Buffer.from(`${decodeEscapes(username)}:${decodeEscapes(password)}`).toString('base64')
+  const authorization = username + password === '' ? null : new Secret(`Basic ${credential}`)
+  return {
+    proxy: { host: hostname.replace(/^\[(.*)\]$/, '$1'), port: Number(port || 80), authorization },
+    direct,
+  }
+}
+
+function decodeEscapes(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
 }
 
 function tlsFiles(environment: Environment, workingDir: string, problems: string[]): Config['tls'] {

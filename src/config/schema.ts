@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
 import { z } from 'zod'
+import { isHopByHop } from '../http/raw-headers.ts'
 import { DEFAULT_THRESHOLDS, limits } from '../kernel/limits.ts'
 import { NANOS_PER_USD, type Nanos, parseUsd } from '../kernel/money.ts'
 import { Secret } from '../kernel/secret.ts'
@@ -174,6 +175,29 @@ const discountsByModel = z.record(
   },
 )
 
+const HEADER = 'is not the name of a header that can be fixed'
+
+/** Names that the gateway sets itself, or that must stay the client's. */
+const UNFIXABLE =
+  /^(?:host|content-.*|accept-encoding|expect|idempotency-key|authorization|x-api-key|api-key|cookie|proxy-.*|sec-websocket-.*)$/
+
+/** Header lines: name, value, name, value … */
+const fixedHeaders = z
+  .record(
+    z
+      .string()
+      .refine(
+        (name) =>
+          /^[a-z][\w-]*$/i.test(name) &&
+          !UNFIXABLE.test(name.toLowerCase()) &&
+          !isHopByHop(name.toLowerCase()),
+      ),
+    z.string('must be a text').regex(/^[\x21-\x7e]([\t\x20-\x7e]*[\x21-\x7e])?$/, 'must be printable ASCII'),
+    { error: ({ code }) => (code === 'invalid_key' ? HEADER : 'must be an object') },
+  )
+  .prefault({})
+  .transform((headers) => Object.entries(headers).flat())
+
 const thresholds = z
   .array(wholeNumber(1, 99), 'must be a list')
   .max(limits.budgetThresholdsMax, `must have at most ${limits.budgetThresholdsMax} entries`)
@@ -197,6 +221,8 @@ export const FILE_SETTINGS = {
     'requests.body_bytes_per_second_min',
     removableLimit(1_000_000, limits.bodyBytesPerSecondMin),
   ],
+  messagesHeaders: ['messages.headers', fixedHeaders],
+  chatHeaders: ['chat.headers', fixedHeaders],
   injectUsage: ['chat.inject_usage', yesOrNo(true)],
   chatDefaultTier: [
     'chat.default_tier',
@@ -218,6 +244,7 @@ export const FILE_SETTINGS = {
     removableLimit(1_000_000, limits.connectionsPerAddressMax),
   ],
   unboundedHoldNanos: ['limits.unbounded_hold_usd', usd.prefault(25)],
+  webhooksProxy: ['webhooks.proxy', yesOrNo(false)],
   webhooksAllowPrivate: ['webhooks.allow_private', yesOrNo(false)],
   balanceLowNanos: ['webhooks.balance_low_usd', usd.nullable().default(null)],
   budgetThresholdsPercent: ['webhooks.thresholds_percent', thresholds],

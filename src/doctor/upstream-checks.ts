@@ -1,5 +1,7 @@
 import { readPepper, type UpstreamConfig } from '../config/read-config.ts'
 import { readPricing } from '../config/read-pricing.ts'
+import { type EgressRules, routeTo } from '../http/egress.ts'
+import { requestWhole } from '../http/request-whole.ts'
 import { VERSION } from '../kernel/runtime.ts'
 import { SURFACE_NAMES, type Surface } from '../kernel/vocabulary.ts'
 import { createSecretSealer, upstreamKeyRecord } from '../keys/secrets.ts'
@@ -13,19 +15,24 @@ import { type Check, ok, problem, type Result, skipped, warning } from './check.
 
 const ANSWER_MS = 10_000
 
+/** Codes of our own errors, whose messages say more. */
+const OWN_CODE = /^(?:UPSTREAM|PROXY)_/
+
+/** One upstream after the other: a proxy must not see more than one connection of a check. */
 export const checkUpstreamKeys: Check = async ({ config }) => {
-  const checks = SURFACE_NAMES.flatMap((surface) => {
+  const results: Result[] = []
+  for (const surface of SURFACE_NAMES) {
     const upstream = config[surface]
     const { url, key, providerKey } = SURFACES[surface].upstream.variables
     const settings = { subject: '', url, key: `${key} or ${providerKey}` }
-    return upstream === null ? [] : [checkUpstream(surface, upstream, settings)]
-  })
-  return await Promise.all(checks)
+    if (upstream !== null) results.push(await checkUpstream(surface, upstream, config.egress, settings))
+  }
+  return results
 }
 
 /** The keys of the installation, then those of accounts. */
 export const checkAllKeys: Check = async (context) => {
-  const all = (await Promise.all([checkUpstreamKeys(context), checkAccountKeys(context)])).flat()
+  const all = [await checkUpstreamKeys(context), await checkAccountKeys(context)].flat()
   return all.length === 0 ? skipped('no upstream is configured') : all
 }
 
@@ -48,7 +55,7 @@ const checkAccountKeys: Check = async ({ config, snapshot }) => {
         const sealed = sealedKey === null ? null : Buffer.from(sealedKey, 'base64')
         const key = sealed && sealer.open(sealed, upstreamKeyRecord(id, surface, url))
         const settings = { subject, url: `${field}.url`, key: `${field}.key` }
-        all.push(await checkUpstream(surface, { url: new URL(url), key }, settings))
+        all.push(await checkUpstream(surface, { url: new URL(url), key }, config.egress, settings))
       } catch {
         const found = `${subject}the key for ${surface} cannot be decrypted`
         all.push(problem(found, `Restore the pepper, or set ${field} again.`))
@@ -61,15 +68,18 @@ const checkAccountKeys: Check = async ({ config, snapshot }) => {
 async function checkUpstream(
   surface: Surface,
   upstream: UpstreamConfig,
+  egress: EgressRules,
   { subject, url: urlSetting, key: keySetting }: Readonly<Record<'subject' | 'url' | 'key', string>>,
 ): Promise<Result> {
   const host = subject + upstream.url.host
-  const answer = await listModels(surface, upstream).catch((error: Error) => error)
+  const answer = await listModels(surface, upstream, egress).catch((error: Error) => error)
   if (answer instanceof Error) {
-    const { code, message } = (answer.cause ?? answer) as NodeJS.ErrnoException
+    const { code = '', message } = answer as NodeJS.ErrnoException
+    const { proxy } = routeTo(upstream.url, egress)
+    const way = proxy === null ? 'this machine' : `the proxy ${proxy.host}:${proxy.port} (HTTPS_PROXY)`
     return problem(
-      `${host} cannot be reached: ${code ?? message}`,
-      `Check ${urlSetting}, and whether this machine can connect to that host. The gateway does not use a proxy.`,
+      `${host} cannot be reached: ${/^[A-Z_]+$/.test(code) && !OWN_CODE.test(code) ? code : message}`,
+      `Check ${urlSetting}, and whether ${way} can connect to that host.`,
     )
   }
   if (answer === 200)
@@ -84,21 +94,22 @@ async function checkUpstream(
   return warning(`${host} answers ${answer} to GET /v1/models`, `Check that ${urlSetting} is its base URL.`)
 }
 
-/** Returns the status of the answer. Does not follow redirects, because the key must not be sent to another host. */
-async function listModels(surface: Surface, { url, key }: UpstreamConfig): Promise<number> {
+/** The status of the answer. It connects exactly as calls do. */
+async function listModels(
+  surface: Surface,
+  { url, key, fixedHeaders = [] }: UpstreamConfig,
+  egress: EgressRules,
+): Promise<number> {
   const { ownHeaders, modelListQuery: query } = SURFACES[surface].upstream
   const target = upstreamTarget(surface, url, { path: '/v1/models', query })
-  const { status, body } = await fetch(new URL(target, url), {
-    headers: {
-      accept: 'application/json',
-      'user-agent': `tollgate/${VERSION}`,
-      ...ownHeaders,
-      ...Object.fromEntries(key === null ? [] : [providerCredential(surface, key)]),
-    },
-    redirect: 'manual',
-    signal: AbortSignal.timeout(ANSWER_MS),
-  })
-  await body?.cancel()
+  const headers = [
+    ...['accept', 'application/json', 'user-agent', `tollgate/${VERSION}`],
+    ...Object.entries(ownHeaders).flat(),
+    ...(key === null ? [] : providerCredential(surface, key)),
+    ...fixedHeaders,
+  ]
+  const request = { url: new URL(target, url), method: 'GET', headers }
+  const { status } = await requestWhole(request, egress, { answerMs: ANSWER_MS, bytesMax: 0 })
   return status
 }
 

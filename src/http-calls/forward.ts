@@ -103,7 +103,7 @@ function idempotencyPrefix({ hold: { terms } }: AdmittedCall): string {
 
 function sendUpstream(
   { exchange, target, surface }: ProxiedRequest,
-  { pool, url, key }: Upstream,
+  { pool, url, key, fixedHeaders }: Upstream,
   prepared: PreparedRequest | null,
   receiver: ReplyReceiver,
 ): UpstreamCall {
@@ -124,6 +124,8 @@ function sendUpstream(
         bodyEdited: prepared?.usageAdded ?? false,
         plainReply: prepared?.plainReply ?? false,
         idempotencyPrefix: prepared?.idempotencyPrefix ?? '',
+        // A preflight has no credential, and the values may be secret.
+        fixedHeaders: prepared === null ? [] : fixedHeaders,
         protocols: upgrades ? (value) => protocolsForUpstream(value, key?.reveal() ?? null) : null,
       }),
       lengthBytes: prepared?.lengthBytes || (firstValue(headers, 'content-length') === '0' ? 0 : null),

@@ -1,4 +1,5 @@
 import { type Config, PROVIDER_URLS } from '../config/read-config.ts'
+import { DIRECT, type EgressRules } from '../http/egress.ts'
 import { openUpstream, type Upstream } from '../http/upstream-connection.ts'
 import type { Log } from '../kernel/log.ts'
 import { Secret } from '../kernel/secret.ts'
@@ -12,13 +13,15 @@ type OwnUpstreamStore = Pick<Store, 'readOwnUpstreams'>
 export class OwnUpstreams {
   readonly #sealer: SecretSealer
   readonly #log: Log
+  readonly #egress: EgressRules
   /** Those in use: an account's URL and key have connections of their own. */
   readonly #open = new Map<string, Upstream>()
   #isUsed = false
 
-  constructor(sealer: SecretSealer, log: Log) {
+  constructor(sealer: SecretSealer, log: Log, egress: EgressRules = DIRECT) {
     this.#sealer = sealer
     this.#log = log
+    this.#egress = egress
   }
 
   /** Whether any account is known to have its own upstream: the simulator then stops serving. */
@@ -49,7 +52,7 @@ export class OwnUpstreams {
     if (known !== undefined) return known
     const key = this.#unseal(accountId, surface, own)
     this.#forgetIdle()
-    const opened = openUpstream({ url: new URL(own.url), key }, this.#log)
+    const opened = openUpstream({ url: new URL(own.url), key }, this.#log, this.#egress)
     this.#open.set(name, opened)
     return opened
   }

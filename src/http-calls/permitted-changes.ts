@@ -33,6 +33,8 @@ interface UpstreamHeaderOptions {
   readonly plainReply: boolean
   /** Rewrites the subprotocols of a handshake, which may contain a credential; null for other requests. */
   readonly protocols: ((value: string) => string | null) | null
+  /** Lines that replace the client's lines of the same names. */
+  readonly fixedHeaders: RawHeaders
   /** Prefix for `Idempotency-Key`, which keeps accounts on one credential apart. Empty: the header is unchanged. */
   readonly idempotencyPrefix: string
 }
@@ -51,7 +53,7 @@ const requestLine = headerActions((lower): 'forward' | 'drop' | 'credential' | '
 
 /** Preserves the case, order and duplicates of headers, and the position of the credential. */
 export function toUpstreamHeaders(headers: RawHeaders, upstream: UpstreamHeaderOptions): string[] {
-  const { ownPrefix, bodyEdited } = upstream
+  const { ownPrefix, bodyEdited, fixedHeaders } = upstream
   let plainReply = upstream.plainReply
   const nominated = nominatedIn(headers)
   const out: string[] = []
@@ -62,6 +64,7 @@ export function toUpstreamHeaders(headers: RawHeaders, upstream: UpstreamHeaderO
     if (action === 'forward') {
       const value = headers[i + 1] ?? ''
       if (lower.startsWith(ownPrefix) || nominated.has(lower)) continue
+      if (fixedHeaders.length > 0 && hasHeader(fixedHeaders, lower)) continue
       if (bodyEdited && isOutdated(lower, value)) continue
       if (upstream.plainReply && lower === 'accept-encoding') {
         if (plainReply) out.push(name, 'identity')
@@ -77,6 +80,7 @@ export function toUpstreamHeaders(headers: RawHeaders, upstream: UpstreamHeaderO
   }
   if (credential !== null) out.push(credential[0], credential[1])
   if (plainReply) out.push('accept-encoding', 'identity')
+  out.push(...fixedHeaders)
   return out
 }
 

@@ -1,11 +1,13 @@
-import { connect as connectPlain, isIP, type Socket } from 'node:net'
-import { connect as connectSecurely, createSecureContext, TLSSocket } from 'node:tls'
+import type { Socket } from 'node:net'
+import { TLSSocket } from 'node:tls'
 import { limits } from '../kernel/limits.ts'
 import type { Log } from '../kernel/log.ts'
 import type { Secret } from '../kernel/secret.ts'
+import { DIRECT, type EgressRules, type Route, routeTo } from './egress.ts'
 import { type MessageHead, MessageReader, type MessageReceiver } from './message-reader.ts'
-import { holdFailedWrites, RawConnection, readInto } from './node-sockets.ts'
-import { firstValue, hasHeader } from './raw-headers.ts'
+import { holdFailedWrites, RawConnection } from './node-sockets.ts'
+import { ProxyTunnel } from './proxy-tunnel.ts'
+import { firstValue, hasHeader, type RawHeaders } from './raw-headers.ts'
 import {
   composeRequest,
   PooledCall,
@@ -22,29 +24,37 @@ const UPSTREAM_IDLE_CONNECTIONS_MAX = 1_000
 export interface Upstream {
   readonly url: URL
   readonly key: Secret | null
+  /** Lines that every call gets. They replace the client's lines of the same names. */
+  readonly fixedHeaders: RawHeaders
   readonly pool: UpstreamPool
 }
 
-export function openUpstream({ url, key }: Pick<Upstream, 'url' | 'key'>, log: Pick<Log, 'error'>): Upstream {
+type UpstreamAddress = Pick<Upstream, 'url' | 'key'> & { readonly fixedHeaders?: RawHeaders }
+
+export function openUpstream(
+  { url, key, fixedHeaders = [] }: UpstreamAddress,
+  log: Pick<Log, 'error'>,
+  egress: EgressRules = DIRECT,
+): Upstream {
   const onUnsolicited = () =>
     log.error(
       { upstream: url.host },
       'upstream sent bytes without a request; they were dropped, and its idle connections were closed',
     )
-  return { url, key, pool: new UpstreamPool(connectorOf(url), onUnsolicited) }
+  return { url, key, fixedHeaders, pool: new UpstreamPool(routeTo(url, egress), onUnsolicited) }
 }
 
 /** The connections to one upstream: one per call, and idle ones for the next calls. */
 export class UpstreamPool {
-  readonly #connect: Connect
+  readonly #route: Route
   readonly #onUnsolicited: () => void
-  readonly #open = new Set<UpstreamConnection>()
+  readonly #open = new Set<UpstreamConnection | ProxyTunnel>()
   /** The oldest idle connection is used first: if upstream has closed it, that has probably been noticed. */
   #idle: UpstreamConnection[] = []
   #isDestroyed = false
 
-  constructor(connect: Connect, onUnsolicited: () => void) {
-    this.#connect = connect
+  constructor(route: Route, onUnsolicited: () => void) {
+    this.#route = route
     this.#onUnsolicited = onUnsolicited
   }
 
@@ -78,10 +88,16 @@ export class UpstreamPool {
   }
 
   /** Forgets a connection that cannot carry more requests. Can be called again. */
-  gone(connection: UpstreamConnection): void {
-    if (!this.#open.delete(connection)) return
+  gone(connection: UpstreamConnection | ProxyTunnel): void {
+    if (!this.#open.delete(connection) || connection instanceof ProxyTunnel) return
     const at = this.#idle.lastIndexOf(connection)
     if (at !== -1) this.#idle.splice(at, 1)
+  }
+
+  opened(tunnel: ProxyTunnel, socket: Socket, call: PooledCall, timeoutMs: number): void {
+    this.#open.delete(tunnel)
+    const connect = (onChunk: (chunk: Buffer) => void) => this.#route.connect(onChunk, socket)
+    this.#open.add(new UpstreamConnection(connect, call, this, timeoutMs))
   }
 
   readonly #assignIdle = (call: PooledCall): void => {
@@ -97,44 +113,17 @@ export class UpstreamPool {
       call.broken(destroyed(), false)
       return
     }
-    this.#open.add(new UpstreamConnection(this.#connect, call, this))
+    const { proxy, authority, connect } = this.#route
+    this.#open.add(
+      proxy === null
+        ? new UpstreamConnection(connect, call, this)
+        : new ProxyTunnel(proxy, authority, call, this),
+    )
   }
 }
 
 function destroyed(): Error {
   return new UpstreamBroke('UPSTREAM_DESTROYED', 'the connection pool was destroyed')
-}
-
-type Connect = (onChunk: (chunk: Buffer) => void) => Socket
-
-const KEEP_ALIVE = { keepAlive: true, keepAliveInitialDelay: 60_000, noDelay: true } as const
-
-function connectorOf({ hostname, port: statedPort, protocol }: URL): Connect {
-  const host = hostname.replace(/^\[(.*)\]$/, '$1')
-  const port = Number(statedPort || (protocol === 'https:' ? 443 : 80))
-  if (protocol !== 'https:')
-    return (onChunk) => connectPlain({ host, port, ...KEEP_ALIVE, onread: readInto(onChunk) })
-  // One context for all connections: creating one takes about 0.3 ms.
-  const secureContext = createSecureContext()
-  let session: Buffer | undefined
-  return (onChunk) => {
-    const socket = connectSecurely({
-      host,
-      port,
-      servername: isIP(host) === 0 ? host : '',
-      secureContext,
-      // HTTP/2 would lower-case header names and lose the reason phrase.
-      ALPNProtocols: ['http/1.1'],
-      ...(session === undefined ? {} : { session }),
-    })
-    socket.setKeepAlive(true, KEEP_ALIVE.keepAliveInitialDelay)
-    socket.setNoDelay(true)
-    socket.on('data', onChunk)
-    socket.on('session', (given: Buffer) => {
-      session = given
-    })
-    return socket
-  }
 }
 
 /** Sends the request once: a retry would be a second bill. */
@@ -165,7 +154,12 @@ export class UpstreamConnection implements MessageReceiver {
   #reusableMs = 0
   #raw: RawConnection | null = null
 
-  constructor(connect: Connect, first: PooledCall, owner: UpstreamPool) {
+  constructor(
+    connect: Route['connect'],
+    first: PooledCall,
+    owner: UpstreamPool,
+    timeoutMs: number = limits.upstreamConnectTimeoutMs,
+  ) {
     const socket = connect((chunk) => this.#onData(chunk))
     this.#socket = socket
     this.#owner = owner
@@ -174,7 +168,7 @@ export class UpstreamConnection implements MessageReceiver {
     const timer = setTimeout(
       () =>
         this.fail(new UpstreamBroke('UPSTREAM_CONNECT_TIMEOUT', 'upstream did not accept the connection')),
-      limits.upstreamConnectTimeoutMs,
+      timeoutMs,
     )
     socket.once(socket instanceof TLSSocket ? 'secureConnect' : 'connect', () => {
       clearTimeout(timer)

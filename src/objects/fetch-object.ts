@@ -34,7 +34,7 @@ const NO_ANSWER: AnswerHead = { status: 0, retryAfterMs: null }
 /** Sends a GET. Status 0: there was no complete answer. */
 async function fetchPath(request: UpstreamFetch): Promise<AnswerHead> {
   const { surface, upstream, path, idleMs, totalMs, take } = request
-  const { url, key, pool } = upstream
+  const { url, key, fixedHeaders, pool } = upstream
   let head = NO_ANSWER
   let takeChunk: ((chunk: Buffer) => void) | null = null
   const call = callUpstream(
@@ -47,6 +47,7 @@ async function fetchPath(request: UpstreamFetch): Promise<AnswerHead> {
         ...(key === null ? [] : providerCredential(surface, key)),
         ...Object.entries(SURFACES[surface].upstream.ownHeaders).flat(),
         ...['accept', '*/*', 'accept-encoding', 'identity'],
+        ...fixedHeaders,
       ],
       lengthBytes: null,
       body: null,

@@ -1,6 +1,7 @@
 import type { LookupAddress } from 'node:dns'
 import { isIP } from 'node:net'
 import { AddressRanges } from '../http/addresses.ts'
+import type { EgressRules } from '../http/egress.ts'
 
 /** Timeout for resolving a webhook's host when it is created. A name that is not resolved by then is accepted. */
 const WEBHOOK_LOOKUP_MS = 3_000
@@ -10,6 +11,8 @@ export type ResolveHost = (host: string, signal: AbortSignal) => Promise<readonl
 
 export interface EndpointRules {
   readonly allowPrivate: boolean
+  /** The way of deliveries through a proxy, which then refuses private hosts; null: they go directly. */
+  readonly proxied?: EgressRules | null
   readonly resolveHost: ResolveHost
 }
 

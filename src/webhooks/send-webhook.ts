@@ -1,5 +1,7 @@
 import { once } from 'node:events'
 import type { ClientRequest, IncomingMessage, RequestOptions } from 'node:http'
+import { type EgressRules, routeTo } from '../http/egress.ts'
+import { requestWhole } from '../http/request-whole.ts'
 import { limits } from '../kernel/limits.ts'
 import { VERSION } from '../kernel/runtime.ts'
 import { type EndpointRules, hostOf, permittedAddresses } from './endpoint-address.ts'
@@ -14,8 +16,8 @@ export type AttemptOutcome =
 
 /**
  * Makes one attempt. The host is resolved once, and the connection uses only the checked addresses, so that DNS
- * rebinding cannot redirect it. Redirects are not followed, and proxies of the environment are not used. The attempt has
- * a timeout, and the answer a size limit.
+ * rebinding cannot redirect it. Redirects are not followed. A proxy is used only with `webhooks.proxy`. The attempt has a
+ * timeout, and the answer a size limit.
  */
 export async function sendWebhook(
   request: Readonly<{ url: string; headers: Record<string, string>; body: string }>,
@@ -29,6 +31,8 @@ export async function sendWebhook(
     // The endpoint may have been created before the configuration forbade http.
     if (url.protocol !== 'https:' && !rules.allowPrivate)
       throw new Error('http URLs are no longer permitted (webhooks.allow_private)')
+    if (rules.proxied != null && routeTo(url, rules.proxied).proxy !== null)
+      return await sendThroughProxy(request, url, rules.proxied, tryMs, signal)
     const addresses = await Promise.race([permittedAddresses(url, rules, signal), rejectOnAbort(signal)])
     const options = {
       method: 'POST',
@@ -59,6 +63,25 @@ export async function sendWebhook(
     const cause = error instanceof AggregateError ? error.errors[0] : error
     return { kind: 'failed', reason: (cause as Error).message }
   }
+}
+
+/** The proxy looks the host up, so it must refuse private addresses. */
+async function sendThroughProxy(
+  { headers, body }: Readonly<{ headers: Record<string, string>; body: string }>,
+  url: URL,
+  egress: EgressRules,
+  tryMs: number,
+  stop: AbortSignal,
+): Promise<AttemptOutcome> {
+  const own = ['content-type', 'application/json', 'user-agent', `Tollgate/${VERSION}`]
+  const lines = [...own, ...Object.entries(headers).flat()]
+  const answer = await requestWhole(
+    { url, method: 'POST', headers: lines, body: [Buffer.from(body)] },
+    egress,
+    { answerMs: tryMs, bytesMax: STORED_ANSWER_BYTES },
+    stop,
+  )
+  return { kind: 'answered', status: answer.status, body: storedText(answer.body) }
 }
 
 /** Rejects when the signal aborts, because a DNS lookup may not end then. */

@@ -10,6 +10,7 @@ const upstream = {
   plainReply: false,
   protocols: null,
   idempotencyPrefix: '',
+  fixedHeaders: [],
 }
 const rewrite = (...lines: string[]) => toUpstreamHeaders(lines, upstream)
 

@@ -40,7 +40,7 @@ function* subsets<T>(items: readonly T[]): Generator<T[]> {
   }
 }
 
-/** `/v1/messages` exists on one surface; `/v1/models` on both, so the headers decide. */
+/** `/v1/messages` exists on one surface; `/v1/unknown` on neither, so the headers decide. */
 function* arrangements(): Generator<{ surface: Surface; target: string; lines: string[] }> {
   for (const place of places) {
     for (const dummies of subsets(places.filter((other) => other !== place))) {
@@ -55,9 +55,9 @@ function* arrangements(): Generator<{ surface: Surface; target: string; lines: s
           yield { surface: surfaceOf('messages'), target: '/v1/messages', lines }
           yield { surface: surfaceOf('chat'), target: '/v1/chat/completions', lines }
           const versioned = ['anthropic-version: 2026-10-21', ...lines]
-          yield { surface: surfaceOf('messages'), target: '/v1/models', lines: versioned }
+          yield { surface: surfaceOf('messages'), target: '/v1/unknown', lines: versioned }
           const hasApiKey = lines.some((line) => headerName(line) === 'x-api-key')
-          yield { surface: surfaceOf(hasApiKey ? 'messages' : 'chat'), target: '/v1/models', lines }
+          yield { surface: surfaceOf(hasApiKey ? 'messages' : 'chat'), target: '/v1/unknown', lines }
         }
       }
     }

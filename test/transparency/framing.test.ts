@@ -133,7 +133,7 @@ for (const surface of surfaces) {
 const allBytes = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte))
 
 for (const surface of surfaces) {
-  const target = '/v1/files/file_1'
+  const target = '/v1/unknown/file_1'
 
   test(`${surface.name}: HEAD keeps the length of the body it does not have`, async () => {
     const request = pair.request(surface, { method: 'HEAD', target })

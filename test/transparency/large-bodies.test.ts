@@ -56,7 +56,7 @@ for (const surface of surfaces) {
   }
 
   test(`${surface.name}: 20 MB both ways at once`, async () => {
-    const request = pair.request(surface, { method: 'PUT', target: '/v1/files/f', body: bytes })
+    const request = pair.request(surface, { method: 'PUT', target: '/v1/unknown/f', body: bytes })
     const reply = chunked('HTTP/1.1 200 OK', [], [bytes])
     await pair.compare(surface, request, ({ whenComplete }) => ({
       // The reply does not end before the upload: a complete reply would end the rest of the upload.

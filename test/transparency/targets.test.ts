@@ -29,9 +29,10 @@ const queries = [
   `?long=${'x'.repeat(6_000)}`,
 ]
 
-const paths = [
-  '/v1/unknown',
-  '/v1/unknown/deeper/still',
+const plainPaths = ['/v1/unknown', '/v1/unknown/deeper/st%20ll', '/v1/keysmith', '/v1/usages', '/v1/', '/v1']
+
+const readPaths = [
+  ...plainPaths,
   '/v1/models/ft:gpt-5:org::id-1',
   '/v1/models/a%20b',
   '/v1/models/a%2Fb%2fc',
@@ -42,10 +43,6 @@ const paths = [
   '/v1/models/',
   '/v1/models;x',
   '/v1/Models',
-  '/v1/keysmith',
-  '/v1/usages',
-  '/v1/',
-  '/v1',
 ]
 
 for (const surface of surfaces) {
@@ -69,13 +66,17 @@ for (const surface of surfaces) {
   })
 
   test(`${surface.name}: an unknown path arrives unchanged`, async () => {
-    for (const target of paths) {
+    const all = [
+      ...readPaths.map((target) => ({ method: 'GET', target })),
+      ...plainPaths.map((target) => ({ method: 'POST', target, body: '{"a":1}' })),
+    ]
+    for (const { method, target, ...body } of all) {
       // The version header keeps a path of neither surface on this one.
-      const request = pair.request(surface, { target, body: '{"a":1}' })
+      const request = pair.request(surface, { method, target, ...body })
       const { through } = await pair.compare(surface, request, () => [
         { send: sized('HTTP/1.1 404 Not Found', ['X-Own: no'], '{"error":{}}') },
       ])
-      assert.equal(through.received.requestLine, `POST ${target} HTTP/1.1`)
+      assert.equal(through.received.requestLine, `${method} ${target} HTTP/1.1`)
     }
   })
 }
