@@ -126,7 +126,7 @@ async function serve(opened: Opened, certificate: Certificate | null) {
     certificate: certificate === null ? null : pairOf(certificate),
   })
   const metrics = await openMetricsListener(config, listening, management.scrapeMetrics)
-  const address = await server.listen(config.host, config.port)
+  const address = await server.listen(config.host, config.port, config.reusePort)
   if (!gateway.isMaintenance) {
     void settler.replay(spool?.pending() ?? [], (closing) => void counts.countReplay(closing, store))
     webhooks.start()

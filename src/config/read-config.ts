@@ -54,6 +54,8 @@ export function readConfig(environment: Environment, workingDir = process.cwd())
     throw new ConfigError(problems)
   const dataDir = resolve(workingDir, env.TOLLGATE_DATA_DIR)
   const read = { ...fromVariables(env, fallback), ...fromFile(file) }
+  const shared = refuseSharedPort(read)
+  if (shared !== null) throw new ConfigError([shared])
   const messages = withHeaders(read.messages, read.messagesHeaders)
   const chat = withHeaders(read.chat, read.chatHeaders)
   return { ...read, messages, chat, dataDir, tls, prices, traces, egress }
@@ -84,6 +86,7 @@ function fromVariables(
     logLevel: env.TOLLGATE_LOG_LEVEL,
     /** Null: the simulator serves where no upstream is configured and none has ever answered. */
     simulator: env.TOLLGATE_SIMULATOR ?? null,
+    reusePort: env.TOLLGATE_REUSE_PORT ?? false,
     messages: upstream(env.TOLLGATE_MESSAGES_URL, messagesKey, PROVIDER_URLS.messages),
     chat: upstream(env.TOLLGATE_CHAT_URL, chatKey, PROVIDER_URLS.chat),
     discount: env.TOLLGATE_DISCOUNT,
@@ -160,6 +163,21 @@ function withHeaders(
   fixedHeaders: readonly string[],
 ): UpstreamConfig | null {
   return upstream === null ? null : { ...upstream, fixedHeaders }
+}
+
+/** Several processes on one address share a database, and each has its own port for metrics. */
+function refuseSharedPort({
+  reusePort,
+  databaseUrl,
+  metricsPort,
+}: Pick<Config, 'reusePort' | 'databaseUrl' | 'metricsPort'>): string | null {
+  if (!reusePort) return null
+  if (process.platform !== 'linux') return 'TOLLGATE_REUSE_PORT needs Linux: unset it'
+  if (databaseUrl === null)
+    return 'TOLLGATE_REUSE_PORT needs PostgreSQL, because SQLite has one node: set TOLLGATE_DATABASE_URL, or unset it'
+  if (metricsPort === null)
+    return 'TOLLGATE_REUSE_PORT needs "metrics.port", one per process: set it in the configuration file of each'
+  return null
 }
 
 /** The proxy variables that other programs use too. Like curl, the gateway accepts an address without a scheme. */

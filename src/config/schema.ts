@@ -73,6 +73,7 @@ export const VARIABLES = {
     .regex(/^[a-z][a-z0-9]{0,15}$/, 'must be 1 to 16 lower-case letters and digits, beginning with a letter')
     .default('svc'),
   TOLLGATE_SIMULATOR: trueOrFalse.optional(),
+  TOLLGATE_REUSE_PORT: trueOrFalse.optional(),
   TOLLGATE_TLS_CERT: z.string().optional(),
   TOLLGATE_TLS_KEY: z.string().optional(),
   TOLLGATE_LOG_LEVEL: z.enum(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(', ')}`).default('info'),

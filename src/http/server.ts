@@ -140,10 +140,11 @@ export function createHttpServer(options: ServerOptions) {
   timeCheck.unref()
 
   return {
-    listen(host: string, port: number): Promise<AddressInfo> {
+    /** `reusePort`: other processes may listen on the same address, and the kernel spreads connections over them. */
+    listen(host: string, port: number, reusePort = false): Promise<AddressInfo> {
       return new Promise((resolve, reject) => {
         server.once('error', reject)
-        server.listen({ port, host, backlog: CONNECTIONS_WAITING_MAX }, () => {
+        server.listen({ port, host, reusePort, backlog: CONNECTIONS_WAITING_MAX }, () => {
           server.off('error', reject)
           resolve(server.address() as AddressInfo)
         })

@@ -56,6 +56,47 @@ test('a URL without a key sends no credential, as for a local model server', () 
   assert.equal(config.chat?.key, null)
 })
 
+test('the proxy of https URLs is read in either case, with its credential', () => {
+  const egress = (environment: Environment) => {
+    const { proxy, direct } = read(environment).egress
+    return [proxy && `${proxy.host}:${proxy.port} ${proxy.authorization?.reveal() ?? ''}`, ...direct]
+  }
+  assert.deepEqual(egress({}), [null])
+  assert.deepEqual(egress({ HTTPS_PROXY: 'http://p.test:3128', NO_PROXY: 'a.test, .b.test  *.c' }), [
+    ...['p.test:3128 ', 'a.test', '.b.test', '*.c'],
+  ])
+  assert.deepEqual(egress({ https_proxy: 'p.test:3128', HTTPS_PROXY: 'http://other' }), ['p.test:3128 '])
+  assert.deepEqual(egress({ HTTPS_PROXY: 'http://u:p%40ss@[fd00::1]' }), ['fd00::1:80 Basic dTpwQHNz'])
+  for (const HTTPS_PROXY of ['socks5://p.test', 'https://p.test', 'http://', 'a b'])
+    assert.match(problemsOf({ HTTPS_PROXY })[0] ?? '', /^HTTPS_PROXY must be a URL such as /)
+})
+
+test('fixed headers are lines of the surface; names that are not fixed are refused without their values', () => {
+  const file = '{"messages": {"headers": {"Anthropic-Workspace-Id": "w", "x-a": "b"}}}'
+  const config = withFile(file, (env) => read({ ...env, TOLLGATE_MESSAGES_KEY: 'k', TOLLGATE_CHAT_KEY: 'k' }))
+  assert.deepEqual(config.messages?.fixedHeaders, ['Anthropic-Workspace-Id', 'w', 'x-a', 'b'])
+  assert.deepEqual(config.chat?.fixedHeaders, [])
+  for (const name of [
+    ...['host', 'Content-Type', 'content-length', 'accept-encoding', 'Idempotency-Key', 'authorization'],
+    ...['x-api-key', 'api-key', 'cookie', 'proxy-authorization', 'connection', 'te', 'a b', ''],
+  ]) {
+    const [problem = ''] = withFile(`{"chat": {"headers": {"${name}": "hidden"}}}`, problemsOf)
+    assert.match(problem, /is not the name of a header that can be fixed/, name)
+    assert.ok(!problem.includes('hidden'))
+  }
+  const [problem] = withFile('{"chat": {"headers": {"x-a": "hidden\\r\\nx: y"}}}', problemsOf)
+  assert.match(problem ?? '', /"chat.headers.x-a" must be printable ASCII, not this text$/)
+})
+
+test('a shared port needs PostgreSQL and a port for metrics', () => {
+  const shared = { TOLLGATE_REUSE_PORT: 'true' }
+  assert.match(problemsOf(shared)[0] ?? '', /needs PostgreSQL/)
+  const database = { ...shared, TOLLGATE_DATABASE_URL: 'postgres://h/d' }
+  assert.match(problemsOf(database)[0] ?? '', /needs "metrics.port"/)
+  const config = withFile('{"metrics": {"port": 9101}}', (env) => read({ ...env, ...database }))
+  assert.equal(config.reusePort, true)
+})
+
 test('an empty variable counts as unset', () => {
   assert.equal(read({ TOLLGATE_PORT: '', OPENAI_API_KEY: '' }).chat, null)
 })

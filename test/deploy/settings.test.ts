@@ -44,6 +44,20 @@ test('every variable in the files of deploy is one of Tollgate’s', () => {
   }
 })
 
+test('tollgate@.service differs from tollgate.service only in what each instance has', () => {
+  const lines = (text: string) =>
+    text
+      .slice(text.indexOf('[Unit]'))
+      .split('\n')
+      .filter((line) => !line.startsWith('#') && line !== '')
+  const template = lines(textOf('tollgate@.service'))
+  const single = lines(unit)
+  const instance = template.filter((line) => !single.includes(line))
+  for (const line of instance) assert.match(line, /%i|^Environment=TOLLGATE_REUSE_PORT=true$/)
+  const replaced = single.filter((line) => !template.includes(line))
+  assert.equal(replaced.length, instance.filter((line) => !/REUSE_PORT|_CONFIG/.test(line)).length)
+})
+
 test('compose.yaml: the gateways share database, pepper and admin key, and have separate data', () => {
   const [first, second] = gateways
   assert.deepEqual(first?.environment, second?.environment)

@@ -34,6 +34,14 @@ before(async () => {
   address = await server.listen('127.0.0.1', 0)
 })
 
+test('several servers can listen on one address, and only if both share it', async () => {
+  const [one, two] = [serverWith({}), serverWith({})]
+  const { port } = await one.listen('127.0.0.1', 0, true)
+  assert.equal((await two.listen('127.0.0.1', port, true)).port, port)
+  await assert.rejects(serverWith({}).listen('127.0.0.1', port), { code: 'EADDRINUSE' })
+  await Promise.all([one.drain(0), two.drain(0)])
+})
+
 /** A connection that was accepted, or null. */
 async function enter({ port } = address, localAddress = '127.0.0.1'): Promise<Socket | null> {
   const socket = connect({ port, host: '127.0.0.1', localAddress })
