@@ -17,7 +17,7 @@ const FOLDERS: Readonly<Record<string, string>> = {
   webhooks: 'kernel http keys ledger',
   providers: 'kernel http metering',
   pricing: 'kernel providers',
-  config: 'kernel pricing',
+  config: 'kernel http pricing',
   telemetry: 'kernel http ledger pricing providers config',
   // A call is the same thing whatever carries it: nothing here knows HTTP or sockets.
   calls: 'kernel keys ledger metering pricing providers',
@@ -27,8 +27,8 @@ const FOLDERS: Readonly<Record<string, string>> = {
   management: 'kernel api http keys ledger metering pricing providers webhooks',
   store: 'kernel api keys ledger webhooks',
   app: 'kernel http keys ledger pricing providers telemetry webhooks store config calls objects sockets http-calls management',
-  reconcile: 'kernel pricing store',
-  doctor: 'kernel keys pricing providers store config',
+  reconcile: 'kernel http pricing store',
+  doctor: 'kernel http keys pricing providers store config',
   cli: 'kernel api keys ledger pricing telemetry store config doctor reconcile app',
 }
 
