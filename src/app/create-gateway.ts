@@ -1,7 +1,7 @@
 import { AdmissionQueues } from '../calls/admission-queue.ts'
+import { boundEntry, Prices } from '../calls/call-plan.ts'
 import { Estimates } from '../calls/estimates.ts'
 import { BackgroundQueue, ByteBudget, DecodingQueue, KeyShares } from '../calls/key-shares.ts'
-import { createPricer } from '../calls/pricer.ts'
 import { createSettlementWatch, createSettler } from '../calls/settle.ts'
 import type { Config, UpstreamConfig } from '../config/read-config.ts'
 import { whyNotSimulated } from '../config/simulator.ts'
@@ -66,7 +66,7 @@ export async function createGateway(opened: Opened) {
   const nextUlid = createUlidSource(clock)
   const counts = new CallCounts(book)
   const traces = await openTraces(config, surroundings, clock)
-  const pricer = createPricer(book, {
+  const prices = new Prices(book, {
     discount,
     unpriced: config.unpriced,
     chatDefaultTier: config.chatDefaultTier,
@@ -117,7 +117,7 @@ export async function createGateway(opened: Opened) {
       memory: new ByteBudget(limits.bodiesMemoryBytesMax),
       times: { idleTimeoutMs: config.bodyIdleTimeoutMs, bytesPerSecondMin: config.bodyBytesPerSecondMin },
       decoding: new DecodingQueue(limits.bodiesDecodingMax),
-      boundEntry: (...entry) => pricer.boundEntry(...entry, clock.nowMs()),
+      boundEntry: (...entry) => boundEntry(...entry, prices, clock.nowMs()),
     },
     upstreams,
     ownUpstreams,
@@ -135,7 +135,7 @@ export async function createGateway(opened: Opened) {
     bodiesBytesMax: config.bodiesBytesMax,
     budgetMode: config.budgetMode,
     unboundedNanos: config.unboundedHoldNanos,
-    pricer,
+    prices,
     settler,
     deferrals: new Deferrals({
       ...{ store, upstreams, ownUpstreams, settler, counts, queues, clock, estimates, log, names },

@@ -141,7 +141,7 @@ async function serve(opened: Opened, certificate: Certificate | null) {
         const loaded = loadPrices(readFileSync(file, 'utf8'))
         if (loaded.kind === 'refused') throw new ConfigError(loaded.problems)
         await storePriceVersions(store, loaded.book)
-        gateway.pricer.use(loaded.book)
+        gateway.prices.use(loaded.book)
         currentBook = loaded.book
         counts.useBook(loaded.book)
       }),

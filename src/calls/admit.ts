@@ -106,7 +106,7 @@ async function explainAnswer(
         endpoint: `${method} ${recordable(path, caller.redact)}`,
         unmeteredMember: profile.unmeteredMember,
         model: unpriced ?? profile.modelAsked,
-        closestModel: unpriced === null ? null : core.pricer.closestModel(unpriced, core.clock.nowMs()),
+        closestModel: unpriced === null ? null : core.prices.closestModel(unpriced, core.clock.nowMs()),
         allowedModels: isForModels ? await allowedModelsOf(ask, core) : [],
         refusesAllKeys: profile.unratable?.refuse === 'always',
       }

@@ -3,8 +3,8 @@ import { type Redact, redactEncoded, redactForeign } from '../kernel/secret.ts'
 import type { Surface } from '../kernel/vocabulary.ts'
 import { HOLD_METHOD } from '../ledger/call.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
+import type { CallPlan } from './call-plan.ts'
 import type { CountableInput } from './estimates.ts'
-import type { CallPlan } from './pricer.ts'
 
 /** Who asks, whatever carries the request. */
 export interface Caller {

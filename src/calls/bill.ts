@@ -6,13 +6,16 @@ import type { CallClosing } from '../ledger/call.ts'
 import { NOTHING_USED, type TokenCounts } from '../ledger/call-columns.ts'
 import type { Metered } from '../metering/meter.ts'
 import { MODEL_NAME_CHARS_MAX } from '../metering/request-facts.ts'
-import { isPricedByCharacter, spokenCharacters } from '../providers/chat/audio.ts'
+import { withCallFees } from '../pricing/call-fees.ts'
+import { tokenLimits } from '../pricing/hold.ts'
+import { findModel, isPricedPer } from '../pricing/price-book.ts'
+import type { Rating } from '../pricing/rate.ts'
 import { isFinal, isObjectId, statesUsage } from '../providers/deferred-kinds.ts'
 import { isJsonType } from '../providers/surfaces.ts'
 import type { Ask } from './ask.ts'
+import { type CallPlan, rateFor } from './call-plan.ts'
 import { type EndedAs, type Estimates, estimateUsage, learnFrom } from './estimates.ts'
 import type { Answer, Evidence, HoldFigures } from './evidence.ts'
-import type { CallPlan, RatedCall } from './pricer.ts'
 
 export function billHold({ holdNanos, holdListNanos }: HoldFigures, answer: Answer | null = null): Bill {
   return { ...billWithoutCost(answer), costNanos: holdNanos, listNanos: holdListNanos, estimated: true }
@@ -50,11 +53,11 @@ export const LOST: Bill = { ...NOTHING_BILLED, state: 'interrupted' }
 /** The last resort after a defect: all the output that the request could lead to, at its price. */
 export function billOutputSide({ ask, terms }: BilledCall): Bill {
   const { profile } = ask
-  const output = profile.holdTokens(null).output
+  const output = tokenLimits(profile, null, profile.version).output
   if (!profile.metered || output === null) return LOST
   const part = { model: null, quantities: { output_tokens: output }, promptTokens: 0 }
   const usage = { ...NO_USAGE, parts: [part] }
-  return { ...billUsage(usage, profile.rate(usage, terms)), estimated: true }
+  return { ...billUsage(usage, rateFor(profile, usage, terms)), estimated: true }
 }
 
 /** Charges stated or estimated usage. Unsent calls and errors are free. Without an answer, the hold counts as lost. */
@@ -72,7 +75,14 @@ export function billCall(call: BilledCall, observed: Evidence, billing: Billing)
   const charged =
     answer === null
       ? metered
-      : { ...metered, usage: withNewContainers(profile.withFees(metered.usage), metered, billing) }
+      : {
+          ...metered,
+          usage: withNewContainers(
+            withCallFees(metered.usage, profile, profile.context, profile.version),
+            metered,
+            billing,
+          ),
+        }
   const stated = rateStated(call, charged)
   if (stated !== null) {
     if (end === 'complete') learnFrom(metered, estimateInputs(call, evidence), billing.estimates)
@@ -112,7 +122,7 @@ function billOf(plan: CallPlan, answer: Answer | null, { usage, rated, estimated
   return { ...bill, estimated, modelServed: bill.modelServed ?? plan.modelDefault }
 }
 
-export function billUsage(usage: Usage, rated: RatedCall, answer: Answer | null = null): Bill {
+export function billUsage(usage: Usage, rated: Rating, answer: Answer | null = null): Bill {
   return {
     ...billWithoutCost(answer),
     costNanos: rated.costNanos,
@@ -166,7 +176,7 @@ export function storedResponseId(
 ): string | null {
   if (observed === null || observed.objectId === null || observed.outputKnown) return null
   if (end === 'complete' && !isBrokenOff(observed)) return null
-  if (profile.deferredKind !== null || !profile.unseen().stored) return null
+  if (profile.deferredKind !== null || !profile.hidden.stored) return null
   return isObjectId(observed.objectId) ? observed.objectId : null
 }
 
@@ -176,7 +186,7 @@ const PLAUSIBLE_TOKENS_MAX = 1_000_000_000_000
 
 interface RatedUsage {
   readonly usage: Usage
-  readonly rated: RatedCall
+  readonly rated: Rating
   readonly estimated: boolean
 }
 
@@ -190,12 +200,14 @@ export function figuresOfRequest(
   return { costNanos, listNanos, balanceNanos: call.terms.balanceNanos - costNanos }
 }
 
-function statedByRequest({ ask: { profile, bytes }, terms }: BilledCall): RatedUsage | null {
-  const characters = isPricedByCharacter(profile.modelAsked) ? spokenCharacters(bytes.facts) : null
+function statedByRequest({ ask: { profile }, terms }: BilledCall): RatedUsage | null {
+  const { version, model, endpoint } = profile
+  const isPriced = isPricedPer('input_characters', findModel(version, model), endpoint)
+  const characters = isPriced ? profile.characters : null
   if (characters === null) return null
   const part = { model: null, quantities: { input_characters: characters }, promptTokens: 0 }
   const usage = { ...NO_USAGE, parts: [part] }
-  return { usage, rated: profile.rate(usage, terms), estimated: false }
+  return { usage, rated: rateFor(profile, usage, terms), estimated: false }
 }
 
 /** Null if the usage is incomplete or implausible. */
@@ -208,7 +220,7 @@ function rateStated(call: BilledCall, metered: Metered): RatedUsage | null {
   }
   if (!metered.outputKnown) return null
   const { usage } = metered
-  const rated = plan.rate(usage, terms)
+  const rated = rateFor(plan, usage, terms)
   // Some transcripts state seconds although the model is priced per token.
   const isOtherUnit = rated.unpriced && rated.listNanos === 0n && plan.unpricedModel === null
   if (plan.reader === 'transcription' && isOtherUnit) return null
@@ -227,14 +239,12 @@ function endedAs({ end, answer, metered, times, stored }: Evidence): EndedAs {
 
 function estimateInputs({ ask, terms }: BilledCall, { answer, times, delivered }: Evidence) {
   const plan = ask.profile
-  const unseen = plan.unseen()
-  const isDocument = answer === null ? !unseen.streams : isJsonType(answer.contentType)
+  const isDocument = answer === null ? !plan.hidden.streams : isJsonType(answer.contentType)
   const { elapsedMs } = times
   return {
     keyId: terms.keyId,
     plan,
     request: ask.bytes,
-    unseen,
     bytesOut: delivered,
     times,
     isDocument,
@@ -253,7 +263,7 @@ async function estimateAndBill(
   const facts = { ...estimateInputs(call, evidence), endedAs: endedAs(evidence) }
   const estimate = async (reading: Metered): Promise<RatedUsage> => {
     const usage = await estimateUsage(reading, facts, estimates)
-    return { usage, rated: plan.rate(usage, call.terms), estimated: true }
+    return { usage, rated: rateFor(plan, usage, call.terms), estimated: true }
   }
   const isFullyStated = metered.inputKnown && metered.outputKnown
   const partlyStated = isFullyStated ? null : await estimate(metered)
@@ -264,7 +274,7 @@ async function estimateAndBill(
   return { ...bill, losesRest: facts.endedAs === 'broken' }
 }
 
-export function isPlausible(usage: Usage, { listNanos }: RatedCall): boolean {
+export function isPlausible(usage: Usage, { listNanos }: Rating): boolean {
   const { input, output, cacheRead, cacheWrite } = tokenCounts(usage)
   return listNanos <= PLAUSIBLE_NANOS_MAX && input + output + cacheRead + cacheWrite <= PLAUSIBLE_TOKENS_MAX
 }

@@ -1,18 +1,24 @@
 import { RecentEntries } from '../kernel/memory.ts'
-import { type Quantities, UNIT_PRICES, type Unit, type Usage, type UsagePart } from '../kernel/usage.ts'
+import {
+  IMAGE_TOOL,
+  type Quantities,
+  UNIT_PRICES,
+  type Unit,
+  type Usage,
+  type UsagePart,
+} from '../kernel/usage.ts'
 import type { Metered } from '../metering/meter.ts'
 import { NOT_READ, type RequestFacts } from '../metering/request-facts.ts'
+import { tokenLimits } from '../pricing/hold.ts'
+import { findModel, isPricedPer } from '../pricing/price-book.ts'
 import {
   countInputAudio,
   countOutputAudio,
   fileIn,
-  isPricedByDuration,
   outputAudioTokens,
   PCM_BYTES_PER_MS,
 } from '../providers/chat/audio.ts'
-import { IMAGE_TOOL_MODEL } from '../providers/chat/images.ts'
-import type { UnseenWork } from '../providers/request-limits.ts'
-import type { CallPlan } from './pricer.ts'
+import type { CallPlan } from './call-plan.ts'
 
 /** When a call is added, the weight of all earlier calls decreases by this factor, so that recent calls count most. */
 const DECAY = 0.8
@@ -50,7 +56,6 @@ type Figures = ReturnType<Estimates['figuresFor']>
 export class Estimates {
   readonly #learned = new RecentEntries<LearnedRatios>(ENTRIES_MIN)
   readonly #cachedShares = new RecentEntries<readonly number[]>(ENTRIES_MIN)
-  readonly #responses = new RecentEntries<number>(ENTRIES_MIN)
   readonly #containers = new RecentEntries<number>(ENTRIES_MIN)
 
   learn(call: CompleteCall): void {
@@ -79,14 +84,6 @@ export class Estimates {
       inputTokensPerByte: figure('input', TOKENS_PER_BYTE),
       cachedShare: Math.min(...(this.#cachedShares.get(entryKey(keyId, model)) ?? [0])),
     }
-  }
-
-  recordResponse(id: string, tokens: number): void {
-    this.#responses.set(id, tokens)
-  }
-
-  tokensOfResponse(responseId: string): number {
-    return this.#responses.get(responseId) ?? 0
   }
 
   chargeContainers(ids: readonly string[], nowMs: number): number {
@@ -213,10 +210,9 @@ export type EndedAs = 'whole' | 'left' | 'broken'
 
 interface EstimatedCall {
   readonly keyId: string
-  readonly plan: Pick<CallPlan, 'holdTokens' | 'requested' | 'hold' | 'answers' | 'reader' | 'modelAsked'>
+  readonly plan: CallPlan
   readonly request: CountableInput
   readonly endedAs: EndedAs
-  readonly unseen: UnseenWork
   readonly bytesOut: number
   readonly times: ReplyTimes
   /** Whether the reply is one JSON document, of which the client sees nothing before its end. */
@@ -239,12 +235,12 @@ export async function estimateUsage(
   const own = usage.parts.find(({ model }) => model === null)
   const others = usage.parts.filter((part) => part !== own)
   const part: UsagePart = own ?? { model: null, quantities: {}, promptTokens: 0 }
-  const { requested } = call.plan
+  const requested = call.plan
   // Before the end of a reply, upstream only echoes the requested tier.
   const serviceTier =
     usage.serviceTier === 'auto' ? requested.serviceTier : (usage.serviceTier ?? requested.serviceTier)
   const figures = estimates.figuresFor(call.keyId, call.plan.modelAsked, tierKey(serviceTier))
-  const input = metered.inputKnown ? null : await estimateInput(metered, call, figures, estimates)
+  const input = metered.inputKnown ? null : await estimateInput(metered, call, figures)
   const output = metered.outputKnown ? {} : await estimateOutput(metered, call, figures)
   const images = metered.outputKnown ? [] : imageParts(metered, call)
   const quantities = { ...unitsOfKnownSides(part.quantities, metered), ...input, ...output }
@@ -274,24 +270,22 @@ async function estimateInput(
   { usage, audio }: Metered,
   call: EstimatedCall,
   { inputTokensPerByte, cachedShare }: Figures,
-  estimates: Estimates,
 ): Promise<Quantities> {
   const { request, plan } = call
-  const { contextWindow } = plan.holdTokens(usage.modelServed)
+  const { input: tokensMax } = tokenLimits(plan, usage.modelServed, plan.version)
   if (call.plan.reader === 'transcription') {
     // A file transcribed in chunks may exceed the context window, and its hold is unbounded.
-    const tokensMax = plan.hold.kind === 'unbounded' ? null : contextWindow
+    const audioTokensMax = plan.hold.kind === 'unbounded' ? null : tokensMax
     const upload = {
       file: fileIn(request.formType ?? undefined, request.pieces),
       bodyBytes: request.lengthBytes,
     }
-    return await countInputAudio(audio, call.plan.modelAsked, upload, tokensMax)
+    return await countInputAudio(audio, isTimed(call.plan), upload, audioTokensMax)
   }
   if (request.formType !== null) return {}
-  const bytes = call.unseen.context ? textBytes(request) : request.lengthBytes
-  const continued = call.unseen.continues === null ? 0 : estimates.tokensOfResponse(call.unseen.continues)
-  const carried = Math.ceil(bytes * inputTokensPerByte) + continued
-  const tokens = Math.min(carried, contextWindow ?? carried)
+  const bytes = call.plan.hidden.refersElsewhere ? textBytes(request) : request.lengthBytes
+  const carried = Math.ceil(bytes * inputTokensPerByte)
+  const tokens = Math.min(carried, tokensMax ?? carried)
   const cached = Math.floor(tokens * cachedShare)
   return { input_tokens: tokens - cached, ...(cached > 0 ? { cache_read_tokens: cached } : {}) }
 }
@@ -312,48 +306,53 @@ function textBytes(request: CountableInput): number {
 }
 
 async function estimateOutput(metered: Metered, call: EstimatedCall, figures: Figures): Promise<Quantities> {
-  const { unseen, plan, endedAs } = call
+  const { plan, endedAs } = call
+  const { hidden, answers } = plan
   const { reader } = plan
   if (reader === 'speech') {
     return await countOutputAudio(metered.audio, call.bytesOut, call.request.facts.body['response_format'])
   }
-  if (reader === 'transcription' && isPricedByDuration(call.plan.modelAsked)) return {}
-  if (reader === 'images') return { image_output_tokens: unseen.imageTokens() * imagesMade(call) }
-  const held = plan.holdTokens(metered.usage.modelServed)
+  if (reader === 'transcription' && isTimed(plan)) return {}
+  if (reader === 'images') return { image_output_tokens: hidden.imageTokens * imagesMade(call) }
+  const held = tokenLimits(plan, metered.usage.modelServed, plan.version)
   // An unreadable request may have turned usage reporting off, and an unreadable reply proves nothing.
-  const isUnreadable = unseen.request || metered.fault === 'unreadable'
+  const isUnreadable = hidden.unreadable || metered.fault === 'unreadable'
   if (isUnreadable && endedAs === 'whole' && held.output !== null) return { output_tokens: held.output }
   const { text, tool, thinking } = metered.output
   const { outputTokensPerByte, outputTokensPerMs } = figures
   const seen = Math.max(metered.outputTokensSeen, (text + tool + thinking) * outputTokensPerByte)
   // Visible thinking is a summary. The time of the real thinking is part of the silence.
-  const worked =
-    (text + tool) * outputTokensPerByte + workingMs(metered, call) * outputTokensPerMs * plan.answers
+  const worked = (text + tool) * outputTokensPerByte + workingMs(metered, call) * outputTokensPerMs * answers
   const tokens = Math.ceil(Math.max(seen, worked))
-  const audioMs = unseen.media ? call.bytesOut / CHAT_AUDIO_BYTES_PER_MS : 0
+  const audioMs = hidden.makesMedia ? call.bytesOut / CHAT_AUDIO_BYTES_PER_MS : 0
   return {
     output_tokens: Math.max(metered.outputTokensSeen, Math.min(tokens, held.output ?? tokens)),
     ...(audioMs > 0 ? { audio_output_tokens: outputAudioTokens(audioMs) } : {}),
   }
 }
 
+/** Whether the model is priced by the length of audio. */
+function isTimed({ version, modelAsked, endpoint }: EstimatedCall['plan']): boolean {
+  return isPricedPer('audio_input_milliseconds', findModel(version, modelAsked), endpoint)
+}
+
 /** How long the model worked invisibly. A broken call is charged only for what was delivered. */
 function workingMs({ shown }: Metered, call: EstimatedCall): number {
   if (call.endedAs === 'broken') return 0
   if (call.isDocument) return call.endedAs === 'left' ? call.elapsedMs : 0
-  return call.unseen.reasoning || shown.reasons ? call.times.silentMs : 0
+  return call.plan.hidden.mayReason || shown.reasons ? call.times.silentMs : 0
 }
 
-function imagesMade({ endedAs, isDocument, unseen, bytesOut }: EstimatedCall): number {
-  if (endedAs !== 'broken' || isDocument) return unseen.images
+function imagesMade({ endedAs, isDocument, plan, bytesOut }: EstimatedCall): number {
+  if (endedAs !== 'broken' || isDocument) return plan.answers
   return bytesOut > IMAGE_BYTES_MIN ? 1 : 0
 }
 
 /** The images that a tool has begun. Upstream completes them, and charges the tool's model. */
-function imageParts({ imagesBegun }: Metered, { unseen }: EstimatedCall): readonly UsagePart[] {
+function imageParts({ imagesBegun }: Metered, { plan }: EstimatedCall): readonly UsagePart[] {
   if (imagesBegun === 0) return []
-  const quantities = { image_output_tokens: imagesBegun * unseen.imageTokens() }
-  return [{ model: IMAGE_TOOL_MODEL, quantities, promptTokens: 0 }]
+  const quantities = { image_output_tokens: imagesBegun * plan.hidden.imageTokens }
+  return [{ model: IMAGE_TOOL, quantities, promptTokens: 0 }]
 }
 
 function tierKey(serviceTier: string | null): string {
@@ -365,14 +364,13 @@ export function learnFrom(
   call: Omit<EstimatedCall, 'bytesOut' | 'endedAs'>,
   estimates: Estimates,
 ): void {
-  const { usage, output, objectId } = metered
+  const { usage, output } = metered
   const [own] = usage.parts
   if (own === undefined || !metered.inputKnown || !metered.outputKnown || usage.suspect) return
   const { quantities, promptTokens } = own
   const outputTokens = quantities.output_tokens ?? 0
-  if (objectId !== null) estimates.recordResponse(objectId, promptTokens + outputTokens)
   if (call.plan.modelAsked === null) return
-  const mayReason = call.unseen.reasoning || metered.shown.reasons
+  const mayReason = call.plan.hidden.mayReason || metered.shown.reasons
   // If a model may have reasoned without stating how much, the number of visible tokens is unknown.
   const reasoningTokens = mayReason ? metered.reasoningTokens : 0
   estimates.learn({
@@ -385,6 +383,7 @@ export function learnFrom(
     generatedMs: call.plan.answers === 1 ? (call.isDocument ? call.elapsedMs : call.times.generatedMs) : null,
     inputTokens: promptTokens,
     cachedTokens: (quantities.cache_read_tokens ?? 0) + (quantities.audio_cache_read_tokens ?? 0),
-    requestBytes: call.unseen.context || call.request.formType !== null ? null : call.request.lengthBytes,
+    requestBytes:
+      call.plan.hidden.refersElsewhere || call.request.formType !== null ? null : call.request.lengthBytes,
   })
 }

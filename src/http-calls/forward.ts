@@ -1,13 +1,13 @@
 import { Readable } from 'node:stream'
+import type { CallPlan } from '../calls/call-plan.ts'
 import { ReservedBytes } from '../calls/key-shares.ts'
-import type { CallPlan } from '../calls/pricer.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { firstValue } from '../http/raw-headers.ts'
 import type { CallEnd, ReplyReceiver, UpstreamCall } from '../http/upstream-call.ts'
 import { callUpstream, type Upstream } from '../http/upstream-connection.ts'
 import { refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
-import type { UnseenWork } from '../providers/request-limits.ts'
+import type { HiddenWork } from '../pricing/request-profile.ts'
 import {
   keysInProtocols,
   protocolsForClient,
@@ -75,13 +75,13 @@ export function readOnMs(reply: AbandonedReply, plan: CallPlan, onLeave: OnLeave
   if (!plan.metered || reply.isError) return 0
   // Once the reply has named the created object, upstream can be polled for it.
   if (plan.deferredKind !== null) return reply.shown.objectId === null ? limits.finishMs : limits.readOnMs
-  if (onLeave === 'finish' || isUsageUnknown(reply, plan.unseen())) return limits.finishMs
+  if (onLeave === 'finish' || isUsageUnknown(reply, plan.hidden)) return limits.finishMs
   return reply.isNearlyDone ? limits.readOnMs : 0
 }
 
 /** Counts only tools that the reply shows, because declared tools may never run. */
-function isUsageUnknown({ shown }: AbandonedReply, unseen: UnseenWork): boolean {
-  return unseen.media || shown.toolsRan || (unseen.context && !shown.inputKnown)
+function isUsageUnknown({ shown }: AbandonedReply, hidden: HiddenWork): boolean {
+  return hidden.makesMedia || shown.toolsRan || (hidden.refersElsewhere && !shown.inputKnown)
 }
 
 /** A handshake's answer must not reveal the provider's key. */

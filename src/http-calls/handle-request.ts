@@ -1,5 +1,6 @@
 import { admit, findCaller } from '../calls/admit.ts'
 import type { Ask } from '../calls/ask.ts'
+import { planRequest } from '../calls/call-plan.ts'
 import type { KeyShare } from '../calls/key-shares.ts'
 import { refuseTooManyCalls } from '../calls/refusals.ts'
 import type { Exchange, WholeReply } from '../http/exchange.ts'
@@ -16,7 +17,6 @@ import { type Refusal, refuse } from '../kernel/errors.ts'
 import type { Credential } from '../keys/credential.ts'
 import { chooseSurface, findEndpoint } from '../providers/find-endpoint.ts'
 import { namedInFile } from '../providers/named-models.ts'
-import { modelAsked } from '../providers/request-members.ts'
 import { type Audience, carriesCredential, shapeError } from '../providers/surfaces.ts'
 import { findHandshake, serveSocket, turnsOf } from '../sockets/serve-socket.ts'
 import type { AdmittedCall, Call } from './call.ts'
@@ -169,8 +169,8 @@ async function profile(call: Call, read: ReadBody, gateway: Gateway): Promise<As
   const batchFile =
     fileId === null ? null : await gateway.store.findBatchFile(caller.digest, fileId).catch(() => null)
   const request = { surface, method, path, query: target.query, endpoint, facts, batchFile }
-  const about = { modelAsked: modelAsked(facts), bodyBytes: bytes.lengthBytes, atMs: gateway.clock.nowMs() }
-  return { ...call, bytes, ambiguity, profile: gateway.pricer.plan({ ...request, ...about }) }
+  const about = { bodyBytes: bytes.lengthBytes, atMs: gateway.clock.nowMs() }
+  return { ...call, bytes, ambiguity, profile: planRequest({ ...request, ...about }, gateway.prices) }
 }
 
 /** Refuses a DELETE of an object whose cost is not known yet. */

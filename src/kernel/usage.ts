@@ -75,6 +75,15 @@ export const TEXT_MODES = ['chat', 'responses', 'completion', 'realtime'] as con
 /** Whole numbers from 0 to 2^53 - 1. A unit that is absent is 0. */
 export type Quantities = { readonly [U in Unit]?: number }
 
+export function addQuantities(left: Quantities, right: Quantities): Quantities {
+  const sum: Record<string, number> = { ...left }
+  for (const [unit, count] of Object.entries(right)) sum[unit] = (sum[unit] ?? 0) + count
+  return sum
+}
+
+/** Stands for the model of an image tool that the reply does not name: the requested one, else upstream's default. */
+export const IMAGE_TOOL = 'image_generation'
+
 /** The usage of one model in a call. Most calls have one part; fallbacks, advisors and image tools add others. */
 export interface UsagePart {
   readonly model: string | null

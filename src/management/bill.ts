@@ -5,15 +5,14 @@ import type { CallRecord } from '../ledger/call.ts'
 import { NO_DISCOUNT, payableFor } from '../pricing/amounts.ts'
 import { createRateAgain } from '../pricing/load-book.ts'
 import { FACTOR_ONE } from '../pricing/modifiers.ts'
-import { type Rating, readRating } from '../pricing/rate.ts'
+import type { RatedLine } from '../pricing/rate.ts'
+import { readRating } from '../pricing/rating-text.ts'
 import { type Management, usd } from './route.ts'
 
 /** The database has only totals. The lines are computed again from usage, rating and prices, as in an audit. */
 
-type Line = Rating['lines'][number]
-
 /** A line of the bill. `discount` is the fraction of the amount that is not billed, in billionths. */
-function lineObject(line: Line, discount: bigint): Written<BillLine> {
+function lineObject(line: RatedLine, discount: bigint): Written<BillLine> {
   return {
     label: line.unit.replaceAll('_', ' '),
     kind: line.unit,
@@ -35,7 +34,7 @@ function exactOf({ numerator, denominator }: Fraction): bigint {
   return roundHalfEven({ numerator: numerator * EXACT_PER_NANO, denominator })
 }
 
-function roundingOf(listNanos: Nanos | null, lines: readonly Line[]): bigint {
+function roundingOf(listNanos: Nanos | null, lines: readonly RatedLine[]): bigint {
   if (listNanos === null || lines.length === 0) return 0n
   return lines.reduce((rest, { amount }) => rest - exactOf(amount), listNanos * EXACT_PER_NANO)
 }
@@ -74,7 +73,8 @@ export async function billObject(
 ): Promise<Written<Bill>> {
   const found = await linesOf(call, store)
   const lines = typeof found === 'string' ? [] : found
-  const { context, discount = NO_DISCOUNT } = readRating(call.rating) ?? {}
+  const context = readRating(call.rating)
+  const { discount } = context ?? { discount: NO_DISCOUNT }
   const { listNanos, costNanos } = call
   return {
     object: 'bill',
@@ -91,7 +91,7 @@ export async function billObject(
   }
 }
 
-async function linesOf(call: CallRecord, store: Management['store']): Promise<readonly Line[] | string> {
+async function linesOf(call: CallRecord, store: Management['store']): Promise<readonly RatedLine[] | string> {
   const note = noteOf(call)
   if (note !== null) return note
   const priceVersionJson = call.priceVersion === null ? null : await store.readPriceVersion(call.priceVersion)

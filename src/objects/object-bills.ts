@@ -19,8 +19,11 @@ import type { Usage } from '../kernel/usage.ts'
 import type { CallClosing, CallRecord, Settled } from '../ledger/call.ts'
 import type { DeferredObject } from '../ledger/deferred.ts'
 import type { Metered } from '../metering/meter.ts'
+import { withCallFees } from '../pricing/call-fees.ts'
 import type { PriceVersion } from '../pricing/price-book.ts'
-import { rateFigures, readRating, type StoredRating, writeRating } from '../pricing/rate.ts'
+import { rate } from '../pricing/rate.ts'
+import { readRating, writeRating } from '../pricing/rating-text.ts'
+import type { RatingContext } from '../pricing/request-profile.ts'
 import { readBatchResults } from '../providers/batch-results.ts'
 import { statesUsage } from '../providers/deferred-kinds.ts'
 import { findEndpoint } from '../providers/find-endpoint.ts'
@@ -82,7 +85,7 @@ export class ObjectBills {
     const { stopReason } = metered.usage
     const rating = ratingOf(call)
     // Use the endpoint that upstream states for the lines: the client may have named a cheaper one.
-    const context = { ...rating.context, endpoint: metered.requestsFor ?? rating.context.endpoint }
+    const context = { ...rating, endpoint: metered.requestsFor ?? rating.endpoint }
     const endpoint = findEndpoint(call.surface, 'POST', context.endpoint)
     const done: Bill = { ...NOTHING_BILLED, state: 'settled', stopReason }
     if (read === null || endpoint?.billing === 'free') return await this.#closeAll(object, done, key)
@@ -92,9 +95,13 @@ export class ObjectBills {
     const used = createBatchUsage(context, version)
     // The size of a line is unknown, and the request that created the batch is not its size.
     const ofLine = { ...call, bytesIn: 0 }
+    // What a line asked is not known here. The fee of a model that always searches is.
+    const searchFee = endpoint.hasSearchFee ? ('by_model' as const) : ('never' as const)
+    const fees = { searchFee, searchSize: null, codeRunsFree: false }
     const results = readBatchResults(endpoint.usage, (line) => {
       const isKnown = line.inputKnown && line.outputKnown
-      used.add(isKnown ? line.usage : estimateShown(line, ofLine, this.#from.estimates))
+      const usage = isKnown ? line.usage : estimateShown(line, ofLine, this.#from.estimates)
+      used.add(withCallFees(usage, fees, context, version))
     })
     const outcome = await read((chunk) => results.write(chunk))
     if (outcome === 'gone') return await this.settleAtHold(object)
@@ -102,10 +109,7 @@ export class ObjectBills {
     const redact = this.#redacting(key)
     const children = used.byModel().map((lines) => {
       const model = lines.model && redact(lines.model)
-      const rated = {
-        context: { ...context, modelAsked: context.modelAsked ?? model },
-        discount: rating.discount,
-      }
+      const rated = { ...context, modelAsked: context.modelAsked ?? model }
       return childOf(call, lines, model, rated, {
         ...billUsed(call, lines.usage, rated, version),
         stopReason,
@@ -194,14 +198,14 @@ export class ObjectBills {
   }
 }
 
-function ratingOf({ requestId, rating }: CallRecord): StoredRating {
+function ratingOf({ requestId, rating }: CallRecord): RatingContext {
   const stored = readRating(rating)
   if (stored === null) throw new Error(`the stored rating of ${requestId} cannot be read`)
   return stored
 }
 
-function billUsed(call: CallRecord, usage: Usage, stored: StoredRating, version: PriceVersion): Bill {
-  const rated = rateFigures(usage, stored.context, version, stored.discount)
+function billUsed(call: CallRecord, usage: Usage, context: RatingContext, version: PriceVersion): Bill {
+  const rated = rate(usage, context, version)
   if (!isPlausible(usage, rated)) throw new Error(`upstream states implausible usage for ${call.requestId}`)
   return billUsage(usage, rated)
 }
@@ -211,12 +215,12 @@ function childOf(
   { requestId: parentId }: CallRecord,
   { requests, name }: { readonly requests: number; readonly name: string },
   model: string | null,
-  { context, discount }: StoredRating,
+  context: RatingContext,
   bill: Bill,
 ) {
   const requestId = childIdOf(parentId, name)
   const { costNanos, listNanos } = bill
-  const rating = writeRating(context, discount)
+  const rating = writeRating(context)
   return { requestId, bill, record: { requestId, parentId, model, requests, costNanos, listNanos, rating } }
 }
 

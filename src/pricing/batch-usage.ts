@@ -1,8 +1,8 @@
-import type { Usage, UsagePart } from '../kernel/usage.ts'
-import { addQuantities, addToolCalls } from '../providers/reading.ts'
-import { FACTOR_ONE, type RatingContext } from './modifiers.ts'
+import { addQuantities, type Usage, type UsagePart } from '../kernel/usage.ts'
+import { FACTOR_ONE } from './modifiers.ts'
 import type { PriceVersion } from './price-book.ts'
 import { resolveModel, toolsOf } from './priced-parts.ts'
+import type { RatingContext } from './request-profile.ts'
 
 /** Maximum sums per batch. Model names come from upstream, including fine-tuned ones, so their number is unbounded. */
 const SUMS_MAX = 10_000
@@ -31,11 +31,9 @@ export function createBatchUsage(context: RatingContext, version: PriceVersion) 
     return String(model.factors.geography.get(geography ?? '') ?? FACTOR_ONE)
   }
 
-  function partsOf({ parts, modelServed, freeRefusal }: Usage): readonly UsagePart[] {
-    if (freeRefusal) return parts.map((part) => ({ ...part, quantities: toolsOf(part.quantities) }))
-    if (context.endpoint !== '/v1/chat/completions') return parts
-    const { model } = resolveModel(modelServed, context, version)
-    return model?.searchesEachCall === true ? addToolCalls(parts, { web_searches: 1 }) : parts
+  function partsOf({ parts, freeRefusal }: Usage): readonly UsagePart[] {
+    if (!freeRefusal) return parts
+    return parts.map((part) => ({ ...part, quantities: toolsOf(part.quantities) }))
   }
 
   function thresholdsPassed({ promptTokens }: UsagePart): number {

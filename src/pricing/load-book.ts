@@ -4,7 +4,9 @@ import type { Usage } from '../kernel/usage.ts'
 import { compileVersion, instantMs, LIST_PRICES } from './compile-version.ts'
 import type { PriceBook, PriceVersion } from './price-book.ts'
 import { type BookVersionEntry, type OverlayEntry, overlayFile, versionFile } from './price-file.ts'
-import { type Rating, rate, readRating, type StoredRating } from './rate.ts'
+import { type RatedLine, type Rating, rate, ratedLines } from './rate.ts'
+import { readRating } from './rating-text.ts'
+import type { RatingContext } from './request-profile.ts'
 
 type LoadedBook =
   | { readonly kind: 'book'; readonly book: PriceBook }
@@ -130,7 +132,7 @@ export function readVersion(json: string): PriceVersion | null {
 /** Rates a recorded call from its record: usage, rating inputs and price version. */
 export function createRateAgain(): (
   call: Readonly<Record<'usage' | 'rating' | 'priceVersionJson', string>>,
-) => Rating | null {
+) => (Rating & { readonly lines: readonly RatedLine[] }) | null {
   const versions = new Map<string, PriceVersion | null>()
   const versionOf = (json: string): PriceVersion | null => {
     const known = versions.get(json)
@@ -141,14 +143,15 @@ export function createRateAgain(): (
   }
   // Cached: similar calls have the same rating text, and parsing it took a tenth of an audit's time.
   let lastRating = ''
-  let stored: StoredRating | null = null
+  let context: RatingContext | null = null
   return ({ usage, rating, priceVersionJson }) => {
     const version = versionOf(priceVersionJson)
-    if (rating !== lastRating) stored = readRating(rating)
+    if (rating !== lastRating) context = readRating(rating)
     lastRating = rating
     if (version === null) throw new Error('the price version of the call cannot be read')
-    if (stored === null) throw new Error('how the call was rated cannot be read')
-    const rated = rate(JSON.parse(usage) as Usage, stored.context, version, stored.discount)
-    return rated.kind === 'unpriced' ? null : rated
+    if (context === null) throw new Error('how the call was rated cannot be read')
+    const used = JSON.parse(usage) as Usage
+    const rated = rate(used, context, version)
+    return rated.kind === 'unpriced' ? null : { ...rated, lines: ratedLines(used, context, version) }
   }
 }

@@ -1,31 +1,8 @@
 import { NANOS_PER_USD } from '../kernel/money.ts'
 import type { Tier } from '../kernel/usage.ts'
 import type { Surface } from '../kernel/vocabulary.ts'
-import type { RequestLimits } from '../providers/request-limits.ts'
-import { SURFACES } from '../providers/surfaces.ts'
-
-export interface RatingContext {
-  readonly surface: Surface
-  readonly modelAsked: string | null
-  readonly endpoint: string
-  /** Whether the upstream host processes in one region only. */
-  readonly regional: boolean
-  readonly batch: boolean
-  /** The model that the request's image tool names, which upstream does not repeat. */
-  readonly imageToolModel?: string | null
-  /** The requested tier, else the upstream project's default; null if unknown. Applies if the reply states none. */
-  readonly tierAsked?: string | null
-  /** The call has no maximum cost. Rating ignores this: the bill says so. */
-  readonly isUnbounded?: true
-}
-
-export interface BoundRequest
-  extends Pick<RatingContext, 'surface' | 'endpoint' | 'regional' | 'batch'>,
-    Omit<RequestLimits, 'speed' | 'background' | 'stored' | 'refersElsewhere'> {
-  /** Null if the request names no model, for example with a stored prompt. */
-  readonly model: string | null
-  readonly bodyBytes: number
-}
+import { PRICE_TERMS } from './price-terms.ts'
+import type { RequestProfile } from './request-profile.ts'
 
 interface ReportedTier {
   readonly tier: Tier
@@ -39,7 +16,7 @@ export function tierOf(
   reported: { readonly serviceTier: string | null; readonly speed: string | null; readonly batch: boolean },
 ): ReportedTier {
   if (reported.batch) return { tier: 'batch', known: true }
-  const { tiers, speeds } = SURFACES[surface].pricing
+  const { tiers, speeds } = PRICE_TERMS[surface]
   const tier = lookUp(tiers, reported.serviceTier)
   // Batches have no speed.
   if (speeds === null || tier.tier === 'batch') return tier
@@ -70,7 +47,7 @@ export interface ModelFactors {
 const ANYWHERE = 'global'
 
 /** The product of the largest factors that may apply to a call, relative to `MULTIPLIER_ONE`. */
-export function multiplierMax({ geography, regional }: ModelFactors, request: BoundRequest): bigint {
+export function multiplierMax({ geography, regional }: ModelFactors, request: RequestProfile): bigint {
   const largest =
     request.geography === ANYWHERE ? FACTOR_ONE : [...geography.values()].reduce(maxRate, FACTOR_ONE)
   return largest * (request.regional ? regional : FACTOR_ONE)

@@ -86,6 +86,11 @@ export function tableFor(model: ModelPrice, endpoint: string): RateTable {
   return model.endpoints.get(endpoint) ?? model.rates
 }
 
+/** Whether the model lists a rate per this unit on the endpoint: most price tokens, some characters or audio time. */
+export function isPricedPer(unit: Unit, model: ModelPrice | null, endpoint: string): boolean {
+  return model !== null && tableFor(model, endpoint).tiers.standard.short.has(unit)
+}
+
 /**
  * - `listed`: the price list names the rate, or the rate follows from those that it names.
  * - `sibling`: the list has no rate for this unit, so the highest rate of the same side applies.

@@ -1,9 +1,15 @@
-import { NO_USAGE, type Quantities, UNITS, type Unit, type Usage, type UsagePart } from '../kernel/usage.ts'
+import {
+  IMAGE_TOOL,
+  NO_USAGE,
+  type Quantities,
+  UNITS,
+  type Unit,
+  type Usage,
+  type UsagePart,
+} from '../kernel/usage.ts'
 import { SURFACE_NAMES, type Surface } from '../kernel/vocabulary.ts'
-import { DEFAULT_IMAGE_MODEL, IMAGE_TOOL_MODEL } from '../providers/chat/images.ts'
-import { SURFACES } from '../providers/surfaces.ts'
 import { isTool, plainAmountOf } from './amounts.ts'
-import { FACTOR_ONE, MULTIPLIER_ONE, maxRate, type RatingContext, tierOf } from './modifiers.ts'
+import { FACTOR_ONE, MULTIPLIER_ONE, maxRate, tierOf } from './modifiers.ts'
 import {
   type FoundRate,
   findModel,
@@ -12,7 +18,8 @@ import {
   type PriceVersion,
   tableFor,
 } from './price-book.ts'
-import type { Mode } from './price-file.ts'
+import { PRICE_TERMS } from './price-terms.ts'
+import type { RatingContext } from './request-profile.ts'
 
 /** Other values than positive integers count as 0: they must not become a credit, or crash in BigInt(). */
 export function quantityOf(quantities: Quantities, unit: Unit): number {
@@ -33,7 +40,7 @@ export function pricedParts(usage: Usage, context: RatingContext, version: Price
     // Searches before a refusal are still charged.
     const quantities = usage.freeRefusal ? toolsOf(part.quantities) : part.quantities
     if (!hasQuantities(quantities)) return []
-    const isDrawn = SURFACES[context.surface].pricing.otherModelsDraw && part.model !== null
+    const isDrawn = PRICE_TERMS[context.surface].imageModel !== null && part.model !== null
     const priceFor = (model: ModelPrice) => priceOf(model, part.promptTokens, usage, context, isDrawn)
     const found = modelOf(part, isDrawn, usage, context, version, priceFor)
     // The price is null if its model has none.
@@ -51,9 +58,8 @@ function priceOf(
   context: RatingContext,
   isDrawn: boolean,
 ) {
-  // A compaction's reply does not name the tier. In other replies, no tier means standard.
-  const tierUnstated = context.endpoint === '/v1/responses/compact' ? context.tierAsked : null
-  const serviceTier = isDrawn ? null : (usage.serviceTier ?? tierUnstated ?? null)
+  // In the replies of most endpoints, no tier means standard.
+  const serviceTier = isDrawn ? null : (usage.serviceTier ?? context.tierAsked ?? null)
   const reported = { serviceTier, speed: usage.speed, batch: context.batch }
   const { tier, known: tierKnown } = tierOf(context.surface, reported)
   const { tiers, longContextAbove } = tableFor(model, context.endpoint)
@@ -108,7 +114,7 @@ export function resolveModel(
 }
 
 function nameOf(part: UsagePart, usage: Usage, context: RatingContext): string | null {
-  if (part.model === IMAGE_TOOL_MODEL) return context.imageToolModel ?? DEFAULT_IMAGE_MODEL
+  if (part.model === IMAGE_TOOL) return context.imageToolModel ?? PRICE_TERMS[context.surface].imageModel
   return part.model ?? usage.modelServed
 }
 
@@ -117,34 +123,18 @@ function hasQuantities(quantities: Quantities): boolean {
   return false
 }
 
-const MODES_OF: ReadonlyMap<string, readonly Mode[]> = new Map([
-  ['/v1/messages', ['chat']],
-  ['/v1/chat/completions', ['chat']],
-  ['/v1/completions', ['completion']],
-  ['/v1/embeddings', ['embedding']],
-  ['/v1/images/generations', ['image']],
-  ['/v1/images/edits', ['image']],
-  ['/v1/audio/speech', ['audio_speech']],
-  ['/v1/audio/transcriptions', ['audio_transcription']],
-  ['/v1/audio/translations', ['audio_transcription']],
-  ['/v1/realtime', ['realtime', 'audio_transcription']],
-])
-
-/** The modes of Responses and of endpoints with the same reply form. */
-const RESPONSES_MODES: readonly Mode[] = ['chat', 'responses']
-
 /** Upstreams with the Chat API also serve models of other providers. */
 function surfaceOfProvider(provider: string): Surface {
-  return SURFACE_NAMES.find((surface) => SURFACES[surface].pricing.provider === provider) ?? 'chat'
+  return SURFACE_NAMES.find((surface) => PRICE_TERMS[surface].provider === provider) ?? 'chat'
 }
 
 /** The models that can serve an endpoint; for images of a second model, all image models. */
 function candidates(
-  { surface, endpoint }: RatingContext,
+  { surface, modes: serving = [] }: RatingContext,
   isDrawn: boolean,
   { models }: PriceVersion,
 ): readonly ModelPrice[] {
-  const modes = isDrawn ? (['image'] as const) : (MODES_OF.get(endpoint) ?? RESPONSES_MODES)
+  const modes = isDrawn ? ['image'] : serving
   return models.filter(
     ({ mode, provider, entry }) =>
       modes.includes(mode) && surfaceOfProvider(provider) === surface && entry.retired !== true,

@@ -1,38 +1,24 @@
 import { formatUsd } from '../kernel/money.ts'
 import { type Quantities, UNIT_PRICES, UNITS, type Unit, type Usage } from '../kernel/usage.ts'
-import {
-  AMOUNT_DENOMINATOR,
-  type Discount,
-  isTool,
-  payableFor,
-  plainAmountOf,
-  readDiscount,
-  Totals,
-} from './amounts.ts'
-import { FACTOR_ONE, MULTIPLIER_ONE, type RatingContext } from './modifiers.ts'
+import { AMOUNT_DENOMINATOR, isTool, payableFor, plainAmountOf, Totals } from './amounts.ts'
+import { FACTOR_ONE, MULTIPLIER_ONE } from './modifiers.ts'
 import type { FoundRate, PriceVersion } from './price-book.ts'
 import { type PartPrice, pricedParts, quantityOf, rateOf } from './priced-parts.ts'
+import type { RatingContext } from './request-profile.ts'
 
 export type Rating = ReturnType<typeof rate>
 
-export function rate(usage: Usage, context: RatingContext, version: PriceVersion, discount: Discount) {
-  return {
-    ...rateFigures(usage, context, version, discount),
-    get lines() {
-      return ratedLines(usage, context, version)
-    },
-  }
-}
+export type RatedLine = ReturnType<typeof ratedLines>[number]
 
 /** Rounds only the two totals, each once: a cost from a rounded list cost may be off by one. */
-export function rateFigures(usage: Usage, context: RatingContext, version: PriceVersion, discount: Discount) {
+export function rate(usage: Usage, context: RatingContext, version: PriceVersion) {
   const totals = new Totals()
   const parts = pricedParts(usage, context, version)
   let unpriced = false
   for (const { quantities, price, isSubstitute } of parts) {
     unpriced ||= price === null || isSubstitute || !price.tierKnown
     if (price === null) continue
-    const payable = payableFor(discount, price.model.id)
+    const payable = payableFor(context.discount, price.model.id)
     let [tokens, tools] = [0n, 0n]
     for (const { unit, how, amount } of ratedUnits(quantities, price)) {
       unpriced ||= how !== 'listed'
@@ -75,7 +61,7 @@ function ratedUnits(quantities: Quantities, price: PartPrice): RatedUnit[] {
 }
 
 /** One line per priced unit of each part. */
-function ratedLines(usage: Usage, context: RatingContext, version: PriceVersion) {
+export function ratedLines(usage: Usage, context: RatingContext, version: PriceVersion) {
   return pricedParts(usage, context, version).flatMap(({ quantities, price }) => {
     if (price === null) return []
     const circumstances = describe(price, usage, context)
@@ -112,49 +98,4 @@ function describe(price: PartPrice, usage: Usage, { endpoint }: RatingContext): 
   if (geography !== FACTOR_ONE) notes.push(`geography ${usage.geography} × ${formatUsd(geography)}`)
   if (regional !== FACTOR_ONE) notes.push(`regional × ${formatUsd(regional)}`)
   return notes
-}
-
-/** The inputs of rating other than usage and prices, as stored with the call. */
-export interface StoredRating {
-  readonly context: RatingContext
-  readonly discount: Discount
-}
-
-export function writeRating(context: RatingContext, discount: Discount): string {
-  return `${JSON.stringify(context).slice(0, -1)},${textOf(discount)}`
-}
-
-/** Cached: a process has few discounts, and this took a tenth of the time of a plan. */
-const discountTexts = new WeakMap<Discount, string>()
-
-function textOf(discount: Discount): string {
-  const known = discountTexts.get(discount)
-  if (known !== undefined) return known
-  const { payable, overrides } = discount
-  const fraction = (payable: bigint) => formatUsd(FACTOR_ONE - payable)
-  const discounts = overrides.map((each) => [each.pattern, fraction(each.payable)] as const)
-  const members = {
-    discount: fraction(payable),
-    discounts: discounts.length === 0 ? undefined : Object.fromEntries(discounts),
-  }
-  const text = JSON.stringify(members).slice(1)
-  discountTexts.set(discount, text)
-  return text
-}
-
-/** Parses the text of `writeRating`. Null if it is invalid. */
-export function readRating(text: string): StoredRating | null {
-  try {
-    const {
-      discount: all,
-      discounts,
-      ...context
-    } = JSON.parse(text) as RatingContext & {
-      discount: string
-      discounts?: Record<string, string>
-    }
-    return { context, discount: readDiscount(all, discounts) }
-  } catch {
-    return null
-  }
 }

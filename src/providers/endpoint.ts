@@ -1,4 +1,5 @@
 import type { ObjectKind, Surface } from '../kernel/vocabulary.ts'
+import type { Mode } from '../pricing/price-file.ts'
 
 /** `WS` is a GET with an upgrade to WebSocket, which is a different endpoint than a plain GET. */
 export type Method = 'GET' | 'POST' | 'DELETE' | 'WS'
@@ -46,8 +47,20 @@ export type UsageReader =
  *   our key.
  */
 type Billing =
-  | { readonly billing: 'metered'; readonly usage: UsageReader }
+  | ({ readonly billing: 'metered'; readonly usage: UsageReader } & EndpointPricing)
   | { readonly billing: 'free' | 'deferred' | 'unmeterable' | 'mints_credential' }
+
+/** What decides the price of an endpoint's calls besides their requests. */
+export interface EndpointPricing {
+  /** The kinds of models that can serve it. */
+  readonly modes: readonly Mode[]
+  /** Whether an answer can cost a web search that it does not state. */
+  readonly hasSearchFee: boolean
+  /** Whether replies state the tier that served the call. */
+  readonly statesTier: boolean
+  /** Maximum tokens of all inputs together; each must also fit the context window. */
+  readonly inputTokensMax: number | null
+}
 
 type Template = `/v1/${string}`
 
@@ -79,7 +92,9 @@ const BILLING_BY_NAME: Readonly<Record<string, readonly [Endpoint['billing'], st
  * The endpoints of a surface from its table (`messages/endpoints.json`, `chat/endpoints.json`). A row is the methods,
  * the template, the billing and, where it applies: the location of the model, `stored` for a call on an object
  * that is stored under the shared account, `makes:<kind>` for a reply with an object whose cost comes later,
- * `shows:<reader>` for a reply that returns an object of an earlier call. Rows that begin with `#` are comments.
+ * `shows:<reader>` for a reply that returns an object of an earlier call. A metered row also has the modes of the models
+ * that can serve it (`modes:<mode>,…`) and, where they apply, `search_fee`, `unstated_tier` and `input_tokens:<maximum>`
+ * (see EndpointPricing). Rows that begin with `#` are comments.
  */
 export function readEndpoints(surface: Surface, table: readonly string[]): Endpoint[] {
   return table.filter((row) => row !== '' && !row.startsWith('#')).flatMap((row) => readRow(surface, row))
@@ -90,11 +105,22 @@ function readRow(surface: Surface, row: string): Endpoint[] {
   const templateAt = cells.findIndex((cell) => cell.startsWith('/v1/'))
   const [template, billingName = '', ...flags] = cells.slice(templateAt)
   const fields: Record<string, unknown> = { model: 'none' }
-  if (billingName === 'metered') fields['usage'] = flags.shift()
+  if (billingName === 'metered')
+    Object.assign(fields, {
+      usage: flags.shift(),
+      modes: [],
+      hasSearchFee: false,
+      statesTier: true,
+      inputTokensMax: null,
+    })
   for (const cell of flags) {
     const [name = '', value] = cell.split(':')
     if (Object.hasOwn(BODY_BY_MODEL_LOCATION, cell)) fields['model'] = cell
     else if (name === 'shows' || name === 'makes') fields[name] = value
+    else if (name === 'modes') fields['modes'] = value?.split(',')
+    else if (name === 'input_tokens') fields['inputTokensMax'] = Number(value)
+    else if (cell === 'search_fee') fields['hasSearchFee'] = true
+    else if (cell === 'unstated_tier') fields['statesTier'] = false
     else if (cell !== 'stored') fields['invalid'] = cell
   }
   const billing = BILLING_BY_NAME[billingName]

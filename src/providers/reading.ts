@@ -1,4 +1,4 @@
-import { NO_USAGE, type Quantities, type Unit, type UsagePart } from '../kernel/usage.ts'
+import { NO_USAGE, type Quantities, type Unit } from '../kernel/usage.ts'
 import {
   isObject,
   type JsonObject,
@@ -104,20 +104,6 @@ export function quantitiesOf(counts: { readonly [U in Unit]?: number | null }): 
     if (count > 0) quantities[unit as Unit] = count
   }
   return quantities
-}
-
-export function addQuantities(left: Quantities, right: Quantities): Quantities {
-  const sum: Record<string, number> = { ...left }
-  for (const [unit, count] of Object.entries(right)) sum[unit] = (sum[unit] ?? 0) + count
-  return sum
-}
-
-/** Adds tool calls to the part of the response's own model. */
-export function addToolCalls(parts: readonly UsagePart[], calls: Quantities): readonly UsagePart[] {
-  if (Object.keys(calls).length === 0) return parts
-  const at = parts.findLastIndex((part) => part.model === null)
-  if (at < 0) return [...parts, { model: null, quantities: calls, promptTokens: 0 }]
-  return parts.map((part, i) => (i === at ? { ...part, quantities: { ...part.quantities, ...calls } } : part))
 }
 
 const BATCH = objectShape(scalars('id status processing_status output_file_id endpoint'))

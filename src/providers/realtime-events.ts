@@ -10,13 +10,14 @@ import {
 import { JsonSkim } from '../metering/json-skim.ts'
 import { readJson } from '../metering/meter.ts'
 import type { ReadingPace } from '../metering/reading-pace.ts'
-import { NOT_READ } from '../metering/request-facts.ts'
+import { MODEL_NAME_CHARS_MAX, NOT_READ } from '../metering/request-facts.ts'
+import type { RequestProfile } from '../pricing/request-profile.ts'
 import { givenTwice, unreadable } from './ambiguity.ts'
 import { PCM_BYTES_PER_MS } from './chat/audio.ts'
 import type { Endpoint } from './endpoint.ts'
 import { findEndpoint } from './find-endpoint.ts'
+import { profileRequest, type UpstreamTerms } from './profile-request.ts'
 import { asName, asObject, bytesWritten } from './reading.ts'
-import { type RequestLimits, readLimits } from './request-limits.ts'
 
 export type SessionMessage =
   | {
@@ -166,20 +167,20 @@ export interface SocketTurn {
 }
 
 const PATH = '/v1/realtime'
-const REALTIME = findEndpoint('chat', 'WS', PATH) as Endpoint
-
-/** A turn in the form of a request for pricing, without its model. */
-export function turnRequest({ atMs }: SocketTurn) {
-  const request = { surface: 'chat', method: 'WS', path: PATH, endpoint: REALTIME, facts: NOT_READ } as const
-  return { ...request, bodyBytes: 0, atMs }
-}
+export const REALTIME = findEndpoint('chat', 'WS', PATH) as Endpoint & { readonly billing: 'metered' }
 
 /** Audio that a standing hold covers. Speech without a pause for so long costs more than its hold. */
 const TRANSCRIBED_MS_MAX = 15 * 60_000
 
-/** The limits of a turn. Upstream stores the conversation, so the turn may read a full context window. */
-export const TURN_LIMITS: RequestLimits = {
-  ...readLimits(REALTIME, NOT_READ),
-  audioMsMax: TRANSCRIBED_MS_MAX,
-  serviceTier: 'default',
+/** Upstream stores the conversation, so a turn may read a full context window. */
+export function turnProfile({ kind, model }: SocketTurn, terms: UpstreamTerms): RequestProfile {
+  const request = { surface: 'chat', path: PATH, endpoint: REALTIME, facts: NOT_READ, bodyBytes: 0 } as const
+  return {
+    ...profileRequest(request, terms),
+    model: model?.slice(0, MODEL_NAME_CHARS_MAX) ?? null,
+    usesDefaultModel: false,
+    audioMsMax: TRANSCRIBED_MS_MAX,
+    mayTranscribe: kind === 'realtime',
+    serviceTier: 'default',
+  }
 }

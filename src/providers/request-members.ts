@@ -1,6 +1,7 @@
 import { isObject, type JsonObject } from '../metering/json-shape.ts'
 import { MODEL_NAME_CHARS_MAX, type RequestFacts } from '../metering/request-facts.ts'
-import { DEFAULT_IMAGE_MODEL } from './chat/images.ts'
+import { PRICE_TERMS } from '../pricing/price-terms.ts'
+import { NO_REQUEST_TOOLS, type RequestTools } from '../pricing/request-profile.ts'
 import type { ToolRules } from './surface.ts'
 
 /** The members that decide what a request may do and cost. Other members of a body are not read. */
@@ -51,17 +52,6 @@ export function listOf(value: unknown): readonly unknown[] | null {
 
 export const USES_WITHOUT_LIMIT = 8
 
-export const NO_REQUEST_TOOLS = {
-  /** How often upstream may run tools whose results the model reads. */
-  uses: 0,
-  webSearches: 0,
-  fileSearches: 0,
-  containers: 0,
-  imageModel: null as string | null,
-}
-
-export type RequestTools = Readonly<typeof NO_REQUEST_TOOLS>
-
 /** Tools that the client runs and describes. */
 const CLIENT_TOOLS = /^(?:function|custom|namespace)$/
 
@@ -88,7 +78,7 @@ export function readTools(
 export function toolModel(tool: JsonObject): string | null {
   const { model } = tool
   if (typeof model === 'string') return model
-  return !isGiven(model) && typeOf(tool).startsWith('image_generation') ? DEFAULT_IMAGE_MODEL : null
+  return !isGiven(model) && typeOf(tool).startsWith('image_generation') ? PRICE_TERMS.chat.imageModel : null
 }
 
 export function typeOf(tool: JsonObject): string {

@@ -1,5 +1,4 @@
 import type { ErrorCode, Refusal } from '../kernel/errors.ts'
-import type { Tier } from '../kernel/usage.ts'
 import type { Surface } from '../kernel/vocabulary.ts'
 import type { JsonObject } from '../metering/json-shape.ts'
 import type { Delivered, Meter, ReplyReader } from '../metering/meter.ts'
@@ -23,9 +22,10 @@ export interface SurfaceSpec {
   /** The upload endpoint for batch files, if batches are created from files. */
   readonly batchUpload: string | null
   readonly batchEndpoints: readonly string[]
-  /** The fees of a request that its reply does not state. */
-  fees(facts: RequestFacts): RequestFees
-  readonly pricing: SurfacePricing
+  /** Whether code runs free of charge: together with web tools of February 2026 or later. */
+  codeRunsFree(facts: RequestFacts): boolean
+  /** Whether the upstream project has a default tier. */
+  readonly hasProjectTier: boolean
 }
 
 interface UpstreamSpec {
@@ -65,6 +65,8 @@ export interface ReaderSpec {
   mayReason?(body: JsonObject, model: string | null): boolean
   /** Upstream stores the reply unless the request opts out, and returns it on request. */
   readonly stored?: true
+  /** `background` in the request is honoured: upstream works on after its answer. */
+  readonly mayBeBackground?: true
 }
 
 /** The tools of a request by type. All other types run upstream, including unknown ones. */
@@ -74,23 +76,4 @@ export interface ToolRules {
   readonly limit: 'each' | 'together'
   readonly limited: RegExp
   readonly container: RegExp | null
-}
-
-export interface RequestFees {
-  /** Whether the request asks for web search. Chat Completions then makes one search. */
-  readonly asksForSearch: boolean
-  readonly searchSize: string | null
-  /** Code execution is free together with web tools of February 2026 or later. */
-  readonly codeRunsFree: boolean
-}
-
-interface SurfacePricing {
-  readonly provider: string
-  readonly tiers: Readonly<Record<string, Tier>>
-  /** Upstream's names of speeds, on surfaces that have them. There every tier except `batch` has standard rates. */
-  readonly speeds: Readonly<Record<string, Tier>> | null
-  /** Whether the upstream project has a default tier. */
-  readonly hasProjectTier: boolean
-  /** Whether a second model in a reply's usage generates images. If not, it samples text like the first. */
-  readonly otherModelsDraw: boolean
 }

@@ -1,18 +1,20 @@
 import type { Work } from '../calls/ask.ts'
 import { isPlausible } from '../calls/bill.ts'
+import { type CallPlan, planTurn, rateFor } from '../calls/call-plan.ts'
 import { NOTHING_COUNTABLE } from '../calls/estimates.ts'
-import type { CallPlan } from '../calls/pricer.ts'
 import type { Gateway } from '../http-calls/gateway.ts'
 import { refuse } from '../kernel/errors.ts'
 import { RecentEntries } from '../kernel/memory.ts'
 import type { Usage } from '../kernel/usage.ts'
 import type { ReadingPace } from '../metering/reading-pace.ts'
+import { NOT_READ } from '../metering/request-facts.ts'
+import { tokenLimits } from '../pricing/hold.ts'
 import {
+  REALTIME,
   type SessionMessage,
   type SessionSettings,
   sessionEvent,
   sessionMessage,
-  turnRequest,
 } from '../providers/realtime-events.ts'
 import {
   cutResponseUsage,
@@ -94,13 +96,14 @@ export class RealtimeProtocol implements SocketProtocol {
   usageOf({ turn, responseId, hasBegun }: OpenTurn<TurnCall>, event: ServerEvent | null): Usage {
     const plan = turn.ask.profile
     const cut = this.#traffic.take(responseId, hasBegun)
-    const estimate = cutResponseUsage(cut, this.#model, plan.holdTokens(this.#model).contextWindow)
+    const estimate = cutResponseUsage(cut, this.#model, tokenLimits(plan, this.#model, plan.version).input)
     if (event === null) return estimate
     const { usage, stopReason } = event
     const stated = { ...realtimeUsage(usage, this.#model), stopReason }
     const hasOutput = cut.outputAudioMs + cut.outputTextBytes > 0
     if (usage === null && stopReason === 'failed' && !hasOutput) return stated
-    if (!statesTotals(usage) || !isPlausible(stated, plan.rate(stated))) return { ...estimate, stopReason }
+    if (!statesTotals(usage) || !isPlausible(stated, rateFor(plan, stated)))
+      return { ...estimate, stopReason }
     this.#traffic.ended(stated)
     return stated
   }
@@ -137,12 +140,11 @@ export class RealtimeProtocol implements SocketProtocol {
 
   #plan(kind: 'realtime' | 'transcription', model: string | null): Work {
     const turn = { kind, model, atMs: this.#gateway.clock.nowMs() }
-    const { endpoint, facts } = turnRequest(turn)
     return {
-      bytes: { ...NOTHING_COUNTABLE, facts },
+      bytes: { ...NOTHING_COUNTABLE, facts: NOT_READ },
       ambiguity: null,
-      endpoint,
-      profile: this.#gateway.pricer.planTurn(turn),
+      endpoint: REALTIME,
+      profile: planTurn(turn, this.#gateway.prices),
     }
   }
 }

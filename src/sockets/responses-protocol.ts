@@ -1,4 +1,5 @@
 import type { Work } from '../calls/ask.ts'
+import { planRequest } from '../calls/call-plan.ts'
 import { type CountableInput, NOTHING_COUNTABLE } from '../calls/estimates.ts'
 import type { Handshake } from '../http-calls/call.ts'
 import type { Gateway } from '../http-calls/gateway.ts'
@@ -7,7 +8,6 @@ import { RecentEntries } from '../kernel/memory.ts'
 import { NOT_READ, type RequestFacts } from '../metering/request-facts.ts'
 import { ambiguityAtEndpoint, unreadableFacts } from '../providers/ambiguity.ts'
 import { findEndpoint } from '../providers/find-endpoint.ts'
-import { modelAsked } from '../providers/request-members.ts'
 import {
   type ClientMessage,
   readClientMessage,
@@ -120,9 +120,9 @@ export class ResponsesProtocol implements SocketProtocol {
   #withProfile(bytes: CountableInput, ambiguity: string | null): Work {
     const { surface } = this.#handshake
     const { facts, lengthBytes: bodyBytes } = bytes
-    const { pricer, clock } = this.#gateway
+    const { prices, clock } = this.#gateway
     const request = { surface, method: 'POST', ...TARGET, endpoint: ENDPOINT, facts, bodyBytes }
-    const profile = pricer.plan({ ...request, modelAsked: modelAsked(facts), atMs: clock.nowMs() })
+    const profile = planRequest({ ...request, atMs: clock.nowMs() }, prices)
     return { endpoint: ENDPOINT, profile, bytes, ambiguity }
   }
 }

@@ -9,11 +9,11 @@ import {
   NOTHING_BILLED,
   storedResponseId,
 } from '../calls/bill.ts'
+import { type CallPlan, rateFor } from '../calls/call-plan.ts'
 import { Silence } from '../calls/estimates.ts'
 import type { Answer, CallEnding, Evidence } from '../calls/evidence.ts'
 import type { Hold } from '../calls/hold.ts'
 import type { KeyShare } from '../calls/key-shares.ts'
-import type { CallPlan } from '../calls/pricer.ts'
 import { refuseTooManyCalls } from '../calls/refusals.ts'
 import type { CallEnd } from '../http/upstream-call.ts'
 import type { Handshake } from '../http-calls/call.ts'
@@ -237,7 +237,7 @@ export class TurnCall extends OpenCall implements AbandonedReply {
   /** Ends the turn with this usage. Implausible usage is billed like a cut turn. */
   endWith(usage: Usage, end: CallEnding = 'complete'): Promise<Bill | null> {
     const { ask, terms } = this.call.hold
-    const rated = ask.profile.rate(usage, terms)
+    const rated = rateFor(ask.profile, usage, terms)
     if (!isPlausible(usage, rated)) {
       this.#hasResponse = true
       return this.end('broken')

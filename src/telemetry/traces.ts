@@ -30,8 +30,8 @@ import type { TraceConfig } from '../config/read-config.ts'
 import { type RawHeaders, valuesOf } from '../http/raw-headers.ts'
 import { formatUsd } from '../kernel/money.ts'
 import { VERSION } from '../kernel/runtime.ts'
+import { PRICE_TERMS } from '../pricing/price-terms.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
-import { SURFACES } from '../providers/surfaces.ts'
 import type { EndedCall } from './call-log.ts'
 
 /** Writes a span when a call ends, by the GenAI conventions. Loaded only if it is configured: that takes 0.1 s. */
@@ -128,7 +128,7 @@ function attributesOf(call: EndedCall): Attributes {
   const used = operation === null ? null : tokens
   const all = {
     'gen_ai.operation.name': operation,
-    'gen_ai.provider.name': SURFACES[call.surface].pricing.provider,
+    'gen_ai.provider.name': PRICE_TERMS[call.surface].provider,
     'gen_ai.request.model': call.modelAsked,
     'gen_ai.response.model': call.modelServed,
     // By the conventions, cached tokens count as input too.

@@ -3,6 +3,8 @@ import { type CompleteCall, Estimates, estimateUsage, Silence } from '../../src/
 import { NO_USAGE } from '../../src/kernel/usage.ts'
 import { SilentMeter } from '../../src/metering/meter.ts'
 import { NOT_READ } from '../../src/metering/request-facts.ts'
+import { MESSAGE } from '../pricing/hold-examples.ts'
+import { shipped } from '../pricing/worked-example.ts'
 import { test } from '../support/suite.ts'
 
 function call(changes: Partial<CompleteCall> = {}): CompleteCall {
@@ -123,15 +125,10 @@ test('estimating a side replaces everything stated for it, so that no token coun
   const stated = { cache_read_tokens: 1_000, output_tokens: 40, audio_output_tokens: 60, web_searches: 1 }
   const parts = [{ model: null, quantities: stated, promptTokens: 1_000 }]
   const metered = { ...new SilentMeter().end(false), usage: { ...NO_USAGE, parts }, outputTokensSeen: 100 }
+  const profile = { ...MESSAGE, model: null, maxOutputTokens: null }
   const cut = {
-    plan: {
-      requested: {},
-      reader: 'chat',
-      answers: 1,
-      holdTokens: () => ({ contextWindow: null, output: null }),
-    },
+    plan: { ...profile, version: shipped, reader: 'chat' },
     request: { lengthBytes: 400, formType: null, pieces: [], facts: NOT_READ },
-    unseen: { continues: null },
     ...{ keyId: 'k', endedAs: 'left', bytesOut: 0, times: { silentMs: 0 }, isDocument: false, elapsedMs: 0 },
   } as unknown as Parameters<typeof estimateUsage>[1]
   const usage = await estimateUsage(metered, cut, new Estimates())

@@ -2,12 +2,10 @@ import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { roundHalfEven } from '../../src/kernel/money.ts'
 import { UNITS } from '../../src/kernel/usage.ts'
-import { NO_DISCOUNT } from '../../src/pricing/amounts.ts'
 import { createBatchUsage } from '../../src/pricing/batch-usage.ts'
 import { loadPrices } from '../../src/pricing/load-book.ts'
-import { type Rating, rate } from '../../src/pricing/rate.ts'
 import { test } from '../support/suite.ts'
-import { CHAT, MESSAGES, partOf, shipped, usageOf } from './worked-example.ts'
+import { type Billed, bill, CHAT, MESSAGES, partOf, shipped, usageOf } from './worked-example.ts'
 
 const units = fc.record(Object.fromEntries(UNITS.map((unit) => [unit, fc.nat({ max: 400_000 })])), {
   requiredKeys: [],
@@ -25,7 +23,7 @@ const surface = fc.constantFrom(MESSAGES, CHAT)
 /** The model that prices unpriced names if the batch names models. */
 const asked = fc.constantFrom(null, 'claude-haiku-5-5', 'gpt-6-sol')
 
-const total = (ratings: readonly Rating[]) =>
+const total = (ratings: readonly Billed[]) =>
   ratings.flatMap(({ lines }) => lines).reduce((sum, { amount }) => sum + amount.numerator, 0n)
 
 test('the lines of a batch cost together exactly what they cost apart, rounded once per model', () => {
@@ -33,13 +31,11 @@ test('the lines of a batch cost together exactly what they cost apart, rounded o
     fc.property(fc.array(line, { maxLength: 20 }), surface, asked, (lines, surface, modelAsked) => {
       const context = { ...surface, modelAsked, batch: true }
       const used = createBatchUsage(context, shipped)
-      const apart: Rating[] = []
+      const apart: Billed[] = []
       for (const { units, ...said } of lines) {
         const usage = usageOf([partOf(units)], said)
         used.add(usage)
-        apart.push(
-          rate(usage, { ...context, modelAsked: modelAsked ?? said.modelServed }, shipped, NO_DISCOUNT),
-        )
+        apart.push(bill(usage, { ...context, modelAsked: modelAsked ?? said.modelServed }))
       }
       const sums = used.byModel()
       assert.equal(
@@ -47,7 +43,7 @@ test('the lines of a batch cost together exactly what they cost apart, rounded o
         lines.length,
       )
       const together = sums.map(({ model, usage }) =>
-        rate(usage, { ...context, modelAsked: modelAsked ?? model }, shipped, NO_DISCOUNT),
+        bill(usage, { ...context, modelAsked: modelAsked ?? model }),
       )
       assert.equal(total(together), total(apart))
       for (const rating of together) {
@@ -66,9 +62,9 @@ test('lines of an unpriced model use the long-context threshold of the model tha
   const apart = [150_000, 50_000].map((input_tokens) => {
     const usage = usageOf([partOf({ input_tokens })], { modelServed: 'claude-haiku-5-5-20991231' })
     used.add(usage)
-    return rate(usage, context, shipped, NO_DISCOUNT)
+    return bill(usage, context)
   })
-  const together = used.byModel().map(({ usage }) => rate(usage, context, shipped, NO_DISCOUNT))
+  const together = used.byModel().map(({ usage }) => bill(usage, context))
   assert.equal(total(together), total(apart))
 })
 
@@ -84,9 +80,9 @@ test('lines of a model without a price cost together what they cost apart once i
   const apart = [300_000, 1_000, 272_000, 500_000].map((input_tokens) => {
     const usage = usageOf([partOf({ input_tokens, output_tokens: 100 })], { modelServed: 'new' })
     used.add(usage)
-    return rate(usage, rated, version, NO_DISCOUNT)
+    return bill(usage, rated, undefined, version)
   })
-  const together = used.byModel().map(({ usage }) => rate(usage, rated, version, NO_DISCOUNT))
+  const together = used.byModel().map(({ usage }) => bill(usage, rated, undefined, version))
   assert.equal(total(together), total(apart))
 })
 

@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
-import { createPricer } from '../../src/calls/pricer.ts'
+import { type CallPlan, planRequest, rateFor } from '../../src/calls/call-plan.ts'
 import type { Usage } from '../../src/kernel/usage.ts'
+import { withCallFees } from '../../src/pricing/call-fees.ts'
 import { loadPrices } from '../../src/pricing/load-book.ts'
 import { findEndpoint } from '../../src/providers/find-endpoint.ts'
 import { RequestReader } from '../../src/providers/read-request.ts'
-import { readLimits } from '../../src/providers/request-limits.ts'
-import { modelAsked } from '../../src/providers/request-members.ts'
 import { createMeter } from '../../src/providers/surfaces.ts'
 import { anyCharacter } from '../support/any-character.ts'
 import { runs } from '../support/scale.ts'
@@ -35,7 +34,7 @@ import {
   type Piece,
   RESPONSE_PIECES,
 } from './documented-requests.ts'
-import { discountOf, usageOf } from './worked-example.ts'
+import { discountOf, prices, usageOf } from './worked-example.ts'
 
 const overlay = { models: [{ id: 'gpt-image-2', ...IMAGE_LIMITS }] }
 const loaded = loadPrices(JSON.stringify(overlay))
@@ -175,24 +174,24 @@ async function planFor(
   path: string,
   surface: 'messages' | 'chat',
   { bytes, contentType }: Body,
-  given: Settings,
+  { keep, projectTier, regional }: Settings,
 ) {
   const endpoint = findEndpoint(surface, 'POST', path)
   assert.ok(endpoint?.billing === 'metered')
   const reader = new RequestReader(endpoint, { contentType, contentEncoding: undefined })
   for (let at = 0; at < bytes.length; at += 65_536) await reader.write(bytes.subarray(at, at + 65_536))
   const facts = await reader.end()
-  const pricer = createPricer(book, {
-    discount: discountOf(given.keep),
-    unpriced: 'auto',
-    chatDefaultTier: given.projectTier,
-    chatRegional: given.regional,
-    polls: true,
-  })
-  const asked = { facts, modelAsked: modelAsked(facts), bodyBytes: bytes.length, atMs: Date.now() }
-  const { boundClass } = readLimits(endpoint, facts)
-  const plan = pricer.plan({ surface, method: 'POST', path, endpoint, ...asked })
-  return { plan, boundClass, reader: endpoint.usage }
+  const given = prices(
+    { discount: discountOf(keep), chatDefaultTier: projectTier, chatRegional: regional },
+    book,
+  )
+  const asked = { facts, bodyBytes: bytes.length, atMs: Date.now() }
+  const plan = planRequest({ surface, method: 'POST', path, endpoint, ...asked }, given)
+  return { plan, boundClass: plan.boundClass, reader: endpoint.usage }
+}
+
+function feesAdded(plan: CallPlan, usage: Usage): Usage {
+  return withCallFees(usage, plan, plan.context, plan.version)
 }
 
 function usageIn(reader: Parameters<typeof createMeter>[0], reply: object): Usage {
@@ -232,10 +231,10 @@ for (const { path, surface, models, pieces, body, reply } of endpoints) {
             model,
             effect,
             bodyBytes: bytes.length,
-            hasTools: boundClass === 'multiPass',
+            hasTools: boundClass === 'exotic',
           }
           const usage = usageIn(reader, reply(asked, whim, given.projectTier))
-          const { listNanos, costNanos } = plan.rate(plan.withFees(usage))
+          const { listNanos, costNanos } = rateFor(plan, feesAdded(plan, usage))
           assert.ok(listNanos <= plan.hold.listNanos, `${listNanos} > ${plan.hold.listNanos}`)
           assert.ok(costNanos <= plan.hold.nanos, `${costNanos} > ${plan.hold.nanos}`)
         },
@@ -265,7 +264,7 @@ test('no image edit costs more than its hold', async () => {
           bodyBytes: bytes.length,
           hasTools: false,
         }
-        const { listNanos } = plan.rate(usageIn(reader, imageReply(asked, whim, true)))
+        const { listNanos } = rateFor(plan, usageIn(reader, imageReply(asked, whim, true)))
         assert.ok(plan.hold.kind === 'bound' && listNanos <= plan.hold.listNanos)
       },
     ),
@@ -286,7 +285,7 @@ test('no transcription costs more than its hold', async () => {
         form.set('file', new Blob([Buffer.alloc(fileBytes)]), 'a.ogg')
         const { plan, reader } = await planForm('/v1/audio/transcriptions', form, given)
         const asked: Asked = { model, effect: {}, bodyBytes: fileBytes, hasTools: false }
-        const { listNanos } = plan.rate(usageIn(reader, transcriptionReply(asked, whim)))
+        const { listNanos } = rateFor(plan, usageIn(reader, transcriptionReply(asked, whim)))
         assert.ok(plan.hold.kind === 'bound' && listNanos <= plan.hold.listNanos)
       },
     ),
@@ -305,7 +304,7 @@ test('speech billed per character holds exactly its cost', async () => {
         const body = { bytes, contentType: 'application/json' }
         const { plan } = await planFor('/v1/audio/speech', 'chat', body, given)
         const quantities = { input_characters: [...input].length }
-        const { listNanos } = plan.rate(usageOf([{ model: null, quantities, promptTokens: 0 }]))
+        const { listNanos } = rateFor(plan, usageOf([{ model: null, quantities, promptTokens: 0 }]))
         const most = given.projectTier === 'priority' ? 2n * listNanos : listNanos
         assert.equal(plan.hold.kind === 'bound' && plan.hold.listNanos, most)
       },

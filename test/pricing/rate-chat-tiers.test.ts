@@ -47,9 +47,6 @@ a compaction states no tier, and is rated at the one that was asked for
 a compaction that states its tier is rated at that one
   gpt-5.6-sol | 1,000 input, 500 output | serviceTier default, endpoint /v1/responses/compact, tierAsked priority | 14,000,000
     1,000 × $4/M + 500 × $20/M
-elsewhere a reply without a tier is a standard one, whatever was asked for
-  gpt-5.6-sol | 1,000 input, 500 output | endpoint /v1/responses, tierAsked priority | 14,000,000
-    1,000 × $4/M + 500 × $20/M
 the default tier is the standard one
   gpt-5.6-sol | 1,000 input, 2,000 cache_read, 3,000 cache_write_30m, 400 output | serviceTier default | 27,800,000
 the scale tier is prepaid capacity, and its list cost is the standard one

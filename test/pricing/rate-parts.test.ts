@@ -1,15 +1,14 @@
 import assert from 'node:assert/strict'
-import type { Usage } from '../../src/kernel/usage.ts'
-import { NO_DISCOUNT, readDiscount } from '../../src/pricing/amounts.ts'
+import { IMAGE_TOOL, type Usage } from '../../src/kernel/usage.ts'
+import { readDiscount } from '../../src/pricing/amounts.ts'
 import { rate } from '../../src/pricing/rate.ts'
-import { IMAGE_TOOL_MODEL as IMAGE_TOOL } from '../../src/providers/chat/images.ts'
 import { entry, messageBody, messageStream, plain } from '../providers/usage/message-replies.ts'
 import { meterBody, meterStream } from '../providers/usage/replies.ts'
 import { test } from '../support/suite.ts'
-import { CHAT, figures, MESSAGES, partOf, shipped, usageOf } from './worked-example.ts'
+import { bill, CHAT, MESSAGES, partOf, shipped, usageOf } from './worked-example.ts'
 
 function rated(usage: Usage, context = MESSAGES) {
-  return rate(usage, context, shipped, NO_DISCOUNT)
+  return bill(usage, context)
 }
 
 test('each attempt of a fallback is rated at its own model', () => {
@@ -187,7 +186,7 @@ test('without a requested model, a part without a price is rated at the most exp
     modelServed: 'claude-opus-5',
   })
   // 1,000 × $5/M + 9 × $10/M, the rate of claude-fable-5
-  assert.deepEqual(figures(rated(usage)), {
+  assert.deepEqual(rate(usage, MESSAGES, shipped), {
     kind: 'rated',
     listNanos: 5_090_000n,
     costNanos: 5_090_000n,
@@ -198,7 +197,7 @@ test('without a requested model, a part without a price is rated at the most exp
 
 test('zero usage of a model without a price is rated as zero, not unpriced', () => {
   const usage = usageOf([partOf({ input_tokens: 0 })], { modelServed: 'nobody-knows-it' })
-  assert.deepEqual(figures(rated(usage)), {
+  assert.deepEqual(rate(usage, MESSAGES, shipped), {
     kind: 'rated',
     listNanos: 0n,
     costNanos: 0n,
@@ -247,7 +246,7 @@ test('each part has the discount of its own model', () => {
   const usage = usageOf([partOf({ input_tokens: 1_000 }), partOf({ input_tokens: 1_000 }, 'claude-opus-5')], {
     modelServed: 'claude-sonnet-5',
   })
-  const rating = rate(usage, MESSAGES, shipped, discount)
+  const rating = bill(usage, MESSAGES, discount)
   // 1,000 × $2/M + 1,000 × $5/M = 7,000,000; 2,000,000 × 0.9 + 5,000,000 × 0.5 = 4,300,000
   assert.deepEqual([rating.listNanos, rating.costNanos], [7_000_000n, 4_300_000n])
 })

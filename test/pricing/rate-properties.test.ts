@@ -2,11 +2,9 @@ import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { roundHalfEven } from '../../src/kernel/money.ts'
 import { type Quantities, UNITS, type Unit, type Usage } from '../../src/kernel/usage.ts'
-import { NO_DISCOUNT } from '../../src/pricing/amounts.ts'
-import type { RatingContext } from '../../src/pricing/modifiers.ts'
-import { type Rating, rate } from '../../src/pricing/rate.ts'
+import type { RatingContext } from '../../src/pricing/request-profile.ts'
 import { test } from '../support/suite.ts'
-import { CHAT, discountOf, MESSAGES, partOf, shipped, usageOf } from './worked-example.ts'
+import { type Billed, bill, CHAT, discountOf, MESSAGES, partOf, shipped, usageOf } from './worked-example.ts'
 
 const ONE = 1_000_000_000n
 
@@ -49,16 +47,16 @@ const circumstances: fc.Arbitrary<Circumstances> = fc
     context: { ...surface, endpoint, regional, batch },
   }))
 
-function rated({ said, context }: Circumstances, ...parts: readonly Quantities[]): Rating {
+function rated({ said, context }: Circumstances, ...parts: readonly Quantities[]): Billed {
   const usage = usageOf(
     parts.map((units) => partOf(units)),
     said,
   )
-  return rate(usage, context, shipped, NO_DISCOUNT)
+  return bill(usage, context)
 }
 
 /** The list cost before rounding. All lines share a denominator. */
-function exactly({ lines }: Rating): bigint {
+function exactly({ lines }: Billed): bigint {
   return lines.reduce((sum, { amount }) => sum + amount.numerator, 0n)
 }
 
@@ -94,7 +92,7 @@ test('no figure is negative, and each is the exact sum rounded once', () => {
   fc.assert(
     fc.property(circumstances, manyUnits, fc.bigInt({ min: 0n, max: ONE }), (how, units, keep) => {
       const usage = usageOf([partOf(units)], how.said)
-      const rating = rate(usage, how.context, shipped, discountOf(keep))
+      const rating = bill(usage, how.context, discountOf(keep))
       const denominator = rating.lines[0]?.amount.denominator ?? 1n
       const numerator = exactly(rating)
       assert.ok(
@@ -112,9 +110,9 @@ test('a discount of 0 gives the list cost, and of 1 gives 0', () => {
   fc.assert(
     fc.property(circumstances, manyUnits, (how, units) => {
       const usage = usageOf([partOf(units)], how.said)
-      const list = rate(usage, how.context, shipped, NO_DISCOUNT)
+      const list = bill(usage, how.context)
       assert.equal(list.costNanos, list.listNanos)
-      assert.equal(rate(usage, how.context, shipped, discountOf(0n)).costNanos, 0n)
+      assert.equal(bill(usage, how.context, discountOf(0n)).costNanos, 0n)
     }),
   )
 })
@@ -136,7 +134,7 @@ test('the cost is not derived from the rounded list cost', () => {
     modelServed: 'gpt-5-nano',
     serviceTier: 'flex',
   })
-  const rating = rate(usage, CHAT, shipped, discountOf(600_000_000n))
+  const rating = bill(usage, CHAT, discountOf(600_000_000n))
   // 1 × $0.0025/M = 2.5, rounded 2; 2.5 × 0.6 = 1.5, rounded 2; but 2 × 0.6 = 1.2 would be 1
   assert.deepEqual([rating.listNanos, rating.costNanos], [2n, 2n])
 })

@@ -4,7 +4,7 @@ import { NO_DISCOUNT } from '../../src/pricing/amounts.ts'
 import { shippedBook } from '../../src/pricing/compile-version.ts'
 import { loadPrices } from '../../src/pricing/load-book.ts'
 import type { PriceVersion } from '../../src/pricing/price-book.ts'
-import { rateFigures } from '../../src/pricing/rate.ts'
+import { rate } from '../../src/pricing/rate.ts'
 import { test } from '../support/suite.ts'
 
 const [shipped] = shippedBook().versions
@@ -22,8 +22,15 @@ function rated(
     modelServed: model,
     parts: [{ model: null, quantities, promptTokens: 0 }],
   }
-  const context = { surface: 'chat', modelAsked: model, endpoint, regional: false, batch } as const
-  const { listNanos, unpriced } = rateFigures(usage, context, version, NO_DISCOUNT)
+  const asked = {
+    surface: 'chat',
+    modelAsked: model,
+    endpoint,
+    regional: false,
+    batch,
+    discount: NO_DISCOUNT,
+  } as const
+  const { listNanos, unpriced } = rate(usage, asked, version)
   return { usd: Number(listNanos) / 1e9, unpriced }
 }
 

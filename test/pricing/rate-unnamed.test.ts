@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict'
 import type { Quantities } from '../../src/kernel/usage.ts'
-import { NO_DISCOUNT } from '../../src/pricing/amounts.ts'
 import { loadPrices } from '../../src/pricing/load-book.ts'
-import type { RatingContext } from '../../src/pricing/modifiers.ts'
 import { rate } from '../../src/pricing/rate.ts'
+import type { RatingContext } from '../../src/pricing/request-profile.ts'
 import { test } from '../support/suite.ts'
-import { CHAT, MESSAGES, partOf, shipped, testExamples, usageOf } from './worked-example.ts'
+import { CHAT, MESSAGES, modesOf, partOf, shipped, testExamples, usageOf } from './worked-example.ts'
 
 const IMAGE: Quantities = { input_tokens: 100, image_input_tokens: 50, image_output_tokens: 1_000 }
 const TEXT: Quantities = { input_tokens: 1_000, output_tokens: 500 }
@@ -60,13 +59,13 @@ without a model in the request, a message goes by the most expensive Claude that
 `,
 )
 
-const contextOf = (endpoint: string): RatingContext => ({ ...CHAT, endpoint })
+const contextOf = (endpoint: string): RatingContext => ({ ...CHAT, endpoint, modes: modesOf(endpoint) })
 
 test('a requested model without a price is unpriced, not rated at another', () => {
   const usage = usageOf([partOf(TEXT)], { modelServed: 'gpt-6-cyber' })
   for (const endpoint of ['/v1/images/edits', '/v1/responses/compact', '/v1/responses', '/v1/decisions']) {
     const context = { ...contextOf(endpoint), modelAsked: 'gpt-6-cyber' }
-    const rating = rate(usage, context, shipped, NO_DISCOUNT)
+    const rating = rate(usage, context, shipped)
     assert.deepEqual([rating.kind, rating.listNanos, rating.unpriced], ['unpriced', 0n, true], endpoint)
   }
 })
@@ -79,7 +78,7 @@ test('an overlay can change and remove the default model of an endpoint', () => 
   assert.ok(loaded.kind === 'book')
   const [version] = loaded.book.versions
   const rated = (endpoint: string, units: Quantities) =>
-    rate(usageOf([partOf(units)]), contextOf(endpoint), version, NO_DISCOUNT)
+    rate(usageOf([partOf(units)]), contextOf(endpoint), version)
   // 100 × $2/M + 50 × $2.50/M + 1,000 × $8/M
   assert.equal(rated('/v1/images/edits', IMAGE).listNanos, 8_325_000n)
   assert.equal(rated('/v1/images/generations', IMAGE).listNanos, 30_900_000n)

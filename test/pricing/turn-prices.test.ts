@@ -1,20 +1,12 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
-import { createPricer, type PricerSettings } from '../../src/calls/pricer.ts'
-import { NO_DISCOUNT } from '../../src/pricing/amounts.ts'
+import { planTurn, rateFor } from '../../src/calls/call-plan.ts'
+import type { Usage } from '../../src/kernel/usage.ts'
+import { tokenLimits } from '../../src/pricing/hold.ts'
 import type { SocketTurn } from '../../src/providers/realtime-events.ts'
 import { realtimeUsage, transcriptionUsage } from '../../src/providers/socket-usage.ts'
 import { test } from '../support/suite.ts'
-import { discountOf, shipped, shippedBook } from './worked-example.ts'
-
-const settings: PricerSettings = {
-  discount: NO_DISCOUNT,
-  unpriced: 'auto',
-  chatDefaultTier: null,
-  chatRegional: false,
-  polls: true,
-}
-const pricer = createPricer(shippedBook, settings)
+import { discountOf, prices, shipped } from './worked-example.ts'
 
 const turn = (kind: SocketTurn['kind'], model: string | null): SocketTurn => ({
   kind,
@@ -35,12 +27,8 @@ const response = {
 
 const rated = (nanos: bigint) => ({ costNanos: nanos, listNanos: nanos, unpriced: false })
 
-function rateOf(
-  planned: SocketTurn,
-  usage: Parameters<ReturnType<typeof pricer.planTurn>['rate']>[0],
-  by = pricer,
-) {
-  const { costNanos, listNanos, unpriced } = by.planTurn(planned).rate(usage)
+function rateOf(planned: SocketTurn, usage: Usage, by = prices()) {
+  const { costNanos, listNanos, unpriced } = rateFor(planTurn(planned, by), usage)
   return { costNanos, listNanos, unpriced }
 }
 
@@ -69,7 +57,7 @@ test('a gpt-realtime-2.1 response is charged for images too, and 10 % more on a 
   const planned = turn('realtime', 'gpt-realtime-2.1')
   const usage = realtimeUsage(seen, 'gpt-realtime-2.1')
   assert.deepEqual(rateOf(planned, usage), rated(96_390_000n))
-  const regional = createPricer(shippedBook, { ...settings, chatRegional: true })
+  const regional = prices({ chatRegional: true })
   assert.deepEqual(rateOf(planned, usage, regional), rated(106_029_000n))
 })
 
@@ -133,7 +121,7 @@ const holds: readonly Held[] = [
 ]
 for (const held of holds) {
   test(`a turn holds ${held.says}`, () => {
-    const plan = pricer.planTurn(held.turn)
+    const plan = planTurn(held.turn, prices())
     assert.deepEqual(plan.hold, { kind: 'bound', nanos: held.nanos, listNanos: held.nanos })
     assert.equal(plan.unratable, null)
   })
@@ -142,13 +130,13 @@ for (const held of holds) {
 test('a turn of a model without a price, or of an unpriced operation, is refused like a request', () => {
   const unpriced = [turn('realtime', 'gpt-unheard-of'), turn('transcription', 'gpt-unheard-of')]
   for (const each of unpriced) {
-    const plan = pricer.planTurn(each)
+    const plan = planTurn(each, prices())
     assert.deepEqual(plan.unratable, { reason: 'model_not_priced', refuse: 'limited' })
     assert.equal(plan.unpricedModel, each.model)
     assert.deepEqual(plan.hold, { kind: 'bound', nanos: 0n, listNanos: 0n })
   }
-  const strict = createPricer(shippedBook, { ...settings, unpriced: 'refuse' })
-  assert.equal(strict.planTurn(turn('realtime', 'gpt-unheard-of')).unratable?.refuse, 'always')
+  const strict = prices({ unpriced: 'refuse' })
+  assert.equal(planTurn(turn('realtime', 'gpt-unheard-of'), strict).unratable?.refuse, 'always')
 })
 
 const realtimeModels = shipped.models.filter(({ mode }) => mode === 'realtime')
@@ -170,11 +158,9 @@ test('no response within the context window costs more than its hold, on any pro
       stated,
       fc.tuple(share, share, fc.boolean(), fc.constantFrom(null, 'flex', 'priority')),
       (model, details, [readShare, writtenShare, chatRegional, chatDefaultTier]) => {
-        const own = createPricer(shippedBook, {
-          ...{ ...settings, chatRegional, chatDefaultTier, discount: discountOf(700_000_000n) },
-        })
-        const plan = own.planTurn(turn('realtime', model.id))
-        const most = plan.holdTokens(null)
+        const own = prices({ chatRegional, chatDefaultTier, discount: discountOf(700_000_000n) })
+        const plan = planTurn(turn('realtime', model.id), own)
+        const most = tokenLimits(plan, null, plan.version)
         const usage = realtimeUsage(
           {
             ...details,
@@ -183,7 +169,7 @@ test('no response within the context window costs more than its hold, on any pro
           },
           model.id,
         )
-        const { costNanos, listNanos } = plan.rate(usage)
+        const { costNanos, listNanos } = rateFor(plan, usage)
         assert.ok(plan.hold.kind === 'bound')
         assert.ok(costNanos <= plan.hold.nanos && listNanos <= plan.hold.listNanos)
       },

@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict'
+import { type PriceSettings, Prices } from '../../src/calls/call-plan.ts'
 import { type Quantities, UNIT_PRICES, UNITS, type Usage, type UsagePart } from '../../src/kernel/usage.ts'
 import { type Discount, NO_DISCOUNT } from '../../src/pricing/amounts.ts'
 import { loadPrices } from '../../src/pricing/load-book.ts'
-import type { RatingContext } from '../../src/pricing/modifiers.ts'
 import type { PriceBook, PriceVersion } from '../../src/pricing/price-book.ts'
-import { type Rating, rate } from '../../src/pricing/rate.ts'
+import type { Mode } from '../../src/pricing/price-file.ts'
+import { type RatedLine, type Rating, rate, ratedLines } from '../../src/pricing/rate.ts'
+import type { RatingContext } from '../../src/pricing/request-profile.ts'
+import { findEndpoint } from '../../src/providers/find-endpoint.ts'
 import { test } from '../support/suite.ts'
 
 /** The shipped list prices, from which the examples were calculated. */
@@ -15,6 +18,17 @@ export const shippedBook: PriceBook = (() => {
 })()
 
 export const shipped: PriceVersion = shippedBook.versions[0]
+
+export function prices(changes: Partial<PriceSettings> = {}, book = shippedBook): Prices {
+  return new Prices(book, {
+    discount: NO_DISCOUNT,
+    unpriced: 'auto',
+    chatDefaultTier: null,
+    chatRegional: false,
+    polls: true,
+    ...changes,
+  })
+}
 
 /** All input tokens, which measure the length of a prompt. */
 export function promptTokensOf(units: Quantities): number {
@@ -47,6 +61,8 @@ export const MESSAGES: RatingContext = {
   endpoint: '/v1/messages',
   regional: false,
   batch: false,
+  modes: ['chat'],
+  discount: NO_DISCOUNT,
 }
 
 export const CHAT: RatingContext = { ...MESSAGES, surface: 'chat', endpoint: '/v1/chat/completions' }
@@ -74,16 +90,34 @@ export function testExamples(base: RatingContext, table: string): void {
     test(says, () => {
       const usage = usageOf([partOf(units)], said)
       const listNanos = BigInt(nanos.replaceAll(',', ''))
-      assert.deepEqual(figures(rate(usage, context as unknown as RatingContext, shipped, NO_DISCOUNT)), {
+      const modes = modesOf(String(context['endpoint']))
+      assert.deepEqual(rate(usage, { ...context, modes } as unknown as RatingContext, shipped), {
         ...{ kind: 'rated', listNanos, costNanos: listNanos, ...flags },
       })
     })
   }
 }
 
-export function figures(rating: Rating): Omit<Rating, 'lines'> {
-  const { lines: _lines, ...rest } = rating
-  return rest
+/** A rating with the lines of its bill. */
+export interface Billed extends Rating {
+  readonly lines: readonly RatedLine[]
+}
+
+export function bill(
+  usage: Usage,
+  context: RatingContext,
+  discount = NO_DISCOUNT,
+  version = shipped,
+): Billed {
+  const rating = rate(usage, { ...context, discount }, version)
+  return { ...rating, lines: ratedLines(usage, context, version) }
+}
+
+/** The kinds of models that can serve an endpoint. */
+export function modesOf(template: string): readonly Mode[] {
+  const surface = template === MESSAGES.endpoint ? 'messages' : 'chat'
+  const endpoint = findEndpoint(surface, 'POST', template) ?? findEndpoint(surface, 'WS', template)
+  return endpoint?.billing === 'metered' ? endpoint.modes : []
 }
 
 export function discountOf(keepBillionths: bigint): Discount {

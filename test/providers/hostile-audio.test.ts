@@ -2,8 +2,7 @@ import assert from 'node:assert/strict'
 import { countInputAudio } from '../../src/providers/chat/audio.ts'
 import { test } from '../support/suite.ts'
 
-const quantityOf = (file: Buffer) =>
-  countInputAudio(null, 'whisper-1', { file, bodyBytes: file.length }, null)
+const quantityOf = (file: Buffer) => countInputAudio(null, true, { file, bodyBytes: file.length }, null)
 
 async function countTurns<T>(work: Promise<T>): Promise<{ readonly turns: number; readonly result: T }> {
   let turns = 0

@@ -4,7 +4,7 @@ import { readSourceTree, type SourceFile } from './source-tree.ts'
 
 /**
  * The folders of src/ and which folders each may import from. Dependencies point one way:
- * kernel ← http, keys, ledger, metering ← providers ← pricing ← telemetry ← calls, http-calls, sockets, objects, management ← app ← cli;
+ * kernel ← http, keys, ledger, metering, pricing ← providers ← telemetry ← calls, http-calls, sockets, objects, management ← app ← cli;
  * the store is above ledger and webhooks; its type `Store` is for all, from a file of types.
  */
 const FOLDERS: Readonly<Record<string, string>> = {
@@ -15,15 +15,15 @@ const FOLDERS: Readonly<Record<string, string>> = {
   metering: 'kernel',
   ledger: 'kernel keys',
   webhooks: 'kernel http keys ledger',
-  providers: 'kernel http metering',
-  pricing: 'kernel providers',
+  pricing: 'kernel',
+  providers: 'kernel http metering pricing',
   config: 'kernel http pricing',
   telemetry: 'kernel http ledger pricing providers config',
   // A call is the same thing whatever carries it: nothing here knows HTTP or sockets.
   calls: 'kernel keys ledger metering pricing providers',
   objects: 'kernel http ledger metering pricing providers calls',
-  'http-calls': 'kernel http keys ledger metering providers telemetry config calls objects sockets',
-  sockets: 'kernel http ledger metering providers calls http-calls',
+  'http-calls': 'kernel http keys ledger metering pricing providers telemetry config calls objects sockets',
+  sockets: 'kernel http ledger metering pricing providers calls http-calls',
   management: 'kernel api http keys ledger metering pricing providers webhooks',
   store: 'kernel api keys ledger webhooks',
   app: 'kernel http keys ledger pricing providers telemetry webhooks store config calls objects sockets http-calls management',

@@ -138,40 +138,25 @@ export function fileIn(contentType: string | undefined, pieces: readonly Buffer[
   return files.map((file) => Buffer.concat(file)).sort((a, b) => b.length - a.length)[0] ?? null
 }
 
-/** Uses the length that the reply states, else the file's length, but at least the last timestamp of subtitles. */
+/** `isTimed`: the model is priced by the length of the audio. Uses the length that the reply states, else the file's length, but at least the last timestamp of subtitles. */
 export async function countInputAudio(
   audio: AudioSeen | null,
-  model: string | null,
+  isTimed: boolean,
   { file, bodyBytes }: { readonly file: Buffer | null; readonly bodyBytes: number },
   tokensMax: number | null,
 ): Promise<Quantities> {
   const stated = audio?.milliseconds ?? null
-  if (stated !== null) return countInputAudioMs(model, stated, null)
+  if (stated !== null) return countInputAudioMs(isTimed, stated, null)
   const ms = Math.max(await uploadMs(file, bodyBytes), audio?.minimumMilliseconds ?? 0)
-  return countInputAudioMs(model, ms, tokensMax)
+  return countInputAudioMs(isTimed, ms, tokensMax)
 }
 
 /** The billed quantity for input audio of this duration, in the unit that the model is priced in. */
-function countInputAudioMs(model: string | null, ms: number, tokensMax: number | null): Quantities {
+function countInputAudioMs(isTimed: boolean, ms: number, tokensMax: number | null): Quantities {
   // Whole seconds, as upstream counts: 8.47 s is 9.
-  if (isPricedByDuration(model)) return { audio_input_milliseconds: Math.ceil(ms / 1_000) * 1_000 }
+  if (isTimed) return { audio_input_milliseconds: Math.ceil(ms / 1_000) * 1_000 }
   const tokens = inputAudioTokens(ms)
   return { audio_input_tokens: Math.min(tokens, tokensMax ?? tokens) }
-}
-
-const PRICED_BY_DURATION =
-  /^(?:whisper-\d+|gpt-transcribe|gpt-live-transcribe|gpt-realtime-whisper|gpt-realtime-translate)$/
-
-/** Models priced per hour, not per token. */
-export function isPricedByDuration(model: string | null): boolean {
-  return model !== null && PRICED_BY_DURATION.test(model)
-}
-
-/** Speech models priced per input character, which no reply states. */
-const PRICED_BY_CHARACTER = /^tts-1(?:-hd)?(?:-\d{4})?$/
-
-export function isPricedByCharacter(model: string | null): boolean {
-  return model !== null && PRICED_BY_CHARACTER.test(model)
 }
 
 /** The characters of a speech request, as code points; null if the text is longer than any upstream accepts. */

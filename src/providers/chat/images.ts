@@ -1,13 +1,8 @@
-import type { UsagePart } from '../../kernel/usage.ts'
+import { IMAGE_TOOL, type UsagePart } from '../../kernel/usage.ts'
 import { isObject, type JsonObject } from '../../metering/json-shape.ts'
 import type { RequestFacts } from '../../metering/request-facts.ts'
 import { asList, asName, asObject, type Counts, quantitiesOf } from '../reading.ts'
 import { partOf, type ReportedTokens, readTokens } from './tokens.ts'
-
-/** Placeholder for an image tool's model that the reply does not name: the requested one, else the default. */
-export const IMAGE_TOOL_MODEL = 'image_generation'
-
-export const DEFAULT_IMAGE_MODEL = 'gpt-image-2'
 
 /** Output tokens of one image by quality and shape, as the price list counts it. */
 const IMAGE_TOKENS: Readonly<Record<string, readonly [square: number, oblong: number]>> = {
@@ -43,7 +38,7 @@ function wordOf({ body, tools }: RequestFacts, name: 'size' | 'quality'): string
 /** The usage of the model that wrote a vector image, which is not the model that renders it. */
 export function svgParts(value: unknown, counts: Counts): UsagePart[] {
   if (!isObject(value)) return []
-  return [partOf(asName(value['model']) ?? IMAGE_TOOL_MODEL, readTokens(value, counts))]
+  return [partOf(asName(value['model']) ?? IMAGE_TOOL, readTokens(value, counts))]
 }
 
 /** Tokens of an image model. Output without details counts as images. */
@@ -56,7 +51,7 @@ export function imageToolParts(response: JsonObject, counts: Counts): UsagePart[
   const usage = asObject(response['tool_usage'])['image_gen']
   const tool = imageTool(response)
   const tokens = isObject(usage) ? readImageTokens(usage, counts) : drawnTokens(response, tool, counts)
-  const part = partOf(asName(tool['model']) ?? IMAGE_TOOL_MODEL, tokens)
+  const part = partOf(asName(tool['model']) ?? IMAGE_TOOL, tokens)
   return Object.keys(part.quantities).length > 0 ? [part] : []
 }
 

@@ -18,16 +18,8 @@ import type {
   Shown,
   Stage,
 } from '../../metering/meter.ts'
-import {
-  addToolCalls,
-  asIndex,
-  asList,
-  asName,
-  asObject,
-  bytesWritten,
-  type Counts,
-  quantitiesOf,
-} from '../reading.ts'
+import { withToolCalls } from '../../pricing/call-fees.ts'
+import { asIndex, asList, asName, asObject, bytesWritten, type Counts, quantitiesOf } from '../reading.ts'
 import { imageToolParts, svgParts } from './images.ts'
 import { errorNameOf, partOf, ReplyFacts } from './tokens.ts'
 
@@ -153,7 +145,7 @@ export class ResponsesReader implements ReplyReader {
   }
 
   reading(): Reading {
-    const own = addToolCalls([partOf(null, this.#facts.tokens)], this.#tools.calls(this.#webSearches))
+    const own = withToolCalls([partOf(null, this.#facts.tokens)], this.#tools.calls(this.#webSearches))
     const parts = [...own, ...this.#imageParts, ...this.#tools.svgParts]
     return {
       ...this.#facts.reading(true, this.#status, parts),

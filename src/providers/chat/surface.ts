@@ -41,6 +41,7 @@ const READERS: SurfaceSpec['readers'] = {
       return !neverReasons(model) && !(isObject(reasoning) && reasoning['effort'] === 'none')
     },
     stored: true,
+    mayBeBackground: true,
   },
   compaction: { create: responses },
   decisions: { create: responses },
@@ -108,32 +109,8 @@ export const chat: SurfaceSpec = {
     '/v1/images/edits',
     '/v1/moderations',
   ],
-  fees({ body: { web_search_options: options } }) {
-    const size = isObject(options) ? options['search_context_size'] : null
-    return {
-      asksForSearch: isGiven(options),
-      searchSize: isGiven(size) ? String(size) : null,
-      codeRunsFree: false,
-    }
-  },
-  pricing: {
-    provider: 'openai',
-    // `scale` is prepaid capacity, so it counts as standard. Requests write `priority` as `fast`.
-    tiers: {
-      default: 'standard',
-      standard: 'standard',
-      auto: 'standard',
-      scale: 'standard',
-      batch: 'batch',
-      flex: 'flex',
-      priority: 'priority',
-      fast: 'priority',
-      ultrafast: 'ultrafast',
-    },
-    speeds: null,
-    hasProjectTier: true,
-    otherModelsDraw: true,
-  },
+  codeRunsFree: () => false,
+  hasProjectTier: true,
 }
 
 /** The URL ends where the SDK's base URL ends (…/v1), so `/v1/chat/completions` becomes `<url>/chat/completions`. */

@@ -20,7 +20,8 @@ import {
   type Shown,
   type Stage,
 } from '../../metering/meter.ts'
-import { addToolCalls, asIndex, asList, asName, asObject, bytesWritten } from '../reading.ts'
+import { withToolCalls } from '../../pricing/call-fees.ts'
+import { asIndex, asList, asName, asObject, bytesWritten } from '../reading.ts'
 import { MessageUsage } from './usage.ts'
 
 const MESSAGE = {
@@ -154,7 +155,7 @@ export class MessagesReader implements ReplyReader {
     const stopReason = this.#stopReason
     return {
       ...NOTHING_STATED,
-      usage: { ...stated, parts: addToolCalls(parts, fees), modelServed, stopReason, freeRefusal, suspect },
+      usage: { ...stated, parts: withToolCalls(parts, fees), modelServed, stopReason, freeRefusal, suspect },
       inputKnown,
       outputKnown,
       outputTokensSeen,

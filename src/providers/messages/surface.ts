@@ -69,21 +69,8 @@ export const messages: SurfaceSpec = {
   itemMembers: {},
   batchUpload: null,
   batchEndpoints: ['/v1/messages'],
-  fees: (facts) => ({ asksForSearch: false, searchSize: null, codeRunsFree: codeRunsFree(facts) }),
-  pricing: {
-    provider: 'anthropic',
-    // `priority` is prepaid capacity without a price per token, so it counts as standard.
-    tiers: {
-      standard: 'standard',
-      standard_only: 'standard',
-      auto: 'standard',
-      priority: 'standard',
-      batch: 'batch',
-    },
-    speeds: { standard: 'standard', fast: 'fast' },
-    hasProjectTier: false,
-    otherModelsDraw: false,
-  },
+  codeRunsFree,
+  hasProjectTier: false,
 }
 
 /** Whether the request asks for thinking. If a model thinks without being asked, the reply has thinking blocks. */

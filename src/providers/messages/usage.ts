@@ -1,6 +1,6 @@
-import { NO_USAGE, type Usage, type UsagePart } from '../../kernel/usage.ts'
+import { addQuantities, NO_USAGE, type Usage, type UsagePart } from '../../kernel/usage.ts'
 import { isObject, type JsonObject, type ReplyDocument } from '../../metering/json-shape.ts'
-import { addQuantities, asName, asObject, Counts, quantitiesOf } from '../reading.ts'
+import { asName, asObject, Counts, quantitiesOf } from '../reading.ts'
 
 const ITERATIONS_MAX = 1000
 const PARTS_MAX = 64

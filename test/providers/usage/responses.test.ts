@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { UsagePart } from '../../../src/kernel/usage.ts'
-import { IMAGE_TOOL_MODEL } from '../../../src/providers/chat/images.ts'
+import { IMAGE_TOOL } from '../../../src/kernel/usage.ts'
 import { test } from '../../support/suite.ts'
 import { type Json, meterBody, meterStream, part, streamOf, words } from './replies.ts'
 
@@ -197,7 +197,7 @@ const examples: readonly (readonly [sentence: string, final: Json, parts: readon
         },
       },
     }),
-    [own, words('in 15 read 5 imageIn 20 imageRead 10 imageOut 390 out 10', IMAGE_TOOL_MODEL)],
+    [own, words('in 15 read 5 imageIn 20 imageRead 10 imageOut 390 out 10', IMAGE_TOOL)],
   ],
   [
     'vector images, which a second model writes',
@@ -241,7 +241,7 @@ test('images without stated tokens are estimated by size and quality, and flagge
   const output = [image('ig_1', sized), image('ig_2'), image('ig_3', { status: 'failed' }), message]
   for (const [tools, tokens, model] of [
     [[tool], 272 + 1_584, 'gpt-image-1.5'],
-    [[{ type: 'image_generation' }], 272 + 6_240, IMAGE_TOOL_MODEL],
+    [[{ type: 'image_generation' }], 272 + 6_240, IMAGE_TOOL],
   ] as const) {
     const final = response({ output, tools })
     for (const metered of [meterBody('responses', final), meterStream('responses', responseStream(final))]) {

@@ -1,45 +1,23 @@
 import assert from 'node:assert/strict'
-import { createPricer, type Pricer } from '../../src/calls/pricer.ts'
+import { type Prices, planRequest } from '../../src/calls/call-plan.ts'
 import type { Surface } from '../../src/kernel/vocabulary.ts'
-import { NO_DISCOUNT } from '../../src/pricing/amounts.ts'
-import { loadPrices } from '../../src/pricing/load-book.ts'
-import { readRating } from '../../src/pricing/rate.ts'
+import { readRating } from '../../src/pricing/rating-text.ts'
 import { findEndpoint } from '../../src/providers/find-endpoint.ts'
-import { modelAsked } from '../../src/providers/request-members.ts'
+import { prices } from '../pricing/worked-example.ts'
 import { factsOf } from '../providers/request-facts-of.ts'
 import { test } from '../support/suite.ts'
-
-const loaded = loadPrices()
-assert.ok(loaded.kind === 'book')
-const settings = {
-  discount: NO_DISCOUNT,
-  unpriced: 'auto',
-  chatDefaultTier: null,
-  chatRegional: false,
-  polls: true,
-} as const
-const pricer = createPricer(loaded.book, settings)
 
 async function plan(
   surface: Surface,
   request: string,
   body: Record<string, unknown> | null,
-  by: Pricer = pricer,
+  by: Prices = prices(),
 ) {
   const [method = '', path = ''] = request.split(' ')
   const endpoint = findEndpoint(surface, method, path)
   const facts = await factsOf(endpoint, body)
-  const bytes = Buffer.from(JSON.stringify(body))
-  return by.plan({
-    surface,
-    method,
-    path,
-    endpoint,
-    facts,
-    modelAsked: modelAsked(facts),
-    bodyBytes: bytes.length,
-    atMs: Date.now(),
-  })
+  const bodyBytes = Buffer.byteLength(JSON.stringify(body))
+  return planRequest({ surface, method, path, endpoint, facts, bodyBytes, atMs: Date.now() }, by)
 }
 
 const RESPONSE = { model: 'gpt-6-luna', max_output_tokens: 100, input: 'hi' }
@@ -49,7 +27,7 @@ test('a request with limits holds exactly what they allow', async () => {
   assert.equal((await plan('chat', 'POST /v1/responses', RESPONSE)).hold.kind, 'bound')
   const { hold, rating } = await plan('messages', 'POST /v1/messages', MESSAGE)
   assert.equal(hold.kind, 'bound')
-  assert.equal(readRating(rating)?.context.isUnbounded, undefined)
+  assert.equal(readRating(rating)?.isUnbounded, undefined)
 })
 
 test('a request with any unbounded part holds everything', async () => {
@@ -64,7 +42,7 @@ test('a request with any unbounded part holds everything', async () => {
     )
   const fallbacks = await plan('messages', 'POST /v1/messages', { ...MESSAGE, fallbacks: 'default' })
   assert.equal(fallbacks.hold.kind, 'unbounded')
-  assert.equal(readRating(fallbacks.rating)?.context.isUnbounded, true)
+  assert.equal(readRating(fallbacks.rating)?.isUnbounded, true)
 })
 
 test('an unbounded request for a model without a price is still unpriced', async () => {
@@ -97,15 +75,15 @@ test('an invalid model name does not count as a missing one', async () => {
 })
 
 test('the call records the requested tier, else that of the upstream project', async () => {
-  const flexible = createPricer(loaded.book, { ...settings, chatDefaultTier: 'flex' })
-  const tierOf = async (by: Pricer, more: object, surface: Surface = 'chat') => {
+  const flexible = prices({ chatDefaultTier: 'flex' })
+  const tierOf = async (by: Prices, more: object, surface: Surface = 'chat') => {
     const path = surface === 'chat' ? 'POST /v1/responses/compact' : 'POST /v1/messages'
-    return readRating((await plan(surface, path, { ...RESPONSE, ...more }, by)).rating)?.context.tierAsked
+    return readRating((await plan(surface, path, { ...RESPONSE, ...more }, by)).rating)?.tierAsked
   }
-  assert.equal(await tierOf(pricer, {}), null)
-  assert.equal(await tierOf(pricer, { service_tier: 'priority' }), 'priority')
+  assert.equal(await tierOf(prices(), {}), null)
+  assert.equal(await tierOf(prices(), { service_tier: 'priority' }), 'priority')
   assert.equal(await tierOf(flexible, {}), 'flex')
   assert.equal(await tierOf(flexible, { service_tier: 'auto' }), 'flex')
   assert.equal(await tierOf(flexible, { service_tier: 'default' }), 'default')
-  assert.equal(await tierOf(flexible, {}, 'messages'), null)
+  assert.equal(await tierOf(flexible, {}, 'messages'), undefined)
 })

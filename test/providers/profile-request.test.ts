@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
+import type { RequestProfile } from '../../src/pricing/request-profile.ts'
 import { findEndpoint } from '../../src/providers/find-endpoint.ts'
-import { type RequestLimits, readLimits } from '../../src/providers/request-limits.ts'
+import { profileRequest } from '../../src/providers/profile-request.ts'
 import { LIMITLESS } from '../../src/providers/request-members.ts'
 import { test } from '../support/suite.ts'
 import { type Body, factsOf, form } from './request-facts-of.ts'
@@ -13,10 +14,13 @@ const TRANSCRIPTIONS = '/v1/audio/transcriptions'
 /** A text longer than the kept part of a member. */
 const LONG = 'x'.repeat(300_000)
 
-async function limitsOf(path: string, body: Body): Promise<RequestLimits> {
-  const endpoint = findEndpoint(path === MESSAGES ? 'messages' : 'chat', 'POST', path)
+async function profileOf(path: string, body: Body): Promise<RequestProfile> {
+  const surface = path === MESSAGES ? 'messages' : 'chat'
+  const endpoint = findEndpoint(surface, 'POST', path)
   assert.ok(endpoint)
-  return readLimits(endpoint, await factsOf(endpoint, body))
+  const facts = await factsOf(endpoint, body)
+  const terms = { chatDefaultTier: null, chatRegional: false }
+  return profileRequest({ surface, path, endpoint, facts, bodyBytes: 0 }, terms)
 }
 
 const tools = (...list: unknown[]) => ({ model: 'a', tools: list })
@@ -39,7 +43,7 @@ const elsewhere: typeof plain = [
   ['a continued response', RESPONSES, { model: 'a', previous_response_id: 'r' }],
   ['an image', MESSAGES, content({ type: 'image', source: { type: 'base64', data: 'x' } })],
 ]
-const multiPass: typeof plain = [
+const exotic: typeof plain = [
   ['an item with a search', RESPONSES, items({ type: 'additional_tools', tools: [{ type: 'web_search' }] })],
   [
     'an item with a namespace behind others',
@@ -94,25 +98,25 @@ const unknown: typeof plain = [
   ['an SVG in a form', EDITS, form({ model: 'a', output_format: 'svg' })],
   ['an incomplete body', MESSAGES, '{"model":"a"'],
 ]
-for (const [boundClass, requests] of Object.entries({ plain, elsewhere, multiPass, unknown })) {
+for (const [boundClass, requests] of Object.entries({ plain, elsewhere, exotic, unknown })) {
   for (const [what, path, body] of requests)
     test(`${what}: ${boundClass}`, async () => {
-      assert.equal((await limitsOf(path, body)).boundClass, boundClass)
+      assert.equal((await profileOf(path, body)).boundClass, boundClass)
     })
 }
 
 test('an MCP server and its toolset count once', async () => {
   const mcp = { mcp_servers: [{ type: 'url', url: 'x', name: 'm' }] }
-  assert.equal((await limitsOf(MESSAGES, { ...mcp, ...tools({ type: 'mcp_toolset' }) })).passes, 8)
+  assert.equal((await profileOf(MESSAGES, { ...mcp, ...tools({ type: 'mcp_toolset' }) })).passes, 8)
 })
 
 test('fallbacks are separate passes, and the largest limit counts', async () => {
   const body = { model: 'a', max_tokens: 7, fallbacks: [{ model: 'b', max_tokens: 9 }, 'c', { model: 'd' }] }
-  const { passes, otherModels, maxOutputTokens } = await limitsOf(MESSAGES, body)
+  const { passes, otherModels, maxOutputTokens } = await profileOf(MESSAGES, body)
   assert.deepEqual([passes, otherModels, maxOutputTokens], [3, ['b', 'c', 'd'], 9])
   for (const limit of ['9', -1, 1.5, true, {}, { toString: 1 }]) {
     const fallbacks = [{ model: 'b', max_tokens: limit }]
-    assert.equal((await limitsOf(MESSAGES, { ...body, fallbacks })).maxOutputTokens, LIMITLESS)
+    assert.equal((await profileOf(MESSAGES, { ...body, fallbacks })).maxOutputTokens, LIMITLESS)
   }
 })
 
@@ -135,8 +139,8 @@ const compactions: readonly [what: string, path: string, body: object, compacts:
 ]
 for (const [what, path, body, compacts] of compactions) {
   test(`compaction, ${what}: ${compacts}`, async () => {
-    const limits = await limitsOf(path, { model: 'a', ...body })
-    assert.deepEqual([limits.compacts, limits.boundClass === 'multiPass'], [compacts, compacts])
+    const limits = await profileOf(path, { model: 'a', ...body })
+    assert.deepEqual([limits.compacts, limits.boundClass === 'exotic'], [compacts, compacts])
   })
 }
 

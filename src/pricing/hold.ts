@@ -1,21 +1,19 @@
-import type { Bound } from '../kernel/money.ts'
+import { addBounds, type Bound, NO_COST } from '../kernel/money.ts'
 import { type Side, UNITS_OF } from '../kernel/usage.ts'
-import { isPricedByCharacter } from '../providers/chat/audio.ts'
-import { NO_REQUEST_TOOLS, type RequestTools } from '../providers/request-members.ts'
 import { type Discount, NO_DISCOUNT, payableFor, plainAmountOf, Totals } from './amounts.ts'
-import { type BoundRequest, MULTIPLIER_ONE, maxRate, multiplierMax, tierOf } from './modifiers.ts'
+import { isSearchPaid } from './call-fees.ts'
+import { MULTIPLIER_ONE, maxRate, multiplierMax, tierOf } from './modifiers.ts'
 import {
   findModel,
   highestSearchRate,
+  isPricedPer,
   type ModelPrice,
   type PriceVersion,
   type Tariff,
   type TierRates,
   tableFor,
 } from './price-book.ts'
-
-/** Maximum tokens of all inputs of an embeddings request together; each must fit the context window. */
-const EMBEDDED_TOKENS_MAX = 300_000
+import type { RequestProfile, RequestTools } from './request-profile.ts'
 
 /** 0.8 kbit/s, below the lowest setting of speech codecs. Longer encoded silence is charged as an overrun. */
 const AUDIO_MS_PER_BYTE = 10
@@ -28,24 +26,40 @@ const BOUND_NANOS_MAX = 1_000_000_000n * 1_000_000_000n
  * output at the highest output rate, and its fees. If upstream may run several passes, each counts with the largest
  * window and the highest rates of all models involved.
  */
-export function boundOf(
-  request: BoundRequest,
+export function hold(
+  profile: RequestProfile,
   version: PriceVersion,
   discount: Discount = NO_DISCOUNT,
 ): Bound {
-  const { model: modelAsked, boundClass, tools } = request
-  if (modelAsked === null) return unbounded('the request names no model')
+  const bound = boundOf(profile, version, discount)
+  if (!profile.mayTranscribe || bound.kind !== 'bound') return bound
+  return addBounds(bound, boundTranscript(profile, version, discount))
+}
+
+/** The model that the request names, else the one that upstream uses by default. */
+export function modelFor(
+  { model, usesDefaultModel, endpoint }: RequestProfile,
+  { defaultModels }: PriceVersion,
+): string | null {
+  return model ?? (usesDefaultModel ? (defaultModels.get(endpoint) ?? null) : null)
+}
+
+function boundOf(profile: RequestProfile, version: PriceVersion, discount: Discount): Bound {
+  const name = modelFor(profile, version)
+  if (name === null) return unbounded('the request names no model')
   const models: ModelPrice[] = []
-  for (const name of [modelAsked, ...request.otherModels]) {
-    const model = findModel(version, name)
-    if (model === null) return { kind: 'unpriced', model: name }
+  for (const each of [name, ...profile.otherModels]) {
+    const model = findModel(version, each)
+    if (model === null) return { kind: 'unpriced', model: each }
     models.push(model)
   }
-  if (boundClass === 'unknown') return unbounded('the request does not limit all of its work')
-  const passes = boundClass === 'multiPass' ? (1 + request.passes) * (request.compacts ? 2 : 1) : 1
+  if (profile.boundClass === 'unknown') return unbounded('the request does not limit all of its work')
+  const [first] = models as [ModelPrice, ...ModelPrice[]]
+  const request = isSearchPaid(profile, first) ? withSearch(profile) : profile
+  const passes = request.boundClass === 'exotic' ? (1 + request.passes) * (request.compacts ? 2 : 1) : 1
   const tokens = tokensAmount(models, request, passes)
   if (typeof tokens === 'string') return unbounded(tokens)
-  const fees = feesAmount(models[0] as ModelPrice, tools)
+  const fees = feesAmount(first, request.tools)
   let [listNanos, costNanos] = [0n, 0n]
   for (const model of models) {
     const totals = new Totals()
@@ -60,11 +74,36 @@ export function boundOf(
   return { kind: 'bound', listNanos, costNanos }
 }
 
+/** One paid search, whose results the model reads. */
+function withSearch(profile: RequestProfile): RequestProfile {
+  const { boundClass, tools } = profile
+  return {
+    ...profile,
+    boundClass: boundClass === 'plain' ? 'elsewhere' : boundClass,
+    tools: { ...tools, webSearches: Math.max(1, tools.webSearches) },
+  }
+}
+
+/** The cost of transcribing the input with the most expensive model. */
+function boundTranscript(profile: RequestProfile, version: PriceVersion, discount: Discount): Bound {
+  let max: Bound = NO_COST
+  for (const { id, mode } of version.models) {
+    if (mode !== 'audio_transcription') continue
+    const bound = boundOf({ ...profile, model: id }, version, discount)
+    if (bound.kind === 'bound' && max.kind === 'bound' && bound.listNanos > max.listNanos) max = bound
+  }
+  return max
+}
+
 function unbounded(reason: string): Bound {
   return { kind: 'unbounded', reason }
 }
 
-function tokensAmount(models: readonly ModelPrice[], request: BoundRequest, passes: number): bigint | string {
+function tokensAmount(
+  models: readonly ModelPrice[],
+  request: RequestProfile,
+  passes: number,
+): bigint | string {
   let context: number | null = 0
   for (const model of models) {
     const limit = inputLimit(model, request)
@@ -86,31 +125,42 @@ function tokensAmount(models: readonly ModelPrice[], request: BoundRequest, pass
   if (nanos.output > 0n) {
     const outputs = models.map((model) => outputTokensMax(model, request.maxOutputTokens))
     if (outputs.includes(null)) return 'no output limit is known for a model'
-    const output = BigInt(Math.max(...outputs.map(Number))) * BigInt(request.n)
+    const output = BigInt(Math.max(...outputs.map(Number))) * BigInt(request.answers)
     sum += plainAmountOf('output_tokens', output, nanos.output)
   }
   return sum
 }
 
 /** Maximum tokens of all prompts of a request together; null if unknown. */
-export function inputTokensMax(model: ModelPrice, endpoint: string, prompts: number): number | null {
-  const { contextWindowTokens: window } = model
-  if (endpoint === '/v1/embeddings') return Math.max(EMBEDDED_TOKENS_MAX, window ?? 0)
+function inputTokensMax(
+  { contextWindowTokens: window }: ModelPrice,
+  { inputTokensMax: max, prompts }: RequestProfile,
+): number | null {
+  if (max !== null) return Math.max(max, window ?? 0)
   return window === null ? null : window * prompts
 }
 
 /** A token has at least one byte, so the body's size limits it as the context window does. */
-function inputLimit(
-  model: ModelPrice,
-  { boundClass, bodyBytes, characters = null, endpoint, prompts }: BoundRequest,
-): number | null {
-  if (characters !== null && isPricedByCharacter(model.id)) return characters
-  const tokensMax = inputTokensMax(model, endpoint, prompts)
+function inputLimit(model: ModelPrice, profile: RequestProfile): number | null {
+  const { boundClass, bodyBytes, characters, endpoint } = profile
+  if (characters !== null && isPricedPer('input_characters', model, endpoint)) return characters
+  const tokensMax = inputTokensMax(model, profile)
   return boundClass === 'plain' ? Math.min(bodyBytes, tokensMax ?? bodyBytes) : tokensMax
 }
 
+/** The most that a call can read and write, by the limits of the served model, else of the one for the request. */
+export function tokenLimits(profile: RequestProfile, served: string | null, version: PriceVersion) {
+  const model = findModel(version, served ?? modelFor(profile, version))
+  const stated = profile.maxOutputTokens
+  const output = model === null ? stated : outputTokensMax(model, stated)
+  return {
+    input: model === null ? null : inputTokensMax(model, profile),
+    output: output === null ? null : output * profile.answers,
+  }
+}
+
 /** The maximum output tokens. The output must fit the context window: upstream refuses or reduces a larger limit. */
-export function outputTokensMax(model: ModelPrice, stated: number | null): number | null {
+function outputTokensMax(model: ModelPrice, stated: number | null): number | null {
   const { contextWindowTokens, maxOutputTokens } = model
   const limit = stated ?? maxOutputTokens ?? contextWindowTokens
   if (limit === null) return null
@@ -125,7 +175,7 @@ type HighestRates = Readonly<Record<PricedSide, bigint>>
 const NO_RATES: HighestRates = { input: 0n, output: 0n, duration: 0n }
 
 /** The highest rates for the requested tier and prompts up to the limit. A substitute rate is one of the listed rates. */
-function highestRatesFor(model: ModelPrice, request: BoundRequest, promptTokensMax: number): HighestRates {
+function highestRatesFor(model: ModelPrice, request: RequestProfile, promptTokensMax: number): HighestRates {
   const { tiers, longContextAbove } = tableFor(model, request.endpoint)
   const mayBeLong = longContextAbove !== null && promptTokensMax > longContextAbove
   const speed = request.mayBeFast ? 'fast' : null
@@ -170,7 +220,6 @@ function highestOfBoth(a: HighestRates, b: HighestRates): HighestRates {
 }
 
 function feesAmount(model: ModelPrice, tools: RequestTools): bigint {
-  if (tools === NO_REQUEST_TOOLS) return 0n
   const { webSearches, fileSearches, containers } = tools
   let sum = plainAmountOf('web_searches', BigInt(webSearches), highestSearchRate(model.tools))
   for (const [unit, count] of [
