@@ -1,7 +1,18 @@
-import { type Fraction, floorDivide, type Nanos, parseUsd, roundHalfEven } from '../kernel/money.ts'
+import {
+  type Fraction,
+  floorDivide,
+  NANOS_PER_USD,
+  type Nanos,
+  parseUsd,
+  roundHalfEven,
+} from '../kernel/money.ts'
 import { UNIT_PRICES, UNITS, UNITS_OF, type Unit } from '../kernel/usage.ts'
 import { matchesPattern } from '../kernel/vocabulary.ts'
-import { FACTOR_ONE, MULTIPLIER_ONE } from './modifiers.ts'
+
+/** Factors and discounts are decimals with at most nine places, stored as whole billionths. */
+export const FACTOR_ONE = NANOS_PER_USD
+
+export const MULTIPLIER_ONE = FACTOR_ONE * FACTOR_ONE
 
 /** A common denominator, so that nothing is rounded: a multiple of a thousand, a million and an hour in ms. */
 const PER_UNITS = 18_000_000n

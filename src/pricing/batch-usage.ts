@@ -1,5 +1,5 @@
 import { addQuantities, type Usage, type UsagePart } from '../kernel/usage.ts'
-import { FACTOR_ONE } from './modifiers.ts'
+import { FACTOR_ONE } from './amounts.ts'
 import type { PriceVersion } from './price-book.ts'
 import { resolveModel, toolsOf } from './priced-parts.ts'
 import type { RatingContext } from './request-profile.ts'

@@ -1,7 +1,7 @@
 import { parseUsd } from '../kernel/money.ts'
 import { TEXT_MODES, TIERS, type Tier, UNIT_PRICES, UNITS, UNITS_OF, type Unit } from '../kernel/usage.ts'
+import { FACTOR_ONE } from './amounts.ts'
 import listPrices from './list-prices.json' with { type: 'json' }
-import { FACTOR_ONE } from './modifiers.ts'
 import type { ModelPrice, PriceBook, PriceVersion, RateTable, Tariff, TierRates } from './price-book.ts'
 import type { BookVersionEntry, ModelEntry, RateTableEntry } from './price-file.ts'
 

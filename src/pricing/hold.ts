@@ -1,8 +1,8 @@
 import { addBounds, type Bound, NO_COST } from '../kernel/money.ts'
 import { type Side, UNITS_OF } from '../kernel/usage.ts'
-import { type Discount, NO_DISCOUNT, payableFor, plainAmountOf, Totals } from './amounts.ts'
+import { type Discount, MULTIPLIER_ONE, NO_DISCOUNT, payableFor, plainAmountOf, Totals } from './amounts.ts'
 import { isSearchPaid } from './call-fees.ts'
-import { MULTIPLIER_ONE, maxRate, multiplierMax, tierOf } from './modifiers.ts'
+import { maxRate, multiplierMax, tierOf } from './modifiers.ts'
 import {
   findModel,
   highestSearchRate,

@@ -1,6 +1,6 @@
-import { NANOS_PER_USD } from '../kernel/money.ts'
 import type { Tier } from '../kernel/usage.ts'
 import type { Surface } from '../kernel/vocabulary.ts'
+import { FACTOR_ONE } from './amounts.ts'
 import { PRICE_TERMS } from './price-terms.ts'
 import type { RequestProfile } from './request-profile.ts'
 
@@ -30,11 +30,6 @@ function lookUp(words: Readonly<Record<string, Tier>>, word: string | null): Rep
   const tier = Object.hasOwn(words, word) ? words[word] : undefined
   return { tier: tier ?? 'standard', known: tier !== undefined }
 }
-
-/** Factors and discounts are decimals with at most nine places, stored as whole billionths. */
-export const FACTOR_ONE = NANOS_PER_USD
-
-export const MULTIPLIER_ONE = FACTOR_ONE * FACTOR_ONE
 
 /** Factors for all tokens of a model, in billionths. They do not apply to fees. */
 export interface ModelFactors {

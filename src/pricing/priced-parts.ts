@@ -8,8 +8,8 @@ import {
   type UsagePart,
 } from '../kernel/usage.ts'
 import { SURFACE_NAMES, type Surface } from '../kernel/vocabulary.ts'
-import { isTool, plainAmountOf } from './amounts.ts'
-import { FACTOR_ONE, MULTIPLIER_ONE, maxRate, tierOf } from './modifiers.ts'
+import { FACTOR_ONE, isTool, MULTIPLIER_ONE, plainAmountOf } from './amounts.ts'
+import { maxRate, tierOf } from './modifiers.ts'
 import {
   type FoundRate,
   findModel,

@@ -1,7 +1,14 @@
 import { formatUsd } from '../kernel/money.ts'
 import { type Quantities, UNIT_PRICES, UNITS, type Unit, type Usage } from '../kernel/usage.ts'
-import { AMOUNT_DENOMINATOR, isTool, payableFor, plainAmountOf, Totals } from './amounts.ts'
-import { FACTOR_ONE, MULTIPLIER_ONE } from './modifiers.ts'
+import {
+  AMOUNT_DENOMINATOR,
+  FACTOR_ONE,
+  isTool,
+  MULTIPLIER_ONE,
+  payableFor,
+  plainAmountOf,
+  Totals,
+} from './amounts.ts'
 import type { FoundRate, PriceVersion } from './price-book.ts'
 import { type PartPrice, pricedParts, quantityOf, rateOf } from './priced-parts.ts'
 import type { RatingContext } from './request-profile.ts'

@@ -1,6 +1,5 @@
 import { formatUsd } from '../kernel/money.ts'
-import { type Discount, readDiscount } from './amounts.ts'
-import { FACTOR_ONE } from './modifiers.ts'
+import { type Discount, FACTOR_ONE, readDiscount } from './amounts.ts'
 import type { RatingContext } from './request-profile.ts'
 
 /** The rating context as JSON, in which it is stored with the call. */

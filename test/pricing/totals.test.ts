@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { floorDivide, roundHalfEven } from '../../src/kernel/money.ts'
-import { AMOUNT_DENOMINATOR, Totals } from '../../src/pricing/amounts.ts'
-import { FACTOR_ONE, MULTIPLIER_ONE } from '../../src/pricing/modifiers.ts'
+import { AMOUNT_DENOMINATOR, FACTOR_ONE, MULTIPLIER_ONE, Totals } from '../../src/pricing/amounts.ts'
 import { test } from '../support/suite.ts'
 
 const amount = fc.oneof(fc.bigInt({ min: 0n, max: 10n ** 12n }), fc.bigInt({ min: 0n, max: 10n ** 30n }))
