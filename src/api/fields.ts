@@ -334,6 +334,16 @@ export const pageOf = (kind: keyof typeof PATTERNS) => ({
   after: afterParameter(kind),
 })
 
+export function waitParameter(max: number) {
+  const expected = `wait must be a whole number of seconds from 0 to ${max}.`
+  return readField(expected, { type: 'integer', minimum: 0, maximum: max }, (value) => {
+    const number = typeof value === 'string' && /^\d{1,3}$/.test(value) ? Number(value) : -1
+    return number >= 0 && number <= max ? number : null
+  })
+    .default(max)
+    .describe('How many seconds the answer waits for a call in flight to be settled.')
+}
+
 /** A `limit` whose default depends on the format: a streamed list without `limit` is complete. */
 export function optionalLimit(max: number, description: string) {
   return wholeParameter(max).optional().describe(description)

@@ -126,6 +126,7 @@ export const requestWithBillSchema = requestSchema
 
 export const requestExpandQuery = z.strictObject({
   expand: f.choiceParameter('expand', ['bill'], 'Adds the `bill`: the cost of the call, line by line.'),
+  wait: f.waitParameter(limits.requestWaitMs / 1_000),
 })
 
 const loggedBodySchema = z

@@ -178,7 +178,7 @@ const ROWS = {
     429,
     'client',
     'safe',
-    'The key has reached its `requests_per_minute`. Nothing was sent upstream. `retry-after` is the time to the next minute.',
+    'The key has reached its `requests_per_minute`, or the account has made 600 changes in this minute. Nothing was sent upstream. `retry-after` is the time to the next minute.',
   ),
   too_many_calls: row(
     429,

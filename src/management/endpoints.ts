@@ -1,4 +1,3 @@
-import { fieldOf } from '../api/field-names.ts'
 import * as accounts from './accounts.ts'
 import * as adminKeys from './admin-keys.ts'
 import * as credits from './credits.ts'
@@ -13,89 +12,417 @@ import * as session from './session.ts'
 import * as usage from './usage.ts'
 import * as webhooks from './webhooks.ts'
 
-type Endpoint = readonly [
-  methodAndPath: `${Method} /${string}`,
-  requiredRole: RequiredRole,
-  account: AccountRule,
-  parts: RouteParts<unknown, unknown>,
-]
+interface Endpoint {
+  readonly id: string
+  readonly method: Method
+  readonly path: `/${string}`
+  readonly role: RequiredRole
+  readonly account: AccountRule
+  /** The kinds of the records in the path, in order. */
+  readonly nouns?: readonly string[]
+  /** Does not count as a change: whoever has lost a key must always be able to revoke it. */
+  readonly isUnlimited?: true
+  readonly route: RouteParts<unknown, unknown>
+}
 
 const getOpenapi = openApiRoute(() => routes)
 
-/** Every own endpoint: method and path, required role, account that it acts in, and route. */
+/** Every own endpoint. `id` is the operation id of the OpenAPI document. */
 const ENDPOINTS: readonly Endpoint[] = [
   // Keys
-  ['POST /v1/keys', 'admin', 'one', keys.createKey],
-  ['GET /v1/keys', 'viewer', 'many', keys.listKeys],
-  ['GET /v1/keys/me', 'api_key', 'none', keys.getOwnKey],
-  ['GET /v1/keys/{id}', 'viewer', 'of_id', keys.getKey],
-  ['PATCH /v1/keys/{id}', 'admin', 'of_id', keys.updateKey],
-  ['DELETE /v1/keys/{id}', 'admin', 'of_id', keys.deleteKey],
-  ['POST /v1/keys/{id}/revoke', 'admin', 'of_id', keys.revokeKey],
-  ['POST /v1/keys/{id}/rotate', 'admin', 'of_id', keys.rotateKey],
+  {
+    id: 'create_key',
+    method: 'POST',
+    path: '/v1/keys',
+    role: 'admin',
+    account: 'one',
+    route: keys.createKey,
+  },
+  { id: 'list_keys', method: 'GET', path: '/v1/keys', role: 'viewer', account: 'many', route: keys.listKeys },
+  {
+    id: 'get_own_key',
+    method: 'GET',
+    path: '/v1/keys/me',
+    role: 'api_key',
+    account: 'none',
+    nouns: ['key'],
+    route: keys.getOwnKey,
+  },
+  {
+    id: 'get_key',
+    method: 'GET',
+    path: '/v1/keys/{id}',
+    role: 'viewer',
+    account: 'of_id',
+    nouns: ['key'],
+    route: keys.getKey,
+  },
+  {
+    id: 'update_key',
+    method: 'PATCH',
+    path: '/v1/keys/{id}',
+    role: 'admin',
+    account: 'of_id',
+    nouns: ['key'],
+    route: keys.updateKey,
+  },
+  {
+    id: 'delete_key',
+    method: 'DELETE',
+    path: '/v1/keys/{id}',
+    role: 'admin',
+    account: 'of_id',
+    nouns: ['key'],
+    isUnlimited: true,
+    route: keys.deleteKey,
+  },
+  {
+    id: 'revoke_key',
+    method: 'POST',
+    path: '/v1/keys/{id}/revoke',
+    role: 'admin',
+    account: 'of_id',
+    nouns: ['key'],
+    isUnlimited: true,
+    route: keys.revokeKey,
+  },
+  {
+    id: 'rotate_key',
+    method: 'POST',
+    path: '/v1/keys/{id}/rotate',
+    role: 'admin',
+    account: 'of_id',
+    nouns: ['key'],
+    route: keys.rotateKey,
+  },
 
   // Usage and calls
-  ['GET /v1/usage', 'api_key', 'many', usage.getUsage],
-  ['GET /gateway/v1/requests', 'api_key', 'many', requests.listRequests],
-  ['GET /v1/keys/{id}/requests', 'viewer', 'of_id', requests.listKeyRequests],
-  ['GET /gateway/v1/requests/{id}', 'api_key', 'of_id', requests.getRequest],
-  ['GET /gateway/v1/requests/{id}/bodies', 'viewer', 'of_id', requests.getRequestBodies],
+  {
+    id: 'get_usage',
+    method: 'GET',
+    path: '/v1/usage',
+    role: 'api_key',
+    account: 'many',
+    route: usage.getUsage,
+  },
+  {
+    id: 'list_requests',
+    method: 'GET',
+    path: '/gateway/v1/requests',
+    role: 'api_key',
+    account: 'many',
+    route: requests.listRequests,
+  },
+  {
+    id: 'list_key_requests',
+    method: 'GET',
+    path: '/v1/keys/{id}/requests',
+    role: 'viewer',
+    account: 'of_id',
+    nouns: ['key'],
+    route: requests.listKeyRequests,
+  },
+  {
+    id: 'get_request',
+    method: 'GET',
+    path: '/gateway/v1/requests/{id}',
+    role: 'api_key',
+    account: 'of_id',
+    nouns: ['request'],
+    route: requests.getRequest,
+  },
+  {
+    id: 'get_request_bodies',
+    method: 'GET',
+    path: '/gateway/v1/requests/{id}/bodies',
+    role: 'viewer',
+    account: 'of_id',
+    nouns: ['request'],
+    route: requests.getRequestBodies,
+  },
 
   // Credit
-  ['GET /gateway/v1/balance', 'viewer', 'one', credits.getBalance],
-  ['POST /gateway/v1/credits', 'operator', 'one', credits.addCredit],
-  ['GET /gateway/v1/credits', 'viewer', 'many', credits.listCredits],
+  {
+    id: 'get_balance',
+    method: 'GET',
+    path: '/gateway/v1/balance',
+    role: 'viewer',
+    account: 'one',
+    route: credits.getBalance,
+  },
+  {
+    id: 'add_credit',
+    method: 'POST',
+    path: '/gateway/v1/credits',
+    role: 'operator',
+    account: 'one',
+    route: credits.addCredit,
+  },
+  {
+    id: 'list_credits',
+    method: 'GET',
+    path: '/gateway/v1/credits',
+    role: 'viewer',
+    account: 'many',
+    route: credits.listCredits,
+  },
 
   // Webhooks and events
-  ['POST /gateway/v1/webhooks', 'admin', 'one', webhooks.createWebhook],
-  ['GET /gateway/v1/webhooks', 'viewer', 'many', webhooks.listWebhooks],
-  ['GET /gateway/v1/webhooks/{id}', 'viewer', 'of_id', webhooks.getWebhook],
-  ['PATCH /gateway/v1/webhooks/{id}', 'admin', 'of_id', webhooks.updateWebhook],
-  ['DELETE /gateway/v1/webhooks/{id}', 'admin', 'of_id', webhooks.deleteWebhook],
-  ['POST /gateway/v1/webhooks/{id}/rotate-secret', 'admin', 'of_id', webhooks.rotateWebhookSecret],
-  ['POST /gateway/v1/webhooks/{id}/test', 'admin', 'of_id', webhooks.testWebhook],
-  ['GET /gateway/v1/webhooks/{id}/deliveries', 'viewer', 'of_id', webhooks.listWebhookDeliveries],
-  [
-    'POST /gateway/v1/webhooks/{id}/deliveries/{delivery_id}/redeliver',
-    'admin',
-    'of_id',
-    webhooks.redeliverWebhook,
-  ],
-  ['GET /gateway/v1/events', 'viewer', 'many', events.listEvents],
+  {
+    id: 'create_webhook',
+    method: 'POST',
+    path: '/gateway/v1/webhooks',
+    role: 'admin',
+    account: 'one',
+    route: webhooks.createWebhook,
+  },
+  {
+    id: 'list_webhooks',
+    method: 'GET',
+    path: '/gateway/v1/webhooks',
+    role: 'viewer',
+    account: 'many',
+    route: webhooks.listWebhooks,
+  },
+  {
+    id: 'get_webhook',
+    method: 'GET',
+    path: '/gateway/v1/webhooks/{id}',
+    role: 'viewer',
+    account: 'of_id',
+    nouns: ['webhook'],
+    route: webhooks.getWebhook,
+  },
+  {
+    id: 'update_webhook',
+    method: 'PATCH',
+    path: '/gateway/v1/webhooks/{id}',
+    role: 'admin',
+    account: 'of_id',
+    nouns: ['webhook'],
+    route: webhooks.updateWebhook,
+  },
+  {
+    id: 'delete_webhook',
+    method: 'DELETE',
+    path: '/gateway/v1/webhooks/{id}',
+    role: 'admin',
+    account: 'of_id',
+    nouns: ['webhook'],
+    route: webhooks.deleteWebhook,
+  },
+  {
+    id: 'rotate_webhook_secret',
+    method: 'POST',
+    path: '/gateway/v1/webhooks/{id}/rotate-secret',
+    role: 'admin',
+    account: 'of_id',
+    nouns: ['webhook'],
+    route: webhooks.rotateWebhookSecret,
+  },
+  {
+    id: 'test_webhook',
+    method: 'POST',
+    path: '/gateway/v1/webhooks/{id}/test',
+    role: 'admin',
+    account: 'of_id',
+    nouns: ['webhook'],
+    route: webhooks.testWebhook,
+  },
+  {
+    id: 'list_webhook_deliveries',
+    method: 'GET',
+    path: '/gateway/v1/webhooks/{id}/deliveries',
+    role: 'viewer',
+    account: 'of_id',
+    nouns: ['webhook'],
+    route: webhooks.listWebhookDeliveries,
+  },
+  {
+    id: 'redeliver_webhook',
+    method: 'POST',
+    path: '/gateway/v1/webhooks/{id}/deliveries/{delivery_id}/redeliver',
+    role: 'admin',
+    account: 'of_id',
+    nouns: ['webhook', 'delivery'],
+    route: webhooks.redeliverWebhook,
+  },
+  {
+    id: 'list_events',
+    method: 'GET',
+    path: '/gateway/v1/events',
+    role: 'viewer',
+    account: 'many',
+    route: events.listEvents,
+  },
+  {
+    id: 'get_event',
+    method: 'GET',
+    path: '/gateway/v1/events/{id}',
+    role: 'viewer',
+    account: 'of_id',
+    nouns: ['event'],
+    route: events.getEvent,
+  },
 
   // Accounts and admin keys
-  ['POST /gateway/v1/accounts', 'operator', 'none', accounts.createAccount],
-  ['GET /gateway/v1/accounts', 'operator', 'none', accounts.listAccounts],
-  ['GET /gateway/v1/accounts/self', 'viewer', 'one', accounts.getOwnAccount],
-  ['GET /gateway/v1/accounts/{id}', 'operator', 'none', accounts.getAccount],
-  ['PATCH /gateway/v1/accounts/{id}', 'operator', 'none', accounts.updateAccount],
-  ['POST /gateway/v1/accounts/{id}/suspend', 'operator', 'none', accounts.suspendAccount],
-  ['POST /gateway/v1/accounts/{id}/resume', 'operator', 'none', accounts.resumeAccount],
-  ['POST /gateway/v1/admin-keys', 'admin', 'one', adminKeys.createAdminKey],
-  ['GET /gateway/v1/admin-keys', 'viewer', 'many', adminKeys.listAdminKeys],
-  ['POST /gateway/v1/admin-keys/{id}/revoke', 'admin', 'of_id', adminKeys.revokeAdminKey],
+  {
+    id: 'create_account',
+    method: 'POST',
+    path: '/gateway/v1/accounts',
+    role: 'operator',
+    account: 'none',
+    route: accounts.createAccount,
+  },
+  {
+    id: 'list_accounts',
+    method: 'GET',
+    path: '/gateway/v1/accounts',
+    role: 'operator',
+    account: 'none',
+    route: accounts.listAccounts,
+  },
+  {
+    id: 'get_own_account',
+    method: 'GET',
+    path: '/gateway/v1/accounts/self',
+    role: 'viewer',
+    account: 'one',
+    nouns: ['account'],
+    route: accounts.getOwnAccount,
+  },
+  {
+    id: 'get_account',
+    method: 'GET',
+    path: '/gateway/v1/accounts/{id}',
+    role: 'operator',
+    account: 'none',
+    nouns: ['account'],
+    route: accounts.getAccount,
+  },
+  {
+    id: 'update_account',
+    method: 'PATCH',
+    path: '/gateway/v1/accounts/{id}',
+    role: 'operator',
+    account: 'none',
+    nouns: ['account'],
+    route: accounts.updateAccount,
+  },
+  {
+    id: 'suspend_account',
+    method: 'POST',
+    path: '/gateway/v1/accounts/{id}/suspend',
+    role: 'operator',
+    account: 'none',
+    nouns: ['account'],
+    isUnlimited: true,
+    route: accounts.suspendAccount,
+  },
+  {
+    id: 'resume_account',
+    method: 'POST',
+    path: '/gateway/v1/accounts/{id}/resume',
+    role: 'operator',
+    account: 'none',
+    nouns: ['account'],
+    route: accounts.resumeAccount,
+  },
+  {
+    id: 'create_admin_key',
+    method: 'POST',
+    path: '/gateway/v1/admin-keys',
+    role: 'admin',
+    account: 'one',
+    route: adminKeys.createAdminKey,
+  },
+  {
+    id: 'list_admin_keys',
+    method: 'GET',
+    path: '/gateway/v1/admin-keys',
+    role: 'viewer',
+    account: 'many',
+    route: adminKeys.listAdminKeys,
+  },
+  {
+    id: 'revoke_admin_key',
+    method: 'POST',
+    path: '/gateway/v1/admin-keys/{id}/revoke',
+    role: 'admin',
+    account: 'of_id',
+    nouns: ['admin key'],
+    isUnlimited: true,
+    route: adminKeys.revokeAdminKey,
+  },
 
   // The installation
-  ['GET /gateway/v1/overview', 'viewer', 'one', overview.getOverview],
-  ['GET /gateway/v1/prices', 'viewer', 'one', overview.getPrices],
-  ['GET /gateway/openapi.json', 'viewer', 'none', getOpenapi],
-  ['GET /metrics', 'operator', 'none', overview.getMetrics],
+  {
+    id: 'get_overview',
+    method: 'GET',
+    path: '/gateway/v1/overview',
+    role: 'viewer',
+    account: 'one',
+    route: overview.getOverview,
+  },
+  {
+    id: 'get_prices',
+    method: 'GET',
+    path: '/gateway/v1/prices',
+    role: 'viewer',
+    account: 'one',
+    route: overview.getPrices,
+  },
+  {
+    id: 'get_openapi',
+    method: 'GET',
+    path: '/gateway/openapi.json',
+    role: 'anyone',
+    account: 'none',
+    route: getOpenapi,
+  },
+  {
+    id: 'get_metrics',
+    method: 'GET',
+    path: '/metrics',
+    role: 'operator',
+    account: 'none',
+    route: overview.getMetrics,
+  },
 
   // Sessions
-  ['POST /gateway/v1/session', 'anyone', 'none', session.openSession],
-  ['GET /gateway/v1/session', 'session', 'none', session.getSession],
-  ['DELETE /gateway/v1/session', 'session', 'none', session.endSession],
+  {
+    id: 'open_session',
+    method: 'POST',
+    path: '/gateway/v1/session',
+    role: 'anyone',
+    account: 'none',
+    isUnlimited: true,
+    route: session.openSession,
+  },
+  {
+    id: 'get_session',
+    method: 'GET',
+    path: '/gateway/v1/session',
+    role: 'session',
+    account: 'none',
+    isUnlimited: true,
+    route: session.getSession,
+  },
+  {
+    id: 'end_session',
+    method: 'DELETE',
+    path: '/gateway/v1/session',
+    role: 'session',
+    account: 'none',
+    isUnlimited: true,
+    route: session.endSession,
+  },
 ]
 
-/** The name of a route's constant is the operation id, in snake case. */
-const operationIds = new Map(
-  Object.entries({
-    ...{ ...accounts, ...adminKeys, ...credits, ...events, ...keys, ...overview, ...requests },
-    ...{ ...session, ...usage, ...webhooks, getOpenapi },
-  }).map(([name, value]): [unknown, string] => [value, fieldOf(name)]),
-)
-
-export const routes: readonly Route[] = ENDPOINTS.map(([methodAndPath, requiredRole, account, parts]) => {
-  const [method, template] = methodAndPath.split(' ') as [Method, string]
-  return { operationId: operationIds.get(parts) ?? '', method, template, requiredRole, account, ...parts }
-})
+export const routes: readonly Route[] = ENDPOINTS.map(({ id, path, role, route, ...row }) => ({
+  nouns: [],
+  isUnlimited: false,
+  ...row,
+  ...{ operationId: id, template: path, requiredRole: role },
+  ...route,
+}))

@@ -23,6 +23,15 @@ function eventRow(event: EventRecord, role: Role) {
   return { ...members, actor_kind: actor.kind, actor_id: actor.id, actor_name: actor.name }
 }
 
+export const getEvent = defineRoute({
+  summary: 'Show an event',
+  answer: eventSchema,
+  async handle({ accountId, id, role }, { store }) {
+    const event = await store.getEvent(accountId, id)
+    return event && eventObject(event, role)
+  },
+})
+
 export const listEvents = defineRoute({
   summary: 'List or export changes and crossed thresholds, newest first',
   description: 'Events are stored for 400 days.',

@@ -6,7 +6,6 @@ import { VERSION } from '../kernel/runtime.ts'
 import {
   defineRoute,
   IDEMPOTENCY_HEADER,
-  nounsIn,
   type OwnReply,
   type Route,
   type RouteParts,
@@ -114,7 +113,7 @@ function errorList(): string {
 function describeOperation(route: Route, schemas: Schemas, requestId: string): JsonObject {
   const { operationId, summary, description, status, answer, alsoAs, repeatable, account } = route
   const parameters = [
-    ...pathParameters(route.template),
+    ...pathParameters(route),
     ...(account === 'none' ? [] : [{ $ref: '#/components/parameters/account' }]),
     ...(route.query === null ? [] : queryParameters(route.query, schemas)),
     ...(repeatable ? [{ $ref: '#/components/parameters/idempotency_key' }] : []),
@@ -144,9 +143,8 @@ function describeOperation(route: Route, schemas: Schemas, requestId: string): J
   }
 }
 
-function pathParameters(template: string): JsonObject[] {
+function pathParameters({ template, nouns }: Route): JsonObject[] {
   const schema = { type: 'string', minLength: 1 }
-  const nouns = nounsIn(template)
   return Array.from(template.matchAll(/\{(\w+)\}/g), ([, name], at) => {
     return { name, in: 'path', required: true, description: `The \`${name}\` of the ${nouns[at]}.`, schema }
   })

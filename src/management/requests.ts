@@ -223,12 +223,12 @@ const lookups = new RequestQueues()
 export const getRequest = defineRoute({
   summary: 'Show a call and its cost',
   description:
-    `Waits up to ${limits.requestWaitMs / 1_000} seconds until a call in flight is settled. After that, the answer has no figures. ` +
+    `Waits up to ${limits.requestWaitMs / 1_000} seconds (or \`wait\`) until a call in flight is settled. After that, the answer has no figures. ` +
     'Waiting and refused calls are answered at once. An API key sees its own calls only.',
   query: requestExpandQuery,
   answer: requestWithBillSchema,
   async handle(request, management) {
-    const call = await settledCall(request, management)
+    const call = await settledCall(request, request.query.wait * 1_000, management)
     if (call === null || !maySee(request, call)) return null
     return await lookups.enqueue(queuesOf(request.caller), async () => {
       const [object = null] = await createConverter(management.store)([call])
@@ -248,6 +248,7 @@ const READ_AGAIN_MS = 1_000
 
 async function settledCall(
   request: OwnRequest,
+  waitMs: number,
   { store, settlements, clock, waitingCalls, refusedCalls }: Management,
 ): Promise<CallRecord | null> {
   const { id } = request
@@ -257,7 +258,7 @@ async function settledCall(
   // The record of a refusal is written shortly after its answer.
   await refusedCalls.written()
   const { res } = request.exchange
-  const deadlineMs = clock.monotonicMs() + limits.requestWaitMs
+  const deadlineMs = clock.monotonicMs() + waitMs
   for (;;) {
     // Start waiting before the record is read, or a settlement in between would be missed.
     const wait = settlements.wait(id, READ_AGAIN_MS)

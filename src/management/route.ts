@@ -126,6 +126,8 @@ export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE'
 
 export interface Route extends RouteParts<unknown, unknown> {
   readonly operationId: string
+  readonly nouns: readonly string[]
+  readonly isUnlimited: boolean
   readonly method: Method
   readonly template: string
   readonly requiredRole: RequiredRole
@@ -226,11 +228,4 @@ export function withoutUndefined<Fields extends object>(
 ): { readonly [Name in keyof Fields]?: Exclude<Fields[Name], undefined> } {
   const given = Object.entries(fields).filter(([, value]) => value !== undefined)
   return Object.fromEntries(given) as { [Name in keyof Fields]?: Exclude<Fields[Name], undefined> }
-}
-
-/** The nouns of the records in a path: `webhook` and `delivery` in `/webhooks/{id}/deliveries/{delivery_id}`. */
-export function nounsIn(template: string): string[] {
-  return Array.from(template.matchAll(/([\w-]+)\/(?:\{\w+\}|me|self)(?![\w-])/g), ([, collection = '']) =>
-    collection.replace('-', ' ').replace(/ies$/, 'y').replace(/s$/, ''),
-  )
 }

@@ -1,8 +1,10 @@
 import { type Exchange, sendStream, sendWhole } from '../http/exchange.ts'
 import type { Target } from '../http/validate-head.ts'
 import { type ErrorCode, type Refusal, redactRefusal, refuse } from '../kernel/errors.ts'
+import { limits } from '../kernel/limits.ts'
 import { type Caller, type Credential, refuseKey, sendsKey } from '../keys/credential.ts'
 import { shapeError } from '../providers/surfaces.ts'
+import { ChangeRate, secondsToNextMinute } from './change-rate.ts'
 import { routes } from './endpoints.ts'
 import { parseQuery, readRequest } from './read-request.ts'
 import { queuesOf, RequestQueues, TOO_MANY } from './request-queues.ts'
@@ -11,7 +13,6 @@ import { isAtLeast, roleOf } from './roles.ts'
 import {
   type Answer,
   type Management,
-  nounsIn,
   type OwnReply,
   type OwnRequest,
   type OwnSession,
@@ -122,6 +123,14 @@ async function authenticate(
   return { kind: 'authenticated', caller, session: null }
 }
 
+const changesOfMinute = new ChangeRate(limits.changesPerMinuteMax)
+
+function tooManyChanges(atMs: number): Refusal {
+  const seconds = secondsToNextMinute(atMs)
+  const message = `This account has made ${limits.changesPerMinuteMax} changes in this minute. Retry in ${seconds} s.`
+  return refuse('rate_limit_exceeded', message, { headers: ['retry-after', String(seconds)] })
+}
+
 /** Separate, so that a change need not wait for exports. */
 const reads = new RequestQueues()
 const changes = new RequestQueues()
@@ -139,6 +148,9 @@ async function answerRoute(
   if (scope.kind === 'refused') return deny(exchange, scope.refusal)
   const { accountId, isNamed: isAccountNamed, listedAccountId, parameters } = scope
   const sender = { accountId, atMs: management.clock.nowMs() }
+  const isChange = route.method !== 'GET' && !route.isUnlimited && route.account !== 'none'
+  if (isChange && !changesOfMinute.admit(accountId, sender.atMs))
+    return deny(exchange, tooManyChanges(sender.atMs))
   const request = await readRequest(exchange, target, route, parameters, sender, management.bodyTimes)
   if (request.kind === 'client_left') return
   if (request.kind === 'refused') return deny(exchange, request.refusal)
@@ -171,8 +183,8 @@ async function answerRoute(
   else await sendStream(exchange, { ...reply.reply, chunks: reads.runEach(names, reply.reply.chunks) })
 }
 
-function replyOf(answer: Answer, { status, template }: Route): OwnReply {
-  if (answer === null) return refused('not_found', `There is no ${nounsIn(template).at(-1)} with this id.`)
+function replyOf(answer: Answer, { status, nouns }: Route): OwnReply {
+  if (answer === null) return refused('not_found', `There is no ${nouns.at(-1)} with this id.`)
   return 'object' in answer ? replyJson(status, answer) : answer
 }
 

@@ -57,7 +57,9 @@ const ownPaths: Readonly<Record<string, string>> = {
 const forwardedBefore = upstream.requestCount
 
 /** Routes that take a key; sessions.test.ts tests the routes of sessions. */
-const withKeys = routes.filter(({ template }) => !template.endsWith('/session'))
+const withKeys = routes.filter(
+  ({ template, requiredRole }) => !template.endsWith('/session') && requiredRole !== 'anyone',
+)
 
 for (const { method, template, requiredRole, status: done } of withKeys) {
   const path = template.replaceAll(/\{\w+\}/g, 'none')
@@ -113,6 +115,11 @@ test('viewers cannot change anything, and only operators may call the operator e
     ...['POST /gateway/v1/accounts/{id}/resume', 'POST /gateway/v1/accounts/{id}/suspend'],
     'POST /gateway/v1/credits',
   ])
+})
+
+test('the OpenAPI document needs no key', async () => {
+  for (const lines of [[], bearer(gateway.apiKey), bearer(gateway.adminKey)])
+    assert.equal((await call('GET', '/gateway/openapi.json', lines)).status, 200)
 })
 
 test('an API key may call only these endpoints', () => {

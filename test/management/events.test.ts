@@ -101,3 +101,18 @@ for (const [query, param] of wrong)
   test(`?${query} is refused and ${param} is named`, async () => {
     assertRefused(await ask('GET', `${PATH}?${query}`), 400, { code: 'bad_request', param })
   })
+
+test('an event is read by its id, in its own account only', async () => {
+  const { id: account } = await gateway.manage('POST', '/gateway/v1/accounts', { name: 'reads one event' })
+  const listed = (await gateway.manage('GET', `${PATH}?account=${account}&limit=1`))['data'] as {
+    id: string
+  }[]
+  const [event] = listed
+  assert.deepEqual(await gateway.manage('GET', `${PATH}/${event?.id}`), event)
+  const fields = { name: 'stranger', role: 'viewer', account_id: 'default' }
+  const { key } = await gateway.manage('POST', '/gateway/v1/admin-keys', fields)
+  const foreign = await fetch(`${gateway.url}${PATH}/${event?.id}`, {
+    headers: { authorization: `Bearer ${key}` },
+  })
+  assert.equal(foreign.status, 404)
+})

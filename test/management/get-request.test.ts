@@ -38,6 +38,16 @@ for (const [who, key] of [
   })
 }
 
+test('GET /gateway/v1/requests/{id}: wait is a number of seconds from 0 to 30', async () => {
+  const { adminKey: key } = gateway
+  assert.equal((await ask('GET', `${path}?wait=0`, { key })).status, 200)
+  for (const wait of ['31', '-1', 'x', '0.5'])
+    assertRefused(await ask('GET', `${path}?wait=${wait}`, { key }), 400, {
+      code: 'bad_request',
+      param: 'wait',
+    })
+})
+
 test('GET /gateway/v1/requests/{id} 404: to another key, as if it did not exist', async () => {
   const theirs = await ask('GET', path, { key: other.key })
   const none = await ask('GET', '/gateway/v1/requests/req_01ARZ3NDEKTSV4RRFFQ69G5FAV', { key: other.key })

@@ -46,6 +46,7 @@ const TABLES_BY_PREFIX: ReadonlyMap<string, readonly string[]> = new Map([
   ['req', ['call', 'refused_call']],
   ['wh', ['webhook']],
   ['adm', ['admin_key']],
+  ['evt', ['event']],
 ])
 
 /** The account of the record with this id; null if there is none, or if it belongs to no account. */

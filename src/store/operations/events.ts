@@ -113,6 +113,11 @@ function* listEvents(query: EventQuery): Operation<Page<EventRecord>> {
   return yield* selectPage({ select: EVENT, from: raw('event e'), where }, query, eventRecord)
 }
 
+function* getEvent(accountId: string, id: string): Operation<EventRecord | null> {
+  const [row] = yield sql`SELECT ${EVENT} FROM event e WHERE e.id = ${id} AND e.account_id = ${accountId}`
+  return row === undefined ? null : eventRecord(row)
+}
+
 /** As JSON. */
 export const BUDGET_THRESHOLDS = 'budget_thresholds'
 
@@ -195,6 +200,6 @@ const recordOwnEvent = atomic(function* (type: EventType, data: NewEvent['data']
 })
 
 export const EVENTS = {
-  brief: { recordOwnEvent, setBudgetThresholds, setBalanceLow, pruneEvents, failExcess },
+  brief: { getEvent, recordOwnEvent, setBudgetThresholds, setBalanceLow, pruneEvents, failExcess },
   reads: { listEvents, listOverfull },
 }
