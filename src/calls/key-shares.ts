@@ -149,26 +149,25 @@ export class DecodingQueue {
 
 /** Runs jobs after the answer, one at a time, and lets the event loop run in between. Shutdown waits for them. */
 export class BackgroundQueue {
-  #reserved = 0
+  /** Bytes that calls may still copy for their jobs. */
+  bytesLeft = LOGGED_BYTES_MAX
+  #jobs = 0
   #last: Promise<void> = Promise.resolve()
 
   get count(): number {
-    return this.#reserved
-  }
-
-  /** Reserves a position in the queue. If it returns true, the call must call `add` when it is over. */
-  reserve(max: number): boolean {
-    if (this.#reserved >= max) return false
-    this.#reserved += 1
-    return true
+    return this.#jobs
   }
 
   /** `work` must not reject: the jobs behind it would never run. */
   add(work: () => Promise<void>): void {
+    this.#jobs += 1
     this.#last = this.#last.then(async () => {
       await nextTurn()
       await work()
-      this.#reserved -= 1
+      this.#jobs -= 1
     })
   }
 }
+
+/** Memory of a node for bodies that wait to be logged, of running calls too. */
+const LOGGED_BYTES_MAX = 256 * 1024 * 1024

@@ -1,11 +1,10 @@
 import { promisify } from 'node:util'
 import { zstdCompress } from 'node:zlib'
-import { codingOf, firstValue, type RawHeaders } from '../http/raw-headers.ts'
+import { firstValue, type RawHeaders } from '../http/raw-headers.ts'
 import { limits } from '../kernel/limits.ts'
 import { type Redact, redactBody } from '../kernel/secret.ts'
 import type { LoggedBody } from '../ledger/request-log.ts'
 import { BODIES_DELETED_AT_ONCE } from '../ledger/retention.ts'
-import { CopyDecoder } from '../metering/decode-copy.ts'
 import {
   BatchFileScanner,
   EntrySum,
@@ -14,11 +13,10 @@ import {
 } from '../providers/batch-requests.ts'
 import { bodyHeadOf } from '../providers/read-request.ts'
 import { uploadsBatches } from '../providers/surfaces.ts'
+import { BodyPrefix } from './body-prefix.ts'
 import type { AdmittedCall } from './call.ts'
 import type { Gateway } from './gateway.ts'
 import type { ReplyHead } from './reply.ts'
-
-const BODIES_BEING_LOGGED_MAX = 200
 
 /** Observes the bytes of a call in both directions, and its end. Cannot change, delay or fail them. */
 interface BodyTap {
@@ -67,14 +65,9 @@ export function createBodyTaps(call: AdmittedCall, gateway: Gateway) {
 }
 
 function tapsOf(call: AdmittedCall, gateway: Gateway): readonly BodyTap[] {
-  const { hold, requestId, endpoint } = call
+  const { hold, endpoint } = call
   const taps = uploadsBatches(endpoint) ? [watchBatchFile(call, gateway)] : []
-  if (!hold.terms.logRequests) return taps
-  if (gateway.background.reserve(BODIES_BEING_LOGGED_MAX)) taps.push(logBodies(call, gateway))
-  else {
-    const about = { request: requestId }
-    gateway.log.warn(about, 'too many bodies are being logged, so the bodies of this call are not logged')
-  }
+  if (hold.terms.logRequests) taps.push(logBodies(call, gateway))
   return taps
 }
 
@@ -88,7 +81,7 @@ function watchBatchFile(
   const { accountId, keyId } = hold.terms
   const atMs = clock.nowMs()
   const scanner = new BatchFileScanner(bodyHeadOf(headers), new EntrySum(surface, reading.boundEntry))
-  const reply = new BodyPrefix(UPLOAD_REPLY_BYTES_MAX)
+  const reply = new BodyPrefix(UPLOAD_REPLY_BYTES_MAX, { bytesLeft: UPLOAD_REPLY_BYTES_MAX })
   return {
     sent: (chunk) => share.pace.read(() => scanner.write(chunk)),
     received: (chunk) => reply.append(chunk),
@@ -107,12 +100,12 @@ const compress = promisify(zstdCompress)
 
 function logBodies(
   { requestId, exchange, hold }: AdmittedCall,
-  { store, bodiesBytesMax, clock }: Gateway,
+  { store, bodiesBytesMax, clock, background }: Gateway,
 ): BodyTap {
   const { headers } = exchange
   const atMs = clock.nowMs()
-  const request = new BodyPrefix(limits.loggedBodyBytesMax)
-  const reply = new BodyPrefix(limits.loggedBodyBytesMax)
+  const request = new BodyPrefix(limits.loggedBodyBytesMax, background)
+  const reply = new BodyPrefix(limits.loggedBodyBytesMax, background)
   const logged = async (body: BodyPrefix, headers: RawHeaders): Promise<LoggedBody | null> => {
     // Secrets cannot be removed from a body in an unknown coding, so it is not logged.
     const decoded = body.lengthBytes === 0 ? null : await body.decoded(headers)
@@ -134,7 +127,10 @@ function logBodies(
       const [sent, received] = await Promise.all([
         logged(request, headers),
         head === null ? null : logged(reply, head.headers),
-      ])
+      ]).finally(() => {
+        request.release()
+        reply.release()
+      })
       if (sent === null && received === null) return
       await store.storeBodies({ requestId, request: sent, response: received, atMs })
       // Delete only some: the next call or the hourly retention deletes the rest.
@@ -151,39 +147,4 @@ function withoutSecrets(bytes: Buffer, redact: Redact): Buffer {
   const text = bytes.toString('latin1')
   const clean = redactBody(text, redact)
   return clean === text ? bytes : Buffer.from(clean, 'latin1')
-}
-
-class BodyPrefix {
-  readonly #bytesMax: number
-  readonly #chunks: Buffer[] = []
-  #copiedBytes = 0
-  lengthBytes = 0
-
-  constructor(bytesMax: number) {
-    this.#bytesMax = bytesMax
-  }
-
-  append(chunk: Buffer): void {
-    this.lengthBytes += chunk.length
-    const room = this.#bytesMax - this.#copiedBytes
-    if (room <= 0) return
-    // Always copy: even a small slice would retain the whole buffer.
-    const copy = Buffer.from(chunk.subarray(0, room))
-    this.#copiedBytes += copy.length
-    this.#chunks.push(copy)
-  }
-
-  /** The stored part of the body, decoded; null for an unknown coding. */
-  async decoded(headers: RawHeaders): Promise<{ readonly bytes: Buffer; readonly whole: boolean } | null> {
-    const coding = codingOf(firstValue(headers, 'content-encoding'))
-    if (coding === 'unknown') return null
-    const bytes = Buffer.concat(this.#chunks)
-    const isComplete = this.lengthBytes === this.#copiedBytes
-    if (coding === 'identity') return { bytes, whole: isComplete }
-    const parts: Buffer[] = []
-    const decoder = new CopyDecoder(coding, this.#bytesMax, (part) => parts.push(part))
-    await decoder.write(bytes)
-    const isWhole = (await decoder.end()) === 'whole'
-    return { bytes: Buffer.concat(parts), whole: isComplete && isWhole }
-  }
 }

@@ -69,6 +69,13 @@ test('a key with log_requests stores both bodies of a call unchanged', async () 
   assert.match(response?.content_type ?? '', /application\/json/)
 })
 
+test('the bodies of hundreds of concurrent calls are all logged', async () => {
+  const calls = Array.from({ length: 230 }, () =>
+    bench.call('/v1/messages', message, { key: loggedKey, simulate: 'delay=1000' }),
+  )
+  for (const { requestId } of await Promise.all(calls)) await bodiesOf(requestId)
+})
+
 test('a streamed body is logged, and a compressed reply is logged decoded', async () => {
   const stream = await bench.call('/v1/messages', { ...message, stream: true }, { key: loggedKey })
   assert.match((await bodiesOf(stream.requestId)).response?.content ?? '', /^event: message_start/)
