@@ -1,6 +1,6 @@
 import { AdmissionQueues } from '../calls/admission-queue.ts'
 import { boundEntry, Prices } from '../calls/call-plan.ts'
-import { Estimates } from '../calls/estimates.ts'
+import { ContainerFees } from '../calls/container-fees.ts'
 import { BackgroundQueue, ByteBudget, DecodingQueue, KeyShares } from '../calls/key-shares.ts'
 import { createSettlementWatch, createSettler } from '../calls/settle.ts'
 import type { Config, UpstreamConfig } from '../config/read-config.ts'
@@ -15,6 +15,7 @@ import { headerNames } from '../kernel/header-names.ts'
 import { createUlidSource } from '../kernel/ids.ts'
 import { limits } from '../kernel/limits.ts'
 import { isRedactable } from '../kernel/secret.ts'
+import { readCachedShare } from '../ledger/cached-share.ts'
 import type { SettlementSpool } from '../ledger/settlement-spool.ts'
 import { createRefusedCalls, WaitingCalls } from '../ledger/unsent-calls.ts'
 import { Deferrals } from '../objects/deferrals.ts'
@@ -76,7 +77,8 @@ export async function createGateway(opened: Opened) {
   const settlements = createSettlementWatch()
   const settler = createSettler({ store, watch: settlements, spool, log })
   const queues = new AdmissionQueues(config.budgetWaitMs)
-  const estimates = new Estimates()
+  const containers = new ContainerFees()
+  const cachedShare = (keyId: string, model: string | null) => readCachedShare(store, keyId, model)
 
   const names = headerNames(config.prefix, secretsIn(config), config.showBalance)
   const ownUpstreams = new OwnUpstreams(installation.upstreamSealer, log, config.egress)
@@ -138,14 +140,27 @@ export async function createGateway(opened: Opened) {
     prices,
     settler,
     deferrals: new Deferrals({
-      ...{ store, upstreams, ownUpstreams, settler, counts, queues, clock, estimates, log, names },
+      ...{
+        store,
+        upstreams,
+        ownUpstreams,
+        settler,
+        counts,
+        queues,
+        clock,
+        containers,
+        cachedShare,
+        log,
+        names,
+      },
       polls: config.deferredPoll,
     }),
     bufferedReplies: new ByteBudget(BUFFERED_REPLIES_BYTES_MAX),
     isSecure: config.rewriteResultsUrl ? isSecure : null,
     injectUsage: config.injectUsage,
     onLeave: config.onLeave,
-    estimates,
+    containers,
+    cachedShare,
     reached: surroundings.reached ?? (() => {}),
   }
   return {

@@ -14,7 +14,8 @@ import { isFinal, isObjectId, statesUsage } from '../providers/deferred-kinds.ts
 import { isJsonType } from '../providers/surfaces.ts'
 import type { Ask } from './ask.ts'
 import { type CallPlan, rateFor } from './call-plan.ts'
-import { type EndedAs, type Estimates, estimateUsage, learnFrom } from './estimates.ts'
+import type { ContainerFees } from './container-fees.ts'
+import { bytesOf, type EndedAs, estimateUsage } from './estimates.ts'
 import type { Answer, Evidence, HoldFigures } from './evidence.ts'
 
 export function billHold({ holdNanos, holdListNanos }: HoldFigures, answer: Answer | null = null): Bill {
@@ -28,7 +29,9 @@ export interface BilledCall {
 }
 
 export interface Billing {
-  readonly estimates: Estimates
+  readonly containers: ContainerFees
+  /** The share of its input that the key's latest calls of the model have read from the cache. */
+  cachedShare(keyId: string, model: string | null): Promise<number>
   readonly clock: { nowMs(): number }
 }
 
@@ -84,27 +87,22 @@ export function billCall(call: BilledCall, observed: Evidence, billing: Billing)
           ),
         }
   const stated = rateStated(call, charged)
-  if (stated !== null) {
-    if (end === 'complete') learnFrom(metered, estimateInputs(call, evidence), billing.estimates)
-    return billOf(profile, answer, stated)
-  }
-  if (profile.estimatesUsage) return estimateAndBill(call, evidence, charged, billing.estimates)
+  if (stated !== null) return billOf(profile, answer, stated)
+  if (profile.estimatesUsage) return estimateAndBill(call, evidence, charged, billing)
   if (profile.deferredKind === null) return freeBill(profile, answer)
   // Upstream works on an object whose id we do not know. We cannot poll for it, so its cost is lost.
   if (!isFinal(metered)) return LOST
-  return statesUsage(metered)
-    ? freeBill(profile, answer)
-    : estimateAndBill(call, evidence, charged, billing.estimates)
+  return statesUsage(metered) ? freeBill(profile, answer) : estimateAndBill(call, evidence, charged, billing)
 }
 
 /** Counts only the containers of a call that were not charged in the last 20 minutes. */
 export function withNewContainers(
   usage: Usage,
   { containerIds }: Pick<Metered, 'containerIds'>,
-  { estimates, clock }: Billing,
+  { containers: fees, clock }: Pick<Billing, 'containers' | 'clock'>,
 ): Usage {
   if (containerIds.length === 0) return usage
-  const containers = estimates.chargeContainers(containerIds, clock.nowMs())
+  const containers = fees.charge(containerIds, clock.nowMs())
   const parts = usage.parts.map((part) => {
     const { containers: stated, ...quantities } = part.quantities
     if (stated === undefined) return part
@@ -161,7 +159,7 @@ function failedBeforeOutput(metered: Metered, mediaBytes: number): boolean {
   if (error === null || (inputKnown && outputKnown)) return false
   const hasMedia = mediaBytes > ERROR_BYTES_MAX
   if (isBrokenOff(metered) && (shown.toolsRan || shown.reasons || hasMedia)) return false
-  return output.text + output.thinking + output.tool === 0
+  return bytesOf(output) === 0
 }
 
 function isBrokenOff({ error, stage }: Metered): boolean {
@@ -237,12 +235,11 @@ function endedAs({ end, answer, metered, times, stored }: Evidence): EndedAs {
   return answer !== null && times.stalledMs >= STALLED_MS ? 'left' : 'broken'
 }
 
-function estimateInputs({ ask, terms }: BilledCall, { answer, times, delivered }: Evidence) {
+function estimateInputs({ ask }: BilledCall, { answer, times, delivered }: Evidence) {
   const plan = ask.profile
   const isDocument = answer === null ? !plan.hidden.streams : isJsonType(answer.contentType)
   const { elapsedMs } = times
   return {
-    keyId: terms.keyId,
     plan,
     request: ask.bytes,
     bytesOut: delivered,
@@ -257,12 +254,13 @@ async function estimateAndBill(
   call: BilledCall,
   evidence: Evidence,
   metered: Metered,
-  estimates: Estimates,
+  { cachedShare }: Billing,
 ): Promise<Bill> {
   const plan = call.ask.profile
-  const facts = { ...estimateInputs(call, evidence), endedAs: endedAs(evidence) }
+  const share = metered.inputKnown ? 0 : await cachedShare(call.terms.keyId, plan.modelAsked)
+  const facts = { ...estimateInputs(call, evidence), endedAs: endedAs(evidence), cachedShare: share }
   const estimate = async (reading: Metered): Promise<RatedUsage> => {
-    const usage = await estimateUsage(reading, facts, estimates)
+    const usage = await estimateUsage(reading, facts)
     return { usage, rated: rateFor(plan, usage, call.terms), estimated: true }
   }
   const isFullyStated = metered.inputKnown && metered.outputKnown

@@ -6,8 +6,8 @@ import type { CallClosing } from '../ledger/call.ts'
 import type { WaitingCalls } from '../ledger/unsent-calls.ts'
 import type { Store } from '../store/store.ts'
 import type { AdmissionQueues } from './admission-queue.ts'
+import type { Billing } from './bill.ts'
 import type { Prices } from './call-plan.ts'
-import type { Estimates } from './estimates.ts'
 import type { Settler } from './settle.ts'
 
 /** What the core of a call needs. It is created once for all calls. */
@@ -19,7 +19,8 @@ export interface Core {
   readonly waitingCalls: WaitingCalls
   readonly settler: Settler
   readonly prices: Prices
-  readonly estimates: Estimates
+  readonly containers: Billing['containers']
+  readonly cachedShare: Billing['cachedShare']
   readonly counts: SettlementCounts
   /** The calls that are upstream now. */
   readonly inFlight: { readonly count: number }

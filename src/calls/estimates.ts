@@ -1,4 +1,3 @@
-import { RecentEntries } from '../kernel/memory.ts'
 import {
   IMAGE_TOOL,
   type Quantities,
@@ -7,9 +6,10 @@ import {
   type Usage,
   type UsagePart,
 } from '../kernel/usage.ts'
-import type { Metered } from '../metering/meter.ts'
+import type { Delivered, Metered } from '../metering/meter.ts'
 import { NOT_READ, type RequestFacts } from '../metering/request-facts.ts'
 import { tokenLimits } from '../pricing/hold.ts'
+import { tierOf } from '../pricing/modifiers.ts'
 import { findModel, isPricedPer } from '../pricing/price-book.ts'
 import {
   countInputAudio,
@@ -18,200 +18,45 @@ import {
   outputAudioTokens,
   PCM_BYTES_PER_MS,
 } from '../providers/chat/audio.ts'
+import { tokensInBytes } from '../providers/reading.ts'
 import type { CallPlan } from './call-plan.ts'
+import type { ReplyTimes } from './silence.ts'
 
-/** When a call is added, the weight of all earlier calls decreases by this factor, so that recent calls count most. */
-const DECAY = 0.8
+/** Tokens per millisecond of invisible work, by tier. Fixed, so that the same evidence gives the same bill everywhere. */
+const TOKENS_PER_MS = {
+  standard: 0.05,
+  batch: 0.05,
+  flex: 0.05,
+  priority: 0.2,
+  fast: 0.2,
+  ultrafast: 0.5,
+} as const
 
-/** Bounds for learned values, so that a customer cannot train estimates far down. */
-const TOKENS_PER_BYTE = { min: 1 / 8, max: 1, default: 1 / 4 }
-const TOKENS_PER_MS = { min: 0.01, max: 0.5, default: 0.05 }
-
-/** The speed of shorter outputs is not learned, because the time to the first token dominates. */
-const SPEED_TOKENS_MIN = 16
-
-const CACHED_CALLS = 3
-
-const ENTRIES_MIN = 10_000
-
-const CONTAINER_MS = 20 * 60_000
-
-export interface CompleteCall {
-  readonly keyId: string
-  readonly model: string
-  readonly tier: string
-  readonly outputTokens: number
-  readonly visibleTokens: number | null
-  readonly visibleBytes: number
-  /** From upstream's first event to the end, minus the time in which the client did not read; null: not comparable. */
-  readonly generatedMs: number | null
-  readonly inputTokens: number
-  readonly cachedTokens: number
-  readonly requestBytes: number | null
-}
-
-type Figures = ReturnType<Estimates['figuresFor']>
-
-/** Statistics of the latest complete calls on this node, in bounded memory, per key, model and tier, and per model. */
-export class Estimates {
-  readonly #learned = new RecentEntries<LearnedRatios>(ENTRIES_MIN)
-  readonly #cachedShares = new RecentEntries<readonly number[]>(ENTRIES_MIN)
-  readonly #containers = new RecentEntries<number>(ENTRIES_MIN)
-
-  learn(call: CompleteCall): void {
-    const { keyId, model, tier } = call
-    for (const name of [entryKey(keyId, model, tier), model]) {
-      const learned = this.#learned.get(name) ?? this.#learned.set(name, new LearnedRatios())
-      learned.add(call)
-    }
-    if (call.inputTokens === 0) return
-    const own = entryKey(keyId, model)
-    const share = Math.min(1, call.cachedTokens / call.inputTokens)
-    this.#cachedShares.set(own, [...(this.#cachedShares.get(own) ?? []).slice(1 - CACHED_CALLS), share])
-  }
-
-  figuresFor(keyId: string, modelAsked: string | null, tier: string) {
-    const model = modelAsked ?? ''
-    const own = this.#learned.get(entryKey(keyId, model, tier))
-    const all = this.#learned.get(model)
-    const figure = (ratio: 'output' | 'speed' | 'input', bounds: typeof TOKENS_PER_BYTE) => {
-      const value = own?.[ratio].value ?? all?.[ratio].value ?? bounds.default
-      return Math.min(Math.max(value, bounds.min), bounds.max)
-    }
-    return {
-      outputTokensPerByte: figure('output', TOKENS_PER_BYTE),
-      outputTokensPerMs: figure('speed', TOKENS_PER_MS),
-      inputTokensPerByte: figure('input', TOKENS_PER_BYTE),
-      cachedShare: Math.min(...(this.#cachedShares.get(entryKey(keyId, model)) ?? [0])),
-    }
-  }
-
-  chargeContainers(ids: readonly string[], nowMs: number): number {
-    let charged = 0
-    for (const id of ids) {
-      const sinceMs = this.#containers.get(id)
-      if (sinceMs !== undefined && nowMs - sinceMs < CONTAINER_MS) continue
-      this.#containers.set(id, nowMs)
-      charged++
-    }
-    return charged
-  }
-}
-
-function entryKey(keyId: string, model: string, tier = ''): string {
-  return `${keyId}\0${model}\0${tier}`
-}
-
-class LearnedRatios {
-  readonly output = new Ratio()
-  readonly speed = new Ratio()
-  readonly input = new Ratio()
-
-  add(call: CompleteCall): void {
-    if (call.visibleTokens !== null) this.output.add(call.visibleTokens, call.visibleBytes)
-    if (call.outputTokens >= SPEED_TOKENS_MIN && call.generatedMs !== null)
-      this.speed.add(call.outputTokens, call.generatedMs)
-    if (call.requestBytes !== null) this.input.add(call.inputTokens, call.requestBytes)
-  }
-}
-
-class Ratio {
-  #numerator = 0
-  #denominator = 0
-
-  get value(): number | undefined {
-    return this.#denominator > 0 ? this.#numerator / this.#denominator : undefined
-  }
-
-  add(numerator: number, denominator: number): void {
-    if (!(numerator > 0 && denominator > 0)) return
-    this.#numerator = this.#numerator * DECAY + numerator
-    this.#denominator = this.#denominator * DECAY + denominator
-  }
-}
-
-export type ReplyTimes = ReturnType<Silence['timesAt']>
-
-/** Shorter gaps between pieces of output count as network delay, not as reasoning. */
-const PAUSE_MS_MAX = 1_000
-
-/** A reply that ends this soon after a pause may have ended during the pause. */
-const AFTER_PAUSE_MS = 5_000
-
-/** Sums the time without visible output: from the first event to the first output, and later gaps above a second. */
-export class Silence {
-  #visibleBytes = 0
-  #firstMs: number | null = null
-  #lastMs = 0
-  #silentMs = 0
-  #pausedSinceMs: number | null = null
-  #pausedMs = 0
-  #longestPause = { ms: 0, endedMs: -Infinity }
-
-  recordOutput(visibleBytes: number, nowMs: number): void {
-    if (this.#firstMs === null) {
-      this.#firstMs = nowMs
-      this.#lastMs = nowMs
-    }
-    if (visibleBytes === this.#visibleBytes) return
-    this.#silentMs = this.silentMsAt(nowMs)
-    this.#visibleBytes = visibleBytes
-    this.#lastMs = nowMs
-  }
-
-  pause(nowMs: number): void {
-    this.#pausedSinceMs ??= nowMs
-  }
-
-  resume(nowMs: number): void {
-    if (this.#pausedSinceMs === null) return
-    const pausedMs = nowMs - this.#pausedSinceMs
-    this.#pausedSinceMs = null
-    const { ms, endedMs } = this.#longestPause
-    if (pausedMs >= ms || nowMs - endedMs > AFTER_PAUSE_MS)
-      this.#longestPause = { ms: pausedMs, endedMs: nowMs }
-    if (this.#firstMs === null) return
-    this.#pausedMs += pausedMs
-    this.#lastMs += pausedMs
-  }
-
-  timesAt(nowMs: number) {
-    const { ms, endedMs } = this.#longestPause
-    const pauseMs = nowMs - (this.#pausedSinceMs ?? nowMs)
-    return {
-      silentMs: this.silentMsAt(nowMs),
-      /** From upstream's first event on, minus the client's pauses; null for a reply without events. */
-      generatedMs: this.#firstMs === null ? null : nowMs - this.#firstMs - this.#pausedMs - pauseMs,
-      /** How long the client had not been reading when the reply ended, which may be why it ended. */
-      stalledMs: Math.max(pauseMs, nowMs - endedMs <= AFTER_PAUSE_MS ? ms : 0),
-    }
-  }
-
-  silentMsAt(nowMs: number): number {
-    if (this.#firstMs === null) return 0
-    const gapMs = (this.#pausedSinceMs ?? nowMs) - this.#lastMs
-    return this.#silentMs + (this.#visibleBytes === 0 || gapMs > PAUSE_MS_MAX ? gapMs : 0)
-  }
-}
-
-export const NOTHING_COUNTABLE = {
-  lengthBytes: 0,
+/** What a request carried, from which input is estimated that upstream does not state. */
+export interface CountableInput {
+  readonly lengthBytes: number
   /** Content type of a multipart form, most of which is a file and not text; null for any other body. */
-  formType: null as string | null,
+  readonly formType: string | null
   /** The plain bytes of the body; empty if it was encoded or not buffered. */
-  pieces: [] as readonly Buffer[],
-  facts: NOT_READ as RequestFacts,
+  readonly pieces: readonly Buffer[]
+  readonly facts: RequestFacts
 }
 
-export type CountableInput = Readonly<typeof NOTHING_COUNTABLE>
+export const NOTHING_COUNTABLE: CountableInput = {
+  lengthBytes: 0,
+  formType: null,
+  pieces: [],
+  facts: NOT_READ,
+}
 
 /** How the call ended. `left`: the client left early. `broken`: upstream broke off. */
 export type EndedAs = 'whole' | 'left' | 'broken'
 
 interface EstimatedCall {
-  readonly keyId: string
   readonly plan: CallPlan
   readonly request: CountableInput
+  /** How much of its input the key has read from the cache lately. */
+  readonly cachedShare: number
   readonly endedAs: EndedAs
   readonly bytesOut: number
   readonly times: ReplyTimes
@@ -220,41 +65,52 @@ interface EstimatedCall {
   readonly elapsedMs: number
 }
 
-/** Chats stream audio as base64, 4 bytes for 3. */
-const CHAT_AUDIO_BYTES_PER_MS = (PCM_BYTES_PER_MS * 4) / 3
-
-/** An event stream longer than this has delivered part of an image. */
-const IMAGE_BYTES_MIN = 1024
-
-export async function estimateUsage(
+/** The usage that was stated, with an estimate of the side that was not. */
+export function completeUsage(
   metered: Metered,
-  call: EstimatedCall,
-  estimates: Estimates,
-): Promise<Usage> {
+  input: Quantities | null,
+  output: Quantities | null,
+  others: readonly UsagePart[] = [],
+): Usage {
   const { usage } = metered
   const own = usage.parts.find(({ model }) => model === null)
-  const others = usage.parts.filter((part) => part !== own)
   const part: UsagePart = own ?? { model: null, quantities: {}, promptTokens: 0 }
-  const requested = call.plan
-  // Before the end of a reply, upstream only echoes the requested tier.
-  const serviceTier =
-    usage.serviceTier === 'auto' ? requested.serviceTier : (usage.serviceTier ?? requested.serviceTier)
-  const figures = estimates.figuresFor(call.keyId, call.plan.modelAsked, tierKey(serviceTier))
-  const input = metered.inputKnown ? null : await estimateInput(metered, call, figures)
-  const output = metered.outputKnown ? {} : await estimateOutput(metered, call, figures)
-  const images = metered.outputKnown ? [] : imageParts(metered, call)
-  const quantities = { ...unitsOfKnownSides(part.quantities, metered), ...input, ...output }
+  const known = { inputKnown: input === null, outputKnown: output === null }
+  const quantities = { ...unitsOfKnownSides(part.quantities, known), ...input, ...output }
   const promptTokens = input === null ? part.promptTokens : sum(input)
-  return {
-    ...usage,
-    serviceTier,
-    speed: usage.speed ?? requested.speed,
-    parts: [{ ...part, quantities, promptTokens }, ...others, ...images],
+  const stated = usage.parts.filter((each) => each !== own)
+  return { ...usage, parts: [{ ...part, quantities, promptTokens }, ...stated, ...others] }
+}
+
+/** Estimates the usage that a finished object, or a line of a batch, does not state: nothing of its work is visible. */
+export function estimateObject(metered: Metered, requestBytes: number, cachedShare: number): Usage {
+  const { inputKnown, outputKnown, outputTokensSeen, output } = metered
+  const tokens = Math.max(outputTokensSeen, tokensInBytes(bytesOf(output)))
+  const input = inputKnown ? null : splitCached(tokensInBytes(requestBytes), cachedShare)
+  return { ...completeUsage(metered, input, outputKnown ? null : { output_tokens: tokens }), suspect: true }
+}
+
+export async function estimateUsage(metered: Metered, call: EstimatedCall): Promise<Usage> {
+  const { usage, inputKnown, outputKnown } = metered
+  const { plan } = call
+  // Before the end of a reply, upstream only echoes the requested tier.
+  const stated = usage.serviceTier === 'auto' ? null : usage.serviceTier
+  const circumstances = {
+    serviceTier: stated ?? plan.serviceTier,
+    speed: usage.speed ?? plan.speed,
   }
+  const { tier } = tierOf(plan.surface, { ...circumstances, batch: plan.batch })
+  const input = inputKnown ? null : await estimateInput(metered, call)
+  const output = outputKnown ? null : await estimateOutput(metered, call, TOKENS_PER_MS[tier])
+  const images = outputKnown ? [] : imageParts(metered, call)
+  return { ...completeUsage(metered, input, output, images), ...circumstances }
 }
 
 /** The known units. If input or output is unknown, all its units are estimated, except tool calls. */
-function unitsOfKnownSides(quantities: Quantities, { inputKnown, outputKnown }: Metered): Quantities {
+function unitsOfKnownSides(
+  quantities: Quantities,
+  { inputKnown, outputKnown }: Pick<Metered, 'inputKnown' | 'outputKnown'>,
+): Quantities {
   const isKnown = (unit: string): boolean => {
     const { side } = UNIT_PRICES[unit as Unit]
     return side === 'tool' || (side === 'output' ? outputKnown : inputKnown)
@@ -266,27 +122,25 @@ function sum({ audio_input_milliseconds: _ms, ...tokens }: Quantities): number {
   return Object.values(tokens).reduce<number>((total, count) => total + count, 0)
 }
 
-async function estimateInput(
-  { usage, audio }: Metered,
-  call: EstimatedCall,
-  { inputTokensPerByte, cachedShare }: Figures,
-): Promise<Quantities> {
-  const { request, plan } = call
+async function estimateInput({ usage, audio }: Metered, call: EstimatedCall): Promise<Quantities> {
+  const { request, plan, cachedShare } = call
   const { input: tokensMax } = tokenLimits(plan, usage.modelServed, plan.version)
-  if (call.plan.reader === 'transcription') {
+  if (plan.reader === 'transcription') {
     // A file transcribed in chunks may exceed the context window, and its hold is unbounded.
     const audioTokensMax = plan.hold.kind === 'unbounded' ? null : tokensMax
     const upload = {
       file: fileIn(request.formType ?? undefined, request.pieces),
       bodyBytes: request.lengthBytes,
     }
-    return await countInputAudio(audio, isTimed(call.plan), upload, audioTokensMax)
+    return await countInputAudio(audio, isTimed(plan), upload, audioTokensMax)
   }
   if (request.formType !== null) return {}
-  const bytes = call.plan.hidden.refersElsewhere ? textBytes(request) : request.lengthBytes
-  const carried = Math.ceil(bytes * inputTokensPerByte)
-  const tokens = Math.min(carried, tokensMax ?? carried)
-  const cached = Math.floor(tokens * cachedShare)
+  const carried = tokensInBytes(plan.hidden.refersElsewhere ? textBytes(request) : request.lengthBytes)
+  return splitCached(Math.min(carried, tokensMax ?? carried), cachedShare)
+}
+
+function splitCached(tokens: number, share: number): Quantities {
+  const cached = Math.floor(tokens * share)
   return { input_tokens: tokens - cached, ...(cached > 0 ? { cache_read_tokens: cached } : {}) }
 }
 
@@ -302,33 +156,44 @@ function textBytes(request: CountableInput): number {
     searched += piece.length
     for (const [run] of piece.toString('latin1').matchAll(MEDIA_RUN)) media += run.length
   }
-  return searched - media
+  return request.pieces.length === 0 ? request.lengthBytes : searched - media
 }
 
-async function estimateOutput(metered: Metered, call: EstimatedCall, figures: Figures): Promise<Quantities> {
-  const { plan, endedAs } = call
-  const { hidden, answers } = plan
-  const { reader } = plan
-  if (reader === 'speech') {
-    return await countOutputAudio(metered.audio, call.bytesOut, call.request.facts.body['response_format'])
-  }
+/** Chats stream audio as base64, 4 bytes for 3. */
+const CHAT_AUDIO_BYTES_PER_MS = (PCM_BYTES_PER_MS * 4) / 3
+
+/** An event stream longer than this has delivered part of an image. */
+const IMAGE_BYTES_MIN = 1024
+
+async function estimateOutput(
+  metered: Metered,
+  call: EstimatedCall,
+  tokensPerMs: number,
+): Promise<Quantities> {
+  const { plan, endedAs, request, bytesOut } = call
+  const { hidden, answers, reader } = plan
+  if (reader === 'speech')
+    return await countOutputAudio(metered.audio, bytesOut, request.facts.body['response_format'])
   if (reader === 'transcription' && isTimed(plan)) return {}
   if (reader === 'images') return { image_output_tokens: hidden.imageTokens * imagesMade(call) }
-  const held = tokenLimits(plan, metered.usage.modelServed, plan.version)
+  const most = tokenLimits(plan, metered.usage.modelServed, plan.version).output
   // An unreadable request may have turned usage reporting off, and an unreadable reply proves nothing.
   const isUnreadable = hidden.unreadable || metered.fault === 'unreadable'
-  if (isUnreadable && endedAs === 'whole' && held.output !== null) return { output_tokens: held.output }
-  const { text, tool, thinking } = metered.output
-  const { outputTokensPerByte, outputTokensPerMs } = figures
-  const seen = Math.max(metered.outputTokensSeen, (text + tool + thinking) * outputTokensPerByte)
+  if (isUnreadable && endedAs === 'whole' && most !== null) return { output_tokens: most }
+  const { thinking } = metered.output
+  const visible = bytesOf(metered.output)
   // Visible thinking is a summary. The time of the real thinking is part of the silence.
-  const worked = (text + tool) * outputTokensPerByte + workingMs(metered, call) * outputTokensPerMs * answers
-  const tokens = Math.ceil(Math.max(seen, worked))
-  const audioMs = hidden.makesMedia ? call.bytesOut / CHAT_AUDIO_BYTES_PER_MS : 0
+  const worked = (visible - thinking) / 4 + workingMs(metered, call) * tokensPerMs * answers
+  const tokens = Math.ceil(Math.max(visible / 4, worked))
+  const audioMs = hidden.makesMedia ? bytesOut / CHAT_AUDIO_BYTES_PER_MS : 0
   return {
-    output_tokens: Math.max(metered.outputTokensSeen, Math.min(tokens, held.output ?? tokens)),
+    output_tokens: Math.max(metered.outputTokensSeen, Math.min(tokens, most ?? tokens)),
     ...(audioMs > 0 ? { audio_output_tokens: outputAudioTokens(audioMs) } : {}),
   }
+}
+
+export function bytesOf({ text, thinking, tool }: Delivered): number {
+  return text + thinking + tool
 }
 
 /** Whether the model is priced by the length of audio. */
@@ -353,37 +218,4 @@ function imageParts({ imagesBegun }: Metered, { plan }: EstimatedCall): readonly
   if (imagesBegun === 0) return []
   const quantities = { image_output_tokens: imagesBegun * plan.hidden.imageTokens }
   return [{ model: IMAGE_TOOL, quantities, promptTokens: 0 }]
-}
-
-function tierKey(serviceTier: string | null): string {
-  return serviceTier === null || /^(?:auto|default|standard)$/.test(serviceTier) ? '' : serviceTier
-}
-
-export function learnFrom(
-  metered: Metered,
-  call: Omit<EstimatedCall, 'bytesOut' | 'endedAs'>,
-  estimates: Estimates,
-): void {
-  const { usage, output } = metered
-  const [own] = usage.parts
-  if (own === undefined || !metered.inputKnown || !metered.outputKnown || usage.suspect) return
-  const { quantities, promptTokens } = own
-  const outputTokens = quantities.output_tokens ?? 0
-  if (call.plan.modelAsked === null) return
-  const mayReason = call.plan.hidden.mayReason || metered.shown.reasons
-  // If a model may have reasoned without stating how much, the number of visible tokens is unknown.
-  const reasoningTokens = mayReason ? metered.reasoningTokens : 0
-  estimates.learn({
-    keyId: call.keyId,
-    model: call.plan.modelAsked,
-    tier: tierKey(usage.serviceTier),
-    outputTokens,
-    visibleTokens: reasoningTokens === null ? null : Math.max(0, outputTokens - reasoningTokens),
-    visibleBytes: output.text + output.tool + output.thinking,
-    generatedMs: call.plan.answers === 1 ? (call.isDocument ? call.elapsedMs : call.times.generatedMs) : null,
-    inputTokens: promptTokens,
-    cachedTokens: (quantities.cache_read_tokens ?? 0) + (quantities.audio_cache_read_tokens ?? 0),
-    requestBytes:
-      call.plan.hidden.refersElsewhere || call.request.formType !== null ? null : call.request.lengthBytes,
-  })
 }

@@ -1,6 +1,6 @@
 import type { CallRecord } from '../ledger/call.ts'
 import type { Metered } from '../metering/meter.ts'
-import type { ReplyTimes } from './estimates.ts'
+import type { ReplyTimes } from './silence.ts'
 
 /**
  * How a call ended. `left`: the client left early. `broken`: upstream broke off. `unsent`: upstream cannot have the whole

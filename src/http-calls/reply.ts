@@ -1,5 +1,5 @@
-import { type ReplyTimes, Silence } from '../calls/estimates.ts'
 import type { ReservedBytes } from '../calls/key-shares.ts'
+import { type ReplyTimes, Silence } from '../calls/silence.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { MessageHead } from '../http/message-reader.ts'
 import { type BodyCoding, codingOf, firstValue, hasHeader } from '../http/raw-headers.ts'

@@ -10,7 +10,7 @@ import {
   withoutSecrets,
 } from '../calls/bill.ts'
 import type { Core } from '../calls/core.ts'
-import type { Estimates } from '../calls/estimates.ts'
+import { estimateObject } from '../calls/estimates.ts'
 import type { HoldFigures } from '../calls/evidence.ts'
 import { StoreRefused } from '../kernel/errors.ts'
 import { childIdOf } from '../kernel/ids.ts'
@@ -35,7 +35,7 @@ type BillStore = Pick<
 >
 
 export interface ObjectBillDependencies
-  extends Pick<Core, 'settler' | 'counts' | 'clock' | 'estimates' | 'log'> {
+  extends Pick<Core, 'settler' | 'counts' | 'clock' | 'containers' | 'cachedShare' | 'log'> {
   readonly store: BillStore
   readonly queues: Pick<AdmissionQueues, 'signalAll'>
   readonly names: { readonly redact: Redact }
@@ -69,7 +69,7 @@ export class ObjectBills {
   async settle(object: DeferredObject, metered: Metered, key: Secret | null): Promise<boolean> {
     const { call } = object
     const version = await this.#versionOf(call)
-    const stated = statesUsage(metered) ? metered.usage : estimateShown(metered, call, this.#from.estimates)
+    const stated = statesUsage(metered) ? metered.usage : await this.#estimate(metered, call)
     const usage = withNewContainers(stated, metered, this.#from)
     return await this.#closeAll(object, billUsed(call, usage, ratingOf(call), version), key)
   }
@@ -93,14 +93,13 @@ export class ObjectBills {
     const version = await this.#versionOf(call)
     const { createBatchUsage } = await import('../pricing/batch-usage.ts')
     const used = createBatchUsage(context, version)
-    // The size of a line is unknown, and the request that created the batch is not its size.
-    const ofLine = { ...call, bytesIn: 0 }
     // What a line asked is not known here. The fee of a model that always searches is.
     const searchFee = endpoint.hasSearchFee ? ('by_model' as const) : ('never' as const)
     const fees = { searchFee, searchSize: null, codeRunsFree: false }
     const results = readBatchResults(endpoint.usage, (line) => {
       const isKnown = line.inputKnown && line.outputKnown
-      const usage = isKnown ? line.usage : estimateShown(line, ofLine, this.#from.estimates)
+      // What the line carried is unknown: the request that created the batch does not show it.
+      const usage = isKnown ? line.usage : estimateObject(line, 0, 0)
       used.add(withCallFees(usage, fees, context, version))
     })
     const outcome = await read((chunk) => results.write(chunk))
@@ -182,6 +181,11 @@ export class ObjectBills {
     }
   }
 
+  async #estimate(metered: Metered, { keyId, modelAsked, bytesIn }: CallRecord): Promise<Usage> {
+    const share = metered.inputKnown ? 0 : await this.#from.cachedShare(keyId, modelAsked)
+    return estimateObject(metered, bytesIn, share)
+  }
+
   #redacting(key: Secret | null): Redact {
     return alsoRedacting(this.#from.names.redact, key)
   }
@@ -222,23 +226,4 @@ function childOf(
   const { costNanos, listNanos } = bill
   const rating = writeRating(context)
   return { requestId, bill, record: { requestId, parentId, model, requests, costNanos, listNanos, rating } }
-}
-
-/** Estimates usage that a finished object or line does not state, from the request's size and the output shown. */
-function estimateShown(
-  { usage, inputKnown, outputKnown, outputTokensSeen, output }: Metered,
-  { keyId, modelAsked, bytesIn }: CallRecord,
-  estimates: Estimates,
-): Usage {
-  const { inputTokensPerByte, outputTokensPerByte } = estimates.figuresFor(keyId, modelAsked, '')
-  const [own = { model: null, quantities: {}, promptTokens: 0 }, ...others] = usage.parts
-  const outputTokens = Math.ceil((output.text + output.thinking + output.tool) * outputTokensPerByte)
-  const inputTokens = Math.ceil(bytesIn * inputTokensPerByte)
-  const quantities = {
-    ...own.quantities,
-    ...(inputKnown ? {} : { input_tokens: inputTokens }),
-    ...(outputKnown ? {} : { output_tokens: Math.max(outputTokensSeen, outputTokens) }),
-  }
-  const promptTokens = inputKnown ? own.promptTokens : inputTokens
-  return { ...usage, suspect: true, parts: [{ ...own, quantities, promptTokens }, ...others] }
 }

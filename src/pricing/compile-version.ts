@@ -137,6 +137,8 @@ function scaled(tariff: Tariff, [numerator, denominator]: Ratio): Tariff {
 /** The units of OpenAI's cache writes. Its models before gpt-5.6 report writes, but charge nothing extra for them. */
 const CHAT_CACHE_WRITES: readonly Unit[] = ['cache_write_30m_tokens', 'cache_write_12h_tokens']
 
+const CACHE_UNITS: readonly Unit[] = ['cache_read_tokens', ...CHAT_CACHE_WRITES]
+
 /** Adds the rates that a list leaves out because they follow from the others. */
 function addImplied(
   tariff: Map<Unit, bigint>,
@@ -152,6 +154,8 @@ function addImplied(
     imply('image_cache_read_tokens', cached)
   }
   if (!model.chargesCacheWrites) for (const unit of CHAT_CACHE_WRITES) imply(unit, input)
+  // Where output is free, upstream charges the input alone, and nothing for its cache.
+  if (tariff.get('output_tokens') === 0n) for (const unit of CACHE_UNITS) imply(unit, input)
   if (!model.chargesOutput && tariff.size > 0) for (const unit of UNITS_OF.output) imply(unit, 0n)
   return tariff
 }

@@ -10,11 +10,11 @@ import {
   storedResponseId,
 } from '../calls/bill.ts'
 import { type CallPlan, rateFor } from '../calls/call-plan.ts'
-import { Silence } from '../calls/estimates.ts'
 import type { Answer, CallEnding, Evidence } from '../calls/evidence.ts'
 import type { Hold } from '../calls/hold.ts'
 import type { KeyShare } from '../calls/key-shares.ts'
 import { refuseTooManyCalls } from '../calls/refusals.ts'
+import { Silence } from '../calls/silence.ts'
 import type { CallEnd } from '../http/upstream-call.ts'
 import type { Handshake } from '../http-calls/call.ts'
 import type { AbandonedReply } from '../http-calls/forward.ts'

@@ -1,142 +1,178 @@
 import assert from 'node:assert/strict'
-import { type CompleteCall, Estimates, estimateUsage, Silence } from '../../src/calls/estimates.ts'
-import { NO_USAGE } from '../../src/kernel/usage.ts'
-import { SilentMeter } from '../../src/metering/meter.ts'
-import { NOT_READ } from '../../src/metering/request-facts.ts'
-import { MESSAGE } from '../pricing/hold-examples.ts'
-import { shipped } from '../pricing/worked-example.ts'
+import fc from 'fast-check'
+import { type BilledCall, billCall } from '../../src/calls/bill.ts'
+import { planRequest } from '../../src/calls/call-plan.ts'
+import { ContainerFees } from '../../src/calls/container-fees.ts'
+import { estimateObject, estimateUsage, NOTHING_COUNTABLE } from '../../src/calls/estimates.ts'
+import type { CallEnding, Evidence } from '../../src/calls/evidence.ts'
+import { NO_USAGE, type Usage } from '../../src/kernel/usage.ts'
+import { cachedShareOf } from '../../src/ledger/cached-share.ts'
+import { NOTHING_RECORDED } from '../../src/ledger/call-columns.ts'
+import { type Metered, NOTHING_SHOWN, NOTHING_STATED } from '../../src/metering/meter.ts'
+import { findEndpoint } from '../../src/providers/find-endpoint.ts'
+import { prices } from '../pricing/worked-example.ts'
+import { factsOf } from '../providers/request-facts-of.ts'
 import { test } from '../support/suite.ts'
 
-function call(changes: Partial<CompleteCall> = {}): CompleteCall {
-  return {
-    keyId: 'k',
-    model: 'm',
-    tier: '',
-    outputTokens: 100,
-    visibleTokens: 100,
-    visibleBytes: 400,
-    generatedMs: 1_000,
-    inputTokens: 100,
-    cachedTokens: 0,
-    requestBytes: 400,
-    ...changes,
-  }
+async function planOf(path: string, body: Record<string, unknown>) {
+  const surface = path === '/v1/messages' ? 'messages' : 'chat'
+  const endpoint = findEndpoint(surface, 'POST', path)
+  const facts = await factsOf(endpoint, body)
+  const request = { surface, method: 'POST', path, endpoint, facts, bodyBytes: 400, atMs: 0 } as const
+  return planRequest(request, prices())
 }
 
-test('before the first complete call, estimates use the defaults', () => {
-  assert.deepEqual(new Estimates().figuresFor('k', 'm', ''), {
-    outputTokensPerByte: 1 / 4,
-    outputTokensPerMs: 0.05,
-    inputTokensPerByte: 1 / 4,
-    cachedShare: 0,
-  })
+const CHAT = '/v1/chat/completions'
+const reasoning = await planOf(CHAT, { model: 'gpt-5', stream: true })
+
+function metered(changes: Partial<Metered> = {}): Metered {
+  const output = { text: 0, thinking: 0, tool: 0 }
+  return { ...NOTHING_STATED, stage: 'content', shown: NOTHING_SHOWN, output, fault: null, ...changes }
+}
+
+const CUT = {
+  plan: reasoning,
+  request: { ...NOTHING_COUNTABLE, lengthBytes: 400 },
+  cachedShare: 0,
+  endedAs: 'left',
+  bytesOut: 0,
+  times: { silentMs: 0, stalledMs: 0 },
+  isDocument: false,
+  elapsedMs: 0,
+} as const
+
+const unitsOf = ({ parts }: Usage) => parts[0]?.quantities
+
+test('output is a quarter of the visible bytes, and silence at the speed of the tier', async () => {
+  const times = { silentMs: 10_000, stalledMs: 0 }
+  for (const [serviceTier, tokens] of [
+    [null, 500],
+    ['auto', 500],
+    ['flex', 500],
+    ['priority', 2_000],
+    ['ultrafast', 5_000],
+  ] as const) {
+    const seen = metered({
+      usage: { ...NO_USAGE, serviceTier },
+      output: { text: 400, thinking: 0, tool: 0 },
+    })
+    const usage = await estimateUsage(seen, { ...CUT, times })
+    assert.deepEqual(unitsOf(usage), { input_tokens: 100, output_tokens: 100 + tokens }, `${serviceTier}`)
+  }
 })
 
-test('figures are learned per key, model and tier, and a new key uses those of the model', () => {
-  const estimates = new Estimates()
-  estimates.learn(call({ visibleBytes: 200, generatedMs: 400 }))
-  estimates.learn(call({ keyId: 'other', tier: 'flex', visibleBytes: 800, generatedMs: 4_000 }))
-  const own = estimates.figuresFor('k', 'm', '')
-  assert.equal(own.outputTokensPerByte, 0.5)
-  assert.equal(own.outputTokensPerMs, 0.25)
-  assert.equal(estimates.figuresFor('other', 'm', 'flex').outputTokensPerMs, 0.025)
-  const shared = estimates.figuresFor('new', 'm', '')
-  assert.ok(shared.outputTokensPerMs > 0.025 && shared.outputTokensPerMs < 0.25)
-  assert.equal(estimates.figuresFor('k', 'unknown', '').outputTokensPerMs, 0.05)
+test('a broken call costs what it delivered, and nothing for its silence', async () => {
+  const broken = { ...CUT, endedAs: 'broken', times: { silentMs: 60_000, stalledMs: 0 } } as const
+  const usage = await estimateUsage(metered({ output: { text: 30, thinking: 4, tool: 6 } }), broken)
+  assert.equal(unitsOf(usage)?.output_tokens, 10)
 })
 
-test('no key can train a figure beyond its bounds', () => {
-  const estimates = new Estimates()
-  for (let i = 0; i < 20; i++)
-    estimates.learn(call({ visibleBytes: 1_000_000, generatedMs: 1e9, requestBytes: 1e9 }))
-  assert.deepEqual(estimates.figuresFor('k', 'm', ''), {
-    outputTokensPerByte: 1 / 8,
-    outputTokensPerMs: 0.01,
-    inputTokensPerByte: 1 / 8,
-    cachedShare: 0,
-  })
-  for (let i = 0; i < 50; i++)
-    estimates.learn(
-      call({
-        visibleBytes: 1,
-        generatedMs: 1,
-        requestBytes: 1,
-        outputTokens: 1e9,
-        visibleTokens: 1e9,
-        inputTokens: 1e12,
-      }),
-    )
-  const most = estimates.figuresFor('k', 'm', '')
-  assert.deepEqual([most.outputTokensPerByte, most.outputTokensPerMs, most.inputTokensPerByte], [1, 0.5, 1])
-})
-
-test('the cached share is the smallest of the last three complete calls of that key and model', () => {
-  const estimates = new Estimates()
-  for (const cachedTokens of [0, 90, 80, 95]) estimates.learn(call({ cachedTokens, tier: 'flex' }))
-  assert.equal(estimates.figuresFor('k', 'm', '').cachedShare, 0.8)
-  assert.equal(estimates.figuresFor('other', 'm', '').cachedShare, 0, 'another key has cached nothing')
-})
-
-test('a container is charged once in 20 minutes', () => {
-  const estimates = new Estimates()
-  assert.equal(estimates.chargeContainers(['c1', 'c2'], 0), 2)
-  assert.equal(estimates.chargeContainers(['c1', 'c3'], 19 * 60_000), 1)
-  assert.equal(estimates.chargeContainers(['c1'], 20 * 60_000), 1)
-})
-
-test('silence is the time to the first visible output, and gaps of more than a second', () => {
-  const silence = new Silence()
-  assert.equal(silence.silentMsAt(5_000), 0, 'time in the queue does not count as silence')
-  silence.recordOutput(0, 5_000)
-  assert.equal(silence.silentMsAt(5_400), 400)
-  silence.recordOutput(10, 5_500)
-  assert.equal(silence.silentMsAt(6_400), 500, 'a short pause is the network')
-  silence.recordOutput(20, 6_400)
-  silence.recordOutput(30, 8_400)
-  assert.equal(silence.silentMsAt(8_400), 2_500)
-  assert.equal(silence.timesAt(8_400).generatedMs, 3_400)
-})
-
-test('time in which the client does not read is not silence', () => {
-  const silence = new Silence()
-  silence.recordOutput(10, 0)
-  silence.pause(100)
-  assert.equal(silence.timesAt(90_100).stalledMs, 90_000)
-  assert.equal(silence.silentMsAt(90_100), 0)
-  silence.resume(90_100)
-  assert.equal(silence.silentMsAt(90_500), 0)
-  assert.equal(silence.silentMsAt(92_000), 2_000)
-  assert.equal(silence.timesAt(90_500).generatedMs, 500)
-})
-
-test('a reply is stalled while its client does not read, and for 5 s afterwards', () => {
-  const silence = new Silence()
-  const stalledMs = (nowMs: number) => silence.timesAt(nowMs).stalledMs
-  silence.recordOutput(10, 0)
-  assert.equal(stalledMs(100), 0)
-  silence.pause(100)
-  assert.equal(stalledMs(7_100), 7_000)
-  silence.resume(8_100)
-  assert.equal(stalledMs(8_200), 8_000)
-  assert.equal(stalledMs(13_101), 0)
+test('an estimate stays within the stated output limit', async () => {
+  const plan = await planOf(CHAT, { model: 'gpt-5', max_completion_tokens: 50 })
+  const usage = await estimateUsage(metered(), { ...CUT, plan, isDocument: true, elapsedMs: 1e6 })
+  assert.equal(unitsOf(usage)?.output_tokens, 50)
 })
 
 test('estimating a side replaces everything stated for it, so that no token counts twice', async () => {
   const stated = { cache_read_tokens: 1_000, output_tokens: 40, audio_output_tokens: 60, web_searches: 1 }
   const parts = [{ model: null, quantities: stated, promptTokens: 1_000 }]
-  const metered = { ...new SilentMeter().end(false), usage: { ...NO_USAGE, parts }, outputTokensSeen: 100 }
-  const profile = { ...MESSAGE, model: null, maxOutputTokens: null }
-  const cut = {
-    plan: { ...profile, version: shipped, reader: 'chat' },
-    request: { lengthBytes: 400, formType: null, pieces: [], facts: NOT_READ },
-    ...{ keyId: 'k', endedAs: 'left', bytesOut: 0, times: { silentMs: 0 }, isDocument: false, elapsedMs: 0 },
-  } as unknown as Parameters<typeof estimateUsage>[1]
-  const usage = await estimateUsage(metered, cut, new Estimates())
-  assert.deepEqual(usage.parts, [
-    {
-      model: null,
-      quantities: { web_searches: 1, input_tokens: 100, output_tokens: 100 },
-      promptTokens: 100,
-    },
-  ])
+  const seen = metered({ usage: { ...NO_USAGE, parts }, outputTokensSeen: 100 })
+  const expected = { web_searches: 1, input_tokens: 20, cache_read_tokens: 80, output_tokens: 100 }
+  const usage = await estimateUsage(seen, { ...CUT, cachedShare: 0.8 })
+  assert.deepEqual(usage.parts, [{ model: null, quantities: expected, promptTokens: 100 }])
+})
+
+test('an object without usage is estimated by its size and what it shows, and flagged', () => {
+  const usage = estimateObject(metered({ output: { text: 401, thinking: 0, tool: 0 } }), 400, 0.5)
+  assert.deepEqual(unitsOf(usage), { input_tokens: 50, cache_read_tokens: 50, output_tokens: 101 })
+  assert.equal(usage.suspect, true)
+})
+
+test('the cached share is the smallest of the last three complete calls of the model', () => {
+  const call = (cached: number, more: object = {}) => {
+    const part = { model: null, quantities: { cache_read_tokens: cached }, promptTokens: 100 }
+    return {
+      ...NOTHING_RECORDED,
+      modelAsked: 'm',
+      state: 'settled' as const,
+      usage: JSON.stringify({ ...NO_USAGE, parts: [part] }),
+      tokens: { input: 1, output: 1, cacheRead: 0, cacheWrite: 0 },
+      ...more,
+    }
+  }
+  const open = { ...NOTHING_RECORDED, modelAsked: 'm' }
+  const others = [call(0, { modelAsked: 'n' }), call(0, { estimated: true }), open]
+  assert.equal(cachedShareOf([...others, call(90), call(80), call(95), call(0)], 'm'), 0.8)
+  assert.equal(cachedShareOf([...others, call(90), call(80)], 'm'), 0, 'fewer prove nothing')
+})
+
+test('a container is charged once in 20 minutes', () => {
+  const fees = new ContainerFees()
+  assert.equal(fees.charge(['c1', 'c2'], 0), 2)
+  assert.equal(fees.charge(['c1', 'c3'], 19 * 60_000), 1)
+  assert.equal(fees.charge(['c1'], 20 * 60_000), 1)
+})
+
+const plans = await Promise.all([
+  planOf('/v1/messages', { model: 'claude-opus-5', max_tokens: 1_000, stream: true }),
+  planOf(CHAT, { model: 'gpt-4.1', n: 2 }),
+  planOf('/v1/responses', { model: 'gpt-5', stream: true, service_tier: 'priority' }),
+  planOf('/v1/images/generations', { model: 'gpt-image-2', size: '1024x1024' }),
+])
+
+const count = fc.nat({ max: 100_000 })
+const evidence: fc.Arbitrary<Evidence> = fc.record({
+  end: fc.constantFrom<CallEnding[]>('complete', 'left', 'broken', 'unsent'),
+  answer: fc.option(
+    fc.record({
+      status: fc.constantFrom(200, 400, 500),
+      contentType: fc.constantFrom('application/json', 'text/event-stream'),
+      upstreamRequestId: fc.constant(null),
+    }),
+  ),
+  metered: fc
+    .record({
+      inputKnown: fc.boolean(),
+      outputKnown: fc.boolean(),
+      outputTokensSeen: count,
+      error: fc.option(fc.constant('overloaded')),
+      output: fc.record({ text: count, thinking: count, tool: count }),
+    })
+    .map((changes) => metered(changes)),
+  delivered: count,
+  times: fc.record({ silentMs: count, stalledMs: fc.constantFrom(0, 6_000), elapsedMs: count }),
+})
+const calls = fc.array(
+  fc.record({ plan: fc.constantFrom(...plans), evidence, share: fc.double({ min: 0, max: 1, noNaN: true }) }),
+  { maxLength: 12 },
+)
+
+test('the same evidence gives the same bill: in any order, on any node, after any restart', async () => {
+  const node = (share: number) => ({
+    containers: new ContainerFees(),
+    cachedShare: async () => share,
+    clock: { nowMs: () => 0 },
+  })
+  const billOf = async ({
+    plan,
+    evidence,
+    share,
+  }: {
+    plan: typeof reasoning
+    evidence: Evidence
+    share: number
+  }) => {
+    const terms = { keyId: 'k', balanceNanos: 0n, discountBillionths: null, upstream: null }
+    const ask = { surface: plan.surface, profile: plan, bytes: { ...NOTHING_COUNTABLE, lengthBytes: 4_000 } }
+    return await billCall({ ask, terms } as BilledCall, evidence, node(share))
+  }
+  await fc.assert(
+    fc.asyncProperty(calls, async (list) => {
+      const inOrder = []
+      for (const each of list) inOrder.push(await billOf(each))
+      const elsewhere = await Promise.all(list.toReversed().map(billOf))
+      assert.deepEqual(elsewhere.toReversed(), inOrder)
+      for (const bill of inOrder) assert.ok(bill.costNanos >= 0n && bill.costNanos <= bill.listNanos)
+    }),
+  )
 })
