@@ -7,6 +7,7 @@ import {
   createInflateRaw,
   createZstdDecompress,
 } from 'node:zlib'
+import { ZstdFrames } from './zstd-frames.ts'
 
 type DecodingStream = Transform & { readonly bytesWritten: number }
 
@@ -46,6 +47,7 @@ export class CopyDecoder {
   readonly #outputBytesMax: number
   readonly #onBytes: (bytes: Buffer) => unknown
   readonly #limits: Required<CopyLimits>
+  readonly #frames: ZstdFrames | null
   #stream: DecodingStream | null = null
   readonly #over = Promise.withResolvers<void>()
   #isOver = false
@@ -61,6 +63,7 @@ export class CopyDecoder {
     { backlogBytesMax = REQUEST_BACKLOG_BYTES_MAX, ratioMax = Infinity }: CopyLimits = {},
   ) {
     this.#coding = coding
+    this.#frames = coding === 'zstd' ? new ZstdFrames() : null
     this.#outputBytesMax = outputBytesMax
     this.#onBytes = onBytes
     this.#limits = { backlogBytesMax, ratioMax }
@@ -74,9 +77,11 @@ export class CopyDecoder {
     this.#stream ??= this.#open(chunk[0] ?? 0)
     const stream = this.#stream
     const { backlogBytesMax } = this.#limits
-    stream.write(Buffer.from(chunk), () => {
-      if (stream.writableLength <= backlogBytesMax / 2) this.#releaseWriter()
-    })
+    for (const piece of this.#frames?.split(chunk) ?? [chunk]) {
+      stream.write(Buffer.from(piece), () => {
+        if (stream.writableLength <= backlogBytesMax / 2) this.#releaseWriter()
+      })
+    }
     if (stream.writableLength > backlogBytesMax) this.#writerWait ??= Promise.withResolvers<void>()
     return this.#writerWait?.promise ?? null
   }

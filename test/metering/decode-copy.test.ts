@@ -40,7 +40,7 @@ const zstd = fc.tuple(fc.integer({ min: 1, max: 6 }), fc.boolean(), plain).map((
 const bodies: Readonly<Record<string, fc.Arbitrary<readonly Text[]>>> = {
   gzip: fc.array(gzip, { minLength: 1, maxLength: 6 }),
   'x-gzip': fc.array(gzip, { minLength: 1, maxLength: 3 }),
-  zstd: zstd.map((text) => [text]),
+  zstd: fc.array(zstd, { minLength: 1, maxLength: 4 }),
   br: textIn((bytes) => brotliCompressSync(bytes)).map((text) => [text]),
   deflate: fc
     .oneof(
@@ -157,9 +157,6 @@ test('a truncated body is corrupt, and its readable part was delivered', async (
   const encoded = gzipSync(Buffer.from('all work and no play'), { level: 0 })
   const cut = await decodeAll('gzip', [encoded.subarray(0, -9)])
   assert.deepEqual(cut, { text: 'all work and no pla', state: 'corrupt' })
-  // node:zlib reads only one zstd frame.
-  const frames = [zstdCompressSync('a'), zstdCompressSync('b')]
-  assert.equal((await decodeAll('zstd', [Buffer.concat(frames)])).state, 'corrupt')
 })
 
 test('a copy pauses while its reader does, and other copies continue', async () => {
