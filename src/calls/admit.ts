@@ -4,14 +4,9 @@ import { limits } from '../kernel/limits.ts'
 import type { Nanos } from '../kernel/money.ts'
 import { redactForeign } from '../kernel/secret.ts'
 import { refuseKey } from '../keys/credential.ts'
-import {
-  type Admission,
-  type CallOpening,
-  type CallRefusal,
-  HOLD_METHOD,
-  unsentCall,
-} from '../ledger/call.ts'
+import { type Admission, type CallOpening, type CallRefusal, unsentCall } from '../ledger/call.ts'
 import { refuseSpent } from '../ledger/decide-admission.ts'
+import { objectIdIn } from '../providers/deferred-kinds.ts'
 import type { Blocked, QueueEntry } from './admission-queue.ts'
 import { type Ask, type Asked, describeAsked, recordable } from './ask.ts'
 import type { Core } from './core.ts'
@@ -177,7 +172,6 @@ export function describeUnsent(asked: Asked, modelAsked: string | null, clock: P
   return {
     ...described,
     startedAtMs: requestInstantMs(described.requestId) ?? Math.trunc(clock.nowMs()),
-    method: described.method === HOLD_METHOD ? 'WS' : described.method,
   }
 }
 
@@ -215,7 +209,6 @@ function tryAdmit(ask: Ask, attempt: AttemptOptions, core: Core): Promise<Admiss
     ...described,
     digest: caller.digest,
     atMs: core.clock.nowMs(),
-    endpoint: ask.endpoint?.template ?? described.path,
     hold: profile.hold,
     models: profile.models,
     ambiguity: ask.ambiguity,
@@ -225,6 +218,8 @@ function tryAdmit(ask: Ask, attempt: AttemptOptions, core: Core): Promise<Admiss
     countsHolds: core.budgetMode === 'exact',
     unboundedNanos: core.unboundedNanos,
     isRequest: profile.hold.kind !== 'none' && ask.isStanding !== true,
+    isStanding: ask.isStanding === true,
+    objectId: ask.method === 'DELETE' ? objectIdIn(ask.surface, ask.path) : null,
     ...attempt,
   })
 }

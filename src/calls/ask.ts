@@ -1,7 +1,6 @@
 import { limits } from '../kernel/limits.ts'
 import { type Redact, redactEncoded, redactForeign } from '../kernel/secret.ts'
 import type { Surface } from '../kernel/vocabulary.ts'
-import { HOLD_METHOD } from '../ledger/call.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
 import type { CallPlan } from './call-plan.ts'
 import type { CountableInput } from './estimates.ts'
@@ -55,12 +54,12 @@ export interface Ask extends Asked, Work {
 }
 
 /** Describes a request for its record, without secrets. */
-export function describeAsked(asked: Asked & { readonly isStanding?: boolean }, modelAsked: string | null) {
-  const { requestId, caller, surface, socketId, method, path, isStanding = false } = asked
+export function describeAsked(asked: Asked, modelAsked: string | null) {
+  const { requestId, caller, surface, socketId, method, path } = asked
   const { clientIp, userAgent, redact } = caller
   return {
     requestId,
-    method: isStanding ? HOLD_METHOD : method,
+    method,
     surface,
     clientIp,
     socketId,

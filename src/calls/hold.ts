@@ -96,6 +96,7 @@ export class Hold implements AsyncDisposable {
       ...withoutSecrets(bill, this.#redact),
       ...transfer,
       requestId: ask.requestId,
+      owner: { accountId: terms.accountId, budgetId: terms.budgetId },
       atMs: clock.nowMs(),
       upstreamMs: Math.round(transfer.upstreamMs),
       overheadMs: Math.round(transfer.overheadMs),

@@ -23,6 +23,7 @@ export const NOTHING_RECORDED = {
   accountId: '',
   keyId: '',
   state: 'in_flight' as CallState,
+  /** The object that states the cost, or that a DELETE names. */
   objectId: null as Text,
   /** For the part of a batch that one model served: the call that created the batch. */
   parentId: null as Text,
@@ -82,6 +83,7 @@ export const OPENING_NAMES = [
     'modelAsked',
     'priceVersion',
     'rating',
+    'objectId',
   ] as const),
   ...(['clientIp', 'userAgent'] as const),
 ]

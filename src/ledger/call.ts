@@ -22,8 +22,6 @@ export interface CallOpening extends OpeningColumns {
   readonly digest: Uint8Array
   /** Decides the call's month and day. */
   readonly atMs: number
-  /** The path template if the endpoint table has one, else the path. */
-  readonly endpoint: string
   readonly hold: Hold
   readonly models: NamedModels
   /** Why the body is ambiguous or unreadable; limited keys are refused for this reason. */
@@ -42,10 +40,9 @@ export interface CallOpening extends OpeningColumns {
   readonly hasBegun: boolean
   /** Whether the call takes over a hold or needs none. Then it is checked and counted, and nothing else is written. */
   readonly isCheckOnly: boolean
+  /** Whether a turn that upstream begins may take over the hold. The log shows the call only if a turn did. */
+  readonly isStanding: boolean
 }
-
-/** The method of a standing hold. The log shows it, as `WS`, only after a turn used it and settled. */
-export const HOLD_METHOD = 'HOLD'
 
 /** The number of requests in usage: 0 for a WebSocket handshake, although it has a record. */
 export function requestsOf({ requestId, socketId }: Pick<CallOpening, 'requestId' | 'socketId'>): 0 | 1 {
@@ -64,12 +61,6 @@ export type Hold =
     }
   /** An unbounded call. It holds the rest of its key's budgets. */
   | { readonly kind: 'unbounded'; readonly neededNanos?: Nanos }
-
-/** The largest overrun of this month: later holds are at least that large, so a wrong bound causes one burst. */
-export interface HoldFloor {
-  readonly nanos: Nanos
-  readonly listNanos: Nanos
-}
 
 export interface Unratable {
   readonly reason: 'model_not_priced' | 'endpoint_not_metered' | 'batch_file_unknown'
@@ -122,8 +113,16 @@ export type Admission =
 
 export type BlockedBy = { readonly limit: 'budget'; readonly budget: Budget } | { readonly limit: 'credit' }
 
+/** Whose sums a call changes. They never change for a call. */
+export interface CallOwner {
+  readonly accountId: string
+  readonly budgetId: string
+}
+
 export interface CallClosing extends ClosingColumns {
   readonly requestId: string
+  /** As in the answer of the admission. Absent: the store looks it up, which is another statement. */
+  readonly owner?: CallOwner
   /** `interrupted`: sent, with unknown outcome. Costs nothing. */
   readonly state: 'settled' | 'released' | 'interrupted'
   readonly atMs: number

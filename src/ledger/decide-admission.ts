@@ -1,8 +1,15 @@
-import { formatUsd, HOLD_NANOS_MAX, NANOS_PER_USD, type Nanos, roundHalfEven } from '../kernel/money.ts'
+import {
+  formatUsd,
+  HOLD_NANOS_MAX,
+  limitHold,
+  NANOS_PER_USD,
+  type Nanos,
+  roundHalfEven,
+} from '../kernel/money.ts'
 import { type BudgetMode, matchesPattern, type NamedModels } from '../kernel/vocabulary.ts'
 import type { KeyFunds } from '../keys/credential.ts'
 import { type KeyLimits, keyStatus, type OverLimit } from '../keys/key-store.ts'
-import type { BlockedBy, Budget, CallOpening, CallRefusal, HoldFloor, SpentRefusal } from './call.ts'
+import type { BlockedBy, Budget, CallOpening, CallRefusal, SpentRefusal } from './call.ts'
 
 /** The state of a key and its account, as the deciding transaction reads it. */
 export interface KeyState extends KeyFunds, Pick<KeyLimits, 'allowedModels' | 'expiresAtMs'> {
@@ -16,15 +23,22 @@ export interface KeyState extends KeyFunds, Pick<KeyLimits, 'allowedModels' | 'e
   readonly accountHeldNanos: Nanos
   /** The models of the batch file that the call names; null if this key did not upload the file. */
   readonly batchModels: readonly string[] | null
-  /** The hold floor of the call's endpoint and model; null if no call has exceeded its hold. */
-  readonly holdFloor: HoldFloor | null
+  /** The largest amount of this month by which a cost exceeded its bound. */
+  readonly overrunNanos: Nanos
+  /** By how much the account's open holds are short of their bounds. */
+  readonly accountShortNanos: Nanos
 }
 
 interface Admitted {
   readonly kind: 'admit'
   readonly holdNanos: Nanos
   readonly holdListNanos: Nanos
+  /** The hold as it counts against the account: at most what is left under the key's own ceilings. */
   readonly accountHoldNanos: Nanos
+  /** The rest of the hold. */
+  readonly shortNanos: Nanos
+  /** The bound without the surcharge; 0 for a call without a bound. */
+  readonly boundNanos: Nanos
 }
 
 type Decision =
@@ -32,7 +46,14 @@ type Decision =
   | { readonly kind: 'refuse'; readonly refusal: CallRefusal }
   | { readonly kind: 'wait'; readonly by: BlockedBy }
 
-const HOLDS_NOTHING = { kind: 'admit', holdNanos: 0n, holdListNanos: 0n, accountHoldNanos: 0n } as const
+const HOLDS_NOTHING: Admitted = {
+  kind: 'admit',
+  holdNanos: 0n,
+  holdListNanos: 0n,
+  accountHoldNanos: 0n,
+  shortNanos: 0n,
+  boundNanos: 0n,
+}
 
 /** Runs the checks of an admission in order. The first check that fails gives the answer. */
 export function decideAdmission(opening: CallOpening, keyState: KeyState): Decision {
@@ -50,7 +71,10 @@ export function decideAdmission(opening: CallOpening, keyState: KeyState): Decis
   if (spent !== null) return { kind: 'refuse', refusal: spent }
   if (opening.isCheckOnly) return HOLDS_NOTHING
   const by = blockingLimit(opening, keyState)
-  return by === null ? holdsOf(opening, keyState) : { kind: 'wait', by }
+  if (by !== null) return { kind: 'wait', by }
+  const admitted = holdsOf(opening, keyState)
+  const tooShort = blockingShortHolds(admitted, opening, keyState)
+  return tooShort === null ? admitted : { kind: 'wait', by: tooShort }
 }
 
 /** Whether the key is limited. Other keys may send anything that upstream accepts. */
@@ -158,17 +182,33 @@ function holdsOf(opening: CallOpening, keyState: KeyState): Admitted {
     const holdNanos =
       keyLeftNanos ?? clamp(remainingOfAccount(keyState) ?? unboundedNanos, 0n, unboundedNanos)
     const accountHoldNanos = clamp(holdNanos, 0n, unboundedNanos)
-    return { kind: 'admit', holdNanos, holdListNanos: accountHoldNanos, accountHoldNanos }
+    return { ...HOLDS_NOTHING, holdNanos, holdListNanos: accountHoldNanos, accountHoldNanos }
   }
-  const { nanos = 0n, listNanos = 0n } = keyState.holdFloor ?? {}
-  const holdNanos = maxOf(hold.nanos, nanos)
+  const surchargeNanos = hold.nanos === 0n ? 0n : clamp(keyState.overrunNanos, 0n, unboundedNanos)
+  const holdNanos = limitHold(hold.nanos + surchargeNanos)
+  const accountHoldNanos =
+    keyLeftNanos !== null && isExact(opening, keyState) ? clamp(holdNanos, 0n, keyLeftNanos) : holdNanos
   return {
     kind: 'admit',
     holdNanos,
-    holdListNanos: maxOf(hold.listNanos, listNanos),
-    accountHoldNanos:
-      keyLeftNanos !== null && isExact(opening, keyState) ? clamp(holdNanos, 0n, keyLeftNanos) : holdNanos,
+    holdListNanos: limitHold(hold.listNanos + surchargeNanos),
+    accountHoldNanos,
+    shortNanos: holdNanos - accountHoldNanos,
+    boundNanos: hold.nanos,
   }
+}
+
+/** Many keys with little left could pass the account's limits together, so their short holds are limited together. */
+function blockingShortHolds(
+  { shortNanos }: Admitted,
+  { countsHolds, unboundedNanos }: CallOpening,
+  { accountCeilings, creditEnforced, accountShortNanos }: KeyState,
+): BlockedBy | null {
+  if (shortNanos === 0n || accountShortNanos === 0n || !countsHolds) return null
+  if (accountShortNanos + shortNanos <= unboundedNanos) return null
+  const [budget] = accountCeilings
+  if (budget !== undefined) return { limit: 'budget', budget }
+  return creditEnforced ? { limit: 'credit' } : null
 }
 
 function remainingOfAccount(keyState: KeyState): Nanos | null {
@@ -177,10 +217,6 @@ function remainingOfAccount(keyState: KeyState): Nanos | null {
   if (!creditEnforced) return ofCeilings
   const ofCredit = balanceNanos - accountHeldNanos
   return ofCeilings === null || ofCredit < ofCeilings ? ofCredit : ofCeilings
-}
-
-function maxOf(a: Nanos, b: Nanos): Nanos {
-  return a > b ? a : b
 }
 
 function clamp(nanos: Nanos, min: Nanos, max: Nanos): Nanos {

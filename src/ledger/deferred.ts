@@ -27,9 +27,6 @@ export interface Deferral
   readonly overheadMs: number
 }
 
-/** A call that created an object, and the object's credential. */
-export type CallOfObject = Pick<Deferral, 'requestId' | 'surface' | 'scope'>
-
 /** An object that is not settled, with the call that created it. */
 export interface DeferredObject extends ObjectName {
   readonly kind: ObjectKind

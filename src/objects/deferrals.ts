@@ -176,7 +176,7 @@ export class Deferrals {
   /** The record, with its hold, of a call whose response a client may have deleted on any node; else null. */
   async #findDeleted({ ask: { requestId, surface }, scope }: Hold, id: string) {
     const { store, polls } = this.#from
-    const isDeleted = polls && (await this.#poller.wasDeleted({ requestId, surface, scope }, id))
+    const isDeleted = polls && (await store.wasDeleted({ surface, scope, objectId: id }))
     return isDeleted ? await store.getCall(requestId) : null
   }
 

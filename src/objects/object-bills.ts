@@ -29,10 +29,7 @@ import { statesUsage } from '../providers/deferred-kinds.ts'
 import { findEndpoint } from '../providers/find-endpoint.ts'
 import type { Store } from '../store/store.ts'
 
-type BillStore = Pick<
-  Store,
-  'countBatchAsRequest' | 'deleteDeferred' | 'listOpenChildren' | 'openChildren' | 'readPriceVersion'
->
+type BillStore = Pick<Store, 'countBatchAsRequest' | 'listOpenChildren' | 'openChildren' | 'readPriceVersion'>
 
 export interface ObjectBillDependencies
   extends Pick<Core, 'settler' | 'counts' | 'clock' | 'containers' | 'cachedShare' | 'log'> {
@@ -148,9 +145,7 @@ export class ObjectBills {
     const { call } = object
     let isClosed = true
     for (const child of children) isClosed = (await this.#close(call, child, key)) && isClosed
-    if (!isClosed || !(await this.#close(call, { requestId: call.requestId, bill }, key))) return false
-    await this.#from.store.deleteDeferred(object)
-    return true
+    return isClosed && (await this.#close(call, { requestId: call.requestId, bill }, key))
   }
 
   /** Returns false if the settlement still waits for the database. */

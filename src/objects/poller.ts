@@ -3,9 +3,9 @@ import type { Upstream } from '../http/upstream-connection.ts'
 import { atMostEvery, type Clock, createWorkLoop, WARN_INTERVAL_MS } from '../kernel/clock.ts'
 import type { Log } from '../kernel/log.ts'
 import { type OwnUpstream, SURFACE_NAMES, type Surface } from '../kernel/vocabulary.ts'
-import type { CallOfObject, DeferredObject } from '../ledger/deferred.ts'
+import type { DeferredObject } from '../ledger/deferred.ts'
 import type { Metered } from '../metering/meter.ts'
-import { DEFERRED_KINDS, isFinal, objectIdIn, pathOf, pauseMs } from '../providers/deferred-kinds.ts'
+import { DEFERRED_KINDS, isFinal, pathOf, pauseMs } from '../providers/deferred-kinds.ts'
 import type { Store } from '../store/store.ts'
 import type { DeliveredOutput } from './delivered-output.ts'
 import { fetchObject, fetchResults } from './fetch-object.ts'
@@ -21,7 +21,7 @@ const LIFETIME_MS = 30 * 24 * 60 * 60 * 1000
 const NOT_FOUND_GRACE_MS = 10_000
 const RESULTS_RETRY_MS = 3_000
 
-type PollerStore = Pick<Store, 'claimDeferred' | 'getAccount' | 'listDeletes' | 'postponeDeferred'>
+type PollerStore = Pick<Store, 'claimDeferred' | 'getAccount' | 'postponeDeferred' | 'wasDeleted'>
 
 export interface PollerDependencies {
   readonly store: PollerStore
@@ -94,12 +94,6 @@ export class ObjectPoller {
     return polled
   }
 
-  /** Whether a client may have deleted the object of this call, on any node. */
-  async wasDeleted(call: CallOfObject, objectId: string): Promise<boolean> {
-    const paths = await this.#from.store.listDeletes(call)
-    return paths.some((path) => objectIdIn(call.surface, path) === objectId)
-  }
-
   async #claim(): Promise<number> {
     const { store, upstreams, ownUpstreams, clock } = this.#from
     const max = CLAIM.max - this.#running.size
@@ -156,10 +150,8 @@ export class ObjectPoller {
 
   /** Closes an object that upstream no longer knows. If a client may have deleted it, it costs its hold. */
   async #giveUp(object: DeferredObject, isMissing: boolean, ageMs: number): Promise<boolean> {
-    const { surface, scope, objectId, call } = object
     if (!(isMissing && ageMs >= NOT_FOUND_GRACE_MS) && ageMs < LIFETIME_MS) return false
-    const { requestId } = call
-    const isDeleted = isMissing && (await this.wasDeleted({ surface, scope, requestId }, objectId))
+    const isDeleted = isMissing && (await this.#from.store.wasDeleted(object))
     return await (isDeleted ? this.#bills.settleAtHold(object) : this.#bills.giveUp(object))
   }
 

@@ -45,9 +45,7 @@ export async function whyNotExported({ query }: Snapshot): Promise<string | null
   )
   if (nodes.length > 0)
     return `The node ${text(present(nodes[0]), 'name')} is running on this database. Stop every node, then export.`
-  const [open] = await query(
-    sql`SELECT count(*) AS calls FROM call WHERE state = 'in_flight' AND object_id IS NULL AND parent_id IS NULL`,
-  )
+  const [open] = await query(sql`SELECT count(*) AS calls FROM hold WHERE node_id <> ''`)
   return number(present(open), 'calls') === 0
     ? null
     : 'A gateway ended without closing its calls. Start and stop it once, which closes the calls, then export.'

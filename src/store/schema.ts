@@ -61,6 +61,15 @@ export function sqliteSchema(location: 'main' | 'bodies'): string {
 const CLOCK = `CREATE FUNCTION now_ms() RETURNS bigint LANGUAGE sql VOLATILE AS
   $$ SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint $$;`
 
+/** Ends a transaction that must run again, within the statement that notices it: the commit is already on its way. */
+const MUST_MATCH = `CREATE FUNCTION must_match(matches boolean) RETURNS boolean LANGUAGE plpgsql AS $$
+  BEGIN
+    IF NOT matches THEN
+      RAISE EXCEPTION 'the terms of an account have changed' USING ERRCODE = 'serialization_failure';
+    END IF;
+    RETURN true;
+  END $$;`
+
 export function postgresSchema(): string {
   const text = schemaText(TABLES, (table) => {
     const { isHot, isWide } = table
@@ -72,7 +81,7 @@ export function postgresSchema(): string {
       ...external.map(({ name }) => `ALTER TABLE ${table.name} ALTER COLUMN ${name} SET STORAGE EXTERNAL`),
     ].join(';\n')
   })
-  return `${CLOCK}\n${text.replace('NOW_MS', 'now_ms()')}`
+  return `${CLOCK}\n${MUST_MATCH}\n${text.replace('NOW_MS', 'now_ms()')}`
 }
 
 function schemaText(tables: readonly Table[], create: (table: Table) => string): string {

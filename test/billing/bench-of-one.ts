@@ -111,7 +111,7 @@ export async function assertBalanced(gateway: DatabaseOwner): Promise<void> {
     // A client may have its whole response while its call is settling.
     const settled = async () => {
       for (;;) {
-        const [open] = await database.read("SELECT count(*) AS n FROM call WHERE state = 'in_flight'")
+        const [open] = await database.read("SELECT count(*) AS n FROM hold WHERE state = 'in_flight'")
         if (open?.['n'] === 0n) return
         await new Promise((resolve) => setImmediate(resolve))
       }

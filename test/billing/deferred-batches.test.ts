@@ -49,7 +49,8 @@ const makeChat = (fileId: string, key: string) =>
     { key, surface: 'chat' },
   )
 
-const hurryPoller = () => changeDatabase(bench.gateway, 'UPDATE deferred_object SET due_at_ms = 0')
+const hurryPoller = () =>
+  changeDatabase(bench.gateway, 'UPDATE hold SET due_at_ms = 0 WHERE due_at_ms IS NOT NULL')
 
 async function settledByPoller(requestId: string) {
   await hurryPoller()
@@ -61,7 +62,7 @@ async function everyObjectPolled() {
   await hurryPoller()
   // A new object wakes the poller, which rarely runs while no call waits for its object.
   const waking = await makeMessages([entry('wakes')], key)
-  const due = 'SELECT object_id FROM deferred_object WHERE due_at_ms = 0'
+  const due = 'SELECT object_id FROM hold WHERE due_at_ms = 0'
   await until('no deferred object is due', async () => (await readDatabase(bench.gateway, due)).length === 0)
   workMs += DAY_MS
   await bench.call(`/v1/messages/batches/${objectIn(waking)['id']}`, undefined, { method: 'GET', key })
@@ -262,7 +263,7 @@ test('a batch that has already ended when created is billed by its results', asy
   const message = { model: 'claude-haiku-5-5', usage: { input_tokens: 1000, output_tokens: 1000 } }
   upstream.shows(`GET ${path}/results`, { custom_id: 'a', result: { type: 'succeeded', message } })
   const { requestId } = await quick.call('/v1/messages/batches', { requests: [entry('a')] })
-  await changeDatabase(quick.gateway, 'UPDATE deferred_object SET due_at_ms = 0')
+  await changeDatabase(quick.gateway, 'UPDATE hold SET due_at_ms = 0 WHERE due_at_ms IS NOT NULL')
   const state = async () => (await quick.gateway.manage('GET', `/gateway/v1/requests/${requestId}`))['state']
   await until('it is settled', async () => (await state()) === 'settled')
   assert.equal((await quick.balance())['balance_usd'], (-1000 * (HAIKU.input + HAIKU.output)) / 2e6)
@@ -321,7 +322,7 @@ test('unreadable results cost nothing, and are given up after 30 days', async ()
       return (await odd.gateway.manage('GET', `/gateway/v1/requests/${requestId}`))['state']
     }
     assert.equal(await looked(), 'deferred')
-    await changeDatabase(odd.gateway, `UPDATE call SET started_at_ms = started_at_ms - ${31 * DAY_MS}`)
+    await changeDatabase(odd.gateway, `UPDATE hold SET started_at_ms = started_at_ms - ${31 * DAY_MS}`)
     assert.equal(await looked(), 'interrupted')
   } finally {
     await odd.close()

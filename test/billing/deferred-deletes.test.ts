@@ -20,7 +20,8 @@ const codeOf = ({ status, body }: BilledReply) =>
   `${status} ${status === 200 ? '' : JSON.parse(body.toString()).error.code}`
 const isState = (state: string, requestId: string) =>
   until(`it is ${state}`, async () => (await stateOf(requestId)) === state)
-const hurryPoller = () => changeDatabase(bench.gateway, 'UPDATE deferred_object SET due_at_ms = 0')
+const hurryPoller = () =>
+  changeDatabase(bench.gateway, 'UPDATE hold SET due_at_ms = 0 WHERE due_at_ms IS NOT NULL')
 let made = 0
 
 async function makeResponse(id = `resp_${++made}`) {
@@ -247,7 +248,8 @@ test('a DELETE that succeeds while the object is open charges the hold', async (
 async function removedElsewhere(path: string) {
   shows('DELETE /v1/responses/resp_other', { deleted: true })
   const { requestId } = await remove('/v1/responses/resp_other')
-  await changeDatabase(bench.gateway, `UPDATE call SET path = '${path}' WHERE id = '${requestId}'`)
+  const objectId = decodeURIComponent(path.slice('/v1/responses/'.length))
+  await changeDatabase(bench.gateway, `UPDATE call SET object_id = '${objectId}' WHERE id = '${requestId}'`)
 }
 
 test('an object deleted through another node charges the hold, both streaming and in the background', async () => {
@@ -262,7 +264,7 @@ test('an object deleted through another node charges the hold, both streaming an
   shows(`GET /v1/responses/${id}`, {}, 404)
   const { held_usd: deferred } = await bench.balance()
   await removedElsewhere(`/v1/responses/${id}`)
-  await changeDatabase(bench.gateway, 'UPDATE call SET started_at_ms = started_at_ms - 60000')
+  await changeDatabase(bench.gateway, 'UPDATE hold SET started_at_ms = started_at_ms - 60000')
   await hurryPoller()
   await isState('settled', requestId)
 
@@ -293,7 +295,7 @@ test('an object that upstream no longer knows costs nothing, and its hold is los
   await hurryPoller()
   await until('it is polled', async () => wasAsked(`GET /v1/responses/${id}`))
   assert.equal(await stateOf(requestId), 'deferred')
-  await changeDatabase(bench.gateway, 'UPDATE call SET started_at_ms = started_at_ms - 60000')
+  await changeDatabase(bench.gateway, 'UPDATE hold SET started_at_ms = started_at_ms - 60000')
   await hurryPoller()
   await isState('interrupted', requestId)
   const { cost_usd, lost_list_cost_usd } = await seen(requestId)

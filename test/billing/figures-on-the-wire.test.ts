@@ -86,7 +86,7 @@ test('the record of a request has the body bytes of both directions, buffered or
 
 test('a lookup of a request in flight answers once it has settled', async () => {
   const database = openDatabaseReader(bench.gateway)
-  const inFlight = () => database.read("SELECT id FROM call WHERE state = 'in_flight'")
+  const inFlight = () => database.read("SELECT id FROM hold WHERE state = 'in_flight'")
   assert.deepEqual(await inFlight(), [])
   const seen = Promise.withResolvers<string>()
   const streaming = bench.call('/v1/messages', { ...hello, stream: true }, { simulate: `${usage};delay=300` })

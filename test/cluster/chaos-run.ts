@@ -219,7 +219,7 @@ export class ChaosRun {
   }
 
   async #inFlight(): Promise<number> {
-    return (await this.#cluster.database.query("SELECT id FROM call WHERE state = 'in_flight'")).length
+    return (await this.#cluster.database.query("SELECT id FROM hold WHERE state = 'in_flight'")).length
   }
 }
 

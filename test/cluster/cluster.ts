@@ -97,7 +97,10 @@ export class Cluster {
 
   /** The records of a key's calls by name. Fails if a call has two records. */
   async callsOf(keyId: string): Promise<Map<string, Json>> {
-    const rows = await this.database.query('SELECT * FROM call WHERE key_id = $1', [keyId])
+    const holds = await this.database.query('SELECT * FROM hold WHERE key_id = $1', [keyId])
+    const calls = await this.database.query('SELECT * FROM call WHERE key_id = $1', [keyId])
+    const closed = new Set(calls.map(({ id }) => id))
+    const rows = [...calls, ...holds.filter(({ id }) => !closed.has(id))]
     const byName = new Map(rows.map((row) => [String(row['user_agent']), row]))
     assert.equal(byName.size, rows.length, 'a call has two records')
     return byName
@@ -109,7 +112,7 @@ export class Cluster {
   }
 
   async assertBalanced(): Promise<void> {
-    const open = await this.database.query("SELECT user_agent FROM call WHERE state = 'in_flight'")
+    const open = await this.database.query('SELECT user_agent FROM hold')
     assert.deepEqual(open, [], 'calls are in flight')
     const held = await this.database.query(
       'SELECT held_nanos FROM account UNION ALL SELECT held_nanos FROM budget',

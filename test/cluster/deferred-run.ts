@@ -55,7 +55,7 @@ export class DeferredRun {
     const making = this.#makeAll(objects, key)
     while (this.#kills < kills / 2 && this.#made < objects) await this.#killOne()
     await making
-    const open = await this.#objects("state = 'in_flight'")
+    const open = await this.#openObjects()
     this.#report(`${open.length} of ${objects} objects are open after ${this.#kills} kills`)
     assert.ok(open.length >= objects, `${open.length} of ${objects} objects were made`)
 
@@ -63,13 +63,13 @@ export class DeferredRun {
     const looking = this.#lookAtAll(open, key)
     while (this.#kills < kills) await this.#killOne()
     // The claims of killed nodes would last for ten minutes.
-    await this.#cluster.database.query('UPDATE deferred_object SET claimed_until_ms = 0')
+    await this.#cluster.database.query('UPDATE hold SET claimed_until_ms = 0 WHERE due_at_ms IS NOT NULL')
     const withinMs = 60_000 + objects * 1_000
     await until(
       'all are settled',
       async () => {
-        await this.#cluster.database.query('UPDATE deferred_object SET due_at_ms = 0')
-        const left = await this.#objects("state = 'in_flight'")
+        await this.#cluster.database.query('UPDATE hold SET due_at_ms = 0 WHERE due_at_ms IS NOT NULL')
+        const left = await this.#openObjects()
         this.#report(`${left.length} are open`)
         return left.length === 0
       },
@@ -119,8 +119,8 @@ export class DeferredRun {
     }
   }
 
-  async #objects(where: string): Promise<readonly Json[]> {
-    return await this.#cluster.database.query(`SELECT * FROM call WHERE object_id IS NOT NULL AND ${where}`)
+  async #openObjects(): Promise<readonly Json[]> {
+    return await this.#cluster.database.query('SELECT * FROM hold WHERE due_at_ms IS NOT NULL')
   }
 
   async #assertExact(open: readonly Json[]): Promise<void> {

@@ -37,7 +37,7 @@ async function sendAll(prefix: string, keys: readonly string[], calls: number): 
 
 async function callsOf(ids: readonly string[]) {
   const isOpen = async () =>
-    (await cluster.database.query("SELECT 1 FROM call WHERE state = 'in_flight'")).length > 0
+    (await cluster.database.query("SELECT 1 FROM hold WHERE state = 'in_flight'")).length > 0
   await until('no call is in flight', async () => !(await isOpen()))
   const rows = await cluster.database.query(
     "SELECT cost_nanos, started_at_ms FROM call WHERE key_id = ANY($1) AND state = 'settled'",
@@ -401,5 +401,5 @@ function receivedBy(prefix: string): string[] {
 }
 
 async function openCalls(): Promise<number> {
-  return (await cluster.database.query("SELECT id FROM call WHERE state = 'in_flight'")).length
+  return (await cluster.database.query("SELECT id FROM hold WHERE state = 'in_flight'")).length
 }

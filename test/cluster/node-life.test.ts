@@ -95,7 +95,7 @@ test('holds of nodes that died, were paused or were cut off are freed, and their
   const removed = registrations.filter(({ id }) => !nodes.some((node) => node['id'] === id))
   assert.equal(removed.length, 3)
   for (const { id } of removed) {
-    const open = "SELECT id FROM call WHERE node_id = $1 AND state = 'in_flight'"
+    const open = 'SELECT id FROM hold WHERE node_id = $1'
     assert.deepEqual(await cluster.database.query(open, [id]), [])
   }
 

@@ -165,7 +165,6 @@ export async function seedYear(bench: BillingBench): Promise<Year> {
      INSERT INTO call (${names.join(', ')})
      SELECT ${names.map((name) => changed[name] ?? `call.${name}`).join(', ')} FROM v JOIN call ON call.id = v.of;
      DELETE FROM call WHERE id IN (${services.map(({ id }) => `'${id}'`).join(', ')});
-     DELETE FROM hold_floor;
      DELETE FROM rollup;
      INSERT INTO rollup (account_id, day, model, key_id, requests, input_tokens, output_tokens, cache_read_tokens,
        cache_write_tokens, cost_nanos, list_nanos, unpriced_requests, estimated_requests)

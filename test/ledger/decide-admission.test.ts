@@ -19,7 +19,8 @@ const FREE: KeyState = {
   mode: null,
   overLimit: null,
   batchModels: null,
-  holdFloor: null,
+  overrunNanos: 0n,
+  accountShortNanos: 0n,
 }
 
 const budget = (spent: number, held: number, cap: number, more: Partial<Budget> = {}): Budget => ({

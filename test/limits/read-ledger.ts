@@ -18,9 +18,11 @@ export function readLedger(gateway: DatabaseOwner) {
       }))
     },
     async months(keyId: string) {
-      const rows = await read(`SELECT month, coalesce(sum(cost_nanos), 0) AS spent_nanos,
-          coalesce(sum(hold_nanos) FILTER (WHERE state = 'in_flight'), 0) AS held_nanos
-        FROM call WHERE key_id = '${keyId}' GROUP BY month ORDER BY month`)
+      const rows =
+        await read(`SELECT month, sum(cost_nanos) AS spent_nanos, sum(hold_nanos) AS held_nanos FROM (
+          SELECT month, cost_nanos, 0 AS hold_nanos FROM call WHERE key_id = '${keyId}'
+          UNION ALL SELECT month, 0, hold_nanos FROM hold WHERE key_id = '${keyId}') AS each
+        GROUP BY month ORDER BY month`)
       return new Map(
         rows.map((row) => [
           String(row['month']),

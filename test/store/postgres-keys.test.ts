@@ -114,7 +114,8 @@ const ONE_DONE = ['done', ...others('repeated')]
 const nameTaken = (name: string): string =>
   `INSERT INTO idempotency (account_id, name, fingerprint, subject, at_ms) VALUES ('default', '${name}', '', '', ${NOON})`
 
-const keyLocked = (id: string): string => `SELECT 1 FROM api_key WHERE id = '${id}' FOR UPDATE`
+const keyLocked = (id: string): string =>
+  `SELECT 1 FROM budget WHERE id = (SELECT budget_id FROM api_key WHERE id = '${id}') FOR UPDATE`
 
 shared('creations with one name on several nodes create one key', 'caller', async ({ stores, crowd }) => {
   const created = await crowd(nameTaken('n'), (store, i) =>

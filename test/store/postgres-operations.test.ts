@@ -185,10 +185,10 @@ test('a page of the log is read in index order', async () => {
     for (const month of [1, 2, 3]) {
       const from = Date.UTC(2026, month, 1)
       await db.query(
-        `INSERT INTO call (id, month, account_id, key_id, node_id, state, started_at_ms, day, method, path, surface,
-           hold_nanos, hold_list_nanos, price_version, rating, client_ip)
-         SELECT 'req_' || $1 || i, '2026-01', 'default', CASE WHEN i % 100 = 0 THEN 'key_b' ELSE 'key_a' END, 'n', 'settled', at, '2026-01-01', 'POST', '/', 'chat',
-           0, 0, 'v', '{}', ''
+        `INSERT INTO call (id, month, account_id, key_id, state, started_at_ms, ended_at_ms, day, method, path, surface,
+           hold_nanos, hold_list_nanos, cost_nanos, list_nanos, balance_nanos, overhead_ms, price_version, rating, client_ip)
+         SELECT 'req_' || $1 || i, '2026-01', 'default', CASE WHEN i % 100 = 0 THEN 'key_b' ELSE 'key_a' END, 'settled', at, at, '2026-01-01', 'POST', '/', 'chat',
+           0, 0, 0, 0, 0, 0, 'v', '{}', ''
          FROM (SELECT i, $1::bigint + i * 1000 AS at FROM generate_series(1, 5000) AS i) AS calls`,
         [from],
       )

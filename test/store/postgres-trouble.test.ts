@@ -40,7 +40,7 @@ function troubleTest(
       await prove({ store, database, wire })
       wire.heal()
       await until('a call is admitted', async () => (await admitSome(store)) !== null)
-      const held = () => database.query("SELECT id FROM call WHERE state = 'in_flight'")
+      const held = () => database.query("SELECT id FROM hold WHERE state = 'in_flight'")
       await until('only that call holds locks', async () => (await held()).length === 1)
       await assertConserved(database)
     } finally {
@@ -163,7 +163,7 @@ troubleTest(
     await until('the store admits calls again', async () => (await admitSome(store)) !== null)
     await until('no lock or transaction is left', async () => {
       // On a busy machine the release of the unknown call may take longer than one try here.
-      const open = await database.query("SELECT id FROM call WHERE state = 'in_flight' AND id <> 'req_1'")
+      const open = await database.query("SELECT id FROM hold WHERE state = 'in_flight' AND id <> 'req_1'")
       for (const row of open)
         await store.settle(closing(String(row['id']), { atMs: NOON + 1 })).catch(() => {})
       const balance = await store.getBalance('default').catch(() => null)

@@ -31,7 +31,8 @@ const anyOpening: fc.Arbitrary<CallOpening> = record({
   digest,
   atMs: count,
   path: text,
-  endpoint: text,
+  objectId: textOrNull,
+  isStanding: fc.boolean(),
   modelAsked: textOrNull,
   userAgent: textOrNull,
   hold,
@@ -56,7 +57,7 @@ const anyClosing: fc.Arbitrary<CallClosing> = record({
   upstreamMs: fc.option(count),
   upstreamRequestId: textOrNull,
   bytesOut: count,
-  rest: fc.constantFrom({}, { losesRest: true }),
+  rest: fc.constantFrom({}, { losesRest: true }, { owner: { accountId: 'acct_1', budgetId: 'bud_1' } }),
 }).map(({ rest, ...more }) => closing('', { ...more, ...rest }))
 
 function sent(...commands: readonly Command[]): readonly Command[] {

@@ -13,7 +13,6 @@ export async function fillLog(
   atMs: number,
 ): Promise<void> {
   const lastMs = atMs - 1
-  const [node, itsId] = gateway.databaseUrl === null ? ['', ''] : ['node_id, ', "'filled', "]
   for (let first = 0; first < rows; first += PIECE_ROWS) {
     const end = Math.min(first + PIECE_ROWS, rows)
     await changeDatabase(
@@ -21,12 +20,12 @@ export async function fillLog(
       `
      WITH RECURSIVE n (i) AS (SELECT ${first} UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ${end}),
        at (i, ms) AS (SELECT i, ${atMs} - (${rows} - i + 1) / 2 FROM n)
-     INSERT INTO call (id, account_id, key_id, state, ${node}started_at_ms, ended_at_ms, month, day, method, path,
+     INSERT INTO call (id, account_id, key_id, state, started_at_ms, ended_at_ms, month, day, method, path,
        surface, model_asked, model_served, status, stop_reason, streamed, usage, input_tokens, output_tokens,
        cache_read_tokens, cache_write_tokens, hold_nanos, hold_list_nanos, cost_nanos, list_nanos, balance_nanos,
        upstream_ms, overhead_ms, price_version, rating, upstream_request_id, client_ip, user_agent, bytes_in,
        bytes_out)
-     SELECT 'req_0000000000000000' || (1000000000 + i), 'default', '${keyId}', 'settled', ${itsId}ms, ms + 900,
+     SELECT 'req_0000000000000000' || (1000000000 + i), 'default', '${keyId}', 'settled', ms, ms + 900,
        '${monthOf(lastMs)}', '${dayOf(lastMs)}', 'POST', '/v1/messages', 'messages', 'claude-opus-4-8',
        CASE WHEN i % 1000 = 0 THEN 'claude-rare-1' ELSE 'claude-opus-4-8' END,
        CASE WHEN i % 100 = 0 THEN 429 ELSE 200 END, 'end_turn', i % 2 = 1,

@@ -43,7 +43,7 @@ export function* readOwnUpstreams(): Operation<readonly Pick<AccountRecord, 'id'
 /** Tables whose rows belong to an account, by the prefix of their ids. */
 const TABLES_BY_PREFIX: ReadonlyMap<string, readonly string[]> = new Map([
   ['key', ['api_key']],
-  ['req', ['call', 'refused_call']],
+  ['req', ['call', 'hold', 'refused_call']],
   ['wh', ['webhook']],
   ['adm', ['admin_key']],
   ['evt', ['event']],
@@ -72,8 +72,7 @@ const createAccount = atomic(function* (account: NewAccount, actor: Actor, idemp
       return { kind: 'balance_not_positive', balanceNanos: 0n } as const
     const columns = columnsOf({ name, ...changes })
     yield insertInto('account', [{ id, createdAtMs: now(createdAtMs), hasOthers: true, ...columns }])
-    // The update waits for running admissions, which have read that there is one account.
-    yield sql`UPDATE account SET has_others = true WHERE NOT has_others`
+    yield sql`UPDATE account SET has_others = true, terms_version = terms_version + 1 WHERE NOT has_others`
     const value = present(yield* getAccount(id, createdAtMs))
     const data = { account: accountObject(value, createdAtMs) }
     yield* recordEvent({ accountId: id, type: 'account.created', actor, data }, createdAtMs)
@@ -82,7 +81,7 @@ const createAccount = atomic(function* (account: NewAccount, actor: Actor, idemp
 })
 
 const updateAccount = atomic(function* (id: string, changes: AccountChanges, actor: Actor, atMs: number) {
-  // Waits for running admissions; later ones see the change.
+  // Admissions that read the old terms either come first, or run again because the version of the terms differs.
   yield onPostgres(sql`SELECT id FROM account WHERE id = ${id} ${FOR_UPDATE}`)
   const nowMs = yield* currentTime(atMs)
   const before = yield* getAccount(id, nowMs)
@@ -91,7 +90,7 @@ const updateAccount = atomic(function* (id: string, changes: AccountChanges, act
   const startsEnforcing = changes.creditEnforced === true && !before.creditEnforced
   if (startsEnforcing && balanceNanos <= 0n && changes.force !== true)
     return { kind: 'balance_not_positive', balanceNanos } as const
-  yield updateRow('account', id, columnsOf(changes))
+  yield updateRow('account', id, { ...columnsOf(changes), termsVersion: sql`terms_version + 1` })
   const account = present(yield* getAccount(id, nowMs))
   yield* recordAccountEvent(before, account, actor, nowMs)
   const { monthlyBudgetNanos = null } = changes

@@ -2,19 +2,12 @@ import { StoreRefused } from '../../kernel/errors.ts'
 import type { Admission, CallClosing, CallOpening, Settled } from '../../ledger/call.ts'
 import { NOTHING_USED } from '../../ledger/call-columns.ts'
 import { text } from '../rows.ts'
-import { admitCalls, readHoldFloors } from './admission.ts'
-import {
-  type BatchCache,
-  type BatchContext,
-  CACHED_MAX,
-  type CallBatch,
-  type CallRow,
-  readBatch,
-} from './batch-rows.ts'
+import { admitCalls } from './admission.ts'
+import { type BatchContext, type BatchRows, type CallBatch, readBatch } from './batch-rows.ts'
 import { type Batch, inBatch, lastStep, ROLLBACK, step } from './operation.ts'
-import { prepare } from './prepared.ts'
-import { raiseHoldFloors, settleCalls } from './settlement.ts'
-import { settlementEvents } from './settlement-events.ts'
+import { type BulkStatement, prepare } from './prepared.ts'
+import { settleCalls } from './settlement.ts'
+import { isBalanceUncertain, type Settlement, settlementEvents } from './settlement-events.ts'
 
 export type CallCommand = readonly ['admit', opening: CallOpening] | readonly ['settle', closing: CallClosing]
 
@@ -42,17 +35,9 @@ export function* applyBatch(
     return 'fenced'
   }
   const { settlements, settled, writes: settlementWrites } = settleCalls(batch.closings, rows)
-  yield* raiseHoldFloors(settlements, rows.money)
-  const holdFloors = yield* readHoldFloors(batch.openings, rows)
-  const admission = admitCalls(batch.openings, rows, holdFloors, context.node?.id ?? LOCAL_NODE)
-  const writes = [...rows.money.writes(), ...settlementWrites, ...admission.writes]
-  const events = settlementEvents(settlements, rows.settings)
-  yield events.length === 0 ? lastStep(writes) : step(writes)
-  if (events.length > 0) {
-    for (const record of events) yield* inBatch(record())
-    yield lastStep([])
-  }
-  cacheOpenCalls(admission.opened, batch.closings, context.cache)
+  const admission = admitCalls(batch.openings, rows, context.node?.id ?? LOCAL_NODE)
+  const writes = [rows.money.budgetWrites(), ...settlementWrites, ...admission.writes]
+  yield* writeBatch(writes, settlements, rows)
   const results = { settle: settled.values(), admit: admission.admitted.values() }
   return commands.map(
     ([name, { requestId }]) =>
@@ -60,18 +45,25 @@ export function* applyBatch(
   )
 }
 
-function cacheOpenCalls(
-  opened: readonly CallRow[],
-  closings: readonly CallClosing[],
-  { openCalls }: BatchCache,
-): void {
-  for (const { requestId } of closings) openCalls.delete(requestId)
-  if (openCalls.size > CACHED_MAX) openCalls.clear()
-  for (const call of opened) openCalls.set(call.id, call)
+/** If an event may depend on what other nodes have added to an account, the batch reads it before it commits. */
+function* writeBatch(
+  writes: readonly BulkStatement[],
+  settlements: readonly Settlement[],
+  { money, settings }: BatchRows,
+): Batch<void> {
+  const accountWrites = money.accountWrites()
+  if (!settlements.some(isBalanceUncertain) && settlementEvents(settlements, settings).length === 0) {
+    yield lastStep([...writes, ...accountWrites])
+    return
+  }
+  const written = yield step([...writes, ...accountWrites])
+  const missed = money.missedBy(written.slice(writes.length).flat())
+  for (const record of settlementEvents(settlements, settings, missed)) yield* inBatch(record())
+  yield lastStep([])
 }
 
 const READ_OPEN = prepare`
-  SELECT id FROM call WHERE node_id = ${'text'} AND state = 'in_flight' ORDER BY id LIMIT ${'bigint'}`
+  SELECT id, account_id, budget_id FROM hold WHERE node_id = ${'text'} ORDER BY id LIMIT ${'bigint'}`
 
 export function* interruptCalls(
   nodeId: string,
@@ -80,8 +72,10 @@ export function* interruptCalls(
   context: BatchContext,
 ): Batch<number | 'fenced'> {
   const [open = []] = yield step([READ_OPEN([nodeId, limit])])
-  const state = 'interrupted'
-  const closings = open.map((row) => ({ ...NOTHING_USED, requestId: text(row, 'id'), state, atMs }) as const)
+  const closings = open.map((row): CallClosing => {
+    const owner = { accountId: text(row, 'account_id'), budgetId: text(row, 'budget_id') }
+    return { ...NOTHING_USED, requestId: text(row, 'id'), owner, state: 'interrupted', atMs }
+  })
   const applied = yield* applyBatch(
     closings.map((closing) => ['settle', closing]),
     context,

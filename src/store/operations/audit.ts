@@ -19,6 +19,7 @@ export async function audit(query: RunQuery, rateAgain: RateAgain) {
   const calls = await count(query, 'call')
   const credits = await count(query, 'credit')
   const difference =
+    (await checkRules(query, HOLD_RULES)) ??
     (await checkRules(query, CALL_RULES)) ??
     (await checkPrices(query, rateAgain)) ??
     (await checkRules(query, CREDIT_RULES)) ??
@@ -50,17 +51,25 @@ const CALL_RULES: Rules = {
       'NOT EXISTS (SELECT 1 FROM api_key WHERE api_key.id = call.key_id AND api_key.account_id = call.account_id)',
     'no amount is negative': `hold_nanos < 0 OR hold_list_nanos < 0 OR lost_list_nanos < 0 OR input_tokens < 0
       OR output_tokens < 0 OR cache_read_tokens < 0 OR cache_write_tokens < 0`,
-    'a call has an end and a cost once it is closed': `(state = 'in_flight') <> (ended_at_ms IS NULL)
-      OR (state = 'in_flight') <> (cost_nanos IS NULL) OR (state = 'in_flight') <> (list_nanos IS NULL)`,
-    'a settled or released call has the balance after it':
-      "state IN ('settled', 'released') AND balance_nanos IS NULL",
     'only a settled call costs something': "state <> 'settled' AND (cost_nanos > 0 OR list_nanos > 0)",
     'an interrupted call has lost its hold, and a settled one at most the rest of it': `CASE state
       WHEN 'interrupted' THEN lost_list_nanos <> hold_list_nanos
       WHEN 'settled' THEN lost_list_nanos NOT IN (0, hold_list_nanos - list_nanos) ELSE lost_list_nanos <> 0 END`,
-    'overrun says whether it cost more than its hold': 'overrun <> (coalesce(cost_nanos, 0) > hold_nanos)',
+    'overrun says whether it cost more than its hold': 'overrun <> (cost_nanos > hold_nanos)',
     'credited says whether it was credited back': `credited <> EXISTS (
       SELECT 1 FROM credit_call WHERE call_id = call.id AND once = '${CREDIT_BACK}')`,
+  },
+}
+
+const HOLD_RULES: Rules = {
+  label: 'hold',
+  from: 'hold',
+  id: 'hold.id',
+  rules: {
+    'its key is of its account and its budget': `NOT EXISTS (SELECT 1 FROM api_key k
+      WHERE k.id = hold.key_id AND k.account_id = hold.account_id AND k.budget_id = hold.budget_id)`,
+    'its call has not ended': `EXISTS (SELECT 1 FROM call WHERE call.id = hold.id) <> (state = 'interrupted')`,
+    'it is polled if its cost comes later': "due_at_ms IS NULL AND state IN ('deferred', 'interrupted')",
   },
 }
 
@@ -182,11 +191,11 @@ const SUMS: readonly Sums[] = [
     table: 'budget',
     key: ['id'],
     columns: ['spent_nanos', 'held_nanos', 'lost_nanos', 'day_spent_nanos'],
-    derived: raw(`SELECT b.id, sum(coalesce(cost_nanos, 0)) AS spent_nanos,
-        coalesce(sum(hold_nanos) FILTER (WHERE state = 'in_flight'), 0) AS held_nanos, sum(lost_list_nanos) AS lost_nanos,
-        coalesce(sum(cost_nanos) FILTER (WHERE call.day = b.day), 0) AS day_spent_nanos
-      FROM call JOIN api_key k ON k.id = call.key_id JOIN budget b ON b.id = k.budget_id AND b.month = call.month
-      GROUP BY 1`),
+    derived: raw(`SELECT b.id, sum(cost_nanos) AS spent_nanos, sum(hold_nanos) AS held_nanos,
+        sum(lost_list_nanos) AS lost_nanos, coalesce(sum(cost_nanos) FILTER (WHERE c.day = b.day), 0) AS day_spent_nanos
+      FROM (SELECT key_id, month, day, cost_nanos, 0 AS hold_nanos, lost_list_nanos FROM call
+        UNION ALL SELECT key_id, month, day, 0, hold_nanos, 0 FROM hold) AS c
+      JOIN api_key k ON k.id = c.key_id JOIN budget b ON b.id = k.budget_id AND b.month = c.month GROUP BY 1`),
   },
   {
     table: 'rollup',
@@ -208,9 +217,12 @@ const SUMS: readonly Sums[] = [
   {
     table: 'account',
     key: ['id'],
-    columns: ['charged_nanos', 'held_nanos'],
-    derived: raw(`SELECT account_id AS id, sum(coalesce(cost_nanos, 0)) AS charged_nanos,
-        coalesce(sum(account_hold_nanos) FILTER (WHERE state = 'in_flight'), 0) AS held_nanos FROM call GROUP BY 1`),
+    columns: ['charged_nanos', 'held_nanos', 'short_nanos'],
+    derived:
+      raw(`SELECT account_id AS id, sum(cost_nanos) AS charged_nanos, sum(account_hold_nanos) AS held_nanos,
+        sum(short_nanos) AS short_nanos
+      FROM (SELECT account_id, cost_nanos, 0 AS account_hold_nanos, 0 AS short_nanos FROM call
+        UNION ALL SELECT account_id, 0, account_hold_nanos, short_nanos FROM hold) AS c GROUP BY 1`),
   },
   {
     table: 'account',

@@ -1,11 +1,21 @@
-import type { CallClosing, CallOpening } from '../../ledger/call.ts'
-import { number, present, type Row, recordOf } from '../rows.ts'
+import type { CallClosing, CallOpening, CallOwner } from '../../ledger/call.ts'
+import { number, present, type Row, recordOf, text } from '../rows.ts'
+import type { RecordOf } from '../table.ts'
+import { tables } from '../tables.ts'
 import { type EventSettings, eventSettings } from './budget-events.ts'
 import { BALANCE_LOW, BUDGET_THRESHOLDS } from './events.ts'
 import { ACCOUNT_COLUMNS, BUDGET_COLUMNS, MoneyRows } from './money-rows.ts'
 import { type Batch, step } from './operation.ts'
-import { NO_STATEMENT, prepare, prepareReads } from './prepared.ts'
+import { NO_STATEMENT, prepare, prepareDeletes, prepareLocks, prepareReads } from './prepared.ts'
 import { raw } from './sql.ts'
+
+/**
+ * Locks and reads what a batch of calls decides by. On PostgreSQL every batch and every command locks in this order, so
+ * that none waits in a circle: the node; budgets by id; accounts with a ceiling or enforced credit, by id; the other
+ * accounts, by id, when it adds to them in its last statement. The lock of a budget is the lock of its keys and holds:
+ * whoever changes a key or closes a hold has it. Keys and accounts are read in later statements than the locks, because
+ * a statement of PostgreSQL sees what was committed before it began, not before it got its lock.
+ */
 
 export interface CallBatch {
   readonly closings: readonly CallClosing[]
@@ -19,40 +29,33 @@ export interface BatchContext {
   readonly cache: BatchCache
 }
 
-/** The account and budget of a key, which never change. */
-interface Owners {
-  readonly accountId: string
-  readonly budgetId: string
-}
-
 /** Facts that a batch of this process need not read again. No decision depends on a fact that may have changed. */
 export interface BatchCache {
-  /** By the digest of the key, as text. */
-  readonly owners: Map<string, Owners>
-  /** Calls that this process admitted. If one has changed since, its closing fails and the batch reads it again. */
-  readonly openCalls: Map<string, CallRow>
+  /** The owners of keys, which never change, by the digest of the key as text. */
+  readonly owners: Map<string, CallOwner>
   /** The settings of events; null: the next batch reads them. */
   settings: EventSettings | null
 }
 
 export function createBatchCache(): BatchCache {
-  return { owners: new Map(), openCalls: new Map(), settings: null }
+  return { owners: new Map(), settings: null }
 }
 
 export function clearCache(cache: BatchCache): void {
   cache.owners.clear()
-  cache.openCalls.clear()
   cache.settings = null
 }
 
 /** A larger cache is emptied, and fills again. */
-export const CACHED_MAX = 50_000
+const CACHED_MAX = 50_000
 
 export interface BatchRows {
   /** The keys of the openings, in their order; undefined if there is no key with the digest. */
   readonly keys: readonly (KeyRow | undefined)[]
-  readonly calls: ReadonlyMap<string, CallRow>
-  readonly cache: BatchCache
+  /** The holds of the closings. They are deleted. */
+  readonly holds: ReadonlyMap<string, HoldRow>
+  /** The calls of closings without an open hold. */
+  readonly closed: ReadonlyMap<string, ClosedCall>
   readonly money: MoneyRows
   /** The batch files that the calls name, if the same key uploaded them. */
   readonly files: ReadonlyMap<CallOpening, Row | undefined>
@@ -61,7 +64,7 @@ export interface BatchRows {
   readonly nowMs: number | null
 }
 
-export interface KeyRow extends Owners {
+export interface KeyRow extends CallOwner {
   readonly id: string
   readonly digest: Uint8Array
   readonly revokedAtMs: number | null
@@ -70,53 +73,52 @@ export interface KeyRow extends Owners {
   readonly logRequests: boolean
 }
 
-/** A call to settle, as its admission or an earlier closing left it. */
-export interface CallRow extends Owners {
-  readonly id: string
-  readonly keyId: string
-  readonly state: string
-  readonly startedAtMs: number
-  readonly month: string
-  readonly day: string
-  readonly modelAsked: string | null
-  readonly endpoint: string | null
-  readonly holdNanos: bigint
-  readonly holdListNanos: bigint
-  readonly accountHoldNanos: bigint
-  readonly lostListNanos: bigint
-  readonly balanceNanos: bigint | null
-  readonly requests: number
-}
+const HOLD = tables.hold.select()
+
+export type HoldRow = RecordOf<typeof tables.hold>
+
+const CLOSED = tables.call.select(
+  [
+    ...(['id', 'accountId', 'keyId', 'state', 'startedAtMs', 'month', 'day', 'modelAsked'] as const),
+    ...(['holdNanos', 'holdListNanos', 'lostListNanos', 'balanceNanos', 'objectId'] as const),
+    ...(['requests', 'children', 'childrenNanos'] as const),
+  ],
+  'c',
+)
+
+/** A call that has ended. If it was interrupted, it may still settle. */
+export type ClosedCall = ReturnType<typeof CLOSED.read> & CallOwner
 
 /** Locks the node, so that fencing waits for the batch. A heartbeat does not wait. */
 const LOCK_NODE = prepare`
   SELECT id FROM node WHERE id = ${'text'} AND epoch = ${'bigint'} AND fenced_at_ms IS NULL FOR KEY SHARE`
 
-/** Locks and reads the keys. A revocation waits for this lock; admissions do not wait for each other. */
+const LOCK_BUDGETS = prepareReads(`SELECT ${BUDGET_COLUMNS} FROM budget b`, 'b.id', 'FOR NO KEY UPDATE')
+
+/** Other accounts are not locked, because all nodes would queue for their rows. */
+const LOCK_LIMITED_ACCOUNTS = prepareLocks('account', 'credit_enforced OR monthly_budget_nanos IS NOT NULL')
+
+const DELETE_HOLDS = prepareDeletes('hold', HOLD.list)
+
 const READ_KEYS = prepareReads(
-  `SELECT id, account_id, budget_id, digest, revoked_at_ms, expires_at_ms, allowed_models, log_requests FROM api_key`,
+  'SELECT id, account_id, budget_id, digest, revoked_at_ms, expires_at_ms, allowed_models, log_requests FROM api_key',
   'digest',
-  'FOR KEY SHARE',
 )
 
-const READ_OWNERS = prepareReads('SELECT digest, account_id, budget_id FROM api_key', 'digest')
+const READ_ACCOUNTS = prepareReads(`SELECT ${ACCOUNT_COLUMNS} FROM account a`, 'a.id')
 
-const READ_OWNERS_OF_CALLS = prepareReads(
-  'SELECT c.account_id, k.budget_id FROM call c JOIN api_key k ON k.id = c.key_id',
-  'c.id',
-)
-
-const READ_CALLS = prepareReads(
-  `SELECT c.id, c.account_id, c.key_id, k.budget_id, c.state, c.started_at_ms, c.month, c.day, c.model_asked, c.endpoint,
-    c.hold_nanos, c.hold_list_nanos, c.account_hold_nanos, c.lost_list_nanos, c.balance_nanos, c.requests
-  FROM call c JOIN api_key k ON k.id = c.key_id`,
+const READ_CLOSED = prepareReads(
+  `SELECT ${CLOSED.list}, k.budget_id FROM call c JOIN api_key k ON k.id = c.key_id`,
   'c.id',
   'FOR NO KEY UPDATE OF c',
 )
 
-const READ_BUDGETS = prepareReads(`SELECT ${BUDGET_COLUMNS} FROM budget b`, 'b.id', 'FOR NO KEY UPDATE')
-
-const READ_ACCOUNTS = prepareReads(`SELECT ${ACCOUNT_COLUMNS} FROM account a`, 'a.id', 'FOR NO KEY UPDATE')
+const READ_OWNERS = prepareReads('SELECT digest, account_id, budget_id FROM api_key', 'digest')
+const READ_OWNERS_OF_HOLDS = prepareReads('SELECT account_id, budget_id FROM hold', 'id')
+const READ_OWNERS_OF_CALLS = prepareReads(
+  'SELECT c.account_id, k.budget_id FROM call c JOIN api_key k ON k.id = c.key_id',
+  'c.id',
+)
 
 const READ_EVENT_SETTINGS = prepare`
   SELECT name, value FROM setting WHERE name IN (${raw(`'${BUDGET_THRESHOLDS}', '${BALANCE_LOW}'`)})`
@@ -127,7 +129,7 @@ const READ_FILE = prepare`
 
 const READ_CLOCK = prepare`SELECT now_ms() AS now_ms`
 
-/** Locks and reads every row that the decisions depend on. Null: the node was fenced. */
+/** Null: the node was fenced. */
 export function* readBatch(
   { closings, openings }: CallBatch,
   { node, clock, cache }: BatchContext,
@@ -135,76 +137,77 @@ export function* readBatch(
   const digestKeys = openings.map(({ digest }) => digestKey(digest))
   const digests = new Map<string, Uint8Array>()
   for (const [n, { digest }] of openings.entries()) digests.set(digestKeys[n] ?? '', digest)
-  const calls = new Map<string, CallRow>()
-  const unread = new Set<string>()
-  for (const { requestId } of closings) {
-    const call = cache.openCalls.get(requestId)
-    if (call === undefined) unread.add(requestId)
-    else calls.set(requestId, call)
-  }
-  const owners = yield* findOwners(digests, [...unread], calls, cache)
+  const { budgetIds, accountIds } = yield* findOwners(digests, closings, cache)
   const { settings } = cache
   const withFile = openings.filter(({ models }) => models.batchFile !== null)
+  const ids = [...new Set(closings.map(({ requestId }) => requestId))]
   const rows = yield step([
     node === null ? NO_STATEMENT : LOCK_NODE([node.id, node.epoch]),
+    LOCK_BUDGETS([...budgetIds]),
+    LOCK_LIMITED_ACCOUNTS([...accountIds]),
+    DELETE_HOLDS(ids),
     READ_KEYS([...digests.values()]),
-    READ_CALLS([...unread]),
-    READ_BUDGETS([...owners.budgetIds]),
-    READ_ACCOUNTS([...owners.accountIds]),
+    READ_ACCOUNTS([...accountIds]),
     settings === null ? READ_EVENT_SETTINGS([]) : NO_STATEMENT,
     clock === 'database' ? READ_CLOCK([]) : NO_STATEMENT,
     ...withFile.map(({ digest, models }) => READ_FILE([digest, models.batchFile])),
   ])
-  const rowsOf = (statement: number): readonly Row[] => rows[statement] ?? []
-  if (node !== null && rowsOf(0).length === 0) return null
+  const [nodes = [], budgets = [], , holdRows = [], keyRows = [], accounts = [], settingRows = []] = rows
+  if (node !== null && nodes.length === 0) return null
+  const holds = new Map(holdRows.map((row) => [text(row, 'id'), HOLD.read(row)]))
+  // A hold whose call was interrupted with its node stands for that call.
+  const unread = ids.filter((id) => (holds.get(id)?.state ?? 'interrupted') === 'interrupted')
+  const [closedRows = []] = unread.length === 0 ? [] : yield step([READ_CLOSED(unread)])
   const keys = new Map<string, KeyRow>()
-  for (const row of rowsOf(1)) {
+  for (const row of keyRows) {
     const name = digestKey(row['digest'] as Uint8Array)
     // A key that was created after `findOwners` has no locked budget, so it does not exist for this batch.
     if (cache.owners.has(name)) keys.set(name, recordOf<KeyRow>(row))
   }
-  for (const row of rowsOf(2)) {
-    const call = recordOf<CallRow>(row)
-    calls.set(call.id, call)
-  }
-  const current = settings ?? eventSettings(rowsOf(5))
-  if (settings === null) cache.settings = current
+  const current = settings ?? eventSettings(settingRows)
+  cache.settings ??= current
   return {
     keys: digestKeys.map((name) => keys.get(name)),
-    calls,
-    cache,
-    money: new MoneyRows(rowsOf(3), rowsOf(4)),
-    files: new Map(withFile.map((opening, n) => [opening, rowsOf(7 + n)[0]])),
+    holds,
+    closed: new Map(
+      closedRows.map((row) => [text(row, 'id'), { ...CLOSED.read(row), budgetId: text(row, 'budget_id') }]),
+    ),
+    money: new MoneyRows(budgets, accounts),
+    files: new Map(withFile.map((opening, n) => [opening, rows[8 + n]?.[0]])),
     settings: current,
-    nowMs: clock === 'database' ? number(present(rowsOf(6)[0]), 'now_ms') : null,
+    nowMs: clock === 'database' ? number(present(rows[7]?.[0]), 'now_ms') : null,
   }
 }
 
 /** The budgets and accounts of all keys and calls of the batch. A digest without a key has none. */
 function* findOwners(
   digests: ReadonlyMap<string, Uint8Array>,
-  unread: readonly string[],
-  calls: ReadonlyMap<string, CallRow>,
+  closings: readonly CallClosing[],
   { owners }: BatchCache,
 ): Batch<{ readonly budgetIds: ReadonlySet<string>; readonly accountIds: ReadonlySet<string> }> {
   if (owners.size > CACHED_MAX) owners.clear()
   const unknown = [...digests].filter(([name]) => !owners.has(name)).map(([, digest]) => digest)
+  const unowned = closings.filter(({ owner }) => owner === undefined).map(({ requestId }) => requestId)
   const budgetIds = new Set<string>()
   const accountIds = new Set<string>()
-  const add = ({ budgetId, accountId }: Owners): void => {
+  const add = ({ budgetId, accountId }: CallOwner): void => {
     budgetIds.add(budgetId)
     accountIds.add(accountId)
   }
-  if (unknown.length > 0 || unread.length > 0) {
-    const [keyRows = [], callRows = []] = yield step([READ_OWNERS(unknown), READ_OWNERS_OF_CALLS(unread)])
-    for (const row of keyRows) owners.set(digestKey(row['digest'] as Uint8Array), recordOf<Owners>(row))
-    for (const row of callRows) add(recordOf<Owners>(row))
+  if (unknown.length > 0 || unowned.length > 0) {
+    const [keyRows = [], ...ownerRows] = yield step([
+      READ_OWNERS(unknown),
+      READ_OWNERS_OF_HOLDS(unowned),
+      READ_OWNERS_OF_CALLS(unowned),
+    ])
+    for (const row of keyRows) owners.set(digestKey(row['digest'] as Uint8Array), recordOf<CallOwner>(row))
+    for (const row of ownerRows.flat()) add(recordOf<CallOwner>(row))
   }
   for (const name of digests.keys()) {
     const known = owners.get(name)
     if (known !== undefined) add(known)
   }
-  for (const call of calls.values()) add(call)
+  for (const { owner } of closings) if (owner !== undefined) add(owner)
   return { budgetIds, accountIds }
 }
 

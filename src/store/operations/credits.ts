@@ -18,7 +18,7 @@ import { recordBalanceChange } from './budget-events.ts'
 import { actorOf, recordEvent } from './events.ts'
 import { atomic, columnsEqual, type Operation, selectPage } from './operation.ts'
 import { runOnce } from './settings.ts'
-import { FOR_UPDATE, join, raw, type Sql, sql } from './sql.ts'
+import { FOR_UPDATE, join, onPostgres, raw, type Sql, sql } from './sql.ts'
 import { insertInto } from './write-rows.ts'
 
 /** Commands lock calls, then the account, then rollups. They lock the account late, because admissions wait for it. */
@@ -127,19 +127,17 @@ export function* creditCalls(
 function* lockCalls({ accountId, requestIds }: CreditBack): Operation<ReadonlyMap<string, Row>> {
   // The account is compared in a way that no index supports, because the index by account would read all of its calls.
   const fromCalls = sql`FROM call WHERE id IN (${join(['', ...requestIds])}) AND account_id IS NOT DISTINCT FROM ${accountId}`
-  // A settlement locks the account before its open call, so an open call must not be locked before the account.
-  const locked = yield sql`SELECT id ${fromCalls} AND state <> 'in_flight' ORDER BY id ${FOR_UPDATE}`
-  const lockedIds = new Set(locked.map((row) => text(row, 'id')))
+  yield onPostgres(sql`SELECT id ${fromCalls} ORDER BY id ${FOR_UPDATE}`)
   const read = yield sql`
     SELECT id, state, credited, key_id, day, coalesce(model_served, model_asked, '') AS model,
       ${PAID_NANOS} AS paid_nanos,
       (SELECT credit_id FROM credit_call WHERE call_id = call.id AND once = ${CREDIT_BACK}) AS credit_id ${fromCalls}`
-  const rows = read.map((row) => (lockedIds.has(text(row, 'id')) ? row : { ...row, state: 'in_flight' }))
-  const refused = yield sql`
+  const isOne = sql`id IN (${join(['', ...requestIds])}) AND account_id IS NOT DISTINCT FROM ${accountId}`
+  const others = yield sql`
     SELECT id, state, false AS credited, CAST(0 AS bigint) AS paid_nanos FROM (
-      SELECT id, 'refused' AS state FROM refused_call
-      WHERE id IN (${join(['', ...requestIds])}) AND account_id IS NOT DISTINCT FROM ${accountId}) refused`
-  return new Map([...rows, ...refused].map((row) => [text(row, 'id'), row]))
+      SELECT id, 'refused' AS state FROM refused_call WHERE ${isOne}
+      UNION ALL SELECT id, 'in_flight' AS state FROM hold WHERE ${isOne} AND state <> 'interrupted') other`
+  return new Map([...others, ...read].map((row) => [text(row, 'id'), row]))
 }
 
 /** The cost of a call minus later credits. */

@@ -47,9 +47,11 @@ export function* getKey(accountId: string, id: string, atMs: number): Operation<
   return row === undefined ? null : keyRecord(row, atMs)
 }
 
-/** Locks a key to change it. Admissions and the change wait for each other; status and time are read afterwards. */
+/** Locks a key to change it: the lock of its budget, which admissions take too. The key is read afterwards. */
 function* lockKey(accountId: string, id: string, atMs: number) {
-  yield onPostgres(sql`SELECT id FROM api_key WHERE account_id = ${accountId} AND id = ${id} FOR UPDATE`)
+  yield onPostgres(sql`
+    SELECT id FROM budget WHERE id = (SELECT budget_id FROM api_key WHERE account_id = ${accountId} AND id = ${id})
+    FOR NO KEY UPDATE`)
   const nowMs = yield* currentTime(atMs)
   const key = yield* getKey(accountId, id, atMs)
   return key === null ? null : { key, nowMs, isUsable: keyStatus(key, nowMs) === 'usable' }
@@ -178,7 +180,8 @@ function keyStatusSql(at: Sql): Sql {
 
 /** The last use of a key: the start of its last call, or the column, which has the uses without a call. */
 const LAST_USED = raw(`(SELECT max(at_ms) FROM (SELECT k.last_used_at_ms AS at_ms UNION ALL SELECT * FROM (
-  SELECT started_at_ms FROM call WHERE key_id = k.id ORDER BY started_at_ms DESC LIMIT 1) AS last) AS used)`)
+  SELECT started_at_ms FROM call WHERE key_id = k.id ORDER BY started_at_ms DESC LIMIT 1) AS last UNION ALL
+  SELECT max(started_at_ms) FROM hold WHERE key_id = k.id) AS used)`)
 
 const KEY_COLUMNS = sql`k.id, k.account_id, k.budget_id, name, prefix, last4,
   ${raw(LIMIT_NAMES.map(columnOf).join(', '))}, created_at_ms, revoked_at_ms, rotated_from,

@@ -1,19 +1,20 @@
+import { limitHold } from '../../kernel/money.ts'
 import type { AccountStatus, BudgetMode, OwnUpstream, Surface } from '../../kernel/vocabulary.ts'
 import type { OverLimit } from '../../keys/key-store.ts'
 import type { AccountRecord } from '../../ledger/account.ts'
 import { monthOf, nextDayMs, nextMonthMs, startOfDayMs } from '../../ledger/calendar.ts'
-import type { Budget } from '../../ledger/call.ts'
-import { present, type Row, recordOf, text } from '../rows.ts'
-import { type BulkStatement, prepareUpdates } from './prepared.ts'
-import { raw } from './sql.ts'
+import type { Budget, CallOwner } from '../../ledger/call.ts'
+import { nanos, present, type Row, recordOf, text } from '../rows.ts'
+import { type BulkStatement, prepare, prepareUpdates } from './prepared.ts'
+import { onPostgres, raw } from './sql.ts'
 
 /** The budgets and accounts of a batch. They are locked (budgets, then accounts, each by id), read and written once. */
 
 export const BUDGET_COLUMNS = `b.id, b.account_id, b.monthly_budget_nanos, b.daily_budget_nanos, b.requests_per_minute,
-  b.budget_mode, b.month, b.spent_nanos, b.held_nanos, b.lost_nanos, b.has_floors, b.day, b.day_spent_nanos, b.minute,
+  b.budget_mode, b.month, b.spent_nanos, b.held_nanos, b.lost_nanos, b.overrun_nanos, b.day, b.day_spent_nanos, b.minute,
   b.minute_requests`
 
-export const ACCOUNT_COLUMNS = `a.id, a.credited_nanos, a.charged_nanos, a.held_nanos, a.credit_enforced,
+export const ACCOUNT_COLUMNS = `a.id, a.credited_nanos, a.charged_nanos, a.held_nanos, a.short_nanos, a.terms_version, a.credit_enforced,
   a.monthly_budget_nanos, a.month, a.spent_nanos, a.status, a.has_others, a.discount_billionths,
   a.messages_url, a.messages_key, a.chat_url, a.chat_key`
 
@@ -28,7 +29,7 @@ export interface BudgetState {
   spentNanos: bigint
   heldNanos: bigint
   lostNanos: bigint
-  hasFloors: boolean
+  overrunNanos: bigint
   day: string
   daySpentNanos: bigint
   minute: number
@@ -51,6 +52,8 @@ export interface AccountState {
   spentNanos: bigint
   chargedNanos: bigint
   heldNanos: bigint
+  shortNanos: bigint
+  readonly termsVersion: number
 }
 
 type AccountSums = Pick<AccountState, 'monthlyBudgetNanos' | 'month' | 'spentNanos' | 'heldNanos'>
@@ -62,43 +65,64 @@ interface MoneyChange {
   readonly day: string
   readonly heldNanos: bigint
   readonly accountHeldNanos: bigint
+  readonly shortNanos: bigint
   readonly costNanos: bigint
   readonly lostNanos: bigint
 }
 
+/** What a batch adds to an account. Other nodes may add to it meanwhile, unless it is limited and so locked. */
+interface AccountAdditions {
+  heldNanos: bigint
+  shortNanos: bigint
+  chargedNanos: bigint
+  /** The latest month of these calls, and their costs in it. */
+  month: string
+  spentNanos: bigint
+}
+
 export class MoneyRows {
-  readonly budgets: ReadonlyMap<string, BudgetState>
-  readonly accounts: ReadonlyMap<string, AccountState>
+  readonly #budgets: ReadonlyMap<string, BudgetState>
+  readonly #accounts: ReadonlyMap<string, AccountState>
   readonly #changedBudgets = new Set<BudgetState>()
-  readonly #changedAccounts = new Set<AccountState>()
+  readonly #added = new Map<AccountState, AccountAdditions>()
 
   constructor(budgets: readonly Row[], accounts: readonly Row[]) {
-    this.budgets = new Map(budgets.map((row) => [text(row, 'id'), budgetState(row)]))
-    this.accounts = new Map(accounts.map((row) => [text(row, 'id'), accountState(row)]))
+    this.#budgets = new Map(budgets.map((row) => [text(row, 'id'), budgetState(row)]))
+    this.#accounts = new Map(accounts.map((row) => [text(row, 'id'), accountState(row)]))
   }
 
   budget(id: string): BudgetState {
-    return present(this.budgets.get(id))
+    return present(this.#budgets.get(id))
   }
 
   account(id: string): AccountState {
-    return present(this.accounts.get(id))
+    return present(this.#accounts.get(id))
   }
 
-  change(budgetId: string, accountId: string, change: MoneyChange): void {
-    const { heldNanos, accountHeldNanos, costNanos, lostNanos } = change
+  change({ budgetId, accountId }: CallOwner, change: MoneyChange): void {
+    const { heldNanos, accountHeldNanos, shortNanos, costNanos, lostNanos } = change
     if (heldNanos !== 0n || costNanos !== 0n || lostNanos !== 0n) {
       const budget = this.budget(budgetId)
       changeBudget(budget, change)
       this.#changedBudgets.add(budget)
     }
-    if (accountHeldNanos === 0n && costNanos === 0n) return
+    if (accountHeldNanos !== 0n || costNanos !== 0n || shortNanos !== 0n) this.#addTo(accountId, change)
+  }
+
+  #addTo(accountId: string, { month, accountHeldNanos, shortNanos, costNanos }: MoneyChange): void {
     const account = this.account(accountId)
     account.heldNanos += accountHeldNanos
+    account.shortNanos += shortNanos
     account.chargedNanos += costNanos
-    resetInNewMonth(account, change.month)
-    if (account.month === change.month) account.spentNanos += costNanos
-    this.#changedAccounts.add(account)
+    resetInNewMonth(account, month)
+    if (account.month === month) account.spentNanos += costNanos
+    const added = this.#added.get(account) ?? { ...NOTHING_ADDED }
+    this.#added.set(account, added)
+    added.heldNanos += accountHeldNanos
+    added.shortNanos += shortNanos
+    added.chargedNanos += costNanos
+    resetInNewMonth(added, month)
+    if (added.month === month) added.spentNanos += costNanos
   }
 
   /** Also counts requests of keys without a rate limit, so that a new limit applies to the current minute. */
@@ -110,38 +134,79 @@ export class MoneyRows {
     this.#changedBudgets.add(budget)
   }
 
-  markHoldFloors(budgetId: string, month: string): void {
+  /** Later holds of the month are larger by the largest overrun. */
+  raiseOverrun(budgetId: string, month: string, overrunNanos: bigint): void {
     const budget = this.budget(budgetId)
-    if (budget.month === month) budget.hasFloors = true
+    if (budget.month === month && budget.overrunNanos < overrunNanos)
+      budget.overrunNanos = limitHold(overrunNanos)
   }
 
   /** Writes sums, not differences, because the rows have been locked since they were read. */
-  writes(): BulkStatement[] {
-    const budgets = [...this.#changedBudgets].map((b) => [
-      ...[b.month, b.spentNanos, b.heldNanos, b.lostNanos, b.hasFloors],
-      ...[b.day, b.daySpentNanos, b.minute, b.minuteRequests, b.id],
-    ])
-    const accounts = [...this.#changedAccounts].map((a) => [
-      ...[a.heldNanos, a.chargedNanos, a.month, a.spentNanos, a.id],
-    ])
-    return [WRITE_BUDGETS(budgets), WRITE_ACCOUNTS(accounts)]
+  budgetWrites(): BulkStatement {
+    return WRITE_BUDGETS(
+      [...this.#changedBudgets].map((b) => [
+        ...[b.month, b.spentNanos, b.heldNanos, b.lostNanos, b.overrunNanos],
+        ...[b.day, b.daySpentNanos, b.minute, b.minuteRequests, b.id],
+      ]),
+    )
   }
+
+  /** Adds to the accounts, in the order of their ids. Nothing may follow but the commit: nodes wait for these rows. */
+  accountWrites(): readonly BulkStatement[] {
+    const inOrder = [...this.#added].sort(([a], [b]) => (a.id < b.id ? -1 : 1))
+    return inOrder.map(([{ id, termsVersion }, { heldNanos, shortNanos, chargedNanos, month, spentNanos }]) =>
+      ADD_TO_ACCOUNT([
+        ...[heldNanos, shortNanos, chargedNanos, month, spentNanos, month, spentNanos, month, month],
+        ...[id, termsVersion],
+      ]),
+    )
+  }
+
+  /** What other nodes have added to these accounts since they were read: the rows are those that `accountWrites` returns. */
+  missedBy(written: readonly Row[]): ReadonlyMap<string, BalanceSums> {
+    return new Map(
+      written.map((row) => {
+        const { creditedNanos, chargedNanos } = this.account(text(row, 'id'))
+        const missed = {
+          creditedNanos: nanos(row, 'credited_nanos') - creditedNanos,
+          chargedNanos: nanos(row, 'charged_nanos') - chargedNanos,
+        }
+        return [text(row, 'id'), missed]
+      }),
+    )
+  }
+}
+
+export type BalanceSums = Pick<AccountState, 'creditedNanos' | 'chargedNanos'>
+
+const NOTHING_ADDED: AccountAdditions = {
+  heldNanos: 0n,
+  shortNanos: 0n,
+  chargedNanos: 0n,
+  month: '',
+  spentNanos: 0n,
 }
 
 const WRITE_BUDGETS = prepareUpdates(
   'budget',
   [
-    ...['month', 'spent_nanos', 'held_nanos', 'lost_nanos', 'has_floors', 'day', 'day_spent_nanos'],
+    ...['month', 'spent_nanos', 'held_nanos', 'lost_nanos', 'overrun_nanos', 'day', 'day_spent_nanos'],
     ...['minute', 'minute_requests'],
   ],
   ['id'],
 )
 
-const WRITE_ACCOUNTS = prepareUpdates(
-  'account',
-  ['held_nanos', 'charged_nanos', 'month', 'spent_nanos'],
-  ['id'],
-)
+/** Fails if the account's terms have changed since they were read, so that the batch runs again. */
+const ADD_TO_ACCOUNT = prepare`${onPostgres('WITH added AS (')}
+  UPDATE account SET held_nanos = held_nanos + ${'bigint'}, short_nanos = short_nanos + ${'bigint'},
+    charged_nanos = charged_nanos + ${'bigint'},
+    spent_nanos = CASE WHEN month = ${'text'} THEN spent_nanos + ${'bigint'} WHEN month < ${'text'} THEN ${'bigint'}
+      ELSE spent_nanos END,
+    month = CASE WHEN month < ${'text'} THEN ${'text'} ELSE month END
+  WHERE id = ${'text'} AND terms_version = ${'bigint'}
+  RETURNING id, credited_nanos, charged_nanos
+  ${onPostgres(`) SELECT must_match(count(*) = 1), max(id) AS id, max(credited_nanos) AS credited_nanos,
+    max(charged_nanos) AS charged_nanos FROM added`)}`
 
 function resetInNewMonth(sums: Pick<AccountState, 'month' | 'spentNanos'>, month: string): boolean {
   if (sums.month >= month) return false
@@ -156,7 +221,7 @@ function changeBudget(budget: BudgetState, change: MoneyChange): void {
   if (resetInNewMonth(budget, month)) {
     budget.heldNanos = 0n
     budget.lostNanos = 0n
-    budget.hasFloors = false
+    budget.overrunNanos = 0n
   }
   if (budget.month > month) return
   budget.heldNanos += change.heldNanos

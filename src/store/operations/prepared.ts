@@ -54,8 +54,6 @@ interface BoundStatement {
 export interface BulkStatement {
   readonly perRow: Prepared
   readonly rows: readonly Values[]
-  /** Whether the transaction must fail if a row changes nothing. */
-  readonly mustChange: boolean
   /** Null: there is nothing to do. */
   forAllRows(): BoundStatement | null
 }
@@ -67,31 +65,59 @@ export function prepare(
 ): (values: Values) => BulkStatement {
   const perRow = new Prepared(texts, parts)
   return (values) => {
-    return { perRow, rows: [values], mustChange: false, forAllRows: () => ({ prepared: perRow, values }) }
+    return { perRow, rows: [values], forAllRows: () => ({ prepared: perRow, values }) }
   }
 }
 
 export const NO_STATEMENT: BulkStatement = {
   perRow: new Prepared([''], []),
   rows: [],
-  mustChange: false,
   forAllRows: () => null,
 }
 
+type ForKeys = (keys: List) => BulkStatement
+
 /** Reads the rows whose column has one of the keys. PostgreSQL locks them in the order of the keys. */
-export function prepareReads(select: string, column: string, lock = ''): (keys: List) => BulkStatement {
+export function prepareReads(select: string, column: string, lock = ''): ForKeys {
+  return prepareForKeys(select, column, '', `ORDER BY ${column} ${lock}`)
+}
+
+/** Locks the rows with one of these ids that meet the condition. SQLite has a single writer and needs no lock. */
+export function prepareLocks(table: string, condition: string): ForKeys {
+  const text = [
+    `SELECT id FROM ${table} WHERE id = ANY (`,
+    `) AND (${condition}) ORDER BY id FOR NO KEY UPDATE`,
+  ]
+  const all = new Prepared(text, ['text[]'])
+  return (ids) => ({
+    ...NO_STATEMENT,
+    forAllRows: () => (ids.length === 0 ? null : { prepared: all, values: [ids] }),
+  })
+}
+
+/** Deletes the rows with these ids, and returns them. */
+export function prepareDeletes(table: string, returning: string): ForKeys {
+  return prepareForKeys(`DELETE FROM ${table}`, 'id', `RETURNING ${returning}`, `RETURNING ${returning}`)
+}
+
+function prepareForKeys(head: string, column: string, sqliteTail: string, postgresTail: string): ForKeys {
   const type = column === 'digest' ? 'bytea' : 'text'
-  const perRow = new Prepared([`${select} WHERE ${column} = `, ''], [type])
-  const all = new Prepared(
-    [`${select} WHERE ${column} = ANY (`, `) ORDER BY ${column} ${lock}`],
-    [`${type}[]`],
+  const one = new Prepared([`${head} WHERE ${column} = `, ` ${sqliteTail}`], [type])
+  const value = type === 'bytea' ? 'unhex(value)' : 'value'
+  const listed = new Prepared(
+    [`${head} WHERE ${column} IN (SELECT ${value} FROM json_each(`, `)) ${sqliteTail}`],
+    ['text'],
   )
+  const all = new Prepared([`${head} WHERE ${column} = ANY (`, `) ${postgresTail}`], [`${type}[]`])
   return (keys) => ({
-    perRow,
-    rows: keys.map((key) => [key]),
-    mustChange: false,
+    perRow: keys.length === 1 ? one : listed,
+    rows: keys.length <= 1 ? keys.map((key) => [key]) : [[jsonList(keys)]],
     forAllRows: () => (keys.length === 0 ? null : { prepared: all, values: [keys] }),
   })
+}
+
+function jsonList(keys: List): string {
+  return JSON.stringify(keys.map((key) => (typeof key === 'string' ? key : Buffer.from(key).toString('hex'))))
 }
 
 type PrepareRows = (rows: readonly Values[]) => BulkStatement
@@ -104,39 +130,28 @@ export function prepareInserts(table: string, columns: readonly string[], suffix
     [`${head} SELECT * FROM unnest(`, ...separators(types), `) ${suffix}`],
     arraysOf(types),
   )
-  return prepareForRows(perRow, all, false)
+  return prepareForRows(perRow, all)
 }
 
-/** Updates the rows that match `where` and `also`. `mustChange`: fails unless each row of values matches a row. */
-export function prepareUpdates(
-  table: string,
-  set: readonly string[],
-  where: readonly string[],
-  { also = 'true', mustChange = false } = {},
-): PrepareRows {
+/** Updates the rows whose `where` columns have these values, which follow the values to set. */
+export function prepareUpdates(table: string, set: readonly string[], where: readonly string[]): PrepareRows {
   const types = typesOf(table, [...set, ...where])
   const [firstSet = '', ...otherSets] = set.map((column) => `${column} = `)
   const conditions = where.map((column, i) => `${i === 0 ? ' WHERE' : ' AND'} ${column} = `)
   const texts = [`UPDATE ${table} SET ${firstSet}`, ...otherSets.map((text) => `, ${text}`), ...conditions]
-  const perRow = new Prepared([...texts, ` AND ${also}`], types)
+  const perRow = new Prepared([...texts, ''], types)
   const sets = set.map((column, i) => `${column} = v.c${i}`).join(', ')
   const matches = where.map((column, i) => `${table}.${column} = v.c${set.length + i}`).join(' AND ')
   const names = types.map((_, i) => `c${i}`).join(', ')
   const update = `UPDATE ${table} SET ${sets} FROM unnest(`
-  const from = `) AS v (${names}) WHERE ${matches} AND ${also}`
-  // Divides by zero, and so fails, if a row matched nothing.
-  const isComplete = ` RETURNING 1) SELECT 1 / (count(*) / cardinality($1)) FROM changed`
-  const all = mustChange
-    ? [`WITH changed AS (${update}`, ...separators(types), from + isComplete]
-    : [update, ...separators(types), from]
-  return prepareForRows(perRow, new Prepared(all, arraysOf(types)), mustChange)
+  const from = `) AS v (${names}) WHERE ${matches}`
+  return prepareForRows(perRow, new Prepared([update, ...separators(types), from], arraysOf(types)))
 }
 
-function prepareForRows(perRow: Prepared, all: Prepared, mustChange: boolean): PrepareRows {
+function prepareForRows(perRow: Prepared, all: Prepared): PrepareRows {
   return (rows) => ({
     perRow,
     rows,
-    mustChange,
     forAllRows: () => (rows.length === 0 ? null : { prepared: all, values: columnsOf(rows) }),
   })
 }

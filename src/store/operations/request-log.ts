@@ -1,6 +1,6 @@
 import { firstUlid } from '../../kernel/ids.ts'
 import { dayOf } from '../../ledger/calendar.ts'
-import { type CallRecord, HOLD_METHOD, unsentCall } from '../../ledger/call.ts'
+import { type CallRecord, unsentCall } from '../../ledger/call.ts'
 import { columnOf, NOTHING_RECORDED } from '../../ledger/call-columns.ts'
 import type {
   CallBodies,
@@ -11,6 +11,7 @@ import type {
   RefusedCall,
 } from '../../ledger/request-log.ts'
 import { bool, number, present, type Row, readValue, recordOf, text, textOrNull } from '../rows.ts'
+import { tables } from '../tables.ts'
 import { digestKey } from './batch-rows.ts'
 import { atomic, type Operation } from './operation.ts'
 import { and, byStore, FOR_DELETE, FOR_UPDATE, join, onPostgres, raw, type Sql, sql } from './sql.ts'
@@ -23,17 +24,39 @@ export const LOG_SCAN_RECORDS_MAX = 10_000
 const { tokens: _tokens, code: _code, ...NO_COLUMNS } = NOTHING_RECORDED
 const COLUMNS = Object.keys(NO_COLUMNS).map((name) => [name, columnOf(name)] as const)
 
+/** A call of the log, or an open hold. */
 export function callRecord(row: Row): CallRecord {
   const members: Record<string, unknown> = { ...NOTHING_RECORDED }
-  for (const [name, column] of COLUMNS) members[name] = readValue(column, row[column])
-  if (members['state'] === 'in_flight' && members['objectId'] !== null) members['state'] = 'deferred'
-  if (members['method'] === HOLD_METHOD) members['method'] = 'WS'
+  for (const [name, column] of COLUMNS)
+    if (row[column] !== undefined) members[name] = readValue(column, row[column])
+  const count = (column: string) => Number(row[column] ?? 0)
   const tokens = {
-    ...{ input: number(row, 'input_tokens'), output: number(row, 'output_tokens') },
-    ...{ cacheRead: number(row, 'cache_read_tokens'), cacheWrite: number(row, 'cache_write_tokens') },
+    ...{ input: count('input_tokens'), output: count('output_tokens') },
+    ...{ cacheRead: count('cache_read_tokens'), cacheWrite: count('cache_write_tokens') },
   }
   return { ...(members as unknown as CallRecord), tokens }
 }
+
+/** With another collation PostgreSQL would sort all calls, instead of merging them in the order of the index. */
+const NO_TEXT = byStore({ sqlite: 'CAST(NULL AS text)', postgres: 'CAST(NULL AS text) COLLATE "C"' })
+const UNKNOWN_UNTIL_END = new Set(['ended_at_ms', 'cost_nanos', 'list_nanos', 'balance_nanos', 'overhead_ms'])
+const CALL_COLUMNS = tables.call.columns.filter(({ name }) => name !== 'requests')
+const HOLD_COLUMNS = new Set(tables.hold.columns.map(({ name }) => name))
+
+/** The columns of a call, and of a hold as if it was a call: what a call has only at its end is null, false or 0. */
+const OF_CALL = raw(CALL_COLUMNS.map(({ name }) => name).join(', '))
+const OF_HOLD = join(
+  CALL_COLUMNS.map(({ name, kind, isNullable }) => {
+    if (HOLD_COLUMNS.has(name)) return raw(name)
+    if (kind === 'flag') return raw(`false AS ${name}`)
+    if (kind === 'text') return sql`${NO_TEXT} AS ${raw(name)}`
+    const isUnknown = isNullable || UNKNOWN_UNTIL_END.has(name)
+    return raw(`CAST(${isUnknown ? 'NULL' : '0'} AS bigint) AS ${name}`)
+  }),
+)
+
+/** A standing hold is not in the log. A call that was interrupted is in it already. */
+const IS_LOGGED = raw("(state = 'in_flight' OR state = 'deferred')")
 
 function refusedRecord(row: Row): CallRecord {
   const { id, ...call } = recordOf<CallRecord & { readonly id: string }>(row)
@@ -42,7 +65,9 @@ function refusedRecord(row: Row): CallRecord {
 }
 
 function* getCall(requestId: string): Operation<CallRecord | null> {
-  const [call] = yield sql`SELECT * FROM call WHERE id = ${requestId}`
+  const [call] = yield sql`
+    SELECT ${OF_CALL} FROM call WHERE id = ${requestId}
+    UNION ALL SELECT ${OF_HOLD} FROM hold WHERE id = ${requestId} AND state <> 'interrupted'`
   if (call !== undefined) return callRecord(call)
   const [refused] = yield sql`SELECT * FROM refused_call WHERE id = ${requestId}`
   return refused === undefined ? null : refusedRecord(refused)
@@ -101,16 +126,29 @@ export function filteredSql(filter: CallFilter, before: CallCursor, from: CallCu
     WHERE ${and([sql`true`, ...filterConditions(filter)])} ${onPostgres(newestFirst(filter))} LIMIT ${limit + 1}`
 }
 
-/** Without the hints SQLite may read the whole table, and PostgreSQL the index of the account for a key. */
+/** Open holds and closed calls, in one statement: a call that settles meanwhile is in it once. */
 function scanSql(filter: CallFilter, before: CallCursor, from: CallCursor): Sql {
-  const { accountId, keyId, state, socketId = null } = filter
-  const table = state === 'refused' ? 'refused_call' : 'call'
+  if (filter.state === 'refused') return tableSql('refused_call', filter, before, from)
+  return sql`(
+    SELECT ${OF_CALL} FROM ${tableSql('call', filter, before, from)}
+    UNION ALL SELECT ${OF_HOLD} FROM ${tableSql('hold', filter, before, from)} AND ${IS_LOGGED}
+    ${newestFirst(filter)}) AS logged`
+}
+
+/** Without the hints SQLite may read the whole table, and PostgreSQL the index of the account for a key. */
+function tableSql(
+  table: 'call' | 'hold' | 'refused_call',
+  filter: CallFilter,
+  before: CallCursor,
+  from: CallCursor,
+): Sql {
+  const { accountId, keyId, socketId = null } = filter
   if (isById(filter)) return scanByIdSql(table, filter, before, from)
-  const ofSocket = socketId !== null && state !== 'refused'
+  const ofSocket = socketId !== null && table !== 'refused_call'
   const index = raw(`${table}_by_${ofSocket ? 'socket' : keyId === null ? 'start' : 'key'}`)
   const ofAccount = accountId === null ? sql`true` : sql`account_id IS NOT DISTINCT FROM ${accountId}`
   const ofKey = keyId === null ? sql`` : sql`AND key_id IS NOT DISTINCT FROM ${keyId}`
-  const hint = byStore({ sqlite: sql`INDEXED BY ${index}`, postgres: '' })
+  const hint = table === 'hold' ? sql`` : byStore({ sqlite: sql`INDEXED BY ${index}`, postgres: '' })
   const ofOwner = ofSocket
     ? sql`socket_id = ${socketId} AND ${ofAccount} ${ofKey}`
     : keyId === null
@@ -142,11 +180,8 @@ function filterConditions(filter: CallFilter): Sql[] {
     if (flag !== null || parentId !== null || (minCostNanos ?? 0n) > 0n) conditions.push(sql`false`)
     return conditions
   }
-  conditions.push(sql`NOT (method = ${HOLD_METHOD} AND state IN ('in_flight', 'released'))`)
   if (model !== null) conditions.push(sql`(model_asked = ${model} OR model_served = ${model})`)
-  if (state === 'deferred') conditions.push(sql`state = 'in_flight' AND object_id IS NOT NULL`)
-  else if (state === 'in_flight') conditions.push(sql`state = 'in_flight' AND object_id IS NULL`)
-  else if (state !== null) conditions.push(sql`state = ${state}`)
+  if (state !== null) conditions.push(sql`state = ${state}`)
   if (parentId !== null) conditions.push(sql`parent_id = ${parentId}`)
   if (minCostNanos !== null) conditions.push(sql`cost_nanos >= ${minCostNanos}`)
   // The name of a flag is also the name of its column.

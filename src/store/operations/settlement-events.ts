@@ -1,13 +1,12 @@
 import { accountObject, balanceObject, eventKey } from '../../api/objects.ts'
 import type { Balance } from '../../ledger/account.ts'
-import type { Budget, CallClosing } from '../../ledger/call.ts'
+import type { Budget, CallClosing, CallOwner } from '../../ledger/call.ts'
 import { present } from '../rows.ts'
 import { getAccount } from './accounts.ts'
-import type { CallRow } from './batch-rows.ts'
 import { balanceEvents, crossedPercents, type EventSettings, recordCrossing } from './budget-events.ts'
 import { recordEvent } from './events.ts'
 import { getKey } from './keys.ts'
-import { accountCeilings, keyCeilings, type MoneyRows } from './money-rows.ts'
+import { accountCeilings, type BalanceSums, keyCeilings, type MoneyRows } from './money-rows.ts'
 import type { Operation } from './operation.ts'
 import { firstUnpriced, recordUnpriced } from './unpriced-events.ts'
 
@@ -15,17 +14,32 @@ import { firstUnpriced, recordUnpriced } from './unpriced-events.ts'
 
 export interface Settlement {
   readonly closing: CallClosing
-  readonly call: CallRow
+  readonly call: SettledCall
   readonly model: string
   /** By the database's clock; by the closing's if the store uses the caller's clock. */
   readonly atMs: number
   readonly ceilings: readonly Budget[]
   readonly balance: Balance
+  /** Whether the account is locked, because it has a ceiling or enforced credit. */
+  readonly isLimited: boolean
+}
+
+/** What a settlement needs to know of a hold, or of a call that was interrupted. */
+export interface SettledCall extends CallOwner {
+  readonly id: string
+  readonly keyId: string
+  readonly startedAtMs: number
+  readonly month: string
+  readonly day: string
+  readonly modelAsked: string | null
+  readonly holdNanos: bigint
+  readonly holdListNanos: bigint
+  readonly requests: number
 }
 
 /** The budgets of the call's month and day, including its cost, unless the period is over. */
 export function ceilingsOf(
-  { budgetId, accountId, month, day }: CallRow,
+  { budgetId, accountId, month, day }: SettledCall,
   money: MoneyRows,
 ): readonly Budget[] {
   const budget = money.budget(budgetId)
@@ -38,15 +52,35 @@ export function ceilingsOf(
 
 type RecordEvents = readonly (() => Operation<void>)[]
 
-/** The operations that record the events of these settlements, in order. Most batches have no events. */
+/** Whether other nodes may have added to the account meanwhile, and an event may depend on it. */
+export function isBalanceUncertain({ closing, balance, isLimited }: Settlement): boolean {
+  return closing.costNanos > 0n && balance.creditedNanos !== 0n && !isLimited
+}
+
+/** The operations that record the events of these settlements, in order. `missed`: what other nodes added meanwhile. */
 export function settlementEvents(
   settlements: readonly Settlement[],
   { percents, balanceLowNanos }: EventSettings,
+  missed: ReadonlyMap<string, BalanceSums> = new Map(),
 ): RecordEvents {
   const events: (() => Operation<void>)[] = []
-  for (const settlement of settlements)
-    if (settlement.closing.costNanos > 0n)
-      events.push(...thresholdEvents(settlement, percents), ...balanceEventsOf(settlement, balanceLowNanos))
+  for (const settlement of settlements) {
+    const { call, closing, balance } = settlement
+    if (closing.costNanos === 0n) continue
+    const { creditedNanos, chargedNanos } = missed.get(call.accountId) ?? {
+      creditedNanos: 0n,
+      chargedNanos: 0n,
+    }
+    const exact = {
+      ...settlement,
+      balance: {
+        ...balance,
+        creditedNanos: balance.creditedNanos + creditedNanos,
+        chargedNanos: balance.chargedNanos + chargedNanos,
+      },
+    }
+    events.push(...thresholdEvents(exact, percents), ...balanceEventsOf(exact, balanceLowNanos))
+  }
   for (const { settlement, ...unpriced } of firstUnpriced(unpricedIn(settlements)))
     events.push(() => recordUnpriced(unpriced, actorOf(settlement), settlement.atMs))
   return events

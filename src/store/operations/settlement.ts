@@ -1,13 +1,11 @@
-import { limitHold } from '../../kernel/money.ts'
 import type { Balance } from '../../ledger/account.ts'
 import type { CallClosing, Settled } from '../../ledger/call.ts'
 import { CLOSING_NAMES, columnOf, TOKEN_COLUMNS } from '../../ledger/call-columns.ts'
-import { number, present } from '../rows.ts'
-import type { BatchRows, CallRow } from './batch-rows.ts'
-import type { MoneyRows } from './money-rows.ts'
-import { type Batch, step } from './operation.ts'
-import { type BulkStatement, prepare, prepareInserts, prepareUpdates } from './prepared.ts'
-import { ceilingsOf, type Settlement } from './settlement-events.ts'
+import { snakeCase } from '../columns.ts'
+import { present } from '../rows.ts'
+import type { BatchRows, ClosedCall, HoldRow } from './batch-rows.ts'
+import { type BulkStatement, prepareInserts, prepareUpdates } from './prepared.ts'
+import { ceilingsOf, type SettledCall, type Settlement } from './settlement-events.ts'
 import type { BoundValue } from './sql.ts'
 
 /** Settles the calls of a batch: closes each call once, and adds its cost to the budget, the account and the day. */
@@ -17,13 +15,28 @@ const CLOSING_COLUMNS = [
   ...[...CLOSING_NAMES.map(columnOf), ...Object.values(TOKEN_COLUMNS)],
 ]
 
-const CLOSE_CALLS = prepareUpdates('call', CLOSING_COLUMNS, ['id', 'state'], { mustChange: true })
+/** What a hold knows of an object, and what a batch adds up. */
+const OBJECT_NAMES = ['objectId', 'children', 'childrenNanos', 'requests'] as const
 
-/** For cached calls. A call that was deferred since may have another hold than at its admission, so it is left out. */
-const CLOSE_CACHED = prepareUpdates('call', CLOSING_COLUMNS, ['id', 'state'], {
-  also: 'object_id IS NULL',
-  mustChange: true,
-})
+/** What a call takes over from its hold as it is. */
+const HOLD_NAMES = [
+  ...(['id', 'accountId', 'keyId', 'startedAtMs', 'month', 'day', 'method', 'path', 'surface'] as const),
+  ...([
+    'modelAsked',
+    'holdNanos',
+    'holdListNanos',
+    'priceVersion',
+    'rating',
+    'clientIp',
+    'userAgent',
+  ] as const),
+  ...(['socketId', 'parentId', ...OBJECT_NAMES] as const),
+]
+
+const INSERT_CALLS = prepareInserts('call', [...CLOSING_COLUMNS, ...HOLD_NAMES.map(snakeCase)])
+
+/** The one change of a closed call: the cost of an interrupted call has become known. */
+const SETTLE_LATE = prepareUpdates('call', [...CLOSING_COLUMNS, ...OBJECT_NAMES.map(snakeCase)], ['id'])
 
 const ROLLUP_KEY = ['account_id', 'day', 'model', 'key_id']
 const ROLLUP_COUNTS = ['requests', 'unpriced_requests', 'estimated_requests', ...Object.values(TOKEN_COLUMNS)]
@@ -37,56 +50,82 @@ const ADD_TO_ROLLUPS = prepareInserts(
 )
 
 /** Applies the closings to `money`. In `settled`, null stands for a closing whose call does not exist. */
-export function settleCalls(closings: readonly CallClosing[], { calls, cache, money, nowMs }: BatchRows) {
-  const byCall = new Map<string, Settlement>()
-  for (const [id, closing] of closingsToApply(closings, calls))
-    byCall.set(id, settleCall(closing, present(calls.get(id)), money, nowMs))
+export function settleCalls(closings: readonly CallClosing[], rows: BatchRows) {
+  const { holds, closed, nowMs } = rows
+  const settlements: Settlement[] = []
+  const bySettled = new Map<string, Settlement>()
+  const [inserted, late]: [BoundValue[][], BoundValue[][]] = [[], []]
+  for (const [id, closing] of closingsToApply(closings, rows)) {
+    const hold = holds.get(id)
+    const before = closed.get(id)
+    const isLate = before !== undefined
+    const call = before ?? present(hold)
+    const settlement = settleCall(closing, call, before?.lostListNanos ?? 0n, rows)
+    bySettled.set(id, settlement)
+    // A socket on which upstream began no turn leaves no record.
+    if (hold?.state === 'standing' && closing.state === 'released') continue
+    settlements.push(settlement)
+    const values = closingValues(settlement, nowMs)
+    if (isLate) late.push([...values, ...OBJECT_NAMES.map((name) => (hold ?? before)[name]), id])
+    else inserted.push([...values, ...HOLD_NAMES.map((name) => present(hold)[name])])
+  }
   const settled = closings.map((closing): Settled | null => {
-    const call = calls.get(closing.requestId)
-    if (call === undefined) return null
-    const settlement = byCall.get(closing.requestId)
+    const { requestId } = closing
+    const settlement = bySettled.get(requestId)
     if (settlement !== undefined)
       return { balanceNanos: balanceOf(settlement.balance), applied: settlement.closing === closing }
-    return { balanceNanos: call.balanceNanos ?? balanceOf(money.account(call.accountId)), applied: false }
+    const call = closed.get(requestId)
+    return call === undefined ? null : { balanceNanos: call.balanceNanos, applied: false }
   })
-  const settlements = [...byCall.values()]
-  const [cached, read]: [BoundValue[][], BoundValue[][]] = [[], []]
-  for (const settlement of settlements)
-    (cache.openCalls.has(settlement.call.id) ? cached : read).push(closingValues(settlement, nowMs))
-  const writes = [addToRollups(settlements), CLOSE_CACHED(cached), CLOSE_CALLS(read)]
-  return { settled, settlements, writes }
+  return {
+    settled,
+    settlements,
+    writes: [addToRollups(settlements), INSERT_CALLS(inserted), SETTLE_LATE(late)],
+  }
 }
 
 /** The first closing of a call is applied, but `interrupted` only if no other closing has come. */
 function closingsToApply(
   closings: readonly CallClosing[],
-  calls: ReadonlyMap<string, CallRow>,
+  { holds, closed }: BatchRows,
 ): ReadonlyMap<string, CallClosing> {
   const toApply = new Map<string, CallClosing>()
   for (const closing of closings) {
-    const state = calls.get(closing.requestId)?.state
+    const { requestId } = closing
+    const before = closed.get(requestId)
     // If the cost of an interrupted call becomes known, it is charged. Interrupting the call again changes nothing.
-    if (state !== 'in_flight' && (state !== 'interrupted' || closing.state === 'interrupted')) continue
-    const earlier = toApply.get(closing.requestId)
+    if (before === undefined ? !holds.has(requestId) : before.state !== 'interrupted') continue
+    if (before !== undefined && closing.state === 'interrupted') continue
+    const earlier = toApply.get(requestId)
     if (earlier === undefined || (earlier.state === 'interrupted' && closing.state !== 'interrupted'))
-      toApply.set(closing.requestId, closing)
+      toApply.set(requestId, closing)
   }
   return toApply
 }
 
-function settleCall(closing: CallClosing, call: CallRow, money: MoneyRows, nowMs: number | null): Settlement {
-  const { budgetId, accountId, month, day } = call
-  // The hold of an interrupted call is already released.
-  const isOpen = call.state === 'in_flight'
-  money.change(budgetId, accountId, {
+/** `call`: the open hold, or the call whose hold was released when it was interrupted. */
+function settleCall(
+  closing: CallClosing,
+  call: HoldRow | ClosedCall,
+  lostBeforeNanos: bigint,
+  { money, nowMs }: BatchRows,
+): Settlement {
+  const { accountId, month, day } = call
+  const { accountHoldNanos, shortNanos, boundNanos } = 'boundNanos' in call ? call : NO_HOLD
+  const { costNanos } = closing
+  money.change(call, {
     month,
     day,
-    heldNanos: isOpen ? -call.holdNanos : 0n,
-    accountHeldNanos: isOpen ? -call.accountHoldNanos : 0n,
-    costNanos: closing.costNanos,
-    lostNanos: lostOf(closing, call) - call.lostListNanos,
+    heldNanos: 'boundNanos' in call ? -call.holdNanos : 0n,
+    accountHeldNanos: -accountHoldNanos,
+    shortNanos: -shortNanos,
+    costNanos,
+    lostNanos: lostOf(closing, call) - lostBeforeNanos,
   })
-  const { creditedNanos, chargedNanos, heldNanos, creditEnforced } = money.account(accountId)
+  if (boundNanos > 0n && exceedsHold(closing, call))
+    money.raiseOverrun(call.budgetId, month, costNanos - boundNanos)
+  const account = money.account(accountId)
+  const { creditedNanos, chargedNanos, heldNanos, creditEnforced, monthlyBudgetNanos } = account
   return {
     closing,
     call,
@@ -94,15 +133,18 @@ function settleCall(closing: CallClosing, call: CallRow, money: MoneyRows, nowMs
     model: closing.modelServed ?? call.modelAsked ?? '',
     ceilings: ceilingsOf(call, money),
     balance: { creditedNanos, chargedNanos, heldNanos, creditEnforced },
+    isLimited: creditEnforced || monthlyBudgetNanos !== null,
   }
 }
+
+const NO_HOLD = { accountHoldNanos: 0n, shortNanos: 0n, boundNanos: 0n }
 
 function balanceOf({ creditedNanos, chargedNanos }: Pick<Balance, 'creditedNanos' | 'chargedNanos'>): bigint {
   return creditedNanos - chargedNanos
 }
 
 /** The whole hold of an interrupted call, or the rest of the hold if upstream broke the reply. */
-function lostOf({ state, listNanos, losesRest }: CallClosing, { holdListNanos }: CallRow): bigint {
+function lostOf({ state, listNanos, losesRest }: CallClosing, { holdListNanos }: SettledCall): bigint {
   if (state === 'interrupted') return holdListNanos
   return state === 'settled' && losesRest === true && listNanos < holdListNanos
     ? holdListNanos - listNanos
@@ -125,11 +167,11 @@ function closingValues(settlement: Settlement, nowMs: number | null): BoundValue
   ]
   values.push(balanceOf(balance))
   for (const name of CLOSING_NAMES) values.push(closing[name])
-  values.push(input, output, cacheRead, cacheWrite, call.id, call.state)
+  values.push(input, output, cacheRead, cacheWrite)
   return values
 }
 
-function exceedsHold({ costNanos }: CallClosing, { holdNanos }: CallRow): boolean {
+function exceedsHold({ costNanos }: CallClosing, { holdNanos }: SettledCall): boolean {
   return holdNanos < costNanos
 }
 
@@ -158,49 +200,4 @@ function addToRollups(settlements: readonly Settlement[]): BulkStatement {
   return ADD_TO_ROLLUPS(
     inOrder.map(([, { key, counts, costNanos, listNanos }]) => [...key, ...counts, costNanos, listNanos]),
   )
-}
-
-/** Maximum floors per budget and month. Clients choose the names of models, so all further models share one floor. */
-export const HOLD_FLOORS_MAX = 100
-
-const READ_HOLD_FLOORS = prepare`
-  SELECT count(*) AS floors, coalesce(max(CASE WHEN endpoint = ${'text'} AND model = ${'text'} THEN 1 ELSE 0 END), 0) AS own
-  FROM hold_floor WHERE budget_id = ${'text'} AND month = ${'text'}`
-
-const RAISE_HOLD_FLOOR = prepare`
-  INSERT INTO hold_floor (budget_id, month, endpoint, model, nanos, list_nanos)
-  VALUES (${'text'}, ${'text'}, ${'text'}, ${'text'}, ${'bigint'}, ${'bigint'})
-  ON CONFLICT (budget_id, month, endpoint, model) DO UPDATE SET
-    nanos = CASE WHEN excluded.nanos > hold_floor.nanos THEN excluded.nanos ELSE hold_floor.nanos END,
-    list_nanos = CASE WHEN excluded.list_nanos > hold_floor.list_nanos THEN excluded.list_nanos
-      ELSE hold_floor.list_nanos END`
-
-export function* raiseHoldFloors(settlements: readonly Settlement[], money: MoneyRows): Batch<void> {
-  const overruns = settlements.filter(
-    ({ closing, call }) => exceedsHold(closing, call) && call.endpoint !== null,
-  )
-  if (overruns.length === 0) return
-  const endpointAndModel = ({ call }: Settlement) => [call.endpoint ?? '', call.modelAsked ?? '']
-  const rows = yield step(
-    overruns.map((overrun) =>
-      READ_HOLD_FLOORS([...endpointAndModel(overrun), overrun.call.budgetId, overrun.call.month]),
-    ),
-  )
-  const added = new Map<string, Set<string>>()
-  yield step(
-    overruns.map((overrun, n) => {
-      const { costNanos, listNanos } = overrun.closing
-      const { budgetId, month } = overrun.call
-      const existing = present(rows[n]?.[0])
-      const name = endpointAndModel(overrun).join('\0')
-      const addedInMonth = added.get(`${budgetId} ${month}`) ?? new Set()
-      added.set(`${budgetId} ${month}`, addedInMonth)
-      const isKnown = number(existing, 'own') > 0 || addedInMonth.has(name)
-      const hasOwn = isKnown || number(existing, 'floors') + addedInMonth.size < HOLD_FLOORS_MAX
-      if (hasOwn && !isKnown) addedInMonth.add(name)
-      const pair = hasOwn ? endpointAndModel(overrun) : ['', '']
-      return RAISE_HOLD_FLOOR([budgetId, month, ...pair, limitHold(costNanos), limitHold(listNanos)])
-    }),
-  )
-  for (const { call } of overruns) money.markHoldFloors(call.budgetId, call.month)
 }

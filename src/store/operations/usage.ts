@@ -116,10 +116,9 @@ function eachSum(sumOf: (name: keyof UsageSums) => bigint): UsageSums {
 
 const DAY_MS = 86_400_000
 
-/** Fast, because a partial index has only the calls in flight. */
 function* countInFlight(accountId: string): Operation<number> {
   const [row] = yield sql`
-    SELECT count(*) AS calls FROM call WHERE state = 'in_flight' AND object_id IS NULL AND account_id = ${accountId}`
+    SELECT count(*) AS calls FROM hold WHERE state = 'in_flight' AND parent_id IS NULL AND account_id = ${accountId}`
   return number(present(row), 'calls')
 }
 

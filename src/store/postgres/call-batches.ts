@@ -3,9 +3,9 @@ import type { Log } from '../../kernel/log.ts'
 import type { Admission, CallClosing, CallOpening, Settled } from '../../ledger/call.ts'
 import { createBatcher, createLoad } from '../batcher.ts'
 import { applyBatch, type CallCommand, toBatch } from '../operations/apply-batch.ts'
-import { type BatchCache, clearCache } from '../operations/batch-rows.ts'
+import type { BatchCache } from '../operations/batch-rows.ts'
 import type { StoreClock } from '../operations/sql.ts'
-import { type Pool, StoreInDoubt, sqlState } from './database.ts'
+import { type Pool, StoreInDoubt } from './database.ts'
 import type { StoreNode } from './node.ts'
 import { createOrphanedAdmissions } from './orphaned-admissions.ts'
 import { dialectOf, runBatchOnPostgres } from './run-operation.ts'
@@ -24,9 +24,6 @@ const ATTEMPTS_MAX = 3
 
 /** A batch of 200 calls takes about 20 ms, during which other nodes with the same keys wait. */
 const BATCH_MAX = 200
-
-/** The error of the statement that closes cached calls, if one of the calls has changed since. */
-const DIVISION_BY_ZERO = '22012'
 
 /** Admits and settles the calls of this node in batches, and releases admissions whose answer was lost. */
 export function createCallBatches(options: CallBatchOptions) {
@@ -69,12 +66,7 @@ async function applyAsNode(calls: readonly CallCommand[], { db, node, cache, clo
   for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
     const registration = await node.registered()
     const context = { clock, node: registration, cache }
-    const run = () => runBatchOnPostgres(db, () => applyBatch(calls, context), dialectOf(clock))
-    const answer = await run().catch((error: unknown) => {
-      if (sqlState(error) !== DIVISION_BY_ZERO) throw error
-      clearCache(cache)
-      return run()
-    })
+    const answer = await runBatchOnPostgres(db, () => applyBatch(calls, context), dialectOf(clock))
     if (answer !== 'fenced') return answer
     await node.renew(registration)
   }

@@ -28,7 +28,7 @@ export async function fenceNodes(
 export async function removeNode(db: Queries, id: string): Promise<void> {
   await db.query(
     `DELETE FROM node WHERE id = $1 AND fenced_at_ms IS NOT NULL
-       AND NOT EXISTS (SELECT FROM call WHERE node_id = $1 AND state = 'in_flight')`,
+       AND NOT EXISTS (SELECT FROM hold WHERE node_id = $1)`,
     [id],
   )
 }

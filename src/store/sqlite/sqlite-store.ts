@@ -106,15 +106,25 @@ function createThreadClient(options: ThreadOptions): ThreadClient {
   }
 
   function receive(message: OutcomesMessage): void {
+    if (typeof message === 'object' && 'ok' in message) {
+      if (!endsStore(message)) running?.reject(errorOf(message))
+      return
+    }
     const outcomes = decodeOutcomes(message)
-    const fatal = outcomes.find((outcome) => !outcome.ok && outcome.isFatal) as ThreadFailure | undefined
-    // After a failed fsync the kernel may have dropped the pages, and a retry would falsely succeed. Admit nothing
-    // more: a restart reads what is really on disk.
-    if (fatal !== undefined && onGone !== undefined) onThreadEnd(worker, `the disk failed: ${fatal.error}`)
-    else
-      running?.resolve(
-        outcomes.map((outcome) => (outcome.ok ? outcome : { ok: false, error: errorOf(outcome) })),
-      )
+    if (outcomes.some((outcome) => !outcome.ok && endsStore(outcome))) return
+    running?.resolve(
+      outcomes.map((outcome) => (outcome.ok ? outcome : { ok: false, error: errorOf(outcome) })),
+    )
+  }
+
+  /**
+   * After a failed fsync the kernel may have dropped the pages, and a retry would falsely succeed. Admit nothing more: a
+   * restart reads what is really on disk.
+   */
+  function endsStore({ isFatal, error }: ThreadFailure): boolean {
+    if (!isFatal || onGone === undefined) return false
+    onThreadEnd(worker, `the disk failed: ${error}`)
+    return true
   }
 
   function onThreadEnd(lost: Worker | null, reason: string): void {

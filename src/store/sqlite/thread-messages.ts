@@ -1,6 +1,6 @@
 import { StoreRefused, StoreUnavailable } from '../../kernel/errors.ts'
 import type { AccountTerms } from '../../ledger/account.ts'
-import type { Admission, CallClosing, CallOpening, Hold, Settled } from '../../ledger/call.ts'
+import type { Admission, CallClosing, CallOpening, CallOwner, Hold, Settled } from '../../ledger/call.ts'
 import { CLOSING_NAMES, OPENING_NAMES } from '../../ledger/call-columns.ts'
 import type { CallCommand } from '../operations/apply-batch.ts'
 import type { BRIEF, REFUSED } from '../store.ts'
@@ -16,7 +16,8 @@ export function isCallCommand(command: Command): command is CallCommand {
 }
 
 export type BatchMessage = string | readonly Command[]
-export type OutcomesMessage = string | readonly ThreadOutcome[]
+/** A failure stands for the whole batch. */
+export type OutcomesMessage = string | readonly ThreadOutcome[] | ThreadFailure
 
 /** All memory is shared. */
 export interface WorkerOptions {
@@ -105,8 +106,8 @@ type List = unknown[]
 /** The members that JSON can represent directly. Digest, hold and nested objects are converted. */
 const OPENING_PLAIN = [
   ...OPENING_NAMES,
-  ...(['atMs', 'endpoint', 'ambiguity', 'unratable', 'countsHolds', 'hasWaited'] as const),
-  ...(['isRequest', 'hasBegun', 'isCheckOnly'] as const),
+  ...(['atMs', 'ambiguity', 'unratable', 'countsHolds', 'hasWaited'] as const),
+  ...(['isRequest', 'hasBegun', 'isCheckOnly', 'isStanding'] as const),
 ]
 const BLANK_OPENING = blank(OPENING_PLAIN) as CallOpening
 
@@ -149,7 +150,7 @@ const BLANK_CLOSING = blank([...CLOSING_PLAIN, 'costNanos', 'listNanos']) as Cal
 function closingList(closing: CallClosing): List {
   const { input, output, cacheRead, cacheWrite } = closing.tokens
   const list: List = ['s', String(closing.costNanos), String(closing.listNanos), closing.losesRest === true]
-  list.push(input, output, cacheRead, cacheWrite)
+  list.push(input, output, cacheRead, cacheWrite, closing.owner ?? null)
   for (const name of CLOSING_PLAIN) list.push(closing[name])
   return list
 }
@@ -165,8 +166,10 @@ function closingOf(list: List): CallClosing {
     listNanos: BigInt(list[2] as string),
     tokens: { input, output, cacheRead, cacheWrite },
   }
-  setValues(closing, CLOSING_PLAIN, list, 8)
-  return list[3] === true ? { ...closing, losesRest: true } : closing
+  setValues(closing, CLOSING_PLAIN, list, 9)
+  const owner = list[8] as CallOwner | null
+  const owned = owner === null ? closing : { ...closing, owner }
+  return list[3] === true ? { ...owned, losesRest: true } : owned
 }
 
 /** A template object with all members, to be copied: adding members one by one takes three times as long. */
@@ -191,8 +194,9 @@ function amountText(nanos: bigint | undefined): string {
 
 export function encodeOutcomes(
   commands: readonly Command[],
-  outcomes: readonly ThreadOutcome[],
+  outcomes: readonly ThreadOutcome[] | ThreadFailure,
 ): OutcomesMessage {
+  if ('ok' in outcomes) return outcomes
   const lists: List[] = []
   for (const [i, outcome] of outcomes.entries()) {
     const list = outcome.ok ? answerAsList(commands[i]?.[0], outcome.value) : null
@@ -202,7 +206,7 @@ export function encodeOutcomes(
   return JSON.stringify(lists)
 }
 
-export function decodeOutcomes(message: OutcomesMessage): readonly ThreadOutcome[] {
+export function decodeOutcomes(message: Exclude<OutcomesMessage, ThreadFailure>): readonly ThreadOutcome[] {
   return typeof message === 'string'
     ? (JSON.parse(message) as List[]).map((list) => ({ ok: true, value: answerOf(list) }))
     : message

@@ -15,6 +15,7 @@ import {
   encodeOutcomes,
   isCallCommand,
   isLocked,
+  type ThreadFailure,
   type ThreadOutcome,
   threadFailure,
   type WorkerOptions,
@@ -104,20 +105,14 @@ function writeUses(): void {
   }
 }
 
-function answerBatch(commands: readonly Command[]): ThreadOutcome[] {
+/** If a command fails, the whole batch is rolled back, and its failure is the answer: the batcher splits the batch. */
+function answerBatch(commands: readonly Command[]): ThreadOutcome[] | ThreadFailure {
   if (pendingUses.size < PENDING_USES_MAX && commands.every(([name]) => name === 'lookUpKey'))
     return commands.map((command) => outcomeOf(() => ({ ok: true, value: runCommand(command) })))
   try {
     return inTransaction(() => runCommands(commands))
   } catch (error) {
-    // The whole batch was rolled back. If a command was the reason, run them one by one, so that only this one fails.
-    const failed = threadFailure(error)
-    // A call that failed alone runs again, because an outdated cache may be the reason.
-    if (failed.isFatal || failed.isTemporary || (commands.length === 1 && !commands.every(isCallCommand)))
-      return commands.map(() => failed)
-    return commands.map((command) =>
-      outcomeOf(() => inTransaction(() => runCommands([command]))[0] as ThreadOutcome),
-    )
+    return threadFailure(error)
   }
 }
 

@@ -38,6 +38,10 @@ export const ACCOUNTS_TABLES = {
       chargedNanos: amount.default(0n),
       // Open holds, each as far as it counts against the account.
       heldNanos: amount.default(0n),
+      // The rest of their bounds, which does not count because their keys have less left.
+      shortNanos: amount.default(0n),
+      // Raised by each change of a column that admissions decide by, so that a batch which read the row before notices.
+      termsVersion: integer.default(0),
       creditEnforced: flag.default(false),
       monthlyBudgetNanos: amount.orNull(),
       // The month that spent_nanos is of.
@@ -62,8 +66,8 @@ export const ACCOUNTS_TABLES = {
       spentNanos: amount.default(0n),
       heldNanos: amount.default(0n),
       lostNanos: amount.default(0n),
-      // Whether hold_floor has rows of this month.
-      hasFloors: flag.default(false),
+      // The largest amount of the month by which a cost exceeded its bound. Holds are larger by it.
+      overrunNanos: amount.default(0n),
       day: text.default(''),
       daySpentNanos: amount.default(0n),
       // The minute, counted from 1970, that minute_requests were admitted in.

@@ -7,21 +7,84 @@ import { table } from '../table.ts'
 const { amount, bytes, flag, integer, json, text } = column
 
 export const CALLS_TABLES = {
+  /**
+   * Open calls. Closing a hold deletes it, so it closes once. `deferred`: the cost is stated later by an object of the
+   * provider. `standing`: a socket on which upstream may begin a turn; the log does not show it. `interrupted`: the call
+   * is in the log already, and holds nothing, but its object may still state a cost.
+   */
+  hold: table('hold', {
+    columns: {
+      id: text,
+      accountId: text,
+      keyId: text,
+      budgetId: text,
+      // Empty: the hold survives the node.
+      nodeId: text.default(''),
+      state: text.of<'in_flight' | 'deferred' | 'standing' | 'interrupted'>().default('in_flight'),
+      startedAtMs: integer,
+      month: text,
+      day: text,
+      holdNanos: amount,
+      holdListNanos: amount,
+      // The hold as it counts against the account, and the rest of its bound.
+      accountHoldNanos: amount.default(0n),
+      shortNanos: amount.default(0n),
+      // The bound without the budget's surcharge; 0 for calls without a bound.
+      boundNanos: amount.default(0n),
+      method: text,
+      path: text,
+      surface: text.of<Surface>(),
+      modelAsked: text.orNull(),
+      priceVersion: text,
+      rating: text,
+      clientIp: text,
+      userAgent: text.orNull(),
+      socketId: text.orNull(),
+      requests: integer.default(1),
+      // The reply that created the object.
+      status: integer.orNull(),
+      streamed: flag.default(false),
+      upstreamMs: integer.orNull(),
+      overheadMs: integer.orNull(),
+      upstreamRequestId: text.orNull(),
+      bytesIn: integer.default(0),
+      bytesOut: integer.default(0),
+      // The object, by which credential it was created (an account's id, or empty), and its next poll.
+      kind: text.of<ObjectKind>().orNull(),
+      scope: text.orNull(),
+      objectId: text.orNull(),
+      dueAtMs: integer.orNull(),
+      claimedUntilMs: integer.orNull(),
+      // The parts of a batch by model.
+      parentId: text.orNull(),
+      children: integer.orNull(),
+      childrenNanos: amount.orNull(),
+    },
+    key: ['id'],
+    indexes: {
+      hold_by_object: {
+        columns: ['surface', 'scope', 'objectId'],
+        isUnique: true,
+        where: 'due_at_ms IS NOT NULL',
+      },
+    },
+    checks: ['hold_nanos >= 0', 'hold_list_nanos >= 0', 'account_hold_nanos >= 0', 'requests >= 0'],
+  }),
+
+  /** Closed calls. Rows are only added, except that an interrupted call may settle late, and be credited back. */
   call: table('call', {
     columns: {
       id: text,
       accountId: text,
       keyId: text,
-      nodeId: text.default(''),
       state: text.of<CallState>(),
       startedAtMs: integer,
-      endedAtMs: integer.orNull(),
+      endedAtMs: integer,
       month: text,
       day: text,
       method: text,
       path: text,
       surface: text.of<Surface>(),
-      endpoint: text.orNull(),
       modelAsked: text.orNull(),
       modelServed: text.orNull(),
       status: integer.orNull(),
@@ -38,14 +101,12 @@ export const CALLS_TABLES = {
       cacheWriteTokens: integer.default(0),
       holdNanos: amount,
       holdListNanos: amount,
-      // The hold as it counts against the account.
-      accountHoldNanos: amount.default(0n),
-      costNanos: amount.orNull(),
-      listNanos: amount.orNull(),
+      costNanos: amount,
+      listNanos: amount,
       lostListNanos: amount.default(0n),
-      balanceNanos: amount.orNull(),
+      balanceNanos: amount,
       upstreamMs: integer.orNull(),
-      overheadMs: integer.orNull(),
+      overheadMs: integer,
       priceVersion: text,
       rating: text,
       upstreamRequestId: text.orNull(),
@@ -63,35 +124,20 @@ export const CALLS_TABLES = {
     },
     key: ['id'],
     indexes: {
-      call_open: { columns: ['nodeId', 'id'], where: "state = 'in_flight'" },
       call_by_key: { columns: ['keyId', 'startedAtMs', 'id'] },
       call_by_start: { columns: ['accountId', 'startedAtMs', 'id'] },
       call_by_socket: { columns: ['socketId', 'startedAtMs', 'id'], where: 'socket_id IS NOT NULL' },
       call_by_object: { columns: ['objectId'], where: 'object_id IS NOT NULL' },
     },
-    // Written as ORs: for an IN of four values SQLite builds a temporary table in every statement that writes a call.
+    // Written as ORs: for an IN SQLite builds a temporary table in every statement that writes a call.
     checks: [
-      "state = 'in_flight' OR state = 'settled' OR state = 'released' OR state = 'interrupted'",
+      "state = 'settled' OR state = 'released' OR state = 'interrupted'",
       'hold_nanos >= 0',
       'hold_list_nanos >= 0',
-      'account_hold_nanos >= 0',
       'cost_nanos >= 0',
       'list_nanos >= 0',
       'requests >= 0',
     ],
-  }),
-
-  /** The largest costs that exceeded their holds. Later holds are at least as large. */
-  holdFloor: table('hold_floor', {
-    columns: {
-      budgetId: text,
-      month: text,
-      endpoint: text,
-      model: text,
-      nanos: amount,
-      listNanos: amount,
-    },
-    key: ['budgetId', 'month', 'endpoint', 'model'],
   }),
 
   rollup: table('rollup', {
@@ -181,23 +227,6 @@ export const CALLS_TABLES = {
     key: ['accountId', 'fileId'],
     indexes: {
       batch_file_by_file: { columns: ['fileId'] },
-    },
-  }),
-
-  deferredObject: table('deferred_object', {
-    columns: {
-      surface: text.of<Surface>(),
-      scope: text.default(''),
-      objectId: text,
-      callId: text,
-      keyId: text,
-      kind: text.of<ObjectKind>(),
-      dueAtMs: integer,
-      claimedUntilMs: integer,
-    },
-    key: ['surface', 'scope', 'objectId'],
-    indexes: {
-      deferred_object_due: { columns: ['dueAtMs'] },
     },
   }),
 

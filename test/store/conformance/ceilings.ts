@@ -126,30 +126,6 @@ export function ceilingConformance(storeName: string, openStore: OpenStoreUnderT
     assert.equal(await ask(store, 'req_4', 'a'), 'over_limit')
   })
 
-  test('settling reads a call again if another process has interrupted it', async (store, subject) => {
-    await capped(store, 'a', 1_000n)
-    await store.admit(opening('req_1', 'a', holding(400n)))
-    await store.admit(opening('req_2', 'a', holding(300n)))
-    await subject.exec(
-      `UPDATE call SET state = 'interrupted', ended_at_ms = 1, cost_nanos = 0, list_nanos = 0,
-         lost_list_nanos = hold_list_nanos WHERE id = 'req_1'`,
-    )
-    await subject.exec(
-      `UPDATE budget SET held_nanos = held_nanos - 400,
-         lost_nanos = (SELECT hold_list_nanos FROM call WHERE id = 'req_1')`,
-    )
-    await subject.exec('UPDATE account SET held_nanos = held_nanos - 400')
-    const settled = await Promise.all(
-      ['req_1', 'req_2'].map((id) => store.settle(closing(id, costing(100n)))),
-    )
-    assert.deepEqual(
-      settled.map(({ applied }) => applied),
-      [true, true],
-    )
-    const month = (await store.getKey('default', 'key_a', NOON))?.month
-    assert.deepEqual([month?.spentNanos, month?.heldNanos, month?.lostNanos], [200n, 0n, 0n])
-  })
-
   test('a call with a standing hold is checked and counted, but holds nothing more', async (store) => {
     await addKey(store, 'a', { monthlyBudgetNanos: 1_000n, requestsPerMinute: 1 })
     await store.admit(opening('req_hold', 'a', { ...holding(1_000n), isRequest: false }))

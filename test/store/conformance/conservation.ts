@@ -21,7 +21,7 @@ function assertRecorded(events: Rows, types: readonly string[], subjects: Rows):
 export async function assertConserved({ rows }: Pick<StoreUnderTest, 'rows'>): Promise<void> {
   const calls = await rows('call')
   const settled = calls.filter((call) => call['state'] === 'settled')
-  const open = calls.filter((call) => call['state'] === 'in_flight')
+  const open = await rows('hold')
   const credits = await rows('credit')
   const rollups = await rows('rollup')
 
@@ -30,6 +30,7 @@ export async function assertConserved({ rows }: Pick<StoreUnderTest, 'rows'>): P
     assert.equal(account['credited_nanos'], sum(credits.filter(own), 'amount_nanos'), 'credits')
     assert.equal(account['charged_nanos'], sum(settled.filter(own), 'cost_nanos'), 'charges')
     assert.equal(account['held_nanos'], sum(open.filter(own), 'account_hold_nanos'), 'holds')
+    assert.equal(account['short_nanos'], sum(open.filter(own), 'short_nanos'), 'short holds')
     const inMonth = (row: Record<string, unknown>) => own(row) && row['month'] === account['month']
     assert.equal(account['spent_nanos'], sum(settled.filter(inMonth), 'cost_nanos'), 'spent of an account')
   }

@@ -76,7 +76,7 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
 
   test('a call interrupted with its node can still be deferred, and settles once', async ({ store }) => {
     await addKey(store, 'a')
-    await store.admit(opening('req_1', 'a'))
+    await store.admit(opening('req_1', 'a', { surface: 'chat' }))
     await store.interruptOpenCalls(NOON + 50)
     const made = deferral('req_1')
     assert.equal(await store.deferCall(made), 'deferred')
@@ -93,7 +93,6 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     await addKey(store, 'a')
     const made = await deferred(store, 'req_1')
     await store.settle({ ...NOTHING_USED, requestId: 'req_1', state: 'interrupted', atMs: NOON + 500 })
-    await store.deleteDeferred(nameOf(made))
     assert.deepEqual(await claim(store, NOON + 4_000), [])
     assert.equal(await store.findDeferred(nameOf(made)), null)
     assert.equal(await store.makeDeferredDue('chat', made.objectId, digestOf('a')), false)
@@ -188,26 +187,24 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     )
     // The object remains known after it has settled.
     await store.settle(closing('req_1'))
-    await store.deleteDeferred({ surface: 'chat', scope: '', objectId: 'resp_1' })
     assert.equal(await store.countDeferred(), 0)
     assert.equal(await store.deferCall(deferral('req_2', { objectId: 'resp_1' })), 'paid_by_other')
     assert.equal(await store.deferCall(deferral('req_2', { objectId: 'resp_2' })), 'deferred')
   })
 
-  test('listDeletes returns the DELETEs since a call began that may have succeeded', async ({ store }) => {
+  test('an object was deleted if a DELETE of it may have succeeded', async ({ store }) => {
     await addKey(store, 'a')
-    const call = { requestId: 'req_1', surface: 'chat', scope: '' } as const
-    const send = (requestId: string, method: string, atMs = NOON) =>
-      store.admit(opening(requestId, 'a', { surface: 'chat', method, path: `/v1/${requestId}`, atMs }))
-    await send('req_before', 'DELETE', NOON - 1)
-    await send('req_1', 'POST')
-    for (const id of ['req_sent', 'req_done', 'req_failed', 'req_unsent']) await send(id, 'DELETE')
+    const object = (objectId: string) => ({ surface: 'chat', scope: '', objectId }) as const
+    for (const objectId of ['sent', 'done', 'failed', 'unsent'])
+      await store.admit(opening(`req_${objectId}`, 'a', { surface: 'chat', method: 'DELETE', objectId }))
     await store.settle(closing('req_done', { status: 200 }))
     await store.settle(closing('req_failed', { status: 404 }))
     await store.settle(closing('req_unsent', { ...NOTHING_USED, state: 'released' }))
-    assert.deepEqual((await store.listDeletes(call)).toSorted(), ['/v1/req_done', '/v1/req_sent'])
-    assert.deepEqual(await store.listDeletes({ ...call, scope: 'acct_other' }), [])
-    assert.deepEqual(await store.listDeletes({ ...call, surface: 'messages' }), [])
+    const asked = ['sent', 'done', 'failed', 'unsent', 'other']
+    const deleted = await Promise.all(asked.map((objectId) => store.wasDeleted(object(objectId))))
+    assert.deepEqual(deleted, [true, true, false, false, false])
+    assert.equal(await store.wasDeleted({ ...object('done'), scope: 'acct_other' }), false)
+    assert.equal(await store.wasDeleted({ ...object('done'), surface: 'messages' }), false)
   })
 
   test('while a Chat batch is open, a file that was not uploaded here may hold its results', async ({
@@ -230,14 +227,12 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
   test('an object is not polled after its call has settled', async ({ store }) => {
     await addKey(store, 'a')
     await deferred(store, 'req_1')
-    const other = await deferred(store, 'req_2')
+    await deferred(store, 'req_2')
     assert.equal(await store.countDeferred(), 2)
     await store.settle(closing('req_1'))
     assert.deepEqual(await claim(store, NOON + 9_000), ['resp_req_2'])
     assert.equal(await store.countDeferred(), 1)
     assert.equal(await store.makeDeferredDue('chat', 'resp_req_1', digestOf('a')), false)
-    await store.deleteDeferred(nameOf(other))
-    assert.equal(await store.countDeferred(), 0)
   })
 
   test('the models of a batch settle as separate records, each once even if opened twice', async ({
@@ -311,8 +306,9 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
 
   test('models of an interrupted batch hold nothing', async ({ store }) => {
     await addKey(store, 'a')
-    await deferred(store, 'req_1', { kind: 'batch', objectId: 'batch_1' })
-    await store.settle({ ...NOTHING_USED, requestId: 'req_1', state: 'interrupted', atMs: NOON + 500 })
+    await store.admit(opening('req_1', 'a', { surface: 'chat' }))
+    await store.interruptOpenCalls(NOON + 50)
+    assert.equal(await store.deferCall(deferral('req_1', { kind: 'batch', objectId: 'batch_1' })), 'deferred')
     const figures = { requests: 40, costNanos: 30n, listNanos: 40n }
     const child = { requestId: 'req_1a', parentId: 'req_1', model: 'claude-haiku-5-5', rating: '{}' }
     await store.openChildren([{ ...child, ...figures }])

@@ -4,11 +4,11 @@ import { ceilingConformance } from './ceilings.ts'
 import { creditBackConformance } from './credit-back.ts'
 import { deferredConformance } from './deferred.ts'
 import type { OpenStoreUnderTest } from './fixtures.ts'
-import { holdFloorConformance } from './hold-floors.ts'
 import { onceConformance } from './idempotency.ts'
 import { keyListConformance } from './key-list.ts'
 import { keyConformance } from './keys.ts'
 import { ledgerConformance } from './ledger.ts'
+import { overrunConformance } from './overruns.ts'
 import { refusedCallConformance } from './refused-calls.ts'
 import { requestLogConformance } from './request-log.ts'
 import { sessionConformance } from './sessions.ts'
@@ -20,7 +20,7 @@ export function storeConformance(storeName: string, openStore: OpenStoreUnderTes
   ledgerConformance(storeName, openStore)
   capConformance(storeName, openStore)
   ceilingConformance(storeName, openStore)
-  holdFloorConformance(storeName, openStore)
+  overrunConformance(storeName, openStore)
   deferredConformance(storeName, openStore)
   keyConformance(storeName, openStore)
   keyListConformance(storeName, openStore)

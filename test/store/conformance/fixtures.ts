@@ -90,7 +90,6 @@ export function opening(requestId: string, keyName: string, more: Partial<CallOp
     atMs: NOON,
     method: 'POST',
     path: '/v1/messages',
-    endpoint: '/v1/messages',
     surface: 'messages',
     modelAsked: 'claude-haiku-5-5',
     clientIp: '127.0.0.1',
@@ -107,6 +106,8 @@ export function opening(requestId: string, keyName: string, more: Partial<CallOp
     hasWaited: false,
     isRequest: true,
     isCheckOnly: false,
+    isStanding: false,
+    objectId: null,
     hasBegun: false,
     ...more,
   }

@@ -7,10 +7,11 @@ import {
   countedDay,
   countedMonth,
   endOf,
-  floorKey,
+  firstOf,
   type KeyModel,
   keyOf,
   monthAt,
+  monthKey,
   sumsOf,
   type World,
 } from './simulation-world.ts'
@@ -18,7 +19,7 @@ import {
 const HUNDRED_THOUSAND_DOLLARS = 100_000_000_000_000n
 
 /** The answer that a store should give to an admission, and the changes that it should make. */
-export function admit(world: World, keyId: string, opening: CallOpening): Admission | 'rejected' {
+export function admit(world: World, keyId: string, opening: CallOpening): Admission {
   if (!world.keys.has(keyId))
     return { kind: 'refused', refusal: { reason: 'unknown_key' }, balanceNanos: null }
   const key = keyOf(world, keyId)
@@ -27,7 +28,6 @@ export function admit(world: World, keyId: string, opening: CallOpening): Admiss
     return { kind: 'refused', refusal: { reason: end }, balanceNanos: null }
 
   const answer = judge(world, key, opening)
-  if (answer.kind === 'admitted' && world.calls.has(opening.requestId)) return 'rejected'
   // A waiting call asks repeatedly; that does not count as a use of the key until the call is admitted.
   if (answer.kind === 'admitted' || !opening.hasWaited) {
     world.keys.set(keyId, { ...key, lastUsedAtMs: Math.max(key.lastUsedAtMs ?? 0, opening.atMs) })
@@ -94,6 +94,10 @@ function judge(world: World, key: KeyModel, opening: CallOpening): Admission {
     const held = { keyId: key.id, budgetId: budgetIdOf(world, key.id), accountId: key.accountId }
     return { kind: 'blocked', by: { limit: 'credit' }, ...held, balanceNanos }
   }
+  if (account.creditEnforced && opening.countsHolds && isTooShort(world, key, opening)) {
+    const held = { keyId: key.id, budgetId: budgetIdOf(world, key.id), accountId: key.accountId }
+    return { kind: 'blocked', by: { limit: 'credit' }, ...held, balanceNanos }
+  }
   return admitted
 }
 
@@ -115,13 +119,21 @@ function judgeModels(
   return { reason: 'batch_file_unknown' }
 }
 
+/** A second short hold of an account is placed only if all of them are short by little. */
+function isTooShort(world: World, key: KeyModel, opening: CallOpening): boolean {
+  const { shortNanos } = holdFor(world, key, opening)
+  const open = [...world.calls.values()].filter(
+    (call) => call.state === 'in_flight' && call.accountId === key.accountId && call.shortNanos > 0n,
+  )
+  const sum = open.reduce((total, call) => total + call.shortNanos, shortNanos)
+  return shortNanos > 0n && open.length > 0 && sum > opening.unboundedNanos
+}
+
 function open(world: World, key: KeyModel, opening: CallOpening): void {
   const call: CallModel = {
     id: opening.requestId,
     keyId: key.id,
     accountId: key.accountId,
-    endpoint: opening.endpoint,
-    modelAsked: opening.modelAsked,
     state: 'in_flight',
     startedAtMs: opening.atMs,
     month: countedMonth(world, key.id, opening.atMs),
@@ -143,25 +155,37 @@ function open(world: World, key: KeyModel, opening: CallOpening): void {
   addToMonth(world, call, { heldNanos: call.holdNanos })
 }
 
-type Holds = Pick<CallModel, 'holdNanos' | 'holdListNanos' | 'accountHoldNanos'>
+type Holds = Pick<CallModel, 'holdNanos' | 'holdListNanos' | 'accountHoldNanos' | 'shortNanos' | 'boundNanos'>
+
+const NOTHING_HELD: Holds = {
+  holdNanos: 0n,
+  holdListNanos: 0n,
+  accountHoldNanos: 0n,
+  shortNanos: 0n,
+  boundNanos: 0n,
+}
 
 function holdFor(world: World, key: KeyModel, opening: CallOpening): Holds {
-  const { hold, atMs, endpoint, modelAsked, unboundedNanos } = opening
-  if (hold.kind === 'none') return { holdNanos: 0n, holdListNanos: 0n, accountHoldNanos: 0n }
+  const { hold, atMs, unboundedNanos } = opening
+  if (hold.kind === 'none') return NOTHING_HELD
   const month = countedMonth(world, key.id, atMs)
   const { spentNanos, heldNanos } = sumsOf(world, key.id, month)
   const cap = key.monthlyBudgetNanos
   const left =
     cap === null ? null : smaller(HUNDRED_THOUSAND_DOLLARS, larger(0n, cap - (spentNanos + heldNanos)))
   if (hold.kind === 'bound') {
-    // The hold is at least the largest overrun of this endpoint and model in this month.
-    const floor = world.floors.get(floorKey(world, { keyId: key.id, month, endpoint, modelAsked }))
-    const holdNanos = larger(hold.nanos, floor?.nanos ?? 0n)
+    // The hold is larger by the largest overrun of the budget in this month.
+    const overrun = world.overruns.get(monthKey(firstOf(world, key.id), month)) ?? 0n
+    const surcharge = hold.nanos === 0n ? 0n : smaller(overrun, unboundedNanos)
+    const holdNanos = smaller(HUNDRED_THOUSAND_DOLLARS, hold.nanos + surcharge)
+    // Against the account, a hold counts at most the rest of the key's own cap.
+    const accountHoldNanos = left !== null && opening.countsHolds ? smaller(holdNanos, left) : holdNanos
     return {
       holdNanos,
-      holdListNanos: larger(hold.listNanos, floor?.listNanos ?? 0n),
-      // Against the account, a hold counts at most the rest of the key's own cap.
-      accountHoldNanos: left !== null && opening.countsHolds ? smaller(holdNanos, left) : holdNanos,
+      holdListNanos: smaller(HUNDRED_THOUSAND_DOLLARS, hold.listNanos + surcharge),
+      accountHoldNanos,
+      shortNanos: holdNanos - accountHoldNanos,
+      boundNanos: hold.nanos,
     }
   }
   const account = accountOf(world, key.accountId)
@@ -169,7 +193,7 @@ function holdFor(world: World, key: KeyModel, opening: CallOpening): Holds {
   const shared = account.creditEnforced ? smaller(unboundedNanos, larger(0n, credit)) : unboundedNanos
   const holdNanos = left ?? shared
   const accountHoldNanos = smaller(holdNanos, unboundedNanos)
-  return { holdNanos, holdListNanos: accountHoldNanos, accountHoldNanos }
+  return { ...NOTHING_HELD, holdNanos, holdListNanos: accountHoldNanos, accountHoldNanos }
 }
 
 const larger = (a: bigint, b: bigint): bigint => (a < b ? b : a)

@@ -16,7 +16,6 @@ import {
 /** Amounts are small, so that limits are met exactly and not only passed. */
 
 const MODELS = ['claude-haiku-5-5', 'claude-opus-5', 'gpt-6', 'gpt-6-mini']
-const ENDPOINTS = ['/v1/messages', '/v1/models/{model}']
 export const FILES = ['file_1', 'file_2', 'file_3']
 
 /** Mostly a usable key; often one that ends about now. */
@@ -95,7 +94,6 @@ export function chooseOpening(
   const atMs = random.oneIn(6) ? world.nowMs - random.from(1, 5) : world.nowMs
   return {
     atMs,
-    endpoint: random.pick(ENDPOINTS),
     modelAsked: random.pick([null, 'gpt-6', 'claude-haiku-5-5']),
     hold: chooseHold(random, world, key, atMs),
     models: chooseNamed(random),
@@ -104,6 +102,8 @@ export function chooseOpening(
     hasWaited: random.oneIn(8),
     isRequest: true,
     isCheckOnly: false,
+    isStanding: false,
+    objectId: null,
     hasBegun: random.oneIn(20),
     socketId: null,
   }

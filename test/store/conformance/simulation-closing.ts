@@ -1,5 +1,5 @@
 import type { CallClosing, Settled } from '../../../src/ledger/call.ts'
-import { accountOf, addToMonth, type CallModel, floorKey, type World } from './simulation-world.ts'
+import { accountOf, addToMonth, type CallModel, firstOf, monthKey, type World } from './simulation-world.ts'
 
 export function settle(world: World, closing: CallClosing): Settled | 'rejected' {
   const call = world.calls.get(closing.requestId)
@@ -25,16 +25,14 @@ export function settle(world: World, closing: CallClosing): Settled | 'rejected'
     balanceNanos,
     overrun: costNanos > call.holdNanos,
   })
-  if (costNanos > call.holdNanos) learn(world, call, closing)
+  if (isOpen && call.boundNanos > 0n && costNanos > call.holdNanos) raiseOverrun(world, call, costNanos)
   return { balanceNanos, applied: true }
 }
 
-function learn(world: World, call: CallModel, { costNanos, listNanos }: CallClosing): void {
-  const known = world.floors.get(floorKey(world, call)) ?? { nanos: 0n, listNanos: 0n }
-  world.floors.set(floorKey(world, call), {
-    nanos: costNanos > known.nanos ? costNanos : known.nanos,
-    listNanos: listNanos > known.listNanos ? listNanos : known.listNanos,
-  })
+function raiseOverrun(world: World, { keyId, month, boundNanos }: CallModel, costNanos: bigint): void {
+  const key = monthKey(firstOf(world, keyId), month)
+  const overrun = costNanos - boundNanos
+  if (overrun > (world.overruns.get(key) ?? 0n)) world.overruns.set(key, overrun)
 }
 
 export function interrupt(world: World): number {

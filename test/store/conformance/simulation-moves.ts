@@ -16,6 +16,8 @@ export interface Move {
   play(world: World): unknown
   /** Reads everything that the move may have changed. */
   looks(world: World): readonly Move[]
+  /** Other nodes add to an account while a batch reads it, so a balance that is not enforced may be a moment old. */
+  readonly isAlone?: boolean
   /** An admission whose hold depends on the calls before it, and is in no answer. */
   readonly reservesRest?: boolean
 }
@@ -183,6 +185,7 @@ export function creditMove(credit: NewCredit): Move {
   const { accountId, amountNanos } = credit
   return {
     words: `credit ${amountNanos} to ${accountId}`,
+    isAlone: true,
     send: (store) => store.addCredit(credit, null),
     play(world) {
       const old = accountOf(world, accountId)

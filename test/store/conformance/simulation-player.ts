@@ -43,7 +43,7 @@ export class Player {
     return this.#random.weighted<() => moves.Move[]>([
       [6, () => [this.#anything(world)]],
       [2, () => this.#callsWithOneKey(world, several)],
-      [2, () => Array.from({ length: several }, () => this.#anything(world))],
+      [2, () => atOnce(Array.from({ length: several }, () => this.#anything(world)))],
     ])()
   }
 
@@ -70,7 +70,6 @@ export class Player {
     const settleWeight = open.length > OPEN_CALLS_MANY ? 80 : 32
     return random.weighted<() => moves.Move>([
       [36, () => this.#admit(world, random.oneIn(30) ? null : key)],
-      [calls.length === 0 ? 0 : 2, () => this.#admit(world, key, random.pick(calls).id)],
       [open.length === 0 ? 0 : settleWeight, () => this.#close(world, random.pick(open))],
       [ended.length === 0 ? 0 : 4, () => this.#close(world, random.pick(ended))],
       [interrupted.length === 0 ? 0 : 6, () => this.#close(world, random.pick(interrupted))],
@@ -83,8 +82,8 @@ export class Player {
     ])()
   }
 
-  #admit(world: World, key: KeyModel | null, usedId?: string): moves.Move {
-    const requestId = usedId ?? `req_${String(++this.#calls).padStart(6, '0')}`
+  #admit(world: World, key: KeyModel | null): moves.Move {
+    const requestId = `req_${String(++this.#calls).padStart(6, '0')}`
     const keyId = key?.id ?? 'key_unknown'
     const more = { ...choices.chooseOpening(this.#random, world, key), countsHolds: this.#rules.countsHolds }
     return moves.admitMove(keyId, opening(requestId, keyId, more))
@@ -157,4 +156,9 @@ export class Player {
   #newKeyId(): string {
     return `key_${String(++this.#keys).padStart(4, '0')}`
   }
+}
+
+function atOnce(group: readonly moves.Move[]): moves.Move[] {
+  const alone = group.find(({ isAlone }) => isAlone)
+  return alone === undefined ? [...group] : [alone]
 }

@@ -11,8 +11,8 @@ export interface World {
   readonly months: Map<string, MonthModel>
   /** The last day in which the sums of a budget have moved, and what was spent on it. */
   readonly days: Map<string, DayModel>
-  /** The largest costs above a hold, by key, month, endpoint and model. */
-  readonly floors: Map<string, FloorModel>
+  /** The largest difference of a cost from its bound, by budget and month. */
+  readonly overruns: Map<string, bigint>
   /** All calls that are open, and the last calls that have ended. */
   readonly calls: Map<string, CallModel>
   /** Files by account and file. */
@@ -30,17 +30,9 @@ interface DayModel {
   readonly spentNanos: bigint
 }
 
-export interface FloorModel {
-  readonly nanos: bigint
-  readonly listNanos: bigint
-}
-
 export interface CallModel {
   readonly id: string
   readonly keyId: string
-  /** The endpoint and the model by which the hold floor is learned. */
-  readonly endpoint: string
-  readonly modelAsked: string | null
   readonly accountId: string
   readonly state: CallState
   readonly startedAtMs: number
@@ -52,6 +44,10 @@ export interface CallModel {
   /** The hold as it counts against the account. */
   readonly accountHoldNanos: bigint
   readonly holdListNanos: bigint
+  /** By how much the hold counts less against the account. */
+  readonly shortNanos: bigint
+  /** 0: the call has no bound. */
+  readonly boundNanos: bigint
   readonly costNanos: bigint | null
   readonly lostNanos: bigint
   readonly balanceNanos: bigint | null
@@ -89,7 +85,7 @@ export function createWorld(nowMs: number, accounts: readonly string[]): World {
     keys: new Map(),
     months: new Map(),
     days: new Map(),
-    floors: new Map(),
+    overruns: new Map(),
     calls: new Map(),
     files: new Map(),
     events: [],
@@ -103,7 +99,7 @@ export function copyWorld(world: World): World {
     keys: new Map(world.keys),
     months: new Map(world.months),
     days: new Map(world.days),
-    floors: new Map(world.floors),
+    overruns: new Map(world.overruns),
     calls: new Map(world.calls),
     files: new Map(world.files),
     events: [...world.events],
@@ -178,13 +174,6 @@ export function addToMonth(world: World, call: CallModel, more: Partial<MonthMod
     heldNanos: old.heldNanos + (more.heldNanos ?? 0n),
     lostNanos: old.lostNanos + (more.lostNanos ?? 0n),
   })
-}
-
-export function floorKey(
-  world: World,
-  { keyId, month, endpoint, modelAsked }: Pick<CallModel, 'keyId' | 'month' | 'endpoint' | 'modelAsked'>,
-): string {
-  return `${monthKey(firstOf(world, keyId), month)} ${endpoint} ${modelAsked ?? ''}`
 }
 
 export function accountOf(world: World, accountId: string): Balance {
