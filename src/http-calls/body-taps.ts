@@ -16,7 +16,7 @@ import { uploadsBatches } from '../providers/surfaces.ts'
 import { BodyPrefix } from './body-prefix.ts'
 import type { AdmittedCall } from './call.ts'
 import type { Gateway } from './gateway.ts'
-import type { ReplyHead } from './reply.ts'
+import type { ReplyHead } from './reply-writer.ts'
 
 /** Observes the bytes of a call in both directions, and its end. Cannot change, delay or fail them. */
 interface BodyTap {

@@ -1,47 +1,21 @@
 import type { ReservedBytes } from '../calls/key-shares.ts'
-import { type ReplyTimes, Silence } from '../calls/silence.ts'
+import type { ReplyTimes } from '../calls/silence.ts'
 import type { Exchange } from '../http/exchange.ts'
-import type { MessageHead } from '../http/message-reader.ts'
-import { type BodyCoding, codingOf, firstValue, hasHeader } from '../http/raw-headers.ts'
+import { codingOf, firstValue } from '../http/raw-headers.ts'
 import type { ReplyReceiver, UpstreamCall } from '../http/upstream-call.ts'
-import { limits } from '../kernel/limits.ts'
-import { ChunkList } from '../kernel/memory.ts'
 import type { Nanos } from '../kernel/money.ts'
-import { CopyDecoder } from '../metering/decode-copy.ts'
-import {
-  type Meter,
-  type Metered,
-  NOTHING_SHOWN,
-  type Shown,
-  SilentMeter,
-  type Stage,
-} from '../metering/meter.ts'
+import type { Metered, Shown } from '../metering/meter.ts'
 import { cutUsage } from '../providers/chat-usage.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
 import { createMeter, isEventStream, isJsonType } from '../providers/surfaces.ts'
-import {
-  announcedTrailers,
-  type Figures,
-  figureLines,
-  printable,
-  rewriteResultsUrls,
-  toReplyHeaders,
-  withoutOutdated,
-  withoutOwnHeaders,
-} from './permitted-changes.ts'
-
-/** A decoded copy is read up to this size. The rest of the usage is estimated. */
-const DECODED_REPLY_BYTES_MAX = 1024 * 1024 ** 2
+import { type Figures, printable, toReplyHeaders } from './permitted-changes.ts'
+import { Buffered, Passing, type ReplyDelivery, Tailed } from './reply-delivery.ts'
+import { ReplyObserver } from './reply-observer.ts'
+import { type ReplyHead, ReplyWriter } from './reply-writer.ts'
 
 /** Maximum bytes that wait for decoding. A buffered reply may wait for the copy; a stream waits only to limit memory. */
 export const OBSERVER_BACKLOG_BYTES_MAX = 16 * 1024 ** 2
 export const BUFFERED_BACKLOG_BYTES_MAX = 256 * 1024
-
-/** The last event of a stream waits for the figures, for up to a second. A larger event does not wait. */
-const LAST_EVENT_WAIT_MS = 1_000
-export const LAST_EVENT_BYTES_MAX = 64 * 1024
-
-export type ReplyHead = Pick<MessageHead, 'status' | 'reason' | 'headers'>
 
 interface ReplyOptions {
   readonly reader: UsageReader | null
@@ -61,60 +35,40 @@ interface ReplyOptions {
   readonly onObject: ((named: Shown) => void) | null
 }
 
-/** Passes a reply chunk by chunk, or buffers it until its figures are known. A slow client pauses upstream. */
+/** Upstream's reply on its way to the client. A slow client pauses upstream. */
 export class Reply implements ReplyReceiver {
   readonly #exchange: Exchange
   readonly #options: ReplyOptions
-  readonly #silence = new Silence()
-  #readMs = 0
-  #call: UpstreamCall | null = null
-  #usageAdded = false
-  #head: ReplyHead | null = null
-  #meter: Meter | null = null
-  #decoder: CopyDecoder | 'unreadable' | null = null
-  #rewritesUrls = false
-  #isEdited = false
+  readonly #observer: ReplyObserver
+  #sent: { readonly call: UpstreamCall; readonly usageAdded: boolean } | null = null
+  // Both are null until the head has come.
+  #writer: ReplyWriter | null = null
+  #delivery: ReplyDelivery | null = null
   #isStreamed = false
-  #isDocument = false
-  #hasObject = false
-  /** Whether the reply is buffered until its figures are known, so that they can be headers. */
-  #isBuffered = false
-  readonly #buffered = new ChunkList()
-  /** Time to upstream's head, needed if a buffered reply has to be streamed after all. */
-  #headMs: number | null = null
-  #hasTrailers = false
-  #buffersLastEvent = false
-  #hasLastEvent = false
-  #lastEvent: Buffer[] = []
-  #lastEventBytes = 0
-  #lastEventTimer: NodeJS.Timeout | null = null
-  #bytesOut = 0
-  // While the client is full or the decoder lags, upstream is not read.
   #isClientFull = false
-  #decoderLag: Promise<void> | null = null
 
   constructor(exchange: Exchange, options: ReplyOptions) {
     this.#exchange = exchange
     this.#options = options
+    this.#observer = new ReplyObserver(options, () => this.#resume())
     exchange.res.whenDrained.add(() => this.onDrain())
-    exchange.res.whenClosed.add(() => this.#onClose())
+    exchange.res.whenClosed.add(() => this.#delivery?.close())
   }
 
   attach(call: UpstreamCall, usageAdded: boolean): void {
-    this.#call = call
-    this.#usageAdded = usageAdded
+    this.#sent = { call, usageAdded }
   }
 
   get replyHead(): ReplyHead | null {
-    return this.#head
+    return this.#writer?.head ?? null
   }
 
   get bytesOut(): number {
-    return this.#bytesOut
+    return this.#writer?.bytesOut ?? 0
   }
 
   get bytesBuffered(): number {
-    return this.#lastEventBytes + (this.#isBuffered ? this.#options.memory.bytes : 0)
+    return this.#delivery?.bytesWaiting ?? 0
   }
 
   get isStreamed(): boolean {
@@ -122,123 +76,76 @@ export class Reply implements ReplyReceiver {
   }
 
   get isNearlyDone(): boolean {
-    return this.#isDocument || this.#stage !== 'content'
+    return this.#delivery instanceof Buffered || this.#observer.stage !== 'content'
   }
 
   get isError(): boolean {
-    return this.#head !== null && this.#head.status >= 300
+    return this.#writer !== null && this.#writer.head.status >= 300
   }
 
   get shown(): Shown {
-    return this.#meter?.shown ?? NOTHING_SHOWN
+    return this.#observer.shown
   }
 
   get times(): ReplyTimes {
-    const times = this.#silence.timesAt(this.#options.nowMs())
-    // After the content, upstream is done: silence while the gateway waits for the usage is no work.
-    return this.#stage === 'content' ? times : { ...times, silentMs: this.#silence.silentMsAt(this.#readMs) }
-  }
-
-  get #stage(): Stage {
-    return this.#meter?.stage ?? 'content'
-  }
-
-  get #isHttp11(): boolean {
-    return this.#exchange.req.head.httpVersion === '1.1'
+    return this.#observer.times
   }
 
   head(head: ReplyHead): void {
-    const { status, reason, headers } = head
-    const { reader, bufferJson, balanceNanos, requestFigures, origin } = this.#options
-    const { res, names } = this.#exchange
+    const { status, headers } = head
     if (status < 200) {
-      const lines = toReplyHeaders(headers, names.prefix, false)
-      if (this.#isHttp11) res.writeInterim(status, printable(reason), lines)
+      this.#passInterim(head)
       return
     }
-    this.#head = head
+    const { reader, bufferJson, balanceNanos, requestFigures, origin, memory } = this.#options
     const isSuccess = status < 300
     const contentType = firstValue(headers, 'content-type') ?? ''
     const [isJson, isEvents] = [isJsonType(contentType), isEventStream(contentType)]
     const isFree = !(isSuccess && reader !== null) && !(isJson && bufferJson)
     const coding = codingOf(firstValue(headers, 'content-encoding'))
-    this.#rewritesUrls = origin !== null && status === 200 && isJson && coding === 'identity'
+    const isPlain = coding === 'identity'
+    const rewritesUrls = origin !== null && status === 200 && isJson && isPlain
     const isWhole = isJson || status === 204
-    this.#isDocument = isWhole && (this.#rewritesUrls || !isFree)
+    const isDocument = isWhole && (rewritesUrls || !isFree)
     this.#isStreamed = isEvents || !(isWhole || isFree)
-    if (isSuccess) this.#observe(coding, contentType, isEvents)
-    this.#isEdited ||= this.#rewritesUrls
-    if (this.#isDocument) {
-      this.#isBuffered = true
-      this.#headMs = this.#options.upstreamMs()
+
+    const usageReader = isSuccess ? (reader ?? this.#options.objectReader) : null
+    const cutsUsage = usageReader !== null && this.#sent?.usageAdded === true && isEvents && isPlain
+    if (usageReader !== null) {
+      const meter = createMeter(usageReader, contentType, cutsUsage ? cutUsage : null)
+      const backlogBytesMax = isDocument ? BUFFERED_BACKLOG_BYTES_MAX : OBSERVER_BACKLOG_BYTES_MAX
+      this.#observer.start(meter, coding, backlogBytesMax, this.#isStreamed ? this.#options.onObject : null)
+    }
+
+    const isEdited = cutsUsage || rewritesUrls
+    const writer = new ReplyWriter(this.#exchange, head, isEdited, this.#options.upstreamMs)
+    this.#writer = writer
+    if (isDocument) {
+      this.#delivery = new Buffered(writer, memory, rewritesUrls ? origin : null)
       return
     }
     const figures = isFree ? { costNanos: 0n, listNanos: 0n, balanceNanos } : isEvents ? null : requestFigures
-    this.#writeHead(figures, figures === null)
+    writer.begin(figures, figures === null)
     // A client may need the head long before there is a body.
-    queueMicrotask(() => res.flushHead())
+    queueMicrotask(() => this.#exchange.res.flushHead())
     // In an encoded stream the last event is not recognised in time, and an image stream has several final events.
-    this.#buffersLastEvent = this.#hasTrailers && isEvents && coding === 'identity' && reader !== 'images'
+    const isTailed = writer.hasTrailers && isEvents && isPlain && reader !== 'images'
+    this.#delivery = isTailed ? new Tailed(writer, this.#observer) : new Passing(writer)
   }
 
-  /** Starts the meter. It gets every byte, because upstream waits if the decoded copy lags behind. */
-  #observe(coding: BodyCoding, contentType: string, isEvents: boolean): void {
-    const usageReader = this.#options.reader ?? this.#options.objectReader
-    if (usageReader === null) return
-    this.#isEdited = this.#usageAdded && isEvents && coding === 'identity'
-    const meter = createMeter(usageReader, contentType, this.#isEdited ? cutUsage : null)
-    this.#meter = meter
-    if (coding === 'unknown') this.#decoder = 'unreadable'
-    if (coding === 'unknown' || coding === 'identity') return
-    const backlogBytesMax = this.#isDocument ? BUFFERED_BACKLOG_BYTES_MAX : OBSERVER_BACKLOG_BYTES_MAX
-    const meterBytes = (bytes: Buffer) => {
-      meter.write(bytes)
-      this.#recordProgress(meter)
-    }
-    this.#decoder = new CopyDecoder(coding, DECODED_REPLY_BYTES_MAX, meterBytes, { backlogBytesMax })
+  #passInterim({ status, reason, headers }: ReplyHead): void {
+    const { req, res, names } = this.#exchange
+    if (req.head.httpVersion === '1.1')
+      res.writeInterim(status, printable(reason), toReplyHeaders(headers, names.prefix, false))
   }
 
   data(chunk: Buffer): boolean {
-    const forClient = this.#read(chunk)
+    const forClient = this.#observer.read(chunk)
     this.#options.onChunk(chunk)
     if (forClient !== null) this.#isClientFull = !this.#deliver(forClient)
-    const mayContinue = !this.#isClientFull && this.#decoderLag === null
-    if (!mayContinue) this.#silence.pause(this.#options.nowMs())
+    const mayContinue = !this.#isClientFull && !this.#observer.isLagging
+    if (!mayContinue) this.#observer.pause()
     return mayContinue
-  }
-
-  #read(chunk: Buffer): Buffer | null {
-    const meter = this.#meter
-    if (meter === null || this.#decoder === 'unreadable') return chunk
-    if (this.#decoder !== null) {
-      const lag = this.#decoder.write(chunk)
-      if (lag !== null && lag !== this.#decoderLag) this.#waitForCopy(lag)
-      return chunk
-    }
-    const forClient = meter.write(chunk)
-    this.#recordProgress(meter)
-    return forClient
-  }
-
-  #recordProgress(meter: Meter): void {
-    this.#readMs = this.#options.nowMs()
-    if (meter.hasBegun) this.#silence.recordOutput(meter.visibleBytes, this.#readMs)
-    const { onObject } = this.#options
-    if (onObject === null || this.#hasObject || !this.#isStreamed) return
-    const { shown } = meter
-    if (shown.objectId === null) return
-    this.#hasObject = true
-    onObject(shown)
-  }
-
-  /** Waits until the copy has caught up. This always ends, even if the client or upstream has gone. */
-  #waitForCopy(lag: Promise<void>): void {
-    this.#decoderLag = lag
-    lag.then(() => {
-      if (this.#decoderLag !== lag) return
-      this.#decoderLag = null
-      this.#resume()
-    })
   }
 
   onDrain(): void {
@@ -247,147 +154,36 @@ export class Reply implements ReplyReceiver {
   }
 
   #resume(): void {
-    if (this.#isClientFull || this.#decoderLag !== null) return
-    this.#silence.resume(this.#options.nowMs())
-    this.#call?.resume()
+    if (this.#isClientFull || this.#observer.isLagging) return
+    this.#observer.resume()
+    this.#sent?.call.resume()
   }
 
-  async observed(whole: boolean): Promise<Metered | null> {
-    const meter = this.#meter
-    // The client left before upstream answered, so there is no reply to read.
-    if (meter === null)
-      return this.#head === null && this.#options.reader !== null ? new SilentMeter().end(false) : null
-    if (this.#decoder === null) return meter.end(whole)
-    if (this.#decoder === 'unreadable') return { ...meter.end(false), fault: 'unreadable' }
-    const state = await this.#decoder.end()
-    return meter.end(whole && state === 'whole')
+  /** What the reply says about its usage. If the client left before upstream answered, there is no reply to read. */
+  observed(whole: boolean): Promise<Metered | null> {
+    return this.#observer.end(whole, this.#writer === null && this.#options.reader !== null)
   }
 
   finish(figures: Figures | null, trailers: string[]): void {
-    const { res, names } = this.#exchange
     this.#deliverRemainder()
-    const chunks = [...this.#startBuffered(figures, false), ...this.#takeLastEvent()]
-    const lines = this.#isEdited ? withoutOutdated(trailers) : trailers
-    if (lines.length > 0) res.addTrailers(withoutOwnHeaders(lines, names.prefix))
-    if (this.#hasTrailers) res.addTrailers(figureLines(names, figures, this.#options.upstreamMs()))
-    const last = chunks.pop()
-    const isMany = chunks.length > 0
-    if (isMany) res.cork()
-    for (const chunk of chunks) this.#write(chunk)
-    this.#bytesOut += last?.length ?? 0
-    res.end(last)
-    if (isMany) res.uncork()
+    this.#writer?.end(this.#delivery?.takeWaiting(figures) ?? [], figures, trailers)
   }
 
   /** Upstream ended mid-body. The client must not mistake the part it got for the whole reply. */
   cut(): void {
     this.#deliverRemainder()
-    for (const chunk of this.#startBuffered(null, false)) this.#write(chunk)
-    this.#releaseLastEvent()
+    for (const chunk of this.#delivery?.takeWaiting(null) ?? []) this.#writer?.write(chunk)
     // Not res.end(): it would send the final chunk, and the cut stream would look complete.
     this.#exchange.res.cut()
   }
 
   #deliverRemainder(): void {
-    const remainder = this.#meter?.remainder?.() ?? null
+    const remainder = this.#observer.takeRemainder()
     if (remainder !== null && remainder.length > 0) this.#deliver(remainder)
-    this.#meter = null
   }
 
-  /** False: the client applies back-pressure. Of a stream, only the last event is buffered, for the figures. */
+  /** False: the client applies back-pressure. Once the client has left, the rest of the reply is only observed. */
   #deliver(bytes: Buffer): boolean {
-    // The client has left, so there is no back-pressure. The rest of the reply is only observed.
-    if (this.#exchange.res.destroyed) return true
-    if (!this.#buffersLastEvent || this.#stage !== 'over') return this.#buffer(bytes) || this.#write(bytes)
-    const at = this.#hasLastEvent ? 0 : lastEventAt(bytes)
-    this.#hasLastEvent = true
-    const isWritable = at === 0 || this.#write(bytes.subarray(0, at))
-    return this.#bufferLastEvent(bytes.subarray(at)) && isWritable
-  }
-
-  /** Adds to the buffered body. Returns false if the reply is not buffered, or has become too large. */
-  #buffer(chunk: Buffer): boolean {
-    if (!this.#isBuffered) return false
-    const { memory } = this.#options
-    if (memory.bytes + chunk.length <= limits.heldReplyBytesMax && memory.tryReserve(chunk.length)) {
-      this.#buffered.append(chunk)
-      return true
-    }
-    for (const held of this.#startBuffered(null, true)) this.#write(held)
-    return false
-  }
-
-  /** Buffers the last event until `finish`: clients stop reading there and would miss the trailers. */
-  #bufferLastEvent(bytes: Buffer): boolean {
-    this.#lastEvent.push(Buffer.from(bytes))
-    this.#lastEventBytes += bytes.length
-    if (this.#lastEventBytes > LAST_EVENT_BYTES_MAX) return this.#releaseLastEvent()
-    this.#lastEventTimer ??= setTimeout(() => this.#releaseLastEvent(), LAST_EVENT_WAIT_MS)
-    return true
-  }
-
-  #releaseLastEvent(): boolean {
-    let isWritable = true
-    for (const bytes of this.#takeLastEvent()) isWritable = this.#write(bytes)
-    return isWritable
-  }
-
-  #takeLastEvent(): readonly Buffer[] {
-    const last = this.#lastEvent
-    if (this.#lastEventTimer !== null) clearTimeout(this.#lastEventTimer)
-    this.#lastEventTimer = null
-    if (last.length === 0) return last
-    this.#lastEvent = []
-    this.#lastEventBytes = 0
-    return [Buffer.concat(last)]
-  }
-
-  /** Writes the head of a buffered reply and returns its body, which the caller must write. */
-  #startBuffered(figures: Figures | null, figuresFollow: boolean): readonly Buffer[] {
-    if (!this.#isBuffered) return []
-    this.#isBuffered = false
-    this.#writeHead(figures, figuresFollow)
-    const { origin } = this.#options
-    const isWhole = this.#rewritesUrls && origin !== null && !figuresFollow
-    return isWhole ? [rewriteResultsUrls(this.#buffered.joined(), origin)] : this.#buffered.all()
-  }
-
-  #writeHead(figures: Figures | null, figuresFollow: boolean): void {
-    const { res, names, method, requestId } = this.#exchange
-    if (res.destroyed || this.#head === null) return
-    const { status, reason } = this.#head
-    const headers = this.#isEdited ? withoutOutdated(this.#head.headers) : this.#head.headers
-    const hasBody = method !== 'HEAD' && status !== 204 && status !== 304
-    const lines = toReplyHeaders(headers, names.prefix, this.#isHttp11 && hasBody)
-    this.#hasTrailers = figuresFollow && hasBody && this.#isHttp11 && !hasHeader(lines, 'content-length')
-    const upstreamMs = (figuresFollow ? this.#headMs : null) ?? this.#options.upstreamMs()
-    lines.push(names.requestId, requestId, ...figureLines(names, figures, upstreamMs))
-    if (this.#hasTrailers) lines.push('Trailer', announcedTrailers(names))
-    res.sendDate = false
-    res.writeHead(status, printable(reason), lines)
-  }
-
-  #write(chunk: Buffer): boolean {
-    this.#bytesOut += chunk.length
-    return this.#exchange.res.write(chunk)
-  }
-
-  #onClose(): void {
-    this.#takeLastEvent()
-    // Freed only when the socket closes: until then the bytes are in its buffer.
-    this.#options.memory.release()
-    this.#isBuffered = false
-    this.#buffered.clear()
+    return this.#exchange.res.destroyed || this.#delivery?.deliver(bytes) !== false
   }
 }
-
-/** Offset of the last event that ends in these bytes; 0 if it began in an earlier chunk. */
-function lastEventAt(bytes: Buffer): number {
-  let end = bytes.length
-  while (end > 0 && (bytes[end - 1] === NEWLINE || bytes[end - 1] === RETURN)) end--
-  const unix = bytes.lastIndexOf('\n\n', Math.max(0, end - 1))
-  const dos = bytes.lastIndexOf('\r\n\r\n', Math.max(0, end - 1))
-  return Math.max(unix === -1 ? 0 : unix + 2, dos === -1 ? 0 : dos + 4)
-}
-
-const [NEWLINE, RETURN] = [0x0a, 0x0d]

@@ -13,7 +13,8 @@ import type { AdmittedCall } from './call.ts'
 import type { Gateway } from './gateway.ts'
 import { originFor } from './permitted-changes.ts'
 import { explainFailure, sendRefusal } from './refusals.ts'
-import { Reply, type ReplyHead } from './reply.ts'
+import { Reply } from './reply.ts'
+import type { ReplyHead } from './reply-writer.ts'
 
 export type Switched = CallEnd & { readonly kind: 'switched' }
 

@@ -6,12 +6,8 @@ import { gzipSync } from 'node:zlib'
 import { ByteBudget, ReservedBytes } from '../../src/calls/key-shares.ts'
 import type { Exchange } from '../../src/http/exchange.ts'
 import { Listeners, OutgoingReply } from '../../src/http/outgoing-reply.ts'
-import {
-  BUFFERED_BACKLOG_BYTES_MAX,
-  LAST_EVENT_BYTES_MAX,
-  OBSERVER_BACKLOG_BYTES_MAX,
-  Reply,
-} from '../../src/http-calls/reply.ts'
+import { BUFFERED_BACKLOG_BYTES_MAX, OBSERVER_BACKLOG_BYTES_MAX, Reply } from '../../src/http-calls/reply.ts'
+import { LAST_EVENT_BYTES_MAX } from '../../src/http-calls/reply-delivery.ts'
 import { headerNames } from '../../src/kernel/header-names.ts'
 import { test } from '../support/suite.ts'
 

@@ -230,7 +230,7 @@ test('content-length: 0 reaches upstream for every method, and is never added', 
           `Authorization: Bearer ${gateway.apiKey}`,
           ...(stated ? ['Content-Length: 0'] : []),
         ]
-        await exchange(gateway, message(`${method} /v1/files/file_1 HTTP/1.1`, lines), { method })
+        await exchange(gateway, message(`${method} /v1/unknown/file_1 HTTP/1.1`, lines), { method })
         const { headerLines } = await arrived
         assert.deepEqual(
           headerValues(headerLines, 'content-length'),
