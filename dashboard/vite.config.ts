@@ -1,3 +1,4 @@
+import { basename } from 'node:path'
 import { defineConfig } from 'vite'
 
 // The default export is where Vite looks for its configuration; biome.json allows it here.
@@ -6,6 +7,12 @@ export default defineConfig({
   root: import.meta.dirname,
   publicDir: false,
   oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
+  // Names that a person can read in the browser's tools, and that tests can use: `table_figure`.
+  css: {
+    modules: {
+      generateScopedName: (name, file) => `${basename(file.split('?')[0] ?? '', '.module.css')}_${name}`,
+    },
+  },
   build: {
     outDir: '../dist/dashboard',
     emptyOutDir: true,

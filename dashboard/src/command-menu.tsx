@@ -1,5 +1,6 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { Key, ListOf, PriceBook } from './api.ts'
+import s from './command-menu.module.css'
 import { usePermissions, useResource } from './data.ts'
 import { Dialog } from './parts/dialog.tsx'
 import { navigate, withQuery } from './router.tsx'
@@ -98,6 +99,7 @@ function Menu({ commands, onClose }: MenuProps) {
     <Dialog title="Go to" onClose={onClose}>
       <input
         type="search"
+        class={s.field}
         {...COMBOBOX}
         aria-label="Page, key, model, id or action"
         aria-activedescendant={found.length === 0 ? undefined : `command-${chosen}`}
@@ -109,7 +111,7 @@ function Menu({ commands, onClose }: MenuProps) {
         }}
         onKeyDown={onKeyDown}
       />
-      <div id="commands" class="commands" role="listbox" aria-label="Results">
+      <div id="commands" class={s.commands} role="listbox" aria-label="Results">
         {found.map((command, i) => (
           // The keyboard stays in the field, which names the chosen option.
           <div

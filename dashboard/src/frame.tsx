@@ -4,6 +4,7 @@ import type { Account, Overview } from './api.ts'
 import { type Command, CommandMenu } from './command-menu.tsx'
 import { usePermissions, useResource } from './data.ts'
 import { count } from './format.ts'
+import s from './frame.module.css'
 import { KeyboardShortcuts } from './keyboard-shortcuts.tsx'
 import mark from './mark.svg'
 import { Button } from './parts/button.tsx'
@@ -96,27 +97,27 @@ export function Frame({ route, onSignOut, children }: FrameProps) {
     </li>
   )
   return (
-    <div class="frame">
+    <div class={s.frame}>
       <a class="unseen" href="#content">
         Skip to content
       </a>
-      <nav class={isOpen ? 'rail open' : 'rail'} aria-label="Pages">
-        <b class="brand">
+      <nav class={isOpen ? `${s.rail} ${s.open}` : s.rail} aria-label="Pages">
+        <b class={s.brand}>
           <img src={mark} alt="" width={20} height={20} /> Tollgate
         </b>
         <ul>{pages.slice(0, BAR_MAX).map(entry)}</ul>
         <button
           type="button"
-          class="more"
+          class={s.more}
           aria-expanded={isOpen}
           aria-current={rest.some(({ path }) => path === section) ? 'page' : undefined}
           onClick={() => setOpen(!isOpen)}
         >
           More
         </button>
-        <div class="rest">
+        <div class={s.rest}>
           {rest.length > 0 && <ul>{rest.map(entry)}</ul>}
-          <div class="foot">
+          <div class={s.foot}>
             {overview !== null && <NodeInfo of={overview} />}
             <button type="button" class="link" onClick={nextTheme} title="System, light or dark">
               Theme: {theme}
@@ -125,7 +126,7 @@ export function Frame({ route, onSignOut, children }: FrameProps) {
           </div>
         </div>
       </nav>
-      <main id="content" tabIndex={-1}>
+      <main id="content" class={s.content} tabIndex={-1}>
         {overview?.simulator && (
           <p class="notice">
             The built-in simulator answers calls. No provider is called, and amounts are not real.

@@ -143,7 +143,7 @@ export async function untilShown(page: Page): Promise<void> {
   await page.getByRole('navigation', { name: 'Pages' }).waitFor()
   await page.getByRole('heading', { level: 1 }).waitFor()
   await page.getByRole('status', { name: 'Loading' }).first().waitFor({ state: 'detached' })
-  for (const plot of await page.locator('.plot').all()) await plot.locator('svg').waitFor()
+  for (const plot of await page.locator('.chart_plot').all()) await plot.locator('svg').waitFor()
 }
 
 /** The driver evaluates axe, because the page's Content-Security-Policy allows no script. */

@@ -15,7 +15,7 @@ test('a new key shows the settings of six clients, and its copy button works wit
   await page.getByRole('button', { name: 'New key' }).click()
   await page.getByLabel('Name').fill('for six clients')
   await page.getByRole('button', { name: 'Create key' }).click()
-  const secret = (await page.locator('.secret code').textContent()) ?? ''
+  const secret = (await page.locator('.copy_secret code').textContent()) ?? ''
   const copy = page.getByRole('button', { name: 'Copy the secret' })
   assert.ok(((await copy.boundingBox())?.height ?? 99) < 32, 'the button wraps')
   for (const client of ['curl', 'Claude Code', 'Codex', 'Anthropic SDK', 'OpenAI SDK', 'Python']) {
@@ -39,8 +39,8 @@ test('no axis label repeats, for the hours of one or three days, days and a year
   const hours = `?start=${new Date(Date.now() - 3 * 86_400_000).toISOString().slice(0, 10)}&end=${day}`
   for (const path of ['', hours, '?start=2026-01-01&end=2026-01-05', '/dashboard']) {
     if (path !== '') await page.goto(gateway.url + (path.startsWith('?') ? `/dashboard/usage${path}` : path))
-    await page.locator('.plot text.slot').first().waitFor()
-    const labels = await page.locator('.plot text.slot').allTextContents()
+    await page.locator('.chart_plot text.chart_slot').first().waitFor()
+    const labels = await page.locator('.chart_plot text.chart_slot').allTextContents()
     assert.ok(labels.length >= 3, `${labels}`)
     assert.equal(new Set(labels).size, labels.length, `${labels}`)
   }
@@ -51,18 +51,18 @@ test('the hours of a day, stacked by model, sum to the day', async () => {
   const page = await person.visit(`/dashboard/usage?start=${day}&end=${day}`)
   await page.getByText(`Cost per hour of ${day}`).first().waitFor()
   await page.getByText('View as a table').click()
-  const cells = page.locator('.chart tbody tr td:nth-last-child(3) data')
+  const cells = page.locator('.chart_chart tbody tr td:nth-last-child(3) data')
   const costs = await cells.evaluateAll((all) => all.map((each) => Number(each.getAttribute('value'))))
   const { total } = await manage('GET', `/v1/usage?start=${day}&end=${day}`)
   const sum = costs.reduce((all, usd) => all + usd, 0)
   assert.equal(sum.toFixed(9), (total as { cost_usd: number }).cost_usd.toFixed(9))
-  assert.ok((await page.locator('.labels li').count()) >= 6)
+  assert.ok((await page.locator('.chart_labels li').count()) >= 6)
 })
 
 test('the bar of an hour opens its calls', async () => {
   const day = new Date(Date.now() - 86_400_000).toISOString().slice(0, 10)
   const page = await person.visit(`/dashboard/usage?start=${day}&end=${day}`)
-  await page.locator('.plot').click({ position: { x: 2, y: 60 } })
+  await page.locator('.chart_plot').click({ position: { x: 2, y: 60 } })
   await page.waitForURL((url) => url.searchParams.get('start') === `${day}T00:00:00Z`)
   await untilShown(page)
   const times = await page.locator('tbody tr td:first-child').allTextContents()
@@ -72,7 +72,7 @@ test('the bar of an hour opens its calls', async () => {
 test('the costs of a range are shown beside those of the previous range', async () => {
   const page = await person.visit('/dashboard/usage?start=2026-10-05&end=2026-10-11')
   const { total } = await manage('GET', '/v1/usage?start=2026-09-28&end=2026-10-04')
-  const cost = page.locator('.sums li').first()
+  const cost = page.locator('.facts_sums li').first()
   await cost.getByText('28 Sept – 4 Oct').waitFor()
   assert.equal(
     await cost.locator('span data').getAttribute('value'),
@@ -87,11 +87,11 @@ test('the chart of usage names its series, and marks the cost of the previous ra
     minimumFractionDigits: 2,
     maximumFractionDigits: 2,
   })
-  const names = page.locator('.chart .labels li')
+  const names = page.locator('.chart_chart .chart_labels li')
   await names.filter({ hasText: `28 Sept – 4 Oct $${before}` }).waitFor()
   assert.deepEqual((await names.locator('.name').allTextContents()).slice(1), ['At list price', 'Cost'])
   assert.match(
-    (await page.locator('.plot path.earlier').getAttribute('d')) ?? '',
+    (await page.locator('.chart_plot path.chart_earlier').getAttribute('d')) ?? '',
     /^(M[\d.]+ [\d.]+h[\d.]+){7}$/,
   )
 })
@@ -147,7 +147,7 @@ test('a call without a maximum cost says so, and an operator sees its account', 
   await page.getByRole('heading', { level: 1, name: 'Acme' }).waitFor()
   await page.goBack()
   await page.getByRole('link', { name: 'acme-images' }).click()
-  await page.locator('.facts').getByText('in 1 call').waitFor()
+  await page.locator('.facts_facts').getByText('in 1 call').waitFor()
   await page.getByText('Acting in account').waitFor()
   await page.getByText('Models, 30 days').waitFor()
 })
@@ -176,7 +176,7 @@ test('a batch shows the total cost of its parts', async () => {
 test('a failing webhook is shown as failing', async () => {
   const page = await person.visit(`/dashboard/webhooks?id=${webhook}`)
   const row = page.locator('tbody tr', { hasText: '127.0.0.1:9' }).first()
-  await row.locator('.tag.bad', { hasText: 'failing: no answer' }).waitFor()
+  await row.locator('.states_tag.bad', { hasText: 'failing: no answer' }).waitFor()
 })
 
 test('pages agree on the percentage of a budget, and name a daily cap', async () => {
@@ -189,7 +189,7 @@ test('pages agree on the percentage of a budget, and name a daily cap', async ()
   await page.goto(`${gateway.url}/dashboard/keys?search=mobile-app`)
   await page.locator('tbody tr').getByText('84%').waitFor()
   await page.goto(`${gateway.url}/dashboard/keys/${id}`)
-  await page.locator('.facts').getByText('84%').waitFor()
+  await page.locator('.facts_facts').getByText('84%').waitFor()
 
   await manage('PATCH', `/v1/keys/${id}`, { monthly_budget_usd: null, daily_budget_usd: 0.000001 })
   await bench.call('/v1/messages', hello, { key: keys.get('mobile-app')?.key ?? '' })
@@ -207,7 +207,7 @@ test('the state of a key is shown beside its name', async () => {
   const { data } = await manage('GET', '/v1/keys?search=prototype')
   const page = await person.visit(`/dashboard/keys/${(data as { id: string }[])[0]?.id}`)
   const title = await page.getByRole('heading', { level: 1 }).boundingBox()
-  const state = await page.locator('header .tag', { hasText: 'revoked' }).boundingBox()
+  const state = await page.locator('header .states_tag', { hasText: 'revoked' }).boundingBox()
   assert.ok((state?.x ?? 0) - (title?.x ?? 0) - (title?.width ?? 0) < 32)
 })
 
@@ -287,18 +287,18 @@ test('an account out of credit or over its ceiling needs attention, and small am
   await bench.call('/v1/messages', hello, { key: String(key) })
   const page = await person.visit(`/dashboard${named}`)
   await page.getByText('Account: small').waitFor()
-  await page.locator('.sums li', { hasText: 'Credit left' }).getByText('not enforced').waitFor()
+  await page.locator('.facts_sums li', { hasText: 'Credit left' }).getByText('not enforced').waitFor()
   const attention = page.getByRole('region', { name: 'Needs attention' })
   await attention.getByText('small has spent its budget').waitFor()
   await manage('PATCH', `/gateway/v1/accounts/${small['id']}`, { credit_enforced: true, force: true })
   await attention.getByText('small has no credit left').waitFor()
-  const overflow = `[...document.querySelectorAll('.plot text:not(.slot)')]
+  const overflow = `[...document.querySelectorAll('.chart_plot text:not(.chart_slot)')]
     .some((label) => label.getBoundingClientRect().right > label.ownerSVGElement.getBoundingClientRect().right)`
-  await page.locator('.plot text').first().waitFor()
+  await page.locator('.chart_plot text').first().waitFor()
   assert.equal(await page.evaluate(overflow), false)
   await page.goto(`${gateway.url}/dashboard/accounts/${small['id']}`)
   await page
-    .locator('.facts')
+    .locator('.facts_facts')
     .getByText(/^−\$0\.0*[1-9]\d?$/)
     .waitFor()
 })
@@ -315,7 +315,9 @@ test('the bottom bar on a phone has five pages, and the others under More', asyn
   assert.equal(await rail.getByRole('link', { name: 'Accounts' }).isVisible(), false)
   const more = rail.getByRole('button', { name: 'More' })
   const lineOf = () =>
-    page.evaluate<string>("getComputedStyle(document.querySelector('.rail .more')).borderTopColor")
+    page.evaluate<string>(
+      "getComputedStyle(document.querySelector('.frame_rail .frame_more')).borderTopColor",
+    )
   const lit = await lineOf()
   assert.equal(await more.getAttribute('aria-current'), 'page')
   await rail.getByRole('link', { name: 'Keys' }).click()
@@ -336,7 +338,7 @@ test('an account gets its own upstream, metadata, and enforcement despite its ba
   await page.getByLabel('Enforce without credit').check()
   await page.getByRole('button', { name: 'Save' }).click()
   await page.getByRole('dialog').waitFor({ state: 'detached' })
-  await page.locator('.facts').getByText('https://example.com').waitFor()
+  await page.locator('.facts_facts').getByText('https://example.com').waitFor()
   const { upstreams, metadata, credit_enforced } = await manage('GET', `/gateway/v1/accounts/${account}`)
   assert.deepEqual([metadata, credit_enforced], [{ plan: 'gold', region: 'eu' }, true])
   const { messages, chat } = upstreams as Record<string, { has_key: boolean } | null>
@@ -353,7 +355,7 @@ test('a developer signs in with an API key and sees its spend, limits, calls and
     ['My key', 'Usage', 'Requests'],
   )
   const { month_spend_usd } = await manage('GET', `/v1/keys/${idOf('nightly-report')}`)
-  await page.locator(`.facts data[value="${month_spend_usd}"]`).first().waitFor()
+  await page.locator(`.facts_facts data[value="${month_spend_usd}"]`).first().waitFor()
   await page.getByText('Cost per day, 30 days').first().waitFor()
   await page.getByRole('heading', { name: 'Set up your client' }).waitFor()
   assert.deepEqual(await violationsOf(page), [])

@@ -21,18 +21,18 @@ test('the spend of a key opens its calls with the same sum, and a click on its r
   await page.goBack()
   await row.getByRole('cell', { name: 'all' }).click()
   await page.getByRole('heading', { level: 1, name: 'nightly-report' }).waitFor()
-  await page.locator(`.facts a data[value="${usd}"]`).click()
+  await page.locator(`.facts_facts a data[value="${usd}"]`).click()
   await page.locator(`.sum-line data[value="${usd}"]`).waitFor()
 })
 
 test('the spend of keys with a shared budget has no link, and each key links to its own calls', async () => {
   const page = await person.visit('/dashboard/keys?search=support-agent')
   await page.locator('tbody tr').nth(1).waitFor()
-  assert.equal(await page.locator('tbody td .budget a').count(), 0)
+  assert.equal(await page.locator('tbody td .figures_budget a').count(), 0)
   const id = idOf('support-agent')
   const { total } = await manage('GET', `/v1/usage?key=${id}`)
   await page.goto(`${gateway.url}/dashboard/keys/${id}`)
-  await page.locator(`.facts a data[value="${(total as { cost_usd: number }).cost_usd}"]`).waitFor()
+  await page.locator(`.facts_facts a data[value="${(total as { cost_usd: number }).cost_usd}"]`).waitFor()
 })
 
 test('an account page lists spend by key, and each sum opens its calls', async () => {

@@ -89,7 +89,7 @@ test('credits: an operator tops up and corrects, and sees the new balance before
   await page.getByRole('dialog').getByText('$1,200.00').waitFor()
   await page.getByRole('button', { name: 'Deduct', exact: true }).click()
   await page.locator('tbody tr', { hasText: 'typed too much' }).getByText('−50.50').waitFor()
-  assert.equal(await page.locator('.sums data').first().getAttribute('value'), '1200')
+  assert.equal(await page.locator('.facts_sums data').first().getAttribute('value'), '1200')
   assert.equal(await balanceOf('default'), 1200)
 })
 
@@ -142,7 +142,7 @@ test("settings: an admin key shows its secret once, and its role's missing permi
   await page.getByRole('button', { name: 'New admin key' }).click()
   await page.getByLabel('Name').fill('auditor')
   await page.getByRole('button', { name: 'Create admin key' }).click()
-  const secret = (await page.locator('.secret code').textContent()) ?? ''
+  const secret = (await page.locator('.copy_secret code').textContent()) ?? ''
   await page.getByRole('button', { name: 'Copy the secret' }).click()
   await page.getByRole('button', { name: 'Done' }).click()
   await page.locator('tbody tr', { hasText: 'auditor' }).getByText('viewer').waitFor()

@@ -19,7 +19,7 @@ const { requestId: billed } = await bench.call('/v1/messages', hello, { simulate
 closeAfter(receiver)
 
 const figuresOf = (page: Page) =>
-  page.locator('.sums b data').evaluateAll((all) => all.map((each) => each.getAttribute('value')))
+  page.locator('.facts_sums b data').evaluateAll((all) => all.map((each) => each.getAttribute('value')))
 
 async function usageOf(query: string) {
   const { total } = await gateway.manage('GET', `/v1/usage${query}`)
@@ -39,14 +39,14 @@ test("overview: the figures match the API, and the month's figure links to calls
   const { cost_usd, savings_usd, requests } = await usageOf('')
   const { balance_usd } = await bench.balance()
   // The node caches the overview for up to twenty times as long as it took to read: the first may be older.
-  await page.locator(`.sums li:first-child data[value="${cost_usd}"]`).waitFor({ timeout: 90_000 })
+  await page.locator(`.facts_sums li:first-child data[value="${cost_usd}"]`).waitFor({ timeout: 90_000 })
   const [month, forecast, saved, left] = await figuresOf(page)
   assert.deepEqual([month, saved, left], [cost_usd, savings_usd, balance_usd].map(String))
   assert.ok(Number(forecast) >= Number(month), 'the forecast is at least what was spent')
   const [first, last] = sameDaysOfLastMonth()
   const { cost_usd: lastMonth } = await usageOf(`?start=${first}&end=${last}`)
-  await page.locator('.sums li', { hasText: 'against' }).locator(`data[value="${lastMonth}"]`).waitFor()
-  await page.locator('.sums li a').first().click()
+  await page.locator('.facts_sums li', { hasText: 'against' }).locator(`data[value="${lastMonth}"]`).waitFor()
+  await page.locator('.facts_sums li a').first().click()
   await page.waitForURL(/\/dashboard\/requests\?start=/)
   await page.getByText(`in ${requests.toLocaleString('en-US')} settled calls`).waitFor()
   assert.equal(await page.locator('.sum-line data').getAttribute('value'), String(cost_usd))
@@ -81,17 +81,17 @@ test('overview: figures change while calls run', async () => {
   const page = await person.visit('/dashboard')
   const [before] = await figuresOf(page)
   const running = bench.call('/v1/messages', hello, { simulate: 'delay=4000', key: hostile.key })
-  await page.locator('.sums a[href*=in_flight]', { hasText: '1' }).waitFor()
+  await page.locator('.facts_sums a[href*=in_flight]', { hasText: '1' }).waitFor()
   const { requestId } = await bench.call('/v1/messages', hello, { simulate, key: hostile.key })
   await page.locator(`a[href="/dashboard/requests/${requestId}"]`).waitFor()
-  await page.locator(`.sums li:first-child b data:not([value="${before}"])`).waitFor()
+  await page.locator(`.facts_sums li:first-child b data:not([value="${before}"])`).waitFor()
   await running
-  await page.locator('.sums a[href*=in_flight]', { hasText: '0' }).waitFor()
+  await page.locator('.facts_sums a[href*=in_flight]', { hasText: '0' }).waitFor()
 })
 
 test('overview: a day of the chart links to its calls', async () => {
   const page = await person.visit('/dashboard')
-  const plot = page.locator('.plot')
+  const plot = page.locator('.chart_plot')
   const { width = 0, height = 0 } = (await plot.boundingBox()) ?? {}
   await plot.click({ position: { x: width - 120, y: height / 2 } })
   await page.waitForURL(/usage\?start=(\d{4}-\d\d-\d\d)&end=\1$/)
@@ -107,7 +107,7 @@ test('keys: one is created, its secret is shown once and works, and it is revoke
   await page.getByLabel('Name').fill('made here')
   await page.getByLabel('Budget per month, USD').fill('1.5')
   await page.keyboard.press('Enter')
-  const secret = await page.locator('.secret code').textContent()
+  const secret = await page.locator('.copy_secret code').textContent()
   const reply = await bench.call('/v1/messages', hello, { simulate, key: secret ?? '' })
   assert.equal(reply.status, 200)
   const asked = page.waitForEvent('dialog')
@@ -169,7 +169,7 @@ test('one key: it is rotated in steps, which survive a reload', async () => {
   await page.getByRole('button', { name: 'Rotate' }).click()
   await page.getByText('Both keys draw on one budget').waitFor()
   await page.getByRole('dialog').getByRole('button', { name: 'Rotate' }).click()
-  const secret = await page.locator('.secret code').textContent()
+  const secret = await page.locator('.copy_secret code').textContent()
   await page.getByRole('button', { name: 'Copy the secret' }).click()
   await page.getByRole('button', { name: 'Done' }).click()
   await page.getByText('It has not been used yet.').waitFor()
@@ -194,7 +194,7 @@ test('usage: ten sums match the report in every grouping, and the URL holds the 
   const costs = (data as { cost_usd: number }[]).map((bucket) => bucket.cost_usd).sort((a, b) => b - a)
   const shown = await page
     .getByRole('region', { name: 'Usage' })
-    .locator('tbody td.figure:nth-child(3) data')
+    .locator('tbody td.table_figure:nth-child(3) data')
     .evaluateAll((all) => all.map((each) => each.getAttribute('value')))
   assert.ok(shown.length >= 10, `${shown.length} sums`)
   assert.deepEqual(shown, costs.map(String))
@@ -210,7 +210,7 @@ test('usage: ten sums match the report in every grouping, and the URL holds the 
 
 test('usage: the sum of one key and model matches its calls', async () => {
   const page = await person.visit('/dashboard/usage?by=model,key')
-  const cell = page.locator('tbody tr', { hasText: 'checkout' }).first().locator('td.figure a').first()
+  const cell = page.locator('tbody tr', { hasText: 'checkout' }).first().locator('td.table_figure a').first()
   const usd = await cell.locator('data').getAttribute('value')
   await cell.click()
   await page.waitForURL(/requests\?.*model=.*key=/)
@@ -288,7 +288,7 @@ test('webhooks: one is created, tested, its delivery shown and sent again, and i
   await page.getByRole('button', { name: 'New webhook' }).first().click()
   await page.getByLabel('URL').fill(receiver.url)
   await page.getByRole('button', { name: 'Create webhook' }).click()
-  assert.match((await page.locator('.secret code').textContent()) ?? '', /^whsec_/)
+  assert.match((await page.locator('.copy_secret code').textContent()) ?? '', /^whsec_/)
   await page.getByRole('button', { name: 'Copy the secret' }).click()
   await page.getByRole('button', { name: 'Done' }).click()
   await page.getByRole('button', { name: 'Send a test' }).click()
@@ -324,8 +324,8 @@ test('prices: a model is found, with the price that its calls are rated at', asy
   const page = await person.visit('/dashboard/prices')
   await page.getByLabel('Search models').fill('haiku-5-5')
   await page.waitForURL(/search=haiku-5-5/)
-  assert.equal(await page.locator('tbody tr:not(.group)').count(), 1)
-  const row = (await page.locator('tbody tr:not(.group)').allInnerTexts()).join()
+  assert.equal(await page.locator('tbody tr:not(.table_group)').count(), 1)
+  const row = (await page.locator('tbody tr:not(.table_group)').allInnerTexts()).join()
   assert.match(row, /claude-haiku-5-5[\s\S]*0\.10[\s\S]*0\.50/)
   for (const [model, rates] of [
     ['whisper-1', '0.36 an hour of audio'],

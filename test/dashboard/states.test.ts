@@ -124,8 +124,8 @@ test('with 100,000 keys and five million calls, pages show a hundred rows, the n
   assert.equal(await page.locator('tbody tr').count(), 1)
 
   await page.goto(`${gateway.url}/dashboard/usage?by=model,key`)
-  await page.locator('.sums li', { hasText: 'Calls' }).getByText('5,000,000').waitFor()
-  assert.equal(await page.locator('.sums li data').first().getAttribute('value'), '100.0001')
+  await page.locator('.facts_sums li', { hasText: 'Calls' }).getByText('5,000,000').waitFor()
+  assert.equal(await page.locator('.facts_sums li data').first().getAttribute('value'), '100.0001')
   await page.getByRole('region', { name: 'Usage' }).locator('tbody tr').nth(199).waitFor()
   await page.getByRole('button', { name: 'Next page' }).click()
   await page.waitForURL(/after=/)

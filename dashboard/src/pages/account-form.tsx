@@ -10,6 +10,7 @@ import {
 } from '../forms/readings.ts'
 import { useForm } from '../forms/use-form.ts'
 import { type FormCallbacks, FormDialog } from '../parts/dialog.tsx'
+import s from '../parts/fields.module.css'
 import { AmountField, CheckField, SelectField, TextField } from '../parts/fields.tsx'
 import { MetadataField } from '../parts/metadata-field.tsx'
 
@@ -129,7 +130,7 @@ function UpstreamField({ surface, account, value, onInput }: UpstreamFieldProps)
   const reading = readUpstream(value, account, surface)
   const set = (change: Partial<UpstreamFields>) => onInput({ ...value, ...change })
   return (
-    <div class="group">
+    <div class={s.group}>
       <SelectField
         label={`${name} upstream`}
         options={{ installation: "the installation's", account: 'its own' }}

@@ -2,7 +2,7 @@ import type { Credit, Balance as CurrentBalance, ListOf } from '../api.ts'
 import { useAccountId, usePermissions, useResource } from '../data.ts'
 import { ActorName } from '../parts/actor-name.tsx'
 import { DialogButton } from '../parts/dialog.tsx'
-import { Stat } from '../parts/facts.tsx'
+import { Stat, Sums } from '../parts/facts.tsx'
 import { Balance, exactFigure, Money, Timestamp } from '../parts/figures.tsx'
 import { Empty, Heading, Loaded } from '../parts/states.tsx'
 import { type Column, Table } from '../parts/table.tsx'
@@ -64,7 +64,7 @@ export function CreditsPage({ query }: { readonly query: URLSearchParams }) {
 function Stats({ of: balance }: { readonly of: CurrentBalance }) {
   const { balance_usd: usd, enforced } = balance
   return (
-    <ul class="sums">
+    <Sums>
       <Stat
         title="Balance"
         value={
@@ -81,7 +81,7 @@ function Stats({ of: balance }: { readonly of: CurrentBalance }) {
       />
       <Stat title="Added" value={<Money usd={balance.credited_usd} />} note="in total" />
       <Stat title="Charged" value={<Money to="/usage" usd={balance.charged_usd} />} note="in total" />
-    </ul>
+    </Sums>
   )
 }
 

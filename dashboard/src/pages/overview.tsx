@@ -8,7 +8,7 @@ import { BarChart } from '../parts/chart.tsx'
 import { costPerDay } from '../parts/chart-series.ts'
 import { ClientSetup } from '../parts/clients.tsx'
 import { CostComparison } from '../parts/cost-comparison.tsx'
-import { Stat } from '../parts/facts.tsx'
+import { Stat, Sums } from '../parts/facts.tsx'
 import { Balance, Budget, Money } from '../parts/figures.tsx'
 import { Ranking, READ_MAX } from '../parts/ranking.tsx'
 import { RefusedCalls } from '../parts/refused-calls.tsx'
@@ -76,7 +76,7 @@ function Stats({ of: value, account, days, today, month }: StatsProps) {
   const { balance } = value
   const isPrepaid = balance.enforced || balance.credited_usd !== 0
   return (
-    <ul class="sums">
+    <Sums>
       <Stat
         title={monthInWords(month)}
         value={<Money to={withQuery('/requests', { start: month, end: today })} usd={value.cost_usd} />}
@@ -125,7 +125,7 @@ function Stats({ of: value, account, days, today, month }: StatsProps) {
           )
         }
       />
-    </ul>
+    </Sums>
   )
 }
 

@@ -3,6 +3,7 @@ import { bytes, duration, exactTime, money } from '../format.ts'
 import { costOf } from '../parts/call-table.tsx'
 import { TimeBar } from '../parts/figures.tsx'
 import type { BilledCall } from './request.tsx'
+import s from './request-timeline.module.css'
 
 interface Moment {
   readonly title: string
@@ -51,7 +52,7 @@ export function Timeline({ of: call }: { readonly of: BilledCall }) {
   return (
     <section aria-label="Timeline">
       <h2>Timeline</h2>
-      <ol class="timeline">
+      <ol class={s.timeline}>
         {momentsOf(call).map(({ title, at, note, isUpstream }) => (
           <li key={title}>
             {title}

@@ -131,7 +131,7 @@ function CallFacts({ of: call }: { readonly of: Call }) {
   const { isOperator } = usePermissions()
   const path = `/gateway/v1/accounts/${call.account_id}`
   const { value: account } = useResource<Account>(isOperator ? path : null)
-  const { parent_id: parent, socket_id: socket } = call
+  const { parent_id: parent, socket_id: socket, session_id: session = null } = call
   const usage = call.state === 'refused' ? null : call.usage
   const isSame = call.model === call.model_served
   return (
@@ -142,6 +142,10 @@ function CallFacts({ of: call }: { readonly of: Call }) {
       <Fact title="Created upstream" value={call.object_id && <Id id={call.object_id} />} />
       <Fact title="Part of" value={parent && <Link to={`/requests/${parent}`}>the batch</Link>} />
       <Fact title="Socket" value={socket && <Link to={`/requests?socket=${socket}`}>{socket}</Link>} />
+      <Fact
+        title="Session"
+        value={session && <Link to={withQuery('/requests', { session })}>{session}</Link>}
+      />
       <Fact title="Endpoint" value={`${call.method} ${call.path}`} />
       <Fact title="Requested" value={isSame ? null : call.model} />
       <Fact

@@ -9,9 +9,21 @@ import { DateRange, Download, Filters, Search, Select, TextFilter, toOptions } f
 import { KeyLink, Money } from '../parts/figures.tsx'
 import { Empty, Heading, Loaded } from '../parts/states.tsx'
 import { Link, navigate, setQuery, withQuery } from '../router.tsx'
+import { SessionSum } from './session-sum.tsx'
 
 const ROWS = 100
-const FILTERS = ['start', 'end', 'model', 'state', 'flag', 'status', 'min_cost_usd', 'socket', 'parent_id']
+const FILTERS = [
+  'start',
+  'end',
+  'model',
+  'state',
+  'flag',
+  'status',
+  'min_cost_usd',
+  'socket',
+  'session',
+  'parent_id',
+]
 
 /** Lists calls. The URL has the filters. */
 export function RequestsPage({ query }: { readonly query: URLSearchParams }) {
@@ -55,7 +67,12 @@ export function RequestsPage({ query }: { readonly query: URLSearchParams }) {
           </Link>
         )}
       </Filters>
-      <SumOf filters={filters} keyId={key} keyName={calls.value?.data[0]?.key_name ?? key ?? ''} />
+      <SumOf
+        base={base}
+        filters={filters}
+        keyId={key}
+        keyName={calls.value?.data[0]?.key_name ?? key ?? ''}
+      />
       <Loaded resource={calls} lines={8}>
         {({ data, next }) =>
           data.length === 0 && isFiltered ? (
@@ -80,7 +97,7 @@ function FindById() {
   const isId = /^[a-z]+_[0-9A-Za-z]{20,}$/.test(id.trim())
   return (
     <form
-      class="find"
+      class="filters"
       onSubmit={(event) => {
         event.preventDefault()
         if (isId) navigate(`/requests/${id.trim()}`)
@@ -119,6 +136,8 @@ function KeyFilter({ query }: { readonly query: URLSearchParams }) {
 }
 
 interface SumOfProps {
+  /** The list of the calls. */
+  readonly base: string
   readonly filters: Record<string, string | null>
   readonly keyId: string | null
   readonly keyName: string
@@ -128,19 +147,31 @@ interface SumOfProps {
  * The sum of the listed calls. It comes from the usage report, so it is shown only for filters that the report has. After
  * a click on a figure of another page, the sum equals that figure.
  */
-function SumOf({ filters, keyId, keyName }: SumOfProps) {
-  const { start, end, model, state, flag, status, min_cost_usd: least, socket, parent_id: parent } = filters
+function SumOf({ base, filters, keyId, keyName }: SumOfProps) {
+  const {
+    start,
+    end,
+    model,
+    state,
+    flag,
+    status,
+    min_cost_usd: least,
+    socket,
+    session,
+    parent_id: parent,
+  } = filters
   const isDays = [start, end].every((day) => day == null || /^\d{4}-\d\d-\d\d$/.test(day))
   const isKnown =
     isDays &&
     (start !== null || end === null) &&
-    [flag, status, least, socket, parent].every((value) => value === null) &&
+    [flag, status, least, socket, session, parent].every((value) => value === null) &&
     (state === null || state === 'settled')
   const usage = useResource<Usage>(isKnown ? withQuery('/v1/usage', { start, end, model, key: keyId }) : null)
   const total = isKnown ? usage.value?.total : undefined
   return (
     <p class="sum-line" aria-live="polite">
       {keyId !== null && <KeyLink id={keyId} name={keyName} />}{' '}
+      {session != null && <SessionSum id={session} base={base} />}
       {socket != null && <Link to={`/requests/${socket}`}>Calls on one WebSocket</Link>}
       {parent != null && <Link to={`/requests/${parent}`}>Parts of one batch</Link>}
       {total !== undefined && (

@@ -3,6 +3,7 @@ import type { Key } from '../api.ts'
 import { useNow, useResource } from '../data.ts'
 import { duration, relativeTime } from '../format.ts'
 import { Link, setQuery, useRoute } from '../router.tsx'
+import s from './rotation.module.css'
 
 const QUIET_CHOICES_MS = [60_000, 3_600_000, 86_400_000, 7 * 86_400_000]
 
@@ -21,7 +22,7 @@ export function Rotation({ of: key, revoke }: { readonly of: Key; readonly revok
   const isQuiet = usedMs === null || usedMs >= quietMs
   const used = successor.value?.last_used_at ?? null
   return (
-    <ol class="steps" aria-label="Rotating this key">
+    <ol class={s.steps} aria-label="Rotating this key">
       <Step title="Create the new key" isDone>
         <Link to={`/keys/${successorId}`}>{successor.value?.name ?? 'the new key'}</Link>
       </Step>
@@ -62,7 +63,7 @@ interface StepProps {
 
 function Step({ title, isDone, children }: StepProps) {
   return (
-    <li class={isDone ? 'done' : undefined}>
+    <li class={isDone ? s.done : undefined}>
       <b>{title}</b>
       <span>{children}</span>
     </li>

@@ -4,6 +4,7 @@ import { useCommand } from '../data.ts'
 import mark from '../mark.svg'
 import { TextField } from '../parts/fields.tsx'
 import { Failure } from '../parts/states.tsx'
+import s from './sign-in.module.css'
 
 interface SignInProps {
   readonly hasEnded: boolean
@@ -17,7 +18,7 @@ export function SignIn({ hasEnded, onSession }: SignInProps) {
   const body = () =>
     /^[A-Za-z0-9]+_live_/.test(key.trim()) ? { key: key.trim() } : { admin_key: key.trim() }
   return (
-    <main class="alone">
+    <main class={s.alone}>
       <img src={mark} alt="" width={40} height={40} />
       <h1>Tollgate</h1>
       <p class="lead quiet">

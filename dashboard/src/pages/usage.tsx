@@ -3,7 +3,7 @@ import { usePermissions, useResource } from '../data.ts'
 import { addDays, count, dayOf, daysBetween, percent, shortCount } from '../format.ts'
 import { Choices, DateRange, Download } from '../parts/choices.tsx'
 import { CostComparison, type Days } from '../parts/cost-comparison.tsx'
-import { Stat } from '../parts/facts.tsx'
+import { Stat, Sums } from '../parts/facts.tsx'
 import { Figure, KeyLink, Money } from '../parts/figures.tsx'
 import { Empty, Heading, Loaded, Tag } from '../parts/states.tsx'
 import { type Column, Table, usdColumn } from '../parts/table.tsx'
@@ -117,7 +117,7 @@ function Stats({ of: total, start, end }: Days & { readonly of: Bucket }) {
   const { credited_usd: credited } = total
   const calls = withQuery('/requests', { start, end })
   return (
-    <ul class="sums">
+    <Sums>
       <Stat
         title="Cost"
         value={<Money to={calls} usd={total.cost_usd} />}
@@ -133,7 +133,7 @@ function Stats({ of: total, start, end }: Days & { readonly of: Bucket }) {
         <Stat title="Credited back" value={<Money to={`${calls}&flag=credited`} usd={credited} />} />
       )}
       <Stat title="Calls" value={<Link to={calls}>{count(total.requests)}</Link>} />
-    </ul>
+    </Sums>
   )
 }
 

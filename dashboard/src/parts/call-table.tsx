@@ -1,6 +1,6 @@
 import type { Call } from '../api.ts'
 import { CALL_DECIMALS, count, duration, shortCount } from '../format.ts'
-import { Link } from '../router.tsx'
+import { Link, withQuery } from '../router.tsx'
 import { Figure, KeyLink, TimeBar, Timestamp } from './figures.tsx'
 import { Empty, Tag } from './states.tsx'
 import { type Column, Table } from './table.tsx'
@@ -102,7 +102,7 @@ function TokensOf({ usage }: Pick<Call, 'usage'>) {
       title={`${count(input_tokens)} input, ${count(cache_read_tokens)} read from the cache, ${count(cache_write_tokens)} written to it, ${count(output_tokens)} output`}
     >
       {shortCount(input_tokens)}
-      {cache > 0 && <span class="quiet cached"> + {shortCount(cache)} cached</span>} →{' '}
+      {cache > 0 && <span class="quiet least"> + {shortCount(cache)} cached</span>} →{' '}
       {shortCount(output_tokens)}
     </span>
   )
@@ -116,7 +116,8 @@ const STATE_WORDS: Partial<Record<Call['state'], string>> = {
 }
 
 export function Outcome({ of: call }: { readonly of: Call }) {
-  const { state, status, code, unpriced, estimated, overrun, credited, streamed, socket_id } = call
+  const { state, status, code, unpriced, estimated, overrun, credited, streamed, socket_id, session_id } =
+    call
   if (state === 'refused') return <Tag kind="bad">{code === null ? 'refused' : <code>{code}</code>}</Tag>
   const isBad = status !== null && status >= 400
   return (
@@ -131,6 +132,7 @@ export function Outcome({ of: call }: { readonly of: Call }) {
       {credited && <Tag kind="plain">credited back</Tag>}
       {streamed && <span class="quiet"> stream</span>}{' '}
       {socket_id !== null && <Link to={`/requests?socket=${socket_id}`}>socket</Link>}
+      {session_id != null && <Link to={withQuery('/requests', { session: session_id })}>session</Link>}
     </>
   )
 }

@@ -3,6 +3,7 @@ import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { count, money, plural } from '../format.ts'
 import { Link } from '../router.tsx'
 import { Button } from './button.tsx'
+import s from './chart.module.css'
 import {
   costOf,
   type Earlier,
@@ -69,17 +70,17 @@ export function BarChart({ title, slots, series, earlier, onPick, onBrush }: Bar
   const [here, start] = [at ?? 0, from ?? at ?? 0]
   const [low, high] = [Math.min(start, here), Math.max(start, here)]
   return (
-    <figure class="chart">
+    <figure class={s.chart}>
       <figcaption>
         <span>{title}</span>
-        <span class={read === undefined ? 'quiet' : 'reading'} aria-hidden="true">
+        <span class={read === undefined ? 'quiet' : s.reading} aria-hidden="true">
           {read === undefined ? describePeak(slots) : describeSlot(read, series, before[at ?? 0])}
         </span>
       </figcaption>
-      <div class={series.length > 1 ? 'plotted' : undefined}>
+      <div class={series.length > 1 ? s.plotted : undefined}>
         <div
           ref={holder}
-          class="plot"
+          class={s.plot}
           style={{ height: `${HEIGHT}px` }}
           onPointerMove={(event) => setAt(indexAt(event))}
           onPointerLeave={() => {
@@ -105,21 +106,27 @@ export function BarChart({ title, slots, series, earlier, onPick, onBrush }: Bar
             >
               {ticks.map((usd) => (
                 <g key={usd}>
-                  <path class="grid" d={`M0 ${Math.round(y(usd)) + 0.5}H${plotWidth}`} />
+                  <path class={s.grid} d={`M0 ${Math.round(y(usd)) + 0.5}H${plotWidth}`} />
                   <text x={plotWidth + 8} y={y(usd) + 4}>
                     {tickLabel(usd, ticks)}
                   </text>
                 </g>
               ))}
               {at !== null && (
-                <rect class="under" x={low * step} width={(high - low + 1) * step} y={TOP} height={height} />
+                <rect
+                  class={s.under}
+                  x={low * step}
+                  width={(high - low + 1) * step}
+                  y={TOP}
+                  height={height}
+                />
               )}
               {slots.map((slot, i) => (
                 <Bar key={slot.id} of={slot} x={i * step + (step - barWidth) / 2} barWidth={barWidth} y={y} />
               ))}
-              <path class="earlier" d={before.map((usd, i) => `M${i * step} ${y(usd)}h${step}`).join('')} />
+              <path class={s.earlier} d={before.map((usd, i) => `M${i * step} ${y(usd)}h${step}`).join('')} />
               {labelsOf(slots, step).map(([i, label]) => (
-                <text key={i} class="slot" x={Math.max(24, (i + 0.5) * step)} y={HEIGHT - 6}>
+                <text key={i} class={s.slot} x={Math.max(24, (i + 0.5) * step)} y={HEIGHT - 6}>
                   {label}
                 </text>
               ))}
@@ -179,7 +186,7 @@ function Bar({ of: slot, x, barWidth, y }: BarProps) {
   return (
     <>
       {slot.list > below && (
-        <rect class="list" x={x} width={barWidth} y={y(slot.list)} height={base - y(slot.list)} />
+        <rect class={s.list} x={x} width={barWidth} y={y(slot.list)} height={base - y(slot.list)} />
       )}
       {parts}
     </>
@@ -227,16 +234,16 @@ function Legend({ of: series, slots, earlier }: LegendProps) {
     </li>
   )
   return (
-    <ul class={series.length > 1 ? 'labels' : 'labels line'}>
+    <ul class={series.length > 1 ? s.labels : `${s.labels} ${s.line}`}>
       {earlier !== undefined &&
-        entry(earlier.name, sumOf(earlier.costs), <span class="swatch earlier" />, earlier.to)}
-      {list > cost && entry('At list price', list, <span class="swatch list" />)}
+        entry(earlier.name, sumOf(earlier.costs), <span class={`${s.swatch} ${s.earlier}`} />, earlier.to)}
+      {list > cost && entry('At list price', list, <span class={`${s.swatch} ${s.list}`} />)}
       {series
         .map(({ name, to }, i) =>
           entry(
             name,
             sumOf(slots.map(({ costs }) => costs[i] ?? 0)),
-            <span class="swatch" style={{ background: `var(--s${i})` }} />,
+            <span class={s.swatch} style={{ background: `var(--s${i})` }} />,
             to,
           ),
         )

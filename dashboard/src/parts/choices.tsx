@@ -3,6 +3,8 @@ import { useState } from 'preact/hooks'
 import { urlOf } from '../api.ts'
 import { capitalize } from '../format.ts'
 import { setQuery } from '../router.tsx'
+import s from './choices.module.css'
+import fields from './fields.module.css'
 import { Field, SelectField } from './fields.tsx'
 
 interface ChoicesProps<Option extends string> {
@@ -24,7 +26,7 @@ export function Choices<Option extends string>({
   onChoose,
 }: ChoicesProps<Option>) {
   return (
-    <fieldset class={isTitled ? 'choice field' : 'choice'}>
+    <fieldset class={s.choice}>
       <legend class={isTitled ? undefined : 'unseen'}>{title}</legend>
       {options.map((option) => (
         <button key={option} type="button" aria-pressed={isChosen(option)} onClick={() => onChoose(option)}>
@@ -40,10 +42,10 @@ export function Filters({ set, children }: { readonly set: number; readonly chil
   const [isOpen, setOpen] = useState(false)
   return (
     <>
-      <button type="button" class="fold" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+      <button type="button" class={s.fold} aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
         {set === 0 ? 'Filters' : `Filters (${set})`}
       </button>
-      <div class={isOpen ? 'filters' : 'filters folded'}>{children}</div>
+      <div class={isOpen ? 'filters' : `filters ${s.folded}`}>{children}</div>
     </>
   )
 }
@@ -60,9 +62,9 @@ export function DateRange({ start, end }: { readonly start: Day; readonly end: D
     />
   )
   return (
-    <fieldset class="field">
+    <fieldset class={fields.field}>
       <legend>Days, UTC</legend>
-      <span class="dates">
+      <span class={s.dates}>
         {day('start', 'From', start)}
         {' – '}
         {day('end', 'To', end)}
@@ -125,7 +127,7 @@ const searchInUrl = (search: string) => setQuery({ search, after: null, page: nu
 /** The search of a page, by default stored in the URL. The key `/` focuses it. */
 export function Search({ title, placeholder, value, onInput = searchInUrl }: SearchProps) {
   return (
-    <span class="search">
+    <span class={s.search}>
       <input
         type="search"
         aria-label={title}

@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks'
+import s from './copy.module.css'
 
 export const Id = ({ id }: { readonly id: string }) => (
   <span>
@@ -22,7 +23,7 @@ function Copy({ text, what, onCopied }: CopyProps) {
     setTimeout(() => setCopied(false), 2_000)
   }
   return (
-    <button type="button" class="link copy" aria-label={`Copy ${what}`} onClick={() => void copy()}>
+    <button type="button" class={`link ${s.copy}`} aria-label={`Copy ${what}`} onClick={() => void copy()}>
       <span aria-live="polite">{isCopied ? 'Copied' : 'Copy'}</span>
     </button>
   )
@@ -32,8 +33,8 @@ function Copy({ text, what, onCopied }: CopyProps) {
 export function Snippet({ text, what, onCopied, isCode = false }: CopyProps & { readonly isCode?: boolean }) {
   const isLong = isCode || text.length > 600 || text.split('\n').length > 20
   return (
-    <div class="snippet">
-      <pre class={isCode ? 'code' : undefined} tabIndex={isLong ? 0 : undefined}>
+    <div class={s.snippet}>
+      <pre class={isCode ? s.code : undefined} tabIndex={isLong ? 0 : undefined}>
         <code>{text}</code>
       </pre>
       <Copy text={text} what={what} onCopied={onCopied} />

@@ -2,6 +2,7 @@ import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { useCommand } from '../data.ts'
 import { Button } from './button.tsx'
+import s from './dialog.module.css'
 import { TextField } from './fields.tsx'
 import { Failure } from './states.tsx'
 
@@ -26,7 +27,7 @@ export function Dialog({ title, isWide = false, onClose, mayClose, children }: D
   return (
     <dialog
       ref={dialog}
-      class={isWide ? 'wide' : undefined}
+      class={isWide ? `${s.dialog} ${s.wide}` : s.dialog}
       aria-labelledby="dialog-title"
       onCancel={(event) => {
         event.preventDefault()

@@ -1,7 +1,8 @@
 import type { ComponentChildren } from 'preact'
+import s from './facts.module.css'
 
 export function Facts({ children }: { readonly children: ComponentChildren }) {
-  return <dl class="facts">{children}</dl>
+  return <dl class={s.facts}>{children}</dl>
 }
 
 interface FactProps {
@@ -28,6 +29,11 @@ export function Metadata({ of: metadata }: { readonly of: Readonly<Record<string
   const pairs = Object.entries(metadata)
   return <Fact title="Metadata" value={pairs.map(([name, text]) => `${name}: ${text}`).join(', ')} />
 }
+
+/** The figures at the top of a page. */
+export const Sums = ({ children }: { readonly children: ComponentChildren }) => (
+  <ul class={s.sums}>{children}</ul>
+)
 
 interface StatProps {
   readonly title: string

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import type { Bound } from '../forms/use-form.ts'
+import s from './fields.module.css'
 
 let fields = 0
 
@@ -16,7 +17,7 @@ type FieldOf = FieldProps & { children(id: string): ComponentChildren }
 export function Field({ label, hint, problem, children }: FieldOf) {
   const [id] = useState(() => `field-${++fields}`)
   return (
-    <div class="field">
+    <div class={s.field}>
       <label htmlFor={id}>{label}</label>
       {children(id)}
       <Hint hint={hint} problem={problem} />
@@ -93,7 +94,7 @@ export function SelectField({ label, hint, problem, value, options, onInput }: S
 
 export function CheckField({ label, value, onInput }: Bound<boolean> & Pick<FieldProps, 'label'>) {
   return (
-    <label class="check">
+    <label class={s.check}>
       <input type="checkbox" checked={value} onChange={(event) => onInput(event.currentTarget.checked)} />{' '}
       {label}
     </label>

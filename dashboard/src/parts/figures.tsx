@@ -2,6 +2,7 @@ import type { Account, Call, Key } from '../api.ts'
 import { useNow, usePermissions } from '../data.ts'
 import { exactMoney, exactTime, figure, isoTime, money, percent, relativeTime } from '../format.ts'
 import { Link } from '../router.tsx'
+import s from './figures.module.css'
 
 interface AmountProps {
   readonly usd: number
@@ -89,12 +90,12 @@ export function Budget({ of: budget }: { readonly of: Capped }) {
   const held = budget.month_held_usd
   const spentPercent = Math.min(100, share * 100)
   const heldPercent = cap === 0 ? 0 : Math.min((held / cap) * 100, 100 - spentPercent)
-  const level = isSpent ? 'full' : share >= 0.8 ? 'high' : 'fine'
+  const level = isSpent ? 'full' : share >= 0.8 ? 'almost' : 'fine'
   return (
-    <span class="budget">
-      <span class={`bar ${level}`} aria-hidden="true">
-        <span class="spent" style={{ width: `${spentPercent}%` }} />
-        <span class="held" style={{ width: `${heldPercent}%` }} />
+    <span class={s.budget}>
+      <span class={`${s.bar} ${s[level]}`} aria-hidden="true">
+        <span class={s.spent} style={{ width: `${spentPercent}%` }} />
+        <span class={s.held} style={{ width: `${heldPercent}%` }} />
       </span>
       <span>
         {period === 'day' && <Money usd={spent} />} <span class="quiet">of</span>{' '}
@@ -102,7 +103,7 @@ export function Budget({ of: budget }: { readonly of: Capped }) {
         {period === 'day' && <span class="quiet"> today</span>}
         {held > 0 && <span class="quiet" title={exactMoney(held)}>{` + ${money(held)} reserved`}</span>}
       </span>
-      {level !== 'fine' && <b class={level}>{isSpent ? 'spent' : percent(spent, cap)}</b>}
+      {level !== 'fine' && <b class={s[level]}>{isSpent ? 'spent' : percent(spent, cap)}</b>}
     </span>
   )
 }
@@ -112,12 +113,12 @@ export function TimeBar({ of: call }: { readonly of: Pick<Call, 'upstream_ms' | 
   const all = Math.max(1, upstreamMs + overheadMs)
   return (
     <span
-      class="bar time"
+      class={`${s.bar} ${s.time}`}
       role="img"
       aria-label={`${upstreamMs} ms upstream, ${overheadMs} ms in the gateway`}
     >
-      <span class="upstream" style={{ width: `${(upstreamMs / all) * 100}%` }} />
-      <span class="overhead" style={{ width: `${(overheadMs / all) * 100}%` }} />
+      <span class={s.upstream} style={{ width: `${(upstreamMs / all) * 100}%` }} />
+      <span class={s.overhead} style={{ width: `${(overheadMs / all) * 100}%` }} />
     </span>
   )
 }

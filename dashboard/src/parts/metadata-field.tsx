@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
 import type { Bound } from '../forms/use-form.ts'
+import s from './fields.module.css'
 import { Hint } from './fields.tsx'
 
 type Metadata = Readonly<Record<string, string>>
@@ -16,10 +17,10 @@ export function MetadataField({ value: metadata, problem, onInput }: Bound<Metad
     )
   }
   return (
-    <fieldset class="field">
+    <fieldset class={s.field}>
       <legend>Metadata</legend>
       {rows.map(([name, value], i) => (
-        <span key={i} class="pair">
+        <span key={i} class={s.pair}>
           <input
             aria-label={`Metadata field ${i + 1}`}
             placeholder="team"

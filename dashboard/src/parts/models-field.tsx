@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks'
 import type { PriceBook } from '../api.ts'
 import { useResource } from '../data.ts'
 import type { Bound } from '../forms/use-form.ts'
+import s from './fields.module.css'
 import { CheckField, Hint } from './fields.tsx'
 
 /** Chooses models and patterns of the price book. No choice means every model. */
@@ -22,7 +23,7 @@ export function ModelsField({ value: chosen, problem, onInput }: Bound<readonly 
   const toggle = (name: string) =>
     onInput(chosen.includes(name) ? chosen.filter((each) => each !== name) : [...chosen, name])
   return (
-    <fieldset class="field models">
+    <fieldset class={s.field}>
       <legend>
         Models <span class="quiet">{chosen.length === 0 && 'all are allowed'}</span>
       </legend>
@@ -47,7 +48,7 @@ export function ModelsField({ value: chosen, problem, onInput }: Bound<readonly 
           setSearch('')
         }}
       />
-      <div class="options">
+      <div class={s.options}>
         {offered.map((name) => (
           <CheckField
             key={name}

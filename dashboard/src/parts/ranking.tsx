@@ -1,7 +1,9 @@
 import type { Bucket, Usage } from '../api.ts'
 import { count, plural } from '../format.ts'
 import { Link } from '../router.tsx'
+import figures from './figures.module.css'
 import { Money } from './figures.tsx'
+import s from './ranking.module.css'
 
 export const READ_MAX = 2_000
 
@@ -28,15 +30,15 @@ export function Ranking({ title, by, of: usage, max, all, hasBars = false, toOf 
         {title} {all !== null && <Link to={all}>All</Link>}
       </h2>
       {isPart && <p class="quiet">There are more than {count(READ_MAX)}. Open Usage to see all of them.</p>}
-      <ul class="ranking">
+      <ul class={s.ranking}>
         {top.map((bucket) => (
           <li key={toOf(bucket)}>
             <Link to={toOf(bucket)}>
               <span class="name">{(by === 'key' ? bucket.key_name : bucket.model) || 'no model'}</span>
               {hasBars ? (
-                <span class="bar">
+                <span class={figures.bar}>
                   <span
-                    class="spent"
+                    class={figures.spent}
                     style={{ width: `${most === 0 ? 0 : (bucket.cost_usd / most) * 100}%` }}
                   />
                 </span>

@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks'
 import { Button } from './button.tsx'
 import { ClientSetup } from './clients.tsx'
+import s from './copy.module.css'
 import { Snippet } from './copy.tsx'
 import { Dialog } from './dialog.tsx'
 
@@ -20,7 +21,7 @@ export function SecretDialog({ title, secret, hint, isApiKey = false, onClose }:
   return (
     <Dialog title={title} isWide={isApiKey} onClose={onClose} mayClose={mayClose}>
       <p>It is shown only once. {hint}</p>
-      <div class="secret">
+      <div class={s.secret}>
         <Snippet text={secret} what="the secret" onCopied={() => setCopied(true)} />
       </div>
       {isApiKey && (

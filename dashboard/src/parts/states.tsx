@@ -3,10 +3,11 @@ import type { ApiError } from '../api.ts'
 import type { Resource } from '../data.ts'
 import { Link } from '../router.tsx'
 import { Button } from './button.tsx'
+import s from './states.module.css'
 
 export function Failure({ error, onRetry }: { readonly error: ApiError; readonly onRetry?: () => void }) {
   return (
-    <div class="failure" role="alert">
+    <div class={s.failure} role="alert">
       <p>{error.message}</p>
       <p class="quiet">
         <code>{error.code}</code>
@@ -54,12 +55,12 @@ export function Loaded<T>({ resource, lines = 3, of: list, children }: LoadedPro
     <>
       {error !== null && <Failure error={error} onRetry={refresh} />}
       {value !== null ? (
-        <div class={isLoading ? 'stale' : undefined} aria-busy={isLoading}>
+        <div class={isLoading ? s.stale : undefined} aria-busy={isLoading}>
           {children(value)}
         </div>
       ) : (
         error === null && (
-          <div class="waiting" role="status" aria-label="Loading">
+          <div class={s.waiting} role="status" aria-label="Loading">
             {Array.from({ length: lines }, (_, i) => (
               <span key={i} />
             ))}
@@ -76,7 +77,7 @@ type Slots<Name extends string> = { readonly title: string } & {
 
 export function Empty({ title, words, action }: Slots<'words' | 'action'>) {
   return (
-    <div class="empty">
+    <div class={s.empty}>
       <h2>{title}</h2>
       {words !== undefined && <p>{words}</p>}
       {action !== undefined && action !== false && <p>{action}</p>}
@@ -94,11 +95,11 @@ export function Heading({ of: list, title, name = title, state, children }: Head
   return (
     <>
       {list !== undefined && (
-        <nav class="crumbs" aria-label="Breadcrumb">
+        <nav class={s.crumbs} aria-label="Breadcrumb">
           <Link to={list.to}>{list.title}</Link> / <span class="name">{name}</span>
         </nav>
       )}
-      <header class="page">
+      <header class={s.heading}>
         <h1 class="name">{title}</h1>
         {state}
         <span class="buttons">{children}</span>
@@ -113,5 +114,5 @@ interface TagProps {
 }
 
 export function Tag({ kind, children }: TagProps) {
-  return <span class={`tag ${kind}`}>{children}</span>
+  return <span class={`${s.tag} ${kind === 'plain' ? s.plain : kind}`}>{children}</span>
 }

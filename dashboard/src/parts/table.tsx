@@ -2,6 +2,7 @@ import { type ComponentChildren, Fragment } from 'preact'
 import { Link, type Query, setQuery } from '../router.tsx'
 import { Button } from './button.tsx'
 import { Figure } from './figures.tsx'
+import s from './table.module.css'
 
 export interface Column<Row> {
   readonly title: ComponentChildren
@@ -26,7 +27,7 @@ interface TableProps<Row> {
   readonly rows: readonly Row[]
   /** The last row: its title, and the amounts of its record. */
   readonly total?: readonly [title: string, row: Row] | undefined
-  rowClass?(row: Row): string | undefined
+  rowClass?(row: Row): 'dead' | 'current' | 'line' | undefined
   /** The title above consecutive rows that belong together. */
   groupOf?(row: Row): string
   /** The parameter `sort`: a column, with a leading `-` for the largest first. */
@@ -50,12 +51,12 @@ export function Table<Row extends { readonly id: string }>({
   const isInUsd = ({ title }: Column<Row>) => typeof title === 'string' && title.endsWith(', USD')
   const classOf = (column: Column<Row>) =>
     [
-      column.isFigure && 'figure',
+      column.isFigure && s.figure,
       column.isMinor && 'minor',
       column.isLeast && 'least',
-      column.isWide && 'wide',
-      column.lead !== undefined && `first ${column.lead}`,
-      isInUsd(column) && 'usd',
+      column.isWide && s.wide,
+      column.lead !== undefined && `${s.first} ${s[column.lead]}`,
+      isInUsd(column) && s.usd,
     ]
       .filter(Boolean)
       .join(' ') || undefined
@@ -63,8 +64,8 @@ export function Table<Row extends { readonly id: string }>({
     typeof title === 'string' ? title.replace(', USD', '') : undefined
   const isStacked = columns.some(({ lead }) => lead !== undefined)
   const table = (
-    <section class={`table ${kind ?? ''}`} aria-label={caption}>
-      <table class={isStacked ? 'stacked' : undefined}>
+    <section class={kind === undefined ? s.table : `${s.table} ${s[kind]}`} aria-label={caption}>
+      <table class={isStacked ? s.stacked : undefined}>
         <thead>
           <tr>
             {columns.map((column, i) => (
@@ -74,7 +75,7 @@ export function Table<Row extends { readonly id: string }>({
                 ) : (
                   <button
                     type="button"
-                    class="sort"
+                    class={s.sort}
                     onClick={() => setQuery({ sort: nextSort(column.sort ?? '', sorted), page: null })}
                   >
                     {column.title}
@@ -92,13 +93,13 @@ export function Table<Row extends { readonly id: string }>({
             return (
               <Fragment key={row.id}>
                 {isFirst && (
-                  <tr class="group">
+                  <tr class={s.group}>
                     <th colSpan={columns.length} scope="rowgroup">
                       {group}
                     </th>
                   </tr>
                 )}
-                <tr class={rowClass?.(row)}>
+                <tr class={s[rowClass?.(row) ?? '']}>
                   {columns.map((column, i) => (
                     <td key={i} class={classOf(column)} data-title={titleOf(column)}>
                       {column.cell(row)}
@@ -151,7 +152,7 @@ interface PagesProps {
 export function Pages({ first, next }: PagesProps) {
   if (first === null && next === null) return null
   return (
-    <nav class="pages" aria-label="More rows">
+    <nav class={s.pages} aria-label="More rows">
       {first !== null && <Button title="First page" onClick={() => setQuery(first)} />}
       {next !== null && <Button title="Next page" onClick={() => setQuery(next)} />}
     </nav>
