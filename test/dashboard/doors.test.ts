@@ -122,6 +122,25 @@ test('the commands for curl and both SDKs run verbatim', async () => {
   }
 })
 
+test('the session of an agent lists its calls with their number, sum and duration', async () => {
+  const page = await person.visit('/dashboard')
+  const { data } = await manage('GET', '/gateway/v1/requests?state=settled&limit=3')
+  const calls = (data as object[]).map((call, i) => ({
+    ...call,
+    session_id: 'tidy-up',
+    cost_usd: 0.1 + i / 10,
+    started_at: `2026-11-01T10:${10 + i}:00.000Z`,
+    ended_at: `2026-11-01T10:${20 + i}:00.000Z`,
+  }))
+  await page.route('**/gateway/v1/requests?*', (route) =>
+    route.fulfill({ json: { object: 'list', data: calls, has_more: false, next: null } }),
+  )
+  await page.goto(`${gateway.url}/dashboard/requests`)
+  await page.locator('tbody').getByRole('link', { name: 'session' }).first().click()
+  await page.waitForURL(/requests\?session=tidy-up$/)
+  await page.getByText('This session: 3 calls · $0.60 · 12 min').waitFor()
+})
+
 test('Ctrl K goes to a page, a key, the calls of a model, a request and an action', async () => {
   const page = await person.visit('/dashboard')
   const goTo = async (typed: string, option: string | RegExp) => {

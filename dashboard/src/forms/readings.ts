@@ -35,7 +35,7 @@ export const usd = (nanos: Nanos): RawNumber => rawNumber(formatUsd(nanos))
 /** The nanodollars of an amount of the API. Its shortest decimal is exact up to nine million dollars. */
 export function nanosOfUsd(amount: number): Nanos {
   const text = String(amount)
-  return parseUsd(text.includes('e') ? amount.toFixed(9) : text) ?? 0n
+  return parseUsd(text) ?? parseUsd(amount.toFixed(9)) ?? 0n
 }
 
 /** The sum of amounts of the API, without the errors of doubles. */
