@@ -1,13 +1,12 @@
-import type { ActivityEvent, Delivery, ListOf, Webhook } from '../api.ts'
+import type { ActivityEvent, Delivery, Webhook } from '../api.ts'
 import { useResource } from '../data.ts'
-import { addDays, count } from '../format.ts'
+import { count } from '../format.ts'
 import { Button } from '../parts/button.tsx'
 import { Id, Snippet } from '../parts/copy.tsx'
 import { Dialog } from '../parts/dialog.tsx'
 import { Fact, Facts } from '../parts/facts.tsx'
 import { RelativeTime } from '../parts/figures.tsx'
 import { Loaded, Tag } from '../parts/states.tsx'
-import { withQuery } from '../router.tsx'
 
 export const reasonOf = ({ error, response_status: status }: Delivery) =>
   error ?? (status === null ? 'no answer' : `it answered ${status}`)
@@ -31,18 +30,10 @@ interface DeliveryDialogProps {
   readonly onRetry: (() => void) | null
 }
 
-/** Shows a delivery with its payload and the last reply. The payload is read from the list of events. */
+/** Shows a delivery with its payload and the last reply. */
 export function DeliveryDialog({ of: delivery, format, onClose, onRetry }: DeliveryDialogProps) {
   const { created_at, response_status: status } = delivery
-  const day = created_at.slice(0, 10)
-  const events = useResource<ListOf<ActivityEvent>>(
-    withQuery('/gateway/v1/events', {
-      type: delivery.event_type,
-      start: addDays(day, -1),
-      end: day,
-      limit: 1000,
-    }),
-  )
+  const event = useResource<ActivityEvent>(`/gateway/v1/events/${delivery.event_id}`)
   return (
     <Dialog title={delivery.event_type} isWide onClose={onClose}>
       <Facts>
@@ -56,15 +47,18 @@ export function DeliveryDialog({ of: delivery, format, onClose, onRetry }: Deliv
       </Facts>
       <h2>{format === 'slack' ? 'Event' : 'Payload'}</h2>
       {format === 'slack' && <p class="quiet">Slack received a sentence about this event.</p>}
-      <Loaded resource={events}>
-        {({ data }) => {
-          const event = data.find(({ id }) => id === delivery.event_id)
-          if (event === undefined) return <p class="quiet">The event is no longer stored.</p>
-          const { type, created_at: timestamp, account_id, actor, data: content } = event
-          const text = JSON.stringify({ type, timestamp, account_id, actor, data: content }, null, 2)
-          return <Snippet text={text} what="the payload" />
-        }}
-      </Loaded>
+      {event.error?.status === 404 ? (
+        <p class="quiet">The event is no longer stored.</p>
+      ) : (
+        <Loaded resource={event}>
+          {({ type, created_at: timestamp, account_id, actor, data }) => (
+            <Snippet
+              text={JSON.stringify({ type, timestamp, account_id, actor, data }, null, 2)}
+              what="the payload"
+            />
+          )}
+        </Loaded>
+      )}
       {delivery.response_body && (
         <>
           <h2>Reply</h2>

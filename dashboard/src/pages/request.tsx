@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import { ERRORS, type ErrorCode } from '../../../src/kernel/errors.ts'
-import { type Account, type Bill, type Call, type Key, type ListOf, send } from '../api.ts'
+import { type Account, type Bill, type Call, type Key, send } from '../api.ts'
 import { OWN_ACCOUNT, type OwnAccount, useOwner, usePermissions, useResource } from '../data.ts'
 import { bytes, count, exactMoney, plural } from '../format.ts'
 import { costOf, Outcome } from '../parts/call-table.tsx'
@@ -23,17 +23,13 @@ const OPEN_STATES: readonly string[] = ['waiting', 'in_flight', 'deferred']
 export function RequestPage({ id }: { readonly id: string }) {
   const [isOpen, setOpen] = useState(true)
   const { isOperator, isDeveloper } = usePermissions()
-  const call = useResource<BilledCall>(`/gateway/v1/requests/${id}?expand=bill`, isOpen ? 2_000 : null)
+  const path = `/gateway/v1/requests/${id}?expand=bill&wait=0`
+  const call = useResource<BilledCall>(path, isOpen ? 2_000 : null)
   const state = call.value?.state
-  // The API answers for a call in flight when it has settled. Until then, the list of calls in flight has the record.
-  const inFlight = useResource<ListOf<BilledCall>>(
-    call.value === null ? '/gateway/v1/requests?state=in_flight&limit=1000' : null,
-  )
-  const value = call.value ?? inFlight.value?.data.find((each) => each.id === id) ?? null
-  useOwner(value?.account_id)
+  useOwner(call.value?.account_id)
   if (isOpen && state !== undefined && !OPEN_STATES.includes(state)) setOpen(false)
   return (
-    <Loaded resource={{ ...call, value, isLoading: value === null }} lines={8} of={REQUESTS}>
+    <Loaded resource={call} lines={8} of={REQUESTS}>
       {(value) => (
         <>
           <Heading
