@@ -49,12 +49,12 @@ export function KeyPage({ id }: { readonly id: string }) {
             <Rotation of={value} revoke={mayManage && <Revoke of={value} onDone={key.refresh} />} />
             <KeyLimits of={value} />
             <SpendCharts asked={{ key: id }} by="model" shown={{ key: id }} />
-            <BudgetHistory of={value} />
             <RefusedCalls path={`/v1/keys/${id}/requests`} keyId={id} />
             <h2>
               Latest calls <Link to={withQuery('/requests', { key: id })}>All</Link>
             </h2>
             <Loaded resource={calls}>{({ data }) => <CallTable calls={data} isOfOneKey />}</Loaded>
+            <BudgetHistory of={value} />
             <JsonDetails of={value} />
           </>
         )
