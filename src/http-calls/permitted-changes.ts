@@ -16,7 +16,7 @@ import type { ReadingPace } from '../metering/reading-pace.ts'
 import type { RequestFacts } from '../metering/request-facts.ts'
 import { applySplice, requestUsage, type Splice } from '../providers/chat-usage.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
-import { CLIENT_ACCOUNT_HEADERS, CREDENTIAL_HEADERS, READERS } from '../providers/surfaces.ts'
+import { CLIENT_ACCOUNT_HEADERS, CREDENTIAL_HEADERS, REPLY_READERS } from '../providers/surfaces.ts'
 import type { RequestBody } from './read.ts'
 
 /** Headers that proxies add. They are removed, because the gateway is upstream's client. */
@@ -210,7 +210,7 @@ export function prepareBody(
 
 function usageSplice({ headers }: Exchange, facts: RequestFacts, endpoint: Endpoint | null): Splice | null {
   if (facts.kind !== 'json' || endpoint?.billing !== 'metered') return null
-  if (READERS[endpoint.usage]?.usageOnRequest !== true) return null
+  if (REPLY_READERS[endpoint.usage]?.usageOnRequest !== true) return null
   if (codingOf(firstValue(headers, 'content-encoding')) !== 'identity') return null
   return requestUsage(facts)
 }

@@ -6,9 +6,9 @@ const SKIPPABLE = 0x184d2a50
 const DICTIONARY_BYTES = [0, 1, 2, 4]
 const CONTENT_SIZE_BYTES = [0, 2, 4, 8]
 
-type Part = 'magic' | 'skip_size' | 'descriptor' | 'block' | 'last' | 'body'
+type FrameField = 'magic' | 'skip_size' | 'descriptor' | 'block' | 'last' | 'body'
 
-const PART_BYTES: Readonly<Record<Part, number>> = {
+const PART_BYTES: Readonly<Record<FrameField, number>> = {
   magic: 4,
   skip_size: 4,
   descriptor: 1,
@@ -22,7 +22,7 @@ const PART_BYTES: Readonly<Record<Part, number>> = {
  * chunk, but reads a frame that begins with a chunk.
  */
 export class ZstdFrames {
-  #part: Part = 'magic'
+  #part: FrameField = 'magic'
   /** The bytes of the current field so far, as a little-endian number. */
   #field = 0
   #fieldBytes = 0

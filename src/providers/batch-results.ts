@@ -2,7 +2,7 @@ import { isObject, objectShape, type ReplyDocument, SCALAR, type Shape } from '.
 import { type Metered, meterDocument, nothingDelivered, ReplyJson } from '../metering/meter.ts'
 import type { UsageReader } from './endpoint.ts'
 import { asObject } from './reading.ts'
-import { READERS } from './surfaces.ts'
+import { REPLY_READERS } from './surfaces.ts'
 
 const CR = 0x0d
 const LF = 0x0a
@@ -83,7 +83,7 @@ export class JsonLines<Reader extends LineReader> {
 
 /** Reads batch results as they pass, for the usage of each succeeded request. Other requests are free. */
 export function readBatchResults(reader: UsageReader, onSucceeded: (metered: Metered) => void) {
-  const spec = READERS[reader]
+  const spec = REPLY_READERS[reader]
   if (spec === undefined) throw new Error(`batches do not have replies of the kind ${reader}`)
   const { create } = spec
   const shape = lineShape(create(nothingDelivered()).layout.body)

@@ -15,15 +15,15 @@ import { asksForSvg } from './named-models.ts'
 import {
   asLimit,
   asWord,
+  elementsOf,
   isGiven,
   LIMITLESS,
-  listOf,
   modelAsked,
   readTools,
   typeOf,
   USES_WITHOUT_LIMIT,
 } from './request-members.ts'
-import { READERS, SURFACES } from './surfaces.ts'
+import { REPLY_READERS, SURFACES } from './surfaces.ts'
 
 export interface ProfiledRequest {
   readonly surface: Surface
@@ -96,7 +96,7 @@ function statedBy(endpoint: MeteredEndpoint, facts: RequestFacts) {
   const callsMax = usage === 'responses' ? asLimit(body['max_tool_calls']) : LIMITLESS
   const isLimited = callsMax !== LIMITLESS && callsMax !== 0
   const tools = readTools(spec.tools, facts.tools, isLimited ? callsMax : null)
-  const fallbacks = listOf(body['fallbacks']) ?? []
+  const fallbacks = elementsOf(body['fallbacks']) ?? []
   const passes = tools.uses + USES_WITHOUT_LIMIT * loopsWithoutLimit(facts) + fallbacks.length
   const compacts = items.compacts || isGiven(body['compaction']) || asksToCompact(body['context_management'])
   const isExotic = passes > 0 || compacts || others.names.length > 0
@@ -160,7 +160,7 @@ function shortened(name: string | null): string | null {
 
 function hiddenWork({ usage }: MeteredEndpoint, facts: RequestFacts, model: string | null) {
   const { body } = facts
-  const spec = READERS[usage]
+  const spec = REPLY_READERS[usage]
   return {
     makesMedia: spec?.makesMedia?.(body) ?? false,
     refersElsewhere: refersElsewhere(usage, facts),
@@ -224,7 +224,7 @@ function outputLimit(
   body: JsonObject,
   fallbacks: readonly unknown[],
 ): number | null {
-  const { outputLimits = [], mayBeSilent = false } = (usage === null ? undefined : READERS[usage]) ?? {}
+  const { outputLimits = [], mayBeSilent = false } = (usage === null ? undefined : REPLY_READERS[usage]) ?? {}
   const stated = outputLimits.map((name) => body[name]).filter(isGiven)
   if (stated.length === 0) return null
   const own = fallbacks.map((entry) => (isObject(entry) ? entry['max_tokens'] : null)).filter(isGiven)
@@ -252,7 +252,7 @@ function promptsOf(usage: UsageReader | null, prompt: unknown): number {
 
 /** Whether `context_management` lets upstream summarise the context. Other edits only remove parts of it. */
 function asksToCompact(value: unknown): boolean {
-  const edits = listOf(isObject(value) ? value['edits'] : value)
+  const edits = elementsOf(isObject(value) ? value['edits'] : value)
   if (edits === null) return true
   return edits.some((edit) => !isObject(edit) || !String(edit['type']).startsWith('clear_'))
 }

@@ -45,7 +45,7 @@ export function asWord(value: unknown): string | null {
 }
 
 /** The elements of a list; null if the value is not a list. */
-export function listOf(value: unknown): readonly unknown[] | null {
+export function elementsOf(value: unknown): readonly unknown[] | null {
   if (!isGiven(value)) return []
   return Array.isArray(value) ? value : null
 }

@@ -52,7 +52,7 @@ export function withSteer(request: RequestFacts, steer: RequestFacts): RequestFa
   }
 }
 
-export async function readRequest(
+export async function readTurnRequest(
   payload: Buffer,
   endpoint: Endpoint | null,
   pace: ReadingPace,

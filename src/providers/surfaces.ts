@@ -23,7 +23,7 @@ export const SURFACES: Readonly<Record<Surface, SurfaceSpec>> = { messages, chat
 const specs = Object.values(SURFACES)
 
 /** Every kind of reply; each belongs to one surface. */
-export const READERS: Readonly<Partial<Record<UsageReader, ReaderSpec>>> = Object.assign(
+export const REPLY_READERS: Readonly<Partial<Record<UsageReader, ReaderSpec>>> = Object.assign(
   {},
   ...specs.map((surface) => surface.readers),
 )
@@ -97,7 +97,7 @@ function formOf(audience: Audience): Surface {
 
 /** The meter for a reply without an error, by its content type: a stream may be answered with JSON, and vice versa. */
 export function createMeter(usage: UsageReader, contentType: string, cut: CutEvent | null = null): Meter {
-  const spec = READERS[usage]
+  const spec = REPLY_READERS[usage]
   if (spec === undefined) return new SilentMeter()
   const isEvents = isEventStream(contentType)
   if (!isEvents && !isJsonType(contentType)) return spec.other?.() ?? new SilentMeter()
@@ -108,7 +108,7 @@ export function createMeter(usage: UsageReader, contentType: string, cut: CutEve
 
 export function createEventMeter(usage: UsageReader): EventMeter | null {
   const output = nothingDelivered()
-  const reader = READERS[usage]?.create(output)
+  const reader = REPLY_READERS[usage]?.create(output)
   return reader === undefined ? null : new EventMeter(reader, output)
 }
 

@@ -11,7 +11,7 @@ import { findEndpoint } from '../providers/find-endpoint.ts'
 import {
   type ClientMessage,
   readClientMessage,
-  readRequest,
+  readTurnRequest,
   responseEvent,
   withSteer,
 } from '../providers/response-events.ts'
@@ -47,7 +47,7 @@ export class ResponsesProtocol implements SocketProtocol {
   }
 
   async readClient(payload: Buffer): Promise<ClientIntent> {
-    const facts = await readRequest(payload, ENDPOINT, this.#handshake.share.pace)
+    const facts = await readTurnRequest(payload, ENDPOINT, this.#handshake.share.pace)
     const message = readClientMessage(facts)
     if (message.kind === 'other') return { kind: 'pass', check: null }
     if (message.kind === 'unreadable') return this.refused(facts.ambiguity?.detail ?? '')
