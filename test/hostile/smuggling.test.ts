@@ -145,7 +145,7 @@ for (const surface of surfaces) {
       client.leave()
       assert.deepEqual(
         pair.upstream.requests.map((request) => request.target),
-        ['/v1/models', surface.readEndpoint],
+        ['/v1/unknown', surface.readEndpoint],
       )
       assert.deepEqual(pair.upstream.requests[0]?.body, inner)
       await assertOthersServed(pair)
