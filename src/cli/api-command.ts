@@ -74,15 +74,17 @@ const optionsOf = (row: ApiCommand): readonly FieldOption[] => [
   ...(rowNoun(row) === undefined ? [] : PAGES),
 ]
 
-/** Endpoints of accounts refuse the parameter `account`. Only lists accept `*`, and not the list of one key's calls. */
+/** Only lists accept `*` as the account, and not the list of one key's calls. */
+const acceptsAll = (row: ApiCommand) => rowNoun(row) !== undefined && !/<|\/accounts/.test(row[2])
+
+/** Endpoints of accounts refuse the parameter `account`. */
 function accountOption(row: ApiCommand): readonly (readonly [option: string, help: string])[] {
   const [, , request] = row
   if (request.includes('/accounts')) return []
-  const acceptsAll = rowNoun(row) !== undefined && !request.includes('<')
   return [
     [
       '--account <name>',
-      `act in this account (id or name) instead of default${acceptsAll ? '; "*" for all accounts' : ''}`,
+      `act in this account (id or name) ${acceptsAll(row) ? 'only; an operator lists all accounts' : 'instead of default'}`,
     ],
   ]
 }
@@ -128,7 +130,8 @@ export async function runCommand(
   if (method === 'PATCH' && Object.keys(fields).length === 0)
     throw new UsageError('There is nothing to change. Add an option, such as --monthly-budget 200.')
   const path = await pathOf(template, args, client)
-  const query = fields as Query
+  const everyAccount = acceptsAll(row) ? await client.everyAccount() : undefined
+  const query = { ...(fields as Query), account: everyAccount }
   const renameFields = (error: unknown): never => {
     throw withOptionNames(error, row)
   }
@@ -140,7 +143,8 @@ export async function runCommand(
     .request(listing === undefined ? object : 'list', method, path, content)
     .catch(renameFields)
   if (json) await printData([`${answer.text}\n`])
-  else if (listing !== undefined) await printRows(listing, answer.value as ApiList<object>, options)
+  else if (listing !== undefined)
+    await printRows(listing, answer.value as ApiList<object>, everyAccount !== undefined, options)
   else if (show !== undefined) await show(answer, options)
   else await print(renderRecord(answer.value, outputStyle(options)))
   const { has_more: hasMore, next } = answer.value as Partial<ApiList<object>>
@@ -179,10 +183,12 @@ const FINDERS: Readonly<Record<string, typeof findKey>> = { key: findKey, accoun
 async function printRows(
   { noun, columns, dispensable }: Listing,
   { data }: ApiList<object>,
+  isOfSeveralAccounts: boolean,
   options: Options,
 ) {
+  const shown = isOfSeveralAccounts ? { ...columns, account: 'account_id' } : columns
   if (data.length === 0) process.stderr.write(`No ${noun} match.\n`)
-  else await print(renderRecords(columns, data, outputStyle(options), dispensable))
+  else await print(renderRecords(shown, data, outputStyle(options), dispensable))
 }
 
 /** The fields whose options were given. In a body, `none` and `never` mean null. The API checks the values. */

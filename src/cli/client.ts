@@ -40,11 +40,30 @@ export class Client {
   readonly url: string
   readonly #adminKey: Secret
   readonly #account: string | undefined
+  #everyAccount: Promise<'*' | undefined> | null = null
 
   constructor(url: string, adminKey: Secret, account?: string) {
     this.url = url
     this.#adminKey = adminKey
     this.#account = account
+  }
+
+  /** `*` if the admin key may look into several accounts and the command names none; else undefined. */
+  everyAccount(): Promise<'*' | undefined> {
+    this.#everyAccount ??= this.#seesSeveralAccounts().then((several) => (several ? '*' : undefined))
+    return this.#everyAccount
+  }
+
+  async #seesSeveralAccounts(): Promise<boolean> {
+    if (this.#account !== undefined) return false
+    try {
+      const query = { limit: '1' }
+      const { value } = await this.request<ApiList<object>>('list', 'GET', '/gateway/v1/accounts', { query })
+      return value.has_more
+    } catch (error) {
+      if (error instanceof Failure && error.code === 'insufficient_role') return false
+      throw error
+    }
   }
 
   inAccount(id: string): Client {
@@ -84,7 +103,8 @@ export class Client {
     { query = {}, body, idempotencyKey }: RequestContent,
     signal: AbortSignal | null,
   ): Promise<Response> {
-    const given = Object.entries({ ...query, account: this.#account }).filter(
+    const account = this.#account ?? query['account']
+    const given = Object.entries({ ...query, account }).filter(
       (pair): pair is [string, string] => pair[1] !== undefined,
     )
     const search = given.length === 0 ? '' : `?${new URLSearchParams(given)}`

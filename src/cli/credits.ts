@@ -1,9 +1,10 @@
 import type { Command } from 'commander'
 import type { AddedCredit, Credit } from '../api/credit.ts'
+import type { RequestRecord } from '../api/request.ts'
 import { limits } from '../kernel/limits.ts'
 import { formatUsd, parseUsd } from '../kernel/money.ts'
 import { type FieldOption, type Listing, registerAll } from './api-command.ts'
-import type { ApiAnswer, ApiObject, Exact, Options } from './client.ts'
+import type { ApiAnswer, ApiObject, Client, Exact, Options } from './client.ts'
 import { Failure, UsageError } from './command.ts'
 import { connect } from './find-by-name.ts'
 import { counted, print, printIgnoringClosedPipe, shownText, shownUsd } from './terminal.ts'
@@ -78,7 +79,7 @@ type Outcomes = {
 
 async function creditBack(args: readonly string[], options: Options): Promise<void> {
   const ids = checkedIds(await readIds(args))
-  const client = await connect(options)
+  const client = await inAccountOf(ids[0] ?? '', options)
   const entries: CreditBack[] = []
   const outcomes: Outcomes[] = []
   for (let at = 0; at < ids.length; at += limits.creditBackCallsMax) {
@@ -95,6 +96,21 @@ async function creditBack(args: readonly string[], options: Options): Promise<vo
     }
   }
   await printOutcomes(entries, outcomes, options)
+}
+
+/** Calls are credited in their own account: that of the first call, unless the command names one. */
+async function inAccountOf(requestId: string, options: Options): Promise<Client> {
+  const client = await connect(options)
+  if ((await client.everyAccount()) === undefined) return client
+  const path = `/gateway/v1/requests/${encodeURIComponent(requestId)}`
+  try {
+    const { value } = await client.request<RequestRecord>('request', 'GET', path, { query: { wait: '0' } })
+    return client.inAccount(value.account_id)
+  } catch (error) {
+    // The credit is then refused, which names the call.
+    if (error instanceof Failure && error.code === 'not_found') return client
+    throw error
+  }
 }
 
 /** Prints the outcome of each call. If some calls may need another attempt, it names them and the command fails. */

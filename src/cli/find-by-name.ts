@@ -26,7 +26,7 @@ type Noun = keyof typeof ID
 export async function findKey(client: Client, named: string): Promise<string> {
   if (ID.key.test(named)) return named
   const search = isKeyOrMasked(named) ? named.slice(0, PREFIX_CHARS) : named
-  const found = await searchFor<KeyRecord>('/v1/keys', search, client)
+  const found = await searchFor<KeyRecord>('/v1/keys', search, client, await client.everyAccount())
   const all = found.data.filter((key) => matches(key, named))
   const usable = all.filter(({ status }) => status === 'usable')
   return onlyMatch('key', named, usable.length === 1 ? usable : all, found)
@@ -53,8 +53,13 @@ export async function connect({ account, ...options }: Options): Promise<Client>
 const PREFIX_CHARS = 16
 const LISTED_MAX = 10
 
-async function searchFor<T>(path: string, search: string, client: Client): Promise<ApiList<T>> {
-  const query = { search, limit: '1000' }
+async function searchFor<T>(
+  path: string,
+  search: string,
+  client: Client,
+  account?: string,
+): Promise<ApiList<T>> {
+  const query = { search, limit: '1000', account }
   return (await client.request<ApiList<T>>('list', 'GET', path, { query })).value
 }
 

@@ -22,32 +22,32 @@ import { renderRecords } from './records.ts'
 import { counted, PLAIN, print, printIgnoringClosedPipe } from './terminal.ts'
 
 interface Options {
-  readonly from: string
-  readonly to?: string
+  readonly start: string
+  readonly end?: string
   readonly model?: string
   readonly unpricedOnly?: true
   readonly apply?: true
-  readonly charge?: true
+  readonly raise?: true
   readonly yes?: true
 }
 
 export function register(command: Command): void {
   command
     .requiredOption(
-      '--from <time>',
+      '--start <time>',
       'calls admitted at this time or later (UTC): 2026-11-01 or 2026-11-01T12:00:00Z',
     )
-    .option('--to <time>', 'calls admitted before this time; a date includes the whole day (now)')
+    .option('--end <time>', 'calls admitted before this time; a date includes the whole day (now)')
     .option('--model <id>', 'only calls that requested this model or were served by it')
     .option('--unpriced-only', 'only calls with usage that had no price')
     .option('--apply', 'credit the difference of each call that costs less now, once for each call')
-    .option('--charge', 'also charge calls that cost more now; without it they are only reported')
+    .option('--raise', 'also charge calls that cost more now; without it they are only reported')
     .option('--yes', 'confirm --apply')
     .addHelpText(
       'after',
       examples(
-        'tollgate rerate --from 2026-11-01 --unpriced-only',
-        'tollgate rerate --from 2026-11-01 --to 2026-11-30 --apply --yes',
+        'tollgate rerate --start 2026-11-01 --unpriced-only',
+        'tollgate rerate --start 2026-11-01 --end 2026-11-30 --apply --yes',
       ),
     )
     .action(rerate)
@@ -55,7 +55,7 @@ export function register(command: Command): void {
 
 async function rerate(options: Options): Promise<void> {
   const selection = selectionOf(options)
-  const { apply = false, charge = false, yes = false } = options
+  const { apply = false, raise: charge = false, yes = false } = options
   if (apply && !yes)
     throw new UsageError(
       '--apply also needs --yes. Run the command without --apply first to check the differences.',
@@ -83,11 +83,11 @@ async function rerate(options: Options): Promise<void> {
 type Selection = ReturnType<typeof selectionOf>
 
 /** The calls to rerate, by admission time; `toMs` is exclusive. */
-function selectionOf({ from, to, model, unpricedOnly }: Options) {
-  const { fromMs } = timeOf('--from', from)
-  const until = to === undefined ? { fromMs: systemClock.nowMs() + 1, lengthMs: 0 } : timeOf('--to', to)
+function selectionOf({ start, end, model, unpricedOnly }: Options) {
+  const { fromMs } = timeOf('--start', start)
+  const until = end === undefined ? { fromMs: systemClock.nowMs() + 1, lengthMs: 0 } : timeOf('--end', end)
   const toMs = until.fromMs + until.lengthMs
-  if (fromMs >= toMs) throw new UsageError('--from must be before --to.')
+  if (fromMs >= toMs) throw new UsageError('--start must be before --end.')
   return { fromMs, toMs, model, unpricedOnly }
 }
 
@@ -221,7 +221,7 @@ class Summary {
     if (charges.calls > 0)
       text += charge
         ? `To charge: ${charges.amount}.\n`
-        : `Not charged: ${charges.amount} that cost more now. Add --charge to charge the difference.\n`
+        : `Not charged: ${charges.amount} that cost more now. Add --raise to charge the difference.\n`
     for (const [why, calls] of this.#unchanged) text += `${UNCHANGED[why]}: ${counted(calls, 'call')}.\n`
     return text
   }

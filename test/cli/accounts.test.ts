@@ -63,14 +63,26 @@ test('errors use the terms of the command line', async () => {
   }
 })
 
-test('--account acts in another account, and "*" in all', async () => {
+test("an operator's commands look in all accounts, and --account narrows", async () => {
   const { done, run } = commands
   const created = JSON.parse(await done('accounts', 'create', 'Second', '--json')) as { id: string }
-  await done('keys', 'create', '--name', 'of the second', '--account', created.id)
+  const secret = await done('keys', 'create', '--name', 'of the second', '--account', created.id)
   await done('credits', 'add', '3', '--reason', 'paid', '--account', created.id)
   assert.match(await done('keys', 'list', '--account', created.id), /of the second\n$/)
   assert.match(await done('balance', '--account', created.id), /^balance_usd +3\n/)
-  assert.doesNotMatch(await done('keys', 'list'), /of the second/)
+  assert.doesNotMatch(await done('keys', 'list', '--account', 'default'), /of the second/)
+  assert.match(
+    await done('keys', 'list'),
+    new RegExp(`^id .* account\n(?:.*\n)*.*of the second +${created.id}\n`),
+  )
+  // The runbook of a leaked key: find it by its prefix, whatever account it belongs to; export and credit its calls.
+  const prefix = secret.slice(0, 16)
+  assert.match(await done('keys', 'show', prefix), /\nname +of the second\n/)
+  const call = await commands.call(secret.trim(), 1_000_000)
+  assert.match(await done('requests', '--key', prefix), new RegExp(call))
+  assert.match(await done('requests'), new RegExp(`${call}.*${created.id}`))
+  assert.match(await done('credits', 'back', call, '--reason', 'leaked'), /^Credited \$1\.00 for 1 call/)
+  assert.match(await done('keys', 'revoke', prefix), /^Revoked key_/)
   assert.match(await done('keys', 'list', '--account', '*'), /of the second/)
   assert.equal((await run('keys', 'list', '--account', UNKNOWN)).code, 1)
 })

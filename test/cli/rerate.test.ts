@@ -31,7 +31,7 @@ after(async () => {
   rmSync(folder, { recursive: true })
 })
 
-const FROM = ['rerate', '--from', '2026-01-01'] as const
+const FROM = ['rerate', '--start', '2026-01-01'] as const
 const auditLine = async (): Promise<string> => (await gateway.run(['audit'])).stdout
 
 test('rerate shows, credits and charges calls while the gateway runs, each once', async () => {
@@ -60,15 +60,15 @@ test('rerate shows, credits and charges calls while the gateway runs, each once'
   assert.equal(again.stdout, 'No cost changes.\nUnchanged: 2 calls.\n')
   assert.equal(again.code, 0)
 
-  // Calls that would cost more are only reported; --charge charges them.
+  // Calls that would cost more are only reported; --raise charges them.
   const dearer = await gateway.run([...FROM, '--apply', '--yes'], DEARER)
   assert.match(
     dearer.stdout,
-    /\nNot charged: 0\.0156 USD for 2 calls that cost more now\. Add --charge to charge the difference\.\n$/,
+    /\nNot charged: 0\.0156 USD for 2 calls that cost more now\. Add --raise to charge the difference\.\n$/,
   )
   assert.match(await auditLine(), /^No difference in .* 1 credit/)
 
-  const charged = await gateway.run([...FROM, '--apply', '--charge', '--yes'], DEARER)
+  const charged = await gateway.run([...FROM, '--apply', '--raise', '--yes'], DEARER)
   assert.match(
     charged.stdout,
     /\nTo charge: 0\.0156 USD for 2 calls\.\nApplied to 2 calls: 0\.0156 USD charged in all\.\n$/,
@@ -82,11 +82,11 @@ test('calls are selected by date, instant and model', async () => {
   const prices = overlayOf({ 'claude-haiku-5-5': '0.05' })
   const counted = async (...args: string[]): Promise<boolean> =>
     (await gateway.run(['rerate', ...args], prices)).stdout.includes('claude-haiku-5-5      2 ')
-  assert.equal(await counted('--from', DAY, '--to', today), true)
-  assert.equal(await counted('--from', '2026-01-01', '--to', `${DAY}T00:00:00Z`), false)
-  assert.equal(await counted('--from', DAY, '--model', 'claude-haiku-5-5'), true)
-  assert.equal(await counted('--from', DAY, '--model', 'claude-haiku'), false)
-  assert.equal(await counted('--from', DAY, '--unpriced-only'), false)
+  assert.equal(await counted('--start', DAY, '--end', today), true)
+  assert.equal(await counted('--start', '2026-01-01', '--end', `${DAY}T00:00:00Z`), false)
+  assert.equal(await counted('--start', DAY, '--model', 'claude-haiku-5-5'), true)
+  assert.equal(await counted('--start', DAY, '--model', 'claude-haiku'), false)
+  assert.equal(await counted('--start', DAY, '--unpriced-only'), false)
 
   const { stdout } = await gateway.run(['requests', '--format', 'ndjson'])
   const starts = stdout
@@ -94,9 +94,9 @@ test('calls are selected by date, instant and model', async () => {
     .split('\n')
     .map((line) => String(JSON.parse(line).started_at))
   const [first = ''] = starts.sort()
-  const before = await gateway.run(['rerate', '--from', '2026-01-01', '--to', first], prices)
+  const before = await gateway.run(['rerate', '--start', '2026-01-01', '--end', first], prices)
   assert.equal(before.stdout, 'No cost changes.\n', 'the end is exclusive')
-  assert.equal(await counted('--from', first), true, 'the start is inclusive')
+  assert.equal(await counted('--start', first), true, 'the start is inclusive')
 
   // A call may start long after its id was created: a slow body, a wait for budget.
   const later = (ms: number) => new Date(Date.parse(first) + ms).toISOString()
@@ -105,12 +105,12 @@ test('calls are selected by date, instant and model', async () => {
       `UPDATE call SET started_at_ms = started_at_ms ${by} WHERE id = (SELECT min(id) FROM call)`,
     )
   await move('+ 3600000')
-  const moved = await gateway.run(['rerate', '--from', later(1_800_000), '--to', later(7_200_000)], prices)
+  const moved = await gateway.run(['rerate', '--start', later(1_800_000), '--end', later(7_200_000)], prices)
   assert.match(moved.stdout, /claude-haiku-5-5 {6}1 /)
   await move('- 3600000')
 })
 
-test('without --charge only the calls that would cost less are credited', async () => {
+test('without --raise only the calls that would cost less are credited', async () => {
   await gateway.call(10_000, 'claude-opus-4-8')
   const prices = overlayOf({ 'claude-haiku-5-5': '0.01', 'claude-opus-4-8': '1000' })
   const { stdout } = await gateway.run([...FROM, '--apply', '--yes'], prices)
