@@ -81,7 +81,7 @@ test("an operator's commands look in all accounts, and --account narrows", async
   const call = await commands.call(secret.trim(), 1_000_000)
   assert.match(await done('requests', '--key', prefix), new RegExp(call))
   assert.match(await done('requests'), new RegExp(`${call}.*${created.id}`))
-  assert.match(await done('credits', 'back', call, '--reason', 'leaked'), /^Credited \$1\.00 for 1 call/)
+  assert.match(await done('credits', 'back', call, '--reason', 'leaked'), /^Credited \$0\.50 for 1 call/)
   assert.match(await done('keys', 'revoke', prefix), /^Revoked key_/)
   assert.match(await done('keys', 'list', '--account', '*'), /of the second/)
   assert.equal((await run('keys', 'list', '--account', UNKNOWN)).code, 1)
@@ -139,13 +139,13 @@ test('credit is added to the nanodollar, once per idempotency key', async () => 
     await done('credits', 'add', '--reason', 'typo', '--', '-2'),
     /^Removed \$2\.00 as crd_\w{26}\. The balance is \$3\.000000001\.\n$/,
   )
-  const listed = await done('credits', 'list')
+  const listed = await done('credits', 'list', '--account', 'default')
   assert.match(
     listed,
     /correction +-2\.0+ +3\.000000001 .*typo\n.*top_up +5\.000000001 +5\.000000001 .*invoice 1\n$/,
   )
   assert.deepEqual(
-    JSON.parse(await done('credits', 'list', '--json')),
+    JSON.parse(await done('credits', 'list', '--account', 'default', '--json')),
     await commands.gateway.manage('GET', '/gateway/v1/credits'),
   )
 })
