@@ -36,70 +36,115 @@ interface Queued<Command, Answer> {
 /** Few large batches cost less than many small ones: against 1, a call of 2 kB takes a sixth less CPU time. */
 const GATHER_ITERATIONS_MAX = 4
 
-export type Batcher<Command, Answer> = ReturnType<typeof createBatcher<Command, Answer>>
-
 /** Commands that arrive while a batch runs form the next: batches grow under load, a lone command never waits. */
-export function createBatcher<Command, Answer>(options: BatcherOptions<Command, Answer>) {
-  type Item = Queued<Command, Answer>
-  const { send, batchMax, waitingMax = limits.storeQueueMax, answerMs, isEager = false } = options
-  let queue: Item[] = []
+export class Batcher<Command, Answer> {
+  readonly #options: BatcherOptions<Command, Answer>
+  #queue: Queued<Command, Answer>[] = []
   /** Halves of a rejected batch. They are sent before the queue. */
-  let halves: Item[][] = []
-  let isBusy = false
-  let wasAlone = true
-  let closed = false
+  #halves: Queued<Command, Answer>[][] = []
+  #isBusy = false
+  #wasAlone = true
+  #isClosed = false
 
-  function sendNext(): void {
-    if (isBusy) return
-    // Do not send commands whose callers already have an answer.
-    if (halves.length === 0 && answerMs !== undefined) queue = queue.filter((item) => !item.isAnswered)
-    const batch = halves.shift() ?? queue.splice(0, batchMax)
-    if (batch.length === 0) return
-    isBusy = true
-    wasAlone = batch.length === 1
-    void run(batch)
+  constructor(options: BatcherOptions<Command, Answer>) {
+    this.#options = options
   }
 
-  /** Sends the next batch after the first iteration of the event loop that adds no command, or after the last one allowed. */
-  function gather(iterations: number): void {
-    const before = queue.length
-    setImmediate(() => {
-      if (iterations > 1 && queue.length > before && queue.length < batchMax) gather(iterations - 1)
-      else sendNext()
+  get waiting(): number {
+    return this.#queue.length
+  }
+
+  submit(command: Command): Promise<Answer> {
+    const { waitingMax = limits.storeQueueMax, isEager = false } = this.#options
+    if (this.#isClosed) return Promise.reject(new StoreGone('the database is closed'))
+    if (this.#queue.length >= waitingMax)
+      return Promise.reject(new StoreUnavailable('too many operations wait'))
+    return new Promise((resolve, reject) => {
+      this.#queue.push(this.#queued(command, resolve, reject))
+      if (this.#queue.length > 1 || this.#isBusy) return
+      if (isEager && this.#wasAlone) this.#sendNext()
+      else this.#gather(GATHER_ITERATIONS_MAX)
     })
   }
 
-  async function run(batch: readonly Item[]): Promise<void> {
+  #queued(
+    command: Command,
+    resolve: (answer: Answer) => void,
+    reject: (error: unknown) => void,
+  ): Queued<Command, Answer> {
+    const { answerMs } = this.#options
+    const item: Queued<Command, Answer> = {
+      command,
+      dueMs: answerMs === undefined ? Infinity : performance.now() + answerMs,
+      timer: answerMs === undefined ? undefined : setTimeout(() => rejectLate(item), answerMs),
+      isAnswered: false,
+      resolve,
+      reject,
+    }
+    return item
+  }
+
+  #sendNext(): void {
+    if (this.#isBusy) return
+    // Do not send commands whose callers already have an answer.
+    if (this.#halves.length === 0 && this.#options.answerMs !== undefined)
+      this.#queue = this.#queue.filter((item) => !item.isAnswered)
+    const batch = this.#halves.shift() ?? this.#queue.splice(0, this.#options.batchMax)
+    if (batch.length === 0) return
+    this.#isBusy = true
+    this.#wasAlone = batch.length === 1
+    void this.#run(batch)
+  }
+
+  /** Sends the next batch after the first iteration of the event loop that adds no command, or after the last one allowed. */
+  #gather(iterations: number): void {
+    const before = this.#queue.length
+    setImmediate(() => {
+      const { length } = this.#queue
+      if (iterations > 1 && length > before && length < this.#options.batchMax) this.#gather(iterations - 1)
+      else this.#sendNext()
+    })
+  }
+
+  async #run(batch: readonly Queued<Command, Answer>[]): Promise<void> {
+    const { send, onCommit } = this.#options
     const commands = batch.map(({ command }) => command)
     const begunMs = performance.now()
     let outcomes: readonly Outcome<Answer>[]
     try {
       outcomes = await send(commands)
     } catch (error) {
-      isBusy = false
-      if (error instanceof StoreRefused && batch.length > 1) {
-        // Split the batch in half, again and again, until the failing command is alone in its batch.
-        const half = batch.length >> 1
-        halves = [batch.slice(0, half), batch.slice(half), ...halves]
-      } else {
-        options.onFailure?.(commands, error)
-        for (const item of batch) finish(item, () => item.reject(error))
-      }
-      sendNext()
+      this.#isBusy = false
+      this.#fail(batch, error)
+      this.#sendNext()
       return
     }
     const ms = performance.now() - begunMs
-    isBusy = false
-    if (queue.length > 0 || halves.length > 0) gather(GATHER_ITERATIONS_MAX)
-    options.onCommit?.(commands, ms)
-    for (const [i, item] of batch.entries()) answer(item, outcomes[i])
+    this.#isBusy = false
+    if (this.#queue.length > 0 || this.#halves.length > 0) this.#gather(GATHER_ITERATIONS_MAX)
+    onCommit?.(commands, ms)
+    for (const [i, item] of batch.entries()) this.#answer(item, outcomes[i])
   }
 
-  function answer(item: Item, outcome: Outcome<Answer> | undefined): void {
+  /** Splits a refused batch in half, again and again, until the failing command is alone in its batch. */
+  #fail(batch: readonly Queued<Command, Answer>[], error: unknown): void {
+    if (error instanceof StoreRefused && batch.length > 1) {
+      const half = batch.length >> 1
+      this.#halves = [batch.slice(0, half), batch.slice(half), ...this.#halves]
+      return
+    }
+    this.#options.onFailure?.(
+      batch.map(({ command }) => command),
+      error,
+    )
+    for (const item of batch) finish(item, () => item.reject(error))
+  }
+
+  #answer(item: Queued<Command, Answer>, outcome: Outcome<Answer> | undefined): void {
     // If the process was suspended, the answer may have come too late.
-    if (item.isAnswered || (answerMs !== undefined && performance.now() > item.dueMs)) {
-      if (outcome?.ok) options.onLate?.(item.command, outcome.value)
-      finish(item, () => item.reject(tooLate()))
+    if (item.isAnswered || performance.now() > item.dueMs) {
+      if (outcome?.ok) this.#options.onLate?.(item.command, outcome.value)
+      rejectLate(item)
       return
     }
     finish(item, () => {
@@ -108,45 +153,23 @@ export function createBatcher<Command, Answer>(options: BatcherOptions<Command, 
     })
   }
 
-  function finish(item: Item, complete: () => void): void {
-    if (item.isAnswered) return
-    item.isAnswered = true
-    clearTimeout(item.timer)
-    complete()
+  /** Resolves when earlier commands are answered. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    while (this.#queue.length > 0 || this.#halves.length > 0 || this.#isBusy)
+      await new Promise((resolve) => setImmediate(resolve))
   }
+}
 
-  return {
-    get waiting(): number {
-      return queue.length
-    },
+function finish<Command, Answer>(item: Queued<Command, Answer>, complete: () => void): void {
+  if (item.isAnswered) return
+  item.isAnswered = true
+  clearTimeout(item.timer)
+  complete()
+}
 
-    submit(command: Command): Promise<Answer> {
-      if (closed) return Promise.reject(new StoreGone('the database is closed'))
-      if (queue.length >= waitingMax) return Promise.reject(new StoreUnavailable('too many operations wait'))
-      return new Promise((resolve, reject) => {
-        const item: Item = {
-          command,
-          dueMs: answerMs === undefined ? 0 : performance.now() + answerMs,
-          timer:
-            answerMs === undefined
-              ? undefined
-              : setTimeout(() => finish(item, () => reject(tooLate())), answerMs),
-          ...{ isAnswered: false, resolve, reject },
-        }
-        queue.push(item)
-        if (queue.length > 1 || isBusy) return
-        if (isEager && wasAlone) sendNext()
-        else gather(GATHER_ITERATIONS_MAX)
-      })
-    },
-
-    /** Resolves when earlier commands are answered. */
-    async close(): Promise<void> {
-      closed = true
-      while (queue.length > 0 || halves.length > 0 || isBusy)
-        await new Promise((resolve) => setImmediate(resolve))
-    },
-  }
+function rejectLate<Command, Answer>(item: Queued<Command, Answer>): void {
+  finish(item, () => item.reject(tooLate()))
 }
 
 function tooLate(): StoreUnavailable {

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { StoreGone, StoreRefused, StoreUnavailable } from '../../src/kernel/errors.ts'
-import { type BatcherOptions, createBatcher, type Outcome } from '../../src/store/batcher.ts'
+import { Batcher, type BatcherOptions, type Outcome } from '../../src/store/batcher.ts'
 import { test } from '../support/suite.ts'
 
 /** A batcher that answers its batches when the test says so. */
 function batcherUnderTest(more: Partial<BatcherOptions<string, string>> = {}) {
   const sent: { readonly batch: readonly string[]; answer(): void; fail(error: Error): void }[] = []
   const arrivals: (() => void)[] = []
-  const batcher = createBatcher<string, string>({
+  const batcher = new Batcher<string, string>({
     send: (batch) =>
       new Promise((resolve, reject) => {
         const outcomes: Outcome<string>[] = batch.map((word) => ({ ok: true, value: word.toUpperCase() }))
@@ -68,7 +68,7 @@ test('a batch waits for four iterations of the event loop at most, and only whil
 })
 
 test('an invalid command fails alone', async () => {
-  const batcher = createBatcher<string, string>({
+  const batcher = new Batcher<string, string>({
     async send(batch) {
       if (batch.includes('bad')) throw new StoreRefused(`${batch.length} at once`)
       return batch.map((word) => ({ ok: true, value: word }))

@@ -1,18 +1,27 @@
 import { adminKeyObject } from '../../api/objects.ts'
 import type { Actor } from '../../kernel/vocabulary.ts'
 import type { AdminKeyQuery, AdminKeyRecord, AdminScope, NewAdminKey, Page } from '../../keys/key-store.ts'
-import { present, recordOf } from '../rows.ts'
+import { present } from '../rows.ts'
+import { tables } from '../tables.ts'
 import { recordEvent } from './events.ts'
 import { endSessionsOf } from './key-lookup.ts'
 import { atomic, type Operation, selectPage } from './operation.ts'
 import { now, onPostgres, raw, type Sql, sql } from './sql.ts'
 import { insertInto } from './write-rows.ts'
 
-const COLUMNS = raw(
-  'id, role, account_id, name, prefix, last4, created_at_ms, revoked_at_ms, last_used_at_ms, bootstrap',
-)
-
-const adminRecord = recordOf<AdminKeyRecord>
+const RECORD = tables.adminKey.select([
+  'id',
+  'role',
+  'accountId',
+  'name',
+  'prefix',
+  'last4',
+  'createdAtMs',
+  'revokedAtMs',
+  'lastUsedAtMs',
+  'bootstrap',
+])
+const COLUMNS = raw(RECORD.list)
 
 /** Serialises creating and revoking operator keys, also between nodes that start at the same time. */
 const LOCK = onPostgres(`SELECT pg_advisory_xact_lock(hashtextextended('tollgate operator keys', 0))`)
@@ -27,7 +36,7 @@ const createAdminKey = atomic(function* (key: NewAdminKey, actor: Actor) {
     ? sql`ON CONFLICT (digest) DO UPDATE SET revoked_at_ms = NULL, bootstrap = true`
     : sql``
   const [row] = yield insertInto('admin_key', [key], sql`${onConflict} RETURNING ${COLUMNS}`)
-  const record = adminRecord(present(row))
+  const record = RECORD.read(present(row))
   const isNew = previous === undefined || previous['revoked_at_ms'] !== null
   if (isNew) yield* recordAdminKeyEvent('admin_key.created', record, actor, key.createdAtMs)
   return record
@@ -47,7 +56,7 @@ function* revokeBootstrapKeysWhere(condition: Sql, actor: Actor, atMs: number): 
   const revoked = yield sql`
     UPDATE admin_key SET revoked_at_ms = ${now(atMs)} WHERE bootstrap AND revoked_at_ms IS NULL AND ${condition}
     RETURNING ${COLUMNS}`
-  for (const key of revoked.map(adminRecord)) {
+  for (const key of revoked.map(RECORD.read)) {
     yield* endSessionsOf(key.id)
     yield* recordAdminKeyEvent('admin_key.revoked', key, actor, atMs)
   }
@@ -55,14 +64,14 @@ function* revokeBootstrapKeysWhere(condition: Sql, actor: Actor, atMs: number): 
 
 function* listAdminKeys(query: AdminKeyQuery): Operation<Page<AdminKeyRecord>> {
   const page = { select: COLUMNS, from: raw('admin_key'), where: [inScope(query.scope)] }
-  return yield* selectPage(page, query, adminRecord)
+  return yield* selectPage(page, query, RECORD.read)
 }
 
 const revokeAdminKey = atomic(function* (scope: AdminScope, id: string, actor: Actor, atMs: number) {
   yield LOCK
   const [row] = yield sql`SELECT ${COLUMNS} FROM admin_key WHERE id = ${id} AND ${inScope(scope)}`
   if (row === undefined) return { kind: 'none' } as const
-  const before = adminRecord(row)
+  const before = RECORD.read(row)
   if (before.revokedAtMs !== null) return { kind: 'revoked', key: before } as const
   if (before.bootstrap) return { kind: 'configured' } as const
   if (before.role === 'operator') {
@@ -73,7 +82,7 @@ const revokeAdminKey = atomic(function* (scope: AdminScope, id: string, actor: A
   const [revoked] = yield sql`
     UPDATE admin_key SET revoked_at_ms = coalesce(revoked_at_ms, ${now(atMs)}) WHERE id = ${id} RETURNING ${COLUMNS}`
   yield* endSessionsOf(id)
-  const key = adminRecord(present(revoked))
+  const key = RECORD.read(present(revoked))
   yield* recordAdminKeyEvent('admin_key.revoked', key, actor, atMs)
   return { kind: 'revoked', key } as const
 })

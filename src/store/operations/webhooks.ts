@@ -19,7 +19,8 @@ import type {
   WebhookChanges,
   WebhookRecord,
 } from '../../webhooks/webhook-store.ts'
-import { number, numberOrNull, present, type Row, recordOf, text } from '../rows.ts'
+import { number, numberOrNull, present, type Row, text } from '../rows.ts'
+import { tables } from '../tables.ts'
 import { EVENT, eventRecord, failPending, recordEvent } from './events.ts'
 import { atomic, columnsEqual, currentTime, type Operation, selectPage } from './operation.ts'
 import { runOnce } from './settings.ts'
@@ -28,12 +29,20 @@ import { insertInto, updateRow } from './write-rows.ts'
 
 /** Webhook endpoints. Every statement that changes one is in this file, except for delivery outcomes. */
 
-const WEBHOOK = raw(
-  `id, account_id, url, events, description, format, enabled, disabled_reason, created_at_ms, last_delivery_at_ms,
-   last_status`,
-)
-
-const webhookRecord = recordOf<WebhookRecord>
+const RECORD = tables.webhook.select([
+  'id',
+  'accountId',
+  'url',
+  'events',
+  'description',
+  'format',
+  'enabled',
+  'disabledReason',
+  'createdAtMs',
+  'lastDeliveryAtMs',
+  'lastStatus',
+])
+const WEBHOOK = raw(RECORD.list)
 
 const createWebhook = atomic(function* (webhook: NewWebhook, idempotency: Idempotency | null, actor: Actor) {
   const { id, accountId, createdAtMs } = webhook
@@ -67,12 +76,12 @@ function* recordWebhookEvent(
 
 function* getWebhook(accountId: string, id: string): Operation<WebhookRecord | null> {
   const [row] = yield sql`SELECT ${WEBHOOK} FROM webhook WHERE account_id = ${accountId} AND id = ${id}`
-  return row === undefined ? null : webhookRecord(row)
+  return row === undefined ? null : RECORD.read(row)
 }
 
 function* listWebhooks(query: ListQuery): Operation<Page<WebhookRecord>> {
   const where = columnsEqual({ account_id: query.accountId })
-  return yield* selectPage({ select: WEBHOOK, from: raw('webhook'), where }, query, webhookRecord)
+  return yield* selectPage({ select: WEBHOOK, from: raw('webhook'), where }, query, RECORD.read)
 }
 
 const updateWebhook = atomic(function* (
@@ -110,7 +119,7 @@ const deleteWebhook = atomic(function* (accountId: string, id: string, atMs: num
     DELETE FROM webhook WHERE account_id = ${accountId} AND id = ${id} RETURNING ${WEBHOOK}`
   if (row === undefined) return false
   yield failPendingOf(id)
-  yield* recordWebhookEvent('webhook.deleted', webhookRecord(row), actor, atMs)
+  yield* recordWebhookEvent('webhook.deleted', RECORD.read(row), actor, atMs)
   return true
 })
 
@@ -132,17 +141,19 @@ const rotateWebhookSecret = atomic(function* (
     UPDATE webhook SET older_secret = former_secret, older_until_ms = former_until_ms, former_secret = secret,
       former_until_ms = ${nowMs + limits.webhookOldSecretMs}, secret = ${secret}
     WHERE id = ${id} RETURNING ${WEBHOOK}`
-  const value = webhookRecord(present(rotated))
+  const value = RECORD.read(present(rotated))
   const changes = { secret: { old: null, new: null } }
   yield* recordWebhookEvent('webhook.updated', value, actor, atMs, { changes })
   return { kind: 'done', value } as const
 })
 
-const DELIVERY = raw(
-  `d.id, d.webhook_id, d.event_id, e.type AS event_type, d.status, d.attempts, d.response_status, d.response_body,
-   d.error, d.last_attempt_at_ms, d.next_attempt_at_ms, d.created_at_ms`,
-)
+const OWN_COLUMNS = tables.webhookDelivery.select(undefined, 'd')
+const DELIVERY = raw(`${OWN_COLUMNS.list}, e.type AS event_type`)
 const WITH_EVENT = raw('webhook_delivery d JOIN event e ON e.id = d.event_id')
+
+function deliveryRecord(row: Row): DeliveryRecord {
+  return { ...OWN_COLUMNS.read(row), eventType: text(row, 'event_type') }
+}
 
 function* listDeliveries(query: DeliveryQuery): Operation<Page<DeliveryRecord>> {
   const { accountId, webhookId, status } = query
@@ -151,7 +162,7 @@ function* listDeliveries(query: DeliveryQuery): Operation<Page<DeliveryRecord>> 
     ...columnsEqual({ 'd.status': status }),
   ]
   const page = { select: DELIVERY, from: WITH_EVENT, where, id: 'd.id' }
-  return yield* selectPage(page, query, recordOf<DeliveryRecord>)
+  return yield* selectPage(page, query, deliveryRecord)
 }
 
 const redeliver = atomic(function* (accountId: string, webhookId: string, deliveryId: string, atMs: number) {
@@ -182,7 +193,7 @@ function* queue(
   if (!webhook.enabled) return { kind: 'disabled' }
   const where = yield* enqueue(webhook)
   const [row] = yield sql`SELECT ${DELIVERY} FROM ${WITH_EVENT} WHERE ${where}`
-  return row === undefined ? { kind: 'none' } : { kind: 'done', value: recordOf(row) }
+  return row === undefined ? { kind: 'none' } : { kind: 'done', value: deliveryRecord(row) }
 }
 
 /** Maximum concurrent deliveries per endpoint and node, and per claim. */
@@ -275,7 +286,7 @@ function* disable(webhookId: string, reason: DisabledReason, atMs: number): Oper
     RETURNING ${WEBHOOK}`
   if (row === undefined) return
   yield failPendingOf(webhookId)
-  yield* recordWebhookEvent('webhook.disabled', webhookRecord(row), SYSTEM, atMs)
+  yield* recordWebhookEvent('webhook.disabled', RECORD.read(row), SYSTEM, atMs)
 }
 
 function* countWaiting(): Operation<number> {

@@ -1,7 +1,7 @@
 import { StoreRefused, StoreUnavailable } from '../../kernel/errors.ts'
 import type { Log } from '../../kernel/log.ts'
 import type { Admission, CallClosing, CallOpening, Settled } from '../../ledger/call.ts'
-import { createBatcher, createLoad } from '../batcher.ts'
+import { Batcher, createLoad } from '../batcher.ts'
 import { applyBatch, type CallCommand, toBatch } from '../operations/apply-batch.ts'
 import type { BatchCache } from '../operations/batch-rows.ts'
 import type { StoreClock } from '../operations/sql.ts'
@@ -29,7 +29,7 @@ const BATCH_MAX = 200
 export function createCallBatches(options: CallBatchOptions) {
   const { answerMs, node, log } = options
   const { load, recordCommit } = createLoad(() => calls.waiting)
-  const calls = createBatcher<CallCommand, Admission | Settled>({
+  const calls = new Batcher<CallCommand, Admission | Settled>({
     async send(commands) {
       const applied = await applyAsNode(commands, options)
       return applied.map((value) =>

@@ -6,7 +6,7 @@ import { StoreGone, StoreUnavailable } from '../../kernel/errors.ts'
 import { limits } from '../../kernel/limits.ts'
 import { startThread } from '../../kernel/runtime.ts'
 import type { Admission, Settled } from '../../ledger/call.ts'
-import { type Batcher, createBatcher, createLoad, type Outcome } from '../batcher.ts'
+import { Batcher, createLoad, type Outcome } from '../batcher.ts'
 import { eventCountMemory } from '../operations/events.ts'
 import { asyncMethods } from '../operations/operation.ts'
 import { BODIES, BRIEF, READS, REFUSED, type Store } from '../store.ts'
@@ -89,7 +89,7 @@ interface ThreadOptions {
   onGone?(error: Error): void
 }
 
-type ThreadClient = Batcher<Command, unknown>
+type ThreadClient = Pick<Batcher<Command, unknown>, 'submit' | 'waiting' | 'close'>
 
 function createThreadClient(options: ThreadOptions): ThreadClient {
   const { thread, name, bell, onGone } = options
@@ -165,9 +165,9 @@ function createThreadClient(options: ThreadOptions): ThreadClient {
     await ended
   }
 
-  const batcher = createBatcher<Command, unknown>({ ...options, send, isEager: true })
+  const batcher = new Batcher<Command, unknown>({ ...options, send, isEager: true })
   return {
-    submit: batcher.submit,
+    submit: (command) => batcher.submit(command),
     get waiting() {
       return batcher.waiting
     },
