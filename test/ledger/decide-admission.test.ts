@@ -228,6 +228,47 @@ const CASES: readonly Case[] = [
     { ...onAccount(0, 0, 900), ...credit(90, 30) },
     [60, 60, 60],
   ],
+  // Holds that are short, because their keys have little left
+  [
+    'the only short hold of an account',
+    { ...bound(100), unboundedNanos: 50n },
+    { ...onKey(0, 0, 9), ...onAccount(0, 0, 50) },
+    [100, 200, 9],
+  ],
+  [
+    'another short hold, short by little together',
+    { ...bound(100), unboundedNanos: 101n },
+    { ...onKey(0, 0, 9), ...onAccount(0, 0, 50), accountShortNanos: 10n },
+    [100, 200, 9],
+  ],
+  [
+    'another short hold, short by more together',
+    { ...bound(100), unboundedNanos: 100n },
+    { ...onKey(0, 0, 9), ...onAccount(0, 0, 50), accountShortNanos: 10n },
+    'wait for budget',
+  ],
+  [
+    'another short hold under enforced credit',
+    { ...bound(100), unboundedNanos: 100n },
+    { ...onKey(0, 0, 9), ...credit(50), accountShortNanos: 10n },
+    'wait for credit',
+  ],
+  [
+    'another short hold of an account without limits',
+    { ...bound(100), unboundedNanos: 100n },
+    { ...onKey(0, 0, 9), accountShortNanos: 10n },
+    [100, 200, 9],
+  ],
+  [
+    'a hold in settled mode is not short',
+    { ...bound(100), unboundedNanos: 1n },
+    { ...onKey(0, 0, 9), ...onAccount(0, 0, 50), mode: 'settled', accountShortNanos: 10n },
+    [100, 200, 100],
+  ],
+  // The surcharge after an overrun
+  ['a surcharge', bound(100), { overrunNanos: 30n }, [130, 230, 130]],
+  ['a surcharge is limited', { ...bound(100), unboundedNanos: 7n }, { overrunNanos: 30n }, [107, 207, 107]],
+  ['a bound of 0 gets no surcharge', bound(0), { overrunNanos: 30n }, [0, 0, 0]],
   // Checks that take over a hold
   ['a check of a held budget', { ...bound(1), isCheckOnly: true }, onKey(5, 4, 9), [0, 0, 0]],
   ['a check of a spent budget', { ...bound(1), isCheckOnly: true }, onKey(9, 0, 9), 'budget_exceeded'],

@@ -88,6 +88,19 @@ export function socketConformance(storeName: string, openStore: OpenStoreUnderTe
     assert.equal((await store.getCall('req_1'))?.state, 'settled')
   })
 
+  test('a standing hold is in the log only if a turn used it, or its process died', async ({ store }) => {
+    await addKey(store, 'a')
+    for (const id of ['req_1', 'req_2', 'req_3'])
+      await store.admit(opening(id, 'a', { isStanding: true, isRequest: false }))
+    assert.equal((await store.getKey('default', 'key_a', NOON))?.month.heldNanos, 3_000n)
+    assert.deepEqual(await find(store, {}), [])
+    await store.settle(closing('req_1', { ...NOTHING_USED, state: 'released' }))
+    await store.settle(closing('req_2'))
+    await store.interruptOpenCalls(NOON + 1_000)
+    assert.deepEqual(await find(store, {}), ['req_3', 'req_2'])
+    assert.equal(await store.getCall('req_1'), null)
+  })
+
   test('a turn that upstream began is charged to its key, even if the key has been revoked', async ({
     store,
   }) => {
