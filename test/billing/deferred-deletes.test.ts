@@ -248,6 +248,7 @@ test('a DELETE that succeeds while the object is open charges the hold', async (
 async function removedElsewhere(path: string) {
   shows('DELETE /v1/responses/resp_other', { deleted: true })
   const { requestId } = await remove('/v1/responses/resp_other')
+  await isState('settled', requestId)
   const objectId = decodeURIComponent(path.slice('/v1/responses/'.length))
   await changeDatabase(bench.gateway, `UPDATE call SET object_id = '${objectId}' WHERE id = '${requestId}'`)
 }
