@@ -31,7 +31,7 @@ nodesTest(
 
     assert.equal((await silent.admit(opening('req_3', 'a'))).kind, 'admitted')
     const registrations = await database.query("SELECT id FROM node WHERE name = 'silent'")
-    const [call] = await database.query("SELECT node_id FROM call WHERE id = 'req_3'")
+    const [call] = await database.query("SELECT node_id FROM hold WHERE id = 'req_3'")
     assert.deepEqual(registrations, [{ id: call?.['node_id'] }])
 
     assert.equal((await silent.settle(closing('req_1'))).applied, true)
@@ -66,7 +66,7 @@ for (const [what, change] of [
     )
     await pool.close()
     assert.deepEqual(
-      (await database.query('SELECT id, state FROM call')).map(({ state }) => state),
+      (await database.query('SELECT id, state FROM hold')).map(({ state }) => state),
       ['in_flight'],
     )
     assert.equal((await store.admit(opening('req_2', 'a'))).kind, 'admitted')
