@@ -2,7 +2,6 @@ import { AdmissionQueues } from '../calls/admission-queue.ts'
 import { boundEntry, Prices } from '../calls/call-plan.ts'
 import { ContainerFees } from '../calls/container-fees.ts'
 import { BackgroundQueue, ByteBudget, DecodingQueue, KeyShares } from '../calls/key-shares.ts'
-import { createSettlementWatch, createSettler } from '../calls/settle.ts'
 import type { Config, UpstreamConfig } from '../config/read-config.ts'
 import { whyNotSimulated } from '../config/simulator.ts'
 import { TrustedProxies } from '../http/addresses.ts'
@@ -16,7 +15,9 @@ import { createUlidSource } from '../kernel/ids.ts'
 import { limits } from '../kernel/limits.ts'
 import { isRedactable } from '../kernel/secret.ts'
 import { readCachedShare } from '../ledger/cached-share.ts'
+import { Outbox } from '../ledger/outbox.ts'
 import type { SettlementSpool } from '../ledger/settlement-spool.ts'
+import { SettlementWatch } from '../ledger/settlement-watch.ts'
 import { createRefusedCalls, WaitingCalls } from '../ledger/unsent-calls.ts'
 import { Deferrals } from '../objects/deferrals.ts'
 import type { Discount } from '../pricing/amounts.ts'
@@ -74,8 +75,8 @@ export async function createGateway(opened: Opened) {
     chatRegional: SURFACES.chat.upstream.regionalHost?.test(config.chat?.url.hostname ?? '') ?? false,
     polls: config.deferredPoll,
   })
-  const settlements = createSettlementWatch()
-  const settler = createSettler({ store, watch: settlements, spool, log })
+  const settlements = new SettlementWatch()
+  const outbox = new Outbox({ store, spool, log, onSettled: (requestId) => settlements.settled(requestId) })
   const queues = new AdmissionQueues(config.budgetWaitMs)
   const containers = new ContainerFees()
   const cachedShare = (keyId: string, model: string | null) => readCachedShare(store, keyId, model)
@@ -138,13 +139,13 @@ export async function createGateway(opened: Opened) {
     budgetMode: config.budgetMode,
     unboundedNanos: config.unboundedHoldNanos,
     prices,
-    settler,
+    outbox,
     deferrals: new Deferrals({
       ...{
         store,
         upstreams,
         ownUpstreams,
-        settler,
+        outbox,
         counts,
         queues,
         clock,

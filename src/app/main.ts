@@ -81,7 +81,7 @@ async function serve(opened: Opened, certificate: Certificate | null) {
   let currentBook = opened.book
   const created = await createGateway(opened)
   const { gateway } = created
-  const { counts, settler, deferrals } = gateway
+  const { counts, outbox, deferrals } = gateway
   const { management, webhooks } = await createManagement(opened, created, () => currentBook)
   const router = loadLater(() => import('../management/router.ts'), MANAGEMENT_AFTER_MS)
   const dashboardDir = surroundings.dashboardDir ?? DASHBOARD_DIR
@@ -90,7 +90,7 @@ async function serve(opened: Opened, certificate: Certificate | null) {
   let ready = true
   const isReady = async (): Promise<boolean> =>
     ready &&
-    settler.isDurable &&
+    outbox.isDurable &&
     (await canWrite()) &&
     (gateway.isMaintenance || (await created.hasUpstream()))
   if (!gateway.isMaintenance && !(await created.hasUpstream()))
@@ -128,7 +128,7 @@ async function serve(opened: Opened, certificate: Certificate | null) {
   const metrics = await openMetricsListener(config, listening, management.scrapeMetrics)
   const address = await server.listen(config.host, config.port, config.reusePort)
   if (!gateway.isMaintenance) {
-    void settler.replay(spool?.pending() ?? [], (closing) => void counts.countReplay(closing, store))
+    void outbox.replay(spool?.pending() ?? [], (closing) => void counts.countReplay(closing, store))
     webhooks.start()
     if (config.deferredPoll) deferrals.start()
   }
@@ -221,7 +221,7 @@ async function drain(
   { gateway, configured }: CreatedGateway,
   drainMs: number,
 ): Promise<number> {
-  const { inFlight, sockets, queues, ownUpstreams, settler, background, refusedCalls } = gateway
+  const { inFlight, sockets, queues, ownUpstreams, outbox, background, refusedCalls } = gateway
   queues.close()
   sockets.drain(drainMs)
   const drainedByMs = performance.now() + drainMs
@@ -232,7 +232,7 @@ async function drain(
   ownUpstreams.destroy()
   // Keep the database open: calls that were cut are still being settled.
   await untilQuiet(
-    () => inFlight.count === 0 && settler.waiting === 0 && background.count === 0,
+    () => inFlight.count === 0 && outbox.waiting === 0 && background.count === 0,
     limits.settleOnStopMs,
   )
   await refusedCalls.written()

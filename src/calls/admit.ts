@@ -175,20 +175,20 @@ export function describeUnsent(asked: Asked, modelAsked: string | null, clock: P
   }
 }
 
-function refuseOverload({ inFlight, settler }: Core): Refusal | null {
+function refuseOverload({ inFlight, outbox }: Core): Refusal | null {
   if (inFlight.count >= limits.callsInFlightMax) {
     return refuse(
       'no_memory',
       `This node already has ${limits.callsInFlightMax} calls in flight, its maximum. Nothing was sent upstream; retry in a second.`,
     )
   }
-  if (settler.waiting >= SETTLEMENTS_WAITING_MAX) {
+  if (outbox.waiting >= SETTLEMENTS_WAITING_MAX) {
     return refuse(
       'store_unavailable',
       'Too many finished calls are waiting to be written to the database. Nothing was sent upstream; retry in a second.',
     )
   }
-  if (!settler.isDurable) {
+  if (!outbox.isDurable) {
     return refuse(
       'store_unavailable',
       'The gateway can record finished calls neither in its database nor on its disk. Nothing was sent upstream; retry in a second.',

@@ -3,12 +3,12 @@ import type { Log } from '../kernel/log.ts'
 import type { Nanos } from '../kernel/money.ts'
 import type { Surface } from '../kernel/vocabulary.ts'
 import type { CallClosing } from '../ledger/call.ts'
+import type { Outbox } from '../ledger/outbox.ts'
 import type { WaitingCalls } from '../ledger/unsent-calls.ts'
 import type { Store } from '../store/store.ts'
 import type { AdmissionQueues } from './admission-queue.ts'
 import type { Billing } from './bill.ts'
 import type { Prices } from './call-plan.ts'
-import type { Settler } from './settle.ts'
 
 /** What the core of a call needs. It is created once for all calls. */
 export interface Core {
@@ -17,7 +17,7 @@ export interface Core {
   readonly store: Pick<Store, 'admit' | 'deferCall' | 'getKey' | 'lookUpKey'>
   readonly queues: AdmissionQueues
   readonly waitingCalls: WaitingCalls
-  readonly settler: Settler
+  readonly outbox: Outbox
   readonly prices: Prices
   readonly containers: Billing['containers']
   readonly cachedShare: Billing['cachedShare']

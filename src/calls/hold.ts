@@ -89,7 +89,7 @@ export class Hold implements AsyncDisposable {
   /** Null if the database did not accept the bill in time: the outbox sends it again until it does. */
   async settle(bill: Bill, transfer: Transfer): Promise<Settled | null> {
     const { ask, terms } = this
-    const { settler, queues, counts, clock } = this.#core
+    const { outbox, queues, counts, clock } = this.#core
     // A recorded object may have been settled and counted before its stream ended.
     const isRecorded = this.#state === 'recorded'
     const closing = {
@@ -102,7 +102,7 @@ export class Hold implements AsyncDisposable {
       overheadMs: Math.round(transfer.overheadMs),
     }
     this.#state = 'closed'
-    return await settler.settle(closing, ({ applied }) => {
+    return await outbox.settle(closing, ({ applied }) => {
       queues.settled(terms.budgetId, terms.accountId)
       // The turns of a metered socket are counted, not its handshake.
       if (requestsOf(ask) === 0 || (isRecorded && !applied)) return
@@ -166,8 +166,17 @@ export class Hold implements AsyncDisposable {
       transfer = soFar.transfer
       bill = await billCall(this, soFar.evidence, this.#core)
     } catch {
-      bill = billOutputSide(this)
+      bill = billAtWorst(this)
     }
     await this.settle(bill, transfer)
+  }
+}
+
+/** Without prices the cost is lost, but the hold closes. */
+function billAtWorst(hold: Hold): Bill {
+  try {
+    return billOutputSide(hold)
+  } catch {
+    return LOST
   }
 }

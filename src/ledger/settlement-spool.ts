@@ -30,165 +30,183 @@ interface Spooled {
   readonly stored: PromiseWithResolvers<void>
 }
 
-export type SettlementSpool = Awaited<ReturnType<typeof openSettlementSpool>>
-
 /**
- * Opens the spool in `dir`, which only one process may use, and reads the settlements in it: those that the store has not
- * accepted. Replaying one is harmless. Every write replaces the file, which is small: only calls in flight when the store
- * failed have a settlement in it. Throws if the directory cannot be created or read.
+ * Opens the spool in `dir`, which only one process may use, and reads the settlements in it. Throws if the directory cannot
+ * be created or read.
  */
 export async function openSettlementSpool(
   dir: string,
   log: Log,
-  { replaceFile: replace = replaceFile, bytesMax = SPOOL_BYTES_MAX }: SpoolOptions = {},
-) {
+  options: SpoolOptions = {},
+): Promise<SettlementSpool> {
   // Without syncing the parent, a crash might lose the new directory entry.
   if ((await mkdir(dir, { recursive: true, mode: 0o700 })) !== undefined) await syncDirectory(dirname(dir))
   const path = join(dir, FILE)
-  const { left, isDamaged } = await readSpool(path)
-  if (isDamaged) {
+  const read = await readSpool(path)
+  if (read.isDamaged) {
     const damagedFile = `${path}.${randomUUID()}.damaged`
     await rename(path, damagedFile)
     log.error({ damagedFile }, 'the settlement spool was damaged and has been renamed')
   }
-  /** All settlements that the store does not have, on disk or not, oldest first. */
-  const waiting = new Map<string, Spooled>()
-  let waitingBytes = 0
-  /** Whether a waiting settlement is not in the file. */
-  let hasUnwritten = isDamaged
-  /** Whether the file has settlements that the database has too. Replaying them is harmless. */
-  let hasStale = false
-  let writing: Promise<void> | null = null
-  /** Whether the last write failed, or takes so long that answers no longer wait for it. */
-  let isFailing = false
-  const closed = new AbortController()
+  return new SettlementSpool(dir, log, options, read)
+}
 
-  async function finish(): Promise<void> {
-    await writing
-    write()
-    await writing
+/**
+ * A file of the settlements that the store has not accepted. Replaying one is harmless. Every write replaces the file, which
+ * is small: only calls in flight when the store failed have a settlement in it.
+ */
+export class SettlementSpool {
+  readonly #dir: string
+  readonly #log: Log
+  readonly #replace: typeof replaceFile
+  readonly #bytesMax: number
+  /** All settlements that the store does not have, on disk or not, oldest first. */
+  readonly #waiting = new Map<string, Spooled>()
+  #waitingBytes = 0
+  /** Whether a waiting settlement is not in the file. */
+  #hasUnwritten: boolean
+  /** Whether the file has settlements that the database has too. */
+  #hasStale = false
+  #writing: Promise<void> | null = null
+  /** Whether the last write failed, or takes so long that answers no longer wait for it. */
+  #isFailing = false
+  readonly #closed = new AbortController()
+
+  constructor(dir: string, log: Log, options: SpoolOptions, read: Awaited<ReturnType<typeof readSpool>>) {
+    this.#dir = dir
+    this.#log = log
+    this.#replace = options.replaceFile ?? replaceFile
+    this.#bytesMax = options.bytesMax ?? SPOOL_BYTES_MAX
+    this.#hasUnwritten = read.isDamaged
+    for (const closing of read.left) this.#add(closing).stored.resolve()
   }
 
-  function add(closing: CallClosing): Spooled {
+  get waiting(): number {
+    return this.#waiting.size
+  }
+
+  /** False while too many settlements wait, or some of them are not on disk. */
+  get isDurable(): boolean {
+    const isFull = this.#waitingBytes > this.#bytesMax
+    return this.#waiting.size === 0 || !(this.#isFailing || isFull)
+  }
+
+  /** The waiting settlements, oldest first. After a start, these are the settlements that an earlier process left. */
+  pending(): readonly CallClosing[] {
+    return [...this.#waiting.values()].map(({ closing }) => closing)
+  }
+
+  /** Never rejects. If the disk fails or is slow, `isDurable` is false until all waiting settlements are stored. */
+  async append(closing: CallClosing): Promise<void> {
+    const earlier = this.#waiting.get(closing.requestId)
+    // The first closing of a call counts; later ones are ignored.
+    if (earlier !== undefined) return await earlier.stored.promise
+    if (this.#closed.signal.aborted) {
+      this.#log.error({ request: closing.requestId }, 'a settlement came after the spool was closed')
+      return
+    }
+    const spooled = this.#add(closing)
+    this.#hasUnwritten = true
+    if (this.#isFailing) return
+    this.#write()
+    await spooled.stored.promise
+  }
+
+  /** Removes a settlement that the database has received. Does nothing if it is not in the spool. */
+  remove(requestId: string): void {
+    const spooled = this.#waiting.get(requestId)
+    if (spooled === undefined) return
+    this.#waiting.delete(requestId)
+    this.#waitingBytes -= spooled.line.length
+    this.#hasStale = true
+    spooled.stored.resolve()
+    if (!this.#closed.signal.aborted) this.#write()
+  }
+
+  /** Writes a settlement that the database has refused to a separate file for the operator. */
+  async refuse(closing: CallClosing, reason: string): Promise<void> {
+    const { requestId } = closing
+    const file = join(this.#dir, REFUSED_FILE)
+    const line = `${JSON.stringify({ refused: reason, kept: amountsAsText(closing) })}\n`
+    try {
+      const { size } = await stat(file).catch(() => ({ size: 0 }))
+      if (size + line.length > this.#bytesMax) throw new Error(`${REFUSED_FILE} is full`)
+      await appendFile(file, line, { mode: 0o600, flush: true })
+      this.remove(requestId)
+    } catch (error) {
+      // A refused settlement that was spooled stays in the spool, and the next start tries again.
+      const about = { request: requestId, cause: (error as Error).message }
+      this.#log.error(about, 'a refused settlement cannot be written to its file')
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closed.abort()
+    // A disk that does not answer must not prevent the process from exiting.
+    await Promise.race([this.#finish(), sleep(SPOOL_WRITE_MS, undefined, { ref: false })])
+  }
+
+  async #finish(): Promise<void> {
+    await this.#writing
+    this.#write()
+    await this.#writing
+  }
+
+  #add(closing: CallClosing): Spooled {
     const spooled: Spooled = { closing, line: toLine(closing), stored: Promise.withResolvers() }
-    waiting.set(closing.requestId, spooled)
-    waitingBytes += spooled.line.length
+    this.#waiting.set(closing.requestId, spooled)
+    this.#waitingBytes += spooled.line.length
     return spooled
   }
 
-  function write(): void {
-    if (writing === null && isBehind()) writing = writeAll()
+  #write(): void {
+    if (this.#writing === null && this.#isBehind) this.#writing = this.#writeAll()
   }
 
-  function isBehind(): boolean {
-    return hasUnwritten || (hasStale && (waiting.size === 0 || closed.signal.aborted))
+  get #isBehind(): boolean {
+    return this.#hasUnwritten || (this.#hasStale && (this.#waiting.size === 0 || this.#closed.signal.aborted))
   }
 
   /** A failed write is retried later, with everything that waits by then. */
-  async function writeAll(): Promise<void> {
-    while (isBehind()) {
+  async #writeAll(): Promise<void> {
+    const { signal } = this.#closed
+    while (this.#isBehind) {
       const timeout = setTimeout(
-        () => fail({}, 'the disk of the settlement spool does not answer'),
+        () => this.#fail({}, 'the disk of the settlement spool does not answer'),
         SPOOL_WRITE_MS,
       )
       try {
-        await writeOnce()
-        if (isFailing) log.info({ settlements: waiting.size }, 'the settlement spool works again')
-        isFailing = false
+        await this.#writeOnce()
+        if (this.#isFailing)
+          this.#log.info({ settlements: this.#waiting.size }, 'the settlement spool works again')
+        this.#isFailing = false
       } catch (error) {
-        hasUnwritten = true
-        fail(
-          { cause: (error as Error).message },
-          'the settlement spool cannot be written; no new call is admitted while settlements wait',
-        )
-        if (closed.signal.aborted) break
-        await sleep(RETRY_MS, undefined, { ref: false, signal: closed.signal }).catch(() => {})
+        this.#hasUnwritten = true
+        const message =
+          'the settlement spool cannot be written; no new call is admitted while settlements wait'
+        this.#fail({ cause: (error as Error).message }, message)
+        if (signal.aborted) break
+        await sleep(RETRY_MS, undefined, { ref: false, signal }).catch(() => {})
       } finally {
         clearTimeout(timeout)
       }
     }
-    // In the same turn as the last check of `isBehind`, or a settlement in between would not be written.
-    writing = null
+    // In the same turn as the last check of `#isBehind`, or a settlement in between would not be written.
+    this.#writing = null
   }
 
-  async function writeOnce(): Promise<void> {
-    const written = [...waiting.values()]
-    hasUnwritten = false
-    hasStale = false
-    await replace(path, written.map(({ line }) => line).join(''))
+  async #writeOnce(): Promise<void> {
+    const written = [...this.#waiting.values()]
+    this.#hasUnwritten = false
+    this.#hasStale = false
+    await this.#replace(join(this.#dir, FILE), written.map(({ line }) => line).join(''))
     for (const { stored } of written) stored.resolve()
   }
 
-  function fail(about: object, message: string): void {
-    if (!isFailing) log.error({ settlements: waiting.size, ...about }, message)
-    isFailing = true
-    for (const { stored } of waiting.values()) stored.resolve()
-  }
-
-  /** Removes a settlement that the database has received. Does nothing if it is not in the spool. */
-  function remove(requestId: string): void {
-    const spooled = waiting.get(requestId)
-    if (spooled === undefined) return
-    waiting.delete(requestId)
-    waitingBytes -= spooled.line.length
-    hasStale = true
-    spooled.stored.resolve()
-    if (!closed.signal.aborted) write()
-  }
-
-  for (const closing of left) add(closing).stored.resolve()
-  return {
-    get waiting(): number {
-      return waiting.size
-    },
-    /** False while too many settlements wait, or some of them are not on disk. */
-    get isDurable(): boolean {
-      const isFull = waitingBytes > bytesMax
-      return waiting.size === 0 || !(isFailing || isFull)
-    },
-    /** The waiting settlements, oldest first. After a start, these are the settlements that an earlier process left. */
-    pending(): readonly CallClosing[] {
-      return [...waiting.values()].map(({ closing }) => closing)
-    },
-    /** Never rejects. If the disk fails or is slow, `isDurable` is false until all waiting settlements are stored. */
-    async append(closing: CallClosing): Promise<void> {
-      const earlier = waiting.get(closing.requestId)
-      // The first closing of a call counts; later ones are ignored.
-      if (earlier !== undefined) return await earlier.stored.promise
-      if (closed.signal.aborted) {
-        log.error({ request: closing.requestId }, 'a settlement came after the spool was closed')
-        return
-      }
-      const spooled = add(closing)
-      hasUnwritten = true
-      if (isFailing) return
-      write()
-      await spooled.stored.promise
-    },
-    remove,
-    /** Writes a settlement that the database has refused to a separate file for the operator. */
-    async refuse(closing: CallClosing, reason: string): Promise<void> {
-      const { requestId } = closing
-      const file = join(dir, REFUSED_FILE)
-      const line = `${JSON.stringify({ refused: reason, kept: amountsAsText(closing) })}\n`
-      try {
-        const { size } = await stat(file).catch(() => ({ size: 0 }))
-        if (size + line.length > bytesMax) throw new Error(`${REFUSED_FILE} is full`)
-        await appendFile(file, line, { mode: 0o600, flush: true })
-        remove(requestId)
-      } catch (error) {
-        // A refused settlement that was spooled stays in the spool, and the next start tries again.
-        log.error(
-          { request: requestId, cause: (error as Error).message },
-          'a refused settlement cannot be written to its file',
-        )
-      }
-    },
-    async close(): Promise<void> {
-      closed.abort()
-      // A disk that does not answer must not prevent the process from exiting.
-      await Promise.race([finish(), sleep(SPOOL_WRITE_MS, undefined, { ref: false })])
-    },
+  #fail(about: object, message: string): void {
+    if (!this.#isFailing) this.#log.error({ settlements: this.#waiting.size, ...about }, message)
+    this.#isFailing = true
+    for (const { stored } of this.#waiting.values()) stored.resolve()
   }
 }
 

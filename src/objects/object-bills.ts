@@ -32,7 +32,7 @@ import type { Store } from '../store/store.ts'
 type BillStore = Pick<Store, 'countBatchAsRequest' | 'listOpenChildren' | 'openChildren' | 'readPriceVersion'>
 
 export interface ObjectBillDependencies
-  extends Pick<Core, 'settler' | 'counts' | 'clock' | 'containers' | 'cachedShare' | 'log'> {
+  extends Pick<Core, 'outbox' | 'counts' | 'clock' | 'containers' | 'cachedShare' | 'log'> {
   readonly store: BillStore
   readonly queues: Pick<AdmissionQueues, 'signalAll'>
   readonly names: { readonly redact: Redact }
@@ -150,7 +150,7 @@ export class ObjectBills {
 
   /** Returns false if the settlement still waits for the database. */
   async #close(call: CallRecord, { requestId, bill }: Part, key: Secret | null): Promise<boolean> {
-    const { settler, counts, queues, clock } = this.#from
+    const { outbox, counts, queues, clock } = this.#from
     const isParent = requestId === call.requestId
     const closing: CallClosing = {
       ...withoutSecrets(bill, this.#redacting(key)),
@@ -167,7 +167,7 @@ export class ObjectBills {
       if (applied) counts.countSettlement(call.surface, call.modelAsked, closing, isParent ? times : null)
     }
     try {
-      return (await settler.settle(closing, onSettled)) !== null
+      return (await outbox.settle(closing, onSettled)) !== null
     } catch (error) {
       // The outbox has saved the refused bill. Close the object, or every poll would be refused again for 30 days.
       if (error instanceof StoreRefused && bill !== LOST)

@@ -137,7 +137,7 @@ function isRevocation({ code }: Refusal): boolean {
   return code === 'invalid_api_key'
 }
 
-/** If the store refuses the release, the settler logs it; that must not stop the new turn. */
+/** If the store refuses the release, the outbox logs it; that must not stop the new turn. */
 async function drop(turn: TurnCall): Promise<void> {
   await turn.release().catch(() => {})
 }

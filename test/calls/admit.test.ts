@@ -39,7 +39,7 @@ function gatewayWith(answers: Admission[]): AskedCore {
     openings,
     clock: { nowMs: () => 0, monotonicMs: () => 0 },
     inFlight: { count: 0, preflights: 0 },
-    settler: { waiting: 0, isDurable: true },
+    outbox: { waiting: 0, isDurable: true },
     queues: new AdmissionQueues(60_000),
     waitingCalls: new WaitingCalls(),
     budgetMode: 'exact',
@@ -127,8 +127,8 @@ test('a call that finds the queue full does not overtake queued calls', async ()
 })
 
 for (const [what, part, state, code] of [
-  ['pending settlements are not safe on disk', 'settler', { isDurable: false }, 'store_unavailable'],
-  ['too many settlements are pending', 'settler', { waiting: 20_000 }, 'store_unavailable'],
+  ['pending settlements are not safe on disk', 'outbox', { isDurable: false }, 'store_unavailable'],
+  ['too many settlements are pending', 'outbox', { waiting: 20_000 }, 'store_unavailable'],
   ['the maximum of calls is in flight', 'inFlight', { count: limits.callsInFlightMax }, 'no_memory'],
 ] as const) {
   test(`no call is admitted while ${what}`, async () => {

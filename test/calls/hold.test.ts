@@ -1,11 +1,15 @@
 import assert from 'node:assert/strict'
 import type { Ask } from '../../src/calls/ask.ts'
 import { NOTHING_BILLED } from '../../src/calls/bill.ts'
+import { planRequest } from '../../src/calls/call-plan.ts'
 import type { Core } from '../../src/calls/core.ts'
 import { type Evidence, NOTHING_TRANSFERRED } from '../../src/calls/evidence.ts'
 import { Hold } from '../../src/calls/hold.ts'
 import { StoreRefused } from '../../src/kernel/errors.ts'
 import type { Admission, CallClosing } from '../../src/ledger/call.ts'
+import { findEndpoint } from '../../src/providers/find-endpoint.ts'
+import { prices } from '../pricing/worked-example.ts'
+import { factsOf } from '../providers/request-facts-of.ts'
 import { createLogLines } from '../support/log-lines.ts'
 import { test } from '../support/suite.ts'
 
@@ -19,16 +23,22 @@ const EVIDENCE: Evidence = {
   answer: { status: 500, contentType: '', upstreamRequestId: 'up_1' },
 }
 
-/** A hold of a call whose output may cost 7 nanodollars, and the closings that reach the database. */
+const endpoint = findEndpoint('chat', 'POST', '/v1/chat/completions')
+const PLAN = planRequest(
+  {
+    ...{ surface: 'chat', method: 'POST', path: '/v1/chat/completions', endpoint, bodyBytes: 400, atMs: 0 },
+    facts: await factsOf(endpoint, { model: 'gpt-5', max_completion_tokens: 7 }),
+  },
+  prices(),
+)
+/** 7 output tokens at $10 per million. */
+const OUTPUT_NANOS = 70_000n
+
+/** A hold, and the closings that reach the database. */
 function bench(settle: () => Promise<{ balanceNanos: bigint; applied: boolean }> = async () => SETTLED) {
   const closed: CallClosing[] = []
-  const profile = {
-    ...{ metered: true, modelAsked: 'm', hold: { kind: 'bound', nanos: 9n, listNanos: 9n }, unratable: null },
-    holdTokens: () => ({ input: 5, output: 7, contextWindow: 9 }),
-    rate: () => ({ costNanos: 7n, listNanos: 7n, unpriced: false, pricedAsRequested: false }),
-  }
   const caller = { redact: (text: string) => text }
-  const ask = { requestId: 'req_1', socketId: null, surface: 'chat', caller, profile } as unknown as Ask
+  const ask = { requestId: 'req_1', socketId: null, surface: 'chat', caller, profile: PLAN } as unknown as Ask
   const { log, lines } = createLogLines()
   const core = {
     clock: { nowMs: () => 0 },
@@ -36,7 +46,7 @@ function bench(settle: () => Promise<{ balanceNanos: bigint; applied: boolean }>
     queues: { settled() {} },
     counts: { countSettlement() {} },
     store: { deferCall: async () => 'deferred' },
-    settler: {
+    outbox: {
       settle(closing: CallClosing) {
         closed.push(closing)
         return settle()
@@ -83,7 +93,9 @@ test('if that cannot be read either, the output side of the hold is billed as an
       throw new Error('another defect')
     }),
   )
-  assert.deepEqual(closed.map(figuresOf), [{ state: 'settled', costNanos: 7n, estimated: true, bytesIn: 0 }])
+  assert.deepEqual(closed.map(figuresOf), [
+    { state: 'settled', costNanos: OUTPUT_NANOS, estimated: true, bytesIn: 0 },
+  ])
 })
 
 test('a hold that is settled, or belongs to an object, is not closed again', async () => {

@@ -111,9 +111,8 @@ test('without polling, a DELETE passes and closes its object as interrupted', as
   const store = {
     findDeferred: async () => object,
     listOpenChildren: async () => [],
-    deleteDeferred: async () => {},
   }
-  const settler = {
+  const outbox = {
     async settle({ requestId, state }: CallClosing) {
       closed.push(`${requestId} ${state}`)
       return { balanceNanos: 0n, applied: true }
@@ -121,7 +120,7 @@ test('without polling, a DELETE passes and closes its object as interrupted', as
   }
   const parts = {
     store,
-    settler,
+    outbox,
     upstreams: {},
     ownUpstreams: { isUsed: false },
     polls: false,

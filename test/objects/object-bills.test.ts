@@ -59,11 +59,8 @@ function bench(answer: (closing: CallClosing) => Settled | null, openChildren: r
     listOpenChildren: async () =>
       openChildren.map((requestId) => ({ requestId, holdNanos: 30n, holdListNanos: 40n })),
     async countBatchAsRequest() {},
-    async deleteDeferred() {
-      story.push('deleted')
-    },
   }
-  const settler = {
+  const outbox = {
     async settle(closing: CallClosing) {
       const settled = answer(closing)
       const who = closing.requestId === 'req_1' ? 'batch' : (closing.modelServed ?? closing.requestId)
@@ -75,7 +72,7 @@ function bench(answer: (closing: CallClosing) => Settled | null, openChildren: r
   const { log } = createLogLines()
   const parts = {
     store,
-    settler,
+    outbox,
     clock: systemClock,
     log,
     names: { redact: (text: string) => text.replaceAll(SECRET, '…') },
@@ -91,11 +88,11 @@ const readResults = reading(['claude-haiku-5-5', 'claude-sonnet-4-5'])
 
 const SETTLED: Settled = { balanceNanos: 0n, applied: true }
 
-test('a batch is closed after all of its parts, then deleted', async () => {
+test('a batch is closed after all of its parts', async () => {
   const { bills, story } = bench(() => SETTLED)
   assert.equal(await bills.settleBatch(batch, ended, readResults, null), true)
   assert.deepEqual(story, [
-    ...['2 opened', 'claude-haiku-5-5 settled', 'claude-sonnet-4-5 settled', 'batch settled', 'deleted'],
+    ...['2 opened', 'claude-haiku-5-5 settled', 'claude-sonnet-4-5 settled', 'batch settled'],
   ])
 })
 
@@ -105,7 +102,7 @@ test('while a part of a batch waits for the store, the batch stays open and sett
   assert.deepEqual(story, ['2 opened', 'claude-haiku-5-5 waits', 'claude-sonnet-4-5 settled'])
 })
 
-test('an object whose settlement waits for the store is neither deleted nor reported as settled', async () => {
+test('an object whose settlement waits for the store is not reported as settled', async () => {
   const { bills, story } = bench(() => null)
   await bills.giveUp(batch)
   assert.deepEqual(story, ['batch waits'])
@@ -117,5 +114,5 @@ test('an object whose settlement waits for the store is neither deleted nor repo
 test('a batch that is given up also closes its opened, unsettled parts', async () => {
   const { bills, story } = bench(() => SETTLED, ['req_1a', 'req_1b'])
   await bills.giveUp(batch)
-  assert.deepEqual(story, [...['req_1a interrupted', 'req_1b interrupted', 'batch interrupted', 'deleted']])
+  assert.deepEqual(story, [...['req_1a interrupted', 'req_1b interrupted', 'batch interrupted']])
 })

@@ -1,13 +1,13 @@
 import { StoreRefused, StoreUnavailable } from '../../kernel/errors.ts'
 import type { Log } from '../../kernel/log.ts'
 import type { Admission, CallClosing, CallOpening, Settled } from '../../ledger/call.ts'
+import { Outbox } from '../../ledger/outbox.ts'
 import { Batcher, createLoad } from '../batcher.ts'
 import { applyBatch, type CallCommand, toBatch } from '../operations/apply-batch.ts'
 import type { BatchCache } from '../operations/batch-rows.ts'
 import type { StoreClock } from '../operations/sql.ts'
 import { type Pool, StoreInDoubt } from './database.ts'
 import type { StoreNode } from './node.ts'
-import { createOrphanedAdmissions } from './orphaned-admissions.ts'
 import { dialectOf, runBatchOnPostgres } from './run-operation.ts'
 
 interface CallBatchOptions {
@@ -40,15 +40,15 @@ export function createCallBatches(options: CallBatchOptions) {
     answerMs,
     onCommit: (commands, ms) => recordCommit(commands.length, ms),
     onLate(command, answer) {
-      if ('kind' in answer && answer.kind === 'admitted') orphans.add(toBatch([command]).openings)
+      if ('kind' in answer && answer.kind === 'admitted') orphans.release(toBatch([command]).openings)
     },
     onFailure(commands, error) {
-      if (error instanceof StoreInDoubt) orphans.add(toBatch(commands).openings)
+      if (error instanceof StoreInDoubt) orphans.release(toBatch(commands).openings)
     },
   })
   const admit = (opening: CallOpening) => calls.submit(['admit', opening]) as Promise<Admission>
   const settle = (closing: CallClosing) => calls.submit(['settle', closing]) as Promise<Settled>
-  const orphans = createOrphanedAdmissions({ node, settle, log })
+  const orphans = new Outbox({ store: { settle }, raiseEpoch: () => node.raiseEpoch(), log })
   return {
     admit,
     settle,

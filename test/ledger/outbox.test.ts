@@ -1,25 +1,19 @@
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
-import {
-  createSettlementWatch,
-  createSettler,
-  SETTLE_WAIT_MS,
-  SETTLEMENTS_REPLAYED_AT_ONCE,
-  type Settler,
-} from '../../src/calls/settle.ts'
 import { StoreRefused, StoreUnavailable } from '../../src/kernel/errors.ts'
-import type { CallClosing, Settled } from '../../src/ledger/call.ts'
+import type { CallClosing, CallOpening, Settled } from '../../src/ledger/call.ts'
+import { CLOSINGS_SENT_AT_ONCE, Outbox, SETTLE_WAIT_MS } from '../../src/ledger/outbox.ts'
 import type { SettlementSpool } from '../../src/ledger/settlement-spool.ts'
-import { closingOf } from '../ledger/closings.ts'
 import { createLogLines } from '../support/log-lines.ts'
 import { test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
+import { closingOf } from './closings.ts'
 
 const SETTLED: Settled = { balanceNanos: 5n, applied: true }
 const away = () => new StoreUnavailable('the database is away')
 
 interface Bench {
-  readonly settler: Settler
+  readonly outbox: Outbox
   readonly story: string[]
   readonly lines: string[]
   readonly spool: { isDurable: boolean }
@@ -55,14 +49,13 @@ function bench(
       story.push(`${requestId} put aside: ${reason}`)
     },
   }
-  const settler = createSettler({
+  const outbox = new Outbox({
     store,
-    watch: createSettlementWatch(),
     spool: withSpool ? (spool as unknown as SettlementSpool) : null,
     log,
     waitMs,
   })
-  return { settler, story, lines, spool }
+  return { outbox, story, lines, spool }
 }
 
 function failing(times: number, error: () => Error = away): () => Error | null {
@@ -71,16 +64,16 @@ function failing(times: number, error: () => Error = away): () => Error | null {
 }
 
 test('a settlement that the database accepts never uses the spool', async () => {
-  const { settler, story } = bench(failing(0))
-  assert.deepEqual(await settler.settle(closingOf('a'), () => {}), SETTLED)
+  const { outbox, story } = bench(failing(0))
+  assert.deepEqual(await outbox.settle(closingOf('a'), () => {}), SETTLED)
   assert.deepEqual(story, ['a settled'])
-  assert.equal(settler.waiting, 0)
+  assert.equal(outbox.waiting, 0)
 })
 
 test('a settlement that the store could not take is spooled before its retry, and marked once taken', async () => {
-  const { settler, story } = bench(failing(2))
+  const { outbox, story } = bench(failing(2))
   let reports = 0
-  const settled = await settler.settle(closingOf('a'), () => {
+  const settled = await outbox.settle(closingOf('a'), () => {
     reports += 1
   })
   assert.deepEqual(settled, SETTLED)
@@ -88,35 +81,42 @@ test('a settlement that the store could not take is spooled before its retry, an
   assert.deepEqual(story, ['a StoreUnavailable', 'a spooled', 'a StoreUnavailable', 'a settled', 'a removed'])
 })
 
+test('a process that found nothing to replay sends later settlements again', async () => {
+  const { outbox, story } = bench(failing(1), { withSpool: false })
+  await outbox.replay([], () => {})
+  assert.deepEqual(await outbox.settle(closingOf('a')), SETTLED)
+  assert.deepEqual(story, ['a StoreUnavailable', 'a settled'])
+})
+
 test('after its wait a reply leaves without figures, but not before its settlement is spooled', async () => {
   let error: Error | null = away()
-  const { settler, story } = bench(() => error, { waitMs: 0 })
-  assert.equal(await settler.settle(closingOf('a'), () => {}), null)
+  const { outbox, story } = bench(() => error, { waitMs: 0 })
+  assert.equal(await outbox.settle(closingOf('a'), () => {}), null)
   assert.deepEqual(story, ['a StoreUnavailable', 'a spooled'])
-  assert.equal(settler.waiting, 1)
+  assert.equal(outbox.waiting, 1)
   error = null
-  await until('the store has the settlement', async () => settler.waiting === 0)
+  await until('the store has the settlement', async () => outbox.waiting === 0)
   assert.deepEqual(story.slice(-2), ['a settled', 'a removed'])
 })
 
 test('a settlement that the database refuses is set aside and logged, and the caller is notified', async () => {
-  const { settler, story, lines } = bench(() => new StoreRefused('there is no call'))
+  const { outbox, story, lines } = bench(() => new StoreRefused('there is no call'))
   await assert.rejects(
-    settler.settle(closingOf('a'), () => {}),
+    outbox.settle(closingOf('a'), () => {}),
     StoreRefused,
   )
   assert.deepEqual(story, ['a StoreRefused', 'a put aside: there is no call', 'a StoreRefused'])
   assert.deepEqual(lines, ['error: the database refused a settlement'])
-  assert.equal(settler.waiting, 0)
+  assert.equal(outbox.waiting, 0)
 })
 
 test("a refused settlement does not leave its call's hold open", async () => {
   for (const before of [[], [away()]]) {
-    const { settler, story } = bench(({ state }) =>
+    const { outbox, story } = bench(({ state }) =>
       state === 'settled' ? (before.shift() ?? new StoreRefused('no such model')) : null,
     )
     await assert.rejects(
-      settler.settle(closingOf('a'), () => {}),
+      outbox.settle(closingOf('a'), () => {}),
       StoreRefused,
     )
     assert.deepEqual(story.slice(-2), ['a put aside: no such model', 'a interrupted'])
@@ -124,9 +124,9 @@ test("a refused settlement does not leave its call's hold open", async () => {
 })
 
 test('a release does not overtake a pending settlement of the same call', async () => {
-  const { settler, story } = bench(failing(1))
-  const bill = settler.settle(closingOf('a'), () => {})
-  const release = settler.settle(closingOf('a', { state: 'released' }), () => {})
+  const { outbox, story } = bench(failing(1))
+  const bill = outbox.settle(closingOf('a'), () => {})
+  const release = outbox.settle(closingOf('a', { state: 'released' }), () => {})
   assert.deepEqual(await Promise.all([bill, release]), [SETTLED, SETTLED])
   assert.deepEqual(story, ['a StoreUnavailable', 'a spooled', 'a settled', 'a removed'])
 })
@@ -136,7 +136,7 @@ test('settlements of an earlier process are sent once each, a few at a time, and
   let most = 0
   const asked = new Map<string, number>()
   const open = Promise.withResolvers<void>()
-  const settler = createSettler({
+  const outbox = new Outbox({
     store: {
       async settle({ requestId }) {
         asked.set(requestId, (asked.get(requestId) ?? 0) + 1)
@@ -147,18 +147,17 @@ test('settlements of an earlier process are sent once each, a few at a time, and
         return { ...SETTLED, applied: false }
       },
     },
-    watch: createSettlementWatch(),
     spool: null,
     log: createLogLines().log,
   })
   const closings = Array.from({ length: 1_000 }, (_, i) => closingOf(`req_${i}`))
   const applied: CallClosing[] = []
-  const replayed = settler.replay(closings, (closing) => applied.push(closing))
-  assert.equal(settler.waiting, 1_000)
+  const replayed = outbox.replay(closings, (closing) => applied.push(closing))
+  assert.equal(outbox.waiting, 1_000)
   open.resolve()
   await replayed
-  assert.equal(settler.waiting, 0)
-  assert.equal(most, SETTLEMENTS_REPLAYED_AT_ONCE)
+  assert.equal(outbox.waiting, 0)
+  assert.equal(most, CLOSINGS_SENT_AT_ONCE)
   assert.equal(asked.size, 1_000)
   assert.equal(applied.length, 0, 'they were in the ledger before')
   assert.deepEqual([...new Set(asked.values())], [1])
@@ -166,7 +165,7 @@ test('settlements of an earlier process are sent once each, a few at a time, and
 
 test('a replayed settlement whose first answer was lost is counted, because that attempt may have applied it', async () => {
   let attempts = 0
-  const settler = createSettler({
+  const outbox = new Outbox({
     store: {
       async settle() {
         attempts += 1
@@ -174,12 +173,44 @@ test('a replayed settlement whose first answer was lost is counted, because that
         return { ...SETTLED, applied: false }
       },
     },
-    watch: createSettlementWatch(),
     spool: null,
     log: createLogLines().log,
   })
   const applied: CallClosing[] = []
-  await settler.replay([closingOf('req_1')], (closing) => applied.push(closing))
+  await outbox.replay([closingOf('req_1')], (closing) => applied.push(closing))
   assert.equal(attempts, 2)
   assert.equal(applied.length, 1)
+})
+
+test('an admission whose answer was lost is released after the epoch was raised, and an outage is logged once', async () => {
+  const story: string[] = []
+  const { log, lines } = createLogLines()
+  const left = [away(), away()]
+  const outbox = new Outbox({
+    store: {
+      async settle({ requestId, state }) {
+        story.push(`${requestId} ${state}`)
+        if (requestId === 'never') throw new StoreRefused('there is no such call')
+        return SETTLED
+      },
+    },
+    async raiseEpoch() {
+      const error = left.pop()
+      story.push(error === undefined ? 'raised' : 'not raised')
+      if (error !== undefined) throw error
+    },
+    log,
+  })
+  outbox.release(['a', 'never'].map((requestId) => ({ requestId, atMs: 0 }) as CallOpening))
+  outbox.release([{ requestId: 'a', atMs: 0 } as CallOpening])
+  await until('they are released', async () => outbox.waiting === 0)
+  assert.deepEqual(story, ['not raised', 'not raised', 'raised', 'a released', 'never released'])
+  assert.deepEqual(lines, ['warn: admissions whose outcome is unknown wait for the database'])
+})
+
+test('a closing outbox tries once more, so that no hold remains', async () => {
+  const { story, outbox } = bench(failing(1), { withSpool: false, waitMs: 0 })
+  assert.equal(await outbox.settle(closingOf('a')), null)
+  await outbox.close()
+  assert.deepEqual(story, ['a StoreUnavailable', 'a settled'])
 })
