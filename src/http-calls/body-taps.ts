@@ -14,9 +14,12 @@ import {
 import { bodyHeadOf } from '../providers/read-request.ts'
 import { uploadsBatches } from '../providers/surfaces.ts'
 import { BodyPrefix } from './body-prefix.ts'
-import type { AdmittedCall } from './call.ts'
+import type { CarriedCall } from './call.ts'
 import type { Gateway } from './gateway.ts'
 import type { ReplyHead } from './reply-writer.ts'
+
+/** What a tap reads of the head of a reply. */
+export type LoggedHead = Pick<ReplyHead, 'status' | 'headers'>
 
 /** Observes the bytes of a call in both directions, and its end. Cannot change, delay or fail them. */
 interface BodyTap {
@@ -24,19 +27,19 @@ interface BodyTap {
   readonly received: (chunk: Buffer) => void
   /** Whether a JSON reply is buffered until this tap is done, because the client's next request may depend on it. */
   readonly beforeAnswer: boolean
-  ended(head: ReplyHead | null, whole: boolean): Promise<void>
+  ended(head: LoggedHead | null, whole: boolean): Promise<void>
 }
 
 export type BodyTaps = ReturnType<typeof createBodyTaps>
 
-export function createBodyTaps(call: AdmittedCall, gateway: Gateway) {
+export function createBodyTaps(call: CarriedCall, gateway: Gateway) {
   const all = tapsOf(call, gateway)
 
-  async function notify(tap: BodyTap, head: ReplyHead | null, whole: boolean): Promise<void> {
+  async function notify(tap: BodyTap, head: LoggedHead | null, whole: boolean): Promise<void> {
     try {
       await tap.ended(head, whole)
     } catch (error) {
-      const about = { request: call.requestId, cause: (error as Error).message }
+      const about = { request: call.hold.ask.requestId, cause: (error as Error).message }
       gateway.log.error(about, 'the logged bodies or batch lines of a call could not be stored')
     }
   }
@@ -52,11 +55,11 @@ export function createBodyTaps(call: AdmittedCall, gateway: Gateway) {
       for (const tap of all) tap.received(chunk)
     },
     /** Runs the taps on which the client's next request may depend. Called after settlement, before the answer. */
-    async callSettled(head: ReplyHead | null, whole: boolean): Promise<void> {
+    async callSettled(head: LoggedHead | null, whole: boolean): Promise<void> {
       for (const tap of all) if (tap.beforeAnswer) await notify(tap, head, whole)
     },
     /** Runs the other taps in the background. Call it when the call is over, however it ended. */
-    callOver(head: ReplyHead | null, whole: boolean): void {
+    callOver(head: LoggedHead | null, whole: boolean): void {
       for (const tap of all) {
         if (!tap.beforeAnswer) gateway.background.add(() => notify(tap, head, whole))
       }
@@ -64,8 +67,9 @@ export function createBodyTaps(call: AdmittedCall, gateway: Gateway) {
   }
 }
 
-function tapsOf(call: AdmittedCall, gateway: Gateway): readonly BodyTap[] {
-  const { hold, endpoint } = call
+function tapsOf(call: CarriedCall, gateway: Gateway): readonly BodyTap[] {
+  const { hold } = call
+  const { endpoint } = hold.ask
   const taps = uploadsBatches(endpoint) ? [watchBatchFile(call, gateway)] : []
   if (hold.terms.logRequests) taps.push(logBodies(call, gateway))
   return taps
@@ -74,13 +78,13 @@ function tapsOf(call: AdmittedCall, gateway: Gateway): readonly BodyTap[] {
 const NOT_A_BATCH = { models: null, bound: null } as const
 
 /** Records an uploaded file under upstream's id. If its lines are requests, their models and bound are stored too. */
-function watchBatchFile(
-  { exchange: { headers }, hold, surface, share }: AdmittedCall,
-  { store, reading, clock }: Gateway,
-): BodyTap {
+function watchBatchFile({ headers, hold, share }: CarriedCall, { store, reading, clock }: Gateway): BodyTap {
   const { accountId, keyId } = hold.terms
   const atMs = clock.nowMs()
-  const scanner = new BatchFileScanner(bodyHeadOf(headers), new EntrySum(surface, reading.boundEntry))
+  const scanner = new BatchFileScanner(
+    bodyHeadOf(headers),
+    new EntrySum(hold.ask.surface, reading.boundEntry),
+  )
   const reply = new BodyPrefix(UPLOAD_REPLY_BYTES_MAX, { bytesLeft: UPLOAD_REPLY_BYTES_MAX })
   return {
     sent: (chunk) => share.pace.read(() => scanner.write(chunk)),
@@ -99,10 +103,10 @@ function watchBatchFile(
 const compress = promisify(zstdCompress)
 
 function logBodies(
-  { requestId, exchange, hold }: AdmittedCall,
+  { headers, hold }: CarriedCall,
   { store, bodiesBytesMax, clock, background }: Gateway,
 ): BodyTap {
-  const { headers } = exchange
+  const { requestId } = hold.ask
   const atMs = clock.nowMs()
   const request = new BodyPrefix(limits.loggedBodyBytesMax, background)
   const reply = new BodyPrefix(limits.loggedBodyBytesMax, background)

@@ -155,7 +155,8 @@ async function serveCall(call: Call, share: KeyShare | null, gateway: Gateway): 
   gateway.reached('admitted')
 
   // forward, observe, settle, answer; after an accepted handshake the same for each turn
-  const admitted = { ...call, read, share, hold, upstream: openUpstream(admission.hold, upstream, gateway) }
+  const open = { share, hold, upstream: openUpstream(hold, upstream, gateway) }
+  const admitted = { ...call, ...open, headers: call.exchange.headers, read }
   const switched = await runCall(admitted, gateway)
   if (switched !== null) await serveSocket(admitted, switched, turns, gateway)
 }

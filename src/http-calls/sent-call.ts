@@ -8,8 +8,8 @@ import type { CallEnd } from '../http/upstream-call.ts'
 import type { Nanos } from '../kernel/money.ts'
 import type { Shown } from '../metering/meter.ts'
 import { uploadsBatches } from '../providers/surfaces.ts'
-import { type BodyTaps, createBodyTaps } from './body-taps.ts'
-import type { AdmittedCall } from './call.ts'
+import { type BodyTaps, createBodyTaps, type LoggedHead } from './body-taps.ts'
+import type { AdmittedCall, CarriedCall } from './call.ts'
 import type { Gateway } from './gateway.ts'
 import { originFor } from './permitted-changes.ts'
 import { explainFailure, sendRefusal } from './refusals.ts'
@@ -24,8 +24,8 @@ interface Settlement {
 }
 
 /** An admitted call, over HTTP or as a turn of a socket, while upstream works on it. */
-export class OpenCall {
-  readonly call: AdmittedCall
+export class OpenCall<Carried extends CarriedCall = CarriedCall> {
+  readonly call: Carried
   /** Null for most calls: their bodies are neither logged nor recorded. */
   protected readonly taps: BodyTaps | null
   #sentBytes = 0
@@ -34,12 +34,12 @@ export class OpenCall {
   protected sentMs: number
   #stopStreaming: (() => void) | null = null
 
-  constructor(call: AdmittedCall, startedMs: number, gateway: Gateway) {
+  constructor(call: Carried, startedMs: number, gateway: Gateway) {
     this.call = call
     this.gateway = gateway
     this.startedMs = startedMs
     this.sentMs = gateway.clock.monotonicMs()
-    const isObserved = call.hold.terms.logRequests || uploadsBatches(call.endpoint)
+    const isObserved = call.hold.terms.logRequests || uploadsBatches(call.hold.ask.endpoint)
     this.taps = isObserved ? createBodyTaps(call, gateway) : null
     gateway.inFlight.count += 1
   }
@@ -65,9 +65,10 @@ export class OpenCall {
   protected report(bill: Bill, end: CallEnd): void {
     const { observeCall, clock } = this.gateway
     if (observeCall === null) return
-    const { hold, surface, method, path, endpoint, upstream, requestId, exchange } = this.call
+    const { hold, upstream, headers } = this.call
+    const { surface, method, path, endpoint, requestId } = hold.ask
     observeCall({
-      ...{ requestId, keyId: hold.terms.keyId, surface, method, path, endpoint, headers: exchange.headers },
+      ...{ requestId, keyId: hold.terms.keyId, surface, method, path, endpoint, headers },
       modelAsked: recordable(hold.ask.profile.modelAsked, hold.redact),
       modelServed: recordable(bill.modelServed, hold.redact),
       status: bill.status,
@@ -81,7 +82,7 @@ export class OpenCall {
     })
   }
 
-  protected removeInFlight(head: ReplyHead | null, isWhole: boolean): void {
+  protected removeInFlight(head: LoggedHead | null, isWhole: boolean): void {
     this.#stopStreaming?.()
     this.taps?.callOver(head, isWhole)
     this.gateway.inFlight.count -= 1
@@ -89,7 +90,7 @@ export class OpenCall {
 }
 
 /** A call over HTTP, from sending to answer. */
-export class SentCall extends OpenCall {
+export class SentCall extends OpenCall<AdmittedCall> {
   readonly reply: Reply
   #end: { readonly atMs: number; readonly kind: CallEnd } | null = null
   #evidence: Evidence | null = null

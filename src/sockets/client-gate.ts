@@ -12,7 +12,7 @@ import type {
   Verdict,
 } from './socket-protocol.ts'
 import type { SocketTurns } from './socket-turns.ts'
-import type { TurnAdmission, UnadmittedTurn } from './turn-call.ts'
+import type { TurnAdmission, UnadmittedTurn } from './turn-admission.ts'
 
 const PASS: Verdict = { kind: 'pass' }
 const DROPPED: Verdict = { kind: 'dropped' }

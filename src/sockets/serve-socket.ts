@@ -20,7 +20,7 @@ import type { RefusedTurn } from './socket-protocol.ts'
 import { SocketSession } from './socket-session.ts'
 import { SocketTurns } from './socket-turns.ts'
 import { StandingHold } from './standing-hold.ts'
-import { TurnAdmission } from './turn-call.ts'
+import { TurnAdmission } from './turn-admission.ts'
 
 /** The endpoint of a handshake: free, or one unmetered call. Null if the path has no sockets. */
 export function findHandshake(surface: Surface, { path, query }: Target): Endpoint | null {

@@ -8,7 +8,8 @@ import type { ServerEvent } from './server-event.ts'
 import { Settlements } from './settlements.ts'
 import type { MeteredSocket, RequestedTurn, SocketProtocol } from './socket-protocol.ts'
 import type { StandingHold } from './standing-hold.ts'
-import type { AdmittedTurn, TurnAdmission, TurnCall, UnadmittedTurn } from './turn-call.ts'
+import type { AdmittedTurn, TurnAdmission, UnadmittedTurn } from './turn-admission.ts'
+import type { TurnCall } from './turn-call.ts'
 
 /** Status of a turn that upstream never began, if upstream states none. */
 const UNANSWERED = 400

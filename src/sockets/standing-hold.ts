@@ -2,7 +2,8 @@ import type { Work } from '../calls/ask.ts'
 import type { Refusal } from '../kernel/errors.ts'
 import { NO_LANE } from './server-event.ts'
 import type { MeteredSocket, SocketProtocol } from './socket-protocol.ts'
-import type { AdmittedTurn, TurnAdmission, TurnCall, UnadmittedTurn } from './turn-call.ts'
+import type { AdmittedTurn, TurnAdmission, UnadmittedTurn } from './turn-admission.ts'
+import type { TurnCall } from './turn-call.ts'
 
 /** The hold of a socket on which upstream may begin turns. A turn takes it over; it is renewed afterwards. */
 export class StandingHold {

@@ -1,4 +1,3 @@
-import { admit, admitBegun, checkAsk } from '../calls/admit.ts'
 import type { Ask, Work } from '../calls/ask.ts'
 import {
   type Bill,
@@ -9,120 +8,24 @@ import {
   NOTHING_BILLED,
   storedResponseId,
 } from '../calls/bill.ts'
-import { type CallPlan, rateFor } from '../calls/call-plan.ts'
+import { rateFor } from '../calls/call-plan.ts'
 import type { Answer, CallEnding, Evidence } from '../calls/evidence.ts'
-import type { Hold } from '../calls/hold.ts'
-import type { KeyShare } from '../calls/key-shares.ts'
-import { refuseTooManyCalls } from '../calls/refusals.ts'
 import { Silence } from '../calls/silence.ts'
 import type { CallEnd } from '../http/upstream-call.ts'
-import type { Handshake } from '../http-calls/call.ts'
+import type { CarriedCall } from '../http-calls/call.ts'
 import type { AbandonedReply } from '../http-calls/forward.ts'
 import type { Gateway } from '../http-calls/gateway.ts'
-import { upstreamFor } from '../http-calls/own-upstreams.ts'
-import { explainThrown, recordRefusal } from '../http-calls/refusals.ts'
-import type { ReplyHead } from '../http-calls/reply-writer.ts'
 import { OpenCall } from '../http-calls/sent-call.ts'
-import type { Denial, Refusal } from '../kernel/errors.ts'
 import type { Usage } from '../kernel/usage.ts'
-import { NO_MODELS } from '../kernel/vocabulary.ts'
 import { dayOf } from '../ledger/calendar.ts'
 import type { ReplyDocument } from '../metering/json-shape.ts'
 import { type EventMeter, NOTHING_SHOWN, type Shown, SilentMeter } from '../metering/meter.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
 import { createEventMeter } from '../providers/surfaces.ts'
 
-export type UnadmittedTurn =
-  | ({ readonly kind: 'refused'; readonly requestId: string } & Denial)
-  | { readonly kind: 'client_left' }
-
-export type AdmittedTurn = { readonly kind: 'admitted'; readonly turn: TurnCall } | UnadmittedTurn
-
-/** Admits the turns of a socket as separate calls, each with an id, a hold and a record. */
-export class TurnAdmission {
-  readonly #handshake: Handshake
-  readonly #gateway: Gateway
-
-  constructor(handshake: Handshake, gateway: Gateway) {
-    this.#handshake = handshake
-    this.#gateway = gateway
-  }
-
-  /** `isStanding`: takes a hold for a turn that has not begun, which the request log does not show. */
-  async admit(work: Work, isStanding = false): Promise<AdmittedTurn> {
-    const { keyShares } = this.#gateway
-    const share = keyShares.enter(this.#handshake.caller.digest)
-    if (share === null) return this.refuse(work, refuseTooManyCalls(keyShares.callsMax), isStanding)
-    const ask = this.#askFor(work, isStanding)
-    const admission = await admit(ask, this.#gateway).catch((error: unknown) => this.#explain(error, ask))
-    if (admission.kind === 'admitted') {
-      this.#gateway.reached('admitted')
-      return { kind: 'admitted', turn: this.#turnOf(admission.hold, share) }
-    }
-    keyShares.leave(share)
-    return admission.kind === 'refused' ? this.#refuseAsk(ask, admission) : admission
-  }
-
-  /** Admits a turn that upstream has begun. It costs money, so no limit refuses it. Null: it cannot be billed. */
-  async admitBegun(work: Work): Promise<TurnCall | null> {
-    const { keyShares, log } = this.#gateway
-    const profile: CallPlan = { ...work.profile, hold: { kind: 'none' }, unratable: null, models: NO_MODELS }
-    const ask = this.#askFor({ ...work, profile, ambiguity: null }, false)
-    const share = keyShares.enterUnlimited(this.#handshake.caller.digest)
-    const hold = await admitBegun(ask, this.#gateway).catch((error: unknown) => {
-      this.#explain(error, ask)
-      return null
-    })
-    if (hold !== null) return this.#turnOf(hold, share)
-    keyShares.leave(share)
-    const about = { request: ask.requestId, socket: ask.socketId }
-    log.error(about, 'upstream began a turn without a request, and it cannot be billed')
-    return null
-  }
-
-  /** The call goes to the upstream of its account, like an HTTP request. */
-  #turnOf(hold: Hold, share: KeyShare): TurnCall {
-    const { upstream: own, accountId } = hold.terms
-    const upstream = upstreamFor(accountId, own, hold.ask.surface, this.#gateway) ?? this.#handshake.upstream
-    if (own !== null) hold.uses(upstream.key)
-    return new TurnCall({ ...this.#handshake, upstream }, hold, share, this.#gateway)
-  }
-
-  /** Checks a turn that takes over a hold, or the models of a message, as admission would. Records nothing. */
-  check(work: Work, isStanding = false) {
-    const ask = this.#askFor(work, isStanding)
-    return checkAsk(ask, this.#gateway).catch((error: unknown) => this.#explain(error, ask))
-  }
-
-  /** A socket stays open while the database is unavailable. */
-  #explain(error: unknown, { requestId }: Ask) {
-    return refused(explainThrown(error, requestId, this.#gateway.log))
-  }
-
-  refuse(work: Work, refusal: Refusal, isStanding = false) {
-    return this.#refuseAsk(this.#askFor(work, isStanding), refused(refusal))
-  }
-
-  #refuseAsk(ask: Ask, denial: Denial) {
-    const { headers } = this.#handshake.exchange
-    if (ask.isStanding !== true)
-      recordRefusal(ask, denial.refusal, this.#gateway, headers, ask.profile.modelAsked)
-    return { ...denial, kind: 'refused', requestId: ask.requestId } as const
-  }
-
-  #askFor(work: Work, isStanding: boolean): Ask {
-    const { requestId: socketId, caller, surface, path } = this.#handshake
-    const requestId = this.#gateway.nextRequestId()
-    return { ...work, requestId, caller, surface, method: 'WS', path, socketId, isStanding }
-  }
-}
-
-function refused(refusal: Refusal) {
-  return { kind: 'refused', refusal, balanceNanos: null } as const
-}
-
-const OK_HEAD: ReplyHead = { status: 200, reason: 'OK', headers: ['content-type', 'text/event-stream'] }
 const OK: Answer = { status: 200, contentType: 'text/event-stream', upstreamRequestId: null }
+/** The events of a turn are logged as the stream that HTTP would have sent. */
+const LOGGED_HEADERS = ['content-type', OK.contentType]
 const [DATA, EVENT_END] = [Buffer.from('data: '), Buffer.from('\n\n')]
 
 /** An admitted turn. It has a hold, which `end`, `endWith`, `reject` or `release` closes, once. */
@@ -136,14 +39,8 @@ export class TurnCall extends OpenCall implements AbandonedReply {
   bytesOut = 0
   #ended: Promise<Bill | null> | null = null
 
-  constructor({ ask, ...handshake }: Handshake, hold: Hold, share: KeyShare, gateway: Gateway) {
-    const read = {
-      kind: 'read',
-      body: { kind: 'none' },
-      facts: hold.ask.bytes.facts,
-      unreadable: null,
-    } as const
-    super({ ...handshake, ...hold.ask, read, hold, share }, gateway.clock.monotonicMs(), gateway)
+  constructor(call: CarriedCall, gateway: Gateway) {
+    super(call, gateway.clock.monotonicMs(), gateway)
     this.#admittedMs = gateway.clock.nowMs()
   }
 
@@ -281,7 +178,7 @@ export class TurnCall extends OpenCall implements AbandonedReply {
       this.report(bill ?? billWithoutCost(answer), END_OF[end])
       return bill
     } finally {
-      this.removeInFlight(answer === null ? null : { ...OK_HEAD, status: answer.status }, end === 'complete')
+      this.removeInFlight(answer && { status: answer.status, headers: LOGGED_HEADERS }, end === 'complete')
       this.gateway.keyShares.leave(this.call.share)
       hold.forgetBody()
     }
