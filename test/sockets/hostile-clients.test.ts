@@ -4,7 +4,7 @@ import { after, afterEach, test } from '../support/suite.ts'
 import { message, sized } from '../support/wire-bytes.ts'
 import { agreement, handshake, opcodeOf, splitFrames, startRawBench } from './raw-bench.ts'
 import { stopTime } from './stop-time.ts'
-import { closeCodeOf, created, createFrame, delta, ended, hasMessages, USAGE } from './turn-events.ts'
+import { closeCodeOf, created, createFrame, delta, ended, hasMessages } from './turn-events.ts'
 import { wireOf } from './wire-frames.ts'
 
 const bench = await startRawBench()
@@ -95,24 +95,6 @@ test('refusing a turn of a revoked key does not cut the running turn', async (t)
   assert.equal(turn['estimated'], false)
   client.socket.destroy()
   await assertBalanced(own.gateway)
-})
-
-test('a response that ends twice is billed once, and not to the waiting turn', async () => {
-  const { client, upstream, id } = await bench.open()
-  for (let i = 0; i < 2; i++) await client.send(createFrame())
-  await hasMessages(upstream, 2)
-  await upstream.send(created('resp_first'), ended('resp_first'), ended('resp_first'))
-  await upstream.send(
-    created('resp_second'),
-    ended('resp_second', 'completed', { ...USAGE, input_tokens: 2_000, total_tokens: 2_100 }),
-  )
-  const turns = await bench.turns(id, 2)
-  assert.deepEqual(
-    turns.map(({ cost_usd }) => cost_usd),
-    [0.0035, 0.006],
-  )
-  assert.equal(closeCodeOf(client), null)
-  client.socket.destroy()
 })
 
 test('turns and their socket count towards the key’s calls in flight', async () => {

@@ -8,7 +8,7 @@ import { test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { opcodeOf, payloadOf, type RawSocket, splitFrames, startRawBench } from './raw-bench.ts'
 import { stopTime } from './stop-time.ts'
-import { closeCodeOf, created, createFrame, delta, ended, eventFrame, hasMessages } from './turn-events.ts'
+import { closeCodeOf, created, createFrame, ended, eventFrame, hasMessages } from './turn-events.ts'
 
 const UNKNOWN_TYPE = eventFrame({ type: 'error', error: { code: 'unknown_type', message: 'No such type.' } })
 
@@ -40,25 +40,6 @@ test('a turn that upstream never begins keeps a revoked key’s socket open only
   client.socket.destroy()
   await upstream.ended
   await bench.turns(socketId, 1)
-})
-
-test('a response that stays silent after the next one of its lane began is settled after SILENT_LANE_MS', async () => {
-  await using bench = await startBench()
-  const { id, client, upstream } = await bench.open()
-  for (let i = 0; i < 2; i++) await client.send(createFrame())
-  await hasMessages(upstream, 2)
-  await upstream.send(Buffer.concat([created('resp_1'), delta('Well, '), created('resp_2'), ended('resp_2')]))
-  await hasMessages(client, 4)
-  bench.pass(SILENT_LANE_MS)
-  const turns = await bench.turns(id, 2)
-  assert.deepEqual(
-    turns.map((turn) => [turn['state'], turn['estimated']]),
-    [
-      ['settled', true],
-      ['settled', false],
-    ],
-  )
-  assert.equal(closeCodeOf(client), null)
 })
 
 test('reasoning before a client leaves is charged, even after another message’s error', async () => {

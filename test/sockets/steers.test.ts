@@ -48,8 +48,6 @@ async function begin(socket: RawSocket, responseId: string, streamId?: string): 
 const inputs: Record<string, unknown> = {
   'a few words': 'Shorter, please.',
   'an image elsewhere': message({ type: 'input_image', image_url: 'https://example.com/a.png' }),
-  'a file stored upstream': message({ type: 'input_file', file_id: 'file-1' }),
-  'a document': message({ type: 'input_file', file_data: 'data:application/pdf;base64,JVBERi0=' }),
 }
 
 for (const [name, input] of Object.entries(inputs)) {
